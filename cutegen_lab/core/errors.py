@@ -1,0 +1,67 @@
+"""What can go wrong that is not the candidate's doing.
+
+A candidate's failure is a :class:`~cutegen_lab.core.verdict.Verdict`, never an exception. The tree::
+
+    CutegenError              anything below; ``str()`` is one line that says what, the value seen, what to do next
+    ├── ProblemError          the reference or its inputs cannot be used (exit status 2)
+    ├── InputError            a bad argument, file or option (exit status 2)
+    ├── ConfigError           a config outside its template's domain
+    ├── SetupError            this machine lacks something: a compiler, a driver, a library, a device
+    ├── ProviderError         a provider could not answer: key, network, empty or malformed answer
+    │   └── ProviderExhausted a provider has nothing more to propose
+    ├── StoreError            the store cannot be opened, read or written
+    ├── CageError             the compile cage itself failed (not the candidate in it)
+    └── Cancelled             the analyst stopped the work
+"""
+
+from __future__ import annotations
+
+
+class CutegenError(Exception):
+    """Base of every error raised on purpose. ``message`` is one line; ``action`` says what to do next."""
+
+    exit_status = 2
+
+    def __init__(self, message: str, action: str = "") -> None:
+        self.message = message.rstrip(". ")
+        self.action = action
+        super().__init__(f"{self.message}. {action}" if action else message)
+
+
+class ProblemError(CutegenError):
+    """The reference or its inputs cannot be used as a problem."""
+
+
+class InputError(CutegenError):
+    """A bad argument, file or option."""
+
+
+class ConfigError(CutegenError):
+    """A config names an unknown parameter or a value outside its domain."""
+
+
+class SetupError(CutegenError):
+    """This machine lacks something that was asked for."""
+
+
+class ProviderError(CutegenError):
+    """A provider could not answer."""
+
+
+class ProviderExhausted(ProviderError):
+    """A provider has nothing more to propose for this run."""
+
+
+class StoreError(CutegenError):
+    """The store cannot be opened, read or written."""
+
+
+class CageError(CutegenError):
+    """The compile cage failed; the candidate may be innocent."""
+
+
+class Cancelled(CutegenError):
+    """The analyst stopped the work."""
+
+    def __init__(self, message: str = "stopped") -> None:
+        super().__init__(message)

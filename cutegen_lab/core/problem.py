@@ -1,0 +1,141 @@
+"""What is to be computed: a reference, its workloads and how exact an answer must be."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from cutegen_lab.core.dtypes import DType
+from cutegen_lab.core.hashing import canonical_json, sha256
+
+_SPEC = re.compile(r"^\s*([A-Za-z_]\w*)\s*:\s*([\w.]+)\s*\[([\d_,\s]*)\]\s*$")
+
+
+@dataclass(frozen=True)
+class TensorSpec:
+    """One contiguous, row-major tensor: name, element type, shape in elements."""
+
+    name: str
+    dtype: DType
+    shape: tuple[int, ...]
+
+    @property
+    def numel(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        return self.numel * self.dtype.itemsize
+
+    @property
+    def stride(self) -> tuple[int, ...]:
+        """Row-major strides in elements."""
+        strides, step = [], 1
+        for size in reversed(self.shape):
+            strides.append(step)
+            step *= size
+        return tuple(reversed(strides))
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.dtype.value}[{','.join(map(str, self.shape))}]"
+
+    @classmethod
+    def parse(cls, text: str) -> TensorSpec:
+        """Reads ``x: bf16[4096,8192]``. Raises ValueError with the form expected."""
+        match = _SPEC.match(text)
+        if not match:
+            raise ValueError(f"cannot read input {text.strip()!r}; write it as 'x: bf16[4096,8192]'")
+        shape = tuple(int(part.replace("_", "")) for part in match[3].split(",") if part.strip())
+        return cls(match[1], DType.parse(match[2]), shape)
+
+
+@dataclass(frozen=True)
+class Workload:
+    """One set of shapes and dtypes of a problem.
+
+    ``inputs`` are the tensors a kernel is given, in order: the reference's own arguments, then (for a
+    ``torch.nn.Module``) its parameters and buffers. ``outputs`` are what it must write. ``why`` says what a derived
+    workload probes.
+    """
+
+    name: str
+    inputs: tuple[TensorSpec, ...]
+    outputs: tuple[TensorSpec, ...]
+    why: str = ""
+
+    @property
+    def tensors(self) -> tuple[TensorSpec, ...]:
+        return self.inputs + self.outputs
+
+    @property
+    def compulsory_bytes(self) -> int:
+        """Bytes that must cross DRAM: each input read once, each output written once."""
+        return sum(t.nbytes for t in self.tensors)
+
+    @property
+    def signature(self) -> str:
+        """What a compiled kernel depends on: dtypes and shapes, by position (names do not matter)."""
+        return ";".join(f"{t.dtype.value}[{','.join(map(str, t.shape))}]" for t in self.tensors)
+
+    def describe(self) -> str:
+        return f"({', '.join(map(str, self.inputs))}) -> ({', '.join(map(str, self.outputs))})"
+
+
+@dataclass(frozen=True)
+class Tolerances:
+    """How far a kernel may be from the float64 reference.
+
+    The budget is set by what PyTorch itself loses at the problem's own precision: an output passes when its norm-wise
+    relative error is at most ``budget`` times PyTorch's (never under ``floor_eps`` machine epsilons of the output
+    dtype), and its worst element is within ``element_eps`` epsilons of the output dtype, relative to ``max(|ref|,
+    scale)``.
+    """
+
+    budget: float = 3.0
+    floor_eps: float = 0.5
+    element_eps: float = 16.0
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A reference and everything needed to judge a kernel against it.
+
+    ``workloads[0]`` is the one being optimised; the rest of ``workloads`` were given by the analyst.
+    ``check_workloads`` are small ones derived for the emulator (tile tails, one row, primes). ``kind`` says how
+    ``source`` is to be called. ``flops`` are those of matrix products in ``workloads[0]`` (0 where there are none).
+    """
+
+    name: str
+    source: str
+    kind: Literal["reference", "kernelbench"]
+    workloads: tuple[Workload, ...]
+    check_workloads: tuple[Workload, ...] = ()
+    tolerances: Tolerances = Tolerances()
+    deterministic: bool = True
+    flops: int = 0
+    inputs_text: str = ""  # the --inputs option, where the source has no inputs() of its own
+
+    @property
+    def workload(self) -> Workload:
+        return self.workloads[0]
+
+    @property
+    def source_sha256(self) -> str:
+        return sha256(self.source)
+
+    @property
+    def key(self) -> str:
+        """Hash of all that defines the problem."""
+        shapes = [w.signature for w in self.workloads + self.check_workloads]
+        return sha256(canonical_json([self.source, self.kind, shapes, vars(self.tolerances), self.deterministic]))
+
+    def workload_named(self, name: str) -> Workload:
+        for workload in self.workloads + self.check_workloads:
+            if workload.name == name:
+                return workload
+        raise KeyError(name)
+
+    def with_workloads(self, workloads: tuple[Workload, ...]) -> Problem:
+        return replace(self, workloads=workloads)

@@ -1,0 +1,112 @@
+"""The seams. Providers, compilers, judges, devices and stores know these and not each other.
+
+Long work takes a :class:`Cancel`; whoever performs it polls or waits on it and ends within a second of it being set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+from cutegen_lab.core.artifact import Artifact, Build, CompileFailure
+from cutegen_lab.core.candidate import Candidate, Config, Proposal
+from cutegen_lab.core.problem import Problem, TensorSpec, Workload
+from cutegen_lab.core.roofline import GpuSpec
+from cutegen_lab.core.trial import CheckResult, Profile, Timing, Trial
+from cutegen_lab.core.verdict import Fault
+
+Say = Callable[[str], None]
+"""Progress: one short line, safe to call from any thread."""
+
+
+class Cancel(Protocol):
+    """``threading.Event`` fits."""
+
+    def is_set(self) -> bool: ...
+
+    def wait(self, timeout: float | None = None) -> bool: ...
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One earlier candidate of this run and what became of it."""
+
+    candidate: Candidate
+    trial: Trial | None
+    answer: str = ""  # "approved", "rejected: too clever", …
+
+
+GenerateKind = Literal["generate", "fix", "refine"]
+
+
+@dataclass(frozen=True)
+class GenerateRequest:
+    """What a provider is asked. ``parent`` is the candidate to fix or refine (None for the first).
+
+    ``feedback`` is the analyst's reason for a rejection. ``history`` is every earlier attempt, oldest first.
+    """
+
+    kind: GenerateKind
+    problem: Problem
+    gpu: GpuSpec
+    arch: str
+    parent: Attempt | None = None
+    feedback: str = ""
+    history: tuple[Attempt, ...] = ()
+
+
+class Provider(Protocol):
+    name: str
+
+    def propose(self, request: GenerateRequest, say: Say, cancel: Cancel) -> Proposal:
+        """Raises ProviderExhausted when done, ProviderError when it cannot answer, Cancelled."""
+        ...
+
+
+class Compiler(Protocol):
+    def compile(
+        self, source: str, config: Config, workloads: Sequence[Workload], arch: str, say: Say, cancel: Cancel
+    ) -> Artifact | CompileFailure:
+        """One build a workload, from the cache where it has them. Raises CageError, SetupError, Cancelled."""
+        ...
+
+
+@dataclass(frozen=True)
+class Execution:
+    """What a device says after running a plan. Outputs and workspace were written into the caller's buffers."""
+
+    fault: Fault | None
+    seconds: float
+    counters: Mapping[str, float] = field(default_factory=dict)
+    launched: tuple[tuple[str, tuple[int, int, int]], ...] = ()  # kernels seen, with their grids
+
+
+class Device(Protocol):
+    """Executes builds. ``buffers`` are writable host memory: inputs, outputs, workspace, in the plan's tensor order.
+
+    A device runs the build on *copies or views* it is handed; the judge owns their contents and compares afterwards.
+    """
+
+    name: str  # "emulator", "cuda:0 NVIDIA H200"
+    kind: Literal["cuda", "emulator"]
+
+    def execute(
+        self, build: Build, tensors: Sequence[TensorSpec], buffers: Sequence[memoryview], cancel: Cancel
+    ) -> Execution: ...
+
+    def time(
+        self, build: Build, tensors: Sequence[TensorSpec], buffers: Sequence[memoryview], gpu: GpuSpec, cancel: Cancel
+    ) -> tuple[Timing | Fault, Profile | None]:
+        """Times one call: measured on a GPU, predicted by the emulator (and labelled so)."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class Judge(Protocol):
+    def check(self, problem: Problem, artifact: Artifact, device: Device, say: Say, cancel: Cancel) -> CheckResult: ...
+
+    def time(
+        self, problem: Problem, artifact: Artifact, device: Device, gpu: GpuSpec, say: Say, cancel: Cancel
+    ) -> tuple[Timing | Fault, Profile | None]: ...

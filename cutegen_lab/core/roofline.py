@@ -1,0 +1,94 @@
+"""Target GPUs and the speed-of-light bound (Williams et al. 2009; μCUTLASS+SOL §3: t_SOL = max(FLOPs/peak,
+bytes/BW))."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from cutegen_lab.core.dtypes import DType
+from cutegen_lab.core.errors import InputError
+from cutegen_lab.core.problem import Problem
+
+
+@dataclass(frozen=True)
+class GpuSpec:
+    """One GPU model. Rates are per second; ``dram_bytes_per_s`` and ``flops`` are the vendor's datasheet figures,
+    ``copy_bytes_per_s`` what a large device-to-device copy was measured to reach (reads plus writes)."""
+
+    name: str
+    arch: str
+    sm_count: int
+    clock_hz: float
+    dram_bytes_per_s: float
+    copy_bytes_per_s: float
+    l2_bytes: int
+    max_smem_per_block: int
+    smem_per_sm: int
+    registers_per_sm: int
+    max_threads_per_sm: int
+    max_blocks_per_sm: int
+    flops: Mapping[DType, float]  # dense matrix rate by operand dtype
+    max_threads_per_block: int = 1024
+    max_cluster: int = 16
+
+
+def _hopper(name: str, dram: float, copy: float, l2_mib: int, sms: int = 132) -> GpuSpec:
+    """What the SXM parts share: NVIDIA H100/H200 datasheets; limits from the CUDA C++ guide, compute capability 9.0."""
+    return GpuSpec(
+        name=name, arch="sm_90a", sm_count=sms, clock_hz=1.98e9, dram_bytes_per_s=dram, copy_bytes_per_s=copy,
+        l2_bytes=l2_mib << 20, max_smem_per_block=232_448, smem_per_sm=233_472, registers_per_sm=65_536,
+        max_threads_per_sm=2048, max_blocks_per_sm=32,
+        flops={DType.F64: 67e12, DType.F32: 67e12, DType.BF16: 989e12, DType.F16: 989e12, DType.I8: 1979e12},
+    )  # fmt: skip
+
+
+GPUS: Mapping[str, GpuSpec] = {
+    "H200": _hopper("H200", dram=4.8e12, copy=4.14e12, l2_mib=60),  # copy: measured 2026-11-20, 32768×8192 bf16
+    "H100": _hopper("H100", dram=3.35e12, copy=2.9e12, l2_mib=50),  # copy: scaled from the H200's ratio, not measured
+}
+DEFAULT_GPU = "H200"
+
+
+def target_gpu(arch: str, name: str | None = None) -> GpuSpec:
+    """The GPU a run optimises for. Raises :class:`InputError` for an arch or name without figures."""
+    if name:
+        for key, gpu in GPUS.items():
+            if key.lower() in name.lower():
+                return gpu
+    for gpu in GPUS.values():
+        if gpu.arch == arch:
+            return gpu
+    known = ", ".join(sorted({g.arch for g in GPUS.values()}))
+    raise InputError(f"no speed-of-light figures for arch {arch!r}", f"Use --arch with one of: {known}.")
+
+
+@dataclass(frozen=True)
+class SpeedOfLight:
+    """The lower bound on time, in microseconds, and what sets it."""
+
+    time_us: float
+    memory_us: float
+    compute_us: float
+    compulsory_bytes: int
+    flops: int
+    limiter: Literal["memory", "compute"]
+    gpu: str
+
+    def gap(self, time_us: float) -> float:
+        """``sol_gap = time / sol_time``: 1.0 is the bound."""
+        return time_us / self.time_us
+
+
+def speed_of_light(problem: Problem, gpu: GpuSpec) -> SpeedOfLight:
+    """Bound for ``problem.workloads[0]``: compulsory bytes at the datasheet's bandwidth, matrix FLOPs at its peak."""
+    workload = problem.workload
+    dtype = workload.inputs[0].dtype if workload.inputs else workload.outputs[0].dtype
+    peak = gpu.flops.get(dtype, gpu.flops[DType.F32])
+    memory_us = workload.compulsory_bytes / gpu.dram_bytes_per_s * 1e6
+    compute_us = problem.flops / peak * 1e6
+    limiter: Literal["memory", "compute"] = "memory" if memory_us >= compute_us else "compute"
+    return SpeedOfLight(
+        max(memory_us, compute_us), memory_us, compute_us, workload.compulsory_bytes, problem.flops, limiter, gpu.name
+    )

@@ -1,0 +1,144 @@
+"""One artifact evaluated once on one device: its verdict and the evidence for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from cutegen_lab.core.roofline import SpeedOfLight
+from cutegen_lab.core.verdict import Diagnostic, Fault, Verdict
+
+
+@dataclass(frozen=True)
+class OutputError:
+    """How far one output is from float64, beside PyTorch's own result at the problem's precision.
+
+    Errors are relative: ``norm`` is ‖out − ref‖ / ‖ref‖, ``worst`` is max |out − ref| / max(|ref|, scale) at
+    ``worst_index``.
+    """
+
+    output: str
+    norm: float
+    worst: float
+    torch_norm: float
+    torch_worst: float
+    limit_norm: float
+    limit_worst: float
+    worst_index: tuple[int, ...] = ()
+    got: float = 0.0
+    expected: float = 0.0
+
+    @property
+    def ok(self) -> bool:
+        return self.norm <= self.limit_norm and self.worst <= self.limit_worst
+
+
+@dataclass(frozen=True)
+class WorkloadCheck:
+    """Correctness on one workload and one draw of inputs."""
+
+    workload: str
+    distribution: str
+    seed: int
+    verdict: Verdict
+    reason: str = ""
+    errors: tuple[OutputError, ...] = ()
+    fault: Fault | None = None
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class CheckResult:
+    """Every check of one trial. ``verdict`` is the first that did not pass."""
+
+    verdict: Verdict
+    reason: str
+    checks: tuple[WorkloadCheck, ...]
+
+    def worst(self) -> OutputError | None:
+        """The output error closest to (or furthest over) its limit; for evidence tables."""
+        errors = [e for c in self.checks for e in c.errors]
+        return max(errors, key=lambda e: e.norm / e.limit_norm if e.limit_norm else 0.0, default=None)
+
+
+@dataclass(frozen=True)
+class Timing:
+    """A time, and how it came about. ``kind`` keeps predictions and measurements apart everywhere.
+
+    Times in microseconds. ``method`` names clock, flush and count ("CUDA events, cold L2, 30 launches") or the model.
+    ``baselines`` hold the same run's eager PyTorch and copy of the compulsory bytes, where measured.
+    """
+
+    kind: Literal["measured", "predicted"]
+    time_us: float
+    method: str
+    device: str
+    samples: int = 0
+    iqr_us: float = 0.0
+    baselines: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Profile:
+    """What a profiler would say. ``source`` says whose counts these are; ``limiter`` names what bounds the kernel.
+
+    ``counters`` by name with units in the name: ``dram_bytes``, ``global_load_sectors``, ``warp_instructions``, …
+    """
+
+    source: Literal["emulator", "hardware"]
+    limiter: str
+    counters: Mapping[str, float]
+    findings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Resources:
+    """Static cost of the build for the problem's own workload (the largest over its kernels)."""
+
+    registers: int
+    spill_bytes: int
+    static_smem_bytes: int
+    dynamic_smem_bytes: int
+    kernels: int
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """Everything an answer depended on, beyond the candidate itself."""
+
+    problem_key: str
+    source_sha256: str
+    config: Mapping[str, object]
+    arch: str
+    device: str
+    seeds: tuple[int, ...]
+    tolerances: Mapping[str, float]
+    versions: Mapping[str, str]
+    isolation: tuple[str, ...]
+    artifact_sha256: str = ""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One artifact (or its absence) on one device. Raises ValueError for a time without a pass."""
+
+    candidate_id: str
+    verdict: Verdict
+    reason: str
+    device: str
+    provenance: Provenance
+    diagnostics: tuple[Diagnostic, ...] = ()
+    check: CheckResult | None = None
+    resources: Resources | None = None
+    timing: Timing | None = None
+    profile: Profile | None = None
+    sol: SpeedOfLight | None = None
+
+    def __post_init__(self) -> None:
+        if self.timing is not None and not self.verdict.passed:
+            raise ValueError(f"a trial that ended {self.verdict.value} may not carry a time")
+
+    @property
+    def sol_gap(self) -> float | None:
+        return self.sol.gap(self.timing.time_us) if self.sol and self.timing else None

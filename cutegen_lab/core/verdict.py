@@ -1,0 +1,92 @@
+"""The outcome of a trial, and what is known about why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Verdict(str, Enum):
+    """How a trial ended. Only ``PASSED`` may carry a time."""
+
+    PASSED = "passed"
+    # the source never reached the compiler
+    REJECTED_SOURCE = "rejected_source"  # the gate: a forbidden import, name or dunder
+    CONTRACT = "contract"  # no launch(), wrong number of tensors, bad TUNABLE or workspace
+    # the cage
+    COMPILE_ERROR = "compile_error"
+    COMPILE_TIMEOUT = "compile_timeout"
+    COMPILE_CRASH = "compile_crash"  # a signal, os._exit, a broken result
+    COMPILE_LIMIT = "compile_limit"  # memory, processes, output or file size
+    HOST_READS_DATA = "host_reads_data"  # the launcher touched a tensor's contents while it was recorded
+    UNSTABLE_PLAN = "unstable_plan"  # two recordings differ beyond relocations and padding
+    # the launch
+    INVALID_PLAN = "invalid_plan"  # grid, block, cluster, shared memory or a relocation out of bounds
+    UNSUPPORTED = "unsupported"  # the device cannot execute it: an opcode the emulator lacks, another arch
+    # execution
+    OUT_OF_BOUNDS = "out_of_bounds"
+    MISALIGNED = "misaligned"
+    UNINITIALISED_READ = "uninitialised_read"
+    BARRIER_DIVERGENCE = "barrier_divergence"
+    DEADLOCK = "deadlock"
+    HANG = "hang"  # instruction budget or watchdog
+    LAUNCH_FAILURE = "launch_failure"
+    OUT_OF_MEMORY = "out_of_memory"
+    # the answer
+    WRONG_RESULT = "wrong_result"
+    UNWRITTEN_OUTPUT = "unwritten_output"
+    NON_DETERMINISTIC = "non_deterministic"
+    INPUT_MODIFIED = "input_modified"
+    # ours
+    CANCELLED = "cancelled"
+    DEVICE_ERROR = "device_error"  # the device or its worker failed; the candidate may be innocent
+
+    @property
+    def passed(self) -> bool:
+        return self is Verdict.PASSED
+
+
+@dataclass(frozen=True)
+class Diagnostic:
+    """One message about a candidate, with a place in its source where one is known.
+
+    ``line`` counts from 1 in the candidate's text (0: unknown). ``code`` is the compiler's or the lint rule's
+    (``UNSUP_NO_SOURCE``, ``L06-slice``). ``suggestion`` is what to write instead.
+    """
+
+    severity: str  # "error" | "warning" | "note"
+    code: str
+    message: str
+    line: int = 0
+    excerpt: str = ""  # the source line and its neighbours, plain text
+    note: str = ""
+    suggestion: str = ""
+
+    def __str__(self) -> str:
+        place = f"line {self.line}: " if self.line else ""
+        tail = "".join(f" ({part})" for part in (self.note, self.suggestion) if part)
+        return f"{place}{self.severity}[{self.code}] {self.message}{tail}"
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What stopped a kernel while it ran. ``block`` and ``thread`` are (x, y, z); ``address`` is in bytes."""
+
+    verdict: Verdict
+    message: str
+    kernel: str = ""
+    block: tuple[int, int, int] | None = None
+    thread: tuple[int, int, int] | None = None
+    address: int | None = None
+    line: int = 0  # candidate source line, 0: unknown
+    instruction: str = ""  # the PTX text
+
+    def __str__(self) -> str:
+        place = []
+        if self.line:
+            place.append(f"line {self.line}")
+        if self.block is not None and self.thread is not None:
+            place.append(f"block {self.block} thread {self.thread}")
+        if self.instruction:
+            place.append(f"at `{self.instruction}`")
+        return self.message + (f" [{', '.join(place)}]" if place else "")
