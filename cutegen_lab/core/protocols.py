@@ -13,6 +13,7 @@ from cutegen_lab.core.artifact import Artifact, Build, CompileFailure
 from cutegen_lab.core.candidate import Candidate, Config, Proposal
 from cutegen_lab.core.problem import Problem, TensorSpec, Workload
 from cutegen_lab.core.roofline import GpuSpec
+from cutegen_lab.core.run import Event, RunSummary, StoredEvent
 from cutegen_lab.core.trial import CheckResult, Profile, Timing, Trial
 from cutegen_lab.core.verdict import Fault
 
@@ -110,3 +111,19 @@ class Judge(Protocol):
     def time(
         self, problem: Problem, artifact: Artifact, device: Device, gpu: GpuSpec, say: Say, cancel: Cancel
     ) -> tuple[Timing | Fault, Profile | None]: ...
+
+
+class Store(Protocol):
+    """The only truth: runs and their append-only events, artifacts by hash. Raises StoreError."""
+
+    def append(self, run_id: str, event: Event) -> StoredEvent:
+        """Durable when it returns: a SIGKILL afterwards loses nothing."""
+        ...
+
+    def events(self, run_id: str, after: int = 0) -> list[StoredEvent]: ...
+
+    def runs(self) -> list[RunSummary]: ...
+
+    def put_artifact(self, artifact: Artifact) -> str: ...
+
+    def get_artifact(self, sha256: str) -> Artifact: ...

@@ -216,3 +216,27 @@ class RunState:
     @property
     def finished(self) -> bool:
         return self.step is Step.DONE
+
+
+@dataclass(frozen=True)
+class StoredEvent:
+    """An event as the store keeps it: its place in the run (from 1) and when it was written (Unix seconds)."""
+
+    seq: int
+    at: float
+    event: Event
+
+
+@dataclass(frozen=True)
+class RunSummary:
+    """One line of a run list."""
+
+    run_id: str
+    name: str
+    created_at: float
+    updated_at: float
+    step: Step
+    outcome: str
+    candidates: int
+    accepted: int
+    problem_key: str

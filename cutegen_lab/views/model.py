@@ -1,0 +1,153 @@
+"""The one JSON shape Python and TypeScript meet in (MIME type ``application/vnd.cutegen.run+json``).
+
+``labextension/src/schema.ts`` is generated from :func:`json_schema`; a test fails when they part.
+All text is plain: whoever shows it escapes it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+VIEW_SCHEMA_VERSION = 1
+MIME_TYPE = "application/vnd.cutegen.run+json"
+
+StepName = Literal["generate", "compile", "check", "time", "profile", "review"]
+StepStatus = Literal["pending", "running", "done", "failed", "skipped"]
+Tone = Literal["neutral", "good", "bad", "warn"]
+Verb = Literal["approve", "approve_unproven", "reject", "edit", "retry", "branch", "stop", "resume"]
+
+
+class View(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class StepView(View):
+    """One step of one candidate. ``seconds`` is how long it took (so far, while running); ``detail`` one short line."""
+
+    step: StepName
+    status: StepStatus
+    seconds: float | None = None
+    started_at: float | None = None  # Unix seconds, for a running step's clock
+    detail: str = ""
+
+
+class EvidenceRow(View):
+    """One line of the evidence card. ``basis`` keeps measured and predicted times apart everywhere."""
+
+    key: str
+    label: str
+    value: str
+    detail: str = ""
+    tone: Tone = "neutral"
+    basis: Literal["", "measured", "predicted", "bound"] = ""
+
+
+class DiagnosticView(View):
+    severity: Literal["error", "warning", "note"]
+    code: str
+    message: str
+    line: int = 0
+    excerpt: str = ""
+    suggestion: str = ""
+
+
+class DiffLine(View):
+    """One line of the diff to the parent. ``kind``: same, added, removed, or a gap of unchanged lines left out."""
+
+    kind: Literal["same", "added", "removed", "gap"]
+    text: str
+    old: int | None = None
+    new: int | None = None
+
+
+class CandidateView(View):
+    id: str
+    parent_id: str | None
+    title: str
+    reason: str
+    predicted_effect: str
+    provider: str
+    model: str
+    source: str
+    config: dict[str, int | float | bool | str]
+    diff: list[DiffLine]
+    steps: list[StepView]
+    evidence: list[EvidenceRow]
+    diagnostics: list[DiagnosticView]
+    verdict: str  # "" until known
+    verdict_reason: str
+    answer: str  # "", "approved", "approved by auto", "rejected: …", "edited", …
+    accepted: bool
+
+
+class TrendPoint(View):
+    """One candidate in the trend plots. Errors are relative to float64; times in microseconds."""
+
+    candidate_id: str
+    verdict: str
+    error: float | None = None
+    torch_error: float | None = None
+    time_us: float | None = None
+    basis: Literal["", "measured", "predicted"] = ""
+    sol_gap: float | None = None
+
+
+class WorkloadView(View):
+    name: str
+    text: str
+    why: str
+
+
+class ProblemView(View):
+    name: str
+    kind: str
+    source: str
+    workloads: list[WorkloadView]
+    check_workloads: list[WorkloadView]
+
+
+class SettingsView(View):
+    provider: str
+    model: str
+    arch: str
+    gpu: str
+    device: str
+    auto: bool
+    max_steps: int
+
+
+class SolView(View):
+    time_us: float
+    limiter: str
+    compulsory_bytes: int
+    flops: int
+    gpu: str
+
+
+class RunView(View):
+    """A whole run. ``verbs`` are those the analyst may use now on ``current_id``; empty while no kernel is attached."""
+
+    schema_version: Literal[1] = 1
+    run_id: str
+    status: Literal["running", "review", "done", "interrupted"]
+    step: str
+    outcome: str
+    note: str
+    problem: ProblemView
+    settings: SettingsView
+    sol: SolView
+    candidates: list[CandidateView]
+    trend: list[TrendPoint]
+    current_id: str | None
+    incumbent_id: str | None
+    verbs: list[Verb]
+    log: list[str]
+    started_at: float
+    updated_at: float
+
+
+def json_schema() -> dict[str, Any]:
+    """JSON Schema of :class:`RunView`, the source of the TypeScript types."""
+    return RunView.model_json_schema(mode="serialization")
