@@ -80,6 +80,7 @@ class CandidateView(View):
     verdict_reason: str
     answer: str  # "", "approved", "approved by auto", "rejected: …", "edited", …
     accepted: bool
+    provenance: dict[str, str] = {}  # what the answer depended on: hashes, seeds, tolerances, versions, prompts
 
 
 class TrendPoint(View):
@@ -127,7 +128,9 @@ class SolView(View):
 
 
 class RunView(View):
-    """A whole run. ``verbs`` are those the analyst may use now on ``current_id``; empty while no kernel is attached."""
+    """A whole run. ``verbs`` are those the analyst may use now on ``current_id``; none while no kernel is attached
+    (``resume`` apart). ``timeline`` is the attempt in work, from its generation on, when it is no candidate yet.
+    """
 
     schema_version: Literal[1] = 1
     run_id: str
@@ -140,10 +143,12 @@ class RunView(View):
     sol: SolView
     candidates: list[CandidateView]
     trend: list[TrendPoint]
+    timeline: list[StepView] = []
     current_id: str | None
     incumbent_id: str | None
     verbs: list[Verb]
     log: list[str]
+    versions: dict[str, str] = {}
     started_at: float
     updated_at: float
 
