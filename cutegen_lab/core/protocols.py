@@ -13,7 +13,7 @@ from cutegen_lab.core.artifact import Artifact, Build, CompileFailure
 from cutegen_lab.core.candidate import Candidate, Config, Proposal
 from cutegen_lab.core.problem import Problem, TensorSpec, Workload
 from cutegen_lab.core.roofline import GpuSpec
-from cutegen_lab.core.run import Event, RunSummary, StoredEvent
+from cutegen_lab.core.run import Event, RunState, RunSummary, StoredEvent
 from cutegen_lab.core.trial import CheckResult, Profile, Timing, Trial
 from cutegen_lab.core.verdict import Fault
 
@@ -116,8 +116,9 @@ class Judge(Protocol):
 class Store(Protocol):
     """The only truth: runs and their append-only events, artifacts by hash. Raises StoreError."""
 
-    def append(self, run_id: str, event: Event) -> StoredEvent:
-        """Durable when it returns: a SIGKILL afterwards loses nothing."""
+    def append(self, run_id: str, event: Event, after: RunState | None = None) -> StoredEvent:
+        """Durable when it returns: a SIGKILL afterwards loses nothing. ``after`` is the state the event leads to; the
+        run's line in :meth:`runs` is written from it in the same transaction."""
         ...
 
     def events(self, run_id: str, after: int = 0) -> list[StoredEvent]: ...

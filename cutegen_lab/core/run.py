@@ -207,6 +207,13 @@ class RunState:
     feedback: str = ""  # the last rejection's reason, for the next proposal
     failed_in_a_row: int = 0
     problem_note: str = ""  # why the run rests or ended, where that is not obvious
+    ask: Literal["generate", "fix", "refine"] = "generate"  # what the provider is, or was last, asked for
+    ask_parent_id: str | None = None  # and from which candidate
+    base_id: str | None = None  # what the next refinement grows from: the incumbent, or what was branched from
+    compiled: Mapping[str, Compiled] = field(default_factory=dict)  # build evidence, also before there is a verdict
+    failed_step: Step | None = None  # the step our own failure stopped, while the run rests because of it
+    stumbles: int = 0  # our own failures in a row
+    stopped_at: Step | None = None  # where an analyst stopped the run: resuming goes on from there
     outcome: Literal["", "accepted", "nothing_accepted", "failed"] = ""
 
     @property

@@ -1,0 +1,18 @@
+"""The life of a run as a pure state machine, and the drivers that perform what it asks for (knows core alone)."""
+
+from cutegen_lab.loop.effects import AskReview, Check, Compile, Effect, Finish, Generate, Profile, Time
+from cutegen_lab.loop.machine import advance, fold, pending
+
+__all__ = [
+    "AskReview",
+    "Check",
+    "Compile",
+    "Effect",
+    "Finish",
+    "Generate",
+    "Profile",
+    "Time",
+    "advance",
+    "fold",
+    "pending",
+]

@@ -1,0 +1,169 @@
+"""What each answer of an analyst (or of the auto policy) does to a run. Pure; illegal answers raise InputError."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from cutegen_lab.core.candidate import Candidate
+from cutegen_lab.core.errors import InputError
+from cutegen_lab.core.run import Answer, RunState, Step
+from cutegen_lab.loop.budget import spent
+from cutegen_lab.loop.edits import edited
+
+
+def answered(state: RunState, answer: Answer) -> RunState:
+    """The state after ``answer``. Raises :class:`InputError` for an answer this state does not take."""
+    if answer.kind == "stop":
+        return stop(state, answer.text or f"stopped at {state.step.value}")
+    if answer.kind == "branch" and state.step is Step.DONE:
+        return _branch(replace(state, outcome="", stopped_at=None), answer)
+    if state.step is not Step.REVIEW:
+        what = f"{state.current_id} " if state.current_id else ""
+        raise InputError(
+            f"cannot {answer.kind}: the run is at {state.step.value} {what}".rstrip(),
+            "Answers are taken at review; stop works at any step.",
+        )
+    if answer.candidate_id not in (None, state.current_id) and answer.kind != "branch":
+        raise InputError(
+            f"cannot {answer.kind} {answer.candidate_id}: {state.current_id} is under review",
+            f"Answer {state.current_id}, or branch from {answer.candidate_id}.",
+        )
+    return _HANDLERS[answer.kind](state, answer)
+
+
+def stop(state: RunState, reason: str) -> RunState:
+    """Ends the run where it stands; resuming goes on from there."""
+    return replace(finish(state, reason), stopped_at=state.step)
+
+
+def finish(state: RunState, note: str) -> RunState:
+    """A normal end: accepted when anything was, failed when our own failure is why nothing was."""
+    failed = state.failed_step is not None
+    outcome = "accepted" if state.accepted else "failed" if failed else "nothing_accepted"
+    return replace(state, step=Step.DONE, outcome=outcome, problem_note=note)  # type: ignore[arg-type]
+
+
+def ask(state: RunState, kind: str, parent_id: str | None, feedback: str = "", unlimited: bool = False) -> RunState:
+    """On to the provider, or to the end where the budget is spent. An analyst's own request (``unlimited``) is not
+    refused: who branches after the budget wants that one candidate."""
+    reason = "" if unlimited else spent(state)
+    if reason:
+        return finish(state, reason)
+    return replace(
+        state,
+        step=Step.GENERATE,
+        ask=kind,  # type: ignore[arg-type]
+        ask_parent_id=parent_id,
+        feedback=feedback,
+        failed_step=None,
+        problem_note="",
+    )
+
+
+def adopt(state: RunState, candidate: Candidate) -> RunState:
+    """A new candidate enters the tree and goes to the compiler."""
+    return replace(
+        state,
+        step=Step.COMPILE,
+        candidates={**state.candidates, candidate.id: candidate},
+        current_id=candidate.id,
+        failed_step=None,
+        problem_note="",
+        stumbles=0,
+    )
+
+
+def next_id(state: RunState) -> str:
+    return f"c{len(state.candidates) + 1}"
+
+
+def _approve(state: RunState, answer: Answer) -> RunState:
+    current = _under_review(state, "approve")
+    trial = state.trials.get(current.id)
+    if trial is None or not trial.verdict.passed or trial.check is None:
+        seen = f"it ended {trial.verdict.value}" if trial else "it has no check evidence"
+        raise InputError(
+            f"cannot approve {current.id}: {seen}",
+            "Retry or edit it, reject it, or accept the risk by name with approve_unproven.",
+        )
+    return _accept(state, answer, current)
+
+
+def _approve_unproven(state: RunState, answer: Answer) -> RunState:
+    current = _under_review(state, "approve_unproven")
+    trial = state.trials.get(current.id)
+    if trial is not None and trial.verdict.passed:
+        raise InputError(f"{current.id} is proven: it passed", "Use approve.")
+    return _accept(state, answer, current)
+
+
+def _accept(state: RunState, answer: Answer, current: Candidate) -> RunState:
+    accepted = (*(i for i in state.accepted if i != current.id), current.id)
+    state = _noted(replace(state, accepted=accepted, failed_in_a_row=0, failed_step=None), answer)
+    return ask(replace(state, incumbent_id=current.id, base_id=current.id), "refine", current.id)
+
+
+def _reject(state: RunState, answer: Answer) -> RunState:
+    current = _under_review(state, "reject")
+    state = _noted(replace(state, failed_in_a_row=0), answer)
+    if state.base_id is not None and state.base_id != current.id:
+        return ask(state, _kind(state, state.base_id), state.base_id, answer.text)
+    return ask(state, _kind(state, current.id), current.id, answer.text)
+
+
+def _edit(state: RunState, answer: Answer) -> RunState:
+    current = _under_review(state, "edit")
+    if not answer.text.strip():
+        raise InputError("the edited text is empty", "Give the whole candidate module.")
+    state = _noted(replace(state, failed_in_a_row=0), replace(answer, text=""))  # the text is the new candidate's
+    return adopt(state, edited(current, answer.text, next_id(state)))
+
+
+def _retry(state: RunState, answer: Answer) -> RunState:
+    if state.failed_step not in (None, Step.GENERATE):
+        return replace(state, step=state.failed_step, failed_step=None, problem_note="")
+    if state.failed_step is None:  # else nothing came of the request, and the answer is to that
+        state = _noted(state, answer)
+    return ask(state, state.ask, state.ask_parent_id, state.feedback, unlimited=True)
+
+
+def _branch(state: RunState, answer: Answer) -> RunState:
+    target = answer.target_id
+    if target is None or target not in state.candidates:
+        known = ", ".join(state.candidates) or "none yet"
+        raise InputError(f"cannot branch from {target!r}: no such candidate", f"Candidates: {known}.")
+    state = replace(_noted(state, answer), base_id=target, failed_in_a_row=0)
+    return ask(state, _kind(state, target), target, answer.text, unlimited=True)
+
+
+def _under_review(state: RunState, verb: str) -> Candidate:
+    if state.current is None:
+        raise InputError(f"cannot {verb}: there is no candidate yet", "Retry, or stop the run.")
+    return state.current
+
+
+def _noted(state: RunState, answer: Answer) -> RunState:
+    if state.current_id is None:
+        return state
+    verdicts = ("approve", "approve_unproven")
+    before = state.answers.get(state.current_id)
+    if before is not None and before.kind in verdicts and answer.kind not in verdicts:
+        return state  # branching or retrying later does not take an approval back
+    return replace(state, answers={**state.answers, state.current_id: replace(answer, candidate_id=state.current_id)})
+
+
+def _kind(state: RunState, parent_id: str) -> str:
+    """A parent that is known to fail is fixed, any other refined."""
+    trial = state.trials.get(parent_id)
+    return "fix" if trial is not None and not trial.verdict.passed else "refine"
+
+
+_HANDLERS: dict[str, Callable[[RunState, Answer], RunState]] = {
+    "approve": _approve,
+    "approve_unproven": _approve_unproven,
+    "reject": _reject,
+    "edit": _edit,
+    "retry": _retry,
+    "branch": _branch,
+}

@@ -1,0 +1,215 @@
+"""Drives one run: performs what the machine asks for and records every event before the state moves on.
+
+Work happens on whichever thread calls :meth:`Driver.work`; answers may come from any other. :class:`ThreadedDriver`
+is the same driver with a worker thread of its own, for notebooks.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from cutegen_lab.core.errors import Cancelled, CutegenError
+from cutegen_lab.core.run import Answer, Answered, Event, RunState, Step, StepFailed, StepStarted, Stopped, StoredEvent
+from cutegen_lab.loop.budget import working_seconds
+from cutegen_lab.loop.effects import AskReview, Finish, Generate
+from cutegen_lab.loop.interrupt import call
+from cutegen_lab.loop.machine import advance, fold, pending
+from cutegen_lab.loop.steps import Parts, Steps
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Notice:
+    """What a subscriber is told: a new event with the state after it, or one line of progress (``event`` is None)."""
+
+    state: RunState
+    event: StoredEvent | None
+    line: str = ""
+
+
+Subscriber = Callable[[Notice], None]
+
+
+class Driver:
+    """Drives the run whose events are in ``parts.store``. Safe to answer, stop and subscribe to from any thread."""
+
+    def __init__(self, run_id: str, parts: Parts) -> None:
+        self.run_id = run_id
+        self._store = parts.store
+        self._steps = Steps(parts)
+        self._lock = threading.RLock()
+        self._wake = threading.Condition(self._lock)
+        self._cancel = threading.Event()  # of the step in hand; a new one for each
+        self._subscribers: list[Subscriber] = []
+        self._events = self._store.events(run_id)
+        self._state = fold(e.event for e in self._events)
+
+    @property
+    def state(self) -> RunState:
+        return self._state
+
+    @property
+    def events(self) -> list[StoredEvent]:
+        with self._lock:
+            return list(self._events)
+
+    @property
+    def resting(self) -> bool:
+        """Nothing to do until an answer comes: at review (unless the run answers itself) or done."""
+        (effect,) = pending(self._state)
+        return isinstance(effect, Finish) or (isinstance(effect, AskReview) and effect.answer is None)
+
+    def subscribe(self, callback: Subscriber) -> Callable[[], None]:
+        """``callback(notice)`` from now on, on whichever thread the news arises; the return value ends it."""
+        with self._lock:
+            self._subscribers.append(callback)
+
+        def unsubscribe() -> None:
+            with self._lock:
+                if callback in self._subscribers:
+                    self._subscribers.remove(callback)
+
+        return unsubscribe
+
+    def answer(self, answer: Answer) -> RunState:
+        """Records the analyst's word. On return it is durable. Raises InputError where it is not to be taken now."""
+        return self.record(Answered(answer))
+
+    def stop(self, reason: str = "stopped by the analyst") -> RunState:
+        """Ends the run where it stands, at any step; whatever was being done is cancelled and its result dropped."""
+        return self.record(Stopped(reason))
+
+    def record(self, event: Event) -> RunState:
+        """Store first, then state, then subscribers. A finished run ignores events and stores none of them."""
+        with self._lock:
+            return self._record(event)
+
+    def work(self) -> RunState:
+        """Performs steps until the run rests. Ctrl-C stops the run (it can be resumed) and is raised on."""
+        try:
+            while not self.resting:
+                self._step()
+        except KeyboardInterrupt:
+            self.stop("interrupted")
+            raise
+        return self._state
+
+    def _record(self, event: Event) -> RunState:
+        before = self._state
+        after, _ = advance(before, event)
+        if before.finished and after is before:
+            return after
+        stored = self._store.append(self.run_id, event, after)
+        self._events.append(stored)
+        self._state = after
+        if not isinstance(event, StepStarted):
+            self._cancel.set()  # whatever step was in hand is over; only its own worker may still be finding out
+        self._wake.notify_all()
+        self._tell(Notice(after, stored))
+        return after
+
+    def _step(self) -> None:
+        with self._lock:
+            (effect,) = pending(self._state)
+            if isinstance(effect, Finish):
+                return
+            if isinstance(effect, AskReview):
+                if effect.answer is not None:
+                    self._record(Answered(effect.answer))
+                return
+            if isinstance(effect, Generate) and (reason := self._out_of_time()):
+                self._record(Stopped(reason))
+                return
+            state, cancel = self._state, threading.Event()
+            self._record(StepStarted(state.step, None if state.step is Step.GENERATE else state.current_id))
+            self._cancel = cancel
+
+        def say(line: str) -> None:
+            if not cancel.is_set():
+                self._tell(Notice(self._state, None, line))
+
+        name = f"{self.run_id}-{state.step.value}"
+        try:
+            event = call(lambda: self._steps.perform(effect, state, say, cancel), cancel, name)
+        except Cancelled:
+            if cancel.is_set():
+                return
+            event = Stopped(f"{state.step.value} was cancelled")
+        except CutegenError as error:
+            event = StepFailed(state.step, str(error))
+        except Exception as error:
+            _log.exception("step %s of %s", state.step.value, self.run_id)
+            event = StepFailed(state.step, f"internal error: {type(error).__name__}: {error}")
+        with self._lock:
+            if not cancel.is_set():  # a stop that came first wins: the result is dropped
+                self._record(event)
+
+    def _out_of_time(self) -> str:
+        limit = self._state.settings.budget.max_seconds
+        if limit is None:
+            return ""
+        spent = working_seconds(self._events)
+        return f"budget: {spent:.0f} of {limit:.0f} s used" if spent >= limit else ""
+
+    def _tell(self, notice: Notice) -> None:
+        for callback in list(self._subscribers):
+            try:
+                callback(notice)
+            except Exception:  # a display that fails must not take the run with it
+                _log.exception("a subscriber of %s failed", self.run_id)
+
+
+class ThreadedDriver(Driver):
+    """A driver that works by itself: one daemon thread a run, asleep while the run rests."""
+
+    def __init__(self, run_id: str, parts: Parts) -> None:
+        super().__init__(run_id, parts)
+        self._closed = False
+        self._broken: Exception | None = None
+        self._thread = threading.Thread(target=self._serve, name=run_id, daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def wait(self, timeout: float | None = None) -> RunState:
+        """Until the run rests (its state then), or ``timeout`` seconds have passed (its state so far).
+
+        Raises StoreError where the run could not go on because its events could not be written."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        with self._wake:
+            while not self.resting and not self._closed:
+                left = None if deadline is None else deadline - time.monotonic()
+                if left is not None and left <= 0:
+                    break
+                self._wake.wait(left)
+            if self._broken is not None:
+                raise self._broken
+            return self._state
+
+    def close(self) -> None:
+        """Ends the thread and gives up the step in hand. Records nothing: the run can be resumed."""
+        with self._wake:
+            self._closed = True
+            self._cancel.set()
+            self._wake.notify_all()
+        if self._thread.is_alive() and self._thread is not threading.current_thread():
+            self._thread.join(2.0)
+
+    def _serve(self) -> None:
+        while True:
+            with self._wake:
+                while self.resting and not self._closed:
+                    self._wake.wait()
+                if self._closed:
+                    return
+            try:
+                self._step()
+            except Exception as error:  # the store: nothing may happen that cannot be recorded
+                self._broken = error
+                self.close()
+                return

@@ -1,0 +1,50 @@
+"""What an analyst's edited text means together with the config it was shown with."""
+
+from __future__ import annotations
+
+import ast
+
+from cutegen_lab.core.candidate import Candidate, Config, Proposal
+
+
+def edited(parent: Candidate, text: str, candidate_id: str) -> Candidate:
+    """The candidate that runs ``text`` exactly as it stands."""
+    proposal = Proposal(
+        source=text,
+        title=f"{parent.id} edited by the analyst",
+        reason="edited by the analyst",
+        config=config_after_edit(parent, text),
+    )
+    return Candidate(candidate_id, parent.id, "analyst", proposal)
+
+
+def config_after_edit(parent: Candidate, text: str) -> Config:
+    """The parent's config, less what the edit settles itself.
+
+    A value in the config overrides the default in the source. Where the analyst changed that default, or removed the
+    parameter, the text has the last word: otherwise an edit could silently change nothing.
+    """
+    before, after = _launch_defaults(parent.source), _launch_defaults(text)
+    if after is None:  # does not parse: the gate will say so with a line number
+        return dict(parent.config)
+    return {
+        name: value
+        for name, value in parent.config.items()
+        if name in after and (before is None or before.get(name) == after[name])
+    }
+
+
+def _launch_defaults(source: str) -> dict[str, str] | None:
+    """Parameters of ``launch`` with their defaults as text ("" for none); None where the source does not parse."""
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError):
+        return None
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef) and node.name == "launch":
+            positional = node.args.posonlyargs + node.args.args
+            padding: list[ast.expr | None] = [None] * (len(positional) - len(node.args.defaults))
+            names = positional + node.args.kwonlyargs
+            defaults = [*padding, *node.args.defaults, *node.args.kw_defaults]
+            return {a.arg: ast.unparse(d) if d else "" for a, d in zip(names, defaults, strict=True)}
+    return {}

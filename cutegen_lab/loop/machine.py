@@ -1,0 +1,203 @@
+"""The life of a run: ``advance(state, event) -> (state, effects)``, with no clock, no disk and no thread in it.
+
+Steps go generate → compile → check → time → profile → review. A candidate that fails goes back to the provider while
+fixes remain, then rests at review. What must happen next follows from the state alone (:func:`pending`), so a run
+resumes from its events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+from cutegen_lab.core.errors import InputError
+from cutegen_lab.core.run import (
+    Answered,
+    Checked,
+    Compiled,
+    CompileFailed,
+    Event,
+    Generated,
+    GenerateFailed,
+    Profiled,
+    Resumed,
+    RunStarted,
+    RunState,
+    Step,
+    StepFailed,
+    StepStarted,
+    Stopped,
+    Timed,
+)
+from cutegen_lab.core.trial import Trial
+from cutegen_lab.loop import trials
+from cutegen_lab.loop.answers import adopt, answered, ask, finish, stop
+from cutegen_lab.loop.budget import fixes_left
+from cutegen_lab.loop.effects import AskReview, Check, Compile, Effect, Finish, Generate, Profile, Time
+from cutegen_lab.loop.requests import generate_request
+from cutegen_lab.loop.review import auto_answer
+
+
+def advance(state: RunState | None, event: Event) -> tuple[RunState, tuple[Effect, ...]]:
+    """The state after ``event`` and what is to be done about it.
+
+    Raises :class:`InputError` for an answer or event that does not belong in ``state``. A finished run ignores
+    everything but a branch and a resume.
+    """
+    if isinstance(event, RunStarted):
+        if state is not None:
+            raise InputError(f"run {state.run_id} has already started", "Start another run.")
+        state = RunState(event.run_id, event.problem, event.settings, event.sol, Step.GENERATE)
+        return state, pending(state)
+    if state is None:
+        raise InputError(f"a run cannot begin with {event.type}", "Its first event must be run_started.")
+    if isinstance(event, StepStarted) or (state.finished and not _reopens(event)):
+        return state, ()
+    state = _HANDLERS[type(event)](state, event)
+    return state, pending(state)
+
+
+def fold(events: Iterable[Event]) -> RunState:
+    """The state all ``events`` add up to. Raises :class:`InputError` for an empty or impossible sequence."""
+    state: RunState | None = None
+    for event in events:
+        state, _ = advance(state, event)
+    if state is None:
+        raise InputError("a run without events", "It was never started.")
+    return state
+
+
+def pending(state: RunState) -> tuple[Effect, ...]:
+    """What must happen next, from the state alone."""
+    current = state.current_id or ""
+    built = state.compiled.get(current)
+    artifact = built.artifact_sha256 if built else ""
+    match state.step:
+        case Step.GENERATE:
+            return (Generate(generate_request(state)),)
+        case Step.COMPILE:
+            return (Compile(current),)
+        case Step.CHECK:
+            return (Check(current, artifact),)
+        case Step.TIME:
+            return (Time(current, artifact),)
+        case Step.PROFILE:
+            return (Profile(current, artifact),)
+        case Step.REVIEW:
+            return (AskReview(state.current_id, auto_answer(state) if state.settings.auto else None),)
+        case Step.DONE:
+            return (Finish(state.outcome, state.problem_note),)
+
+
+def _reopens(event: Event) -> bool:
+    return isinstance(event, Resumed) or (isinstance(event, Answered) and event.answer.kind == "branch")
+
+
+def _generated(state: RunState, event: Generated) -> RunState:
+    _expect(state, Step.GENERATE, event)
+    candidate = event.candidate
+    if candidate.id in state.candidates or candidate.parent_id not in (None, *state.candidates):
+        raise InputError(f"candidate {candidate.id} (parent {candidate.parent_id}) does not fit the run's tree")
+    return adopt(state, candidate)
+
+
+def _generate_failed(state: RunState, event: GenerateFailed) -> RunState:
+    _expect(state, Step.GENERATE, event)
+    if event.exhausted:
+        return finish(state, event.reason)
+    return _stumbled(state, Step.GENERATE, event.reason)
+
+
+def _compiled(state: RunState, event: Compiled) -> RunState:
+    _expect(state, Step.COMPILE, event, event.candidate_id)
+    compiled = {**state.compiled, event.candidate_id: event}
+    return replace(state, step=Step.CHECK, compiled=compiled, stumbles=0)
+
+
+def _compile_failed(state: RunState, event: CompileFailed) -> RunState:
+    _expect(state, Step.COMPILE, event, event.candidate_id)
+    return _failed(state, trials.compile_failed(state, event))
+
+
+def _checked(state: RunState, event: Checked) -> RunState:
+    _expect(state, Step.CHECK, event, event.candidate_id)
+    trial = trials.checked(state, event)
+    if not trial.verdict.passed:
+        return _failed(state, trial)
+    return replace(_with_trial(state, trial), step=Step.TIME)
+
+
+def _timed(state: RunState, event: Timed) -> RunState:
+    _expect(state, Step.TIME, event, event.candidate_id)
+    trial = trials.timed(state.trials[event.candidate_id], event)
+    if not trial.verdict.passed:
+        return _failed(state, trial)
+    state = replace(_with_trial(state, trial), failed_in_a_row=0)
+    passed = sum(t.verdict.passed for t in state.trials.values())
+    # Delayed profiling: what a profiler says helps only once there are several correct kernels to tell apart.
+    return replace(state, step=Step.PROFILE if passed > state.settings.profile_after else Step.REVIEW)
+
+
+def _profiled(state: RunState, event: Profiled) -> RunState:
+    _expect(state, Step.PROFILE, event, event.candidate_id)
+    state = _with_trial(state, trials.profiled(state.trials[event.candidate_id], event))
+    return replace(state, step=Step.REVIEW)
+
+
+def _answered(state: RunState, event: Answered) -> RunState:
+    return answered(state, event.answer)
+
+
+def _step_failed(state: RunState, event: StepFailed) -> RunState:
+    _expect(state, event.step, event)
+    return _stumbled(state, event.step, event.reason)
+
+
+def _resumed(state: RunState, event: Resumed) -> RunState:
+    """Unfinished work starts again; a run that was stopped goes on, one that ended stays ended."""
+    if state.stopped_at is None:
+        return state
+    note = state.problem_note if state.stopped_at is Step.REVIEW and state.failed_step else ""
+    return replace(state, step=state.stopped_at, stopped_at=None, outcome="", problem_note=note, stumbles=0)
+
+
+def _stopped(state: RunState, event: Stopped) -> RunState:
+    return stop(state, event.reason)
+
+
+def _failed(state: RunState, trial: Trial) -> RunState:
+    """Back to the provider with what went wrong, or to review once the fixes are used up."""
+    state = replace(_with_trial(state, trial), failed_in_a_row=state.failed_in_a_row + 1, stumbles=0)
+    if fixes_left(state):
+        return ask(state, "fix", trial.candidate_id, state.feedback)
+    return replace(state, step=Step.REVIEW, problem_note=f"{state.failed_in_a_row} failed in a row: no fix left")
+
+
+def _stumbled(state: RunState, step: Step, reason: str) -> RunState:
+    """Our own failure: the candidate may be innocent, so the run rests and the step can be retried."""
+    return replace(state, step=Step.REVIEW, failed_step=step, problem_note=reason, stumbles=state.stumbles + 1)
+
+
+def _with_trial(state: RunState, trial: Trial) -> RunState:
+    return replace(state, trials={**state.trials, trial.candidate_id: trial})
+
+
+def _expect(state: RunState, step: Step, event: Event, candidate_id: str | None = None) -> None:
+    if state.step is not step or candidate_id not in (None, state.current_id):
+        where = f"{state.step.value} of {state.current_id}" if state.current_id else state.step.value
+        raise InputError(f"event {event.type} does not belong at {where}", "The store or the driver is broken.")
+
+
+_HANDLERS: dict[type[Event], Callable[..., RunState]] = {
+    Generated: _generated,
+    GenerateFailed: _generate_failed,
+    Compiled: _compiled,
+    CompileFailed: _compile_failed,
+    Checked: _checked,
+    Timed: _timed,
+    Profiled: _profiled,
+    Answered: _answered,
+    StepFailed: _step_failed,
+    Resumed: _resumed,
+    Stopped: _stopped,
+}

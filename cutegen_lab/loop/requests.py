@@ -1,0 +1,38 @@
+"""What a provider is told: the request that follows from a state."""
+
+from __future__ import annotations
+
+from cutegen_lab.core.protocols import Attempt, GenerateRequest
+from cutegen_lab.core.roofline import target_gpu
+from cutegen_lab.core.run import Answer, RunState
+
+
+def attempt(state: RunState, candidate_id: str) -> Attempt:
+    """One earlier candidate with its trial and the answer to it. Raises KeyError for an unknown id."""
+    answer = state.answers.get(candidate_id)
+    return Attempt(state.candidates[candidate_id], state.trials.get(candidate_id), in_words(answer))
+
+
+def in_words(answer: Answer | None) -> str:
+    """ "approved", "approved by auto", "rejected: too clever", "edited", …; "" while there is none."""
+    if answer is None:
+        return ""
+    words = {"approve": "approved", "approve_unproven": "approved unproven", "reject": "rejected", "edit": "edited",
+             "retry": "retried", "branch": "branched", "stop": "stopped"}[answer.kind]  # fmt: skip
+    by = " by auto" if answer.by == "auto" else ""
+    reason = f": {answer.text}" if answer.kind == "reject" and answer.text else ""
+    return f"{words}{by}{reason}"
+
+
+def generate_request(state: RunState) -> GenerateRequest:
+    """The request ``state`` (at its generate step) stands for. Raises InputError for an arch without figures."""
+    settings = state.settings
+    return GenerateRequest(
+        kind=state.ask,
+        problem=state.problem,
+        gpu=target_gpu(settings.arch, settings.gpu),
+        arch=settings.arch,
+        parent=attempt(state, state.ask_parent_id) if state.ask_parent_id else None,
+        feedback=state.feedback,
+        history=tuple(attempt(state, i) for i in state.candidates),
+    )

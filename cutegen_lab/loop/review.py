@@ -1,0 +1,64 @@
+"""The auto policy: what the loop answers by itself at review. Ambiguity never accepts once there is an incumbent."""
+
+from __future__ import annotations
+
+from cutegen_lab.core.run import Answer, RunState
+from cutegen_lab.core.trial import Timing
+from cutegen_lab.loop.budget import spent
+
+MARGIN = {"measured": 0.01, "predicted": 0.0}
+"""How much slower than the fastest accepted candidate still counts as not slower: a clock is noisy, a model is not."""
+
+STUMBLES = 2
+"""Our own failures in a row after which an unattended run gives up."""
+
+
+def auto_answer(state: RunState) -> Answer:
+    """The answer for ``state`` at review."""
+    current = state.current_id
+    if state.failed_step is not None:
+        if state.stumbles < STUMBLES:
+            return Answer("retry", current, by="auto")
+        return Answer("stop", current, text=state.problem_note, by="auto")
+    trial = state.trials.get(current) if current else None
+    if trial is None:
+        return Answer("stop", current, text="nothing to review", by="auto")
+    if not trial.verdict.passed:
+        reason = f"{trial.verdict.value}: {trial.reason}"
+        if state.incumbent_id is None or spent(state):
+            return Answer("stop", current, text=f"no fix left; the last candidate ended {reason}", by="auto")
+        return Answer("reject", current, text=reason, by="auto")
+    if state.incumbent_id is None:
+        return Answer("approve", current, text="the first candidate to pass", by="auto")
+    reason = slower(trial.timing, state)
+    return Answer("reject" if reason else "approve", current, text=reason or "passed and not slower", by="auto")
+
+
+def slower(timing: Timing | None, state: RunState) -> str:
+    """Why ``timing`` does not count as at least as fast as what is accepted, or ""."""
+    best = fastest_accepted(state)
+    if timing is None:
+        return "it passed but has no time to compare"
+    if best is None:
+        return f"{state.incumbent_id} has no time to compare with"
+    if (timing.kind, timing.device) != (best.kind, best.device):
+        return f"a {timing.kind} time on {timing.device} cannot be compared with a {best.kind} one on {best.device}"
+    margin = MARGIN[timing.kind]
+    if timing.time_us > best.time_us * (1 + margin):
+        by = (timing.time_us / best.time_us - 1) * 100
+        allowed = f" (margin {margin:.0%})" if margin else ""
+        return f"slower: {timing.time_us:.1f} µs {timing.kind}, {by:.1f}% over {best.time_us:.1f} µs{allowed}"
+    return ""
+
+
+def fastest_accepted(state: RunState) -> Timing | None:
+    """The best time among accepted candidates of the incumbent's kind and device; None where the incumbent has none.
+
+    The fastest and not the latest, so that many small steps within the margin cannot add up to a slow kernel.
+    """
+    incumbent = state.trials.get(state.incumbent_id) if state.incumbent_id else None
+    if incumbent is None or incumbent.timing is None:
+        return None
+    basis = (incumbent.timing.kind, incumbent.timing.device)
+    timings = [t.timing for i in state.accepted if (t := state.trials.get(i)) and t.timing]
+    return min((t for t in timings if (t.kind, t.device) == basis), key=lambda t: t.time_us)

@@ -1,0 +1,158 @@
+"""Performing one step through the protocols: an effect in, the event that tells what came of it out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from cutegen_lab.core.artifact import Artifact, CompileFailure
+from cutegen_lab.core.candidate import Candidate
+from cutegen_lab.core.errors import ProviderError, ProviderExhausted
+from cutegen_lab.core.problem import Problem, Workload
+from cutegen_lab.core.protocols import Cancel, Compiler, Device, Judge, Provider, Say, Store
+from cutegen_lab.core.roofline import GpuSpec
+from cutegen_lab.core.run import (
+    Checked,
+    Compiled,
+    CompileFailed,
+    Event,
+    Generated,
+    GenerateFailed,
+    Profiled,
+    RunState,
+    Step,
+    StepFailed,
+    Timed,
+)
+from cutegen_lab.core.trial import Profile as ProfileResult
+from cutegen_lab.core.trial import Provenance, Resources, Timing
+from cutegen_lab.core.verdict import Fault, Verdict
+from cutegen_lab.loop.answers import next_id
+from cutegen_lab.loop.effects import Check, Compile, Generate, Profile, Time
+
+Work = Generate | Compile | Check | Time | Profile
+
+
+@dataclass
+class Parts:
+    """What a run is performed with. ``workloads`` picks those the judge will run; the main one is always compiled."""
+
+    provider: Provider
+    compiler: Compiler
+    judge: Judge
+    device: Device
+    store: Store
+    gpu: GpuSpec
+    workloads: Callable[[Problem, Device], Sequence[Workload]]
+    versions: Mapping[str, str] = field(default_factory=dict)
+
+
+class Steps:
+    """Each step's work. Raises what the parts raise; the driver turns that into a :class:`StepFailed`."""
+
+    def __init__(self, parts: Parts) -> None:
+        self.parts = parts
+        self._profiles: dict[str, ProfileResult | None] = {}
+
+    def perform(self, effect: Work, state: RunState, say: Say, cancel: Cancel) -> Event:
+        match effect:
+            case Generate():
+                return self._generate(effect, state, say, cancel)
+            case Compile(candidate_id):
+                return self._compile(state.candidates[candidate_id], state, say, cancel)
+            case Check(candidate_id, sha):
+                return self._check(candidate_id, sha, state, say, cancel)
+            case Time(candidate_id, sha):
+                return self._time(candidate_id, sha, state, say, cancel)
+            case Profile(candidate_id, sha):
+                return self._profile(candidate_id, sha, state, say, cancel)
+
+    def _generate(self, effect: Generate, state: RunState, say: Say, cancel: Cancel) -> Event:
+        provider = self.parts.provider
+        try:
+            proposal = provider.propose(effect.request, say, cancel)
+        except ProviderExhausted as error:
+            return GenerateFailed(error.message, exhausted=True)
+        except ProviderError as error:
+            return GenerateFailed(str(error))
+        return Generated(Candidate(next_id(state), state.ask_parent_id, provider.name, proposal))
+
+    def _compile(self, candidate: Candidate, state: RunState, say: Say, cancel: Cancel) -> Event:
+        started = time.monotonic()
+        workloads = self._workloads(state.problem)
+        arch = state.settings.arch
+        result = self.parts.compiler.compile(candidate.source, candidate.config, workloads, arch, say, cancel)
+        provenance = self._provenance(candidate, state, result)
+        if isinstance(result, CompileFailure):
+            return CompileFailed(candidate.id, result.verdict, result.reason, provenance, result.diagnostics)
+        main = state.problem.workload.name
+        return Compiled(
+            candidate_id=candidate.id,
+            artifact_sha256=self.parts.store.put_artifact(result),
+            resources=_resources(result, main),
+            provenance=provenance,
+            notes=result.builds[main].notes,
+            seconds=time.monotonic() - started,
+        )
+
+    def _check(self, candidate_id: str, sha: str, state: RunState, say: Say, cancel: Cancel) -> Event:
+        device = self.parts.device
+        result = self.parts.judge.check(state.problem, self.parts.store.get_artifact(sha), device, say, cancel)
+        if result.verdict in (Verdict.DEVICE_ERROR, Verdict.CANCELLED):
+            return StepFailed(Step.CHECK, f"{result.verdict.value}: {result.reason}")
+        return Checked(candidate_id, device.name, result)
+
+    def _time(self, candidate_id: str, sha: str, state: RunState, say: Say, cancel: Cancel) -> Event:
+        outcome, self._profiles[candidate_id] = self._timed(sha, state, say, cancel)
+        if isinstance(outcome, Fault):
+            if outcome.verdict in (Verdict.DEVICE_ERROR, Verdict.CANCELLED):
+                return StepFailed(Step.TIME, f"{outcome.verdict.value}: {outcome}")
+            return Timed(candidate_id, None, outcome)
+        return Timed(candidate_id, outcome)
+
+    def _profile(self, candidate_id: str, sha: str, state: RunState, say: Say, cancel: Cancel) -> Event:
+        # Timing and profiling are one visit to the device; only a run resumed between the two goes there again.
+        if candidate_id not in self._profiles:
+            self._profiles[candidate_id] = self._timed(sha, state, say, cancel)[1]
+        return Profiled(candidate_id, self._profiles[candidate_id])
+
+    def _timed(
+        self, sha: str, state: RunState, say: Say, cancel: Cancel
+    ) -> tuple[Timing | Fault, ProfileResult | None]:
+        parts = self.parts
+        return parts.judge.time(state.problem, parts.store.get_artifact(sha), parts.device, parts.gpu, say, cancel)
+
+    def _workloads(self, problem: Problem) -> tuple[Workload, ...]:
+        chosen = {w.name: w for w in (problem.workload, *self.parts.workloads(problem, self.parts.device))}
+        return tuple(chosen.values())
+
+    def _provenance(self, candidate: Candidate, state: RunState, result: Artifact | CompileFailure) -> Provenance:
+        problem = state.problem
+        built = result if isinstance(result, Artifact) else None
+        versions = dict(self.parts.versions)
+        if built:
+            versions["nvidia-cutlass-dsl"] = built.dsl_version
+        return Provenance(
+            problem_key=problem.key,
+            source_sha256=candidate.source_sha256,
+            config=dict(candidate.config),
+            arch=state.settings.arch,
+            device=self.parts.device.name,
+            seeds=(),
+            tolerances=dict(vars(problem.tolerances)),
+            versions=versions,
+            isolation=result.isolation,
+            artifact_sha256=built.sha256 if built else "",
+        )
+
+
+def _resources(artifact: Artifact, workload: str) -> Resources:
+    build = artifact.builds[workload]
+    return Resources(
+        registers=max(k.registers for k in build.kernels),
+        spill_bytes=max(k.spill_store_bytes + k.spill_load_bytes for k in build.kernels),
+        static_smem_bytes=max(k.static_smem_bytes for k in build.kernels),
+        dynamic_smem_bytes=max((launch.dynamic_smem_bytes for launch in build.plan.launches), default=0),
+        kernels=len(build.kernels),
+    )

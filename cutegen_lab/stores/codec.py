@@ -1,0 +1,43 @@
+"""Events and artifacts as bytes: JSON checked by pydantic on the way in."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from typing import Annotated
+
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+
+from cutegen_lab.core.artifact import Artifact
+from cutegen_lab.core.errors import InputError, StoreError
+from cutegen_lab.core.run import Event
+
+_EVENTS: TypeAdapter[Event] = TypeAdapter(
+    Annotated[Event, Field(discriminator="type")], config=ConfigDict(ser_json_inf_nan="strings")
+)
+
+
+def event_to_json(event: Event) -> str:
+    """One line of JSON; infinities and NaN are the strings "Infinity", "-Infinity", "NaN"."""
+    return _EVENTS.dump_json(event).decode()
+
+
+def event_from_json(text: str) -> Event:
+    """Raises :class:`StoreError` for what is not an event of this version."""
+    try:
+        return _EVENTS.validate_json(text)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"]))
+        raise StoreError(f"unreadable event: {first['msg']} at {place}", "Was it written by another version?") from None
+
+
+def artifact_to_blob(artifact: Artifact) -> bytes:
+    return zlib.compress(json.dumps(artifact.to_dict(), separators=(",", ":")).encode())
+
+
+def artifact_from_blob(blob: bytes) -> Artifact:
+    try:
+        return Artifact.from_dict(json.loads(zlib.decompress(blob)))
+    except (zlib.error, ValueError, KeyError, TypeError, InputError) as error:
+        raise StoreError(f"unreadable artifact: {error}", "Compile the candidate again.") from None

@@ -1,0 +1,144 @@
+"""The store: one SQLite file in WAL mode, fully synchronous, so what was appended outlives SIGKILL and power loss."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from cutegen_lab.core.artifact import Artifact
+from cutegen_lab.core.errors import StoreError
+from cutegen_lab.core.run import Event, RunStarted, RunState, RunSummary, Step, StoredEvent
+from cutegen_lab.stores.codec import artifact_from_blob, artifact_to_blob, event_from_json, event_to_json
+from cutegen_lab.stores.lease import Lease
+from cutegen_lab.stores.schema import migrate, refuse_newer
+
+BUSY_SECONDS = 10.0
+
+
+class SqliteStore:
+    """A :class:`~cutegen_lab.core.protocols.Store` in the file ``path``; thread-safe, readable by other processes.
+
+    Raises :class:`StoreError` where the file cannot be opened, is not a store, or comes from a newer version.
+    """
+
+    def __init__(self, path: Path | str, clock: Callable[[], float] = time.time) -> None:
+        self.path = Path(path)
+        self._clock = clock
+        self._lock = threading.RLock()
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._connection = sqlite3.connect(
+                self.path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
+            )
+        except (OSError, sqlite3.Error) as error:
+            raise StoreError(f"cannot open {self.path}: {error}", "Choose a writable --workdir.") from error
+        try:
+            self._prepare()
+        except sqlite3.Error as error:
+            self._connection.close()
+            raise StoreError(f"cannot open {self.path}: {error}", "Choose another --workdir.") from error
+        except StoreError:
+            self._connection.close()
+            raise
+
+    def append(self, run_id: str, event: Event, after: RunState | None = None) -> StoredEvent:
+        """Durable when it returns. The first event of a run must be RunStarted, and only the first may be."""
+        now, body = self._clock(), event_to_json(event)
+        with self._transaction() as connection:
+            if isinstance(event, RunStarted):
+                problem = event.problem
+                connection.execute(
+                    "INSERT INTO runs (run_id, name, problem_key, created_at, updated_at) VALUES (?, ?, ?, ?, ?)",
+                    (run_id, problem.name, problem.key, now, now),
+                )
+            (last,) = connection.execute("SELECT max(seq) FROM events WHERE run_id = ?", (run_id,)).fetchone()
+            stored = StoredEvent((last or 0) + 1, now, event)
+            connection.execute(
+                "INSERT INTO events (run_id, seq, at, type, body) VALUES (?, ?, ?, ?, ?)",
+                (run_id, stored.seq, now, event.type, body),
+            )
+            connection.execute("UPDATE runs SET updated_at = ? WHERE run_id = ?", (now, run_id))
+            if after is not None:
+                connection.execute(
+                    "UPDATE runs SET step = ?, outcome = ?, candidates = ?, accepted = ? WHERE run_id = ?",
+                    (after.step.value, after.outcome, len(after.candidates), len(after.accepted), run_id),
+                )
+        return stored
+
+    def events(self, run_id: str, after: int = 0) -> list[StoredEvent]:
+        """Events with ``seq > after``, in order. Raises StoreError for an unknown run."""
+        with self._reading() as connection:
+            rows = connection.execute(
+                "SELECT seq, at, body FROM events WHERE run_id = ? AND seq > ? ORDER BY seq", (run_id, after)
+            ).fetchall()
+            known = rows or connection.execute("SELECT 1 FROM runs WHERE run_id = ?", (run_id,)).fetchone()
+        if not known:
+            names = ", ".join(r.run_id for r in self.runs()[:5]) or "none yet"
+            raise StoreError(f"no run {run_id!r} in {self.path}", f"Latest runs: {names}.")
+        return [StoredEvent(seq, at, event_from_json(body)) for seq, at, body in rows]
+
+    def runs(self) -> list[RunSummary]:
+        """Every run, the one most recently written to first."""
+        with self._reading() as connection:
+            rows = connection.execute(
+                "SELECT run_id, name, created_at, updated_at, step, outcome, candidates, accepted, problem_key"
+                " FROM runs ORDER BY updated_at DESC, run_id"
+            ).fetchall()
+        return [RunSummary(r[0], r[1], r[2], r[3], Step(r[4]), *r[5:]) for r in rows]
+
+    def put_artifact(self, artifact: Artifact) -> str:
+        """Keeps ``artifact`` under its content hash and returns that; the same content is kept once."""
+        sha, blob = artifact.sha256, artifact_to_blob(artifact)
+        with self._transaction() as connection:
+            connection.execute("INSERT OR IGNORE INTO artifacts VALUES (?, ?, ?)", (sha, blob, self._clock()))
+        return sha
+
+    def get_artifact(self, sha256: str) -> Artifact:
+        with self._reading() as connection:
+            row = connection.execute("SELECT body FROM artifacts WHERE sha256 = ?", (sha256,)).fetchone()
+        if row is None:
+            raise StoreError(f"no artifact {sha256[:12]} in {self.path}", "Compile the candidate again.")
+        return artifact_from_blob(row[0])
+
+    def lease(self, run_id: str) -> Lease:
+        """The exclusive right to drive ``run_id``. Raises StoreError naming the process that has it."""
+        return Lease(self.path.parent / "locks", run_id)
+
+    def close(self) -> None:
+        with self._lock:
+            self._connection.close()
+
+    def _prepare(self) -> None:
+        connection = self._connection
+        connection.execute(f"PRAGMA busy_timeout = {int(BUSY_SECONDS * 1000)}")
+        refuse_newer(connection, self.path)  # first: a store from the future is not changed, not even its journal mode
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA foreign_keys = ON")
+        migrate(connection)
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        with self._reading() as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield connection
+                connection.execute("COMMIT")
+            except BaseException:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                raise
+
+    @contextmanager
+    def _reading(self) -> Iterator[sqlite3.Connection]:
+        with self._lock:
+            try:
+                yield self._connection
+            except sqlite3.Error as error:
+                raise StoreError(
+                    f"{self.path}: {error}", "Check disk space, permissions and other processes."
+                ) from error
