@@ -1,0 +1,65 @@
+import type { AnyModel } from '@anywidget/types';
+import type { IAnswer } from './run/verbs';
+
+interface IReply {
+  request_id: string;
+  ok: boolean;
+  error: string;
+}
+
+function isReply(content: unknown): content is IReply {
+  const reply = content as Partial<IReply> | null;
+  return typeof reply === 'object' && reply !== null && typeof reply.request_id === 'string';
+}
+
+/** Answers sent over a widget's comm, each matched with the kernel's reply by its id. */
+export class Requests {
+  constructor(private readonly model: Pick<AnyModel, 'on' | 'off' | 'send'>) {
+    this.onMessage = this.onMessage.bind(this);
+    model.on('msg:custom', this.onMessage);
+  }
+
+  get isDisposed(): boolean {
+    return this.disposed;
+  }
+
+  /** Resolves once the kernel took the answer; rejects with its message where it did not. */
+  ask(answer: IAnswer): Promise<void> {
+    if (this.disposed) {
+      return Promise.reject(new Error('This view is closed; open the run again with `%cutegen show`.'));
+    }
+    const id = crypto.randomUUID?.() ?? `${Date.now()}-${Math.random()}`;
+    return new Promise((resolve, reject) => {
+      this.waiting.set(id, { resolve, reject });
+      this.model.send({ text: '', target_id: null, ...answer, request_id: id });
+    });
+  }
+
+  dispose(): void {
+    if (this.disposed) {
+      return;
+    }
+    this.disposed = true;
+    this.model.off('msg:custom', this.onMessage);
+    for (const { reject } of this.waiting.values()) {
+      reject(new Error('The view was closed before the kernel answered.'));
+    }
+    this.waiting.clear();
+  }
+
+  private onMessage(content: unknown): void {
+    if (!isReply(content)) {
+      return;
+    }
+    const waiting = this.waiting.get(content.request_id);
+    this.waiting.delete(content.request_id);
+    if (content.ok) {
+      waiting?.resolve();
+    } else {
+      waiting?.reject(new Error(content.error || 'The kernel refused, and gave no reason.'));
+    }
+  }
+
+  private disposed = false;
+  private readonly waiting = new Map<string, { resolve: () => void; reject: (error: Error) => void }>();
+}

@@ -1,0 +1,205 @@
+import type { ComponentChildren } from 'preact';
+import { useEffect, useRef, useState } from 'preact/hooks';
+import type { CandidateView, RunView } from '../schema';
+import { Editor } from './editor';
+import type { Ask, IAnswer, Verb } from './verbs';
+
+type Panel = 'reject' | 'edit' | 'approve_unproven';
+
+/** How long an answer may stay unheard before we say what that may mean. */
+const SILENCE_MS = 5000;
+
+interface IActionsProps {
+  view: RunView;
+  selected: CandidateView | null;
+  ask: Ask;
+  onSelect: (id: string) => void;
+}
+
+interface ISending {
+  busy: boolean;
+  message: string;
+  failed: boolean;
+  send: (answer: IAnswer) => Promise<boolean>;
+}
+
+/** One answer at a time; what the kernel says about it, or that it says nothing. */
+function useSending(ask: Ask): ISending {
+  const [state, setState] = useState({ busy: false, message: '', failed: false });
+  const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
+  const alive = useRef(true);
+  useEffect(() => {
+    alive.current = true;
+    return () => {
+      alive.current = false;
+      clearTimeout(timer.current);
+    };
+  }, []);
+  const settle = (next: typeof state) => {
+    clearTimeout(timer.current);
+    if (alive.current) {
+      setState(next);
+    }
+  };
+  const send = async (answer: IAnswer): Promise<boolean> => {
+    settle({ busy: true, message: 'Sending…', failed: false });
+    timer.current = setTimeout(
+      () => settle({ busy: false, message: 'No answer from the kernel yet: it may be busy, or gone.', failed: true }),
+      SILENCE_MS
+    );
+    try {
+      await ask(answer);
+      settle({ busy: false, message: '', failed: false });
+      return true;
+    } catch (error) {
+      settle({ busy: false, message: error instanceof Error ? error.message : String(error), failed: true });
+      return false;
+    }
+  };
+  return { ...state, send };
+}
+
+interface IPromptProps {
+  label: string;
+  children: ComponentChildren;
+  onCancel: () => void;
+}
+
+/** A question under the action bar; Escape takes it back. */
+function Prompt({ label, children, onCancel }: IPromptProps) {
+  return (
+    <div
+      class="cg-prompt"
+      role="group"
+      aria-label={label}
+      onKeyDown={event => {
+        if (event.key === 'Escape') {
+          event.stopPropagation();
+          onCancel();
+        }
+      }}
+    >
+      {children}
+    </div>
+  );
+}
+
+function Reject({ id, busy, onReject, onCancel }: { id: string; busy: boolean; onReject: (reason: string) => void; onCancel: () => void }) {
+  const [reason, setReason] = useState('');
+  return (
+    <Prompt label={`Reject ${id}`} onCancel={onCancel}>
+      <label>
+        Why is {id} not good enough? The next refinement starts from this.
+        <textarea
+          class="cg-input"
+          rows={2}
+          value={reason}
+          ref={element => element?.focus()}
+          onInput={event => setReason(event.currentTarget.value)}
+        />
+      </label>
+      <div class="cg-row">
+        <button type="button" class="cg-button cg-danger" disabled={busy || reason.trim() === ''} onClick={() => onReject(reason.trim())}>
+          Reject {id}
+        </button>
+        <button type="button" class="cg-button" onClick={onCancel}>
+          Cancel
+        </button>
+      </div>
+    </Prompt>
+  );
+}
+
+function Unproven({ id, busy, onApprove, onCancel }: { id: string; busy: boolean; onApprove: () => void; onCancel: () => void }) {
+  return (
+    <Prompt label={`Approve ${id} without proof`} onCancel={onCancel}>
+      <p>
+        <b>{id} has no complete proof.</b> It was not compiled, checked and found right, so accepting it is recorded as
+        “approved without proof”.
+      </p>
+      <div class="cg-row">
+        <button type="button" class="cg-button cg-danger" disabled={busy} onClick={onApprove}>
+          Approve {id} without proof
+        </button>
+        <button type="button" class="cg-button" ref={element => element?.focus()} onClick={onCancel}>
+          Cancel
+        </button>
+      </div>
+    </Prompt>
+  );
+}
+
+/** Every verb the run allows now, and none it does not. */
+export function Actions({ view, selected, ask, onSelect }: IActionsProps) {
+  const [panel, setPanel] = useState<Panel | null>(null);
+  const drafts = useRef(new Map<string, string>());
+  const { busy, message, failed, send } = useSending(ask);
+  const can = (verb: Verb) => view.verbs.includes(verb);
+  const current = view.candidates.find(candidate => candidate.id === view.current_id) ?? null;
+  const id = current?.id ?? '';
+  const elsewhere = current !== null && selected !== null && selected.id !== current.id;
+  const open = panel !== null && can(panel) && current !== null && !elsewhere ? panel : null;
+
+  const say = (verb: Verb, more: Partial<IAnswer> = {}) => {
+    void send({ verb, candidate_id: view.current_id, ...more }).then(taken => {
+      if (taken) {
+        if (verb === 'edit') {
+          drafts.current.delete(id);
+        }
+        setPanel(null);
+      }
+    });
+  };
+  const toggle = (next: Panel) => setPanel(open === next ? null : next);
+  const button = (verb: Verb, label: string, onClick: () => void, kind = '', expanded?: boolean) =>
+    can(verb) && (
+      <button type="button" class={`cg-button ${kind}`} disabled={busy} aria-expanded={expanded} data-verb={verb} onClick={onClick}>
+        {label}
+      </button>
+    );
+
+  return (
+    <section class="cg-actions" aria-label="Actions">
+      <div class="cg-row">
+        {elsewhere ? (
+          (view.status === 'review' || view.status === 'running') && (
+            <button type="button" class="cg-button" onClick={() => onSelect(id)}>
+              {view.status === 'review' ? `Review ${id}` : `Back to ${id}`}
+            </button>
+          )
+        ) : (
+          <>
+            {button('approve', `Approve ${id}`, () => say('approve'), 'cg-primary')}
+            {button('reject', 'Reject with reason…', () => toggle('reject'), '', open === 'reject')}
+            {button('edit', 'Edit…', () => toggle('edit'), '', open === 'edit')}
+            {button('retry', 'Retry', () => say('retry'))}
+            {button('approve_unproven', 'Approve without proof…', () => toggle('approve_unproven'), '', open === 'approve_unproven')}
+          </>
+        )}
+        {selected !== null && button('branch', `Branch from ${selected.id}`, () => say('branch', { target_id: selected.id }))}
+        {button('resume', 'Resume', () => say('resume'), 'cg-primary')}
+        <span class="cg-spacer" />
+        {button('stop', 'Stop', () => say('stop'), 'cg-danger')}
+      </div>
+      <p class={`cg-reply${failed ? ' cg-tone-bad' : ''}`} role={failed ? 'alert' : 'status'}>
+        {failed && <span aria-hidden="true">✕ </span>}
+        {message}
+      </p>
+      {open === 'reject' && <Reject id={id} busy={busy} onReject={text => say('reject', { text })} onCancel={() => setPanel(null)} />}
+      {open === 'approve_unproven' && (
+        <Unproven id={id} busy={busy} onApprove={() => say('approve_unproven')} onCancel={() => setPanel(null)} />
+      )}
+      {open === 'edit' && current !== null && (
+        <Editor
+          id={id}
+          original={current.source}
+          draft={drafts.current.get(id) ?? current.source}
+          busy={busy}
+          onDraft={text => drafts.current.set(id, text)}
+          onRun={text => say('edit', { text })}
+          onCancel={() => setPanel(null)}
+        />
+      )}
+    </section>
+  );
+}

@@ -1,0 +1,25 @@
+import { render } from 'preact';
+import { RunPanel } from './panel';
+import { readRun } from './read';
+import type { Ask } from './verbs';
+
+/** Shows a run in `host`, or says why it cannot be shown; call again to update, and `unmount` to let go. */
+export function mount(host: HTMLElement, data: unknown, ask: Ask | null): void {
+  const read = readRun(data);
+  if ('problem' in read) {
+    render(
+      <article class="cg-root">
+        <p class="cg-note" role="status">
+          {read.problem}
+        </p>
+      </article>,
+      host
+    );
+  } else {
+    render(<RunPanel view={read.view} ask={ask} />, host);
+  }
+}
+
+export function unmount(host: HTMLElement): void {
+  render(null, host);
+}

@@ -1,0 +1,117 @@
+import { useState } from 'preact/hooks';
+import type { RunView } from '../schema';
+import { Log, Problem, Provenance } from './about';
+import { Actions } from './actions';
+import { Candidates } from './candidates';
+import { Diagnostics, Evidence, Summary } from './evidence';
+import { statusLine } from './format';
+import { LOGO_TILE, LOGO_TILES } from './logo';
+import { Source } from './source';
+import { Timeline } from './timeline';
+import { Trends } from './trend';
+import type { Ask } from './verbs';
+
+function Logo() {
+  return (
+    <svg class="cg-logo" viewBox="0 0 16 16" aria-hidden="true">
+      {LOGO_TILES.map(({ x, y, lit }) => (
+        <rect key={`${x} ${y}`} class={lit ? 'cg-lit' : ''} x={x} y={y} width={LOGO_TILE} height={LOGO_TILE} rx={0.8} />
+      ))}
+    </svg>
+  );
+}
+
+function Header({ view }: { view: RunView }) {
+  const { word, detail, tone } = statusLine(view);
+  const { settings } = view;
+  return (
+    <header class="cg-header">
+      <Logo />
+      <h2>{view.problem.name}</h2>
+      <span class={`cg-status cg-status-${view.status} cg-tone-${tone}`} role="status" aria-live="polite">
+        <b>{word}</b>
+        {detail && ` · ${detail}`}
+      </span>
+      <span class="cg-spacer" />
+      <span class="cg-muted">
+        {settings.provider}
+        {settings.model && ` (${settings.model})`} · {settings.arch} for {settings.gpu} · on {settings.device} ·{' '}
+        {view.candidates.length} of at most {settings.max_steps} candidates{settings.auto && ' · auto'}
+      </span>
+    </header>
+  );
+}
+
+interface IRunPanelProps {
+  view: RunView;
+  /** How to answer; null where no kernel can hear it (a saved run). */
+  ask: Ask | null;
+}
+
+function notice(view: RunView, attached: boolean): string {
+  if (!attached) {
+    return `A saved run, as it stood. No kernel is attached: \`%cutegen resume ${view.run_id}\` takes it up again.`;
+  }
+  if (view.status === 'interrupted') {
+    return 'No process is driving this run. Resume goes on from the last recorded event.';
+  }
+  return '';
+}
+
+/**
+ * A whole run: where it stands, its candidates, the evidence for the selected one, and what may be done now. The
+ * selection follows the run until the reader picks another candidate, and again once they return to the current one.
+ */
+export function RunPanel({ view, ask }: IRunPanelProps) {
+  const [picked, setPicked] = useState<string | null>(null);
+  const find = (id: string | null) => view.candidates.find(candidate => candidate.id === id) ?? null;
+  const lead =
+    view.status === 'done' ? (find(view.incumbent_id) ?? find(view.current_id)) : (find(view.current_id) ?? find(view.incumbent_id));
+  const selected = find(picked) ?? lead ?? view.candidates.at(-1) ?? null;
+  const select = (id: string) => setPicked(id === lead?.id ? null : id);
+  const note = notice(view, ask !== null);
+  return (
+    // Lumino's shortcuts would take Enter and letters from focused buttons: the notebook's command mode ends here.
+    <article class="cg-root" aria-label={`Run of ${view.problem.name}`} data-lm-suppress-shortcuts="true">
+      <Header view={view} />
+      {note && <p class="cg-note">{note}</p>}
+      {view.note && <p class={`cg-note${view.outcome === 'failed' ? ' cg-note-bad' : ''}`}>{view.note}</p>}
+      {view.timeline.length > 0 && (
+        <div class="cg-attempt">
+          <h4>Next candidate</h4>
+          <Timeline steps={view.timeline} label="Steps of the next candidate" />
+        </div>
+      )}
+      <div class="cg-body">
+        <aside class="cg-side">
+          <Candidates view={view} selectedId={selected?.id ?? null} onSelect={select} />
+          <Trends trend={view.trend} solUs={view.sol.time_us} selectedId={selected?.id ?? null} />
+        </aside>
+        <main class="cg-main">
+          {selected === null ? (
+            <p class="cg-empty">The first candidate shows here as soon as it is written.</p>
+          ) : (
+            <>
+              <Summary candidate={selected} />
+              <Timeline steps={selected.steps} label={`Steps of ${selected.id}`} />
+              {selected.verdict_reason && selected.verdict !== 'passed' && (
+                <p class="cg-note cg-note-bad">
+                  <b>{selected.verdict.replaceAll('_', ' ')}</b>: {selected.verdict_reason}
+                </p>
+              )}
+              <Diagnostics items={selected.diagnostics} />
+              <Evidence rows={selected.evidence} />
+              <Source key={selected.id} candidate={selected} />
+            </>
+          )}
+        </main>
+      </div>
+      {ask !== null && view.verbs.length > 0 && <Actions view={view} selected={selected} ask={ask} onSelect={select} />}
+      <footer class="cg-footer">
+        <Log lines={view.log} />
+        <Problem view={view} />
+        <Provenance candidate={selected} versions={view.versions} />
+      </footer>
+    </article>
+  );
+}

@@ -1,0 +1,38 @@
+import type { RunView } from '../schema';
+
+export const MIME_TYPE = 'application/vnd.cutegen.run+json';
+const VERSION = 1;
+
+/** A run read from outside, or why it cannot be shown. */
+export type Read = { view: RunView } | { problem: string };
+
+/**
+ * Checks what a renderer relies on before it starts: the version, and the lists it walks. Python wrote and validated
+ * the rest; text in it is shown as text whatever it says.
+ */
+export function readRun(data: unknown): Read {
+  if (typeof data !== 'object' || data === null || Array.isArray(data)) {
+    return { problem: 'This is not a saved run: a JSON object was expected.' };
+  }
+  const fields = data as Record<string, unknown>;
+  if (Object.keys(fields).length === 0) {
+    return { problem: 'Waiting for the run…' };
+  }
+  if (fields.schema_version !== VERSION) {
+    const found = String(fields.schema_version);
+    return {
+      problem: `This run was saved in format ${found}; this view reads format ${VERSION}. Update cutegen-lab where JupyterLab runs, then reload the page.`
+    };
+  }
+  for (const name of ['candidates', 'trend', 'timeline', 'verbs', 'log']) {
+    if (!Array.isArray(fields[name])) {
+      return { problem: `This saved run is damaged: its “${name}” is missing. Export the run again.` };
+    }
+  }
+  for (const name of ['problem', 'settings', 'sol']) {
+    if (typeof fields[name] !== 'object' || fields[name] === null) {
+      return { problem: `This saved run is damaged: its “${name}” is missing. Export the run again.` };
+    }
+  }
+  return { view: data as RunView };
+}

@@ -1,0 +1,43 @@
+import type { StepView } from '../schema';
+import { elapsed, seconds } from './format';
+import { useNow } from './hooks';
+
+const MARKS: Record<StepView['status'], string> = {
+  pending: '○',
+  running: '●',
+  done: '✓',
+  failed: '✕',
+  skipped: '–'
+};
+
+interface ITimelineProps {
+  steps: readonly StepView[];
+  label: string;
+}
+
+/** generate → compile → check → time → profile → review, each with its status in words and its seconds. */
+export function Timeline({ steps, label }: ITimelineProps) {
+  const now = useNow(steps.some(step => step.status === 'running'));
+  return (
+    <ol class="cg-timeline" aria-label={label}>
+      {steps.map(step => {
+        const time = elapsed(step, now);
+        return (
+          <li key={step.step} class={`cg-step cg-step-${step.status}`} title={step.detail}>
+            <span class="cg-step-name">
+              <span class="cg-step-mark" aria-hidden="true">
+                {MARKS[step.status]}
+              </span>
+              {step.step}
+            </span>
+            <span class="cg-step-state">
+              {step.status}
+              {time === null ? '' : ` · ${seconds(time)}`}
+            </span>
+            {step.detail && <span class="cg-step-detail">{step.detail}</span>}
+          </li>
+        );
+      })}
+    </ol>
+  );
+}
