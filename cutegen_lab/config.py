@@ -1,0 +1,42 @@
+"""Everything the environment may set, read in this one place."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+DEFAULT_WORKDIR = Path(".cutegen")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the environment says. Keys are for the provider alone and never printed."""
+
+    openai_api_key: str
+    openai_base_url: str
+    model: str
+    workdir: Path
+    cache_dir: Path
+    editor: str
+    no_color: bool
+
+    @classmethod
+    def from_environment(cls, environ: Mapping[str, str] | None = None) -> Settings:
+        """Reads OPENAI_API_KEY, OPENAI_BASE_URL, CUTEGEN_MODEL, CUTEGEN_HOME (the work directory), CUTEGEN_CACHE,
+        VISUAL or EDITOR, and NO_COLOR."""
+        env = os.environ if environ is None else environ
+        return cls(
+            openai_api_key=env.get("OPENAI_API_KEY", ""),
+            openai_base_url=env.get("OPENAI_BASE_URL", ""),
+            model=env.get("CUTEGEN_MODEL", ""),
+            workdir=Path(env.get("CUTEGEN_HOME") or DEFAULT_WORKDIR),
+            cache_dir=Path(env.get("CUTEGEN_CACHE") or Path("~/.cache/cutegen-lab")).expanduser(),
+            editor=env.get("VISUAL") or env.get("EDITOR") or "vi",
+            no_color=bool(env.get("NO_COLOR")),
+        )
+
+    def __repr__(self) -> str:
+        key = "set" if self.openai_api_key else "missing"
+        return f"Settings(key {key}, base_url={self.openai_base_url!r}, model={self.model!r}, workdir={self.workdir})"

@@ -1,0 +1,1 @@
+"""Where builds are executed: on a GPU, or by the emulator."""

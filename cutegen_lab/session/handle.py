@@ -1,0 +1,179 @@
+"""One run in the analyst's hand: its state, its view and the verbs, the same for scripts, notebooks and tests."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cutegen_lab.core.errors import InputError
+from cutegen_lab.core.run import Answer, Resumed, RunState, Step, StoredEvent
+from cutegen_lab.loop.driver import Notice, Subscriber, ThreadedDriver
+from cutegen_lab.loop.machine import fold
+
+if TYPE_CHECKING:
+    from cutegen_lab.session.session import Session
+    from cutegen_lab.views.model import RunView
+
+LOG_LINES = 500
+
+
+class RunHandle:
+    """A run of ``session``. It may be driven by this process (``driving``), or only watched.
+
+    A verb on a run that nobody drives takes it up first, so a widget that came back after a kernel restart answers at
+    once. Verbs record the answer durably before they return; they raise :class:`InputError` where the run does not take
+    it now and :class:`StoreError` where another process drives the run.
+    """
+
+    def __init__(self, session: Session, run_id: str) -> None:
+        self.run_id = run_id
+        self._session = session
+        self._driver: ThreadedDriver | None = None
+        self._lock = threading.RLock()
+        self._log: deque[str] = deque(maxlen=LOG_LINES)
+        self._subscribers: list[Subscriber] = []
+
+    def __repr__(self) -> str:
+        state = self.state
+        return f"<run {self.run_id}: {state.step.value}, {len(state.candidates)} candidates, {state.outcome or 'open'}>"
+
+    @property
+    def driving(self) -> bool:
+        return self._driver is not None
+
+    @property
+    def state(self) -> RunState:
+        """As it is now: live while driving, else read from the store."""
+        driver = self._driver
+        return driver.state if driver else fold(e.event for e in self._session.store.events(self.run_id))
+
+    @property
+    def events(self) -> list[StoredEvent]:
+        driver = self._driver
+        return driver.events if driver else self._session.store.events(self.run_id)
+
+    @property
+    def log(self) -> list[str]:
+        """The latest progress lines of this process's work on the run."""
+        return list(self._log)
+
+    def view(self) -> RunView:
+        """The run as the widget, the report and the command line show it."""
+        from cutegen_lab.views.build import build_view
+
+        events = self.events
+        return build_view(fold(e.event for e in events), events, log=self.log, attached=self.driving)
+
+    def approve(self) -> RunState:
+        """Accept the candidate under review; the next refinement starts from it. Needs a passed verdict."""
+        return self._answer(Answer("approve"))
+
+    def approve_unproven(self) -> RunState:
+        """Accept the candidate under review without proof that it is correct. Recorded and shown as such."""
+        return self._answer(Answer("approve_unproven"))
+
+    def reject(self, reason: str = "") -> RunState:
+        """Refuse the candidate; ``reason`` goes to the provider."""
+        return self._answer(Answer("reject", text=reason))
+
+    def edit(self, text: str) -> RunState:
+        """``text``, exactly as it stands, is the next candidate."""
+        return self._answer(Answer("edit", text=text))
+
+    def retry(self) -> RunState:
+        """Ask again from the same parent, or, after a failure of ours, do the failed step again."""
+        return self._answer(Answer("retry"))
+
+    def branch(self, candidate_id: str, feedback: str = "") -> RunState:
+        """Grow the next candidate from ``candidate_id``; possible on a finished run too."""
+        return self._answer(Answer("branch", target_id=candidate_id, text=feedback))
+
+    def stop(self) -> RunState:
+        """End the run at whatever step it is; :meth:`resume` goes on from there."""
+        if self.state.finished:
+            return self.state
+        return self._taken_up().stop()
+
+    def resume(self) -> RunHandle:
+        """Take the run up in this process: unfinished work starts again, a stopped run goes on. Returns self."""
+        with self._lock:
+            if self._driver is None:
+                self._drive(Resumed())
+            elif self._driver.state.stopped_at is not None:
+                self._driver.record(Resumed())
+        return self
+
+    def wait(self, timeout: float | None = None) -> RunState:
+        """Until the run rests at review or is done, or ``timeout`` seconds have passed; returns its state then."""
+        driver = self._driver
+        if driver is None:
+            state = self.state
+            if state.finished or state.step is Step.REVIEW:
+                return state
+            raise InputError(f"run {self.run_id} is at {state.step.value} and not driven here", "Call resume() first.")
+        return driver.wait(timeout)
+
+    def subscribe(self, callback: Callable[[Notice], None]) -> Callable[[], None]:
+        """``callback(notice)`` for each event (``notice.event``) and progress line (``notice.line``), on a worker
+        thread. Returns a function that ends it."""
+        with self._lock:
+            self._subscribers.append(callback)
+
+        def unsubscribe() -> None:
+            with self._lock:
+                if callback in self._subscribers:
+                    self._subscribers.remove(callback)
+
+        return unsubscribe
+
+    def export(self, path: Path | str, candidate_id: str | None = None) -> Path:
+        """Writes a kernel as a ``.py`` file: ``candidate_id``, else the accepted one the run ended with.
+
+        Raises :class:`InputError` where there is none.
+        """
+        from cutegen_lab.session.kernels import write_kernel
+
+        state = self.state
+        chosen = candidate_id or state.incumbent_id
+        if chosen is None or chosen not in state.candidates:
+            seen = f"no candidate {candidate_id!r}" if candidate_id else "no accepted kernel"
+            raise InputError(f"run {self.run_id} has {seen}", f"Candidates: {', '.join(state.candidates) or 'none'}.")
+        return write_kernel(state, chosen, Path(path))
+
+    def close(self) -> None:
+        """Give the run up in this process without ending it: it can be resumed here or elsewhere."""
+        with self._lock:
+            driver, self._driver = self._driver, None
+        if driver is not None:
+            driver.close()
+            self._session.release(self.run_id)
+
+    def _answer(self, answer: Answer) -> RunState:
+        return self._taken_up().answer(answer)
+
+    def _taken_up(self) -> ThreadedDriver:
+        with self._lock:
+            if self._driver is None:
+                self._drive(None if self.state.finished else Resumed())
+            assert self._driver is not None
+            return self._driver
+
+    def _drive(self, first: Resumed | None) -> None:
+        """Takes the lease and starts the worker. Raises StoreError where another process drives the run."""
+        driver = self._session.driver(self.run_id)
+        driver.subscribe(self._hear)
+        self._driver = driver
+        if first is not None:
+            driver.record(first)
+        driver.start()
+
+    def _hear(self, notice: Notice) -> None:
+        if notice.line:
+            self._log.append(notice.line)
+        if notice.event is not None:
+            self._session.keep_accepted(notice)
+        for callback in list(self._subscribers):
+            callback(notice)

@@ -1,0 +1,97 @@
+"""Accepted kernels as plain ``.py`` files: a comment block that says what was proven, then the candidate's text."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from cutegen_lab.core.candidate import Config
+from cutegen_lab.core.errors import InputError, StoreError
+from cutegen_lab.core.run import RunState
+from cutegen_lab.core.trial import Trial
+
+_CONFIG = "# cutegen config: "
+
+
+def kernel_text(state: RunState, candidate_id: str) -> str:
+    """The candidate under a block of comments. Comments only, so every statement means what it meant.
+
+    The config is in the block as JSON: :func:`read_kernel` finds it, so a judged file is judged as it was accepted.
+    """
+    candidate, trial = state.candidates[candidate_id], state.trials.get(candidate_id)
+    head = [
+        f"# {state.problem.name}: kernel {candidate_id} of run {state.run_id}, by cutegen-lab",
+        f"# workload: {_one_line(state.problem.workload.describe())}",
+        *(f"# {line}" for line in _evidence(trial)),
+        f"{_CONFIG}{json.dumps(dict(candidate.config), sort_keys=True)}",
+    ]
+    return "\n".join(head) + "\n\n" + candidate.source
+
+
+def read_kernel(text: str) -> Config:
+    """The config an exported file carries, {} where it carries none. Raises InputError for one that is not JSON."""
+    for line in text.splitlines():
+        if line.startswith(_CONFIG):
+            try:
+                config = json.loads(line.removeprefix(_CONFIG))
+            except json.JSONDecodeError as error:
+                raise InputError(f"the file's cutegen config is not JSON: {error}", "Correct or remove it.") from None
+            if not isinstance(config, dict):
+                raise InputError("the file's cutegen config is not an object", "Correct or remove that line.")
+            return config
+        if line and not line.startswith("#"):
+            break
+    return {}
+
+
+def write_kernel(state: RunState, candidate_id: str, path: Path) -> Path:
+    """Whole or not at all. Raises StoreError where the file cannot be written."""
+    write_atomically(path, kernel_text(state, candidate_id))
+    return path
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Raises StoreError where the file cannot be written."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        fd, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            with os.fdopen(fd, "w", encoding="utf-8") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            Path(temporary).chmod(0o644)
+            Path(temporary).replace(path)
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise StoreError(f"cannot write {path}: {error.strerror}", "Choose a writable place.") from error
+
+
+def _evidence(trial: Trial | None) -> list[str]:
+    if trial is None:
+        return ["verdict: none, approved without evidence"]
+    record = trial.provenance
+    lines = [
+        f"verdict: {trial.verdict.value} on {trial.device or 'no device'} ({_one_line(trial.reason) or 'no reason'})"
+    ]
+    worst = trial.check.worst() if trial.check else None
+    if worst is not None:
+        lines.append(f"error to float64: {worst.norm:.2e} (PyTorch at the same precision: {worst.torch_norm:.2e})")
+    if trial.timing is not None:
+        gap = f", {trial.sol_gap:.2f}x the speed of light" if trial.sol_gap else ""
+        lines.append(
+            f"time: {trial.timing.time_us:.1f} us {trial.timing.kind} on {_one_line(trial.timing.device)}{gap}"
+        )
+    versions: dict[str, Any] = dict(sorted(record.versions.items()))
+    lines.append(f"made for {record.arch} with " + ", ".join(f"{k} {v}" for k, v in versions.items()))
+    lines.append(f"source sha256: {record.source_sha256}")
+    return lines
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())

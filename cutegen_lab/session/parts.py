@@ -1,0 +1,66 @@
+"""Building the parts of a run by name. Everything heavy is imported when it is first needed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from cutegen_lab.config import Settings
+from cutegen_lab.core.errors import InputError
+from cutegen_lab.core.problem import Problem, Workload
+from cutegen_lab.core.protocols import Compiler, Device, Judge, Provider
+
+PROVIDERS = "templates, openai, manual, manual:DIR, replay:FILE"
+
+
+def make_provider(name: str, model: str, settings: Settings, workdir: Path) -> Provider:
+    """Raises :class:`InputError` for an unknown name, and what the provider raises on bad options."""
+    kind, _, argument = name.partition(":")
+    match kind:
+        case "templates":
+            from cutegen_lab.providers.templates import TemplatesProvider
+
+            return TemplatesProvider()
+        case "openai":
+            from cutegen_lab.providers.openai import OpenAIProvider
+
+            return OpenAIProvider(
+                model=model or settings.model or None,
+                api_key=settings.openai_api_key or None,
+                base_url=settings.openai_base_url or None,
+            )
+        case "manual":
+            from cutegen_lab.providers.manual import ManualProvider
+
+            return ManualProvider(Path(argument) if argument else None)
+        case "replay":
+            if not argument:
+                raise InputError("replay needs a file", "Write replay:FILE.")
+            from cutegen_lab.providers.replay import ReplayProvider
+
+            return ReplayProvider(Path(argument))
+    raise InputError(f"unknown provider {name!r}", f"Use one of: {PROVIDERS}.")
+
+
+def make_compiler(cache_dir: Path) -> Compiler:
+    from cutegen_lab.compile import CageCompiler
+
+    return CageCompiler(cache_dir)
+
+
+def make_judge() -> Judge:
+    from cutegen_lab.judge import StandardJudge
+
+    return StandardJudge()
+
+
+def make_device(kind: str) -> Device:
+    from cutegen_lab.devices.select import select
+
+    return select(kind)
+
+
+def judged_workloads(problem: Problem, device: Device) -> Sequence[Workload]:
+    from cutegen_lab.judge import select_workloads
+
+    return select_workloads(problem, device)

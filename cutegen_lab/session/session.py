@@ -1,0 +1,245 @@
+"""``Session``: one store, one compiler, and the runs in it."""
+
+from __future__ import annotations
+
+import re
+import secrets
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from cutegen_lab.config import Settings
+from cutegen_lab.core.errors import CutegenError
+from cutegen_lab.core.problem import Problem, Workload
+from cutegen_lab.core.protocols import Compiler, Device, Judge, Provider
+from cutegen_lab.core.roofline import speed_of_light, target_gpu
+from cutegen_lab.core.run import Answered, RunSettings, RunStarted, RunState, RunSummary
+from cutegen_lab.loop.driver import Notice, Subscriber, ThreadedDriver
+from cutegen_lab.loop.machine import fold
+from cutegen_lab.loop.steps import Parts
+from cutegen_lab.session import parts as make
+from cutegen_lab.session.handle import RunHandle
+from cutegen_lab.session.kernels import write_kernel
+from cutegen_lab.session.versions import versions
+from cutegen_lab.stores.lease import Lease
+from cutegen_lab.stores.sqlite import SqliteStore
+
+DeviceFactory = Callable[[str], Device]
+ProviderFactory = Callable[[RunSettings], Provider]
+WorkloadChoice = Callable[[Problem, Device], Sequence[Workload]]
+
+
+class Session:
+    """Runs in one work directory. Use :meth:`open`; close it (or leave its ``with``) to end workers and children."""
+
+    def __init__(
+        self,
+        workdir: Path,
+        store: SqliteStore,
+        compiler: Callable[[], Compiler],
+        judge: Callable[[], Judge],
+        device: DeviceFactory,
+        provider: ProviderFactory,
+        workloads: WorkloadChoice,
+    ) -> None:
+        self.workdir = workdir
+        self.store = store
+        self._make_compiler, self._make_judge = compiler, judge
+        self._make_device, self._make_provider = device, provider
+        self._workloads = workloads
+        self._lock = threading.RLock()
+        self._compiler: Compiler | None = None
+        self._judge: Judge | None = None
+        self._devices: dict[str, Device] = {}
+        self._leases: dict[str, Lease] = {}
+        self._handles: dict[str, RunHandle] = {}
+        self._providers: dict[str, Provider] = {}
+
+    @classmethod
+    def open(
+        cls,
+        workdir: Path | str | None = None,
+        *,
+        settings: Settings | None = None,
+        compiler: Compiler | None = None,
+        judge: Judge | None = None,
+        device: DeviceFactory | None = None,
+        provider: ProviderFactory | None = None,
+        workloads: WorkloadChoice | None = None,
+    ) -> Session:
+        """A session over ``workdir`` (default: CUTEGEN_HOME, else ``.cutegen``), created if need be.
+
+        What is not given is the real thing, made when first needed. Raises :class:`StoreError` for a store that cannot
+        be used.
+        """
+        settings = settings or Settings.from_environment()
+        place = Path(workdir) if workdir is not None else settings.workdir
+
+        def by_name(chosen: RunSettings) -> Provider:
+            return make.make_provider(chosen.provider, chosen.model, settings, place)
+
+        return cls(
+            place,
+            SqliteStore(place / "lab.db"),
+            compiler=(lambda: compiler) if compiler else lambda: make.make_compiler(settings.cache_dir),
+            judge=(lambda: judge) if judge else make.make_judge,
+            device=device or make.make_device,
+            provider=provider or by_name,
+            workloads=workloads or make.judged_workloads,
+        )
+
+    def start(
+        self,
+        problem: Problem,
+        settings: RunSettings | None = None,
+        *,
+        provider: Provider | None = None,
+        subscriber: Subscriber | None = None,
+    ) -> RunHandle:
+        """Starts a run on a thread of its own and returns at once. ``provider`` overrides the one named in settings.
+
+        Raises InputError (unknown provider, arch, device), SetupError (no such device here) before anything is
+        recorded.
+        """
+        settings = settings or RunSettings()
+        sol = speed_of_light(problem, target_gpu(settings.arch, settings.gpu))
+        chosen = provider or self._make_provider(settings)
+        self.device(settings.device)
+        run_id = self._new_id(problem.name)
+        event = RunStarted(run_id, problem, settings, sol, versions())
+        with self._lock:
+            self._providers[run_id] = chosen
+        self._leases[run_id] = self.store.lease(run_id)
+        self.store.append(run_id, event, fold([event]))
+        handle = self.attach(run_id)
+        if subscriber is not None:
+            handle.subscribe(subscriber)
+        handle._drive(None)
+        return handle
+
+    def run(
+        self,
+        problem: Problem,
+        settings: RunSettings | None = None,
+        *,
+        provider: Provider | None = None,
+        subscriber: Subscriber | None = None,
+    ) -> RunHandle:
+        """:meth:`start`, then waits until the run rests or is done. Ctrl-C stops the run, leaves it resumable, and is
+        raised on."""
+        handle = self.start(problem, settings, provider=provider, subscriber=subscriber)
+        try:
+            handle.wait()
+        except KeyboardInterrupt:
+            handle.stop()
+            handle.close()
+            raise
+        return handle
+
+    def attach(self, run_id: str) -> RunHandle:
+        """The handle of a run, one a run. Drives nothing by itself. Raises StoreError for an unknown run."""
+        with self._lock:
+            if run_id not in self._handles:
+                self.store.events(run_id)
+                self._handles[run_id] = RunHandle(self, run_id)
+            return self._handles[run_id]
+
+    def resume(self, run_id: str) -> RunHandle:
+        """Takes a run up where its events end. Raises StoreError where it is unknown or driven elsewhere."""
+        return self.attach(run_id).resume()
+
+    def runs(self) -> list[RunSummary]:
+        """Every run in the store, the latest first."""
+        return self.store.runs()
+
+    def compiler(self) -> Compiler:
+        with self._lock:
+            self._compiler = self._compiler or self._make_compiler()
+            return self._compiler
+
+    def judge(self) -> Judge:
+        with self._lock:
+            self._judge = self._judge or self._make_judge()
+            return self._judge
+
+    def device(self, kind: str) -> Device:
+        """One device a kind for the whole session. Raises SetupError, InputError."""
+        with self._lock:
+            if kind not in self._devices:
+                self._devices[kind] = self._make_device(kind)
+            return self._devices[kind]
+
+    def workloads(self, problem: Problem, device: Device) -> Sequence[Workload]:
+        """What the judge will run on ``device``."""
+        return self._workloads(problem, device)
+
+    def driver(self, run_id: str) -> ThreadedDriver:
+        """A driver with the lease of ``run_id`` held. Raises StoreError where another process has it."""
+        with self._lock:
+            if run_id not in self._leases:
+                self._leases[run_id] = self.store.lease(run_id)
+        try:
+            state = fold(e.event for e in self.store.events(run_id))
+            return ThreadedDriver(run_id, self._parts(run_id, state))
+        except CutegenError:
+            self.release(run_id)
+            raise
+
+    def release(self, run_id: str) -> None:
+        """Lets another process drive the run."""
+        with self._lock:
+            lease = self._leases.pop(run_id, None)
+        if lease is not None:
+            lease.release()
+
+    def keep_accepted(self, notice: Notice) -> None:
+        """Writes each newly accepted kernel to ``kernels/<run>-<candidate>.py``."""
+        event = notice.event.event if notice.event else None
+        state = notice.state
+        if isinstance(event, Answered) and event.answer.kind in ("approve", "approve_unproven") and state.accepted:
+            accepted = state.accepted[-1]
+            write_kernel(state, accepted, self.kernel_path(state.run_id, accepted))
+
+    def kernel_path(self, run_id: str, candidate_id: str) -> Path:
+        return self.workdir / "kernels" / f"{run_id}-{candidate_id}.py"
+
+    def close(self) -> None:
+        """Gives every run up (resumable), ends child processes, closes the store."""
+        for handle in list(self._handles.values()):
+            handle.close()
+        for part in (self._compiler, *self._devices.values()):
+            close = getattr(part, "close", None)
+            if close is not None:
+                close()
+        self.store.close()
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _parts(self, run_id: str, state: RunState) -> Parts:
+        settings = state.settings
+        with self._lock:
+            provider = self._providers.get(run_id) or self._make_provider(settings)
+            self._providers[run_id] = provider
+        found: Mapping[str, str] = versions()
+        return Parts(
+            provider=provider,
+            compiler=self.compiler(),
+            judge=self.judge(),
+            device=self.device(settings.device),
+            store=self.store,
+            gpu=target_gpu(settings.arch, settings.gpu),
+            workloads=self._workloads,
+            versions=found,
+        )
+
+    def _new_id(self, name: str) -> str:
+        """``softmax-7f3a``: the problem's name and four random hex digits."""
+        stem = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:24].strip("-") or "run"
+        taken = {r.run_id for r in self.store.runs()}
+        while (run_id := f"{stem}-{secrets.token_hex(2)}") in taken:
+            continue
+        return run_id
