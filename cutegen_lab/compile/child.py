@@ -1,0 +1,169 @@
+"""One build, inside the cage: import the candidate, compile it, record its launches, answer with plain data."""
+
+from __future__ import annotations
+
+import base64
+import importlib.util
+import inspect
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from cutegen_lab.compile import dsl, isolate, record
+from cutegen_lab.compile.explain import explain
+from cutegen_lab.compile.limits import Limits
+from cutegen_lab.compile.wire import write_frame
+from cutegen_lab.core.dtypes import DType
+from cutegen_lab.core.problem import TensorSpec, Workload
+from cutegen_lab.core.roofline import target_gpu
+from cutegen_lab.core.verdict import Verdict
+
+CANDIDATE_FILE = "candidate.py"
+
+
+class ContractError(Exception):
+    """The candidate does not keep the contract; the message says how."""
+
+
+def run(job: Mapping[str, Any], reply: int) -> None:
+    """Writes ``{"isolation": […]}`` and ``{"phase": …}`` frames, then the answer."""
+    scratch = job["scratch"]
+    limits = Limits(**job["limits"])
+    os.environ["HOME"] = os.environ["TMPDIR"] = tempfile.tempdir = scratch
+    os.chdir(scratch)
+    path = Path(scratch, CANDIDATE_FILE)
+    path.write_text(job["source"], encoding="utf-8")
+    readable = [*_python_paths(), os.path.dirname(job["standin"])]
+    write_frame(reply, {"isolation": isolate.restrict(limits, readable, scratch)})
+    started = time.perf_counter()
+    try:
+        answer = _build(job, path, reply)
+        answer["seconds"] = time.perf_counter() - started
+    except ContractError as error:
+        answer = _failure(Verdict.CONTRACT, str(error), [])
+    except MemoryError:
+        answer = _failure(Verdict.COMPILE_LIMIT, f"memory: over {limits.memory_bytes >> 20} MiB", [])
+    except (Exception, RecursionError) as error:
+        found = explain(error, str(path), job["source"])
+        answer = _failure(Verdict.COMPILE_ERROR, f"{found['code']}: {found['message']}"[:500], [found])
+    write_frame(reply, answer)
+
+
+def _failure(verdict: Verdict, reason: str, diagnostics: list[dict[str, Any]]) -> dict[str, Any]:
+    return {"failed": {"verdict": verdict.value, "reason": reason, "diagnostics": diagnostics}}
+
+
+def _build(job: Mapping[str, Any], path: Path, reply: int) -> dict[str, Any]:
+    w = job["workload"]
+    workload = Workload(w["name"], _specs(w["inputs"]), _specs(w["outputs"]))
+    config = dict(job["config"])
+    write_frame(reply, {"phase": "import"})
+    module = _load(path)
+    gpu = target_gpu(job["arch"])
+    settings = _settings(module, config)
+    constraints = getattr(module, "constraints", None)
+    if constraints is not None and not constraints(settings, workload, gpu):
+        raise ContractError(f"constraints() rules out {settings} for workload {workload.describe()}")
+    workspace = _workspace(module, workload, settings)
+    tensors = (*workload.tensors, *workspace)
+    _check_signature(module, workload, workspace)
+    write_frame(reply, {"phase": "compile"})
+    compiled = dsl.compile_launch(module, tensors, config, job["arch"], job["scratch"])
+    try:
+        ptx, cubin = dsl.ptx_and_cubin(compiled)
+    except ValueError as error:
+        raise ContractError(str(error)) from None
+    write_frame(reply, {"phase": "record"})
+    recordings = record.record(compiled, ptx, tensors, gpu, job["standin"], reply)
+    return {
+        "cubin": base64.b64encode(cubin).decode(),
+        "ptx": ptx,
+        "workspace": [{"name": t.name, "dtype": t.dtype.value, "shape": list(t.shape)} for t in workspace],
+        "recordings": recordings,
+    }
+
+
+def _load(path: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location("candidate", path)
+    if spec is None or spec.loader is None:
+        raise RuntimeError(f"cannot load {path}")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["candidate"] = module
+    spec.loader.exec_module(module)
+    if not callable(getattr(module, "launch", None)):
+        raise ContractError("the module defines no launch(); the contract wants one @cute.jit function of that name")
+    return module
+
+
+def _parameters(module: ModuleType) -> tuple[list[str], list[inspect.Parameter]]:
+    """Names before ``stream``, and the parameters after it."""
+    parameters = list(inspect.signature(module.launch).parameters.values())
+    names = [p.name for p in parameters]
+    if "stream" not in names:
+        raise ContractError(f"launch({', '.join(names)}) has no parameter named stream after its tensors")
+    at = names.index("stream")
+    return names[:at], parameters[at + 1 :]
+
+
+def _settings(module: ModuleType, config: Mapping[str, Any]) -> dict[str, Any]:
+    """Every tunable's value: launch()'s defaults under ``config``. Raises ContractError for an unknown name."""
+    _, tunables = _parameters(module)
+    names = [p.name for p in tunables]
+    for p in tunables:
+        if p.default is inspect.Parameter.empty and p.name not in config:
+            raise ContractError(f"launch()'s tunable {p.name!r} has no default and the config does not set it")
+    unknown = sorted(set(config) - set(names))
+    if unknown:
+        raise ContractError(f"the config sets {', '.join(unknown)}; launch() has {', '.join(names) or 'no tunables'}")
+    domains = getattr(module, "TUNABLE", {})
+    if not isinstance(domains, dict) or set(domains) - set(names):
+        odd = sorted(set(domains) - set(names)) if isinstance(domains, dict) else type(domains).__name__
+        raise ContractError(
+            f"TUNABLE names {odd}, which are not among launch()'s tunables: {', '.join(names) or 'none'}"
+        )
+    return {p.name: config.get(p.name, p.default) for p in tunables}
+
+
+def _workspace(module: ModuleType, workload: Workload, settings: dict[str, Any]) -> tuple[TensorSpec, ...]:
+    declare = getattr(module, "workspace", None)
+    if declare is None:
+        return ()
+    declared = declare(workload, settings)
+    try:
+        return tuple(
+            TensorSpec(str(name), DType.parse(getattr(dtype, "value", dtype)), tuple(int(size) for size in shape))
+            for name, dtype, shape in declared
+        )
+    except (TypeError, ValueError, AttributeError) as error:
+        raise ContractError(
+            f"workspace() must return [(name, dtype, shape), ...] such as [('partial', 'f32', (128,))]; it returned "
+            f"{str(declared)[:200]} ({error})"
+        ) from None
+
+
+def _check_signature(module: ModuleType, workload: Workload, workspace: tuple[TensorSpec, ...]) -> None:
+    names, _ = _parameters(module)
+    wanted = (*workload.tensors, *workspace)
+    if len(names) != len(wanted):
+        raise ContractError(
+            f"launch({', '.join(names)}, stream) takes {len(names)} tensors; this problem passes {len(wanted)}: "
+            f"{len(workload.inputs)} inputs, {len(workload.outputs)} outputs, {len(workspace)} workspace "
+            f"({'; '.join(map(str, wanted))})"
+        )
+
+
+def _specs(items: list[dict[str, Any]]) -> tuple[TensorSpec, ...]:
+    return tuple(TensorSpec(i["name"], DType(i["dtype"]), tuple(i["shape"])) for i in items)
+
+
+def _python_paths() -> list[str]:
+    """What the interpreter and the compiler read: themselves, system libraries, and nothing of the user's."""
+    own = {sys.prefix, sys.base_prefix, sys.exec_prefix, *(p for p in sys.path if p and os.path.isdir(p))}
+    package = str(Path(__file__).resolve().parents[1])
+    own = {p for p in own if not package.startswith(p + os.sep)} | {package}
+    return [*sorted(own), "/usr", "/lib", "/lib64", "/etc/ld.so.cache", "/dev/urandom", "/sys/devices/system/cpu"]

@@ -1,0 +1,222 @@
+"""``CageCompiler``: gate, cache, cage, and the artifact put together from what comes out."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from cutegen_lab.compile import dsl, gate
+from cutegen_lab.compile.cache import BuildCache
+from cutegen_lab.compile.child import CANDIDATE_FILE
+from cutegen_lab.compile.limits import Limits
+from cutegen_lab.compile.lines import source_lines
+from cutegen_lab.compile.lint import lint
+from cutegen_lab.compile.outcome import read_ending
+from cutegen_lab.compile.plan import PlanError, build_plan
+from cutegen_lab.compile.pool import Pool
+from cutegen_lab.compile.ptx import entries
+from cutegen_lab.compile.reply import Compiled, Failed
+from cutegen_lab.compile.resources import read_resources
+from cutegen_lab.compile.standin import standin_library
+from cutegen_lab.core.artifact import Artifact, Build, CompileFailure
+from cutegen_lab.core.candidate import Config
+from cutegen_lab.core.errors import InputError, SetupError
+from cutegen_lab.core.hashing import sha256
+from cutegen_lab.core.problem import TensorSpec, Workload
+from cutegen_lab.core.protocols import Cancel, Say
+from cutegen_lab.core.roofline import target_gpu
+from cutegen_lab.core.verdict import Diagnostic, Verdict
+
+_NEVER = threading.Event()
+
+
+@dataclass(frozen=True)
+class CompileJob:
+    """One candidate+config for one arch, to be compiled for each workload."""
+
+    source: str
+    config: Config
+    workloads: tuple[Workload, ...]
+    arch: str
+
+
+@dataclass(frozen=True)
+class _Result:
+    value: Build | CompileFailure
+    isolation: tuple[str, ...]
+
+
+class CageCompiler:
+    """Compiles candidates in a warm, caged pool; implements :class:`cutegen_lab.core.protocols.Compiler`.
+
+    Thread-safe. ``cache_dir`` holds builds, the stand-in runtime and scratch folders. ``workers`` bounds the builds
+    that run at once over all callers.
+    """
+
+    def __init__(self, cache_dir: Path, workers: int = 2, limits: Limits | None = None) -> None:
+        self._cache_dir = Path(cache_dir).resolve()
+        self._limits = limits or Limits()
+        self._workers = max(1, workers)
+        self._cache = BuildCache(self._cache_dir / "builds")
+        self._pool = Pool(self._workers, self._limits, self._cache_dir / "scratch")
+        self._dsl_version = ""
+
+    def compile(
+        self, source: str, config: Config, workloads: Sequence[Workload], arch: str, say: Say, cancel: Cancel
+    ) -> Artifact | CompileFailure:
+        """One build a workload. Raises InputError (unknown arch), SetupError, CageError, Cancelled."""
+        return self.compile_many([CompileJob(source, dict(config), tuple(workloads), arch)], say, cancel)[0]
+
+    def compile_many(
+        self, jobs: Sequence[CompileJob], say: Say, cancel: Cancel = _NEVER
+    ) -> list[Artifact | CompileFailure]:
+        """Every job's outcome, in order; builds run in parallel over all jobs. Raises as :meth:`compile`."""
+        return self._compile(jobs, say, cancel, gated=True)
+
+    def compile_ungated(self, job: CompileJob, say: Say, cancel: Cancel = _NEVER) -> Artifact | CompileFailure:
+        """Without the gate, so that tests can show the cage alone holds. Not for use elsewhere."""
+        return self._compile([job], say, cancel, gated=False)[0]
+
+    def isolation_report(self, say: Say = lambda _: None) -> tuple[str, ...]:
+        """The isolation this machine gives a build, found out by compiling nothing."""
+        job = {"source": "", "config": {}, "workload": {"name": "none", "inputs": [], "outputs": []}}
+        say("asking the cage what isolation it has")
+        return tuple(self._pool.run(job, "sm_90a", self._standin(), _NEVER).isolation)
+
+    def close(self) -> None:
+        self._pool.close()
+
+    def __enter__(self) -> CageCompiler:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # --- inside ---------------------------------------------------------------------------------------------------
+
+    def _compile(
+        self, jobs: Sequence[CompileJob], say: Say, cancel: Cancel, gated: bool
+    ) -> list[Artifact | CompileFailure]:
+        for job in jobs:
+            target_gpu(job.arch)  # raises InputError for an arch without figures
+        refused: dict[int, CompileFailure] = {}
+        for index, job in enumerate(jobs):
+            errors = gate.check(job.source) if gated else []
+            if errors:
+                refused[index] = _refusal(errors)
+        parts = [(i, w) for i, job in enumerate(jobs) if i not in refused for w in job.workloads]
+        if len(parts) == 1:
+            results = [self._build(jobs[parts[0][0]], parts[0][1], say, cancel)]
+        else:
+            with ThreadPoolExecutor(self._workers, thread_name_prefix="compile") as threads:
+                results = list(threads.map(lambda part: self._build(jobs[part[0]], part[1], say, cancel), parts))
+        return [
+            refused.get(i) or self._artifact(job, [(w, r) for (j, w), r in zip(parts, results, strict=True) if j == i])
+            for i, job in enumerate(jobs)
+        ]
+
+    def _artifact(self, job: CompileJob, results: list[tuple[Workload, _Result]]) -> Artifact | CompileFailure:
+        builds: dict[str, Build] = {}
+        isolation: tuple[str, ...] = ()
+        for workload, result in results:
+            if isinstance(result.value, CompileFailure):
+                many = len(results) > 1
+                where = f"for workload {workload.name!r}: " if many else ""
+                return replace(result.value, reason=where + result.value.reason, isolation=result.isolation)
+            builds[workload.name] = result.value
+            # an artifact is only as isolated as its least isolated build
+            isolation = tuple(n for n in isolation if n in result.isolation) if len(builds) > 1 else result.isolation
+        return Artifact(sha256(job.source), dict(job.config), job.arch, self._version(), builds, isolation)
+
+    def _build(self, job: CompileJob, workload: Workload, say: Say, cancel: Cancel) -> _Result:
+        key = BuildCache.key(job.source, job.config, job.arch, self._version(), workload.signature)
+        cached = self._cache.get(key)
+        if cached is not None:
+            known_failure = isinstance(cached[0], CompileFailure)
+            say(f"{workload.name}: {'known not to compile' if known_failure else 'compiled before'} (from the cache)")
+            return _Result(*cached)
+        say(f"compiling {workload.name} {workload.signature} for {job.arch}")
+        standin = self._standin()
+        known = self._pool.archs(job.arch, standin)
+        if job.arch not in known:
+            raise InputError(f"the DSL cannot compile for {job.arch!r}", f"Use one of: {', '.join(known)}.")
+        started = time.perf_counter()
+        ending = self._pool.run(_message(job, workload), job.arch, standin, cancel)
+        isolation = tuple(ending.isolation)
+        outcome = read_ending(ending, workload.tensors, self._limits)
+        value = self._finish(job, workload, outcome, isolation)
+        self._cache.put(key, value, isolation)
+        seconds = time.perf_counter() - started
+        if isinstance(value, CompileFailure):
+            say(f"{workload.name}: {value.verdict.value} after {seconds:.2f} s")
+        else:
+            say(f"compiled {workload.name} in {seconds:.2f} s: {len(value.cubin) / 1024:.0f} KB, "
+                f"{len(value.plan.launches)} launch(es)")  # fmt: skip
+        return _Result(value, isolation)
+
+    def _finish(
+        self, job: CompileJob, workload: Workload, outcome: Compiled | Failed, isolation: tuple[str, ...]
+    ) -> Build | CompileFailure:
+        """Puts a build together from checked data, or the failure with the lint's view of it."""
+        if isinstance(outcome, Failed):
+            return CompileFailure(outcome.verdict, outcome.reason, outcome.diagnostics + self._lint(job), isolation)
+        try:
+            kernels = entries(outcome.ptx)
+            tensors = (*workload.tensors, *outcome.workspace)
+            plan = build_plan(outcome.recordings, kernels, tensors, outcome.workspace)
+            return Build(
+                signature=workload.signature,
+                arch=job.arch,
+                cubin=outcome.cubin,
+                ptx=outcome.ptx,
+                kernels=read_resources(outcome.cubin, outcome.ptx, kernels),
+                plan=plan,
+                lines=source_lines(outcome.ptx, CANDIDATE_FILE),
+                notes=self._lint(job),
+                compile_seconds=outcome.seconds,
+            )
+        except PlanError as error:
+            return CompileFailure(error.verdict, error.reason, self._lint(job), isolation)
+        except ValueError as error:
+            return CompileFailure(Verdict.COMPILE_CRASH, f"the build answered with nonsense: {error}", (), isolation)
+
+    def _lint(self, job: CompileJob) -> tuple[Diagnostic, ...]:
+        def missing(names: list[str]) -> dict[str, list[str]]:
+            return self._pool.missing_names(names, job.arch, self._standin())
+
+        return tuple(lint(job.source, missing))
+
+    def _standin(self) -> Path:
+        return standin_library(self._cache_dir)
+
+    def _version(self) -> str:
+        if not self._dsl_version:
+            try:
+                self._dsl_version = version(dsl.DISTRIBUTION)
+            except PackageNotFoundError:
+                raise SetupError(
+                    f"{dsl.DISTRIBUTION} is not installed", f"pip install {dsl.DISTRIBUTION}==4.8.1"
+                ) from None
+        return self._dsl_version
+
+
+def _message(job: CompileJob, workload: Workload) -> dict[str, Any]:
+    def plain(specs: Sequence[TensorSpec]) -> list[dict[str, Any]]:
+        return [{"name": t.name, "dtype": t.dtype.value, "shape": list(t.shape)} for t in specs]
+
+    return {
+        "source": job.source,
+        "config": dict(job.config),
+        "workload": {"name": workload.name, "inputs": plain(workload.inputs), "outputs": plain(workload.outputs)},
+    }
+
+
+def _refusal(errors: list[Diagnostic]) -> CompileFailure:
+    verdict = Verdict.CONTRACT if all(e.code == "G03-launch" for e in errors) else Verdict.REJECTED_SOURCE
+    return CompileFailure(verdict, str(errors[0]), tuple(errors))

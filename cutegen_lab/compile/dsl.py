@@ -1,0 +1,117 @@
+"""Every touch of the DSL's insides is here, and runs only in the cage (``tests/compile/test_dsl.py`` fails when it
+moves).
+
+Written against nvidia-cutlass-dsl 4.8.1. What it relies on beyond the documented API: the compiled function's
+``_get_cuda_init_and_load`` (the launcher's two set-up entry points), ``capi_func`` (its C entry: an array of pointers
+to each argument's memory, then the returned error), ``artifacts.PTX``/``.CUBIN``, ``total_added_arguments``, and that
+a fake tensor whose layout is static is passed as a struct of one pointer.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib
+from collections.abc import Mapping, Sequence
+from types import ModuleType
+from typing import Any
+
+from cutegen_lab.core.candidate import Scalar
+from cutegen_lab.core.dtypes import DType
+from cutegen_lab.core.problem import TensorSpec
+
+DISTRIBUTION = "nvidia-cutlass-dsl"
+# Environment of the DSL's process: target, the stand-in runtime, and no cache of its own.
+ARCH_VARIABLE = "CUTE_DSL_ARCH"
+RUNTIME_VARIABLE = "CUTE_DSL_LIBS"
+ENVIRONMENT = {"CUTE_DSL_DISABLE_FILE_CACHING": "1", "CUTE_DSL_NO_CACHE": "1", "CUTE_DSL_LINEINFO": "1"}
+ALIGNMENT_BYTES = 16
+
+_NUMERIC = {
+    DType.F64: "Float64", DType.F32: "Float32", DType.F16: "Float16", DType.BF16: "BFloat16", DType.I64: "Int64",
+    DType.I32: "Int32", DType.I16: "Int16", DType.I8: "Int8", DType.U8: "Uint8", DType.BOOL: "Boolean",
+}  # fmt: skip
+
+
+def known_archs() -> list[str]:
+    """GPU architectures the installed DSL can target."""
+    enums = importlib.import_module("cutlass.base_dsl.enums")
+    return sorted(enums.Arch.__members__)
+
+
+def warm_up() -> None:
+    """Imports what every build needs, before the first fork."""
+    for name in ("cutlass", "cutlass.cute", "cutlass.cute.runtime", "cutlass.pipeline", "cutlass.utils",
+                 "cutlass.utils.hopper_helpers", "cuda.bindings.driver", "numpy"):  # fmt: skip
+        importlib.import_module(name)
+
+
+def compile_launch(
+    module: ModuleType, tensors: Sequence[TensorSpec], config: Mapping[str, Scalar], arch: str, dump_dir: str
+) -> Any:
+    """``cute.compile`` of the candidate's ``launch`` for static shapes. Raises whatever the DSL raises."""
+    cutlass = importlib.import_module("cutlass")
+    cute = importlib.import_module("cutlass.cute")
+    runtime = importlib.import_module("cutlass.cute.runtime")
+    fakes = [
+        runtime.make_fake_compact_tensor(
+            getattr(cutlass, _NUMERIC[t.dtype]),
+            t.shape,
+            stride_order=tuple(reversed(range(len(t.shape)))),
+            assumed_align=ALIGNMENT_BYTES,
+        )
+        for t in tensors
+    ]
+    options = f"--keep-ptx --keep-cubin --generate-line-info --gpu-arch {arch} --dump-dir {dump_dir}"
+    return cute.compile(module.launch, *fakes, runtime.make_fake_stream(), **config, options=options)
+
+
+def ptx_and_cubin(compiled: Any) -> tuple[str, bytes]:
+    """Raises ValueError where the launcher launches no kernel of its own."""
+    ptx, cubin = compiled.artifacts.PTX, compiled.artifacts.CUBIN
+    if not isinstance(ptx, str) or not isinstance(cubin, bytes):
+        raise ValueError("launch() compiled to no kernel; it must launch at least one @cute.kernel")
+    return ptx, cubin
+
+
+def load(compiled: Any) -> None:
+    """Runs the launcher's set-up entry points against the stand-in runtime. Raises RuntimeError."""
+    if compiled.total_added_arguments:
+        raise RuntimeError("the DSL asks for hidden workspace arguments, which a launch plan cannot hold")
+    initialise, load_to_device = compiled._get_cuda_init_and_load()
+    library = ctypes.pointer(ctypes.pointer(ctypes.c_void_p()))
+    device, error = ctypes.pointer(ctypes.c_int32(0)), ctypes.pointer(ctypes.c_int32(0))
+    initialise(_pack(library, error))
+    load_to_device(_pack(library, device, error))
+    if error.contents.value:
+        raise RuntimeError(f"the launcher's set-up returned error {error.contents.value}")
+
+
+def call(compiled: Any, addresses: Sequence[int]) -> int:
+    """Runs the host launcher once on tensors at ``addresses`` and the null stream; returns its error code."""
+    data = [ctypes.pointer(ctypes.c_void_p(address)) for address in addresses]
+    stream, error = ctypes.pointer(ctypes.c_void_p(0)), ctypes.pointer(ctypes.c_int32(0))
+    compiled.capi_func(_pack(*data, stream, error))
+    return int(error.contents.value)
+
+
+def _pack(*pointers: Any) -> Any:
+    return (ctypes.c_void_p * len(pointers))(*(ctypes.cast(p, ctypes.c_void_p) for p in pointers))
+
+
+def missing_names(names: Sequence[str]) -> dict[str, list[str]]:
+    """Dotted names under ``cutlass`` that do not exist, each with the public names of the last part that does."""
+    missing: dict[str, list[str]] = {}
+    for dotted in names:
+        parts = dotted.split(".")
+        if parts[0] != "cutlass" or any(p.startswith("_") for p in parts):
+            continue
+        found: Any = importlib.import_module("cutlass")
+        for part in parts[1:]:
+            if not hasattr(found, part):
+                try:
+                    importlib.import_module(f"{found.__name__}.{part}")
+                except (ImportError, AttributeError):
+                    missing[dotted] = [n for n in dir(found) if not n.startswith("_")]
+                    break
+            found = getattr(found, part)
+    return missing

@@ -1,0 +1,130 @@
+"""What the compiler reports badly or not at all, found in the text. Warnings: they explain, and decide nothing.
+
+Rules follow what language models were seen to get wrong with nvidia-cutlass-dsl 4.8.1. Each is silent where it cannot
+be sure; the compiler and the judge have the last word.
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+from collections.abc import Callable, Iterator
+
+from cutegen_lab.compile.hints import ALIASES
+from cutegen_lab.compile.names import dotted_names
+from cutegen_lab.compile.regions import born_in_region
+from cutegen_lab.core.verdict import Diagnostic
+
+MissingNames = Callable[[list[str]], dict[str, list[str]]]
+MAX_THREADS = 1024
+_NO_METHOD = {"astype", "sum", "mean"}
+
+
+def lint(source: str, missing_names: MissingNames | None = None) -> list[Diagnostic]:
+    """Findings in line order. ``missing_names`` (the cage's) adds names that the installed DSL lacks."""
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError):
+        return []  # the gate reports it
+    found = list(_unknown_names(tree, missing_names)) if missing_names else []
+    for function in _dsl_functions(tree):
+        found += born_in_region(tree, function)
+        for node in ast.walk(function):
+            found += _dynamic_exits(node)
+            if isinstance(node, ast.Subscript):
+                found += _subscript(node)
+            elif isinstance(node, ast.Call):
+                found += _call(node)
+    return sorted(set(found), key=lambda d: (d.line, d.code))
+
+
+def warning(code: str, line: int, message: str, suggestion: str) -> Diagnostic:
+    return Diagnostic("warning", code, message, line, suggestion=suggestion)
+
+
+def _dsl_functions(tree: ast.Module) -> Iterator[ast.FunctionDef]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef):
+            decorators = [ast.unparse(d) for d in node.decorator_list]
+            if any(d.endswith(("cute.jit", "cute.kernel")) or d in ("jit", "kernel") for d in decorators):
+                yield node
+
+
+def _unknown_names(tree: ast.Module, missing_names: MissingNames) -> Iterator[Diagnostic]:
+    used = dotted_names(tree)
+    for name, choices in missing_names(sorted(used)).items():
+        if name not in used:
+            continue
+        last = name.rsplit(".", 1)[-1]
+        close = difflib.get_close_matches(last, choices, n=3, cutoff=0.6)
+        advice = ALIASES.get(last) or (f"Did you mean {', '.join(close)}?" if close else "")
+        yield warning("L01-unknown-name", used[name], f"the installed DSL has no {name}", advice)
+
+
+def is_constant_control(node: ast.For | ast.If | ast.While) -> bool:
+    """Unrolled or decided while tracing."""
+    head = node.iter if isinstance(node, ast.For) else node.test
+    if isinstance(node, ast.For) and isinstance(head, (ast.List, ast.Tuple)):
+        return True
+    text = ast.unparse(head)
+    return "range_constexpr" in text or "const_expr" in text or "enumerate" in text
+
+
+def _dynamic_exits(node: ast.AST) -> Iterator[Diagnostic]:
+    if isinstance(node, (ast.For, ast.If, ast.While)) and not is_constant_control(node):
+        for inner in ast.walk(node):
+            if isinstance(inner, (ast.Return, ast.Break, ast.Continue)):
+                what = type(inner).__name__.lower()
+                yield warning("L02-early-exit", inner.lineno, f"{what} inside a dynamic if or for",
+                              "Guard the rest with an if instead.")  # fmt: skip
+
+
+def _subscript(node: ast.Subscript) -> Iterator[Diagnostic]:
+    parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    for part in parts:
+        if isinstance(part, ast.Slice):
+            yield warning(
+                "L03-slice", node.lineno, "a Python slice as index", "Use None for a whole mode: x[row, None]."
+            )
+        elif isinstance(part, ast.Constant) and part.value is Ellipsis:
+            yield warning("L03-slice", node.lineno, "... as index", "Write one None a mode: x[row, None].")
+        elif isinstance(part, ast.UnaryOp) and isinstance(part.op, ast.USub) and len(parts) > 1:
+            yield warning("L04-negative-index", node.lineno, "a negative index reads out of bounds silently",
+                          "Count from the front: x[row, n - 1].")  # fmt: skip
+        elif isinstance(part, ast.BinOp) and isinstance(part.op, ast.Div):
+            yield warning("L05-float-index", node.lineno, "/ makes a float index", "Use //.")
+
+
+def _call(node: ast.Call) -> Iterator[Diagnostic]:
+    name, line = ast.unparse(node.func), node.lineno
+    keywords = {k.arg: k.value for k in node.keywords}
+    if name == "sum":
+        yield warning("L06-sum", line, "Python's sum() over a vector hangs the compiler",
+                      "Use v.reduce(cute.ReductionOp.ADD, 0.0, reduction_profile=0).")  # fmt: skip
+    elif name.endswith(".launch"):
+        lacking = [k for k in ("grid", "block", "stream") if k not in keywords and None not in keywords]
+        if lacking:
+            yield warning("L07-launch", line, f"launch without {', '.join(lacking)} (block defaults to one thread)",
+                          "Write .launch(grid=..., block=..., stream=stream).")  # fmt: skip
+        block = keywords.get("block")
+        sizes = block.elts if isinstance(block, (ast.List, ast.Tuple)) else []
+        product = 1
+        for size in sizes:
+            product *= size.value if isinstance(size, ast.Constant) and isinstance(size.value, int) else 1
+        if product > MAX_THREADS:
+            yield warning("L08-block", line, f"a block of {product} threads", f"At most {MAX_THREADS} threads a block.")
+    elif name.endswith(".reduce") and len(node.args) + len(node.keywords) < 3:
+        yield warning("L09-reduce", line, "reduce takes an operator, an initial value and a profile",
+                      "Write v.reduce(cute.ReductionOp.ADD, 0.0, reduction_profile=0).")  # fmt: skip
+    elif isinstance(node.func, ast.Attribute) and node.func.attr in _NO_METHOD and not name.startswith("cute."):
+        yield warning("L10-no-method", line, f".{node.func.attr}() does not exist on a vector", ALIASES[node.func.attr])
+    elif name.endswith("make_tensor") and node.args and _is_bare_offset(node.args[0]):
+        yield warning("L11-alignment", line, "pointer arithmetic loses alignment and gives scalar loads",
+                      "Use cute.local_tile, or (x.iterator + offset).align(16).")  # fmt: skip
+    elif name.startswith("math.") and any(not isinstance(a, ast.Constant) for a in node.args):
+        yield warning("L12-python-math", line, f"Python's {name} on a value known only on the GPU fails",
+                      f"On device values use cute.{name}.")  # fmt: skip
+
+
+def _is_bare_offset(node: ast.expr) -> bool:
+    return isinstance(node, ast.BinOp) and "iterator" in ast.unparse(node)

@@ -1,0 +1,114 @@
+"""Runs a compiled host launcher against the stand-in runtime, on tensors that have addresses and no memory.
+
+Runs in the cage. Each tensor is a reserved, unreadable address range: the launcher may compute with its address, shape
+and strides; touching its contents ends the process and names the tensor. Every launch is recorded twice, at different
+addresses in a different order, so that what depends on an address can be told from what does not.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+from collections.abc import Sequence
+from typing import Any
+
+from cutegen_lab.compile import dsl, ptx
+from cutegen_lab.core.problem import TensorSpec
+from cutegen_lab.core.roofline import GpuSpec
+
+MAP_NORESERVE = 0x4000
+MAP_FIXED_NOREPLACE = 0x100000
+_PAGE = mmap.PAGESIZE
+_FIRST_BASE = 0x5000_0000_0000
+_SLOT_UNIT = 1 << 30
+
+
+class StandIn:
+    """The stand-in runtime library, as loaded into this process."""
+
+    def __init__(self, path: str, gpu: GpuSpec) -> None:
+        self._library = ctypes.CDLL(path)
+        self._library.cutegen_log.restype = ctypes.c_void_p
+        self._library.cutegen_declare_kernel.argtypes = [
+            ctypes.c_char_p,
+            ctypes.c_int,
+            ctypes.POINTER(ctypes.c_uint32),
+        ]
+        self._library.cutegen_guard.argtypes = [ctypes.c_int, ctypes.c_uint64, ctypes.c_uint64]
+        for attribute, value in device_figures(gpu).items():
+            self._library.cutegen_set_figure(attribute, value)
+
+    def declare(self, entry: ptx.Entry) -> None:
+        sizes = (ctypes.c_uint32 * len(entry.params))(*(p.size for p in entry.params))
+        if self._library.cutegen_declare_kernel(entry.name.encode(), len(entry.params), sizes):
+            raise RuntimeError(f"the recorder takes at most 64 kernels of 256 parameters; {entry.name} is over")
+
+    def guard(self, index: int, first: int, last: int) -> None:
+        if self._library.cutegen_guard(index, first, last):
+            raise RuntimeError("the recorder takes at most 128 tensors")
+
+    def install_guard(self, fd: int) -> None:
+        self._library.cutegen_install_guard(fd)
+
+    def reset(self) -> None:
+        self._library.cutegen_reset()
+
+    def log(self) -> str:
+        size = ctypes.c_int64()
+        address = self._library.cutegen_log(ctypes.byref(size))
+        if size.value < 0:
+            raise RuntimeError("the launcher recorded over 32 MB of launches")
+        return ctypes.string_at(address, size.value).decode()
+
+
+def device_figures(gpu: GpuSpec) -> dict[int, int]:
+    """cudaDeviceAttr ids (driver_types.h) and the target's values for them."""
+    major, minor = divmod(int("".join(c for c in gpu.arch.removeprefix("sm_") if c.isdigit())), 10)
+    return {
+        1: gpu.max_threads_per_block, 2: 1024, 3: 1024, 4: 64, 5: 2**31 - 1, 6: 65535, 7: 65535,
+        8: 49_152, 10: 32, 12: gpu.registers_per_sm, 13: int(gpu.clock_hz / 1e3), 16: gpu.sm_count,
+        38: gpu.l2_bytes, 39: gpu.max_threads_per_sm, 75: major, 76: minor, 81: gpu.smem_per_sm,
+        82: gpu.registers_per_sm, 95: 1, 97: gpu.max_smem_per_block, 106: gpu.max_blocks_per_sm, 120: 1,
+    }  # fmt: skip
+
+
+def reserve(standin: StandIn, tensors: Sequence[TensorSpec]) -> list[list[int]]:
+    """Two sets of addresses for the tensors. The second is only 16-byte aligned and in reverse order, so that a launcher
+    that compares or assumes more of an address is found out."""
+    slot = _SLOT_UNIT * (2 + max((t.nbytes for t in tensors), default=0) // _SLOT_UNIT)
+    count = len(tensors)
+    first = [_FIRST_BASE + i * slot + (slot >> 2) // _PAGE * _PAGE for i in range(count)]
+    second = [
+        _FIRST_BASE + (2 * count + 3 - i) * slot + (slot >> 3) // _PAGE * _PAGE + 16 * (2 * i + 3) for i in range(count)
+    ]
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.mmap.restype = ctypes.c_void_p
+    libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+    for bases in (first, second):
+        for index, (base, tensor) in enumerate(zip(bases, tensors, strict=True)):
+            start = base // _PAGE * _PAGE
+            size = (base - start + max(tensor.nbytes, 1) + _PAGE - 1) // _PAGE * _PAGE
+            flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE
+            if libc.mmap(start, size, 0, flags, -1, 0) != start:
+                raise RuntimeError(f"cannot reserve {size} bytes of addresses for {tensor} at {start:#x}")
+    return [first, second]
+
+
+def record(
+    compiled: Any, ptx_text: str, tensors: Sequence[TensorSpec], gpu: GpuSpec, standin_path: str, guard_fd: int
+) -> list[dict[str, Any]]:
+    """Two recordings: each the tensors' addresses, the launcher's error code, and the stand-in's log."""
+    standin = StandIn(standin_path, gpu)
+    for entry in ptx.entries(ptx_text):
+        standin.declare(entry)
+    dsl.load(compiled)
+    base_sets = reserve(standin, tensors)
+    standin.install_guard(guard_fd)
+    recordings = []
+    for bases in base_sets:
+        for index, (base, tensor) in enumerate(zip(bases, tensors, strict=True)):
+            standin.guard(index, base, base + max(tensor.nbytes, 1))
+        standin.reset()
+        error = dsl.call(compiled, bases)
+        recordings.append({"bases": list(bases), "error": error, "log": standin.log()})
+    return recordings

@@ -1,0 +1,94 @@
+"""Checks what comes out of the cage before anything uses it: hostile until shown to be plain data of the right shape."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from dataclasses import dataclass
+from typing import Any
+
+from cutegen_lab.compile.plan import Recording
+from cutegen_lab.core.dtypes import DType
+from cutegen_lab.core.problem import TensorSpec
+from cutegen_lab.core.verdict import Diagnostic, Verdict
+
+MAX_TEXT = 20_000
+_FAILURES = {
+    Verdict.COMPILE_ERROR, Verdict.CONTRACT, Verdict.COMPILE_LIMIT, Verdict.HOST_READS_DATA, Verdict.COMPILE_CRASH,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A child's success: still raw, but of the right types."""
+
+    cubin: bytes
+    ptx: str
+    workspace: tuple[TensorSpec, ...]
+    recordings: tuple[Recording, Recording]
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Failed:
+    verdict: Verdict
+    reason: str
+    diagnostics: tuple[Diagnostic, ...]
+
+
+def read_reply(data: dict[str, Any]) -> Compiled | Failed:
+    """Raises ValueError for anything that is not what our own child code would have sent."""
+    try:
+        return _failed(data["failed"]) if "failed" in data else _compiled(data)
+    except (KeyError, TypeError, AttributeError, binascii.Error, OverflowError) as error:
+        raise ValueError(f"a reply of the wrong shape ({type(error).__name__}: {str(error)[:80]})") from None
+
+
+def _compiled(data: dict[str, Any]) -> Compiled:
+    recordings = tuple(
+        Recording(tuple(_integer(b) for b in r["bases"]), _integer(r["error"]), _text(r["log"], 64 << 20))
+        for r in data["recordings"]
+    )
+    if len(recordings) != 2 or len(recordings[0].bases) != len(recordings[1].bases):
+        raise ValueError("a reply without its two recordings")
+    workspace = tuple(
+        TensorSpec(_text(w["name"]), DType(w["dtype"]), tuple(_integer(s) for s in w["shape"]))
+        for w in data["workspace"]
+    )
+    if any(size < 0 for w in workspace for size in w.shape):
+        raise ValueError("a workspace tensor of negative size")
+    return Compiled(
+        cubin=base64.b64decode(_text(data["cubin"], 64 << 20), validate=True),
+        ptx=_text(data["ptx"], 64 << 20),
+        workspace=workspace,
+        recordings=(recordings[0], recordings[1]),
+        seconds=float(data["seconds"]),
+    )
+
+
+def _failed(data: dict[str, Any]) -> Failed:
+    verdict = Verdict(data["verdict"])
+    if verdict not in _FAILURES:
+        raise ValueError(f"a reply with the verdict {verdict.value!r}, which is not a child's to give")
+    diagnostics = tuple(_diagnostic(d) for d in data["diagnostics"][:50])
+    return Failed(verdict, _text(data["reason"]), diagnostics)
+
+
+def _diagnostic(data: dict[str, Any]) -> Diagnostic:
+    severity = data["severity"]
+    if severity not in ("error", "warning", "note"):
+        raise ValueError(f"a diagnostic of severity {str(severity)[:20]!r}")
+    texts = {key: _text(data[key]) for key in ("code", "message", "excerpt", "note", "suggestion")}
+    return Diagnostic(severity=severity, line=_integer(data["line"]), **texts)
+
+
+def _text(value: Any, limit: int = MAX_TEXT) -> str:
+    if not isinstance(value, str) or len(value) > limit:
+        raise ValueError(f"a reply where text of at most {limit} characters belongs")
+    return value
+
+
+def _integer(value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or abs(value) > 1 << 62:
+        raise ValueError("a reply where an integer belongs")
+    return value
