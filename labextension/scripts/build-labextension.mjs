@@ -9,7 +9,11 @@ import { fileURLToPath } from 'node:url';
 
 const here = fileURLToPath(new URL('..', import.meta.url));
 const require = createRequire(join(here, 'package.json'));
-const builder = join(dirname(require.resolve('@jupyter/builder/package.json')), 'lib', 'build-labextension.js');
+const builder = join(
+  dirname(require.resolve('@jupyter/builder/package.json')),
+  'lib',
+  'build-labextension.js'
+);
 const core = join(dirname(require.resolve('@jupyterlab/core-meta/package.json')), 'core.package.json');
 const watch = process.argv.includes('--watch');
 const flags = watch ? ['--watch', '--development', '--source-map'] : [];
@@ -19,7 +23,9 @@ const { status } = spawnSync(process.execPath, [builder, '--core-package-file', 
   encoding: 'utf8'
 });
 if (status !== 0) {
-  console.error(`The JupyterLab extension was not built (status ${status}): see the builder's messages above.`);
+  console.error(
+    `The JupyterLab extension was not built (status ${status}): see the builder's messages above.`
+  );
   process.exit(status ?? 1);
 }
 copyFileSync(join(here, 'install.json'), join(here, '../cutegen_lab/labextension/install.json'));

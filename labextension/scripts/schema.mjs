@@ -58,7 +58,9 @@ async function typescript(json) {
 if (process.argv.includes('--check')) {
   const expected = await typescript(readFileSync(jsonFile, 'utf8'));
   if (!existsSync(tsFile) || readFileSync(tsFile, 'utf8') !== expected) {
-    console.error('src/schema.ts is not in step with run-view.schema.json: run `npm run schema` and commit both.');
+    console.error(
+      'src/schema.ts is not in step with run-view.schema.json: run `npm run schema` and commit both.'
+    );
     process.exit(1);
   }
 } else {

@@ -53,7 +53,9 @@ export const quickstartPlugin: JupyterFrontEndPlugin<void> = {
         openQuickstart(
           app,
           typeof args['cwd'] === 'string' ? args['cwd'] : '',
-          trans.__('No Python kernel is installed on this server: install ipykernel there, then reload the page.')
+          trans.__(
+            'No Python kernel is installed on this server: install ipykernel there, then reload the page.'
+          )
         )
     });
     palette?.addItem({ command: CommandIDs.newNotebook, category });

@@ -85,7 +85,13 @@ export function Problem({ view }: { view: RunView }) {
 }
 
 /** What the selected candidate's evidence depends on. */
-export function Provenance({ candidate, versions }: { candidate: CandidateView | null; versions: Record<string, string> }) {
+export function Provenance({
+  candidate,
+  versions
+}: {
+  candidate: CandidateView | null;
+  versions: Record<string, string>;
+}) {
   const facts = { ...versions, ...(candidate?.provenance ?? {}) };
   if (Object.keys(facts).length === 0) {
     return null;

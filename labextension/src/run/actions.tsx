@@ -44,7 +44,12 @@ function useSending(ask: Ask): ISending {
   const send = async (answer: IAnswer): Promise<boolean> => {
     settle({ busy: true, message: 'Sending…', failed: false });
     timer.current = setTimeout(
-      () => settle({ busy: false, message: 'No answer from the kernel yet: it may be busy, or gone.', failed: true }),
+      () =>
+        settle({
+          busy: false,
+          message: 'No answer from the kernel yet: it may be busy, or gone.',
+          failed: true
+        }),
       SILENCE_MS
     );
     try {
@@ -84,7 +89,17 @@ function Prompt({ label, children, onCancel }: IPromptProps) {
   );
 }
 
-function Reject({ id, busy, onReject, onCancel }: { id: string; busy: boolean; onReject: (reason: string) => void; onCancel: () => void }) {
+function Reject({
+  id,
+  busy,
+  onReject,
+  onCancel
+}: {
+  id: string;
+  busy: boolean;
+  onReject: (reason: string) => void;
+  onCancel: () => void;
+}) {
   const [reason, setReason] = useState('');
   return (
     <Prompt label={`Reject ${id}`} onCancel={onCancel}>
@@ -99,7 +114,12 @@ function Reject({ id, busy, onReject, onCancel }: { id: string; busy: boolean; o
         />
       </label>
       <div class="cg-row">
-        <button type="button" class="cg-button cg-danger" disabled={busy || reason.trim() === ''} onClick={() => onReject(reason.trim())}>
+        <button
+          type="button"
+          class="cg-button cg-danger"
+          disabled={busy || reason.trim() === ''}
+          onClick={() => onReject(reason.trim())}
+        >
           Reject {id}
         </button>
         <button type="button" class="cg-button" onClick={onCancel}>
@@ -110,12 +130,22 @@ function Reject({ id, busy, onReject, onCancel }: { id: string; busy: boolean; o
   );
 }
 
-function Unproven({ id, busy, onApprove, onCancel }: { id: string; busy: boolean; onApprove: () => void; onCancel: () => void }) {
+function Unproven({
+  id,
+  busy,
+  onApprove,
+  onCancel
+}: {
+  id: string;
+  busy: boolean;
+  onApprove: () => void;
+  onCancel: () => void;
+}) {
   return (
     <Prompt label={`Approve ${id} without proof`} onCancel={onCancel}>
       <p>
-        <b>{id} has no complete proof.</b> It was not compiled, checked and found right, so accepting it is recorded as
-        “approved without proof”.
+        <b>{id} has no complete proof.</b> It was not compiled, checked and found right, so accepting it is
+        recorded as “approved without proof”.
       </p>
       <div class="cg-row">
         <button type="button" class="cg-button cg-danger" disabled={busy} onClick={onApprove}>
@@ -153,7 +183,14 @@ export function Actions({ view, selected, ask, onSelect }: IActionsProps) {
   const toggle = (next: Panel) => setPanel(open === next ? null : next);
   const button = (verb: Verb, label: string, onClick: () => void, kind = '', expanded?: boolean) =>
     can(verb) && (
-      <button type="button" class={`cg-button ${kind}`} disabled={busy} aria-expanded={expanded} data-verb={verb} onClick={onClick}>
+      <button
+        type="button"
+        class={`cg-button ${kind}`}
+        disabled={busy}
+        aria-expanded={expanded}
+        data-verb={verb}
+        onClick={onClick}
+      >
         {label}
       </button>
     );
@@ -173,10 +210,17 @@ export function Actions({ view, selected, ask, onSelect }: IActionsProps) {
             {button('reject', 'Reject with reason…', () => toggle('reject'), '', open === 'reject')}
             {button('edit', 'Edit…', () => toggle('edit'), '', open === 'edit')}
             {button('retry', 'Retry', () => say('retry'))}
-            {button('approve_unproven', 'Approve without proof…', () => toggle('approve_unproven'), '', open === 'approve_unproven')}
+            {button(
+              'approve_unproven',
+              'Approve without proof…',
+              () => toggle('approve_unproven'),
+              '',
+              open === 'approve_unproven'
+            )}
           </>
         )}
-        {selected !== null && button('branch', `Branch from ${selected.id}`, () => say('branch', { target_id: selected.id }))}
+        {selected !== null &&
+          button('branch', `Branch from ${selected.id}`, () => say('branch', { target_id: selected.id }))}
         {button('resume', 'Resume', () => say('resume'), 'cg-primary')}
         <span class="cg-spacer" />
         {button('stop', 'Stop', () => say('stop'), 'cg-danger')}
@@ -185,9 +229,21 @@ export function Actions({ view, selected, ask, onSelect }: IActionsProps) {
         {failed && <span aria-hidden="true">✕ </span>}
         {message}
       </p>
-      {open === 'reject' && <Reject id={id} busy={busy} onReject={text => say('reject', { text })} onCancel={() => setPanel(null)} />}
+      {open === 'reject' && (
+        <Reject
+          id={id}
+          busy={busy}
+          onReject={text => say('reject', { text })}
+          onCancel={() => setPanel(null)}
+        />
+      )}
       {open === 'approve_unproven' && (
-        <Unproven id={id} busy={busy} onApprove={() => say('approve_unproven')} onCancel={() => setPanel(null)} />
+        <Unproven
+          id={id}
+          busy={busy}
+          onApprove={() => say('approve_unproven')}
+          onCancel={() => setPanel(null)}
+        />
       )}
       {open === 'edit' && current !== null && (
         <Editor

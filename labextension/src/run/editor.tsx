@@ -47,7 +47,12 @@ export function Editor({ id, original, draft, busy, onDraft, onRun, onCancel }: 
         />
       </label>
       <div class="cg-row">
-        <button type="button" class="cg-button cg-primary" disabled={busy || text === original} onClick={() => onRun(text)}>
+        <button
+          type="button"
+          class="cg-button cg-primary"
+          disabled={busy || text === original}
+          onClick={() => onRun(text)}
+        >
           Run edited
         </button>
         <button type="button" class="cg-button" disabled={text === original} onClick={() => change(original)}>

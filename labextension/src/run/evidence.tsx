@@ -57,8 +57,8 @@ export function Diagnostics({ items }: { items: readonly DiagnosticView[] }) {
           <li key={index} class={`cg-diagnostic cg-diagnostic-${item.severity}`}>
             <p>
               <span class={`cg-severity cg-tone-${SEVERITY_TONE[item.severity]}`}>{item.severity}</span>{' '}
-              {item.code && <code>{item.code}</code>} {item.line > 0 && <span class="cg-muted">line {item.line}</span>}{' '}
-              {item.message}
+              {item.code && <code>{item.code}</code>}{' '}
+              {item.line > 0 && <span class="cg-muted">line {item.line}</span>} {item.message}
             </p>
             {item.excerpt && <pre>{item.excerpt}</pre>}
             {item.suggestion && <p class="cg-suggestion">Suggestion: {item.suggestion}</p>}

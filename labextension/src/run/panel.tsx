@@ -15,7 +15,15 @@ function Logo() {
   return (
     <svg class="cg-logo" viewBox="0 0 16 16" aria-hidden="true">
       {LOGO_TILES.map(({ x, y, lit }) => (
-        <rect key={`${x} ${y}`} class={lit ? 'cg-lit' : ''} x={x} y={y} width={LOGO_TILE} height={LOGO_TILE} rx={0.8} />
+        <rect
+          key={`${x} ${y}`}
+          class={lit ? 'cg-lit' : ''}
+          x={x}
+          y={y}
+          width={LOGO_TILE}
+          height={LOGO_TILE}
+          rx={0.8}
+        />
       ))}
     </svg>
   );
@@ -35,8 +43,8 @@ function Header({ view }: { view: RunView }) {
       <span class="cg-spacer" />
       <span class="cg-muted">
         {settings.provider}
-        {settings.model && ` (${settings.model})`} · {settings.arch} for {settings.gpu} · on {settings.device} ·{' '}
-        {view.candidates.length} of at most {settings.max_steps} candidates{settings.auto && ' · auto'}
+        {settings.model && ` (${settings.model})`} · {settings.arch} for {settings.gpu} · on {settings.device}{' '}
+        · {view.candidates.length} of at most {settings.max_steps} candidates{settings.auto && ' · auto'}
       </span>
     </header>
   );
@@ -66,20 +74,24 @@ export function RunPanel({ view, ask }: IRunPanelProps) {
   const [picked, setPicked] = useState<string | null>(null);
   const find = (id: string | null) => view.candidates.find(candidate => candidate.id === id) ?? null;
   const lead =
-    view.status === 'done' ? (find(view.incumbent_id) ?? find(view.current_id)) : (find(view.current_id) ?? find(view.incumbent_id));
+    view.status === 'done'
+      ? (find(view.incumbent_id) ?? find(view.current_id))
+      : (find(view.current_id) ?? find(view.incumbent_id));
   const selected = find(picked) ?? lead ?? view.candidates.at(-1) ?? null;
   const select = (id: string) => setPicked(id === lead?.id ? null : id);
   const note = notice(view, ask !== null);
+  // Once it is written the attempt is a candidate, and its steps show there.
+  const writing = view.timeline.some(step => step.step === 'generate' && step.status !== 'done');
   return (
     // Lumino's shortcuts would take Enter and letters from focused buttons: the notebook's command mode ends here.
     <article class="cg-root" aria-label={`Run of ${view.problem.name}`} data-lm-suppress-shortcuts="true">
       <Header view={view} />
       {note && <p class="cg-note">{note}</p>}
       {view.note && <p class={`cg-note${view.outcome === 'failed' ? ' cg-note-bad' : ''}`}>{view.note}</p>}
-      {view.timeline.length > 0 && (
+      {writing && (
         <div class="cg-attempt">
           <h4>Next candidate</h4>
-          <Timeline steps={view.timeline} label="Steps of the next candidate" />
+          <Timeline steps={view.timeline} label="Steps of the next candidate" live={ask !== null} />
         </div>
       )}
       <div class="cg-body">
@@ -93,7 +105,7 @@ export function RunPanel({ view, ask }: IRunPanelProps) {
           ) : (
             <>
               <Summary candidate={selected} />
-              <Timeline steps={selected.steps} label={`Steps of ${selected.id}`} />
+              <Timeline steps={selected.steps} label={`Steps of ${selected.id}`} live={ask !== null} />
               {selected.verdict_reason && selected.verdict !== 'passed' && (
                 <p class="cg-note cg-note-bad">
                   <b>{selected.verdict.replaceAll('_', ' ')}</b>: {selected.verdict_reason}
@@ -106,7 +118,9 @@ export function RunPanel({ view, ask }: IRunPanelProps) {
           )}
         </main>
       </div>
-      {ask !== null && view.verbs.length > 0 && <Actions view={view} selected={selected} ask={ask} onSelect={select} />}
+      {ask !== null && view.verbs.length > 0 && (
+        <Actions view={view} selected={selected} ask={ask} onSelect={select} />
+      )}
       <footer class="cg-footer">
         <Log lines={view.log} />
         <Problem view={view} />

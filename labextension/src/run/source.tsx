@@ -2,7 +2,12 @@ import { useState } from 'preact/hooks';
 import type { CandidateView, DiffLine } from '../schema';
 
 const SIGNS: Record<DiffLine['kind'], string> = { same: ' ', added: '+', removed: '−', gap: '⋯' };
-const SPOKEN: Record<DiffLine['kind'], string> = { same: '', added: 'added: ', removed: 'removed: ', gap: '' };
+const SPOKEN: Record<DiffLine['kind'], string> = {
+  same: '',
+  added: 'added: ',
+  removed: 'removed: ',
+  gap: ''
+};
 
 function lines(text: string): string[] {
   const out = text.split('\n');
@@ -37,7 +42,8 @@ function Row({ line }: { line: DiffLine }) {
 
 function Diff({ diff, source }: { diff: readonly DiffLine[]; source: readonly string[] }) {
   const [open, setOpen] = useState<ReadonlySet<number>>(new Set());
-  const toggle = (index: number) => setOpen(new Set(open.has(index) ? [...open].filter(i => i !== index) : [...open, index]));
+  const toggle = (index: number) =>
+    setOpen(new Set(open.has(index) ? [...open].filter(i => i !== index) : [...open, index]));
   return (
     <tbody>
       {diff.flatMap((line, index) => {
@@ -82,7 +88,12 @@ export function Source({ candidate }: { candidate: CandidateView }) {
         <span class="cg-spacer" />
         <span class="cg-muted">{source.length} lines</span>
         {hasDiff && (
-          <button type="button" class="cg-button cg-small" aria-pressed={whole} onClick={() => setWhole(!whole)}>
+          <button
+            type="button"
+            class="cg-button cg-small"
+            aria-pressed={whole}
+            onClick={() => setWhole(!whole)}
+          >
             {whole ? 'Show changes' : 'Show full source'}
           </button>
         )}

@@ -13,15 +13,17 @@ const MARKS: Record<StepView['status'], string> = {
 interface ITimelineProps {
   steps: readonly StepView[];
   label: string;
+  /** Whether clocks tick: a saved run stands still. */
+  live: boolean;
 }
 
 /** generate → compile → check → time → profile → review, each with its status in words and its seconds. */
-export function Timeline({ steps, label }: ITimelineProps) {
-  const now = useNow(steps.some(step => step.status === 'running'));
+export function Timeline({ steps, label, live }: ITimelineProps) {
+  const now = useNow(live && steps.some(step => step.status === 'running'));
   return (
     <ol class="cg-timeline" aria-label={label}>
       {steps.map(step => {
-        const time = elapsed(step, now);
+        const time = live ? elapsed(step, now) : step.seconds;
         return (
           <li key={step.step} class={`cg-step cg-step-${step.status}`} title={step.detail}>
             <span class="cg-step-name">

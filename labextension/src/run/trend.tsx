@@ -22,7 +22,10 @@ interface IPlotProps {
 }
 
 /** The y axis: bounds that hold every value with some air, and the ticks to name. */
-export function axis(values: readonly number[], log: boolean): { low: number; high: number; ticks: number[] } {
+export function axis(
+  values: readonly number[],
+  log: boolean
+): { low: number; high: number; ticks: number[] } {
   const low = Math.min(...values);
   const high = Math.max(...values);
   if (log) {
@@ -40,7 +43,8 @@ export function axis(values: readonly number[], log: boolean): { low: number; hi
 }
 
 function Plot({ title, unit, marks, reference, log, selectedId }: IPlotProps) {
-  const usable = (value: number | null): value is number => value !== null && Number.isFinite(value) && (!log || value > 0);
+  const usable = (value: number | null): value is number =>
+    value !== null && Number.isFinite(value) && (!log || value > 0);
   const values = marks.map(mark => mark.value).filter(usable);
   if (values.length === 0) {
     return null;
@@ -101,7 +105,12 @@ function Plot({ title, unit, marks, reference, log, selectedId }: IPlotProps) {
               {mark.failed || !usable(mark.value) ? (
                 <path class={`cg-cross${selected}`} d={`M${x(i) - 3.5},${at - 3.5}l7,7m0,-7l-7,7`} />
               ) : (
-                <circle class={`cg-dot${mark.hollow ? ' cg-hollow' : ''}${selected}`} cx={x(i)} cy={at} r={3.5} />
+                <circle
+                  class={`cg-dot${mark.hollow ? ' cg-hollow' : ''}${selected}`}
+                  cx={x(i)}
+                  cy={at}
+                  r={3.5}
+                />
               )}
               {i % every === 0 && (
                 <text class="cg-tick-x" x={x(i)} y={HEIGHT - 6} text-anchor="middle">
@@ -142,7 +151,13 @@ export function Trends({ trend, solUs, selectedId }: ITrendsProps) {
         selectedId={selectedId}
       />
       <Plot
-        title={predicted && measured ? 'Time (○ predicted, ● measured)' : predicted ? 'Time, predicted' : 'Time, measured'}
+        title={
+          predicted && measured
+            ? 'Time (○ predicted, ● measured)'
+            : predicted
+              ? 'Time, predicted'
+              : 'Time, measured'
+        }
         unit={microseconds}
         marks={trend.map(p => ({
           id: p.candidate_id,

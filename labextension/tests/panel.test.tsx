@@ -1,0 +1,241 @@
+import { act } from 'preact/test-utils';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { mount, unmount } from '../src/run/mount';
+import type { Ask, IAnswer } from '../src/run/verbs';
+import type { RunView } from '../src/schema';
+import { button, sample, type, verbs, type SampleName } from './samples';
+
+let host: HTMLElement;
+
+beforeEach(() => {
+  host = document.createElement('div');
+  document.body.append(host);
+});
+
+afterEach(() => {
+  unmount(host);
+  host.remove();
+});
+
+async function show(view: RunView, ask: Ask | null = () => Promise.resolve()): Promise<void> {
+  await act(() => mount(host, view, ask));
+}
+
+async function click(name: string | RegExp): Promise<void> {
+  await act(() => button(host, name).click());
+}
+
+describe('what is shown', () => {
+  it('puts status, steps with words and seconds, verdicts and evidence on the page', async () => {
+    await show(sample('review'));
+    expect(host.querySelector('[role=status]')?.textContent).toBe('Your review · candidate c5');
+    const steps = [...host.querySelectorAll('.cg-step')].map(step => step.textContent);
+    expect(steps[1]).toMatch(/compile\s*done · 0\.42 s/);
+    expect(host.querySelectorAll('.cg-candidate')).toHaveLength(5);
+    expect(host.textContent).toContain('Error vs fp64, norm');
+  });
+
+  it('labels a predicted time as predicted, and a bound as a bound, beside the number', async () => {
+    await show(sample('review'));
+    const basis = new Map(
+      [...host.querySelectorAll('.cg-evidence tr')].map(row => [
+        row.querySelector('th')?.textContent,
+        row.querySelector('.cg-basis')?.textContent
+      ])
+    );
+    expect(basis.get('Time')).toBe('predicted');
+    expect(basis.get('Speed of light')).toBe('bound');
+    expect(basis.get('Verdict')).toBeUndefined();
+  });
+
+  it('shows a failed candidate with its diagnostic, line, excerpt and suggestion', async () => {
+    await show(sample('review'));
+    await click(/c2 vector loads/);
+    const diagnostics = host.querySelector('.cg-diagnostics')?.textContent ?? '';
+    expect(diagnostics).toContain('UNSUP_TYPE');
+    expect(diagnostics).toContain('line 24');
+    expect(diagnostics).toContain('convert first');
+  });
+
+  it('marks changed lines with signs, opens a gap to the very lines it hides, and shows the full source', async () => {
+    const view = sample('review');
+    const source = view.candidates.at(-1)?.source ?? '';
+    await show(view);
+    const texts = () => [...host.querySelectorAll('.cg-line')].map(row => row.textContent);
+    const signs = [...host.querySelectorAll('.cg-line-sign')].map(cell => cell.textContent);
+    expect(signs.filter(sign => sign === '+').length).toBeGreaterThan(0);
+    expect(signs.filter(sign => sign === '−').length).toBeGreaterThan(0);
+    const gaps = [...host.querySelectorAll<HTMLButtonElement>('.cg-gap')].length;
+    for (let i = 0; i < gaps; i++) {
+      await act(() => host.querySelectorAll<HTMLButtonElement>('.cg-gap')[i]?.click());
+    }
+    const kept = [...host.querySelectorAll('.cg-line-same, .cg-line-added')].map(
+      row => row.querySelector('.cg-line-text')?.lastChild?.textContent ?? ''
+    );
+    expect(kept.join('\n').trimEnd()).toBe(source.trimEnd());
+    await click('Show full source');
+    expect(texts()).toHaveLength(source.trimEnd().split('\n').length);
+  });
+
+  it('draws lineage: a second child of a candidate is a branch that names its parent', async () => {
+    await show(sample('review'));
+    const branch = button(host, /c5 one warp group/);
+    expect(branch.closest('li')?.style.getPropertyValue('--cg-depth')).toBe('1');
+    expect(branch.textContent).toContain('from c1');
+  });
+
+  it('tells the plots in words, with PyTorch and the bound as references', async () => {
+    await show(sample('review'));
+    const told = [...host.querySelectorAll('svg[role=img]')].map(svg => svg.getAttribute('aria-label'));
+    expect(told[0]).toMatch(/Error vs fp64\. PyTorch .*c1: 0\.00171; c2: none; c3: 0\.024/);
+    expect(told[1]).toMatch(/Time, predicted\. bound .*c5: 38\.1 µs/);
+  });
+
+  it('renders a 500-line source whole', async () => {
+    const view = sample('unproven');
+    const first = view.candidates[0];
+    if (first) {
+      first.source = Array.from({ length: 500 }, (_, i) => `line_${i} = ${i}`).join('\n');
+    }
+    await show(view);
+    expect(host.querySelectorAll('.cg-line')).toHaveLength(500);
+  });
+
+  it('runs a clock for a running step, never behind the kernel, and stops it with the view', async () => {
+    const view = sample('started');
+    const step = view.timeline[0];
+    vi.useFakeTimers({
+      now: ((step?.started_at ?? 0) + 4) * 1000,
+      toFake: ['Date', 'setInterval', 'clearInterval']
+    });
+    await show(view);
+    const running = () => host.querySelector('.cg-step-running .cg-step-state')?.textContent;
+    expect(running()).toBe('running · 4.0 s');
+    await act(() => void vi.advanceTimersByTime(8000));
+    expect(running()).toBe('running · 12 s');
+    unmount(host);
+    expect(vi.getTimerCount()).toBe(0);
+    vi.useRealTimers();
+  });
+});
+
+describe('hostile text', () => {
+  it('is shown as text everywhere and makes no element', async () => {
+    await show(sample('hostile'));
+    expect(host.querySelector('img, script, b > b')).toBeNull();
+    expect((globalThis as Record<string, unknown>).pwned).toBeUndefined();
+    expect(host.querySelector('h2')?.textContent).toBe(sample('hostile').problem.name);
+    expect(host.querySelector('.cg-diagnostic pre')?.innerHTML).toContain('&lt;img');
+  });
+});
+
+describe('verbs', () => {
+  const cases: [SampleName, string[]][] = [
+    ['review', ['approve', 'branch', 'edit', 'reject', 'retry', 'stop']],
+    ['unproven', ['approve_unproven', 'edit', 'reject', 'retry', 'stop']],
+    ['running', ['stop']],
+    ['started', ['stop']],
+    ['interrupted', ['resume']]
+  ];
+  it.each(cases)('%s offers exactly what the view allows', async (name, expected) => {
+    await show(sample(name));
+    expect(verbs(host)).toEqual(expected);
+  });
+
+  it('no kernel: same rendering, no action, and a note that says so', async () => {
+    await show(sample('review'), null);
+    expect(verbs(host)).toEqual([]);
+    expect(host.querySelectorAll('.cg-candidate')).toHaveLength(5);
+    expect(host.textContent).toContain('No kernel is attached');
+  });
+
+  it('approves the candidate under review', async () => {
+    const sent: IAnswer[] = [];
+    await show(sample('review'), answer => (sent.push(answer), Promise.resolve()));
+    await click('Approve c5');
+    expect(sent).toEqual([{ verb: 'approve', candidate_id: 'c5' }]);
+  });
+
+  it('does not approve while another candidate is looked at; branches from that one', async () => {
+    const sent: IAnswer[] = [];
+    await show(sample('review'), answer => (sent.push(answer), Promise.resolve()));
+    await click(/c1 row softmax/);
+    expect(verbs(host)).toEqual(['branch', 'stop']);
+    await click('Branch from c1');
+    expect(sent).toEqual([{ verb: 'branch', candidate_id: 'c5', target_id: 'c1' }]);
+    await click('Review c5');
+    expect(verbs(host)).toContain('approve');
+  });
+
+  it('rejects only with a reason', async () => {
+    const sent: IAnswer[] = [];
+    await show(sample('review'), answer => (sent.push(answer), Promise.resolve()));
+    await click('Reject with reason…');
+    expect(button(host, 'Reject c5').disabled).toBe(true);
+    const area = host.querySelector('textarea');
+    expect(document.activeElement).toBe(area);
+    await act(() => type(area as HTMLTextAreaElement, '  spills registers '));
+    await click('Reject c5');
+    expect(sent).toEqual([{ verb: 'reject', candidate_id: 'c5', text: 'spills registers' }]);
+  });
+
+  it('asks once more before approving without proof', async () => {
+    const sent: IAnswer[] = [];
+    await show(sample('unproven'), answer => (sent.push(answer), Promise.resolve()));
+    await click('Approve without proof…');
+    expect(sent).toEqual([]);
+    await click('Approve c1 without proof');
+    expect(sent).toEqual([{ verb: 'approve_unproven', candidate_id: 'c1' }]);
+  });
+
+  it('runs exactly the edited text, and keeps a draft that was closed', async () => {
+    const sent: IAnswer[] = [];
+    await show(sample('review'), answer => (sent.push(answer), Promise.resolve()));
+    await click('Edit…');
+    expect(button(host, 'Run edited').disabled).toBe(true);
+    const text = 'import cutlass\n\tx = "ü"  \n\n';
+    await act(() => type(host.querySelector('textarea') as HTMLTextAreaElement, text));
+    await click('Close');
+    await click('Edit…');
+    expect(host.querySelector('textarea')?.value).toBe(text);
+    await click('Run edited');
+    expect(sent).toEqual([{ verb: 'edit', candidate_id: 'c5', text }]);
+  });
+
+  it('keeps an open draft when the view is updated under it', async () => {
+    await show(sample('review'));
+    await click('Edit…');
+    await act(() => type(host.querySelector('textarea') as HTMLTextAreaElement, 'mine'));
+    await show({ ...sample('review'), log: ['something new'] });
+    expect(host.querySelector('textarea')?.value).toBe('mine');
+  });
+
+  it("shows the kernel's refusal beside the buttons, and lets the analyst try again", async () => {
+    await show(sample('review'), () => Promise.reject(new Error('the run is at compile c6')));
+    await click('Approve c5');
+    expect(host.querySelector('[role=alert]')?.textContent).toContain('the run is at compile c6');
+    expect(button(host, 'Approve c5').disabled).toBe(false);
+  });
+
+  it('says so when the kernel is silent', async () => {
+    vi.useFakeTimers();
+    await show(sample('review'), () => new Promise(() => undefined));
+    await click('Approve c5');
+    expect(button(host, 'Approve c5').disabled).toBe(true);
+    await act(() => void vi.advanceTimersByTime(5000));
+    expect(host.querySelector('[role=alert]')?.textContent).toContain('No answer from the kernel yet');
+    vi.useRealTimers();
+  });
+});
+
+describe('what cannot be shown', () => {
+  it.each([
+    [{ ...sample('done'), schema_version: 2 }, 'format 2'],
+    [{ ...sample('done'), candidates: undefined }, 'damaged'],
+    [[], 'not a saved run'],
+    [{}, 'Waiting for the run']
+  ])('is explained', async (data, words) => {
+    await act(() => mount(host, data, null));
+    expect(host.textContent).toContain(words);
+  });
+});

@@ -1,0 +1,32 @@
+import { readFileSync } from 'node:fs';
+import { resolve } from 'node:path';
+import type { RunView } from '../src/schema';
+
+export type SampleName = 'review' | 'running' | 'interrupted' | 'done' | 'unproven' | 'started' | 'hostile';
+
+/** A run as Python's build_view wrote it (tests/packaging/make_samples.py); a fresh copy each time. */
+export function sample(name: SampleName): RunView {
+  return JSON.parse(readFileSync(resolve(import.meta.dirname, 'samples', `${name}.json`), 'utf8')) as RunView;
+}
+
+/** The element with this text or label, or a failure that shows what is there. */
+export function button(host: HTMLElement, name: string | RegExp): HTMLButtonElement {
+  const all = [...host.querySelectorAll('button')];
+  const found = all.find(each => {
+    const text = each.textContent.trim();
+    return typeof name === 'string' ? text === name : name.test(text);
+  });
+  if (found === undefined) {
+    throw new Error(`no button ${String(name)}; there are: ${all.map(each => each.textContent).join(' | ')}`);
+  }
+  return found;
+}
+
+export function verbs(host: HTMLElement): string[] {
+  return [...host.querySelectorAll('[data-verb]')].map(each => each.getAttribute('data-verb') ?? '').sort();
+}
+
+export function type(area: HTMLTextAreaElement, text: string): void {
+  area.value = text;
+  area.dispatchEvent(new Event('input', { bubbles: true }));
+}

@@ -1,0 +1,232 @@
+"""Writes the runs the TypeScript tests and pages show: ``python tests/packaging/make_samples.py``.
+
+Each is made the way a live run is, from events through the loop's fold and :func:`build_view`, so that the front end is
+tested on what Python really says.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from cutegen_lab.core.candidate import Candidate, Proposal
+from cutegen_lab.core.dtypes import DType
+from cutegen_lab.core.problem import Problem, TensorSpec, Workload
+from cutegen_lab.core.roofline import GPUS, speed_of_light
+from cutegen_lab.core.run import (
+    Answer,
+    Answered,
+    Checked,
+    Compiled,
+    CompileFailed,
+    Event,
+    Generated,
+    GenerateFailed,
+    Profiled,
+    RunSettings,
+    RunStarted,
+    Step,
+    StepFailed,
+    StepStarted,
+    StoredEvent,
+    Timed,
+)
+from cutegen_lab.core.trial import CheckResult, OutputError, Profile, Provenance, Resources, Timing, WorkloadCheck
+from cutegen_lab.core.verdict import Diagnostic, Verdict
+from cutegen_lab.loop import fold
+from cutegen_lab.views.build import build_view
+
+SAMPLES = Path(__file__).parents[2] / "labextension/tests/samples"
+START = 1_790_000_000.0
+HOSTILE = "</script><img src=x onerror=\"globalThis.pwned=1\"><b>bold</b> & 'quoted' ${1+1}"
+
+KERNEL = '''"""Row softmax: one block a row group, {threads} threads a row, {vec} elements a load."""
+
+import cutlass
+import cutlass.cute as cute
+
+TUNABLE = {{"threads_per_row": (32, 64, 128, 256), "vec": (4, 8), "rows_per_block": (1, 2, 4)}}
+
+
+@cute.kernel
+def row_softmax(gX: cute.Tensor, gY: cute.Tensor, threads_per_row: cutlass.Constexpr, vec: cutlass.Constexpr):
+    tidx, _, _ = cute.arch.thread_idx()
+    row, _, _ = cute.arch.block_idx()
+    lane = tidx % threads_per_row
+    rX = cute.make_rmem_tensor((vec,), cutlass.Float32)
+    running_max = -cutlass.Float32.inf
+    running_sum = cutlass.Float32(0.0)
+    for column in cutlass.range(lane * vec, gX.shape[1], threads_per_row * vec, unroll={unroll}):
+        rX.store(cute.local_tile(gX[row, None], (vec,), (column // vec,)).load().to(cutlass.Float32))
+        block_max = cute.arch.fmax(running_max, rX.load().reduce(cute.ReductionOp.MAX, -cutlass.Float32.inf, 0))
+        running_sum = running_sum * cute.exp2((running_max - block_max) * LOG2_E)
+        running_max = block_max
+    {tail}
+
+
+@cute.jit
+def launch(x: cute.Tensor, y: cute.Tensor, stream, *, threads_per_row=256, vec=8, rows_per_block=1):
+    grid = (cute.ceil_div(x.shape[0], rows_per_block), 1, 1)
+    row_softmax(x, y, threads_per_row, vec).launch(
+        grid=grid, block=(threads_per_row * rows_per_block, 1, 1), stream=stream
+    )
+'''
+
+
+def workload(rows: int, columns: int, why: str) -> Workload:
+    x, y = (TensorSpec(name, DType.BF16, (rows, columns)) for name in ("x", "y"))
+    return Workload(name=f"{rows}x{columns}", inputs=(x,), outputs=(y,), why=why)
+
+
+PROBLEM = Problem(
+    name="softmax",
+    source="import torch\n\n\ndef reference(x):\n    return torch.softmax(x, dim=-1)\n",
+    kind="reference",
+    workloads=(workload(4096, 8192, "as given"),),
+    check_workloads=(workload(3, 8192, "few rows"), workload(1, 131, "one row, prime columns")),
+    inputs_text="x: bf16[4096, 8192]",
+)
+SOL = speed_of_light(PROBLEM, GPUS["H200"])
+RESOURCES = Resources(registers=40, spill_bytes=0, static_smem_bytes=128, dynamic_smem_bytes=0, kernels=1)
+
+
+class Script:
+    """Events as a store would keep them: numbered, each a little later than the one before."""
+
+    def __init__(self, problem: Problem = PROBLEM) -> None:
+        self.stored: list[StoredEvent] = []
+        self.at = START
+        versions = {"cutegen-lab": "0.1.0", "nvidia-cutlass-dsl": "4.8.1", "torch": "2.13.0", "python": "3.11.2"}
+        self.say(RunStarted("r-7f3a91", problem, RunSettings(device="emulator"), SOL, versions), 0.0)
+
+    def say(self, event: Event, seconds: float) -> None:
+        self.at += seconds
+        self.stored.append(StoredEvent(len(self.stored) + 1, self.at, event))
+
+    def generate(self, id_: str, parent: str | None, proposal: Proposal) -> None:
+        self.say(StepStarted(Step.GENERATE), 0.05)
+        self.say(Generated(Candidate(id_, parent, "templates", proposal)), 0.2)
+        self.say(StepStarted(Step.COMPILE, id_), 0.01)
+
+    def compile(self, id_: str) -> None:
+        self.say(Compiled(id_, "ab" * 32, RESOURCES, provenance(), seconds=0.4), 0.42)
+        self.say(StepStarted(Step.CHECK, id_), 0.01)
+
+    def check(self, id_: str, norm: float, verdict: Verdict = Verdict.PASSED, reason: str = "") -> None:
+        error = OutputError("y", norm, norm * 3, 1.66e-3, 4.1e-3, 5e-3, 1.6e-2, (0, 130), 0.0123, 0.0125)
+        checks = tuple(
+            WorkloadCheck(w.name, draw, 7, verdict, reason, (error,), seconds=0.3)
+            for w in PROBLEM.check_workloads
+            for draw in ("normal", "large")
+        )
+        self.say(Checked(id_, "emulator", CheckResult(verdict, reason, checks)), 1.37)
+
+    def time(self, id_: str, time_us: float) -> None:
+        self.say(StepStarted(Step.TIME, id_), 0.01)
+        timing = Timing("predicted", time_us, "roofline with occupancy, from emulator counters", "emulator")
+        self.say(Timed(id_, timing), 2.2)
+        self.say(StepStarted(Step.PROFILE, id_), 0.01)
+        counters = {"dram_bytes": 134_217_728.0, "warp_instructions": 9.1e6}
+        findings = ("each thread has 16 bytes in flight; 32 would cover the latency of DRAM",)
+        self.say(Profiled(id_, Profile("emulator", "memory latency", counters, findings)), 0.6)
+
+    def answer(self, kind: str, id_: str, text: str = "") -> None:
+        self.say(Answered(Answer(kind, id_, text)), 6.0)  # type: ignore[arg-type]
+
+
+def provenance() -> Provenance:
+    return Provenance(
+        problem_key=PROBLEM.key,
+        source_sha256="cd" * 32,
+        config={"vec": 8},
+        arch="sm_90a",
+        device="emulator",
+        seeds=(7, 11),
+        tolerances={"budget": 3.0, "floor_eps": 0.5},
+        versions={"nvidia-cutlass-dsl": "4.8.1"},
+        isolation=("own process", "no network", "read-only files"),
+        artifact_sha256="ab" * 32,
+    )
+
+
+def proposal(title: str, reason: str, effect: str, threads: int, vec: int, unroll: int, tail: str = "") -> Proposal:
+    text = KERNEL.format(threads=threads, vec=vec, unroll=unroll, tail=tail or "write_row(gY, row, running_max)")
+    config = {"threads_per_row": threads, "vec": vec, "rows_per_block": 1}
+    return Proposal(text, title, reason, effect, config)
+
+
+def upto_review() -> Script:
+    run = Script()
+    run.generate("c1", None, proposal("row softmax, 64 threads a row", "A sound default for 8,192 columns.", "", 64, 4, 1))
+    run.compile("c1")
+    run.check("c1", 1.71e-3)
+    run.time("c1", 71.8)
+    run.answer("approve", "c1")
+    run.generate("c2", "c1", proposal("vector loads 4 → 8", "Half as many load instructions.", "−25% time", 64, 8, 1))
+    diagnostic = Diagnostic(
+        "error",
+        "UNSUP_TYPE",
+        "cannot store Float32 into a BFloat16 tensor without a conversion",
+        24,
+        "   23 |     block_max = cute.arch.fmax(running_max, ...)\n>  24 |     gY[row, column] = rX[0]",
+        "",
+        "convert first: rX.load().to(cutlass.BFloat16)",
+    )
+    why = "line 24: cannot store Float32 into a BFloat16 tensor"
+    run.say(CompileFailed("c2", Verdict.COMPILE_ERROR, why, provenance(), (diagnostic,)), 0.31)
+    run.generate("c3", "c2", proposal("threads a row 64 → 256", "More bytes in flight a row.", "−40% time", 256, 8, 1))
+    run.compile("c3")
+    run.check("c3", 2.4e-2, Verdict.WRONG_RESULT, "y[0, 130]: got 0.0123, expected 0.0125 on 1x131 (normal, seed 7)")
+    tail = "if lane * vec < gX.shape[1]:\n        write_row(gY, row, running_max, running_sum)"
+    run.generate("c4", "c3", proposal("256 threads a row, masked tail", "The tail is masked.", "−40% time", 256, 8, 2, tail))
+    run.compile("c4")
+    run.check("c4", 1.69e-3)
+    run.time("c4", 44.9)
+    run.answer("reject", "c4", "registers went up; try more rows a block instead")
+    change = proposal("one warp group a row, unroll 2", "Keeps registers low.", "−35% time", 128, 8, 2, tail)
+    run.generate("c5", "c1", change)
+    run.compile("c5")
+    run.check("c5", 1.69e-3)
+    run.time("c5", 38.1)
+    return run
+
+
+def hostile() -> Script:
+    run = Script(Problem(**{**vars(PROBLEM), "name": HOSTILE, "source": HOSTILE}))
+    run.generate("c1", None, Proposal(HOSTILE + "\n" + HOSTILE, HOSTILE, HOSTILE, HOSTILE, {"vec": HOSTILE}, model=HOSTILE))
+    bad = Diagnostic("error", HOSTILE, HOSTILE, 1, HOSTILE, HOSTILE, HOSTILE)
+    run.say(CompileFailed("c1", Verdict.COMPILE_ERROR, HOSTILE, provenance(), (bad,)), 0.3)
+    return run
+
+
+def write(name: str, run: Script, log: tuple[str, ...] = (), attached: bool = True) -> None:
+    view = build_view(fold(stored.event for stored in run.stored), run.stored, log, attached)
+    (SAMPLES / f"{name}.json").write_text(view.model_dump_json(indent=1) + "\n", encoding="utf-8")
+
+
+def main() -> None:
+    log = ("c5: compile cached launch plan for 4096x8192", "c5: check 1x131 passed", "c5: predicted 38.1 µs")
+    SAMPLES.mkdir(parents=True, exist_ok=True)
+    write("review", upto_review(), log)
+    write("interrupted", upto_review(), attached=False)
+    done = upto_review()
+    done.answer("approve", "c5")
+    done.say(GenerateFailed("no further change is predicted to help", exhausted=True), 0.2)
+    write("done", done)
+    unproven = Script()
+    unproven.generate("c1", None, proposal("row softmax", "A sound default.", "", 64, 4, 1))
+    unproven.compile("c1")
+    unproven.say(StepFailed(Step.CHECK, "the emulator's worker died; Retry starts it again"), 0.4)
+    write("unproven", unproven)
+    running = upto_review()
+    running.answer("approve", "c5")
+    running.generate("c6", "c5", proposal("unroll 2 → 4", "Four loads in flight.", "−8% time", 256, 8, 4))
+    running.compile("c6")
+    write("running", running, ("c6: checking 3x8192",))
+    started = Script()
+    started.say(StepStarted(Step.GENERATE), 0.1)
+    write("started", started, ("reading the reference",))
+    write("hostile", hostile(), (HOSTILE,))
+
+
+if __name__ == "__main__":
+    main()
