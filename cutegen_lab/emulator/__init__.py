@@ -1,0 +1,11 @@
+"""A PTX machine on NumPy: executes launch plans on the CPU, checks every access, counts what moves.
+
+Reading order: ``ptx`` (text to instructions) → ``emit`` and ``isa`` (opcodes to Python) → ``cfg`` (blocks, liveness,
+rows) → ``program`` (a compiled kernel) → ``chunk``, ``group``, ``schedule`` (lanes in lockstep) → ``run`` (a plan).
+To add an opcode, write one function in the file of its section in ``isa``.
+"""
+
+from cutegen_lab.emulator.faults import Trap, Unsupported
+from cutegen_lab.emulator.run import Options, Result, run_plan
+
+__all__ = ["Options", "Result", "Trap", "Unsupported", "run_plan"]

@@ -1,0 +1,179 @@
+"""Where threads wait for each other: named barriers, cluster barriers and mbarrier objects.
+
+PTX ISA 9.7.13.1 (bar, barrier), 9.7.13.4 (barrier.cluster), 9.7.13.15 (mbarrier). Each ``wait`` returns by lane whether
+it may go on; the scheduler parks those that may not and asks again.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cutegen_lab.core.verdict import Verdict
+from cutegen_lab.emulator.faults import Trap
+from cutegen_lab.emulator.types import Array
+
+if TYPE_CHECKING:
+    from cutegen_lab.emulator.group import Group
+
+NAMED = 16
+
+
+class NamedBarriers:
+    """The 16 barriers of each block. ``need`` is 0 where every thread that has not exited must come."""
+
+    def __init__(self, blocks: int, threads: int) -> None:
+        self._threads = threads
+        self._count = np.zeros((blocks, NAMED), np.int64)
+        self._need = np.zeros((blocks, NAMED), np.int64)
+        self._generation = np.zeros((blocks, NAMED), np.int64)
+        self._exited = np.zeros(blocks, np.int64)
+
+    def arrive(self, g: Group, barrier: Array, need: Array | int) -> None:
+        number = np.broadcast_to(np.asarray(barrier, np.int64), (g.n,))
+        wanted = np.broadcast_to(np.asarray(need, np.int64), (g.n,))
+        if int(number.max()) >= NAMED:
+            raise Trap(Verdict.LAUNCH_FAILURE, f"barrier {int(number.max())}: a block has {NAMED}", int(g.gid[0]))
+        if (wanted & 31).any():
+            raise Trap(
+                Verdict.LAUNCH_FAILURE, f"barrier for {int(wanted.max())} threads, not a multiple of 32", int(g.gid[0])
+            )
+        np.add.at(self._count, (g.block, number), 1)
+        self._need[g.block, number] = wanted
+        over = np.flatnonzero((wanted > 0) & (self._count[g.block, number] > wanted))
+        if len(over):
+            lane = int(over[0])
+            message = f"barrier {int(number[lane])} is for {int(wanted[lane])} threads and more came"
+            raise Trap(Verdict.BARRIER_DIVERGENCE, message, int(g.gid[lane]))
+        self._complete()
+
+    def wait(self, g: Group, barrier: Array, need: Array | int) -> Array:
+        """Arrives once, then tells whether the barrier has opened."""
+        number = np.broadcast_to(np.asarray(barrier, np.int64), (g.n,))
+        if not g.arrived:
+            g.m.require_whole_warps(g, "a barrier")
+            before = self._generation[g.block, np.minimum(number, NAMED - 1)]
+            self.arrive(g, barrier, need)
+            g.gen, g.arrived = before, True
+        return np.asarray(self._generation[g.block, number] != g.gen)
+
+    def exit(self, blocks: Array) -> None:
+        np.add.at(self._exited, blocks, 1)
+        if self._count.any():
+            self._complete()
+
+    def _complete(self) -> None:
+        target = np.where(self._need > 0, self._need, (self._threads - self._exited)[:, None])
+        done = (self._count > 0) & (self._count >= target)
+        if done.any():
+            self._count[done] = 0
+            self._generation[done] += 1
+
+
+class ClusterBarrier:
+    """One barrier a cluster: arrive and wait are separate; every thread that has not exited takes part."""
+
+    def __init__(self, blocks: int, cluster: int, threads: int, padded_threads: int) -> None:
+        self._blocks_per_cluster = cluster
+        self._threads = threads * cluster
+        self._count = np.zeros(blocks // cluster, np.int64)
+        self._generation = np.zeros(blocks // cluster, np.int64)
+        self._exited = np.zeros(blocks // cluster, np.int64)
+        self._expected = np.full(blocks * padded_threads, -1, np.int64)
+
+    def arrive(self, g: Group) -> None:
+        cluster = g.block // self._blocks_per_cluster
+        twice = np.flatnonzero(self._expected[g.gid] == self._generation[cluster])
+        if len(twice):
+            raise Trap(Verdict.LAUNCH_FAILURE, "a thread arrives twice at the cluster barrier", int(g.gid[twice[0]]))
+        self._expected[g.gid] = self._generation[cluster]
+        np.add.at(self._count, cluster, 1)
+        self._complete()
+
+    def wait(self, g: Group) -> Array:
+        expected = self._expected[g.gid]
+        never = np.flatnonzero(expected < 0)
+        if len(never):
+            message = "waits at the cluster barrier without having arrived"
+            raise Trap(Verdict.LAUNCH_FAILURE, message, int(g.gid[never[0]]))
+        return np.asarray(self._generation[g.block // self._blocks_per_cluster] != expected)
+
+    def exit(self, blocks: Array) -> None:
+        np.add.at(self._exited, blocks // self._blocks_per_cluster, 1)
+        if self._count.any():
+            self._complete()
+
+    def _complete(self) -> None:
+        done = (self._count > 0) & (self._count >= self._threads - self._exited)
+        self._count[done] = 0
+        self._generation[done] += 1
+
+
+class MBarriers:
+    """State of the mbarrier objects, one slot for each 8 bytes of shared memory in the chunk.
+
+    ``expected`` arrivals a phase, ``pending`` arrivals, outstanding transaction bytes ``tx`` (negative for a while where
+    data lands before it is announced), completed ``phase`` count. ``expected`` 0: no mbarrier there.
+    """
+
+    def __init__(self, slots: int) -> None:
+        self._expected = np.zeros(slots, np.int64)
+        self._pending = np.zeros(slots, np.int64)
+        self._tx = np.zeros(slots, np.int64)
+        self._phase = np.zeros(slots, np.int64)
+
+    def init(self, g: Group, slot: Array, count: Array) -> None:
+        if int(np.min(count)) < 1:
+            raise Trap(Verdict.LAUNCH_FAILURE, "mbarrier.init with a count below 1", int(g.gid[0]))
+        self._expected[slot] = count
+        self._pending[slot] = count
+        self._tx[slot] = 0
+        self._phase[slot] = 0
+
+    def invalidate(self, g: Group, slot: Array) -> None:
+        self._known(g, slot)
+        self._expected[slot] = 0
+
+    def expect(self, g: Group, slot: Array, count: Array) -> None:
+        self._known(g, slot)
+        np.add.at(self._tx, slot, np.broadcast_to(np.asarray(count, np.int64), slot.shape))
+
+    def complete_tx(self, g: Group, slot: Array, count: Array | int) -> None:
+        self._known(g, slot)
+        np.subtract.at(self._tx, slot, np.broadcast_to(np.asarray(count, np.int64), slot.shape))
+        self._settle(g, slot)
+
+    def arrive(self, g: Group, slot: Array, count: Array | int = 1, drop: bool = False) -> Array:
+        """Returns the state token: the phase the arrival counts for."""
+        self._known(g, slot)
+        phase = self._phase[slot]
+        amount = np.broadcast_to(np.asarray(count, np.int64), slot.shape)
+        np.subtract.at(self._pending, slot, amount)
+        if drop:
+            np.subtract.at(self._expected, slot, amount)
+        self._settle(g, slot)
+        return phase
+
+    def parity_done(self, g: Group, slot: Array, parity: Array) -> Array:
+        """Has the phase of the given parity completed?"""
+        self._known(g, slot)
+        return np.asarray((self._phase[slot] & 1) != (np.asarray(parity).astype(np.int64) & 1))
+
+    def token_done(self, g: Group, slot: Array, token: Array) -> Array:
+        self._known(g, slot)
+        return np.asarray(self._phase[slot] != np.asarray(token).astype(np.int64))
+
+    def _known(self, g: Group, slot: Array) -> None:
+        bad = np.flatnonzero(self._expected[slot] <= 0)
+        if len(bad):
+            message = "an mbarrier operation on shared memory where no mbarrier was initialised"
+            raise Trap(Verdict.UNINITIALISED_READ, message, int(g.gid[int(bad[0]) % g.n]))
+
+    def _settle(self, g: Group, slot: Array) -> None:
+        touched = np.unique(slot)
+        if (self._pending[touched] < 0).any():
+            raise Trap(Verdict.DEADLOCK, "an mbarrier has more arrivals than its count in one phase", int(g.gid[0]))
+        done = touched[(self._pending[touched] == 0) & (self._tx[touched] == 0)]
+        self._phase[done] += 1
+        self._pending[done] = self._expected[done]

@@ -1,0 +1,150 @@
+"""Blocks that run together in lockstep: their memory, barriers and special registers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from cutegen_lab.core.artifact import Launch
+from cutegen_lab.core.verdict import Verdict
+from cutegen_lab.emulator.barriers import ClusterBarrier, MBarriers, NamedBarriers
+from cutegen_lab.emulator.counters import Counters
+from cutegen_lab.emulator.emit import runtime
+from cutegen_lab.emulator.faults import Trap
+from cutegen_lab.emulator.group import Group
+from cutegen_lab.emulator.memory import GlobalMemory
+from cutegen_lab.emulator.program import SHARED_BASE, Program
+from cutegen_lab.emulator.types import Array
+from cutegen_lab.emulator.windows import Windows
+
+
+class Chunk:
+    """State of the blocks ``numbers`` (linear, whole clusters, counted cluster by cluster) of one launch."""
+
+    def __init__(
+        self,
+        program: Program,
+        launch: Launch,
+        memory: GlobalMemory,
+        numbers: Sequence[int] | Array,
+        counters: Counters,
+        shadow: bool,
+    ) -> None:
+        self.program, self.launch, self.memory, self.counters = program, launch, memory, counters
+        self.numbers = np.asarray(numbers, np.int64)
+        self.count = len(self.numbers)
+        self.threads = int(np.prod(launch.block))
+        self.padded_threads = -(-self.threads // 32) * 32
+        self.cluster_size = int(np.prod(launch.cluster))
+        self.xyz = block_coordinates(launch, self.numbers)
+        smem = program.static_smem + launch.dynamic_smem_bytes
+        self.shared = Windows("shared", self.count, SHARED_BASE, smem, self.cluster_size, shadow)
+        lanes = self.count * self.padded_threads
+        self.local = Windows("local", lanes if program.local_bytes else 0, 0, program.local_bytes, 1, False)
+        self.barriers = NamedBarriers(self.count, self.threads)
+        self.cluster_barrier = ClusterBarrier(self.count, self.cluster_size, self.threads, self.padded_threads)
+        self.mbarriers = MBarriers(len(self.shared.data) // 8 if program.uses_mbarrier else 0)
+        self.exited = np.zeros(lanes, np.bool_)
+        gid = np.arange(lanes)
+        self.exited[gid % self.padded_threads >= self.threads] = True  # lanes that pad the last warp never exist
+
+    def all_lanes(self) -> Array:
+        return np.flatnonzero(~self.exited)
+
+    def exit(self, g: Group) -> None:
+        self.exited[g.gid] = True
+        self.barriers.exit(g.block)
+        if self.cluster_size > 1:
+            self.cluster_barrier.exit(g.block)
+
+    def require_whole_warps(self, g: Group, what: str) -> None:
+        """Traps where a warp's running threads are not all in ``g``: a warp-wide instruction met by some of them."""
+        if g.whole():
+            return
+        warps, here = np.unique(g.gid >> 5, return_counts=True)
+        running = 32 - self.exited.reshape(-1, 32)[warps].sum(axis=1)
+        short = np.flatnonzero(here < running)
+        if len(short):
+            at = int(short[0])
+            gid = int(g.gid[np.searchsorted(g.gid, warps[at] * 32)])
+            message = f"{what} is reached by {int(here[at])} of the {int(running[at])} running threads of a warp"
+            raise Trap(Verdict.BARRIER_DIVERGENCE, message, gid)
+
+    def place(self, gid: int) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
+        """(block, thread) coordinates of a lane."""
+        block, tid = divmod(gid, self.padded_threads)
+        bx, by, _ = self.launch.block
+        x, y, z = (int(axis[block]) for axis in self.xyz)
+        return (x, y, z), (tid % bx, tid // bx % by, tid // (bx * by))
+
+
+def block_coordinates(launch: Launch, numbers: Array) -> tuple[Array, Array, Array]:
+    """(x, y, z) of blocks numbered cluster by cluster."""
+    (gx, gy, _), (cx, cy, cz) = launch.grid, launch.cluster
+    cluster, rank = np.divmod(numbers, cx * cy * cz)
+    wide, high = gx // cx, gy // cy
+    return (
+        cluster % wide * cx + rank % cx,
+        cluster // wide % high * cy + rank // cx % cy,
+        cluster // (wide * high) * cz + rank // (cx * cy),
+    )
+
+
+@runtime
+def special(g: Group, name: str, kind: Any) -> Any:
+    """A special register (PTX ISA 10) as an array over lanes or a scalar of NumPy type ``kind``."""
+    key = (name, kind)
+    value = g.cache.get(key)
+    if value is None:
+        found = _special(g, name.lstrip("%"))
+        value = found.astype(kind) if isinstance(found, np.ndarray) else kind(found)
+        if "clock" not in name and "timer" not in name:
+            g.cache[key] = value
+    return value
+
+
+def _special(g: Group, name: str) -> Any:
+    m = g.m
+    name, _, axis = name.partition(".")
+    i = "xyz".index(axis) if axis else 0
+    grid, block, cluster = m.launch.grid, m.launch.block, m.launch.cluster
+    if name == "tid":
+        tid = g.gid % m.padded_threads
+        return (tid % block[0], tid // block[0] % block[1], tid // (block[0] * block[1]))[i]
+    if name == "ctaid":
+        return m.xyz[i][g.block]
+    if name == "cluster_ctarank":
+        return m.numbers[g.block] % m.cluster_size
+    if name == "cluster_ctaid":
+        return m.xyz[i][g.block] % cluster[i]
+    if name == "clusterid":
+        return m.xyz[i][g.block] // cluster[i]
+    if name.startswith("lanemask_"):
+        bit = np.left_shift(np.uint64(1), g.lane.astype(np.uint64))
+        return {"eq": bit, "lt": bit - 1, "le": bit * 2 - 1, "gt": ~(bit * 2 - 1) & 0xFFFFFFFF,
+                "ge": ~(bit - 1) & 0xFFFFFFFF}[name[9:]]  # fmt: skip
+    if name == "laneid":
+        return g.lane
+    if name == "warpid":
+        return (g.gid % m.padded_threads) >> 5
+    return _uniform(g, name, i, grid, block, cluster)
+
+
+def _uniform(
+    g: Group, name: str, i: int, grid: tuple[int, ...], block: tuple[int, ...], cluster: tuple[int, ...]
+) -> int:
+    m = g.m
+    values = {
+        "ntid": block[i], "nctaid": grid[i], "cluster_nctaid": cluster[i], "nclusterid": grid[i] // cluster[i],
+        "cluster_nctarank": m.cluster_size, "is_explicit_cluster": int(m.cluster_size > 1),
+        "nwarpid": m.padded_threads // 32, "smid": 0, "nsmid": 132, "gridid": 1,
+        "dynamic_smem_size": m.launch.dynamic_smem_bytes,
+        "total_smem_size": m.launch.dynamic_smem_bytes + m.program.static_smem,
+    }  # fmt: skip
+    if name in ("clock", "clock_hi", "clock64", "globaltimer"):  # a count that only ever grows
+        return sum(m.counters.block_warps.values()) & 0x7FFFFFFF
+    if name not in values:
+        raise Trap(Verdict.UNSUPPORTED, f"special register %{name} is not known to the emulator", int(g.gid[0]))
+    return values[name]

@@ -1,0 +1,74 @@
+"""What a kernel did, in the units a profiler counts in."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cutegen_lab.emulator.types import Array
+
+if TYPE_CHECKING:
+    from cutegen_lab.emulator.program import Program
+
+SECTOR = 32  # bytes; the unit in which L2 and DRAM move global data
+
+
+@dataclass
+class Counters:
+    """Sums over the blocks that ran. A *request* is one warp's access; *sectors* are distinct 32-byte pieces of it.
+
+    ``block_warps[b]`` is how often a warp executed basic block ``b``; warp instructions follow from it at the end, which
+    keeps counting off the hot path.
+    """
+
+    load_requests: int = 0
+    load_sectors: int = 0
+    load_bytes: int = 0
+    store_requests: int = 0
+    store_sectors: int = 0
+    store_bytes: int = 0
+    shared_requests: int = 0
+    atomic_requests: int = 0
+    blocks: int = 0
+    block_warps: Counter[int] = field(default_factory=Counter)
+    block_lanes: Counter[int] = field(default_factory=Counter)
+
+    def totals(self, program: Program, scale: float = 1.0) -> dict[str, float]:
+        """Counters by name, multiplied by ``scale`` where only a sample of the blocks ran."""
+        classes: Counter[str] = Counter()
+        lanes = instructions = 0
+        for block, warps in self.block_warps.items():
+            for klass, count in program.classes[block].items():
+                classes[klass] += count * warps
+            size = program.blocks[block].size
+            instructions += size * warps
+            lanes += size * self.block_lanes[block]
+        found: dict[str, float] = {f"warp_instructions_{k}": v * scale for k, v in sorted(classes.items())}
+        found["warp_instructions"] = instructions * scale
+        found["lane_instructions"] = lanes * scale
+        for name in ("load", "store"):
+            for unit in ("requests", "sectors", "bytes"):
+                found[f"global_{name}_{unit}"] = getattr(self, f"{name}_{unit}") * scale
+        found["shared_requests"] = self.shared_requests * scale
+        found["atomic_requests"] = self.atomic_requests * scale
+        found["blocks"] = self.blocks * scale
+        return found
+
+
+def sectors(gid: Array, address: Array, width: int, whole: bool) -> int:
+    """Distinct 32-byte sectors touched, summed over warps. ``address`` is uint64 by lane, ``width`` ≤ 32 bytes."""
+    if address.ndim == 0 or len(address) == 0:
+        return 1 if address.ndim == 0 else 0
+    sector = address >> np.uint64(5)
+    if whole:
+        table = sector.reshape(-1, 32)
+        if not (table[:, 1:] >= table[:, :-1]).all():
+            table = np.sort(table, axis=1)
+        return len(table) + int(np.count_nonzero(table[:, 1:] != table[:, :-1]))
+    warp = gid >> 5
+    order = np.lexsort((sector, warp))
+    w, s = warp[order], sector[order]
+    return 1 + int(np.count_nonzero((w[1:] != w[:-1]) | (s[1:] != s[:-1])))

@@ -1,0 +1,89 @@
+"""Lanes that execute together: their registers, and splitting and merging them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cutegen_lab.emulator.cfg import Rows
+from cutegen_lab.emulator.types import Array
+
+if TYPE_CHECKING:
+    from cutegen_lab.emulator.chunk import Chunk
+
+
+class Group:
+    """Lanes at one program counter, in ascending order of ``gid`` (block · padded threads + thread)."""
+
+    __slots__ = ("arrived", "block", "cache", "files", "gen", "gid", "m", "n", "pc", "views")
+
+    def __init__(self, m: Chunk, gid: Array, pc: int) -> None:
+        self.m, self.gid, self.pc, self.n = m, gid, pc, len(gid)
+        rows = m.program.rows_needed
+        p = np.zeros((rows["P"], self.n), np.bool_)
+        h = np.empty((rows["H"], self.n), np.uint16)
+        u = np.empty((rows["U"], self.n), np.uint32)
+        d = np.empty((rows["D"], self.n), np.uint64)
+        self.files = (p, h, u, d)
+        self.views = (
+            p, h, h.view(np.int16), h.view(np.float16), u, u.view(np.int32), u.view(np.float32), d, d.view(np.int64),
+            d.view(np.float64),
+        )  # fmt: skip
+        self.block = gid // m.padded_threads
+        self.cache: dict[Any, Any] = {}
+        self.arrived = False  # this group has been counted at the barrier it waits at
+        self.gen: Array | None = None  # the barrier generation it waits for the end of
+
+    @property
+    def lane(self) -> Array:
+        """Lane number in its warp."""
+        return self.gid & 31
+
+    def whole(self) -> bool:
+        """Do the lanes form complete warps of 32?"""
+        value = self.cache.get("whole")
+        if value is None:
+            value = self.n % 32 == 0
+            if value:
+                warps = self.gid.reshape(-1, 32)
+                value = bool(((warps[:, 0] & 31) == 0).all() and (warps[:, 31] - warps[:, 0] == 31).all())
+            self.cache["whole"] = value
+        return bool(value)
+
+    def warps(self) -> int:
+        """How many warps have a lane here."""
+        value = self.cache.get("warps")
+        if value is None:
+            value = self.n // 32 if self.whole() else len(np.unique(self.gid >> 5))
+            self.cache["warps"] = value
+        return int(value)
+
+    def subset(self, index: Array, live: Rows, pc: int) -> Group:
+        """Copies lanes ``index`` with the registers in ``live``."""
+        part = Group(self.m, self.gid[index], pc)
+        for mine, theirs, rows in zip(self.files, part.files, live, strict=True):
+            for row in rows:
+                np.take(mine[row], index, out=theirs[row])
+        return part
+
+    def write_back(self, part: Group, index: Array, rows: Rows) -> None:
+        """Copies registers ``rows`` of ``part`` into lanes ``index``."""
+        for mine, theirs, selected in zip(self.files, part.files, rows, strict=True):
+            for row in selected:
+                mine[row][index] = theirs[row]
+
+
+def merge(groups: list[Group]) -> Group:
+    """One group of all lanes; every group stands at the same program counter."""
+    gid = np.concatenate([g.gid for g in groups])
+    order = np.argsort(gid, kind="stable")
+    first = groups[0]
+    merged = Group(first.m, gid[order], first.pc)
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    at = 0
+    for group in groups:
+        merged.write_back(group, place[at : at + group.n], first.m.program.live_in[first.pc])
+        at += group.n
+    return merged

@@ -1,0 +1,22 @@
+"""One function an opcode, one file a section of the PTX ISA's chapter 9.7. Importing this fills the opcode table."""
+
+from cutegen_lab.emulator.isa import (
+    async_copy,
+    atomics,
+    barrier,
+    compare,
+    convert,
+    floating,
+    half,
+    integer,
+    logic,
+    mbarrier,
+    memory_ops,
+    move,
+    warp,
+)
+
+__all__ = [
+    "async_copy", "atomics", "barrier", "compare", "convert", "floating", "half", "integer", "logic", "mbarrier",
+    "memory_ops", "move", "warp",
+]  # fmt: skip

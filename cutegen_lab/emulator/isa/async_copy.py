@@ -1,0 +1,77 @@
+"""cp.async: copies from global to shared memory (PTX ISA 9.7.9.25.3). Bulk and tensor copies are refused by name.
+
+A copy is done at once, which is one of the orders hardware may take.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from cutegen_lab.emulator import ptx
+from cutegen_lab.emulator.emit import Emit, opcode, runtime
+from cutegen_lab.emulator.isa.memory_ops import count_load, lanes_where
+from cutegen_lab.emulator.types import RAW, Array
+
+
+@opcode("cp")
+def cp(e: Emit) -> None:
+    """9.7.9.25.3.1 cp.async, .2 commit_group, .3 wait_group and wait_all, 9.7.13.15.15 cp.async.mbarrier.arrive."""
+    if not e.has("async") or "bulk" in e.mods or "reduce" in e.mods:
+        raise e.refuse(f"the emulator does not execute `{e.ins.name}` yet")
+    e.klass = "load"
+    if e.one_of("commit_group", "wait_group", "wait_all"):
+        return
+    if e.has("mbarrier"):
+        e.has("arrive")
+        silent = not e.has("noinc")
+        e.skip("shared", "shared::cta", "b64")
+        base, offset = e.address(e.ops[0])
+        if not silent:
+            e.line(f"g.m.mbarriers.arrive(g,barrier_slot(g,{base},{offset}))")
+        return
+    e.one_of("ca", "cg")
+    for space in ("shared", "shared::cta", "global"):
+        e.has(space)
+    e.skip("L2::64B", "L2::128B", "L2::256B")
+    hint = e.has("L2::cache_hint")
+    to, to_offset = e.address(e.ops[0])
+    source, offset = e.address(e.ops[1])
+    if not isinstance(e.ops[2], ptx.Imm) or e.ops[2].value not in (4, 8, 16):
+        raise e.refuse(f"`{e.ins.name}` copies 4, 8 or 16 bytes")
+    rest = e.ops[3:-1] if hint else e.ops[3:]
+    size = "None"
+    if rest:
+        ignored = isinstance(rest[0], ptx.Reg) and rest[0].file == "P"
+        size = f"np.where({e.s(rest[0], 'pred')},0,{e.ops[2].value})" if ignored else e.s(rest[0], "u32")
+    e.line(f"copy_async(g,{to},{to_offset},{source},{offset},{e.ops[2].value},{size})")
+
+
+@runtime
+def copy_async(g: Any, to: Array, to_offset: int, source: Array, offset: int, width: int, size: Any) -> None:
+    """``width`` bytes; from ``size`` on they are zeros and the source is not read."""
+    shared = g.m.shared
+    index = shared.index(g, to, to_offset, width)
+    sizes = np.broadcast_to(np.asarray(width if size is None else size, np.int64), (g.n,))
+    at = np.broadcast_to(np.asarray(source), (g.n,)) + np.uint64(offset % (1 << 64))
+    g.m.counters.shared_requests += g.warps()
+    index = np.broadcast_to(index, (g.n,))
+    if (sizes >= width).all():
+        count_load(g, at, width)
+        shared.views[width][index] = g.m.memory.load(g, at, width)
+    else:
+        block = np.zeros((g.n, width), np.uint8)
+        for length in np.unique(sizes[sizes > 0]):
+            _read_part(g, at, sizes == length, int(min(length, width)), block)
+        shared.views[width][index] = block.view(RAW[width]).ravel()
+    shared.mark(index, width)
+
+
+def _read_part(g: Any, at: Array, mask: Array, length: int, block: Array) -> None:
+    part, index = lanes_where(g, mask)
+    count_load(part, at[index], length)
+    step = length & -length
+    for first in range(0, length, step):
+        raw = np.ascontiguousarray(g.m.memory.load(part, at[index] + np.uint64(first), step))
+        block[index, first : first + step] = raw.view(np.uint8).reshape(-1, step)

@@ -1,0 +1,134 @@
+"""Atomic operations (PTX ISA 9.7.13.5 atom, .6 red).
+
+Lanes that meet at one address act one after another in lane order, which is one of the orders hardware may take.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from cutegen_lab.core.verdict import Verdict
+from cutegen_lab.emulator import ptx
+from cutegen_lab.emulator.emit import Emit, opcode, runtime
+from cutegen_lab.emulator.faults import Trap
+from cutegen_lab.emulator.isa.half import half_in, half_out
+from cutegen_lab.emulator.isa.memory_ops import count_load, count_store, lanes_where, skip_hints, space_of, spaces
+from cutegen_lab.emulator.types import RAW, WIDTH, Array
+
+_OPERATIONS = ("add", "min", "max", "and", "or", "xor", "inc", "dec", "exch", "cas")
+
+
+@opcode("atom", "red")
+def atom(e: Emit) -> None:
+    """9.7.13.5 atom, 9.7.13.6 red."""
+    if e.has("async"):
+        raise e.refuse(f"the emulator does not execute `{e.ins.name}`")
+    space = space_of(e)
+    skip_hints(e)
+    e.skip("noftz")
+    operation = e.one_of(*_OPERATIONS)
+    count = int(e.one_of("v2", "v4", "v8", default="v1")[1:])
+    kind = e.type()
+    e.klass = "atomic"
+    if not operation or WIDTH[kind] == 1:
+        raise e.refuse(f"the emulator does not execute `{e.ins.name}`")
+    returns = e.ins.opcode == "atom"
+    at = 1 if returns else 0
+    base, offset = e.address(e.ops[at])
+    bits = f"b{8 * WIDTH[kind]}"
+    items = e.items(e.ops[at + 1])
+    other = e.s(e.ops[at + 2], bits) if operation == "cas" else "None"
+    if len(items) != count:
+        raise e.refuse(f"`{e.ins.name}` has {len(items)} values")
+    targets = e.items(e.ops[0]) if returns else ()
+    for i, item in enumerate(items):
+        step = offset + i * WIDTH[kind]
+        wanted = returns and not isinstance(targets[i], ptx.Sink)
+        call = f"atomic(g,{space!r},{base},{step},{operation!r},{kind!r},{e.s(item, bits)},{other},{wanted})"
+        e.line(f"{e.d(targets[i], bits)}[:]={call}" if wanted else call)
+
+
+@runtime
+def atomic(
+    g: Any, space: str, address: Array, offset: int, operation: str, kind: str, value: Array, other: Any, wanted: bool
+) -> Array:
+    """Performs one atomic on every lane; returns the old bits where wanted."""
+    width = WIDTH[kind]
+    g.m.counters.atomic_requests += g.warps()
+    address = np.broadcast_to(np.asarray(address), (g.n,))
+    value = np.broadcast_to(value, (g.n,))
+    other = None if other is None else np.broadcast_to(other, (g.n,))
+    if space == "generic":
+        old = np.empty(g.n, RAW[width])
+        moved = address + np.uint64(offset % (1 << 64))
+        for name, mask, base in spaces(moved):
+            part, index = lanes_where(g, mask)
+            compare = None if other is None else other[index]
+            old[index] = atomic(
+                part, name, moved[index] - np.uint64(base), 0, operation, kind, value[index], compare, wanted
+            )
+        return old
+    if space == "global":
+        at = address + np.uint64(offset % (1 << 64))
+        buffer, index = g.m.memory.locate(g, at, width)
+        count_load(g, at, width)
+        count_store(g, at, width)
+        cells = buffer.views[width]
+    elif space == "shared":
+        index = g.m.shared.index(g, address, offset, width)
+        g.m.shared.check_written(g, index, width)
+        cells = g.m.shared.views[width]
+    else:
+        raise Trap(Verdict.UNSUPPORTED, f"an atomic on {space} memory", int(g.gid[0]))
+    return _apply(cells, index, operation, kind, value, other, wanted)
+
+
+def _apply(
+    cells: Array, index: Array, operation: str, kind: str, value: Array, other: Array | None, wanted: bool
+) -> Array:
+    if not wanted and operation == "add" and kind in ("u32", "s32", "u64", "s64", "f32", "f64"):
+        view = cells.view(_DTYPES[kind])
+        np.add.at(view, index, value.view(view.dtype) if value.flags.c_contiguous else value.copy().view(view.dtype))
+        return value
+    old = np.empty(len(index), cells.dtype)
+    order = np.argsort(index, kind="stable")
+    ordered = index[order]
+    starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
+    place = np.arange(len(order)) - np.repeat(starts, np.diff(np.r_[starts, len(order)]))
+    for turn in range(int(place.max()) + 1):
+        lanes = order[place == turn]
+        before = cells[index[lanes]]
+        old[lanes] = before
+        compare = None if other is None else other[lanes]
+        cells[index[lanes]] = _combine(operation, kind, before, value[lanes], compare)
+    return old
+
+
+_DTYPES: dict[str, Any] = {
+    "u32": np.uint32, "s32": np.int32, "u64": np.uint64, "s64": np.int64, "f32": np.float32, "f64": np.float64,
+    "b32": np.uint32, "b64": np.uint64, "b16": np.uint16, "u16": np.uint16,
+}  # fmt: skip
+
+
+def _combine(operation: str, kind: str, old: Array, value: Array, other: Array | None) -> Array:
+    """The new bits of each cell."""
+    if operation == "exch":
+        return value
+    if operation == "cas":
+        assert other is not None
+        return np.where(old == value, other, old)
+    if operation in ("and", "or", "xor"):
+        return np.asarray(getattr(np, f"bitwise_{operation}")(old, value))
+    if kind in ("f16", "bf16", "f16x2", "bf16x2"):
+        a, b = half_in(old, kind), half_in(value, kind)
+        return half_out(a + b if operation == "add" else getattr(np, f"f{operation}")(a, b), kind)
+    a, b = old.view(_DTYPES[kind]), np.ascontiguousarray(value).view(_DTYPES[kind])
+    if operation == "inc":
+        new = np.where(a >= b, 0, a + 1)
+    elif operation == "dec":
+        new = np.where((a == 0) | (a > b), b, a - 1)
+    else:
+        new = {"add": np.add, "min": np.minimum, "max": np.maximum}[operation](a, b)
+    return np.ascontiguousarray(new.astype(a.dtype)).view(old.dtype)

@@ -1,0 +1,63 @@
+"""Barriers and fences (PTX ISA 9.7.13.1 bar, .2 bar.warp.sync, .3 barrier.cluster, .4 membar and fence)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+from cutegen_lab.emulator import ptx
+from cutegen_lab.emulator.emit import Emit, opcode, runtime
+from cutegen_lab.emulator.isa.warp import _begin
+
+
+@opcode("bar", "barrier")
+def bar(e: Emit) -> None:
+    """9.7.13.1 bar/barrier.{sync,arrive,red}, .2 bar.warp.sync, .3 barrier.cluster.{arrive,wait}."""
+    e.klass = "barrier"
+    e.skip("aligned", "cta")
+    if e.has("cluster"):
+        _cluster(e)
+        return
+    if e.has("warp"):
+        e.has("sync")
+        _begin(e, e.ops[0])
+        return
+    mode = e.one_of("sync", "arrive", "red")
+    if mode == "red":
+        raise e.refuse(f"the emulator does not execute `{e.ins.name}`")
+    number = e.s(e.ops[0], "u32")
+    need = e.s(e.ops[1], "u32") if len(e.ops) > 1 else "0"
+    if mode == "arrive":
+        e.collective = True
+        e.line("g.m.require_whole_warps(g,'a barrier')")
+        e.line(f"g.m.barriers.arrive(g,{number},{need})")
+        return
+    e.parks = True
+    e.line(f"return g.m.barriers.wait(g,{number},{need})")
+
+
+def _cluster(e: Emit) -> None:
+    mode = e.one_of("arrive", "wait")
+    e.skip("release", "acquire", "relaxed")
+    if mode == "wait":
+        e.parks = True
+        e.line("return cluster_wait(g)")
+    else:
+        e.collective = True
+        e.line("g.m.cluster_barrier.arrive(g)")
+
+
+@opcode("membar", "fence", "griddepcontrol", "setmaxnreg", "nanosleep", "pmevent")
+def ordering(e: Emit) -> None:
+    """9.7.13.4 membar and fence, .12 griddepcontrol, 9.7.19.5 setmaxnreg, .3 nanosleep: no value changes, since lanes of
+    a chunk see each other's writes at once and launches run one after another."""
+    e.mods.clear()
+    e.klass = "control"
+    for operand in e.ops:
+        if isinstance(operand, ptx.Reg):
+            e.s(operand, "b32" if operand.file == "U" else "b64")
+
+
+@runtime
+def cluster_wait(g: Any) -> Any:
+    return g.m.cluster_barrier.wait(g)

@@ -1,0 +1,192 @@
+"""Single and double precision arithmetic and approximations (PTX ISA 9.7.3)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from cutegen_lab.emulator import numerics
+from cutegen_lab.emulator.emit import Emit, opcode, runtime
+from cutegen_lab.emulator.isa import half
+from cutegen_lab.emulator.types import Array
+
+_BINARY = {"add": "add", "sub": "subtract", "mul": "multiply"}
+
+
+def _sources(e: Emit, kind: str, ftz: bool, count: int) -> list[str]:
+    found = [e.s(o, kind) for o in e.ops[1 : 1 + count]]
+    return [f"flush({s})" for s in found] if ftz else found
+
+
+def _finish(e: Emit, kind: str, ftz: bool, sat: bool) -> None:
+    d = e.d(e.ops[0], kind)
+    if ftz:
+        e.line(f"flush_out({d})")
+    if sat:
+        e.line(f"{d}[:]=saturate({d})")
+
+
+def arithmetic(e: Emit, kind: str) -> None:
+    """9.7.3.3 add, 9.7.3.4 sub, 9.7.3.5 mul."""
+    e.klass = kind
+    ftz, sat, mode = e.has("ftz"), e.has("sat"), e.one_of("rn", "rz", "rm", "rp", default="rn")
+    a, b = _sources(e, kind, ftz, 2)
+    function = _BINARY[e.ins.opcode]
+    if mode == "rn":
+        e.line(f"np.{function}({a},{b},out={e.d(e.ops[0], kind)})")
+    elif kind == "f32":
+        e.put(0, kind, f"exact_{function}({a},{b},{mode!r})")
+    else:
+        raise e.refuse(f"rounding .{mode} of `{e.ins.name}` is not executed here")
+    _finish(e, kind, ftz, sat)
+
+
+@opcode("fma")
+def fma(e: Emit) -> None:
+    """9.7.3.6 fma; half forms 9.7.4.4."""
+    kind = e.type()
+    fused(e, kind) if kind in ("f32", "f64") else half.fused(e, kind)
+
+
+def fused(e: Emit, kind: str) -> None:
+    """a·b + c rounded once."""
+    e.klass = kind
+    ftz, sat, mode = e.has("ftz"), e.has("sat"), e.one_of("rn", "rz", "rm", "rp", default="rn")
+    a, b, c = _sources(e, kind, ftz, 3)
+    if kind == "f64":
+        if mode != "rn":
+            raise e.refuse(f"rounding .{mode} of `{e.ins.name}` is not executed here")
+        e.put(0, kind, f"fma_f64({a},{b},{c})")
+    else:
+        e.line(f"w=np.multiply({a},{b},dtype=f64)")
+        e.line(f"w=np.add(w,{c})")
+        e.put(0, kind, "w" if mode == "rn" else f"to_float(w,f32,{mode!r})")
+    _finish(e, kind, ftz, sat)
+
+
+def extreme(e: Emit, kind: str) -> None:
+    """9.7.3.11 min, 9.7.3.12 max: without .NaN the number wins; .xorsign.abs; three operands."""
+    e.klass = kind
+    ftz, nan, signs = e.has("ftz"), e.has("NaN"), e.has("xorsign")
+    if signs:
+        e.has("abs")
+    sources = _sources(e, kind, ftz, len(e.ops) - 1)
+    function = f"np.{e.ins.opcode}imum" if nan else f"np.f{e.ins.opcode}"
+    if signs:
+        a, b = sources
+        flip = f"np.where(np.signbit({a})^np.signbit({b}),f32(-1),f32(1))"
+        e.put(0, kind, f"np.copysign({function}(np.abs({a}),np.abs({b})),{flip})")
+        return
+    expression = f"{function}({sources[0]},{sources[1]}"
+    if len(sources) == 3:
+        expression = f"{function}({expression}),{sources[2]}"
+    e.line(f"{expression},out={e.d(e.ops[0], kind)})")
+
+
+def sign(e: Emit, kind: str) -> None:
+    """9.7.3.9 abs, 9.7.3.10 neg."""
+    e.klass = kind
+    ftz = e.has("ftz")
+    (a,) = _sources(e, kind, ftz, 1)
+    e.line(f"np.{'absolute' if e.ins.opcode == 'abs' else 'negative'}({a},out={e.d(e.ops[0], kind)})")
+
+
+def divide(e: Emit, kind: str) -> None:
+    """9.7.3.8 div: .approx, .full and the IEEE roundings all give the correctly rounded quotient."""
+    if kind not in ("f32", "f64") or e.ins.opcode != "div":
+        raise e.refuse(f"the emulator does not execute `{e.ins.name}`")
+    e.klass = "special"
+    ftz, mode = e.has("ftz"), e.one_of("approx", "full", "rn", "rz", "rm", "rp", default="rn")
+    a, b = _sources(e, kind, ftz, 2)
+    if mode in ("rz", "rm", "rp"):
+        raise e.refuse(f"rounding .{mode} of `{e.ins.name}` is not executed here")
+    e.line(f"np.divide({a},{b},out={e.d(e.ops[0], kind)})")
+    _finish(e, kind, ftz, False)
+
+
+_UNARY = {
+    "rcp": "np.divide(f32(1),{a},out={d})", "sqrt": "np.sqrt({a},out={d})", "lg2": "np.log2({a},out={d})",
+    "ex2": "np.exp2({a},out={d})", "sin": "np.sin({a},out={d})", "cos": "np.cos({a},out={d})",
+    "tanh": "np.tanh({a},out={d})",
+}  # fmt: skip
+
+
+@opcode("rcp", "sqrt", "lg2", "ex2", "sin", "cos", "tanh")
+def unary(e: Emit) -> None:
+    """9.7.3.13 rcp, .15 sqrt, .18 sin, .19 cos, .20 lg2, .21 ex2, .22 tanh; half ex2 and tanh 9.7.4.10, 9.7.4.9."""
+    kind = e.type()
+    e.klass = "special"
+    mode, ftz = e.one_of("approx", "rn", "rz", "rm", "rp", default="rn"), e.has("ftz")
+    if mode in ("rz", "rm", "rp"):
+        raise e.refuse(f"rounding .{mode} of `{e.ins.name}` is not executed here")
+    if kind not in ("f32", "f64"):
+        half.unary(e, kind, _UNARY[e.ins.opcode].partition("(")[0])
+        return
+    (a,) = _sources(e, kind, ftz, 1)
+    e.line(_UNARY[e.ins.opcode].replace("f32", kind).format(a=a, d=e.d(e.ops[0], kind)))
+    _finish(e, kind, ftz, False)
+
+
+@opcode("rsqrt")
+def rsqrt(e: Emit) -> None:
+    """9.7.3.16 rsqrt.approx."""
+    kind, _, ftz = e.type("f32", "f64"), e.has("approx"), e.has("ftz")
+    e.klass = "special"
+    (a,) = _sources(e, kind, ftz, 1)
+    wide = f"np.sqrt({a},dtype=f64)"
+    e.put(0, kind, f"np.divide(1.0,{wide})")
+    _finish(e, kind, ftz, False)
+
+
+@opcode("copysign")
+def copysign(e: Emit) -> None:
+    """9.7.3.2 copysign: the magnitude of b with the sign of a."""
+    kind = e.type("f32", "f64")
+    e.klass = kind
+    e.line(f"np.copysign({e.s(e.ops[2], kind)},{e.s(e.ops[1], kind)},out={e.d(e.ops[0], kind)})")
+
+
+@opcode("testp")
+def testp(e: Emit) -> None:
+    """9.7.3.1 testp."""
+    kind = e.type("f32", "f64")
+    test = e.one_of("finite", "infinite", "number", "notanumber", "normal", "subnormal")
+    e.klass = kind
+    a = e.s(e.ops[1], kind)
+    tiny = "f32(2.0**-126)" if kind == "f32" else "f64(2.0**-1022)"
+    forms = {
+        "finite": f"np.isfinite({a})", "infinite": f"np.isinf({a})", "number": f"~np.isnan({a})",
+        "notanumber": f"np.isnan({a})", "normal": f"np.isfinite({a})&(np.abs({a})>={tiny})",
+        "subnormal": f"({a}!=0)&(np.abs({a})<{tiny})",
+    }  # fmt: skip
+    e.put(0, "pred", forms[test])
+
+
+def _exact(function: Any) -> Any:
+    def rounded(a: Array, b: Array, mode: str) -> Array:
+        return numerics.to_float(np.atleast_1d(function(a, b, dtype=np.float64)), np.float32, mode)
+
+    return rounded
+
+
+for _name in ("add", "subtract", "multiply"):
+    _function = _exact(getattr(np, _name))
+    _function.__name__ = f"exact_{_name}"
+    runtime(_function)
+
+
+@runtime
+def fma_f64(a: Array, b: Array, c: Array) -> Array:
+    """a·b + c with the product's rounding error added back (Dekker 1971): one rounding but for ties and overflow."""
+    a, b, c = (np.asarray(x, np.float64) for x in (a, b, c))
+    product = a * b
+    split = 134217729.0
+    ah = a * split - (a * split - a)
+    bh = b * split - (b * split - b)
+    error = ((ah * bh - product) + ah * (b - bh) + (a - ah) * bh) + (a - ah) * (b - bh)
+    total = product + c
+    shifted = total - product
+    tail = (product - (total - shifted)) + (c - shifted)
+    exact = total + (tail + error)
+    return np.asarray(np.where(np.isfinite(exact), exact, total))

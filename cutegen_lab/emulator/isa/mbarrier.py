@@ -1,0 +1,78 @@
+"""mbarrier objects in shared memory (PTX ISA 9.7.13.15)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from cutegen_lab.emulator import ptx
+from cutegen_lab.emulator.emit import Emit, opcode, runtime
+from cutegen_lab.emulator.types import Array
+from cutegen_lab.emulator.windows import GENERIC_SHARED
+
+_ORDER = ("release", "acquire", "relaxed", "cta", "cluster", "shared", "shared::cta", "shared::cluster")
+
+
+@opcode("mbarrier")
+def mbarrier(e: Emit) -> None:
+    """9.7.13.15.9 init, .10 inval, .11 expect_tx, .12 complete_tx, .13 arrive, .14 arrive_drop, .16 test_wait, try_wait."""
+    e.klass = "barrier"
+    verb = e.one_of("init", "inval", "expect_tx", "complete_tx", "arrive_drop", "arrive", "test_wait", "try_wait")
+    expects = verb in ("arrive", "arrive_drop") and e.has("expect_tx")
+    no_complete = e.has("noComplete")
+    parity = e.has("parity")
+    e.skip(*_ORDER)
+    e.skip("b64")
+    e.collective = True
+    if verb in ("test_wait", "try_wait"):
+        _wait(e, parity)
+        return
+    first = 1 if e.ops and not isinstance(e.ops[0], ptx.Address) else 0
+    base, offset = e.address(e.ops[first])
+    count = e.s(e.ops[first + 1], "u32") if len(e.ops) > first + 1 else "1"
+    if no_complete:
+        raise e.refuse(f"the emulator does not execute `{e.ins.name}`")
+    e.line(f"w=barrier_slot(g,{base},{offset})")
+    if verb == "init":
+        e.line(f"g.m.mbarriers.init(g,w,{count})")
+    elif verb == "inval":
+        e.line("g.m.mbarriers.invalidate(g,w)")
+    elif verb == "expect_tx":
+        e.line(f"g.m.mbarriers.expect(g,w,{count})")
+    elif verb == "complete_tx":
+        e.line(f"g.m.mbarriers.complete_tx(g,w,{count})")
+    else:
+        if expects:
+            e.line(f"g.m.mbarriers.expect(g,w,{count})")
+            count = "1"
+        e.line(f"x=g.m.mbarriers.arrive(g,w,{count},{verb == 'arrive_drop'})")
+        if first and not isinstance(e.ops[0], ptx.Sink):
+            e.line(f"{e.d(e.ops[0], 'b64')}[:]=x")
+
+
+def _wait(e: Emit, parity: bool) -> None:
+    """A test that fails parks its lanes: others run, and only when none can is the answer "not yet"."""
+    e.parks = True
+    base, offset = e.address(e.ops[1])
+    state = e.s(e.ops[2], "u32" if parity else "b64")
+    if len(e.ops) > 3:
+        e.s(e.ops[3], "u32")
+    test = "parity_done" if parity else "token_done"
+    e.line(f"w=g.m.mbarriers.{test}(g,barrier_slot(g,{base},{offset}),{state})")
+    e.line(f"{e.d(e.ops[0], 'pred')}[:]=w")
+    e.line("return w")
+
+
+@runtime
+def barrier_slot(g: Any, address: Array, offset: int) -> Array:
+    """Slot number of each lane's mbarrier, from a shared or generic address."""
+    address = np.asarray(address)
+    if address.dtype.itemsize == 8 and address.size and int(address.flat[0]) >= GENERIC_SHARED:
+        address = address - np.uint64(GENERIC_SHARED)
+    return np.asarray(np.broadcast_to(g.m.shared.index(g, address, offset, 8), (g.n,)))
+
+
+@runtime
+def complete_tx(g: Any, address: Array, offset: int, count: int) -> None:
+    g.m.mbarriers.complete_tx(g, barrier_slot(g, address, offset), count)

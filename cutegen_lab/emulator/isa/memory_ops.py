@@ -1,0 +1,240 @@
+"""Loads and stores (PTX ISA 9.7.9.8 ld, .9 ld.global.nc, .11 st, .15 prefetch, .12 st.async)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from cutegen_lab.core.verdict import Verdict
+from cutegen_lab.emulator import counters, ptx
+from cutegen_lab.emulator.emit import Emit, opcode, runtime
+from cutegen_lab.emulator.faults import Trap
+from cutegen_lab.emulator.types import RAW, WIDTH, Array
+from cutegen_lab.emulator.windows import GENERIC_LOCAL, GENERIC_SHARED
+
+# Cache and ordering hints do not change the value a lane sees when the lanes of a block run in lockstep.
+_HINTS = (
+    "weak", "relaxed", "acquire", "release", "volatile", "mmio", "cta", "cluster", "gpu", "sys", "ca", "cg", "cs", "lu",
+    "cv", "wb", "wt", "nc", "L1::evict_normal", "L1::evict_unchanged", "L1::evict_first", "L1::evict_last",
+    "L1::no_allocate", "L2::evict_normal", "L2::evict_first", "L2::evict_last", "L2::64B", "L2::128B", "L2::256B",
+)  # fmt: skip
+_SPACES = ("global", "shared", "shared::cta", "shared::cluster", "local", "param", "param::entry", "const")
+
+
+def skip_hints(e: Emit) -> int:
+    """Consumes hints; returns 1 where a cache-policy operand follows."""
+    e.skip(*_HINTS)
+    return int(e.has("L2::cache_hint"))
+
+
+def space_of(e: Emit) -> str:
+    """The state space: global, shared, local or generic. Const and param addresses are global ones here."""
+    space = e.one_of(*_SPACES, default="generic").partition("::")[0]
+    return {"param": "global", "const": "global"}.get(space, space)
+
+
+def _values(e: Emit, operand: ptx.Operand, kind: str) -> list[str]:
+    """Register rows of a store's values as raw bits of the access width."""
+    width = WIDTH[kind]
+    if width == 1:
+        return [f"{e.s(o, 'b16')}.astype(u8)" for o in e.items(operand)]
+    return [e.s(o, f"b{8 * width}") for o in e.items(operand)]
+
+
+@opcode("ld", "ldu")
+def ld(e: Emit) -> None:
+    """9.7.9.8 ld, 9.7.9.9 ld.global.nc, 9.7.9.10 ldu."""
+    space = space_of(e)
+    skip_hints(e)
+    e.one_of("v2", "v4", "v8")
+    kind = e.type()
+    e.klass = {"global": "load", "generic": "load"}.get(space, space)
+    base, offset = e.address(e.ops[1])
+    width, targets = WIDTH[kind], e.items(e.ops[0])
+    e.line(f"w=load_{space}(g,{base},{offset},{width},{len(targets)})")
+    for i, target in enumerate(targets):
+        if isinstance(target, ptx.Sink):
+            continue
+        row, _ = e.d_wide(target, f"b{8 * width}")
+        item = f"w[{i}]"
+        if kind[0] == "s":
+            item = f"{item}.view(i{8 * width})"
+            row, _ = e.d_wide(target, kind)
+        e.line(f"{row}[:]={item}")
+
+
+@opcode("st")
+def st(e: Emit) -> None:
+    """9.7.9.11 st; 9.7.9.12 st.async to another block's shared memory, completing bytes on its mbarrier."""
+    asynchronous = e.has("async")
+    space = space_of(e)
+    e.has("mbarrier::complete_tx::bytes")
+    skip_hints(e)
+    e.one_of("v2", "v4", "v8")
+    kind = e.type()
+    e.klass = {"global": "store", "generic": "store"}.get(space, space)
+    base, offset = e.address(e.ops[0])
+    values = ",".join(_values(e, e.ops[1], kind))
+    e.line(f"store_{space}(g,{base},{offset},{WIDTH[kind]},[{values}])")
+    if asynchronous:
+        barrier, at = e.address(e.ops[2])
+        e.line(f"complete_tx(g,{barrier},{at},{WIDTH[kind] * len(e.items(e.ops[1]))})")
+
+
+@opcode("prefetch", "prefetchu", "discard", "applypriority", "createpolicy")
+def cache_control(e: Emit) -> None:
+    """9.7.9.15 prefetch and its like move no values a lane can see; a policy is opaque and read by nothing here."""
+    e.mods.clear()
+    e.klass = "control"
+    if e.ins.opcode == "createpolicy":
+        e.line(f"{e.d(e.ops[0], 'b64')}[:]=0")
+
+
+def _split(raw: Array, width: int, count: int) -> list[Array]:
+    """One array a component, out of whole accesses."""
+    if count == 1:
+        return [raw]
+    table = raw.view(RAW[width]).reshape(-1, count)
+    return [table[:, i] for i in range(count)]
+
+
+def _join(values: list[Array], width: int, lanes: int) -> Array:
+    if len(values) == 1:
+        return values[0]
+    table = np.empty((lanes, len(values)), RAW[width])
+    for i, value in enumerate(values):
+        table[:, i] = value
+    return table.view(RAW[width * len(values)]).ravel()
+
+
+def _global_address(g: Any, address: Array, offset: int) -> Array:
+    if offset:
+        address = address + np.uint64(offset % (1 << 64))
+    return address if np.ndim(address) else np.full(g.n, address, np.uint64)
+
+
+def count_load(g: Any, address: Array, width: int) -> None:
+    c = g.m.counters
+    c.load_requests += g.warps()
+    c.load_bytes += g.n * width
+    c.load_sectors += counters.sectors(g.gid, address, width, g.whole())
+
+
+def count_store(g: Any, address: Array, width: int) -> None:
+    c = g.m.counters
+    c.store_requests += g.warps()
+    c.store_bytes += g.n * width
+    c.store_sectors += counters.sectors(g.gid, address, width, g.whole())
+
+
+@runtime
+def load_global(g: Any, address: Array, offset: int, width: int, count: int) -> list[Array]:
+    at, whole = _global_address(g, address, offset), width * count
+    if not int(at[0]) >> 60:  # parameters and module data are not DRAM traffic
+        count_load(g, at, whole)
+    if whole <= 16:
+        return _split(g.m.memory.load(g, at, whole), width, count)
+    if int(np.bitwise_or.reduce(at)) & (whole - 1):
+        raise Trap(Verdict.MISALIGNED, f"{whole}-byte load at {int(at[0]):#x}", int(g.gid[0]), int(at[0]))
+    halves = [_split(g.m.memory.load(g, at + np.uint64(h), 16), width, count // 2) for h in (0, 16)]
+    return halves[0] + halves[1]
+
+
+@runtime
+def store_global(g: Any, address: Array, offset: int, width: int, values: list[Array]) -> None:
+    at, whole = _global_address(g, address, offset), width * len(values)
+    count_store(g, at, whole)
+    if whole <= 16:
+        g.m.memory.store(g, at, whole, _join(values, width, g.n))
+        return
+    if int(np.bitwise_or.reduce(at)) & (whole - 1):
+        raise Trap(Verdict.MISALIGNED, f"{whole}-byte store at {int(at[0]):#x}", int(g.gid[0]), int(at[0]))
+    half = len(values) // 2
+    for h, part in ((0, values[:half]), (16, values[half:])):
+        g.m.memory.store(g, at + np.uint64(h), 16, _join(part, width, g.n))
+
+
+def _load_window(g: Any, windows: Any, address: Array, offset: int, width: int, count: int) -> list[Array]:
+    whole = width * count
+    index = windows.index(g, address, offset, whole)
+    if windows.written is not None:
+        windows.check_written(g, index, whole)
+    return _split(windows.views[whole].take(index, mode="clip"), width, count)
+
+
+def _store_window(g: Any, windows: Any, address: Array, offset: int, width: int, values: list[Array]) -> None:
+    whole = width * len(values)
+    index = windows.index(g, address, offset, whole)
+    windows.views[whole][index] = _join(values, width, g.n)
+    if windows.written is not None:
+        windows.mark(index, whole)
+
+
+@runtime
+def load_shared(g: Any, address: Array, offset: int, width: int, count: int) -> list[Array]:
+    g.m.counters.shared_requests += g.warps()
+    return _load_window(g, g.m.shared, address, offset, width, count)
+
+
+@runtime
+def store_shared(g: Any, address: Array, offset: int, width: int, values: list[Array]) -> None:
+    g.m.counters.shared_requests += g.warps()
+    _store_window(g, g.m.shared, address, offset, width, values)
+
+
+@runtime
+def load_local(g: Any, address: Array, offset: int, width: int, count: int) -> list[Array]:
+    return _load_window(g, g.m.local, address, offset, width, count)
+
+
+@runtime
+def store_local(g: Any, address: Array, offset: int, width: int, values: list[Array]) -> None:
+    _store_window(g, g.m.local, address, offset, width, values)
+
+
+def spaces(address: Array) -> list[tuple[str, Array, int]]:
+    """Lanes of a generic address by (space, mask, base of the space)."""
+    high = address >> np.uint64(60)
+    found = []
+    for name, tag, base in (("shared", 4, GENERIC_SHARED), ("local", 5, GENERIC_LOCAL)):
+        mask = high == tag
+        if mask.any():
+            found.append((name, mask, base))
+    rest = (high != 4) & (high != 5)
+    if rest.any():
+        found.append(("global", rest, 0))
+    return found
+
+
+@runtime
+def load_generic(g: Any, address: Array, offset: int, width: int, count: int) -> list[Array]:
+    at = _global_address(g, address, offset)
+    out = [np.empty(g.n, RAW[width]) for _ in range(count)]
+    for name, mask, base in spaces(at):
+        part, index = _lanes(g, mask)
+        loaded = _LOAD[name](part, at[index] - np.uint64(base), 0, width, count)
+        for target, value in zip(out, loaded, strict=True):
+            target[index] = value
+    return out
+
+
+@runtime
+def store_generic(g: Any, address: Array, offset: int, width: int, values: list[Array]) -> None:
+    at = _global_address(g, address, offset)
+    for name, mask, base in spaces(at):
+        part, index = _lanes(g, mask)
+        chosen = [np.broadcast_to(v, (g.n,))[index] for v in values]
+        _STORE[name](part, at[index] - np.uint64(base), 0, width, chosen)
+
+
+_LOAD = {"shared": load_shared, "local": load_local, "global": load_global}
+_STORE = {"shared": store_shared, "local": store_local, "global": store_global}
+
+
+def _lanes(g: Any, mask: Array) -> tuple[Any, Array]:
+    index = np.flatnonzero(mask)
+    return (g, index) if len(index) == g.n else (g.subset(index, ([], [], [], []), g.pc), index)
+
+
+lanes_where = _lanes

@@ -1,0 +1,57 @@
+"""What a launch may ask for (CUDA C++ Programming Guide, "Compute Capabilities", technical specifications)."""
+
+from __future__ import annotations
+
+import math
+
+from cutegen_lab.core.artifact import Launch
+from cutegen_lab.core.errors import InputError
+from cutegen_lab.core.roofline import target_gpu
+from cutegen_lab.core.verdict import Verdict
+from cutegen_lab.emulator.program import Program
+
+_GRID = (2**31 - 1, 65_535, 65_535)
+_BLOCK = (1024, 1024, 64)
+_ARCHS = ("sm_80", "sm_86", "sm_87", "sm_89", "sm_90", "sm_90a")
+
+
+def check(launch: Launch, program: Program, arch: str, tensors: int) -> tuple[Verdict, str] | None:
+    """The first limit a launch breaks, or None."""
+    if arch not in _ARCHS:
+        return Verdict.UNSUPPORTED, f"the emulator does not run {arch}; it runs {', '.join(_ARCHS)}"
+    try:
+        gpu = target_gpu(arch)
+        smem_limit, threads_limit, cluster_limit = gpu.max_smem_per_block, gpu.max_threads_per_block, gpu.max_cluster
+    except InputError:
+        smem_limit, threads_limit, cluster_limit = 166_912, 1024, 1
+    problem = _shape(launch, threads_limit, cluster_limit)
+    smem = program.static_smem + launch.dynamic_smem_bytes
+    if not problem and smem > smem_limit:
+        problem = f"{smem} bytes of shared memory a block; {arch} allows {smem_limit}"
+    if not problem:
+        problem = _params(launch, program, tensors)
+    return (Verdict.INVALID_PLAN, problem) if problem else None
+
+
+def _shape(launch: Launch, threads_limit: int, cluster_limit: int) -> str:
+    for name, value, limit in (("grid", launch.grid, _GRID), ("block", launch.block, _BLOCK)):
+        if any(v < 1 or v > m for v, m in zip(value, limit, strict=True)):
+            return f"{name} {value}; each axis must be 1 to {limit}"
+    threads = math.prod(launch.block)
+    if threads > threads_limit:
+        return f"{threads} threads a block; at most {threads_limit}"
+    if any(c < 1 for c in launch.cluster) or math.prod(launch.cluster) > cluster_limit:
+        return f"cluster {launch.cluster}; at most {cluster_limit} blocks"
+    if any(g % c for g, c in zip(launch.grid, launch.cluster, strict=True)):
+        return f"grid {launch.grid} is not a multiple of cluster {launch.cluster}"
+    return ""
+
+
+def _params(launch: Launch, program: Program, tensors: int) -> str:
+    given, wanted = [len(p) for p in launch.params], [size for _, size in program.params]
+    if given != wanted:
+        return f"parameters of {given} bytes; the kernel takes {wanted}"
+    for moved in launch.relocations:
+        if moved.param >= len(given) or not 0 <= moved.offset <= given[moved.param] - 8 or moved.tensor >= tensors:
+            return f"relocation {moved} is outside the parameters or tensors"
+    return ""

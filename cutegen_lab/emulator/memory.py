@@ -1,0 +1,165 @@
+"""Global memory: the buffers a launch was given, at made-up device addresses far apart.
+
+Every access is checked to lie inside one buffer and to be aligned; NumPy never indexes past a buffer. With ``shadow``
+each byte of outputs and workspace remembers whether it was ever written.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cutegen_lab.core.verdict import Verdict
+from cutegen_lab.emulator.faults import Trap
+from cutegen_lab.emulator.types import RAW, Array
+
+if TYPE_CHECKING:
+    from cutegen_lab.emulator.group import Group
+
+FIRST_ADDRESS = 0x7F00_0000_0000
+GUARD = 1 << 24  # bytes between buffers: an index that runs off one does not land in the next
+
+
+@dataclass
+class Buffer:
+    """One tensor. ``written`` has a bool a byte, or is None where reads need no check."""
+
+    name: str
+    base: int
+    data: Array
+    views: dict[int, Array]
+    written: Array | None = None
+
+    @property
+    def end(self) -> int:
+        return self.base + len(self.data)
+
+
+class GlobalMemory:
+    def __init__(self) -> None:
+        self.buffers: list[Buffer] = []
+        self._next = FIRST_ADDRESS
+
+    def add(self, name: str, data: Array, *, shadow: bool = False, base: int | None = None) -> Buffer:
+        """Registers ``data`` (uint8, one axis), which stays the caller's memory. Returns its buffer."""
+        if base is None:
+            base = self._next
+            self._next += -(-(len(data) + GUARD) // GUARD) * GUARD
+        views = {w: data[: len(data) // w * w].view(RAW[w]) for w in RAW}
+        buffer = Buffer(name, base, data, views, np.zeros(len(data), np.bool_) if shadow else None)
+        self.buffers.append(buffer)
+        return buffer
+
+    def remove(self, buffer: Buffer) -> None:
+        self.buffers.remove(buffer)
+
+    def load(self, g: Group, address: Array, width: int) -> Array:
+        """``width`` bytes at each lane's address, as an array of :data:`RAW`\\ ``[width]``."""
+        buffer = self._one(address, width)
+        if buffer is not None:
+            index = self._index(g, buffer, address, width)
+            if buffer.written is not None:
+                self._check_written(g, buffer, address, width)
+            return np.asarray(buffer.views[width].take(index, mode="clip"))
+        out = np.empty(len(address), RAW[width])
+        for part, mask in self._several(g, address, width):
+            out[mask] = self.load(_Lanes(g.gid[mask]), address[mask], width) if part is not None else 0  # type: ignore[arg-type]
+        return out
+
+    def store(self, g: Group, address: Array, width: int, value: Array) -> None:
+        buffer = self._one(address, width)
+        if buffer is not None:
+            buffer.views[width][self._index(g, buffer, address, width)] = value
+            if buffer.written is not None:
+                self._mark(buffer, address, width)
+            return
+        value = np.broadcast_to(value, address.shape)
+        for _, mask in self._several(g, address, width):
+            self.store(_Lanes(g.gid[mask]), address[mask], width, value[mask])  # type: ignore[arg-type]
+
+    def locate(self, g: Group, address: Array, width: int) -> tuple[Buffer, Array]:
+        """(buffer, element index) where every lane is in one buffer: for atomics. Counts as a read and a write."""
+        buffer = self._one(address, width)
+        if buffer is None:
+            found = list(self._several(g, address, width))
+            raise Trap(
+                Verdict.UNSUPPORTED, f"one atomic instruction reaches {len(found)} tensors at once", int(g.gid[0])
+            )
+        index = self._index(g, buffer, address, width)
+        if buffer.written is not None:
+            self._check_written(g, buffer, address, width)
+        return buffer, index
+
+    def _one(self, address: Array, width: int) -> Buffer | None:
+        low, high = int(address.min()), int(address.max()) + width
+        for buffer in self.buffers:
+            if buffer.base <= low and high <= buffer.end:
+                return buffer
+        return None
+
+    def _index(self, g: Group, buffer: Buffer, address: Array, width: int) -> Array:
+        if int(np.bitwise_or.reduce(address)) & (width - 1):
+            lane = int(np.flatnonzero(address & np.uint64(width - 1))[0])
+            at = int(address[lane])
+            message = (
+                f"{width}-byte access to {buffer.name} at byte {at - buffer.base}, which is not a multiple of {width}"
+            )
+            raise Trap(Verdict.MISALIGNED, message, int(g.gid[lane]), at)
+        offset = address - np.uint64(buffer.base)
+        offset >>= np.uint64(width.bit_length() - 1)
+        return offset.view(np.int64)
+
+    def _several(self, g: Group, address: Array, width: int) -> list[tuple[Buffer | None, Array]]:
+        """Lanes by buffer, where they reach more than one. Traps for a lane outside them all."""
+        found: list[tuple[Buffer | None, Array]] = []
+        done = np.zeros(len(address), np.bool_)
+        for buffer in self.buffers:
+            if len(buffer.data) < width:
+                continue
+            inside = (address >= np.uint64(buffer.base)) & (address <= np.uint64(buffer.end - width))
+            if inside.any():
+                found.append((buffer, inside))
+                done |= inside
+        if not done.all():
+            lane = int(np.flatnonzero(~done)[0])
+            at = int(address[lane])
+            message = f"{width}-byte access outside every tensor: {self._nearest(at)}"
+            raise Trap(Verdict.OUT_OF_BOUNDS, message, int(g.gid[lane]), at)
+        return found
+
+    def _nearest(self, at: int) -> str:
+        if not self.buffers:
+            return "there are none"
+        near = min(self.buffers, key=lambda b: min(abs(at - b.base), abs(at - b.end)))
+        if near.base <= at < near.end:
+            return f"it runs past the end of {near.name} ({len(near.data)} bytes) from byte {at - near.base}"
+        if at >= near.end:
+            return f"{at - near.end} bytes past the end of {near.name} ({len(near.data)} bytes)"
+        return f"{near.base - at} bytes before {near.name}"
+
+    def _mark(self, buffer: Buffer, address: Array, width: int) -> None:
+        assert buffer.written is not None
+        offset = (address - np.uint64(buffer.base)).view(np.int64)
+        if width == 1:
+            buffer.written[offset] = True
+        else:
+            buffer.written[: len(buffer.written) // width * width].reshape(-1, width)[offset // width] = True
+
+    def _check_written(self, g: Group, buffer: Buffer, address: Array, width: int) -> None:
+        assert buffer.written is not None
+        offset = (address - np.uint64(buffer.base)).view(np.int64)
+        table = buffer.written[: len(buffer.written) // width * width].reshape(-1, width)
+        good = table[offset // width].all(axis=1)
+        if not good.all():
+            lane = int(np.flatnonzero(~good)[0])
+            message = f"reads {width} bytes of {buffer.name} at byte {int(offset[lane])}, which nothing has written"
+            raise Trap(Verdict.UNINITIALISED_READ, message, int(g.gid[lane]), int(address[lane]))
+
+
+class _Lanes:
+    """The part of a group a lane-wise access needs to name its threads."""
+
+    def __init__(self, gid: Array) -> None:
+        self.gid = gid

@@ -1,0 +1,213 @@
+"""A kernel compiled to Python: one generated function per basic block, acting on all lanes of a group."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cutegen_lab.core.hashing import sha256
+from cutegen_lab.emulator import isa, ptx
+from cutegen_lab.emulator.cfg import Block, Rows, allocate, basic_blocks, is_branch, rows_by_file
+from cutegen_lab.emulator.emit import RUNTIME, Emit, Symbols, translate
+from cutegen_lab.emulator.faults import Unsupported
+
+SHARED_BASE = 1024  # sm_90 reserves the first KiB of a block's shared window for the system
+PARAM_BASE = 0x6000_0000_0000_0000
+MODULE_BASE = 0x6800_0000_0000_0000
+_PREAMBLE = "P,H,I,E,U,S,F,D,L,G=g.views"
+BlockFunction = Callable[[Any], Any]
+
+assert isa.__all__, "importing the package fills the opcode table"
+
+
+@dataclass(frozen=True)
+class Program:
+    """Everything about a kernel that does not depend on the launch."""
+
+    name: str
+    blocks: tuple[Block, ...]
+    functions: tuple[BlockFunction, ...]
+    live_in: tuple[Rows, ...]
+    hammocks: dict[int, tuple[Rows, Rows]]  # a branch over one block: (rows it reads, rows it leaves)
+    guard_rows: tuple[int, ...]
+    wait_rows: tuple[int | None, ...]  # predicate row a try_wait writes, by block
+    rows_needed: dict[str, int]
+    classes: tuple[Counter[str], ...]  # warp instructions by class, by block
+    static_smem: int
+    local_bytes: int
+    params: tuple[tuple[str, int], ...]
+    param_offsets: tuple[int, ...]
+    module_data: bytes
+    source_map: dict[int, ptx.Instruction]  # line of generated code -> instruction
+    uses_mbarrier: bool
+    generated: str
+    file_name: str
+
+
+_cache: OrderedDict[tuple[str, str], Program] = OrderedDict()
+_CACHED = 64
+
+
+def load(text: str, kernel: str) -> Program:
+    """Parses and translates a kernel of a PTX module, once per text. Raises :class:`Unsupported`."""
+    key = (sha256(text), kernel)
+    program = _cache.get(key)
+    if program is None:
+        found = ptx.kernels(text)
+        if kernel not in found:
+            raise Unsupported(f"kernel {kernel} is not in the PTX, which has {', '.join(found) or 'none'}")
+        program = _cache[key] = _compile(found[kernel], key[0][:8])
+        while len(_cache) > _CACHED:
+            _cache.popitem(last=False)
+    return program
+
+
+def _layout(kernel: ptx.Kernel) -> tuple[Symbols, int, int, bytes, tuple[int, ...]]:
+    symbols, shared, local, module = Symbols(), 0, 0, bytearray()
+    dynamic: list[ptx.Variable] = []
+    for variable in kernel.variables:
+        symbols.spaces[variable.name] = variable.space
+        if variable.space == "shared" and variable.size == 0:
+            dynamic.append(variable)
+        elif variable.space == "shared":
+            shared = -(-shared // variable.align) * variable.align
+            symbols.addresses[variable.name] = SHARED_BASE + shared
+            shared += variable.size
+        elif variable.space == "local":
+            local = -(-local // variable.align) * variable.align
+            symbols.addresses[variable.name] = local
+            local += variable.size
+        else:
+            module.extend(bytes(-len(module) % max(variable.align, 16)))
+            symbols.addresses[variable.name] = MODULE_BASE + len(module)
+            module.extend(variable.initial.ljust(variable.size, b"\0"))
+    for variable in dynamic:
+        symbols.addresses[variable.name] = SHARED_BASE + -(-shared // variable.align) * variable.align
+    if dynamic:
+        shared = max(symbols.addresses[v.name] for v in dynamic) - SHARED_BASE
+    offset, offsets = 0, []
+    for name, size in kernel.params:
+        offset = -(-offset // 64) * 64
+        symbols.params[name] = offset
+        symbols.addresses[name] = PARAM_BASE + offset
+        symbols.spaces[name] = "param"
+        offsets.append(offset)
+        offset += size
+    return symbols, shared, -(-local // 16) * 16, bytes(module), tuple(offsets)
+
+
+def _compile(kernel: ptx.Kernel, tag: str) -> Program:
+    symbols, static_smem, local_bytes, module_data, offsets = _layout(kernel)
+    emits = {i: translate(ins, symbols) for i, ins in enumerate(kernel.code) if not is_branch(ins)}
+    blocks = basic_blocks(kernel, emits)
+    rows, needed = allocate(blocks)
+    writer = _Writer(rows)
+    for index, block in enumerate(blocks):
+        writer.block(index, block)
+    environment = {**RUNTIME, **symbols.constants}
+    file_name = f"<ptx {tag} {kernel.name[:40]}>"
+    generated = "\n".join(writer.lines) + "\n"
+    exec(compile(generated, file_name, "exec"), environment)  # noqa: S102 - text written by this package's own opcode functions
+    return Program(
+        name=kernel.name,
+        blocks=tuple(blocks),
+        functions=tuple(environment[f"block_{i}"] for i in range(len(blocks))),
+        live_in=tuple(rows_by_file(b.live_in, rows) for b in blocks),
+        hammocks=_hammocks(blocks, rows),
+        guard_rows=tuple(rows[b.guard.name][1] if b.guard else 0 for b in blocks),
+        wait_rows=tuple(_wait_row(b, rows) for b in blocks),
+        rows_needed=needed,
+        classes=tuple(_classes(b) for b in blocks),
+        static_smem=static_smem,
+        local_bytes=local_bytes,
+        params=kernel.params,
+        param_offsets=offsets,
+        module_data=module_data,
+        source_map=writer.source_map,
+        uses_mbarrier=any(e.ins.opcode == "mbarrier" or "mbarrier" in e.ins.mods for e in emits.values()),
+        generated=generated,
+        file_name=file_name,
+    )
+
+
+def _wait_row(block: Block, rows: dict[str, tuple[str, int]]) -> int | None:
+    if block.parks and block.emits[0].ins.opcode == "mbarrier":
+        return rows[next(iter(block.emits[0].defs))][1]
+    return None
+
+
+def _classes(block: Block) -> Counter[str]:
+    counted = Counter(e.klass for e in block.emits)
+    if block.terminator is not None:
+        counted["control"] += 1
+    return counted
+
+
+def _hammocks(blocks: list[Block], rows: dict[str, tuple[str, int]]) -> dict[int, tuple[Rows, Rows]]:
+    """Branches over exactly one straight block: it runs in place on the lanes that fall through, with no split."""
+    found = {}
+    for i, block in enumerate(blocks[:-2]):
+        body = blocks[i + 1]
+        if block.guard and block.target == i + 2 and body.terminator is None and not body.parks:
+            if not any(e.collective for e in body.emits):
+                found[i] = (rows_by_file(body.uses, rows), rows_by_file(body.defs & body.live_out, rows))
+    return found
+
+
+class _Writer:
+    """Writes the functions and remembers which instruction each line came from."""
+
+    def __init__(self, rows: dict[str, tuple[str, int]]) -> None:
+        self._rows = rows
+        self.lines: list[str] = []
+        self.source_map: dict[int, ptx.Instruction] = {}
+
+    def _row(self, match: re.Match[str]) -> str:
+        return str(self._rows[match[1]][1])
+
+    def _write(self, text: str, instruction: ptx.Instruction | None = None) -> None:
+        self.lines.append(" " + re.sub(r"<([%$\w][^<>\s]*)>", self._row, text))
+        if instruction is not None:
+            self.source_map[len(self.lines)] = instruction
+
+    def _instruction(self, emit: Emit) -> None:
+        for line in emit.lines:
+            self._write(line, emit.ins)
+
+    def block(self, index: int, block: Block) -> None:
+        for n, emit in enumerate(block.emits):
+            if emit.ins.guard and emit.lines:
+                self.lines.append(f"def guarded_{index}_{n}(g):")
+                self._write(_PREAMBLE)
+                self._instruction(emit)
+        self.lines.append(f"def block_{index}(g):")
+        self._write(_PREAMBLE)
+        for n, emit in enumerate(block.emits):
+            if emit.ins.guard and emit.lines:
+                uses, defs = rows_by_file(set(emit.uses), self._rows), rows_by_file(set(emit.defs), self._rows)
+                mask = f"{'~' if emit.ins.negated else ''}P[<{emit.ins.guard.name}>]"
+                self._write(f"guarded(g,guarded_{index}_{n},{mask},{uses},{defs})", emit.ins)
+            else:
+                self._instruction(emit)
+        if not block.parks:
+            self._write("return None")
+
+
+def guarded(g: Any, function: BlockFunction, mask: Any, uses: Rows, defs: Rows) -> None:
+    """Runs one instruction on the lanes whose guard holds."""
+    count = int(np.count_nonzero(mask))
+    if count == g.n:
+        function(g)
+    elif count:
+        index = np.flatnonzero(mask)
+        part = g.subset(index, uses, g.pc)
+        function(part)
+        g.write_back(part, index, defs)
+
+
+RUNTIME["guarded"] = guarded

@@ -1,0 +1,198 @@
+"""Executes a build's launch plan on host buffers."""
+
+from __future__ import annotations
+
+import time
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from types import TracebackType
+
+import numpy as np
+
+from cutegen_lab.core.artifact import Build, Launch
+from cutegen_lab.core.problem import TensorSpec
+from cutegen_lab.core.protocols import Cancel, Execution
+from cutegen_lab.core.verdict import Fault, Verdict
+from cutegen_lab.emulator import limits
+from cutegen_lab.emulator.chunk import Chunk
+from cutegen_lab.emulator.counters import Counters
+from cutegen_lab.emulator.faults import Trap, Unsupported
+from cutegen_lab.emulator.memory import Buffer, GlobalMemory
+from cutegen_lab.emulator.program import MODULE_BASE, PARAM_BASE, Program, load
+from cutegen_lab.emulator.schedule import Scheduler
+from cutegen_lab.emulator.types import Array
+
+LANES = 8192  # in lockstep: enough to hide a dispatch, few enough that the registers stay in cache
+BUDGET = 4_000_000  # instructions dispatched for one chunk
+SHADOW_BYTES = 32 << 20
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to run.
+
+    ``shadow``: track every written byte of shared memory, outputs and workspace and trap reads of the others. None:
+    where outputs and workspace are together at most 32 MiB (``SHADOW_BYTES``), which every check workload is; above
+    that only poison tells. ``sample_blocks`` runs at most about that many blocks of each launch, spread evenly over the
+    grid in whole clusters, and scales the counters; its outputs are incomplete.
+    """
+
+    shadow: bool | None = None
+    budget: int = BUDGET
+    lanes: int = LANES
+    sample_blocks: int | None = None
+
+
+@dataclass
+class Result:
+    """``execution`` as a device reports it, and the counters of each launch in order."""
+
+    execution: Execution
+    per_launch: list[dict[str, float]] = field(default_factory=list)
+
+
+def run_plan(
+    build: Build,
+    tensors: Sequence[TensorSpec],
+    buffers: Sequence[memoryview],
+    cancel: Cancel,
+    options: Options | None = None,
+    written: int | None = None,
+) -> Result:
+    """Runs every launch of ``build.plan`` in order.
+
+    ``tensors`` and ``buffers`` are inputs, outputs, workspace. The first ``written`` of them hold data already (None:
+    all that no launch of a well-formed candidate writes is unknown, so every tensor counts as filled); reading a never
+    written byte of the others is a fault where ``options.shadow`` holds. A candidate's failure is ``execution.fault``.
+    Raises Cancelled.
+    """
+    options = options or Options()
+    started = time.perf_counter()
+    launched: list[tuple[str, tuple[int, int, int]]] = []
+    totals: Counter[str] = Counter()
+    result = Result(Execution(None, 0.0))
+    fault = None
+    runner = _Runner(build, tensors, buffers, cancel, options, written)
+    with np.errstate(all="ignore"):
+        for launch in build.plan.launches:
+            fault, counters = runner.launch(launch)
+            launched.append((launch.kernel, launch.grid))
+            if fault is not None:
+                break
+            result.per_launch.append(counters)
+            totals.update(counters)
+    seconds = time.perf_counter() - started
+    result.execution = Execution(fault, seconds, dict(totals), tuple(launched))
+    return result
+
+
+class _Runner:
+    def __init__(
+        self, build: Build, tensors: Sequence[TensorSpec], buffers: Sequence[memoryview], cancel: Cancel,
+        options: Options, written: int | None,
+    ) -> None:  # fmt: skip
+        self._build, self._cancel, self._options = build, cancel, options
+        self._lines = [s.ptx_line for s in build.lines]
+        self._memory = GlobalMemory()
+        fresh = range(len(buffers)) if written is None else range(written)
+        unwritten = sum(b.nbytes for i, b in enumerate(buffers) if i not in fresh)
+        self._shadow = unwritten <= SHADOW_BYTES if options.shadow is None else options.shadow
+        self._buffers: list[Buffer] = []
+        for i, (spec, buffer) in enumerate(zip(tensors, buffers, strict=True)):
+            data = np.frombuffer(buffer.cast("B"), np.uint8) if buffer.nbytes else np.zeros(0, np.uint8)
+            self._buffers.append(self._memory.add(str(spec), data, shadow=self._shadow and i not in fresh))
+
+    def launch(self, launch: Launch) -> tuple[Fault | None, dict[str, float]]:
+        try:
+            program = load(self._build.ptx, launch.kernel)
+        except Unsupported as stop:
+            return self._unsupported(stop, launch), {}
+        problem = limits.check(launch, program, self._build.arch, len(self._buffers))
+        if problem:
+            return Fault(problem[0], problem[1], launch.kernel), {}
+        extra = [self._memory.add("the parameters", self._parameters(launch, program), base=PARAM_BASE)]
+        if program.module_data:
+            data = np.frombuffer(bytearray(program.module_data), np.uint8)
+            extra.append(self._memory.add("module data", data, base=MODULE_BASE))
+        try:
+            return self._run(launch, program)
+        finally:
+            for buffer in extra:
+                self._memory.remove(buffer)
+
+    def _parameters(self, launch: Launch, program: Program) -> Array:
+        """The parameter block with every relocation applied."""
+        size = program.param_offsets[-1] + program.params[-1][1] if program.params else 0
+        block = np.zeros(max(-(-size // 16) * 16, 16), np.uint8)
+        for offset, value in zip(program.param_offsets, launch.params, strict=True):
+            block[offset : offset + len(value)] = np.frombuffer(value, np.uint8)
+        for moved in launch.relocations:
+            address = self._buffers[moved.tensor].base + moved.tensor_offset
+            at = program.param_offsets[moved.param] + moved.offset
+            block[at : at + 8] = np.frombuffer(address.to_bytes(8, "little"), np.uint8)
+        return block
+
+    def _run(self, launch: Launch, program: Program) -> tuple[Fault | None, dict[str, float]]:
+        counters = Counters()
+        blocks = int(np.prod(launch.grid))
+        for numbers in self._chunks(launch, program, blocks):
+            chunk = Chunk(program, launch, self._memory, numbers, counters, self._shadow)
+            try:
+                Scheduler(chunk, self._cancel, self._options.budget).run()
+            except Trap as trap:
+                return self._trapped(trap, chunk), {}
+            counters.blocks += len(numbers)
+        return None, counters.totals(program, blocks / max(counters.blocks, 1))
+
+    def _chunks(self, launch: Launch, program: Program, blocks: int) -> Iterator[Array]:
+        """Block numbers in whole clusters, all of them or an even sample."""
+        cluster = int(np.prod(launch.cluster))
+        clusters = np.arange(blocks // cluster)
+        sample = self._options.sample_blocks
+        if sample is not None and blocks > sample:
+            wanted = max(sample // cluster, 1)
+            clusters = np.unique(np.linspace(0, len(clusters) - 1, wanted).round().astype(np.int64))
+        threads = -(-int(np.prod(launch.block)) // 32) * 32
+        step = max(self._options.lanes // (threads * cluster), 1)
+        smem = max(program.static_smem + launch.dynamic_smem_bytes, 1)
+        step = max(min(step, (256 << 20) // (smem * cluster)), 1)
+        for first in range(0, len(clusters), step):
+            part = clusters[first : first + step]
+            yield (part[:, None] * cluster + np.arange(cluster)[None, :]).ravel()
+
+    def _source_line(self, ptx_line: int) -> int:
+        at = bisect_right(self._lines, ptx_line) - 1
+        return self._build.lines[at].line if at >= 0 else 0
+
+    def _unsupported(self, stop: Unsupported, launch: Launch) -> Fault:
+        where = f" (PTX line {stop.ptx_line})" if stop.ptx_line else ""
+        return Fault(
+            Verdict.UNSUPPORTED, stop.message + where, launch.kernel, line=self._source_line(stop.ptx_line),
+            instruction=stop.instruction,
+        )  # fmt: skip
+
+    def _trapped(self, trap: Trap, chunk: Chunk) -> Fault:
+        program = chunk.program
+        instruction = None
+        if trap.block is not None:
+            block = program.blocks[trap.block]
+            instruction = block.emits[0].ins if block.emits else block.terminator
+        elif (line := _generated_line(trap.__traceback__, program.file_name)) is not None:
+            instruction = program.source_map.get(line)
+        block_xyz, thread = chunk.place(trap.gid) if trap.gid is not None else (None, None)
+        return Fault(
+            trap.verdict, trap.message, chunk.launch.kernel, block_xyz, thread, trap.address,
+            line=self._source_line(instruction.line) if instruction else 0,
+            instruction=instruction.text if instruction else "",
+        )  # fmt: skip
+
+
+def _generated_line(traceback: TracebackType | None, file_name: str) -> int | None:
+    found = None
+    while traceback is not None:
+        if traceback.tb_frame.f_code.co_filename == file_name:
+            found = traceback.tb_lineno
+        traceback = traceback.tb_next
+    return found

@@ -1,0 +1,176 @@
+"""Runs a chunk: minimum program counter first, so that diverged lanes meet again as soon as they can.
+
+A group at a barrier that is not open is parked; when nothing else can run, the parked are asked again. When none of
+them can go on either, the kernel is stuck and the trap says where everyone waits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cutegen_lab.core.errors import Cancelled
+from cutegen_lab.core.protocols import Cancel
+from cutegen_lab.core.verdict import Verdict
+from cutegen_lab.emulator.cfg import EXIT
+from cutegen_lab.emulator.chunk import Chunk
+from cutegen_lab.emulator.faults import Trap
+from cutegen_lab.emulator.group import Group, merge
+
+_SPURIOUS_WAKES = 3  # how often a stuck try_wait is told "not yet" before the kernel counts as deadlocked
+_NEVER = 1 << 60
+
+
+@dataclass
+class Scheduler:
+    """``budget`` bounds the instructions dispatched for one chunk: a longer run is taken for an endless loop."""
+
+    chunk: Chunk
+    cancel: Cancel
+    budget: int
+
+    def run(self) -> None:
+        """Raises Trap, Cancelled."""
+        self._ready: list[Group] = [Group(self.chunk, self.chunk.all_lanes(), 0)]
+        self._parked: list[Group] = []
+        self._wakes = 0
+        while self._ready or self._parked:
+            if not self._ready:
+                self._wake()
+                continue
+            pc = min(g.pc for g in self._ready)
+            same = [g for g in self._ready if g.pc == pc]
+            self._ready = [g for g in self._ready if g.pc != pc]
+            self._advance(same[0] if len(same) == 1 else merge(same))
+
+    def _advance(self, g: Group) -> None:
+        """Runs ``g`` until it waits, splits, ends, or reaches where others stand."""
+        program = self.chunk.program
+        functions, blocks, hammocks = program.functions, program.blocks, program.hammocks
+        limit = min((x.pc for x in self._ready), default=_NEVER)
+        while True:
+            pc = g.pc
+            if pc >= limit:
+                self._ready.append(g)
+                return
+            block = blocks[pc]
+            passed = functions[pc](g)
+            self._count(pc, g)
+            if block.parks:
+                if not self._pass(g, passed):
+                    return
+                continue
+            if block.guard is None:
+                if block.target is None:
+                    g.pc = pc + 1
+                elif block.target == EXIT:
+                    self.chunk.exit(g)
+                    return
+                else:
+                    g.pc = block.target
+                continue
+            taken = g.files[0][program.guard_rows[pc]]
+            count = int(np.count_nonzero(taken))
+            if block.negated:
+                count = g.n - count
+            if count == 0:
+                g.pc = pc + 1
+                continue
+            target = block.target if block.target is not None else EXIT
+            if count == g.n and target != EXIT:
+                g.pc = target
+                continue
+            if block.negated:
+                taken = ~taken
+            if pc in hammocks:
+                uses, defs = hammocks[pc]
+                index = np.flatnonzero(~taken)
+                part = g.subset(index, uses, pc + 1)
+                functions[pc + 1](part)
+                self._count(pc + 1, part)
+                g.write_back(part, index, defs)
+                g.pc = pc + 2
+                continue
+            self._split(g, taken, target)
+            return
+
+    def _split(self, g: Group, taken: np.ndarray, target: int) -> None:
+        live = self.chunk.program.live_in
+        gone, stay = np.flatnonzero(taken), np.flatnonzero(~taken)
+        if target == EXIT:
+            self.chunk.exit(g.subset(gone, ([], [], [], []), 0))
+        else:
+            self._ready.append(g.subset(gone, live[target], target))
+        if len(stay):
+            self._ready.append(g.subset(stay, live[g.pc + 1], g.pc + 1))
+
+    def _count(self, pc: int, g: Group) -> None:
+        chunk = self.chunk
+        chunk.counters.block_warps[pc] += g.warps()
+        chunk.counters.block_lanes[pc] += g.n
+        self.budget -= chunk.program.blocks[pc].size
+        if self.budget < 0:
+            trap = Trap(
+                Verdict.HANG, "the instruction budget is spent: an endless loop, or a very long one", int(g.gid[0])
+            )
+            trap.block = pc
+            raise trap
+        if self.cancel.is_set():
+            raise Cancelled()
+
+    def _pass(self, g: Group, passed: bool | np.ndarray) -> bool:
+        """Lets lanes through a waiting point; parks the rest. True where the whole group goes on."""
+        if passed is True or (passed is not False and bool(passed.all())):
+            g.pc += 1
+            g.arrived, g.gen = False, None
+            return True
+        if passed is not False and bool(passed.any()):
+            live = self.chunk.program.live_in
+            index, rest = np.flatnonzero(passed), np.flatnonzero(~passed)
+            self._ready.append(g.subset(index, live[g.pc + 1], g.pc + 1))
+            waiting = g.subset(rest, live[g.pc], g.pc)
+            waiting.arrived, waiting.gen = g.arrived, None if g.gen is None else g.gen[rest]
+            g = waiting
+        self._parked.append(g)
+        return False
+
+    def _wake(self) -> None:
+        """Asks the parked again; tells stuck try_waits "not yet" a few times; then it is a deadlock."""
+        waiting, self._parked = sorted(self._parked, key=lambda g: g.pc), []
+        for g in waiting:
+            passed = self.chunk.program.functions[g.pc](g)
+            if self._pass(g, passed):
+                self._ready.append(g)
+        if self._ready:
+            self._wakes = 0
+            return
+        rows = self.chunk.program.wait_rows
+        polling = [g for g in self._parked if rows[g.pc] is not None]
+        if polling and self._wakes < _SPURIOUS_WAKES:
+            self._wakes += 1
+            for g in polling:
+                self._parked.remove(g)
+                g.files[0][rows[g.pc]] = False
+                g.pc += 1
+                self._ready.append(g)
+            return
+        raise self._stuck()
+
+    def _stuck(self) -> Trap:
+        blocks = self.chunk.program.blocks
+        parked = sorted(self._parked, key=lambda g: g.pc)
+        first = parked[0]
+        where = "; ".join(f"{g.n} threads at `{blocks[g.pc].emits[0].ins.text}`" for g in parked[:4])
+        named = [g for g in parked if blocks[g.pc].emits[0].ins.opcode in ("bar", "barrier")
+                 and "cluster" not in blocks[g.pc].emits[0].ins.mods]  # fmt: skip
+        running = int((~self.chunk.exited).sum())
+        if named:
+            gone = int(self.chunk.threads * self.chunk.count) - running
+            message = f"a barrier never opens: {where}; {gone} threads have ended"
+            verdict, first = Verdict.BARRIER_DIVERGENCE, named[0]
+        else:
+            message, verdict = f"every thread waits: {where}", Verdict.DEADLOCK
+        trap = Trap(verdict, message, int(first.gid[0]))
+        trap.block = first.pc
+        return trap

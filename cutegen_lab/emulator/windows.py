@@ -1,0 +1,94 @@
+"""Memory that each block (shared) or each thread (local) has its own window of.
+
+A shared address is a byte offset in the window; bits 24 and up hold 1 + the rank of another block of the cluster
+(what ``mapa`` returns). A generic address is one of these plus the space's base (PTX ISA 5.1.4 and 6.4).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cutegen_lab.core.verdict import Verdict
+from cutegen_lab.emulator.faults import Trap
+from cutegen_lab.emulator.types import RAW, Array
+
+if TYPE_CHECKING:
+    from cutegen_lab.emulator.group import Group
+
+GENERIC_SHARED = 0x4000_0000_0000_0000
+GENERIC_LOCAL = 0x5000_0000_0000_0000
+RANK_SHIFT = 24
+_WINDOW = (1 << RANK_SHIFT) - 1
+
+
+class Windows:
+    """``count`` windows of ``size`` usable bytes from ``first`` on. Fresh memory is poisoned with 0xFF bytes (NaN).
+
+    ``cluster`` is the number of windows a rank in an address may choose among (1: none).
+    """
+
+    def __init__(self, name: str, count: int, first: int, size: int, cluster: int, shadow: bool) -> None:
+        self.name, self.first, self.limit, self.cluster = name, first, first + size, cluster
+        self.stride = (
+            max(-(-self.limit // 1024) * 1024, 1024) if name == "shared" else max(-(-self.limit // 16) * 16, 16)
+        )
+        self.data = np.full(count * self.stride, 0xFF, np.uint8)
+        self.views = {w: self.data.view(t) for w, t in RAW.items()}
+        self.written = np.zeros(count * self.stride, np.bool_) if shadow else None
+
+    def index(self, g: Group, address: Array, offset: int, width: int) -> Array:
+        """Element index of each lane's ``width``-byte access. Traps outside the window or when misaligned."""
+        at = np.atleast_1d(address).astype(np.int64)
+        if offset:
+            at += offset
+        window = g.block if self.name == "shared" else self._threads(g)
+        low, high = int(at.min()), int(at.max())
+        if low < self.first or high + width > self.limit:
+            if high >> RANK_SHIFT and self.name == "shared":
+                window = self._ranks(g, at)
+                at &= _WINDOW
+            self._check(g, at, width)
+        if int(np.bitwise_or.reduce(at)) & (width - 1):
+            lane = int(np.flatnonzero(np.broadcast_to(at & (width - 1), (g.n,)))[0])
+            bad = int(np.broadcast_to(at, (g.n,))[lane])
+            message = f"{width}-byte access to {self.name} memory at {bad - self.first:#x}, not a multiple of {width}"
+            raise Trap(Verdict.MISALIGNED, message, int(g.gid[lane]), bad)
+        return (window * self.stride + at) >> (width.bit_length() - 1)
+
+    def _threads(self, g: Group) -> Array:
+        return g.gid
+
+    def _ranks(self, g: Group, at: Array) -> Array:
+        rank = np.broadcast_to(at >> RANK_SHIFT, (g.n,))
+        if int(rank.max()) > self.cluster:
+            lane = int(np.flatnonzero(rank > self.cluster)[0])
+            message = f"shared address of block rank {int(rank[lane]) - 1} in a cluster of {self.cluster}"
+            raise Trap(Verdict.OUT_OF_BOUNDS, message, int(g.gid[lane]), int(np.broadcast_to(at, (g.n,))[lane]))
+        return np.where(rank == 0, g.block, g.block // self.cluster * self.cluster + rank - 1)
+
+    def _check(self, g: Group, at: Array, width: int) -> None:
+        at = np.broadcast_to(at, (g.n,))
+        bad = np.flatnonzero((at < self.first) | (at + width > self.limit))
+        if len(bad):
+            lane = int(bad[0])
+            size = self.limit - self.first
+            where = int(at[lane]) - self.first
+            message = f"{width}-byte access to {self.name} memory at byte {where}, outside its {size} bytes"
+            raise Trap(Verdict.OUT_OF_BOUNDS, message, int(g.gid[lane]), int(at[lane]))
+
+    def check_written(self, g: Group, index: Array, width: int) -> None:
+        """Traps for a read of bytes that nothing has written, where that is tracked."""
+        if self.written is None:
+            return
+        good = self.written.reshape(-1, width)[index].all(axis=1)
+        if not good.all():
+            lane = int(np.flatnonzero(~good)[0])
+            byte = int(index[lane]) * width % self.stride - self.first
+            message = f"reads {width} bytes of {self.name} memory at byte {byte}, which nothing has written"
+            raise Trap(Verdict.UNINITIALISED_READ, message, int(g.gid[lane]), byte + self.first)
+
+    def mark(self, index: Array, width: int) -> None:
+        if self.written is not None:
+            self.written.reshape(-1, width)[index] = True
