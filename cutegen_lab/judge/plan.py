@@ -1,0 +1,58 @@
+"""A launch plan is data from a hostile source: none of it reaches a device unchecked (CUDA C++ guide, cc 9.0)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cutegen_lab.core.artifact import Build, Launch
+from cutegen_lab.core.problem import TensorSpec
+from cutegen_lab.core.roofline import GpuSpec
+from cutegen_lab.core.verdict import Fault, Verdict
+
+MAX_GRID = (2**31 - 1, 65535, 65535)
+MAX_BLOCK = (1024, 1024, 64)
+
+
+def validate_plan(build: Build, tensors: Sequence[TensorSpec], gpu: GpuSpec) -> Fault | None:
+    """The first thing wrong with the plan, or None. ``tensors``: inputs, outputs, workspace."""
+    if not build.plan.launches:
+        return Fault(Verdict.INVALID_PLAN, "launch() launches no kernel")
+    for launch in build.plan.launches:
+        if problem := _geometry(launch, gpu) or _parameters(launch, build, tensors):
+            return Fault(Verdict.INVALID_PLAN, problem, kernel=launch.kernel)
+    return None
+
+
+def _geometry(launch: Launch, gpu: GpuSpec) -> str:
+    threads = launch.block[0] * launch.block[1] * launch.block[2]
+    cluster = launch.cluster[0] * launch.cluster[1] * launch.cluster[2]
+    if any(not 1 <= size <= limit for size, limit in zip(launch.grid, MAX_GRID, strict=True)):
+        return f"grid {launch.grid} is outside 1..{MAX_GRID}"
+    if any(not 1 <= size <= limit for size, limit in zip(launch.block, MAX_BLOCK, strict=True)):
+        return f"block {launch.block} is outside 1..{MAX_BLOCK}"
+    if threads > gpu.max_threads_per_block:
+        return f"{threads} threads a block, more than {gpu.max_threads_per_block}"
+    if not 1 <= cluster <= gpu.max_cluster:
+        return f"a cluster of {cluster} blocks, outside 1..{gpu.max_cluster}"
+    if any(grid % size for grid, size in zip(launch.grid, launch.cluster, strict=True)):
+        return f"grid {launch.grid} is not a multiple of the cluster {launch.cluster}"
+    if launch.dynamic_smem_bytes > gpu.max_smem_per_block:
+        return f"{launch.dynamic_smem_bytes} bytes of shared memory, more than {gpu.max_smem_per_block} a block"
+    return ""
+
+
+def _parameters(launch: Launch, build: Build, tensors: Sequence[TensorSpec]) -> str:
+    try:
+        expected = build.kernel(launch.kernel).param_sizes
+    except KeyError:
+        return f"the plan launches {launch.kernel!r}, which the cubin does not hold"
+    if tuple(map(len, launch.params)) != tuple(expected):
+        return f"parameter sizes {tuple(map(len, launch.params))} differ from the kernel's {tuple(expected)}"
+    for r in launch.relocations:
+        if not (0 <= r.param < len(launch.params) and 0 <= r.offset <= len(launch.params[r.param]) - 8):
+            return f"a relocation points outside parameter {r.param}"
+        if not 0 <= r.tensor < len(tensors):
+            return f"a relocation names tensor {r.tensor} of {len(tensors)}"
+        if not 0 <= r.tensor_offset <= tensors[r.tensor].nbytes:
+            return f"a relocation points {r.tensor_offset} bytes into {tensors[r.tensor]}"
+    return ""

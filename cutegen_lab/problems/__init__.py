@@ -1,0 +1,6 @@
+"""From an analyst's cell or file to a :class:`~cutegen_lab.core.problem.Problem`, and running its reference."""
+
+from cutegen_lab.problems.read import read_file, read_text
+from cutegen_lab.problems.reference import Reference
+
+__all__ = ["Reference", "read_file", "read_text"]

@@ -1,0 +1,108 @@
+"""Where a problem's inputs are declared: ``--inputs`` text, a comment on the ``def`` line, or ``inputs()``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+from cutegen_lab.core.errors import ProblemError
+from cutegen_lab.core.problem import TensorSpec
+from cutegen_lab.problems.dtypes import from_torch
+from cutegen_lab.problems.source import LoadedSource, describe
+
+MAX_INPUT_BYTES = 16 << 30
+_DEF_COMMENT = re.compile(r"^def\s+reference\s*\(.*?\).*?:\s*#\s*(.+)$", re.MULTILINE)
+HOW = 'Give --inputs "x: bf16[4096,8192]" or define inputs().'
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """One workload's positional arguments: tensor specs and, where not a tensor, constants of the problem."""
+
+    slots: tuple[Any, ...]  # a TensorSpec, or the constant itself
+
+    @property
+    def tensors(self) -> tuple[TensorSpec, ...]:
+        return tuple(s for s in self.slots if isinstance(s, TensorSpec))
+
+    def filled(self, tensors: Sequence[torch.Tensor]) -> list[Any]:
+        """The call's arguments with ``tensors`` in the tensor slots."""
+        rest = iter(tensors)
+        return [next(rest) if isinstance(slot, TensorSpec) else slot for slot in self.slots]
+
+
+def declared(loaded: LoadedSource, source: str, inputs_text: str) -> list[Arguments]:
+    """Every workload's arguments, the main one first. Raises ProblemError."""
+    if loaded.kind == "kernelbench":
+        if inputs_text:
+            raise ProblemError("this KernelBench file has its own get_inputs()", "Leave out --inputs.")
+        workloads = [_from_values(_call(loaded, "get_inputs"), loaded.parameter_names)]
+    else:
+        comment = _DEF_COMMENT.search(source)
+        text = inputs_text or (comment[1] if comment and "[" in comment[1] else "")
+        if text:
+            workloads = [_from_text(part, loaded.parameter_names) for part in text.split(";") if part.strip()]
+        elif callable(loaded.namespace.get("inputs")):
+            value = _call(loaded, "inputs")
+            several = isinstance(value, list) and value and all(isinstance(v, list | tuple | dict) for v in value)
+            workloads = [_from_values(v, loaded.parameter_names) for v in (value if several else [value])]
+        else:
+            raise ProblemError(f"the inputs of reference({', '.join(loaded.parameter_names)}) are not declared", HOW)
+    for arguments in workloads:
+        total = sum(t.nbytes for t in arguments.tensors)
+        if total > MAX_INPUT_BYTES:
+            limit = f"{MAX_INPUT_BYTES >> 30} GiB"
+            raise ProblemError(
+                f"the inputs take {total / 2**30:.1f} GiB, over the bound of {limit}", "Use smaller shapes."
+            )
+        if not arguments.tensors:
+            raise ProblemError("the reference takes no tensor", HOW)
+    return workloads
+
+
+def _from_text(text: str, names: list[str]) -> Arguments:
+    try:
+        specs = {s.name: s for s in map(TensorSpec.parse, re.split(r",(?![^\[]*\])", text.strip().rstrip(",")))}
+    except ValueError as error:
+        raise ProblemError(str(error), HOW) from None
+    if unknown := [n for n in specs if n not in names]:
+        raise ProblemError(
+            f"input {unknown[0]!r} is not an argument of reference({', '.join(names)})", "Use its names."
+        )
+    if missing := [n for n in names if n not in specs]:
+        raise ProblemError(f"no input is declared for argument {missing[0]!r}", f"Add it, as '{missing[0]}: f32[128]'.")
+    return Arguments(tuple(specs[n] for n in names))
+
+
+def _from_values(value: Any, names: list[str]) -> Arguments:
+    if isinstance(value, torch.Tensor):
+        value = (value,)
+    if isinstance(value, dict):
+        if missing := [n for n in names if n not in value]:
+            raise ProblemError(f"inputs() gives nothing for argument {missing[0]!r}", "Return one entry an argument.")
+        value = [value[n] for n in names]
+    if not isinstance(value, list | tuple):
+        raise ProblemError(f"inputs() returned a {type(value).__name__}", "Return a tuple of tensors.")
+    if len(value) > len(names):
+        raise ProblemError(f"{len(value)} inputs for the {len(names)} arguments of the reference", "Return one each.")
+    slots: list[Any] = []
+    for name, item in zip(names, value, strict=False):
+        if isinstance(item, torch.Tensor):
+            slots.append(TensorSpec(name, from_torch(item.dtype, f"input {name!r}"), tuple(item.shape)))
+        else:
+            slots.append(item)
+    return Arguments(tuple(slots))
+
+
+def _call(loaded: LoadedSource, name: str) -> Any:
+    """Calls an input maker under fake tensors, so that nothing is allocated."""
+    try:
+        with FakeTensorMode():
+            return loaded.namespace[name]()
+    except Exception as error:
+        raise ProblemError(f"{name}() raises {describe(error, loaded.filename)}", "Fix it and run again.") from error

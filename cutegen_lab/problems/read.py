@@ -1,0 +1,153 @@
+"""Reads a problem: traces the reference on fake tensors, derives workloads, runs it for real on a small one."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+
+import torch
+from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException, FakeTensorMode
+from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
+from torch.utils.flop_counter import FlopCounterMode
+
+from cutegen_lab.core.errors import ProblemError
+from cutegen_lab.core.problem import Problem, TensorSpec, Workload
+from cutegen_lab.problems.arguments import declared
+from cutegen_lab.problems.dtypes import TORCH, from_torch
+from cutegen_lab.problems.reference import Bound
+from cutegen_lab.problems.source import load
+from cutegen_lab.problems.workloads import derive
+
+_DATA_DEPENDENT = (DataDependentOutputException, DynamicOutputShapeException, GuardOnDataDependentSymNode)
+_TRIAL_BYTES = 1 << 28  # the real run that validates a reference takes at most this much input
+
+
+def read_file(path: str | Path, *, inputs_text: str = "", name: str | None = None) -> Problem:
+    """Reads a problem from a file with ``reference`` (and ``inputs()``), or an unmodified KernelBench file.
+
+    Raises ProblemError: one line and the next action.
+    """
+    path = Path(path)
+    try:
+        source = path.read_text()
+    except OSError as error:
+        raise ProblemError(f"cannot read {path}: {error.strerror}", "Check the path.") from None
+    except UnicodeDecodeError:
+        raise ProblemError(f"{path} is not a text file", "Give a Python file.") from None
+    return read_text(source, name=name or path.stem, inputs_text=inputs_text)
+
+
+def read_text(source: str, *, name: str = "problem", inputs_text: str = "", deterministic: bool = True) -> Problem:
+    """Reads a problem from a cell's text.
+
+    Inputs come from ``inputs_text`` (``"x: bf16[4096,8192], w: bf16[8192]"``; several workloads separated by ``;``),
+    from the same text in a comment on the ``def reference`` line, or from ``inputs()``, which returns a tuple or dict
+    of tensors, or a list of those, one a workload. Raises ProblemError: one line and the next action.
+    """
+    loaded = load(source)
+    calls = declared(loaded, source, inputs_text)
+    bound = Bound(loaded, calls[0])
+    state = tuple(bound.parameter_specs())
+    workloads = []
+    for index, call in enumerate(calls):
+        outputs = _traced(Bound(loaded, call), call.tensors + state)
+        workloads.append(Workload("main" if index == 0 else f"w{index + 1}", call.tensors + state, outputs))
+    main = workloads[0]
+    checks = derive(main, len(main.inputs) - len(state), lambda inputs: _traced_or_none(bound, inputs))
+    _validate(bound, [*checks, main], deterministic)
+    return Problem(
+        name=name, source=source, kind=loaded.kind, workloads=tuple(workloads), check_workloads=checks,
+        deterministic=deterministic, flops=_flops(bound, main), inputs_text=inputs_text,
+    )  # fmt: skip
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Shapes the reference refuses are an answer, not a fault: torch's own error log is silenced meanwhile."""
+    logger = logging.getLogger("torch._subclasses.fake_tensor")
+    was, logger.disabled = logger.disabled, True
+    try:
+        yield
+    finally:
+        logger.disabled = was
+
+
+def _fake(specs: tuple[TensorSpec, ...]) -> list[torch.Tensor]:
+    return [torch.empty(spec.shape, dtype=TORCH[spec.dtype]) for spec in specs]
+
+
+def _outputs(bound: Bound, inputs: tuple[TensorSpec, ...]) -> tuple[TensorSpec, ...]:
+    with _quiet(), FakeTensorMode(allow_non_fake_inputs=True), torch.no_grad():
+        tensors = _fake(inputs)
+        versions = [t._version for t in tensors]
+        outputs = bound.call(tensors)
+        for spec, tensor, version in zip(inputs, tensors, versions, strict=True):
+            if tensor._version != version:
+                raise ProblemError(f"the reference modifies its input {spec.name!r} in place", "Work on a clone of it.")
+    names = ["out"] if len(outputs) == 1 else [f"out{i}" for i in range(len(outputs))]
+    return tuple(
+        TensorSpec(n, from_torch(t.dtype, f"output {n!r}"), tuple(t.shape)) for n, t in zip(names, outputs, strict=True)
+    )
+
+
+def _traced(bound: Bound, inputs: tuple[TensorSpec, ...]) -> tuple[TensorSpec, ...]:
+    try:
+        return _outputs(bound, inputs)
+    except ProblemError:
+        raise
+    except _DATA_DEPENDENT as error:
+        message = f"the reference's shapes or control flow depend on data: {bound.explain(error)}"
+        raise ProblemError(message, "A kernel's shapes must follow from its inputs' shapes.") from error
+    except Exception as error:
+        raise ProblemError(f"the reference raises {bound.explain(error)}", "Fix it or its inputs.") from error
+
+
+def _traced_or_none(bound: Bound, inputs: tuple[TensorSpec, ...]) -> tuple[TensorSpec, ...] | None:
+    try:
+        return _outputs(bound, inputs)
+    except Exception:  # a reference may refuse shapes in any way it likes; then they are no workload
+        return None
+
+
+def _flops(bound: Bound, main: Workload) -> int:
+    """Floating-point operations of matrix products and convolutions, counted on fake tensors."""
+    counter = FlopCounterMode(display=False)
+    with FakeTensorMode(allow_non_fake_inputs=True), torch.no_grad(), counter:
+        bound.call(_fake(main.inputs))
+    return int(counter.get_total_flops())
+
+
+def _validate(bound: Bound, workloads: list[Workload], deterministic: bool) -> None:
+    """Runs the reference twice for real on the smallest workload: it must neither raise, nor mutate, nor roll dice."""
+    workload = min(workloads, key=lambda w: w.compulsory_bytes)
+    if workload.compulsory_bytes > _TRIAL_BYTES:
+        return
+    with torch.random.fork_rng(devices=[]), torch.no_grad():
+        torch.manual_seed(1)
+        tensors = [_sample(spec) for spec in workload.inputs]
+        before = [t.clone() for t in tensors]
+        try:
+            first = bound.call(tensors)
+            torch.manual_seed(2)
+            second = bound.call(tensors)
+        except ProblemError:
+            raise
+        except Exception as error:
+            raise ProblemError(f"the reference raises {bound.explain(error)}", "Fix it or its inputs.") from error
+    for spec, tensor, copy in zip(workload.inputs, tensors, before, strict=True):
+        if not torch.equal(tensor, copy):
+            raise ProblemError(f"the reference modifies its input {spec.name!r} in place", "Work on a clone of it.")
+    if deterministic and not all(
+        torch.equal(a.nan_to_num(), b.nan_to_num()) for a, b in zip(first, second, strict=True)
+    ):
+        message = "the reference gives different answers for the same inputs"
+        raise ProblemError(message, "Remove dropout and random numbers, or call eval().")
+
+
+def _sample(spec: TensorSpec) -> torch.Tensor:
+    dtype = TORCH[spec.dtype]
+    if spec.dtype.is_float:
+        return torch.randn(spec.shape).to(dtype)
+    return torch.zeros(spec.shape, dtype=dtype)

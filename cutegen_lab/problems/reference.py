@@ -1,0 +1,158 @@
+"""Running a problem's reference: at its own precision, in float64, and as a module for ``torch.export``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+from cutegen_lab.core.errors import ProblemError
+from cutegen_lab.core.problem import Problem, TensorSpec, Workload
+from cutegen_lab.problems.arguments import Arguments, declared
+from cutegen_lab.problems.dtypes import TORCH, from_torch
+from cutegen_lab.problems.source import LoadedSource, describe, load
+
+INIT_SEED = 0
+_NARROW = (torch.float32, torch.float16, torch.bfloat16)
+_NARROWING = {torch.Tensor.float, torch.Tensor.half, torch.Tensor.bfloat16}
+
+
+class Reference:
+    """The callable behind a problem. ``tensors`` are a workload's inputs in order: arguments, parameters, buffers.
+
+    Raises ProblemError where the source cannot be loaded.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        loaded = load(problem.source)
+        arguments = declared(loaded, problem.source, problem.inputs_text)[0]
+        self._bound = Bound(loaded, arguments)
+
+    def run(self, tensors: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
+        """Outputs at the problem's own precision."""
+        with torch.no_grad():
+            return self._bound.call(tensors)
+
+    def run_float64(self, tensors: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
+        """Outputs with every floating-point value, parameter and internal cast in float64."""
+        wide = [t.double() if t.is_floating_point() else t for t in tensors]
+        with torch.no_grad(), _Float64():
+            return self._bound.call(wide)
+
+    def module_and_args(self, workload: Workload) -> tuple[torch.nn.Module, tuple[Any, ...]]:
+        """An ``nn.Module`` and example arguments for ``torch.export``; tensors on ``meta``, taking no memory."""
+        count = len(self._bound.arguments.tensors)
+        tensors = [_unallocated(spec) for spec in workload.inputs[:count]]
+        return self._bound.module, tuple(self._bound.arguments.filled(tensors))
+
+    @property
+    def parameters(self) -> Mapping[str, torch.Tensor]:
+        """Initial values of a Model's parameters and buffers by input name (empty for a plain reference)."""
+        return self._bound.parameters
+
+
+class Bound:
+    """A loaded source with one workload's arguments: a function from tensors to a tuple of tensors."""
+
+    def __init__(self, loaded: LoadedSource, arguments: Arguments) -> None:
+        self.loaded, self.arguments = loaded, arguments
+        self.module = _kernelbench_model(loaded) if loaded.kind == "kernelbench" else _FunctionModule(loaded.reference)
+        state = [*self.module.named_parameters(), *self.module.named_buffers()]
+        self._state_names = [name for name, _ in state]
+        self.parameters = {name.replace(".", "_"): value.detach() for name, value in state}
+
+    def parameter_specs(self) -> list[TensorSpec]:
+        return [
+            TensorSpec(name, from_torch(value.dtype, f"parameter {name!r}"), tuple(value.shape))
+            for name, value in self.parameters.items()
+        ]
+
+    def call(self, tensors: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
+        """Raises ProblemError for outputs that are not tensors; whatever the reference raises passes through."""
+        count = len(self.arguments.tensors)
+        arguments = self.arguments.filled(tensors[:count])
+        if self._state_names:
+            state = dict(zip(self._state_names, tensors[count:], strict=True))
+            result = torch.func.functional_call(self.module, state, tuple(arguments))
+        else:
+            result = self.module(*arguments)
+        return as_outputs(result)
+
+    def explain(self, error: BaseException) -> str:
+        return describe(error, self.loaded.filename)
+
+
+class _FunctionModule(torch.nn.Module):
+    """A reference function as a module, which is what ``torch.export`` takes."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__()
+        self._function = function
+
+    def forward(self, *arguments: Any) -> Any:
+        return self._function(*arguments)
+
+
+def _kernelbench_model(loaded: LoadedSource) -> torch.nn.Module:
+    try:
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(INIT_SEED)
+            initial = loaded.namespace["get_init_inputs"]()
+            model = (
+                loaded.namespace["Model"](**initial)
+                if isinstance(initial, dict)
+                else loaded.namespace["Model"](*initial)
+            )
+    except Exception as error:
+        raise ProblemError(f"Model(...) raises {describe(error, loaded.filename)}", "Fix it and run again.") from error
+    if not isinstance(model, torch.nn.Module):
+        raise ProblemError(f"Model is a {type(model).__name__}, not a torch.nn.Module", "Derive it from nn.Module.")
+    return model.eval()
+
+
+def as_outputs(result: Any) -> tuple[torch.Tensor, ...]:
+    """A reference's return value as a tuple of tensors. Raises ProblemError naming what else it was."""
+    values: Iterable[Any] = result if isinstance(result, tuple | list) else (result,)
+    outputs = tuple(values)
+    for index, value in enumerate(outputs):
+        if not isinstance(value, torch.Tensor):
+            what = f"output {index}" if len(outputs) > 1 else "the reference's result"
+            raise ProblemError(
+                f"{what} is a {type(value).__name__}, not a tensor", "Return a tensor or a tuple of tensors."
+            )
+    if not outputs:
+        raise ProblemError("the reference returns nothing", "Return a tensor or a tuple of tensors.")
+    return outputs
+
+
+def _unallocated(spec: TensorSpec) -> torch.Tensor:
+    """A tensor of the right shape and dtype without its memory (tracing only looks at metadata)."""
+    return torch.empty(spec.shape, dtype=TORCH[spec.dtype], device="meta")
+
+
+class _Float64(TorchFunctionMode):
+    """Turns every narrower floating-point type a reference asks for into float64 while it runs."""
+
+    def __enter__(self) -> _Float64:
+        self._default = torch.get_default_dtype()
+        torch.set_default_dtype(torch.float64)
+        super().__enter__()
+        return self
+
+    def __exit__(self, *details: Any) -> None:
+        super().__exit__(*details)
+        torch.set_default_dtype(self._default)
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        if func in _NARROWING:
+            return args[0].double()
+        args = tuple(_widened(a) for a in args)
+        return func(*args, **{k: _widened(v) for k, v in (kwargs or {}).items()})
+
+
+def _widened(value: Any) -> Any:
+    return torch.float64 if isinstance(value, torch.dtype) and value in _NARROW else value

@@ -1,0 +1,79 @@
+"""Executes an analyst's own source (trusted, unlike a candidate's) and says plainly what is wrong with it."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import inspect
+import linecache
+import math
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+
+from cutegen_lab.core.errors import ProblemError
+
+KERNELBENCH = ("Model", "get_inputs", "get_init_inputs")
+
+
+@dataclass(frozen=True)
+class LoadedSource:
+    """What a problem's text defines. ``filename`` is how its lines are named in tracebacks."""
+
+    kind: Literal["reference", "kernelbench"]
+    namespace: dict[str, Any]
+    filename: str
+    reference: Callable[..., Any]  # reference itself, or Model.forward (for its signature)
+
+    @property
+    def parameter_names(self) -> list[str]:
+        names = list(inspect.signature(self.reference).parameters)
+        return names[1:] if self.kind == "kernelbench" else names
+
+
+def load(source: str) -> LoadedSource:
+    """Raises ProblemError for an empty cell, a syntax error, code that raises, or a missing reference."""
+    if not source.strip():
+        raise ProblemError("the cell is empty", "Define `def reference(x): ...` in it.")
+    filename = f"<problem {hashlib.sha256(source.encode()).hexdigest()[:8]}>"
+    try:
+        tree = ast.parse(source, filename)
+    except SyntaxError as error:
+        text = (error.text or "").strip()
+        raise ProblemError(
+            f"syntax error at line {error.lineno}: {error.msg}: {text!r}", "Fix it and run again."
+        ) from None
+    if not tree.body:
+        raise ProblemError("the cell holds only comments", "Define `def reference(x): ...` in it.")
+    linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
+    namespace: dict[str, Any] = {
+        "__name__": "cutegen_problem", "torch": torch, "nn": torch.nn, "F": torch.nn.functional, "math": math,
+    }  # fmt: skip
+    try:
+        exec(compile(tree, filename, "exec"), namespace)  # noqa: S102 - the analyst's own code, in the analyst's own process
+    except Exception as error:
+        raise ProblemError(f"the source raises {describe(error, filename)}", "Fix it and run again.") from error
+    return _classify(namespace, filename)
+
+
+def describe(error: BaseException, filename: str) -> str:
+    """``ValueError at line 3: message`` with the innermost line of the problem's own source."""
+    lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == filename]
+    place = f" at line {lines[-1]}" if lines else ""
+    first = (str(error).strip().splitlines() or [""])[0]
+    return f"{type(error).__name__}{place}" + (f": {first}" if first else "")
+
+
+def _classify(namespace: dict[str, Any], filename: str) -> LoadedSource:
+    reference = namespace.get("reference")
+    if callable(reference):
+        return LoadedSource("reference", namespace, filename, reference)
+    if all(callable(namespace.get(name)) for name in KERNELBENCH):
+        return LoadedSource("kernelbench", namespace, filename, namespace["Model"].forward)
+    mine = [n for n, v in namespace.items() if callable(v) and getattr(v, "__module__", "") == "cutegen_problem"]
+    seen = f"it defines {', '.join(mine)}" if mine else "it defines no function"
+    action = "Name the function `reference`, or give a KernelBench file (Model, get_inputs, get_init_inputs)."
+    raise ProblemError(f"no reference found: {seen}", action)

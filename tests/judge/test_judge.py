@@ -1,0 +1,219 @@
+"""The judge tells right from wrong, and says how."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Callable
+
+import pytest
+import torch
+
+from cutegen_lab.core.artifact import Launch, Relocation
+from cutegen_lab.core.errors import Cancelled
+from cutegen_lab.core.problem import Problem
+from cutegen_lab.core.roofline import GPUS
+from cutegen_lab.core.trial import CheckResult, Timing
+from cutegen_lab.core.verdict import Fault, Verdict
+from cutegen_lab.judge import StandardJudge
+from cutegen_lab.judge.plan import validate_plan
+from cutegen_lab.problems import read_text
+from tests.judge.torch_device import Kernel, TorchDevice, artifact_for
+
+SOFTMAX = "def reference(x):\n    return torch.softmax(x, dim=-1)\n"
+
+
+def problem(dtype: str = "bf16", source: str = SOFTMAX, inputs: str = "x: {}[64,512]") -> Problem:
+    return read_text(source, inputs_text=inputs.format(dtype))
+
+
+def judged(task: Problem, kernel: Kernel) -> CheckResult:
+    device, seeds = TorchDevice(kernel), itertools.count(1)
+    judge = StandardJudge(lambda: next(seeds))
+    return judge.check(task, artifact_for(task, device), device, lambda line: None, threading.Event())
+
+
+def writes(function: Callable[..., torch.Tensor]) -> Kernel:
+    """A kernel that writes ``function(inputs)`` to its one output."""
+
+    def kernel(*tensors: torch.Tensor) -> None:
+        tensors[-1].copy_(function(*tensors[:-1]))
+
+    return kernel
+
+
+def softmax(x: torch.Tensor, out: torch.Tensor) -> None:
+    out.copy_(torch.softmax(x.float(), -1))
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f16", "bf16"])
+def test_a_right_kernel_passes_with_its_evidence(dtype: str) -> None:
+    result = judged(problem(dtype), softmax)
+    assert result.verdict is Verdict.PASSED, result.reason
+    assert {c.workload for c in result.checks} >= {"main", "prime", "one_row"}
+    assert {c.distribution for c in result.checks} >= {"normal", "large", "zeros"}
+    assert len({c.seed for c in result.checks}) == len(result.checks)
+    worst = result.worst()
+    assert worst is not None and 0 < worst.norm <= worst.limit_norm
+
+
+def test_one_wrong_element_is_found_and_named() -> None:
+    def kernel(x: torch.Tensor, out: torch.Tensor) -> None:
+        softmax(x, out)
+        out[-1, -1] += 1
+
+    result = judged(problem(), kernel)
+    assert result.verdict is Verdict.WRONG_RESULT
+    assert "worst at out[2, 511]" in result.reason
+
+
+def test_half_written_output() -> None:
+    def half(x: torch.Tensor, out: torch.Tensor) -> None:
+        rows = (len(out) + 1) // 2
+        out[:rows] = torch.softmax(x.float(), -1)[:rows]
+
+    result = judged(problem(), half)
+    assert result.verdict is Verdict.UNWRITTEN_OUTPUT
+    assert "were never written" in result.reason
+
+
+def test_unwritten_integer_output_is_found_by_the_second_poison() -> None:
+    task = problem(source="def reference(x):\n    return x.argmax(-1)\n")
+    assert judged(task, lambda x, out: None).verdict is Verdict.UNWRITTEN_OUTPUT
+
+
+def test_modified_input() -> None:
+    def kernel(x: torch.Tensor, out: torch.Tensor) -> None:
+        softmax(x, out)
+        x[0, 0] = 0
+
+    result = judged(problem(), kernel)
+    assert result.verdict is Verdict.INPUT_MODIFIED and "'x'" in result.reason
+
+
+def test_reading_stale_output_differs_between_poisons() -> None:
+    def kernel(x: torch.Tensor, out: torch.Tensor) -> None:
+        stale = out.view(torch.uint8).reshape(-1)[0].item()
+        softmax(x, out)
+        out += 1e-3 * stale / 255
+
+    assert judged(problem("f32"), kernel).verdict is Verdict.NON_DETERMINISTIC
+
+
+def test_non_determinism_is_a_verdict_unless_declared() -> None:
+    generator = torch.Generator().manual_seed(0)
+
+    def kernel(x: torch.Tensor, out: torch.Tensor) -> None:
+        noise = torch.rand(x.shape, generator=generator) * 1e-7
+        out.copy_(torch.softmax(x, -1) * (1 + noise))
+
+    strict = problem("f32")
+    assert judged(strict, kernel).verdict is Verdict.NON_DETERMINISTIC
+    lenient = read_text(SOFTMAX, inputs_text="x: f32[64,512]", deterministic=False)
+    assert judged(lenient, kernel).verdict is Verdict.PASSED
+
+
+def test_lower_precision_than_the_problems_fails() -> None:
+    result = judged(problem("f32"), writes(lambda x: torch.softmax(x.bfloat16(), -1)))
+    assert result.verdict is Verdict.WRONG_RESULT
+    assert "PyTorch" in result.reason
+
+
+def test_softmax_without_max_subtraction_fails_on_large_inputs() -> None:
+    def kernel(x: torch.Tensor, out: torch.Tensor) -> None:
+        e = x.float().exp()
+        out.copy_(e / e.sum(-1, keepdim=True))
+
+    result = judged(problem(), kernel)
+    assert result.verdict is Verdict.WRONG_RESULT and "large" in result.reason
+
+
+def test_nan_must_stand_where_the_reference_has_it() -> None:
+    task = problem("f32", "def reference(x):\n    return x / x.norm(dim=-1, keepdim=True)\n")
+    honest = judged(task, writes(lambda x: x / x.norm(dim=-1, keepdim=True)))
+    assert honest.verdict is Verdict.PASSED, honest.reason
+    hiding = judged(task, writes(lambda x: (x / x.norm(dim=-1, keepdim=True)).nan_to_num()))
+    assert hiding.verdict is Verdict.WRONG_RESULT and "zeros" in hiding.reason
+
+
+def test_integers_are_compared_exactly() -> None:
+    task = problem(source="def reference(x):\n    return x.argmax(-1)\n")
+    assert judged(task, writes(lambda x: x.argmax(-1))).verdict is Verdict.PASSED
+    off = judged(task, writes(lambda x: x.argmax(-1).clamp(max=255)))
+    assert off.verdict is Verdict.WRONG_RESULT
+
+
+def test_a_fault_is_the_verdict() -> None:
+    fault = Fault(Verdict.OUT_OF_BOUNDS, "load at 0x10", line=12, block=(0, 0, 0), thread=(3, 0, 0))
+    result = judged(problem(), lambda x, out: fault)
+    assert result.verdict is Verdict.OUT_OF_BOUNDS
+    assert "line 12" in result.reason and "thread (3, 0, 0)" in result.reason
+
+
+def test_model_parameters_are_never_at_their_initial_values() -> None:
+    source = """
+class Model(nn.Module):
+    def __init__(self, n):
+        super().__init__()
+        self.norm = nn.LayerNorm(n)
+    def forward(self, x):
+        return self.norm(x)
+def get_inputs():
+    return [torch.rand(32, 64)]
+def get_init_inputs():
+    return [64]
+"""
+    task = read_text(source)
+
+    def forgets_weight_and_bias(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor, out: torch.Tensor) -> None:
+        out.copy_(torch.nn.functional.layer_norm(x, (64,)))
+
+    def honest(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor, out: torch.Tensor) -> None:
+        out.copy_(torch.nn.functional.layer_norm(x, (64,), w, b))
+
+    assert judged(task, honest).verdict is Verdict.PASSED
+    assert judged(task, forgets_weight_and_bias).verdict is Verdict.WRONG_RESULT
+
+
+def test_cancel_ends_a_check() -> None:
+    device, cancel = TorchDevice(softmax), threading.Event()
+    cancel.set()
+    task = problem()
+    with pytest.raises(Cancelled):
+        StandardJudge().check(task, artifact_for(task, device), device, lambda line: None, cancel)
+
+
+def test_time_is_asked_of_the_device_and_keeps_its_label() -> None:
+    device, task = TorchDevice(softmax), problem()
+    timing, _ = StandardJudge().time(
+        task, artifact_for(task, device), device, GPUS["H200"], lambda line: None, threading.Event()
+    )
+    assert isinstance(timing, Timing) and timing.kind == "predicted"
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"grid": (0, 1, 1)}, "grid"),
+        ({"block": (2048, 1, 1)}, "block"),
+        ({"block": (64, 32, 1)}, "2048 threads"),
+        ({"cluster": (32, 1, 1)}, "cluster of 32"),
+        ({"grid": (3, 1, 1), "cluster": (2, 1, 1)}, "multiple of the cluster"),
+        ({"dynamic_smem_bytes": 300_000}, "shared memory"),
+        ({"kernel": "other"}, "does not hold"),
+        ({"params": (bytes(8), bytes(4))}, "parameter sizes"),
+        ({"relocations": (Relocation(0, 4, 0, 0),)}, "outside parameter 0"),
+        ({"relocations": (Relocation(0, 0, 9, 0),)}, "names tensor 9"),
+        ({"relocations": (Relocation(0, 0, 0, 1 << 40),)}, "bytes into"),
+    ],
+)
+def test_forged_plans_reach_no_device(change: dict[str, object], says: str) -> None:
+    from dataclasses import replace
+
+    task = problem()
+    build = artifact_for(task, TorchDevice(softmax)).builds["main"]
+    launch: Launch = replace(build.plan.launches[0], **change)  # type: ignore[arg-type]
+    forged = replace(build, plan=replace(build.plan, launches=(launch,)))
+    fault = validate_plan(forged, task.workload.tensors, GPUS["H200"])
+    assert fault is not None and fault.verdict is Verdict.INVALID_PLAN and says in fault.message
+    assert validate_plan(build, task.workload.tensors, GPUS["H200"]) is None

@@ -1,0 +1,142 @@
+"""Reading problems: what is understood, and the one line said about what is not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from cutegen_lab.core.errors import ProblemError
+from cutegen_lab.problems import Reference, read_file, read_text
+
+SOFTMAX = "def reference(x):\n    return torch.softmax(x, dim=-1)\n"
+RMSNORM = """
+def reference(x, w):  # x: bf16[64,512], w: bf16[512]
+    v = x.float()
+    return (v * torch.rsqrt(v.pow(2).mean(-1, keepdim=True) + 1e-6)).to(x.dtype) * w
+"""
+MODEL = """
+import torch
+import torch.nn as nn
+
+class Model(nn.Module):
+    def __init__(self, n, m):
+        super().__init__()
+        self.fc = nn.Linear(n, m)
+        self.norm = nn.BatchNorm1d(m)
+    def forward(self, x, scale):
+        return self.norm(self.fc(x)) * scale
+
+def get_inputs():
+    return [torch.rand(128, 64), 2.0]
+
+def get_init_inputs():
+    return [64, 32]
+"""
+
+
+def test_inputs_option_gives_shapes_and_the_output_follows() -> None:
+    problem = read_text(SOFTMAX, name="softmax", inputs_text="x: bf16[32768,8192]")
+    assert problem.workload.describe() == "(x: bf16[32768,8192]) -> (out: bf16[32768,8192])"
+    assert problem.workload.compulsory_bytes == 2 * 2 * 32768 * 8192
+
+
+def test_several_workloads_are_separated_by_semicolons() -> None:
+    problem = read_text(SOFTMAX, inputs_text="x: f32[64,128]; x: f32[2,8,100]")
+    assert [w.name for w in problem.workloads] == ["main", "w2"]
+    assert problem.workloads[1].outputs[0].shape == (2, 8, 100)
+
+
+def test_a_comment_on_the_def_line_declares_inputs() -> None:
+    assert [str(t) for t in read_text(RMSNORM).workload.inputs] == ["x: bf16[64,512]", "w: bf16[512]"]
+
+
+def test_inputs_function_is_called_without_allocating() -> None:
+    source = SOFTMAX + "def inputs():\n    return torch.randn(1 << 16, 1 << 16, dtype=torch.float16)\n"
+    assert read_text(source).workload.inputs[0].nbytes == 1 << 33
+
+
+def test_kernelbench_file_has_parameters_and_buffers_after_arguments(tmp_path: Path) -> None:
+    path = tmp_path / "model.py"
+    path.write_text(MODEL)
+    problem = read_file(path)
+    assert problem.kind == "kernelbench"
+    names = [t.name for t in problem.workload.inputs]
+    assert names[:5] == ["x", "fc_weight", "fc_bias", "norm_weight", "norm_bias"]
+    assert names[5:] == ["norm_running_mean", "norm_running_var", "norm_num_batches_tracked"]
+    assert problem.flops == 2 * 128 * 64 * 32
+    reference = Reference(problem)
+    tensors = [torch.rand(128, 64), *reference.parameters.values()]
+    (out,) = reference.run(tensors)
+    weight, bias = reference.parameters["fc_weight"], reference.parameters["fc_bias"]
+    torch.testing.assert_close(out, (tensors[0] @ weight.T + bias) / (1 + 1e-5) ** 0.5 * 2.0)
+
+
+def test_float64_reference_ignores_casts_inside() -> None:
+    reference = Reference(read_text(RMSNORM))
+    x, w = torch.randn(4, 512).bfloat16(), torch.randn(512).bfloat16()
+    (exact,) = reference.run_float64((x, w))
+    xd, wd = x.double(), w.double()
+    want = xd / (xd.square().mean(-1, keepdim=True) + 1e-6).sqrt() * wd
+    assert exact.dtype == torch.float64
+    torch.testing.assert_close(exact, want, rtol=1e-14, atol=1e-14)
+    assert torch.get_default_dtype() == torch.float32
+
+
+def test_derived_workloads_are_small_distinct_and_explained() -> None:
+    problem = read_text(SOFTMAX, inputs_text="x: bf16[4096,8192]")
+    checks = {w.name: w for w in problem.check_workloads}
+    assert checks["real_row"].inputs[0].shape == (3, 8192)
+    assert checks["one_row"].inputs[0].shape[0] == 1
+    assert checks["prime"].inputs[0].shape[1] == 257
+    assert checks["tail"].inputs[0].shape[1] % 8 == 0
+    assert len({w.signature for w in checks.values()}) == len(checks) >= 5
+    assert all(w.why and w.compulsory_bytes < 1 << 20 for w in checks.values())
+
+
+def test_derived_workloads_keep_what_ties_inputs_together() -> None:
+    problem = read_text("def reference(a, b):\n    return a @ b\n", inputs_text="a: f32[256,256], b: f32[256,256]")
+    assert problem.check_workloads
+    for workload in problem.check_workloads:
+        assert workload.inputs[0].shape[1] == workload.inputs[1].shape[0]
+
+
+@pytest.mark.parametrize(
+    ("source", "inputs", "says"),
+    [
+        ("", "x: f32[4]", r"the cell is empty\. Define"),
+        ("# nothing", "x: f32[4]", r"only comments"),
+        ("def reference(x:\n    pass", "x: f32[4]", r"syntax error at line 1"),
+        ("def reference(x):\n    raise ValueError('no')", "x: f32[4]", r"raises ValueError at line 2: no"),
+        ("def reference(x):\n    return 3", "x: f32[4]", r"is a int, not a tensor"),
+        ("def reference(x):\n    return x, 'a'", "x: f32[4]", r"output 1 is a str"),
+        ("def reference(x):\n    return x[x > 0]", "x: f32[4]", r"depend on data: .* at line 2"),
+        ("def reference(x):\n    return x * x.sum().item()", "x: f32[4]", r"depend on data"),
+        ("def reference(x):\n    return x.to(torch.complex64)", "x: f32[4]", r"unsupported dtype complex64"),
+        (
+            "def reference(x):\n    x += 1\n    return x",
+            "x: f32[4]",
+            r"modifies its input 'x' in place\. Work on a clone",
+        ),
+        ("def reference(x):\n    return F.dropout(x)", "x: f32[400]", r"different answers for the same inputs"),
+        ("def reference(x):\n    return x", "x: f32[40_000_000_000]", r"149\.0 GiB, over the bound of 16 GiB"),
+        ("def f(x):\n    return x", "x: f32[4]", r"no reference found: it defines f"),
+        ("def reference(x, y):\n    return x", "x: f32[4]", r"no input is declared for argument 'y'"),
+        ("def reference(x):\n    return x", "z: f32[4]", r"'z' is not an argument of reference\(x\)"),
+        ("def reference(x):\n    return x", "x: f99[4]", r"unknown dtype 'f99'"),
+        ("def reference(x):\n    return x", "x = 3", r"cannot read input 'x = 3'"),
+        ("def reference(x):\n    return x", "", r"inputs of reference\(x\) are not declared\. Give --inputs"),
+        ("import not_there", "", r"raises ModuleNotFoundError at line 1"),
+    ],
+)
+def test_what_cannot_be_used_is_said_in_one_line(source: str, inputs: str, says: str) -> None:
+    with pytest.raises(ProblemError, match=says) as raised:
+        read_text(source, inputs_text=inputs)
+    assert "\n" not in str(raised.value)
+    assert raised.value.action
+
+
+def test_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ProblemError, match=r"cannot read .*gone\.py: No such file"):
+        read_file(tmp_path / "gone.py")
