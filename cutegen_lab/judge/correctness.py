@@ -66,7 +66,7 @@ def distance(got: torch.Tensor, reference: torch.Tensor, own: torch.Tensor) -> D
     worst, index = 0.0, 0
     for start in range(0, count, _CHUNK):
         ref, diff = _difference(got, reference, own, start)
-        relative = diff.abs_().div_(ref.abs_().clamp_(min=scale))
+        relative = diff.abs().div_(ref.abs().clamp_(min=scale))
         value, position = torch.max(relative, 0)
         if float(value) > worst:
             worst, index = float(value), start + int(position)
@@ -88,7 +88,7 @@ def _difference(
         same = (mine == rounded) | (mine.isnan() & rounded.isnan())
         own_broke = ~torch.isfinite(theirs) & torch.isfinite(rounded)
         excused = own_broke & ((mine == theirs) | mine.isnan() | mine.isfinite())
-        diff[odd] = torch.where(same | excused, 0.0, math.inf)[odd]
+        diff[odd] = torch.where(same | excused, 0.0, math.inf).double()[odd]
         ref = torch.where(odd, 0.0, ref)
     return ref, diff
 
