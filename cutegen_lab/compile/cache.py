@@ -1,4 +1,4 @@
-"""Builds and lasting failures on disk, by content. Writes are atomic; what cannot be read is as if it were not there."""
+"""Builds and lasting failures on disk, by content. Writes are atomic; an entry that cannot be read does not exist."""
 
 from __future__ import annotations
 

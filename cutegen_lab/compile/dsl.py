@@ -103,6 +103,8 @@ def missing_names(names: Sequence[str]) -> dict[str, list[str]]:
     missing: dict[str, list[str]] = {}
     for dotted in names:
         parts = dotted.split(".")
+        if parts[:2] in (["cutlass", "torch"], ["cutlass", "jax"]):
+            continue  # importing them would bring their frameworks into the server
         if parts[0] != "cutlass" or any(p.startswith("_") for p in parts):
             continue
         found: Any = importlib.import_module("cutlass")
@@ -110,7 +112,7 @@ def missing_names(names: Sequence[str]) -> dict[str, list[str]]:
             if not hasattr(found, part):
                 try:
                     importlib.import_module(f"{found.__name__}.{part}")
-                except (ImportError, AttributeError):
+                except Exception:  # whatever an optional part of the DSL raises, the name is not there
                     missing[dotted] = [n for n in dir(found) if not n.startswith("_")]
                     break
             found = getattr(found, part)

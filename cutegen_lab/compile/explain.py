@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 import traceback
+from pathlib import PurePath
 from types import ModuleType
 from typing import Any
 
@@ -82,11 +83,11 @@ def _line(error: BaseException, path: str, text: str) -> int:
     for _ in range(8):
         if seen is None:
             break
-        if getattr(seen, "filename", None) == path:
+        if _same(getattr(seen, "filename", None), path):
             number = getattr(seen, "line", None) or getattr(seen, "lineno", None)
             if isinstance(number, int):
                 return number
-        frames = [f.lineno for f in traceback.extract_tb(seen.__traceback__) if f.filename == path]
+        frames = [f.lineno for f in traceback.extract_tb(seen.__traceback__) if _same(f.filename, path)]
         places = [int(n) for n in _PLACE.findall(text)]
         if places:
             return places[-1]
@@ -94,6 +95,11 @@ def _line(error: BaseException, path: str, text: str) -> int:
             return frames[-1]
         seen = seen.__cause__ or seen.__context__
     return 0
+
+
+def _same(filename: object, path: str) -> bool:
+    """The DSL compiles functions anew and spells the file's path its own way."""
+    return isinstance(filename, str) and PurePath(filename).name == PurePath(path).name
 
 
 def _closest(error: AttributeError) -> str:

@@ -13,7 +13,7 @@ import platform
 import resource
 import signal
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from cutegen_lab.compile.limits import Limits
@@ -22,7 +22,11 @@ CLONE_NEWNS, CLONE_NEWIPC, CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWNET, CLONE_NEWU
     0x00020000, 0x08000000, 0x10000000, 0x20000000, 0x40000000, 0x04000000,
 )  # fmt: skip
 PR_SET_PDEATHSIG, PR_SET_SECCOMP, PR_SET_NO_NEW_PRIVS = 1, 22, 38
+_MS_NOSUID, _MS_NODEV, _MS_REC, _MS_PRIVATE = 2, 4, 1 << 14, 1 << 18
+_MOUNT_SETATTR, _RDONLY, _AT_RECURSIVE = 442, 1, 0x8000
+_SCRATCH = ("/media", "/srv", "/mnt")
 _libc = ctypes.CDLL(None, use_errno=True)
+_libc.mount.argtypes = [ctypes.c_char_p, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_ulong, ctypes.c_char_p]
 
 
 def unshare_namespaces() -> list[str]:
@@ -37,6 +41,24 @@ def unshare_namespaces() -> list[str]:
                 return list(wanted)  # unmapped: the process is nobody, which is no worse
         return ["user-ns", *wanted]
     return [name for name, flag in wanted.items() if _libc.unshare(flag) == 0]
+
+
+def own_mounts(needed: Sequence[str], scratch_bytes: int) -> str:
+    """A mount namespace in which all is read-only but one folder, a memory disk of bounded size: its path, or "".
+
+    The folder is the same for every build on every machine that has it, because its name ends up in debug information:
+    so the same text gives the same cubin. ``needed`` are paths it must not cover.
+    """
+    spot = next((p for p in _SCRATCH if Path(p).is_dir() and not any(f"{n}/".startswith(f"{p}/") for n in needed)), "")
+    if not spot or _libc.unshare(CLONE_NEWNS) or _libc.mount(None, b"/", None, _MS_REC | _MS_PRIVATE, None):
+        return ""
+    options = f"size={scratch_bytes},nr_inodes=4096,mode=700".encode()
+    if _libc.mount(b"tmpfs", spot.encode(), b"tmpfs", _MS_NOSUID | _MS_NODEV, options):
+        return ""
+    read_only, writable = struct.pack("=QQQQ", _RDONLY, 0, 0, 0), struct.pack("=QQQQ", 0, _RDONLY, 0, 0)
+    if _libc.syscall(_MOUNT_SETATTR, -100, b"/", _AT_RECURSIVE, read_only, len(read_only)):
+        return ""
+    return "" if _libc.syscall(_MOUNT_SETATTR, -100, spot.encode(), 0, writable, len(writable)) else spot
 
 
 def die_with_parent() -> None:
@@ -75,7 +97,9 @@ def _rlimits(limits: Limits) -> None:
     ):
         hard = resource.getrlimit(which)[1]
         bound = value if hard == resource.RLIM_INFINITY else min(value, hard)
-        resource.setrlimit(which, (bound, bound))
+        # a soft CPU limit ends with SIGXCPU, which can be named; the hard one with a bare SIGKILL
+        grace = 2 if which == resource.RLIMIT_CPU and hard == resource.RLIM_INFINITY else 0
+        resource.setrlimit(which, (bound, bound + grace))
 
 
 # --- Landlock: which files ---------------------------------------------------------------------------------------

@@ -24,3 +24,4 @@ class Limits:
     file_bytes: int = 64 * MIB
     open_files: int = 256
     processes: int = 64
+    scratch_bytes: int = 256 * MIB

@@ -55,7 +55,9 @@ def _signalled(ending: Ending, limits: Limits) -> Failed | None:
     step = f"in the step {ending.phase!r}"
     if number == signal.SIGSYS:
         return _failed(Verdict.COMPILE_LIMIT, f"processes: the build tried to start another process {step}")
-    if number == signal.SIGXCPU or (number == signal.SIGKILL and not ending.stopped and ending.reply is None):
+    if number == signal.SIGKILL:
+        return _failed(Verdict.COMPILE_LIMIT, f"the system killed the build {step}, most likely for its memory")
+    if number == signal.SIGXCPU:
         return _failed(Verdict.COMPILE_TIMEOUT, f"compiling used over {limits.cpu_seconds} s of CPU {step} ({name})")
     if number == signal.SIGXFSZ:
         return _failed(Verdict.COMPILE_LIMIT, f"file size: wrote a file over {limits.file_bytes >> 20} MiB {step}")

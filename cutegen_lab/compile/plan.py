@@ -55,6 +55,8 @@ def build_plan(
     workspace: tuple[TensorSpec, ...],
 ) -> LaunchPlan:
     """``tensors`` are inputs, outputs, workspace. Raises PlanError."""
+    if any(len(r.bases) != len(tensors) for r in recordings):
+        raise PlanError(Verdict.COMPILE_CRASH, f"a recording with other than {len(tensors)} tensors makes no sense")
     first, second = (_parse(r) for r in recordings)
     if [c.kernel for c in first] != [c.kernel for c in second]:
         raise PlanError(Verdict.UNSTABLE_PLAN, "two recordings launch different kernels; launch() must be a function "

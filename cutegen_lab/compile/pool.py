@@ -283,6 +283,8 @@ class _Watch:
                     self._pidfd = os.pidfd_open(self._supervisor)
             elif word == "isolation":
                 self._ending.isolation = [name for name in rest[0].split(",") if name]
+            elif word == "stopped":
+                self._ending.stopped = f"memory: over {self._limits.memory_bytes >> 20} MiB resident"
             elif word == "ended":
                 self._ending.wait_status = int(rest[0])
 

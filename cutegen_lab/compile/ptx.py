@@ -44,7 +44,7 @@ class Entry:
 def entries(ptx: str) -> tuple[Entry, ...]:
     """Every kernel of a PTX module, in order."""
     found = list(_ENTRY.finditer(ptx))
-    ends = [m.start() for m in found[1:]] + [len(ptx)]
+    ends = [*(m.start() for m in found[1:]), len(ptx)][: len(found)]
     result = []
     for match, end in zip(found, ends, strict=True):
         body = ptx[match.end() : end]

@@ -73,8 +73,10 @@ def device_figures(gpu: GpuSpec) -> dict[int, int]:
 
 
 def reserve(standin: StandIn, tensors: Sequence[TensorSpec]) -> list[list[int]]:
-    """Two sets of addresses for the tensors. The second is only 16-byte aligned and in reverse order, so that a launcher
-    that compares or assumes more of an address is found out."""
+    """Two sets of addresses for the tensors.
+
+    The second is only 16-byte aligned and in reverse order: a launcher that compares or assumes more is found out.
+    """
     slot = _SLOT_UNIT * (2 + max((t.nbytes for t in tensors), default=0) // _SLOT_UNIT)
     count = len(tensors)
     first = [_FIRST_BASE + i * slot + (slot >> 2) // _PAGE * _PAGE for i in range(count)]
@@ -85,7 +87,7 @@ def reserve(standin: StandIn, tensors: Sequence[TensorSpec]) -> list[list[int]]:
     libc.mmap.restype = ctypes.c_void_p
     libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
     for bases in (first, second):
-        for index, (base, tensor) in enumerate(zip(bases, tensors, strict=True)):
+        for base, tensor in zip(bases, tensors, strict=True):
             start = base // _PAGE * _PAGE
             size = (base - start + max(tensor.nbytes, 1) + _PAGE - 1) // _PAGE * _PAGE
             flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE

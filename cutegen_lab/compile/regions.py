@@ -56,7 +56,7 @@ def _uses(node: ast.AST, known: set[str], born: set[str], found: list[Diagnostic
         if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Load) and name.id in born - known:
             found.append(
                 Diagnostic(
-                    "warning", "L13-born-in-region", f"{name.id!r} is first bound inside an if or for and used after it",
+                    "warning", "L13-born-in-region", f"{name.id!r} is first bound inside an if or for, and used after",
                     name.lineno, suggestion="Bind it before, with the type it will have (cutlass.Float32(0.0)).",
                 )
             )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Checks what comes out of the cage before anything uses it: hostile until shown to be plain data of the right shape."""
+"""Checks what comes out of the cage before anything uses it: hostile until shown to be plain data."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ def _records(data: bytes) -> Iterator[tuple[int, bytes]]:
 def _local_bytes(ptx: str, entries: tuple[Entry, ...]) -> dict[str, int]:
     """Bytes of ``.local`` memory each kernel's PTX declares."""
     starts = [(ptx.find(f".entry {e.name}"), e.name) for e in entries]
-    ends = [start for start, _ in starts[1:]] + [len(ptx)]
+    ends = [*(start for start, _ in starts[1:]), len(ptx)][: len(starts)]
     return {
         name: sum(int(m[1]) for m in _LOCAL.finditer(ptx[max(start, 0) : end]))
         for (start, name), end in zip(starts, ends, strict=True)

@@ -1,33 +1,36 @@
 """The warm compile server: imports the DSL once, then forks a caged child for each build.
 
 Started by :mod:`cutegen_lab.compile.pool` with an explicit environment. Over its socket it receives one frame a build
-together with three descriptors (reply, output, status); it runs no candidate code itself. Each build is two processes:
-a supervisor, which owns the namespaces and reports how the build ended, and the build. Killing the supervisor ends
-everything below it.
+together with three descriptors (reply, output, status); it runs no candidate code itself, and ends when its socket
+closes. Each build is three processes: a supervisor, which makes the namespaces and watches memory; the first process of
+those namespaces, which reports how the build ended; and the build. (A namespace's first process is deaf to ordinary
+signals, so the build cannot be it.) Killing the supervisor ends everything below it.
 
-The status descriptor carries lines: ``supervisor <pid>``, ``isolation <names>``, ``ended <wait status> <max RSS KiB>``.
+The status descriptor carries lines: ``supervisor <pid>``, ``isolation <names>``, ``stopped memory``,
+``ended <wait status>``.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import resource
+import select
 import signal
 import socket
 import struct
 import sys
+from pathlib import Path
 from typing import Any
 
 from cutegen_lab.compile import dsl, isolate
 from cutegen_lab.compile.wire import encode
 
 MAX_JOB_BYTES = 8 << 20
+MEMORY_POLL_SECONDS = 0.02
 
 
 def main(fd: int) -> None:
     channel = socket.socket(fileno=fd)
-    isolate.die_with_parent()
     dsl.warm_up()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # supervisors are reaped by the kernel
     channel.sendall(encode({"ready": os.getpid(), "archs": dsl.known_archs()}))
@@ -70,15 +73,62 @@ def _supervise(job: dict[str, Any], fds: list[int], channel: socket.socket) -> N
         isolate.die_with_parent()
         os.write(status, f"supervisor {os.getpid()}\n".encode())
         had = isolate.unshare_namespaces()
+        spot = isolate.own_mounts(
+            [*sys.path, sys.prefix, sys.base_prefix, job["standin"]], job["limits"]["scratch_bytes"]
+        )
+        if spot:
+            had.append("mount-ns")
+            job["scratch"] = spot
         os.write(status, f"isolation {','.join(had)}\n".encode())
-        child = os.fork()
-        if child == 0:
+        first = os.fork()
+        if first == 0:
+            _first_process(job, reply, output, status)
+        os.close(reply)
+        os.close(output)
+        _watch_memory(first, job["limits"]["memory_bytes"], status)
+    finally:
+        os._exit(0)
+
+
+def _watch_memory(first: int, limit: int, status: int) -> None:
+    """Until the namespace's first process ends; shared mappings escape resource limits, but not this.
+
+    A forked build starts with the server's pages, so the bound is on what it holds beyond those.
+    """
+    ended = os.pidfd_open(first)
+    start = _resident_bytes(os.getpid())
+    while not select.select([ended], [], [], MEMORY_POLL_SECONDS)[0]:
+        if any(_resident_bytes(pid) > start + limit for pid in _children(first)):
+            os.write(status, b"stopped memory\n")
+            os.kill(first, signal.SIGKILL)
+    os.waitpid(first, 0)
+
+
+def _children(pid: int) -> list[int]:
+    try:
+        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except OSError:
+        return []
+
+
+def _resident_bytes(pid: int) -> int:
+    try:
+        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        return 0
+
+
+def _first_process(job: dict[str, Any], reply: int, output: int, status: int) -> None:
+    """Never returns."""
+    try:
+        isolate.die_with_parent()
+        build = os.fork()
+        if build == 0:
             _build(job, reply, output, status)
         os.close(reply)
         os.close(output)
-        _, wait_status = os.waitpid(child, 0)
-        usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-        os.write(status, f"ended {wait_status} {usage.ru_maxrss}\n".encode())
+        _, wait_status = os.waitpid(build, 0)
+        os.write(status, f"ended {wait_status}\n".encode())
     finally:
         os._exit(0)
 

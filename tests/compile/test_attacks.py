@@ -1,0 +1,190 @@
+"""Everything a hostile candidate may try: the parent is unharmed, and the verdict names what happened.
+
+The gate stops most of these from their text; here it is bypassed, because the cage must hold alone.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from cutegen_lab.compile import CageCompiler, CompileJob, Limits
+from cutegen_lab.core.errors import Cancelled
+from cutegen_lab.core.verdict import Verdict
+from tests.compile.conftest import ARCH, VECTOR, compile_one, fail_one, fail_ungated
+from tests.compile.sources import READS_DATA, SCALE, with_prologue
+
+
+@pytest.mark.parametrize(
+    ("code", "verdict", "said"),
+    [
+        ("import os; os._exit(3)", Verdict.COMPILE_CRASH, "exit status 3"),
+        ("import os; os._exit(0)", Verdict.COMPILE_CRASH, "no answer"),
+        ("import ctypes; ctypes.string_at(8)", Verdict.COMPILE_CRASH, "SIGSEGV"),
+        ("import os; os.abort()", Verdict.COMPILE_CRASH, "SIGABRT"),
+        ("block = bytearray(2 << 30)", Verdict.COMPILE_LIMIT, "memory"),
+        ("import mmap\nm = mmap.mmap(-1, 4 << 30)\nfor i in range(0, 4 << 30, 4096): m[i] = 1", Verdict.COMPILE_LIMIT,
+         "memory"),
+        ("import os\nwhile True: os.fork()", Verdict.COMPILE_LIMIT, "another process"),
+        ("import subprocess; subprocess.run(['/bin/true'])", Verdict.COMPILE_LIMIT, "another process"),
+        ("import os\nfor _ in range(100): os.write(1, b'x' * (1 << 20))", Verdict.COMPILE_LIMIT, "output"),
+        ("import sys\nsys.stderr.write('y' * (100 << 20))", Verdict.COMPILE_LIMIT, "output"),
+        ("while True: pass", Verdict.COMPILE_TIMEOUT, "import"),
+        ("import signal, time\nsignal.pthread_sigmask(signal.SIG_BLOCK, range(1, 64))\nwhile True: time.sleep(9)",
+         Verdict.COMPILE_TIMEOUT, "too long"),
+        ("f = open('big', 'wb')\nwhile True: f.write(bytes(1 << 20))", Verdict.COMPILE_ERROR, "OSError"),
+        ("raise SystemExit(0)", Verdict.COMPILE_CRASH, "no answer"),
+        ("raise KeyboardInterrupt", Verdict.COMPILE_CRASH, "no answer"),
+        ("def f(): f()\nf()", Verdict.COMPILE_ERROR, "RecursionError"),
+    ],
+)  # fmt: skip
+def test_the_verdict_names_what_happened(compiler: CageCompiler, code: str, verdict: Verdict, said: str) -> None:
+    failure = fail_ungated(compiler, with_prologue(code))
+    assert failure.verdict is verdict, failure
+    assert said in failure.reason
+
+
+def test_after_every_attack_the_compiler_still_works(compiler: CageCompiler) -> None:
+    fail_ungated(compiler, with_prologue("import os, signal; os.kill(os.getppid(), signal.SIGKILL)"))
+    assert compile_one(compiler, SCALE + "\n# afterwards\n").builds
+
+
+def test_no_key_reaches_the_cage(compiler: CageCompiler, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret-in-the-parent")
+    code = (
+        "import os, glob\nseen = repr(dict(os.environ))\n"
+        "for path in glob.glob('/proc/[0-9]*/environ') + ['/proc/self/environ']:\n"
+        "    try: seen += repr(open(path, 'rb').read())\n"
+        "    except OSError: pass\n"
+        f"for pid in {[os.getpid(), os.getppid()]}:\n"
+        "    try: seen += repr(open(f'/proc/{pid}/environ', 'rb').read())\n"
+        "    except OSError: pass\n"
+        "raise ValueError('LEAK' if 'sk-secret' in seen or 'API_KEY' in seen else 'nothing to see')"
+    )
+    assert "nothing to see" in fail_ungated(compiler, with_prologue(code)).reason
+
+
+def test_the_network_is_out_of_reach(compiler: CageCompiler) -> None:
+    code = "import socket\nsocket.create_connection(('127.0.0.1', 1), timeout=2)"
+    failure = fail_ungated(compiler, with_prologue(code))
+    assert failure.verdict is Verdict.COMPILE_ERROR
+    assert "PermissionError" in failure.reason or "unreachable" in failure.reason
+
+
+def test_files_outside_the_scratch_folder_cannot_be_written(compiler: CageCompiler, tmp_path: Path) -> None:
+    for target in (tmp_path / "planted", Path.home() / ".cutegen-planted", Path(__file__).with_name("planted")):
+        failure = fail_ungated(compiler, with_prologue(f"open({str(target)!r}, 'w').write('x')"))
+        assert failure.verdict is Verdict.COMPILE_ERROR
+        assert not target.exists()
+
+
+def test_files_of_the_user_cannot_be_read(compiler: CageCompiler, tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("the token")
+    if "landlock" not in compiler.isolation_report():
+        pytest.skip("this kernel has no Landlock")
+    failure = fail_ungated(compiler, with_prologue(f"raise ValueError(open({str(secret)!r}).read())"))
+    assert "the token" not in str(failure)
+    assert "PermissionError" in failure.reason or "FileNotFoundError" in failure.reason
+
+
+def test_reading_tensor_data_names_the_tensor(compiler: CageCompiler) -> None:
+    failure = fail_one(compiler, READS_DATA)
+    assert failure.verdict is Verdict.HOST_READS_DATA
+    assert "x: f32[1000]" in failure.reason and "byte 20" in failure.reason
+
+
+def test_a_forged_reply_is_refused(compiler: CageCompiler) -> None:
+    """The candidate finds the reply pipe and answers in our place."""
+    forge = (
+        "import os, struct, json\n"
+        "def answer(message):\n"
+        "    body = message if isinstance(message, bytes) else json.dumps(message).encode()\n"
+        "    for fd in range(3, 32):\n"
+        "        try: os.write(fd, struct.pack('>I', len(body)) + body)\n"
+        "        except OSError: pass\n"
+        "    os._exit(0)\n"
+    )
+    for message, said in (
+        ("{'failed': {'verdict': 'passed', 'reason': '', 'diagnostics': []}}", "nonsense"),
+        ("{'cubin': 5, 'ptx': '', 'workspace': [], 'recordings': [], 'seconds': 0}", "nonsense"),
+        ("{'cubin': '', 'ptx': '', 'workspace': [], 'recordings': [{'bases': [], 'error': 0, 'log': 'launch k'}] * 2, "
+         "'seconds': 0.1}", "no sense"),
+        ("b'not json'", "not JSON"),
+        ("b'[' * 100000", "not JSON"),
+        ("{'touched': 'me'}", "nonsense"),
+    ):  # fmt: skip
+        failure = fail_ungated(compiler, with_prologue(forge + f"answer({message})"))
+        assert failure.verdict is Verdict.COMPILE_CRASH, failure
+        assert said in failure.reason
+
+
+def test_an_endless_reply_is_cut_off(cache_dir: Path) -> None:
+    code = (
+        "import os\n"
+        "for fd in range(3, 32):\n"
+        "    try:\n"
+        "        os.write(fd, b'\\xff\\xff\\xff\\xff')\n"
+        "        while True: os.write(fd, bytes(1 << 16))\n"
+        "    except OSError: pass\n"
+    )
+    with CageCompiler(cache_dir, limits=Limits(wall_seconds=5)) as compiler:
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        assert fail_ungated(compiler, with_prologue(code)).verdict is Verdict.COMPILE_CRASH
+        assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 64 << 10  # KiB
+
+
+def test_cancelling_ends_every_process_within_a_second(compiler: CageCompiler) -> None:
+    compile_one(compiler, SCALE)  # the server is warm
+    marker = f"cutegen-cancel-{time.time_ns()}"
+    code = (
+        f"import time\nmarker = {marker!r}\nimport threading\nthreading.Thread(target=time.sleep, args=(60,)).start()\n"
+    )
+    before = descendants()
+    cancel = threading.Event()
+    threading.Timer(0.7, cancel.set).start()
+    job = CompileJob(with_prologue(code + "time.sleep(60)"), {}, (VECTOR,), ARCH)
+    started = time.monotonic()
+    with pytest.raises(Cancelled):
+        compiler.compile_ungated(job, print, cancel)
+    assert time.monotonic() - started < 1.7
+    until = time.monotonic() + 1.0
+    while descendants() - before and time.monotonic() < until:
+        time.sleep(0.02)
+    assert not descendants() - before
+
+
+def descendants() -> set[int]:
+    """Every live process below this one."""
+    children: dict[int, list[int]] = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            state, parent = path.read_text().rsplit(") ", 1)[1].split()[:2]
+        except OSError:
+            continue
+        if state != "Z":
+            children.setdefault(int(parent), []).append(int(path.parent.name))
+    found, queue = set(), [os.getpid()]
+    while queue:
+        below = children.get(queue.pop(), [])
+        found.update(below)
+        queue += below
+    return found
+
+
+def test_a_lost_server_is_replaced(compiler: CageCompiler) -> None:
+    compile_one(compiler, SCALE)
+    for server in compiler._pool._servers.values():
+        server._process.kill()
+        server._process.wait()
+    assert compile_one(compiler, SCALE + "\n# with a new server\n").builds
+
+
+def test_scratch_folders_are_removed(compiler: CageCompiler, cache_dir: Path) -> None:
+    compile_one(compiler, SCALE + "\n# leaves nothing\n")
+    assert not list((cache_dir / "scratch").iterdir())

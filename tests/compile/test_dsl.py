@@ -1,0 +1,43 @@
+"""Fails when the installed DSL no longer has what the cage leans on."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+from cutegen_lab.compile import dsl
+
+ROOT = Path(__file__).resolve().parents[2]
+PROBE = """
+import inspect, json, sys
+sys.path.insert(0, sys.argv[1])
+from cutegen_lab.compile import dsl
+dsl.warm_up()
+from cutlass.cutlass_dsl.cuda_jit_executor import CudaDialectJitCompiledFunction as compiled
+from cutlass.base_dsl.jit_executor import JitFunctionArtifacts as artifacts
+from cutlass.cute import runtime
+print(json.dumps({
+    "archs": dsl.known_archs(),
+    "set_up": hasattr(compiled, "_get_cuda_init_and_load"),
+    "artifacts": sorted({"PTX", "CUBIN"} & set(artifacts.__dataclass_fields__)),
+    "fake": list(inspect.signature(runtime.make_fake_compact_tensor).parameters),
+    "torch": "torch" in sys.modules,
+    "missing": sorted(dsl.missing_names(["cutlass.cute.maximum", "cutlass.cute.where", "cutlass.utils.SmemAllocator"])),
+}))
+"""
+
+
+def test_the_dsl_has_what_the_cage_uses() -> None:
+    assert version(dsl.DISTRIBUTION).startswith("4.8."), "read cutegen_lab/compile/dsl.py against the new version"
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", PROBE, str(ROOT)], capture_output=True, text=True, check=True, timeout=60
+    )
+    found = json.loads(done.stdout)
+    assert "sm_90a" in found["archs"]
+    assert found["set_up"] and found["artifacts"] == ["CUBIN", "PTX"]
+    assert {"stride_order", "assumed_align"} <= set(found["fake"])
+    assert not found["torch"], "the warm server must not carry torch"
+    assert found["missing"] == ["cutlass.cute.maximum"]

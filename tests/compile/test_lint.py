@@ -1,0 +1,57 @@
+"""Each rule finds its habit, and sound kernels are clean."""
+
+from __future__ import annotations
+
+import pytest
+
+from cutegen_lab.compile.lint import lint
+from tests.compile.sources import BODY_LINE, CLUSTER, COLUMN_SUM, SCALE, TMA, kernel_body
+
+
+@pytest.mark.parametrize("source", [SCALE, COLUMN_SUM, CLUSTER, TMA])
+def test_sound_kernels_are_clean(source: str) -> None:
+    assert lint(source) == []
+
+
+@pytest.mark.parametrize(
+    ("line", "rule"),
+    [
+        ("if tidx > 3: return", "L02"),
+        ("w = x[0:4, 0]", "L03"),
+        ("w = x[..., 0]", "L03"),
+        ("w = x[tidx, -1]", "L04"),
+        ("w = x[tidx / 2, 0]", "L05"),
+        ("w = sum(v)", "L06"),
+        ("w = v.reduce(cute.ReductionOp.ADD, 0.0)", "L09"),
+        ("w = v.astype(cutlass.Float32)", "L10"),
+        ("w = cute.make_tensor(x.iterator + tidx, cute.make_layout(4))", "L11"),
+        ("w = math.exp(v)", "L12"),
+    ],
+)
+def test_a_habit_is_found_at_its_line(line: str, rule: str) -> None:
+    found = lint(kernel_body(line))
+    assert [(d.code[:3], d.line, d.severity) for d in found] == [(rule, BODY_LINE, "warning")]
+    assert found[0].suggestion
+
+
+def test_a_name_born_in_a_branch_and_used_after_it() -> None:
+    source = kernel_body("if tidx > 3:\n        w = x[tidx, 0]\n    y[tidx, 0] = w")
+    assert [(d.code, d.line) for d in lint(source)] == [("L13-born-in-region", BODY_LINE + 2)]
+    before = kernel_body("w = x[0, 0]\n    if tidx > 3:\n        w = x[tidx, 0]\n    y[tidx, 0] = w")
+    assert lint(before) == []
+    unrolled = kernel_body("if cutlass.const_expr(True):\n        w = x[tidx, 0]\n    y[tidx, 0] = w")
+    assert lint(unrolled) == []
+
+
+def test_launch_without_block_and_oversized_blocks() -> None:
+    assert [d.code for d in lint(SCALE.replace("block=[threads, 1, 1], ", ""))] == ["L07-launch"]
+    assert [d.code for d in lint(SCALE.replace("block=[threads, 1, 1]", "block=[64, 32, 1]"))] == ["L08-block"]
+
+
+def test_unknown_names_get_the_nearest_real_ones() -> None:
+    def missing(names: list[str]) -> dict[str, list[str]]:
+        return {n: ["thread_idx", "block_idx"] for n in names if n.endswith("threads_idx")}
+
+    (found,) = lint(kernel_body("w = cute.arch.threads_idx()"), missing)
+    assert (found.code, found.line) == ("L01-unknown-name", BODY_LINE)
+    assert "thread_idx" in found.suggestion and "cutlass.cute.arch.threads_idx" in found.message
