@@ -8,3 +8,8 @@ def load_ipython_extension(ipython) -> None:  # pragma: no cover - exercised by 
     from cutegen_lab.notebook.magics import register
 
     register(ipython)
+
+
+def _jupyter_labextension_paths() -> list[dict[str, str]]:
+    """Where ``jupyter labextension develop`` finds the prebuilt extension (``npm run build`` makes it)."""
+    return [{"src": "labextension", "dest": "cutegen-lab"}]

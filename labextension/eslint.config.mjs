@@ -10,12 +10,13 @@ export default tseslint.config(
   js.configs.recommended,
   {
     files: ['**/*.{ts,tsx,mts}'],
-    extends: [...tseslint.configs.strictTypeChecked, jupyter.configs.recommended],
-    plugins: { 'react-hooks': hooks },
+    extends: [...tseslint.configs.strictTypeChecked],
+    plugins: { jupyter, 'react-hooks': hooks },
     languageOptions: {
       parserOptions: { project: './tsconfig.test.json', tsconfigRootDir: import.meta.dirname }
     },
     rules: {
+      ...jupyter.configs.recommended.rules,
       curly: ['error', 'all'],
       eqeqeq: 'error',
       'prefer-arrow-callback': 'error',

@@ -15,7 +15,6 @@ function isReply(content: unknown): content is IReply {
 /** Answers sent over a widget's comm, each matched with the kernel's reply by its id. */
 export class Requests {
   constructor(private readonly model: Pick<AnyModel, 'on' | 'off' | 'send'>) {
-    this.onMessage = this.onMessage.bind(this);
     model.on('msg:custom', this.onMessage);
   }
 
@@ -28,7 +27,7 @@ export class Requests {
     if (this.disposed) {
       return Promise.reject(new Error('This view is closed; open the run again with `%cutegen show`.'));
     }
-    const id = crypto.randomUUID?.() ?? `${Date.now()}-${Math.random()}`;
+    const id = `${this.name}-${this.count++}`;
     return new Promise((resolve, reject) => {
       this.waiting.set(id, { resolve, reject });
       this.model.send({ text: '', target_id: null, ...answer, request_id: id });
@@ -47,7 +46,7 @@ export class Requests {
     this.waiting.clear();
   }
 
-  private onMessage(content: unknown): void {
+  private readonly onMessage = (content: unknown): void => {
     if (!isReply(content)) {
       return;
     }
@@ -58,8 +57,11 @@ export class Requests {
     } else {
       waiting?.reject(new Error(content.error || 'The kernel refused, and gave no reason.'));
     }
-  }
+  };
 
+  // Two views of one model hear each other's replies; crypto.randomUUID is missing on plain HTTP.
+  private readonly name = Math.random().toString(36).slice(2);
+  private count = 0;
   private disposed = false;
   private readonly waiting = new Map<string, { resolve: () => void; reject: (error: Error) => void }>();
 }

@@ -113,7 +113,7 @@ describe('what is shown', () => {
     expect(running()).toBe('running · 4.0 s');
     await act(() => void vi.advanceTimersByTime(8000));
     expect(running()).toBe('running · 12 s');
-    unmount(host);
+    await act(() => unmount(host));
     expect(vi.getTimerCount()).toBe(0);
     vi.useRealTimers();
   });

@@ -156,7 +156,9 @@ def proposal(title: str, reason: str, effect: str, threads: int, vec: int, unrol
 
 def upto_review() -> Script:
     run = Script()
-    run.generate("c1", None, proposal("row softmax, 64 threads a row", "A sound default for 8,192 columns.", "", 64, 4, 1))
+    run.generate(
+        "c1", None, proposal("row softmax, 64 threads a row", "A sound default for 8,192 columns.", "", 64, 4, 1)
+    )
     run.compile("c1")
     run.check("c1", 1.71e-3)
     run.time("c1", 71.8)
@@ -177,7 +179,9 @@ def upto_review() -> Script:
     run.compile("c3")
     run.check("c3", 2.4e-2, Verdict.WRONG_RESULT, "y[0, 130]: got 0.0123, expected 0.0125 on 1x131 (normal, seed 7)")
     tail = "if lane * vec < gX.shape[1]:\n        write_row(gY, row, running_max, running_sum)"
-    run.generate("c4", "c3", proposal("256 threads a row, masked tail", "The tail is masked.", "−40% time", 256, 8, 2, tail))
+    run.generate(
+        "c4", "c3", proposal("256 threads a row, masked tail", "The tail is masked.", "−40% time", 256, 8, 2, tail)
+    )
     run.compile("c4")
     run.check("c4", 1.69e-3)
     run.time("c4", 44.9)
@@ -192,7 +196,9 @@ def upto_review() -> Script:
 
 def hostile() -> Script:
     run = Script(Problem(**{**vars(PROBLEM), "name": HOSTILE, "source": HOSTILE}))
-    run.generate("c1", None, Proposal(HOSTILE + "\n" + HOSTILE, HOSTILE, HOSTILE, HOSTILE, {"vec": HOSTILE}, model=HOSTILE))
+    run.generate(
+        "c1", None, Proposal(HOSTILE + "\n" + HOSTILE, HOSTILE, HOSTILE, HOSTILE, {"vec": HOSTILE}, model=HOSTILE)
+    )
     bad = Diagnostic("error", HOSTILE, HOSTILE, 1, HOSTILE, HOSTILE, HOSTILE)
     run.say(CompileFailed("c1", Verdict.COMPILE_ERROR, HOSTILE, provenance(), (bad,)), 0.3)
     return run

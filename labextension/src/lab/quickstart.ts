@@ -59,6 +59,6 @@ export const quickstartPlugin: JupyterFrontEndPlugin<void> = {
         )
     });
     palette?.addItem({ command: CommandIDs.newNotebook, category });
-    launcher?.add({ command: CommandIDs.newNotebook, category: trans.__('Notebook'), rank: 5 });
+    launcher?.add({ command: CommandIDs.newNotebook, category, rank: 1 });
   }
 };
