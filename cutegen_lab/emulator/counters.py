@@ -11,6 +11,7 @@ import numpy as np
 from cutegen_lab.emulator.types import Array
 
 if TYPE_CHECKING:
+    from cutegen_lab.emulator.group import Group
     from cutegen_lab.emulator.program import Program
 
 SECTOR = 32  # bytes; the unit in which L2 and DRAM move global data
@@ -21,7 +22,8 @@ class Counters:
     """Sums over the blocks that ran. A *request* is one warp's access; *sectors* are distinct 32-byte pieces of it.
 
     ``block_warps[b]`` is how often a warp executed basic block ``b``; warp instructions follow from it at the end, which
-    keeps counting off the hot path.
+    keeps counting off the hot path. ``by_slot`` splits sectors by ("load" or "store", address >> 24), which tells tensors
+    apart.
     """
 
     load_requests: int = 0
@@ -33,8 +35,22 @@ class Counters:
     shared_requests: int = 0
     atomic_requests: int = 0
     blocks: int = 0
+    by_slot: Counter[tuple[str, int]] = field(default_factory=Counter)
     block_warps: Counter[int] = field(default_factory=Counter)
     block_lanes: Counter[int] = field(default_factory=Counter)
+
+    def access(self, kind: str, g: Group, address: Array, width: int) -> None:
+        """Counts one global load or store of ``width`` bytes a lane."""
+        touched = sectors(g.gid, address, width, g.whole())
+        self.by_slot[kind, int(address[0]) >> 24] += touched
+        if kind == "load":
+            self.load_requests += g.warps()
+            self.load_bytes += g.n * width
+            self.load_sectors += touched
+        else:
+            self.store_requests += g.warps()
+            self.store_bytes += g.n * width
+            self.store_sectors += touched
 
     def totals(self, program: Program, scale: float = 1.0) -> dict[str, float]:
         """Counters by name, multiplied by ``scale`` where only a sample of the blocks ran."""
@@ -55,7 +71,18 @@ class Counters:
         found["shared_requests"] = self.shared_requests * scale
         found["atomic_requests"] = self.atomic_requests * scale
         found["blocks"] = self.blocks * scale
+        found["blocks_counted"] = float(self.blocks)
+        found["load_bytes_in_flight"] = self._in_flight(program)
         return found
+
+    def _in_flight(self, program: Program) -> float:
+        """Bytes a thread has outstanding on average, weighted by how often each batch of loads ran."""
+        weighted = total = 0.0
+        for block, warps in self.block_warps.items():
+            for size in program.load_batches[block]:
+                weighted += size * size * warps
+                total += size * warps
+        return weighted / total if total else 0.0
 
 
 def sectors(gid: Array, address: Array, width: int, whole: bool) -> int:

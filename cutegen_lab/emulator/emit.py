@@ -71,6 +71,8 @@ class Emit:
         self.defs: dict[str, ptx.Reg] = {}
         self.parks = False  # the lanes may have to wait here
         self.collective = False  # lanes of a warp exchange values: needs the whole group
+        self.load_bytes = 0  # bytes a lane reads from global memory
+        self.waits_loads = False  # earlier asynchronous copies must have landed
         self.klass = "other"  # which warp-instruction counter it adds to
 
     def refuse(self, why: str) -> Unsupported:

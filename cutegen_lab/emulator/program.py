@@ -38,6 +38,7 @@ class Program:
     wait_rows: tuple[int | None, ...]  # predicate row a try_wait writes, by block
     rows_needed: dict[str, int]
     classes: tuple[Counter[str], ...]  # warp instructions by class, by block
+    load_batches: tuple[tuple[int, ...], ...]  # by block: bytes a lane loads before it must wait for them
     static_smem: int
     local_bytes: int
     params: tuple[tuple[str, int], ...]
@@ -123,6 +124,7 @@ def _compile(kernel: ptx.Kernel, tag: str) -> Program:
         wait_rows=tuple(_wait_row(b, rows) for b in blocks),
         rows_needed=needed,
         classes=tuple(_classes(b) for b in blocks),
+        load_batches=tuple(_load_batches(b) for b in blocks),
         static_smem=static_smem,
         local_bytes=local_bytes,
         params=kernel.params,
@@ -148,14 +150,27 @@ def _classes(block: Block) -> Counter[str]:
     return counted
 
 
+def _load_batches(block: Block) -> tuple[int, ...]:
+    """Global loads issued one after another until the first use of what one of them loads."""
+    batches, size, pending = [], 0, set[str]()
+    for emit in block.emits:
+        if size and (pending & set(emit.uses) or emit.waits_loads):
+            batches.append(size)
+            size, pending = 0, set()
+        if emit.load_bytes:
+            size += emit.load_bytes
+            pending |= set(emit.defs)
+    return tuple([*batches, size] if size else batches)
+
+
 def _hammocks(blocks: list[Block], rows: dict[str, tuple[str, int]]) -> dict[int, tuple[Rows, Rows]]:
     """Branches over exactly one straight block: it runs in place on the lanes that fall through, with no split."""
     found = {}
     for i, block in enumerate(blocks[:-2]):
         body = blocks[i + 1]
-        if block.guard and block.target == i + 2 and body.terminator is None and not body.parks:
-            if not any(e.collective for e in body.emits):
-                found[i] = (rows_by_file(body.uses, rows), rows_by_file(body.defs & body.live_out, rows))
+        straight = body.terminator is None and not body.parks and not any(e.collective for e in body.emits)
+        if block.guard and block.target == i + 2 and straight:
+            found[i] = (rows_by_file(body.uses, rows), rows_by_file(body.defs & body.live_out, rows))
     return found
 
 

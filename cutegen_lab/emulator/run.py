@@ -59,14 +59,13 @@ def run_plan(
     buffers: Sequence[memoryview],
     cancel: Cancel,
     options: Options | None = None,
-    written: int | None = None,
+    inputs: int | None = None,
 ) -> Result:
     """Runs every launch of ``build.plan`` in order.
 
-    ``tensors`` and ``buffers`` are inputs, outputs, workspace. The first ``written`` of them hold data already (None:
-    all that no launch of a well-formed candidate writes is unknown, so every tensor counts as filled); reading a never
-    written byte of the others is a fault where ``options.shadow`` holds. A candidate's failure is ``execution.fault``.
-    Raises Cancelled.
+    ``tensors`` and ``buffers`` are inputs, outputs, workspace. The first ``inputs`` of them hold data already (None: all
+    but the workspace); reading a never written byte of the others is a fault where ``options.shadow`` holds. A
+    candidate's failure is ``execution.fault``. Raises Cancelled.
     """
     options = options or Options()
     started = time.perf_counter()
@@ -74,7 +73,7 @@ def run_plan(
     totals: Counter[str] = Counter()
     result = Result(Execution(None, 0.0))
     fault = None
-    runner = _Runner(build, tensors, buffers, cancel, options, written)
+    runner = _Runner(build, tensors, buffers, cancel, options, inputs)
     with np.errstate(all="ignore"):
         for launch in build.plan.launches:
             fault, counters = runner.launch(launch)
@@ -82,7 +81,7 @@ def run_plan(
             if fault is not None:
                 break
             result.per_launch.append(counters)
-            totals.update(counters)
+            totals.update({k: v for k, v in counters.items() if k != "load_bytes_in_flight"})
     seconds = time.perf_counter() - started
     result.execution = Execution(fault, seconds, dict(totals), tuple(launched))
     return result
@@ -91,12 +90,12 @@ def run_plan(
 class _Runner:
     def __init__(
         self, build: Build, tensors: Sequence[TensorSpec], buffers: Sequence[memoryview], cancel: Cancel,
-        options: Options, written: int | None,
+        options: Options, inputs: int | None,
     ) -> None:  # fmt: skip
         self._build, self._cancel, self._options = build, cancel, options
         self._lines = [s.ptx_line for s in build.lines]
         self._memory = GlobalMemory()
-        fresh = range(len(buffers)) if written is None else range(written)
+        fresh = range(len(buffers) - len(build.plan.workspace) if inputs is None else inputs)
         unwritten = sum(b.nbytes for i, b in enumerate(buffers) if i not in fresh)
         self._shadow = unwritten <= SHADOW_BYTES if options.shadow is None else options.shadow
         self._buffers: list[Buffer] = []
@@ -144,7 +143,23 @@ class _Runner:
             except Trap as trap:
                 return self._trapped(trap, chunk), {}
             counters.blocks += len(numbers)
-        return None, counters.totals(program, blocks / max(counters.blocks, 1))
+        scale = blocks / max(counters.blocks, 1)
+        return None, {**counters.totals(program, scale), **self._dram(counters, scale)}
+
+    def _dram(self, counters: Counters, scale: float) -> dict[str, float]:
+        """Bytes that must cross DRAM: of each tensor no more than it has, since repeats are taken to hit L2."""
+        found = {"dram_load_bytes": 0.0, "dram_store_bytes": 0.0}
+        for (kind, slot), touched in self._by_tensor(counters).items():
+            found[f"dram_{kind}_bytes"] += min(touched * 32 * scale, float(len(self._buffers[slot].data)))
+        return found
+
+    def _by_tensor(self, counters: Counters) -> Counter[tuple[str, int]]:
+        bases = [b.base >> 24 for b in self._buffers]
+        found: Counter[tuple[str, int]] = Counter()
+        for (kind, slot), touched in counters.by_slot.items():
+            if (at := bisect_right(bases, slot) - 1) >= 0:
+                found[kind, at] += touched
+        return found
 
     def _chunks(self, launch: Launch, program: Program, blocks: int) -> Iterator[Array]:
         """Block numbers in whole clusters, all of them or an even sample."""

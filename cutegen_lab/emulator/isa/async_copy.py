@@ -11,7 +11,7 @@ import numpy as np
 
 from cutegen_lab.emulator import ptx
 from cutegen_lab.emulator.emit import Emit, opcode, runtime
-from cutegen_lab.emulator.isa.memory_ops import count_load, lanes_where
+from cutegen_lab.emulator.isa.memory_ops import lanes_where
 from cutegen_lab.emulator.types import RAW, Array
 
 
@@ -21,7 +21,8 @@ def cp(e: Emit) -> None:
     if not e.has("async") or "bulk" in e.mods or "reduce" in e.mods:
         raise e.refuse(f"the emulator does not execute `{e.ins.name}` yet")
     e.klass = "load"
-    if e.one_of("commit_group", "wait_group", "wait_all"):
+    if waits := e.one_of("commit_group", "wait_group", "wait_all"):
+        e.waits_loads = waits != "commit_group"
         return
     if e.has("mbarrier"):
         e.has("arrive")
@@ -40,6 +41,7 @@ def cp(e: Emit) -> None:
     source, offset = e.address(e.ops[1])
     if not isinstance(e.ops[2], ptx.Imm) or e.ops[2].value not in (4, 8, 16):
         raise e.refuse(f"`{e.ins.name}` copies 4, 8 or 16 bytes")
+    e.load_bytes = e.ops[2].value
     rest = e.ops[3:-1] if hint else e.ops[3:]
     size = "None"
     if rest:
@@ -58,7 +60,7 @@ def copy_async(g: Any, to: Array, to_offset: int, source: Array, offset: int, wi
     g.m.counters.shared_requests += g.warps()
     index = np.broadcast_to(index, (g.n,))
     if (sizes >= width).all():
-        count_load(g, at, width)
+        g.m.counters.access("load", g, at, width)
         shared.views[width][index] = g.m.memory.load(g, at, width)
     else:
         block = np.zeros((g.n, width), np.uint8)
@@ -70,7 +72,7 @@ def copy_async(g: Any, to: Array, to_offset: int, source: Array, offset: int, wi
 
 def _read_part(g: Any, at: Array, mask: Array, length: int, block: Array) -> None:
     part, index = lanes_where(g, mask)
-    count_load(part, at[index], length)
+    g.m.counters.access("load", part, at[index], length)
     step = length & -length
     for first in range(0, length, step):
         raw = np.ascontiguousarray(g.m.memory.load(part, at[index] + np.uint64(first), step))

@@ -14,7 +14,7 @@ from cutegen_lab.emulator import ptx
 from cutegen_lab.emulator.emit import Emit, opcode, runtime
 from cutegen_lab.emulator.faults import Trap
 from cutegen_lab.emulator.isa.half import half_in, half_out
-from cutegen_lab.emulator.isa.memory_ops import count_load, count_store, lanes_where, skip_hints, space_of, spaces
+from cutegen_lab.emulator.isa.memory_ops import lanes_where, skip_hints, space_of, spaces
 from cutegen_lab.emulator.types import RAW, WIDTH, Array
 
 _OPERATIONS = ("add", "min", "max", "and", "or", "xor", "inc", "dec", "exch", "cas")
@@ -73,8 +73,8 @@ def atomic(
     if space == "global":
         at = address + np.uint64(offset % (1 << 64))
         buffer, index = g.m.memory.locate(g, at, width)
-        count_load(g, at, width)
-        count_store(g, at, width)
+        g.m.counters.access("load", g, at, width)
+        g.m.counters.access("store", g, at, width)
         cells = buffer.views[width]
     elif space == "shared":
         index = g.m.shared.index(g, address, offset, width)

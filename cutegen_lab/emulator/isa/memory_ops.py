@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from cutegen_lab.core.verdict import Verdict
-from cutegen_lab.emulator import counters, ptx
+from cutegen_lab.emulator import ptx
 from cutegen_lab.emulator.emit import Emit, opcode, runtime
 from cutegen_lab.emulator.faults import Trap
 from cutegen_lab.emulator.types import RAW, WIDTH, Array
@@ -52,6 +52,8 @@ def ld(e: Emit) -> None:
     e.klass = {"global": "load", "generic": "load"}.get(space, space)
     base, offset = e.address(e.ops[1])
     width, targets = WIDTH[kind], e.items(e.ops[0])
+    if e.klass == "load":
+        e.load_bytes = width * len(targets)
     e.line(f"w=load_{space}(g,{base},{offset},{width},{len(targets)})")
     for i, target in enumerate(targets):
         if isinstance(target, ptx.Sink):
@@ -114,25 +116,11 @@ def _global_address(g: Any, address: Array, offset: int) -> Array:
     return address if np.ndim(address) else np.full(g.n, address, np.uint64)
 
 
-def count_load(g: Any, address: Array, width: int) -> None:
-    c = g.m.counters
-    c.load_requests += g.warps()
-    c.load_bytes += g.n * width
-    c.load_sectors += counters.sectors(g.gid, address, width, g.whole())
-
-
-def count_store(g: Any, address: Array, width: int) -> None:
-    c = g.m.counters
-    c.store_requests += g.warps()
-    c.store_bytes += g.n * width
-    c.store_sectors += counters.sectors(g.gid, address, width, g.whole())
-
-
 @runtime
 def load_global(g: Any, address: Array, offset: int, width: int, count: int) -> list[Array]:
     at, whole = _global_address(g, address, offset), width * count
     if not int(at[0]) >> 60:  # parameters and module data are not DRAM traffic
-        count_load(g, at, whole)
+        g.m.counters.access("load", g, at, whole)
     if whole <= 16:
         return _split(g.m.memory.load(g, at, whole), width, count)
     if int(np.bitwise_or.reduce(at)) & (whole - 1):
@@ -144,7 +132,7 @@ def load_global(g: Any, address: Array, offset: int, width: int, count: int) -> 
 @runtime
 def store_global(g: Any, address: Array, offset: int, width: int, values: list[Array]) -> None:
     at, whole = _global_address(g, address, offset), width * len(values)
-    count_store(g, at, whole)
+    g.m.counters.access("store", g, at, whole)
     if whole <= 16:
         g.m.memory.store(g, at, whole, _join(values, width, g.n))
         return

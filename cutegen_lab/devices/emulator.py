@@ -1,0 +1,71 @@
+"""``EmulatorDevice``: runs builds on the CPU and predicts their time on the target GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from cutegen_lab.core.artifact import Build
+from cutegen_lab.core.problem import TensorSpec
+from cutegen_lab.core.protocols import Cancel, Execution
+from cutegen_lab.core.roofline import GpuSpec
+from cutegen_lab.core.trial import Profile, Timing
+from cutegen_lab.core.verdict import Fault
+from cutegen_lab.emulator import Options, Result, run_plan
+from cutegen_lab.tuning import MODEL, predict_plan
+
+SAMPLE_BLOCKS = 64
+
+
+class EmulatorDevice:
+    """A :class:`~cutegen_lab.core.protocols.Device` that needs no GPU. Its times are predictions and say so."""
+
+    name = "emulator"
+    kind: Literal["cuda", "emulator"] = "emulator"
+
+    def __init__(self, options: Options | None = None) -> None:
+        self._options = options or Options()
+
+    def execute(
+        self, build: Build, tensors: Sequence[TensorSpec], buffers: Sequence[memoryview], cancel: Cancel
+    ) -> Execution:
+        """Runs every block of every launch, in place on ``buffers``. Raises Cancelled."""
+        return run_plan(build, tensors, buffers, cancel, self._options).execution
+
+    def time(
+        self, build: Build, tensors: Sequence[TensorSpec], buffers: Sequence[memoryview], gpu: GpuSpec, cancel: Cancel
+    ) -> tuple[Timing | Fault, Profile | None]:
+        """Counts what about 64 blocks of each launch do, spread evenly over its grid, scales to the whole grid, and
+        predicts. ``buffers`` are written to, incompletely. Where a sample cannot run by itself (blocks that wait for
+        each other, say) every block runs instead. Raises Cancelled.
+        """
+        result, sampled = self._count(build, tensors, buffers, cancel)
+        if result.execution.fault:
+            return result.execution.fault, None
+        kernels = {k.name: k for k in build.kernels}
+        prediction = predict_plan(result.per_launch, build.plan.launches, kernels, gpu)
+        timing = Timing(
+            kind="predicted", time_us=prediction.time_us, device=gpu.name,
+            method=f"{MODEL}; counts from {'a sample of blocks' if sampled else 'every block'}",
+        )  # fmt: skip
+        counters = {
+            **result.execution.counters,
+            **{f"predicted_{name.replace(' ', '_')}_us": value for name, value in prediction.parts.items()},
+        }
+        if prediction.occupancy:
+            counters["resident_warps_per_sm"] = float(prediction.occupancy.warps)
+            counters["waves"] = prediction.occupancy.waves
+        return timing, Profile("emulator", prediction.limiter, counters, prediction.findings)
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+    def _count(
+        self, build: Build, tensors: Sequence[TensorSpec], buffers: Sequence[memoryview], cancel: Cancel
+    ) -> tuple[Result, bool]:
+        sample = Options(shadow=False, budget=self._options.budget, sample_blocks=SAMPLE_BLOCKS)
+        result = run_plan(build, tensors, buffers, cancel, sample)
+        if result.execution.fault is None:
+            return result, any(c["blocks_counted"] < c["blocks"] for c in result.per_launch)
+        whole = Options(shadow=False, budget=self._options.budget)
+        return run_plan(build, tensors, buffers, cancel, whole), False

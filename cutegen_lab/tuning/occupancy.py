@@ -1,0 +1,41 @@
+"""How many blocks of a kernel share a multiprocessor, and what limits it (CUDA C++ guide, compute capability 9.0)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from cutegen_lab.core.artifact import KernelInfo, Launch
+from cutegen_lab.core.roofline import GpuSpec
+
+_SYSTEM_SMEM = 1024  # bytes of shared memory the system takes a block
+_REGISTER_UNIT = 256  # registers are given to a warp in units of this many
+
+
+@dataclass(frozen=True)
+class Occupancy:
+    """``blocks`` resident on one multiprocessor at a time; ``waves`` may be fractional. ``limiter`` is a word or two."""
+
+    blocks: int
+    warps: int
+    waves: float
+    limiter: str
+    registers: int
+
+
+def occupancy(launch: Launch, kernel: KernelInfo | None, gpu: GpuSpec) -> Occupancy:
+    """``kernel`` None: nothing is known of registers or static shared memory, and neither counts."""
+    threads = math.prod(launch.block)
+    warps = -(-threads // 32)
+    registers = kernel.registers if kernel else 0
+    smem = launch.dynamic_smem_bytes + (kernel.static_smem_bytes if kernel else 0)
+    by = {"blocks a multiprocessor": gpu.max_blocks_per_sm, "threads": gpu.max_threads_per_sm // (warps * 32)}
+    if registers:
+        a_warp = -(-registers * 32 // _REGISTER_UNIT) * _REGISTER_UNIT
+        by["registers"] = gpu.registers_per_sm // (a_warp * warps)
+    if smem:
+        by["shared memory"] = gpu.smem_per_sm // (smem + _SYSTEM_SMEM)
+    limiter = min(by, key=lambda name: by[name])
+    blocks = max(by[limiter], 1)
+    waves = math.prod(launch.grid) / (blocks * gpu.sm_count)
+    return Occupancy(blocks, blocks * warps, waves, limiter if waves > 1 else "grid", registers)
