@@ -21,6 +21,7 @@ from cutegen_lab.compile.outcome import read_ending
 from cutegen_lab.compile.plan import PlanError, build_plan
 from cutegen_lab.compile.pool import Pool
 from cutegen_lab.compile.ptx import entries
+from cutegen_lab.compile.remarks import remark_notes, stack_use
 from cutegen_lab.compile.reply import Compiled, Failed
 from cutegen_lab.compile.resources import read_resources
 from cutegen_lab.compile.standin import standin_library
@@ -150,7 +151,7 @@ class CageCompiler:
         ending = self._pool.run(_message(job, workload), job.arch, standin, cancel)
         isolation = tuple(ending.isolation)
         outcome = read_ending(ending, workload.tensors, self._limits)
-        value = self._finish(job, workload, outcome, isolation)
+        value = self._finish(job, workload, outcome, isolation, ending.output)
         self._cache.put(key, value, isolation)
         seconds = time.perf_counter() - started
         if isinstance(value, CompileFailure):
@@ -161,7 +162,12 @@ class CageCompiler:
         return _Result(value, isolation)
 
     def _finish(
-        self, job: CompileJob, workload: Workload, outcome: Compiled | Failed, isolation: tuple[str, ...]
+        self,
+        job: CompileJob,
+        workload: Workload,
+        outcome: Compiled | Failed,
+        isolation: tuple[str, ...],
+        output: str,
     ) -> Build | CompileFailure:
         """Puts a build together from checked data, or the failure with the lint's view of it."""
         if isinstance(outcome, Failed):
@@ -175,10 +181,10 @@ class CageCompiler:
                 arch=job.arch,
                 cubin=outcome.cubin,
                 ptx=outcome.ptx,
-                kernels=read_resources(outcome.cubin, outcome.ptx, kernels),
+                kernels=read_resources(outcome.cubin, outcome.ptx, kernels, stack_use(output)),
                 plan=plan,
                 lines=source_lines(outcome.ptx, CANDIDATE_FILE),
-                notes=self._lint(job),
+                notes=self._lint(job) + remark_notes(output),
                 compile_seconds=outcome.seconds,
             )
         except PlanError as error:

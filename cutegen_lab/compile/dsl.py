@@ -61,7 +61,7 @@ def compile_launch(
         )
         for t in tensors
     ]
-    options = f"--keep-ptx --keep-cubin --generate-line-info --gpu-arch {arch} --dump-dir {dump_dir}"
+    options = f"remarks{{ptx}} --keep-ptx --keep-cubin --generate-line-info --gpu-arch {arch} --dump-dir {dump_dir}"
     return cute.compile(module.launch, *fakes, runtime.make_fake_stream(), **config, options=options)
 
 

@@ -25,7 +25,7 @@ from cutegen_lab.core.protocols import Cancel
 
 START_SECONDS = 60.0
 POLL_SECONDS = 0.03
-OUTPUT_TAIL = 16 << 10
+OUTPUT_TAIL = 256 << 10
 _ROOT = str(Path(__file__).resolve().parents[2])
 _BOOT = (
     "import sys; sys.path.insert(0, sys.argv[1]); from cutegen_lab.compile.zygote import main; main(int(sys.argv[2]))"

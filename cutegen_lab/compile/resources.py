@@ -4,10 +4,9 @@ A cubin is an ELF file. ``.nv.info`` (whole module) holds records that name a fu
 count is also in the section header of ``.text.<kernel>`` (bits 24–31 of ``sh_info``). Attribute numbers as
 ``cuobjdump -elf`` prints them, checked in the tests against ``cuobjdump -res-usage``.
 
-Spill bytes are ptxas's own notes where the compiler passes them on. It does so only as warnings (none by default), so
-spills are bounded from below by the stack: ``local_bytes`` is the exact size of a thread's stack frame, which holds
-register spills and dynamically indexed register arrays alike. PTX tells the two apart: a kernel whose PTX declares no
-``.local`` memory can have a stack only for spills.
+A cubin holds no spill count: ``local_bytes``, the exact size of a thread's stack frame, covers register spills and
+dynamically indexed register arrays alike. Spill bytes are ptxas's own remark where it made one for this very frame.
+Otherwise they are what the frame holds beyond the ``.local`` memory that the PTX declares, an upper bound.
 """
 
 from __future__ import annotations
@@ -15,13 +14,14 @@ from __future__ import annotations
 import io
 import re
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from elftools.common.exceptions import ELFError
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 
 from cutegen_lab.compile.ptx import Entry
+from cutegen_lab.compile.remarks import StackUse
 from cutegen_lab.core.artifact import KernelInfo
 
 EIATTR_FRAME_SIZE = 0x11
@@ -30,7 +30,9 @@ _FORMAT_SIZED = 4  # (format, attribute, size, payload); formats 1 to 3 carry a 
 _LOCAL = re.compile(r"^\s*\.local\b.*?\[(\d+)\]", re.M)
 
 
-def read_resources(cubin: bytes, ptx: str, entries: tuple[Entry, ...]) -> tuple[KernelInfo, ...]:
+def read_resources(
+    cubin: bytes, ptx: str, entries: tuple[Entry, ...], remarked: Mapping[str, StackUse] | None = None
+) -> tuple[KernelInfo, ...]:
     """One :class:`KernelInfo` a PTX entry. Raises ValueError for a cubin that is no ELF or lacks a kernel."""
     try:
         elf = ELFFile(io.BytesIO(cubin))
@@ -54,12 +56,15 @@ def read_resources(cubin: bytes, ptx: str, entries: tuple[Entry, ...]) -> tuple[
             shared = sections.get(f".nv.shared.{entry.name}")
             frame = frames.get(entry.name, 0)
             spilled = max(0, frame - declared_local[entry.name])
+            use = (remarked or {}).get(entry.name)
+            if use is None or use.frame != frame:
+                use = StackUse(frame, spilled, spilled)
             result.append(
                 KernelInfo(
                     name=entry.name,
                     registers=registers.get(entry.name, (text["sh_info"] >> 24) & 0xFF),
-                    spill_store_bytes=spilled,
-                    spill_load_bytes=spilled,
+                    spill_store_bytes=use.spill_stores,
+                    spill_load_bytes=use.spill_loads,
                     static_smem_bytes=shared["sh_size"] if shared is not None else 0,
                     local_bytes=frame,
                     param_sizes=tuple(p.size for p in entry.params),

@@ -19,6 +19,7 @@ import signal
 import socket
 import struct
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -95,20 +96,36 @@ def _watch_memory(first: int, limit: int, status: int) -> None:
 
     A forked build starts with the server's pages, so the bound is on what it holds beyond those.
     """
-    ended = os.pidfd_open(first)
     start = _resident_bytes(os.getpid())
-    while not select.select([ended], [], [], MEMORY_POLL_SECONDS)[0]:
-        if any(_resident_bytes(pid) > start + limit for pid in _children(first)):
+    build = 0
+    while not _ended(first):
+        build = build or _child_of(first)
+        if build and _resident_bytes(build) > start + limit:
             os.write(status, b"stopped memory\n")
             os.kill(first, signal.SIGKILL)
-    os.waitpid(first, 0)
 
 
-def _children(pid: int) -> list[int]:
+def _ended(pid: int) -> bool:
+    """Waits a moment for a child of this process, and reaps it."""
     try:
-        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-    except OSError:
-        return []
+        ended = os.pidfd_open(pid)
+    except OSError:  # a sandbox without pidfds
+        time.sleep(MEMORY_POLL_SECONDS)
+    else:
+        select.select([ended], [], [], MEMORY_POLL_SECONDS)
+        os.close(ended)
+    return os.waitpid(pid, os.WNOHANG)[0] == pid
+
+
+def _child_of(parent: int) -> int:
+    """Its pid as seen from here (0: not there yet); the namespace's own numbers mean nothing outside."""
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            if int(path.read_text().rsplit(") ", 1)[1].split()[1]) == parent:
+                return int(path.parent.name)
+        except (OSError, IndexError, ValueError):
+            continue
+    return 0
 
 
 def _resident_bytes(pid: int) -> int:

@@ -15,7 +15,7 @@ from cutegen_lab.compile.ptx import entries
 from cutegen_lab.compile.resources import read_resources
 from cutegen_lab.core.artifact import Build
 from tests.compile.conftest import MATRIX, compile_one, workload
-from tests.compile.sources import COLUMN_SUM, SCALE, TMA, kernel_body
+from tests.compile.sources import BODY_LINE, COLUMN_SUM, SCALE, TMA, kernel_body
 
 USAGE = re.compile(r"Function (\S+):\s*\n\s*REG:(\d+) STACK:(\d+) SHARED:(\d+) LOCAL:(\d+)")
 # A register array indexed by a value known only on the GPU lives on the stack.
@@ -48,15 +48,35 @@ def test_figures_agree_with_cuobjdump(compiler: CageCompiler, tmp_path: Path, so
     build: Build = compile_one(compiler, source, work).builds["main"]  # type: ignore[arg-type]
     path = tmp_path / "k.cubin"
     path.write_bytes(build.cubin)
-    text = subprocess.run([cuobjdump(), "-res-usage", str(path)], capture_output=True, text=True, check=True).stdout
+    command = [cuobjdump(), "-res-usage", str(path)]
+    text = subprocess.run(command, capture_output=True, text=True, check=True).stdout  # noqa: S603
     theirs = {name: tuple(map(int, numbers)) for name, *numbers in USAGE.findall(text)}
     ours = {k.name: (k.registers, k.local_bytes, k.static_smem_bytes, 0) for k in build.kernels}
     assert ours == theirs
 
 
 def test_a_dynamically_indexed_array_is_stack_and_no_spill(compiler: CageCompiler) -> None:
-    (info,) = compile_one(compiler, STACK, MATRIX).builds["main"].kernels
+    build = compile_one(compiler, STACK, MATRIX).builds["main"]
+    (info,) = build.kernels
     assert info.local_bytes >= 256 and info.spill_store_bytes == info.spill_load_bytes == 0
+    assert [(n.code, n.line) for n in build.notes] == [("PTXAS", BODY_LINE)]
+
+
+def test_spills_are_what_ptxas_says(compiler: CageCompiler) -> None:
+    """Far more live values than a thread has registers."""
+    source = kernel_body(
+        "r = cute.make_rmem_tensor((512,), cutlass.Float32)\n"
+        "    for k in cutlass.range_constexpr(512):\n        r[k] = x[k // 64 + tidx % 8, k % 64]\n"
+        "    s = cutlass.Float32(0.0)\n"
+        "    for k in cutlass.range_constexpr(512):\n        s = s * 1.5 + r[k]\n"
+        "    cute.arch.sync_threads()\n"
+        "    for k in cutlass.range_constexpr(512):\n        s = s * r[k] + 1.0\n"
+        "    y[tidx, 0] = s"
+    )
+    build = compile_one(compiler, source, MATRIX).builds["main"]
+    (info,) = build.kernels
+    assert info.local_bytes >= info.spill_store_bytes >= 1000 and info.spill_load_bytes >= 1000
+    assert any(note.code == "PTXAS" and "spill" in str(note).lower() for note in build.notes), build.notes
 
 
 @pytest.mark.parametrize("damage", [b"", b"\x7fELF", b"\x7fELF" + bytes(200)])
