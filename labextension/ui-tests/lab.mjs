@@ -34,7 +34,12 @@ const cell = {
 };
 writeFileSync(
   `${root}/saved.ipynb`,
-  JSON.stringify({ nbformat: 4, nbformat_minor: 5, metadata: {}, cells: [cell] })
+  JSON.stringify({
+    nbformat: 4,
+    nbformat_minor: 5,
+    metadata: { kernelspec: { name: 'python3', display_name: 'Python 3' } },
+    cells: [cell]
+  })
 );
 
 const settings = [
@@ -101,7 +106,10 @@ try {
   await page.screenshot({ path: `${shots}/lab-file.png` });
   console.log(`launcher, quickstart, saved output and run file are as they should be; pictures in ${shots}`);
 } catch (error) {
-  await browser?.contexts()[0]?.pages()[0]?.screenshot({ path: `${shots}/lab-failure.png` });
+  await browser
+    ?.contexts()[0]
+    ?.pages()[0]
+    ?.screenshot({ path: `${shots}/lab-failure.png` });
   throw error;
 } finally {
   await browser?.close();

@@ -57,6 +57,9 @@ interface IRunPanelProps {
 }
 
 function notice(view: RunView, attached: boolean): string {
+  if (!attached && view.status === 'done') {
+    return 'A saved run, as it ended. No kernel is attached.';
+  }
   if (!attached) {
     return `A saved run, as it stood. No kernel is attached: \`%cutegen resume ${view.run_id}\` takes it up again.`;
   }
