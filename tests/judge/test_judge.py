@@ -125,7 +125,7 @@ def test_softmax_without_max_subtraction_fails_on_large_inputs() -> None:
         out.copy_(e / e.sum(-1, keepdim=True))
 
     result = judged(problem(), kernel)
-    assert result.verdict is Verdict.WRONG_RESULT and "large" in result.reason
+    assert result.verdict is Verdict.WRONG_RESULT and "got nan" in result.reason
 
 
 def test_nan_must_stand_where_the_reference_has_it() -> None:

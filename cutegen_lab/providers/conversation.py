@@ -1,0 +1,80 @@
+"""What every model provider shares: render the prompt, get an answer, parse it, ask again once, keep a record."""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from cutegen_lab.core.candidate import Proposal, TokenUsage
+from cutegen_lab.core.errors import ProviderError
+from cutegen_lab.core.protocols import Cancel, GenerateRequest, Say
+from cutegen_lab.providers.answers import MalformedAnswer, parse
+from cutegen_lab.providers.prompting import RenderedPrompt, render, render_reask
+
+CONVERSATION_SCHEMA = "cutegen-conversation"
+CONVERSATION_VERSION = 1
+MAX_REASKS = 1
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A model's answer, with what it cost and who gave it."""
+
+    text: str
+    model: str
+    usage: TokenUsage = field(default_factory=TokenUsage)
+
+
+class ConversationProvider(ABC):
+    """A provider that talks. Subclasses say how an answer is got; ``record`` keeps every exchange as a replay file."""
+
+    name: str
+
+    def __init__(self, record: Path | None = None) -> None:
+        self._record = record
+
+    @abstractmethod
+    def answer(self, prompt: RenderedPrompt, say: Say, cancel: Cancel) -> Answer:
+        """Raises ProviderError, ProviderExhausted or Cancelled."""
+
+    def propose(self, request: GenerateRequest, say: Say, cancel: Cancel) -> Proposal:
+        """A parsed proposal; an answer that cannot be used is asked for once more, then it is a ProviderError."""
+        prompts = [render(request)]
+        spent = TokenUsage()
+        while True:
+            answer = self.answer(prompts[-1], say, cancel)
+            self._keep(prompts[-1], answer)
+            spent = TokenUsage(spent.prompt + answer.usage.prompt, spent.completion + answer.usage.completion)
+            try:
+                parsed = parse(answer.text)
+            except MalformedAnswer as error:
+                if len(prompts) > MAX_REASKS:
+                    raise ProviderError(
+                        f"{self.name}: {error.message}, twice", "Retry, or try another model."
+                    ) from None
+                say(f"{error.message}; asking again")
+                prompts.append(render_reask(prompts[0], f"{error.message[0].upper()}{error.message[1:]}."))
+                continue
+            return Proposal(
+                source=parsed.source, title=parsed.title, reason=parsed.reason,
+                predicted_effect=parsed.predicted_effect, prompts=tuple(p.ref for p in prompts), usage=spent,
+                model=answer.model,
+            )  # fmt: skip
+
+    def _keep(self, prompt: RenderedPrompt, answer: Answer) -> None:
+        if self._record is None:
+            return
+        line = {
+            "prompt": asdict(prompt.ref),
+            "answer": answer.text,
+            "model": answer.model,
+            "usage": asdict(answer.usage),
+        }
+        new = not self._record.exists()
+        with self._record.open("a", encoding="utf-8") as file:
+            if new:
+                head = {"schema": CONVERSATION_SCHEMA, "schema_version": CONVERSATION_VERSION, "source": self.name}
+                file.write(json.dumps(head) + "\n")
+            file.write(json.dumps(line, ensure_ascii=False) + "\n")

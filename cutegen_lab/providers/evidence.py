@@ -1,0 +1,86 @@
+"""What a model is told of an earlier candidate: the compiler's line, the worst element, the time against the bound."""
+
+from __future__ import annotations
+
+from cutegen_lab.core.protocols import Attempt
+from cutegen_lab.core.trial import OutputError, Trial, WorkloadCheck
+
+
+def failure_text(attempt: Attempt) -> str:
+    """Why a candidate failed, with the place in its source where one is known."""
+    trial = attempt.trial
+    if trial is None:
+        return "It was not judged."
+    parts = [trial.reason]
+    for diagnostic in trial.diagnostics:
+        parts.append(str(diagnostic))
+        if diagnostic.excerpt:
+            parts.append("\n".join(f"    {line}" for line in diagnostic.excerpt.splitlines()))
+    failed = next((c for c in trial.check.checks if not c.verdict.passed), None) if trial.check else None
+    if failed:
+        parts.append(_failed_check(failed, attempt.candidate.source))
+        passed = (
+            [f"{c.workload} ({c.distribution})" for c in trial.check.checks if c.verdict.passed] if trial.check else []
+        )
+        parts.append(f"Passed before it: {', '.join(passed) if passed else 'nothing'}.")
+    return "\n\n".join(parts)
+
+
+def evidence_text(attempt: Attempt) -> str:
+    """A passing candidate's evidence, one fact a line; times say whether they were measured or predicted."""
+    trial = attempt.trial
+    if trial is None:
+        return "It was not judged."
+    lines = [f"- verdict: {trial.verdict.value} ({trial.reason})"]
+    worst = trial.check.worst() if trial.check else None
+    if worst:
+        lines.append(
+            f"- error against float64: {worst.norm:.2e} (PyTorch at the same precision: {worst.torch_norm:.2e})"
+        )
+    if trial.resources:
+        r = trial.resources
+        smem = r.static_smem_bytes + r.dynamic_smem_bytes
+        lines.append(f"- registers {r.registers}, spilled bytes {r.spill_bytes}, shared memory {smem} bytes a block")
+    lines.extend(_timing_lines(trial))
+    for diagnostic in trial.diagnostics:
+        lines.append(f"- note: {diagnostic}")
+    return "\n".join(lines)
+
+
+def history_line(attempt: Attempt) -> str:
+    """One earlier candidate: its title and what became of it."""
+    trial = attempt.trial
+    outcome = trial.verdict.value if trial else "not judged"
+    if trial and trial.timing:
+        outcome += f", {trial.timing.time_us:.3g} µs {trial.timing.kind}"
+    answer = f"; {attempt.answer}" if attempt.answer else ""
+    return f"{attempt.candidate.id} “{attempt.candidate.proposal.title}”: {outcome}{answer}"
+
+
+def _timing_lines(trial: Trial) -> list[str]:
+    lines = []
+    if trial.timing:
+        gap = f", {trial.sol_gap:.2f} × speed of light" if trial.sol_gap else ""
+        lines.append(f"- time ({trial.timing.kind}): {trial.timing.time_us:.3g} µs{gap}")
+    if trial.profile:
+        lines.append(f"- limited by: {trial.profile.limiter} (counts from the {trial.profile.source})")
+        lines.extend(f"- {finding}" for finding in trial.profile.findings)
+    return lines
+
+
+def _failed_check(check: WorkloadCheck, source: str) -> str:
+    text = f"On workload `{check.workload}` with {check.distribution} inputs: {check.reason}"
+    if check.fault and check.fault.line:
+        lines = source.splitlines()
+        first, last = max(check.fault.line - 3, 0), min(check.fault.line + 2, len(lines))
+        text += "\n\n" + "\n".join(f"    {n + 1:4} {lines[n]}" for n in range(first, last))
+    wrong = next((e for e in check.errors if not e.ok), None)
+    return text + (f"\n\n{_worst(wrong)}" if wrong else "")
+
+
+def _worst(error: OutputError) -> str:
+    where = f"{error.output}[{', '.join(map(str, error.worst_index))}]"
+    return (
+        f"Worst element {where}: got {error.got:.6g}, expected {error.expected:.6g}. Norm-wise error {error.norm:.2e}; "
+        f"allowed {error.limit_norm:.2e}; PyTorch's own {error.torch_norm:.2e}."
+    )

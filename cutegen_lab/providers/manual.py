@@ -1,0 +1,70 @@
+"""A person (or any program) as the model: requests and answers are numbered files in one folder."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from cutegen_lab.core.errors import Cancelled, InputError
+from cutegen_lab.core.protocols import Cancel, Say
+from cutegen_lab.providers.conversation import Answer, ConversationProvider
+from cutegen_lab.providers.prompting import RenderedPrompt
+
+DEFAULT_DIR = Path(".cutegen/manual")
+_POLL_SECONDS = 0.2
+_REQUEST = re.compile(r"^(\d{4,})\.request\.md$")
+
+
+class ManualProvider(ConversationProvider):
+    """Writes ``NNNN.request.md`` into ``directory`` and waits for ``NNNN.answer.md``; ``submit`` writes the latter.
+
+    The whole conversation is kept beside them as ``conversation.jsonl``, which ``replay:FILE`` plays again. Raises
+    InputError where the folder cannot be made.
+    """
+
+    name = "manual"
+
+    def __init__(self, directory: Path | None = None, model: str = "a person") -> None:
+        self.directory = directory or DEFAULT_DIR
+        try:
+            self.directory.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(f"cannot make the folder {self.directory}: {error.strerror}", "Use manual:DIR.") from None
+        super().__init__(record=self.directory / "conversation.jsonl")
+        self._model = model
+
+    def answer(self, prompt: RenderedPrompt, say: Say, cancel: Cancel) -> Answer:
+        """Waits without bound; a set ``cancel`` ends it within a poll. Raises Cancelled."""
+        number = 1 + max((n for n, _ in self._requests()), default=0)
+        request = self.directory / f"{number:04}.request.md"
+        part = request.with_suffix(".part")
+        part.write_text(prompt.text, encoding="utf-8")
+        part.replace(request)
+        reply = self._reply(number)
+        say(f"waiting for {reply} (the prompt is in {request.name})")
+        size = -1
+        while True:
+            if cancel.wait(_POLL_SECONDS):
+                raise Cancelled()
+            if reply.is_file():
+                # A file still growing is not an answer yet.
+                if (now := reply.stat().st_size) == size and now > 0:
+                    return Answer(reply.read_text(encoding="utf-8", errors="replace"), self._model)
+                size = now
+
+    def submit(self, text: str) -> None:
+        """Answers the newest open request. Raises InputError where none is open."""
+        open_requests = [number for number, _ in self._requests() if not self._reply(number).exists()]
+        if not open_requests:
+            raise InputError("no request is waiting for an answer", "Start a run with --provider manual.")
+        reply = self._reply(max(open_requests))
+        part = reply.with_suffix(".part")
+        part.write_text(text, encoding="utf-8")
+        part.replace(reply)
+
+    def _reply(self, number: int) -> Path:
+        return self.directory / f"{number:04}.answer.md"
+
+    def _requests(self) -> list[tuple[int, Path]]:
+        found = ((_REQUEST.match(path.name), path) for path in self.directory.iterdir())
+        return [(int(match[1]), path) for match, path in found if match]

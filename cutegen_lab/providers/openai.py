@@ -1,0 +1,146 @@
+"""Any OpenAI-compatible endpoint, streamed, with a hard cap on tokens. The key stays out of every text."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from typing import TYPE_CHECKING, Any
+
+from cutegen_lab.core.candidate import TokenUsage
+from cutegen_lab.core.errors import Cancelled, ProviderError
+from cutegen_lab.core.protocols import Cancel, Say
+from cutegen_lab.providers.conversation import Answer, ConversationProvider
+from cutegen_lab.providers.prompting import RenderedPrompt
+
+if TYPE_CHECKING:
+    import openai
+
+DEFAULT_MODEL = "gpt-5"
+_CHARS_PER_TOKEN = 4  # an estimate, used only where the server reports no usage
+_POLL_SECONDS = 0.1
+_END = object()
+
+
+class OpenAIProvider(ConversationProvider):
+    """Chat completions through the ``openai`` package.
+
+    ``max_tokens`` caps prompt plus completion tokens over the provider's life. Raises ProviderError where there is no
+    key (a custom ``base_url`` may need none).
+    """
+
+    name = "openai"
+
+    def __init__(
+        self, model: str | None = None, api_key: str | None = None, base_url: str | None = None,
+        max_tokens: int | None = None, timeout_seconds: float = 120.0, max_retries: int = 3,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        if not api_key and not base_url:
+            raise ProviderError("no API key is set", "Set OPENAI_API_KEY, or use --provider templates or manual.")
+        self._key = api_key or "none"
+        self._base_url, self._timeout, self._retries = base_url, timeout_seconds, max_retries
+        self.model = model or DEFAULT_MODEL
+        self._cap, self.spent = max_tokens, TokenUsage()
+
+    def __repr__(self) -> str:
+        return f"OpenAIProvider(model={self.model!r})"
+
+    def answer(self, prompt: RenderedPrompt, say: Say, cancel: Cancel) -> Answer:
+        """Raises ProviderError (key, model, network, cap, empty answer) or Cancelled within a poll."""
+        self._guard(len(prompt.text) // _CHARS_PER_TOKEN)
+        chunks: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        stop = threading.Event()
+        thread = threading.Thread(target=self._stream, args=(prompt.text, chunks, stop), daemon=True)
+        thread.start()
+        try:
+            return self._collect(prompt, chunks, say, cancel)
+        finally:
+            stop.set()
+
+    def _collect(self, prompt: RenderedPrompt, chunks: queue.SimpleQueue[Any], say: Say, cancel: Cancel) -> Answer:
+        text: list[str] = []
+        usage: TokenUsage | None = None
+        finish = ""
+        told = 0
+        while True:
+            if cancel.is_set():
+                raise Cancelled()
+            try:
+                item = chunks.get(timeout=_POLL_SECONDS)
+            except queue.Empty:
+                continue
+            if item is _END:
+                break
+            if isinstance(item, Exception):
+                raise self._explained(item) from None
+            if item.usage:
+                usage = TokenUsage(item.usage.prompt_tokens, item.usage.completion_tokens)
+            if item.choices:
+                text.append(item.choices[0].delta.content or "")
+                finish = item.choices[0].finish_reason or finish
+            so_far = sum(map(len, text)) // _CHARS_PER_TOKEN
+            self._guard(len(prompt.text) // _CHARS_PER_TOKEN + so_far)
+            if so_far - told >= 250:
+                told = so_far
+                say(f"{self.model}: about {so_far:,} tokens…")
+        answer = "".join(text)
+        estimate = TokenUsage(len(prompt.text) // _CHARS_PER_TOKEN, len(answer) // _CHARS_PER_TOKEN)
+        usage = usage or estimate
+        self.spent = TokenUsage(self.spent.prompt + usage.prompt, self.spent.completion + usage.completion)
+        if not finish:
+            raise ProviderError(f"the stream from {self.model} ended before the answer did", "Retry.")
+        if not answer.strip():
+            raise ProviderError(f"{self.model} gave an empty answer (finish reason {finish!r})", "Retry.")
+        return Answer(answer, self.model, usage)
+
+    def _stream(self, prompt: str, chunks: queue.SimpleQueue[Any], stop: threading.Event) -> None:
+        """Runs in its own thread, so that a silent server cannot hold up a cancel."""
+        try:
+            with self._client() as client:
+                stream = client.chat.completions.create(
+                    model=self.model, messages=[{"role": "user", "content": prompt}], stream=True,
+                    stream_options={"include_usage": True},
+                )  # fmt: skip
+                with stream:
+                    for chunk in stream:
+                        if stop.is_set():
+                            return
+                        chunks.put(chunk)
+            chunks.put(_END)
+        except Exception as error:  # handed to the waiting side, which knows what to say
+            chunks.put(error)
+
+    def _client(self) -> openai.OpenAI:
+        import openai
+
+        return openai.OpenAI(
+            api_key=self._key, base_url=self._base_url, timeout=self._timeout, max_retries=self._retries
+        )
+
+    def _guard(self, about_to_spend: int) -> None:
+        if self._cap is not None and self.spent.total + about_to_spend > self._cap:
+            message = f"the token cap of {self._cap:,} is reached ({self.spent.total:,} spent)"
+            raise ProviderError(message, "Raise --budget, or accept what there is.")
+
+    def _explained(self, error: Exception) -> ProviderError:
+        """What went wrong in one line; the key never appears in it."""
+        import openai
+
+        where = self._base_url or "the OpenAI API"
+        detail = (str(error).splitlines() or [""])[0].replace(self._key, "***")[:300]
+        match error:
+            case openai.AuthenticationError():
+                return ProviderError(f"{where} refused the API key", "Check OPENAI_API_KEY.")
+            case openai.NotFoundError():
+                return ProviderError(f"{where} has no model {self.model!r}", "Choose another with --model.")
+            case openai.RateLimitError():
+                return ProviderError(
+                    f"{where} still limits the rate after {self._retries} retries", "Wait, then retry."
+                )
+            case openai.APITimeoutError():
+                return ProviderError(f"{where} did not answer within {self._timeout:g} s", "Retry.")
+            case openai.APIStatusError():
+                return ProviderError(f"{where} answered {error.status_code}: {detail}", "Retry, or check the options.")
+            case openai.APIConnectionError():
+                return ProviderError(f"cannot reach {where}", "Check OPENAI_BASE_URL and the network.")
+        return ProviderError(f"the answer of {where} could not be read: {type(error).__name__}: {detail}", "Retry.")

@@ -1,0 +1,120 @@
+"""Renders the prompts in ``prompts/`` for a request. Text from users and models is data, never template."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from jinja2 import FileSystemLoader, StrictUndefined
+from jinja2.sandbox import SandboxedEnvironment
+
+from cutegen_lab.core.candidate import PromptRef
+from cutegen_lab.core.errors import SetupError
+from cutegen_lab.core.hashing import sha256
+from cutegen_lab.core.protocols import Attempt, GenerateRequest
+from cutegen_lab.core.roofline import speed_of_light
+from cutegen_lab.providers.evidence import evidence_text, failure_text, history_line
+
+_FRONT = re.compile(r"\A---\n(.*?)\n---\n", re.DOTALL)
+_HINTS = (
+    (r"cumsum|cumprod|scan", "A scan: give each thread a contiguous run, scan within the warp, then across warps."),
+    (r"matmul|@|bmm|linear|einsum", "Matrix products: tile through shared memory; tensor cores decide the speed."),
+    (
+        r"softmax|norm|sum|mean|max|min|var|argm",
+        "A row reduction: keep the row in registers, reduce by warp, then block.",
+    ),
+)
+_ELEMENTWISE = "Elementwise: 16-byte loads and stores, several independent vectors a thread."
+
+
+@dataclass(frozen=True)
+class RenderedPrompt:
+    """What is sent, and the reference a trial records."""
+
+    text: str
+    ref: PromptRef
+
+
+def render(request: GenerateRequest) -> RenderedPrompt:
+    """The prompt for ``request``: ``generate``, ``fix`` or ``refine``."""
+    parent = request.parent
+    values: dict[str, object] = {
+        **_problem_values(request),
+        "example": (prompts_dir() / "example_softmax.py").read_text().rstrip(),
+        "feedback": request.feedback,
+        "history": [history_line(attempt) for attempt in request.history[-8:]],
+    }
+    if parent is not None:
+        values |= {"candidate": parent.candidate.source.rstrip(), "fence": _fence(values["reference"], parent)}
+        values["verdict"] = parent.trial.verdict.value if parent.trial else "not judged"
+        values["failure" if request.kind == "fix" else "evidence"] = (
+            failure_text(parent) if request.kind == "fix" else evidence_text(parent)
+        )
+    return _render(request.kind if parent is not None else "generate", values)
+
+
+def render_reask(prompt: RenderedPrompt, complaint: str) -> RenderedPrompt:
+    """Asks again after an answer that could not be used."""
+    return _render("reask", {"prompt": prompt.text.rstrip(), "complaint": complaint})
+
+
+@lru_cache(maxsize=1)
+def prompts_dir() -> Path:
+    """``cutegen_lab/prompts`` of an installed wheel, or the repository's ``prompts/``. Raises SetupError."""
+    package = Path(__file__).resolve().parents[1]
+    for place in (package / "prompts", package.parent / "prompts"):
+        if (place / "generate.md").is_file():
+            return place
+    raise SetupError("the prompts are missing from this installation", "Install cutegen-lab again.")
+
+
+def front_matter(name: str) -> dict[str, str]:
+    """A prompt's id, version, inputs and what its answer must contain."""
+    match = _FRONT.match((prompts_dir() / f"{name}.md").read_text())
+    if not match:
+        raise SetupError(f"prompts/{name}.md has no front matter", "Install cutegen-lab again.")
+    return dict(line.split(": ", 1) for line in match[1].splitlines())
+
+
+def _render(name: str, values: dict[str, object]) -> RenderedPrompt:
+    front = front_matter(name)
+    text = _FRONT.sub("", _environment().get_template(f"{name}.md").render(**values)).strip() + "\n"
+    return RenderedPrompt(text, PromptRef(front["id"], front["version"], sha256(text)))
+
+
+@lru_cache(maxsize=1)
+def _environment() -> SandboxedEnvironment:
+    loader = FileSystemLoader(prompts_dir())
+    return SandboxedEnvironment(
+        loader=loader, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
+    )
+
+
+def _problem_values(request: GenerateRequest) -> dict[str, object]:
+    problem = request.problem
+    sol = speed_of_light(problem, request.gpu)
+    return {
+        "problem_name": problem.name,
+        "reference": problem.source.strip("\n"),
+        "fence": _fence(problem.source, None),
+        "gpu": request.gpu.name,
+        "arch": request.arch,
+        "sol_us": f"{sol.time_us:.3g}",
+        "limiter": sol.limiter,
+        "hint": next((hint for pattern, hint in _HINTS if re.search(pattern, problem.source)), _ELEMENTWISE),
+        "workloads": [
+            {"name": w.name, "text": w.describe(), "why": w.why} for w in problem.workloads + problem.check_workloads
+        ],
+        "constants": "",
+        "deterministic": problem.deterministic,
+        "budget": f"{problem.tolerances.budget:g}",
+    }
+
+
+def _fence(reference: object, parent: Attempt | None) -> str:
+    """A code fence longer than any run of backticks in what it must hold."""
+    text = str(reference) + (parent.candidate.source if parent else "")
+    longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
+    return "`" * max(3, longest + 1)

@@ -1,0 +1,100 @@
+"""Plays a recorded conversation: the same answers in the same order, for tests, tutorials and shared runs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from cutegen_lab.core.candidate import TokenUsage
+from cutegen_lab.core.errors import InputError, ProviderError, ProviderExhausted
+from cutegen_lab.core.protocols import Cancel, Say
+from cutegen_lab.providers.conversation import (
+    CONVERSATION_SCHEMA,
+    CONVERSATION_VERSION,
+    Answer,
+    ConversationProvider,
+)
+from cutegen_lab.providers.prompting import RenderedPrompt
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class _Prompt(_Record):
+    id: str
+    version: str
+    sha256: str
+
+
+class _Usage(_Record):
+    prompt: int = 0
+    completion: int = 0
+
+
+class Exchange(_Record):
+    """One request (by prompt id, version and hash) and the answer it got."""
+
+    prompt: _Prompt
+    answer: str
+    model: str
+    usage: _Usage = _Usage()
+
+
+class _Head(_Record):
+    # "schema" would shadow a method of BaseModel, so it is checked before this
+    schema_version: int
+    source: str
+
+
+class ReplayProvider(ConversationProvider):
+    """Answers from ``path`` in order. ``source`` says who answered when it was recorded.
+
+    Raises InputError for a file that is missing or no conversation; ProviderExhausted after the last answer;
+    ProviderError where the run asks for something else than was recorded.
+    """
+
+    name = "replay"
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.source, self._exchanges = load(path)
+        self._next = 0
+
+    def answer(self, prompt: RenderedPrompt, say: Say, cancel: Cancel) -> Answer:
+        if self._next >= len(self._exchanges):
+            raise ProviderExhausted(f"the recorded conversation ends after {len(self._exchanges)} answers")
+        exchange = self._exchanges[self._next]
+        if exchange.prompt.id != prompt.ref.id:
+            message = f"answer {self._next + 1} was recorded for a {exchange.prompt.id!r} prompt, not {prompt.ref.id!r}"
+            raise ProviderError(message, "The run took another turn than the recording; use a live provider.")
+        if exchange.prompt.sha256 != prompt.ref.sha256:
+            say(f"answer {self._next + 1} was recorded for a prompt that read differently")
+        self._next += 1
+        usage = TokenUsage(exchange.usage.prompt, exchange.usage.completion)
+        return Answer(exchange.answer, f"{exchange.model} (replayed)", usage)
+
+
+def load(path: Path) -> tuple[str, list[Exchange]]:
+    """A conversation file's source statement and exchanges. Raises InputError with the line at fault."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"cannot read the conversation {path}: {error}", "Check the path.") from None
+    try:
+        head = json.loads(lines[0]) if lines else {}
+        known = isinstance(head, dict) and head.pop("schema", "") == CONVERSATION_SCHEMA
+        if not known or _Head(**head).schema_version != CONVERSATION_VERSION:
+            raise InputError(f"{path} is not a conversation this version reads", "Record it again.")
+        exchanges = []
+        for number, line in enumerate(lines[1:], 2):
+            try:
+                exchanges.append(Exchange.model_validate_json(line))
+            except ValidationError as error:
+                detail = error.errors()[0]["msg"]
+                raise InputError(f"{path} line {number} is not an exchange: {detail}", "Record it again.") from None
+    except (json.JSONDecodeError, ValidationError):
+        raise InputError(f"{path} is not a conversation file", "Record it again.") from None
+    return _Head(**head).source, exchanges

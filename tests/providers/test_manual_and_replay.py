@@ -1,0 +1,138 @@
+"""A conversation through files, its record, and the record played again."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from cutegen_lab.core.errors import Cancelled, InputError, ProviderError, ProviderExhausted
+from cutegen_lab.providers.manual import ManualProvider
+from cutegen_lab.providers.replay import ReplayProvider
+from tests.providers.requests import attempt, request
+from tests.providers.test_answers import MODULE
+
+ANSWER = f"Title: by hand\nReason: shown\nPredicted effect: none\n\n```python\n{MODULE}```\n"
+
+
+def quiet(line: str) -> None:
+    pass
+
+
+def answering(provider: ManualProvider, *answers: str) -> threading.Thread:
+    """Someone who answers each request as it appears."""
+
+    def work() -> None:
+        for number, text in enumerate(answers, 1):
+            deadline = time.monotonic() + 10
+            while not (provider.directory / f"{number:04}.request.md").exists() and time.monotonic() < deadline:
+                time.sleep(0.01)
+            provider.submit(text)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    return thread
+
+
+def test_request_and_answer_are_files_and_the_prompt_is_recorded(tmp_path: Path) -> None:
+    provider = ManualProvider(tmp_path / "talk")
+    thread = answering(provider, ANSWER)
+    proposal = provider.propose(request(), quiet, threading.Event())
+    thread.join()
+    assert proposal.source == MODULE and proposal.title == "by hand"
+    sent = (tmp_path / "talk" / "0001.request.md").read_text()
+    assert "torch.cumsum" in sent
+    assert proposal.prompts[0].id == "generate"
+
+
+def test_an_answer_that_cannot_be_used_is_asked_for_once_more(tmp_path: Path) -> None:
+    provider = ManualProvider(tmp_path)
+    thread = answering(provider, "no code here", ANSWER)
+    proposal = provider.propose(request(), quiet, threading.Event())
+    thread.join()
+    assert [p.id for p in proposal.prompts] == ["generate", "reask"]
+    assert "no fenced code block" in (tmp_path / "0002.request.md").read_text()
+
+
+def test_two_bad_answers_are_an_error(tmp_path: Path) -> None:
+    provider = ManualProvider(tmp_path)
+    thread = answering(provider, "nothing", "still nothing")
+    with pytest.raises(ProviderError, match="twice"):
+        provider.propose(request(), quiet, threading.Event())
+    thread.join()
+
+
+def test_cancel_ends_the_wait(tmp_path: Path) -> None:
+    cancel = threading.Event()
+    threading.Timer(0.2, cancel.set).start()
+    started = time.monotonic()
+    with pytest.raises(Cancelled):
+        ManualProvider(tmp_path).propose(request(), quiet, cancel)
+    assert time.monotonic() - started < 1.2
+
+
+def test_numbers_go_on_after_a_restart(tmp_path: Path) -> None:
+    (tmp_path / "0007.request.md").write_text("earlier")
+    (tmp_path / "0007.answer.md").write_text("earlier")
+    cancel = threading.Event()
+    threading.Timer(0.3, cancel.set).start()
+    with pytest.raises(Cancelled):
+        ManualProvider(tmp_path).propose(request(), quiet, cancel)
+    assert (tmp_path / "0008.request.md").exists()
+
+
+def test_submit_without_a_request_says_so(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no request is waiting"):
+        ManualProvider(tmp_path).submit("x")
+
+
+def test_a_recorded_conversation_replays_the_same(tmp_path: Path) -> None:
+    provider = ManualProvider(tmp_path, model="someone")
+    thread = answering(provider, ANSWER, ANSWER.replace("by hand", "refined"))
+    first = provider.propose(request(), quiet, threading.Event())
+    second = provider.propose(request("refine", attempt()), quiet, threading.Event())
+    thread.join()
+    replay = ReplayProvider(tmp_path / "conversation.jsonl")
+    assert replay.source == "manual"
+    again = replay.propose(request(), quiet, threading.Event())
+    assert (again.source, again.prompts, again.model) == (first.source, first.prompts, "someone (replayed)")
+    assert replay.propose(request("refine", attempt()), quiet, threading.Event()).title == second.title
+    with pytest.raises(ProviderExhausted, match="ends after 2 answers"):
+        replay.propose(request(), quiet, threading.Event())
+
+
+def test_a_run_that_asks_for_something_else_is_told(tmp_path: Path) -> None:
+    provider = ManualProvider(tmp_path)
+    thread = answering(provider, ANSWER)
+    provider.propose(request(), quiet, threading.Event())
+    thread.join()
+    replay = ReplayProvider(tmp_path / "conversation.jsonl")
+    with pytest.raises(ProviderError, match="recorded for a 'generate' prompt, not 'refine'"):
+        replay.propose(request("refine", attempt()), quiet, threading.Event())
+    said: list[str] = []
+    replay.propose(request(feedback="other words"), said.append, threading.Event())
+    assert "a prompt that read differently" in said[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "not a conversation"),
+        ("{]", "not a conversation file"),
+        (json.dumps({"schema": "other", "schema_version": 1, "source": "x"}), "not a conversation this version reads"),
+        (json.dumps({"schema": "cutegen-conversation", "schema_version": 1, "source": "x"}) + "\n{}", "line 2"),
+    ],
+)
+def test_files_that_are_no_conversation(tmp_path: Path, text: str, says: str) -> None:
+    path = tmp_path / "c.jsonl"
+    path.write_text(text)
+    with pytest.raises(InputError, match=says):
+        ReplayProvider(path)
+
+
+def test_missing_file(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="cannot read the conversation"):
+        ReplayProvider(tmp_path / "gone.jsonl")
