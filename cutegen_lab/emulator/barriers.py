@@ -113,8 +113,8 @@ class ClusterBarrier:
 class MBarriers:
     """State of the mbarrier objects, one slot for each 8 bytes of shared memory in the chunk.
 
-    ``expected`` arrivals a phase, ``pending`` arrivals, outstanding transaction bytes ``tx`` (negative for a while where
-    data lands before it is announced), completed ``phase`` count. ``expected`` 0: no mbarrier there.
+    ``expected`` arrivals a phase, ``pending`` arrivals, outstanding transaction bytes ``tx`` (negative for a while
+    where data lands before it is announced), completed ``phase`` count. ``expected`` 0: no mbarrier there.
     """
 
     def __init__(self, slots: int) -> None:

@@ -21,9 +21,9 @@ SECTOR = 32  # bytes; the unit in which L2 and DRAM move global data
 class Counters:
     """Sums over the blocks that ran. A *request* is one warp's access; *sectors* are distinct 32-byte pieces of it.
 
-    ``block_warps[b]`` is how often a warp executed basic block ``b``; warp instructions follow from it at the end, which
-    keeps counting off the hot path. ``by_slot`` splits sectors by ("load" or "store", address >> 24), which tells tensors
-    apart.
+    ``block_warps[b]`` is how often a warp executed basic block ``b``; warp instructions follow from it at the end,
+    which keeps counting off the hot path. ``by_slot`` splits sectors by ("load" or "store", address >> 24), which
+    tells tensors apart.
     """
 
     load_requests: int = 0

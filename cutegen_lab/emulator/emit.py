@@ -1,9 +1,9 @@
 """Where an opcode becomes Python: the opcode table, and the pen an opcode's function writes with.
 
-Each function in :mod:`cutegen_lab.emulator.isa` takes an :class:`Emit` for one instruction and writes the Python lines
-that perform it on all lanes of a group at once. It *consumes* the modifiers it understands; what is left over is refused
-by name. Reading and writing registers through ``s`` and ``d`` also records uses and definitions, which is all that
-liveness and register allocation need, so an opcode is described in one place only.
+Each function in :mod:`cutegen_lab.emulator.isa` takes an :class:`Emit` for one instruction and writes the Python
+lines that perform it on all lanes of a group at once. It *consumes* the modifiers it understands; what is left over
+is refused by name. Reading and writing registers through ``s`` and ``d`` also records uses and definitions, which is
+all that liveness and register allocation need, so an opcode is described in one place only.
 """
 
 from __future__ import annotations
@@ -151,8 +151,8 @@ class Emit:
             if view == "P":
                 return np.bool_(operand.value)
             bits = np.dtype(kind).itemsize * 8
-            raw = np.array(operand.value % (1 << bits), f"u{bits // 8}")
-            return raw.view(kind)[()] if view not in "FG" else kind(operand.value)
+            unsigned = np.array(operand.value % (1 << bits), f"u{bits // 8}")
+            return unsigned.view(kind)[()] if view not in "FG" else kind(operand.value)
         elif isinstance(operand, ptx.Symbol):
             return kind(self.address_of(operand.name))
         raise self.refuse(f"operand {operand} of `{self.ins.name}` is not read here")

@@ -25,7 +25,7 @@ class Group:
         h = np.empty((rows["H"], self.n), np.uint16)
         u = np.empty((rows["U"], self.n), np.uint32)
         d = np.empty((rows["D"], self.n), np.uint64)
-        self.files = (p, h, u, d)
+        self.files: tuple[Array, ...] = (p, h, u, d)
         self.views = (
             p, h, h.view(np.int16), h.view(np.float16), u, u.view(np.int32), u.view(np.float32), d, d.view(np.int64),
             d.view(np.float64),

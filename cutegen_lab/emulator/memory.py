@@ -7,7 +7,7 @@ each byte of outputs and workspace remembers whether it was ever written.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 
@@ -15,11 +15,14 @@ from cutegen_lab.core.verdict import Verdict
 from cutegen_lab.emulator.faults import Trap
 from cutegen_lab.emulator.types import RAW, Array
 
-if TYPE_CHECKING:
-    from cutegen_lab.emulator.group import Group
-
 FIRST_ADDRESS = 0x7F00_0000_0000
 GUARD = 1 << 24  # bytes between buffers: an index that runs off one does not land in the next
+
+
+class HasLanes(Protocol):
+    """A group, or part of one: what naming a thread needs."""
+
+    gid: Array
 
 
 @dataclass
@@ -47,7 +50,7 @@ class GlobalMemory:
         if base is None:
             base = self._next
             self._next += -(-(len(data) + GUARD) // GUARD) * GUARD
-        views = {w: data[: len(data) // w * w].view(RAW[w]) for w in RAW}
+        views: dict[int, Array] = {w: data[: len(data) // w * w].view(RAW[w]) for w in RAW}
         buffer = Buffer(name, base, data, views, np.zeros(len(data), np.bool_) if shadow else None)
         self.buffers.append(buffer)
         return buffer
@@ -55,7 +58,7 @@ class GlobalMemory:
     def remove(self, buffer: Buffer) -> None:
         self.buffers.remove(buffer)
 
-    def load(self, g: Group, address: Array, width: int) -> Array:
+    def load(self, g: HasLanes, address: Array, width: int) -> Array:
         """``width`` bytes at each lane's address, as an array of :data:`RAW`\\ ``[width]``."""
         buffer = self._one(address, width)
         if buffer is not None:
@@ -63,12 +66,12 @@ class GlobalMemory:
             if buffer.written is not None:
                 self._check_written(g, buffer, address, width)
             return np.asarray(buffer.views[width].take(index, mode="clip"))
-        out = np.empty(len(address), RAW[width])
-        for part, mask in self._several(g, address, width):
-            out[mask] = self.load(_Lanes(g.gid[mask]), address[mask], width) if part is not None else 0  # type: ignore[arg-type]
+        out: Array = np.empty(len(address), RAW[width])
+        for mask in self._several(g, address, width):
+            out[mask] = self.load(_Lanes(g.gid[mask]), address[mask], width)
         return out
 
-    def store(self, g: Group, address: Array, width: int, value: Array) -> None:
+    def store(self, g: HasLanes, address: Array, width: int, value: Array) -> None:
         buffer = self._one(address, width)
         if buffer is not None:
             buffer.views[width][self._index(g, buffer, address, width)] = value
@@ -76,14 +79,14 @@ class GlobalMemory:
                 self._mark(buffer, address, width)
             return
         value = np.broadcast_to(value, address.shape)
-        for _, mask in self._several(g, address, width):
-            self.store(_Lanes(g.gid[mask]), address[mask], width, value[mask])  # type: ignore[arg-type]
+        for mask in self._several(g, address, width):
+            self.store(_Lanes(g.gid[mask]), address[mask], width, value[mask])
 
-    def locate(self, g: Group, address: Array, width: int) -> tuple[Buffer, Array]:
+    def locate(self, g: HasLanes, address: Array, width: int) -> tuple[Buffer, Array]:
         """(buffer, element index) where every lane is in one buffer: for atomics. Counts as a read and a write."""
         buffer = self._one(address, width)
         if buffer is None:
-            found = list(self._several(g, address, width))
+            found = self._several(g, address, width)
             raise Trap(
                 Verdict.UNSUPPORTED, f"one atomic instruction reaches {len(found)} tensors at once", int(g.gid[0])
             )
@@ -99,7 +102,7 @@ class GlobalMemory:
                 return buffer
         return None
 
-    def _index(self, g: Group, buffer: Buffer, address: Array, width: int) -> Array:
+    def _index(self, g: HasLanes, buffer: Buffer, address: Array, width: int) -> Array:
         if int(np.bitwise_or.reduce(address)) & (width - 1):
             lane = int(np.flatnonzero(address & np.uint64(width - 1))[0])
             at = int(address[lane])
@@ -111,16 +114,16 @@ class GlobalMemory:
         offset >>= np.uint64(width.bit_length() - 1)
         return offset.view(np.int64)
 
-    def _several(self, g: Group, address: Array, width: int) -> list[tuple[Buffer | None, Array]]:
-        """Lanes by buffer, where they reach more than one. Traps for a lane outside them all."""
-        found: list[tuple[Buffer | None, Array]] = []
+    def _several(self, g: HasLanes, address: Array, width: int) -> list[Array]:
+        """Masks of lanes by buffer, where they reach more than one. Traps for a lane outside them all."""
+        found: list[Array] = []
         done = np.zeros(len(address), np.bool_)
         for buffer in self.buffers:
             if len(buffer.data) < width:
                 continue
             inside = (address >= np.uint64(buffer.base)) & (address <= np.uint64(buffer.end - width))
             if inside.any():
-                found.append((buffer, inside))
+                found.append(inside)
                 done |= inside
         if not done.all():
             lane = int(np.flatnonzero(~done)[0])
@@ -147,7 +150,7 @@ class GlobalMemory:
         else:
             buffer.written[: len(buffer.written) // width * width].reshape(-1, width)[offset // width] = True
 
-    def _check_written(self, g: Group, buffer: Buffer, address: Array, width: int) -> None:
+    def _check_written(self, g: HasLanes, buffer: Buffer, address: Array, width: int) -> None:
         assert buffer.written is not None
         offset = (address - np.uint64(buffer.base)).view(np.int64)
         table = buffer.written[: len(buffer.written) // width * width].reshape(-1, width)
@@ -159,7 +162,5 @@ class GlobalMemory:
 
 
 class _Lanes:
-    """The part of a group a lane-wise access needs to name its threads."""
-
     def __init__(self, gid: Array) -> None:
         self.gid = gid

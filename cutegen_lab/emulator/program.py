@@ -19,6 +19,7 @@ from cutegen_lab.emulator.faults import Unsupported
 SHARED_BASE = 1024  # sm_90 reserves the first KiB of a block's shared window for the system
 PARAM_BASE = 0x6000_0000_0000_0000
 MODULE_BASE = 0x6800_0000_0000_0000
+_HOISTED = 128
 _PREAMBLE = "P,H,I,E,U,S,F,D,L,G=g.views"
 BlockFunction = Callable[[Any], Any]
 
@@ -151,14 +152,17 @@ def _classes(block: Block) -> Counter[str]:
 
 
 def _load_batches(block: Block) -> tuple[int, ...]:
-    """Global loads issued one after another until the first use of what one of them loads."""
+    """Global loads that can be outstanding together: ptxas hoists a load over what does not feed its address, up to a
+    store or wait it may not cross, and up to about as many registers as ``_HOISTED`` bytes take."""
     batches, size, pending = [], 0, set[str]()
     for emit in block.emits:
-        if size and (pending & set(emit.uses) or emit.waits_loads):
+        waits = emit.waits_loads or emit.klass in ("store", "atomic", "barrier")
+        depends = bool(pending & set(emit.uses))
+        if size and (waits or (emit.load_bytes and (depends or size + emit.load_bytes > _HOISTED))):
             batches.append(size)
-            size, pending = 0, set()
-        if emit.load_bytes:
-            size += emit.load_bytes
+            size, pending, depends = 0, set(), False
+        size += emit.load_bytes
+        if emit.load_bytes or depends:
             pending |= set(emit.defs)
     return tuple([*batches, size] if size else batches)
 

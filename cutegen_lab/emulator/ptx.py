@@ -352,4 +352,4 @@ def split_operands(text: str) -> list[str]:
             current = ""
         else:
             current += char
-    return parts + [current.strip()] if current.strip() else parts
+    return [*parts, current.strip()] if current.strip() else parts

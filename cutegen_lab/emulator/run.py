@@ -63,8 +63,8 @@ def run_plan(
 ) -> Result:
     """Runs every launch of ``build.plan`` in order.
 
-    ``tensors`` and ``buffers`` are inputs, outputs, workspace. The first ``inputs`` of them hold data already (None: all
-    but the workspace); reading a never written byte of the others is a fault where ``options.shadow`` holds. A
+    ``tensors`` and ``buffers`` are inputs, outputs, workspace. The first ``inputs`` of them hold data already (None:
+    all but the workspace); reading a never written byte of the others is a fault where ``options.shadow`` holds. A
     candidate's failure is ``execution.fault``. Raises Cancelled.
     """
     options = options or Options()

@@ -35,7 +35,7 @@ class Windows:
             max(-(-self.limit // 1024) * 1024, 1024) if name == "shared" else max(-(-self.limit // 16) * 16, 16)
         )
         self.data = np.full(count * self.stride, 0xFF, np.uint8)
-        self.views = {w: self.data.view(t) for w, t in RAW.items()}
+        self.views: dict[int, Array] = {w: self.data.view(t) for w, t in RAW.items()}
         self.written = np.zeros(count * self.stride, np.bool_) if shadow else None
 
     def index(self, g: Group, address: Array, offset: int, width: int) -> Array:

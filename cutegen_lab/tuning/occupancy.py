@@ -14,7 +14,8 @@ _REGISTER_UNIT = 256  # registers are given to a warp in units of this many
 
 @dataclass(frozen=True)
 class Occupancy:
-    """``blocks`` resident on one multiprocessor at a time; ``waves`` may be fractional. ``limiter`` is a word or two."""
+    """``blocks`` resident on one multiprocessor at a time; ``waves`` may be fractional; ``limiter`` is a word or
+    two."""
 
     blocks: int
     warps: int
@@ -28,7 +29,8 @@ def occupancy(launch: Launch, kernel: KernelInfo | None, gpu: GpuSpec) -> Occupa
     threads = math.prod(launch.block)
     warps = -(-threads // 32)
     registers = kernel.registers if kernel else 0
-    smem = launch.dynamic_smem_bytes + (kernel.static_smem_bytes if kernel else 0)
+    static = kernel.static_smem_bytes if kernel else 0  # a cubin for sm_90 counts the system's KiB in here
+    smem = launch.dynamic_smem_bytes + max(static - _SYSTEM_SMEM, 0)
     by = {"blocks a multiprocessor": gpu.max_blocks_per_sm, "threads": gpu.max_threads_per_sm // (warps * 32)}
     if registers:
         a_warp = -(-registers * 32 // _REGISTER_UNIT) * _REGISTER_UNIT

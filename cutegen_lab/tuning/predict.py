@@ -8,10 +8,11 @@ on its own, which is Little's law: a wave has ``resident warps × 32 × bytes in
 takes ``LATENCY_US``. The fourth power lets the longest term win and near ties cost a little more than either.
 
 **Calibrated on** one H200 (2026-11-20, cold L2): copies of 4 MB to 1 GB (4.9 to 259 µs), softmax and RMSNorm bf16
-32768×8192 (265 and 268 µs) and seven hand-written kernels of 14 to 54 µs, elementwise, row and column reductions. Copies
-and good streaming kernels took 4 to 6 µs beyond their bytes at the copy rate: OVERHEAD_US. LATENCY_US and the unit rates
-are the vendor's published figures and common microbenchmark values, not fitted; L2_RATIO is an assumption. **Not
-covered:** tensor cores, shared-memory bank conflicts, atomics' contention, instruction-cache misses, other GPUs.
+32768×8192 (265 and 268 µs) and seven hand-written kernels of 14 to 54 µs, elementwise, row and column reductions.
+Copies and good streaming kernels took 4 to 6 µs beyond their bytes at the copy rate: OVERHEAD_US. LATENCY_US and the
+unit rates are the vendor's published figures and common microbenchmark values, not fitted; L2_RATIO is an assumption.
+**Not covered:** tensor cores, shared-memory bank conflicts, atomics' contention, instruction-cache misses, other
+GPUs.
 """
 
 from __future__ import annotations

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-
 from cutegen_lab.emulator import ptx
 from cutegen_lab.emulator.emit import Emit, opcode, runtime
 from cutegen_lab.emulator.isa.warp import _begin
@@ -49,8 +48,8 @@ def _cluster(e: Emit) -> None:
 
 @opcode("membar", "fence", "griddepcontrol", "setmaxnreg", "nanosleep", "pmevent")
 def ordering(e: Emit) -> None:
-    """9.7.13.4 membar and fence, .12 griddepcontrol, 9.7.19.5 setmaxnreg, .3 nanosleep: no value changes, since lanes of
-    a chunk see each other's writes at once and launches run one after another."""
+    """9.7.13.4 membar and fence, .12 griddepcontrol, 9.7.19.5 setmaxnreg, .3 nanosleep: no value changes, since lanes
+    of a chunk see each other's writes at once and launches run one after another."""
     e.mods.clear()
     e.klass = "control"
     for operand in e.ops:

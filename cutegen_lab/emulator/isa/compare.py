@@ -10,8 +10,10 @@ from cutegen_lab.emulator import ptx
 from cutegen_lab.emulator.emit import Emit, opcode, runtime
 from cutegen_lab.emulator.types import VIEW, Array
 
-_INTEGER = {"eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater",
-            "ge": "greater_equal", "lo": "less", "ls": "less_equal", "hi": "greater", "hs": "greater_equal"}  # fmt: skip
+_INTEGER = {
+    "eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal",
+    "lo": "less", "ls": "less_equal", "hi": "greater", "hs": "greater_equal",
+}  # fmt: skip
 _FLOAT = (*_INTEGER, "equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan")
 
 

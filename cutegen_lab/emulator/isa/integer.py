@@ -196,13 +196,18 @@ def _k(e: Emit, kind: str, value: int) -> str:
     return e.const({"u32": np.uint32, "s32": np.int32}[kind](value))
 
 
+def _broadcast(a: Any, b: Any) -> tuple[Array, Array]:
+    both: Any = np.broadcast_arrays(a, b)
+    return both[0], both[1]
+
+
 @runtime
 def multiply_high(a: Array, b: Array) -> Array:
     """Upper half of the full product."""
-    a, b = np.broadcast_arrays(a, b)
+    a, b = _broadcast(a, b)
     kind, bits = a.dtype, a.dtype.itemsize * 8
     if bits < 64:
-        wide = {16: {"u": np.uint32, "i": np.int32}, 32: {"u": np.uint64, "i": np.int64}}[bits][kind.kind]
+        wide: Any = {"u2": np.uint32, "i2": np.int32, "u4": np.uint64, "i4": np.int64}[f"{kind.kind}{bits // 8}"]
         return (np.multiply(a, b, dtype=wide, casting="unsafe") >> bits).astype(kind)
     ua, ub = a.astype(np.uint64), b.astype(np.uint64)
     mask, half_width = np.uint64(0xFFFFFFFF), np.uint64(32)
@@ -212,28 +217,28 @@ def multiply_high(a: Array, b: Array) -> Array:
     high = ah * bh + (middle >> half_width) + (low >> half_width)
     if kind.kind == "i":
         high = high - np.where(a < 0, ub, np.uint64(0)) - np.where(b < 0, ua, np.uint64(0))
-    return high.astype(kind)
+    return np.asarray(high.astype(kind))
 
 
 @runtime
 def divide(a: Array, b: Array) -> Array:
     """Integer division rounded toward zero."""
-    a, b = np.broadcast_arrays(a, b)
+    a, b = _broadcast(a, b)
     zero = b == 0
     if a.dtype.kind == "u":
         return np.where(zero, ~np.zeros((), a.dtype), a // np.where(zero, 1, b).astype(a.dtype))
     safe = np.where(zero, 1, b).astype(a.dtype)
     quotient = a // safe
     quotient = quotient + ((a % safe != 0) & ((a < 0) != (safe < 0)))
-    return np.where(zero, a.dtype.type(-1), quotient).astype(a.dtype)
+    return np.asarray(np.where(zero, a.dtype.type(-1), quotient).astype(a.dtype))
 
 
 @runtime
 def remainder(a: Array, b: Array) -> Array:
     """Remainder with the sign of the dividend."""
-    a, b = np.broadcast_arrays(a, b)
+    a, b = _broadcast(a, b)
     zero = b == 0
-    return np.where(zero, a, np.fmod(a, np.where(zero, 1, b).astype(a.dtype))).astype(a.dtype)
+    return np.asarray(np.where(zero, a, np.fmod(a, np.where(zero, 1, b).astype(a.dtype))).astype(a.dtype))
 
 
 @runtime
@@ -245,7 +250,7 @@ def bit_length(a: Any) -> Array:
     for step in (1, 2, 4, 8, 16, 32):
         if step < bits:
             a |= a >> a.dtype.type(step)
-    return np.bitwise_count(a).astype(np.uint32)
+    return np.asarray(np.bitwise_count(a).astype(np.uint32))
 
 
 @runtime
@@ -254,7 +259,7 @@ def reverse_bits(a: Any) -> Array:
     width = a.dtype.itemsize
     octets = np.ascontiguousarray(np.ascontiguousarray(a).view(np.uint8).reshape(-1, width)[:, ::-1])
     bits = np.unpackbits(octets, axis=1, bitorder="little").reshape(-1, width, 8)[:, :, ::-1]
-    return np.packbits(bits.reshape(-1, width * 8), axis=1, bitorder="little").view(a.dtype).ravel()
+    return np.asarray(np.packbits(bits.reshape(-1, width * 8), axis=1, bitorder="little").view(a.dtype).ravel())
 
 
 @runtime
@@ -270,7 +275,7 @@ def extract_bits(a: Any, position: Any, length: Any) -> Array:
     field = raw >> position.astype(np.uint64)
     taken = np.clip(np.minimum(length, bits - position), 0, bits)
     mask = _ones(taken)
-    return np.where(sign == 1, field & mask | ~mask, field & mask).astype(f"u{bits // 8}").view(a.dtype)
+    return np.asarray(np.where(sign == 1, field & mask | ~mask, field & mask).astype(f"u{bits // 8}").view(a.dtype))
 
 
 @runtime
@@ -279,13 +284,15 @@ def insert_bits(a: Any, b: Any, position: Any, length: Any) -> Array:
     kind, bits = b.dtype, b.dtype.itemsize * 8
     position, length = np.asarray(position, np.int64) & 0xFF, np.asarray(length, np.int64) & 0xFF
     mask = _ones(np.clip(np.minimum(length, bits - position), 0, bits)) << position.astype(np.uint64)
-    return (b.astype(np.uint64) & ~mask | (a.astype(np.uint64) << position.astype(np.uint64)) & mask).astype(kind)
+    return np.asarray(
+        (b.astype(np.uint64) & ~mask | (a.astype(np.uint64) << position.astype(np.uint64)) & mask).astype(kind)
+    )
 
 
 def _ones(count: Array) -> Array:
     """``count`` low bits set, 0 ≤ count ≤ 64."""
     full = ~np.uint64(0)
-    return np.where(count == 0, np.uint64(0), full >> np.clip(64 - count, 0, 63).astype(np.uint64))
+    return np.asarray(np.where(count == 0, np.uint64(0), full >> np.clip(64 - count, 0, 63).astype(np.uint64)))
 
 
 @runtime

@@ -16,7 +16,8 @@ _ORDER = ("release", "acquire", "relaxed", "cta", "cluster", "shared", "shared::
 
 @opcode("mbarrier")
 def mbarrier(e: Emit) -> None:
-    """9.7.13.15.9 init, .10 inval, .11 expect_tx, .12 complete_tx, .13 arrive, .14 arrive_drop, .16 test_wait, try_wait."""
+    """9.7.13.15.9 init, .10 inval, .11 expect_tx, .12 complete_tx, .13 arrive, .14 arrive_drop, .16 test_wait,
+    try_wait."""
     e.klass = "barrier"
     verb = e.one_of("init", "inval", "arrive_drop", "arrive", "test_wait", "try_wait", "expect_tx", "complete_tx")
     expects = verb in ("arrive", "arrive_drop") and e.has("expect_tx")

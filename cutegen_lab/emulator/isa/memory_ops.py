@@ -97,14 +97,14 @@ def _split(raw: Array, width: int, count: int) -> list[Array]:
     """One array a component, out of whole accesses."""
     if count == 1:
         return [raw]
-    table = raw.view(RAW[width]).reshape(-1, count)
+    table: Array = raw.view(RAW[width]).reshape(-1, count)
     return [table[:, i] for i in range(count)]
 
 
 def _join(values: list[Array], width: int, lanes: int) -> Array:
     if len(values) == 1:
         return values[0]
-    table = np.empty((lanes, len(values)), RAW[width])
+    table: Array = np.empty((lanes, len(values)), RAW[width])
     for i, value in enumerate(values):
         table[:, i] = value
     return table.view(RAW[width * len(values)]).ravel()
