@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-from cutegen_lab.core.run import Answered, Resumed, RunState, Step, StepStarted, StoredEvent
+from cutegen_lab.core.run import Resumed, RunState, StepStarted, StoredEvent
 
 
 def tokens(state: RunState) -> int:
@@ -30,14 +30,10 @@ def fixes_left(state: RunState) -> bool:
 
 
 def working_seconds(events: Sequence[StoredEvent]) -> float:
-    """Seconds a run has worked: the gaps between its events, less those spent waiting for an answer or a process."""
-    total, resting = 0.0, False
-    for before, after in pairwise(events):
-        started = before.event
-        if isinstance(started, StepStarted):
-            resting = started.step is Step.REVIEW
-        elif isinstance(started, Answered | Resumed):
-            resting = False
-        if not resting and not isinstance(after.event, Resumed):
-            total += after.at - before.at
-    return total
+    """Seconds a run has worked: from each step's start to what came of it. Waiting for an answer is not work, nor is
+    the time between a process that died in a step and the one that resumed."""
+    return sum(
+        after.at - before.at
+        for before, after in pairwise(events)
+        if isinstance(before.event, StepStarted) and not isinstance(after.event, Resumed)
+    )

@@ -149,6 +149,8 @@ def _answered(state: RunState, event: Answered) -> RunState:
 
 
 def _step_failed(state: RunState, event: StepFailed) -> RunState:
+    if state.step is Step.REVIEW:
+        raise InputError("review has no work that could fail", "The store or the driver is broken.")
     _expect(state, event.step, event)
     return _stumbled(state, event.step, event.reason)
 

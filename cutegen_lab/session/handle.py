@@ -101,7 +101,7 @@ class RunHandle:
         """Take the run up in this process: unfinished work starts again, a stopped run goes on. Returns self."""
         with self._lock:
             if self._driver is None:
-                self._drive(Resumed())
+                self.drive(Resumed())
             elif self._driver.state.stopped_at is not None:
                 self._driver.record(Resumed())
         return self
@@ -157,23 +157,25 @@ class RunHandle:
     def _taken_up(self) -> ThreadedDriver:
         with self._lock:
             if self._driver is None:
-                self._drive(None if self.state.finished else Resumed())
+                self.drive(None if self.state.finished else Resumed())
             assert self._driver is not None
             return self._driver
 
-    def _drive(self, first: Resumed | None) -> None:
+    def drive(self, first: Resumed | None = None) -> None:
         """Takes the lease and starts the worker. Raises StoreError where another process drives the run."""
-        driver = self._session.driver(self.run_id)
-        driver.subscribe(self._hear)
-        self._driver = driver
-        if first is not None:
-            driver.record(first)
-        driver.start()
+        with self._lock:
+            driver = self._session.driver(self.run_id)
+            self._session.keep_accepted(driver.state)  # a process may have died between an approval and its file
+            driver.subscribe(self._hear)
+            self._driver = driver
+            if first is not None:
+                driver.record(first)
+            driver.start()
 
     def _hear(self, notice: Notice) -> None:
         if notice.line:
             self._log.append(notice.line)
         if notice.event is not None:
-            self._session.keep_accepted(notice)
+            self._session.keep_accepted(notice.state)
         for callback in list(self._subscribers):
             callback(notice)

@@ -13,8 +13,8 @@ from cutegen_lab.core.errors import CutegenError
 from cutegen_lab.core.problem import Problem, Workload
 from cutegen_lab.core.protocols import Compiler, Device, Judge, Provider
 from cutegen_lab.core.roofline import speed_of_light, target_gpu
-from cutegen_lab.core.run import Answered, RunSettings, RunStarted, RunState, RunSummary
-from cutegen_lab.loop.driver import Notice, Subscriber, ThreadedDriver
+from cutegen_lab.core.run import RunSettings, RunStarted, RunState, RunSummary
+from cutegen_lab.loop.driver import Subscriber, ThreadedDriver
 from cutegen_lab.loop.machine import fold
 from cutegen_lab.loop.steps import Parts
 from cutegen_lab.session import parts as make
@@ -109,12 +109,12 @@ class Session:
         event = RunStarted(run_id, problem, settings, sol, versions())
         with self._lock:
             self._providers[run_id] = chosen
-        self._leases[run_id] = self.store.lease(run_id)
+            self._leases[run_id] = self.store.lease(run_id)
         self.store.append(run_id, event, fold([event]))
         handle = self.attach(run_id)
         if subscriber is not None:
             handle.subscribe(subscriber)
-        handle._drive(None)
+        handle.drive()
         return handle
 
     def run(
@@ -192,13 +192,12 @@ class Session:
         if lease is not None:
             lease.release()
 
-    def keep_accepted(self, notice: Notice) -> None:
-        """Writes each newly accepted kernel to ``kernels/<run>-<candidate>.py``."""
-        event = notice.event.event if notice.event else None
-        state = notice.state
-        if isinstance(event, Answered) and event.answer.kind in ("approve", "approve_unproven") and state.accepted:
-            accepted = state.accepted[-1]
-            write_kernel(state, accepted, self.kernel_path(state.run_id, accepted))
+    def keep_accepted(self, state: RunState) -> None:
+        """Writes each accepted kernel to ``kernels/<run>-<candidate>.py`` that is not there yet."""
+        for candidate_id in state.accepted:
+            path = self.kernel_path(state.run_id, candidate_id)
+            if not path.exists():
+                write_kernel(state, candidate_id, path)
 
     def kernel_path(self, run_id: str, candidate_id: str) -> Path:
         return self.workdir / "kernels" / f"{run_id}-{candidate_id}.py"

@@ -1,0 +1,253 @@
+"""The machine as a table: what each event does at each step."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+
+import pytest
+
+from cutegen_lab.core.candidate import Candidate, Proposal
+from cutegen_lab.core.errors import InputError
+from cutegen_lab.core.run import (
+    Answer,
+    Answered,
+    Budget,
+    Event,
+    Generated,
+    GenerateFailed,
+    Resumed,
+    RunSettings,
+    RunState,
+    Step,
+    StepFailed,
+    StepStarted,
+    Stopped,
+)
+from cutegen_lab.core.verdict import Verdict
+from cutegen_lab.loop import AskReview, Check, Compile, Effect, Finish, Generate, Profile, Time, advance, fold, pending
+from tests.loop.events import checked, compile_failed, compiled, generated, passing, profiled, timed
+from tests.loop.scripted import started
+
+
+def run(*events: Event, settings: RunSettings | None = None) -> tuple[RunState, Effect]:
+    state, effects = None, ()
+    for event in (started(settings=settings), *events):
+        state, effects = advance(state, event)
+    assert state is not None
+    assert pending(state) == (effects or pending(state))
+    return state, pending(state)[0]
+
+
+APPROVE, STOP = Answered(Answer("approve")), Answered(Answer("stop"))
+
+
+def test_the_steps_of_a_candidate_that_passes() -> None:
+    effects = []
+    for upto in range(6):
+        state, effect = run(*passing("c1")[:upto])
+        effects.append(type(effect))
+    assert effects == [Generate, Compile, Check, Time, Profile, AskReview]
+    assert state.step is Step.REVIEW
+    assert effect == AskReview("c1", None)
+    trial = state.trials["c1"]
+    assert trial.verdict is Verdict.PASSED and trial.timing and trial.profile and trial.resources
+    assert trial.provenance.seeds == (11, 12)
+    assert trial.provenance.device == "scripted"
+
+
+def test_approval_makes_the_incumbent_and_asks_for_a_refinement() -> None:
+    state, effect = run(*passing("c1"), APPROVE)
+    assert (state.incumbent_id, state.accepted) == ("c1", ("c1",))
+    assert isinstance(effect, Generate)
+    assert effect.request.kind == "refine"
+    assert effect.request.parent and effect.request.parent.candidate.id == "c1"
+    assert effect.request.parent.answer == "approved"
+
+
+@pytest.mark.parametrize("failure", ["compile", "check", "timing"])
+def test_a_failure_goes_back_to_the_provider_while_fixes_remain(failure: str) -> None:
+    events = {
+        "compile": [generated("c1"), compile_failed("c1")],
+        "check": [generated("c1"), compiled("c1"), checked("c1", Verdict.WRONG_RESULT)],
+        "timing": [generated("c1"), compiled("c1"), checked("c1"), timed("c1", fault=True)],
+    }[failure]
+    state, effect = run(*events)
+    assert isinstance(effect, Generate)
+    assert effect.request.kind == "fix"
+    assert effect.request.parent and effect.request.parent.trial is state.trials["c1"]
+    state, effect = run(*events, settings=RunSettings(budget=Budget(max_fixes=0)))
+    assert effect == AskReview("c1")
+    assert state.failed_in_a_row == 1
+    with pytest.raises(InputError, match="approve_unproven"):
+        advance(state, APPROVE)
+
+
+def test_fixes_are_counted_in_a_row() -> None:
+    two = RunSettings(budget=Budget(max_fixes=2))
+    failing = [e for i in ("c1", "c2", "c3") for e in (generated(i, parent=None), compile_failed(i))]
+    assert isinstance(run(*failing[:4], settings=two)[1], Generate)
+    assert isinstance(run(*failing, settings=two)[1], AskReview)
+    state, _ = run(*failing[:4], *passing("c3"), settings=two)
+    assert state.failed_in_a_row == 0
+
+
+def test_approval_needs_evidence_and_unproven_is_its_own_verb() -> None:
+    state, _ = run(generated("c1"), StepFailed(Step.COMPILE, "no compiler"))
+    with pytest.raises(InputError, match="approve_unproven"):
+        advance(state, APPROVE)
+    unproven, _ = advance(state, Answered(Answer("approve_unproven")))
+    assert unproven.accepted == ("c1",)
+    assert unproven.answers["c1"].kind == "approve_unproven"
+    proven, _ = run(*passing("c1"))
+    with pytest.raises(InputError, match="Use approve"):
+        advance(proven, Answered(Answer("approve_unproven")))
+
+
+def test_rejection_refines_the_incumbent_or_the_rejected() -> None:
+    reject = Answered(Answer("reject", text="too clever"))
+    _, effect = run(*passing("c1"), reject)
+    assert isinstance(effect, Generate)
+    request = effect.request
+    assert (request.kind, request.parent and request.parent.candidate.id) == ("refine", "c1")
+    assert request.feedback == "too clever"
+    assert request.parent and request.parent.answer == "rejected: too clever"
+    state, effect = run(*passing("c1"), APPROVE, *passing("c2", "c1"), reject)
+    assert isinstance(effect, Generate)
+    assert effect.request.parent and effect.request.parent.candidate.id == "c1"
+    assert state.incumbent_id == "c1"
+    failed = [generated("c1"), compile_failed("c1")]
+    _, effect = run(*failed, reject, settings=RunSettings(budget=Budget(max_fixes=0)))
+    assert isinstance(effect, Generate) and effect.request.kind == "fix"
+
+
+def test_edited_text_is_exactly_what_is_compiled_next() -> None:
+    text = "def launch(a, *, n=8): ...\n# \t odd \r\n"
+    state, effect = run(*passing("c1"), Answered(Answer("edit", text=text)))
+    assert effect == Compile("c2")
+    edited = state.candidates["c2"]
+    assert edited.source == text
+    assert (edited.provider, edited.parent_id) == ("analyst", "c1")
+    assert state.answers["c1"].kind == "edit"
+    with pytest.raises(InputError, match="empty"):
+        run(*passing("c1"), Answered(Answer("edit", text=" \n")))
+
+
+def test_retry_asks_again_or_does_the_failed_step_again() -> None:
+    retry = Answered(Answer("retry"))
+    _, effect = run(*passing("c1"), APPROVE, *passing("c2", "c1"), retry)
+    assert isinstance(effect, Generate)
+    assert (effect.request.kind, effect.request.parent and effect.request.parent.candidate.id) == ("refine", "c1")
+    for upto, step, expected in [(1, Step.COMPILE, Compile), (2, Step.CHECK, Check), (3, Step.TIME, Time),
+                                 (4, Step.PROFILE, Profile)]:  # fmt: skip
+        state, effect = run(*passing("c1")[:upto], StepFailed(step, "lost"))
+        assert isinstance(effect, AskReview)
+        assert (state.failed_step, state.problem_note) == (step, "lost")
+        assert isinstance(run(*passing("c1")[:upto], StepFailed(step, "lost"), retry)[1], expected)
+    state, effect = run(*passing("c1"), APPROVE, GenerateFailed("no answer"), retry)
+    assert isinstance(effect, Generate)
+    assert state.answers["c1"].kind == "approve"
+
+
+def test_branch_grows_from_an_older_candidate_even_after_the_end() -> None:
+    two = RunSettings(budget=Budget(max_steps=2))
+    branch = Answered(Answer("branch", target_id="c1"))
+    both = [*passing("c1"), APPROVE, *passing("c2", "c1"), APPROVE]
+    done, effect = run(*both, settings=two)
+    assert isinstance(effect, Finish) and done.outcome == "accepted"
+    state, effect = run(*both, branch, settings=two)
+    assert isinstance(effect, Generate)
+    assert effect.request.parent and effect.request.parent.candidate.id == "c1"
+    assert (state.outcome, state.incumbent_id) == ("", "c2")
+    with pytest.raises(InputError, match="Candidates: c1, c2"):
+        run(*both, Answered(Answer("branch", target_id="c9")), settings=two)
+    failing = [generated("c1"), compile_failed("c1"), *passing("c2", "c1"), branch]
+    _, effect = run(*failing)
+    assert isinstance(effect, Generate) and effect.request.kind == "fix"
+
+
+@pytest.mark.parametrize("upto", range(6))
+def test_stop_ends_at_any_step_and_resume_goes_on_from_there(upto: int) -> None:
+    before, effect = run(*passing("c1")[:upto])
+    for stop in (STOP, Stopped("enough")):
+        state, _ = advance(before, stop)
+        assert state.step is Step.DONE and state.outcome == "nothing_accepted"
+        again, (resumed,) = advance(state, Resumed())
+        assert resumed == effect
+        assert again.step is before.step
+
+
+def test_a_finished_run_ignores_late_results() -> None:
+    state, _ = run(generated("c1"), STOP)
+    for late in (compiled("c1"), checked("c1"), STOP, APPROVE, StepFailed(Step.COMPILE, "x"), generated("c2")):
+        assert advance(state, late) == (state, ())
+
+
+def test_exhaustion_and_budgets_end_the_run() -> None:
+    _, effect = run(*passing("c1"), APPROVE, GenerateFailed("nothing more", exhausted=True))
+    assert effect == Finish("accepted", "nothing more")
+    _, effect = run(GenerateFailed("cannot read conv2d", exhausted=True))
+    assert effect == Finish("nothing_accepted", "cannot read conv2d")
+    _, effect = run(*passing("c1"), APPROVE, settings=RunSettings(budget=Budget(max_steps=1)))
+    assert isinstance(effect, Finish) and "1 of 1 candidates" in effect.note
+    _, effect = run(*passing("c1"), APPROVE, settings=RunSettings(budget=Budget(max_tokens=15)))
+    assert isinstance(effect, Finish) and "15 of 15 tokens" in effect.note
+
+
+def test_profiling_is_withheld_until_enough_passed() -> None:
+    delayed = RunSettings(profile_after=1)
+    state, effect = run(*passing("c1")[:4], settings=delayed)
+    assert isinstance(effect, AskReview)
+    first = [*passing("c1")[:4], APPROVE]
+    assert isinstance(run(*first, *passing("c2", "c1")[:4], settings=delayed)[1], Profile)
+    assert state.trials["c1"].profile is None
+
+
+def test_answers_only_at_review_and_only_to_the_candidate_shown() -> None:
+    at_check, _ = run(generated("c1"), compiled("c1"))
+    with pytest.raises(InputError, match="run is at check c1"):
+        advance(at_check, APPROVE)
+    state, _ = run(*passing("c1"), APPROVE, *passing("c2", "c1"))
+    with pytest.raises(InputError, match="c2 is under review"):
+        advance(state, Answered(Answer("approve", "c1")))
+    nothing, _ = run(GenerateFailed("no key"))
+    for kind in ("approve", "approve_unproven", "reject", "edit"):
+        with pytest.raises(InputError, match="no candidate yet"):
+            advance(nothing, Answered(Answer(kind, text="x")))  # type: ignore[arg-type]
+
+
+def test_events_that_do_not_belong_are_refused() -> None:
+    with pytest.raises(InputError, match="cannot begin with resumed"):
+        advance(None, Resumed())
+    with pytest.raises(InputError, match="without events"):
+        fold([])
+    state, _ = run(generated("c1"))
+    for wrong in (started(), generated("c2"), compiled("c2"), checked("c1"), timed("c1"), profiled("c1")):
+        with pytest.raises(InputError):
+            advance(state, wrong)
+    orphan = Generated(Candidate("c2", "c7", "x", Proposal("s", "t")))
+    with pytest.raises(InputError, match="does not fit"):
+        advance(run()[0], orphan)
+
+
+def test_advance_is_pure() -> None:
+    state, _ = run(*passing("c1")[:3])
+    before = copy.deepcopy(state)
+    for event in (checked("c1", Verdict.WRONG_RESULT), timed("c1"), STOP, StepStarted(Step.TIME, "c1")):
+        try:
+            first, second = advance(state, event), advance(state, event)
+        except InputError:
+            continue
+        assert first == second
+    assert state == before
+
+
+def test_step_started_changes_nothing() -> None:
+    state, _ = run(generated("c1"))
+    assert advance(state, StepStarted(Step.COMPILE, "c1")) == (state, ())
+
+
+def test_approvals_outlive_later_answers() -> None:
+    state, _ = run(*passing("c1"), APPROVE, GenerateFailed("no"), Answered(Answer("branch", target_id="c1")))
+    assert state.answers["c1"].kind == "approve"
+    assert replace(state, answers={}) != state
