@@ -11,20 +11,16 @@ from cutegen_lab.core.dtypes import DType
 from cutegen_lab.core.problem import TensorSpec, Tolerances
 from cutegen_lab.core.trial import OutputError
 
-_CHUNK = 1 << 23  # elements compared at a time: a float64 copy of a chunk is 64 MiB
+_CHUNK = 1 << 18  # elements compared at a time: float64 chunks of 2 MiB stay in cache
 
 
 @dataclass(frozen=True)
 class Distance:
-    """How far ``got`` is from the float64 ``reference``: norm-wise, at the worst element, and where."""
+    """How far a result is from the float64 reference: norm-wise, at the worst element, and where (flat index)."""
 
     norm: float
     worst: float
-    index: int  # flat
-
-    @property
-    def finite(self) -> bool:
-        return math.isfinite(self.norm) and math.isfinite(self.worst)
+    index: int
 
 
 def compare(
@@ -39,7 +35,7 @@ def compare(
     got, reference, own = got.reshape(-1), reference.reshape(-1), torch_result.reshape(-1)
     if not spec.dtype.is_float:
         return _exact(spec, got, reference)
-    mine, theirs = distance(got, reference, own), distance(own, reference, own)
+    mine, theirs = distances(got, own, reference)
     if spec.dtype is DType.F64:
         floor_norm, floor_element = 0.0, 0.0
     else:
@@ -53,44 +49,60 @@ def compare(
     )  # fmt: skip
 
 
-def distance(got: torch.Tensor, reference: torch.Tensor, own: torch.Tensor) -> Distance:
-    """Flat tensors of one length. An element that is non-finite where it should not be is infinitely far."""
-    count = reference.numel()
-    square_error = square_ref = 0.0
-    for start in range(0, count, _CHUNK):
-        ref, diff = _difference(got, reference, own, start)
-        square_error += float(diff.square().sum())
-        square_ref += float(ref.square().sum())
-    rms = math.sqrt(square_ref / count) if count else 0.0
+def distances(got: torch.Tensor, own: torch.Tensor, reference: torch.Tensor) -> tuple[Distance, Distance]:
+    """Of ``got`` and of PyTorch's ``own`` result from ``reference`` (flat, one length), chunk by chunk.
+
+    An element that is not finite where it should be, or finite where it should not, is infinitely far.
+    """
+    parts = [slice(start, start + _CHUNK) for start in range(0, reference.numel(), _CHUNK)]
+    square_ref = sum(_dot(_finite(reference[part])) for part in parts)
+    rms = math.sqrt(square_ref / reference.numel()) if parts else 0.0
     scale = rms if rms > 0.0 else 1.0
-    worst, index = 0.0, 0
-    for start in range(0, count, _CHUNK):
-        ref, diff = _difference(got, reference, own, start)
-        relative = diff.abs().div_(ref.abs().clamp_(min=scale))
-        value, position = torch.max(relative, 0)
-        if float(value) > worst:
-            worst, index = float(value), start + int(position)
-    norm = math.sqrt(square_error / count) / scale if count else 0.0
-    return Distance(norm, worst, index)
+    running = [_Running(), _Running()]
+    for part in parts:
+        ref = reference[part]
+        weight = _finite(ref).abs().clamp_(min=scale)
+        for result, total in zip((got, own), running, strict=True):
+            diff = result[part].double().sub_(ref)
+            square = _dot(diff)
+            if not math.isfinite(square):
+                diff = _resolved(result[part].double(), own[part].double(), ref, result.dtype)
+                square = _dot(diff)
+            total.add(square, diff.abs_().div_(weight), part.start)
+    count = max(reference.numel(), 1)
+    mine, theirs = (Distance(math.sqrt(r.square / count) / scale, r.worst, r.index) for r in running)
+    return mine, theirs
 
 
-def _difference(
-    got: torch.Tensor, reference: torch.Tensor, own: torch.Tensor, start: int
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """Float64 chunks (reference, got − reference), non-finite values resolved to 0 where right and inf where wrong."""
-    part = slice(start, start + _CHUNK)
-    mine, theirs = got[part].double(), own[part].double()
-    ref = reference[part].double()
-    diff = mine - ref
-    rounded = ref.to(got.dtype).double()
-    odd = ~(torch.isfinite(rounded) & torch.isfinite(mine) & torch.isfinite(theirs))
-    if bool(odd.any()):
-        same = (mine == rounded) | (mine.isnan() & rounded.isnan())
-        own_broke = ~torch.isfinite(theirs) & torch.isfinite(rounded)
-        excused = own_broke & ((mine == theirs) | mine.isnan() | mine.isfinite())
-        diff[odd] = torch.where(same | excused, 0.0, math.inf).double()[odd]
-        ref = torch.where(odd, 0.0, ref)
-    return ref, diff
+class _Running:
+    """Sum of squares and the worst element so far."""
+
+    def __init__(self) -> None:
+        self.square, self.worst, self.index = 0.0, 0.0, 0
+
+    def add(self, square: float, relative: torch.Tensor, start: int) -> None:
+        self.square += square
+        worst = float(relative.max())
+        if worst > self.worst:  # the position is looked for only where it is needed: argmax is slow
+            self.worst, self.index = worst, start + int(relative.argmax())
+
+
+def _dot(values: torch.Tensor) -> float:
+    return float(torch.dot(values, values))
+
+
+def _finite(values: torch.Tensor) -> torch.Tensor:
+    return values if math.isfinite(_dot(values)) else values.nan_to_num(0.0, 0.0, 0.0)
+
+
+def _resolved(mine: torch.Tensor, own: torch.Tensor, ref: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """``mine − ref`` with non-finite values resolved: 0 where they are right or excused, infinity where wrong."""
+    rounded = ref.to(dtype).double()
+    odd = ~(torch.isfinite(rounded) & torch.isfinite(mine) & torch.isfinite(own))
+    same = (mine == rounded) | (mine.isnan() & rounded.isnan())
+    own_broke = ~torch.isfinite(own) & torch.isfinite(rounded)
+    excused = own_broke & ((mine == own) | mine.isnan() | mine.isfinite())
+    return torch.where(odd, torch.where(same | excused, 0.0, math.inf).double(), mine - ref)
 
 
 def _exact(spec: TensorSpec, got: torch.Tensor, reference: torch.Tensor) -> OutputError:
