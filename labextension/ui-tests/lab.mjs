@@ -85,12 +85,11 @@ try {
   await card.waitFor();
   await page.screenshot({ path: `${shots}/lab-launcher.png` });
   await card.click();
-  await page.locator('.jp-Notebook .jp-Cell', { hasText: '%load_ext cutegen_lab' }).waitFor();
-  const cells = await page.locator('.jp-Notebook .jp-Cell').allInnerTexts();
-  assert.ok(
-    cells.some(text => text.includes('%%cutegen')),
-    'the quickstart has a %%cutegen cell'
-  );
+  // Cells fill in one by one.
+  for (const text of ['%load_ext cutegen_lab', '%%cutegen --name softmax', 'A new kernel, step by step']) {
+    await page.locator('.jp-Notebook .jp-Cell', { hasText: text }).waitFor();
+  }
+  await page.locator('.jp-Notebook-ExecutionIndicator[data-status="idle"]').waitFor();
   assert.equal(await page.locator('.jp-Dialog').count(), 0, 'no dialog asks for a kernel');
   await page.screenshot({ path: `${shots}/lab-quickstart.png` });
 
