@@ -91,6 +91,7 @@ class Build:
     lines: tuple[SourceLine, ...] = ()
     notes: tuple[Diagnostic, ...] = ()  # lint warnings, ptxas notes
     compile_seconds: float = 0.0
+    inputs: int | None = None  # how many of the plan's tensors hold data before the first launch (None: not recorded)
 
     def kernel(self, name: str) -> KernelInfo:
         for info in self.kernels:
@@ -140,6 +141,7 @@ class Build:
             lines=tuple(SourceLine(**line) for line in data["lines"]),
             notes=tuple(Diagnostic(**n) for n in data["notes"]),
             compile_seconds=data["compile_seconds"],
+            inputs=data.get("inputs"),
         )
 
 

@@ -25,7 +25,7 @@ from cutegen_lab.emulator.schedule import Scheduler
 from cutegen_lab.emulator.types import Array
 
 LANES = 8192  # in lockstep: enough to hide a dispatch, few enough that the registers stay in cache
-BUDGET = 4_000_000  # instructions dispatched for one chunk
+BUDGET = 2_000_000  # instructions dispatched for one chunk
 SHADOW_BYTES = 32 << 20
 
 
@@ -64,7 +64,7 @@ def run_plan(
     """Runs every launch of ``build.plan`` in order.
 
     ``tensors`` and ``buffers`` are inputs, outputs, workspace. The first ``inputs`` of them hold data already (None:
-    all but the workspace); reading a never written byte of the others is a fault where ``options.shadow`` holds. A
+    what the build records, else all but the workspace); reading a never written byte of the others is a fault where ``options.shadow`` holds. A
     candidate's failure is ``execution.fault``. Raises Cancelled.
     """
     options = options or Options()
@@ -73,7 +73,7 @@ def run_plan(
     totals: Counter[str] = Counter()
     result = Result(Execution(None, 0.0))
     fault = None
-    runner = _Runner(build, tensors, buffers, cancel, options, inputs)
+    runner = _Runner(build, tensors, buffers, cancel, options, build.inputs if inputs is None else inputs)
     with np.errstate(all="ignore"):
         for launch in build.plan.launches:
             fault, counters = runner.launch(launch)

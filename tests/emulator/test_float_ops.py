@@ -23,7 +23,7 @@ def singles(seed: int, count: int = 128) -> np.ndarray:
     rng = np.random.default_rng(seed)
     random = rng.standard_normal(count - len(EDGE)) * np.exp2(rng.integers(-20, 20, count - len(EDGE)))
     values = np.array([*EDGE, *random], np.float64).clip(-3.4028234e38, 3.4028234e38, where=np.ones(count, bool))
-    values[:len(EDGE)] = EDGE
+    values[: len(EDGE)] = EDGE
     with np.errstate(over="ignore"):
         return rng.permutation(values.astype(np.float32))
 
@@ -289,7 +289,10 @@ def test_integer_to_float(values: list[int], kind: str, mode: str) -> None:
     [
         ("cvt.s32.s8 %r9, %r10;", lambda v: struct.unpack("b", bytes([v & 255]))[0]),
         ("cvt.u32.u8 %r9, %r10;", lambda v: v & 255),
-        ("cvt.u16.u32 %rs1, %r10; cvt.s32.s16 %r9, %rs1;", lambda v: struct.unpack("h", struct.pack("H", v & 65535))[0]),
+        (
+            "cvt.u16.u32 %rs1, %r10; cvt.s32.s16 %r9, %rs1;",
+            lambda v: struct.unpack("h", struct.pack("H", v & 65535))[0],
+        ),
         ("cvt.sat.s8.s32 %r9, %r10;", lambda v: max(min(v - (v >> 31 << 32), 127), -128)),
         ("cvt.sat.u16.u32 %r9, %r10;", lambda v: min(v, 65535)),
         ("cvt.sat.u32.s32 %r9, %r10;", lambda v: 0 if v >> 31 else v),

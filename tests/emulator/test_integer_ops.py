@@ -124,7 +124,9 @@ TABLE_32: list[tuple[str, int, Function]] = [
 @pytest.mark.parametrize(("code", "operands", "expected"), TABLE_32, ids=[t[0] for t in TABLE_32])
 def test_32_bit(code: str, operands: int, expected: Function) -> None:
     rows = words(32, operands)
-    if "shl" in code or "shr" in code or "bfe" in code or "bfi" in code:  # amounts near the width are the interesting ones
+    if (
+        "shl" in code or "shr" in code or "bfe" in code or "bfi" in code
+    ):  # amounts near the width are the interesting ones
         rows = [[r[0], *(v % 70 if i >= (1 if "bfi" not in code else 2) else v for i, v in enumerate(r[1:], 1))]
                 for r in rows]  # fmt: skip
     columns = [np.array([r[i] for r in rows], np.uint32) for i in range(operands)]

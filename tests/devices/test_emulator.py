@@ -1,0 +1,153 @@
+"""The emulator as a device: real compiled kernels, executed and timed."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from cutegen_lab.compile import CageCompiler
+from cutegen_lab.core.artifact import Build
+from cutegen_lab.core.problem import TensorSpec, Workload
+from cutegen_lab.core.roofline import GPUS
+from cutegen_lab.core.trial import Timing
+from cutegen_lab.core.verdict import Verdict
+from cutegen_lab.devices.emulator import EmulatorDevice
+
+SOFTMAX = '''
+import math, operator
+import cutlass, cutlass.cute as cute
+import cuda.bindings.driver as cuda
+from cutlass import Float32
+
+@cute.kernel
+def softmax_kernel(gX: cute.Tensor, gO: cute.Tensor, T: cutlass.Constexpr, N: cutlass.Constexpr, missing: cutlass.Constexpr):
+    tidx, _, _ = cute.arch.thread_idx()
+    bidx, _, _ = cute.arch.block_idx()
+    smem = cutlass.utils.SmemAllocator()
+    red = smem.allocate_tensor(Float32, cute.make_layout((T // 32, 2)), byte_alignment=16)
+    layout = cute.make_layout((8, T, N // 8 // T), stride=(1, 8, 8 * T))
+    row = cute.make_tensor((gX[bidx, None]).iterator, layout)
+    out = cute.make_tensor((gO[bidx, None]).iterator, layout)
+    tX = row[None, tidx, None]
+    tO = out[None, tidx, None]
+    r = cute.make_rmem_tensor_like(tX)
+    cute.autovec_copy(tX, r)
+    x = r.load().to(Float32)
+    lane, warp = cute.arch.lane_idx(), cute.arch.warp_idx()
+    m = cute.arch.warp_reduction(x.reduce(cute.ReductionOp.MAX, -Float32.inf, 0), cute.arch.fmax)
+    if lane == 0:
+        if warp >= missing:
+            red[warp, 0] = m
+    cute.arch.barrier()
+    v = -Float32.inf
+    if lane < T // 32:
+        v = red[lane, 0]
+    m = cute.arch.warp_reduction(v, cute.arch.fmax)
+    e = cute.math.exp2((x - m) * math.log2(math.e), fastmath=True)
+    s = cute.arch.warp_reduction(e.reduce(cute.ReductionOp.ADD, Float32(0.0), 0), operator.add)
+    if lane == 0:
+        red[warp, 1] = s
+    cute.arch.barrier()
+    u = Float32(0.0)
+    if lane < T // 32:
+        u = red[lane, 1]
+    s = cute.arch.warp_reduction(u, operator.add)
+    ro = cute.make_rmem_tensor_like(tO)
+    ro.store((e / s).to(cutlass.BFloat16))
+    cute.autovec_copy(ro, tO)
+
+@cute.jit
+def launch(x: cute.Tensor, o: cute.Tensor, stream: cuda.CUstream, threads: cutlass.Constexpr = 128,
+           missing: cutlass.Constexpr = 0, extra: cutlass.Constexpr = 0):
+    softmax_kernel(x, o, threads, x.shape[1], missing).launch(
+        grid=[x.shape[0] + extra, 1, 1], block=[threads, 1, 1], stream=stream)
+'''  # fmt: skip
+ROWS, COLUMNS = 48, 2048
+
+
+@pytest.fixture(scope="module")
+def compiler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CageCompiler]:
+    made = CageCompiler(Path(tmp_path_factory.mktemp("cache")), workers=1)
+    yield made
+    made.close()
+
+
+def compiled(compiler: CageCompiler, **config: int) -> tuple[Build, tuple[TensorSpec, ...]]:
+    x, o = (TensorSpec.parse(f"{n}: bf16[{ROWS},{COLUMNS}]") for n in "xo")
+    artifact = compiler.compile(
+        SOFTMAX, config, [Workload("main", (x,), (o,))], "sm_90a", lambda _: None, threading.Event()
+    )
+    assert hasattr(artifact, "builds"), artifact
+    return artifact.builds["main"], (x, o)
+
+
+def views(*tensors: torch.Tensor) -> list[memoryview]:
+    return [memoryview(t.view(torch.uint8).reshape(-1).numpy()) for t in tensors]
+
+
+def source_line(words: str) -> int:
+    return next(n for n, line in enumerate(SOFTMAX.split("\n"), 1) if words in line)
+
+
+@pytest.mark.parametrize("threads", [64, 256])
+def test_a_compiled_softmax_is_right(compiler: CageCompiler, threads: int) -> None:
+    build, specs = compiled(compiler, threads=threads)
+    torch.manual_seed(0)
+    x = (torch.randn(ROWS, COLUMNS) * 3).bfloat16()
+    o = torch.full_like(x, float("nan"))
+    before = x.clone()
+    execution = EmulatorDevice().execute(build, specs, views(x, o), threading.Event())
+    assert execution.fault is None, execution.fault
+    want = torch.softmax(x.double(), -1)
+    own = torch.softmax(x, -1).double()
+    error, torch_error = ((v - want).norm() / want.norm() for v in (o.double(), own))
+    assert error <= 1.05 * torch_error and torch.equal(x, before)
+    assert execution.counters["global_load_sectors"] == ROWS * COLUMNS * 2 / 32
+    assert execution.launched[0][1] == (ROWS, 1, 1)
+
+
+def test_a_row_too_many_is_out_of_bounds_with_its_source_line(compiler: CageCompiler) -> None:
+    build, specs = compiled(compiler, extra=1)
+    x = torch.zeros(ROWS, COLUMNS).bfloat16()
+    fault = EmulatorDevice().execute(build, specs, views(x, x.clone()), threading.Event()).fault
+    assert fault is not None and fault.verdict is Verdict.OUT_OF_BOUNDS
+    assert fault.line == source_line("autovec_copy(tX, r)") and fault.block == (ROWS, 0, 0)
+
+
+def test_a_warp_that_forgets_its_partial_result(compiler: CageCompiler) -> None:
+    build, specs = compiled(compiler, missing=1)
+    x = torch.zeros(ROWS, COLUMNS).bfloat16()
+    fault = EmulatorDevice().execute(build, specs, views(x, x.clone()), threading.Event()).fault
+    assert fault is not None and fault.verdict is Verdict.UNINITIALISED_READ
+    assert fault.line == source_line("v = red[lane, 0]")
+
+
+def test_time_is_a_labelled_prediction(compiler: CageCompiler) -> None:
+    build, specs = compiled(compiler)
+    x = torch.zeros(ROWS, COLUMNS).bfloat16()
+    timing, profile = EmulatorDevice().time(build, specs, views(x, x.clone()), GPUS["H200"], threading.Event())
+    assert isinstance(timing, Timing) and timing.kind == "predicted" and timing.device == "H200"
+    assert "every block" in timing.method or "sample" in timing.method
+    assert profile is not None and profile.source == "emulator" and profile.limiter == "launch overhead"
+    assert any("48 blocks leave 84 of 132" in text for text in profile.findings)
+
+
+def test_another_arch_is_refused_by_name(compiler: CageCompiler) -> None:
+    build, specs = compiled(compiler)
+    x = torch.zeros(ROWS, COLUMNS).bfloat16()
+    fault = EmulatorDevice().execute(replace(build, arch="sm_100a"), specs, views(x, x), threading.Event()).fault
+    assert fault is not None and fault.verdict is Verdict.UNSUPPORTED and "sm_100a" in fault.message
+
+
+def test_workspace_counts_as_unwritten(compiler: CageCompiler) -> None:
+    """The input handed in as workspace: reading it is reading what nothing wrote."""
+    build, specs = compiled(compiler)
+    moved = replace(build, plan=replace(build.plan, workspace=specs))
+    x = torch.zeros(ROWS, COLUMNS).bfloat16()
+    fault = EmulatorDevice().execute(moved, specs, views(x, x.clone()), threading.Event()).fault
+    assert fault is not None and fault.verdict is Verdict.UNINITIALISED_READ

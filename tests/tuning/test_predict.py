@@ -1,0 +1,109 @@
+"""The time model against measured times, and its sentences against the situations they are for."""
+
+from __future__ import annotations
+
+import pytest
+
+from cutegen_lab.core.artifact import KernelInfo, Launch
+from cutegen_lab.core.roofline import GPUS
+from cutegen_lab.tuning import occupancy, predict_launch, predict_plan
+
+H200 = GPUS["H200"]
+
+
+def launch(blocks: int, threads: int = 256, smem: int = 0) -> Launch:
+    return Launch("k", (blocks, 1, 1), (threads, 1, 1), (1, 1, 1), smem, (), ())
+
+
+def kernel(registers: int = 40, spills: int = 0) -> KernelInfo:
+    return KernelInfo("k", registers, spills, spills, 1024, 0, ())
+
+
+def streaming(
+    read: float, written: float, threads: int, in_flight: float = 64, a_byte: float = 0.05, width: int = 16
+) -> dict[str, float]:
+    """Counters of a perfectly coalesced kernel that touches each byte once."""
+    warps = threads / 32
+    instructions = (read + written) * a_byte
+    return {
+        "global_load_bytes": read, "global_store_bytes": written, "global_load_sectors": read / 32,
+        "global_store_sectors": written / 32, "global_load_requests": read / (32 * width),
+        "global_store_requests": written / (32 * width), "dram_load_bytes": read, "dram_store_bytes": written,
+        "load_bytes_in_flight": in_flight, "warp_instructions": instructions, "warp_instructions_f32": instructions,
+        "lane_instructions": instructions * 32, "shared_requests": 0, "warp_instructions_barrier": 2 * warps,
+    }  # fmt: skip
+
+
+MEASURED = [  # (what, rows, bytes read, bytes written, threads a row, B in flight, µs on an H200, cold L2)
+    ("softmax bf16 32768x8192", 32768, 2**29, 2**29, 256, 64, 265),
+    ("rmsnorm bf16 32768x8192", 32768, 2**29, 2**29, 256, 64, 268),
+    ("copy bf16 32768x1024", 32768, 2**26, 2**26, 128, 16, 35.8),
+    ("softmax bf16 4096x8192", 4096, 2**26, 2**26, 256, 64, 36.9),
+    ("gelu*sigmoid bf16 4096x8192", 16384, 2**27, 2**26, 256, 32, 54.1),
+    ("rmsnorm fp32 2048x4096", 2048, 2**25, 2**25, 256, 64, 21.2),
+    ("layernorm backward bf16 4096x4096", 4096, 2**26, 2**25, 256, 64, 29.2),
+]
+
+
+@pytest.mark.parametrize(("what", "rows", "read", "written", "threads", "in_flight", "measured"), MEASURED)
+def test_within_a_sixth_of_what_was_measured(
+    what: str, rows: int, read: int, written: int, threads: int, in_flight: int, measured: float
+) -> None:
+    counters = streaming(read, written, rows * threads, in_flight, a_byte=0.01)
+    got = predict_launch(counters, launch(rows, threads), kernel(), H200).time_us
+    assert abs(got - measured) <= measured / 6, (what, got)
+
+
+def test_never_faster_than_the_bytes_allow() -> None:
+    counters = streaming(1e9, 1e9, 2**20)
+    assert predict_launch(counters, launch(4096), kernel(), H200).time_us > 2e9 / H200.copy_bytes_per_s * 1e6
+
+
+def test_few_loads_in_flight_is_named_and_costs_time() -> None:
+    """One 4-byte load at a time and 8 warps a multiprocessor: far below bandwidth × latency."""
+    wide = predict_launch(streaming(2**28, 0, 132 * 256, 256), launch(132), kernel(), H200)
+    narrow = predict_launch(streaming(2**28, 0, 132 * 256, 4, width=4), launch(132), kernel(), H200)
+    assert narrow.time_us > 5 * wide.time_us
+    assert narrow.limiter == "memory latency: too few loads in flight"
+    assert any("4 B of loads in flight" in text and "would cover" in text for text in narrow.findings)
+    assert not any("in flight" in text for text in wide.findings)
+
+
+def test_arithmetic_and_special_functions_are_named() -> None:
+    counters = streaming(2**26, 2**26, 2**20, a_byte=3.0)
+    assert predict_launch(counters, launch(4096), kernel(), H200).limiter == "instruction issue"
+    counters["warp_instructions_special"] = counters.pop("warp_instructions_f32")
+    found = predict_launch(counters, launch(4096), kernel(), H200)
+    assert found.limiter == "special-function units" and any("exponentials" in text for text in found.findings)
+
+
+def test_tiny_work_is_launch_overhead() -> None:
+    found = predict_launch(streaming(2**16, 2**16, 2**13), launch(32), kernel(), H200)
+    assert found.limiter == "launch overhead" and found.time_us < 8
+    assert any("32 blocks leave 100 of 132" in text for text in found.findings)
+
+
+def test_uncoalesced_and_repeated_reads_are_said() -> None:
+    counters = streaming(2**26, 2**26, 2**20)
+    counters["global_load_sectors"] *= 8
+    found = predict_launch(counters, launch(4096), kernel(spills=16), H200).findings
+    assert any("8.0 times the bytes they use" in text for text in found)
+    assert any("8.0 times over" in text for text in found)
+    assert any("spilled" in text for text in found)
+
+
+@pytest.mark.parametrize(
+    ("threads", "registers", "smem", "blocks", "limiter"),
+    [(256, 32, 0, 8, "threads"), (256, 128, 0, 2, "registers"), (256, 32, 100_000, 2, "shared memory"),
+     (32, 16, 0, 32, "blocks a multiprocessor"), (1024, 64, 0, 1, "registers")],
+)  # fmt: skip
+def test_occupancy(threads: int, registers: int, smem: int, blocks: int, limiter: str) -> None:
+    found = occupancy(launch(100_000, threads, smem), kernel(registers), H200)
+    assert (found.blocks, found.limiter) == (blocks, limiter)
+
+
+def test_launches_add_up() -> None:
+    one = predict_launch(streaming(2**26, 2**26, 2**20), launch(4096), kernel(), H200)
+    both = predict_plan([streaming(2**26, 2**26, 2**20)] * 2, [launch(4096)] * 2, {"k": kernel()}, H200)
+    assert both.time_us == pytest.approx(2 * one.time_us)
+    assert "2 launches" in both.findings[0]
