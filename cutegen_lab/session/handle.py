@@ -143,6 +143,18 @@ class RunHandle:
             raise InputError(f"run {self.run_id} has {seen}", f"Candidates: {', '.join(state.candidates) or 'none'}.")
         return write_kernel(state, chosen, Path(path))
 
+    def export_page(self, path: Path | str) -> Path:
+        """Writes the run as one self-contained HTML page."""
+        from cutegen_lab.session.kernels import write_atomically
+        from cutegen_lab.views.html import report
+
+        write_atomically(Path(path), report([self.view()], title=f"cutegen run {self.run_id}"))
+        return Path(path)
+
+    def kernel_path(self, candidate_id: str) -> Path:
+        """Where an accepted kernel was written in the work directory."""
+        return self._session.kernel_path(self.run_id, candidate_id)
+
     def close(self) -> None:
         """Give the run up in this process without ending it: it can be resumed here or elsewhere."""
         with self._lock:

@@ -9,13 +9,14 @@ from cutegen_lab.config import Settings
 from cutegen_lab.core.errors import InputError
 from cutegen_lab.core.problem import Problem, Workload
 from cutegen_lab.core.protocols import Compiler, Device, Judge, Provider
+from cutegen_lab.core.run import RunSettings
 
 PROVIDERS = "templates, openai, manual, manual:DIR, replay:FILE"
 
 
-def make_provider(name: str, model: str, settings: Settings, workdir: Path) -> Provider:
+def make_provider(chosen: RunSettings, settings: Settings, workdir: Path) -> Provider:
     """Raises :class:`InputError` for an unknown name, and what the provider raises on bad options."""
-    kind, _, argument = name.partition(":")
+    kind, _, argument = chosen.provider.partition(":")
     match kind:
         case "templates":
             from cutegen_lab.providers.templates import TemplatesProvider
@@ -25,21 +26,22 @@ def make_provider(name: str, model: str, settings: Settings, workdir: Path) -> P
             from cutegen_lab.providers.openai import OpenAIProvider
 
             return OpenAIProvider(
-                model=model or settings.model or None,
+                model=chosen.model or settings.model or None,
                 api_key=settings.openai_api_key or None,
                 base_url=settings.openai_base_url or None,
+                max_tokens=chosen.budget.max_tokens,
             )
         case "manual":
             from cutegen_lab.providers.manual import ManualProvider
 
-            return ManualProvider(Path(argument) if argument else None)
+            return ManualProvider(Path(argument) if argument else workdir / "manual")
         case "replay":
             if not argument:
                 raise InputError("replay needs a file", "Write replay:FILE.")
             from cutegen_lab.providers.replay import ReplayProvider
 
             return ReplayProvider(Path(argument))
-    raise InputError(f"unknown provider {name!r}", f"Use one of: {PROVIDERS}.")
+    raise InputError(f"unknown provider {chosen.provider!r}", f"Use one of: {PROVIDERS}.")
 
 
 def make_compiler(cache_dir: Path) -> Compiler:

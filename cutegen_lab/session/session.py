@@ -7,6 +7,7 @@ import secrets
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cutegen_lab.config import Settings
 from cutegen_lab.core.errors import CutegenError
@@ -21,8 +22,10 @@ from cutegen_lab.session import parts as make
 from cutegen_lab.session.handle import RunHandle
 from cutegen_lab.session.kernels import write_kernel
 from cutegen_lab.session.versions import versions
-from cutegen_lab.stores.lease import Lease
-from cutegen_lab.stores.sqlite import SqliteStore
+
+if TYPE_CHECKING:
+    from cutegen_lab.stores.lease import Lease
+    from cutegen_lab.stores.sqlite import SqliteStore
 
 DeviceFactory = Callable[[str], Device]
 ProviderFactory = Callable[[RunSettings], Provider]
@@ -72,11 +75,13 @@ class Session:
         What is not given is the real thing, made when first needed. Raises :class:`StoreError` for a store that cannot
         be used.
         """
+        from cutegen_lab.stores.sqlite import SqliteStore  # pydantic: not at import
+
         settings = settings or Settings.from_environment()
         place = Path(workdir) if workdir is not None else settings.workdir
 
         def by_name(chosen: RunSettings) -> Provider:
-            return make.make_provider(chosen.provider, chosen.model, settings, place)
+            return make.make_provider(chosen, settings, place)
 
         return cls(
             place,

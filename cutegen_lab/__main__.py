@@ -1,0 +1,8 @@
+"""``python -m cutegen_lab``."""
+
+import sys
+
+from cutegen_lab.cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,105 @@
+"""What ``cutegen`` understands."""
+
+from __future__ import annotations
+
+import argparse
+from typing import NoReturn
+
+from cutegen_lab import __version__
+from cutegen_lab.core.errors import InputError
+from cutegen_lab.core.run import Budget, RunSettings
+
+_DEFAULTS, _BUDGET = RunSettings(), Budget()
+
+
+class Parser(argparse.ArgumentParser):
+    """Raises :class:`InputError` where argparse would print its usage and exit."""
+
+    def error(self, message: str) -> NoReturn:
+        raise InputError(message, f"See `{self.prog} --help`.")
+
+
+def build_parser() -> Parser:
+    common = Parser(add_help=False)
+    common.add_argument("--json", action="store_true", help="print one JSON object and nothing else on stdout")
+    common.add_argument("--debug", action="store_true", help="show the traceback of an error")
+    common.add_argument("--workdir", metavar="DIR", help="where the store lives (default: CUTEGEN_HOME or .cutegen)")
+    parser = Parser("cutegen", description="From a PyTorch reference to a correct, fast CuTe kernel.")
+    parser.add_argument("--version", action="version", version=f"cutegen {__version__}")
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+
+    def command(name: str, module: str, summary: str, *parents: Parser) -> Parser:
+        added: Parser = commands.add_parser(name, help=summary, description=summary, parents=[common, *parents])
+        added.set_defaults(module=module)
+        return added
+
+    command("doctor", "doctor", "what this machine has, what it lacks, and what to do about it")
+    demo = command("demo", "demo", "two references to correct kernels, with their evidence, in about a minute")
+    demo.add_argument("--out", default="demo-out", metavar="DIR", help="kernels and report.html go here")
+    demo.add_argument("--max-steps", type=_positive, default=4, metavar="N", help="candidates a problem (default 4)")
+    _where(demo)
+    _add_run(command("run", "run", "a kernel for PROBLEM.py; exit 0 only with an accepted, correct one"))
+    judge = command("judge", "judge", "is KERNEL right? exit 0: passed, 3: any other verdict, 2: bad input")
+    judge.add_argument("problem", metavar="PROBLEM.py")
+    judge.add_argument("kernel", metavar="KERNEL.py|ARTIFACT.json")
+    judge.add_argument("--config", metavar="JSON", help="values for the kernel's tunables (default: those in the file)")
+    _inputs(judge)
+    _where(judge)
+    sol = command("sol", "sol", "the speed-of-light bound of PROBLEM.py")
+    sol.add_argument("problem", metavar="PROBLEM.py")
+    _inputs(sol)
+    sol.add_argument("--arch", default=_DEFAULTS.arch)
+    sol.add_argument("--gpu", default=_DEFAULTS.gpu, help=f"target GPU (default {_DEFAULTS.gpu})")
+    _add_runs(command("runs", "runs", "what is in the store"), common)
+    return parser
+
+
+def _add_run(run: Parser) -> None:
+    run.add_argument("problem", metavar="PROBLEM.py", help="a file with reference() and inputs, or a KernelBench file")
+    run.add_argument("--provider", default=_DEFAULTS.provider,
+                     help="templates, openai, manual, manual:DIR or replay:FILE (default templates)")  # fmt: skip
+    run.add_argument("--model", default="", help="the model's name, for --provider openai")
+    run.add_argument("--auto", action="store_true", help="accept by itself what passed and is not slower")
+    run.add_argument("--max-steps", type=_positive, default=_BUDGET.max_steps, metavar="N",
+                     help=f"candidates (default {_BUDGET.max_steps})")  # fmt: skip
+    run.add_argument("--max-seconds", type=float, metavar="S", help="seconds of work after which no candidate is asked")
+    run.add_argument("--max-tokens", type=_positive, metavar="N", help="tokens a model may use")
+    run.add_argument("--out", metavar="FILE", help="write the accepted kernel here")
+    run.add_argument("--name", help="the run's name (default: the file's)")
+    _inputs(run)
+    _where(run)
+
+
+def _add_runs(runs: Parser, common: Parser) -> None:
+    verbs = runs.add_subparsers(metavar="list|show|export|resume", required=True)
+    for verb, summary in (
+        ("list", "every run, the latest first"),
+        ("show", "one run: its candidates and the evidence of the one that matters"),
+        ("export", "write a run's kernel (.py) or its page (.html)"),
+        ("resume", "take a run up where it stands"),
+    ):
+        added = verbs.add_parser(verb, help=summary, description=summary, parents=[common])
+        added.set_defaults(module="runs", verb=verb)
+        if verb != "list":
+            added.add_argument("run_id", metavar="RUN")
+        if verb in ("show", "export"):
+            added.add_argument("--candidate", metavar="ID", help="another candidate than the accepted one")
+        if verb == "export":
+            added.add_argument("--out", metavar="FILE", help="a .py or .html file (default: RUN.py)")
+
+
+def _inputs(parser: Parser) -> None:
+    parser.add_argument("--inputs", default="", metavar="SPEC", help="'x: bf16[4096,8192]', where the file has none")
+
+
+def _where(parser: Parser) -> None:
+    parser.add_argument("--device", default=_DEFAULTS.device, choices=("auto", "cuda", "emulator"))
+    parser.add_argument("--arch", default=_DEFAULTS.arch, help=f"target architecture (default {_DEFAULTS.arch})")
+    parser.add_argument("--gpu", default=_DEFAULTS.gpu, help=f"target GPU of the bound (default {_DEFAULTS.gpu})")
+
+
+def _positive(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not a positive number")
+    return value

@@ -1,0 +1,74 @@
+"""``cutegen demo``: the main job on two references, headless. Exit 0 where both end with an accepted kernel."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+
+from cutegen_lab.cli.facts import proven, run_facts
+from cutegen_lab.cli.output import Output
+from cutegen_lab.cli.progress import Progress
+from cutegen_lab.core.run import Budget, RunSettings
+from cutegen_lab.session import RunHandle, Session
+from cutegen_lab.session.kernels import write_atomically
+
+PROBLEMS = ("softmax", "rmsnorm")
+_FOLDER = Path(__file__).parents[1] / "demo"
+
+
+def execute(arguments: argparse.Namespace, output: Output) -> int:
+    started = time.monotonic()
+    out = Path(arguments.out)
+    with Session.open(arguments.workdir) as session:
+        runs = [_make(session, name, arguments, output) for name in PROBLEMS]
+        output.line()
+        kernels = [_show(run, out, output) for run in runs]
+        report = out / "report.html"
+        from cutegen_lab.views.html import report as page
+
+        write_atomically(report, page([run.view() for run in runs], title="cutegen demo"))
+        states = [run.state for run in runs]
+    good = all(proven(state) for state in states)
+    seconds = time.monotonic() - started
+    kept = [str(k) for k in kernels if k]
+    output.line(f"kernels: {', '.join(kept) or 'none'}")
+    output.line(f"report:  {report}")
+    output.line("next:    `make lab` opens the quickstart notebook (or: jupyter lab notebooks/01_quickstart.ipynb)")
+    output.line(f"done in {seconds:.0f} s")
+    failed = [s.run_id for s in states if not proven(s)]
+    output.result(
+        {
+            "verdict": "passed" if good else "nothing_accepted",
+            "reason": "" if good else f"no accepted, correct kernel in {', '.join(failed)}",
+            "runs": [run_facts(s) for s in states],
+            "kernels": kept,
+            "report": str(report),
+            "seconds": seconds,
+        }
+    )
+    return 0 if good else 1
+
+
+def _make(session: Session, name: str, arguments: argparse.Namespace, output: Output) -> RunHandle:
+    from cutegen_lab.problems import read_file
+
+    problem = read_file(_FOLDER / f"{name}.py")
+    output.line(f"{name}: {problem.workload.describe()}")
+    settings = RunSettings(
+        arch=arguments.arch, gpu=arguments.gpu, device=arguments.device, auto=True,
+        budget=Budget(max_steps=arguments.max_steps),
+    )  # fmt: skip
+    with Progress(name) as progress:
+        return session.run(problem, settings, subscriber=progress)
+
+
+def _show(run: RunHandle, out: Path, output: Output) -> Path | None:
+    from cutegen_lab.views.text import evidence_table, summary
+
+    view, state = run.view(), run.state
+    output.line(summary(view))
+    output.line()
+    output.line(evidence_table(view))
+    output.line()
+    return run.export(out / f"{state.problem.name}.py") if state.incumbent_id else None

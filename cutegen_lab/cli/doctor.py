@@ -1,0 +1,121 @@
+"""``cutegen doctor``: what this machine has. Exit 0 where everything the main job needs is there, else 1."""
+
+from __future__ import annotations
+
+import argparse
+import platform
+import shutil
+import sys
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from cutegen_lab.cli.output import Output
+from cutegen_lab.config import Settings
+from cutegen_lab.core.errors import CutegenError
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One line. ``needed``: the main job cannot run without it. ``action``: what to do where it is missing."""
+
+    name: str
+    ok: bool
+    detail: str
+    action: str = ""
+    needed: bool = True
+
+
+def execute(arguments: argparse.Namespace, output: Output) -> int:
+    settings = Settings.from_environment()
+    findings = examine(settings, Path(arguments.workdir) if arguments.workdir else settings.workdir)
+    width = max(len(f.name) for f in findings)
+    for found in findings:
+        mark = "ok" if found.ok else "MISSING" if found.needed else "absent"
+        output.line(f"{mark:8} {found.name:{width}}  {found.detail}")
+        if not found.ok and found.action:
+            output.line(f"{'':8} {'':{width}}  → {found.action}")
+    lacking = [f.name for f in findings if f.needed and not f.ok]
+    reason = f"missing: {', '.join(lacking)}" if lacking else "everything the main job needs is here"
+    output.line()
+    output.line(reason)
+    output.result(
+        {"verdict": "missing" if lacking else "ok", "reason": reason, "findings": [asdict(f) for f in findings]}
+    )
+    return 1 if lacking else 0
+
+
+def examine(settings: Settings, workdir: Path) -> list[Finding]:
+    """Every finding, cheap ones first."""
+    return [
+        _python(),
+        _package("torch", "pip install torch"),
+        _package("nvidia-cutlass-dsl", "pip install nvidia-cutlass-dsl==4.8.1"),
+        _c_compiler(),
+        _guarded("compile cage", lambda: _cage(settings), needed=True),
+        _guarded("store", lambda: _store(workdir), needed=True),
+        _guarded("GPU", _gpu, needed=False),
+        _key(settings),
+    ]
+
+
+def _python() -> Finding:
+    version = platform.python_version()
+    return Finding("python", sys.version_info >= (3, 11), version, "Use Python 3.11 or newer.")
+
+
+def _package(name: str, action: str) -> Finding:
+    from cutegen_lab.session.versions import versions
+
+    found = versions().get(name, "missing")
+    return Finding(name, found != "missing", found, f"{action}.")
+
+
+def _c_compiler() -> Finding:
+    found = next((path for name in ("cc", "gcc", "clang") if (path := shutil.which(name))), None)
+    return Finding("C compiler", found is not None, found or "none of cc, gcc, clang", "Install gcc or clang.")
+
+
+def _cage(settings: Settings) -> Finding:
+    from cutegen_lab.compile import CageCompiler
+
+    with CageCompiler(settings.cache_dir, workers=1) as compiler:
+        isolation = compiler.isolation_report()
+    return Finding("compile cage", True, f"stand-in runtime built; isolation: {', '.join(isolation) or 'none'}")
+
+
+def _store(workdir: Path) -> Finding:
+    from cutegen_lab.stores.sqlite import SqliteStore
+
+    path = workdir / "lab.db"
+    if not path.exists():
+        return Finding("store", True, f"{path} (none yet)")
+    store = SqliteStore(path)
+    count = len(store.runs())
+    store.close()
+    return Finding("store", True, f"{path}, {count} runs")
+
+
+def _gpu() -> Finding:
+    from cutegen_lab.devices.select import select
+
+    device = select("cuda")
+    name = device.name
+    device.close()
+    return Finding("GPU", True, name, needed=False)
+
+
+def _key(settings: Settings) -> Finding:
+    where = f" for {settings.openai_base_url}" if settings.openai_base_url else ""
+    detail = f"OPENAI_API_KEY is {'set' if settings.openai_api_key else 'not set'}{where}"
+    action = "Set OPENAI_API_KEY to let a model write kernels; templates need none."
+    return Finding("model key", bool(settings.openai_api_key), detail, action, needed=False)
+
+
+def _guarded(name: str, examine: Callable[[], Finding], needed: bool) -> Finding:
+    try:
+        return examine()
+    except CutegenError as error:
+        return Finding(name, False, error.message, error.action, needed)
+    except Exception as error:  # a doctor reports what is broken, however it is broken
+        return Finding(name, False, f"{type(error).__name__}: {error}", "Reinstall cutegen-lab.", needed)

@@ -1,0 +1,79 @@
+"""A trial and a run as plain data for ``--json``."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from cutegen_lab.core.roofline import SpeedOfLight
+from cutegen_lab.core.run import RunState
+from cutegen_lab.core.trial import Trial
+
+
+def trial_facts(trial: Trial) -> dict[str, Any]:
+    """Verdict, reason and every piece of evidence; a time always with its kind."""
+    worst = trial.check.worst() if trial.check else None
+    return {
+        "verdict": trial.verdict.value,
+        "reason": trial.reason,
+        "device": trial.device,
+        "error": None if worst is None else {**asdict(worst), "worst_index": list(worst.worst_index)},
+        "timing": asdict(trial.timing) if trial.timing else None,
+        "sol_gap": trial.sol_gap,
+        "sol": sol_facts(trial.sol) if trial.sol else None,
+        "resources": asdict(trial.resources) if trial.resources else None,
+        "profile": asdict(trial.profile) if trial.profile else None,
+        "checks": [_check(c) for c in trial.check.checks] if trial.check else [],
+        "diagnostics": [asdict(d) for d in trial.diagnostics],
+        "provenance": asdict(trial.provenance),
+    }
+
+
+def run_facts(state: RunState) -> dict[str, Any]:
+    """The accepted candidate's trial, else the last one's, and where the run stands."""
+    chosen = state.incumbent_id or (list(state.trials)[-1] if state.trials else None)
+    trial = state.trials.get(chosen) if chosen else None
+    facts = trial_facts(trial) if trial else {"verdict": None, "reason": ""}
+    return {
+        **facts,
+        "reason": facts["reason"] or state.problem_note,
+        "run_id": state.run_id,
+        "step": state.step.value,
+        "outcome": state.outcome,
+        "note": state.problem_note,
+        "candidate": chosen,
+        "accepted": list(state.accepted),
+        "candidates": [
+            {
+                "id": c.id,
+                "parent": c.parent_id,
+                "title": c.proposal.title,
+                "config": dict(c.config),
+                "verdict": state.trials[c.id].verdict.value if c.id in state.trials else None,
+                "answer": state.answers[c.id].kind if c.id in state.answers else None,
+            }
+            for c in state.candidates.values()
+        ],
+    }
+
+
+def sol_facts(sol: SpeedOfLight) -> dict[str, Any]:
+    return asdict(sol)
+
+
+def proven(state: RunState) -> bool:
+    """Whether the run has what was asked for: an accepted kernel that passed."""
+    trial = state.trials.get(state.incumbent_id) if state.incumbent_id else None
+    return trial is not None and trial.verdict.passed
+
+
+def _check(check: Any) -> dict[str, Any]:
+    return {
+        "workload": check.workload,
+        "distribution": check.distribution,
+        "seed": check.seed,
+        "verdict": check.verdict.value,
+        "reason": check.reason,
+        "seconds": check.seconds,
+        "fault": str(check.fault) if check.fault else None,
+    }

@@ -1,0 +1,123 @@
+"""``cutegen judge PROBLEM.py KERNEL.py|ARTIFACT.json``. Exit 0: passed; 3: any other verdict; 2: bad input."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from cutegen_lab.cli.facts import trial_facts
+from cutegen_lab.cli.output import Output
+from cutegen_lab.cli.progress import Progress
+from cutegen_lab.core.artifact import Artifact
+from cutegen_lab.core.candidate import Config, Proposal
+from cutegen_lab.core.errors import CutegenError, InputError, SetupError
+from cutegen_lab.core.problem import Workload
+from cutegen_lab.core.protocols import Cancel, Compiler, GenerateRequest, Say
+from cutegen_lab.core.run import Budget, RunSettings
+from cutegen_lab.session import Session
+from cutegen_lab.session.kernels import read_kernel
+
+OTHER_VERDICT = 3
+
+
+def execute(arguments: argparse.Namespace, output: Output) -> int:
+    from cutegen_lab.problems import read_file
+
+    problem = read_file(arguments.problem, inputs_text=arguments.inputs)
+    given = read_given(Path(arguments.kernel), arguments.config)
+    settings = RunSettings(
+        provider=given.name, arch=given.arch or arguments.arch, gpu=arguments.gpu, device=arguments.device,
+        budget=Budget(max_steps=1, max_fixes=0),
+    )  # fmt: skip
+    with (
+        tempfile.TemporaryDirectory() as scratch,  # judging is asked and answered, not a run to keep
+        Session.open(scratch, compiler=given.compiler) as session,
+        Progress(problem.name) as progress,
+    ):
+        handle = session.run(problem, settings, provider=given, subscriber=progress)
+        state, view = handle.state, handle.view()
+    trial = state.trials.get("c1")
+    if trial is None:
+        raise SetupError(f"it could not be judged: {state.problem_note}", "Run `cutegen doctor`.")
+    from cutegen_lab.views.text import evidence_table
+
+    output.line(evidence_table(view))
+    output.line()
+    output.line(f"verdict: {trial.verdict.value}" + (f" ({trial.reason})" if trial.reason else ""))
+    output.result({**trial_facts(trial), "kernel": arguments.kernel})
+    return 0 if trial.verdict.passed else OTHER_VERDICT
+
+
+@dataclass
+class Given:
+    """A provider of exactly one thing: the file to judge. ``compiler`` hands out an artifact that came compiled."""
+
+    name: str
+    source: str
+    config: Config
+    arch: str = ""
+    compiler: Compiler | None = None
+
+    def propose(self, request: GenerateRequest, say: Say, cancel: Cancel) -> Proposal:
+        return Proposal(self.source, "as given", config=self.config)
+
+
+@dataclass
+class Precompiled:
+    """Compiles nothing: checks that the artifact has the builds the problem needs."""
+
+    artifact: Artifact
+
+    def compile(
+        self, source: str, config: Config, workloads: Sequence[Workload], arch: str, say: Say, cancel: Cancel
+    ) -> Artifact:
+        for workload in workloads:
+            build = self.artifact.builds.get(workload.name)
+            if build is None or build.signature != workload.signature:
+                has = ", ".join(f"{n}: {b.signature}" for n, b in self.artifact.builds.items()) or "none"
+                raise InputError(
+                    f"the artifact has no build of workload {workload.name} ({workload.signature}); it has {has}",
+                    "Compile the kernel for this problem and device.",
+                )
+        return self.artifact
+
+
+def read_given(path: Path, config: str | None) -> Given:
+    """Raises InputError for a file that cannot be read, is no artifact, or a config that is no JSON object."""
+    try:
+        text = path.read_bytes().decode("utf-8")
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}", "Check the path.") from None
+    except UnicodeDecodeError:
+        raise InputError(f"{path} is not UTF-8 text", "Give a .py kernel or a .json artifact.") from None
+    if path.suffix == ".json":
+        artifact = _artifact(path, text)
+        return Given("artifact", "", artifact.config, artifact.arch, Precompiled(artifact))
+    return Given("file", text, _config(config) if config is not None else read_kernel(text))
+
+
+def _artifact(path: Path, text: str) -> Artifact:
+    try:
+        data = json.loads(text)
+        if not isinstance(data, dict):
+            raise ValueError("not an object")
+        return Artifact.from_dict(data)
+    except CutegenError:
+        raise
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        detail = f"{type(error).__name__}: {error}"
+        raise InputError(f"{path} is not an artifact: {detail}", "Give a .json file that cutegen wrote.") from None
+
+
+def _config(text: str) -> Config:
+    try:
+        config = json.loads(text)
+    except ValueError as error:
+        raise InputError(f"--config is not JSON: {error}", """Write --config '{"threads": 256}'.""") from None
+    if not isinstance(config, dict) or not all(isinstance(v, int | float | bool | str) for v in config.values()):
+        raise InputError(f"--config is not an object of plain values: {text}", """Write '{"threads": 256}'.""")
+    return config

@@ -1,0 +1,43 @@
+"""Arguments in, exit status out. One line for what went wrong; the traceback only under ``--debug``."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Sequence
+
+from cutegen_lab.cli.arguments import build_parser
+from cutegen_lab.cli.output import Output
+from cutegen_lab.core.errors import CutegenError, InputError
+
+INTERRUPTED = 130
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs one command. Returns 0 where what was asked for holds, 2 for bad input, 130 after Ctrl-C; see each
+    command for the rest."""
+    given = list(sys.argv[1:] if argv is None else argv)
+    debug = "--debug" in given
+    with Output(json="--json" in given) as output:
+        try:
+            arguments = build_parser().parse_args(given)
+            command = importlib.import_module(f"cutegen_lab.cli.{arguments.module}")
+            return int(command.execute(arguments, output))
+        except KeyboardInterrupt:
+            output.error(InputError("interrupted"))
+            return INTERRUPTED
+        except BrokenPipeError:  # the reader has gone, `cutegen runs list | head`
+            output.abandon()
+            return 1
+        except CutegenError as error:
+            if debug:
+                raise
+            output.error(error)
+            return error.exit_status
+        except Exception as error:
+            if debug:
+                raise
+            output.error(
+                CutegenError(f"internal error: {type(error).__name__}: {error}", "Add --debug for the traceback.")
+            )
+            return 1

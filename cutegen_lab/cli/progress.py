@@ -1,0 +1,127 @@
+"""A run's progress as it happens: one line an event; on a terminal also a spinner with what is being done now."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cutegen_lab.core.run import (
+    Answered,
+    Checked,
+    Compiled,
+    CompileFailed,
+    Event,
+    Generated,
+    GenerateFailed,
+    Profiled,
+    RunState,
+    Step,
+    StepFailed,
+    StepStarted,
+    Stopped,
+    Timed,
+)
+from cutegen_lab.loop.requests import in_words
+
+if TYPE_CHECKING:
+    from rich.status import Status
+
+    from cutegen_lab.loop.driver import Notice
+
+_DOING = {
+    Step.GENERATE: "generating",
+    Step.COMPILE: "compiling",
+    Step.CHECK: "checking",
+    Step.TIME: "timing",
+    Step.PROFILE: "profiling",
+}
+
+
+class Progress:
+    """A subscriber that writes to stderr; lines are plain where that is no terminal. Use as a context manager."""
+
+    def __init__(self, title: str) -> None:
+        from rich.console import Console
+
+        self._console = Console(stderr=True, highlight=False, soft_wrap=True)
+        self._title = title
+        self._status: Status | None = None
+        self._doing = ""
+
+    def __enter__(self) -> Progress:
+        self.spin()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.pause()
+
+    def spin(self) -> None:
+        """Shows the spinner, on a terminal."""
+        if self._console.is_terminal and self._status is None:
+            self._status = self._console.status(self._title)
+            self._status.start()
+
+    def pause(self) -> None:
+        """Takes the spinner away, so that others can use the terminal."""
+        if self._status is not None:
+            self._status.stop()
+            self._status = None
+
+    def __call__(self, notice: Notice) -> None:
+        from rich.markup import escape
+
+        if notice.event is None:
+            self._now(escape(f"{self._title}: {self._doing} · {notice.line}" if self._doing else notice.line))
+            if self._status is None and notice.line.startswith("waiting for"):
+                self._console.print(escape(notice.line))  # what a person must act on is said without a terminal too
+            return
+        event = notice.event.event
+        if isinstance(event, StepStarted):
+            self._doing = f"{_DOING.get(event.step, event.step.value)} {event.candidate_id or ''}".strip()
+            self._now(escape(f"{self._title}: {self._doing}"))
+        elif text := in_a_line(event, notice.state):
+            self._console.print(escape(f"{self._title}: {text}"))
+
+    def _now(self, text: str) -> None:
+        if self._status is not None:
+            self._status.update(text)
+
+
+def in_a_line(event: Event, state: RunState) -> str:
+    """What ``event`` tells a person, "" for nothing."""
+    match event:
+        case Generated(candidate):
+            return f"{candidate.id} generated: {candidate.proposal.title}"
+        case Compiled():
+            used = event.resources
+            spilled = f", {used.spill_bytes} B spilled" if used.spill_bytes else ""
+            return f"{event.candidate_id} compiled in {event.seconds:.1f} s: {used.registers} registers{spilled}"
+        case CompileFailed():
+            return f"{event.candidate_id} {_words(event.verdict.value)}: {event.reason}"
+        case Checked():
+            count = len(event.result.checks)
+            reason = f": {event.result.reason}" if event.result.reason else ""
+            return (
+                f"{event.candidate_id} {_words(event.result.verdict.value)} ({count} checks on {event.device}){reason}"
+            )
+        case Timed():
+            trial = state.trials[event.candidate_id]
+            if event.timing is None or trial.sol_gap is None:
+                return f"{event.candidate_id} has no time: {event.fault or 'not given'}"
+            time = f"{event.timing.time_us:.1f} µs {event.timing.kind}"
+            return f"{event.candidate_id} {time}, {trial.sol_gap:.2f}× the speed of light"
+        case Profiled(candidate_id, profile):
+            return f"{candidate_id} is bound by {profile.limiter}" if profile else ""
+        case Answered(answer):
+            reason = f" ({answer.text})" if answer.text and answer.kind in ("approve", "stop") else ""
+            return f"{answer.candidate_id or state.current_id or 'run'} {in_words(answer)}{reason}"
+        case GenerateFailed():
+            return f"no candidate: {event.reason}"
+        case StepFailed():
+            return f"{event.step.value} failed: {event.reason}"
+        case Stopped():
+            return event.reason
+    return ""
+
+
+def _words(name: str) -> str:
+    return name.replace("_", " ")

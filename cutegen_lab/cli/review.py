@@ -1,0 +1,112 @@
+"""Review at a terminal: the diff, the evidence, one question."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cutegen_lab.config import Settings
+from cutegen_lab.core.errors import CutegenError, InputError
+
+if TYPE_CHECKING:
+    from cutegen_lab.session import RunHandle
+    from cutegen_lab.views.model import RunView
+
+KEYS = {
+    "a": "approve",
+    "u": "approve_unproven",
+    "r": "reject",
+    "e": "edit",
+    "t": "retry",
+    "b": "branch",
+    "s": "stop",
+}
+_WORDS = {"approve_unproven": "approve without proof", "reject": "reject with a reason", "retry": "try again",
+          "branch": "branch from an older one"}  # fmt: skip
+
+
+def review(handle: RunHandle) -> None:
+    """Shows the candidate under review and takes one answer. EOFError where the terminal has gone."""
+    view = handle.view()
+    say(shown(view))
+    while True:
+        letters = {key: verb for key, verb in KEYS.items() if verb in view.verbs}
+        say("  ".join(f"[{key}] {_WORDS.get(verb, verb)}" for key, verb in letters.items()))
+        verb = letters.get(ask("> ").strip().lower()[:1])
+        if verb is None:
+            say(f"please answer with one of: {', '.join(letters)}")
+            continue
+        try:
+            give(handle, verb)
+        except CutegenError as error:
+            say(str(error))
+            continue
+        return
+
+
+def give(handle: RunHandle, verb: str) -> None:
+    """Asks what ``verb`` needs, then uses it."""
+    state = handle.state
+    match verb:
+        case "reject":
+            handle.reject(ask("why? "))
+        case "edit":
+            current = state.current
+            if current is None:
+                raise InputError("there is no candidate to edit yet", "Retry, or stop.")
+            text = edited(current.source)
+            if text == current.source:
+                raise InputError("nothing was changed", "Answer again.")
+            handle.edit(text)
+        case "branch":
+            target = ask(f"from which of {', '.join(state.candidates)}? ").strip()
+            handle.branch(target, ask("what should be different? "))
+        case _:
+            getattr(handle, verb)()
+
+
+def shown(view: RunView) -> str:
+    """What review shows: why the run rests, the diff to the parent, the evidence."""
+    from cutegen_lab.views.text import diff_text, evidence_table, pick, standing
+
+    parts = [f"{view.problem.name}: {standing(view)}"]
+    candidate = pick(view, view.current_id)
+    if candidate is not None:
+        parts += [
+            f"\n{candidate.title}",
+            candidate.reason,
+            diff_text(candidate.diff),
+            "",
+            evidence_table(view, candidate.id),
+        ]
+    return "\n".join(parts)
+
+
+def edited(text: str) -> str:
+    """``text`` after the analyst's editor (VISUAL, EDITOR or vi). Raises InputError where it fails."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "candidate.py"
+        path.write_text(text, encoding="utf-8", newline="")
+        command = [*shlex.split(Settings.from_environment().editor), str(path)]
+        try:
+            subprocess.run(command, check=True)  # noqa: S603 - the analyst's own editor
+        except (OSError, subprocess.CalledProcessError) as error:
+            raise InputError(f"the editor {command[0]!r} failed: {error}", "Set EDITOR.") from None
+        with path.open(encoding="utf-8", newline="") as file:
+            return file.read()
+
+
+def say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def ask(prompt: str) -> str:
+    print(prompt, end="", file=sys.stderr, flush=True)
+    line = sys.stdin.readline()
+    if not line:
+        raise EOFError
+    return line.rstrip("\n")

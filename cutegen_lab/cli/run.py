@@ -1,0 +1,80 @@
+"""``cutegen run PROBLEM.py``. Exit 0: an accepted, correct kernel; 1: none; 2: bad input; 130: Ctrl-C."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from cutegen_lab.cli.facts import proven, run_facts
+from cutegen_lab.cli.output import Output
+from cutegen_lab.cli.progress import Progress
+from cutegen_lab.cli.review import review
+from cutegen_lab.core.errors import InputError
+from cutegen_lab.core.run import Budget, RunSettings
+from cutegen_lab.session import RunHandle, Session
+
+
+def execute(arguments: argparse.Namespace, output: Output) -> int:
+    if not arguments.auto:
+        require_terminal("--auto")
+    from cutegen_lab.problems import read_file
+
+    problem = read_file(arguments.problem, inputs_text=arguments.inputs, name=arguments.name)
+    settings = RunSettings(
+        provider=arguments.provider,
+        model=arguments.model,
+        arch=arguments.arch,
+        gpu=arguments.gpu,
+        device=arguments.device,
+        auto=arguments.auto,
+        budget=Budget(
+            max_steps=arguments.max_steps, max_seconds=arguments.max_seconds, max_tokens=arguments.max_tokens
+        ),
+    )
+    with Session.open(arguments.workdir) as session, Progress(problem.name) as progress:
+        handle = session.start(problem, settings, subscriber=progress)
+        return see_through(handle, progress, output, Path(arguments.out) if arguments.out else None)
+
+
+def see_through(handle: RunHandle, progress: Progress, output: Output, out: Path | None) -> int:
+    """To the end of the run, asking the analyst where it rests, then its evidence. Ctrl-C leaves it resumable."""
+    try:
+        state = handle.wait()
+        while not state.finished:
+            progress.pause()
+            review(handle)
+            progress.spin()
+            state = handle.wait()
+    except (KeyboardInterrupt, EOFError):
+        handle.stop()
+        handle.close()
+        progress.pause()
+        print(f"cutegen: go on with `cutegen runs resume {handle.run_id}`", file=sys.stderr)
+        raise KeyboardInterrupt from None
+    progress.pause()
+    good = proven(state)
+    kept = None
+    if state.incumbent_id is not None:
+        kept = handle.export(out) if out else handle.kernel_path(state.incumbent_id)
+    report(handle, output, kept)
+    return 0 if good else 1
+
+
+def report(handle: RunHandle, output: Output, kernel: Path | None) -> None:
+    from cutegen_lab.views.text import evidence_table, summary
+
+    view = handle.view()
+    output.line(summary(view))
+    output.line()
+    output.line(evidence_table(view))
+    if kernel is not None:
+        output.line()
+        output.line(f"kernel: {kernel}")
+    output.result({**run_facts(handle.state), "kernel": str(kernel) if kernel else None})
+
+
+def require_terminal(option: str) -> None:
+    """Raises InputError where nobody can be asked."""
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise InputError("review needs a terminal to ask you at", f"Add {option} to let the run answer itself.")

@@ -1,0 +1,84 @@
+"""``cutegen runs list|show|export|resume``: what is in the store."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from dataclasses import asdict
+from pathlib import Path
+
+from cutegen_lab.cli.facts import run_facts
+from cutegen_lab.cli.output import Output
+from cutegen_lab.cli.progress import Progress
+from cutegen_lab.cli.run import require_terminal, see_through
+from cutegen_lab.core.errors import InputError
+from cutegen_lab.session import Session
+
+
+def execute(arguments: argparse.Namespace, output: Output) -> int:
+    with Session.open(arguments.workdir) as session:
+        return {"list": _list, "show": _show, "export": _export, "resume": _resume}[arguments.verb](
+            session, arguments, output
+        )
+
+
+def _list(session: Session, arguments: argparse.Namespace, output: Output) -> int:
+    from cutegen_lab.views.text import columns
+
+    runs = session.runs()
+    rows = [
+        (r.run_id, r.outcome.replace("_", " ") or r.step.value, str(r.candidates), str(r.accepted),
+         time.strftime("%Y-%m-%d %H:%M", time.localtime(r.updated_at)))
+        for r in runs
+    ]  # fmt: skip
+    lines = columns([("run", "state", "candidates", "accepted", "updated"), *rows]) if rows else ["no runs yet"]
+    output.line("\n".join(lines))
+    output.result({"runs": [{**asdict(r), "step": r.step.value} for r in runs]})
+    return 0
+
+
+def _show(session: Session, arguments: argparse.Namespace, output: Output) -> int:
+    from cutegen_lab.views.text import diff_text, evidence_table, pick, summary
+
+    handle = session.attach(arguments.run_id)
+    view = handle.view()
+    try:
+        candidate = pick(view, arguments.candidate)
+    except KeyError:
+        raise _no_candidate(arguments, list(handle.state.candidates)) from None
+    output.line(summary(view))
+    if candidate is not None:
+        output.line("\n".join(["", diff_text(candidate.diff), "", evidence_table(view, candidate.id)]))
+    output.result({**run_facts(handle.state), "view": view.model_dump(mode="json")})
+    return 0
+
+
+def _export(session: Session, arguments: argparse.Namespace, output: Output) -> int:
+    handle = session.attach(arguments.run_id)
+    path = Path(arguments.out or f"{arguments.run_id}.py")
+    match path.suffix:
+        case ".py":
+            handle.export(path, arguments.candidate)
+        case ".html":
+            handle.export_page(path)
+        case other:
+            raise InputError(f"cannot export to {other or 'a file without a suffix'}", "Use a .py or .html file.")
+    output.line(str(path))
+    output.result({**run_facts(handle.state), "path": str(path)})
+    return 0
+
+
+def _resume(session: Session, arguments: argparse.Namespace, output: Output) -> int:
+    handle = session.attach(arguments.run_id)
+    if not handle.state.settings.auto:
+        require_terminal("--auto when you start a run")
+    with Progress(handle.state.problem.name) as progress:
+        handle.subscribe(progress)
+        handle.resume()
+        return see_through(handle, progress, output, None)
+
+
+def _no_candidate(arguments: argparse.Namespace, known: list[str]) -> InputError:
+    return InputError(
+        f"run {arguments.run_id} has no candidate {arguments.candidate!r}", f"Candidates: {', '.join(known) or 'none'}."
+    )

@@ -1,0 +1,33 @@
+"""``cutegen sol PROBLEM.py``: the lower bound on time, before anything is generated."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import replace
+
+from cutegen_lab.cli.facts import sol_facts
+from cutegen_lab.cli.output import Output
+from cutegen_lab.core.roofline import speed_of_light, target_gpu
+
+
+def execute(arguments: argparse.Namespace, output: Output) -> int:
+    from cutegen_lab.problems import read_file
+
+    problem = read_file(arguments.problem, inputs_text=arguments.inputs)
+    gpu = target_gpu(arguments.arch, arguments.gpu)
+    rows = []
+    for number, workload in enumerate(problem.workloads):
+        # Matrix FLOPs are known for the workload being optimised; the others are bounded by their bytes alone.
+        alone = replace(problem, workloads=(workload,), flops=0 if number else problem.flops)
+        sol = speed_of_light(alone, gpu)
+        copy_us = workload.compulsory_bytes / gpu.copy_bytes_per_s * 1e6
+        rows.append({"workload": workload.name, "tensors": workload.describe(), **sol_facts(sol), "copy_us": copy_us})
+        output.line(f"{problem.name} {workload.name}: {workload.describe()}")
+        output.line(f"  compulsory traffic  {workload.compulsory_bytes:,} B")
+        output.line(f"  matrix FLOPs        {sol.flops:,}")
+        output.line(f"  memory bound        {sol.memory_us:.2f} µs at {gpu.dram_bytes_per_s / 1e12:.2f} TB/s")
+        output.line(f"  compute bound       {sol.compute_us:.2f} µs")
+        output.line(f"  speed of light      {sol.time_us:.2f} µs on {sol.gpu}, set by {sol.limiter}")
+        output.line(f"  a copy of the same  {copy_us:.2f} µs at {gpu.copy_bytes_per_s / 1e12:.2f} TB/s")
+    output.result({"problem": problem.name, "gpu": gpu.name, "arch": gpu.arch, **rows[0], "workloads": rows})
+    return 0
