@@ -1,6 +1,6 @@
 """How long the emulator takes for softmax bf16[4096, 8192], beside torch.softmax on the same CPU in the same run.
 
-Usage: ``python benchmarks/emulator_softmax.py [ROWS]``. Prints seconds (best of three, counters on), the ratio, and the
+Usage: ``python -m benchmarks.emulator_softmax [ROWS]``. Prints seconds (best of three, counters on), the ratio, and the
 error of both against float64.
 """
 

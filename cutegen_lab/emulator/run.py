@@ -64,8 +64,8 @@ def run_plan(
     """Runs every launch of ``build.plan`` in order.
 
     ``tensors`` and ``buffers`` are inputs, outputs, workspace. The first ``inputs`` of them hold data already (None:
-    what the build records, else all but the workspace); reading a never written byte of the others is a fault where ``options.shadow`` holds. A
-    candidate's failure is ``execution.fault``. Raises Cancelled.
+    what the build records, else all but the workspace); reading a never written byte of the others is a fault where
+    ``options.shadow`` holds. A candidate's failure is ``execution.fault``. Raises Cancelled.
     """
     options = options or Options()
     started = time.perf_counter()

@@ -25,7 +25,8 @@ import cuda.bindings.driver as cuda
 from cutlass import Float32
 
 @cute.kernel
-def softmax_kernel(gX: cute.Tensor, gO: cute.Tensor, T: cutlass.Constexpr, N: cutlass.Constexpr, missing: cutlass.Constexpr):
+def softmax_kernel(gX: cute.Tensor, gO: cute.Tensor, T: cutlass.Constexpr, N: cutlass.Constexpr,
+                   missing: cutlass.Constexpr):
     tidx, _, _ = cute.arch.thread_idx()
     bidx, _, _ = cute.arch.block_idx()
     smem = cutlass.utils.SmemAllocator()

@@ -20,7 +20,7 @@ def signed(value: int, bits: int = 32) -> int:
 
 
 def words(bits: int, operands: int, seed: int = 7) -> list[list[int]]:
-    rng = random.Random(seed)
+    rng = random.Random(seed)  # noqa: S311 - test data
     edge = [v & ((1 << bits) - 1) for v in (0, 1, 2, 3, -1, -2, 1 << (bits - 1), (1 << (bits - 1)) - 1, 5, -7, 100)]
     rows = [[rng.choice(edge) for _ in range(operands)] for _ in range(70)]
     rows += [[rng.getrandbits(bits) for _ in range(operands)] for _ in range(58)]
