@@ -135,6 +135,7 @@ def test_32_bit(code: str, operands: int, expected: Function) -> None:
         assert value == expected(*row) & M32, (code, [hex(v) for v in row])
 
 
+SPLIT = "mov.b64 {%r20, %r21}, %rd10; mov.b64 {%r22, %r23}, %rd11;"
 TABLE_64: list[tuple[str, int, Function]] = [
     ("add.s64 %rd9, %rd10, %rd11;", 2, lambda a, b: a + b),
     ("mul.lo.s64 %rd9, %rd10, %rd11;", 2, lambda a, b: a * b),
@@ -149,6 +150,21 @@ TABLE_64: list[tuple[str, int, Function]] = [
     ("shr.s64 %rd9, %rd10, 63;", 1, lambda a: signed(a, 64) >> 63),
     ("shr.u64 %rd9, %rd10, 200;", 1, lambda a: 0),
     ("bfe.s64 %rd9, %rd10, 60, 4;", 1, lambda a: bfe(a, 60, 4, 64, True)),
+    (
+        f"{SPLIT} add.cc.u32 %r24, %r20, %r22; addc.u32 %r25, %r21, %r23; mov.b64 %rd9, {{%r24, %r25}};",
+        2,
+        lambda a, b: a + b,
+    ),
+    (
+        f"{SPLIT} sub.cc.u32 %r24, %r20, %r22; subc.u32 %r25, %r21, %r23; mov.b64 %rd9, {{%r24, %r25}};",
+        2,
+        lambda a, b: a - b,
+    ),
+    (
+        f"{SPLIT} mad.lo.cc.u32 %r24, %r20, %r22, %r23; madc.hi.u32 %r25, %r20, %r22, 0; mov.b64 %rd9, {{%r24, %r25}};",
+        2,
+        lambda a, b: (a & M32) * (b & M32) + (b >> 32),
+    ),
     ("mov.b64 {%r20, %r21}, %rd10; mov.b64 %rd9, {%r21, %r20};", 1, lambda a: a >> 32 | a << 32),
 ]
 

@@ -6,6 +6,7 @@ from cutegen_lab.emulator.isa import (
     barrier,
     compare,
     convert,
+    extended,
     floating,
     half,
     integer,
@@ -17,6 +18,6 @@ from cutegen_lab.emulator.isa import (
 )
 
 __all__ = [
-    "async_copy", "atomics", "barrier", "compare", "convert", "floating", "half", "integer", "logic", "mbarrier",
-    "memory_ops", "move", "warp",
+    "async_copy", "atomics", "barrier", "compare", "convert", "extended", "floating", "half", "integer", "logic",
+    "mbarrier", "memory_ops", "move", "warp",
 ]  # fmt: skip

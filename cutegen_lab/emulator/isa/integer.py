@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from cutegen_lab.emulator.emit import Emit, opcode, runtime
-from cutegen_lab.emulator.isa import floating, half
+from cutegen_lab.emulator.isa import extended, floating, half
 from cutegen_lab.emulator.types import INTEGER_TYPES, WIDTH, Array
 
 _BINARY = {"add": "add", "sub": "subtract"}
@@ -20,6 +20,9 @@ def add_sub(e: Emit) -> None:
     kind = e.type()
     if kind not in INTEGER_TYPES:
         floating.arithmetic(e, kind) if kind in ("f32", "f64") else half.arithmetic(e, kind)
+        return
+    if "cc" in e.mods:
+        extended.add_sub(e, kind, reads=False)
         return
     e.klass = "integer"
     a, b, d = e.s(e.ops[1], kind), e.s(e.ops[2], kind), e.d(e.ops[0], kind)
@@ -39,8 +42,11 @@ def mul_mad(e: Emit) -> None:
         else:
             floating.arithmetic(e, kind) if kind in ("f32", "f64") else half.arithmetic(e, kind)
         return
-    e.klass = "integer"
     part = e.one_of("lo", "hi", "wide")
+    if "cc" in e.mods:
+        extended.mad(e, kind, part, reads=False)
+        return
+    e.klass = "integer"
     a, b = e.s(e.ops[1], kind), e.s(e.ops[2], kind)
     result = kind if part != "wide" else _DOUBLE[kind]
     if part == "lo":
