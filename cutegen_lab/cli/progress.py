@@ -98,11 +98,8 @@ def in_a_line(event: Event, state: RunState) -> str:
         case CompileFailed():
             return f"{event.candidate_id} {_words(event.verdict.value)}: {event.reason}"
         case Checked():
-            count = len(event.result.checks)
             reason = f": {event.result.reason}" if event.result.reason else ""
-            return (
-                f"{event.candidate_id} {_words(event.result.verdict.value)} ({count} checks on {event.device}){reason}"
-            )
+            return f"{event.candidate_id} {_words(event.result.verdict.value)} on {event.device}{reason}"
         case Timed():
             trial = state.trials[event.candidate_id]
             if event.timing is None or trial.sol_gap is None:

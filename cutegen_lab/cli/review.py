@@ -76,13 +76,9 @@ def shown(view: RunView) -> str:
     parts = [f"{view.problem.name}: {standing(view)}"]
     candidate = pick(view, view.current_id)
     if candidate is not None:
-        parts += [
-            f"\n{candidate.title}",
-            candidate.reason,
-            diff_text(candidate.diff),
-            "",
-            evidence_table(view, candidate.id),
-        ]
+        text = diff_text(candidate.diff) if candidate.parent_id else candidate.source
+        parts += ["", f"{candidate.id}: {candidate.title}", candidate.reason, text, ""]
+        parts += [evidence_table(view, candidate.id)]
     return "\n".join(parts)
 
 

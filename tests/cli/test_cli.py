@@ -1,0 +1,263 @@
+"""The command line from outside: exit statuses, one JSON object, one-line errors."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+KERNEL = Path(__file__).with_name("softmax_kernel.py")
+SOFTMAX = "import torch\n\n\ndef reference(x):  # x: bf16[64, 1024]\n    return torch.softmax(x, dim=-1)\n"
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    (tmp_path / "softmax.py").write_text(SOFTMAX)
+    return tmp_path
+
+
+def cutegen(place: Path, *arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "cutegen_lab", *arguments]
+    return subprocess.run(  # noqa: S603
+        command, cwd=place, env=environment(place), capture_output=True, text=True, timeout=120, **options
+    )
+
+
+def start(place: Path, command: list[str]) -> subprocess.Popen[str]:
+    return subprocess.Popen(  # noqa: S603
+        command, cwd=place, env=environment(place), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def environment(place: Path, **extra: str) -> dict[str, str]:
+    root = str(Path(__file__).parents[2])
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("OPENAI_", "CUTEGEN_"))}
+    return {**kept, "PYTHONPATH": root, "CUTEGEN_HOME": str(place / "lab"), "NO_COLOR": "1", **extra}
+
+
+def only_object(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
+    assert done.stdout.count("\n") == 1, done.stdout
+    data = json.loads(done.stdout)
+    assert {"verdict", "reason"} <= set(data)
+    return dict(data)
+
+
+def answer(folder: Path, *sources: str) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for number, source in enumerate(sources, start=1):
+        (folder / f"{number:04}.answer.md").write_text(f"A title\n\n```python\n{source}```\n")
+
+
+def test_version_and_help_are_quick(place: Path) -> None:
+    took = []
+    for arguments in (["--version"], ["--help"], ["run", "--help"]):
+        started = time.monotonic()
+        done = cutegen(place, *arguments)
+        took.append(time.monotonic() - started)
+        assert done.returncode == 0 and done.stdout
+    assert min(took) < 0.3
+    heavy = "import sys; from cutegen_lab.cli import main\ntry: main(['--help'])\nexcept SystemExit: pass\n"
+    check = f"{heavy}print([m for m in ('torch','cutlass','pydantic','rich','numpy') if m in sys.modules])"
+    done = start(place, [sys.executable, "-c", check])
+    told, _ = done.communicate(timeout=30)
+    assert told.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["bogus"], "invalid choice: 'bogus'"),
+        (["judge", "nowhere.py", "k.py"], "cannot read nowhere.py"),
+        (["judge", "softmax.py", "nowhere.py"], "cannot read nowhere.py"),
+        (["judge", "softmax.py", "bad.json"], "bad.json is not an artifact"),
+        (["judge", "softmax.py", str(KERNEL), "--config", "{"], "--config is not JSON"),
+        (["judge", "softmax.py", str(KERNEL), "--device", "tpu"], "invalid choice: 'tpu'"),
+        (["run", "softmax.py"], "review needs a terminal"),
+        (["run", "softmax.py", "--auto", "--provider", "gpt"], "unknown provider 'gpt'"),
+        (["run", "softmax.py", "--auto", "--provider", "openai"], "OPENAI_API_KEY"),
+        (["run", "softmax.py", "--auto", "--max-steps", "0"], "not a positive number"),
+        (["run", "empty.py", "--auto"], "empty.py"),
+        (["sol", "softmax.py", "--gpu", "V100", "--arch", "sm_70"], "no speed-of-light figures"),
+        (["runs", "show", "nothing"], "no run 'nothing'"),
+    ],
+)
+def test_bad_input_is_one_line_and_status_2(place: Path, arguments: list[str], message: str) -> None:
+    (place / "bad.json").write_text('{"schema": "cutegen-artifact", "schema_version": 1}')
+    (place / "empty.py").write_text("")
+    done = cutegen(place, *arguments)
+    assert done.returncode == 2, done.stderr
+    assert done.stdout == ""
+    assert len(done.stderr.strip().splitlines()) == 1 and done.stderr.startswith("cutegen: ")
+    if message != "empty.py":
+        assert message in done.stderr
+    data = only_object(cutegen(place, *arguments, "--json"))
+    assert data["verdict"] is None and data["error"] in done.stderr
+
+
+def test_judge_passed_and_wrong(place: Path) -> None:
+    done = cutegen(place, "judge", "softmax.py", str(KERNEL), "--json")
+    data = only_object(done)
+    assert (done.returncode, data["verdict"]) == (0, "passed"), done.stderr
+    assert data["timing"]["kind"] == "predicted"
+    assert data["error"]["norm"] <= data["error"]["limit_norm"]
+    assert data["provenance"]["versions"]["nvidia-cutlass-dsl"]
+    wrong = place / "wrong.py"
+    wrong.write_text(KERNEL.read_text().replace("value / total", "value / (total + 1.0)"))
+    done = cutegen(place, "judge", "softmax.py", str(wrong), "--json")
+    data = only_object(done)
+    assert (done.returncode, data["verdict"], data["timing"]) == (3, "wrong_result", None)
+    assert "float64" in data["reason"]
+    broken = place / "broken.py"
+    broken.write_text("import os\n" + KERNEL.read_text())
+    done = cutegen(place, "judge", "softmax.py", str(broken))
+    assert done.returncode == 3
+    assert "verdict: rejected_source" in done.stdout
+
+
+def test_what_a_reference_prints_stays_off_stdout(place: Path) -> None:
+    (place / "loud.py").write_text("print('hello')\nimport os\nos.system('echo from a child')\n" + SOFTMAX)
+    data = only_object(cutegen(place, "sol", "loud.py", "--json"))
+    assert data["limiter"] == "memory" and data["compulsory_bytes"] == 64 * 1024 * 2 * 2
+
+
+def test_sol(place: Path) -> None:
+    done = cutegen(place, "sol", "softmax.py")
+    assert done.returncode == 0
+    assert "262,144 B" in done.stdout and "0.05 µs on H200, set by memory" in done.stdout
+
+
+def test_a_run_through_a_written_answer_to_an_exported_kernel(place: Path) -> None:
+    answer(place / "talk", KERNEL.read_text())
+    talk = ["run", "softmax.py", "--provider", f"manual:{place / 'talk'}", "--auto", "--max-steps", "1"]
+    done = cutegen(place, *talk, "--out", "kernel.py", "--json")
+    data = only_object(done)
+    assert (done.returncode, data["verdict"], data["outcome"]) == (0, "passed", "accepted"), done.stderr
+    assert data["kernel"] == "kernel.py" and data["accepted"] == ["c1"]
+    again = cutegen(place, "judge", "softmax.py", "kernel.py")
+    assert again.returncode == 0, again.stdout + again.stderr
+
+    listed = only_object(cutegen(place, "runs", "list", "--json"))
+    assert [r["run_id"] for r in listed["runs"]] == [data["run_id"]]
+    shown = cutegen(place, "runs", "show", data["run_id"])
+    assert "passed" in shown.stdout and "predicted" in shown.stdout
+    page = cutegen(place, "runs", "export", data["run_id"], "--out", "page.html")
+    assert page.returncode == 0 and data["run_id"] in (place / "page.html").read_text()
+    assert cutegen(place, "runs", "export", data["run_id"], "--out", "page.pdf").returncode == 2
+    ended = cutegen(place, "runs", "resume", data["run_id"])
+    assert ended.returncode == 0
+
+
+def test_a_run_without_a_correct_kernel_is_status_1(place: Path) -> None:
+    answer(place / "talk", KERNEL.read_text().replace("value / total", "value"))
+    done = cutegen(place, "run", "softmax.py", "--provider", f"manual:{place / 'talk'}", "--auto", "--max-steps", "1")
+    assert done.returncode == 1
+    assert "wrong result" in done.stderr
+    assert "no kernel accepted" in done.stdout
+
+
+def test_ctrl_c_is_130_and_the_run_can_be_resumed(place: Path) -> None:
+    command = [
+        sys.executable,
+        "-m",
+        "cutegen_lab",
+        "run",
+        "softmax.py",
+        "--auto",
+        "--provider",
+        f"manual:{place / 'talk'}",
+    ]
+    process = start(place, command)
+    deadline = time.monotonic() + 60
+    while not (place / "talk" / "0001.request.md").exists():
+        assert time.monotonic() < deadline and process.poll() is None
+        time.sleep(0.05)
+    sent = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    out, errors = process.communicate(timeout=30)
+    assert process.returncode == 130, errors
+    assert time.monotonic() - sent < 5
+    assert "Traceback" not in errors and "cutegen runs resume softmax-" in errors
+    assert out == ""
+    (run,) = only_object(cutegen(place, "runs", "list", "--json"))["runs"]
+    assert run["step"] == "done" and run["outcome"] == "nothing_accepted"
+
+
+def test_review_at_a_terminal(place: Path, request: pytest.FixtureRequest) -> None:
+    answer(place / "talk", KERNEL.read_text())
+    editor = place / "editor.py"
+    editor.write_text("import sys\np = sys.argv[1]\nt = open(p).read()\nopen(p, 'w').write(t + '# edited\\n')\n")
+    command = [sys.executable, "-m", "cutegen_lab", "run", "softmax.py", "--provider", f"manual:{place / 'talk'}",
+               "--max-steps", "2", "--out", "kernel.py"]  # fmt: skip
+    ours, theirs = pty.openpty()
+    env = environment(place, EDITOR=f"{sys.executable} {editor}", TERM="dumb")
+    process = subprocess.Popen(  # noqa: S603
+        command, cwd=place, env=env, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True
+    )
+    os.close(theirs)
+    request.addfinalizer(process.kill)
+    seen = Terminal(ours)
+    seen.until("[a] approve", 60)
+    assert "passed" in seen.text and "import cutlass" in seen.text
+    seen.send("x")
+    seen.until("please answer with one of")
+    seen.send("e")
+    seen.until("edited by the analyst", 60)
+    seen.until("[a] approve", 60)
+    assert "+ # edited" in seen.text
+    seen.send("a")
+    seen.rest()
+    assert process.wait(30) == 0, seen.text
+    assert (place / "kernel.py").read_text().endswith("# edited\n")
+
+
+class Terminal:
+    """The other side of a pseudo-terminal."""
+
+    def __init__(self, fd: int) -> None:
+        self.fd, self.text, self.read_to = fd, "", 0
+
+    def until(self, words: str, seconds: float = 10) -> None:
+        deadline = time.monotonic() + seconds
+        while words not in self.text[self.read_to :]:
+            assert time.monotonic() < deadline, self.text
+            try:
+                self.text += os.read(self.fd, 65536).decode(errors="replace")
+            except OSError:
+                raise AssertionError(self.text) from None
+        self.read_to = self.text.index(words, self.read_to) + len(words)
+
+    def send(self, words: str) -> None:
+        os.write(self.fd, f"{words}\n".encode())
+
+    def rest(self) -> None:
+        try:
+            while data := os.read(self.fd, 65536):
+                self.text += data.decode(errors="replace")
+        except OSError:
+            os.close(self.fd)
+
+
+def test_doctor(place: Path) -> None:
+    done = cutegen(place, "doctor", "--json")
+    data = only_object(done)
+    assert (done.returncode, data["verdict"]) == (0, "ok"), data
+    found = {f["name"]: f for f in data["findings"]}
+    assert found["torch"]["ok"] and "isolation" in found["compile cage"]["detail"]
+    assert not found["model key"]["ok"] and not found["model key"]["needed"]
+
+
+def test_doctor_never_prints_a_key_and_names_what_is_missing(place: Path) -> None:
+    command = [sys.executable, "-m", "cutegen_lab", "doctor"]
+    env = environment(place, OPENAI_API_KEY="sk-secret", PATH="/nonexistent")
+    done = subprocess.run(command, cwd=place, env=env, capture_output=True, text=True)  # noqa: S603
+    assert done.returncode == 1
+    assert "sk-secret" not in done.stdout + done.stderr
+    assert "MISSING" in done.stdout and "Install gcc or clang." in done.stdout

@@ -1,0 +1,218 @@
+"""The verbs over scripted parts: what scripts, notebooks and the command line stand on."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from cutegen_lab.core.errors import InputError, SetupError, StoreError
+from cutegen_lab.core.run import Budget, RunSettings, Step
+from cutegen_lab.loop.driver import Notice
+from cutegen_lab.session import Session
+from tests.loop.scripted import PROBLEM, ScriptedCompiler, ScriptedDevice, ScriptedJudge, ScriptedProvider, Waiting
+
+AUTO = RunSettings(auto=True, budget=Budget(max_steps=3))
+Opener = Callable[..., Session]
+
+
+@pytest.fixture
+def opened(tmp_path: Path) -> Iterator[Opener]:
+    sessions: list[Session] = []
+
+    def open_one(sources: Sequence[str] = ("time 10", "time 9"), delay: str = "", **parts: object) -> Session:
+        device = ScriptedDevice()
+        session = Session.open(
+            tmp_path / "lab",
+            compiler=parts.get("compiler") or ScriptedCompiler(),  # type: ignore[arg-type]
+            judge=ScriptedJudge(),  # type: ignore[arg-type]
+            device=lambda kind: device,  # type: ignore[arg-type, return-value]
+            provider=lambda settings: ScriptedProvider(sources, delay=delay),
+            workloads=lambda problem, device: problem.check_workloads,
+        )
+        sessions.append(session)
+        return session
+
+    yield open_one
+    for session in sessions:
+        session.close()
+
+
+def test_importing_the_session_loads_nothing_heavy() -> None:
+    script = (
+        "import sys, cutegen_lab, cutegen_lab.session, cutegen_lab.cli\n"
+        "print([m for m in ('torch', 'cutlass', 'numpy', 'pydantic', 'openai', 'rich') if m in sys.modules])"
+    )
+    told = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)  # noqa: S603
+    assert told.stdout.strip() == "[]"
+
+
+def test_the_analysts_way_through_a_run(opened: Opener) -> None:
+    session = opened(["time 10", "time 12", "time 8"])
+    run = session.start(PROBLEM)
+    assert run.run_id.startswith("soft-max-") and len(run.run_id) == len("soft-max-") + 4
+    state = run.wait(10)
+    assert (state.step, state.current_id) == (Step.REVIEW, "c1")
+    assert run.view().verbs[0] == "approve"
+    run.approve()
+    assert run.wait(10).current_id == "c2"
+    run.reject("slower")
+    assert run.wait(10).current_id == "c3"
+    run.edit("time 5\n# mine")
+    state = run.wait(10)
+    assert state.candidates["c4"].source == "time 5\n# mine"
+    run.approve()
+    state = run.wait(10)
+    assert (state.outcome, state.accepted) == ("accepted", ("c1", "c4"))
+    run.branch("c3", "again")
+    assert run.wait(10).outcome == "accepted"  # the script has ended
+    assert run.view().status == "done"
+
+
+def test_blocking_runs_and_the_list(opened: Opener) -> None:
+    session = opened()
+    run = session.run(PROBLEM, AUTO)
+    assert run.state.outcome == "accepted"
+    (line,) = session.runs()
+    assert (line.run_id, line.step, line.outcome, line.candidates) == (run.run_id, Step.DONE, "accepted", 2)
+    assert "accepted" in repr(run)
+
+
+def test_accepted_kernels_are_kept_as_files(opened: Opener, tmp_path: Path) -> None:
+    session = opened(["time 10\n", "time 9\n"])
+    run = session.run(PROBLEM, AUTO)
+    kept = sorted(p.name for p in (tmp_path / "lab" / "kernels").iterdir())
+    assert kept == [f"{run.run_id}-c1.py", f"{run.run_id}-c2.py"]
+    text = run.kernel_path("c2").read_text()
+    assert text.endswith("\n\ntime 9\n")
+    head = text.removesuffix("\n\ntime 9\n").splitlines()
+    assert all(line.startswith("# ") for line in head)
+    for fact in (run.run_id, "passed", "9.0 us predicted", "1.00e-03", "nvidia-cutlass-dsl 4.8.1", "sm_90a"):
+        assert fact in text, fact
+    run.kernel_path("c1").unlink()  # as if the process had died before it was written
+    run.close()
+    run.branch("c1")
+    assert run.kernel_path("c1").exists()
+
+
+def test_export(opened: Opener, tmp_path: Path) -> None:
+    session = opened(["wrong"])
+    run = session.start(PROBLEM, RunSettings(budget=Budget(max_fixes=0)))
+    run.wait(10)
+    with pytest.raises(InputError, match="no accepted kernel"):
+        run.export(tmp_path / "k.py")
+    assert "wrong_result" in run.export(tmp_path / "deep" / "k.py", "c1").read_text()
+    with pytest.raises(InputError, match="no candidate 'c7'"):
+        run.export(tmp_path / "k.py", "c7")
+
+
+def test_a_run_as_one_page(opened: Opener, tmp_path: Path) -> None:
+    run = opened().run(PROBLEM, AUTO)
+    page = run.export_page(tmp_path / "page.html").read_text()
+    assert run.run_id in page and "<script" not in page and "src=" not in page
+
+
+def test_unproven_approval_is_named_on_the_file(opened: Opener) -> None:
+    run = opened(["wrong"]).start(PROBLEM, RunSettings(budget=Budget(max_fixes=0)))
+    run.wait(10)
+    with pytest.raises(InputError, match="approve_unproven"):
+        run.approve()
+    run.approve_unproven()
+    assert "verdict: wrong_result" in run.kernel_path("c1").read_text()
+
+
+def test_a_run_comes_back_in_a_new_session(opened: Opener) -> None:
+    first = opened()
+    run = first.start(PROBLEM)
+    run.wait(10)
+    before = run.view()
+    first.close()
+    second = opened()
+    again = second.attach(run.run_id)
+    assert not again.driving
+    assert again.view().status == "interrupted" and again.view().verbs == ["resume"]
+    assert again.view().candidates == before.candidates
+    assert again.wait().step is Step.REVIEW
+    again.approve()  # takes the run up first
+    assert again.driving
+    assert again.wait(10).current_id == "c2"
+
+
+def test_two_sessions_cannot_drive_one_run(opened: Opener) -> None:
+    run = opened().start(PROBLEM)
+    run.wait(10)
+    other = opened().attach(run.run_id)
+    assert other.state == run.state
+    with pytest.raises(StoreError, match=f"run {run.run_id} is being driven by process"):
+        other.approve()
+    run.close()
+    other.resume()
+    assert other.driving
+
+
+def test_resume_continues_what_was_stopped(opened: Opener) -> None:
+    session = opened(delay="slow 30")
+    waiting = Waiting()
+    run = session.start(PROBLEM, subscriber=waiting)
+    waiting.until(lambda n: getattr(n.event and n.event.event, "step", None) is Step.GENERATE)
+    assert run.stop().stopped_at is Step.GENERATE
+    assert run.stop().finished
+    session.close()
+    again = opened().resume(run.run_id)
+    assert again.wait(10).current_id == "c1"
+
+
+def test_a_run_nobody_drives_says_what_to_do(opened: Opener) -> None:
+    session = opened(delay="slow 30")
+    run = session.start(PROBLEM)
+    run.close()
+    with pytest.raises(InputError, match=r"not driven here. Call resume\(\) first"):
+        run.wait()
+    with pytest.raises(StoreError, match="no run 'nothing'"):
+        session.attach("nothing")
+
+
+def test_bad_settings_leave_no_run_behind(opened: Opener) -> None:
+    session = opened()
+    with pytest.raises(InputError, match="no speed-of-light figures"):
+        session.start(PROBLEM, RunSettings(arch="sm_70", gpu="V100"))
+    assert session.runs() == []
+
+
+def test_subscribers_hear_events_and_lines(opened: Opener) -> None:
+    heard: list[Notice] = []
+    run = opened().start(PROBLEM, AUTO, subscriber=heard.append)
+    run.wait(10)
+    assert [n.event.event.type for n in heard if n.event][:3] == ["step_started", "generated", "step_started"]
+    assert "proposing 1" in run.log and "proposing 1" in run.view().log
+    assert next(n.line for n in heard if n.line) == "proposing 1"
+
+
+def test_names_of_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    with Session.open(tmp_path) as session:
+        with pytest.raises(InputError, match=r"unknown provider 'gpt'.*templates, openai, manual"):
+            session.start(PROBLEM, RunSettings(provider="gpt"))
+        with pytest.raises(InputError, match="replay:FILE"):
+            session.start(PROBLEM, RunSettings(provider="replay"))
+        with pytest.raises(Exception, match="OPENAI_API_KEY"):
+            session.start(PROBLEM, RunSettings(provider="openai"))
+        with pytest.raises(InputError, match="unknown device 'tpu'"):
+            session.device("tpu")
+        assert session.device("emulator").kind == "emulator"
+
+
+def test_cuda_asked_for_and_absent(tmp_path: Path) -> None:
+    from cutegen_lab.devices.cuda.device import gpu_count
+
+    if gpu_count():
+        pytest.skip("this machine has a GPU")
+    with Session.open(tmp_path) as session:
+        with pytest.raises(SetupError, match="--device emulator"):
+            session.start(PROBLEM, RunSettings(device="cuda", provider="manual"))
+        assert session.device("auto").kind == "emulator"
+        assert session.runs() == []
