@@ -11,6 +11,7 @@ from cutegen_lab.core.dtypes import DType
 from cutegen_lab.core.problem import TensorSpec, Tolerances
 from cutegen_lab.core.trial import OutputError
 
+CONDITIONING = 16.0  # roundings an honest kernel may add up; TF32 would be 8,192
 _CHUNK = 1 << 18  # elements compared at a time: float64 chunks of 2 MiB stay in cache
 
 
@@ -24,13 +25,21 @@ class Distance:
 
 
 def compare(
-    spec: TensorSpec, got: torch.Tensor, reference: torch.Tensor, torch_result: torch.Tensor, limits: Tolerances
+    spec: TensorSpec,
+    got: torch.Tensor,
+    reference: torch.Tensor,
+    torch_result: torch.Tensor,
+    limits: Tolerances,
+    nudged: torch.Tensor | None = None,
 ) -> OutputError:
     """Errors of ``got`` (shape and dtype of ``spec``) against ``reference`` (float64), beside PyTorch's own.
 
     Integers and booleans must be equal (ties of argmax: the first index, as PyTorch's CPU kernels answer). NaN and
     infinities must stand where the reference, rounded to the output's dtype, has them; where PyTorch's own result is
     not finite although the reference is, either answer is accepted.
+
+    ``nudged`` is the float64 reference on inputs moved by float32's rounding: a sum whose terms cancel amplifies that, and
+    a limit that ignored it would reject honest kernels by luck. The limits are at least ``CONDITIONING`` times its effect.
     """
     got, reference, own = got.reshape(-1), reference.reshape(-1), torch_result.reshape(-1)
     if not spec.dtype.is_float:
@@ -40,6 +49,10 @@ def compare(
         floor_norm, floor_element = 0.0, 0.0
     else:
         floor_norm, floor_element = limits.floor_norm, limits.floor_element
+    if nudged is not None:
+        effect, _ = distances(nudged.reshape(-1), own, reference)
+        floor_norm = max(floor_norm, CONDITIONING * effect.norm)
+        floor_element = max(floor_element, CONDITIONING * effect.worst)
     return OutputError(
         output=spec.name, norm=mine.norm, worst=mine.worst, torch_norm=theirs.norm, torch_worst=theirs.worst,
         limit_norm=max(limits.budget * theirs.norm, limits.floor_eps * spec.dtype.eps, floor_norm),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import torch
 
@@ -42,6 +42,19 @@ def draw(
         else:
             tensors.append(_draw_one(spec, distribution, generator))
     return tensors
+
+
+def nudged(inputs: Sequence[torch.Tensor], seed: int) -> list[torch.Tensor]:
+    """Float64 copies of floating-point inputs, each element moved by up to half a unit in float32's last place."""
+    generator = torch.Generator().manual_seed(seed)
+    moved = []
+    for tensor in inputs:
+        if tensor.is_floating_point():
+            noise = torch.rand(tensor.shape, generator=generator, dtype=torch.float64) * 2 - 1
+            moved.append(tensor.double() * (1 + noise * 2.0**-24))
+        else:
+            moved.append(tensor)
+    return moved
 
 
 def fill(workload: Workload, seed: int) -> list[torch.Tensor]:

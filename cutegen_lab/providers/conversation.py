@@ -28,19 +28,27 @@ class Answer:
 
 
 class ConversationProvider(ABC):
-    """A provider that talks. Subclasses say how an answer is got; ``record`` keeps every exchange as a replay file."""
+    """A provider that talks. Subclasses say how an answer is got.
+
+    ``record`` keeps every exchange in a file that ``replay:FILE`` plays; ``source`` is that file's statement of who
+    answered (default: the provider's name).
+    """
 
     name: str
 
-    def __init__(self, record: Path | None = None) -> None:
-        self._record = record
+    def __init__(self, record: Path | None = None, source: str = "") -> None:
+        self._record, self._source = record, source
 
     @abstractmethod
     def answer(self, prompt: RenderedPrompt, say: Say, cancel: Cancel) -> Answer:
         """Raises ProviderError, ProviderExhausted or Cancelled."""
 
+    def begin(self, request: GenerateRequest) -> None:
+        """Called before the first prompt of a request; a place to look at the run so far."""
+
     def propose(self, request: GenerateRequest, say: Say, cancel: Cancel) -> Proposal:
         """A parsed proposal; an answer that cannot be used is asked for once more, then it is a ProviderError."""
+        self.begin(request)
         prompts = [render(request)]
         spent = TokenUsage()
         while True:
@@ -75,6 +83,7 @@ class ConversationProvider(ABC):
         new = not self._record.exists()
         with self._record.open("a", encoding="utf-8") as file:
             if new:
-                head = {"schema": CONVERSATION_SCHEMA, "schema_version": CONVERSATION_VERSION, "source": self.name}
+                head = {"schema": CONVERSATION_SCHEMA, "schema_version": CONVERSATION_VERSION}
+                head |= {"source": self._source or self.name}
                 file.write(json.dumps(head) + "\n")
             file.write(json.dumps(line, ensure_ascii=False) + "\n")

@@ -24,13 +24,13 @@ class ManualProvider(ConversationProvider):
 
     name = "manual"
 
-    def __init__(self, directory: Path | None = None, model: str = "a person") -> None:
+    def __init__(self, directory: Path | None = None, model: str = "a person", source: str = "") -> None:
         self.directory = directory or DEFAULT_DIR
         try:
             self.directory.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise InputError(f"cannot make the folder {self.directory}: {error.strerror}", "Use manual:DIR.") from None
-        super().__init__(record=self.directory / "conversation.jsonl")
+        super().__init__(record=self.directory / "conversation.jsonl", source=source)
         self._model = model
 
     def answer(self, prompt: RenderedPrompt, say: Say, cancel: Cancel) -> Answer:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import queue
 import threading
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cutegen_lab.core.candidate import TokenUsage
@@ -33,8 +34,9 @@ class OpenAIProvider(ConversationProvider):
     def __init__(
         self, model: str | None = None, api_key: str | None = None, base_url: str | None = None,
         max_tokens: int | None = None, timeout_seconds: float = 120.0, max_retries: int = 3,
+        record: Path | None = None,
     ) -> None:  # fmt: skip
-        super().__init__()
+        super().__init__(record, f"{model or DEFAULT_MODEL} through the openai provider")
         if not api_key and not base_url:
             raise ProviderError("no API key is set", "Set OPENAI_API_KEY, or use --provider templates or manual.")
         self._key = api_key or "none"
@@ -49,13 +51,16 @@ class OpenAIProvider(ConversationProvider):
         """Raises ProviderError (key, model, network, cap, empty answer) or Cancelled within a poll."""
         self._guard(len(prompt.text) // _CHARS_PER_TOKEN)
         chunks: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        clients: queue.SimpleQueue[openai.OpenAI] = queue.SimpleQueue()
         stop = threading.Event()
-        thread = threading.Thread(target=self._stream, args=(prompt.text, chunks, stop), daemon=True)
+        thread = threading.Thread(target=self._stream, args=(prompt.text, chunks, stop, clients), daemon=True)
         thread.start()
         try:
             return self._collect(prompt, chunks, say, cancel)
         finally:
             stop.set()
+            if not clients.empty():
+                clients.get().close()  # a client that waits to retry must not ask, and be charged, again
 
     def _collect(self, prompt: RenderedPrompt, chunks: queue.SimpleQueue[Any], say: Say, cancel: Cancel) -> Answer:
         text: list[str] = []
@@ -93,10 +98,14 @@ class OpenAIProvider(ConversationProvider):
             raise ProviderError(f"{self.model} gave an empty answer (finish reason {finish!r})", "Retry.")
         return Answer(answer, self.model, usage)
 
-    def _stream(self, prompt: str, chunks: queue.SimpleQueue[Any], stop: threading.Event) -> None:
+    def _stream(
+        self, prompt: str, chunks: queue.SimpleQueue[Any], stop: threading.Event,
+        clients: queue.SimpleQueue[openai.OpenAI],
+    ) -> None:  # fmt: skip
         """Runs in its own thread, so that a silent server cannot hold up a cancel."""
         try:
             with self._client() as client:
+                clients.put(client)
                 stream = client.chat.completions.create(
                     model=self.model, messages=[{"role": "user", "content": prompt}], stream=True,
                     stream_options={"include_usage": True},

@@ -16,17 +16,9 @@ from cutegen_lab.core.hashing import sha256
 from cutegen_lab.core.protocols import Attempt, GenerateRequest
 from cutegen_lab.core.roofline import speed_of_light
 from cutegen_lab.providers.evidence import evidence_text, failure_text, history_line
+from cutegen_lab.providers.recognise import HINTS, work_class
 
 _FRONT = re.compile(r"\A---\n(.*?)\n---\n", re.DOTALL)
-_HINTS = (
-    (r"cumsum|cumprod|scan", "A scan: give each thread a contiguous run, scan within the warp, then across warps."),
-    (r"matmul|@|bmm|linear|einsum", "Matrix products: tile through shared memory; tensor cores decide the speed."),
-    (
-        r"softmax|norm|sum|mean|max|min|var|argm",
-        "A row reduction: keep the row in registers, reduce by warp, then block.",
-    ),
-)
-_ELEMENTWISE = "Elementwise: 16-byte loads and stores, several independent vectors a thread."
 
 
 @dataclass(frozen=True)
@@ -95,6 +87,7 @@ def _environment() -> SandboxedEnvironment:
 def _problem_values(request: GenerateRequest) -> dict[str, object]:
     problem = request.problem
     sol = speed_of_light(problem, request.gpu)
+    kind = work_class(problem.source)
     return {
         "problem_name": problem.name,
         "reference": problem.source.strip("\n"),
@@ -103,11 +96,11 @@ def _problem_values(request: GenerateRequest) -> dict[str, object]:
         "arch": request.arch,
         "sol_us": f"{sol.time_us:.3g}",
         "limiter": sol.limiter,
-        "hint": next((hint for pattern, hint in _HINTS if re.search(pattern, problem.source)), _ELEMENTWISE),
+        "work_class": kind,
+        "hint": HINTS[kind],
         "workloads": [
             {"name": w.name, "text": w.describe(), "why": w.why} for w in problem.workloads + problem.check_workloads
         ],
-        "constants": "",
         "deterministic": problem.deterministic,
         "budget": f"{problem.tolerances.budget:g}",
     }

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from cutegen_lab.core.candidate import TokenUsage
 from cutegen_lab.core.errors import InputError, ProviderError, ProviderExhausted
-from cutegen_lab.core.protocols import Cancel, Say
+from cutegen_lab.core.protocols import Cancel, GenerateRequest, Say
 from cutegen_lab.providers.conversation import (
     CONVERSATION_SCHEMA,
     CONVERSATION_VERSION,
@@ -62,6 +62,11 @@ class ReplayProvider(ConversationProvider):
         super().__init__()
         self.source, self._exchanges = load(path)
         self._next = 0
+
+    def begin(self, request: GenerateRequest) -> None:
+        """A resumed run has a new provider: what its candidates were asked for has been played already."""
+        played = sum(len(a.candidate.proposal.prompts) for a in request.history if a.candidate.provider == self.name)
+        self._next = max(self._next, played)
 
     def answer(self, prompt: RenderedPrompt, say: Say, cancel: Cancel) -> Answer:
         if self._next >= len(self._exchanges):

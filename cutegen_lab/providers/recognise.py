@@ -1,0 +1,53 @@
+"""What kind of work a reference is, read from the names it calls; it chooses the hints a model is given."""
+
+from __future__ import annotations
+
+import ast
+from typing import Literal
+
+WorkClass = Literal["scan", "matmul", "row reduction", "elementwise"]
+
+_NAMES: tuple[tuple[WorkClass, frozenset[str]], ...] = (
+    ("scan", frozenset({"cumsum", "cumprod", "cummax", "cummin", "logcumsumexp"})),
+    (
+        "matmul",
+        frozenset(
+            {"matmul", "mm", "bmm", "addmm", "baddbmm", "einsum", "linear", "Linear", "conv1d", "conv2d", "conv3d",
+             "Conv1d", "Conv2d", "Conv3d", "scaled_dot_product_attention", "outer", "tensordot"}
+        ),
+    ),
+    (
+        "row reduction",
+        frozenset(
+            {"softmax", "log_softmax", "Softmax", "LogSoftmax", "sum", "mean", "amax", "amin", "max", "min", "prod",
+             "var", "std", "var_mean", "norm", "normalize", "vector_norm", "layer_norm", "LayerNorm", "rms_norm",
+             "RMSNorm", "group_norm", "GroupNorm", "argmax", "argmin", "topk", "logsumexp", "cross_entropy", "all",
+             "any"}
+        ),
+    ),
+)  # fmt: skip
+HINTS: dict[WorkClass, str] = {
+    "scan": "A scan: give each thread a contiguous run, scan runs within the warp (shuffle_sync_up), then across warps "
+    "through shared memory, then add each run's offset.",
+    "matmul": "Matrix products: tile through shared memory with several stages in flight; tensor cores decide the speed. "
+    "What else the reference does belongs in the prologue or epilogue.",
+    "row reduction": "A row reduction: read each row once, keep it in registers, reduce within the thread, the warp, then "
+    "the block; fuse what comes before and after.",
+    "elementwise": "Elementwise or data movement: 16-byte loads and stores, several independent vectors a thread, all "
+    "loads before the first use; broadcast operands are small and stay in cache.",
+}
+
+
+def work_class(source: str) -> WorkClass:
+    """Reads calls and attributes, not comments or text. What does not parse counts as elementwise."""
+    try:
+        nodes = list(ast.walk(ast.parse(source)))
+    except SyntaxError:
+        return "elementwise"
+    names = {n.func.attr for n in nodes if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute)}
+    names |= {n.func.id for n in nodes if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)}
+    product = any(isinstance(n, ast.BinOp | ast.AugAssign) and isinstance(n.op, ast.MatMult) for n in nodes)
+    for kind, known in _NAMES:
+        if names & known or (kind == "matmul" and product):
+            return kind
+    return "elementwise"

@@ -1,0 +1,105 @@
+"""Needs no key and no network: recognises the reference, writes a template's kernel, moves one knob at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from cutegen_lab.core.candidate import Config, Proposal, Scalar
+from cutegen_lab.core.errors import ProviderExhausted
+from cutegen_lab.core.hashing import canonical_json
+from cutegen_lab.core.protocols import Attempt, Cancel, GenerateRequest, Say
+from cutegen_lab.templates.expr import Graph
+from cutegen_lab.templates.registry import Family, family_for
+
+WORTHWHILE = 0.01  # of the time: what a refinement promises at least
+
+
+@dataclass(frozen=True)
+class _Move:
+    """One parameter to another value, and why."""
+
+    knob: str
+    old: Scalar
+    new: Scalar
+    reason: str
+
+
+class TemplatesProvider:
+    """A :class:`~cutegen_lab.core.protocols.Provider`.
+
+    Starts from a sound default; every refinement changes one parameter of the candidate it grows from and never
+    repeats a config of this run. Raises ProviderError naming the operator the templates do not know, ProviderExhausted when every
+    neighbour was tried.
+    """
+
+    name = "templates"
+
+    def __init__(self) -> None:
+        self._read: dict[str, tuple[Graph, Family]] = {}
+
+    def propose(self, request: GenerateRequest, say: Say, cancel: Cancel) -> Proposal:
+        graph, family = self._recognise(request, say)
+        problem = request.problem
+        tried = {canonical_json(_config(a, family)) for a in request.history if _is_ours(a)}
+        if not tried or request.parent is None or not _is_ours(request.parent):
+            config = family.default_config(graph, problem.workload)
+            if canonical_json(dict(config)) in tried:
+                raise ProviderExhausted("the templates' default was tried and did not pass")
+            title = f"{family.NAME}: " + ", ".join(f"{k} {v}" for k, v in config.items())
+            reason = f"The reference is a {family.NAME}; a sound default for {problem.workload.inputs[0]}."
+            return Proposal(family.write(problem, graph, config), title, reason, "", config)
+        config = _config(request.parent, family)
+        for move in _moves(family, config, request.parent):
+            moved = {**config, move.knob: move.new}
+            if canonical_json(moved) not in tried and family.feasible(graph, moved):
+                return Proposal(
+                    source=family.write(problem, graph, moved),
+                    title=f"{move.knob} {move.old} → {move.new}",
+                    reason=move.reason,
+                    predicted_effect=f"at least {WORTHWHILE:.0%} less time than {request.parent.candidate.id}",
+                    config=moved,
+                )
+        raise ProviderExhausted("every neighbouring config was tried")
+
+    def _recognise(self, request: GenerateRequest, say: Say) -> tuple[Graph, Family]:
+        key = request.problem.key
+        if key not in self._read:
+            # torch is imported by the reader alone, when a problem is first read.
+            from cutegen_lab.templates.reader import read
+
+            say("reading the reference through torch.export")
+            graph = read(request.problem)
+            self._read[key] = graph, family_for(graph)
+        return self._read[key]
+
+
+def _is_ours(attempt: Attempt) -> bool:
+    return attempt.candidate.provider == TemplatesProvider.name
+
+
+def _config(attempt: Attempt, family: Family) -> dict[str, Scalar]:
+    return {k: v for k, v in attempt.candidate.config.items() if k in family.DOMAINS}
+
+
+def _moves(family: Family, config: Config, parent: Attempt) -> Iterator[_Move]:
+    """Single steps along each parameter's domain; what the profile complains about comes first."""
+    knobs = sorted(family.KNOBS.items(), key=lambda item: not _relieves(item[0], parent))
+    for (knob, direction), reason in knobs:
+        values = list(family.DOMAINS[knob])
+        position = values.index(config[knob]) + direction
+        if 0 <= position < len(values):
+            yield _Move(knob, config[knob], values[position], reason)
+
+
+_RELIEF: Mapping[str, tuple[tuple[str, int], ...]] = {
+    "latency": (("threads_per_row", -1), ("loads", 1), ("vec", 1)),
+    "issue": (("vec", 1), ("rows_per_block", 1)),
+    "tail": (("rows_per_block", -1), ("loads", -1), ("threads", -1)),
+    "launch": (("rows_per_block", 1), ("loads", 1)),
+}
+
+
+def _relieves(knob: tuple[str, int], parent: Attempt) -> bool:
+    limiter = parent.trial.profile.limiter if parent.trial and parent.trial.profile else ""
+    return any(knob in relief for word, relief in _RELIEF.items() if word in limiter)

@@ -1,0 +1,216 @@
+"""Writes graph expressions as CuTe DSL text.
+
+A value is a *vector* (``TensorSSA``: the elements a thread holds) or a *scalar* (``Float32``: one a row); the family
+says which. ``fast`` allows the hardware's approximations, right for 16-bit results; fp32 results take the accurate
+forms.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+
+from cutegen_lab.templates.expr import Const, Extent, Graph, Index, Load, Map, Reduce
+
+_ATOM, _PRODUCT, _SUM, _COMPARE, _LOOSE = 4, 3, 2, 1, 0
+_INFIX = {"add": ("+", _SUM), "sub": ("-", _SUM), "mul": ("*", _PRODUCT), "div": ("/", _PRODUCT)}
+_COMPARISONS = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
+_FAST = frozenset({"exp", "exp2", "log", "log2", "sin", "cos", "rsqrt"})
+_MATH = _FAST | {"log1p", "expm1", "sqrt", "tanh", "erf", "abs", "floor", "ceil", "trunc"}
+_INLINE_CHARS = 44
+
+Text = tuple[str, int]  # the expression and how tightly it binds
+
+
+class Writer:
+    """Writes assignments for chosen nodes. ``is_vector`` tells the form of a node's value; ``extent`` is the text of
+    the reduced length, ``index`` of the positions along it."""
+
+    def __init__(
+        self, graph: Graph, is_vector: Callable[[int], bool], *, fast: bool, coarse: bool, extent: str, index: str
+    ) -> None:
+        self.graph = graph
+        self.is_vector = is_vector
+        self.fast = fast
+        self.coarse = coarse  # bf16 results: 2**-11 of tanh.approx is enough
+        self.extent = extent
+        self.index = index
+        self.helpers: set[str] = set()
+        self.users = graph.users()
+        self.suggested = dict(graph.names)
+        self._taken: set[str] = set()
+        self.known: dict[int, str] = {}
+
+    def name(self, wish: str) -> str:
+        """A variable name not used before in this kernel."""
+        name, count = wish, 2
+        while name in self._taken:
+            name, count = f"{wish}_{count}", count + 1
+        self._taken.add(name)
+        return name
+
+    def reserve(self, names: Sequence[str]) -> None:
+        self._taken.update(names)
+
+    def assignments(self, roots: Sequence[int], env: dict[int, str], local: dict[int, str]) -> list[str]:
+        """Lines that make ``roots`` expressible from ``env``; new names go to ``env`` (names kept in ``local`` are used
+        again when the same node is written in another pass)."""
+        lines = []
+        for index in self._pending(roots, env):
+            node = self.graph.nodes[index]
+            if not isinstance(node, Map):
+                continue
+            text, _ = self.expression(index, env)
+            shared = self.users[index] > 1 and len(text) > 6
+            if shared or len(text) > _INLINE_CHARS or index in self.suggested:
+                if index in roots and self.users[index] == 1 and index not in self.suggested and len(text) < 90:
+                    continue
+                wish = self.suggested.get(index) or _WISHES.get(node.op, "value")
+                name = local.get(index) or self.name(wish)
+                local[index] = env[index] = name
+                lines.append(f"{name} = {text}")
+        return lines
+
+    def _pending(self, roots: Sequence[int], env: Mapping[int, str]) -> list[int]:
+        """Nodes to be written for ``roots``, operands first."""
+        seen: set[int] = set()
+        stack = list(roots)
+        while stack:
+            index = stack.pop()
+            if index in seen or index in env:
+                continue
+            seen.add(index)
+            node = self.graph.nodes[index]
+            if isinstance(node, Map):
+                stack.extend(node.args)
+        return sorted(seen)
+
+    def expression(self, index: int, env: Mapping[int, str]) -> Text:
+        if index in env:
+            return env[index], _ATOM
+        node = self.graph.nodes[index]
+        if isinstance(node, Const):
+            return number(node.value), _ATOM if node.value >= 0 else _PRODUCT
+        if isinstance(node, Extent):
+            return self.extent, _ATOM
+        if isinstance(node, Index):
+            return self.index, _ATOM
+        if isinstance(node, Load | Reduce):
+            raise KeyError(f"node {index} ({node}) has no name yet")
+        return self._map(node, env)
+
+    def _map(self, node: Map, env: Mapping[int, str]) -> Text:
+        texts = [self.expression(a, env) for a in node.args]
+        vectors = [self.is_vector(a) for a in node.args]
+        if node.op in _INFIX:
+            return self._infix(node, texts, vectors)
+        if node.op in _COMPARISONS:
+            return f"{_fit(texts[0], _SUM)} {_COMPARISONS[node.op]} {_fit(texts[1], _SUM)}", _COMPARE
+        if node.op in ("and", "or"):
+            sign = "&" if node.op == "and" else "|"
+            return f"({_fit(texts[0], _ATOM)} {sign} {_fit(texts[1], _ATOM)})", _ATOM
+        if node.op == "not":
+            return f"{_fit(texts[0], _ATOM)} == False", _COMPARE
+        if node.op == "isnan":
+            return f"{_fit(texts[0], _SUM)} != {_fit(texts[0], _SUM)}", _COMPARE
+        if node.op == "neg":
+            return f"-{_fit(texts[0], _PRODUCT)}", _PRODUCT
+        if node.op == "recip":
+            return f"(1.0 / {_fit(texts[0], _ATOM)})", _ATOM
+        if node.op == "sigmoid":
+            self.helpers.add("sigmoid_fast" if self.fast else "sigmoid")
+            return f"sigmoid({texts[0][0]})", _ATOM
+        if node.op in ("max", "min"):
+            return self._extremum(node, [t[0] for t in texts], vectors)
+        if node.op == "where":
+            return self._where([t[0] for t in texts], texts, vectors)
+        function = "roundeven" if node.op == "round" else node.op
+        if function not in _MATH and function != "roundeven":
+            raise KeyError(f"no CuTe text for {node.op}")
+        approximate = (self.fast and function in _FAST) or (self.coarse and function == "tanh")
+        return f"cute.math.{function}({texts[0][0]}{', fastmath=True' if approximate else ''})", _ATOM
+
+    def _infix(self, node: Map, texts: list[Text], vectors: list[bool]) -> Text:
+        sign, level = _INFIX[node.op]
+        right = self.graph.nodes[node.args[1]]
+        if node.op == "div" and self.fast and isinstance(right, Const) and right.value:
+            return f"{_fit(texts[0], level)} * {number(1 / right.value)}", level
+        tight = level + 1 if node.op in ("sub", "div") else level
+        return f"{_fit(texts[0], level)} {sign} {_fit(texts[1], tight)}", level
+
+    def _extremum(self, node: Map, texts: list[str], vectors: list[bool]) -> Text:
+        first, second = texts
+        if not any(vectors):
+            return f"cute.arch.f{node.op}({first}, {second}, nan=True)", _ATOM
+        constant = next((i for i in (0, 1) if isinstance(self.graph.nodes[node.args[i]], Const)), None)
+        if constant is not None:  # a comparison is false for NaN, which so stays
+            value, limit = texts[1 - constant], texts[constant]
+            return f"cute.where({value} {'<' if node.op == 'max' else '>'} {limit}, {limit}, {value})", _ATOM
+        if not vectors[0]:
+            first = f"cute.full_like({second}, {first})"
+        if not vectors[1]:
+            second = f"cute.full_like({first}, {second})"
+        return f"cute.math.{node.op}({first}, {second}, propagate_nan=True)", _ATOM
+
+    def _where(self, texts: list[str], full: list[Text], vectors: list[bool]) -> Text:
+        condition, yes, no = texts
+        if not any(vectors):
+            typed = [t if not _literal(t) else f"Float32({t})" for t in (yes, no)]
+            return f"({typed[0]} if {condition} else {typed[1]})", _ATOM
+        if not vectors[0]:
+            model = yes if vectors[1] else no
+            condition = f"cute.full_like({model}, {condition}, cutlass.Boolean)"
+        elif not (vectors[1] or vectors[2]):
+            self.helpers.add("constant_where")
+            return f"choose({condition}, {yes}, {no})", _ATOM
+        return f"cute.where({condition}, {yes}, {no})", _ATOM
+
+
+_WISHES = {"exp": "e", "sub": "d", "mul": "p", "add": "a", "div": "q", "sigmoid": "s", "rsqrt": "r", "sqrt": "root",
+           "recip": "inverse", "max": "top", "min": "low", "where": "chosen", "log": "logarithm", "abs": "size",
+           "tanh": "th", "erf": "er"}  # fmt: skip
+
+
+def number(value: float) -> str:
+    """A Python literal for an fp32 constant."""
+    if math.isinf(value):
+        return "Float32.inf" if value > 0 else "-Float32.inf"
+    if math.isnan(value):
+        return "Float32.nan"
+    return repr(value)
+
+
+def _literal(text: str) -> bool:
+    return text.lstrip("-")[:1].isdigit() or "Float32.inf" in text or "Float32.nan" in text
+
+
+def _fit(text: Text, level: int) -> str:
+    return text[0] if text[1] >= level else f"({text[0]})"
+
+
+def divided_by_rows(graph: Graph) -> Graph:
+    """Vector ÷ row value becomes vector × reciprocal: one division a row for one an element (1 ulp more error)."""
+    from dataclasses import replace
+
+    nodes: list[object] = []
+    moved: dict[int, int] = {}
+    names = []
+    suggested = dict(graph.names)
+    for index, node in enumerate(graph.nodes):
+        if isinstance(node, Map | Reduce):
+            node = replace(node, args=tuple(moved[a] for a in node.args))
+        old = graph.nodes[index]
+        if (
+            isinstance(node, Map) and isinstance(old, Map) and node.op == "div" and graph.varies(old.args[0])
+            and not graph.varies(old.args[1]) and not isinstance(graph.nodes[old.args[1]], Const | Extent)
+        ):  # fmt: skip
+            inverse = Map("recip", (node.args[1],))
+            if inverse not in nodes:
+                nodes.append(inverse)
+            node = Map("mul", (node.args[0], nodes.index(inverse)))
+        moved[index] = len(nodes)
+        nodes.append(node)
+        if index in suggested:
+            names.append((moved[index], suggested[index]))
+    outputs = tuple(replace(o, node=moved[o.node]) for o in graph.outputs)
+    return replace(graph, nodes=tuple(nodes), outputs=outputs, names=tuple(names)).pruned()  # type: ignore[arg-type]

@@ -1,0 +1,192 @@
+"""What a reference computes, as a small typed graph: the form every template family starts from.
+
+A :class:`Graph` is a flat list of nodes in topological order, each naming its operands by index, so sharing is explicit
+and equal subexpressions are one node. Every value lives on one *iteration space* (the dimensions everything is
+broadcast to); a :class:`Reduce` folds the space's reduced dimensions away. Values are fp32 or truth values: families
+convert at loads and stores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+Dims = tuple[int | None, ...]
+"""For each dimension of the iteration space, the tensor dimension that walks along it (None: broadcast)."""
+
+TRUTH_OPS = frozenset({"lt", "le", "gt", "ge", "eq", "ne", "and", "or", "not"})
+REDUCTIONS = ("add", "mul", "max", "min")
+
+
+@dataclass(frozen=True)
+class Load:
+    """One element of input ``tensor`` (an index into the problem's inputs)."""
+
+    tensor: int
+    dims: Dims
+
+    args: tuple[int, ...] = field(default=(), init=False)
+
+
+@dataclass(frozen=True)
+class Const:
+    value: float
+
+    args: tuple[int, ...] = field(default=(), init=False)
+
+
+@dataclass(frozen=True)
+class Extent:
+    """How many elements a reduction folds, as a number (it differs between workloads)."""
+
+    args: tuple[int, ...] = field(default=(), init=False)
+
+
+@dataclass(frozen=True)
+class Index:
+    """Position along the reduced dimensions, as a number: exact in fp32 up to 2**24."""
+
+    args: tuple[int, ...] = field(default=(), init=False)
+
+
+@dataclass(frozen=True)
+class Map:
+    """An elementwise operation; ``op`` is one of the names :mod:`cutegen_lab.templates.cute_text` can write."""
+
+    op: str
+    args: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Reduce:
+    """``op`` (one of :data:`REDUCTIONS`) folded over the reduced dimensions. max and min let NaN through."""
+
+    op: str
+    args: tuple[int, ...]
+
+
+Node = Load | Const | Extent | Index | Map | Reduce
+
+
+@dataclass(frozen=True)
+class Output:
+    """Output number ``position`` of the problem is node ``node``, laid out as ``dims`` say."""
+
+    node: int
+    dims: Dims
+
+
+@dataclass(frozen=True)
+class Graph:
+    """``extent_from[d]`` names an input dimension (tensor, dim) that has the full size of space dimension ``d`` in
+    every workload. ``reduced`` lists adjacent space dimensions, outermost first; empty: purely elementwise.
+    ``names`` suggests a variable name for a node; ``formulas`` describe the outputs for a reader."""
+
+    nodes: tuple[Node, ...]
+    outputs: tuple[Output, ...]
+    space: tuple[int, ...]
+    extent_from: tuple[tuple[int, int], ...]
+    reduced: tuple[int, ...] = ()
+    names: tuple[tuple[int, str], ...] = ()
+
+    def loads(self) -> Iterator[tuple[int, Load]]:
+        for index, node in enumerate(self.nodes):
+            if isinstance(node, Load):
+                yield index, node
+
+    def varies(self, index: int) -> bool:
+        """Does the value differ along the reduced dimensions (for elementwise graphs: anywhere)?"""
+        return self._varying()[index]
+
+    def _varying(self) -> list[bool]:
+        result: list[bool] = []
+        for node in self.nodes:
+            if isinstance(node, Load):
+                result.append(not self.reduced or any(node.dims[d] is not None for d in self.reduced))
+            elif isinstance(node, Index):
+                result.append(True)
+            elif isinstance(node, Map):
+                result.append(any(result[a] for a in node.args))
+            else:
+                result.append(False)
+        return result
+
+    def depths(self) -> list[int]:
+        """How many reductions, one after another, each value waits for. A :class:`Reduce` of depth k ends pass k."""
+        result: list[int] = []
+        for node in self.nodes:
+            below = max((result[a] for a in node.args), default=0)
+            result.append(below + 1 if isinstance(node, Reduce) else below)
+        return result
+
+    def is_truth(self, index: int) -> bool:
+        node = self.nodes[index]
+        return isinstance(node, Map) and node.op in TRUTH_OPS
+
+    def users(self) -> list[int]:
+        """How often each node is used, by nodes and outputs."""
+        count = [0] * len(self.nodes)
+        for node in self.nodes:
+            for arg in node.args:
+                count[arg] += 1
+        for output in self.outputs:
+            count[output.node] += 1
+        return count
+
+    def pruned(self) -> Graph:
+        """The same graph without nodes that no output needs."""
+        live: set[int] = set()
+        stack = [output.node for output in self.outputs]
+        while stack:
+            index = stack.pop()
+            if index not in live:
+                live.add(index)
+                stack.extend(self.nodes[index].args)
+        new_index = {old: new for new, old in enumerate(sorted(live))}
+        nodes = tuple(_renumbered(self.nodes[old], new_index) for old in sorted(live))
+        outputs = tuple(replace(o, node=new_index[o.node]) for o in self.outputs)
+        names = tuple((new_index[i], name) for i, name in self.names if i in live)
+        return replace(self, nodes=nodes, outputs=outputs, names=names)
+
+
+def _renumbered(node: Node, new_index: dict[int, int]) -> Node:
+    if isinstance(node, Map | Reduce):
+        return replace(node, args=tuple(new_index[a] for a in node.args))
+    return node
+
+
+class Builder:
+    """Grows a node list, giving equal expressions one index and simplifying what is trivially simpler."""
+
+    def __init__(self) -> None:
+        self.nodes: list[Node] = []
+        self.names: dict[int, str] = {}
+        self._index: dict[Node, int] = {}
+
+    def add(self, node: Node, name: str = "") -> int:
+        index = self._index.get(node)
+        if index is None:
+            index = self._index[node] = len(self.nodes)
+            self.nodes.append(node)
+        if name:
+            self.names.setdefault(index, name)
+        return index
+
+    def const(self, value: float) -> int:
+        return self.add(Const(float(value)))
+
+    def value(self, index: int) -> float | None:
+        """The constant a node is, or None."""
+        node = self.nodes[index]
+        return node.value if isinstance(node, Const) else None
+
+    def map(self, op: str, *args: int, name: str = "") -> int:
+        neutral = {"add": 0.0, "sub": 0.0, "mul": 1.0, "div": 1.0}.get(op)
+        if neutral is not None and self.value(args[1]) == neutral:
+            return args[0]
+        if op in ("add", "mul") and self.value(args[0]) == neutral:
+            return args[1]
+        return self.add(Map(op, args), name)
+
+    def reduce(self, op: str, arg: int, name: str = "") -> int:
+        return self.add(Reduce(op, (arg,)), name)

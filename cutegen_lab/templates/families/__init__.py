@@ -1,0 +1,1 @@
+"""Kernel families: each turns a graph it recognises into the text of one CuTe module."""

@@ -1,0 +1,38 @@
+"""Graphs as one-line formulas for people: what a generated kernel's docstring says it computes."""
+
+from __future__ import annotations
+
+from cutegen_lab.templates.expr import Const, Extent, Graph, Index, Load, Map
+
+_INFIX = {"add": "+", "sub": "-", "mul": "·", "div": "/", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==",
+          "ne": "!=", "and": "and", "or": "or"}  # fmt: skip
+_FOLDS = {"add": "sum", "mul": "prod", "max": "max", "min": "min"}
+_LIMIT = 200
+
+
+def formula(graph: Graph, node: int, names: list[str]) -> str:
+    """``(x - mean(x)) · rsqrt(…)``; over 200 characters it is cut."""
+    text = _text(graph, node, names, 0)
+    return text if len(text) <= _LIMIT else text[: _LIMIT - 1] + "…"
+
+
+def _text(graph: Graph, index: int, names: list[str], depth: int) -> str:
+    node = graph.nodes[index]
+    if isinstance(node, Load):
+        return names[node.tensor]
+    if isinstance(node, Const):
+        return f"{node.value:g}"
+    if isinstance(node, Extent):
+        return "n"
+    if isinstance(node, Index):
+        return "index"
+    if depth > 24:
+        return "…"
+    args = [_text(graph, a, names, depth + 1) for a in node.args]
+    if isinstance(node, Map) and node.op in _INFIX:
+        text = f"{args[0]} {_INFIX[node.op]} {args[1]}"
+        return text if depth == 0 else f"({text})"
+    if isinstance(node, Map):
+        return f"{node.op}({', '.join(args)})"
+    inner = args[0][1:-1] if args[0].startswith("(") and args[0].endswith(")") else args[0]
+    return f"{_FOLDS[node.op]}({inner if inner.count('(') == inner.count(')') else args[0]})"

@@ -1,0 +1,189 @@
+"""From ATen operators to the expression graph, one small rule an operator (no torch here: operators go by name).
+
+A rule takes a :class:`Lowering` and the call's arguments, tensors as :class:`Value`, and answers with a Value (or a
+tuple of them for operators with several results). What has no rule is :class:`Unsupported`, by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from cutegen_lab.core.dtypes import DType
+from cutegen_lab.core.problem import Workload
+from cutegen_lab.templates.axes import Axes
+from cutegen_lab.templates.expr import TRUTH_OPS, Builder, Extent, Index, Load, Map, Reduce
+
+
+@dataclass(frozen=True)
+class Value:
+    """A tensor of the reference: a node of the graph and a symbol for each of its dimensions."""
+
+    node: int
+    axes: tuple[int, ...]
+
+
+Scalar = int | float | bool
+Operand = Value | Scalar
+
+
+class Unsupported(Exception):
+    """The templates cannot express this; the text says what, in the reference's terms."""
+
+
+class Lowering:
+    """Grows one graph. ``reduced`` holds the symbols of the dimensions that reductions fold (one set a graph)."""
+
+    def __init__(self) -> None:
+        self.build = Builder()
+        self.axes = Axes()
+        self.reduced: tuple[int, ...] | None = None
+        self.spaces: list[tuple[int, ...]] = []  # axes of whatever was reduced, for choosing the iteration space
+        self._depends: dict[int, frozenset[int]] = {}
+
+    # --- values ---
+
+    def load(self, tensor: int, shape: Sequence[int]) -> Value:
+        axes = tuple(self.axes.fresh(size) for size in shape)
+        return Value(self.build.add(Load(tensor, axes)), axes)
+
+    def const(self, value: float) -> Value:
+        return Value(self.build.const(value), ())
+
+    def value(self, operand: Operand) -> Value:
+        return operand if isinstance(operand, Value) else self.const(float(operand))
+
+    def map(self, op: str, *operands: Operand, name: str = "") -> Value:
+        values = [self.value(o) for o in operands]
+        axes = self.axes.broadcast([v.axes for v in values])
+        return Value(self.build.map(op, *(v.node for v in values), name=name), axes)
+
+    def constant_of(self, value: Operand) -> float | None:
+        return self.build.value(value.node) if isinstance(value, Value) else float(value)
+
+    def is_truth(self, value: Value, workload: Workload) -> bool:
+        node = self.build.nodes[value.node]
+        if isinstance(node, Load):
+            return workload.inputs[node.tensor].dtype is DType.BOOL
+        return isinstance(node, Map) and node.op in TRUTH_OPS
+
+    # --- reductions ---
+
+    def reduce(
+        self, op: str, value: Value, dims: Sequence[int] | int | None, keepdim: bool = False, name: str = ""
+    ) -> Value:
+        """Folds ``dims``. All reductions of a graph must fold the same dimensions of the iteration space."""
+        chosen = self._dims(value, dims)
+        symbols = self.axes.resolve([value.axes[d] for d in chosen])
+        real = tuple(s for s in symbols if not self.axes.is_made(s))
+        node = value.node
+        if real:
+            self._enter(real, value)
+            if self.depends(node) & set(real):
+                node = self.build.reduce(op, node, name)
+            elif op == "add":
+                node = self.build.map("mul", node, self.build.add(Extent()))
+        return Value(node, self._folded(value, chosen, keepdim))
+
+    def extent(self, value: Value, dims: Sequence[int] | int | None) -> Value:
+        """How many elements reducing ``dims`` folds."""
+        symbols = self.axes.resolve([value.axes[d] for d in self._dims(value, dims)])
+        real = tuple(s for s in symbols if not self.axes.is_made(s))
+        if not real:
+            return self.const(1.0)
+        self._enter(real, value)
+        return Value(self.build.add(Extent()), ())
+
+    def position(self, value: Value, dim: int) -> Value:
+        """The index along ``dim``, of the shape of ``value``."""
+        self._enter(self.axes.resolve([value.axes[dim]]), value)
+        if self.axes.size(value.axes[dim]) > 1 << 24:
+            raise Unsupported(f"an index over {self.axes.size(value.axes[dim])} elements (exact only up to 2**24)")
+        return Value(self.build.add(Index()), value.axes)
+
+    def mean(self, value: Value, dims: Sequence[int] | int | None, keepdim: bool, name: str = "mean") -> Value:
+        total = self.reduce("add", value, dims, keepdim)
+        return self.map("div", total, self.extent(value, dims), name=name)
+
+    def variance(self, value: Value, dims: Any, correction: float, keepdim: bool) -> tuple[Value, Value]:
+        """(variance, mean), in two passes: as exact as PyTorch's Welford, and the row is in registers anyway."""
+        mean = self.mean(value, dims, True)
+        centred = self.map("sub", value, mean, name="centred")
+        total = self.reduce("add", self.map("mul", centred, centred), dims, keepdim)
+        count = self.extent(value, dims)
+        if correction:
+            count = self.map("sub", count, correction)
+        if not keepdim:
+            mean = Value(mean.node, self._folded(value, self._dims(value, dims), False))
+        return self.map("div", total, count, name="variance"), mean
+
+    def depends(self, node: int) -> frozenset[int]:
+        """The symbols a node's value varies along."""
+        if node not in self._depends:
+            item = self.build.nodes[node]
+            if isinstance(item, Load):
+                found = frozenset(d for d in item.dims if d is not None)
+            elif isinstance(item, Index):
+                found = frozenset(self.reduced or ())
+            else:
+                found = frozenset().union(*(self.depends(a) for a in item.args)) if item.args else frozenset()
+            self._depends[node] = found
+        found = frozenset(self.axes.find(s) for s in self._depends[node])
+        if isinstance(self.build.nodes[node], Reduce):
+            found -= set(self.axes.resolve(self.reduced or ()))
+        return found
+
+    def _enter(self, symbols: tuple[int, ...], value: Value) -> None:
+        if self.reduced is None:
+            self.reduced = symbols
+        elif self.axes.resolve(self.reduced) != self.axes.resolve(symbols):
+            raise Unsupported("reductions over different dimensions in one reference")
+        self.spaces.append(value.axes)
+
+    def _dims(self, value: Value, dims: Sequence[int] | int | None) -> list[int]:
+        rank = len(value.axes)
+        if dims is None or (isinstance(dims, Sequence) and not dims):
+            return list(range(rank))
+        wanted = [dims] if isinstance(dims, int) else list(dims)
+        return sorted(d % rank for d in wanted) if rank else []
+
+    def _folded(self, value: Value, chosen: Sequence[int], keepdim: bool) -> tuple[int, ...]:
+        if keepdim:
+            return tuple(self.axes.fresh(1, made=True) if d in chosen else s for d, s in enumerate(value.axes))
+        return tuple(s for d, s in enumerate(value.axes) if d not in chosen)
+
+
+Rule = Callable[..., Any]
+RULES: dict[str, Rule] = {}
+
+
+def rule(*names: str) -> Callable[[Rule], Rule]:
+    def register(function: Rule) -> Rule:
+        for name in names:
+            RULES[f"aten.{name}"] = function
+        return function
+
+    return register
+
+
+def plain(op: str, *names: str) -> None:
+    """An ATen operator that is one operation of the graph, its tensor arguments in the same order."""
+    for name in names:
+        RULES[f"aten.{name}"] = lambda g, *operands, _op=op: g.map(_op, *operands)
+
+
+for _op in ("exp", "exp2", "log", "log2", "log1p", "expm1", "sqrt", "rsqrt", "tanh", "erf", "sin", "cos", "abs", "neg",
+            "floor", "ceil", "trunc", "isnan"):  # fmt: skip
+    plain(_op, f"{_op}.default")
+plain("recip", "reciprocal.default")
+plain("round", "round.default")
+plain("mul", "mul.Tensor", "mul.Scalar")
+plain("max", "maximum.default")
+plain("min", "minimum.default")
+plain("and", "logical_and.default", "bitwise_and.Tensor")
+plain("or", "logical_or.default", "bitwise_or.Tensor")
+plain("not", "logical_not.default", "bitwise_not.default")
+plain("where", "where.self", "where.ScalarOther", "where.ScalarSelf", "where.Scalar")
+for _op in ("lt", "le", "gt", "ge", "eq", "ne"):
+    plain(_op, f"{_op}.Tensor", f"{_op}.Scalar")

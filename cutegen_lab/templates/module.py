@@ -1,0 +1,129 @@
+"""The parts every generated module shares: header, helpers, views of the tensors over the iteration space."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from cutegen_lab.core.candidate import Config, Scalar
+from cutegen_lab.core.dtypes import DType
+from cutegen_lab.core.problem import Problem, Workload
+from cutegen_lab.templates.expr import Dims, Graph
+from cutegen_lab.templates.formula import formula
+
+CUTE_TYPE = {
+    DType.F32: "Float32", DType.F16: "cutlass.Float16", DType.BF16: "cutlass.BFloat16", DType.I64: "cutlass.Int64",
+    DType.I32: "cutlass.Int32", DType.BOOL: "cutlass.Boolean",
+}  # fmt: skip
+
+HELPERS: Mapping[str, str] = {
+    "sigmoid": """
+        def sigmoid(x):
+            return 1.0 / (1.0 + cute.math.exp(-x))
+        """,
+    "sigmoid_fast": '''
+        def sigmoid(x):
+            """By one tanh instead of an exponential and a division."""
+            return 0.5 * cute.math.tanh(0.5 * x, fastmath=True) + 0.5
+        ''',
+    "constant_where": """
+        def choose(condition, yes, no):
+            return cute.where(
+                condition, cute.full_like(condition, yes, Float32), cute.full_like(condition, no, Float32)
+            )
+        """,
+}
+
+
+@dataclass(frozen=True)
+class Space:
+    """Text for the sizes of the iteration space: ``x.shape[0]`` for each dimension."""
+
+    graph: Graph
+    inputs: tuple[str, ...]
+
+    def size(self, dim: int) -> str:
+        tensor, axis = self.graph.extent_from[dim]
+        return f"{self.inputs[tensor]}.shape[{axis}]"
+
+    def product(self, dims: Sequence[int]) -> str:
+        return " * ".join(self.size(d) for d in dims) or "1"
+
+    def contiguous(self, dims: Dims, over: Sequence[int]) -> bool:
+        """Does a tensor with these dims walk all of ``over``, in order, without gaps (it is row-major)?"""
+        walked = [dims[d] for d in over]
+        return all(w is not None for w in walked) and walked == sorted(w for w in walked if w is not None)
+
+    def outer_mode(self, name: str, dims: Dims, outer: Sequence[int], count: str) -> tuple[str, str]:
+        """(shape, stride) text of a layout mode that takes one number for all ``outer`` dimensions.
+
+        CuTe counts a hierarchical mode with its leftmost dimension fastest, so the innermost comes first.
+        """
+        if all(dims[d] is None for d in outer):
+            return count, "0"
+        if self.contiguous(dims, outer):
+            axis = dims[outer[-1]]
+            return count, f"{name}.stride[{axis}]"
+        sizes = ", ".join(self.size(d) for d in reversed(outer))
+        strides = ", ".join("0" if dims[d] is None else f"{name}.stride[{dims[d]}]" for d in reversed(outer))
+        return f"({sizes})", f"({strides})"
+
+
+def header(problem: Problem, graph: Graph, family: str, sentences: str) -> list[str]:
+    names = [t.name for t in problem.workload.inputs]
+    lines = [
+        f"out{'' if len(graph.outputs) == 1 else i} = {formula(graph, o.node, names)}"
+        for i, o in enumerate(graph.outputs)
+    ]
+    text = textwrap.fill(sentences, 110)
+    body = "\n".join(textwrap.shorten(line, 116, placeholder=" …") for line in lines)
+    return [
+        f'"""{problem.name}: {family}.\n\n{body}\n\n{text}\n"""', "", "import math", "",
+        "import cuda.bindings.driver as cuda", "import cutlass", "import cutlass.cute as cute",
+        "from cutlass import Float32", "",
+    ]  # fmt: skip
+
+
+def helpers(names: Iterable[str]) -> list[str]:
+    lines: list[str] = []
+    for name in sorted(names):
+        lines += ["", textwrap.dedent(HELPERS[name]).strip(), ""]
+    return lines
+
+
+def tunable(domains: Mapping[str, Sequence[Scalar]]) -> list[str]:
+    entries = [f'    "{name}": {tuple(values)!r},' for name, values in domains.items()]
+    return ["TUNABLE = {", *entries, "}", ""]
+
+
+def constexprs(config: Config) -> list[str]:
+    return [f"{name}: cutlass.Constexpr = {value!r}" for name, value in config.items()]
+
+
+def signature(name: str, parameters: Sequence[str]) -> list[str]:
+    """A ``def`` line, or several with one parameter each where it would be long."""
+    line = f"def {name}({', '.join(parameters)}):"
+    if len(line) <= 110:
+        return [line]
+    return [f"def {name}(", *(f"    {parameter}," for parameter in parameters), "):"]
+
+
+def approximate(workload: Workload) -> tuple[bool, bool]:
+    """(fast, coarse): 16-bit results allow the hardware's approximations; bf16 results even tanh.approx."""
+    kinds = {t.dtype for t in workload.outputs}
+    return DType.F32 not in kinds, kinds <= {DType.BF16}
+
+
+def variable(prefix: str, name: str) -> str:
+    """CUTLASS's habit: ``m`` whole tensor, ``g`` this block's, ``r`` registers: ``rX``."""
+    return prefix + name[:1].upper() + name[1:]
+
+
+def clean(lines: Sequence[str]) -> str:
+    """One text, at most two blank lines in a row."""
+    out: list[str] = []
+    for line in "\n".join(lines).splitlines():
+        if line.strip() or (out[-2:] != ["", ""]):
+            out.append(line.rstrip())
+    return "\n".join(out).strip() + "\n"

@@ -1,0 +1,170 @@
+"""Reads a reference through ``torch.export`` into an expression graph: the one file of the templates that knows torch.
+
+Shapes come from fake tensors, so reading a problem of any size takes no memory and a few tenths of a second.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch.export.graph_signature import InputKind
+
+from cutegen_lab.core.dtypes import DType
+from cutegen_lab.core.errors import ProviderError
+from cutegen_lab.core.problem import Problem, Workload
+from cutegen_lab.problems import Reference
+from cutegen_lab.templates import operators
+from cutegen_lab.templates.expr import Graph
+from cutegen_lab.templates.lowering import RULES, Lowering, Unsupported, Value
+from cutegen_lab.templates.resolve import resolve
+
+ELSEWHERE = "Try --provider openai (a model writes the kernel), manual (paste one) or replay:FILE."
+COMPUTED = (DType.BF16, DType.F16, DType.F32)
+_CASTS = ("aten._to_copy.default", "aten.to.dtype", "aten.to.dtype_layout", "prims.convert_element_type.default")
+_CHECKS = ("aten._assert_tensor_metadata.default", "aten._assert_scalar.default", "aten._assert_async.msg")
+_LINE = re.compile(r'File "[^"]*", line (\d+), in (\w+)\n\s*(.*)')
+
+assert operators.softmax  # importing the module registers its rules
+
+
+def read(problem: Problem) -> Graph:
+    """What ``problem`` computes. Raises ProviderError naming the operator the templates do not know."""
+    reference = Reference(problem)
+    graph = read_workload(*reference.module_and_args(problem.workload), problem.workload)
+    for workload in problem.workloads[1:] + problem.check_workloads:
+        other = read_workload(*reference.module_and_args(workload), workload)
+        if (other.nodes, other.outputs, other.reduced) != (graph.nodes, graph.outputs, graph.reduced):
+            raise ProviderError(
+                f"the templates need one expression for all workloads, and {workload.name!r} differs from "
+                f"{problem.workload.name!r} (a constant or broadcast that depends on the shape)",
+                ELSEWHERE,
+            )
+    return graph
+
+
+def read_workload(module: torch.nn.Module, args: Sequence[Any], workload: Workload) -> Graph:
+    """The graph of one workload. Raises ProviderError."""
+    try:
+        with torch.no_grad():
+            program = torch.export.export(module.eval(), tuple(args), strict=False).run_decompositions({})
+    except ProviderError:
+        raise
+    except Exception as error:  # torch.export raises many types; the reference itself was run and is sound
+        first = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise ProviderError(f"torch.export cannot read the reference: {first}", ELSEWHERE) from error
+    try:
+        return _Reader(program, workload).graph()
+    except Unsupported as error:
+        raise ProviderError(f"the templates do not cover {error}", ELSEWHERE) from error
+
+
+class _Reader:
+    """Walks one exported program, operator by operator."""
+
+    def __init__(self, program: torch.export.ExportedProgram, workload: Workload) -> None:
+        self.program = program
+        self.workload = workload
+        self.lowering = Lowering()
+        self.values: dict[str, Any] = {}
+        self.line = ""
+
+    def graph(self) -> Graph:
+        self._bind_inputs()
+        outputs: Sequence[Any] = ()
+        for node in self.program.graph.nodes:
+            if node.op == "call_function":
+                self.values[node.name] = self._call(node)
+            elif node.op == "output":
+                outputs = node.args[0]
+        results = [self._argument(o) for o in outputs]
+        if not all(isinstance(r, Value) for r in results):
+            raise Unsupported("an output that is not a tensor the kernel computes")
+        return resolve(self.lowering, results, self.workload)
+
+    def _bind_inputs(self) -> None:
+        """Placeholders come as parameters, buffers, arguments; a problem's inputs as arguments, parameters, buffers."""
+        specs = self.program.graph_signature.input_specs
+        placeholders = [n for n in self.program.graph.nodes if n.op == "placeholder"]
+        order = {InputKind.USER_INPUT: 0, InputKind.PARAMETER: 1, InputKind.BUFFER: 2}
+        tensors = [
+            (order[spec.kind], node)
+            for spec, node in zip(specs, placeholders, strict=True)
+            if spec.kind in order and isinstance(node.meta.get("val"), torch.Tensor)
+        ]
+        tensors.sort(key=lambda pair: pair[0])
+        if len(tensors) != len(self.workload.inputs):
+            raise Unsupported(
+                f"a module with {len(tensors)} tensors where the problem names {len(self.workload.inputs)}"
+            )
+        for position, (_, node) in enumerate(tensors):
+            spec = self.workload.inputs[position]
+            if not node.users:
+                continue
+            if spec.dtype not in (*COMPUTED, DType.BOOL):
+                raise Unsupported(f"input {spec.name} of dtype {spec.dtype.value}")
+            self.values[node.name] = self.lowering.load(position, spec.shape)
+        for spec, node in zip(specs, placeholders, strict=True):
+            if spec.kind is InputKind.CONSTANT_TENSOR:
+                constant = self.program.constants[spec.target]
+                if constant.numel() != 1:
+                    raise Unsupported(f"a tensor made inside the reference ({list(constant.shape)})")
+                self.values[node.name] = self.lowering.const(float(constant))
+
+    def _call(self, node: torch.fx.Node) -> Any:
+        name = _name(node.target)
+        args = [self._argument(a) for a in node.args]
+        named = {k: self._argument(v) for k, v in node.kwargs.items()}
+        place = _place(node)
+        if name == "getitem":
+            return args[0][args[1]]
+        if name in _CHECKS:
+            return None
+        if name in _CASTS:
+            return self._cast(args[0], node)
+        rule = RULES.get(name)
+        if rule is None:
+            raise Unsupported(f"{name}{place}")
+        named = {k: v for k, v in named.items() if not isinstance(v, torch.dtype | torch.device | torch.layout)}
+        try:
+            return rule(self.lowering, *args, **named)
+        except Unsupported as error:
+            raise Unsupported(f"{error}: {name}{place}") from error
+        except TypeError as error:
+            raise Unsupported(f"this form of {name}{place}") from error
+
+    def _argument(self, argument: Any) -> Any:
+        if isinstance(argument, torch.fx.Node):
+            if argument.name not in self.values:
+                raise Unsupported(f"the value {argument.name}{_place(argument)}")
+            return self.values[argument.name]
+        if isinstance(argument, list | tuple):
+            return [self._argument(a) for a in argument]
+        return argument
+
+    def _cast(self, value: Value, node: torch.fx.Node) -> Value:
+        """Everything is computed in fp32; a cast matters only where it drops more than precision."""
+        result = node.meta["val"].dtype
+        truth = self.lowering.is_truth(value, self.workload)
+        if result is torch.bool:
+            return value if truth else self.lowering.map("ne", value, 0.0)
+        if truth:
+            return self.lowering.map("where", value, 1.0, 0.0)
+        if not result.is_floating_point and node.args[0].meta["val"].dtype.is_floating_point:  # type: ignore[union-attr]
+            return self.lowering.map("trunc", value)
+        return value
+
+
+def _name(target: Any) -> str:
+    return "getitem" if getattr(target, "__name__", "") == "getitem" else str(target)
+
+
+def _place(node: torch.fx.Node) -> str:
+    """`` at line 12: y = x.cumsum(-1)``, where the exporter kept it."""
+    frames = _LINE.findall(node.meta.get("stack_trace") or "")
+    if not frames:
+        return ""
+    line, _, code = frames[-1]
+    return f" at line {line}: {code.strip()}"

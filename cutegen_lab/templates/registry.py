@@ -1,0 +1,44 @@
+"""The families, in the order they are asked. A new one is a module with the members of :class:`Family` and a line here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol, cast
+
+from cutegen_lab.core.candidate import Config, Scalar
+from cutegen_lab.core.errors import ProviderError
+from cutegen_lab.core.problem import Problem, Workload
+from cutegen_lab.templates.expr import Graph
+from cutegen_lab.templates.families import columns, elementwise, rows
+
+
+class Family(Protocol):
+    """One kernel family. ``KNOBS`` gives, for a parameter and a direction (+1, −1), why one would move it."""
+
+    NAME: str
+    DOMAINS: Mapping[str, Sequence[Scalar]]
+    KNOBS: Mapping[tuple[str, int], str]
+
+    def matches(self, graph: Graph) -> bool: ...
+
+    def default_config(self, graph: Graph, workload: Workload) -> Config: ...
+
+    def feasible(self, graph: Graph, config: Config) -> bool:
+        """What the module's own ``constraints`` say, without running it."""
+        ...
+
+    def write(self, problem: Problem, graph: Graph, config: Config) -> str: ...
+
+
+FAMILIES: tuple[Family, ...] = tuple(cast(Family, family) for family in (rows, columns, elementwise))
+
+
+def family_for(graph: Graph) -> Family:
+    """Raises ProviderError where no family serves the graph."""
+    for family in FAMILIES:
+        if family.matches(graph):
+            return family
+    raise ProviderError(
+        "no template family serves this combination of broadcasting and reduction",
+        "Try --provider openai (a model writes the kernel), manual (paste one) or replay:FILE.",
+    )
