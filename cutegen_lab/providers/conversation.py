@@ -43,12 +43,8 @@ class ConversationProvider(ABC):
     def answer(self, prompt: RenderedPrompt, say: Say, cancel: Cancel) -> Answer:
         """Raises ProviderError, ProviderExhausted or Cancelled."""
 
-    def begin(self, request: GenerateRequest) -> None:
-        """Called before the first prompt of a request; a place to look at the run so far."""
-
     def propose(self, request: GenerateRequest, say: Say, cancel: Cancel) -> Proposal:
         """A parsed proposal; an answer that cannot be used is asked for once more, then it is a ProviderError."""
-        self.begin(request)
         prompts = [render(request)]
         spent = TokenUsage()
         while True:
@@ -83,7 +79,7 @@ class ConversationProvider(ABC):
         new = not self._record.exists()
         with self._record.open("a", encoding="utf-8") as file:
             if new:
-                head = {"schema": CONVERSATION_SCHEMA, "schema_version": CONVERSATION_VERSION}
-                head |= {"source": self._source or self.name}
+                source = self._source or self.name
+                head = {"schema": CONVERSATION_SCHEMA, "schema_version": CONVERSATION_VERSION, "source": source}
                 file.write(json.dumps(head) + "\n")
             file.write(json.dumps(line, ensure_ascii=False) + "\n")

@@ -27,14 +27,22 @@ _NAMES: tuple[tuple[WorkClass, frozenset[str]], ...] = (
     ),
 )  # fmt: skip
 HINTS: dict[WorkClass, str] = {
-    "scan": "A scan: give each thread a contiguous run, scan runs within the warp (shuffle_sync_up), then across warps "
-    "through shared memory, then add each run's offset.",
-    "matmul": "Matrix products: tile through shared memory with several stages in flight; tensor cores decide the speed. "
-    "What else the reference does belongs in the prologue or epilogue.",
-    "row reduction": "A row reduction: read each row once, keep it in registers, reduce within the thread, the warp, then "
-    "the block; fuse what comes before and after.",
-    "elementwise": "Elementwise or data movement: 16-byte loads and stores, several independent vectors a thread, all "
-    "loads before the first use; broadcast operands are small and stay in cache.",
+    "scan": (
+        "A scan: give each thread a contiguous run, scan runs within the warp (shuffle_sync_up), then across warps\n"
+        "through shared memory, then add each run's offset."
+    ),
+    "matmul": (
+        "Matrix products: tile through shared memory with several stages in flight; tensor cores decide the speed.\n"
+        "What else the reference does belongs in the prologue or epilogue."
+    ),
+    "row reduction": (
+        "A row reduction: read each row once, keep it in registers, reduce within the thread, the warp, then the\n"
+        "block; fuse what comes before and after."
+    ),
+    "elementwise": (
+        "Elementwise or data movement: 16-byte loads and stores, several independent vectors a thread, all loads\n"
+        "before the first use; broadcast operands are small and stay in cache."
+    ),
 }
 
 

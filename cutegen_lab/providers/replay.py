@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from cutegen_lab.core.candidate import TokenUsage
+from cutegen_lab.core.candidate import Proposal, TokenUsage
 from cutegen_lab.core.errors import InputError, ProviderError, ProviderExhausted
 from cutegen_lab.core.protocols import Cancel, GenerateRequest, Say
 from cutegen_lab.providers.conversation import (
@@ -63,10 +63,11 @@ class ReplayProvider(ConversationProvider):
         self.source, self._exchanges = load(path)
         self._next = 0
 
-    def begin(self, request: GenerateRequest) -> None:
-        """A resumed run has a new provider: what its candidates were asked for has been played already."""
-        played = sum(len(a.candidate.proposal.prompts) for a in request.history if a.candidate.provider == self.name)
-        self._next = max(self._next, played)
+    def propose(self, request: GenerateRequest, say: Say, cancel: Cancel) -> Proposal:
+        # A resumed run has a new provider: what its candidates were asked for has been played already.
+        mine = (a.candidate.proposal for a in request.history if a.candidate.provider == self.name)
+        self._next = max(self._next, sum(len(proposal.prompts) for proposal in mine))
+        return super().propose(request, say, cancel)
 
     def answer(self, prompt: RenderedPrompt, say: Say, cancel: Cancel) -> Answer:
         if self._next >= len(self._exchanges):

@@ -21,6 +21,7 @@ class Script:
     raw: bytes | None = None
     stall_seconds: float = 0.0
     cut: bool = False
+    retry_after: int = 0
     usage: tuple[int, int] | None = (100, 50)
     requests: list[dict[str, Any]] = field(default_factory=list)
     keys: list[str] = field(default_factory=list)
@@ -64,7 +65,7 @@ def serving(script: Script) -> Iterator[str]:
             self.send_response(status)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(payload)))
-            self.send_header("Retry-After", "0")
+            self.send_header("Retry-After", str(script.retry_after))
             self.end_headers()
             self.wfile.write(payload)
 

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from cutegen_lab.core.candidate import Candidate
 from cutegen_lab.core.errors import Cancelled, InputError, ProviderError, ProviderExhausted
+from cutegen_lab.core.protocols import Attempt
 from cutegen_lab.providers.manual import ManualProvider
 from cutegen_lab.providers.replay import ReplayProvider
 from tests.providers.requests import attempt, request
@@ -102,6 +104,29 @@ def test_a_recorded_conversation_replays_the_same(tmp_path: Path) -> None:
     assert replay.propose(request("refine", attempt()), quiet, threading.Event()).title == second.title
     with pytest.raises(ProviderExhausted, match="ends after 2 answers"):
         replay.propose(request(), quiet, threading.Event())
+
+
+def test_a_replay_goes_on_where_a_resumed_run_stood(tmp_path: Path) -> None:
+    provider = ManualProvider(tmp_path)
+    thread = answering(provider, "no code", ANSWER, ANSWER.replace("by hand", "refined"))
+    provider.propose(request(), quiet, threading.Event())
+    provider.propose(request("refine", attempt()), quiet, threading.Event())
+    thread.join()
+    path = tmp_path / "conversation.jsonl"
+    first = ReplayProvider(path).propose(request(), quiet, threading.Event())
+    assert [p.id for p in first.prompts] == ["generate", "reask"]
+    earlier = attempt()
+    earlier = Attempt(Candidate("c1", None, "replay", first), earlier.trial)
+    resumed = ReplayProvider(path)
+    assert resumed.propose(request("refine", earlier), quiet, threading.Event()).title == "refined"
+
+
+def test_a_recording_states_its_source(tmp_path: Path) -> None:
+    provider = ManualProvider(tmp_path, source="two students at a whiteboard")
+    thread = answering(provider, ANSWER)
+    provider.propose(request(), quiet, threading.Event())
+    thread.join()
+    assert ReplayProvider(tmp_path / "conversation.jsonl").source == "two students at a whiteboard"
 
 
 def test_a_run_that_asks_for_something_else_is_told(tmp_path: Path) -> None:

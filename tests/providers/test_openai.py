@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from cutegen_lab.core.candidate import TokenUsage
 from cutegen_lab.core.errors import Cancelled, ProviderError
 from cutegen_lab.providers.openai import OpenAIProvider
+from cutegen_lab.providers.replay import ReplayProvider
 from tests.providers.requests import request
 from tests.providers.server import Script, serving
 from tests.providers.test_manual_and_replay import ANSWER, MODULE, quiet
@@ -107,6 +109,27 @@ def test_cancel_ends_a_slow_stream() -> None:
         with pytest.raises(Cancelled):
             provider(url).propose(request(), quiet, cancel)
         assert time.monotonic() - started < 1.4
+
+
+def test_a_cancelled_request_is_not_tried_again() -> None:
+    cancel = threading.Event()
+    script = Script(ANSWER, statuses=[429] * 20, retry_after=1)
+    with serving(script) as url:
+        threading.Timer(0.3, cancel.set).start()
+        with pytest.raises(Cancelled):
+            provider(url, max_retries=20).propose(request(), quiet, cancel)
+        asked = len(script.requests)
+        time.sleep(2.5)
+    assert len(script.requests) == asked
+
+
+def test_a_conversation_with_a_model_replays(tmp_path: Path) -> None:
+    path = tmp_path / "talk.jsonl"
+    with serving(Script(ANSWER)) as url:
+        first = provider(url, record=path).propose(request(), quiet, threading.Event())
+    again = ReplayProvider(path).propose(request(), quiet, threading.Event())
+    assert (again.source, again.usage, again.prompts) == (first.source, first.usage, first.prompts)
+    assert KEY not in path.read_text()
 
 
 def test_the_key_is_in_no_repr() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 from jinja2 import UndefinedError
@@ -22,6 +23,19 @@ def test_generate_holds_problem_contract_rules_and_example() -> None:
     assert prompt.ref.id == "generate"
     assert prompt.ref.sha256 == sha256(prompt.text)
     assert len(prompt.text) < 6000 * 4, "the prompt's budget is about 6,000 tokens"
+
+
+def test_only_matrix_products_get_their_rules() -> None:
+    product = render(request(task=problem("def reference(x):\n    return x @ x.T\n"))).text
+    assert "`tma_bar_ptr=`" in product and "Matrix products: tile" in product
+    assert len(product) < 6000 * 4
+    plain = render(request()).text
+    assert "`tma_bar_ptr=`" not in plain and "A scan: give each thread" in plain
+
+
+def test_a_waived_determinism_is_not_asked_for() -> None:
+    assert "bit for bit" in render(request()).text
+    assert "bit for bit" not in render(request(task=replace(problem(), deterministic=False))).text
 
 
 def test_fix_sends_the_worst_element() -> None:
