@@ -183,6 +183,7 @@ class CageCompiler:
                 ptx=outcome.ptx,
                 kernels=read_resources(outcome.cubin, outcome.ptx, kernels, stack_use(output)),
                 plan=plan,
+                inputs=len(workload.inputs),
                 lines=source_lines(outcome.ptx, CANDIDATE_FILE),
                 notes=self._lint(job) + remark_notes(output),
                 compile_seconds=outcome.seconds,

@@ -38,8 +38,9 @@ def compare(
     infinities must stand where the reference, rounded to the output's dtype, has them; where PyTorch's own result is
     not finite although the reference is, either answer is accepted.
 
-    ``nudged`` is the float64 reference on inputs moved by float32's rounding: a sum whose terms cancel amplifies that, and
-    a limit that ignored it would reject honest kernels by luck. The limits are at least ``CONDITIONING`` times its effect.
+    ``nudged`` is the float64 reference on inputs moved by float32's rounding: a sum whose terms cancel amplifies that,
+    and a limit that ignored it would reject honest kernels by luck. The limits are at least ``CONDITIONING`` times its
+    effect.
     """
     got, reference, own = got.reshape(-1), reference.reshape(-1), torch_result.reshape(-1)
     if not spec.dtype.is_float:

@@ -29,8 +29,8 @@ class TemplatesProvider:
     """A :class:`~cutegen_lab.core.protocols.Provider`.
 
     Starts from a sound default; every refinement changes one parameter of the candidate it grows from and never
-    repeats a config of this run. Raises ProviderError naming the operator the templates do not know, ProviderExhausted when every
-    neighbour was tried.
+    repeats a config of this run. Raises ProviderError naming the operator the templates do not know, and
+    ProviderExhausted when every neighbour was tried.
     """
 
     name = "templates"

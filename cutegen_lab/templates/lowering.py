@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from cutegen_lab.core.dtypes import DType
 from cutegen_lab.core.problem import Workload
@@ -158,8 +158,13 @@ Rule = Callable[..., Any]
 RULES: dict[str, Rule] = {}
 
 
-def rule(*names: str) -> Callable[[Rule], Rule]:
-    def register(function: Rule) -> Rule:
+RuleType = TypeVar("RuleType", bound=Rule)
+
+
+def rule(*names: str) -> Callable[[RuleType], RuleType]:
+    """Registers a function for ATen operators (names without ``aten.``)."""
+
+    def register(function: RuleType) -> RuleType:
         for name in names:
             RULES[f"aten.{name}"] = function
         return function

@@ -321,8 +321,13 @@ def native_layer_norm(
     return result, mean, rstd
 
 
-@rule("rms_norm.default", "_fused_rms_norm.default")
-def rms_norm(
+@rule("rms_norm.default")
+def rms_norm(g: Lowering, *args: Any, **named: Any) -> Value:
+    return fused_rms_norm(g, *args, **named)[0]
+
+
+@rule("_fused_rms_norm.default")
+def fused_rms_norm(
     g: Lowering, a: Value, shape: Sequence[int], weight: Value | None = None, eps: float | None = None
 ) -> tuple[Value, Value]:
     mean_square = g.mean(g.map("mul", a, a), _normalised_dims(shape), True, name="mean_square")

@@ -6,6 +6,7 @@ Shapes come from fake tensors, so reading a problem of any size takes no memory 
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -27,7 +28,7 @@ _CASTS = ("aten._to_copy.default", "aten.to.dtype", "aten.to.dtype_layout", "pri
 _CHECKS = ("aten._assert_tensor_metadata.default", "aten._assert_scalar.default", "aten._assert_async.msg")
 _LINE = re.compile(r'File "[^"]*", line (\d+), in (\w+)\n\s*(.*)')
 
-assert operators.softmax  # importing the module registers its rules
+_ = operators  # importing the module registers its rules
 
 
 def read(problem: Problem) -> Graph:
@@ -48,7 +49,8 @@ def read(problem: Problem) -> Graph:
 def read_workload(module: torch.nn.Module, args: Sequence[Any], workload: Workload) -> Graph:
     """The graph of one workload. Raises ProviderError."""
     try:
-        with torch.no_grad():
+        with torch.no_grad(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # torch.export warns about its own internals
             program = torch.export.export(module.eval(), tuple(args), strict=False).run_decompositions({})
     except ProviderError:
         raise
@@ -152,7 +154,7 @@ class _Reader:
             return value if truth else self.lowering.map("ne", value, 0.0)
         if truth:
             return self.lowering.map("where", value, 1.0, 0.0)
-        if not result.is_floating_point and node.args[0].meta["val"].dtype.is_floating_point:  # type: ignore[union-attr]
+        if not result.is_floating_point and node.args[0].meta["val"].dtype.is_floating_point:
             return self.lowering.map("trunc", value)
         return value
 

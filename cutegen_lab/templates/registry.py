@@ -1,4 +1,4 @@
-"""The families, in the order they are asked. A new one is a module with the members of :class:`Family` and a line here."""
+"""The families, in the order they are asked. A new one is a module with :class:`Family`'s members and a line here."""
 
 from __future__ import annotations
 

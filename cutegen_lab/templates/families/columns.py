@@ -12,7 +12,7 @@ import math
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import Problem, Workload
 from cutegen_lab.templates.cute_text import Writer, number
-from cutegen_lab.templates.expr import Dims, Graph, Index, Map, Reduce
+from cutegen_lab.templates.expr import Dims, Graph, Index, Map, Output, Reduce
 from cutegen_lab.templates.families.rows import NEUTRAL
 from cutegen_lab.templates.module import (
     Space,
@@ -98,10 +98,13 @@ class _Columns:
         sentences = "Threads lie along the contiguous columns and share the walk down the reduced dimension in slices."
         lines = header(self.problem, self.graph, NAME, sentences) + tunable(DOMAINS)
         lines += [
-            "", "def constraints(config, workload, device):", '    """At most 1,024 threads; partial results in 48 KB."""',
+            "",
+            "def constraints(config, workload, device):",
+            '    """At most 1,024 threads; partial results in 48 KB."""',
             '    threads = config["threads"] * config["slices"]',
-            f'    return threads <= 1024 and threads * config["vec"] * 4 <= {MAX_SMEM}', "",
-        ]  # fmt: skip
+            f'    return threads <= 1024 and threads * config["vec"] * 4 <= {MAX_SMEM}',
+            "",
+        ]
         lines += [*helpers(self.writer.helpers), "", *kernel, "", "", *self._launch()]
         return clean(lines)
 
@@ -224,7 +227,7 @@ class _Columns:
             lines += [f"        {line}" for line in body]
         return lines
 
-    def _store_lines(self, outputs: list[tuple[str, object]], env: dict[int, str], row: str) -> list[str]:
+    def _store_lines(self, outputs: list[tuple[str, Output]], env: dict[int, str], row: str) -> list[str]:
         roots = [self.graph.outputs[self.outputs.index(name)].node for name, _ in outputs]
         lines = self._load_lines(roots, env)
         lines += self.writer.assignments(roots, env, {})

@@ -1,7 +1,7 @@
 """Elementwise chains of any arity, with broadcasting: every output element follows from one element of each input.
 
-The iteration space is walked in vectors along its last dimension (or along everything, where nothing is broadcast). Each
-thread takes ``loads`` vectors a block's width apart and issues all its loads before it uses the first.
+The iteration space is walked in vectors along its last dimension (or along everything, where nothing is broadcast).
+Each thread takes ``loads`` vectors a block's width apart and issues all its loads before it uses the first.
 """
 
 from __future__ import annotations

@@ -248,6 +248,7 @@ class _Rows:
             "source_row = cutlass.min(row, rows - 1)",
             "vectors = n // vec",
             "chunks = (vectors + threads_per_row - 1) // threads_per_row",
+            "mine = cute.make_layout((vec, chunks))  # a thread's share of the row",
             "",
             "smem = cutlass.utils.SmemAllocator()",
             "warps = max(threads_per_row // 32, 1)",
@@ -266,9 +267,7 @@ class _Rows:
         lines = []
         for tensor in dict.fromkeys(load.tensor for _, load in vectors):
             name = self.inputs[tensor]
-            lines.append(
-                f"{variable('r', name)} = cute.make_rmem_tensor(cute.make_layout((vec, chunks)), {variable('g', name)}.element_type)"
-            )
+            lines.append(f"{variable('r', name)} = cute.make_rmem_tensor(mine, {variable('g', name)}.element_type)")
         lines += [
             "if cutlass.const_expr(vectors % threads_per_row != 0):",
             *(
@@ -282,7 +281,8 @@ class _Rows:
         for tensor in dict.fromkeys(load.tensor for _, load in vectors):
             name = self.inputs[tensor]
             lines.append(
-                f"        cute.autovec_copy({variable('g', name)}[None, column, source_row], {variable('r', name)}[None, i])"
+                f"        cute.autovec_copy({variable('g', name)}[None, column, source_row], "
+                f"{variable('r', name)}[None, i])"
             )
         self.env: dict[int, str] = {}
         for index, load in scalars:
@@ -295,7 +295,7 @@ class _Rows:
         lines += ["", "columns = None  # each value's position in the row, where it is asked for"]
         lines += [always] if always else []
         lines += [
-            f"{indent}rColumn = cute.make_rmem_tensor(cute.make_layout((vec, chunks)), Float32)",
+            f"{indent}rColumn = cute.make_rmem_tensor(mine, Float32)",
             f"{indent}for i in cutlass.range_constexpr(chunks):",
             f"{indent}    for j in cutlass.range_constexpr(vec):",
             f"{indent}        rColumn[j, i] = Float32((i * threads_per_row + lane) * vec + j)",
@@ -345,9 +345,7 @@ class _Rows:
                     first = next(i for i, load in self.graph.loads() if self._dims(self.inputs[load.tensor])[1])
                     text = f"cute.full_like({self.env[first]}, {text})"
                 register = variable("r", name)
-                lines.append(
-                    f"{register} = cute.make_rmem_tensor(cute.make_layout((vec, chunks)), {variable('g', name)}.element_type)"
-                )
+                lines.append(f"{register} = cute.make_rmem_tensor(mine, {variable('g', name)}.element_type)")
                 lines.append(f"{register}.store(({text}).to({variable('g', name)}.element_type))")
                 vectors.append(
                     f"            cute.autovec_copy({register}[None, i], {variable('g', name)}[None, column, row])"
