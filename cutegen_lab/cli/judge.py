@@ -97,7 +97,8 @@ def read_given(path: Path, config: str | None) -> Given:
     if path.suffix == ".json":
         artifact = _artifact(path, text)
         return Given("artifact", "", artifact.config, artifact.arch, Precompiled(artifact))
-    return Given("file", text, _config(config) if config is not None else read_kernel(text))
+    source, carried = read_kernel(text)
+    return Given("file", source, carried if config is None else _config(config))
 
 
 def _artifact(path: Path, text: str) -> Artifact:

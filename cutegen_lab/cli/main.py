@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+import warnings
 from collections.abc import Sequence
 
 from cutegen_lab.cli.arguments import build_parser
@@ -18,6 +19,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     command for the rest."""
     given = list(sys.argv[1:] if argv is None else argv)
     debug = "--debug" in given
+    if not debug and not sys.warnoptions:
+        warnings.simplefilter("ignore")  # a library's deprecations are for developers: --debug shows them
     with Output(json="--json" in given) as output:
         try:
             arguments = build_parser().parse_args(given)

@@ -47,7 +47,7 @@ def slower(timing: Timing | None, state: RunState) -> str:
     if timing.time_us > best.time_us * (1 + margin):
         by = (timing.time_us / best.time_us - 1) * 100
         allowed = f" (margin {margin:.0%})" if margin else ""
-        return f"slower: {timing.time_us:.1f} µs {timing.kind}, {by:.1f}% over {best.time_us:.1f} µs{allowed}"
+        return f"slower: {timing.time_us:.4g} µs {timing.kind}, {by:.2g}% over {best.time_us:.4g} µs{allowed}"
     return ""
 
 

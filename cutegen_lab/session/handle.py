@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections import deque
 from collections.abc import Callable
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from cutegen_lab.views.model import RunView
 
 LOG_LINES = 500
+_log = logging.getLogger(__name__)
 
 
 class RunHandle:
@@ -117,8 +119,8 @@ class RunHandle:
         return driver.wait(timeout)
 
     def subscribe(self, callback: Callable[[Notice], None]) -> Callable[[], None]:
-        """``callback(notice)`` for each event (``notice.event``) and progress line (``notice.line``), on a worker
-        thread. Returns a function that ends it."""
+        """``callback(notice)`` for each event (``notice.event``) and progress line (``notice.line``), on whichever
+        thread it arises; it must not wait for the run. Returns a function that ends it."""
         with self._lock:
             self._subscribers.append(callback)
 
@@ -190,4 +192,7 @@ class RunHandle:
         if notice.event is not None:
             self._session.keep_accepted(notice.state)
         for callback in list(self._subscribers):
-            callback(notice)
+            try:
+                callback(notice)
+            except Exception:  # one display that fails must not silence the others
+                _log.exception("a subscriber of %s failed", self.run_id)

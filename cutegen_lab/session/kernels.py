@@ -5,15 +5,18 @@ from __future__ import annotations
 import json
 import os
 import tempfile
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.errors import InputError, StoreError
+from cutegen_lab.core.hashing import sha256
 from cutegen_lab.core.run import RunState
 from cutegen_lab.core.trial import Trial
 
 _CONFIG = "# cutegen config: "
+_SOURCE = "# source sha256: "
 
 
 def kernel_text(state: RunState, candidate_id: str) -> str:
@@ -26,25 +29,31 @@ def kernel_text(state: RunState, candidate_id: str) -> str:
         f"# {state.problem.name}: kernel {candidate_id} of run {state.run_id}, by cutegen-lab",
         f"# workload: {_one_line(state.problem.workload.describe())}",
         *(f"# {line}" for line in _evidence(trial)),
+        f"{_SOURCE}{candidate.source_sha256}",
         f"{_CONFIG}{json.dumps(dict(candidate.config), sort_keys=True)}",
     ]
     return "\n".join(head) + "\n\n" + candidate.source
 
 
-def read_kernel(text: str) -> Config:
-    """The config an exported file carries, {} where it carries none. Raises InputError for one that is not JSON."""
-    for line in text.splitlines():
-        if line.startswith(_CONFIG):
-            try:
-                config = json.loads(line.removeprefix(_CONFIG))
-            except json.JSONDecodeError as error:
-                raise InputError(f"the file's cutegen config is not JSON: {error}", "Correct or remove it.") from None
-            if not isinstance(config, dict):
-                raise InputError("the file's cutegen config is not an object", "Correct or remove that line.")
-            return config
-        if line and not line.startswith("#"):
-            break
-    return {}
+def read_kernel(text: str) -> tuple[str, Config]:
+    """The candidate's text and the config a file carries ({} where it carries none).
+
+    An exported file that nobody touched gives back the very text it was made from, so it compiles to the very same
+    artifact; any other is taken whole, so that line numbers are the file's. Raises InputError for a damaged config.
+    """
+    lines = list(takewhile(lambda line: line.startswith("#"), text.split("\n")))
+    source = text[sum(len(line) + 1 for line in lines) + 1 :]  # past the blank line too
+    found = next((line.removeprefix(_CONFIG) for line in lines if line.startswith(_CONFIG)), None)
+    if found is None:
+        return text, {}
+    try:
+        config = json.loads(found)
+    except json.JSONDecodeError as error:
+        raise InputError(f"the file's cutegen config is not JSON: {error}", "Correct or remove it.") from None
+    if not isinstance(config, dict):
+        raise InputError("the file's cutegen config is not an object", "Correct or remove that line.")
+    untouched = f"{_SOURCE}{sha256(source)}" in lines
+    return (source if untouched else text), config
 
 
 def write_kernel(state: RunState, candidate_id: str, path: Path) -> Path:
@@ -89,7 +98,6 @@ def _evidence(trial: Trial | None) -> list[str]:
         )
     versions: dict[str, Any] = dict(sorted(record.versions.items()))
     lines.append(f"made for {record.arch} with " + ", ".join(f"{k} {v}" for k, v in versions.items()))
-    lines.append(f"source sha256: {record.source_sha256}")
     return lines
 
 

@@ -29,7 +29,7 @@ def test_the_first_to_pass_is_accepted_even_without_a_time() -> None:
     [
         (("predicted", "predicted"), (10.0, 9.0), "approve", "not slower"),
         (("predicted", "predicted"), (10.0, 10.0), "approve", "not slower"),
-        (("predicted", "predicted"), (10.0, 10.01), "reject", "slower: 10.0 µs predicted, 0.1% over"),
+        (("predicted", "predicted"), (10.0, 10.01), "reject", "slower: 10.01 µs predicted, 0.1% over 10 µs"),
         (("measured", "measured"), (10.0, 10.09), "approve", "not slower"),
         (("measured", "measured"), (10.0, 10.11), "reject", "(margin 1%)"),
         (("predicted", "measured"), (10.0, 5.0), "reject", "cannot be compared"),

@@ -35,9 +35,12 @@ def test_the_text_is_kept_and_means_the_same() -> None:
 
 def test_the_config_comes_back() -> None:
     config = {"threads": 256, "fast": True, "scale": 0.5, "mode": "a"}
-    assert read_kernel(kernel_text(state_of(config=config), "c1")) == config
-    assert read_kernel(SOURCE) == {}
-    assert read_kernel("") == {}
+    text = kernel_text(state_of(config=config), "c1")
+    assert read_kernel(text) == (SOURCE, config)
+    touched = text.replace("x = 1", "x = 2")
+    assert read_kernel(touched) == (touched, config)
+    for plain in (SOURCE, "", "# a comment\n\nx = 1\n"):
+        assert read_kernel(plain) == (plain, {})
 
 
 @pytest.mark.parametrize("line", ["# cutegen config: {", "# cutegen config: [1]"])

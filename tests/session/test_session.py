@@ -191,6 +191,15 @@ def test_subscribers_hear_events_and_lines(opened: Opener) -> None:
     assert next(n.line for n in heard if n.line) == "proposing 1"
 
 
+def test_one_failing_subscriber_does_not_silence_the_others(opened: Opener) -> None:
+    heard: list[Notice] = []
+    run = opened().start(PROBLEM, AUTO, subscriber=lambda notice: 1 / 0)
+    unsubscribe = run.subscribe(heard.append)
+    run.wait(10)
+    assert run.state.outcome == "accepted" and heard
+    unsubscribe()
+
+
 def test_names_of_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)

@@ -1,0 +1,63 @@
+"""The main job with every real part: templates, cage, emulator, judge, store."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from cutegen_lab.stores.sqlite import SqliteStore
+from tests.cli.test_cli import cutegen, only_object, place
+
+__all__ = ["place"]
+
+
+def test_run_a_softmax(place: Path) -> None:
+    done = cutegen(place, "run", "softmax.py", "--auto", "--max-steps", "2", "--device", "emulator", "--json")
+    data = only_object(done)
+    assert (done.returncode, data["verdict"], data["outcome"]) == (0, "passed", "accepted"), done.stderr
+    assert "Warning" not in done.stderr
+    assert data["timing"]["kind"] == "predicted"
+    assert data["candidates"][0]["answer"] == "approve"
+    record = data["provenance"]
+    assert record["seeds"] and record["tolerances"] and record["isolation"] and record["config"]
+    assert record["versions"]["torch"] and record["versions"]["nvidia-cutlass-dsl"] and record["versions"]["python"]
+    kernel = Path(data["kernel"])
+    judged = cutegen(place, "judge", "softmax.py", str(kernel), "--json")
+    again = only_object(judged)
+    assert judged.returncode == 0
+    assert again["provenance"]["config"] == record["config"]
+    assert again["provenance"]["artifact_sha256"] == record["artifact_sha256"]
+    store = SqliteStore(place / "lab" / "lab.db")
+    artifact = store.get_artifact(record["artifact_sha256"])
+    store.close()
+    assert artifact.builds["main"].cubin.startswith(b"\x7fELF")
+
+
+def test_an_artifact_is_judged_without_compiling(place: Path) -> None:
+    import json
+
+    assert cutegen(place, "run", "softmax.py", "--auto", "--max-steps", "1").returncode == 0
+    store = SqliteStore(place / "lab" / "lab.db")
+    (sha,) = sqlite3.connect(store.path).execute("SELECT sha256 FROM artifacts").fetchone()
+    (place / "k.json").write_text(json.dumps(store.get_artifact(sha).to_dict()))
+    store.close()
+    done = cutegen(place, "judge", "softmax.py", "k.json", "--json")
+    assert (done.returncode, only_object(done)["verdict"]) == (0, "passed"), done.stderr
+    (place / "other.py").write_text((place / "softmax.py").read_text().replace("1024", "512"))
+    done = cutegen(place, "judge", "other.py", "k.json", "--json")
+    assert done.returncode == 2
+    assert "has no build of workload" in only_object(done)["error"]
+
+
+@pytest.mark.slow
+def test_demo(place: Path) -> None:
+    done = cutegen(place, "demo", "--out", "out", "--max-steps", "2", "--device", "emulator", "--json")
+    data = only_object(done)
+    assert (done.returncode, data["verdict"]) == (0, "passed"), done.stderr
+    assert [r["verdict"] for r in data["runs"]] == ["passed", "passed"]
+    assert all(r["timing"]["kind"] == "predicted" for r in data["runs"])
+    assert sorted(p.name for p in (place / "out").iterdir()) == ["report.html", "rmsnorm.py", "softmax.py"]
+    page = (place / "out" / "report.html").read_text()
+    assert "softmax" in page and "rmsnorm" in page and "<script" not in page
