@@ -1,0 +1,61 @@
+"""The shipped conversation with a language model, replayed through a real session: caged compiles, emulator, judge."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import cutegen_lab
+from cutegen_lab.core.errors import ProviderError
+from cutegen_lab.core.protocols import GenerateRequest
+from cutegen_lab.core.roofline import GPUS
+from cutegen_lab.core.run import Budget, RunSettings, Step
+from cutegen_lab.core.verdict import Verdict
+from cutegen_lab.problems import read_file
+from cutegen_lab.providers.replay import load
+from cutegen_lab.providers.templates import TemplatesProvider
+from cutegen_lab.session import Session
+
+REPLAYS = Path(cutegen_lab.__file__).parent / "replays"
+
+
+class Never:
+    def is_set(self) -> bool:
+        return False
+
+    def wait(self, timeout: float | None = None) -> bool:
+        return False
+
+
+def test_the_source_of_the_recording_is_stated() -> None:
+    source, exchanges = load(REPLAYS / "rope.jsonl")
+    assert "language model" in source and "manual:DIR" in source
+    assert [e.prompt.id for e in exchanges] == ["generate", "refine"]
+
+
+def test_the_templates_do_not_cover_its_problem() -> None:
+    request = GenerateRequest("generate", read_file(REPLAYS / "rope.py"), GPUS["H200"], "sm_90a")
+    with pytest.raises(ProviderError, match="do not cover"):
+        TemplatesProvider().propose(request, print, Never())
+
+
+def test_it_ends_in_a_correct_and_faster_kernel(tmp_path: Path) -> None:
+    problem = read_file(REPLAYS / "rope.py")
+    recording = f"replay:{REPLAYS / 'rope.jsonl'}"
+    settings = RunSettings(provider=recording, device="emulator", auto=True, budget=Budget(max_steps=8))
+    with Session.open(tmp_path) as session:
+        state = session.run(problem, settings).state
+        assert state.step is Step.DONE and state.outcome == "accepted", state.problem_note
+        assert state.accepted == ("c1", "c2")
+        for trial in state.trials.values():
+            assert trial.verdict is Verdict.PASSED, trial.reason
+            assert trial.check is not None and trial.timing is not None and trial.timing.kind == "predicted"
+            worst = trial.check.worst()
+            assert worst is not None and 0 < worst.norm < 3 * worst.torch_norm
+        first, last = (state.trials[c].timing for c in state.accepted)
+        assert first is not None and last is not None and last.time_us < first.time_us
+        assert [state.candidates[c].proposal.prompts[0].id for c in state.accepted] == ["generate", "refine"]
+        assert state.candidates["c2"].proposal.model == "a language model (replayed)"
+        kernel = session.kernel_path(state.run_id, "c2").read_text()
+    assert "heads_per_thread" in kernel
