@@ -92,14 +92,20 @@ def test_version_and_help_are_quick(place: Path) -> None:
 def test_bad_input_is_one_line_and_status_2(place: Path, arguments: list[str], message: str) -> None:
     (place / "bad.json").write_text('{"schema": "cutegen-artifact", "schema_version": 1}')
     (place / "empty.py").write_text("")
-    done = cutegen(place, *arguments)
+    done = cutegen(place, *arguments, "--json")
     assert done.returncode == 2, done.stderr
-    assert done.stdout == ""
     assert len(done.stderr.strip().splitlines()) == 1 and done.stderr.startswith("cutegen: ")
     if message != "empty.py":
         assert message in done.stderr
-    data = only_object(cutegen(place, *arguments, "--json"))
+    data = only_object(done)
     assert data["verdict"] is None and data["error"] in done.stderr
+
+
+def test_without_json_an_error_leaves_stdout_empty(place: Path) -> None:
+    done = cutegen(place, "sol", "nowhere.py")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "Traceback" not in done.stderr
+    assert "Traceback" in cutegen(place, "sol", "nowhere.py", "--debug").stderr
 
 
 def test_judge_passed_and_wrong(place: Path) -> None:
