@@ -121,9 +121,18 @@ def _call(node: ast.Call) -> Iterator[Diagnostic]:
     elif name.endswith("make_tensor") and node.args and _is_bare_offset(node.args[0]):
         yield warning("L11-alignment", line, "pointer arithmetic loses alignment and gives scalar loads",
                       "Use cute.local_tile, or (x.iterator + offset).align(16).")  # fmt: skip
-    elif name.startswith("math.") and any(not isinstance(a, ast.Constant) for a in node.args):
+    elif name.startswith("math.") and name not in _HOST_MATH and not all(map(_is_constant, node.args)):
         yield warning("L12-python-math", line, f"Python's {name} on a value known only on the GPU fails",
                       f"On device values use cute.{name}.")  # fmt: skip
+
+
+# Only Python ints go into these: they compute with static shapes.
+_HOST_MATH = frozenset({"math.gcd", "math.lcm", "math.prod", "math.isqrt", "math.comb"})
+
+
+def _is_constant(node: ast.expr) -> bool:
+    """A literal, or one of ``math``'s own constants."""
+    return isinstance(node, ast.Constant) or (isinstance(node, ast.Attribute) and ast.unparse(node.value) == "math")
 
 
 def _is_bare_offset(node: ast.expr) -> bool:

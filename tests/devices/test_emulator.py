@@ -148,7 +148,7 @@ def test_another_arch_is_refused_by_name(compiler: CageCompiler) -> None:
 def test_workspace_counts_as_unwritten(compiler: CageCompiler) -> None:
     """The input handed in as workspace: reading it is reading what nothing wrote."""
     build, specs = compiled(compiler)
-    moved = replace(build, plan=replace(build.plan, workspace=specs))
+    moved = replace(build, inputs=0, plan=replace(build.plan, workspace=specs))
     x = torch.zeros(ROWS, COLUMNS).bfloat16()
     fault = EmulatorDevice().execute(moved, specs, views(x, x.clone()), threading.Event()).fault
     assert fault is not None and fault.verdict is Verdict.UNINITIALISED_READ

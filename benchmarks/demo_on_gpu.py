@@ -1,0 +1,119 @@
+"""The demo's kernels on a real GPU: compiled here, replayed there with torch and the driver alone.
+
+    python -m benchmarks.demo_on_gpu prepare FOLDER     (needs the DSL; no GPU)
+    python -m benchmarks.demo_on_gpu run FOLDER OUT.json (needs a GPU and torch; no DSL)
+
+``run`` judges each kernel at bf16[32768, 8192] and the small workloads on every distribution, then times it beside
+eager PyTorch and a copy of the same bytes (CUDA events, L2 flushed before each call, median of 30).
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+import re
+import sys
+import threading
+import warnings
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from cutegen_lab.core.artifact import Artifact, CompileFailure
+from cutegen_lab.core.roofline import GPUS, speed_of_light
+from cutegen_lab.problems import Reference, read_file
+
+PROBLEMS = {"softmax": "x: bf16[32768,8192]", "rmsnorm": "x: bf16[32768,8192], weight: bf16[8192]"}
+CONFIGS = (  # the provider's default first: it is the one judged; the others are only timed
+    {"vec": 8, "threads_per_row": 256, "rows_per_block": 1},
+    {"vec": 8, "threads_per_row": 128, "rows_per_block": 1},
+    {"vec": 8, "threads_per_row": 512, "rows_per_block": 1},
+    {"vec": 8, "threads_per_row": 1024, "rows_per_block": 1},
+    {"vec": 8, "threads_per_row": 256, "rows_per_block": 2},
+)
+DEMO = Path(__file__).resolve().parents[1] / "cutegen_lab" / "demo"
+
+
+def prepare(folder: Path) -> None:
+    """Writes one artifact a problem and config."""
+    from cutegen_lab.compile import CageCompiler
+    from cutegen_lab.templates.reader import read
+    from cutegen_lab.templates.registry import family_for
+
+    folder.mkdir(parents=True, exist_ok=True)
+    with CageCompiler(folder / "cache") as compiler:
+        for name, inputs in PROBLEMS.items():
+            problem = read_file(DEMO / f"{name}.py", inputs_text=inputs)
+            graph = read(problem)
+            for number, config in enumerate(CONFIGS):
+                source = family_for(graph).write(problem, graph, config)
+                workloads = (*problem.check_workloads, problem.workload)
+                artifact = compiler.compile(source, config, workloads, "sm_90a", print, threading.Event())
+                if isinstance(artifact, CompileFailure):
+                    raise SystemExit(f"{name} {config}: {artifact.reason}")
+                (folder / f"{name}-{number}.json").write_text(json.dumps(artifact.to_dict()))
+
+
+def run(folder: Path, out: Path) -> None:
+    """Judges and times what ``prepare`` wrote."""
+    import torch
+
+    from cutegen_lab.devices.cuda import CudaDevice
+    from cutegen_lab.devices.cuda.terms import METHOD
+    from cutegen_lab.judge import StandardJudge
+
+    device, judge, cancel = CudaDevice(), StandardJudge(), threading.Event()
+    rows: list[dict[str, Any]] = []
+    for name, inputs in PROBLEMS.items():
+        problem = read_file(DEMO / f"{name}.py", inputs_text=inputs)
+        sol = speed_of_light(problem, GPUS["H200"])
+        for number, config in enumerate(CONFIGS):
+            artifact = Artifact.from_dict(json.loads((folder / f"{name}-{number}.json").read_text()))
+            row: dict[str, Any] = {"problem": name, "config": config, "sol_us": sol.time_us}
+            if number == 0:
+                result = judge.check(problem, artifact, device, print, cancel)
+                main = [e for c in result.checks if c.workload == "main" for e in c.errors]
+                row |= {"verdict": result.verdict.value, "reason": result.reason, "checks": len(result.checks)}
+                row["error"] = max((e.norm for e in main), default=None)
+                row["torch_error"] = max((e.torch_norm for e in main), default=None)
+                row["eager_us"] = eager_us(problem)
+            timing, _ = judge.time(problem, artifact, device, GPUS["H200"], print, cancel)
+            row |= {"time": str(timing)} if not hasattr(timing, "time_us") else {
+                "time_us": timing.time_us, "iqr_us": timing.iqr_us, "copy_us": next(iter(timing.baselines.values())),
+            }  # fmt: skip
+            rows.append(row)
+            print(json.dumps(row), flush=True)
+    report = {
+        "date": datetime.now(UTC).date().isoformat(), "gpu": device.name, "driver": driver_version(),
+        "torch": torch.__version__, "python": platform.python_version(), "method": METHOD, "rows": rows,
+    }  # fmt: skip
+    out.write_text(json.dumps(report, indent=1) + "\n")
+    device.close()
+
+
+def eager_us(problem: Any) -> float:
+    """Median microseconds of the reference in eager PyTorch on the GPU, timed as the kernel is."""
+    import torch
+
+    from cutegen_lab.devices.cuda.timing import measure_us
+    from cutegen_lab.problems.dtypes import TORCH
+
+    reference = Reference(problem)
+    inputs = [torch.randn(t.shape, device="cuda", dtype=TORCH[t.dtype]) for t in problem.workload.inputs]
+    samples = sorted(measure_us(lambda _stream: reference.run(inputs)))
+    torch.cuda.empty_cache()
+    return samples[len(samples) // 2]
+
+
+def driver_version() -> str:
+    match = re.search(r"  (\d+\.[\d.]+)  ", Path("/proc/driver/nvidia/version").read_text())
+    return match[1] if match else "unknown"
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")
+    verb, folder = sys.argv[1], Path(sys.argv[2])
+    if verb == "prepare":
+        prepare(folder)
+    else:
+        run(folder, Path(sys.argv[3]))

@@ -1,0 +1,223 @@
+"""``%%cutegen`` and ``%cutegen``. Loading this imports neither torch nor the DSL: that waits for the first cell."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from IPython.core.magic import Magics, cell_magic, line_magic, magics_class
+from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
+
+from cutegen_lab.core.errors import CutegenError, InputError
+
+if TYPE_CHECKING:
+    from IPython.core.interactiveshell import InteractiveShell
+
+    from cutegen_lab.core.run import Budget
+    from cutegen_lab.notebook.run import NotebookRun
+    from cutegen_lab.session import Session
+
+HELP = """%cutegen VERB [--run RUN] [...]          (without --run: the newest run of this notebook)
+  runs                 every run in the work directory
+  show   [RUN]         its widget; after a kernel restart it comes back where it stood
+  resume [RUN]         take it up in this kernel
+  approve              accept the candidate under review (its evidence must be in)
+  approve_unproven     accept it without proof; recorded as such
+  reject REASON        refuse it; the reason goes to the provider
+  edit FILE            FILE's text is the next candidate, exactly as it stands
+  retry                ask again from the same parent
+  branch CANDIDATE     grow the next candidate from an earlier one (c1, c2, ...)
+  stop                 end the run where it is
+  export PATH          the accepted kernel (.py) or the whole run as a page (.html)
+%%cutegen?             the options of the cell magic"""
+
+
+def register(ipython: InteractiveShell) -> None:
+    """``%load_ext cutegen_lab``."""
+    ipython.register_magics(CutegenMagics)
+
+
+@magics_class
+class CutegenMagics(Magics):
+    """The magics of one notebook, with the sessions and runs it has open."""
+
+    def __init__(self, shell: InteractiveShell) -> None:
+        super().__init__(shell)
+        self._sessions: dict[str, Session] = {}
+        self._runs: dict[str, NotebookRun] = {}
+        self._newest: str | None = None
+
+    @magic_arguments()
+    @argument("--name", default="problem", help="the run's name")
+    @argument("--inputs", default="", help='the inputs: "x: bf16[4096,8192], w: bf16[8192]"; workloads apart by ";"')
+    @argument("--arch", default="sm_90a", help="the architecture to compile for (sm_90a)")
+    @argument("--gpu", default="H200", help="the GPU whose speed of light is the bound (H200)")
+    @argument("--device", default="auto", choices=("auto", "cuda", "emulator"), help="where kernels are judged")
+    @argument("--provider", default="templates", help="templates, openai, manual, manual:DIR or replay:FILE")
+    @argument("--model", default="", help="the model, for --provider openai")
+    @argument("--max-steps", type=int, default=8, help="candidates at most (8)")
+    @argument("--budget", default="", help='further bounds: "600s", "200000tok", or both with a comma')
+    @argument("--auto", action="store_true", help="approve by itself whatever passes and is not slower")
+    @argument("--review", action="store_true", help="ask before each refinement (the default)")
+    @argument("--out", default="run", help="the variable that gets the run (run)")
+    @argument("--replay", default="", help="play a recorded conversation: same as --provider replay:FILE")
+    @argument("--wait", action="store_true", help="return when the run rests or is done, for scripted notebooks")
+    @argument("--workdir", default="", help="where runs are kept (.cutegen)")
+    @argument("--debug", action="store_true", help="show tracebacks")
+    @cell_magic
+    def cutegen_cell(self, line: str, cell: str) -> None:
+        """Turns the PyTorch reference in this cell into a checked CuTe kernel, refinement by refinement.
+
+        The cell defines ``reference(...)``; its inputs come from --inputs, from a comment on the def line
+        (``def reference(x):  # x: bf16[4096,8192]``) or from ``inputs()``. It returns at once and shows the run.
+        """
+        arguments = parse_argstring(self.cutegen_cell, line)
+        self._guarded(arguments.debug, lambda: self._start(arguments, cell))
+
+    @line_magic
+    def cutegen(self, line: str) -> Any:
+        """Verbs on runs; ``%cutegen help`` lists them."""
+        words = shlex.split(line)
+        debug = "--debug" in words
+        return self._guarded(debug, lambda: self._verb([w for w in words if w != "--debug"]))
+
+    def _guarded(self, debug: bool, work: Callable[[], Any]) -> Any:
+        """One line for what went wrong; the traceback under --debug."""
+        try:
+            return work()
+        except CutegenError as error:
+            if debug:
+                traceback.print_exc()
+            else:
+                print(f"cutegen: {error}", file=sys.stderr)
+
+    def _start(self, arguments: Any, cell: str) -> None:
+        from cutegen_lab.core.run import RunSettings
+        from cutegen_lab.notebook.run import NotebookRun
+        from cutegen_lab.problems import read_text
+
+        problem = read_text(cell, name=arguments.name, inputs_text=arguments.inputs.strip("\"'"))
+        settings = RunSettings(
+            provider=f"replay:{arguments.replay}" if arguments.replay else arguments.provider,
+            model=arguments.model,
+            arch=arguments.arch,
+            gpu=arguments.gpu,
+            device=arguments.device,
+            auto=arguments.auto and not arguments.review,
+            budget=parse_budget(arguments.budget, arguments.max_steps),
+        )
+        run = NotebookRun(self._session(arguments.workdir).start(problem, settings))
+        self._remember(run)
+        self.shell.user_ns[arguments.out] = run
+        if arguments.wait:
+            run.wait()
+        self._show(run)
+
+    def _show(self, run: NotebookRun) -> None:
+        from cutegen_lab.notebook.widget import RefineWidget
+
+        RefineWidget(run).show()
+
+    def _verb(self, words: list[str]) -> Any:
+        verb, rest = (words[0], words[1:]) if words else ("help", [])
+        named = ""
+        if "--run" in rest:
+            at = rest.index("--run")
+            if at + 1 >= len(rest):
+                raise InputError("--run needs a run", "`%cutegen runs` lists them.")
+            named = rest[at + 1]
+            del rest[at : at + 2]
+        match verb:
+            case "help":
+                print(HELP)
+            case "runs":
+                print(self._listing())
+            case "show" | "resume":
+                run = self._run(named or (rest[0] if rest else ""))
+                if verb == "resume":
+                    run.resume()
+                self._show(run)
+            case "approve" | "approve_unproven" | "retry":
+                getattr(self._run(named), verb)(wait=False)
+            case "stop":
+                self._run(named).stop()
+            case "reject":
+                self._run(named).reject(" ".join(rest), wait=False)
+            case "edit":
+                self._run(named).edit(_text(_one(rest, "edit FILE")), wait=False)
+            case "branch":
+                self._run(named).branch(_one(rest, "branch CANDIDATE"), wait=False)
+            case "export":
+                print(f"wrote {self._run(named).export(_one(rest, 'export PATH'))}")
+            case _:
+                raise InputError(f"unknown verb {verb!r}", "`%cutegen help` lists them.")
+
+    def _listing(self) -> str:
+        runs = self._session("").runs()
+        if not runs:
+            return "no runs yet"
+        lines = [f"{r.run_id:24} {r.step.value:9} {r.outcome or 'open':18} {r.accepted} accepted" for r in runs]
+        return "\n".join(lines)
+
+    def _run(self, run_id: str) -> NotebookRun:
+        """A run of this notebook, or one from the store. Raises InputError where there is none."""
+        from cutegen_lab.notebook.run import NotebookRun
+
+        wanted = run_id or self._newest
+        if wanted is None:
+            raise InputError("no run in this notebook yet", "Start one with %%cutegen, or name one: %cutegen show RUN.")
+        if wanted not in self._runs:
+            self._remember(NotebookRun(self._session("").attach(wanted)))
+        return self._runs[wanted]
+
+    def _remember(self, run: NotebookRun) -> None:
+        self._runs[run.run_id] = run
+        self._newest = run.run_id
+
+    def _session(self, workdir: str) -> Session:
+        from cutegen_lab.session import Session
+
+        if workdir not in self._sessions:
+            self._sessions[workdir] = Session.open(workdir or None)
+        return self._sessions[workdir]
+
+
+# IPython names a magic after its method, and one class cannot have two methods named cutegen.
+CutegenMagics.magics["cell"]["cutegen"] = CutegenMagics.magics["cell"].pop("cutegen_cell")
+CutegenMagics.cutegen_cell.__name__ = "cutegen"
+
+
+def parse_budget(text: str, max_steps: int) -> Budget:
+    """``"600s,200000tok"``. Raises InputError for anything else."""
+    from cutegen_lab.core.run import Budget
+
+    seconds: float | None = None
+    tokens: int | None = None
+    for part in filter(None, (p.strip().strip("\"'") for p in text.split(","))):
+        number = part.rstrip("stok").strip()
+        if not number.replace(".", "", 1).isdigit() or not part.endswith(("s", "tok")):
+            raise InputError(f"cannot read the budget {part!r}", 'Write it as "600s", "200000tok" or both.')
+        if part.endswith("tok"):
+            tokens = int(float(number))
+        else:
+            seconds = float(number)
+    if max_steps < 1:
+        raise InputError(f"--max-steps {max_steps} allows no candidate", "Use 1 or more.")
+    return Budget(max_steps=max_steps, max_seconds=seconds, max_tokens=tokens)
+
+
+def _one(words: list[str], usage: str) -> str:
+    if len(words) != 1:
+        raise InputError(f"expected one word after {usage.split()[0]}", f"Write %cutegen {usage}.")
+    return words[0]
+
+
+def _text(path: str) -> str:
+    try:
+        return Path(path).read_text()
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}", "Check the path.") from None

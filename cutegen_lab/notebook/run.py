@@ -1,0 +1,124 @@
+"""What ``%%cutegen`` gives: a run with the widget's verbs as methods, shown as text, HTML or the live widget."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cutegen_lab.core.errors import InputError
+from cutegen_lab.session import RunHandle
+
+if TYPE_CHECKING:
+    from cutegen_lab.views.model import RunView
+
+
+class NotebookRun:
+    """A run in the analyst's hand. Every verb waits until the run rests again (``wait=False`` returns at once)."""
+
+    def __init__(self, handle: RunHandle) -> None:
+        self.handle = handle
+
+    def __repr__(self) -> str:
+        return f"<cutegen run {self.run_id}>"
+
+    @property
+    def run_id(self) -> str:
+        return self.handle.run_id
+
+    @property
+    def status(self) -> str:
+        """``running``, ``review``, ``done`` or ``interrupted``."""
+        return self.view().status
+
+    @property
+    def source(self) -> str:
+        """The text of the candidate being worked on or reviewed. Raises InputError before there is one."""
+        current = self.handle.state.current
+        if current is None:
+            raise InputError(f"run {self.run_id} has no candidate yet", "Call wait() first.")
+        return current.source
+
+    @property
+    def best(self) -> str:
+        """The text of the accepted kernel the run stands at. Raises InputError where nothing was accepted."""
+        state = self.handle.state
+        if state.incumbent_id is None:
+            raise InputError(f"run {self.run_id} has no accepted kernel", "Approve one first.")
+        return state.candidates[state.incumbent_id].source
+
+    def wait(self, timeout: float | None = None) -> NotebookRun:
+        """Until the run rests at review or is done, or ``timeout`` seconds have passed."""
+        self.handle.wait(timeout)
+        return self
+
+    def approve(self, wait: bool = True) -> NotebookRun:
+        """Accept the candidate under review; needs its compile and check evidence."""
+        self.handle.approve()
+        return self._rested(wait)
+
+    def approve_unproven(self, wait: bool = True) -> NotebookRun:
+        """Accept the candidate under review without proof. Recorded and shown as such."""
+        self.handle.approve_unproven()
+        return self._rested(wait)
+
+    def reject(self, reason: str = "", wait: bool = True) -> NotebookRun:
+        """Refuse the candidate; the reason goes to the provider."""
+        self.handle.reject(reason)
+        return self._rested(wait)
+
+    def edit(self, text: str, wait: bool = True) -> NotebookRun:
+        """``text``, exactly as it stands, is the next candidate."""
+        self.handle.edit(text)
+        return self._rested(wait)
+
+    def retry(self, wait: bool = True) -> NotebookRun:
+        """Ask again from the same parent."""
+        self.handle.retry()
+        return self._rested(wait)
+
+    def branch(self, candidate_id: str, wait: bool = True) -> NotebookRun:
+        """Grow the next candidate from an earlier one."""
+        self.handle.branch(candidate_id)
+        return self._rested(wait)
+
+    def stop(self) -> NotebookRun:
+        """End the run where it is; ``resume`` goes on from there."""
+        self.handle.stop()
+        return self
+
+    def resume(self) -> NotebookRun:
+        """Take the run up in this kernel."""
+        self.handle.resume()
+        return self
+
+    def view(self) -> RunView:
+        """The run as everything that shows it sees it."""
+        return self.handle.view()
+
+    def export(self, path: str | Path) -> Path:
+        """Writes the accepted kernel (``.py``) or the run as a page (``.html``)."""
+        target = Path(path)
+        return self.handle.export_page(target) if target.suffix == ".html" else self.handle.export(target)
+
+    def evidence(self, candidate_id: str | None = None) -> str:
+        """The evidence card of a candidate as text (default: the one being reviewed, else the accepted one)."""
+        from cutegen_lab.views.text import evidence_table
+
+        return evidence_table(self.view(), candidate_id)
+
+    def _rested(self, wait: bool) -> NotebookRun:
+        if wait:
+            self.handle.wait()
+        return self
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
+        return static_bundle(self.view())
+
+
+def static_bundle(view: RunView) -> dict[str, Any]:
+    """A run that needs no kernel to be shown: text, HTML without scripts, and the JSON our MIME renderer takes."""
+    from cutegen_lab.views.html import fragment
+    from cutegen_lab.views.model import MIME_TYPE
+    from cutegen_lab.views.text import summary
+
+    return {"text/plain": summary(view), "text/html": fragment(view), MIME_TYPE: view.model_dump(mode="json")}

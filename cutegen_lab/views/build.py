@@ -1,0 +1,201 @@
+"""A run's state and events as a :class:`~cutegen_lab.views.model.RunView`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from cutegen_lab.core.candidate import Candidate
+from cutegen_lab.core.problem import Problem, Workload
+from cutegen_lab.core.run import Answer, RunStarted, RunState, Step, StoredEvent
+from cutegen_lab.core.trial import Trial
+from cutegen_lab.views.diff import source_diff
+from cutegen_lab.views.evidence import diagnostics, evidence_rows, provenance
+from cutegen_lab.views.model import (
+    CandidateView,
+    ProblemView,
+    RunView,
+    SettingsView,
+    SolView,
+    StepView,
+    TrendPoint,
+    Verb,
+    WorkloadView,
+)
+from cutegen_lab.views.steps import Attempt, Timeline, read_timeline
+
+LOG_LINES = 200
+Status = Literal["running", "review", "done", "interrupted"]
+
+
+def build_view(
+    state: RunState, events: Sequence[StoredEvent], log: Sequence[str] = (), attached: bool = True
+) -> RunView:
+    """Everything there is to see of a run now.
+
+    ``events`` are the run's own, oldest first; they give the times. ``log`` is the last progress lines of a live run.
+    ``attached`` says that a process is driving the run: without one an unfinished run is "interrupted", and
+    ``resume`` is the only verb.
+    """
+    timeline = read_timeline(events)
+    current = state.current
+    return RunView(
+        run_id=state.run_id,
+        status=_status(state, attached),
+        step=state.step.value,
+        outcome=state.outcome,
+        note=state.problem_note,
+        problem=_problem(state.problem),
+        settings=_settings(state),
+        sol=SolView(
+            time_us=state.sol.time_us,
+            limiter=state.sol.limiter,
+            compulsory_bytes=state.sol.compulsory_bytes,
+            flops=state.sol.flops,
+            gpu=state.sol.gpu,
+        ),
+        candidates=[_candidate(c, state, timeline, attached) for c in state.candidates.values()],
+        trend=[_trend(c, state.trials.get(c.id), state) for c in state.candidates.values()],
+        timeline=_steps(timeline.open_attempt, attached),
+        current_id=current.id if current else None,
+        incumbent_id=state.incumbent_id,
+        verbs=allowed_verbs(state, attached),
+        log=list(log)[-LOG_LINES:],
+        versions=_versions(events),
+        started_at=events[0].at if events else 0.0,
+        updated_at=events[-1].at if events else 0.0,
+    )
+
+
+def allowed_verbs(state: RunState, attached: bool = True) -> list[Verb]:
+    """What the analyst may do now. Plain approval needs proof: a passed verdict over compile and check evidence."""
+    if state.finished:
+        again: list[Verb] = ["resume"] if state.stopped_at is not None else []
+        return [*again, "branch"] if state.candidates else again
+    if not attached:
+        return ["resume"]
+    if state.step is not Step.REVIEW:
+        return ["stop"]
+    current = state.current
+    if current is None:
+        return ["retry", "stop"]
+    if state.failed_step is Step.GENERATE:  # the candidate shown has had its answer: what failed is the next one
+        return ["retry", "edit", "branch", "stop"]
+    approve: Verb = "approve" if proven(state.trials.get(current.id)) else "approve_unproven"
+    branch: list[Verb] = ["branch"] if len(state.candidates) > 1 else []
+    return [approve, "reject", "edit", "retry", *branch, "stop"]
+
+
+def proven(trial: Trial | None) -> bool:
+    """Compiled and checked, and every check passed."""
+    return trial is not None and trial.verdict.passed and trial.check is not None and trial.resources is not None
+
+
+def _status(state: RunState, attached: bool) -> Status:
+    if state.finished:
+        return "done"
+    if not attached:
+        return "interrupted"
+    return "review" if state.step is Step.REVIEW else "running"
+
+
+def _candidate(candidate: Candidate, state: RunState, timeline: Timeline, attached: bool) -> CandidateView:
+    proposal = candidate.proposal
+    trial = state.trials.get(candidate.id)
+    attempt = timeline.attempts.get(candidate.id, Attempt())
+    parent = state.candidates.get(candidate.parent_id or "")
+    compiled = attempt.compiled or state.compiled.get(candidate.id)
+    record = trial.provenance if trial else compiled.provenance if compiled else None
+    return CandidateView(
+        id=candidate.id,
+        parent_id=candidate.parent_id,
+        title=proposal.title,
+        reason=proposal.reason,
+        predicted_effect=proposal.predicted_effect,
+        provider=candidate.provider,
+        model=proposal.model,
+        source=candidate.source,
+        config=dict(candidate.config),
+        diff=source_diff(parent.source if parent else None, candidate.source),
+        steps=_steps(attempt, attached),
+        evidence=evidence_rows(candidate, trial, compiled.resources if compiled else None, state.problem, state.sol),
+        diagnostics=diagnostics(trial.diagnostics if trial else compiled.notes if compiled else ()),
+        verdict=trial.verdict.value if trial else "",
+        verdict_reason=trial.reason if trial else "",
+        answer=_answer(state.answers.get(candidate.id)),
+        accepted=candidate.id in state.accepted,
+        provenance=provenance(candidate, record),
+    )
+
+
+def _steps(attempt: Attempt, attached: bool) -> list[StepView]:
+    """Nothing runs where nobody drives: an interrupted step waits to be started again."""
+    views = attempt.views()
+    if attached:
+        return views
+    return [
+        StepView(step=v.step, status="pending", detail="interrupted") if v.status == "running" else v for v in views
+    ]
+
+
+def _answer(answer: Answer | None) -> str:
+    if answer is None:
+        return ""
+    word = {
+        "approve": "approved",
+        "approve_unproven": "approved without proof",
+        "reject": f"rejected: {answer.text}" if answer.text else "rejected",
+        "edit": "edited",
+        "retry": "retried",
+        "branch": f"branched from {answer.target_id}" if answer.target_id else "branched",
+        "stop": "stopped",
+    }[answer.kind]
+    return f"{word} by auto" if answer.by == "auto" else word
+
+
+def _trend(candidate: Candidate, trial: Trial | None, state: RunState) -> TrendPoint:
+    worst = trial.check.worst() if trial and trial.check else None
+    timing = trial.timing if trial else None
+    return TrendPoint(
+        candidate_id=candidate.id,
+        verdict=trial.verdict.value if trial else "",
+        error=worst.norm if worst else None,
+        torch_error=worst.torch_norm if worst else None,
+        time_us=timing.time_us if timing else None,
+        basis=timing.kind if timing else "",
+        sol_gap=state.sol.gap(timing.time_us) if timing else None,
+    )
+
+
+def _problem(problem: Problem) -> ProblemView:
+    return ProblemView(
+        name=problem.name,
+        kind=problem.kind,
+        source=problem.source,
+        workloads=[_workload(w) for w in problem.workloads],
+        check_workloads=[_workload(w) for w in problem.check_workloads],
+    )
+
+
+def _workload(workload: Workload) -> WorkloadView:
+    return WorkloadView(name=workload.name, text=workload.describe(), why=workload.why)
+
+
+def _settings(state: RunState) -> SettingsView:
+    settings = state.settings
+    return SettingsView(
+        provider=settings.provider,
+        model=settings.model,
+        arch=settings.arch,
+        gpu=settings.gpu,
+        device=settings.device,
+        auto=settings.auto,
+        max_steps=settings.budget.max_steps,
+    )
+
+
+def _versions(events: Sequence[StoredEvent]) -> dict[str, str]:
+    for stored in events:
+        if isinstance(stored.event, RunStarted):
+            return dict(sorted(stored.event.versions.items()))
+    return {}

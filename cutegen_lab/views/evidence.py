@@ -1,0 +1,183 @@
+"""What is known about one candidate, as the rows of its evidence card."""
+
+from __future__ import annotations
+
+from cutegen_lab.core.candidate import Candidate
+from cutegen_lab.core.problem import Problem
+from cutegen_lab.core.roofline import SpeedOfLight
+from cutegen_lab.core.trial import CheckResult, OutputError, Profile, Provenance, Resources, Timing, Trial
+from cutegen_lab.core.verdict import Diagnostic
+from cutegen_lab.views.model import DiagnosticView, EvidenceRow, Tone
+from cutegen_lab.views.units import count, microseconds, plural, relative, significant, size
+
+
+def evidence_rows(
+    candidate: Candidate, trial: Trial | None, resources: Resources | None, problem: Problem, sol: SpeedOfLight
+) -> list[EvidenceRow]:
+    """Rows in reading order: is it right, what does it cost, how fast, what bounds it, where was that found out."""
+    rows = []
+    if trial is not None:
+        tone: Tone = "good" if trial.verdict.passed else "bad"
+        rows.append(_row("verdict", "Verdict", trial.verdict.value.replace("_", " "), trial.reason, tone))
+        if trial.check is not None:
+            rows += _check_rows(trial.check, problem)
+    resources = (trial.resources if trial else None) or resources
+    if resources is not None:
+        rows += _resource_rows(resources)
+    rows.append(_sol_row(sol))
+    if trial is not None:
+        rows += _speed_rows(trial.timing, trial.sol or sol)
+        rows += _profile_rows(trial.profile)
+        rows.append(_row("device", "Device", trial.device or "none"))
+        isolation = ", ".join(trial.provenance.isolation)
+        rows.append(_row("isolation", "Compile isolation", isolation or "none recorded"))
+    rows += _token_rows(candidate)
+    return rows
+
+
+def diagnostics(items: tuple[Diagnostic, ...]) -> list[DiagnosticView]:
+    known = ("error", "warning", "note")
+    return [
+        DiagnosticView(
+            severity=item.severity if item.severity in known else "note",  # type: ignore[arg-type]
+            code=item.code,
+            message=f"{item.message} ({item.note})" if item.note else item.message,
+            line=item.line,
+            excerpt=item.excerpt,
+            suggestion=item.suggestion,
+        )
+        for item in items
+    ]
+
+
+def provenance(candidate: Candidate, record: Provenance | None) -> dict[str, str]:
+    """Everything an answer depended on, as words; keys in a fixed order."""
+    proposal = candidate.proposal
+    out = {"source sha256": candidate.source_sha256}
+    if candidate.config:
+        out["config"] = ", ".join(f"{k}={v}" for k, v in sorted(candidate.config.items()))
+    if proposal.prompts:
+        out["prompts"] = ", ".join(f"{p.id} v{p.version} ({p.sha256[:12]})" for p in proposal.prompts)
+    if record is not None:
+        out["problem"] = record.problem_key
+        out["arch"] = record.arch
+        out["artifact sha256"] = record.artifact_sha256
+        out["seeds"] = ", ".join(map(str, record.seeds))
+        out["tolerances"] = ", ".join(f"{k}={v:g}" for k, v in sorted(record.tolerances.items()))
+        out["versions"] = ", ".join(f"{k} {v}" for k, v in sorted(record.versions.items()))
+    return {key: value for key, value in out.items() if value}
+
+
+def _row(key: str, label: str, value: str, detail: str = "", tone: Tone = "neutral") -> EvidenceRow:
+    return EvidenceRow(key=key, label=label, value=value, detail=detail, tone=tone)
+
+
+def _check_rows(check: CheckResult, problem: Problem) -> list[EvidenceRow]:
+    rows = []
+    worst = check.worst()
+    if worst is not None:
+        rows += _error_rows(worst, problem)
+    names = {c.workload for c in check.checks}
+    failed = {c.workload for c in check.checks if not c.verdict.passed}
+    tone: Tone = "bad" if failed else "good"
+    detail = f"{plural(len(check.checks), 'check')}: " + ", ".join(sorted({c.distribution for c in check.checks}))
+    if failed:
+        detail += f"; failed on {', '.join(sorted(failed))}"
+    rows.append(_row("workloads", "Workloads passed", f"{len(names - failed)}/{len(names)}", detail, tone))
+    for item in check.checks:
+        if item.fault is not None:
+            rows.append(_row("fault", "Fault", str(item.fault), f"workload {item.workload}", "bad"))
+            break
+    return rows
+
+
+def _error_rows(worst: OutputError, problem: Problem) -> list[EvidenceRow]:
+    dtypes = {t.name: t.dtype.value for t in problem.workload.outputs}
+    peer = f"PyTorch {dtypes.get(worst.output, '')}".strip()
+    rows = [
+        _row(
+            "error",
+            "Error vs fp64, norm",
+            relative(worst.norm),
+            f"{peer} {relative(worst.torch_norm)}, limit {relative(worst.limit_norm)}",
+            "good" if worst.norm <= worst.limit_norm else "bad",
+        ),
+        _row(
+            "error_worst",
+            "Error vs fp64, worst element",
+            relative(worst.worst),
+            f"{peer} {relative(worst.torch_worst)}, limit {relative(worst.limit_worst)}",
+            "good" if worst.worst <= worst.limit_worst else "bad",
+        ),
+    ]
+    if not worst.ok:
+        place = "[" + ", ".join(map(str, worst.worst_index)) + "]"
+        rows.append(
+            _row(
+                "worst_element",
+                "Worst element",
+                f"{worst.output}{place}",
+                f"got {worst.got:g}, expected {worst.expected:g}",
+            )
+        )
+    return rows
+
+
+def _resource_rows(resources: Resources) -> list[EvidenceRow]:
+    smem = resources.static_smem_bytes + resources.dynamic_smem_bytes
+    parts = f"{resources.static_smem_bytes:,} static + {resources.dynamic_smem_bytes:,} dynamic"
+    return [
+        _row("registers", "Registers a thread", str(resources.registers), plural(resources.kernels, "kernel")),
+        _row(
+            "spills", "Register spills", f"{resources.spill_bytes:,} B", "", "warn" if resources.spill_bytes else "good"
+        ),
+        _row("shared_memory", "Shared memory a block", f"{smem:,} B", parts),
+    ]
+
+
+def _sol_row(sol: SpeedOfLight) -> EvidenceRow:
+    cause = f"{size(sol.compulsory_bytes)} compulsory" if sol.limiter == "memory" else f"{sol.flops:.3g} FLOP"
+    return EvidenceRow(
+        key="speed_of_light",
+        label="Speed of light",
+        value=microseconds(sol.time_us),
+        detail=f"{sol.gpu}, {sol.limiter} bound: {cause}",
+        basis="bound",
+    )
+
+
+def _speed_rows(timing: Timing | None, sol: SpeedOfLight) -> list[EvidenceRow]:
+    if timing is None:
+        return []
+    spread = f", IQR {microseconds(timing.iqr_us)} of {timing.samples}" if timing.kind == "measured" else ""
+    baselines = "".join(f"; {name} {microseconds(value)}" for name, value in sorted(timing.baselines.items()))
+    detail = f"{timing.device}: {timing.method}{spread}{baselines}"
+    gap = sol.gap(timing.time_us)
+    return [
+        EvidenceRow(key="time", label="Time", value=microseconds(timing.time_us), detail=detail, basis=timing.kind),
+        EvidenceRow(
+            key="sol_gap",
+            label="Gap to speed of light",
+            value=f"{significant(gap)}×",
+            detail=f"{100 / gap:.0f}% of the bound" if gap > 0 else "",
+            basis=timing.kind,
+            tone="good" if gap < 1.25 else "neutral" if gap < 2 else "warn",
+        ),
+    ]
+
+
+def _profile_rows(profile: Profile | None) -> list[EvidenceRow]:
+    if profile is None:
+        return []
+    shown = ("dram_bytes", "warp_instructions", "global_load_sectors", "global_store_sectors")
+    counts = ", ".join(f"{k.replace('_', ' ')} {count(profile.counters[k])}" for k in shown if k in profile.counters)
+    rows = [_row("limiter", "Limited by", profile.limiter, f"{profile.source} counts{': ' + counts if counts else ''}")]
+    rows += [_row(f"finding_{i}", "Finding", text) for i, text in enumerate(profile.findings, 1)]
+    return rows
+
+
+def _token_rows(candidate: Candidate) -> list[EvidenceRow]:
+    usage = candidate.proposal.usage
+    if not usage.total:
+        return []
+    return [_row("tokens", "Tokens", f"{usage.total:,}", f"{usage.prompt:,} prompt + {usage.completion:,} completion")]

@@ -1,0 +1,68 @@
+"""A run as HTML without scripts: a fragment for notebooks, and a self-contained report page.
+
+Everything a candidate, a model or an analyst wrote is escaped by Jinja2's autoescape; no template marks it safe.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from importlib.resources import files
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from cutegen_lab.views import text
+from cutegen_lab.views.model import CandidateView, RunView
+from cutegen_lab.views.plots import error_plot, time_plot
+from cutegen_lab.views.tree import candidate_tree
+from cutegen_lab.views.units import microseconds, plural, seconds, size
+
+_HERE = files("cutegen_lab.views") / "templates"
+
+
+def fragment(view: RunView) -> str:
+    """A static picture of the run: for a saved notebook, GitHub and nbviewer. Carries its own scoped style."""
+    shown = text.pick(view)
+    return _render("fragment.html", view=view, shown=shown, standing=text.standing(view))
+
+
+def report(views: Sequence[RunView], title: str = "cutegen report") -> str:
+    """One page for any number of runs: evidence, trends, candidate tree, diffs, sources, provenance. No network, no
+    scripts."""
+    runs = [{"view": view, "shown": text.pick(view), "standing": text.standing(view)} for view in views]
+    return _render("report.html", runs=runs, title=title)
+
+
+def _render(template: str, **values: object) -> str:
+    return _environment().get_template(template).render(**values)
+
+
+@cache
+def _environment() -> Environment:
+    env = Environment(
+        loader=FileSystemLoader(str(_HERE)),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    env.filters.update(seconds=seconds, size=size, microseconds=microseconds, words=_words, plural=plural)
+    env.globals.update(
+        style=Markup((_HERE / "style.css").read_text(encoding="utf-8")),  # noqa: S704 - our own file
+        error_plot=error_plot,
+        time_plot=time_plot,
+        candidate_tree=candidate_tree,
+        verdict_tone=_tone,
+    )
+    return env
+
+
+def _words(name: str) -> str:
+    return name.replace("_", " ")
+
+
+def _tone(candidate: CandidateView) -> str:
+    if not candidate.verdict:
+        return "neutral"
+    return "good" if candidate.verdict == "passed" else "bad"

@@ -1,0 +1,143 @@
+"""Step statuses and durations, read from the times of a run's events."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from cutegen_lab.core.run import (
+    Answered,
+    Checked,
+    Compiled,
+    CompileFailed,
+    Generated,
+    GenerateFailed,
+    Profiled,
+    Resumed,
+    Step,
+    StepFailed,
+    StepStarted,
+    Stopped,
+    StoredEvent,
+    Timed,
+)
+from cutegen_lab.views.model import StepName, StepStatus, StepView
+from cutegen_lab.views.units import microseconds, plural
+
+STEPS: tuple[StepName, ...] = ("generate", "compile", "check", "time", "profile", "review")
+
+
+@dataclass
+class Attempt:
+    """One candidate's way through the steps, the latest pass where a step was repeated."""
+
+    steps: dict[StepName, StepView] = field(default_factory=dict)
+    compiled: Compiled | None = None  # for evidence before there is a trial
+
+    def start(self, step: StepName, at: float) -> None:
+        """A step that starts again makes what came after it void."""
+        for later in STEPS[STEPS.index(step) :]:
+            self.steps.pop(later, None)
+        if step in ("generate", "compile"):
+            self.compiled = None
+        self.steps[step] = StepView(step=step, status="running", started_at=at)
+
+    def end(self, step: StepName, at: float, status: StepStatus, detail: str = "") -> None:
+        begun = self.steps.get(step)
+        started = begun.started_at if begun else None
+        took = max(0.0, at - started) if started is not None else None
+        self.steps[step] = StepView(step=step, status=status, seconds=took, detail=detail)
+
+    def failed(self, step: StepName) -> bool:
+        return step in self.steps and self.steps[step].status == "failed"
+
+    def views(self) -> list[StepView]:
+        """All six steps in order; a step passed over by a later one was skipped, the rest are pending."""
+        reached = max((STEPS.index(name) for name in self.steps), default=-1)
+        return [
+            self.steps.get(name) or StepView(step=name, status="skipped" if index < reached else "pending")
+            for index, name in enumerate(STEPS)
+        ]
+
+
+@dataclass
+class Timeline:
+    """Every attempt of a run by candidate id, and the one in work (``open_attempt``)."""
+
+    attempts: dict[str, Attempt]
+    open_attempt: Attempt
+
+
+def read_timeline(events: Sequence[StoredEvent]) -> Timeline:
+    """Folds event times into attempts. Events without a matching start (older stores) have no duration."""
+    attempts: dict[str, Attempt] = {}
+    current = Attempt()
+    for stored in events:
+        event, at = stored.event, stored.at
+        if isinstance(event, StepStarted):
+            name = _name(event.step)
+            if name is None:
+                continue
+            if name == "generate":
+                current = Attempt()
+            elif event.candidate_id and not (name == "review" and current.failed("generate")):
+                current = attempts.setdefault(event.candidate_id, Attempt())  # an edit is not generated
+            current.start(name, at)
+        elif isinstance(event, Generated):
+            current.end("generate", at, "done", event.candidate.proposal.title)
+            attempts[event.candidate.id] = current
+        elif isinstance(event, GenerateFailed):
+            current.end("generate", at, "skipped" if event.exhausted else "failed", event.reason)
+        elif isinstance(event, Answered):
+            answer = event.answer
+            current = attempts.get(answer.candidate_id or "", current)
+            if "review" in current.steps or answer.kind != "stop":
+                current.end("review", at, "done", answer.kind.replace("_", " "))
+        elif isinstance(event, (StepFailed, Resumed, Stopped)):
+            _interrupt(current, event, at)
+        else:
+            current = attempts.get(getattr(event, "candidate_id", ""), current)
+            _finish(current, event, at)
+    return Timeline(attempts, current)
+
+
+def _name(step: Step) -> StepName | None:
+    return next((name for name in STEPS if name == step.value), None)
+
+
+def _finish(attempt: Attempt, event: object, at: float) -> None:
+    if isinstance(event, Compiled):
+        attempt.compiled = event
+        attempt.end("compile", at, "done", plural(event.resources.kernels, "kernel"))
+    elif isinstance(event, CompileFailed):
+        attempt.end("compile", at, "failed", event.verdict.value.replace("_", " "))
+    elif isinstance(event, Checked):
+        passed = event.result.verdict.passed
+        detail = plural(len(event.result.checks), "check") if passed else event.result.verdict.value.replace("_", " ")
+        attempt.end("check", at, "done" if passed else "failed", detail)
+    elif isinstance(event, Timed):
+        timing = event.timing
+        if timing is not None:
+            attempt.end("time", at, "done", f"{timing.kind} {microseconds(timing.time_us)}")
+        else:
+            attempt.end("time", at, "failed", event.fault.message if event.fault else "no time")
+    elif isinstance(event, Profiled):
+        if event.profile is not None:
+            attempt.end("profile", at, "done", event.profile.limiter)
+        else:
+            attempt.end("profile", at, "skipped")
+
+
+def _interrupt(attempt: Attempt, event: StepFailed | Resumed | Stopped, at: float) -> None:
+    """A lost step did not run on: it failed, or waits to be started again."""
+    running = [step.step for step in attempt.steps.values() if step.status == "running"]
+    if isinstance(event, StepFailed):
+        if (failed := _name(event.step)) is not None:
+            attempt.end(failed, at, "failed", event.reason)
+        return
+    for name in running:
+        if isinstance(event, Resumed):
+            if name != "review":  # a review waits for an answer whichever process asks
+                del attempt.steps[name]
+        else:
+            attempt.end(name, at, "skipped", "stopped")

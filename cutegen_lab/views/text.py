@@ -1,0 +1,116 @@
+"""A run as plain text: for ``text/plain``, the command line and logs. Same run, same text: no clocks, no addresses."""
+
+from __future__ import annotations
+
+import textwrap
+
+from cutegen_lab.views.model import CandidateView, DiffLine, EvidenceRow, RunView
+from cutegen_lab.views.units import plural
+
+WIDTH = 110
+_DIFF_MARK = {"same": "  ", "added": "+ ", "removed": "- "}
+
+
+def evidence_table(view: RunView, candidate_id: str | None = None) -> str:
+    """The evidence of one candidate (default: the one under review, else the accepted one, else the last) as a table.
+
+    Raises KeyError for a candidate the run does not have.
+    """
+    shown = pick(view, candidate_id)
+    if shown is None:
+        return f"{view.problem.name}: no candidate yet"
+    lines = [f"{view.problem.name} · {shown.id}: {shown.title}"]
+    lines += _rows(shown.evidence)
+    for item in shown.diagnostics:
+        place = f"line {item.line}: " if item.line else ""
+        text = f"{place}{item.severity}[{item.code}] {item.message}"
+        lines += textwrap.wrap(text, WIDTH, initial_indent="  ", subsequent_indent="    ")
+    return "\n".join(lines)
+
+
+def summary(view: RunView) -> str:
+    """One line a candidate, and where the run stands."""
+    head = f"cutegen run of {view.problem.name} on {view.settings.gpu} ({view.settings.arch}): {standing(view)}"
+    rows = [
+        (c.id, c.parent_id or "-", c.verdict.replace("_", " ") or "in work", _time(c), _mark(view, c), c.title)
+        for c in view.candidates
+    ]
+    table = columns([("id", "from", "verdict", "time", "answer", "change"), *rows]) if rows else []
+    return "\n".join([head, *("  " + line for line in table)])
+
+
+def standing(view: RunView) -> str:
+    """Where the run is, in words."""
+    accepted = sum(c.accepted for c in view.candidates)
+    if view.status == "review":
+        words = f"waiting for your answer on {view.current_id}" if view.current_id else "waiting for your answer"
+    elif view.status == "running":
+        words = f"at step {view.step}"
+    elif view.status == "interrupted":
+        words = f"interrupted at step {view.step}; resume it to go on"
+    else:
+        words = {
+            "accepted": f"finished, {plural(accepted, 'kernel')} accepted",
+            "nothing_accepted": "finished, no kernel accepted",
+            "failed": "failed",
+        }.get(view.outcome, "finished")
+    return f"{words} ({view.note})" if view.note else words
+
+
+def pick(view: RunView, candidate_id: str | None = None) -> CandidateView | None:
+    """The candidate by id, or the one that matters now. Raises KeyError for an unknown id."""
+    by_id = {c.id: c for c in view.candidates}
+    if candidate_id is not None:
+        return by_id[candidate_id]
+    preferred = (view.incumbent_id, view.current_id) if view.status == "done" else (view.current_id, view.incumbent_id)
+    for known in preferred:
+        if known in by_id:
+            return by_id[known]
+    return view.candidates[-1] if view.candidates else None
+
+
+def diff_text(lines: list[DiffLine]) -> str:
+    """The diff as unified text with ``+``/``-`` marks; gaps say how much is left out."""
+    return "\n".join(
+        f"  … {line.text}" if line.kind == "gap" else f"{_DIFF_MARK[line.kind]}{line.text}".rstrip() for line in lines
+    )
+
+
+def columns(rows: list[tuple[str, ...]], gap: str = "  ") -> list[str]:
+    """Rows with every column but the last padded to its widest cell."""
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    return [gap.join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+
+
+def _rows(evidence: list[EvidenceRow]) -> list[str]:
+    if not evidence:
+        return []
+    values = [row.value + (f" ({row.basis})" if row.basis else "") for row in evidence]
+    label_width = max(len(row.label) for row in evidence)
+    value_width = min(28, max(len(value) for value in values))
+    out = []
+    for row, value in zip(evidence, values, strict=True):
+        start = f"  {row.label.ljust(label_width)}  "
+        if len(value) > value_width:  # a long value takes the whole line, its detail the next ones
+            text = f"{value}; {row.detail}" if row.detail else value
+            out += textwrap.wrap(text, WIDTH, initial_indent=start, subsequent_indent=" " * len(start))
+            continue
+        indent = " " * (len(start) + value_width + 2)
+        first = f"{start}{value.ljust(value_width)}  "
+        out += [
+            line.rstrip() for line in textwrap.wrap(row.detail, WIDTH, initial_indent=first, subsequent_indent=indent)
+        ] or [first.rstrip()]
+    return out
+
+
+def _time(candidate: CandidateView) -> str:
+    for row in candidate.evidence:
+        if row.key == "time":
+            return f"{row.value} {row.basis}"
+    return "-"
+
+
+def _mark(view: RunView, candidate: CandidateView) -> str:
+    if candidate.answer:
+        return candidate.answer.splitlines()[0][:40]
+    return "awaited" if view.status == "review" and candidate.id == view.current_id else "-"

@@ -1,0 +1,52 @@
+"""Numbers as people read them: always with their unit, always the same digits for the same value."""
+
+from __future__ import annotations
+
+
+def microseconds(value: float) -> str:
+    """``12.3 µs``, ``1.52 ms``: three significant digits."""
+    for unit, scale in (("s", 1e6), ("ms", 1e3)):
+        if value >= scale:
+            return f"{significant(value / scale)} {unit}"
+    return f"{significant(value)} µs"
+
+
+def seconds(value: float) -> str:
+    """How long a step took: ``0.04 s``, ``12 s``, ``3 min 20 s``."""
+    if value < 10:
+        return f"{value:.2g} s" if value >= 0.1 else f"{value:.2f} s"
+    if value < 60:
+        return f"{value:.0f} s"
+    minutes, rest = divmod(round(value), 60)
+    return f"{minutes} min {rest} s"
+
+
+def size(value: float) -> str:
+    """Bytes, in binary units: ``232,448 B`` stays exact below 1 MiB."""
+    for unit, scale in (("GiB", 2**30), ("MiB", 2**20)):
+        if value >= scale:
+            return f"{significant(value / scale)} {unit}"
+    return f"{value:,.0f} B"
+
+
+def relative(value: float) -> str:
+    """A relative error: ``1.6e-03``; an exact zero says so."""
+    return "0 (exact)" if value == 0 else f"{value:.1e}"
+
+
+def count(value: float) -> str:
+    """A counter: exact below ten million, then to three digits: ``32,768``, ``1.07e+09``."""
+    return f"{value:,.0f}" if abs(value) < 1e7 else f"{value:.2e}"
+
+
+def plural(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def significant(value: float) -> str:
+    """Three significant digits without an exponent: ``0.0123``, ``12.3``, ``1,230``."""
+    if value == 0:
+        return "0"
+    if abs(value) >= 100:
+        return f"{float(f'{value:.3g}'):,.0f}"
+    return f"{value:.3g}"

@@ -1,0 +1,121 @@
+"""The magics in a real shell, from cell to accepted kernel."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from IPython.core.interactiveshell import InteractiveShell
+
+from cutegen_lab.core.errors import InputError
+from cutegen_lab.core.run import Budget
+from cutegen_lab.notebook.magics import parse_budget
+from cutegen_lab.notebook.run import NotebookRun
+from cutegen_lab.views.model import MIME_TYPE
+
+CELL = "def reference(x):  # x: f32[8,64]\n    return torch.softmax(x, dim=-1)\n"
+
+
+@pytest.fixture(scope="module")
+def run(shell: InteractiveShell) -> NotebookRun:
+    shell.run_cell_magic("cutegen", "--name tiny --wait --max-steps 3 --device emulator", CELL)
+    started = shell.user_ns["run"]
+    assert isinstance(started, NotebookRun)
+    return started
+
+
+def test_loading_imports_neither_torch_nor_the_dsl() -> None:
+    code = (
+        "import sys, IPython; from IPython.core.interactiveshell import InteractiveShell;"
+        "InteractiveShell.instance().run_line_magic('load_ext', 'cutegen_lab');"
+        "print(sorted({'torch', 'cutlass', 'pydantic', 'openai'} & set(sys.modules)))"
+    )
+    seen = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603
+    assert seen.stdout.strip() == "[]"
+
+
+def test_the_run_rests_at_review_with_evidence(run: NotebookRun) -> None:
+    assert run.status == "review"
+    assert "approve" in run.view().verbs
+    evidence = run.evidence()
+    assert "passed" in evidence and "(predicted)" in evidence and "PyTorch f32" in evidence
+    assert "def launch(" in run.source
+
+
+def test_reject_then_approve_then_export(
+    run: NotebookRun, shell: InteractiveShell, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(InputError, match="no accepted kernel"):
+        _ = run.best
+    run.reject("use fewer threads")
+    assert run.status == "review"
+    second = run.source
+    shell.run_line_magic("cutegen", "approve")
+    run.wait()
+    assert run.best == second
+    kernel = tmp_path / "kernel.py"
+    shell.run_line_magic("cutegen", f"export {kernel}")
+    assert "wrote" in capsys.readouterr().out
+    assert second.strip() in kernel.read_text()
+    page = run.export(tmp_path / "run.html")
+    assert page.read_text().startswith("<!")
+
+
+def test_edited_text_is_exactly_what_runs_next(run: NotebookRun) -> None:
+    text = run.source + "\n# the analyst was here\n"
+    run.edit(text)
+    assert run.handle.state.candidates[max(run.handle.state.candidates)].source == text
+
+
+def test_a_run_shows_as_text_html_and_json(run: NotebookRun) -> None:
+    bundle = run._repr_mimebundle_()
+    assert set(bundle) == {"text/plain", "text/html", MIME_TYPE}
+    assert "<script" not in bundle["text/html"]
+    assert repr(run) == f"<cutegen run {run.run_id}>"
+
+
+def test_runs_are_listed(run: NotebookRun, shell: InteractiveShell, capsys: pytest.CaptureFixture[str]) -> None:
+    shell.run_line_magic("cutegen", "runs")
+    assert run.run_id in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("bogus", "cutegen: unknown verb 'bogus'"),
+        ("branch", "Write %cutegen branch CANDIDATE"),
+        ("edit gone.py", "cannot read gone.py"),
+        ("show nothing-0000", "nothing-0000"),
+    ],
+)
+def test_what_goes_wrong_is_one_line(
+    shell: InteractiveShell, capsys: pytest.CaptureFixture[str], line: str, says: str
+) -> None:
+    shell.run_line_magic("cutegen", line)
+    error = capsys.readouterr().err
+    assert says in error and error.count("\n") == 1
+
+
+def test_a_bad_cell_is_one_line(shell: InteractiveShell, capsys: pytest.CaptureFixture[str]) -> None:
+    shell.run_cell_magic("cutegen", "--name broken", "def reference(x:\n")
+    error = capsys.readouterr().err
+    assert "syntax error at line 1" in error and "Traceback" not in error
+
+
+def test_question_mark_helps(shell: InteractiveShell, capsys: pytest.CaptureFixture[str]) -> None:
+    shell.run_cell("%%cutegen?")
+    text = capsys.readouterr().out
+    for option in ("--inputs", "--provider", "--max-steps", "--budget", "--replay", "--out", "--auto", "--review"):
+        assert option in text
+
+
+def test_budgets() -> None:
+    assert parse_budget("", 8) == Budget(max_steps=8)
+    assert parse_budget('"600s, 2000tok"', 3) == Budget(max_steps=3, max_seconds=600.0, max_tokens=2000)
+    for wrong in ("10m", "s", "tok", "x"):
+        with pytest.raises(InputError, match="cannot read the budget"):
+            parse_budget(wrong, 8)
+    with pytest.raises(InputError, match="allows no candidate"):
+        parse_budget("", 0)

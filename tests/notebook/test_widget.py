@@ -1,0 +1,77 @@
+"""The widget's Python half: what the front end may send, and what comes back."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+from IPython.core.interactiveshell import InteractiveShell
+
+from cutegen_lab.core.errors import SetupError
+from cutegen_lab.notebook import widget as module
+from cutegen_lab.notebook.run import NotebookRun
+from cutegen_lab.notebook.widget import WIDGET_MIME, RefineWidget
+from tests.notebook.test_magics import CELL
+
+
+@pytest.fixture(scope="module")
+def run(shell: InteractiveShell) -> NotebookRun:
+    shell.run_cell_magic("cutegen", "--name live --wait --max-steps 2 --device emulator --out live", CELL)
+    started = shell.user_ns["live"]
+    assert isinstance(started, NotebookRun)
+    return started
+
+
+@pytest.fixture
+def widget(run: NotebookRun, monkeypatch: pytest.MonkeyPatch) -> RefineWidget:
+    made = RefineWidget(run)
+    made.replies = []
+    monkeypatch.setattr(made, "send", lambda content, buffers=None: made.replies.append(content))
+    return made
+
+
+def sent(widget: RefineWidget, content: Any) -> dict[str, Any]:
+    widget._answer(widget, content, [])
+    return widget.replies[-1]
+
+
+def test_the_view_is_synced_and_the_bundle_is_live_with_a_snapshot(widget: RefineWidget, run: NotebookRun) -> None:
+    assert widget.view["run_id"] == run.run_id
+    bundle = widget.bundle()
+    assert bundle[WIDGET_MIME]["model_id"] == widget.model_id
+    assert "text/html" in bundle and "text/plain" in bundle
+    assert repr(widget) == f"RefineWidget({run.run_id!r})"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "approve", None, {"verb": "approve"}, {"request_id": "1", "verb": "launch_missiles"},
+        {"request_id": "1", "verb": "edit", "text": "x" * 500_000}, {"request_id": "1", "verb": "stop", "extra": 1},
+    ],
+)  # fmt: skip
+def test_what_is_no_command_is_refused(widget: RefineWidget, content: Any) -> None:
+    reply = sent(widget, content)
+    assert reply["ok"] is False and reply["error"].startswith("not a command")
+
+
+def test_a_verb_the_run_does_not_take_is_explained(widget: RefineWidget) -> None:
+    reply = sent(widget, {"request_id": "7", "verb": "branch", "target_id": "c99"})
+    assert reply["request_id"] == "7" and reply["ok"] is False and "c99" in reply["error"]
+
+
+def test_approve_from_the_front_end_moves_the_run(widget: RefineWidget, run: NotebookRun) -> None:
+    assert sent(widget, {"request_id": "8", "verb": "approve"}) == {"request_id": "8", "ok": True, "error": ""}
+    run.wait()
+    deadline = time.monotonic() + 5
+    while "c2" not in [c["id"] for c in widget.view["candidates"]] and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert widget.view["incumbent_id"] == "c1"
+    assert "c2" in [c["id"] for c in widget.view["candidates"]]
+
+
+def test_a_missing_bundle_says_how_to_build_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+    monkeypatch.setattr(module, "STATIC", tmp_path)
+    with pytest.raises(SetupError, match="make labextension"):
+        module.bundle_path("widget.js")
