@@ -9,6 +9,7 @@ from cutegen_lab.core.problem import TensorSpec, Workload
 
 MAX_ELEMENTS = 1 << 16
 MAX_REAL_ROW = 1 << 15  # the main workload's own row length is kept up to here
+_STAND_IN = 11  # for a size of 1, where it is asked whether 1 changes what broadcasts
 Infer = Callable[[tuple[TensorSpec, ...]], tuple[TensorSpec, ...] | None]
 Axis = tuple[int, int]  # (size, axis from the right, or 0 where equal sizes go together)
 
@@ -44,11 +45,25 @@ def derive(main: Workload, arguments: int, infer: Infer) -> tuple[Workload, ...]
             if sum(t.numel for t in inputs) > MAX_ELEMENTS * 4 or inputs == main.inputs:
                 continue
             outputs = infer(inputs)
-            if outputs is not None and all(t.numel for t in outputs):
+            if (
+                outputs is not None
+                and all(t.numel for t in outputs)
+                and _same_broadcasts(main, arguments, mapping, infer)
+            ):
                 workload = Workload(probe.name, inputs, outputs, why)
                 found.setdefault(workload.signature, workload)
                 break
     return tuple(found.values())
+
+
+def _same_broadcasts(main: Workload, arguments: int, mapping: Mapping[Axis, int], infer: Infer) -> bool:
+    """A size of 1 may stand where two inputs' dimensions must agree, and broadcast by accident. It does not if the
+    reference also takes the shapes with another number in its place."""
+    if 1 not in mapping.values():
+        return True
+    other = {axis: _STAND_IN if size == 1 and axis[0] > 1 else size for axis, size in mapping.items()}
+    inputs = tuple(_shrunk(spec, other) for spec in main.inputs[:arguments]) + main.inputs[arguments:]
+    return infer(inputs) is not None
 
 
 def _mappings(main: Workload, arguments: int, probe: _Probe) -> Iterator[tuple[Mapping[Axis, int], str]]:

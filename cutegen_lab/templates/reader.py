@@ -36,6 +36,8 @@ def read(problem: Problem) -> Graph:
     reference = Reference(problem)
     graph = read_workload(*reference.module_and_args(problem.workload), problem.workload)
     for workload in problem.workloads[1:] + problem.check_workloads:
+        if _degenerate(workload, problem.workload):
+            continue
         other = read_workload(*reference.module_and_args(workload), workload)
         if (other.nodes, other.outputs, other.reduced) != (graph.nodes, graph.outputs, graph.reduced):
             raise ProviderError(
@@ -44,6 +46,12 @@ def read(problem: Problem) -> Graph:
                 ELSEWHERE,
             )
     return graph
+
+
+def _degenerate(workload: Workload, main: Workload) -> bool:
+    """Has it a dimension of 1 where ``main`` has more? Walking along it and broadcasting it are then the same."""
+    sizes = zip(workload.inputs, main.inputs, strict=True)
+    return any(a == 1 < b for mine, theirs in sizes for a, b in zip(mine.shape, theirs.shape, strict=True))
 
 
 def read_workload(module: torch.nn.Module, args: Sequence[Any], workload: Workload) -> Graph:

@@ -1,0 +1,84 @@
+"""The templates provider: what it proposes, in what order, and what it says it cannot do."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+
+import pytest
+
+from cutegen_lab.core.candidate import Candidate, Proposal
+from cutegen_lab.core.errors import ProviderError, ProviderExhausted
+from cutegen_lab.core.protocols import Attempt, GenerateRequest
+from cutegen_lab.core.roofline import GPUS
+from cutegen_lab.core.trial import Profile, Provenance, Trial
+from cutegen_lab.core.verdict import Verdict
+from cutegen_lab.problems import read_text
+from cutegen_lab.providers.templates import TemplatesProvider
+
+SOFTMAX = "def reference(x):\n    return torch.softmax(x, dim=-1)\n"
+
+
+def first(source: str = SOFTMAX, inputs: str = "x: bf16[4096,8192]") -> GenerateRequest:
+    return GenerateRequest("generate", read_text(source, inputs_text=inputs), GPUS["H200"], "sm_90a")
+
+
+def proposed(provider: TemplatesProvider, request: GenerateRequest) -> Proposal:
+    return provider.propose(request, lambda line: None, threading.Event())
+
+
+def attempt(number: int, proposal: Proposal, limiter: str = "") -> Attempt:
+    provenance = Provenance("", "", {}, "sm_90a", "emulator", (), {}, {}, ())
+    profile = Profile("emulator", limiter, {}) if limiter else None
+    trial = Trial(f"c{number}", Verdict.PASSED, "", "emulator", provenance, profile=profile)
+    return Attempt(Candidate(f"c{number}", None, "templates", proposal), trial)
+
+
+def test_the_first_proposal_is_a_default_with_its_reason() -> None:
+    proposal = proposed(TemplatesProvider(), first())
+    assert proposal.config == {"vec": 8, "threads_per_row": 256, "rows_per_block": 1}
+    assert "row reduction" in proposal.title and proposal.reason
+    assert "threads_per_row: cutlass.Constexpr = 256" in proposal.source
+
+
+def test_a_refinement_changes_one_parameter_and_says_why_and_what_to_expect() -> None:
+    provider, request = TemplatesProvider(), first()
+    start = attempt(1, proposed(provider, request))
+    refined = proposed(provider, replace(request, kind="refine", parent=start, history=(start,)))
+    changed = {k for k in refined.config if refined.config[k] != start.candidate.config[k]}
+    assert len(changed) == 1 and changed.pop() in refined.title
+    assert refined.reason and "less time" in refined.predicted_effect
+    before, after = start.candidate.source.splitlines(), refined.source.splitlines()
+    assert sum(a != b for a, b in zip(before, after, strict=True)) == 1, "the diff shows the change and nothing else"
+
+
+def test_no_config_is_proposed_twice_and_the_end_is_said() -> None:
+    provider, request = TemplatesProvider(), first(inputs="x: f32[4,64]")
+    start = attempt(1, proposed(provider, request))
+    history = [start]
+    with pytest.raises(ProviderExhausted, match="every neighbouring config"):
+        for number in range(2, 40):
+            asked = replace(request, kind="refine", parent=start, history=tuple(history))
+            history.append(attempt(number, proposed(provider, asked)))
+    configs = [str(sorted(a.candidate.config.items())) for a in history]
+    assert len(set(configs)) == len(configs) > 2
+
+
+def test_what_the_profile_complains_about_comes_first() -> None:
+    provider, request = TemplatesProvider(), first()
+    start = attempt(1, proposed(provider, request), "issue slots")
+    refined = proposed(provider, replace(request, kind="refine", parent=start, history=(start,)))
+    assert refined.title.startswith(("vec", "rows_per_block"))
+
+
+@pytest.mark.parametrize(
+    ("source", "inputs", "names"),
+    [
+        ("def reference(x):\n    return x.cumsum(-1)\n", "x: f32[8,64]", "aten.cumsum"),
+        ("def reference(x, y):\n    return x @ y\n", "x: f32[8,64], y: f32[64,8]", "aten.matmul"),
+        ("def reference(x):\n    return torch.sort(x).values\n", "x: f32[8,64]", "aten.sort"),
+    ],
+)
+def test_what_it_does_not_know_is_named_with_who_could(source: str, inputs: str, names: str) -> None:
+    with pytest.raises(ProviderError, match=f"{names}.*--provider openai"):
+        proposed(TemplatesProvider(), first(source, inputs))
