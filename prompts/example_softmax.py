@@ -16,7 +16,11 @@ def constraints(config, workload, device):
 
 @cute.jit
 def block_reduce(
-    value: cutlass.Float32, buffer: cute.Tensor, op: cutlass.Constexpr, init: cutlass.Constexpr, warps: cutlass.Constexpr
+    value: cutlass.Float32,
+    buffer: cute.Tensor,
+    op: cutlass.Constexpr,
+    init: cutlass.Constexpr,
+    warps: cutlass.Constexpr,
 ):
     """Reduces one value a thread over the block; every thread gets the result."""
     lane = cute.arch.lane_idx()
