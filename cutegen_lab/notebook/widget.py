@@ -47,11 +47,11 @@ class RefineWidget(anywidget.AnyWidget):
     static snapshot in the saved notebook is renewed.
     """
 
+    _esm = bundle_path("widget.js")
+    _css = bundle_path("widget.css")
     view = traitlets.Dict().tag(sync=True)
 
     def __init__(self, run: NotebookRun) -> None:
-        self._esm = bundle_path("widget.js")
-        self._css = bundle_path("widget.css")
         super().__init__()
         self._run = run
         self._dirty, self._gone = threading.Event(), threading.Event()
