@@ -3,7 +3,15 @@
 // PYTHON names the interpreter JupyterLab runs in, CHROMIUM the browser. Pictures go to ui-tests/shots/.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
-import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  writeFileSync
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { chromium } from 'playwright-core';
@@ -27,8 +35,16 @@ for (const cell of notebook.cells) {
 notebook.cells = notebook.cells.slice(0, 4);
 writeFileSync(path, JSON.stringify(notebook));
 
-const settings = ['--no-browser', '--allow-root', `--port=${port}`, '--IdentityProvider.token=', '--ServerApp.password='];
-const server = spawn(python, ['-m', 'jupyterlab', ...settings, `--ServerApp.root_dir=${root}`], { stdio: 'ignore' });
+const settings = [
+  '--no-browser',
+  '--allow-root',
+  `--port=${port}`,
+  '--IdentityProvider.token=',
+  '--ServerApp.password='
+];
+const server = spawn(python, ['-m', 'jupyterlab', ...settings, `--ServerApp.root_dir=${root}`], {
+  stdio: 'ignore'
+});
 const base = `http://127.0.0.1:${port}`;
 
 async function ready() {
@@ -47,7 +63,13 @@ async function ready() {
 
 const browser = await chromium.launch({
   executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
-  args: ['--no-sandbox', '--disable-gpu', '--disable-background-networking', '--disable-quic', '--no-first-run']
+  args: [
+    '--no-sandbox',
+    '--disable-gpu',
+    '--disable-background-networking',
+    '--disable-quic',
+    '--no-first-run'
+  ]
 });
 try {
   await ready();
@@ -59,14 +81,18 @@ try {
   await page.locator('.jp-mod-searchable, .jp-Notebook').first().click();
   await page.locator('.lm-MenuBar-itemLabel', { hasText: /^Run$/ }).click();
   await page.locator('.lm-Menu-itemLabel', { hasText: /^Run All Cells$/ }).click();
-  await page.waitForTimeout(25000);
-  await page.screenshot({ path: `${shots}/live-started.png` });
-  const approve = page.getByRole('button', { name: 'Approve', exact: true });
-  await approve.waitFor({ timeout: 20000 });
-  await page.waitForFunction(() => {
-    const button = [...document.querySelectorAll('button')].find(b => b.textContent?.trim() === 'Approve');
-    return button !== undefined && !button.disabled;
-  }, null, { timeout: 120000 });
+  const approve = page.getByRole('button', { name: 'Approve c1', exact: true });
+  await approve.waitFor({ timeout: 120000 });
+  await page.waitForFunction(
+    () => {
+      const button = [...document.querySelectorAll('button')].find(
+        b => b.textContent?.trim() === 'Approve c1'
+      );
+      return button !== undefined && !button.disabled;
+    },
+    null,
+    { timeout: 120000 }
+  );
   await page.screenshot({ path: `${shots}/live-review.png` });
   await approve.click();
   await page.waitForFunction(() => document.body.textContent?.includes('c2'), null, { timeout: 120000 });
