@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from cutegen_lab.core.candidate import Config, Proposal, Scalar
-from cutegen_lab.core.errors import ProviderExhausted
+from cutegen_lab.core.errors import ProviderError, ProviderExhausted
 from cutegen_lab.core.hashing import canonical_json
 from cutegen_lab.core.protocols import Attempt, Cancel, GenerateRequest, Say
 from cutegen_lab.templates.expr import Graph
@@ -44,6 +44,12 @@ class TemplatesProvider:
         tried = {canonical_json(_config(a, family)) for a in request.history if _is_ours(a)}
         if not tried or request.parent is None or not _is_ours(request.parent):
             config = family.default_config(graph, problem.workload)
+            if not family.feasible(graph, config):
+                raise ProviderError(
+                    f"no config of the {family.NAME} family serves {problem.workload.inputs[0]}: its rows are too long to "
+                    "stay in one block's registers",
+                    "Try --provider openai (a model writes the kernel), manual (paste one) or replay:FILE.",
+                )
             if canonical_json(dict(config)) in tried:
                 raise ProviderExhausted("the templates' default was tried and did not pass")
             title = f"{family.NAME}: " + ", ".join(f"{k} {v}" for k, v in config.items())

@@ -82,3 +82,8 @@ def test_what_the_profile_complains_about_comes_first() -> None:
 def test_what_it_does_not_know_is_named_with_who_could(source: str, inputs: str, names: str) -> None:
     with pytest.raises(ProviderError, match=f"{names}.*--provider openai"):
         proposed(TemplatesProvider(), first(source, inputs))
+
+
+def test_rows_too_long_for_registers_are_refused_before_anything_is_compiled() -> None:
+    with pytest.raises(ProviderError, match="rows are too long"):
+        proposed(TemplatesProvider(), first(inputs="x: bf16[4,1048576]"))

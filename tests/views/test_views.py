@@ -1,0 +1,87 @@
+"""A run as people see it: text, HTML and verbs, on runs made from events (``labextension/tests/samples``)."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from markupsafe import escape
+
+from cutegen_lab.views.html import fragment, report
+from cutegen_lab.views.model import RunView, TrendPoint
+from cutegen_lab.views.text import evidence_table, summary
+
+SAMPLES = sorted((Path(__file__).parents[2] / "labextension" / "tests" / "samples").glob("*.json"))
+HOSTILE = "<script>alert('x')</script><img src=x onerror=y>&\"'"
+
+
+def sample(name: str) -> RunView:
+    return RunView.model_validate_json(next(p for p in SAMPLES if p.stem == name).read_text())
+
+
+class _Tags(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.handlers: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.handlers += [name for name, _ in attrs if name.startswith("on")]
+
+
+def tags(html: str) -> _Tags:
+    parser = _Tags()
+    parser.feed(html)
+    return parser
+
+
+@pytest.mark.parametrize("path", SAMPLES, ids=[p.stem for p in SAMPLES])
+def test_every_sample_shows_in_every_form(path: Path) -> None:
+    view = RunView.model_validate_json(path.read_text())
+    html = fragment(view)
+    assert escape(view.problem.name) in html and "script" not in tags(html).tags
+    text = summary(view) + evidence_table(view)
+    assert view.problem.name in text
+    assert "0x" not in text, "no memory addresses: text is compared by tests of notebooks"
+    for candidate in view.candidates:
+        assert candidate.id in html and candidate.id in text
+
+
+def test_a_saved_review_lists_the_verbs_that_may_be_used() -> None:
+    view = sample("review")
+    assert view.status == "review" and {"approve", "reject", "edit", "stop"} <= set(view.verbs)
+    assert "approve_unproven" not in view.verbs
+
+
+def test_text_from_outside_is_escaped_everywhere() -> None:
+    data = json.loads(next(p for p in SAMPLES if p.stem == "review").read_text())
+    data["problem"]["source"] = data["problem"]["name"] = data["note"] = HOSTILE
+    for candidate in data["candidates"]:
+        for field in ("title", "reason", "predicted_effect", "source", "verdict_reason", "answer", "model"):
+            candidate[field] = HOSTILE
+        for row in candidate["evidence"]:
+            row["value"] = row["detail"] = HOSTILE
+    view = RunView.model_validate(data)
+    for html in (fragment(view), report([view], title=HOSTILE)):
+        seen = tags(html)
+        assert "script" not in seen.tags and "img" not in seen.tags and not seen.handlers
+
+
+def test_times_say_whether_they_were_measured_or_predicted() -> None:
+    view = sample("review")
+    times = [row for c in view.candidates for row in c.evidence if row.key == "time"]
+    assert times and all(row.basis in ("measured", "predicted") for row in times)
+    assert re.search(r"Time\s+\S+ \S+ \((measured|predicted)\)", evidence_table(view))
+
+
+def test_a_report_is_one_self_contained_page_even_with_infinite_errors() -> None:
+    view = sample("review")
+    odd = [TrendPoint(candidate_id="c9", verdict="wrong_result", error=math.inf, torch_error=1e-7)]
+    page = report([view.model_copy(update={"trend": [*view.trend, *odd]})], title="runs")
+    assert page.lstrip().startswith("<!")
+    assert not re.search(r"(src|href)=[\"']https?:", page)
