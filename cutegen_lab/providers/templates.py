@@ -46,8 +46,8 @@ class TemplatesProvider:
             config = family.default_config(graph, problem.workload)
             if not family.feasible(graph, config):
                 raise ProviderError(
-                    f"no config of the {family.NAME} family serves {problem.workload.inputs[0]}: its rows are too long to "
-                    "stay in one block's registers",
+                    f"no config of the {family.NAME} family serves {problem.workload.inputs[0]}: "
+                    "its rows are too long to stay in one block's registers",
                     "Try --provider openai (a model writes the kernel), manual (paste one) or replay:FILE.",
                 )
             if canonical_json(dict(config)) in tried:
