@@ -24,12 +24,10 @@ from cutegen_lab.core.roofline import GPUS, speed_of_light
 from cutegen_lab.problems import Reference, read_file
 
 PROBLEMS = {"softmax": "x: bf16[32768,8192]", "rmsnorm": "x: bf16[32768,8192], weight: bf16[8192]"}
-CONFIGS = (  # the provider's default first: it is the one judged; the others are only timed
-    {"vec": 8, "threads_per_row": 256, "rows_per_block": 1},
-    {"vec": 8, "threads_per_row": 128, "rows_per_block": 1},
-    {"vec": 8, "threads_per_row": 512, "rows_per_block": 1},
-    {"vec": 8, "threads_per_row": 1024, "rows_per_block": 1},
-    {"vec": 8, "threads_per_row": 256, "rows_per_block": 2},
+JUDGED = 2  # of the configs: the provider's default, and one that reduces across a cluster; the others are only timed
+CONFIGS = tuple(
+    {"vec": 8, "threads_per_row": threads, "rows_per_block": rows, "cluster_n": cluster}
+    for threads, rows, cluster in ((256, 1, 1), (256, 1, 2), (128, 1, 1), (512, 1, 1), (1024, 1, 1), (256, 2, 1))
 )
 DEMO = Path(__file__).resolve().parents[1] / "cutegen_lab" / "demo"
 
@@ -70,7 +68,7 @@ def run(folder: Path, out: Path) -> None:
         for number, config in enumerate(CONFIGS):
             artifact = Artifact.from_dict(json.loads((folder / f"{name}-{number}.json").read_text()))
             row: dict[str, Any] = {"problem": name, "config": config, "sol_us": sol.time_us}
-            if number == 0:
+            if number < JUDGED:
                 result = judge.check(problem, artifact, device, print, cancel)
                 main = [e for c in result.checks if c.workload == "main" for e in c.errors]
                 row |= {"verdict": result.verdict.value, "reason": result.reason, "checks": len(result.checks)}

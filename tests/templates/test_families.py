@@ -76,10 +76,12 @@ def test_the_default_is_right(
 @pytest.mark.parametrize(
     "config",
     [
-        {"vec": 1, "threads_per_row": 32, "rows_per_block": 4},
-        {"vec": 4, "threads_per_row": 8, "rows_per_block": 16},
-        {"vec": 16, "threads_per_row": 1024, "rows_per_block": 1},
-        {"vec": 2, "threads_per_row": 128, "rows_per_block": 8},
+        {"vec": 1, "threads_per_row": 32, "rows_per_block": 4, "cluster_n": 1},
+        {"vec": 4, "threads_per_row": 8, "rows_per_block": 16, "cluster_n": 1},
+        {"vec": 16, "threads_per_row": 1024, "rows_per_block": 1, "cluster_n": 1},
+        {"vec": 2, "threads_per_row": 128, "rows_per_block": 8, "cluster_n": 1},
+        {"vec": 4, "threads_per_row": 64, "rows_per_block": 2, "cluster_n": 2},
+        {"vec": 8, "threads_per_row": 32, "rows_per_block": 4, "cluster_n": 8},
     ],
 )
 def test_other_configs_are_right_too(compiler: CageCompiler, config: dict[str, int]) -> None:

@@ -36,7 +36,7 @@ def attempt(number: int, proposal: Proposal, limiter: str = "") -> Attempt:
 
 def test_the_first_proposal_is_a_default_with_its_reason() -> None:
     proposal = proposed(TemplatesProvider(), first())
-    assert proposal.config == {"vec": 8, "threads_per_row": 256, "rows_per_block": 1}
+    assert proposal.config == {"vec": 8, "threads_per_row": 256, "rows_per_block": 1, "cluster_n": 1}
     assert "row reduction" in proposal.title and proposal.reason
     assert "threads_per_row: cutlass.Constexpr = 256" in proposal.source
 
@@ -87,3 +87,7 @@ def test_what_it_does_not_know_is_named_with_who_could(source: str, inputs: str,
 def test_rows_too_long_for_registers_are_refused_before_anything_is_compiled() -> None:
     with pytest.raises(ProviderError, match="rows are too long"):
         proposed(TemplatesProvider(), first(inputs="x: bf16[4,1048576]"))
+
+
+def test_a_row_too_long_for_one_block_is_shared_by_a_cluster() -> None:
+    assert proposed(TemplatesProvider(), first(inputs="x: bf16[4,262144]")).config["cluster_n"] == 4

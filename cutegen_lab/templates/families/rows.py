@@ -1,8 +1,9 @@
 """Row reductions: the reduced dimensions are the last ones, a row stays in registers between its reductions.
 
-A row is split over ``threads_per_row`` threads; each keeps its share, reduces it, then the warp, then the warps of the
-row through shared memory. Every load of a thread is issued before the first is used, so the loads in flight a thread
-are ``n / (vec · threads_per_row)``.
+A row is split over ``threads_per_row`` threads of each of ``cluster_n`` blocks. Each thread keeps its share and
+reduces it, then the warp, then the warps of the row through shared memory, then the cluster's blocks through
+distributed shared memory. Every load of a thread is issued before the first is used, so the loads in flight a thread are
+``n / (vec · threads_per_row · cluster_n)``.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ DOMAINS = {
     "vec": (1, 2, 4, 8, 16),
     "threads_per_row": (8, 16, 32, 64, 128, 256, 512, 1024),
     "rows_per_block": (1, 2, 4, 8, 16, 32),
+    "cluster_n": (1, 2, 4, 8),
 }
 KNOBS = {
     ("threads_per_row", -1): "Each thread keeps twice the loads in flight and the reductions cross half as many warps.",
@@ -39,6 +41,8 @@ KNOBS = {
     ("vec", 1): "Half as many memory instructions for the same bytes.",
     ("rows_per_block", -1): "Smaller blocks: barriers wait for fewer warps and the last wave is finer.",
     ("vec", -1): "Narrower accesses spread a row over more loads.",
+    ("cluster_n", 1): "Twice the blocks share a row: half the registers a thread, reductions over distributed memory.",
+    ("cluster_n", -1): "Half the blocks share a row: fewer waits on other multiprocessors.",
 }
 MAX_VALUES = 64  # of a row in one thread's registers
 NEUTRAL = {"add": 0.0, "mul": 1.0, "max": -math.inf, "min": math.inf}
@@ -77,6 +81,38 @@ def row_reduce(
     return result
 '''
 
+_CLUSTER_REDUCE = '''
+@cute.jit
+def cluster_reduce(
+    value: Float32,
+    parts: cute.Tensor,
+    arrived: cute.Pointer,
+    rank: cutlass.Int32,
+    op: cutlass.Constexpr,
+    threads_per_row: cutlass.Constexpr,
+    cluster_n: cutlass.Constexpr,
+):
+    """Reduces one value a row over the blocks of a cluster, through their distributed shared memory.
+
+    Every block sends its value to every block; each waits for all of ``parts`` (blocks, rows a block) to arrive.
+    """
+    tidx, _, _ = cute.arch.thread_idx()
+    lane = tidx % threads_per_row
+    local_row = tidx // threads_per_row
+    mine = cute.make_rmem_tensor(cute.make_layout(1), Float32)
+    mine[0] = value
+    bits = cute.recast_tensor(mine, cutlass.Int32)  # the store takes 32-bit integers
+    if tidx == 0:
+        cute.arch.mbarrier_arrive_and_expect_tx(arrived, cute.size(parts) * 4)
+    if lane < cluster_n:
+        cute.arch.store_async_dsmem(parts.iterator + (local_row * cluster_n + rank), bits[0], arrived, lane)
+    cute.arch.mbarrier_wait(arrived, 0)
+    result = parts[0, local_row]
+    for i in cutlass.range_constexpr(1, cluster_n):
+        result = op(result, parts[i, local_row])
+    return result
+'''
+
 _FOLD = '''
 def fold(values, op, neutral, columns, n):
     """Reduces a thread's values; ``columns`` (None where every value is real) masks what lies past the row's end."""
@@ -101,7 +137,8 @@ def _partly_along(graph: Graph) -> bool:
 
 
 def default_config(graph: Graph, workload: Workload) -> Config:
-    """16-byte vectors; as few threads a row as keep about four vectors each in flight; full warps in a block."""
+    """16-byte vectors; as few threads a row as keep about four vectors each in flight; full warps in a block. A row too
+    long for one block is shared by a cluster."""
     n = math.prod(graph.space[d] for d in graph.reduced)
     itemsize = min(t.dtype.itemsize for t in workload.tensors)
     vec = min(max(v for v in DOMAINS["vec"] if v * itemsize <= 16), 8)
@@ -111,15 +148,20 @@ def default_config(graph: Graph, workload: Workload) -> Config:
     per_block = max(128 // threads, 1)
     while per_block > 1 and per_block > rows:
         per_block //= 2
-    return {"vec": vec, "threads_per_row": threads, "rows_per_block": per_block}
+    config = {"vec": vec, "threads_per_row": threads, "rows_per_block": per_block, "cluster_n": 1}
+    while not feasible(graph, config) and config["cluster_n"] < DOMAINS["cluster_n"][-1]:
+        config["cluster_n"] *= 2
+    return config
 
 
 def feasible(graph: Graph, config: Config) -> bool:
     n = math.prod(graph.space[d] for d in graph.reduced)
     threads = int(config["threads_per_row"]) * int(config["rows_per_block"])
     vec = math.gcd(n, int(config["vec"]))
-    chunks = -(-n // (vec * int(config["threads_per_row"])))
-    return threads % 32 == 0 and threads <= 1024 and vec * chunks <= MAX_VALUES
+    cluster = int(config["cluster_n"])
+    chunks = -(-n // (vec * int(config["threads_per_row"]) * cluster))
+    fits = threads % 32 == 0 and threads <= 1024 and vec * chunks <= MAX_VALUES
+    return fits and cluster <= int(config["threads_per_row"])
 
 
 def write(problem: Problem, graph: Graph, config: Config) -> str:
@@ -146,6 +188,10 @@ class _Rows:
             "vec",
             "row",
             "lane",
+            "first",
+            "stride",
+            "rank",
+            "arrived",
             "columns",
             "vectors",
             "chunks",
@@ -167,7 +213,22 @@ class _Rows:
         )
         lines = header(self.problem, self.graph, NAME, sentences)
         lines += tunable(DOMAINS) + self._constraints() + helpers(self.writer.helpers)
-        lines += ["", _FOLD.strip(), "", "", _ROW_REDUCE.strip(), "", "", *kernel, "", "", *launch]
+        lines += [
+            "",
+            _FOLD.strip(),
+            "",
+            "",
+            _ROW_REDUCE.strip(),
+            "",
+            "",
+            _CLUSTER_REDUCE.strip(),
+            "",
+            "",
+            *kernel,
+            "",
+            "",
+            *launch,
+        ]
         return clean(lines)
 
     def _constraints(self) -> list[str]:
@@ -180,8 +241,9 @@ class _Rows:
             f"    n = {n}",
             '    threads = config["threads_per_row"] * config["rows_per_block"]',
             '    vec = math.gcd(n, config["vec"])',
-            '    chunks = -(-n // (vec * config["threads_per_row"]))',
-            f"    return threads % 32 == 0 and threads <= 1024 and vec * chunks <= {MAX_VALUES}",
+            '    chunks = -(-n // (vec * config["threads_per_row"] * config["cluster_n"]))',
+            f"    fits = threads % 32 == 0 and threads <= 1024 and vec * chunks <= {MAX_VALUES}",
+            '    return fits and config["cluster_n"] <= config["threads_per_row"]',
             "",
         ]
 
@@ -190,7 +252,7 @@ class _Rows:
         head = signature("launch", [*tensors, "stream: cuda.CUstream", *constexprs(self.config)])
         used = [self.inputs[i] for i in self.used] + list(self.outputs)
         views = [f"    {variable('g', name)} = {self._view(name)}" for name in used]
-        sizes = ["rows", "n", "width", "threads_per_row", "rows_per_block"]
+        sizes = ["rows", "n", "width", "threads_per_row", "rows_per_block", "cluster_n"]
         arguments = ", ".join([*(variable("g", name) for name in used), *sizes])
         return [
             "@cute.jit",
@@ -201,8 +263,9 @@ class _Rows:
             "    width = math.gcd(n, vec)",
             *views,
             f"    row_kernel({arguments}).launch(",
-            "        grid=[(rows + rows_per_block - 1) // rows_per_block, 1, 1],",
+            "        grid=[(rows + rows_per_block - 1) // rows_per_block * cluster_n, 1, 1],",
             "        block=[threads_per_row * rows_per_block, 1, 1],",
+            "        cluster=[cluster_n, 1, 1] if cutlass.const_expr(cluster_n > 1) else None,",
             "        stream=stream,",
             "    )",
         ]
@@ -231,7 +294,7 @@ class _Rows:
 
     def _kernel(self) -> list[str]:
         used = [self.inputs[i] for i in self.used] + list(self.outputs)
-        constants = ("rows", "n", "vec", "threads_per_row", "rows_per_block")
+        constants = ("rows", "n", "vec", "threads_per_row", "rows_per_block", "cluster_n")
         parameters = [f"{variable('g', name)}: cute.Tensor" for name in used]
         head = signature("row_kernel", [*parameters, *(f"{name}: cutlass.Constexpr" for name in constants)])
         body = self._prologue() + self._loads() + self._passes() + self._stores()
@@ -243,11 +306,16 @@ class _Rows:
             "tidx, _, _ = cute.arch.thread_idx()",
             "bidx, _, _ = cute.arch.block_idx()",
             "lane = tidx % threads_per_row",
-            "row = bidx * rows_per_block + tidx // threads_per_row",
+            "row = bidx // cluster_n * rows_per_block + tidx // threads_per_row",
             "# Threads past the last row work on it too, and store nothing: barriers stay uniform.",
             "source_row = cutlass.min(row, rows - 1)",
             "vectors = n // vec",
-            "chunks = (vectors + threads_per_row - 1) // threads_per_row",
+            "stride = threads_per_row * cluster_n  # vectors of a row that are loaded at once",
+            "chunks = (vectors + stride - 1) // stride",
+            "rank = 0  # of this block among those that share its rows",
+            "if cutlass.const_expr(cluster_n > 1):",
+            "    rank = cute.arch.block_idx_in_cluster()",
+            "first = rank * threads_per_row + lane",
             "mine = cute.make_layout((vec, chunks))  # a thread's share of the row",
             "",
             "smem = cutlass.utils.SmemAllocator()",
@@ -256,6 +324,18 @@ class _Rows:
         ]
         for index in reductions:
             lines.append(f"buffer{reductions.index(index)} = smem.allocate_tensor(Float32, partials, 16)")
+        count = len(reductions)
+        lines += [
+            "if cutlass.const_expr(cluster_n > 1):",
+            "    sent = cute.make_layout((cluster_n, rows_per_block))",
+            *(f"    parts{i} = smem.allocate_tensor(Float32, sent, 16)" for i in range(count)),
+            f"    arrived = smem.allocate_array(cutlass.Int64, num_elems={count})",
+            "    if tidx == 0:",
+            *(f"        cute.arch.mbarrier_init(arrived + {i}, 1)" for i in range(count)),
+            "    cute.arch.mbarrier_init_fence()",
+            "    cute.arch.cluster_arrive_relaxed()",
+            "    cute.arch.cluster_wait()",
+        ]
         return [*lines, ""]
 
     def _reductions(self) -> list[int]:
@@ -269,13 +349,13 @@ class _Rows:
             name = self.inputs[tensor]
             lines.append(f"{variable('r', name)} = cute.make_rmem_tensor(mine, {variable('g', name)}.element_type)")
         lines += [
-            "if cutlass.const_expr(vectors % threads_per_row != 0):",
+            "if cutlass.const_expr(vectors % stride != 0):",
             *(
                 f"    {variable('r', self.inputs[t])}.fill(0.0)"
                 for t in dict.fromkeys(load.tensor for _, load in vectors)
             ),
             "for i in cutlass.range_constexpr(chunks):",
-            "    column = i * threads_per_row + lane",
+            "    column = i * stride + first",
             "    if column < vectors:",
         ]
         for tensor in dict.fromkeys(load.tensor for _, load in vectors):
@@ -290,7 +370,7 @@ class _Rows:
             lines.append(f"{name} = Float32({variable('g', name)}[source_row])")
             self.env[index] = name
         needs_columns = any(isinstance(node, Index) for node in self.graph.nodes)
-        always = "" if needs_columns else "if cutlass.const_expr(vectors % threads_per_row != 0):"
+        always = "" if needs_columns else "if cutlass.const_expr(vectors % stride != 0):"
         indent = "" if needs_columns else "    "
         lines += ["", "columns = None  # each value's position in the row, where it is asked for"]
         lines += [always] if always else []
@@ -298,7 +378,7 @@ class _Rows:
             f"{indent}rColumn = cute.make_rmem_tensor(mine, Float32)",
             f"{indent}for i in cutlass.range_constexpr(chunks):",
             f"{indent}    for j in cutlass.range_constexpr(vec):",
-            f"{indent}        rColumn[j, i] = Float32((i * threads_per_row + lane) * vec + j)",
+            f"{indent}        rColumn[j, i] = Float32((i * stride + first) * vec + j)",
             f"{indent}columns = rColumn.load()",
             "",
         ]
@@ -328,6 +408,13 @@ class _Rows:
             lines.append(f"{name} = fold({text}, cute.ReductionOp.{node.op.upper()}, {neutral}, columns, n)")
             buffer = f"buffer{reductions.index(index)}"
             lines.append(f"{name} = row_reduce({name}, {buffer}, {_COMBINE[node.op]}, {neutral}, threads_per_row)")
+            lines += [
+                "if cutlass.const_expr(cluster_n > 1):",
+                f"    {name} = cluster_reduce(",
+                f"        {name}, parts{reductions.index(index)}, arrived + {reductions.index(index)}, rank, "
+                f"{_COMBINE[node.op]}, threads_per_row, cluster_n",
+                "    )",
+            ]
             self.env[index] = name
         return lines
 
@@ -354,8 +441,8 @@ class _Rows:
                 scalars.append(f"        {variable('g', name)}[row] = {CUTE_TYPE[spec.dtype]}({text})")
         lines.append("if row < rows:")
         if vectors:
-            lines += ["    for i in cutlass.range_constexpr(chunks):", "        column = i * threads_per_row + lane",
+            lines += ["    for i in cutlass.range_constexpr(chunks):", "        column = i * stride + first",
                       "        if column < vectors:", *vectors]  # fmt: skip
         if scalars:
-            lines += ["    if lane == 0:", *scalars]
+            lines += ["    if first == 0:", *scalars]
         return lines
