@@ -2,8 +2,8 @@
 
 A row is split over ``threads_per_row`` threads of each of ``cluster_n`` blocks. Each thread keeps its share and
 reduces it, then the warp, then the warps of the row through shared memory, then the cluster's blocks through
-distributed shared memory. Every load of a thread is issued before the first is used, so the loads in flight a thread are
-``n / (vec · threads_per_row · cluster_n)``.
+distributed shared memory. Every load of a thread is issued before the first is used, so the loads in flight a thread
+are ``n / (vec · threads_per_row · cluster_n)``.
 """
 
 from __future__ import annotations
