@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 
+from cutegen_lab.compile.syntax import parse
 from cutegen_lab.core.verdict import Diagnostic
 
 MAX_SOURCE_BYTES = 512 << 10
@@ -31,7 +32,7 @@ def check(source: str) -> list[Diagnostic]:
     if len(source.encode(errors="replace")) > MAX_SOURCE_BYTES:
         return [_error("G01-size", 0, f"the source is over {MAX_SOURCE_BYTES >> 10} KiB", "Write a smaller kernel.")]
     try:
-        tree = ast.parse(source)
+        tree = parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         line = getattr(error, "lineno", 0) or 0
         what = getattr(error, "msg", None) or str(error) or type(error).__name__

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from cutegen_lab.compile.hints import ALIASES
 from cutegen_lab.compile.names import dotted_names
 from cutegen_lab.compile.regions import born_in_region
+from cutegen_lab.compile.syntax import parse
 from cutegen_lab.core.verdict import Diagnostic
 
 MissingNames = Callable[[list[str]], dict[str, list[str]]]
@@ -23,7 +24,7 @@ _NO_METHOD = {"astype", "sum", "mean"}
 def lint(source: str, missing_names: MissingNames | None = None) -> list[Diagnostic]:
     """Findings in line order. ``missing_names`` (the cage's) adds names that the installed DSL lacks."""
     try:
-        tree = ast.parse(source)
+        tree = parse(source)
     except (SyntaxError, ValueError, RecursionError):
         return []  # the gate reports it
     found = list(_unknown_names(tree, missing_names)) if missing_names else []
