@@ -90,9 +90,10 @@ def read_timeline(events: Sequence[StoredEvent]) -> Timeline:
             current.end("generate", at, "skipped" if event.exhausted else "failed", event.reason)
         elif isinstance(event, Answered):
             answer = event.answer
-            current = attempts.get(answer.candidate_id or "", current)
-            if "review" in current.steps or answer.kind != "stop":
-                current.end("review", at, "done", answer.kind.replace("_", " "))
+            if answer.kind == "stop":
+                _interrupt(current, event, at)
+            elif "review" in (reviewed := attempts.get(answer.candidate_id or "", current)).steps:
+                reviewed.end("review", at, "done", answer.kind.replace("_", " "))
         elif isinstance(event, (StepFailed, Resumed, Stopped)):
             _interrupt(current, event, at)
         else:
@@ -128,7 +129,7 @@ def _finish(attempt: Attempt, event: object, at: float) -> None:
             attempt.end("profile", at, "skipped")
 
 
-def _interrupt(attempt: Attempt, event: StepFailed | Resumed | Stopped, at: float) -> None:
+def _interrupt(attempt: Attempt, event: StepFailed | Resumed | Stopped | Answered, at: float) -> None:
     """A lost step did not run on: it failed, or waits to be started again."""
     running = [step.step for step in attempt.steps.values() if step.status == "running"]
     if isinstance(event, StepFailed):

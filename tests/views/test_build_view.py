@@ -1,0 +1,174 @@
+"""What is seen of a run in each situation it can be in."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from run_script import BAD_ERROR, FAULT, SOURCE, Script, timing
+
+from cutegen_lab.core.run import GenerateFailed, Resumed, RunSettings, Step, StepFailed
+from cutegen_lab.core.verdict import Verdict
+from cutegen_lab.views.model import RunView
+
+
+def statuses(view: RunView, index: int = -1) -> dict[str, str]:
+    return {step.step: step.status for step in view.candidates[index].steps}
+
+
+def evidence(view: RunView, index: int = -1) -> dict[str, str]:
+    return {row.key: row.value for row in view.candidates[index].evidence}
+
+
+def test_generating_the_first_candidate():
+    view = Script().start(Step.GENERATE).view()
+    assert (view.status, view.step, view.current_id, view.verbs) == ("running", "generate", None, ["stop"])
+    assert [s.status for s in view.timeline] == ["running"] + ["pending"] * 5
+    assert view.timeline[0].started_at == view.updated_at
+
+
+def test_compiled_and_being_checked_shows_resources_before_a_verdict():
+    view = Script().generate().compile().start(Step.CHECK).view()
+    assert statuses(view) == {
+        "generate": "done", "compile": "done", "check": "running", "time": "pending", "profile": "pending",
+        "review": "pending",
+    }  # fmt: skip
+    assert evidence(view)["registers"] == "40"
+    assert "verdict" not in evidence(view)
+    assert view.candidates[0].steps[1].seconds == 1.0
+    assert view.verbs == ["stop"]
+
+
+def test_review_of_a_proven_candidate():
+    view = Script().proven().view(log=("checking prime",))
+    assert (view.status, view.current_id) == ("review", "c1")
+    assert view.verbs == ["approve", "reject", "edit", "retry", "stop"]
+    rows = {row.key: row for row in view.candidates[0].evidence}
+    assert rows["verdict"].value == "passed"
+    assert rows["error"].value == "1.6e-03"
+    assert rows["error"].detail == "PyTorch bf16 1.7e-03, limit 5.1e-03"
+    assert rows["workloads"].value == "2/2"
+    assert rows["shared_memory"].value == "1,088 B"
+    assert (rows["time"].value, rows["time"].basis) == ("36.5 µs", "predicted")
+    assert (rows["speed_of_light"].value, rows["speed_of_light"].basis) == ("28 µs", "bound")
+    assert rows["sol_gap"].value == "1.31×"
+    assert rows["limiter"].value == "DRAM bandwidth"
+    assert rows["tokens"].value == "1,200"
+    assert view.candidates[0].provenance["prompts"] == "refine v3 (bbbbbbbbbbbb)"
+    assert view.trend[0].error == 1.6e-3 and view.trend[0].basis == "predicted"
+    assert view.versions == {"cutegen-lab": "0.1.0", "torch": "2.13.0"}
+    assert view.log == ["checking prime"]
+
+
+def test_measured_time_is_labelled_measured_with_its_baselines():
+    script = Script().generate().compile().check()
+    measured = timing(30.0, "measured")
+    view = (
+        script.time(type(measured)(**{**vars(measured), "samples": 30, "baselines": {"eager": 57.0}})).profile().view()
+    )
+    row = next(r for r in view.candidates[0].evidence if r.key == "time")
+    assert row.basis == "measured" and "eager 57 µs" in row.detail and "of 30" in row.detail
+
+
+def test_a_failed_compile_goes_back_to_the_provider_and_its_diagnostics_stay():
+    view = Script().generate().fail_compile().start(Step.GENERATE).view()
+    assert statuses(view)["compile"] == "failed"
+    assert view.candidates[0].verdict == "compile_error"
+    found = view.candidates[0].diagnostics[0]
+    assert (found.line, found.code, found.suggestion) == (3, "UNSUP_X", "use cute.arch")
+    assert view.timeline[0].status == "running"
+
+
+def test_a_wrong_result_names_its_worst_element_and_cannot_be_plainly_approved():
+    script = Script(settings=RunSettings())
+    for _ in range(script.settings.budget.max_fixes + 1):
+        parent = script.current if script.candidates else None
+        script.generate(parent=parent).compile().check(Verdict.WRONG_RESULT, BAD_ERROR)
+        if script.state().step is Step.REVIEW:
+            break
+    view = script.start(Step.REVIEW).view()
+    assert view.status == "review"
+    assert view.verbs[0] == "approve_unproven" and "approve" not in view.verbs
+    assert evidence(view)["worst_element"] == "out[3, 5]"
+    assert evidence(view)["workloads"] == "1/2"
+    assert statuses(view)["check"] == "failed" and statuses(view)["time"] == "skipped"
+
+
+def test_a_fault_is_told_with_its_place():
+    view = Script().generate().compile().check(Verdict.OUT_OF_BOUNDS, fault=FAULT).view()
+    assert "line 9" in evidence(view)["fault"] and "ld.global.b16" in evidence(view)["fault"]
+
+
+def test_accepted_then_refined_shows_the_diff_to_the_parent():
+    script = Script().proven().answer("approve")
+    view = script.proven(source=SOURCE.replace("256", "512"), title="threads 256 -> 512", parent="c1").view()
+    assert view.incumbent_id == "c1" and view.candidates[0].accepted
+    assert view.candidates[0].answer == "approved"
+    changed = [(line.kind, line.text, line.old, line.new) for line in view.candidates[1].diff if line.kind != "same"]
+    assert ("removed", "THREADS = 256", 3, None) in changed
+    assert ("added", "THREADS = 512", None, 3) in changed
+    assert view.candidates[0].diff == []
+    assert "branch" in view.verbs
+
+
+def test_an_edit_is_a_candidate_of_the_analyst_that_was_not_generated():
+    view = Script().proven().answer("edit", SOURCE + "# mine\n").start(Step.COMPILE).view()
+    assert view.candidates[1].source == SOURCE + "# mine\n"
+    assert view.candidates[1].provider == "analyst"
+    assert view.candidates[0].answer == "edited"
+    assert statuses(view)["generate"] == "skipped" and statuses(view)["compile"] == "running"
+
+
+def test_rejected_and_branched_say_so():
+    script = Script().proven().answer("approve").proven(parent="c1").answer("reject", "too clever")
+    assert script.view().candidates[1].answer == "rejected: too clever"
+    view = script.proven(parent="c1").answer("branch", target="c2").start(Step.GENERATE).view()
+    assert view.candidates[2].answer == "branched from c2"
+    assert view.step == "generate"
+
+
+def test_interrupted_run_offers_only_resume_and_nothing_runs():
+    view = Script().generate().compile().start(Step.CHECK).view(attached=False)
+    assert (view.status, view.verbs) == ("interrupted", ["resume"])
+    step = view.candidates[0].steps[2]
+    assert (step.status, step.detail, step.started_at) == ("pending", "interrupted", None)
+
+
+def test_resumed_work_starts_again():
+    script = Script().generate().compile().start(Step.CHECK).add(Resumed())
+    assert statuses(script.view())["check"] == "pending"
+    assert statuses(script.start(Step.CHECK).view())["check"] == "running"
+
+
+def test_stopped_run_is_done_and_can_be_resumed():
+    view = Script().generate().compile().start(Step.CHECK).answer("stop", "enough").view()
+    assert (view.status, view.note) == ("done", "enough")
+    assert view.verbs == ["resume", "branch"]
+    assert "running" not in statuses(view).values()
+
+
+def test_our_own_failure_rests_at_review_with_retry():
+    script = Script().generate().compile().start(Step.CHECK).add(StepFailed(Step.CHECK, "the emulator's worker died"))
+    view = script.start(Step.REVIEW).view()
+    assert statuses(view)["check"] == "failed"
+    assert view.note == "the emulator's worker died"
+    assert view.verbs[0] == "approve_unproven" and "retry" in view.verbs
+
+
+def test_a_failed_generation_keeps_its_own_timeline():
+    script = Script().proven().answer("approve").start(Step.GENERATE).add(GenerateFailed("no answer in 60 s"))
+    view = script.start(Step.REVIEW).view()
+    assert [s.status for s in view.timeline] == ["failed", "skipped", "skipped", "skipped", "skipped", "running"]
+    assert view.verbs == ["retry", "edit", "branch", "stop"]
+    assert statuses(view)["generate"] == "done"
+
+
+def test_an_exhausted_provider_ends_the_run():
+    view = Script().proven().answer("approve").start(Step.GENERATE).add(GenerateFailed("no more ideas", True)).view()
+    assert (view.status, view.outcome, view.note) == ("done", "accepted", "no more ideas")
+
+
+@pytest.mark.parametrize("attached", [True, False])
+def test_views_survive_json(attached):
+    view = Script().proven().view(attached=attached)
+    assert RunView.model_validate_json(json.dumps(view.model_dump(mode="json"))) == view
