@@ -33,6 +33,15 @@ class LoadedSource:
         names = list(inspect.signature(self.reference).parameters)
         return names[1:] if self.kind == "kernelbench" else names
 
+    @property
+    def deterministic(self) -> bool:
+        """Whether a kernel must give the same bits every time: ``deterministic = False`` in the text says it need not
+        (floating-point atomics). Raises ProblemError where it says anything else than True or False."""
+        value = self.namespace.get("deterministic", True)
+        if not isinstance(value, bool):
+            raise ProblemError(f"deterministic is {value!r}", "Write `deterministic = False`, or leave it out.")
+        return value
+
 
 def load(source: str) -> LoadedSource:
     """Raises ProblemError for an empty cell, a syntax error, code that raises, or a missing reference."""

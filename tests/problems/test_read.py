@@ -36,6 +36,20 @@ def get_init_inputs():
 """
 
 
+def test_a_file_declares_that_launches_may_differ() -> None:
+    assert read_text(SOFTMAX, inputs_text="x: f32[8,8]").deterministic
+    lenient = read_text("deterministic = False\n" + SOFTMAX, inputs_text="x: f32[8,8]")
+    assert not lenient.deterministic
+    with pytest.raises(ProblemError, match="deterministic is 'no'"):
+        read_text("deterministic = 'no'\n" + SOFTMAX, inputs_text="x: f32[8,8]")
+
+
+def test_a_reference_must_not_roll_dice_even_where_launches_may_differ() -> None:
+    dropout = "deterministic = False\ndef reference(x):\n    return F.dropout(x, 0.5)\n"
+    with pytest.raises(ProblemError, match="different answers"):
+        read_text(dropout, inputs_text="x: f32[64,64]")
+
+
 def test_inputs_option_gives_shapes_and_the_output_follows() -> None:
     problem = read_text(SOFTMAX, name="softmax", inputs_text="x: bf16[32768,8192]")
     assert problem.workload.describe() == "(x: bf16[32768,8192]) -> (out: bf16[32768,8192])"
