@@ -270,10 +270,11 @@ def test_reductions_to_one_address(form: str, space: str) -> None:
     assert out[0] == ATOMICS[form]
 
 
-def test_atomics_return_what_was_there_before() -> None:
+@pytest.mark.parametrize("order", ["", ".relaxed.gpu", ".acq_rel", ".acq_rel.gpu", ".release.cta", ".acquire.sys"])
+def test_atomics_return_what_was_there_before(order: str) -> None:
     cell, old = np.zeros(1, np.uint32), np.zeros(64, np.uint32)
-    body = """
-      atom.global.add.u32 %r4, [%rd1], 1; mul.wide.u32 %rd3, %r1, 4; add.s64 %rd3, %rd2, %rd3;
+    body = f"""
+      atom.global{order}.add.u32 %r4, [%rd1], 1; mul.wide.u32 %rd3, %r1, 4; add.s64 %rd3, %rd2, %rd3;
       st.global.b32 [%rd3], %r4; ret;
     """
     run(kernel(body, 2), [cell, old], block=(64, 1, 1))

@@ -15,7 +15,7 @@ FOLDER = Path(__file__).parent
 
 
 class Honest(NamedTuple):
-    """One kernel and the problem it solves. ``inputs`` is the --inputs text, empty where the problem declares its own."""
+    """One kernel and the problem it solves. ``inputs``: the --inputs text, empty where the problem declares its own."""
 
     name: str
     problem: str

@@ -1,6 +1,6 @@
 """Batched dot products q·kᵀ, one thread an output, the batch as the grid's third axis.
 
-Odd: operands of fp16, products and sums in fp32, and an output wider than its inputs. Legal: the reference widens first.
+Odd: operands of fp16, products and sums in fp32, an output wider than its inputs. Legal: the reference widens first.
 """
 
 import cuda.bindings.driver as cuda
@@ -23,6 +23,4 @@ def scores_kernel(mQ: cute.Tensor, mK: cute.Tensor, mS: cute.Tensor):
 @cute.jit
 def launch(q: cute.Tensor, k: cute.Tensor, s: cute.Tensor, stream: cuda.CUstream):
     batch, rows, columns = s.shape
-    scores_kernel(q, k, s).launch(
-        grid=[(columns + 15) // 16, (rows + 7) // 8, batch], block=[16, 8, 1], stream=stream
-    )
+    scores_kernel(q, k, s).launch(grid=[(columns + 15) // 16, (rows + 7) // 8, batch], block=[16, 8, 1], stream=stream)

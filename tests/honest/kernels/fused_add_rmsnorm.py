@@ -42,6 +42,11 @@ def fused_kernel(mX: cute.Tensor, mR: cute.Tensor, mW: cute.Tensor, mY: cute.Ten
 
 @cute.jit
 def launch(
-    x: cute.Tensor, residual: cute.Tensor, weight: cute.Tensor, y: cute.Tensor, total: cute.Tensor, stream: cuda.CUstream
+    x: cute.Tensor,
+    residual: cute.Tensor,
+    weight: cute.Tensor,
+    y: cute.Tensor,
+    total: cute.Tensor,
+    stream: cuda.CUstream,
 ):
     fused_kernel(x, residual, weight, y, total).launch(grid=[x.shape[0], 1, 1], block=[THREADS, 1, 1], stream=stream)

@@ -1,7 +1,7 @@
 """A linear layer, ReLU and a ceiling: a KernelBench ``Model`` with two parameters and a buffer.
 
-Odd: parameters and buffers arrive as inputs after the forward's own, the buffer last. One warp an output. Legal: that is
-the contract's order.
+Odd: parameters and buffers arrive as inputs after the forward's own, the buffer last. Legal: that is the contract's
+order.
 """
 
 import cuda.bindings.driver as cuda
@@ -26,6 +26,4 @@ def linear_kernel(mX: cute.Tensor, mW: cute.Tensor, mB: cute.Tensor, mCeiling: c
 def launch(
     x: cute.Tensor, weight: cute.Tensor, bias: cute.Tensor, ceiling: cute.Tensor, y: cute.Tensor, stream: cuda.CUstream
 ):
-    linear_kernel(x, weight, bias, ceiling, y).launch(
-        grid=[y.shape[1], y.shape[0], 1], block=[32, 1, 1], stream=stream
-    )
+    linear_kernel(x, weight, bias, ceiling, y).launch(grid=[y.shape[1], y.shape[0], 1], block=[32, 1, 1], stream=stream)

@@ -44,6 +44,4 @@ def launch(
     lse: cute.Tensor,
     stream: cuda.CUstream,
 ):
-    merge_kernel(a, lse_a, b, lse_b, out, lse).launch(
-        grid=[a.shape[1], a.shape[0], 1], block=[32, 1, 1], stream=stream
-    )
+    merge_kernel(a, lse_a, b, lse_b, out, lse).launch(grid=[a.shape[1], a.shape[0], 1], block=[32, 1, 1], stream=stream)

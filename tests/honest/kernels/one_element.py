@@ -1,7 +1,6 @@
 """One thread of one block writes one element.
 
-Odd: it runs for a microsecond, below any clock's resolution, and a 16 KB grid would be idle. Legal: that is the problem.
-Its loop serves longer vectors too, slowly.
+Odd: it runs for about a microsecond, near a clock's resolution. Legal: that is the problem.
 """
 
 import cuda.bindings.driver as cuda
