@@ -1,7 +1,7 @@
 """Column sums by floating-point addition made of compare-and-swap: a loop until nobody came in between.
 
-Odd: how often the loop runs is a race, and so is the order of additions. Legal: the problem's file declares it, and each
-addend goes in exactly once.
+Odd: how often the loop runs is a race, and so is the order of additions. Legal: the problem's file declares it, and
+each addend goes in exactly once.
 """
 
 import cuda.bindings.driver as cuda

@@ -1,7 +1,7 @@
 """GroupNorm and ReLU of a KernelBench ``Model``: one block a group, which is contiguous in memory.
 
-Odd: the input's four dimensions are viewed as two; which weight an element has follows from where it lies. Legal: tensors
-are contiguous.
+Odd: the input's four dimensions are viewed as two; which weight an element has follows from where it lies. Legal:
+tensors are contiguous.
 """
 
 import cuda.bindings.driver as cuda

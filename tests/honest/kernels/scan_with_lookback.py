@@ -2,7 +2,8 @@
 
 Odd: blocks spin on flags that other blocks set. Legal: a block takes its number from a counter as it starts, so whoever
 it waits for is already running (Merrill, Garland: "Single-pass Parallel Prefix Scan with Decoupled Look-back", 2016).
-Integers make every order of additions the same. A status word is (flag, sum): 1 for a block's own sum, 2 for all up to it.
+Integers make every order of additions the same. A status word is (flag, sum): 1 for a block's own sum, 2 for the sum of
+all up to it.
 """
 
 import cuda.bindings.driver as cuda
