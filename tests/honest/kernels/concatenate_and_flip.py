@@ -5,7 +5,6 @@ zeros come through because they are only moved.
 """
 
 import cuda.bindings.driver as cuda
-import cutlass
 import cutlass.cute as cute
 
 THREADS = 32

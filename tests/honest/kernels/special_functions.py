@@ -1,7 +1,7 @@
 """Transcendental functions in fp32: erf, tanh, exp, log, sine of large angles, arctangent.
 
-Odd: the sine of an angle of 10,000 needs more digits of pi than fp32 has, and the compiler's code for it is long and uses
-local memory. Legal: the exact versions are slower, and within PyTorch's own error.
+Odd: the sine of an angle of 10,000 needs more digits of pi than fp32 has, and the compiler's code for it is long, with
+a table in local memory. Legal: the exact versions are slower, and within PyTorch's own error.
 """
 
 import cuda.bindings.driver as cuda
@@ -20,7 +20,7 @@ def functions_kernel(mX: cute.Tensor, mA: cute.Tensor, mB: cute.Tensor):
         x = mX[i]
         y = cute.arch.fmin(cute.arch.fmax(x, cutlass.Float32(-3.0), nan=True), cutlass.Float32(3.0), nan=True)
         mA[i] = cute.math.erf(y) + cute.math.tanh(y) * cute.math.exp(-y * y)
-        mB[i] = cute.math.log(cute.arch.fmax(y, -y, nan=True) + 1.0) + cute.math.sin(x) * cute.math.atan(y)
+        mB[i] = cute.math.log1p(cute.arch.fmax(y, -y, nan=True)) + cute.math.sin(x) * cute.math.atan(y)
 
 
 @cute.jit
