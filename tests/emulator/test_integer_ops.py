@@ -62,6 +62,12 @@ def prmt(a: int, b: int, c: int) -> int:
     return int.from_bytes(bytes(picked), "little")
 
 
+def pairs(a: int, b: int, function: Callable[[int, int], int]) -> int:
+    """``function`` on the two 16-bit halves."""
+    low, high = function(a & 0xFFFF, b & 0xFFFF), function(a >> 16, b >> 16)
+    return (high & 0xFFFF) << 16 | low & 0xFFFF
+
+
 Function = Callable[..., int]
 TABLE_32: list[tuple[str, int, Function]] = [
     ("add.s32 %r9, %r10, %r11;", 2, lambda a, b: a + b),
@@ -116,6 +122,13 @@ TABLE_32: list[tuple[str, int, Function]] = [
     ("slct.b32.s32 %r9, %r10, %r11, %r12;", 3, lambda a, b, c: a if signed(c) >= 0 else b),
     ("set.lt.u32.s32 %r9, %r10, %r11;", 2, lambda a, b: M32 if signed(a) < signed(b) else 0),
     ("mov.b32 {%rs1, %rs2}, %r10; mov.b32 %r9, {%rs2, %rs1};", 1, lambda a: a >> 16 | a << 16),
+    ("add.u16x2 %r9, %r10, %r11;", 2, lambda a, b: pairs(a, b, lambda x, y: x + y)),
+    ("add.s16x2 %r9, %r10, %r11;", 2, lambda a, b: pairs(a, b, lambda x, y: x + y)),
+    ("min.s16x2 %r9, %r10, %r11;", 2, lambda a, b: pairs(a, b, lambda x, y: min(signed(x, 16), signed(y, 16)))),
+    ("max.u16x2 %r9, %r10, %r11;", 2, lambda a, b: pairs(a, b, max)),
+    ("max.relu.s16x2 %r9, %r10, %r11;", 2,
+     lambda a, b: pairs(a, b, lambda x, y: max(signed(x, 16), signed(y, 16), 0))),
+    ("min.relu.s32 %r9, %r10, %r11;", 2, lambda a, b: max(min(signed(a), signed(b)), 0)),
     ("dp4a.u32.u32 %r9, %r10, %r11, %r12;", 3,
      lambda a, b, c: sum((a >> 8 * i & 255) * (b >> 8 * i & 255) for i in range(4)) + c),
 ]  # fmt: skip

@@ -18,12 +18,17 @@ _ROUNDING = ("rn", "rz", "rm", "rp")
 @opcode("cvt")
 def cvt(e: Emit) -> None:
     """9.7.9.21 cvt."""
-    out, source = e.types()
+    kinds = e.types()
+    if len(kinds) != 2:
+        raise e.refuse(f"`{e.ins.name}` is not executed here")
+    out, source = kinds
     e.klass = "convert"
     ftz, sat, relu = e.has("ftz"), e.has("sat"), e.has("relu")
     whole, mode = e.one_of(*_INTEGER_ROUNDING), e.one_of(*_ROUNDING)
     if out.endswith("x2"):
         _pack(e, out, source, mode or "rn", relu)
+    elif (out, source) == ("tf32", "f32") and (e.has("rna") or mode == "rn") and not (relu or "satfinite" in e.mods):
+        e.put(0, "b32", f"to_tf32({e.s(e.ops[1], 'f32')},{mode != 'rn'})")
     elif out == "tf32" or source == "tf32":
         raise e.refuse(f"`{e.ins.name}` is not executed here")
     elif out in INTEGER_TYPES and source in INTEGER_TYPES:
@@ -125,6 +130,17 @@ def to_f16_bits(value: Array, mode: str = "rn") -> Array:
     """Any wider float → f16 bits; NaN becomes 0x7FFF."""
     rounded = numerics.to_float(value, np.float16, mode)
     return np.asarray(np.where(np.isnan(rounded), np.uint16(0x7FFF), rounded.view(np.uint16)))
+
+
+@runtime
+def to_tf32(value: Array, away: bool) -> Array:
+    """f32 → tf32 in an f32's bits: 10 bits of mantissa, to nearest; ties away from zero, or to even."""
+    bits = np.atleast_1d(value).view(np.uint32)
+    half = np.uint32(0x1000) if away else np.uint32(0xFFF) + ((bits >> np.uint32(13)) & np.uint32(1))
+    rounded = (bits + half) & np.uint32(0xFFFFE000)
+    infinite = (bits & np.uint32(0x7F800000)) == np.uint32(0x7F800000)
+    special = np.where(np.isnan(np.atleast_1d(value)), np.uint32(0x7FFFFFFF), bits)
+    return np.asarray(np.where(infinite, special, rounded))
 
 
 @runtime

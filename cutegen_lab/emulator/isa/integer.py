@@ -11,12 +11,16 @@ from cutegen_lab.emulator.isa import extended, floating, half
 from cutegen_lab.emulator.types import INTEGER_TYPES, WIDTH, Array
 
 _BINARY = {"add": "add", "sub": "subtract"}
+_PACKED = ("u16x2", "s16x2")
 _DOUBLE = {"u16": "u32", "s16": "s32", "u32": "u64", "s32": "s64"}
 
 
 @opcode("add", "sub")
 def add_sub(e: Emit) -> None:
     """9.7.1.1 add, 9.7.1.2 sub; floating forms in :mod:`floating` and :mod:`half`."""
+    if e.ins.opcode == "add" and (packed := e.one_of(*_PACKED)):
+        _pairs(e, packed, "add")
+        return
     kind = e.type()
     if kind not in INTEGER_TYPES:
         floating.arithmetic(e, kind) if kind in ("f32", "f64") else half.arithmetic(e, kind)
@@ -100,19 +104,29 @@ def abs_neg(e: Emit) -> None:
 @opcode("min", "max")
 def min_max(e: Emit) -> None:
     """9.7.1.12 min, 9.7.1.13 max, and their floating and packed forms."""
-    kinds = [m for m in e.mods if m in ("u16x2", "s16x2")]
-    if kinds:
-        e.has(kinds[0])
-        view = "np.uint16" if kinds[0] == "u16x2" else "np.int16"
-        a, b = (f"np.atleast_1d({e.s(o, 'b32')}).view({view})" for o in e.ops[1:3])
-        e.line(f"{e.d(e.ops[0], 'b32')}.view({view})[:]=np.{e.ins.opcode}imum({a},{b})")
+    if packed := e.one_of(*_PACKED):
+        _pairs(e, packed, f"{e.ins.opcode}imum")
         return
     kind = e.type()
     if kind not in INTEGER_TYPES:
         floating.extreme(e, kind) if kind in ("f32", "f64") else half.extreme(e, kind)
         return
     e.klass = "integer"
-    e.line(f"np.{e.ins.opcode}imum({e.s(e.ops[1], kind)},{e.s(e.ops[2], kind)},out={e.d(e.ops[0], kind)})")
+    target = e.d(e.ops[0], kind)
+    e.line(f"np.{e.ins.opcode}imum({e.s(e.ops[1], kind)},{e.s(e.ops[2], kind)},out={target})")
+    if kind == "s32" and e.has("relu"):
+        e.line(f"np.maximum({target},0,out={target})")
+
+
+def _pairs(e: Emit, packed: str, function: str) -> None:
+    """Two 16-bit integers in one register (.u16x2, .s16x2)."""
+    e.klass = "integer"
+    view = "np.uint16" if packed == "u16x2" else "np.int16"
+    a, b = (f"np.atleast_1d({e.s(o, 'b32')}).view({view})" for o in e.ops[1:3])
+    target = f"{e.d(e.ops[0], 'b32')}.view({view})"
+    e.line(f"{target}[:]=np.{function}({a},{b})")
+    if packed == "s16x2" and function != "add" and e.has("relu"):
+        e.line(f"{target}[:]=np.maximum({target},0)")
 
 
 @opcode("sad")
