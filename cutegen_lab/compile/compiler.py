@@ -172,6 +172,10 @@ class CageCompiler:
         """Puts a build together from checked data, or the failure with the lint's view of it."""
         if isinstance(outcome, Failed):
             return CompileFailure(outcome.verdict, outcome.reason, outcome.diagnostics + self._lint(job), isolation)
+        declared = sum(w.nbytes for w in outcome.workspace)
+        if declared > self._limits.workspace_bytes:
+            reason = f"workspace() declares {declared >> 20} MiB, over {self._limits.workspace_bytes >> 20} MiB"
+            return CompileFailure(Verdict.CONTRACT, reason, (), isolation)
         try:
             kernels = entries(outcome.ptx)
             tensors = (*workload.tensors, *outcome.workspace)

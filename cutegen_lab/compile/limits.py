@@ -13,7 +13,8 @@ class Limits:
 
     ``memory_bytes`` is what a build may allocate beyond the warm compiler it starts from; NVIDIA's largest example
     kernels need under 300 MB. ``output_bytes`` bounds what it may print, ``reply_bytes`` what it may answer with,
-    ``file_bytes`` any one file it writes.
+    ``file_bytes`` any one file it writes. ``workspace_bytes`` bounds the scratch memory that a candidate declares, and
+    its device has to allocate.
     """
 
     wall_seconds: float = 60.0
@@ -25,3 +26,4 @@ class Limits:
     open_files: int = 256
     processes: int = 64
     scratch_bytes: int = 256 * MIB
+    workspace_bytes: int = 64 << 30

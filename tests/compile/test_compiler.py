@@ -146,3 +146,10 @@ def test_a_broken_contract_is_named(compiler: CageCompiler, source: str, config:
 def test_a_zero_grid_is_an_invalid_plan(compiler: CageCompiler) -> None:
     source = SCALE.replace("grid=[(n + threads - 1) // threads, 1, 1]", "grid=[n // 2000, 1, 1]")
     assert fail_one(compiler, source).verdict in (Verdict.INVALID_PLAN, Verdict.COMPILE_ERROR)
+
+
+def test_a_workspace_that_no_device_has_is_refused(compiler: CageCompiler) -> None:
+    source = COLUMN_SUM.replace('("part", "f32", (m // config["rows"], n))', '("part", "f32", (1 << 30, n))')
+    failure = fail_one(compiler, source, workload("x: f32[64,32]", "y: f32[32]"))
+    assert failure.verdict is Verdict.CONTRACT
+    assert "131072 MiB, over 65536 MiB" in failure.reason
