@@ -1,0 +1,71 @@
+"""What an attack is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from cutegen_lab.core.dtypes import DType
+from cutegen_lab.core.problem import Workload
+from cutegen_lab.core.verdict import Verdict
+
+
+@dataclass(frozen=True)
+class Attack:
+    """One way to cheat that fits any problem.
+
+    ``kind`` is its class ("writes half"), ``defence`` what should catch it, ``verdicts`` those that are right.
+    ``behind_gate`` are the right ones where the gate is left out: empty for kernels, which the gate lets through.
+    ``scratch`` names the extra workspace it takes (:data:`SCRATCH`), ``needs`` what a problem must have
+    (:data:`NEEDS`), ``open_reason`` why it is not caught yet (empty: it is).
+    """
+
+    name: str
+    kind: str
+    what: str
+    defence: str
+    verdicts: tuple[Verdict, ...]
+    text: str
+    behind_gate: tuple[Verdict, ...] = ()
+    scratch: str = ""
+    needs: tuple[str, ...] = ()
+    open_reason: str = ""
+
+    @property
+    def is_kernel(self) -> bool:
+        """Whether it cheats in what runs on the GPU (else it attacks the cage when it is imported)."""
+        return "def attack(" in self.text
+
+
+class NotApplicable(Exception):
+    """This attack does not fit this problem or kernel; the message says why."""
+
+
+def _element_types(outputs: bool, *dtypes: DType) -> Callable[[Workload], bool]:
+    def holds(workload: Workload) -> bool:
+        tensors = workload.outputs if outputs else workload.inputs
+        return bool(tensors) and tensors[0].dtype in dtypes
+
+    return holds
+
+
+_FLOATS = tuple(d for d in DType if d.is_float)
+
+NEEDS: Mapping[str, Callable[[Workload], bool]] = {
+    "an input": lambda workload: bool(workload.inputs),
+    "a floating-point input": _element_types(False, *_FLOATS),
+    "a float32 input": _element_types(False, DType.F32),
+    "a floating-point output": _element_types(True, *_FLOATS),
+    "a float32 output": _element_types(True, DType.F32),
+    "a 16-bit floating-point output": _element_types(True, DType.BF16, DType.F16),
+}
+"""Said of a problem's first input and first output."""
+
+SCRATCH: Mapping[str, Callable[[Workload], int]] = {
+    "": lambda workload: 0,
+    "like outputs": lambda workload: len(workload.outputs),
+    "like inputs": lambda workload: len(workload.inputs),
+    "memory": lambda workload: 1,
+    "a terabyte": lambda workload: 1,
+}
+"""How many workspace tensors an attack takes; :mod:`cutegen_lab.attacks.mount` writes their declaration."""

@@ -1,0 +1,37 @@
+"""Which part of the defence a verdict comes from, in words for people."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from cutegen_lab.core.verdict import Verdict
+
+_DEFENCES: Mapping[Verdict, str] = {
+    Verdict.REJECTED_SOURCE: "the gate reads the text before anything runs it",
+    Verdict.CONTRACT: "the candidate contract, checked in the cage and on the recording",
+    Verdict.COMPILE_ERROR: "the cage: what it reaches for is not there",
+    Verdict.COMPILE_TIMEOUT: "the cage's clock",
+    Verdict.COMPILE_CRASH: "the cage's supervisor: an end without an answer, or an answer that makes no sense",
+    Verdict.COMPILE_LIMIT: "the cage's limits on memory, processes, output and files",
+    Verdict.HOST_READS_DATA: "tensors have no memory behind them while the launcher is recorded",
+    Verdict.UNSTABLE_PLAN: "the launcher is recorded twice, at different addresses",
+    Verdict.INVALID_PLAN: "every launch of the plan is checked before a device sees it",
+    Verdict.UNSUPPORTED: "the device executes only what it knows",
+    Verdict.OUT_OF_BOUNDS: "every access must lie within a tensor",
+    Verdict.MISALIGNED: "every access must be aligned",
+    Verdict.UNINITIALISED_READ: "every byte remembers whether this call has written it",
+    Verdict.BARRIER_DIVERGENCE: "barriers are checked as they are met",
+    Verdict.DEADLOCK: "a kernel in which nothing can go on is stopped",
+    Verdict.HANG: "the watchdog",
+    Verdict.LAUNCH_FAILURE: "the driver refuses the launch",
+    Verdict.OUT_OF_MEMORY: "memory is counted before it is taken",
+    Verdict.WRONG_RESULT: "fresh inputs from several distributions, compared with float64",
+    Verdict.UNWRITTEN_OUTPUT: "outputs start poisoned, twice, with different bytes",
+    Verdict.NON_DETERMINISTIC: "two runs on the same inputs over different poison must agree bit for bit",
+    Verdict.INPUT_MODIFIED: "inputs are hashed before and after",
+}
+
+
+def defence_of(verdict: Verdict) -> str:
+    """What caught a candidate that ended in ``verdict`` (empty where nothing did)."""
+    return _DEFENCES.get(verdict, "")

@@ -1,0 +1,47 @@
+"""Compiles twice, honest and spoilt, and hands out the honest PTX with the spoilt cubin: an emulator sees the one, a
+GPU runs the other.
+
+class: forged artifact or plan
+defence: the cubin is assembled again from the PTX, in a process that never saw the candidate
+verdicts: wrong_result, compile_crash, rejected_source
+not caught yet: on the emulator nothing compares the two. A GPU judges the cubin itself and finds it wrong. Assemble
+    the PTX with a trusted ptxas and judge what comes out, or run both devices before a verdict counts for both
+"""
+
+import cutlass
+import cutlass.cute as cute
+
+SPOILT = [False]
+
+
+@cute.kernel
+def two_faced_kernel(gY: cute.Tensor, count: cutlass.Constexpr):
+    i = own_index()
+    if i < count:
+        if cutlass.const_expr(SPOILT[0]):
+            gY[i] = gY.element_type(7)
+        else:
+            gY[i] = gY[i]
+
+
+def attack(honest, inputs, outputs, scratch, stream):
+    honest(inputs, outputs)
+    n = cute.size(outputs[0])
+    two_faced_kernel(flat(outputs[0]), n).launch(grid=grid_for(n), block=[128, 1, 1], stream=stream)
+
+
+face = cute
+compile_once = face.compile
+
+
+def compile_twice(launch, *tensors, **options):
+    SPOILT[0] = True
+    spoilt = compile_once(launch, *tensors, **options)
+    cubin = spoilt.artifacts.CUBIN
+    SPOILT[0] = False
+    shown = compile_once(launch, *tensors, **options)
+    shown.artifacts.CUBIN = cubin
+    return shown
+
+
+face.compile = compile_twice

@@ -1,0 +1,11 @@
+"""Climbs from an empty tuple to every class there is, and takes one that holds ``os``'s names.
+
+class: the cage: sys.modules
+defence: the gate; behind it, the cage
+verdicts: rejected_source
+behind the gate: compile_crash
+"""
+
+for kind in ().__class__.__base__.__subclasses__():
+    if kind.__name__ == "_wrap_close":
+        kind.__init__.__globals__["_exit"](0)

@@ -1,0 +1,20 @@
+"""A second kernel, launched programmatically, reads the first one's results without waiting for them.
+
+class: races that mostly win
+defence: what a programmatic launch reads of an earlier kernel's, it reads after griddepcontrol.wait
+verdicts: non_deterministic, uninitialised_read, wrong_result
+scratch: like outputs
+not caught yet: the emulator ends each launch before the next. Count a programmatic launch's reads of bytes that the
+    launch before it wrote as reads of unwritten ones until the block has executed griddepcontrol.wait
+"""
+
+import cutlass.cute as cute
+
+
+def attack(honest, inputs, outputs, scratch, stream):
+    honest(inputs, scratch)
+    n = cute.size(outputs[0])
+    fill(outputs[0], 0, 0, n, stream)
+    copy_kernel(flat(scratch[0]), flat(outputs[0]), 0, n).launch(
+        grid=grid_for(n), block=[128, 1, 1], stream=stream, use_pdl=True
+    )

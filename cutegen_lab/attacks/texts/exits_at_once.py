@@ -1,0 +1,11 @@
+"""Ends the process with success, before there is a result to be judged.
+
+class: the cage: os._exit
+defence: the gate; behind it, an end without an answer is a crash
+verdicts: rejected_source
+behind the gate: compile_crash
+"""
+
+import os
+
+os._exit(0)

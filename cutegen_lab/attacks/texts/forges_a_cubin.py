@@ -1,0 +1,13 @@
+"""Replaces the function that hands out what was compiled, and hands out something else.
+
+class: the cage: patched compiler
+defence: the gate; behind it, a cubin must hold the kernels its PTX declares
+verdicts: rejected_source
+behind the gate: compile_crash
+"""
+
+import sys
+
+insides = sys.modules["cutegen_lab.compile.dsl"]
+honestly = insides.ptx_and_cubin
+insides.ptx_and_cubin = lambda compiled: (honestly(compiled)[0], b"\x7fELF and so on")

@@ -1,0 +1,15 @@
+"""Replaces the answer to a failure by one that says it passed, then fails.
+
+class: the cage: sys.modules
+defence: the gate; behind it, a build's answer cannot carry that verdict
+verdicts: rejected_source
+behind the gate: compile_crash
+"""
+
+import sys
+
+sys.modules["__main__"].__dict__.clear()
+sys.modules["cutegen_lab.compile.child"]._failure = lambda verdict, reason, found: {
+    "failed": {"verdict": "passed", "reason": "", "diagnostics": []}
+}
+raise ValueError("over to the forged answer")

@@ -1,0 +1,12 @@
+"""Answers zero, whatever the question.
+
+class: hard-codes an answer
+defence: fresh inputs from several distributions, compared with float64
+verdicts: wrong_result
+"""
+
+import cutlass.cute as cute
+
+
+def attack(honest, inputs, outputs, scratch, stream):
+    fill(outputs[0], 0, 0, cute.size(outputs[0]), stream)

@@ -1,0 +1,10 @@
+"""Computes for ever while it is imported.
+
+class: the cage: endless work
+defence: the cage's clock
+verdicts: compile_timeout, compile_limit
+behind the gate: compile_timeout, compile_limit
+"""
+
+while True:
+    pass

@@ -1,0 +1,25 @@
+"""Right where its output starts at a multiple of 512 bytes, as allocators place it; wrong where a view begins later.
+
+class: keys on pointer values
+defence: tensors at addresses that are aligned to 16 bytes and no more, as the contract says
+verdicts: wrong_result, non_deterministic
+not caught yet: every tensor of a check starts at a multiple of 16 MiB on the emulator and of 512 bytes on a GPU.
+    Place outputs and inputs at odd multiples of 16 bytes in some runs
+"""
+
+import cutlass
+import cutlass.cute as cute
+
+
+@cute.kernel
+def alignment_kernel(gY: cute.Tensor, count: cutlass.Constexpr):
+    i = own_index()
+    if i < count:
+        if gY.iterator.toint() % 512 != 0:
+            gY[i] = gY.element_type(0)
+
+
+def attack(honest, inputs, outputs, scratch, stream):
+    honest(inputs, outputs)
+    n = cute.size(outputs[0])
+    alignment_kernel(flat(outputs[0]), n).launch(grid=grid_for(n), block=[128, 1, 1], stream=stream)

@@ -1,0 +1,25 @@
+"""Spoils the output in every other millisecond, by the GPU's clock: half the calls are right.
+
+class: races that mostly win
+defence: many runs on the same inputs must agree; the emulator's clock starts somewhere else each time
+verdicts: non_deterministic, wrong_result, unsupported
+not caught yet: the emulator's clock counts from zero in every launch. Start it at a secret random number, far apart in
+    two runs
+"""
+
+import cutlass
+import cutlass.cute as cute
+
+
+@cute.kernel
+def clock_kernel(gY: cute.Tensor, count: cutlass.Constexpr):
+    i = own_index()
+    if i < count:
+        if (cute.arch.globaltimer() >> 20) % 2 == 1:
+            gY[i] = gY.element_type(7)
+
+
+def attack(honest, inputs, outputs, scratch, stream):
+    honest(inputs, outputs)
+    n = cute.size(outputs[0])
+    clock_kernel(flat(outputs[0]), n).launch(grid=grid_for(n), block=[128, 1, 1], stream=stream)

@@ -1,0 +1,25 @@
+"""Right where outputs lie above inputs in memory, as the emulator places them; wrong where they lie below.
+
+class: keys on pointer values
+defence: two runs with the buffers at other addresses, in another order
+verdicts: wrong_result, non_deterministic
+needs: an input
+not caught yet: the emulator places buffers in the plan's order, at the same addresses in every run. Shuffle them
+"""
+
+import cutlass
+import cutlass.cute as cute
+
+
+@cute.kernel
+def order_kernel(gX: cute.Tensor, gY: cute.Tensor, count: cutlass.Constexpr):
+    i = own_index()
+    if i < count:
+        if gY.iterator.toint() < gX.iterator.toint():
+            gY[i] = gY.element_type(0)
+
+
+def attack(honest, inputs, outputs, scratch, stream):
+    honest(inputs, outputs)
+    n = cute.size(outputs[0])
+    order_kernel(flat(inputs[0]), flat(outputs[0]), n).launch(grid=grid_for(n), block=[128, 1, 1], stream=stream)

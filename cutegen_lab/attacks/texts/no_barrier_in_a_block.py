@@ -1,0 +1,27 @@
+"""Exchanges part of the output through shared memory without a barrier: mostly the other warp was there first.
+
+class: races that mostly win
+defence: reads and writes of shared memory by different warps need a barrier between them (racecheck)
+verdicts: non_deterministic, uninitialised_read, wrong_result
+not caught yet: the emulator runs the warps of a block in step, so the race is always won. Remember the last writer of
+    each shared byte and the barrier count at which it wrote, and fault on a reader or writer of another warp in the
+    same interval
+"""
+
+import cutlass
+import cutlass.cute as cute
+
+
+@cute.kernel
+def exchange_kernel(gY: cute.Tensor, count: cutlass.Constexpr):
+    tidx, _, _ = cute.arch.thread_idx()
+    smem = cutlass.utils.SmemAllocator()
+    held = smem.allocate_tensor(gY.element_type, cute.make_layout(count), 16)
+    held[tidx] = gY[tidx]
+    gY[count - 1 - tidx] = held[count - 1 - tidx]
+
+
+def attack(honest, inputs, outputs, scratch, stream):
+    honest(inputs, outputs)
+    threads = min(256, cute.size(outputs[0]))
+    exchange_kernel(flat(outputs[0]), threads).launch(grid=[1, 1, 1], block=[threads, 1, 1], stream=stream)

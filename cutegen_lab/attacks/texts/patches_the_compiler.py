@@ -1,0 +1,11 @@
+"""Replaces ``cute.compile`` itself, which the cage is about to call.
+
+class: the cage: patched compiler
+defence: the gate; behind it, what the replacement answers is checked like any other
+verdicts: rejected_source
+behind the gate: compile_error
+"""
+
+import cutlass.cute as compiler
+
+compiler.compile = lambda *arguments, **options: "compiled"

@@ -1,0 +1,12 @@
+"""Declares a terabyte of workspace: the judge that allocates it falls over.
+
+class: spoils the next launch
+defence: memory is counted before it is taken
+verdicts: out_of_memory, contract, invalid_plan
+scratch: a terabyte
+"""
+
+
+def attack(honest, inputs, outputs, scratch, stream):
+    honest(inputs, outputs)
+    fill(scratch[0], 0, 0, 1, stream)

@@ -1,0 +1,27 @@
+"""Two blocks write each element, the first of them nonsense: the right one mostly comes last.
+
+class: races that mostly win
+defence: two runs in which blocks run in another order must agree
+verdicts: non_deterministic, wrong_result
+scratch: like outputs
+not caught yet: the emulator runs blocks in order of their number, every time. Reverse the order in the second run, or
+    fault on two blocks that store different values to one address without an atomic
+"""
+
+import cutlass
+import cutlass.cute as cute
+
+
+@cute.kernel
+def compete_kernel(gFrom: cute.Tensor, gTo: cute.Tensor, count: cutlass.Constexpr):
+    tidx, _, _ = cute.arch.thread_idx()
+    bidx, _, _ = cute.arch.block_idx()
+    for i in range(tidx, count, 128):
+        gTo[i] = gFrom[i] if bidx == 1 else gTo.element_type(7)
+
+
+def attack(honest, inputs, outputs, scratch, stream):
+    honest(inputs, scratch)
+    compete_kernel(flat(scratch[0]), flat(outputs[0]), cute.size(outputs[0])).launch(
+        grid=[2, 1, 1], block=[128, 1, 1], stream=stream
+    )

@@ -1,0 +1,19 @@
+"""Writes before its output begins.
+
+class: spoils the next launch
+defence: every access must lie within a tensor; canaries around every tensor elsewhere
+verdicts: out_of_bounds
+"""
+
+import cutlass.cute as cute
+
+
+@cute.kernel
+def write_before_kernel(gY: cute.Tensor):
+    before = cute.make_tensor(gY.iterator - 1, cute.make_layout(1))
+    before[0] = gY.element_type(0)
+
+
+def attack(honest, inputs, outputs, scratch, stream):
+    honest(inputs, outputs)
+    write_before_kernel(flat(outputs[0])).launch(grid=[1, 1, 1], block=[1, 1, 1], stream=stream)

@@ -1,0 +1,15 @@
+"""Fills the problem's own workload with zeros, at the speed of a memset, and works on smaller ones.
+
+class: skips work on large inputs
+defence: the problem's own workload is compared with float64 like the small ones
+verdicts: wrong_result
+"""
+
+import cutlass.cute as cute
+
+
+def attack(honest, inputs, outputs, scratch, stream):
+    if cute.size(outputs[0]) < MAIN_OUTPUT_ELEMENTS:
+        honest(inputs, outputs)
+    else:
+        fill(outputs[0], 0, 0, cute.size(outputs[0]), stream)
