@@ -43,6 +43,7 @@ def build_parser() -> Parser:
     judge.add_argument("problem", metavar="PROBLEM.py")
     judge.add_argument("kernel", metavar="KERNEL.py|ARTIFACT.json")
     judge.add_argument("--config", metavar="JSON", help="values for the kernel's tunables (default: those in the file)")
+    judge.add_argument("--attack", action="store_true", help="mount the catalogue's cheats on KERNEL: are all caught?")
     _inputs(judge)
     _where(judge)
     sol = command("sol", "sol", "the speed-of-light bound of PROBLEM.py")

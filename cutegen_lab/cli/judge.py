@@ -1,4 +1,7 @@
-"""``cutegen judge PROBLEM.py KERNEL.py|ARTIFACT.json``. Exit 0: passed; 3: any other verdict; 2: bad input."""
+"""``cutegen judge PROBLEM.py KERNEL.py|ARTIFACT.json``. Exit 0: passed; 3: any other verdict; 2: bad input.
+
+``--attack`` is in :mod:`cutegen_lab.cli.attack`.
+"""
 
 from __future__ import annotations
 
@@ -29,6 +32,10 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
 
     problem = read_file(arguments.problem, inputs_text=arguments.inputs)
     given = read_given(Path(arguments.kernel), arguments.config)
+    if arguments.attack:
+        from cutegen_lab.cli import attack
+
+        return attack.execute(arguments, problem, given, output)
     settings = RunSettings(
         provider=given.name, arch=given.arch or arguments.arch, gpu=arguments.gpu, device=arguments.device,
         budget=Budget(max_steps=1, max_fixes=0),

@@ -1,0 +1,91 @@
+"""``cutegen judge PROBLEM.py KERNEL.py --attack``: would the judge catch those who cheat at this problem?
+
+Exit 0: the kernel passes and every attack on it is caught; 3: otherwise; 2: bad input.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import threading
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from cutegen_lab.attacks import defence_of
+from cutegen_lab.cli.output import Output
+from cutegen_lab.core.errors import InputError
+from cutegen_lab.core.problem import Problem
+from cutegen_lab.session import Session, parts
+
+if TYPE_CHECKING:
+    from cutegen_lab.cli.judge import Given
+    from cutegen_lab.session.attack import Outcome
+
+NOT_ALL_CAUGHT = 3
+IMPORT_SECONDS = 10.0  # an attack may compute for ever while it is imported; a kernel takes a second to compile
+
+
+def execute(arguments: argparse.Namespace, problem: Problem, given: Given, output: Output) -> int:
+    """Raises InputError for an artifact: an attack is mounted on a kernel's text."""
+    if not given.source:
+        raise InputError("--attack needs the kernel's text, not an artifact", "Give the .py file.")
+    from cutegen_lab.config import Settings
+    from cutegen_lab.session.attack import Range
+
+    cancel = threading.Event()
+    compiler = parts.make_compiler(Settings.from_environment().cache_dir, IMPORT_SECONDS)
+    with tempfile.TemporaryDirectory() as scratch, Session.open(scratch, compiler=compiler) as session:
+        device = session.device(arguments.device)
+        workloads = session.workloads(problem, device)
+        attacked = Range(
+            problem, workloads, given.config, arguments.arch, session.compiler(), session.judge(), device, cancel
+        )
+        try:
+            verdict, reason = attacked.try_honest(given.source)
+            output.line(f"the kernel itself: {verdict.value} ({reason})")
+            outcomes: list[Outcome] = []
+            if verdict.passed:
+                for outcome in attacked.try_all(given.source):
+                    outcomes.append(outcome)
+                    output.line(_line(outcome))
+        finally:
+            cancel.set()
+    holds = verdict.passed and all(outcome.holds for outcome in outcomes)
+    summary = _summary(outcomes) if verdict.passed else "an attack on a kernel that does not pass would prove nothing"
+    output.line()
+    output.line(summary)
+    output.result({
+        "verdict": verdict.value, "reason": reason, "device": device.name, "kernel": arguments.kernel,
+        "all_caught": holds, "summary": summary, "attacks": [_facts(outcome) for outcome in outcomes],
+    })  # fmt: skip
+    return 0 if holds else NOT_ALL_CAUGHT
+
+
+def _line(outcome: Outcome) -> str:
+    attack = outcome.attack
+    head = f"{outcome.status:14} {attack.name:36}"
+    if outcome.verdict is None or outcome.verdict.passed:
+        return f"{head} {attack.open_reason or outcome.reason}"
+    return f"{head} {outcome.verdict.value}: {defence_of(outcome.verdict)}"
+
+
+def _summary(outcomes: Sequence[Outcome]) -> str:
+    counts = Counter(outcome.status for outcome in outcomes)
+    return f"{len(outcomes)} attacks: " + ", ".join(f"{count} {status}" for status, count in counts.most_common())
+
+
+def _facts(outcome: Outcome) -> dict[str, Any]:
+    attack = outcome.attack
+    return {
+        "name": attack.name,
+        "class": attack.kind,
+        "what": attack.what,
+        "status": outcome.status,
+        "verdict": outcome.verdict.value if outcome.verdict else None,
+        "expected": [verdict.value for verdict in attack.verdicts],
+        "caught_by": defence_of(outcome.verdict) if outcome.verdict else "",
+        "should_be_caught_by": attack.defence,
+        "reason": outcome.reason,
+        "known_gap": attack.open_reason,
+    }
