@@ -25,6 +25,7 @@ from cutegen_lab.compile.remarks import remark_notes, stack_use
 from cutegen_lab.compile.reply import Compiled, Failed
 from cutegen_lab.compile.resources import read_resources
 from cutegen_lab.compile.standin import standin_library
+from cutegen_lab.compile.state import module_variables
 from cutegen_lab.core.artifact import Artifact, Build, CompileFailure
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.errors import InputError, SetupError
@@ -172,20 +173,18 @@ class CageCompiler:
         """Puts a build together from checked data, or the failure with the lint's view of it."""
         if isinstance(outcome, Failed):
             return CompileFailure(outcome.verdict, outcome.reason, outcome.diagnostics + self._lint(job), isolation)
-        declared = sum(w.nbytes for w in outcome.workspace)
-        if declared > self._limits.workspace_bytes:
-            reason = f"workspace() declares {declared >> 20} MiB, over {self._limits.workspace_bytes >> 20} MiB"
-            return CompileFailure(Verdict.CONTRACT, reason, (), isolation)
         try:
             kernels = entries(outcome.ptx)
             tensors = (*workload.tensors, *outcome.workspace)
             plan = build_plan(outcome.recordings, kernels, tensors, outcome.workspace)
+            resources = read_resources(outcome.cubin, outcome.ptx, kernels, stack_use(output))
+            self._check_memory(outcome)
             return Build(
                 signature=workload.signature,
                 arch=job.arch,
                 cubin=outcome.cubin,
                 ptx=outcome.ptx,
-                kernels=read_resources(outcome.cubin, outcome.ptx, kernels, stack_use(output)),
+                kernels=resources,
                 plan=plan,
                 inputs=len(workload.inputs),
                 lines=source_lines(outcome.ptx, CANDIDATE_FILE),
@@ -196,6 +195,19 @@ class CageCompiler:
             return CompileFailure(error.verdict, error.reason, self._lint(job), isolation)
         except ValueError as error:
             return CompileFailure(Verdict.COMPILE_CRASH, f"the build answered with nonsense: {error}", (), isolation)
+
+    def _check_memory(self, outcome: Compiled) -> None:
+        """Raises PlanError for memory that a candidate may not have."""
+        declared = sum(w.nbytes for w in outcome.workspace)
+        if declared > self._limits.workspace_bytes:
+            bound = self._limits.workspace_bytes >> 20
+            raise PlanError(Verdict.CONTRACT, f"workspace() declares {declared >> 20} MiB, over {bound} MiB")
+        if kept := module_variables(outcome.cubin, outcome.ptx):
+            raise PlanError(
+                Verdict.CONTRACT,
+                f"the GPU module has variables of its own ({', '.join(kept[:3])}), which outlive a launch: declare "
+                "scratch by workspace(), and leave printf out",
+            )
 
     def _lint(self, job: CompileJob) -> tuple[Diagnostic, ...]:
         def missing(names: list[str]) -> dict[str, list[str]]:

@@ -15,7 +15,7 @@ from cutegen_lab.core.artifact import Artifact
 from cutegen_lab.core.errors import InputError
 from cutegen_lab.core.verdict import Verdict
 from tests.compile.conftest import ARCH, MATRIX, VECTOR, compile_one, fail_one, workload
-from tests.compile.sources import CLUSTER, COLUMN_SUM, SCALE, TMA
+from tests.compile.sources import CLUSTER, COLUMN_SUM, SCALE, TMA, kernel_body
 
 
 def test_a_plan_names_grid_block_and_where_addresses_go(compiler: CageCompiler) -> None:
@@ -153,3 +153,20 @@ def test_a_workspace_that_no_device_has_is_refused(compiler: CageCompiler) -> No
     failure = fail_one(compiler, source, workload("x: f32[64,32]", "y: f32[32]"))
     assert failure.verdict is Verdict.CONTRACT
     assert "131072 MiB, over 65536 MiB" in failure.reason
+
+
+GLOBAL_COUNTER = "{ .global .align 4 .u32 calls; atom.global.add.u32 $0, [calls], 1; }"
+
+
+@pytest.mark.parametrize(
+    ("line", "named"),
+    [
+        (f'llvm.inline_asm(T.i32(), [], "{GLOBAL_COUNTER}", "=r", has_side_effects=True)', "calls"),
+        ('cute.printf("{}", tidx)', "printfFormat_0"),
+    ],
+)
+def test_a_module_may_keep_nothing_between_launches(compiler: CageCompiler, line: str, named: str) -> None:
+    source = "from cutlass._mlir.dialects import llvm\nfrom cutlass.cutlass_dsl import T\n" + kernel_body(line)
+    failure = fail_one(compiler, source, MATRIX)
+    assert failure.verdict is Verdict.CONTRACT, failure
+    assert f"variables of its own ({named}" in failure.reason and "workspace()" in failure.reason

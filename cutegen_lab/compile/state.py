@@ -1,0 +1,39 @@
+"""Variables of a GPU module: memory that outlives a launch, and that no plan, poison or bounds check knows of.
+
+A kernel that counts its calls there, or keeps an answer, would be honest while it is checked. What a candidate needs
+between launches of one call it declares by ``workspace()``. PTX ISA 9.0, §5.1.4 (global state space): such a variable
+can be declared within a function too, in inline assembly.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+
+from elftools.common.exceptions import ELFError
+from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import SymbolTableSection
+
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
+_DECLARATION = re.compile(
+    r"(?<![\w.])\.global\s+(?:\.(?:align\s+\d+|attribute\s*\([^)]*\)|\w+)\s+)*(?P<name>[\w$]+)", re.S
+)
+
+
+def module_variables(cubin: bytes, ptx: str) -> tuple[str, ...]:
+    """Names of global variables that the cubin holds or the PTX declares. Raises ValueError for no ELF file."""
+    found = [match["name"] for match in _DECLARATION.finditer(_COMMENT.sub(" ", ptx))]
+    try:
+        elf = ELFFile(io.BytesIO(cubin))
+        names = {i: section.name for i, section in enumerate(elf.iter_sections())}
+        sized = {s.name for s in elf.iter_sections() if s["sh_size"]}
+        symbols = elf.get_section_by_name(".symtab")
+        for symbol in symbols.iter_symbols() if isinstance(symbols, SymbolTableSection) else ():
+            section = names.get(symbol["st_shndx"], "") if isinstance(symbol["st_shndx"], int) else ""
+            if section.startswith(".nv.global") and symbol["st_info"]["type"] == "STT_OBJECT":
+                found.append(symbol.name)
+        if not found:
+            found += sorted(name for name in sized if name.startswith(".nv.global"))
+    except (ELFError, KeyError, UnicodeDecodeError, OverflowError, AttributeError, TypeError) as error:
+        raise ValueError(f"the cubin cannot be read: {type(error).__name__}: {error}") from None
+    return tuple(dict.fromkeys(found))
