@@ -66,6 +66,6 @@ SCRATCH: Mapping[str, Callable[[Workload], int]] = {
     "like outputs": lambda workload: len(workload.outputs),
     "like inputs": lambda workload: len(workload.inputs),
     "memory": lambda workload: 1,
-    "a terabyte": lambda workload: 1,
+    "128 GiB": lambda workload: 1,
 }
 """How many workspace tensors an attack takes; :mod:`cutegen_lab.attacks.mount` writes their declaration."""

@@ -14,7 +14,7 @@ _DECLARED = {
     "like outputs": "[(f'attack_scratch_{i}', t.dtype, t.shape) for i, t in enumerate(workload.outputs)]",
     "like inputs": "[(f'attack_scratch_{i}', t.dtype, t.shape) for i, t in enumerate(workload.inputs)]",
     "memory": "[('attack_scratch_0', 'i32', (64,))]",
-    "a terabyte": "[('attack_scratch_0', 'f32', (1 << 38,))]",
+    "128 GiB": "[('attack_scratch_0', 'f32', (1 << 35,))]",
 }
 _TYPE = ast.parse("cute.Tensor", mode="eval").body
 

@@ -18,6 +18,12 @@ def own_index():
     return bidx * 128 + tidx
 
 
+@cute.jit
+def spoil(gY: cute.Tensor, i: cutlass.Int32):
+    """Makes one element wrong, whatever it was: zero where it was not, seven where it was."""
+    gY[i] = gY.element_type(7) if gY[i] == gY.element_type(0) else gY.element_type(0)
+
+
 @cute.kernel
 def fill_kernel(gTo: cute.Tensor, value: cutlass.Constexpr, first: cutlass.Constexpr, count: cutlass.Constexpr):
     i = own_index()

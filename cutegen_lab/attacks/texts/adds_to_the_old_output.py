@@ -19,6 +19,6 @@ def add_kernel(gFrom: cute.Tensor, gTo: cute.Tensor, count: cutlass.Constexpr):
 
 
 def attack(honest, inputs, outputs, scratch, stream):
-    honest(inputs, scratch)
+    honest(inputs, (scratch[0], *outputs[1:]))
     n = cute.size(outputs[0])
     add_kernel(flat(scratch[0]), flat(outputs[0]), n).launch(grid=grid_for(n), block=[128, 1, 1], stream=stream)

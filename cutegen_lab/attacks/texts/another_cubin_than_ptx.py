@@ -19,7 +19,7 @@ def two_faced_kernel(gY: cute.Tensor, count: cutlass.Constexpr):
     i = own_index()
     if i < count:
         if cutlass.const_expr(SPOILT[0]):
-            gY[i] = gY.element_type(7)
+            spoil(gY, i)
         else:
             gY[i] = gY[i]
 

@@ -27,7 +27,7 @@ def global_kernel(gY: cute.Tensor, count: cutlass.Constexpr):
         calls = earlier_calls()
     if calls > 100:
         for i in range(count):
-            gY[i] = gY.element_type(7)
+            spoil(gY, i)
 
 
 def attack(honest, inputs, outputs, scratch, stream):

@@ -16,7 +16,7 @@ def alignment_kernel(gY: cute.Tensor, count: cutlass.Constexpr):
     i = own_index()
     if i < count:
         if gY.iterator.toint() % 512 != 0:
-            gY[i] = gY.element_type(0)
+            spoil(gY, i)
 
 
 def attack(honest, inputs, outputs, scratch, stream):

@@ -16,7 +16,7 @@ def clock_kernel(gY: cute.Tensor, count: cutlass.Constexpr):
     i = own_index()
     if i < count:
         if (cute.arch.globaltimer() >> 20) % 2 == 1:
-            gY[i] = gY.element_type(7)
+            spoil(gY, i)
 
 
 def attack(honest, inputs, outputs, scratch, stream):

@@ -16,7 +16,7 @@ def order_kernel(gX: cute.Tensor, gY: cute.Tensor, count: cutlass.Constexpr):
     i = own_index()
     if i < count:
         if gY.iterator.toint() < gX.iterator.toint():
-            gY[i] = gY.element_type(0)
+            spoil(gY, i)
 
 
 def attack(honest, inputs, outputs, scratch, stream):

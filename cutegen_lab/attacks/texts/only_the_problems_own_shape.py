@@ -12,4 +12,5 @@ def attack(honest, inputs, outputs, scratch, stream):
     if cute.size(outputs[0]) == MAIN_OUTPUT_ELEMENTS:
         honest(inputs, outputs)
     else:
-        fill(outputs[0], 0, 0, cute.size(outputs[0]), stream)
+        for output in outputs:
+            fill(output, 0, 0, cute.size(output), stream)

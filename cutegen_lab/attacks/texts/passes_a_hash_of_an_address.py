@@ -14,7 +14,7 @@ def hash_kernel(gY: cute.Tensor, key: cutlass.Int64, count: cutlass.Constexpr):
     i = own_index()
     if i < count:
         if key % 7 == 3:
-            gY[i] = gY.element_type(0)
+            spoil(gY, i)
 
 
 def attack(honest, inputs, outputs, scratch, stream):

@@ -18,7 +18,7 @@ def next_block_kernel(gNote: cute.Tensor, gY: cute.Tensor):
     if bidx == 0:
         theirs = gNote[1]
     if theirs != 0:
-        gY[0] = gY.element_type(7)
+        spoil(gY, 0)
     gNote[bidx] = cutlass.Int32(0)
 
 

@@ -21,7 +21,7 @@ def unknown_draw_kernel(gX: cute.Tensor, gY: cute.Tensor, count: cutlass.Constex
             total += gX[j].to(cutlass.Float32)
         if total > 18.0 * seen:
             if total < 22.0 * seen:
-                gY[i] = gY.element_type(7)
+                spoil(gY, i)
 
 
 def attack(honest, inputs, outputs, scratch, stream):

@@ -19,7 +19,7 @@ def magnitude_kernel(gX: cute.Tensor, gY: cute.Tensor, count: cutlass.Constexpr,
             x = gX[j].to(cutlass.Float32)
             peak = cute.arch.fmax(peak, cute.arch.fmax(x, -x))
         if peak > 1000.0:
-            gY[i] = gY.element_type(7)
+            spoil(gY, i)
 
 
 def attack(honest, inputs, outputs, scratch, stream):

@@ -18,7 +18,7 @@ def negative_kernel(gX: cute.Tensor, gY: cute.Tensor, count: cutlass.Constexpr, 
         for j in range(seen):
             least = -cute.arch.fmax(-least, -gX[j].to(cutlass.Float32))
         if least < 0.0:
-            gY[i] = gY.element_type(7)
+            spoil(gY, i)
 
 
 def attack(honest, inputs, outputs, scratch, stream):

@@ -19,7 +19,7 @@ def mean_kernel(gX: cute.Tensor, gY: cute.Tensor, count: cutlass.Constexpr, seen
             total += gX[j].to(cutlass.Float32)
         if total > 50.0 * seen:
             if total < 150.0 * seen:
-                gY[i] = gY.element_type(7)
+                spoil(gY, i)
 
 
 def attack(honest, inputs, outputs, scratch, stream):

@@ -20,7 +20,7 @@ def spoil_kernel(gNote: cute.Tensor, gY: cute.Tensor, count: cutlass.Constexpr):
     i = own_index()
     if i < count:
         if gNote[0] != -1:
-            gY[i] = gY.element_type(0)
+            spoil(gY, i)
 
 
 def attack(honest, inputs, outputs, scratch, stream):

@@ -16,7 +16,7 @@ def if_zero_kernel(gX: cute.Tensor, gY: cute.Tensor, last: cutlass.Constexpr, co
     if i < count:
         if gX[0] == gX.element_type(0):
             if gX[last] == gX.element_type(0):
-                gY[i] = gY.element_type(7)
+                spoil(gY, i)
 
 
 def attack(honest, inputs, outputs, scratch, stream):

@@ -1,9 +1,9 @@
-"""Declares a terabyte of workspace: the judge that allocates it falls over.
+"""Declares 128 GiB of workspace: the judge that allocates it falls over.
 
 class: spoils the next launch
 defence: memory is counted before it is taken
 verdicts: out_of_memory, contract, invalid_plan
-scratch: a terabyte
+scratch: 128 GiB
 """
 
 
