@@ -26,7 +26,7 @@ from cutegen_lab.problems import Reference, read_file
 PROBLEMS = {"softmax": "x: bf16[32768,8192]", "rmsnorm": "x: bf16[32768,8192], weight: bf16[8192]"}
 JUDGED = 2  # of the configs: the provider's default, and one that reduces across a cluster; the others are only timed
 CONFIGS = tuple(
-    {"vec": 8, "threads_per_row": threads, "rows_per_block": rows, "cluster_n": cluster}
+    {"vec": 8, "threads_per_row": threads, "rows_per_block": rows, "cluster_n": cluster, "loads": 64}
     for threads, rows, cluster in ((256, 1, 1), (256, 1, 2), (128, 1, 1), (512, 1, 1), (1024, 1, 1), (256, 2, 1))
 )
 DEMO = Path(__file__).resolve().parents[1] / "cutegen_lab" / "demo"

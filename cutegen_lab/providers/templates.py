@@ -47,7 +47,7 @@ class TemplatesProvider:
             if not family.feasible(graph, config):
                 raise ProviderError(
                     f"no config of the {family.NAME} family serves {problem.workload.inputs[0]}: "
-                    "its rows are too long to stay in one block's registers",
+                    "what it reduces is too long",
                     "Try --provider openai (a model writes the kernel), manual (paste one) or replay:FILE.",
                 )
             if canonical_json(dict(config)) in tried:
@@ -56,9 +56,9 @@ class TemplatesProvider:
             reason = f"The reference is a {family.NAME}; a sound default for {problem.workload.inputs[0]}."
             return Proposal(family.write(problem, graph, config), title, reason, "", config)
         config = _config(request.parent, family)
-        for move in _moves(family, config, request.parent):
+        for move in _moves(family, graph, config, request.parent):
             moved = {**config, move.knob: move.new}
-            if canonical_json(moved) not in tried and family.feasible(graph, moved):
+            if canonical_json(moved) not in tried:
                 return Proposal(
                     source=family.write(problem, graph, moved),
                     title=f"{move.knob} {move.old} → {move.new}",
@@ -88,14 +88,16 @@ def _config(attempt: Attempt, family: Family) -> dict[str, Scalar]:
     return {k: v for k, v in attempt.candidate.config.items() if k in family.DOMAINS}
 
 
-def _moves(family: Family, config: Config, parent: Attempt) -> Iterator[_Move]:
-    """Single steps along each parameter's domain; what the profile complains about comes first."""
+def _moves(family: Family, graph: Graph, config: Config, parent: Attempt) -> Iterator[_Move]:
+    """The nearest feasible value along each parameter's domain; what the profile complains about comes first."""
     knobs = sorted(family.KNOBS.items(), key=lambda item: not _relieves(item[0], parent))
     for (knob, direction), reason in knobs:
         values = list(family.DOMAINS[knob])
-        position = values.index(config[knob]) + direction
-        if 0 <= position < len(values):
-            yield _Move(knob, config[knob], values[position], reason)
+        position = values.index(config[knob])
+        onward = values[position + 1 :] if direction > 0 else values[:position][::-1]
+        value = next((v for v in onward if family.feasible(graph, {**config, knob: v})), None)
+        if value is not None:
+            yield _Move(knob, config[knob], value, reason)
 
 
 _RELIEF: Mapping[str, tuple[tuple[str, int], ...]] = {

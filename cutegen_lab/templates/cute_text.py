@@ -56,7 +56,7 @@ class Writer:
         """Lines that make ``roots`` expressible from ``env``; new names go to ``env`` (names kept in ``local`` are used
         again when the same node is written in another pass)."""
         lines = []
-        for index in self._pending(roots, env):
+        for index in self.pending(roots, env):
             node = self.graph.nodes[index]
             if not isinstance(node, Map):
                 continue
@@ -71,7 +71,7 @@ class Writer:
                 lines.append(f"{name} = {text}")
         return lines
 
-    def _pending(self, roots: Sequence[int], env: Mapping[int, str]) -> list[int]:
+    def pending(self, roots: Sequence[int], env: Mapping[int, str]) -> list[int]:
         """Nodes to be written for ``roots``, operands first."""
         seen: set[int] = set()
         stack = list(roots)

@@ -40,6 +40,7 @@ CASES = [
     ("mean of relu", body("torch.relu(x).mean(-1)"), "x: {}[16,512]", "row reduction"),
     ("max", body("x.amax(-1)"), "x: {}[16,512]", "row reduction"),
     ("argmax", body("x.argmax(-1)"), "x: {}[16,512]", "row reduction"),
+    ("max of a pair", body("torch.maximum(x, y).amax(-1)", "x, y"), "x: {0}[16,40], y: {0}[16,40]", "row reduction"),
     ("l1", body("F.normalize(x, p=1, dim=-1)"), "x: {}[16,512]", "row reduction"),
     ("l2", body("F.normalize(x, dim=-1)"), "x: {}[16,512]", "row reduction"),
     ("gelu gate", body("F.gelu(x) * torch.sigmoid(g)", "x, g"), "x: {0}[64,500], g: {0}[500]", "elementwise chain"),
@@ -76,12 +77,14 @@ def test_the_default_is_right(
 @pytest.mark.parametrize(
     "config",
     [
-        {"vec": 1, "threads_per_row": 32, "rows_per_block": 4, "cluster_n": 1},
-        {"vec": 4, "threads_per_row": 8, "rows_per_block": 16, "cluster_n": 1},
-        {"vec": 16, "threads_per_row": 1024, "rows_per_block": 1, "cluster_n": 1},
-        {"vec": 2, "threads_per_row": 128, "rows_per_block": 8, "cluster_n": 1},
-        {"vec": 4, "threads_per_row": 64, "rows_per_block": 2, "cluster_n": 2},
-        {"vec": 8, "threads_per_row": 32, "rows_per_block": 4, "cluster_n": 8},
+        {"vec": 1, "threads_per_row": 32, "rows_per_block": 4, "cluster_n": 1, "loads": 64},
+        {"vec": 4, "threads_per_row": 8, "rows_per_block": 16, "cluster_n": 1, "loads": 64},
+        {"vec": 16, "threads_per_row": 1024, "rows_per_block": 1, "cluster_n": 1, "loads": 64},
+        {"vec": 2, "threads_per_row": 128, "rows_per_block": 8, "cluster_n": 1, "loads": 64},
+        {"vec": 4, "threads_per_row": 64, "rows_per_block": 2, "cluster_n": 2, "loads": 64},
+        {"vec": 8, "threads_per_row": 32, "rows_per_block": 4, "cluster_n": 8, "loads": 64},
+        {"vec": 1, "threads_per_row": 32, "rows_per_block": 1, "cluster_n": 1, "loads": 2},
+        {"vec": 2, "threads_per_row": 8, "rows_per_block": 4, "cluster_n": 2, "loads": 4},
     ],
 )
 def test_other_configs_are_right_too(compiler: CageCompiler, config: dict[str, int]) -> None:
@@ -92,6 +95,14 @@ def test_other_configs_are_right_too(compiler: CageCompiler, config: dict[str, i
     chosen = replace(problem, check_workloads=tuple(w for w in small if w.inputs[0].shape[-1] <= 512))
     _, verdict, reason = judged(compiler, chosen, config)
     assert verdict is Verdict.PASSED, reason
+
+
+def test_rows_too_long_for_a_cluster_are_right(compiler: CageCompiler) -> None:
+    for dtype, n in (("bf16", 600_000), ("f32", 530_001)):
+        problem = read_text(body("torch.softmax(x, -1)"), inputs_text=f"x: {dtype}[2,{n}]")
+        assert read(problem) and family_for(read(problem)).default_config(read(problem), problem.workload)["loads"] == 4
+        _, verdict, reason = judged(compiler, problem)
+        assert verdict is Verdict.PASSED, reason
 
 
 def test_wide_loads(compiler: CageCompiler) -> None:

@@ -36,7 +36,7 @@ def attempt(number: int, proposal: Proposal, limiter: str = "") -> Attempt:
 
 def test_the_first_proposal_is_a_default_with_its_reason() -> None:
     proposal = proposed(TemplatesProvider(), first())
-    assert proposal.config == {"vec": 8, "threads_per_row": 256, "rows_per_block": 1, "cluster_n": 1}
+    assert proposal.config == {"vec": 8, "threads_per_row": 256, "rows_per_block": 1, "cluster_n": 1, "loads": 64}
     assert "row reduction" in proposal.title and proposal.reason
     assert "threads_per_row: cutlass.Constexpr = 256" in proposal.source
 
@@ -84,9 +84,24 @@ def test_what_it_does_not_know_is_named_with_who_could(source: str, inputs: str,
         proposed(TemplatesProvider(), first(source, inputs))
 
 
-def test_rows_too_long_for_registers_are_refused_before_anything_is_compiled() -> None:
-    with pytest.raises(ProviderError, match="rows are too long"):
-        proposed(TemplatesProvider(), first(inputs="x: bf16[4,1048576]"))
+def test_a_row_whose_positions_fp32_cannot_count_is_refused_before_anything_is_compiled() -> None:
+    with pytest.raises(ProviderError, match="what it reduces is too long"):
+        proposed(TemplatesProvider(), first(inputs="x: bf16[1,20000000]"))
+
+
+def test_a_row_too_long_for_a_cluster_is_walked_in_steps() -> None:
+    assert proposed(TemplatesProvider(), first(inputs="x: bf16[4,1048576]")).config["loads"] == 4
+
+
+def test_a_bound_on_the_loads_in_flight_is_proposed_where_it_binds() -> None:
+    provider, request = TemplatesProvider(), first()
+    history = [attempt(1, proposed(provider, request))]
+    while True:
+        refined = proposed(provider, replace(request, kind="refine", parent=history[0], history=tuple(history)))
+        history.append(attempt(len(history) + 1, refined))
+        if refined.title.startswith("loads"):
+            break
+    assert refined.config["loads"] == 2  # of the four vectors that are a thread's share
 
 
 def test_a_row_too_long_for_one_block_is_shared_by_a_cluster() -> None:

@@ -1,14 +1,16 @@
 """Row reductions: the reduced dimensions are the last ones, a row stays in registers between its reductions.
 
-A row is split over ``threads_per_row`` threads of each of ``cluster_n`` blocks. Each thread keeps its share and
-reduces it, then the warp, then the warps of the row through shared memory, then the cluster's blocks through
-distributed shared memory. Every load of a thread is issued before the first is used, so the loads in flight a thread
-are ``n / (vec · threads_per_row · cluster_n)``.
+A row is split over ``threads_per_row`` threads of each of ``cluster_n`` blocks. Each thread reduces its share, then the
+warp, then the warps of the row through shared memory, then the cluster's blocks through distributed shared memory.
+
+``loads`` bounds a thread's vector loads in flight, all issued before the first is used. Where they cover its share, the
+row is read once and stays in registers; a longer share is walked in steps, and read again for every reduction.
 """
 
 from __future__ import annotations
 
 import math
+from functools import cached_property
 
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import Problem, Workload
@@ -33,6 +35,7 @@ DOMAINS = {
     "threads_per_row": (8, 16, 32, 64, 128, 256, 512, 1024),
     "rows_per_block": (1, 2, 4, 8, 16, 32),
     "cluster_n": (1, 2, 4, 8),
+    "loads": (1, 2, 4, 8, 16, 32, 64),
 }
 KNOBS = {
     ("threads_per_row", -1): "Each thread keeps twice the loads in flight and the reductions cross half as many warps.",
@@ -43,13 +46,19 @@ KNOBS = {
     ("vec", -1): "Narrower accesses spread a row over more loads.",
     ("cluster_n", 1): "Twice the blocks share a row: half the registers a thread, reductions over distributed memory.",
     ("cluster_n", -1): "Half the blocks share a row: fewer waits on other multiprocessors.",
+    ("loads", 1): "More loads in flight, and fewer steps that read the row again.",
+    ("loads", -1): "Fewer registers a thread, so more warps an SM; every reduction reads the row again, from L2.",
 }
 MAX_VALUES = 64  # of a row in one thread's registers
+MAX_ROW = 1 << 24  # positions along a row are exact in fp32
+_MANY_ROWS = 264  # two for each of an H200's multiprocessors: enough blocks without a cluster
 NEUTRAL = {"add": 0.0, "mul": 1.0, "max": -math.inf, "min": math.inf}
-_COMBINE = {
-    "add": "lambda a, b: a + b", "mul": "lambda a, b: a * b",
-    "max": "lambda a, b: cute.arch.fmax(a, b, nan=True)", "min": "lambda a, b: cute.arch.fmin(a, b, nan=True)",
+_COMBINE = {"add": "plus", "mul": "times", "max": "larger", "min": "smaller"}
+_OPERATIONS = {
+    "plus": "a + b", "times": "a * b",
+    "larger": "cute.arch.fmax(a, b, nan=True)", "smaller": "cute.arch.fmin(a, b, nan=True)",
 }  # fmt: skip
+_WISHES = {"add": "total", "mul": "product", "max": "peak", "min": "least"}
 
 _ROW_REDUCE = '''
 @cute.jit
@@ -113,12 +122,67 @@ def cluster_reduce(
     return result
 '''
 
+_STEP = '''
+@cute.jit
+def fetch(
+    gX: cute.Tensor,
+    rX: cute.Tensor,
+    row: cutlass.Int32,
+    start: cutlass.Int32,
+    stride: cutlass.Constexpr,
+    ragged: cutlass.Constexpr,
+):
+    """Loads a thread's vectors of one step: ``start``, ``start + stride``, … of ``row``."""
+    for i in cutlass.range_constexpr(cute.size(rX, mode=[1])):
+        column = start + i * stride
+        if cutlass.const_expr(not ragged):
+            cute.autovec_copy(gX[None, column, row], rX[None, i])
+        elif column < cute.size(gX, mode=[1]):
+            cute.autovec_copy(gX[None, column, row], rX[None, i])
+
+
+@cute.jit
+def put(
+    rX: cute.Tensor,
+    gX: cute.Tensor,
+    row: cutlass.Int32,
+    start: cutlass.Int32,
+    stride: cutlass.Constexpr,
+    ragged: cutlass.Constexpr,
+):
+    """Stores what ``fetch`` would load."""
+    for i in cutlass.range_constexpr(cute.size(rX, mode=[1])):
+        column = start + i * stride
+        if cutlass.const_expr(not ragged):
+            cute.autovec_copy(rX[None, i], gX[None, column, row])
+        elif column < cute.size(gX, mode=[1]):
+            cute.autovec_copy(rX[None, i], gX[None, column, row])
+
+
+def positions(start, stride, mine, wanted):
+    """Each of a thread's values' position in the row; None where nobody asks."""
+    if not wanted:
+        return None
+    rColumn = cute.make_rmem_tensor(mine, Float32)
+    vec, loads = mine.shape
+    for i in range(loads):
+        for j in range(vec):
+            rColumn[j, i] = Float32((start + i * stride) * vec + j)
+    return rColumn.load()
+'''
+
 _FOLD = '''
-def fold(values, op, neutral, columns, n):
-    """Reduces a thread's values; ``columns`` (None where every value is real) masks what lies past the row's end."""
+def fold(values, combine, neutral, columns, n):
+    """Reduces a thread's values, pairwise; ``columns`` (None: all are real) masks what lies past the row's end."""
     if columns is not None:
         values = cute.where(columns < n, values, cute.full_like(values, neutral))
-    return values.reduce(op, neutral, reduction_profile=0)
+    rValue = cute.make_rmem_tensor(values.shape, Float32)
+    rValue.store(values)
+    parts = [rValue[i] for i in range(cute.size(rValue))]
+    while len(parts) > 1:
+        odd = parts[len(parts) // 2 * 2 :]
+        parts = [combine(a, b) for a, b in zip(parts[::2], parts[1::2])] + odd
+    return parts[0]
 '''
 
 
@@ -138,7 +202,7 @@ def _partly_along(graph: Graph) -> bool:
 
 def default_config(graph: Graph, workload: Workload) -> Config:
     """16-byte vectors; as few threads a row as keep about four vectors each in flight; full warps in a block. A row too
-    long for one block is shared by a cluster."""
+    long for one block is shared by a cluster; one too long for a cluster is walked in steps."""
     n = math.prod(graph.space[d] for d in graph.reduced)
     itemsize = min(t.dtype.itemsize for t in workload.tensors)
     vec = min(max(v for v in DOMAINS["vec"] if v * itemsize <= 16), 8)
@@ -149,19 +213,29 @@ def default_config(graph: Graph, workload: Workload) -> Config:
     while per_block > 1 and per_block > rows:
         per_block //= 2
     config = {"vec": vec, "threads_per_row": threads, "rows_per_block": per_block, "cluster_n": 1}
-    while not feasible(graph, config) and config["cluster_n"] < DOMAINS["cluster_n"][-1]:
+    while _held(n, config) > MAX_VALUES and config["cluster_n"] < DOMAINS["cluster_n"][-1]:
         config["cluster_n"] *= 2
-    return config
+    resident = _held(n, config) <= MAX_VALUES
+    if not resident and rows >= _MANY_ROWS:
+        config["cluster_n"] = 1
+    return {**config, "loads": DOMAINS["loads"][-1] if resident else 4}
+
+
+def _held(n: int, config: Config) -> int:
+    """Values of a row of ``n`` that are one thread's share."""
+    vec = math.gcd(n, int(config["vec"]))
+    return -(-n // (vec * int(config["threads_per_row"]) * int(config["cluster_n"]))) * vec
 
 
 def feasible(graph: Graph, config: Config) -> bool:
     n = math.prod(graph.space[d] for d in graph.reduced)
     threads = int(config["threads_per_row"]) * int(config["rows_per_block"])
-    vec = math.gcd(n, int(config["vec"]))
-    cluster = int(config["cluster_n"])
-    chunks = -(-n // (vec * int(config["threads_per_row"]) * cluster))
-    fits = threads % 32 == 0 and threads <= 1024 and vec * chunks <= MAX_VALUES
-    return fits and cluster <= int(config["threads_per_row"])
+    loads, vec = int(config["loads"]), math.gcd(n, int(config["vec"]))
+    if threads % 32 or threads > 1024 or int(config["cluster_n"]) > int(config["threads_per_row"]) or n > MAX_ROW:
+        return False
+    held = _held(n, config)
+    binds = vec * loads < held or loads == DOMAINS["loads"][-1]  # other bounds would be the same kernel twice
+    return binds and min(held, vec * loads) <= MAX_VALUES
 
 
 def write(problem: Problem, graph: Graph, config: Config) -> str:
@@ -179,28 +253,12 @@ class _Rows:
         self.outputs = tuple(t.name for t in problem.workload.outputs)
         self.space = Space(self.graph, self.inputs)
         self.outer = [d for d in range(len(self.graph.space)) if d not in self.graph.reduced]
-        self.writer = Writer(
-            self.graph, self.graph.varies, fast=fast, coarse=coarse, extent="n", index="columns.load()"
-        )  # fmt: skip
-        reserved = [
-            "n",
-            "rows",
-            "vec",
-            "row",
-            "lane",
-            "first",
-            "stride",
-            "rank",
-            "arrived",
-            "columns",
-            "vectors",
-            "chunks",
-            "ragged",
-            "tidx",
-            "local_row",
-            "width",
-        ]
-        self.writer.reserve([*reserved, *self.inputs, *self.outputs])
+        self.writer = Writer(self.graph, self.graph.varies, fast=fast, coarse=coarse, extent="n", index="columns")
+        reserved = (
+            "n rows vec row lane first stride rank arrived columns vectors chunks held steps step start mine ragged "
+            "tidx bidx local_row source_row width smem warps partials"
+        )
+        self.writer.reserve([*reserved.split(), *_OPERATIONS, *self.inputs, *self.outputs])
         self.used = sorted({load.tensor for _, load in self.graph.loads()})
 
     # --- the whole module ---
@@ -209,11 +267,17 @@ class _Rows:
         kernel, launch = self._kernel(), self._launch()
         sentences = (
             "A row stays in registers between its reductions: it is read once and written once. Each thread issues "
-            "all its loads before it uses the first."
+            "up to ``loads`` vector loads before it uses the first; where they do not cover its share, it walks the "
+            "row in steps and reads it again for every reduction."
         )
         lines = header(self.problem, self.graph, NAME, sentences)
         lines += tunable(DOMAINS) + self._constraints() + helpers(self.writer.helpers)
+        for name in sorted({_COMBINE[node.op] for node in self.graph.nodes if isinstance(node, Reduce)}):
+            lines += ["", f"def {name}(a, b):", f"    return {_OPERATIONS[name]}", ""]
         lines += [
+            "",
+            _STEP.strip(),
+            "",
             "",
             _FOLD.strip(),
             "",
@@ -237,13 +301,14 @@ class _Rows:
         return [
             "",
             "def constraints(config, workload, device):",
-            '    """Whole warps in a block of at most 1,024 threads, and a thread\'s share of the row in registers."""',
+            '    """Whole warps in a block of at most 1,024 threads; what a thread holds of the row in registers."""',
             f"    n = {n}",
             '    threads = config["threads_per_row"] * config["rows_per_block"]',
             '    vec = math.gcd(n, config["vec"])',
             '    chunks = -(-n // (vec * config["threads_per_row"] * config["cluster_n"]))',
-            f"    fits = threads % 32 == 0 and threads <= 1024 and vec * chunks <= {MAX_VALUES}",
-            '    return fits and config["cluster_n"] <= config["threads_per_row"]',
+            f"    fits = n <= {MAX_ROW} and threads % 32 == 0 and threads <= 1024",
+            '    return fits and config["cluster_n"] <= config["threads_per_row"] and '
+            f'vec * min(chunks, config["loads"]) <= {MAX_VALUES}',
             "",
         ]
 
@@ -252,7 +317,7 @@ class _Rows:
         head = signature("launch", [*tensors, "stream: cuda.CUstream", *constexprs(self.config)])
         used = [self.inputs[i] for i in self.used] + list(self.outputs)
         views = [f"    {variable('g', name)} = {self._view(name)}" for name in used]
-        sizes = ["rows", "n", "width", "threads_per_row", "rows_per_block", "cluster_n"]
+        sizes = ["rows", "n", "width", "threads_per_row", "rows_per_block", "cluster_n", "loads"]
         arguments = ", ".join([*(variable("g", name) for name in used), *sizes])
         return [
             "@cute.jit",
@@ -294,7 +359,7 @@ class _Rows:
 
     def _kernel(self) -> list[str]:
         used = [self.inputs[i] for i in self.used] + list(self.outputs)
-        constants = ("rows", "n", "vec", "threads_per_row", "rows_per_block", "cluster_n")
+        constants = ("rows", "n", "vec", "threads_per_row", "rows_per_block", "cluster_n", "loads")
         parameters = [f"{variable('g', name)}: cute.Tensor" for name in used]
         head = signature("row_kernel", [*parameters, *(f"{name}: cutlass.Constexpr" for name in constants)])
         body = self._prologue() + self._loads() + self._passes() + self._stores()
@@ -311,12 +376,15 @@ class _Rows:
             "source_row = cutlass.min(row, rows - 1)",
             "vectors = n // vec",
             "stride = threads_per_row * cluster_n  # vectors of a row that are loaded at once",
-            "chunks = (vectors + stride - 1) // stride",
+            "chunks = (vectors + stride - 1) // stride  # a thread's share, in vectors",
+            "held = min(loads, chunks)  # of them at once",
+            "steps = (chunks + held - 1) // held",
+            "ragged = vectors % (stride * held) != 0",
             "rank = 0  # of this block among those that share its rows",
             "if cutlass.const_expr(cluster_n > 1):",
             "    rank = cute.arch.block_idx_in_cluster()",
             "first = rank * threads_per_row + lane",
-            "mine = cute.make_layout((vec, chunks))  # a thread's share of the row",
+            "mine = cute.make_layout((vec, held))",
             "",
             "smem = cutlass.utils.SmemAllocator()",
             "warps = max(threads_per_row // 32, 1)",
@@ -341,108 +409,109 @@ class _Rows:
     def _reductions(self) -> list[int]:
         return [i for i, node in enumerate(self.graph.nodes) if isinstance(node, Reduce)]
 
+    # --- passes over the row: one a reduction, one that writes ---
+
     def _loads(self) -> list[str]:
-        vectors = [(i, load) for i, load in self.graph.loads() if self._dims(self.inputs[load.tensor])[1]]
-        scalars = [(i, load) for i, load in self.graph.loads() if not self._dims(self.inputs[load.tensor])[1]]
+        """Registers for the row; where one step covers it, its only reading. Values with one a row are read here."""
         lines = []
-        for tensor in dict.fromkeys(load.tensor for _, load in vectors):
-            name = self.inputs[tensor]
+        for name in self._wide:
             lines.append(f"{variable('r', name)} = cute.make_rmem_tensor(mine, {variable('g', name)}.element_type)")
-        lines += [
-            "if cutlass.const_expr(vectors % stride != 0):",
-            *(
-                f"    {variable('r', self.inputs[t])}.fill(0.0)"
-                for t in dict.fromkeys(load.tensor for _, load in vectors)
-            ),
-            "for i in cutlass.range_constexpr(chunks):",
-            "    column = i * stride + first",
-            "    if column < vectors:",
-        ]
-        for tensor in dict.fromkeys(load.tensor for _, load in vectors):
-            name = self.inputs[tensor]
-            lines.append(
-                f"        cute.autovec_copy({variable('g', name)}[None, column, source_row], "
-                f"{variable('r', name)}[None, i])"
-            )
+        lines += ["if cutlass.const_expr(ragged):", *(f"    {variable('r', name)}.fill(0.0)" for name in self._wide)]
+        lines += ["if cutlass.const_expr(steps == 1):", *(f"    {self._fetch(name, 'first')}" for name in self._wide)]
         self.env: dict[int, str] = {}
-        for index, load in scalars:
+        for index, load in self.graph.loads():
             name = self.inputs[load.tensor]
-            lines.append(f"{name} = Float32({variable('g', name)}[source_row])")
-            self.env[index] = name
-        needs_columns = any(isinstance(node, Index) for node in self.graph.nodes)
-        always = "" if needs_columns else "if cutlass.const_expr(vectors % stride != 0):"
-        indent = "" if needs_columns else "    "
-        lines += ["", "columns = None  # each value's position in the row, where it is asked for"]
-        lines += [always] if always else []
-        lines += [
-            f"{indent}rColumn = cute.make_rmem_tensor(mine, Float32)",
-            f"{indent}for i in cutlass.range_constexpr(chunks):",
-            f"{indent}    for j in cutlass.range_constexpr(vec):",
-            f"{indent}        rColumn[j, i] = Float32((i * stride + first) * vec + j)",
-            f"{indent}columns = rColumn.load()",
-            "",
-        ]
-        self.writer.index = "columns"
-        for index, load in vectors:
-            name = self.inputs[load.tensor]
-            lines.append(f"{name} = {variable('r', name)}.load().to(Float32)")
-            self.env[index] = name
-        return lines
+            if name not in self._wide:
+                lines.append(f"{name} = Float32({variable('g', name)}[source_row])")
+                self.env[index] = name
+        return [*lines, ""]
+
+    @cached_property
+    def _wide(self) -> list[str]:
+        """Inputs with a value for each position of the row."""
+        return [self.inputs[i] for i in self.used if self._dims(self.inputs[i])[1]]
+
+    def _fetch(self, name: str, start: str) -> str:
+        return f"fetch({variable('g', name)}, {variable('r', name)}, source_row, {start}, stride, ragged)"
+
+    def _pass(self, roots: list[int], env: dict[int, str], masked: bool) -> tuple[list[str], list[str]]:
+        """(lines before the walk, first lines of its body) after which ``roots`` can be written from ``env``."""
+        pending = self.writer.pending(roots, self.env)
+        fixed = [i for i in pending if not self.graph.varies(i)]
+        before = self.writer.assignments(fixed, self.env, self.local)
+        env.update(self.env)
+        needed = [(i, load) for i, load in self.graph.loads() if i in pending and i not in self.env]
+        names = list(dict.fromkeys(self.inputs[load.tensor] for _, load in needed))
+        body = ["start = first + step * (stride * held)"]
+        if names:
+            body += ["if cutlass.const_expr(steps > 1):", *(f"    {self._fetch(name, 'start')}" for name in names)]
+        indexed = any(isinstance(self.graph.nodes[i], Index) for i in pending)
+        if indexed or masked:
+            body.append(f"columns = positions(start, stride, mine, {'True' if indexed else 'ragged'})")
+        for index, load in needed:
+            name = env[index] = self.inputs[load.tensor]
+            line = f"{name} = {variable('r', name)}.load().to(Float32)"
+            if line not in body:
+                body.append(line)
+        return before, body + self.writer.assignments(roots, env, self.local)
 
     def _passes(self) -> list[str]:
         lines: list[str] = []
-        local: dict[int, str] = {}
+        self.local: dict[int, str] = {}
         reductions = self._reductions()
         depths = self.graph.depths()
-        suggested = dict(self.graph.names)
         for index in sorted(reductions, key=lambda i: (depths[i], i)):
-            node = self.graph.nodes[index]
-            assert isinstance(node, Reduce)
-            lines += self.writer.assignments([node.args[0]], self.env, local)
-            text, _ = self.writer.expression(node.args[0], self.env)
-            if not self.graph.varies(node.args[0]):
-                text = f"cute.full_like(rColumn.load(), {text})"
-            neutral = number(NEUTRAL[node.op])
-            wish = suggested.get(index, {"add": "total", "mul": "product", "max": "peak", "min": "least"}[node.op])
-            name = self.writer.name(wish)
-            lines.append(f"{name} = fold({text}, cute.ReductionOp.{node.op.upper()}, {neutral}, columns, n)")
-            buffer = f"buffer{reductions.index(index)}"
-            lines.append(f"{name} = row_reduce({name}, {buffer}, {_COMBINE[node.op]}, {neutral}, threads_per_row)")
-            lines += [
-                "if cutlass.const_expr(cluster_n > 1):",
-                f"    {name} = cluster_reduce(",
-                f"        {name}, parts{reductions.index(index)}, arrived + {reductions.index(index)}, rank, "
-                f"{_COMBINE[node.op]}, threads_per_row, cluster_n",
-                "    )",
-            ]
-            self.env[index] = name
+            lines += [*self._reduction(index, reductions.index(index)), ""]
         return lines
 
+    def _reduction(self, index: int, number_: int) -> list[str]:
+        node = self.graph.nodes[index]
+        assert isinstance(node, Reduce)
+        env: dict[int, str] = {}
+        before, body = self._pass([node.args[0]], env, masked=True)
+        text, _ = self.writer.expression(node.args[0], env)
+        if not self.graph.varies(node.args[0]):
+            text = f"cute.full_like(cute.make_rmem_tensor(mine, Float32).load(), {text})"
+        wish = dict(self.graph.names).get(index, _WISHES[node.op])
+        name = self.env[index] = self.writer.name(wish)
+        neutral, combine = number(NEUTRAL[node.op]), _COMBINE[node.op]
+        return [
+            *before,
+            f"{name} = Float32({neutral})",
+            "for step in cutlass.range(steps, unroll=1):",
+            *(f"    {line}" for line in body),
+            f"    {name} = {combine}({name}, fold({text}, {combine}, {neutral}, columns, n))",
+            f"{name} = row_reduce({name}, buffer{number_}, {combine}, {neutral}, threads_per_row)",
+            "if cutlass.const_expr(cluster_n > 1):",
+            f"    {name} = cluster_reduce(",
+            f"        {name}, parts{number_}, arrived + {number_}, rank, {combine}, threads_per_row, cluster_n",
+            "    )",
+        ]
+
     def _stores(self) -> list[str]:
+        named = list(zip(self.outputs, self.graph.outputs, self.problem.workload.outputs, strict=True))
+        wide = [(name, output.node) for name, output, _ in named if self._dims(name)[1]]
+        single = [(name, output.node, spec) for name, output, spec in named if not self._dims(name)[1]]
         lines: list[str] = []
-        local: dict[int, str] = {}
-        roots = [o.node for o in self.graph.outputs]
-        lines += self.writer.assignments(roots, self.env, local)
-        vectors, scalars = [], []
-        for name, output, spec in zip(self.outputs, self.graph.outputs, self.problem.workload.outputs, strict=True):
-            text, _ = self.writer.expression(output.node, self.env)
-            wide = self._dims(name)[1]
-            if wide:
-                if not self.graph.varies(output.node):
-                    first = next(i for i, load in self.graph.loads() if self._dims(self.inputs[load.tensor])[1])
-                    text = f"cute.full_like({self.env[first]}, {text})"
-                register = variable("r", name)
-                lines.append(f"{register} = cute.make_rmem_tensor(mine, {variable('g', name)}.element_type)")
-                lines.append(f"{register}.store(({text}).to({variable('g', name)}.element_type))")
-                vectors.append(
-                    f"            cute.autovec_copy({register}[None, i], {variable('g', name)}[None, column, row])"
-                )
-            else:
-                scalars.append(f"        {variable('g', name)}[row] = {CUTE_TYPE[spec.dtype]}({text})")
-        lines.append("if row < rows:")
-        if vectors:
-            lines += ["    for i in cutlass.range_constexpr(chunks):", "        column = i * stride + first",
-                      "        if column < vectors:", *vectors]  # fmt: skip
-        if scalars:
-            lines += ["    if first == 0:", *scalars]
+        if wide:
+            env: dict[int, str] = {}
+            before, body = self._pass([node for _, node in wide], env, masked=False)
+            for name, node in wide:
+                text, _ = self.writer.expression(node, env)
+                register, target = variable("r", name), variable("g", name)
+                if not self.graph.varies(node):
+                    text = f"cute.full_like({register}.load(), {text}, Float32)"
+                body.append(f"{register} = cute.make_rmem_tensor(mine, {target}.element_type)")
+                body.append(f"{register}.store(({text}).to({target}.element_type))")
+            body.append("if row < rows:")
+            body += [
+                f"    put({variable('r', name)}, {variable('g', name)}, row, start, stride, ragged)" for name, _ in wide
+            ]
+            lines += [*before, "for step in cutlass.range(steps, unroll=1):", *(f"    {line}" for line in body)]
+        if single:
+            lines += self.writer.assignments([node for _, node, _ in single], self.env, self.local)
+            lines.append("if row < rows and first == 0:")
+            for name, node, spec in single:
+                text, _ = self.writer.expression(node, self.env)
+                lines.append(f"    {variable('g', name)}[row] = {CUTE_TYPE[spec.dtype]}({text})")
         return lines
