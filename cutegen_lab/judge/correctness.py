@@ -12,6 +12,9 @@ from cutegen_lab.core.problem import TensorSpec, Tolerances
 from cutegen_lab.core.trial import OutputError
 
 CONDITIONING = 16.0  # roundings an honest kernel may add up; TF32 would be 8,192
+_WALK = 0.75 * 2.0**-24  # norm-wise error a √term: measured 0.3 of an epsilon's half, and room for bad luck
+_MOST_TERMS = 1 << 20  # the limit stays well under TF32's 3e-4 whatever the shape
+HUGE = 1e30  # a mask's fill rather than a result: its square would drown every other element
 _CHUNK = 1 << 18  # elements compared at a time: float64 chunks of 2 MiB stay in cache
 
 
@@ -31,27 +34,42 @@ def compare(
     torch_result: torch.Tensor,
     limits: Tolerances,
     nudged: torch.Tensor | None = None,
+    terms: int = 1,
 ) -> OutputError:
     """Errors of ``got`` (shape and dtype of ``spec``) against ``reference`` (float64), beside PyTorch's own.
 
-    Integers and booleans must be equal (ties of argmax: the first index, as PyTorch's CPU kernels answer). NaN and
+    Integers and booleans must be equal to float64's or to PyTorch's own, which differ where they follow from rounded
+    floats (ties of argmax: the first index, as PyTorch's CPU kernels answer). Finite elements beyond ``HUGE`` are held
+    to PyTorch's own value, whose ``finfo`` is the output dtype's. NaN and
     infinities must stand where the reference, rounded to the output's dtype, has them; where PyTorch's own result is
     not finite although the reference is, either answer is accepted.
 
     ``nudged`` is the float64 reference on inputs moved by float32's rounding: a sum whose terms cancel amplifies that,
     and a limit that ignored it would reject honest kernels by luck. The limits are at least ``CONDITIONING`` times its
-    effect.
+    effect, and grow with ``terms``, the most an element of this workload can sum: one float32 accumulator over them
+    walks √terms roundings away.
     """
     got, reference, own = got.reshape(-1), reference.reshape(-1), torch_result.reshape(-1)
     if not spec.dtype.is_float:
-        return _exact(spec, got, reference)
+        return _exact(spec, got, reference, own)
+    if nudged is not None:
+        nudged = nudged.reshape(-1)
+    low, high = reference.aminmax() if reference.numel() else (reference.new_zeros(()),) * 2
+    if not (float(low) > -HUGE and float(high) < HUGE):
+        fills = torch.isfinite(reference) & (reference.abs() > HUGE)
+        right = fills & ((got.double() / own.double() - 1).abs() < 2 * spec.dtype.eps)
+        got = torch.where(fills, torch.where(right, 0.0, math.inf).to(got.dtype), got)
+        own, reference = own.masked_fill(fills, 0.0), reference.masked_fill(fills, 0.0)
+        nudged = None if nudged is None else nudged.masked_fill(fills, 0.0)
     mine, theirs = distances(got, own, reference)
     if spec.dtype is DType.F64:
         floor_norm, floor_element = 0.0, 0.0
     else:
-        floor_norm, floor_element = limits.floor_norm, limits.floor_element
+        walk = _WALK * math.sqrt(min(terms, _MOST_TERMS))
+        floor_norm = max(limits.floor_norm, walk)
+        floor_element = max(limits.floor_element, 10 * walk)
     if nudged is not None:
-        effect, _ = distances(nudged.reshape(-1), own, reference)
+        effect, _ = distances(nudged, own, reference)
         floor_norm = max(floor_norm, CONDITIONING * effect.norm)
         floor_element = max(floor_element, CONDITIONING * effect.worst)
     return OutputError(
@@ -77,7 +95,7 @@ def distances(got: torch.Tensor, own: torch.Tensor, reference: torch.Tensor) -> 
         ref = reference[part]
         weight = _finite(ref).abs().clamp_(min=scale)
         for result, total in zip((got, own), running, strict=True):
-            diff = result[part].double().sub_(ref)
+            diff = torch.sub(result[part], ref)  # promotes to float64, and never in place: the result may be float64
             square = _dot(diff)
             if not math.isfinite(square):
                 diff = _resolved(result[part].double(), own[part].double(), ref, result.dtype)
@@ -119,8 +137,10 @@ def _resolved(mine: torch.Tensor, own: torch.Tensor, ref: torch.Tensor, dtype: t
     return torch.where(odd, torch.where(same | excused, 0.0, math.inf).double(), mine - ref)
 
 
-def _exact(spec: TensorSpec, got: torch.Tensor, reference: torch.Tensor) -> OutputError:
-    wrong = torch.nonzero(got.to(torch.int64) != reference.to(torch.int64)).reshape(-1)
+def _exact(spec: TensorSpec, got: torch.Tensor, reference: torch.Tensor, own: torch.Tensor) -> OutputError:
+    integers = got.to(torch.int64)
+    differs = (integers != reference.to(torch.int64)) & (integers != own.to(torch.int64))
+    wrong = torch.nonzero(differs).reshape(-1)
     share = wrong.numel() / max(got.numel(), 1)
     index = int(wrong[0]) if wrong.numel() else 0
     return OutputError(

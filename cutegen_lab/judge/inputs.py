@@ -45,13 +45,14 @@ def draw(
 
 
 def nudged(inputs: Sequence[torch.Tensor], seed: int) -> list[torch.Tensor]:
-    """Float64 copies of floating-point inputs, each element moved by up to half a unit in float32's last place."""
+    """Float64 copies of floating-point inputs, each element moved by up to half a unit in the last place of the
+    precision kernels compute in: float32, or float64 where the input is."""
     generator = torch.Generator().manual_seed(seed)
     moved = []
     for tensor in inputs:
         if tensor.is_floating_point():
             noise = torch.rand(tensor.shape, generator=generator, dtype=torch.float64) * 2 - 1
-            moved.append(tensor.double() * (1 + noise * 2.0**-24))
+            moved.append(tensor.double() * (1 + noise * (2.0**-53 if tensor.dtype is torch.float64 else 2.0**-24)))
         else:
             moved.append(tensor)
     return moved

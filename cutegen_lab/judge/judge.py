@@ -131,9 +131,15 @@ class _Case:
         own: Sequence[torch.Tensor],
         moved: Sequence[torch.Tensor | None],
     ) -> tuple[OutputError, ...]:
-        limits = self.problem.tolerances
+        limits, terms = self.problem.tolerances, _terms(self.workload)
         rows = zip(self.workload.outputs, outputs, exact, own, moved, strict=True)
-        return tuple(compare(spec, got, want, mine, limits, near) for spec, got, want, mine, near in rows)
+        return tuple(compare(spec, got, want, mine, limits, near, terms) for spec, got, want, mine, near in rows)
+
+
+def _terms(workload: Workload) -> int:
+    """The most terms an output element can sum without saying so: the longest dimension, or all the others."""
+    sizes = [(max(t.shape), t.numel) for t in workload.tensors if t.numel and t.shape]
+    return max((max(longest, numel // longest) for longest, numel in sizes), default=1)
 
 
 def _schedule(problem: Problem, device: Device) -> Iterator[tuple[Workload, str]]:

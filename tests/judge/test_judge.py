@@ -143,6 +143,42 @@ def test_integers_are_compared_exactly() -> None:
     assert off.verdict is Verdict.WRONG_RESULT
 
 
+def test_integers_that_follow_from_rounded_floats_may_be_pytorchs_own() -> None:
+    task = problem("bf16", "def reference(x):\n    return (x * 1.7 + 0.3) > 0.5\n")
+    assert judged(task, writes(lambda x: (x * 1.7 + 0.3) > 0.5)).verdict is Verdict.PASSED
+    assert judged(task, writes(lambda x: (x * 1.7 + 0.3) > 0.6)).verdict is Verdict.WRONG_RESULT
+
+
+def test_one_accumulator_over_a_long_sum_is_honest_and_a_shorter_mantissa_is_not() -> None:
+    task = problem("f32", "def reference(x):\n    return x.sum(0)\n", "x: {}[16384,8]")
+
+    def in_order(x: torch.Tensor) -> torch.Tensor:
+        total = torch.zeros_like(x[0])
+        for row in x:
+            total += row
+        return total
+
+    kept = judged(task, writes(in_order))
+    assert kept.verdict is Verdict.PASSED, kept.reason
+    tf32 = judged(task, writes(lambda x: ((x.view(torch.int32) + 4096) & ~8191).view(torch.float32).sum(0)))
+    assert tf32.verdict is Verdict.WRONG_RESULT
+
+
+def test_float64_computed_in_float32_fails() -> None:
+    task = problem("f64", "def reference(x):\n    return x * 0.1\n")
+    assert judged(task, writes(lambda x: x * 0.1)).verdict is Verdict.PASSED
+    assert judged(task, writes(lambda x: (x.float() * 0.1).double())).verdict is Verdict.WRONG_RESULT
+
+
+def test_a_masks_fill_hides_no_error_beside_it() -> None:
+    task = problem("f32", "def reference(x):\n    return x.masked_fill(x > 0.5, torch.finfo(x.dtype).min)\n")
+    assert judged(task, writes(lambda x: x.masked_fill(x > 0.5, torch.finfo(x.dtype).min))).verdict is Verdict.PASSED
+    beside = judged(task, writes(lambda x: (x * 1.01).masked_fill(x > 0.5, torch.finfo(x.dtype).min)))
+    assert beside.verdict is Verdict.WRONG_RESULT
+    fill = judged(task, writes(lambda x: x.masked_fill(x > 0.5, -3e38)))
+    assert fill.verdict is Verdict.WRONG_RESULT
+
+
 def test_a_fault_is_the_verdict() -> None:
     fault = Fault(Verdict.OUT_OF_BOUNDS, "load at 0x10", line=12, block=(0, 0, 0), thread=(3, 0, 0))
     result = judged(problem(), lambda x, out: fault)

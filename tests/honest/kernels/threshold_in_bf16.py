@@ -18,8 +18,9 @@ def threshold_kernel(mX: cute.Tensor, mY: cute.Tensor, mO: cute.Tensor):
     c = bidx * THREADS + tidx
     if c < mX.shape[1]:
         total = (mX[row, c].to(cutlass.Float32) + mY[row, c].to(cutlass.Float32)).to(cutlass.BFloat16)
+        # PyTorch rounds the threshold to bf16 too: 0.05 becomes 0.050048828125.
         scaled = (total.to(cutlass.Float32) * cutlass.Float32(0.1)).to(cutlass.BFloat16)
-        mO[row, c] = (scaled.to(cutlass.Float32) > cutlass.Float32(0.05)).to(mO.element_type)
+        mO[row, c] = (scaled.to(cutlass.Float32) > cutlass.Float32(0.050048828125)).to(mO.element_type)
 
 
 @cute.jit
