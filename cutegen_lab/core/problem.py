@@ -97,8 +97,8 @@ class Tolerances:
     budget: float = 3.0
     floor_eps: float = 0.5
     element_eps: float = 4.0
-    floor_norm: float = 1e-6
-    floor_element: float = 1e-5
+    floor_norm: float = 2e-6
+    floor_element: float = 2e-5
 
 
 @dataclass(frozen=True)

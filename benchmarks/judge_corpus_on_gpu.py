@@ -1,0 +1,77 @@
+"""Both corpora judged on a real GPU: what ``benchmarks.judge_corpus`` compiled, with torch and the driver alone.
+
+    python -m benchmarks.judge_corpus_on_gpu FOLDER OUT.json [--processes 8]
+
+Prints every kernel whose verdict is not one of those expected of it, and a summary; writes all verdicts. No times are
+taken: several processes share the GPU.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import platform
+import threading
+import time
+from collections import Counter
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from cutegen_lab.core.artifact import Artifact
+from cutegen_lab.devices.cuda import CudaDevice
+from cutegen_lab.judge import StandardJudge
+from cutegen_lab.problems import read_text
+
+_device: CudaDevice | None = None
+
+
+def judge(path: Path) -> dict[str, Any]:
+    """One kernel's verdict beside those expected. Our own failures are kept apart from verdicts."""
+    global _device
+    entry = json.loads(path.read_text())
+    started = time.perf_counter()
+    row = {key: entry[key] for key in ("name", "expect", "open_reason")}
+    try:
+        _device = _device or CudaDevice()
+        problem = read_text(entry["problem"], name=entry["name"], inputs_text=entry["inputs"])
+        artifact = Artifact.from_dict(entry["artifact"])
+        result = StandardJudge().check(problem, artifact, _device, lambda line: None, threading.Event())
+        row |= {"verdict": result.verdict.value, "reason": result.reason}
+    except Exception as error:
+        row |= {"verdict": "judge_failed", "reason": f"{type(error).__name__}: {error}"[:300]}
+    return row | {"seconds": round(time.perf_counter() - started, 2)}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--processes", type=int, default=8)
+    arguments = parser.parse_args()
+    rows: list[dict[str, Any]] = []
+    with multiprocessing.get_context("spawn").Pool(arguments.processes) as pool:
+        for row in pool.imap_unordered(judge, sorted(arguments.folder.glob("*.json"), reverse=True)):
+            rows.append(row)
+            if row["verdict"] not in row["expect"]:
+                print(f"{row['name']}: {row['verdict']}, not {row['expect']}: {row['reason'][:160]}", flush=True)
+            _write(arguments.out, rows)
+    right = Counter(row["verdict"] in row["expect"] for row in rows)
+    print(f"{right[True]} of {len(rows)} as expected")
+
+
+def _write(out: Path, rows: list[dict[str, Any]]) -> None:
+    driver = Path("/proc/driver/nvidia/version")
+    about = {
+        "date": datetime.now(UTC).isoformat(timespec="seconds"), "python": platform.python_version(),
+        "torch": torch.__version__, "device": torch.cuda.get_device_name(),
+        "driver": driver.read_text().splitlines()[0] if driver.exists() else "",
+    }  # fmt: skip
+    out.write_text(json.dumps(about | {"kernels": sorted(rows, key=lambda row: row["name"])}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
