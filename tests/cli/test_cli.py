@@ -180,7 +180,12 @@ def test_ctrl_c_is_130_and_the_run_can_be_resumed(place: Path) -> None:
         "--provider",
         f"manual:{place / 'talk'}",
     ]
-    process = start(place, command)
+    # A suite started in a shell's background ignores SIGINT, and its children would inherit that.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        process = start(place, command)
+    finally:
+        signal.signal(signal.SIGINT, before)
     deadline = time.monotonic() + 60
     while not (place / "talk" / "0001.request.md").exists():
         assert time.monotonic() < deadline and process.poll() is None
