@@ -19,11 +19,12 @@ if TYPE_CHECKING:
 
     from cutegen_lab.core.run import Budget
     from cutegen_lab.notebook.run import NotebookRun
+    from cutegen_lab.notebook.widget import RefineWidget
     from cutegen_lab.session import Session
 
 HELP = """%cutegen VERB [--run RUN] [...]          (without --run: the newest run of this notebook)
   runs                 every run in the work directory
-  show   [RUN]         its widget; after a kernel restart it comes back where it stood
+  show   [RUN]         its widget; after a kernel restart the latest run comes back where it stood
   resume [RUN]         take it up in this kernel
   approve              accept the candidate under review (its evidence must be in)
   approve_unproven     accept it without proof; recorded as such
@@ -49,6 +50,7 @@ class CutegenMagics(Magics):
         super().__init__(shell)
         self._sessions: dict[str, Session] = {}
         self._runs: dict[str, NotebookRun] = {}
+        self._widgets: dict[str, RefineWidget] = {}
         self._newest: str | None = None
 
     @magic_arguments()
@@ -118,9 +120,12 @@ class CutegenMagics(Magics):
         self._show(run)
 
     def _show(self, run: NotebookRun) -> None:
+        """One widget a run and kernel: shown again, it is the same one in two places."""
         from cutegen_lab.notebook.widget import RefineWidget
 
-        RefineWidget(run).show()
+        if run.run_id not in self._widgets:
+            self._widgets[run.run_id] = RefineWidget(run)
+        self._widgets[run.run_id].show()
 
     def _verb(self, words: list[str]) -> Any:
         verb, rest = (words[0], words[1:]) if words else ("help", [])
@@ -137,10 +142,8 @@ class CutegenMagics(Magics):
             case "runs":
                 print(self._listing())
             case "show" | "resume":
-                run = self._run(named or (rest[0] if rest else ""))
-                if verb == "resume":
-                    run.resume()
-                self._show(run)
+                run = self._run(named or (rest[0] if rest else "") or self._newest or self._newest_stored())
+                self._show(run.resume() if verb == "resume" else run.attend())
             case "approve" | "approve_unproven" | "retry":
                 getattr(self._run(named), verb)(wait=False)
             case "stop":
@@ -173,6 +176,10 @@ class CutegenMagics(Magics):
         if wanted not in self._runs:
             self._remember(NotebookRun(self._session("").attach(wanted)))
         return self._runs[wanted]
+
+    def _newest_stored(self) -> str:
+        """After a kernel restart: the run of the work directory that was worked on last; "" where there is none."""
+        return next((run.run_id for run in self._session("").runs()), "")
 
     def _remember(self, run: NotebookRun) -> None:
         self._runs[run.run_id] = run

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cutegen_lab.core.errors import InputError
+from cutegen_lab.core.errors import InputError, StoreError
+from cutegen_lab.core.run import Step
 from cutegen_lab.session import RunHandle
 
 if TYPE_CHECKING:
@@ -89,6 +91,14 @@ class NotebookRun:
     def resume(self) -> NotebookRun:
         """Take the run up in this kernel."""
         self.handle.resume()
+        return self
+
+    def attend(self) -> NotebookRun:
+        """Takes a run that waits at review up in this kernel, as after a restart: nothing starts, and every verb is
+        there again. Another process that drives it keeps it."""
+        if self.handle.state.step is Step.REVIEW and not self.handle.driving:
+            with suppress(StoreError):
+                self.handle.resume()
         return self
 
     def view(self) -> RunView:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import threading
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,11 +15,13 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from cutegen_lab.core.errors import CutegenError, SetupError
 from cutegen_lab.notebook.run import NotebookRun, static_bundle
+from cutegen_lab.views.model import MIME_TYPE, RunView
 
 STATIC = Path(__file__).parent / "static"
 WIDGET_MIME = "application/vnd.jupyter.widget-view+json"
 _UPDATE_SECONDS = 0.2
 _RESTING = ("review", "done")
+_log = logging.getLogger(__name__)
 
 
 class Command(BaseModel):
@@ -40,22 +44,38 @@ def bundle_path(name: str) -> Path:
     return path
 
 
+@dataclass(frozen=True)
+class _Moment:
+    """What tells one saved snapshot of a run from another."""
+
+    status: str
+    updated_at: float
+    live: bool
+
+    @classmethod
+    def of(cls, view: RunView, bundle: dict[str, Any]) -> _Moment:
+        return cls(view.status, view.updated_at, WIDGET_MIME in bundle)
+
+
 class RefineWidget(anywidget.AnyWidget):
     """Shows ``run`` and takes answers. ``view`` is the synced :class:`~cutegen_lab.views.model.RunView` as JSON.
 
     A thread of its own builds views, at most five a second; workers of the run only wake it. Where the run rests, the
-    static snapshot in the saved notebook is renewed.
+    static snapshot in the saved notebook is renewed twice over: by a display update, which any front end takes, and by
+    ``resting``, with which the JupyterLab extension does the same after a page reload, when updates are lost.
     """
 
     _esm = bundle_path("widget.js")
     _css = bundle_path("widget.css")
     view = traitlets.Dict().tag(sync=True)
+    resting = traitlets.Dict().tag(sync=True)  # text/plain and text/html of a run that rests; empty while it moves
 
     def __init__(self, run: NotebookRun) -> None:
         super().__init__()
         self._run = run
         self._dirty, self._gone = threading.Event(), threading.Event()
         self._shown: str | None = None
+        self._kept: _Moment | None = None  # what the display holds; None before it is shown
         self._unsubscribe = run.handle.subscribe(lambda notice: self._dirty.set())
         self.on_msg(self._answer)
         self.refresh()
@@ -67,22 +87,40 @@ class RefineWidget(anywidget.AnyWidget):
     def refresh(self) -> None:
         """Builds the view anew and syncs it."""
         view = self._run.view()
-        self.view = view.model_dump(mode="json")
-        if self._shown is not None and view.status in _RESTING:
-            update_display(self.bundle(), raw=True, display_id=self._shown)
+        bundle = self._bundle(view)
+        texts = {kind: bundle[kind] for kind in ("text/plain", "text/html")}
+        with self.hold_sync():
+            self.view = bundle[MIME_TYPE]
+            self.resting = texts if view.status in _RESTING else {}
+        self._keep(view, bundle)
 
     def show(self) -> None:
         """Displays the widget; the output also holds the static snapshot a saved notebook shows without a kernel."""
-        handle = display(self.bundle(), raw=True, display_id=f"cutegen-{self._run.run_id}")
+        view = self._run.view()
+        bundle = self._bundle(view)
+        handle = display(bundle, raw=True, display_id=f"cutegen-{self._run.run_id}")
         self._shown = handle.display_id if handle else None
+        self._kept = _Moment.of(view, bundle)
 
     def bundle(self) -> dict[str, Any]:
-        """Live while the run may still change; once done, the snapshot alone, so that a saved notebook is whole."""
-        view = self._run.view()
+        """Live while the run may still go on from where it is; else the snapshot alone, so that a saved notebook is
+        whole."""
+        return self._bundle(self._run.view())
+
+    def _bundle(self, view: RunView) -> dict[str, Any]:
         bundle = static_bundle(view)
-        if view.status != "done":
+        if view.status != "done" or "resume" in view.verbs:
             bundle[WIDGET_MIME] = {"version_major": 2, "version_minor": 0, "model_id": self.model_id}
         return bundle
+
+    def _keep(self, view: RunView, bundle: dict[str, Any]) -> None:
+        """Renews what the notebook saves: where the run rests, and where a run that was done goes on."""
+        now = _Moment.of(view, bundle)
+        if self._kept is None or now == self._kept:
+            return
+        if view.status in _RESTING or now.live != self._kept.live:
+            self._kept = now
+            update_display(bundle, raw=True, display_id=self._shown)
 
     def close(self) -> None:
         self._gone.set()
@@ -96,7 +134,10 @@ class RefineWidget(anywidget.AnyWidget):
             self._dirty.clear()
             if self._gone.is_set():
                 return
-            self.refresh()
+            try:
+                self.refresh()
+            except Exception:  # one view that could not be built must not end the display
+                _log.exception("the view of %s was not renewed", self._run.run_id)
             self._gone.wait(_UPDATE_SECONDS)
 
     def _answer(self, _: Any, content: Any, buffers: Any) -> None:

@@ -51,7 +51,7 @@ class TemplatesProvider:
                     "Try --provider openai (a model writes the kernel), manual (paste one) or replay:FILE.",
                 )
             if canonical_json(dict(config)) in tried:
-                raise ProviderExhausted("the templates' default was tried and did not pass")
+                raise ProviderExhausted(_nothing_more(request.parent))
             title = f"{family.NAME}: " + ", ".join(f"{k} {v}" for k, v in config.items())
             reason = f"The reference is a {family.NAME}; a sound default for {problem.workload.inputs[0]}."
             return Proposal(family.write(problem, graph, config), title, reason, "", config)
@@ -78,6 +78,15 @@ class TemplatesProvider:
             graph = read(request.problem)
             self._read[key] = graph, family_for(graph)
         return self._read[key]
+
+
+def _nothing_more(parent: Attempt | None) -> str:
+    if parent is None:
+        return "the templates' default was tried and did not pass"
+    return (
+        f"templates refine their own text only, and {parent.candidate.id} is the {parent.candidate.provider}'s: "
+        "branch from one of theirs, or edit on"
+    )
 
 
 def _is_ours(attempt: Attempt) -> bool:

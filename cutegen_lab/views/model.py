@@ -6,9 +6,10 @@ All text is plain: whoever shows it escapes it.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+import math
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, BeforeValidator, ConfigDict
 
 VIEW_SCHEMA_VERSION = 1
 MIME_TYPE = "application/vnd.cutegen.run+json"
@@ -19,8 +20,12 @@ Tone = Literal["neutral", "good", "bad", "warn"]
 Verb = Literal["approve", "approve_unproven", "reject", "edit", "retry", "branch", "stop", "resume"]
 
 
+Plotted = Annotated[float | None, BeforeValidator(lambda value: value if value and math.isfinite(value) else None)]
+"""A point on a logarithmic axis: an infinite error (or a zero one) has no place there, nor in JSON."""
+
+
 class View(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class StepView(View):
@@ -88,11 +93,11 @@ class TrendPoint(View):
 
     candidate_id: str
     verdict: str
-    error: float | None = None
-    torch_error: float | None = None
-    time_us: float | None = None
+    error: Plotted = None
+    torch_error: Plotted = None
+    time_us: Plotted = None
     basis: Literal["", "measured", "predicted"] = ""
-    sol_gap: float | None = None
+    sol_gap: Plotted = None
 
 
 class WorkloadView(View):

@@ -29,10 +29,10 @@ def error_plot(view: RunView) -> Markup:
     """Error against fp64 a candidate, beside PyTorch's own at the same precision (rings)."""
     marks = []
     for column, point in enumerate(view.trend):
-        if point.error and math.isfinite(point.error):
+        if point.error:
             words = f"{point.candidate_id}: error {relative(point.error)}, {point.verdict.replace('_', ' ')}"
             marks.append(Mark(column, point.error, "dot", words))
-        if point.torch_error and math.isfinite(point.torch_error):
+        if point.torch_error:
             marks.append(Mark(column, point.torch_error, "ring", f"PyTorch: {relative(point.torch_error)}"))
     return _plot(
         view.trend, marks, None, "relative error", relative, "Error against fp64: kernel (dot), PyTorch (ring)"

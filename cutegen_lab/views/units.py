@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 
 def microseconds(value: float) -> str:
     """``12.3 µs``, ``1.52 ms``: three significant digits."""
@@ -30,7 +32,9 @@ def size(value: float) -> str:
 
 
 def relative(value: float) -> str:
-    """A relative error: ``1.6e-03``; an exact zero says so."""
+    """A relative error: ``1.6e-03``; an exact zero says so, and so does an infinite one."""
+    if not math.isfinite(value):
+        return "not finite"
     return "0 (exact)" if value == 0 else f"{value:.1e}"
 
 

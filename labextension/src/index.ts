@@ -1,6 +1,7 @@
 import type { JupyterFrontEndPlugin } from '@jupyterlab/application';
+import { outputsPlugin } from './lab/outputs';
 import { quickstartPlugin } from './lab/quickstart';
 
-const plugins: JupyterFrontEndPlugin<void>[] = [quickstartPlugin];
+const plugins: JupyterFrontEndPlugin<void>[] = [quickstartPlugin, outputsPlugin];
 
 export default plugins;

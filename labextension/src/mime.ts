@@ -1,27 +1,6 @@
 import type { IRenderMime } from '@jupyterlab/rendermime-interfaces';
-import { Widget } from '@lumino/widgets';
-import { mount, unmount } from './run/mount';
+import { SavedRun } from './lab/saved';
 import { MIME_TYPE } from './run/read';
-
-/** A saved run in a notebook's output or a file: the same view, without verbs. */
-class RunRenderer extends Widget implements IRenderMime.IRenderer {
-  constructor() {
-    super();
-    this.addClass('cg-mime');
-  }
-
-  renderModel(model: IRenderMime.IMimeModel): Promise<void> {
-    mount(this.node, model.data[MIME_TYPE], null);
-    return Promise.resolve();
-  }
-
-  override dispose(): void {
-    if (!this.isDisposed) {
-      unmount(this.node);
-    }
-    super.dispose();
-  }
-}
 
 const extension: IRenderMime.IExtension = {
   id: 'cutegen-lab:run-renderer',
@@ -30,7 +9,7 @@ const extension: IRenderMime.IExtension = {
     safe: true,
     mimeTypes: [MIME_TYPE],
     defaultRank: 10, // before text/html, which carries the same run for viewers without this extension
-    createRenderer: () => new RunRenderer()
+    createRenderer: () => new SavedRun()
   },
   dataType: 'json',
   fileTypes: [

@@ -22,7 +22,12 @@ async function show(view: RunView, ask: Ask | null = () => Promise.resolve()): P
 }
 
 async function click(name: string | RegExp): Promise<void> {
-  await act(() => button(host, name).click());
+  await act(async () => {
+    button(host, name).click();
+    for (let turn = 0; turn < 5; turn++) {
+      await Promise.resolve(); // Until the kernel's answer has been taken in.
+    }
+  });
 }
 
 describe('what is shown', () => {
@@ -163,6 +168,8 @@ describe('verbs', () => {
     expect(verbs(host)).toEqual(['branch', 'stop']);
     await click('Branch from c1');
     expect(sent).toEqual([{ verb: 'branch', candidate_id: 'c5', target_id: 'c1' }]);
+    expect(verbs(host)).toContain('approve'); // Whoever has answered follows the run again.
+    await click(/c1 row softmax/);
     await click('Review c5');
     expect(verbs(host)).toContain('approve');
   });

@@ -59,7 +59,7 @@ describe('widget', () => {
   it('lets go of everything when it is closed', () => {
     const model = new Model();
     const { el, stop } = start(model);
-    expect(model.listening).toBe(2);
+    expect(model.listening).toBe(3); // The view, its rest, and replies.
     stop();
     expect(model.listening).toBe(0);
     expect(el.childElementCount).toBe(0);

@@ -1,112 +1,164 @@
-// Drives the quickstart in a real JupyterLab with a live kernel: `npm run ui:live`, after `make install`.
-// Runs the first cells, approves a candidate by its button, saves, and opens the notebook again without a kernel.
-// PYTHON names the interpreter JupyterLab runs in, CHROMIUM the browser. Pictures go to ui-tests/shots/.
+// Every action, really clicked, in a real JupyterLab with a live kernel: `npm run ui:live`, after `make install`.
+// Then what is left of it: saved at review and opened without a kernel, and taken up again after a kernel restart.
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
+import { join } from 'node:path';
+import { shots, withJupyter } from './jupyter.mjs';
 import {
-  copyFileSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  rmSync,
-  writeFileSync
-} from 'node:fs';
-import { tmpdir } from 'node:os';
-import { fileURLToPath } from 'node:url';
-import { chromium } from 'playwright-core';
+  RUN_MIME,
+  WIDGET_MIME,
+  kernelIdle,
+  menu,
+  openNotebook,
+  runCell,
+  save,
+  savedBundles,
+  shutDownKernels,
+  writeNotebook
+} from './notebook.mjs';
 
-const here = fileURLToPath(new URL('.', import.meta.url));
-const venv = `${here}../../.venv/bin/python`;
-const python = process.env.PYTHON ?? (existsSync(venv) ? venv : 'python3');
-const port = Number(process.env.PORT ?? 8979);
-const shots = `${here}shots`;
-const root = mkdtempSync(`${tmpdir()}/cutegen-live-`);
-mkdirSync(shots, { recursive: true });
-const path = `${root}/quickstart.ipynb`;
-copyFileSync(`${here}../../notebooks/01_quickstart.ipynb`, path);
-const notebook = JSON.parse(readFileSync(path, 'utf8'));
-for (const cell of notebook.cells) {
-  if (cell.cell_type === 'code') {
-    cell.outputs = [];
-    cell.source = [].concat(cell.source).join('').replace(' --wait', '');
-  }
+const START = `%%cutegen --name softmax --device emulator --max-steps 12
+def reference(x):  # x: f32[64, 256]
+    return torch.softmax(x, dim=-1)`;
+const NAME = 'run.ipynb';
+const LIVE = '.cg-live .cg-root';
+const SAVED = '.cg-output > .cg-mime .cg-root';
+
+const picture = (page, name) => page.screenshot({ path: `${shots}/live-${name}.png` });
+const button = (page, name) =>
+  page.locator(`${LIVE}:visible`).first().getByRole('button', { name, exact: true });
+
+/** Clicks, once the button may be clicked; Playwright waits for that. */
+const click = (page, name) => button(page, name).click({ timeout: 60_000 });
+const reviewing = (page, id) => button(page, `Approve ${id}`).waitFor({ timeout: 60_000 });
+const atReview = id => run => run.status === 'review' && run.current_id === id;
+const find = (run, id) => run.candidates.find(candidate => candidate.id === id);
+
+/** Six answers; after each, the outcome as the page shows it and as the saved notebook holds it. */
+async function everyAction(page, path) {
+  const saved = async (id, message) => {
+    await reviewing(page, id);
+    const bundle = await save(page, path, atReview(id));
+    assert.equal(bundle[WIDGET_MIME] !== undefined, true, 'at review the output is live');
+    assert.ok(bundle['text/html'].includes(id), `${message}: the static HTML is as fresh`);
+    return bundle[RUN_MIME];
+  };
+
+  await reviewing(page, 'c1');
+  await picture(page, 'review');
+  assert.equal(find(await saved('c1', 'start'), 'c1').verdict, 'passed');
+
+  await click(page, 'Reject with reason…');
+  await page.getByLabel('Why is c1 not good enough?').fill('use fewer threads a row');
+  await picture(page, 'reject');
+  await click(page, 'Reject c1');
+  const rejected = await saved('c2', 'reject');
+  assert.equal(find(rejected, 'c1').answer, 'rejected: use fewer threads a row');
+  assert.equal(find(rejected, 'c1').accepted, false);
+
+  await click(page, 'Approve c2');
+  const approved = await saved('c3', 'approve');
+  assert.equal(approved.incumbent_id, 'c2');
+  assert.equal(find(approved, 'c3').parent_id, 'c2', 'the next refinement starts from what was approved');
+
+  await click(page, 'Retry');
+  const retried = await saved('c4', 'retry');
+  assert.equal(find(retried, 'c3').answer, 'retried');
+  assert.equal(find(retried, 'c4').parent_id, 'c2', 'from the same parent');
+
+  await click(page, 'Edit…');
+  const area = page.getByLabel('Edit c4.');
+  const text = `${await area.inputValue()}\n# écrit à la main:\t"quotes", \\n and <b>tags</b>\n`;
+  await area.fill(text);
+  await picture(page, 'edit');
+  await click(page, 'Run edited');
+  const edited = await saved('c5', 'edit');
+  assert.equal(find(edited, 'c5').source, text, 'the edited text is exactly what runs next');
+  assert.equal(find(edited, 'c4').answer, 'edited');
+
+  await page.locator(`${LIVE}:visible .cg-candidate`).first().click();
+  await picture(page, 'branch');
+  await click(page, 'Branch from c1');
+  const branched = await saved('c6', 'branch');
+  assert.equal(find(branched, 'c6').parent_id, 'c1');
+  assert.equal(find(branched, 'c5').answer, 'branched from c1');
 }
-notebook.cells = notebook.cells.slice(0, 4);
-writeFileSync(path, JSON.stringify(notebook));
 
-const settings = [
-  '--no-browser',
-  '--allow-root',
-  `--port=${port}`,
-  '--IdentityProvider.token=',
-  '--ServerApp.password='
-];
-const server = spawn(python, ['-m', 'jupyterlab', ...settings, `--ServerApp.root_dir=${root}`], {
-  stdio: 'ignore'
-});
-const base = `http://127.0.0.1:${port}`;
-
-async function ready() {
-  for (let attempt = 0; attempt < 120; attempt++) {
-    try {
-      if ((await fetch(`${base}/api`)).ok) {
-        return;
-      }
-    } catch {
-      // not up yet
-    }
-    await new Promise(resolve => setTimeout(resolve, 500));
-  }
-  throw new Error('JupyterLab did not start');
+/** What a saved run looks like where no kernel can show it: our static view, and no word of a missing widget. */
+async function staysStatic(page, id, name) {
+  const saved = page.locator(`${SAVED}:visible`).first();
+  await saved.getByText('No kernel is attached').waitFor();
+  const output = await page.locator('.jp-OutputArea:visible').first().innerText();
+  assert.match(output, new RegExp(`\\b${id}\\b`));
+  assert.doesNotMatch(output, /Loading widget|model not found|Error displaying/);
+  assert.equal(await page.locator(`${LIVE}:visible`).count(), 0);
+  assert.equal(await page.locator('[data-verb]:visible').count(), 0, 'a saved run has no verbs');
+  await picture(page, name);
 }
 
-const browser = await chromium.launch({
-  executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
-  args: [
-    '--no-sandbox',
-    '--disable-gpu',
-    '--disable-background-networking',
-    '--disable-quic',
-    '--no-first-run'
-  ]
-});
-try {
-  await ready();
-  const page = await browser.newPage({ viewport: { width: 1400, height: 1500 } });
-  await page.goto(`${base}/lab/tree/quickstart.ipynb`);
-  await page.locator('.jp-Notebook').waitFor({ timeout: 60000 });
-  await page.locator('.jp-NotebookPanel-toolbar').waitFor();
-  await page.waitForTimeout(3000);
-  await page.locator('.jp-mod-searchable, .jp-Notebook').first().click();
-  await page.locator('.lm-MenuBar-itemLabel', { hasText: /^Run$/ }).click();
-  await page.locator('.lm-Menu-itemLabel', { hasText: /^Run All Cells$/ }).click();
-  const approve = page.getByRole('button', { name: 'Approve c1', exact: true });
-  await approve.waitFor({ timeout: 120000 });
-  await page.waitForFunction(
-    () => {
-      const button = [...document.querySelectorAll('button')].find(
-        b => b.textContent?.trim() === 'Approve c1'
-      );
-      return button !== undefined && !button.disabled;
-    },
-    null,
-    { timeout: 120000 }
+async function withoutKernel(page, base, root, id) {
+  assert.ok((await shutDownKernels(base)) > 0, 'there was a kernel to end');
+  await openNotebook(page, base, NAME);
+  await kernelIdle(page); // A new one, that never heard of the run.
+  await staysStatic(page, id, 'reopened');
+
+  const outputs = [[{ output_type: 'display_data', metadata: {}, data: savedBundles(join(root, NAME))[0] }]];
+  writeNotebook(join(root, 'none.ipynb'), ['run'], { outputs, kernelspec: null });
+  await openNotebook(page, base, 'none.ipynb');
+  const dialog = page.locator('.jp-Dialog');
+  await dialog.getByRole('button', { name: 'No Kernel' }).click();
+  await dialog.waitFor({ state: 'detached' });
+  await page.locator(SAVED).first().waitFor();
+  await picture(page, 'no-kernel');
+}
+
+async function afterRestart(page, base, path) {
+  await openNotebook(page, base, NAME);
+  await kernelIdle(page);
+  await runCell(page, '%load_ext cutegen_lab');
+  await runCell(page, '%cutegen show');
+  await reviewing(page, 'c6');
+  await menu(page, 'Kernel', /^Restart Kernel…$/);
+  await page.locator('.jp-Dialog').getByRole('button', { name: 'Confirm Kernel Restart' }).click();
+  await page.locator(LIVE).first().waitFor({ state: 'hidden' });
+  await page.locator(`${SAVED}:visible`).first().waitFor();
+  await picture(page, 'restarted');
+  await kernelIdle(page);
+  await runCell(page, '%load_ext cutegen_lab');
+  await runCell(page, '%cutegen show');
+  await reviewing(page, 'c6');
+  await picture(page, 'shown-again');
+  await click(page, 'Approve c6');
+  await reviewing(page, 'c7');
+  await save(page, path, run => atReview('c7')(run) || true);
+  const fresh = savedBundles(path).map(bundle => bundle[RUN_MIME]);
+  assert.ok(
+    fresh.some(run => run.incumbent_id === 'c6' && run.current_id === 'c7'),
+    'Approve works after a restart'
   );
-  await page.screenshot({ path: `${shots}/live-review.png` });
-  await approve.click();
-  await page.waitForFunction(() => document.body.textContent?.includes('c2'), null, { timeout: 120000 });
-  await page.waitForTimeout(4000);
-  await page.screenshot({ path: `${shots}/live-approved.png` });
-  await page.keyboard.press('Control+s');
-  await page.waitForTimeout(2000);
-  const saved = JSON.parse(readFileSync(path, 'utf8'));
-  const outputs = saved.cells.flatMap(cell => cell.outputs ?? []);
-  const bundle = outputs.find(output => output.data?.['application/vnd.cutegen.run+json']);
-  assert.ok(bundle, 'the saved notebook holds the run');
-  assert.ok(bundle.data['text/html'], 'and its static HTML');
-} finally {
-  await browser.close();
-  server.kill('SIGKILL');
-  rmSync(root, { recursive: true, force: true });
 }
+
+async function stopAndResume(page, path) {
+  await click(page, 'Stop');
+  await button(page, 'Resume').waitFor();
+  await picture(page, 'stopped');
+  await click(page, 'Resume');
+  await reviewing(page, 'c7');
+  await save(page, path, () => true);
+}
+
+await withJupyter(
+  'live',
+  root => writeNotebook(join(root, NAME), ['%load_ext cutegen_lab', START, '%cutegen show']),
+  async ({ base, root, page }) => {
+    const path = join(root, NAME);
+    await openNotebook(page, base, NAME);
+    await kernelIdle(page);
+    await runCell(page, '%load_ext cutegen_lab');
+    await runCell(page, '%%cutegen');
+    await everyAction(page, path);
+    await withoutKernel(page, base, root, 'c6');
+    await afterRestart(page, base, path);
+    await stopAndResume(page, path);
+    console.log(`every action did what it says; pictures in ${shots}`);
+  }
+);

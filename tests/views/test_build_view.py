@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+from dataclasses import replace
 
 import pytest
 from run_script import BAD_ERROR, FAULT, SOURCE, Script, timing
@@ -172,3 +174,10 @@ def test_an_exhausted_provider_ends_the_run():
 def test_views_survive_json(attached):
     view = Script().proven().view(attached=attached)
     assert RunView.model_validate_json(json.dumps(view.model_dump(mode="json"))) == view
+
+
+def test_what_is_not_finite_stays_out_of_json_and_of_the_plots():
+    view = Script().generate().compile().check(Verdict.WRONG_RESULT, replace(BAD_ERROR, norm=math.inf)).view()
+    assert view.trend[0].error is None and view.trend[0].torch_error == BAD_ERROR.torch_norm
+    json.dumps(view.model_dump(mode="json"), allow_nan=False)
+    assert evidence(view)["error"] == "not finite"

@@ -3,8 +3,11 @@ import { RunPanel } from './panel';
 import { readRun } from './read';
 import type { Ask } from './verbs';
 
-/** Shows a run in `host`, or says why it cannot be shown; call again to update, and `unmount` to let go. */
-export function mount(host: HTMLElement, data: unknown, ask: Ask | null): void {
+/**
+ * Shows a run in `host`, or says why it cannot be shown; call again to update, and `unmount` to let go.
+ * `awaited`: a live view may be about to take this one's place.
+ */
+export function mount(host: HTMLElement, data: unknown, ask: Ask | null, awaited = false): void {
   const read = readRun(data);
   if ('problem' in read) {
     render(
@@ -16,7 +19,7 @@ export function mount(host: HTMLElement, data: unknown, ask: Ask | null): void {
       host
     );
   } else {
-    render(<RunPanel view={read.view} ask={ask} />, host);
+    render(<RunPanel view={read.view} ask={ask} awaited={awaited} />, host);
   }
 }
 

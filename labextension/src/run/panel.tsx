@@ -9,7 +9,7 @@ import { LOGO_TILE, LOGO_TILES } from './logo';
 import { Source } from './source';
 import { Timeline } from './timeline';
 import { Trends } from './trend';
-import type { Ask } from './verbs';
+import type { Ask, IAnswer } from './verbs';
 
 function Logo() {
   return (
@@ -50,15 +50,25 @@ function Header({ view }: { view: RunView }) {
   );
 }
 
+/** Text in which what stands between backticks is to be typed. */
+function withCode(text: string) {
+  return text.split('`').map((part, index) => (index % 2 ? <code key={index}>{part}</code> : part));
+}
+
 interface IRunPanelProps {
   view: RunView;
   /** How to answer; null where no kernel can hear it (a saved run). */
   ask: Ask | null;
+  /** A live view may be about to take this one's place: too early to say that no kernel is attached. */
+  awaited?: boolean;
 }
 
 function notice(view: RunView, attached: boolean): string {
   if (!attached && view.status === 'done') {
-    return 'A saved run, as it ended. No kernel is attached.';
+    const shown = view.incumbent_id ?? view.candidates.at(-1)?.id ?? '';
+    return (
+      shown && `The run as it ended. \`%cutegen branch ${shown} --run ${view.run_id}\` goes on from ${shown}.`
+    );
   }
   if (!attached) {
     return `A saved run, as it stood. No kernel is attached: \`%cutegen resume ${view.run_id}\` takes it up again.`;
@@ -71,9 +81,10 @@ function notice(view: RunView, attached: boolean): string {
 
 /**
  * A whole run: where it stands, its candidates, the evidence for the selected one, and what may be done now. The
- * selection follows the run until the reader picks another candidate, and again once they return to the current one.
+ * selection follows the run until the reader picks another candidate, and again once they return to the current one or
+ * answer.
  */
-export function RunPanel({ view, ask }: IRunPanelProps) {
+export function RunPanel({ view, ask, awaited = false }: IRunPanelProps) {
   const [picked, setPicked] = useState<string | null>(null);
   const find = (id: string | null) => view.candidates.find(candidate => candidate.id === id) ?? null;
   const lead =
@@ -82,14 +93,18 @@ export function RunPanel({ view, ask }: IRunPanelProps) {
       : (find(view.current_id) ?? find(view.incumbent_id));
   const selected = find(picked) ?? lead ?? view.candidates.at(-1) ?? null;
   const select = (id: string) => setPicked(id === lead?.id ? null : id);
-  const note = notice(view, ask !== null);
+  const answer = async (given: IAnswer) => {
+    await ask?.(given);
+    setPicked(null);
+  };
+  const note = awaited ? '' : notice(view, ask !== null);
   // Once it is written the attempt is a candidate, and its steps show there.
   const writing = view.timeline.some(step => step.step === 'generate' && step.status !== 'done');
   return (
     // Lumino's shortcuts would take Enter and letters from focused buttons: the notebook's command mode ends here.
     <article class="cg-root" aria-label={`Run of ${view.problem.name}`} data-lm-suppress-shortcuts="true">
       <Header view={view} />
-      {note && <p class="cg-note">{note}</p>}
+      {note && <p class="cg-note">{withCode(note)}</p>}
       {view.note && <p class={`cg-note${view.outcome === 'failed' ? ' cg-note-bad' : ''}`}>{view.note}</p>}
       {writing && (
         <div class="cg-attempt">
@@ -122,7 +137,7 @@ export function RunPanel({ view, ask }: IRunPanelProps) {
         </main>
       </div>
       {ask !== null && view.verbs.length > 0 && (
-        <Actions view={view} selected={selected} ask={ask} onSelect={select} />
+        <Actions view={view} selected={selected} ask={answer} onSelect={select} />
       )}
       <footer class="cg-footer">
         <Log lines={view.log} />

@@ -1,0 +1,98 @@
+// What a person does in a notebook, and what a saved notebook holds.
+import { readFileSync, writeFileSync } from 'node:fs';
+
+export const RUN_MIME = 'application/vnd.cutegen.run+json';
+export const WIDGET_MIME = 'application/vnd.jupyter.widget-view+json';
+const PYTHON_KERNEL = { name: 'python3', display_name: 'Python 3', language: 'python' };
+
+/** Writes a notebook of code cells; `kernelspec: null` makes one that names no kernel. */
+export function writeNotebook(path, sources, { outputs = [], kernelspec = PYTHON_KERNEL } = {}) {
+  const cells = sources.map((source, index) => ({
+    id: `cell-${index}`,
+    cell_type: 'code',
+    metadata: {},
+    source,
+    execution_count: null,
+    outputs: outputs[index] ?? []
+  }));
+  const metadata = kernelspec === null ? {} : { kernelspec };
+  writeFileSync(path, JSON.stringify({ nbformat: 4, nbformat_minor: 5, metadata, cells }));
+}
+
+/** The bundles with a run in a saved notebook, in order. */
+export function savedBundles(path) {
+  const { cells } = JSON.parse(readFileSync(path, 'utf8'));
+  return cells
+    .flatMap(cell => cell.outputs ?? [])
+    .map(output => output.data)
+    .filter(data => data?.[RUN_MIME] !== undefined)
+    .map(data => ({ ...data, 'text/html': [data['text/html']].flat().join('') }));
+}
+
+export async function until(what, check, timeoutMs = 60_000) {
+  for (const end = Date.now() + timeoutMs; Date.now() < end;) {
+    const found = await check();
+    if (found) {
+      return found;
+    }
+    await new Promise(resolve => setTimeout(resolve, 200));
+  }
+  throw new Error(`${what}: not within ${timeoutMs / 1000} s`);
+}
+
+/** Saves with the keyboard, and reads the first run once the file holds what `fresh` asks for. */
+export async function save(page, path, fresh) {
+  return until(`a saved run that is fresh (${fresh})`, async () => {
+    await page.keyboard.press('Control+s');
+    await page.waitForTimeout(600);
+    const [bundle] = savedBundles(path);
+    return bundle !== undefined && fresh(bundle[RUN_MIME]) ? bundle : null;
+  });
+}
+
+export async function openNotebook(page, base, name) {
+  await page.goto(`${base}/lab/tree/${name}?reset`);
+  await page.locator('.jp-NotebookPanel:visible .jp-Notebook').waitFor();
+}
+
+export async function kernelIdle(page) {
+  await page.locator('.jp-Notebook-ExecutionIndicator[data-status="idle"]').waitFor();
+}
+
+/** Runs the first cell that starts with this text, and waits until it has run. */
+export async function runCell(page, text) {
+  const cell = page.locator('.jp-Notebook .jp-CodeCell', { hasText: text }).first();
+  const prompt = cell.locator('.jp-InputPrompt');
+  const before = await prompt.innerText();
+  await until(`${text} has run`, async () => {
+    if ((await prompt.innerText()) === before) {
+      await cell.locator('.cm-content').click();
+      await page.keyboard.press('Control+Enter');
+      await page.waitForTimeout(500);
+    }
+    const now = await prompt.innerText();
+    return now !== before && /\d/.test(now);
+  });
+  return cell;
+}
+
+export async function menu(page, name, item) {
+  await page.locator('.lm-MenuBar-itemLabel', { hasText: new RegExp(`^${name}$`) }).click();
+  await page.locator('.lm-Menu-itemLabel', { hasText: item }).first().click();
+}
+
+/** Ends every session of the server, as a person does who closes the lid and comes back next week. */
+export async function shutDownKernels(base) {
+  const xsrf = async () => {
+    const response = await fetch(`${base}/lab`);
+    const cookie = response.headers.getSetCookie().find(each => each.startsWith('_xsrf=')) ?? '';
+    return cookie.split(';')[0];
+  };
+  const cookie = await xsrf();
+  const headers = { cookie, 'x-xsrftoken': cookie.replace('_xsrf=', '') };
+  const sessions = await (await fetch(`${base}/api/sessions`, { headers })).json();
+  for (const { id } of sessions) {
+    await fetch(`${base}/api/sessions/${id}`, { method: 'DELETE', headers });
+  }
+  return sessions.length;
+}
