@@ -20,10 +20,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def build_parser() -> Parser:
-    common = Parser(add_help=False)
-    common.add_argument("--json", action="store_true", help="print one JSON object and nothing else on stdout")
-    common.add_argument("--debug", action="store_true", help="show the traceback of an error")
-    common.add_argument("--workdir", metavar="DIR", help="where the store lives (default: CUTEGEN_HOME or .cutegen)")
+    common = _common()
     parser = Parser("cutegen", description="From a PyTorch reference to a correct, fast CuTe kernel.")
     parser.add_argument("--version", action="version", version=f"cutegen {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
@@ -51,8 +48,16 @@ def build_parser() -> Parser:
     _inputs(sol)
     sol.add_argument("--arch", default=_DEFAULTS.arch)
     sol.add_argument("--gpu", default=_DEFAULTS.gpu, help=f"target GPU (default {_DEFAULTS.gpu})")
-    _add_runs(command("runs", "runs", "what is in the store"), common)
+    _add_runs(command("runs", "runs", "what is in the store"))
     return parser
+
+
+def _common(default: str | None = None) -> Parser:
+    common = Parser(add_help=False, argument_default=default)
+    common.add_argument("--json", action="store_true", help="print one JSON object and nothing else on stdout")
+    common.add_argument("--debug", action="store_true", help="show the traceback of an error")
+    common.add_argument("--workdir", metavar="DIR", help="where the store lives (default: CUTEGEN_HOME or .cutegen)")
+    return common
 
 
 def _add_run(run: Parser) -> None:
@@ -71,8 +76,10 @@ def _add_run(run: Parser) -> None:
     _where(run)
 
 
-def _add_runs(runs: Parser, common: Parser) -> None:
-    verbs = runs.add_subparsers(metavar="list|show|export|resume", required=True)
+def _add_runs(runs: Parser) -> None:
+    runs.set_defaults(verb="list")
+    verbs = runs.add_subparsers(metavar="list|show|export|resume")
+    common = _common(argparse.SUPPRESS)  # an option before the verb holds where the verb does not repeat it
     for verb, summary in (
         ("list", "every run, the latest first"),
         ("show", "one run: its candidates and the evidence of the one that matters"),

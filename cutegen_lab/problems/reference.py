@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -45,7 +46,11 @@ class Reference:
         """An ``nn.Module`` and example arguments for ``torch.export``; tensors on ``meta``, taking no memory."""
         count = len(self._bound.arguments.tensors)
         tensors = [_unallocated(spec) for spec in workload.inputs[:count]]
-        return self._bound.module, tuple(self._bound.arguments.filled(tensors))
+        module = self._bound.module
+        state = [*module.named_parameters(), *module.named_buffers()]
+        return copy.deepcopy(module, {id(t): _on_meta(t) for _, t in state}), tuple(
+            self._bound.arguments.filled(tensors)
+        )
 
     @property
     def parameters(self) -> Mapping[str, torch.Tensor]:
@@ -130,6 +135,13 @@ def as_outputs(result: Any) -> tuple[torch.Tensor, ...]:
 def _unallocated(spec: TensorSpec) -> torch.Tensor:
     """A tensor of the right shape and dtype without its memory (tracing only looks at metadata)."""
     return torch.empty(spec.shape, dtype=TORCH[spec.dtype], device="meta")
+
+
+def _on_meta(tensor: torch.Tensor) -> torch.Tensor:
+    unallocated = tensor.detach().to("meta")
+    return (
+        torch.nn.Parameter(unallocated, tensor.requires_grad) if isinstance(tensor, torch.nn.Parameter) else unallocated
+    )
 
 
 class _Float64(TorchFunctionMode):

@@ -150,7 +150,8 @@ def test_a_run_through_a_written_answer_to_an_exported_kernel(place: Path) -> No
     again = cutegen(place, "judge", "softmax.py", "kernel.py")
     assert again.returncode == 0, again.stdout + again.stderr
 
-    listed = only_object(cutegen(place, "runs", "list", "--json"))
+    listed = only_object(cutegen(place, "runs", "--json"))
+    assert listed == only_object(cutegen(place, "runs", "--json", "list"))
     assert [r["run_id"] for r in listed["runs"]] == [data["run_id"]]
     shown = cutegen(place, "runs", "show", data["run_id"])
     assert "passed" in shown.stdout and "predicted" in shown.stdout

@@ -97,6 +97,36 @@ def test_other_configs_are_right_too(compiler: CageCompiler, config: dict[str, i
     assert verdict is Verdict.PASSED, reason
 
 
+KERNELBENCH = """
+import torch
+import torch.nn as nn
+
+class Model(nn.Module):
+    def __init__(self, features, eps=1e-5):
+        super().__init__()
+        self.norm = nn.LayerNorm(features)
+        self.scale = nn.Parameter(torch.rand(features))
+        self.register_buffer("shift", torch.rand(features))
+        self.limit = torch.tensor(3.0)
+
+    def forward(self, x):
+        return torch.minimum(self.norm(x) * self.scale + self.shift, self.limit)
+
+def get_inputs():
+    return [torch.rand(64, 320)]
+
+def get_init_inputs():
+    return [320]
+"""
+
+
+def test_a_kernelbench_model_with_parameters_and_buffers(compiler: CageCompiler) -> None:
+    problem = read_text(KERNELBENCH, name="scaled_norm")
+    assert [t.name for t in problem.workload.inputs] == ["x", "scale", "norm_weight", "norm_bias", "shift"]
+    seen, verdict, reason = judged(compiler, problem)
+    assert (seen, verdict) == ("row reduction", Verdict.PASSED), reason
+
+
 def test_rows_too_long_for_a_cluster_are_right(compiler: CageCompiler) -> None:
     for dtype, n in (("bf16", 600_000), ("f32", 530_001)):
         problem = read_text(body("torch.softmax(x, -1)"), inputs_text=f"x: {dtype}[2,{n}]")
