@@ -5,6 +5,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 FRONT := labextension
+LAB_OPTIONS ?= $(if $(filter 0,$(shell id -u)),--allow-root)
 WIDGET := cutegen_lab/notebook/static/widget.js
 EXTENSION := cutegen_lab/labextension/package.json
 # Node from the machine, or from PyPI where the machine has none.
@@ -19,7 +20,7 @@ demo: install  ## the main job, headless: two references to correct CuTe kernels
 	$(BIN)/cutegen demo --out demo-out
 
 lab: install  ## JupyterLab on the quickstart notebook
-	$(BIN)/jupyter lab notebooks/01_quickstart.ipynb
+	$(BIN)/jupyter lab $(LAB_OPTIONS) notebooks/01_quickstart.ipynb
 
 test: install-test lint front-test python-test notebook-test  ## everything CI checks
 
