@@ -28,7 +28,7 @@ _DEFENCES: Mapping[Verdict, str] = {
     Verdict.WRONG_RESULT: "fresh inputs from several distributions, compared with float64",
     Verdict.UNWRITTEN_OUTPUT: "outputs start poisoned, twice, with different bytes",
     Verdict.NON_DETERMINISTIC: "two runs on the same inputs over different poison must agree bit for bit",
-    Verdict.INPUT_MODIFIED: "inputs are hashed before and after",
+    Verdict.INPUT_MODIFIED: "a store to an input is a fault, and inputs are hashed before and after",
 }
 
 

@@ -1,7 +1,8 @@
 """Global memory: the buffers a launch was given, at made-up device addresses far apart.
 
-Every access is checked to lie inside one buffer and to be aligned; NumPy never indexes past a buffer. With ``shadow``
-each byte of outputs and workspace remembers whether it was ever written.
+Every access is checked to lie inside one buffer and to be aligned; NumPy never indexes past a buffer. A store to a
+buffer that is only for reading is a fault. With ``shadow`` each byte of outputs and workspace remembers whether it was
+ever written.
 """
 
 from __future__ import annotations
@@ -27,13 +28,14 @@ class HasLanes(Protocol):
 
 @dataclass
 class Buffer:
-    """One tensor. ``written`` has a bool a byte, or is None where reads need no check."""
+    """One tensor. ``written`` has a bool a byte, or is None where reads need no check. ``constant``: an input."""
 
     name: str
     base: int
     data: Array
     views: dict[int, Array]
     written: Array | None = None
+    constant: bool = False
 
     @property
     def end(self) -> int:
@@ -45,13 +47,15 @@ class GlobalMemory:
         self.buffers: list[Buffer] = []
         self._next = FIRST_ADDRESS
 
-    def add(self, name: str, data: Array, *, shadow: bool = False, base: int | None = None) -> Buffer:
+    def add(
+        self, name: str, data: Array, *, shadow: bool = False, base: int | None = None, constant: bool = False
+    ) -> Buffer:
         """Registers ``data`` (uint8, one axis), which stays the caller's memory. Returns its buffer."""
         if base is None:
             base = self._next
             self._next += -(-(len(data) + GUARD) // GUARD) * GUARD
         views: dict[int, Array] = {w: data[: len(data) // w * w].view(RAW[w]) for w in RAW}
-        buffer = Buffer(name, base, data, views, np.zeros(len(data), np.bool_) if shadow else None)
+        buffer = Buffer(name, base, data, views, np.zeros(len(data), np.bool_) if shadow else None, constant)
         self.buffers.append(buffer)
         return buffer
 
@@ -74,6 +78,8 @@ class GlobalMemory:
     def store(self, g: HasLanes, address: Array, width: int, value: Array) -> None:
         buffer = self._one(address, width)
         if buffer is not None:
+            if buffer.constant:
+                raise _modified(g, buffer, address, width)
             buffer.views[width][self._index(g, buffer, address, width)] = value
             if buffer.written is not None:
                 self._mark(buffer, address, width)
@@ -90,6 +96,8 @@ class GlobalMemory:
             raise Trap(
                 Verdict.UNSUPPORTED, f"one atomic instruction reaches {len(found)} tensors at once", int(g.gid[0])
             )
+        if buffer.constant:
+            raise _modified(g, buffer, address, width)
         index = self._index(g, buffer, address, width)
         if buffer.written is not None:
             self._check_written(g, buffer, address, width)
@@ -159,6 +167,12 @@ class GlobalMemory:
             lane = int(np.flatnonzero(~good)[0])
             message = f"reads {width} bytes of {buffer.name} at byte {int(offset[lane])}, which nothing has written"
             raise Trap(Verdict.UNINITIALISED_READ, message, int(g.gid[lane]), int(address[lane]))
+
+
+def _modified(g: HasLanes, buffer: Buffer, address: Array, width: int) -> Trap:
+    at = int(address[0])
+    message = f"writes {width} bytes of the input {buffer.name} at byte {at - buffer.base}"
+    return Trap(Verdict.INPUT_MODIFIED, message, int(g.gid[0]), at)
 
 
 class _Lanes:

@@ -65,7 +65,8 @@ def run_plan(
 
     ``tensors`` and ``buffers`` are inputs, outputs, workspace. The first ``inputs`` of them hold data already (None:
     what the build records, else all but the workspace); reading a never written byte of the others is a fault where
-    ``options.shadow`` holds. A candidate's failure is ``execution.fault``. Raises Cancelled.
+    ``options.shadow`` holds, and so is a store to one of them where their number is known. A candidate's failure is
+    ``execution.fault``. Raises Cancelled.
     """
     options = options or Options()
     started = time.perf_counter()
@@ -101,7 +102,9 @@ class _Runner:
         self._buffers: list[Buffer] = []
         for i, (spec, buffer) in enumerate(zip(tensors, buffers, strict=True)):
             data = np.frombuffer(buffer.cast("B"), np.uint8) if buffer.nbytes else np.zeros(0, np.uint8)
-            self._buffers.append(self._memory.add(str(spec), data, shadow=self._shadow and i not in fresh))
+            known = inputs is not None and i in fresh
+            shadow = self._shadow and i not in fresh
+            self._buffers.append(self._memory.add(str(spec), data, shadow=shadow, constant=known))
 
     def launch(self, launch: Launch) -> tuple[Fault | None, dict[str, float]]:
         try:

@@ -33,6 +33,8 @@ BUGS = [
     ("unknown_opcode", 32, V.UNSUPPORTED, None, "tcgen05"),
     ("unknown_modifier", 32, V.UNSUPPORTED, None, ".wrong"),
     ("trap", 32, V.LAUNCH_FAILURE, 5, "trap"),
+    ("store_to_input", 32, V.INPUT_MODIFIED, 5, "writes 4 bytes of the input t0: u8[256] at byte 20"),
+    ("atomic_on_input", 32, V.INPUT_MODIFIED, 5, "the input t0"),
 ]
 
 
@@ -74,6 +76,8 @@ def test_the_same_kernels_without_their_bug_pass() -> None:
         "shuffle_in_branch": ("%r1, 16", "%r1, 32", 32), "endless_loop": ("%r2, %r2, 0", "%r2, %r2, 1", 32),
         "mbarrier_deadlock": ("[%r7], 2", "[%r7], 1", 32), "unknown_modifier": ("add.wrong.s32", "add.s32", 32),
         "trap": ("%p1, %r1, 5", "%p1, %r1, 99", 32),
+        "store_to_input": ("st.global.b32 [%rd4]", "st.global.b32 [%rd5]", 32),
+        "atomic_on_input": ("setp.lt.s32 %p1, %r1, 5", "setp.lt.s32 %p1, %r1, 32", 32),
     }  # fmt: skip
     for name, (old, new, threads) in fixes.items():
         ptx = fixture(f"{name}.ptx")

@@ -5,8 +5,6 @@ defence: a store to an input is a fault where every access is seen
 verdicts: input_modified, out_of_bounds
 needs: an input
 scratch: like inputs
-not caught yet: inputs are compared before and after, and agree. The emulator sees every store: one that lands in an
-    input should end the run as input_modified
 """
 
 import cutlass.cute as cute
