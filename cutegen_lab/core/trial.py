@@ -63,11 +63,46 @@ class CheckResult:
 
 
 @dataclass(frozen=True)
+class Measurement:
+    """One thing timed in one way: microseconds a call. ``half_width_us`` is half the 95% confidence interval of the
+    median ``time_us`` (infinite for fewer than six samples)."""
+
+    subject: str  # "candidate", "incumbent", "eager PyTorch", "torch.compile", "copy of the compulsory bytes"
+    clock: str  # "CUDA graph of 12 calls between two events"
+    flush: str  # "cold L2: every call has tensors of its own"
+    samples: int
+    time_us: float
+    iqr_us: float
+    half_width_us: float
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A candidate beside something timed in turns with it. ``ratio`` is the candidate's time over the other's, with its
+    95% interval from ``low`` to ``high``; ``answer`` says what that interval proves."""
+
+    against: str
+    answer: Literal["faster", "slower", "same", "ambiguous"]
+    ratio: float
+    low: float
+    high: float
+    pairs: int
+
+    @property
+    def better(self) -> bool:
+        """Only a proof of speed counts: ``ambiguous`` is not better, and neither is ``same``."""
+        return self.answer == "faster"
+
+
+@dataclass(frozen=True)
 class Timing:
     """A time, and how it came about. ``kind`` keeps predictions and measurements apart everywhere.
 
     Times in microseconds. ``method`` names clock, flush and count ("CUDA events, cold L2, 30 launches") or the model.
-    ``baselines`` hold the same run's eager PyTorch and copy of the compulsory bytes, where measured.
+    ``baselines`` hold the same run's eager PyTorch and copy of the compulsory bytes, where measured. ``time_us`` is
+    with a cold L2 and ``warm_us`` with a warm one; ``measurements`` has every number behind them, ``notes`` what a
+    reader should know before trusting them, ``conditions`` the clocks, power, temperature, throttle reasons and
+    versions.
     """
 
     kind: Literal["measured", "predicted"]
@@ -77,6 +112,16 @@ class Timing:
     samples: int = 0
     iqr_us: float = 0.0
     baselines: Mapping[str, float] = field(default_factory=dict)
+    half_width_us: float = 0.0
+    warm_us: float | None = None
+    measurements: tuple[Measurement, ...] = ()
+    comparisons: tuple[Comparison, ...] = ()
+    notes: tuple[str, ...] = ()
+    conditions: Mapping[str, str] = field(default_factory=dict)
+
+    def against(self, name: str) -> Comparison | None:
+        """The comparison with ``name`` ("incumbent"), where the two were timed in turns."""
+        return next((c for c in self.comparisons if c.against == name), None)
 
 
 @dataclass(frozen=True)

@@ -37,6 +37,7 @@ class Verdict(str, Enum):
     UNWRITTEN_OUTPUT = "unwritten_output"
     NON_DETERMINISTIC = "non_deterministic"
     INPUT_MODIFIED = "input_modified"
+    TOO_FAST = "too_fast"  # a measured time under the speed-of-light floor: quarantined, never averaged
     # ours
     CANCELLED = "cancelled"
     DEVICE_ERROR = "device_error"  # the device or its worker failed; the candidate may be innocent

@@ -14,6 +14,8 @@ _MAX_DYNAMIC_SHARED_SIZE_BYTES = 8  # CUfunction_attribute
 _NON_PORTABLE_CLUSTER_SIZE_ALLOWED = 14
 _CLUSTER_DIMENSION = 4  # CUlaunchAttributeID
 _PORTABLE_CLUSTER = 8
+_MEMORY_CLOCK_RATE = 36  # CUdevice_attribute, kHz
+_GLOBAL_MEMORY_BUS_WIDTH = 37  # bits
 
 # CUresult values after which the verdict is the kernel's own doing; anything else is the device's.
 _VERDICTS: Mapping[int, Verdict] = {
@@ -80,34 +82,57 @@ class Driver:
     def device_count(self) -> int:
         """Devices this process may use (``CUDA_VISIBLE_DEVICES`` is honoured)."""
         self.call("cuInit", 0)
-        count = ctypes.c_int()
-        self.call("cuDeviceGetCount", ctypes.byref(count))
-        return count.value
+        return self._number("cuDeviceGetCount")
+
+    @property
+    def version(self) -> str:
+        """The newest CUDA the driver supports: "13.0"."""
+        number = self._number("cuDriverGetVersion")
+        return f"{number // 1000}.{number % 1000 // 10}"
+
+    def dram_bytes_per_s(self, device: int) -> float:
+        """What memory clock and bus width allow at best (two transfers a clock); 0 where the driver does not say."""
+        kilohertz = self._number("cuDeviceGetAttribute", _MEMORY_CLOCK_RATE, device)
+        return 2e3 * kilohertz * self._number("cuDeviceGetAttribute", _GLOBAL_MEMORY_BUS_WIDTH, device) / 8
+
+    def pci_bus_id(self, device: int) -> bytes:
+        text = ctypes.create_string_buffer(32)
+        self.call("cuDeviceGetPCIBusId", text, len(text), device)
+        return text.value
+
+    def _number(self, name: str, *arguments: int) -> int:
+        value = ctypes.c_int()
+        self.call(name, ctypes.byref(value), *arguments)
+        return value.value
 
 
 class LoadedBuild:
-    """A build's cubin in the current context, its launches bound to device addresses, ready to be replayed.
+    """A build's cubin in the current context. One copy of its code serves every :meth:`bind`."""
 
-    ``addresses`` are the tensors' device addresses in the plan's order (inputs, outputs, workspace).
-    """
-
-    def __init__(self, driver: Driver, build: Build, addresses: Sequence[int]) -> None:
-        self._driver = driver
+    def __init__(self, driver: Driver, build: Build) -> None:
+        self._driver, self._build = driver, build
         self._module = ctypes.c_void_p()
         driver.call("cuModuleLoadData", ctypes.byref(self._module), build.cubin)
-        try:
-            self._launches = [_BoundLaunch(driver, self._module, launch, addresses) for launch in build.plan.launches]
-        except DriverError:
-            self.close()
-            raise
+
+    def bind(self, addresses: Sequence[int]) -> BoundPlan:
+        """The plan over tensors at ``addresses`` (inputs, outputs, workspace, as the plan orders them)."""
+        launches = self._build.plan.launches
+        return BoundPlan([_BoundLaunch(self._driver, self._module, launch, addresses) for launch in launches])
+
+    def close(self) -> None:
+        self._driver.call("cuModuleUnload", self._module)
+
+
+class BoundPlan:
+    """A plan's launches with their parameters, ready to be replayed."""
+
+    def __init__(self, launches: Sequence[_BoundLaunch]) -> None:
+        self._launches = launches
 
     def enqueue(self, stream: int) -> None:
         """Launches the whole plan, in order, on ``stream`` (capturable into a CUDA graph)."""
         for launch in self._launches:
             launch.enqueue(stream)
-
-    def close(self) -> None:
-        self._driver.call("cuModuleUnload", self._module)
 
 
 class _BoundLaunch:

@@ -1,12 +1,33 @@
-"""What parent and worker agree on: how tensors lie in the shared memory file, and how a plan is timed."""
+"""What parent and worker agree on: how tensors lie in the shared memory file, and how specs and problems are told."""
 
 from __future__ import annotations
 
-LAUNCHES = 30
-WARM_UP = 5
-METHOD = f"CUDA events, L2 flushed before each call, median of {LAUNCHES}"
+from collections.abc import Sequence
+from typing import Any
+
+from cutegen_lab.core.dtypes import DType
+from cutegen_lab.core.problem import Problem, TensorSpec
+
+Spec = tuple[str, str, list[int]]
 
 
 def aligned(size: int) -> int:
     """Bytes one tensor takes: each starts on its own 256-byte boundary."""
     return -(-size // 256) * 256
+
+
+def tell_specs(specs: Sequence[TensorSpec]) -> list[Spec]:
+    return [(s.name, s.dtype.value, list(s.shape)) for s in specs]
+
+
+def hear_specs(told: Sequence[Spec]) -> list[TensorSpec]:
+    return [TensorSpec(name, DType(dtype), tuple(shape)) for name, dtype, shape in told]
+
+
+def tell_problem(problem: Problem) -> dict[str, Any]:
+    """As much of a problem as its reference needs."""
+    return {key: getattr(problem, key) for key in ("name", "source", "kind", "inputs_text")}
+
+
+def hear_problem(told: dict[str, Any]) -> Problem:
+    return Problem(workloads=(), **told)

@@ -1,16 +1,18 @@
-"""The process that owns the GPU: reads requests on stdin, runs plans, answers on stdout.
+"""The process that owns a GPU: reads requests on stdin, runs plans, answers on stdout. ``worker.py [INDEX]``.
 
 Needs torch, the driver and the standard library. Buffers arrive through the parent's memory file, not the pipe.
-A sticky CUDA error ends the worker: the parent starts another for the next trial.
+An answer says whether the error was ``sticky``: such a worker is of no more use, and the parent starts another.
 """
 
 from __future__ import annotations
 
+import gc
 import json
 import mmap
 import os
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,42 +20,45 @@ import torch
 
 from cutegen_lab.core.artifact import Build
 from cutegen_lab.core.verdict import Verdict
+from cutegen_lab.devices.cuda.bench import Bench
 from cutegen_lab.devices.cuda.driver import Driver, DriverError, LoadedBuild
-from cutegen_lab.devices.cuda.terms import aligned
-from cutegen_lab.devices.cuda.timing import copy_time_us, measure_us
+from cutegen_lab.devices.cuda.terms import aligned, hear_problem, hear_specs
 
 GUARD_BYTES = 1024  # canary on each side of every tensor
 GUARD_VALUE = 0xA5
+Answer = dict[str, Any]
 
 
-class Buffers:
-    """The workload's tensors on the device, each between two guards, mirrored in the parent's memory file."""
+def host_tensors(request: Answer) -> list[torch.Tensor]:
+    """The parent's memory file as byte tensors, one for each of ``sizes``; the mapping lives as long as they do."""
+    with Path(request["memory"]).open("r+b") as file:
+        memory = mmap.mmap(file.fileno(), 0)
+    tensors, offset = [], 0
+    for size in request["sizes"]:
+        empty = torch.empty(0, dtype=torch.uint8)
+        tensors.append(torch.frombuffer(memory, dtype=torch.uint8, count=size, offset=offset) if size else empty)
+        offset += aligned(size)
+    return tensors
 
-    def __init__(self, memory: mmap.mmap, sizes: list[int]) -> None:
-        self._host: list[torch.Tensor] = []
+
+class Guarded:
+    """The workload's tensors on the device, each between two guards."""
+
+    def __init__(self, hosts: Sequence[torch.Tensor]) -> None:
         self._device: list[torch.Tensor] = []
-        offset = 0
-        for size in sizes:
-            host = torch.frombuffer(memory, dtype=torch.uint8, count=size, offset=offset) if size else torch.empty(0)
+        for host in hosts:
+            size = host.numel()
             whole = torch.full((size + 2 * GUARD_BYTES,), GUARD_VALUE, dtype=torch.uint8, device="cuda")
-            if size:
-                whole[GUARD_BYTES : GUARD_BYTES + size].copy_(host)
-            self._host.append(host)
+            whole[GUARD_BYTES : GUARD_BYTES + size].copy_(host)
             self._device.append(whole)
-            offset += aligned(size)
 
     @property
     def addresses(self) -> list[int]:
         return [t.data_ptr() + GUARD_BYTES for t in self._device]
 
-    def release(self) -> None:
-        """Drops torch's views of the mapping, which must go before the mapping does."""
-        self._host.clear()
-
-    def download(self) -> None:
-        for host, whole in zip(self._host, self._device, strict=True):
-            if host.numel():
-                host.copy_(whole[GUARD_BYTES:-GUARD_BYTES])
+    def download(self, hosts: Sequence[torch.Tensor]) -> None:
+        for host, whole in zip(hosts, self._device, strict=True):
+            host.copy_(whole[GUARD_BYTES:-GUARD_BYTES])
 
     def broken_guard(self) -> int | None:
         """Index of the first tensor something was written next to."""
@@ -64,66 +69,136 @@ class Buffers:
         return None
 
 
-def execute(driver: Driver, build: Build, buffers: Buffers) -> dict[str, Any]:
-    loaded = LoadedBuild(driver, build, buffers.addresses)
-    started = time.perf_counter()
-    loaded.enqueue(torch.cuda.current_stream().cuda_stream)
-    driver.call("cuCtxSynchronize")
-    seconds = time.perf_counter() - started
-    loaded.close()
-    if (index := buffers.broken_guard()) is not None:
-        return fault(Verdict.OUT_OF_BOUNDS, f"bytes next to tensor {index} were overwritten (a guard changed)")
-    buffers.download()
-    return {"ok": True, "seconds": seconds}
+class Worker:
+    """Answers one request at a time. Candidates come as builds; the one Python it runs is the analyst's reference."""
+
+    def __init__(self, index: int) -> None:
+        self._driver = Driver()
+        self._bench: Bench | None = None
+        torch.cuda.set_device(index)
+        torch.zeros(1, device="cuda")
+        self._index = index
+        # Baselines run at the problem's own precision: TF32 would be another.
+        torch.backends.cuda.matmul.allow_tf32 = False
+        torch.backends.cudnn.allow_tf32 = False
+
+    def hello(self) -> Answer:
+        return {
+            "ok": True, "name": torch.cuda.get_device_name(), "torch": torch.__version__, "cuda": torch.version.cuda,
+            "arch": "sm_{}{}".format(*torch.cuda.get_device_capability()),
+        }  # fmt: skip
+
+    def answer(self, request: Answer) -> Answer:
+        """A DriverError is the candidate's verdict, out of memory too."""
+        try:
+            told: Answer = getattr(self, f"on_{request['verb']}")(request)
+            return {"ok": True, **told}
+        except DriverError as error:
+            return self._fault(error.verdict, str(error))
+        except torch.cuda.OutOfMemoryError as error:
+            return self._fault(Verdict.OUT_OF_MEMORY, _memory(error))
+        except _Refused as error:
+            return self._fault(Verdict.UNSUPPORTED, str(error))
+        except Exception as error:  # the parent decides; a worker that cannot say why is worse
+            line = (str(error).strip().splitlines() or [""])[0]
+            return self._fault(Verdict.DEVICE_ERROR, f"{type(error).__name__}: {line}")
+
+    def on_execute(self, request: Answer) -> Answer:
+        build = self._build(request)
+        hosts = host_tensors(request)
+        guarded = Guarded(hosts)
+        loaded = LoadedBuild(self._driver, build)
+        plan = loaded.bind(guarded.addresses)
+        started = time.perf_counter()
+        plan.enqueue(torch.cuda.current_stream().cuda_stream)
+        self._driver.call("cuCtxSynchronize")
+        seconds = time.perf_counter() - started
+        loaded.close()
+        if (index := guarded.broken_guard()) is not None:
+            message = f"bytes next to tensor {index} were overwritten (a guard changed)"
+            return self._fault(Verdict.OUT_OF_BOUNDS, message)
+        guarded.download(hosts)
+        return {"seconds": seconds}
+
+    def on_open(self, request: Answer) -> Answer:
+        """A workload's sets of tensors: the first request of a stopwatch."""
+        self.on_close(request)
+        self._bench = Bench(self._driver, hear_specs(request["inputs"]), hear_specs(request["outputs"]))
+        self._bench.load(host_tensors(request))
+        return {
+            "dram_bytes_per_s": self._driver.dram_bytes_per_s(self._index), "l2_bytes": self._bench.l2_bytes,
+            "driver": self._bench.card.driver_version, "cuda_driver": self._driver.version,
+        }  # fmt: skip
+
+    def on_add(self, request: Answer) -> Answer:
+        bench, name = self._opened(), request["name"]
+        if "build" in request:
+            notes = bench.add_build(name, self._build(request))
+        elif "problem" in request:
+            notes = bench.add_reference(name, hear_problem(request["problem"]), request["kind"])
+        else:
+            notes = bench.add_copy(name)
+        return {"calls": len(bench.sets), "notes": notes}
+
+    def on_sample(self, request: Answer) -> Answer:
+        bench = self._opened()
+        times = bench.sample(request["name"], request["mode"], request["count"], request["seed"])
+        return {"times_us": times, "readings": bench.readings()}
+
+    def on_outputs(self, request: Answer) -> Answer:
+        for host, output in zip(host_tensors(request), self._opened().outputs(request["call"]), strict=True):
+            host.copy_(output)
+        return {}
+
+    def on_close(self, request: Answer) -> Answer:
+        if self._bench is not None:
+            self._bench.close()
+            self._bench = None
+            gc.collect()
+            torch.cuda.empty_cache()
+        return {}
+
+    def _opened(self) -> Bench:
+        if self._bench is None:
+            raise _Refused("no stopwatch is open")
+        return self._bench
+
+    def _build(self, request: Answer) -> Build:
+        build, mine = Build.from_dict(request["build"]), self.hello()["arch"]
+        if build.arch.rstrip("af") != mine:
+            raise _Refused(f"the artifact is for {build.arch}, this GPU is {mine}; compile it with --arch {mine}")
+        return build
+
+    def _fault(self, verdict: Verdict, message: str) -> Answer:
+        """A context that no longer synchronises names the cause better than whoever stumbled over it."""
+        try:
+            self._driver.call("cuCtxSynchronize")
+        except DriverError as error:
+            return _told(error.verdict, str(error), sticky=True)
+        return _told(verdict, message, sticky=False)
 
 
-def time_plan(driver: Driver, build: Build, buffers: Buffers, compulsory_bytes: int) -> dict[str, Any]:
-    loaded = LoadedBuild(driver, build, buffers.addresses)
-    samples = measure_us(loaded.enqueue)
-    copy = copy_time_us(compulsory_bytes)
-    loaded.close()
-    return {"ok": True, "samples_us": samples, "copy_us": copy}
+class _Refused(Exception):
+    """A request this worker cannot serve."""
 
 
-def fault(verdict: Verdict, message: str) -> dict[str, Any]:
-    return {"ok": False, "verdict": verdict.value, "message": message}
+def _told(verdict: Verdict, message: str, sticky: bool) -> Answer:
+    return {"ok": False, "verdict": verdict.value, "message": message, "sticky": sticky}
 
 
-def handle(driver: Driver, request: dict[str, Any]) -> dict[str, Any]:
-    """One request; a DriverError is the candidate's verdict, out of memory too."""
-    build = Build.from_dict(request["build"])
-    capability = "sm_{}{}".format(*torch.cuda.get_device_capability())
-    if build.arch.rstrip("af") != capability:
-        return fault(Verdict.UNSUPPORTED, f"the artifact is for {build.arch}, this GPU is {capability}")
-    try:
-        with Path(request["memory"]).open("r+b") as file, mmap.mmap(file.fileno(), 0) as memory:
-            buffers = Buffers(memory, request["sizes"])
-            try:
-                if request["verb"] == "execute":
-                    return execute(driver, build, buffers)
-                return time_plan(driver, build, buffers, request["compulsory_bytes"])
-            finally:
-                buffers.release()
-    except DriverError as error:
-        return fault(error.verdict, str(error))
-    except torch.cuda.OutOfMemoryError as error:
-        return fault(Verdict.OUT_OF_MEMORY, f"not enough device memory for the workload: {error}".split(" GPU ")[0])
+def _memory(error: Exception) -> str:
+    free, total = torch.cuda.mem_get_info()
+    wanted = str(error).partition("Tried to allocate ")[2].partition(". ")[0] or "more"
+    return f"no room for {wanted} on this GPU: {free / 2**30:.1f} of {total / 2**30:.1f} GiB are free"
 
 
 def main() -> None:
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # whatever else prints must not look like an answer
-    torch.cuda.init()
-    torch.zeros(1, device="cuda")
-    hello = {"ok": True, "name": torch.cuda.get_device_name(), "torch": torch.__version__}
-    driver = Driver()
-    print(json.dumps(hello), file=answers, flush=True)
+    worker = Worker(int(sys.argv[1]) if len(sys.argv) > 1 else 0)
+    print(json.dumps(worker.hello()), file=answers, flush=True)
     for line in sys.stdin:
-        try:
-            answer = handle(driver, json.loads(line))
-        except Exception as error:  # the parent decides; a worker that cannot say why is worse
-            answer = fault(Verdict.DEVICE_ERROR, f"{type(error).__name__}: {error}".splitlines()[0])
-        print(json.dumps(answer), file=answers, flush=True)
+        print(json.dumps(worker.answer(json.loads(line))), file=answers, flush=True)
 
 
 if __name__ == "__main__":

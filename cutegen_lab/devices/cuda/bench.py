@@ -1,0 +1,129 @@
+"""The worker's half of a stopwatch: sets of tensors, subjects ready to run, and three clocks.
+
+A sample of K calls is timed with two events on the legacy default stream, which waits for all other work in its
+context; the whole device is synchronised before they are read. The device spins while the host enqueues, so that no
+launch overhead of the host's is timed. L2's persisting lines are reset before each sample, and L2 swept:
+
+- ``cold``: reading four times its size, so that what is timed writes back no lines but its own;
+- ``events``: writing over that memory, as single-call timings commonly do;
+- ``warm``: not at all; the graph runs once untimed instead.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+import torch
+
+from cutegen_lab.core.artifact import Build
+from cutegen_lab.core.problem import Problem, TensorSpec
+from cutegen_lab.core.stopwatch import Mode, ReferenceKind
+from cutegen_lab.devices.cuda.driver import Driver
+from cutegen_lab.devices.cuda.nvml import Card
+from cutegen_lab.devices.cuda.sets import TensorSets, set_count
+from cutegen_lab.devices.cuda.subjects import CopySubject, PlanSubject, ReferenceSubject, Runnable
+
+SPIN_CYCLES = 400_000  # about 0.2 ms at 2 GHz: longer than enqueueing a graph or one compiled call takes
+ROOM = 0.25  # of free memory: as much again for what references allocate, and a master copy of the inputs
+_CARD_SECONDS = 0.05  # between readings of the card
+
+
+class Graphs:
+    """A subject's calls captured twice: each on another set, and all on the first."""
+
+    def __init__(self, driver: Driver, runnable: Runnable, calls: int) -> None:
+        self._kept: list[object] = []
+        for index in range(calls):  # uncaptured first: modules load, autotuners choose, faults show themselves
+            runnable.call(index)
+            driver.call("cuCtxSynchronize")
+        self.cold = self._capture(runnable, range(calls))
+        self.warm = self._capture(runnable, [0] * calls)
+
+    def _capture(self, runnable: Runnable, indices: Sequence[int]) -> torch.cuda.CUDAGraph:
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            # Results are kept, or the allocator would give each call the lines the one before it wrote.
+            self._kept.append([runnable.call(index) for index in indices])
+        return graph
+
+
+class Bench:
+    """Holds everything a workload's timing needs on the device. Raises torch's OutOfMemoryError and DriverError."""
+
+    def __init__(self, driver: Driver, inputs: Sequence[TensorSpec], outputs: Sequence[TensorSpec]) -> None:
+        self._driver = driver
+        properties = torch.cuda.get_device_properties(torch.cuda.current_device())
+        self.l2_bytes = int(properties.L2_cache_size)
+        self._sweep = torch.zeros(max(4 * self.l2_bytes, 1 << 28) // 4, dtype=torch.float32, device="cuda")
+        set_bytes = sum(spec.nbytes for spec in (*inputs, *outputs))
+        room = int(torch.cuda.mem_get_info()[0] * ROOM)
+        self._masters = [torch.empty(spec.nbytes, dtype=torch.uint8, device="cuda") for spec in inputs]
+        self.sets = TensorSets(inputs, outputs, self._masters, set_count(set_bytes, self.l2_bytes, room))
+        self.card = Card(driver.pci_bus_id(torch.cuda.current_device()))
+        self._read, self._readings = 0.0, dict[str, float]()
+        self._subjects: dict[str, tuple[Runnable, Graphs]] = {}
+
+    def load(self, inputs: Sequence[torch.Tensor]) -> None:
+        """The inputs' bytes, which every set's values are rotated from."""
+        for master, given in zip(self._masters, inputs, strict=True):
+            master.copy_(given)
+        self.sets.refresh(0)
+
+    def add_build(self, name: str, build: Build) -> tuple[str, ...]:
+        return self._add(name, PlanSubject(self._driver, build, self.sets))
+
+    def add_reference(self, name: str, problem: Problem, kind: ReferenceKind) -> tuple[str, ...]:
+        self.sets.refresh(0)
+        return self._add(name, ReferenceSubject(problem, kind, self.sets))
+
+    def add_copy(self, name: str) -> tuple[str, ...]:
+        return self._add(name, CopySubject(self.sets))
+
+    def sample(self, name: str, mode: Mode, count: int, seed: int) -> list[float]:
+        """Microseconds a call, ``count`` times."""
+        runnable, graphs = self._subjects[name]
+        times = []
+        for each in range(seed, seed + count):
+            self.sets.refresh(each)
+            runnable.refresh(each)
+            self._driver.call("cuCtxResetPersistingL2Cache")
+            times.append(self._once(runnable, graphs, mode, each % len(self.sets)))
+        if time.monotonic() - self._read > _CARD_SECONDS:
+            self._readings, self._read = self.card.read(), time.monotonic()
+        return times
+
+    def readings(self) -> dict[str, float]:
+        return self._readings
+
+    def outputs(self, call: int) -> list[torch.Tensor]:
+        return self.sets.outputs(call)
+
+    def close(self) -> None:
+        for runnable, _ in self._subjects.values():
+            runnable.close()
+        self._subjects.clear()
+
+    def _add(self, name: str, runnable: Runnable) -> tuple[str, ...]:
+        self._subjects[name] = runnable, Graphs(self._driver, runnable, len(self.sets))
+        return runnable.notes
+
+    def _once(self, runnable: Runnable, graphs: Graphs, mode: Mode, single: int) -> float:
+        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        kept: object = None
+        if mode == "events":
+            self._sweep.fill_(1.0)
+        elif mode == "cold":
+            self._sweep.sum()
+        else:
+            graphs.warm.replay()
+        torch.cuda._sleep(SPIN_CYCLES)
+        start.record()
+        if mode == "events":
+            kept = runnable.call(single)
+        else:
+            (graphs.cold if mode == "cold" else graphs.warm).replay()
+        end.record()
+        self._driver.call("cuCtxSynchronize")
+        del kept
+        return float(start.elapsed_time(end)) * 1e3 / (1 if mode == "events" else len(self.sets))

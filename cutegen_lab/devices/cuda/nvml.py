@@ -1,0 +1,59 @@
+"""What the card says of itself while it works: clocks, power, temperature, throttle reasons. Read, never set.
+
+NVML through ctypes (NVIDIA Management Library API reference); everything here is absent where it is not installed.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+_SM_CLOCK, _MEMORY_CLOCK = 1, 2  # nvmlClockType_t
+_GPU_TEMPERATURE = 0  # nvmlTemperatureSensors_t
+
+
+class Card:
+    """One GPU, by its PCI address. Every reading that fails is left out."""
+
+    def __init__(self, pci_bus_id: bytes) -> None:
+        self._nvml: Any = None
+        self._handle = ctypes.c_void_p()
+        try:
+            library = ctypes.CDLL("libnvidia-ml.so.1")
+        except OSError:
+            return
+        if library.nvmlInit_v2() == 0 and (
+            library.nvmlDeviceGetHandleByPciBusId_v2(pci_bus_id, ctypes.byref(self._handle)) == 0
+        ):
+            self._nvml = library
+
+    @property
+    def driver_version(self) -> str:
+        text = ctypes.create_string_buffer(96)
+        known = self._nvml is not None and self._nvml.nvmlSystemGetDriverVersion(text, len(text)) == 0
+        return text.value.decode() if known else ""
+
+    def read(self) -> dict[str, float]:
+        """Clocks in MHz, power in W, temperature in °C, ``throttle`` as NVML's bit mask."""
+        if self._nvml is None:
+            return {}
+        readings = {
+            "sm_clock_mhz": self._uint("nvmlDeviceGetClockInfo", _SM_CLOCK),
+            "memory_clock_mhz": self._uint("nvmlDeviceGetClockInfo", _MEMORY_CLOCK),
+            "power_w": self._uint("nvmlDeviceGetPowerUsage", scale=1e-3),
+            "temperature_c": self._uint("nvmlDeviceGetTemperature", _GPU_TEMPERATURE),
+            "throttle": self._mask(),
+        }
+        return {name: value for name, value in readings.items() if value is not None}
+
+    def _uint(self, name: str, *arguments: int, scale: float = 1.0) -> float | None:
+        value = ctypes.c_uint()
+        if getattr(self._nvml, name)(self._handle, *arguments, ctypes.byref(value)):
+            return None
+        return value.value * scale
+
+    def _mask(self) -> float | None:
+        value = ctypes.c_ulonglong()
+        if self._nvml.nvmlDeviceGetCurrentClocksThrottleReasons(self._handle, ctypes.byref(value)):
+            return None
+        return float(value.value)

@@ -1,0 +1,145 @@
+"""A worker process and the memory it shares with its parent."""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import select
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from typing import IO, Any
+
+from cutegen_lab.core.errors import Cancelled, SetupError
+from cutegen_lab.core.protocols import Cancel
+from cutegen_lab.core.verdict import Fault, Verdict
+from cutegen_lab.devices.cuda.terms import aligned
+
+START_SECONDS = 120.0
+_POLL_SECONDS = 0.05
+_TRANSFER_BYTES_PER_S = 200e6  # pessimistic
+
+
+class WorkerProcess:
+    """In its own session, so that killing it takes its whole process group. Raises SetupError where it cannot start."""
+
+    def __init__(self, index: int = 0) -> None:
+        self._process = subprocess.Popen(  # noqa: S603 - this package's own module
+            [sys.executable, "-m", "cutegen_lab.devices.cuda.worker", str(index)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+        )  # fmt: skip
+        self._stderr: queue.SimpleQueue[str] = queue.SimpleQueue()
+        threading.Thread(target=self._drain, daemon=True).start()
+        answer = self._receive(START_SECONDS, threading.Event())
+        if not answer["ok"]:
+            self.kill()
+            raise SetupError(f"the CUDA worker did not start: {answer['message']}", "Run `cutegen doctor`.")
+        self.hello = answer
+
+    @property
+    def alive(self) -> bool:
+        return self._process.poll() is None
+
+    def ask(self, request: dict[str, Any], seconds: float, cancel: Cancel) -> dict[str, Any]:
+        """Raises Cancelled; a hang or a death comes back as a verdict, and a worker of no more use is killed."""
+        stdin = _pipe(self._process.stdin)
+        try:
+            stdin.write(json.dumps(request) + "\n")
+            stdin.flush()
+        except BrokenPipeError:
+            return self._death()
+        answer = self._receive(seconds, cancel)
+        if answer.get("sticky"):
+            self.kill()
+        return answer
+
+    def kill(self) -> None:
+        if self.alive:
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout):
+            try:
+                _pipe(pipe).close()
+            except BrokenPipeError:
+                continue
+
+    def _receive(self, seconds: float, cancel: Cancel) -> dict[str, Any]:
+        stdout, deadline = _pipe(self._process.stdout), time.monotonic() + seconds
+        while not select.select([stdout], [], [], _POLL_SECONDS)[0]:
+            if cancel.is_set():
+                self.kill()
+                raise Cancelled()
+            if time.monotonic() > deadline:
+                self.kill()
+                message = f"no answer within the watchdog's {seconds:.0f} s; the worker was killed"
+                return {"ok": False, "verdict": Verdict.HANG.value, "message": message}
+        line = stdout.readline()
+        answer: dict[str, Any] = json.loads(line) if line else self._death()
+        return answer
+
+    def _death(self) -> dict[str, Any]:
+        status = self._process.wait()
+        tail = ""
+        while not self._stderr.empty():
+            tail = self._stderr.get()
+        message = f"the CUDA worker ended with status {status}: {tail or 'it said nothing'}"
+        return {"ok": False, "verdict": Verdict.DEVICE_ERROR.value, "message": message}
+
+    def _drain(self) -> None:
+        for line in _pipe(self._process.stderr):
+            if line.strip():
+                self._stderr.put(line.strip())
+
+
+class SharedMemory:
+    """An unnamed file of tensors, each on its own boundary; a context that frees it."""
+
+    def __init__(self, buffers: Sequence[memoryview]) -> None:
+        self._file = os.memfd_create("cutegen-buffers")
+        self._buffers = [buffer.cast("B") if buffer.nbytes else memoryview(b"") for buffer in buffers]
+        os.ftruncate(self._file, max(sum(aligned(b.nbytes) for b in self._buffers), 1))
+
+    def __enter__(self) -> SharedMemory:
+        return self
+
+    def __exit__(self, *details: object) -> None:
+        os.close(self._file)
+
+    @property
+    def request(self) -> dict[str, Any]:
+        """Where the worker finds it."""
+        return {"memory": f"/proc/{os.getpid()}/fd/{self._file}", "sizes": [b.nbytes for b in self._buffers]}
+
+    @property
+    def seconds(self) -> float:
+        """The most that moving it may take."""
+        return sum(b.nbytes for b in self._buffers) / _TRANSFER_BYTES_PER_S
+
+    def upload(self) -> None:
+        offset = 0
+        for buffer in self._buffers:
+            written = 0
+            while written < len(buffer):
+                written += os.pwrite(self._file, buffer[written:], offset + written)
+            offset += aligned(len(buffer))
+
+    def download(self) -> None:
+        offset = 0
+        for buffer in self._buffers:
+            read = 0
+            while read < len(buffer):
+                read += os.preadv(self._file, [buffer[read:]], offset + read)
+            offset += aligned(len(buffer))
+
+
+def fault_of(answer: dict[str, Any]) -> Fault:
+    return Fault(Verdict(answer["verdict"]), answer["message"])
+
+
+def _pipe(pipe: IO[str] | None) -> IO[str]:
+    assert pipe is not None, "started with pipes"
+    return pipe

@@ -1,0 +1,87 @@
+"""Several copies of a workload's tensors on the device, each with addresses and values of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+
+from cutegen_lab.core.problem import TensorSpec
+from cutegen_lab.core.stopwatch import rotation
+from cutegen_lab.devices.cuda.terms import aligned
+from cutegen_lab.problems.dtypes import TORCH
+
+MOST_SETS = 64
+_POISONS = (0xFF, 0x7B)  # in turn: NaN in every floating-point type, and a large finite number
+
+
+def set_count(set_bytes: int, l2_bytes: int, room_bytes: int) -> int:
+    """How many sets: together over twice L2, at least two, at most :data:`MOST_SETS` (L2 is swept before a sample, so
+    that fewer are cold too), and one where a second finds no room."""
+    wanted = min(max(-(-2 * l2_bytes // max(set_bytes, 1)), 2), MOST_SETS)
+    return max(min(wanted, room_bytes // max(set_bytes, 1)), 1)
+
+
+class Arena:
+    """One allocation that holds tensors one after the other, each on a 256-byte boundary."""
+
+    def __init__(self, specs: Sequence[TensorSpec], device: str) -> None:
+        self.memory = torch.empty(sum(aligned(s.nbytes) for s in specs) or 1, dtype=torch.uint8, device=device)
+        self.bytes: list[torch.Tensor] = []
+        offset = 0
+        for spec in specs:
+            self.bytes.append(self.memory[offset : offset + spec.nbytes])
+            offset += aligned(spec.nbytes)
+        self.tensors = [b.view(TORCH[s.dtype]).reshape(s.shape) for s, b in zip(specs, self.bytes, strict=True)]
+
+    @property
+    def addresses(self) -> list[int]:
+        return [self.memory.data_ptr() + int(b.storage_offset()) for b in self.bytes]
+
+
+class TensorSets:
+    """``count`` sets of ``inputs`` and ``outputs``. ``masters`` are the bytes the inputs are rotated from."""
+
+    def __init__(
+        self, inputs: Sequence[TensorSpec], outputs: Sequence[TensorSpec], masters: Sequence[torch.Tensor], count: int,
+        device: str = "cuda",
+    ) -> None:  # fmt: skip
+        self.specs = (*inputs, *outputs)
+        self._inputs, self._masters = inputs, masters
+        self._arenas = [Arena(self.specs, device) for _ in range(count)]
+
+    def __len__(self) -> int:
+        return len(self._arenas)
+
+    def addresses(self, index: int) -> list[int]:
+        return self._arenas[index].addresses
+
+    def inputs(self, index: int) -> list[torch.Tensor]:
+        return self._arenas[index].tensors[: len(self._inputs)]
+
+    def outputs(self, index: int) -> list[torch.Tensor]:
+        """The outputs' bytes."""
+        return self._arenas[index].bytes[len(self._inputs) :]
+
+    def halves(self, index: int, total_bytes: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """Two aligned stretches of a set's memory; copying one onto the other reads and writes ``total_bytes``
+        altogether (up to 512 more)."""
+        memory = self._arenas[index].memory
+        half = max(min(aligned(total_bytes // 2), memory.numel() // 2), 1)
+        return memory[:half], memory[-half:]
+
+    def refresh(self, seed: int) -> None:
+        """New values everywhere: inputs rotated by :func:`rotation`, outputs poisoned."""
+        for index in range(len(self)):
+            for tensor, (spec, master) in enumerate(zip(self._inputs, self._masters, strict=True)):
+                shift = rotation(seed, index, tensor, spec.numel) * spec.dtype.itemsize
+                target = self._arenas[index].bytes[tensor]
+                target[shift:].copy_(master[: spec.nbytes - shift])
+                target[:shift].copy_(master[spec.nbytes - shift :])
+            poison(self.outputs(index), seed)
+
+
+def poison(tensors: Sequence[torch.Tensor], seed: int) -> None:
+    """Fills byte tensors with a pattern no result has."""
+    for tensor in tensors:
+        tensor.fill_(_POISONS[seed % len(_POISONS)])

@@ -1,0 +1,118 @@
+"""The parent's half of a stopwatch: each method is one request to the worker."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from cutegen_lab.core.artifact import Build
+from cutegen_lab.core.errors import Cancelled
+from cutegen_lab.core.problem import Problem, TensorSpec
+from cutegen_lab.core.protocols import Cancel
+from cutegen_lab.core.stopwatch import Mode, ReferenceKind, Samples, Subject
+from cutegen_lab.core.verdict import Fault, Verdict
+from cutegen_lab.devices.cuda.process import SharedMemory, WorkerProcess, fault_of
+from cutegen_lab.devices.cuda.terms import tell_problem, tell_specs
+
+COMPILE_SECONDS = {"eager": 30.0, "compile": 180.0, "max-autotune": 900.0}
+TF32 = "off for matrix products and cuDNN"
+_CLOCKS: Mapping[Mode, str] = {
+    "cold": "CUDA graph of {calls} calls between two events",
+    "warm": "CUDA graph of {calls} calls between two events",
+    "events": "single call between two events",
+}
+_FLUSHES: Mapping[Mode, str] = {
+    "cold": "cold L2: every call on tensors of its own, L2 read over before",
+    "warm": "warm L2: all calls on the same tensors",
+    "events": "L2 written over before each call",
+}
+
+
+class CudaStopwatch:
+    """A :class:`~cutegen_lab.core.stopwatch.Stopwatch` over one worker. ``release`` is called once, when it closes."""
+
+    def __init__(
+        self, worker: WorkerProcess, tensors: Sequence[TensorSpec], cancel: Cancel, watchdog: float,
+        release: Callable[[], None],
+    ) -> None:  # fmt: skip
+        self._worker, self._tensors, self._cancel, self._watchdog = worker, tensors, cancel, watchdog
+        self._release: Callable[[], None] | None = release
+        self._calls: dict[str, int] = {}
+        self._ended = ""  # by whom and why the worker died
+        self._outputs: Sequence[TensorSpec] = ()
+        self.conditions: Mapping[str, str] = {}
+        self.dram_bytes_per_s, self.l2_bytes = 0.0, 0
+
+    def open(self, inputs: Sequence[memoryview]) -> Fault | None:
+        """Allocates the sets. Raises Cancelled."""
+        self._outputs = self._tensors[len(inputs) :]
+        with SharedMemory(inputs) as memory:
+            memory.upload()
+            specs = {"inputs": tell_specs(self._tensors[: len(inputs)]), "outputs": tell_specs(self._outputs)}
+            answer = self._ask("the workload's tensors", {"verb": "open", **specs, **memory.request}, memory.seconds)
+        if isinstance(answer, Fault):
+            return answer
+        hello = self._worker.hello
+        self.dram_bytes_per_s, self.l2_bytes = answer["dram_bytes_per_s"], answer["l2_bytes"]
+        versions = {
+            "GPU": hello["name"], "driver": answer["driver"], "CUDA driver": answer["cuda_driver"],
+            "torch": hello["torch"], "torch's CUDA": hello["cuda"], "TF32 in baselines": TF32,
+        }  # fmt: skip
+        self.conditions = {name: value for name, value in versions.items() if value}
+        return None
+
+    def add_build(self, name: str, build: Build) -> Subject | Fault:
+        return self._add(name, {"build": build.to_dict()})
+
+    def add_reference(self, name: str, problem: Problem, kind: ReferenceKind) -> Subject | Fault:
+        return self._add(name, {"problem": tell_problem(problem), "kind": kind}, COMPILE_SECONDS[kind])
+
+    def add_copy(self, name: str) -> Subject | Fault:
+        return self._add(name, {})
+
+    def sample(self, name: str, mode: Mode, count: int, seed: int) -> Samples | Fault:
+        request = {"verb": "sample", "name": name, "mode": mode, "count": count, "seed": seed}
+        answer = self._ask(name, request)
+        if isinstance(answer, Fault):
+            return answer
+        clock = _CLOCKS[mode].format(calls=self._calls[name])
+        return Samples(tuple(answer["times_us"]), clock, _FLUSHES[mode], answer["readings"])
+
+    def outputs(self, name: str, call: int) -> list[bytearray] | Fault:
+        results = [bytearray(spec.nbytes) for spec in self._outputs]
+        with SharedMemory([memoryview(r) for r in results]) as memory:
+            answer = self._ask(name, {"verb": "outputs", "call": call, **memory.request}, memory.seconds)
+            if isinstance(answer, Fault):
+                return answer
+            memory.download()
+        return results
+
+    def close(self) -> None:
+        """Frees the device for other work; more than once is the same as once."""
+        if self._release is None:
+            return
+        try:
+            if self._worker.alive:
+                self._ask("closing", {"verb": "close"})
+        except Cancelled:
+            pass  # the worker is gone, and with it everything it held
+        finally:
+            release, self._release = self._release, None
+            release()
+
+    def _add(self, name: str, fields: dict[str, Any], seconds: float = 0.0) -> Subject | Fault:
+        answer = self._ask(name, {"verb": "add", "name": name, **fields}, seconds)
+        if isinstance(answer, Fault):
+            return answer
+        self._calls[name] = answer["calls"]
+        return Subject(name, answer["calls"], tuple(answer["notes"]))
+
+    def _ask(self, who: str, request: dict[str, Any], seconds: float = 0.0) -> dict[str, Any] | Fault:
+        if self._ended:
+            return Fault(Verdict.DEVICE_ERROR, f"the worker ended with {self._ended}")
+        answer = self._worker.ask(request, self._watchdog + seconds, self._cancel)
+        if answer["ok"]:
+            return answer
+        if not self._worker.alive:
+            self._ended = f"{who}: {answer['message']}"
+        return fault_of(answer)

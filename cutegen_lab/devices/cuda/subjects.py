@@ -1,0 +1,115 @@
+"""What a stopwatch can time: a launch plan, the reference in PyTorch, a copy. Each can be called on any set."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from typing import Protocol
+
+import torch
+
+from cutegen_lab.core.artifact import Build
+from cutegen_lab.core.problem import Problem
+from cutegen_lab.core.stopwatch import ReferenceKind
+from cutegen_lab.devices.cuda.driver import Driver, LoadedBuild
+from cutegen_lab.devices.cuda.sets import Arena, TensorSets, poison
+from cutegen_lab.problems import Reference
+
+MODES = {"compile": "default", "max-autotune": "max-autotune-no-cudagraphs"}  # the stopwatch captures graphs itself
+
+
+class Runnable(Protocol):
+    """``call`` enqueues one call on the current stream; what it returns must live while the call may be replayed."""
+
+    notes: tuple[str, ...]
+
+    def call(self, index: int) -> object: ...
+
+    def refresh(self, seed: int) -> None:
+        """Poisons what is the subject's own."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class PlanSubject:
+    """A build's plan, bound once to each set; each set has its own workspace."""
+
+    notes: tuple[str, ...] = ()
+
+    def __init__(self, driver: Driver, build: Build, sets: TensorSets) -> None:
+        self._scratch = [Arena(build.plan.workspace, "cuda") for _ in range(len(sets))]
+        self._loaded = LoadedBuild(driver, build)
+        self._plans = [
+            self._loaded.bind(sets.addresses(index) + scratch.addresses) for index, scratch in enumerate(self._scratch)
+        ]
+
+    def call(self, index: int) -> object:
+        self._plans[index].enqueue(torch.cuda.current_stream().cuda_stream)
+        return None
+
+    def refresh(self, seed: int) -> None:
+        for arena in self._scratch:
+            poison(arena.bytes, seed)
+
+    def close(self) -> None:
+        self._loaded.close()
+
+
+class ReferenceSubject:
+    """The analyst's own reference (trusted code) at the problem's own precision, eager or compiled."""
+
+    def __init__(self, problem: Problem, kind: ReferenceKind, sets: TensorSets) -> None:
+        self._sets = sets
+        reference = Reference(problem)
+        self._run: Callable[[list[torch.Tensor]], tuple[torch.Tensor, ...]] = reference.run
+        self._place: Callable[[], contextlib.AbstractContextManager[object]] = contextlib.nullcontext
+        self.notes: tuple[str, ...] = ()
+        try:
+            self._run(sets.inputs(0))
+        except RuntimeError as error:  # the source makes tensors of its own without naming a device
+            if "device" not in str(error):
+                raise
+            self._place = lambda: torch.device("cuda")
+            self.notes += ("the reference ran with cuda as the default device",)
+        if kind != "eager":
+            self._compile(kind)
+
+    def call(self, index: int) -> object:
+        with self._place():
+            return self._run(self._sets.inputs(index))
+
+    def refresh(self, seed: int) -> None:
+        """Its outputs are PyTorch's own allocations: nobody reads them."""
+
+    def close(self) -> None:
+        """PyTorch keeps what it compiled; the next problem's is another."""
+
+    def _compile(self, kind: ReferenceKind) -> None:
+        from torch._dynamo.utils import counters  # seconds to import: only here
+
+        before = counters["stats"]["unique_graphs"]
+        self._run = torch.compile(self._run, dynamic=False, mode=MODES[kind])
+        self.call(0)
+        if counters["stats"]["unique_graphs"] == before:
+            self.notes += ("torch.compile found nothing to compile",)
+
+
+class CopySubject:
+    """A device-to-device copy inside each set's memory that reads and writes the compulsory bytes."""
+
+    notes: tuple[str, ...] = ()
+
+    def __init__(self, sets: TensorSets) -> None:
+        total = sum(spec.nbytes for spec in sets.specs)
+        self._pairs = [sets.halves(index, total) for index in range(len(sets))]
+
+    def call(self, index: int) -> object:
+        source, target = self._pairs[index]
+        return target.copy_(source)
+
+    def refresh(self, seed: int) -> None:
+        """The sets' own values are as good as any."""
+
+    def close(self) -> None:
+        self._pairs.clear()
