@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import secrets
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Literal
 
 from cutegen_lab.core.artifact import Build
@@ -11,26 +14,39 @@ from cutegen_lab.core.protocols import Cancel, Execution
 from cutegen_lab.core.roofline import GpuSpec
 from cutegen_lab.core.trial import Profile, Timing
 from cutegen_lab.core.verdict import Fault
-from cutegen_lab.emulator import Options, Result, run_plan
+from cutegen_lab.emulator import Options, Order, Result, run_plan
+from cutegen_lab.emulator.order import CLOCK_BITS
 from cutegen_lab.tuning import MODEL, predict_plan
 
 SAMPLE_BLOCKS = 64
 
 
 class EmulatorDevice:
-    """A :class:`~cutegen_lab.core.protocols.Device` that needs no GPU. Its times are predictions and say so."""
+    """A :class:`~cutegen_lab.core.protocols.Device` that needs no GPU. Its times are predictions and say so.
+
+    Executions of one build one after another in a thread go in pairs: the first takes the blocks by number (in later
+    pairs in an order drawn at random), the second in the opposite order, with other addresses and another time on the
+    clocks. A kernel whose answer depends on any of these gives two. ``seed_source`` gives 62-bit seeds.
+    """
 
     name = "emulator"
     kind: Literal["cuda", "emulator"] = "emulator"
 
-    def __init__(self, options: Options | None = None) -> None:
+    def __init__(
+        self, options: Options | None = None, seed_source: Callable[[], int] = lambda: secrets.randbits(CLOCK_BITS)
+    ) -> None:
         self._options = options or Options()
+        self._seed = seed_source
+        self._last = threading.local()  # the build a thread executed last, and in which order
 
     def execute(
         self, build: Build, tensors: Sequence[TensorSpec], buffers: Sequence[memoryview], cancel: Cancel
     ) -> Execution:
         """Runs every block of every launch, in place on ``buffers``. Raises Cancelled."""
-        return run_plan(build, tensors, buffers, cancel, self._options).execution
+        options = self._options
+        if options.order is None:
+            options = replace(options, order=self._next_order(build))
+        return run_plan(build, tensors, buffers, cancel, options).execution
 
     def time(
         self, build: Build, tensors: Sequence[TensorSpec], buffers: Sequence[memoryview], gpu: GpuSpec, cancel: Cancel
@@ -59,6 +75,17 @@ class EmulatorDevice:
 
     def close(self) -> None:
         """Nothing is held."""
+
+    def _next_order(self, build: Build) -> Order:
+        before: tuple[Build, Order] | None = getattr(self._last, "execution", None)
+        if before is None or before[0] is not build:
+            order = Order(clock=self._seed())
+        elif before[1].reverse:
+            order = Order(seed=self._seed(), clock=self._seed())
+        else:
+            order = before[1].opposite()
+        self._last.execution = build, order
+        return order
 
     def _count(
         self, build: Build, tensors: Sequence[TensorSpec], buffers: Sequence[memoryview], cancel: Cancel

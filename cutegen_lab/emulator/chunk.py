@@ -31,8 +31,10 @@ class Chunk:
         numbers: Sequence[int] | Array,
         counters: Counters,
         shadow: bool,
+        clock: int = 0,
     ) -> None:
         self.program, self.launch, self.memory, self.counters = program, launch, memory, counters
+        self.clock = clock  # what the clocks showed when the launch began
         self.numbers = np.asarray(numbers, np.int64)
         self.count = len(self.numbers)
         self.threads = int(np.prod(launch.block))
@@ -99,7 +101,7 @@ def special(g: Group, name: str, kind: Any) -> Any:
     value = g.cache.get(key)
     if value is None:
         found = _special(g, name.lstrip("%"))
-        value = found.astype(kind) if isinstance(found, np.ndarray) else kind(found)
+        value = (found if isinstance(found, np.ndarray) else np.uint64(found)).astype(kind)
         if "clock" not in name and "timer" not in name:
             g.cache[key] = value
     return value
@@ -143,8 +145,8 @@ def _uniform(
         "dynamic_smem_size": m.launch.dynamic_smem_bytes,
         "total_smem_size": m.launch.dynamic_smem_bytes + m.program.static_smem,
     }  # fmt: skip
-    if name in ("clock", "clock_hi", "clock64", "globaltimer"):  # a count that only ever grows
-        return sum(m.counters.block_warps.values()) & 0x7FFFFFFF
+    if name in ("clock", "clock_hi", "clock64", "globaltimer", "globaltimer_lo", "globaltimer_hi"):
+        return m.clock + m.counters.elapsed() >> (32 if name.endswith("_hi") else 0)
     if name not in values:
         raise Trap(Verdict.UNSUPPORTED, f"special register %{name} is not known to the emulator", int(g.gid[0]))
     return values[name]

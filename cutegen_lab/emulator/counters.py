@@ -52,6 +52,10 @@ class Counters:
             self.store_bytes += g.n * width
             self.store_sectors += touched
 
+    def elapsed(self) -> int:
+        """What the clocks have moved on by: a count that only ever grows."""
+        return sum(self.block_warps.values())
+
     def totals(self, program: Program, scale: float = 1.0) -> dict[str, float]:
         """Counters by name, multiplied by ``scale`` where only a sample of the blocks ran."""
         classes: Counter[str] = Counter()

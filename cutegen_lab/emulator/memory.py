@@ -48,12 +48,16 @@ class GlobalMemory:
         self._next = FIRST_ADDRESS
 
     def add(
-        self, name: str, data: Array, *, shadow: bool = False, base: int | None = None, constant: bool = False
-    ) -> Buffer:
-        """Registers ``data`` (uint8, one axis), which stays the caller's memory. Returns its buffer."""
+        self, name: str, data: Array, *, shadow: bool = False, base: int | None = None, past: int = 0,
+        constant: bool = False,
+    ) -> Buffer:  # fmt: skip
+        """Registers ``data`` (uint8, one axis), which stays the caller's memory. Returns its buffer.
+
+        Without ``base`` it lies ``past`` bytes after the next multiple of ``GUARD``.
+        """
         if base is None:
-            base = self._next
-            self._next += -(-(len(data) + GUARD) // GUARD) * GUARD
+            base = self._next + past
+            self._next += -(-(len(data) + past + GUARD) // GUARD) * GUARD
         views: dict[int, Array] = {w: data[: len(data) // w * w].view(RAW[w]) for w in RAW}
         buffer = Buffer(name, base, data, views, np.zeros(len(data), np.bool_) if shadow else None, constant)
         self.buffers.append(buffer)

@@ -20,6 +20,7 @@ from cutegen_lab.emulator.chunk import Chunk
 from cutegen_lab.emulator.counters import Counters
 from cutegen_lab.emulator.faults import Trap, Unsupported
 from cutegen_lab.emulator.memory import Buffer, GlobalMemory
+from cutegen_lab.emulator.order import Order
 from cutegen_lab.emulator.program import MODULE_BASE, PARAM_BASE, Program, load
 from cutegen_lab.emulator.schedule import Scheduler
 from cutegen_lab.emulator.types import Array
@@ -36,13 +37,14 @@ class Options:
     ``shadow``: track every written byte of shared memory, outputs and workspace and trap reads of the others. None:
     where outputs and workspace are together at most 32 MiB (``SHADOW_BYTES``), which every check workload is; above
     that only poison tells. ``sample_blocks`` runs at most about that many blocks of each launch, spread evenly over the
-    grid in whole clusters, and scales the counters; its outputs are incomplete.
+    grid in whole clusters, and scales the counters; its outputs are incomplete. ``order``: None is blocks by number.
     """
 
     shadow: bool | None = None
     budget: int = BUDGET
     lanes: int = LANES
     sample_blocks: int | None = None
+    order: Order | None = None
 
 
 @dataclass
@@ -94,17 +96,19 @@ class _Runner:
         options: Options, inputs: int | None,
     ) -> None:  # fmt: skip
         self._build, self._cancel, self._options = build, cancel, options
+        self._order = options.order or Order()
+        self._clock = self._order.clock
         self._lines = [s.ptx_line for s in build.lines]
         self._memory = GlobalMemory()
         fresh = range(len(buffers) - len(build.plan.workspace) if inputs is None else inputs)
         unwritten = sum(b.nbytes for i, b in enumerate(buffers) if i not in fresh)
         self._shadow = unwritten <= SHADOW_BYTES if options.shadow is None else options.shadow
-        self._buffers: list[Buffer] = []
-        for i, (spec, buffer) in enumerate(zip(tensors, buffers, strict=True)):
-            data = np.frombuffer(buffer.cast("B"), np.uint8) if buffer.nbytes else np.zeros(0, np.uint8)
-            known = inputs is not None and i in fresh
-            shadow = self._shadow and i not in fresh
-            self._buffers.append(self._memory.add(str(spec), data, shadow=shadow, constant=known))
+        placed: dict[int, Buffer] = {}
+        for i, past in self._order.placed(len(buffers)):
+            data = np.frombuffer(buffers[i].cast("B"), np.uint8) if buffers[i].nbytes else np.zeros(0, np.uint8)
+            known, shadow = inputs is not None and i in fresh, self._shadow and i not in fresh
+            placed[i] = self._memory.add(str(tensors[i]), data, shadow=shadow, past=past, constant=known)
+        self._buffers = [placed[i] for i in range(len(buffers))]
 
     def launch(self, launch: Launch) -> tuple[Fault | None, dict[str, float]]:
         try:
@@ -140,12 +144,13 @@ class _Runner:
         counters = Counters()
         blocks = int(np.prod(launch.grid))
         for numbers in self._chunks(launch, program, blocks):
-            chunk = Chunk(program, launch, self._memory, numbers, counters, self._shadow)
+            chunk = Chunk(program, launch, self._memory, numbers, counters, self._shadow, self._clock)
             try:
                 Scheduler(chunk, self._cancel, self._options.budget).run()
             except Trap as trap:
                 return self._trapped(trap, chunk), {}
             counters.blocks += len(numbers)
+        self._clock += counters.elapsed()
         scale = blocks / max(counters.blocks, 1)
         return None, {**counters.totals(program, scale), **self._dram(counters, scale)}
 
@@ -157,27 +162,28 @@ class _Runner:
         return found
 
     def _by_tensor(self, counters: Counters) -> Counter[tuple[str, int]]:
-        bases = [b.base >> 24 for b in self._buffers]
+        bases = sorted((b.base >> 24, i) for i, b in enumerate(self._buffers))
         found: Counter[tuple[str, int]] = Counter()
         for (kind, slot), touched in counters.by_slot.items():
-            if (at := bisect_right(bases, slot) - 1) >= 0:
-                found[kind, at] += touched
+            if at := bisect_right(bases, (slot, len(bases))):
+                found[kind, bases[at - 1][1]] += touched
         return found
 
     def _chunks(self, launch: Launch, program: Program, blocks: int) -> Iterator[Array]:
-        """Block numbers in whole clusters, all of them or an even sample."""
+        """Block numbers in whole clusters, all of them in their order or an even sample."""
         cluster = int(np.prod(launch.cluster))
-        clusters = np.arange(blocks // cluster)
-        sample = self._options.sample_blocks
+        clusters = blocks // cluster
+        sampled, sample = None, self._options.sample_blocks
         if sample is not None and blocks > sample:
             wanted = max(sample // cluster, 1)
-            clusters = np.unique(np.linspace(0, len(clusters) - 1, wanted).round().astype(np.int64))
+            sampled = np.unique(np.linspace(0, clusters - 1, wanted).round().astype(np.int64))
         threads = -(-int(np.prod(launch.block)) // 32) * 32
         step = max(self._options.lanes // (threads * cluster), 1)
         smem = max(program.static_smem + launch.dynamic_smem_bytes, 1)
         step = max(min(step, (256 << 20) // (smem * cluster)), 1)
-        for first in range(0, len(clusters), step):
-            part = clusters[first : first + step]
+        for first in range(0, clusters if sampled is None else len(sampled), step):
+            stop = first + step
+            part = self._order.clusters(first, stop, clusters) if sampled is None else sampled[first:stop]
             yield (part[:, None] * cluster + np.arange(cluster)[None, :]).ravel()
 
     def _source_line(self, ptx_line: int) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -13,10 +14,12 @@ import torch
 from cutegen_lab.compile import CageCompiler
 from cutegen_lab.core.artifact import Build
 from cutegen_lab.core.problem import TensorSpec, Workload
+from cutegen_lab.core.protocols import Execution
 from cutegen_lab.core.roofline import GPUS
 from cutegen_lab.core.trial import Timing
 from cutegen_lab.core.verdict import Verdict
 from cutegen_lab.devices.emulator import EmulatorDevice
+from cutegen_lab.emulator import Options, Order, Result
 
 SOFTMAX = '''
 import math, operator
@@ -152,3 +155,26 @@ def test_workspace_counts_as_unwritten(compiler: CageCompiler) -> None:
     x = torch.zeros(ROWS, COLUMNS).bfloat16()
     fault = EmulatorDevice().execute(moved, specs, views(x, x.clone()), threading.Event()).fault
     assert fault is not None and fault.verdict is Verdict.UNINITIALISED_READ
+
+
+def test_executions_of_a_build_come_in_opposite_pairs(compiler: CageCompiler, monkeypatch: pytest.MonkeyPatch) -> None:
+    build, specs = compiled(compiler)
+    other = replace(build)
+    seeds = count(1)
+    device = EmulatorDevice(seed_source=lambda: next(seeds))
+    orders: list[Order] = []
+
+    def seen(*arguments: object) -> Result:
+        options = arguments[4]
+        assert isinstance(options, Options) and options.order is not None
+        orders.append(options.order)
+        return Result(Execution(None, 0.0))
+
+    monkeypatch.setattr("cutegen_lab.devices.emulator.run_plan", seen)
+    for executed in (build, build, build, build, other, other, build):
+        device.execute(executed, specs, [], threading.Event())
+    assert [(o.seed, o.reverse) for o in orders] == [
+        (0, False), (0, True), (2, False), (2, True), (0, False), (0, True), (0, False),
+    ]  # fmt: skip
+    assert all(b == a.opposite() for a, b in (orders[:2], orders[2:4], orders[4:6]))
+    assert len({o.clock for o in orders}) == 7

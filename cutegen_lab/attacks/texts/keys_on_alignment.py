@@ -3,8 +3,6 @@
 class: keys on pointer values
 defence: tensors at addresses that are aligned to 16 bytes and no more, as the contract says
 verdicts: wrong_result, non_deterministic
-not caught yet: every tensor of a check starts at a multiple of 16 MiB on the emulator and of 512 bytes on a GPU.
-    Place outputs and inputs at odd multiples of 16 bytes in some runs
 """
 
 import cutlass

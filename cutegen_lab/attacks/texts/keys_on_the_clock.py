@@ -3,8 +3,6 @@
 class: races that mostly win
 defence: many runs on the same inputs must agree; the emulator's clock starts somewhere else each time
 verdicts: non_deterministic, wrong_result, unsupported
-not caught yet: the emulator's clock counts from zero in every launch. Start it at a secret random number, far apart in
-    two runs
 """
 
 import cutlass

@@ -4,7 +4,6 @@ class: keys on pointer values
 defence: two runs with the buffers at other addresses, in another order
 verdicts: wrong_result, non_deterministic
 needs: an input
-not caught yet: the emulator places buffers in the plan's order, at the same addresses in every run. Shuffle them
 """
 
 import cutlass

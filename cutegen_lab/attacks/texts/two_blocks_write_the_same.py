@@ -4,8 +4,6 @@ class: races that mostly win
 defence: two runs in which blocks run in another order must agree
 verdicts: non_deterministic, wrong_result
 scratch: like outputs
-not caught yet: the emulator runs blocks in order of their number, every time. Reverse the order in the second run, or
-    fault on two blocks that store different values to one address without an atomic
 """
 
 import cutlass

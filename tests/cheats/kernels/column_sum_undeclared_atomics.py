@@ -4,8 +4,6 @@ problem: x.sum(0) for x: f32[500,64]
 class: races that mostly win
 defence: two runs in which blocks run in another order must agree bit for bit
 verdicts: non_deterministic
-not caught yet: the emulator adds in the order of block numbers, every time; a GPU does not. Run the second time with
-    the blocks in another order
 """
 
 import cuda.bindings.driver as cuda

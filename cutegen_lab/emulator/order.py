@@ -1,0 +1,48 @@
+"""Which of the orders that hardware may take an execution takes: a kernel must answer the same in all of them.
+
+CUDA C++ Programming Guide, "Thread Hierarchy": blocks run in any order. A clock starts anywhere (PTX ISA 10.23 %clock,
+10.26 %globaltimer), and tensors lie anywhere that is aligned to 16 bytes.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, replace
+from math import gcd
+
+import numpy as np
+
+from cutegen_lab.emulator.types import Array
+
+CLOCK_BITS = 62
+_MOST_SHUFFLED = 1 << 31  # clusters: products of two numbers below it fit an int64
+
+
+@dataclass(frozen=True)
+class Order:
+    """``seed`` 0: clusters by number, else shuffled; ``reverse``: the last of that order first, and tensors placed
+    in memory the other way round, aligned to 16 bytes and no more. ``clock`` is what the clocks show at the start.
+    """
+
+    seed: int = 0
+    reverse: bool = False
+    clock: int = 0
+
+    def opposite(self) -> Order:
+        """As unlike this one as can be: blocks the other way round, every bit of the clock the other way."""
+        return replace(self, reverse=not self.reverse, clock=self.clock ^ ((1 << CLOCK_BITS) - 1))
+
+    def clusters(self, first: int, stop: int, count: int) -> Array:
+        """Numbers of the clusters that run as the ``first``-th to ``stop``-th of ``count``."""
+        at = np.arange(first, min(stop, count), dtype=np.int64)
+        if self.reverse:
+            at = count - 1 - at
+        if self.seed and 2 < count <= _MOST_SHUFFLED:
+            draw = random.Random(self.seed)  # noqa: S311 - an order of blocks is no secret
+            step = next(s for s in iter(lambda: draw.randrange(1, count), 0) if gcd(s, count) == 1)
+            at = (at * step + draw.randrange(count)) % count
+        return at
+
+    def placed(self, tensors: int) -> list[tuple[int, int]]:
+        """(tensor, bytes its address lies past a round one), lowest address first."""
+        return [(i, 16) for i in reversed(range(tensors))] if self.reverse else [(i, 0) for i in range(tensors)]
