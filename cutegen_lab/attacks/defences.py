@@ -27,7 +27,7 @@ _DEFENCES: Mapping[Verdict, str] = {
     Verdict.OUT_OF_MEMORY: "memory is counted before it is taken",
     Verdict.WRONG_RESULT: "fresh inputs from several distributions, compared with float64",
     Verdict.UNWRITTEN_OUTPUT: "outputs start poisoned, twice, with different bytes",
-    Verdict.NON_DETERMINISTIC: "two runs on the same inputs, over other poison and in another order, must agree bit for bit",
+    Verdict.NON_DETERMINISTIC: "two runs on the same inputs, over other poison and in another order, must agree",
     Verdict.INPUT_MODIFIED: "a store to an input is a fault, and inputs are hashed before and after",
 }
 
