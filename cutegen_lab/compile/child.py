@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import importlib.machinery
 import importlib.util
 import inspect
 import os
@@ -11,7 +12,7 @@ import tempfile
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import Any
 
 from cutegen_lab.compile import dsl, isolate, record
@@ -23,7 +24,7 @@ from cutegen_lab.core.problem import TensorSpec, Workload
 from cutegen_lab.core.roofline import target_gpu
 from cutegen_lab.core.verdict import Verdict
 
-CANDIDATE_FILE = "candidate.py"
+CANDIDATE_FILE = "/candidate.py"
 
 
 class ContractError(Exception):
@@ -36,21 +37,18 @@ def run(job: Mapping[str, Any], reply: int) -> None:
     limits = Limits(**job["limits"])
     os.environ["HOME"] = os.environ["TMPDIR"] = tempfile.tempdir = scratch
     os.chdir(scratch)
-    path = Path(scratch, CANDIDATE_FILE)
-    path.write_text(job["source"], encoding="utf-8")
-    os.utime(path, (0, 0))  # the debug information holds the file's time: the same text, the same cubin
     readable = [*_python_paths(), str(Path(job["standin"]).parent)]
     write_frame(reply, {"isolation": isolate.restrict(limits, readable, scratch)})
     started = time.perf_counter()
     try:
-        answer = _build(job, path, reply)
+        answer = _build(job, reply)
         answer["seconds"] = time.perf_counter() - started
     except ContractError as error:
         answer = _failure(Verdict.CONTRACT, str(error), [])
     except MemoryError:
         answer = _failure(Verdict.COMPILE_LIMIT, f"memory: over {limits.memory_bytes >> 20} MiB", [])
     except (Exception, RecursionError) as error:
-        found = explain(error, str(path), job["source"])
+        found = explain(error, CANDIDATE_FILE, job["source"])
         answer = _failure(Verdict.COMPILE_ERROR, f"{found['code']}: {found['message']}"[:500], [found])
     write_frame(reply, answer)
 
@@ -59,12 +57,12 @@ def _failure(verdict: Verdict, reason: str, diagnostics: list[dict[str, Any]]) -
     return {"failed": {"verdict": verdict.value, "reason": reason, "diagnostics": diagnostics}}
 
 
-def _build(job: Mapping[str, Any], path: Path, reply: int) -> dict[str, Any]:
+def _build(job: Mapping[str, Any], reply: int) -> dict[str, Any]:
     w = job["workload"]
     workload = Workload(w["name"], _specs(w["inputs"]), _specs(w["outputs"]))
     config = dict(job["config"])
     write_frame(reply, {"phase": "import"})
-    module = _load(path)
+    module = _load(job["source"])
     gpu = target_gpu(job["arch"])
     settings = _settings(module, config)
     constraints = getattr(module, "constraints", None)
@@ -89,13 +87,27 @@ def _build(job: Mapping[str, Any], path: Path, reply: int) -> dict[str, Any]:
     }
 
 
-def _load(path: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location("candidate", path)
-    if spec is None or spec.loader is None:
-        raise RuntimeError(f"cannot load {path}")
+class _Text(importlib.machinery.SourceFileLoader):
+    """Loads the candidate from its text, as if from one place on every machine: the debug information names it."""
+
+    def __init__(self, source: str) -> None:
+        super().__init__("candidate", CANDIDATE_FILE)
+        self._source = source
+
+    def get_data(self, path: str) -> bytes:
+        return self._source.encode()
+
+    def get_code(self, fullname: str) -> CodeType:
+        return self.source_to_code(self._source, CANDIDATE_FILE)
+
+
+def _load(source: str) -> ModuleType:
+    loader = _Text(source)
+    spec = importlib.util.spec_from_file_location("candidate", CANDIDATE_FILE, loader=loader)
+    assert spec is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules["candidate"] = module
-    spec.loader.exec_module(module)
+    loader.exec_module(module)
     if not callable(getattr(module, "launch", None)):
         raise ContractError("the module defines no launch(); the contract wants one @cute.jit function of that name")
     return module

@@ -11,12 +11,12 @@ _FILE = re.compile(r'^\s*\.file\s+(\d+)\s+"([^"]*)"', re.M)
 _LOC = re.compile(r"^\s*\.loc\s+(\d+)\s+(\d+)\s+\d+(?:.*?inlined_at\s+(\d+)\s+(\d+))?")
 
 
-def source_lines(ptx: str, file_name: str) -> tuple[SourceLine, ...]:
+def source_lines(ptx: str, path: str) -> tuple[SourceLine, ...]:
     """The ``.loc`` table for the candidate's file, by its base name (PTX ISA §11.5.3).
 
     Code the DSL's own library contributes keeps the candidate line it was called from.
     """
-    own = {int(m[1]) for m in _FILE.finditer(ptx) if PurePath(m[2]).name == file_name}
+    own = {int(m[1]) for m in _FILE.finditer(ptx) if PurePath(m[2]).name == PurePath(path).name}
     table: list[SourceLine] = []
     for number, text in enumerate(ptx.splitlines(), start=1):
         match = _LOC.match(text)

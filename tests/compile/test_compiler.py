@@ -29,6 +29,13 @@ def test_a_plan_names_grid_block_and_where_addresses_go(compiler: CageCompiler) 
     assert 4 <= info.registers <= 255 and info.param_sizes == tuple(map(len, launch.params))
 
 
+def test_no_path_of_this_machine_is_in_an_artifact(compiler: CageCompiler, cache_dir: Path) -> None:
+    build = compile_one(compiler, SCALE).builds["main"]
+    assert '"/candidate.py"' in build.ptx and b"/candidate.py" in build.cubin
+    for place in (str(cache_dir), "build-"):
+        assert place not in build.ptx and place.encode() not in build.cubin
+
+
 def test_source_lines_point_into_the_candidate(compiler: CageCompiler) -> None:
     build = compile_one(compiler, SCALE).builds["main"]
     text = SCALE.splitlines()
