@@ -1,0 +1,236 @@
+"""A candidate timed in turns with its baselines, on a device that has a stopwatch."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+
+import torch
+
+from cutegen_lab.core.artifact import Build
+from cutegen_lab.core.problem import Problem, TensorSpec, Workload
+from cutegen_lab.core.protocols import Cancel, Say
+from cutegen_lab.core.roofline import GpuSpec
+from cutegen_lab.core.stopwatch import ReferenceKind, Stopwatch, TimesInTurns, rotation
+from cutegen_lab.core.trial import Measurement, Timing
+from cutegen_lab.core.verdict import Fault, Verdict
+from cutegen_lab.judge.conditions import described, slowed
+from cutegen_lab.judge.spread import comparison, measurement, relative_half_width
+from cutegen_lab.judge.turns import Effort, Taken, Turns
+from cutegen_lab.problems.dtypes import TORCH
+
+FLOOR_MARGIN = 0.95  # of the time the compulsory bytes take at the bus's peak, which no real access pattern reaches
+CANDIDATE, INCUMBENT, COPY = "candidate", "incumbent", "copy of the compulsory bytes"
+REFERENCES: Mapping[ReferenceKind, str] = {
+    "eager": "eager PyTorch", "compile": "torch.compile", "max-autotune": "torch.compile max-autotune",
+}  # fmt: skip
+_KEPT_BYTES = 1 << 30  # of outputs that wait on the host for their check
+
+Answers = Callable[[Sequence[torch.Tensor], Sequence[torch.Tensor], int], Fault | None]
+"""What is wrong with outputs (second) for inputs (first), if anything; the seed is for what the check draws itself."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """What is to be timed. ``inputs`` are what the timed calls' inputs are rotated from; ``answers`` checks outputs."""
+
+    problem: Problem
+    build: Build
+    incumbent: Build | None
+    inputs: Sequence[torch.Tensor]
+    gpu: GpuSpec
+    answers: Answers
+
+    @property
+    def workload(self) -> Workload:
+        return self.problem.workload
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """Outputs of one timed call."""
+
+    seed: int
+    call: int
+    outputs: list[bytearray]
+
+
+def time_in_turns(
+    job: Job, device: TimesInTurns, name: str, effort: Effort, seed: Callable[[], int], say: Say, cancel: Cancel
+) -> Timing | Fault:
+    """Raises Cancelled. The Fault is the candidate's, or DEVICE_ERROR where the device or a baseline broke it."""
+    views = [memoryview(t.contiguous().reshape(-1).view(torch.uint8).numpy()) for t in job.inputs]
+    watch = device.stopwatch(job.workload.tensors, views, cancel)
+    if isinstance(watch, Fault):
+        return watch
+    with closing(watch):
+        return _Timer(job, watch, effort, seed, say, cancel).run(name)
+
+
+class _Timer:
+    def __init__(
+        self, job: Job, watch: Stopwatch, effort: Effort, seed: Callable[[], int], say: Say, cancel: Cancel
+    ) -> None:
+        self._job, self._watch, self._effort, self._seed = job, watch, effort, seed
+        self._say, self._cancel = say, cancel
+        self._random = random.Random(seed())  # noqa: S311 - which calls are checked; the seed itself is secret
+        self._calls = 1
+        self._notes: list[str] = []
+        self._kept: list[_Kept] = []
+
+    def run(self, device: str) -> Timing | Fault:
+        names = self._add()
+        if isinstance(names, Fault):
+            return names
+        self._say(f"time {self._job.workload.name} in turns with {', '.join(names[1:]) or 'nothing'}")
+        turns = Turns(self._watch, names, self._seed, self._cancel)
+        cold = turns.converge(self._effort, self._rounds_to_check(), self._keep)
+        if isinstance(cold, Fault):
+            return cold
+        self._drop(cold)
+        warm, events = turns.rounds("warm", self._effort.side_rounds), turns.rounds("events", self._effort.side_rounds)
+        if isinstance(warm, Fault):
+            return warm
+        if isinstance(events, Fault):
+            return events
+        self._say("check the outputs of timed calls")
+        if fault := self._wrong() or self._too_fast(cold):
+            return fault
+        return self._report(device, cold, warm, events)
+
+    def _add(self) -> list[str] | Fault:
+        """Loads every subject, the candidate first: nothing it could find on the device is the answer."""
+        job, watch = self._job, self._watch
+        mine = watch.add_build(CANDIDATE, job.build)
+        if isinstance(mine, Fault):
+            return mine
+        self._calls = mine.calls
+        others = {}
+        if job.incumbent is not None:
+            others[INCUMBENT] = watch.add_build(INCUMBENT, job.incumbent)
+        for kind in self._effort.references:
+            self._say(f"prepare {REFERENCES[kind]}")
+            others[REFERENCES[kind]] = watch.add_reference(REFERENCES[kind], job.problem, kind)
+        others[COPY] = watch.add_copy(COPY)
+        for name, added in others.items():
+            if isinstance(added, Fault):
+                self._notes.append(f"{name} was not timed: {added}")
+            else:
+                self._notes += [f"{name}: {note}" for note in added.notes]
+        return [CANDIDATE, *(name for name, added in others.items() if not isinstance(added, Fault))]
+
+    def _rounds_to_check(self) -> list[int]:
+        size = sum(spec.nbytes for spec in self._job.workload.outputs)
+        more = min(_KEPT_BYTES // max(size, 1), self._effort.checks, self._effort.min_rounds) - 1
+        return [0, *self._random.sample(range(1, self._effort.min_rounds), max(more, 0))]
+
+    def _keep(self, seed: int) -> Fault | None:
+        call = self._random.randrange(self._calls)
+        outputs = self._watch.outputs(CANDIDATE, call)
+        if isinstance(outputs, Fault):
+            return outputs
+        self._kept.append(_Kept(seed, call, outputs))
+        return None
+
+    def _wrong(self) -> Fault | None:
+        """The first timed call whose outputs are not the reference's for its own inputs."""
+        job = self._job
+        for kept in self._kept:
+            outputs = [_tensor(s, b) for s, b in zip(job.workload.outputs, kept.outputs, strict=True)]
+            if fault := job.answers(rotated(job.inputs, kept.seed, kept.call), outputs, kept.seed):
+                where = f"timed call {kept.call + 1} of {self._calls}"
+                return Fault(fault.verdict, f"{where} was wrong, though checked calls were right: {fault.message}")
+        return None
+
+    def _too_fast(self, cold: Taken) -> Fault | None:
+        floor = floor_us(self._job, self._watch, self._calls)
+        fastest = {name: min(times) for name, times in cold.times_us.items()}
+        mine = fastest.pop(CANDIDATE)
+        fastest.pop(INCUMBENT, None)
+        if below := [name for name, time in fastest.items() if time < floor]:
+            self._notes.append(f"the floor of {floor:.4g} µs was not applied: {below[0]} is below it too")
+            return None
+        if mine >= floor:
+            return None
+        return Fault(
+            Verdict.TOO_FAST,
+            f"a sample took {mine:.4g} µs, under the floor of {floor:.4g} µs ({FLOOR_MARGIN:.0%} of what the "
+            "compulsory bytes need at the memory's peak): quarantined, no time is reported",
+        )
+
+    def _report(self, device: str, cold: Taken, warm: Taken, events: Taken) -> Timing:
+        for other in (warm, events):
+            self._drop(other)
+        measured = [
+            measurement(name, taken.clock, taken.flush, times)
+            for taken in (cold, warm, events) for name, times in taken.times_us.items()
+        ]  # fmt: skip
+        times = cold.times_us
+        mine = times[CANDIDATE]
+        by = {(m.subject, m.flush): m for m in measured}
+        main, single = by[CANDIDATE, cold.flush], by[CANDIDATE, events.flush]
+        self._notes += _unsure(times, self._effort)
+        self._notes += _crossed(main, single)
+        readings = cold.readings
+        if note := slowed(readings):
+            self._notes.append(note)
+        others = [name for name in times if name != CANDIDATE]
+        return Timing(
+            kind="measured", time_us=main.time_us, device=device, samples=main.samples, iqr_us=main.iqr_us,
+            method=f"{cold.clock}; {cold.flush}; in turns with {', '.join(others) or 'nothing'}",
+            baselines={name: by[name, cold.flush].time_us for name in others},
+            half_width_us=main.half_width_us, warm_us=by[CANDIDATE, warm.flush].time_us,
+            measurements=tuple(measured), comparisons=tuple(comparison(name, mine, times[name]) for name in others),
+            notes=tuple(self._notes), conditions={**self._watch.conditions, **described(readings)},
+        )  # fmt: skip
+
+    def _drop(self, taken: Taken) -> None:
+        self._notes += [f"{name} failed while it was timed: {fault}" for name, fault in taken.dropped.items()]
+
+
+def floor_us(job: Job, watch: Stopwatch, calls: int) -> float:
+    """No cold call can be faster: every input must come from DRAM, and of the outputs all but what L2 may still hold
+    when the clock stops must go there, at the peak of the device's memory bus."""
+    read = sum(spec.nbytes for spec in job.workload.inputs)
+    written = sum(spec.nbytes for spec in job.workload.outputs)
+    peak = watch.dram_bytes_per_s or job.gpu.dram_bytes_per_s
+    return FLOOR_MARGIN * (read + max(written - watch.l2_bytes / calls, 0.0)) / peak * 1e6
+
+
+def rotated(inputs: Sequence[torch.Tensor], seed: int, call: int) -> list[torch.Tensor]:
+    """The inputs of set ``call`` for ``seed``, as the stopwatch wrote them."""
+    return [
+        torch.roll(t.reshape(-1), rotation(seed, call, index, t.numel())).reshape(t.shape)
+        for index, t in enumerate(inputs)
+    ]
+
+
+def _tensor(spec: TensorSpec, data: bytearray) -> torch.Tensor:
+    if not data:
+        return torch.empty(spec.shape, dtype=TORCH[spec.dtype])
+    return torch.frombuffer(data, dtype=TORCH[spec.dtype]).reshape(spec.shape)
+
+
+def _unsure(times: Mapping[str, list[float]], effort: Effort) -> list[str]:
+    notes = []
+    for name, samples in times.items():
+        width = relative_half_width(samples)
+        if width > effort.half_width:
+            sure = f"±{width:.1%}" if math.isfinite(width) else f"unknown from {len(samples)} samples"
+            notes.append(f"{name}: after {effort.seconds:g} s the 95% interval of the median is still {sure}")
+    return notes
+
+
+def _crossed(graph: Measurement, single: Measurement) -> list[str]:
+    """The two clocks beside each other, where they differ by more than both intervals together."""
+    difference = single.time_us - graph.time_us
+    if abs(difference) <= graph.half_width_us + single.half_width_us:
+        return []
+    word = "longer" if difference > 0 else "shorter"
+    return [
+        f"a single call between events takes {single.time_us:.4g} µs, {abs(difference):.2g} µs {word} than in the "
+        f"graph ({graph.time_us:.4g} µs): more than the spread of both"
+    ]

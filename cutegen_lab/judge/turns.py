@@ -1,0 +1,115 @@
+"""Samples of several subjects taken in turns, A B C, C B A, A B C …, so that whatever drifts reaches all alike."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from cutegen_lab.core.errors import Cancelled
+from cutegen_lab.core.protocols import Cancel
+from cutegen_lab.core.stopwatch import Mode, ReferenceKind, Samples, Stopwatch
+from cutegen_lab.core.verdict import Fault
+from cutegen_lab.judge.spread import relative_half_width
+
+Times = Mapping[str, list[float]]
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How long a timing goes on: until the 95% interval of each cold median is within ``half_width`` of it, or for
+    ``seconds``. Warm L2 and single events are taken ``side_rounds`` times. Up to ``checks`` timed calls' outputs are
+    checked. ``references`` are the baselines in PyTorch."""
+
+    half_width: float = 0.005
+    seconds: float = 10.0
+    min_rounds: int = 16
+    side_rounds: int = 12
+    warm_up_seconds: float = 0.3
+    checks: int = 4
+    references: tuple[ReferenceKind, ...] = ("eager", "compile")
+
+
+@dataclass
+class Taken:
+    """Complete rounds in one mode: as many samples of every subject. ``dropped`` are subjects that failed meanwhile."""
+
+    times_us: dict[str, list[float]] = field(default_factory=dict)
+    clock: str = ""
+    flush: str = ""
+    readings: list[Mapping[str, float]] = field(default_factory=list)
+    dropped: dict[str, Fault] = field(default_factory=dict)
+
+
+class Turns:
+    """Asks ``watch`` for one sample a turn. The first of ``names`` is the one being judged: its fault ends the timing,
+    another's only drops that subject. Every sample has a seed of its own from ``seed``; ``now`` is a clock in seconds.
+    """
+
+    def __init__(
+        self, watch: Stopwatch, names: Sequence[str], seed: Callable[[], int], cancel: Cancel,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:  # fmt: skip
+        self._watch, self.names, self._seed, self._cancel, self._now = watch, list(names), seed, cancel, now
+
+    def converge(
+        self, effort: Effort, chosen: Sequence[int] = (), look: Callable[[int], Fault | None] = lambda seed: None
+    ) -> Taken | Fault:
+        """Cold rounds until every median is sure, or time is up. In rounds ``chosen`` the judged subject goes last, and
+        ``look`` is called with its seed while its outputs are there. Raises Cancelled."""
+        taken, started, number = Taken(), self._now(), 0
+        while self._now() - started < effort.warm_up_seconds or number == 0:
+            number += 1
+            if fault := self._round("cold", 0, taken, counted=False):
+                return fault
+        started, number = self._now(), 0
+        while not self._sure(taken.times_us, effort) and self._now() - started < effort.seconds:
+            last = number in chosen
+            fault = self._round("cold", number, taken, look=look if last else None)
+            if fault is None and last:  # the card rested meanwhile: a round nobody counts wakes it
+                fault = self._round("cold", number, taken, counted=False)
+            if fault:
+                return fault
+            number += 1
+        return taken
+
+    def rounds(self, mode: Mode, count: int) -> Taken | Fault:
+        """``count`` rounds and one before them that does not count. Raises Cancelled."""
+        taken = Taken()
+        for number in range(-1, count):
+            if fault := self._round(mode, number, taken, counted=number >= 0):
+                return fault
+        return taken
+
+    def _round(
+        self, mode: Mode, number: int, taken: Taken, counted: bool = True,
+        look: Callable[[int], Fault | None] | None = None,
+    ) -> Fault | None:  # fmt: skip
+        judged, row = self.names[0], dict[str, Samples]()
+        order = self.names[::-1] if number % 2 or look else list(self.names)
+        for name in order:
+            if self._cancel.is_set():
+                raise Cancelled()
+            seed = self._seed()
+            samples = self._watch.sample(name, mode, 1, seed)
+            if not isinstance(samples, Fault):
+                row[name] = samples
+                if name == judged and look and (fault := look(seed)):
+                    return fault
+            elif name == judged:
+                return samples
+            else:
+                self.names.remove(name)
+                taken.times_us.pop(name, None)
+                taken.dropped[name] = samples
+        if counted:
+            taken.clock, taken.flush = row[judged].clock, row[judged].flush
+            for name in self.names:
+                taken.times_us.setdefault(name, []).append(row[name].times_us[0])
+                taken.readings.append(row[name].conditions)
+        return None
+
+    def _sure(self, times: Times, effort: Effort) -> bool:
+        if not times or len(times[self.names[0]]) < effort.min_rounds:
+            return False
+        return all(relative_half_width(samples) <= effort.half_width for samples in times.values())

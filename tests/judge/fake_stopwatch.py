@@ -1,0 +1,95 @@
+"""A stopwatch without a GPU: synthetic times with drift and noise, outputs computed by a Python kernel."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import torch
+
+from cutegen_lab.core.artifact import Build
+from cutegen_lab.core.problem import Problem, TensorSpec
+from cutegen_lab.core.protocols import Cancel
+from cutegen_lab.core.stopwatch import Mode, ReferenceKind, Samples, Subject
+from cutegen_lab.core.verdict import Fault, Verdict
+from cutegen_lab.judge.timing import rotated
+from cutegen_lab.problems.dtypes import TORCH
+
+CALLS = 4
+MAIN_US = {"candidate": 100.0, "eager PyTorch": 300.0, "torch.compile": 200.0, "copy of the compulsory bytes": 90.0}
+
+
+@dataclass
+class FakeStopwatch:
+    """``true_us`` by subject; a sample is that times the drift of the moment (``drift`` a sample) and Gaussian noise.
+
+    ``faults``: what adding (name) or sampling (name, count of samples before) a subject comes to.
+    """
+
+    kernel: Callable[[Sequence[torch.Tensor]], Sequence[torch.Tensor]]
+    true_us: Mapping[str, float] = field(default_factory=lambda: dict(MAIN_US))
+    noise: float = 0.001
+    drift: float = 0.0
+    single_extra_us: float = 0.0
+    readings: Mapping[str, float] = field(default_factory=dict)
+    faults: Mapping[str | tuple[str, int], Fault] = field(default_factory=dict)
+    conditions: Mapping[str, str] = field(default_factory=lambda: {"GPU": "none"})
+    dram_bytes_per_s: float = 4.8e12
+    l2_bytes: int = 60 << 20
+    log: list[tuple[str, Mode, int]] = field(default_factory=list)
+    fetched: list[tuple[str, int]] = field(default_factory=list)
+    closed: bool = False
+    name: str = "fake"
+    kind: str = "cuda"
+
+    def stopwatch(
+        self, tensors: Sequence[TensorSpec], inputs: Sequence[memoryview], cancel: Cancel
+    ) -> FakeStopwatch | Fault:
+        if "open" in self.faults:
+            return self.faults["open"]
+        self._random = random.Random(7)  # noqa: S311
+        self._inputs = [
+            torch.frombuffer(bytearray(data), dtype=TORCH[spec.dtype]).reshape(spec.shape)
+            for spec, data in zip(tensors, inputs, strict=False)
+        ]
+        return self
+
+    def add_build(self, name: str, build: Build) -> Subject | Fault:
+        return self._add(name)
+
+    def add_reference(self, name: str, problem: Problem, kind: ReferenceKind) -> Subject | Fault:
+        return self._add(name)
+
+    def add_copy(self, name: str) -> Subject | Fault:
+        return self._add(name)
+
+    def sample(self, name: str, mode: Mode, count: int, seed: int) -> Samples | Fault:
+        before = sum(1 for entry in self.log if entry[0] == name)
+        self.log.append((name, mode, seed))
+        if fault := self.faults.get((name, before)):
+            return fault
+        moment = 1 + self.drift * len(self.log)
+        time_us = self.true_us[name] * moment * (1 + self._random.gauss(0, self.noise))
+        if mode == "warm":
+            time_us *= 0.9
+        if mode == "events":
+            time_us += self.single_extra_us
+        return Samples((time_us,) * count, f"{mode} clock", f"{mode} flush", self.readings)
+
+    def outputs(self, name: str, call: int) -> list[bytearray] | Fault:
+        subject, mode, seed = self.log[-1]
+        assert (subject, mode) == (name, "cold"), "outputs are asked for directly after a cold sample"
+        self.fetched.append((name, call))
+        results = self.kernel(rotated(self._inputs, seed, call))
+        return [bytearray(r.contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()) for r in results]
+
+    def close(self) -> None:
+        self.closed = True
+
+    def _add(self, name: str) -> Subject | Fault:
+        return self.faults.get(name) or Subject(name, CALLS)
+
+
+def hang() -> Fault:
+    return Fault(Verdict.HANG, "no answer within the watchdog's 10 s")
