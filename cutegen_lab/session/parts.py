@@ -34,7 +34,7 @@ def make_provider(chosen: RunSettings, settings: Settings, workdir: Path) -> Pro
         case "manual":
             from cutegen_lab.providers.manual import ManualProvider
 
-            return ManualProvider(Path(argument) if argument else workdir / "manual")
+            return ManualProvider(Path(argument) if argument else workdir / "manual", chosen.model or "a person")
         case "replay":
             if not argument:
                 raise InputError("replay needs a file", "Write replay:FILE.")
