@@ -65,7 +65,7 @@ def _add_run(run: Parser) -> None:
     run.add_argument("--provider", default=_DEFAULTS.provider,
                      help="templates, openai, manual, manual:DIR or replay:FILE (default templates)")  # fmt: skip
     run.add_argument("--model", default="", help="the model's name, for --provider openai; with manual, who answers")
-    run.add_argument("--auto", action="store_true", help="accept by itself what passed and is not slower")
+    run.add_argument("--auto", action="store_true", help="accept by itself what passed and is faster")
     run.add_argument("--max-steps", type=_positive, default=_BUDGET.max_steps, metavar="N",
                      help=f"candidates (default {_BUDGET.max_steps})")  # fmt: skip
     run.add_argument("--max-seconds", type=float, metavar="S", help="seconds of work after which no candidate is asked")

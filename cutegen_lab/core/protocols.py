@@ -109,8 +109,11 @@ class Judge(Protocol):
     def check(self, problem: Problem, artifact: Artifact, device: Device, say: Say, cancel: Cancel) -> CheckResult: ...
 
     def time(
-        self, problem: Problem, artifact: Artifact, device: Device, gpu: GpuSpec, say: Say, cancel: Cancel
-    ) -> tuple[Timing | Fault, Profile | None]: ...
+        self, problem: Problem, artifact: Artifact, device: Device, gpu: GpuSpec, say: Say, cancel: Cancel,
+        incumbent: Artifact | None = None,
+    ) -> tuple[Timing | Fault, Profile | None]:  # fmt: skip
+        """Where the device can, ``incumbent`` (the artifact to beat) is timed in turns with ``artifact``."""
+        ...
 
 
 class Store(Protocol):

@@ -42,7 +42,7 @@ class Budget:
 
 @dataclass(frozen=True)
 class RunSettings:
-    """Everything an analyst chose for a run. ``auto`` approves by itself whatever passes and is not slower."""
+    """Everything an analyst chose for a run. ``auto`` approves by itself whatever passes and is faster."""
 
     provider: str = "templates"
     model: str = ""

@@ -13,6 +13,7 @@ from cutegen_lab.core.errors import Cancelled
 from cutegen_lab.core.problem import Problem, Workload
 from cutegen_lab.core.protocols import Cancel, Device, Say
 from cutegen_lab.core.roofline import GpuSpec, target_gpu
+from cutegen_lab.core.stopwatch import TimesInTurns
 from cutegen_lab.core.trial import CheckResult, OutputError, Profile, Timing, WorkloadCheck
 from cutegen_lab.core.verdict import Fault, Verdict
 from cutegen_lab.judge.buffers import POISONS, Buffers
@@ -20,6 +21,9 @@ from cutegen_lab.judge.correctness import compare
 from cutegen_lab.judge.inputs import DISTRIBUTIONS, draw, fill, nudged
 from cutegen_lab.judge.plan import validate_plan
 from cutegen_lab.judge.select import select_workloads
+from cutegen_lab.judge.timed_outputs import answers, inputs_for
+from cutegen_lab.judge.timing import Job, time_in_turns
+from cutegen_lab.judge.turns import Effort
 from cutegen_lab.problems import Reference
 
 _REPEATABLE_BYTES = 1 << 24  # on the emulator, workloads up to here are run a second time over another poison
@@ -30,6 +34,8 @@ class StandardJudge:
 
     ``seed_source`` gives one 63-bit seed a draw (tests pass a counter).
     """
+
+    effort = Effort()  # how long a measured time is sought, and beside which baselines
 
     def __init__(self, seed_source: Callable[[], int] = lambda: secrets.randbits(63)) -> None:
         self._seed = seed_source
@@ -57,13 +63,21 @@ class StandardJudge:
         return CheckResult(Verdict.PASSED, _praise(problem, result, device), result.checks)
 
     def time(
-        self, problem: Problem, artifact: Artifact, device: Device, gpu: GpuSpec, say: Say, cancel: Cancel
-    ) -> tuple[Timing | Fault, Profile | None]:
-        """Times the main workload on ``device`` (measured on a GPU, predicted by the emulator)."""
+        self, problem: Problem, artifact: Artifact, device: Device, gpu: GpuSpec, say: Say, cancel: Cancel,
+        incumbent: Artifact | None = None,
+    ) -> tuple[Timing | Fault, Profile | None]:  # fmt: skip
+        """Times the main workload on ``device``: predicted by the emulator; measured where there is a stopwatch, in
+        turns with baselines and ``incumbent``, the artifact to beat."""
         workload, build = problem.workload, artifact.builds[problem.workload.name]
         if fault := validate_plan(build, workload.tensors + build.plan.workspace, gpu):
             return fault, None
         say(f"time {workload.name} on {device.name}")
+        if isinstance(device, TimesInTurns):
+            reference = Reference(problem)
+            best = incumbent.builds.get(workload.name) if incumbent else None
+            inputs = inputs_for(problem, reference, self._seed())
+            job = Job(problem, build, best, inputs, gpu, answers(problem, reference))
+            return time_in_turns(job, device, device.name, self.effort, self._seed, say, cancel), None
         buffers = Buffers(workload, build, fill(workload, self._seed()), POISONS[0])
         return device.time(build, buffers.tensors, buffers.views, gpu, cancel)
 

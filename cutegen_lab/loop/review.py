@@ -7,7 +7,10 @@ from cutegen_lab.core.trial import Timing
 from cutegen_lab.loop.budget import spent
 
 MARGIN = {"measured": 0.01, "predicted": 0.0}
-"""How much slower than the fastest accepted candidate still counts as not slower: a clock is noisy, a model is not."""
+"""How much faster than the fastest accepted candidate is faster, where the two were not timed in turns: a clock is
+noisy, a model is not."""
+
+_WORDS = {"slower": "slower", "same": "not faster", "ambiguous": "not proven faster"}
 
 STUMBLES = 2
 """Our own failures in a row after which an unattended run gives up."""
@@ -30,12 +33,12 @@ def auto_answer(state: RunState) -> Answer:
         return Answer("reject", current, text=reason, by="auto")
     if state.incumbent_id is None:
         return Answer("approve", current, text="the first candidate to pass", by="auto")
-    reason = slower(trial.timing, state)
-    return Answer("reject" if reason else "approve", current, text=reason or "passed and not slower", by="auto")
+    reason = not_faster(trial.timing, state)
+    return Answer("reject" if reason else "approve", current, text=reason or "passed and faster", by="auto")
 
 
-def slower(timing: Timing | None, state: RunState) -> str:
-    """Why ``timing`` does not count as at least as fast as what is accepted, or ""."""
+def not_faster(timing: Timing | None, state: RunState) -> str:
+    """Why ``timing`` does not prove more speed than what is accepted, or "". What is merely as fast is not accepted."""
     best = fastest_accepted(state)
     if timing is None:
         return "it passed but has no time to compare"
@@ -43,12 +46,19 @@ def slower(timing: Timing | None, state: RunState) -> str:
         return f"{state.incumbent_id} has no time to compare with"
     if (timing.kind, timing.device) != (best.kind, best.device):
         return f"a {timing.kind} time on {timing.device} cannot be compared with a {best.kind} one on {best.device}"
+    found = timing.against("incumbent")
+    if found and state.incumbent_id and best == state.trials[state.incumbent_id].timing:
+        interval = (
+            f"{found.ratio:.4g} of {state.incumbent_id}'s time in turns (95%: {found.low:.4g} to {found.high:.4g})"
+        )
+        return "" if found.better else f"{_WORDS[found.answer]}: {interval}"
     margin = MARGIN[timing.kind]
-    if timing.time_us > best.time_us * (1 + margin):
-        by = (timing.time_us / best.time_us - 1) * 100
-        allowed = f" (margin {margin:.0%})" if margin else ""
-        return f"slower: {timing.time_us:.4g} µs {timing.kind}, {by:.2g}% over {best.time_us:.4g} µs{allowed}"
-    return ""
+    if timing.time_us < best.time_us * (1 - margin):
+        return ""
+    change = (timing.time_us / best.time_us - 1) * 100
+    word = "slower" if change > 100 * margin else "not faster"
+    needed = f" (margin {margin:.0%})" if margin else ""
+    return f"{word}: {timing.time_us:.4g} µs {timing.kind}, {change:+.2g}% beside {best.time_us:.4g} µs{needed}"
 
 
 def fastest_accepted(state: RunState) -> Timing | None:

@@ -121,7 +121,11 @@ class Steps:
         self, sha: str, state: RunState, say: Say, cancel: Cancel
     ) -> tuple[Timing | Fault, ProfileResult | None]:
         parts = self.parts
-        return parts.judge.time(state.problem, parts.store.get_artifact(sha), parts.device, parts.gpu, say, cancel)
+        best = state.compiled.get(state.incumbent_id) if state.incumbent_id else None
+        return parts.judge.time(
+            state.problem, parts.store.get_artifact(sha), parts.device, parts.gpu, say, cancel,
+            incumbent=parts.store.get_artifact(best.artifact_sha256) if best else None,
+        )  # fmt: skip
 
     def _workloads(self, problem: Problem) -> tuple[Workload, ...]:
         chosen = {w.name: w for w in (problem.workload, *self.parts.workloads(problem, self.parts.device))}

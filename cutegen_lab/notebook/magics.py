@@ -63,7 +63,7 @@ class CutegenMagics(Magics):
     @argument("--model", default="", help="the model, for --provider openai")
     @argument("--max-steps", type=int, default=8, help="candidates at most (8)")
     @argument("--budget", default="", help='further bounds: "600s", "200000tok", or both with a comma')
-    @argument("--auto", action="store_true", help="approve by itself whatever passes and is not slower")
+    @argument("--auto", action="store_true", help="approve by itself whatever passes and is faster")
     @argument("--review", action="store_true", help="ask before each refinement (the default)")
     @argument("--out", default="run", help="the variable that gets the run (run)")
     @argument("--replay", default="", help="play a recorded conversation: same as --provider replay:FILE")

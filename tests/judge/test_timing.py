@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import json
+import math
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -13,12 +15,17 @@ import torch
 from cutegen_lab.core.artifact import Build, LaunchPlan
 from cutegen_lab.core.problem import Problem
 from cutegen_lab.core.roofline import GPUS
+from cutegen_lab.core.run import Timed
 from cutegen_lab.core.trial import Timing
 from cutegen_lab.core.verdict import Fault, Verdict
+from cutegen_lab.judge import StandardJudge
+from cutegen_lab.judge.spread import comparison
 from cutegen_lab.judge.timing import FLOOR_MARGIN, Job, floor_us, rotated, time_in_turns
 from cutegen_lab.judge.turns import Effort
 from cutegen_lab.problems import read_text
+from cutegen_lab.stores.codec import event_from_json, event_to_json
 from tests.judge.fake_stopwatch import CALLS, MAIN_US, FakeStopwatch, hang
+from tests.judge.torch_device import TorchDevice, artifact_for
 
 EFFORT = Effort(seconds=5.0, warm_up_seconds=0.0)
 BUILD = Build("", "sm_90a", b"", "", (), LaunchPlan(()))
@@ -165,6 +172,45 @@ def test_a_baseline_that_cannot_run_is_noted_and_the_candidate_timed() -> None:
     assert list(found.baselines) == ["copy of the compulsory bytes"]
     assert "torch.compile was not timed: no C compiler" in found.notes
     assert any(note.startswith("eager PyTorch failed while it was timed") for note in found.notes)
+
+
+@pytest.mark.parametrize("wrong", [False, True])
+def test_the_judge_times_in_turns_where_the_device_can(wrong: bool) -> None:
+    """With inputs drawn by the judge and outputs held to the float64 reference of the very values a call was given."""
+    source = "def reference(x, w):\n    return torch.softmax(x, dim=-1) * w\n"
+    problem = read_text(source, inputs_text="x: bf16[32,128], w: f32[128]")
+
+    def kernel(inputs: Sequence[torch.Tensor]) -> Sequence[torch.Tensor]:
+        out = torch.softmax(inputs[0].float(), -1) * inputs[1]
+        out[5] = 0 if wrong else out[5]
+        return [out]
+
+    watch, judge = FakeStopwatch(kernel, {**MAIN_US, "incumbent": 150.0}), StandardJudge()
+    judge.effort = EFFORT
+    artifact = artifact_for(problem, TorchDevice(lambda *tensors: None))
+    found, profile = judge.time(
+        problem, artifact, watch, GPUS["H200"], lambda line: None, threading.Event(), incumbent=artifact
+    )  # type: ignore[arg-type]
+    assert profile is None
+    if wrong:
+        assert isinstance(found, Fault) and found.verdict is Verdict.WRONG_RESULT and "out[5, " in found.message
+    else:
+        assert isinstance(found, Timing), found
+        assert found.against("incumbent") is not None
+
+
+def test_a_timing_survives_the_store() -> None:
+    found = timing(FakeStopwatch(double, {**MAIN_US, "incumbent": 100.0}), job(incumbent=True))
+    few = replace(found, half_width_us=math.inf, comparisons=(comparison("x", [1.0], [2.0]),))
+    for each in (found, few):
+        event = event_from_json(event_to_json(Timed("c1", each)))
+        assert event == Timed("c1", each)
+
+
+def test_a_timing_of_an_older_version_still_reads() -> None:
+    old = {"kind": "measured", "time_us": 1.0, "method": "m", "device": "d", "samples": 3, "iqr_us": 0.1}
+    text = json.dumps({"type": "timed", "candidate_id": "c1", "timing": {**old, "baselines": {}}, "fault": None})
+    assert event_from_json(text) == Timed("c1", Timing(**old))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("where", ["open", "candidate", ("candidate", 3), ("candidate", 20)])

@@ -116,6 +116,7 @@ class ScriptedDevice:
 @dataclass
 class ScriptedJudge:
     calls: list[str] = field(default_factory=list)
+    incumbents: list[str | None] = field(default_factory=list)  # what each timing was to compare with
 
     def check(self, problem: Problem, artifact: Artifact, device: Device, say: Say, cancel: Cancel) -> CheckResult:
         source = artifact.builds["main"].ptx
@@ -133,8 +134,10 @@ class ScriptedJudge:
         return CheckResult(verdict, "off by far" if "wrong" in script else "", checks)
 
     def time(
-        self, problem: Problem, artifact: Artifact, device: Device, gpu: GpuSpec, say: Say, cancel: Cancel
-    ) -> tuple[Timing | Fault, Profile | None]:
+        self, problem: Problem, artifact: Artifact, device: Device, gpu: GpuSpec, say: Say, cancel: Cancel,
+        incumbent: Artifact | None = None,
+    ) -> tuple[Timing | Fault, Profile | None]:  # fmt: skip
+        self.incumbents.append(incumbent.sha256 if incumbent else None)
         source = artifact.builds["main"].ptx
         self.calls.append("time")
         act(source, cancel)

@@ -43,6 +43,7 @@ def test_an_unattended_run_to_its_end(store: SqliteStore) -> None:
     assert state.candidates["c3"].parent_id == "c2"
     assert fold(e.event for e in store.events("r1")) == state
     assert chosen.compiler.compiled[0][2] == ("main", "one_row")
+    assert chosen.judge.incumbents == [None, state.compiled["c1"].artifact_sha256]  # type: ignore[attr-defined]
 
 
 def test_everything_an_answer_depended_on_is_recorded(store: SqliteStore) -> None:
@@ -120,7 +121,7 @@ def test_stop_during_judging(store: SqliteStore, step: Step) -> None:
     chosen = parts(store, ["time 1"])
     reached = threading.Event()
 
-    def hang(*args: object) -> object:
+    def hang(*args: object, **named: object) -> object:
         reached.set()
         args[-1].wait(30)  # type: ignore[attr-defined]
         raise AssertionError("result of a cancelled step")

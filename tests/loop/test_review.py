@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from cutegen_lab.core.run import Answer, Answered, Budget, GenerateFailed, RunSettings, Step, StepFailed
+from cutegen_lab.core.run import Answer, Answered, Budget, GenerateFailed, RunSettings, Step, StepFailed, Timed
+from cutegen_lab.core.trial import Comparison
 from cutegen_lab.loop import fold
 from cutegen_lab.loop.review import auto_answer
 from tests.loop.events import compile_failed, compiled, generated, passing, timed
@@ -27,16 +30,17 @@ def test_the_first_to_pass_is_accepted_even_without_a_time() -> None:
 @pytest.mark.parametrize(
     ("kinds", "times", "verb", "reason"),
     [
-        (("predicted", "predicted"), (10.0, 9.0), "approve", "not slower"),
-        (("predicted", "predicted"), (10.0, 10.0), "approve", "not slower"),
-        (("predicted", "predicted"), (10.0, 10.01), "reject", "slower: 10.01 µs predicted, 0.1% over 10 µs"),
-        (("measured", "measured"), (10.0, 10.09), "approve", "not slower"),
+        (("predicted", "predicted"), (10.0, 9.0), "approve", "passed and faster"),
+        (("predicted", "predicted"), (10.0, 10.0), "reject", "not faster: 10 µs predicted, +0% beside 10 µs"),
+        (("predicted", "predicted"), (10.0, 10.01), "reject", "slower: 10.01 µs predicted, +0.1% beside 10 µs"),
+        (("measured", "measured"), (10.0, 9.89), "approve", "passed and faster"),
+        (("measured", "measured"), (10.0, 9.91), "reject", "not faster: 9.91 µs measured, -0.9% beside 10 µs"),
         (("measured", "measured"), (10.0, 10.11), "reject", "(margin 1%)"),
         (("predicted", "measured"), (10.0, 5.0), "reject", "cannot be compared"),
         (("measured", "predicted"), (10.0, 5.0), "reject", "cannot be compared"),
     ],
 )
-def test_a_later_one_must_not_be_slower(kinds, times, verb, reason) -> None:  # type: ignore[no-untyped-def]
+def test_a_later_one_must_be_faster(kinds, times, verb, reason) -> None:  # type: ignore[no-untyped-def]
     first = passing("c1", None, times[0], kinds[0])
     answer = answer_to(*first, APPROVE, *passing("c2", "c1", times[1], kinds[1]))
     assert answer.kind == verb
@@ -44,9 +48,36 @@ def test_a_later_one_must_not_be_slower(kinds, times, verb, reason) -> None:  # 
     assert answer.by == "auto"
 
 
-def test_small_losses_do_not_add_up() -> None:
-    events = [*passing("c1", None, 10.0, "measured"), APPROVE, *passing("c2", "c1", 10.08, "measured"), APPROVE]
-    assert answer_to(*events, *passing("c3", "c2", 10.15, "measured")).kind == "reject"
+@pytest.mark.parametrize(
+    ("answer", "verb", "reason"),
+    [
+        ("faster", "approve", "passed and faster"),
+        ("same", "reject", "not faster: 0.97 of c1's time in turns (95%: 0.96 to 0.98)"),
+        ("ambiguous", "reject", "not proven faster: 0.97 of c1's time"),
+        ("slower", "reject", "slower: 0.97 of c1's time"),
+    ],
+)
+def test_a_comparison_with_the_incumbent_in_turns_outweighs_two_times(answer: str, verb: str, reason: str) -> None:
+    found = answer_to(*passing("c1", None, 10.0, "measured"), APPROVE, *in_turns("c2", "c1", 5.0, answer))
+    assert found.kind == verb and reason in found.text
+
+
+def test_a_comparison_with_a_slow_incumbent_does_not_outweigh_a_faster_accepted_one() -> None:
+    """An analyst may accept what is slower: beating that proves nothing about the fastest."""
+    first = [*passing("c1", None, 10.0, "measured"), APPROVE, *passing("c2", "c1", 12.0, "measured"), APPROVE]
+    assert answer_to(*first, *in_turns("c3", "c2", 11.0, "faster")).kind == "reject"
+    assert answer_to(*first, *in_turns("c3", "c2", 9.0, "faster")).kind == "approve"
+
+
+def in_turns(candidate_id: str, parent: str, time_us: float, answer: str) -> list[object]:
+    """A candidate's events, with a comparison against the incumbent in its timing."""
+    comparison = Comparison("incumbent", answer, 0.97, 0.96, 0.98, 30)  # type: ignore[arg-type]
+    events: list[object] = []
+    for event in passing(candidate_id, parent, time_us, "measured"):
+        if isinstance(event, Timed) and event.timing:
+            event = replace(event, timing=replace(event.timing, comparisons=(comparison,)))
+        events.append(event)
+    return events
 
 
 def test_failures_reject_or_stop() -> None:
