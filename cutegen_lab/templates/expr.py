@@ -8,6 +8,7 @@ convert at loads and stores.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
@@ -15,7 +16,7 @@ Dims = tuple[int | None, ...]
 """For each dimension of the iteration space, the tensor dimension that walks along it (None: broadcast)."""
 
 TRUTH_OPS = frozenset({"lt", "le", "gt", "ge", "eq", "ne", "and", "or", "not"})
-REDUCTIONS = ("add", "mul", "max", "min")
+NEUTRAL = {"add": 0.0, "mul": 1.0, "max": -math.inf, "min": math.inf}  # every reduction, and what changes nothing in it
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ class Map:
 
 @dataclass(frozen=True)
 class Reduce:
-    """``op`` (one of :data:`REDUCTIONS`) folded over the reduced dimensions. max and min let NaN through."""
+    """``op`` (one of :data:`NEUTRAL`) folded over the reduced dimensions. max and min let NaN through."""
 
     op: str
     args: tuple[int, ...]

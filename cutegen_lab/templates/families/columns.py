@@ -12,8 +12,7 @@ import math
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import Problem, Workload
 from cutegen_lab.templates.cute_text import Writer, number
-from cutegen_lab.templates.expr import Dims, Graph, Index, Map, Output, Reduce
-from cutegen_lab.templates.families.rows import NEUTRAL
+from cutegen_lab.templates.expr import NEUTRAL, Dims, Graph, Index, Map, Output, Reduce
 from cutegen_lab.templates.module import (
     Space,
     approximate,

@@ -1,21 +1,15 @@
-"""Row reductions: the reduced dimensions are the last ones, a row stays in registers between its reductions.
-
-A row is split over ``threads_per_row`` threads of each of ``cluster_n`` blocks. Each thread reduces its share, then the
-warp, then the warps of the row through shared memory, then the cluster's blocks through distributed shared memory.
-
-``loads`` bounds a thread's vector loads in flight, all issued before the first is used. Where they cover its share, the
-row is read once and stays in registers; a longer share is walked in steps, and read again for every reduction.
-"""
+"""The text of a row kernel's module."""
 
 from __future__ import annotations
 
-import math
 from functools import cached_property
 
 from cutegen_lab.core.candidate import Config
-from cutegen_lab.core.problem import Problem, Workload
+from cutegen_lab.core.problem import Problem
 from cutegen_lab.templates.cute_text import Writer, divided_by_rows, number
-from cutegen_lab.templates.expr import Graph, Index, Reduce
+from cutegen_lab.templates.expr import NEUTRAL, Graph, Index, Reduce
+from cutegen_lab.templates.families.rows import pieces
+from cutegen_lab.templates.families.rows.config import DOMAINS, MAX_ROW, MAX_VALUES, NAME
 from cutegen_lab.templates.module import (
     CUTE_TYPE,
     Space,
@@ -29,30 +23,6 @@ from cutegen_lab.templates.module import (
     variable,
 )
 
-NAME = "row reduction"
-DOMAINS = {
-    "vec": (1, 2, 4, 8, 16),
-    "threads_per_row": (8, 16, 32, 64, 128, 256, 512, 1024),
-    "rows_per_block": (1, 2, 4, 8, 16, 32),
-    "cluster_n": (1, 2, 4, 8),
-    "loads": (1, 2, 4, 8, 16, 32, 64),
-}
-KNOBS = {
-    ("threads_per_row", -1): "Each thread keeps twice the loads in flight and the reductions cross half as many warps.",
-    ("rows_per_block", 1): "Larger blocks: half as many to start, and one barrier serves two rows.",
-    ("threads_per_row", 1): "Half the registers a thread: more warps fit an SM and hide each other's waits.",
-    ("vec", 1): "Half as many memory instructions for the same bytes.",
-    ("rows_per_block", -1): "Smaller blocks: barriers wait for fewer warps and the last wave is finer.",
-    ("vec", -1): "Narrower accesses spread a row over more loads.",
-    ("cluster_n", 1): "Twice the blocks share a row: half the registers a thread, reductions over distributed memory.",
-    ("cluster_n", -1): "Half the blocks share a row: fewer waits on other multiprocessors.",
-    ("loads", 1): "More loads in flight, and fewer steps that read the row again.",
-    ("loads", -1): "Fewer registers a thread, so more warps an SM; every reduction reads the row again, from L2.",
-}
-MAX_VALUES = 64  # of a row in one thread's registers
-MAX_ROW = 1 << 24  # positions along a row are exact in fp32
-_MANY_ROWS = 264  # two for each of an H200's multiprocessors: enough blocks without a cluster
-NEUTRAL = {"add": 0.0, "mul": 1.0, "max": -math.inf, "min": math.inf}
 _COMBINE = {"add": "plus", "mul": "times", "max": "larger", "min": "smaller"}
 _OPERATIONS = {
     "plus": "a + b", "times": "a * b",
@@ -60,190 +30,8 @@ _OPERATIONS = {
 }  # fmt: skip
 _WISHES = {"add": "total", "mul": "product", "max": "peak", "min": "least"}
 
-_ROW_REDUCE = '''
-@cute.jit
-def row_reduce(
-    value: Float32,
-    buffer: cute.Tensor,
-    op: cutlass.Constexpr,
-    neutral: cutlass.Constexpr,
-    threads_per_row: cutlass.Constexpr,
-):
-    """Reduces one value a thread over the threads of its row; each of them gets the result.
 
-    Within a warp by shuffles; across the warps of a row through ``buffer`` (rows a block, warps a row).
-    """
-    result = cute.arch.warp_reduction(value, op, threads_in_group=min(threads_per_row, 32))
-    if cutlass.const_expr(threads_per_row > 32):
-        tidx, _, _ = cute.arch.thread_idx()
-        warps = threads_per_row // 32
-        lane = tidx % 32
-        warp = (tidx % threads_per_row) // 32
-        local_row = tidx // threads_per_row
-        if lane == 0:
-            buffer[local_row, warp] = result
-        cute.arch.sync_threads()
-        partial = Float32(neutral)
-        if lane < warps:
-            partial = buffer[local_row, lane]
-        result = cute.arch.warp_reduction(partial, op)
-    return result
-'''
-
-_CLUSTER_REDUCE = '''
-@cute.jit
-def cluster_reduce(
-    value: Float32,
-    parts: cute.Tensor,
-    arrived: cute.Pointer,
-    rank: cutlass.Int32,
-    op: cutlass.Constexpr,
-    threads_per_row: cutlass.Constexpr,
-    cluster_n: cutlass.Constexpr,
-):
-    """Reduces one value a row over the blocks of a cluster, through their distributed shared memory.
-
-    Every block sends its value to every block; each waits for all of ``parts`` (blocks, rows a block) to arrive.
-    """
-    tidx, _, _ = cute.arch.thread_idx()
-    lane = tidx % threads_per_row
-    local_row = tidx // threads_per_row
-    mine = cute.make_rmem_tensor(cute.make_layout(1), Float32)
-    mine[0] = value
-    bits = cute.recast_tensor(mine, cutlass.Int32)  # the store takes 32-bit integers
-    if tidx == 0:
-        cute.arch.mbarrier_arrive_and_expect_tx(arrived, cute.size(parts) * 4)
-    if lane < cluster_n:
-        cute.arch.store_async_dsmem(parts.iterator + (local_row * cluster_n + rank), bits[0], arrived, lane)
-    cute.arch.mbarrier_wait(arrived, 0)
-    result = parts[0, local_row]
-    for i in cutlass.range_constexpr(1, cluster_n):
-        result = op(result, parts[i, local_row])
-    return result
-'''
-
-_STEP = '''
-@cute.jit
-def fetch(
-    gX: cute.Tensor,
-    rX: cute.Tensor,
-    row: cutlass.Int32,
-    start: cutlass.Int32,
-    stride: cutlass.Constexpr,
-    ragged: cutlass.Constexpr,
-):
-    """Loads a thread's vectors of one step: ``start``, ``start + stride``, … of ``row``."""
-    for i in cutlass.range_constexpr(cute.size(rX, mode=[1])):
-        column = start + i * stride
-        if cutlass.const_expr(not ragged):
-            cute.autovec_copy(gX[None, column, row], rX[None, i])
-        elif column < cute.size(gX, mode=[1]):
-            cute.autovec_copy(gX[None, column, row], rX[None, i])
-
-
-@cute.jit
-def put(
-    rX: cute.Tensor,
-    gX: cute.Tensor,
-    row: cutlass.Int32,
-    start: cutlass.Int32,
-    stride: cutlass.Constexpr,
-    ragged: cutlass.Constexpr,
-):
-    """Stores what ``fetch`` would load."""
-    for i in cutlass.range_constexpr(cute.size(rX, mode=[1])):
-        column = start + i * stride
-        if cutlass.const_expr(not ragged):
-            cute.autovec_copy(rX[None, i], gX[None, column, row])
-        elif column < cute.size(gX, mode=[1]):
-            cute.autovec_copy(rX[None, i], gX[None, column, row])
-
-
-def positions(start, stride, mine, wanted):
-    """Each of a thread's values' position in the row; None where nobody asks."""
-    if not wanted:
-        return None
-    rColumn = cute.make_rmem_tensor(mine, Float32)
-    vec, loads = mine.shape
-    for i in range(loads):
-        for j in range(vec):
-            rColumn[j, i] = Float32((start + i * stride) * vec + j)
-    return rColumn.load()
-'''
-
-_FOLD = '''
-def fold(values, combine, neutral, columns, n):
-    """Reduces a thread's values, pairwise; ``columns`` (None: all are real) masks what lies past the row's end."""
-    if columns is not None:
-        values = cute.where(columns < n, values, cute.full_like(values, neutral))
-    rValue = cute.make_rmem_tensor(values.shape, Float32)
-    rValue.store(values)
-    parts = [rValue[i] for i in range(cute.size(rValue))]
-    while len(parts) > 1:
-        odd = parts[len(parts) // 2 * 2 :]
-        parts = [combine(a, b) for a, b in zip(parts[::2], parts[1::2])] + odd
-    return parts[0]
-'''
-
-
-def matches(graph: Graph) -> bool:
-    rank = len(graph.space)
-    return bool(graph.reduced) and graph.reduced[-1] == rank - 1 and not _partly_along(graph)
-
-
-def _partly_along(graph: Graph) -> bool:
-    """A load that walks along some but not all reduced dimensions has no single stride along the row."""
-    for _, load in graph.loads():
-        along = [load.dims[d] is not None for d in graph.reduced]
-        if any(along) and not all(along):
-            return True
-    return False
-
-
-def default_config(graph: Graph, workload: Workload) -> Config:
-    """16-byte vectors; as few threads a row as keep about four vectors each in flight; full warps in a block. A row too
-    long for one block is shared by a cluster; one too long for a cluster is walked in steps."""
-    n = math.prod(graph.space[d] for d in graph.reduced)
-    itemsize = min(t.dtype.itemsize for t in workload.tensors)
-    vec = min(max(v for v in DOMAINS["vec"] if v * itemsize <= 16), 8)
-    vectors = -(-n // math.gcd(n, vec))
-    threads = next((t for t in DOMAINS["threads_per_row"] if vectors <= 4 * t), 1024)
-    rows = math.prod(graph.space) // max(n, 1)
-    per_block = max(128 // threads, 1)
-    while per_block > 1 and per_block > rows:
-        per_block //= 2
-    config = {"vec": vec, "threads_per_row": threads, "rows_per_block": per_block, "cluster_n": 1}
-    while _held(n, config) > MAX_VALUES and config["cluster_n"] < DOMAINS["cluster_n"][-1]:
-        config["cluster_n"] *= 2
-    resident = _held(n, config) <= MAX_VALUES
-    if not resident and rows >= _MANY_ROWS:
-        config["cluster_n"] = 1
-    return {**config, "loads": DOMAINS["loads"][-1] if resident else 4}
-
-
-def _held(n: int, config: Config) -> int:
-    """Values of a row of ``n`` that are one thread's share."""
-    vec = math.gcd(n, int(config["vec"]))
-    return -(-n // (vec * int(config["threads_per_row"]) * int(config["cluster_n"]))) * vec
-
-
-def feasible(graph: Graph, config: Config) -> bool:
-    n = math.prod(graph.space[d] for d in graph.reduced)
-    threads = int(config["threads_per_row"]) * int(config["rows_per_block"])
-    loads, vec = int(config["loads"]), math.gcd(n, int(config["vec"]))
-    if threads % 32 or threads > 1024 or int(config["cluster_n"]) > int(config["threads_per_row"]) or n > MAX_ROW:
-        return False
-    held = _held(n, config)
-    binds = vec * loads < held or loads == DOMAINS["loads"][-1]  # other bounds would be the same kernel twice
-    return binds and min(held, vec * loads) <= MAX_VALUES
-
-
-def write(problem: Problem, graph: Graph, config: Config) -> str:
-    """The module's text with ``config`` as defaults."""
-    return _Rows(problem, graph, config).text()
-
-
-class _Rows:
+class RowModule:
     def __init__(self, problem: Problem, graph: Graph, config: Config) -> None:
         self.problem, self.config = problem, config
         fast, coarse = approximate(problem.workload)
@@ -276,16 +64,16 @@ class _Rows:
             lines += ["", f"def {name}(a, b):", f"    return {_OPERATIONS[name]}", ""]
         lines += [
             "",
-            _STEP.strip(),
+            pieces.STEP.strip(),
             "",
             "",
-            _FOLD.strip(),
+            pieces.FOLD.strip(),
             "",
             "",
-            _ROW_REDUCE.strip(),
+            pieces.ROW_REDUCE.strip(),
             "",
             "",
-            _CLUSTER_REDUCE.strip(),
+            pieces.CLUSTER_REDUCE.strip(),
             "",
             "",
             *kernel,

@@ -1,0 +1,21 @@
+"""Row reductions: the reduced dimensions are the last ones, a row stays in registers between its reductions.
+
+A row is split over ``threads_per_row`` threads of each of ``cluster_n`` blocks. Each thread reduces its share, then the
+warp, then the warps of the row through shared memory, then the cluster's blocks through distributed shared memory.
+
+``loads`` bounds a thread's vector loads in flight, all issued before the first is used. Where they cover its share, the
+row is read once and stays in registers; a longer share is walked in steps, and read again for every reduction.
+"""
+
+from cutegen_lab.core.candidate import Config
+from cutegen_lab.core.problem import Problem
+from cutegen_lab.templates.expr import Graph
+from cutegen_lab.templates.families.rows.config import DOMAINS, KNOBS, NAME, default_config, feasible, matches
+from cutegen_lab.templates.families.rows.module import RowModule
+
+__all__ = ["DOMAINS", "KNOBS", "NAME", "default_config", "feasible", "matches", "write"]
+
+
+def write(problem: Problem, graph: Graph, config: Config) -> str:
+    """The module's text with ``config`` as defaults."""
+    return RowModule(problem, graph, config).text()

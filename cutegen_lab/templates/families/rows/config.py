@@ -1,0 +1,85 @@
+"""Which rows the family serves, and with what: domains, what each parameter is moved for, limits, the default."""
+
+from __future__ import annotations
+
+import math
+
+from cutegen_lab.core.candidate import Config
+from cutegen_lab.core.problem import Workload
+from cutegen_lab.templates.expr import Graph
+
+NAME = "row reduction"
+DOMAINS = {
+    "vec": (1, 2, 4, 8, 16),
+    "threads_per_row": (8, 16, 32, 64, 128, 256, 512, 1024),
+    "rows_per_block": (1, 2, 4, 8, 16, 32),
+    "cluster_n": (1, 2, 4, 8),
+    "loads": (1, 2, 4, 8, 16, 32, 64),
+}
+KNOBS = {
+    ("threads_per_row", -1): "Each thread keeps twice the loads in flight and the reductions cross half as many warps.",
+    ("rows_per_block", 1): "Larger blocks: half as many to start, and one barrier serves two rows.",
+    ("threads_per_row", 1): "Half the registers a thread: more warps fit an SM and hide each other's waits.",
+    ("vec", 1): "Half as many memory instructions for the same bytes.",
+    ("rows_per_block", -1): "Smaller blocks: barriers wait for fewer warps and the last wave is finer.",
+    ("vec", -1): "Narrower accesses spread a row over more loads.",
+    ("cluster_n", 1): "Twice the blocks share a row: half the registers a thread, reductions over distributed memory.",
+    ("cluster_n", -1): "Half the blocks share a row: fewer waits on other multiprocessors.",
+    ("loads", 1): "More loads in flight, and fewer steps that read the row again.",
+    ("loads", -1): "Fewer registers a thread, so more warps an SM; every reduction reads the row again, from L2.",
+}
+MAX_VALUES = 64  # of a row in one thread's registers
+MAX_ROW = 1 << 24  # positions along a row are exact in fp32
+_MANY_ROWS = 264  # two for each of an H200's multiprocessors: enough blocks without a cluster
+
+
+def matches(graph: Graph) -> bool:
+    rank = len(graph.space)
+    return bool(graph.reduced) and graph.reduced[-1] == rank - 1 and not _partly_along(graph)
+
+
+def _partly_along(graph: Graph) -> bool:
+    """A load that walks along some but not all reduced dimensions has no single stride along the row."""
+    for _, load in graph.loads():
+        along = [load.dims[d] is not None for d in graph.reduced]
+        if any(along) and not all(along):
+            return True
+    return False
+
+
+def default_config(graph: Graph, workload: Workload) -> Config:
+    """16-byte vectors; as few threads a row as keep about four vectors each in flight; full warps in a block. A row too
+    long for one block is shared by a cluster; one too long for a cluster is walked in steps."""
+    n = math.prod(graph.space[d] for d in graph.reduced)
+    itemsize = min(t.dtype.itemsize for t in workload.tensors)
+    vec = min(max(v for v in DOMAINS["vec"] if v * itemsize <= 16), 8)
+    vectors = -(-n // math.gcd(n, vec))
+    threads = next((t for t in DOMAINS["threads_per_row"] if vectors <= 4 * t), 1024)
+    rows = math.prod(graph.space) // max(n, 1)
+    per_block = max(128 // threads, 1)
+    while per_block > 1 and per_block > rows:
+        per_block //= 2
+    config = {"vec": vec, "threads_per_row": threads, "rows_per_block": per_block, "cluster_n": 1}
+    while _held(n, config) > MAX_VALUES and config["cluster_n"] < DOMAINS["cluster_n"][-1]:
+        config["cluster_n"] *= 2
+    resident = _held(n, config) <= MAX_VALUES
+    if not resident and rows >= _MANY_ROWS:
+        config["cluster_n"] = 1
+    return {**config, "loads": DOMAINS["loads"][-1] if resident else 4}
+
+
+def _held(n: int, config: Config) -> int:
+    """Values of a row of ``n`` that are one thread's share."""
+    vec = math.gcd(n, int(config["vec"]))
+    return -(-n // (vec * int(config["threads_per_row"]) * int(config["cluster_n"]))) * vec
+
+
+def feasible(graph: Graph, config: Config) -> bool:
+    n = math.prod(graph.space[d] for d in graph.reduced)
+    threads = int(config["threads_per_row"]) * int(config["rows_per_block"])
+    loads, vec = int(config["loads"]), math.gcd(n, int(config["vec"]))
+    if threads % 32 or threads > 1024 or int(config["cluster_n"]) > int(config["threads_per_row"]) or n > MAX_ROW:
+        return False
+    held = _held(n, config)
+    binds = vec * loads < held or loads == DOMAINS["loads"][-1]  # other bounds would be the same kernel twice
+    return binds and min(held, vec * loads) <= MAX_VALUES

@@ -1,0 +1,77 @@
+"""Activations."""
+
+from __future__ import annotations
+
+import math
+
+from cutegen_lab.templates.lowering import Lowering, Value, rule
+from cutegen_lab.templates.operators.arithmetic import clamp
+
+
+@rule("relu.default")
+def relu(g: Lowering, a: Value) -> Value:
+    return g.map("max", a, 0.0)
+
+
+@rule("relu6.default")
+def relu6(g: Lowering, a: Value) -> Value:
+    return clamp(g, a, 0.0, 6.0)
+
+
+@rule("leaky_relu.default")
+def leaky_relu(g: Lowering, a: Value, slope: float = 0.01) -> Value:
+    return g.map("where", g.map("gt", a, 0.0), a, g.map("mul", a, slope))
+
+
+@rule("elu.default")
+def elu(g: Lowering, a: Value, alpha: float = 1.0, scale: float = 1.0, input_scale: float = 1.0) -> Value:
+    negative = g.map("mul", g.map("expm1", g.map("mul", a, input_scale)), alpha * scale)
+    return g.map("where", g.map("gt", a, 0.0), g.map("mul", a, scale), negative)
+
+
+@rule("sigmoid.default")
+def sigmoid(g: Lowering, a: Value) -> Value:
+    return g.map("sigmoid", a)
+
+
+@rule("silu.default")
+def silu(g: Lowering, a: Value) -> Value:
+    return g.map("mul", a, sigmoid(g, a))
+
+
+@rule("log_sigmoid_forward.default", "log_sigmoid.default")
+def log_sigmoid(g: Lowering, a: Value) -> tuple[Value]:
+    tail = g.map("log1p", g.map("exp", g.map("neg", g.map("abs", a))))
+    return (g.map("sub", g.map("min", a, 0.0), tail),)
+
+
+@rule("gelu.default")
+def gelu(g: Lowering, a: Value, approximate: str = "none") -> Value:
+    if approximate == "tanh":  # x·(1 + tanh u)/2 is x·sigmoid(2u), which keeps the small tail exact
+        cubic = g.map("mul", g.map("mul", a, a), a)
+        u = g.map("mul", g.map("add", a, g.map("mul", cubic, 0.044715)), 2 * math.sqrt(2 / math.pi))
+        return g.map("mul", a, sigmoid(g, u))
+    phi = g.map("add", g.map("erf", g.map("mul", a, math.sqrt(0.5))), 1.0)
+    return g.map("mul", g.map("mul", a, 0.5), phi)
+
+
+@rule("softplus.default")
+def softplus(g: Lowering, a: Value, beta: float = 1.0, threshold: float = 20.0) -> Value:
+    scaled = g.map("mul", a, beta)
+    smooth = g.map("div", g.map("log1p", g.map("exp", scaled)), beta)
+    return g.map("where", g.map("gt", scaled, threshold), a, smooth)
+
+
+@rule("mish.default")
+def mish(g: Lowering, a: Value) -> Value:
+    return g.map("mul", a, g.map("tanh", softplus(g, a)))
+
+
+@rule("hardsigmoid.default")
+def hardsigmoid(g: Lowering, a: Value) -> Value:
+    return g.map("div", clamp(g, g.map("add", a, 3.0), 0.0, 6.0), 6.0)
+
+
+@rule("hardswish.default")
+def hardswish(g: Lowering, a: Value) -> Value:
+    return g.map("mul", a, hardsigmoid(g, a))

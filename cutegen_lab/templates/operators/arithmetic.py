@@ -1,0 +1,95 @@
+"""Arithmetic, clamping and selecting."""
+
+from __future__ import annotations
+
+import math
+
+from cutegen_lab.templates.lowering import Lowering, Operand, Unsupported, Value, rule
+
+
+@rule("add.Tensor", "add.Scalar")
+def add(g: Lowering, a: Operand, b: Operand, alpha: float = 1) -> Value:
+    return g.map("add", a, b if alpha == 1 else g.map("mul", b, alpha))
+
+
+@rule("sub.Tensor", "sub.Scalar")
+def sub(g: Lowering, a: Operand, b: Operand, alpha: float = 1) -> Value:
+    return g.map("sub", a, b if alpha == 1 else g.map("mul", b, alpha))
+
+
+@rule("rsub.Scalar", "rsub.Tensor")
+def rsub(g: Lowering, a: Operand, b: Operand, alpha: float = 1) -> Value:
+    return sub(g, b, a, alpha)
+
+
+@rule("div.Tensor", "div.Scalar", "div.Tensor_mode", "true_divide.Tensor")
+def div(g: Lowering, a: Operand, b: Operand, rounding_mode: str | None = None) -> Value:
+    by = g.constant_of(b)
+    if by is not None and by != 0 and math.frexp(by)[0] == 0.5:  # dividing by a power of two is multiplying, exactly
+        quotient = g.map("mul", a, 1 / by)
+    else:
+        quotient = g.map("div", a, b)
+    return g.map(rounding_mode, quotient) if rounding_mode else quotient
+
+
+@rule("pow.Tensor_Scalar", "pow.Tensor_Tensor")
+def power(g: Lowering, a: Value, b: Operand) -> Value:
+    exponent = g.constant_of(b)
+    if exponent == 0.5:
+        return g.map("sqrt", a)
+    if exponent == -0.5:
+        return g.map("rsqrt", a)
+    if exponent is not None and exponent == int(exponent) and 1 <= abs(exponent) <= 4:
+        result = a
+        for _ in range(int(abs(exponent)) - 1):
+            result = g.map("mul", result, a)
+        return result if exponent > 0 else g.map("recip", result)
+    raise Unsupported(f"pow with exponent {exponent if exponent is not None else 'given as a tensor'}")
+
+
+@rule("square.default")
+def square(g: Lowering, a: Value) -> Value:
+    return g.map("mul", a, a)
+
+
+@rule("clamp.default", "clamp.Tensor", "hardtanh.default", "clip.default")
+def clamp(g: Lowering, a: Value, low: Operand | None = None, high: Operand | None = None, **named: Operand) -> Value:
+    low, high = named.get("min", low), named.get("max", high)
+    result = a if low is None else g.map("max", a, low)
+    return result if high is None else g.map("min", result, high)
+
+
+@rule("clamp_min.default", "clamp_min.Tensor")
+def clamp_min(g: Lowering, a: Value, low: Operand) -> Value:
+    return g.map("max", a, low)
+
+
+@rule("clamp_max.default", "clamp_max.Tensor")
+def clamp_max(g: Lowering, a: Value, high: Operand) -> Value:
+    return g.map("min", a, high)
+
+
+@rule("sign.default", "sgn.default")
+def sign(g: Lowering, a: Value) -> Value:
+    positive = g.map("where", g.map("gt", a, 0.0), 1.0, g.map("mul", a, 0.0))  # 0·a: a NaN stays one
+    return g.map("where", g.map("lt", a, 0.0), -1.0, positive)
+
+
+@rule("addcmul.default")
+def addcmul(g: Lowering, a: Value, b: Value, c: Value, value: float = 1) -> Value:
+    return add(g, a, g.map("mul", b, c), value)
+
+
+@rule("addcdiv.default")
+def addcdiv(g: Lowering, a: Value, b: Value, c: Value, value: float = 1) -> Value:
+    return add(g, a, g.map("div", b, c), value)
+
+
+@rule("lerp.Scalar", "lerp.Tensor")
+def lerp(g: Lowering, a: Value, b: Value, weight: Operand) -> Value:
+    return g.map("add", a, g.map("mul", weight, g.map("sub", b, a)))
+
+
+@rule("masked_fill.Scalar", "masked_fill.Tensor")
+def masked_fill(g: Lowering, a: Value, mask: Value, value: Operand) -> Value:
+    return g.map("where", mask, value, a)

@@ -1,0 +1,114 @@
+"""Reductions over one or several dimensions."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from cutegen_lab.templates.lowering import Lowering, Unsupported, Value, rule
+
+
+@rule("sum.dim_IntList", "sum.default")
+def total(g: Lowering, a: Value, dim: Any = None, keepdim: bool = False, **_: Any) -> Value:
+    return g.reduce("add", a, dim, keepdim)
+
+
+@rule("prod.dim_int")
+def product(g: Lowering, a: Value, dim: int, keepdim: bool = False, **_: Any) -> Value:
+    return g.reduce("mul", a, dim, keepdim)
+
+
+@rule("mean.dim", "mean.default")
+def mean(g: Lowering, a: Value, dim: Any = None, keepdim: bool = False, **_: Any) -> Value:
+    return g.mean(a, dim, keepdim)
+
+
+@rule("amax.default")
+def amax(g: Lowering, a: Value, dim: Any = (), keepdim: bool = False) -> Value:
+    return g.reduce("max", a, dim, keepdim)
+
+
+@rule("amin.default")
+def amin(g: Lowering, a: Value, dim: Any = (), keepdim: bool = False) -> Value:
+    return g.reduce("min", a, dim, keepdim)
+
+
+def _arg(g: Lowering, op: str, a: Value, dim: int | None, keepdim: bool) -> tuple[Value, Value]:
+    """(best value, its first position): NaN counts as best, as PyTorch has it."""
+    if dim is None:
+        if len(a.axes) != 1:
+            raise Unsupported(f"arg{op} over all dimensions at once")
+        dim = 0
+    best = g.reduce(op, a, dim, True)
+    is_best = g.map("or", g.map("eq", a, best), g.map("isnan", a))
+    where = g.map("where", is_best, g.position(a, dim), float(1 << 24))
+    value = best if keepdim else g.reduce(op, a, dim, False)
+    return value, g.reduce("min", where, dim, keepdim, name=f"arg{op}")
+
+
+@rule("argmax.default")
+def argmax(g: Lowering, a: Value, dim: int | None = None, keepdim: bool = False) -> Value:
+    return _arg(g, "max", a, dim, keepdim)[1]
+
+
+@rule("argmin.default")
+def argmin(g: Lowering, a: Value, dim: int | None = None, keepdim: bool = False) -> Value:
+    return _arg(g, "min", a, dim, keepdim)[1]
+
+
+@rule("max.dim")
+def max_dim(g: Lowering, a: Value, dim: int, keepdim: bool = False) -> tuple[Value, Value]:
+    return _arg(g, "max", a, dim, keepdim)
+
+
+@rule("min.dim")
+def min_dim(g: Lowering, a: Value, dim: int, keepdim: bool = False) -> tuple[Value, Value]:
+    return _arg(g, "min", a, dim, keepdim)
+
+
+@rule("max.default")
+def max_all(g: Lowering, a: Value) -> Value:
+    return g.reduce("max", a, None)
+
+
+@rule("min.default")
+def min_all(g: Lowering, a: Value) -> Value:
+    return g.reduce("min", a, None)
+
+
+@rule("var.correction", "var.dim")
+def var(g: Lowering, a: Value, dim: Any = None, *_: Any, correction: float | None = 1, keepdim: bool = False) -> Value:
+    return g.variance(a, dim, 1 if correction is None else correction, keepdim)[0]
+
+
+@rule("var_mean.correction")
+def var_mean(
+    g: Lowering, a: Value, dim: Any = None, *, correction: float | None = 1, keepdim: bool = False
+) -> tuple[Value, Value]:
+    return g.variance(a, dim, 1 if correction is None else correction, keepdim)
+
+
+@rule("std.correction")
+def std(g: Lowering, a: Value, dim: Any = None, *, correction: float | None = 1, keepdim: bool = False) -> Value:
+    return g.map("sqrt", var(g, a, dim, correction=correction, keepdim=keepdim))
+
+
+@rule("linalg_vector_norm.default")
+def vector_norm(g: Lowering, a: Value, ord: float = 2, dim: Any = None, keepdim: bool = False, **_: Any) -> Value:
+    magnitude = g.map("abs", a)
+    if ord == 2:
+        return g.map("sqrt", g.reduce("add", g.map("mul", a, a), dim, keepdim))
+    if ord == 1:
+        return g.reduce("add", magnitude, dim, keepdim)
+    if ord in (math.inf, -math.inf):
+        return g.reduce("max" if ord > 0 else "min", magnitude, dim, keepdim)
+    raise Unsupported(f"a vector norm of order {ord}")
+
+
+@rule("logsumexp.default")
+def logsumexp(g: Lowering, a: Value, dim: Any, keepdim: bool = False) -> Value:
+    top = g.reduce("max", a, dim, True)
+    top = g.map("where", g.map("eq", g.map("abs", top), math.inf), 0.0, top)
+    logs = g.map("log", g.reduce("add", g.map("exp", g.map("sub", a, top)), dim, True))
+    result = g.map("add", logs, top)
+    return result if keepdim else Value(result.node, g.reduce("max", a, dim, False).axes)

@@ -1,0 +1,89 @@
+"""Shapes: what moves no data, and constants."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from cutegen_lab.templates.lowering import Lowering, Unsupported, Value, rule
+
+
+@rule("clone.default", "alias.default", "detach.default", "contiguous.default", "lift_fresh_copy.default")
+def same(g: Lowering, a: Value, **_: Any) -> Value:
+    return a
+
+
+@rule("unsqueeze.default")
+def unsqueeze(g: Lowering, a: Value, dim: int) -> Value:
+    at = dim % (len(a.axes) + 1)
+    return Value(a.node, (*a.axes[:at], g.axes.fresh(1, made=True), *a.axes[at:]))
+
+
+@rule("squeeze.dim", "squeeze.dims", "squeeze.default")
+def squeeze(g: Lowering, a: Value, dims: Any = None) -> Value:
+    wanted = range(len(a.axes)) if dims is None else [dims] if isinstance(dims, int) else dims
+    drop = {d % len(a.axes) for d in wanted if g.axes.size(a.axes[d]) == 1} if a.axes else set()
+    return Value(a.node, tuple(s for d, s in enumerate(a.axes) if d not in drop))
+
+
+@rule("expand.default")
+def expand(g: Lowering, a: Value, sizes: Sequence[int], **_: Any) -> Value:
+    """A dimension that expanding stretches gets its name from what it later meets."""
+    lead = len(sizes) - len(a.axes)
+    axes = [g.axes.fresh(int(size)) for size in sizes[:lead]]
+    for symbol, size in zip(a.axes, sizes[lead:], strict=True):
+        axes.append(symbol if size == -1 or size == g.axes.size(symbol) else g.axes.fresh(int(size)))
+    return Value(a.node, tuple(axes))
+
+
+@rule("permute.default")
+def permute(g: Lowering, a: Value, dims: Sequence[int]) -> Value:
+    return Value(a.node, tuple(a.axes[d] for d in dims))
+
+
+@rule("transpose.int")
+def transpose(g: Lowering, a: Value, first: int, second: int) -> Value:
+    axes = list(a.axes)
+    axes[first], axes[second] = axes[second], axes[first]
+    return Value(a.node, tuple(axes))
+
+
+@rule("t.default")
+def t(g: Lowering, a: Value) -> Value:
+    return Value(a.node, tuple(reversed(a.axes)))
+
+
+@rule("view.default", "_unsafe_view.default", "reshape.default")
+def view(g: Lowering, a: Value, sizes: Sequence[int]) -> Value:
+    """Only views that add or drop dimensions of size 1: those keep every element where it was."""
+    kept = [s for s in a.axes if g.axes.size(s) > 1]
+    if [size for size in sizes if size > 1] != [g.axes.size(s) for s in kept]:
+        shape = [g.axes.size(s) for s in a.axes]
+        raise Unsupported(f"a view that regroups dimensions ({shape} as {list(sizes)})")
+    rest = iter(kept)
+    return Value(a.node, tuple(next(rest) if size > 1 else g.axes.fresh(1, made=True) for size in sizes))
+
+
+@rule("full.default")
+def full(g: Lowering, sizes: Sequence[int], value: float, **_: Any) -> Value:
+    return Value(g.build.const(value), tuple(g.axes.fresh(int(s)) for s in sizes))
+
+
+@rule("scalar_tensor.default")
+def scalar_tensor(g: Lowering, value: float, **_: Any) -> Value:
+    return g.const(value)
+
+
+@rule("zeros_like.default")
+def zeros_like(g: Lowering, a: Value, **_: Any) -> Value:
+    return Value(g.build.const(0.0), a.axes)
+
+
+@rule("ones_like.default")
+def ones_like(g: Lowering, a: Value, **_: Any) -> Value:
+    return Value(g.build.const(1.0), a.axes)
+
+
+@rule("full_like.default")
+def full_like(g: Lowering, a: Value, value: float, **_: Any) -> Value:
+    return Value(g.build.const(value), a.axes)
