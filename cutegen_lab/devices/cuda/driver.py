@@ -92,8 +92,12 @@ class Driver:
 
     def dram_bytes_per_s(self, device: int) -> float:
         """What memory clock and bus width allow at best (two transfers a clock); 0 where the driver does not say."""
-        kilohertz = self._number("cuDeviceGetAttribute", _MEMORY_CLOCK_RATE, device)
-        return 2e3 * kilohertz * self._number("cuDeviceGetAttribute", _GLOBAL_MEMORY_BUS_WIDTH, device) / 8
+        try:
+            kilohertz = self._number("cuDeviceGetAttribute", _MEMORY_CLOCK_RATE, device)
+            bits = self._number("cuDeviceGetAttribute", _GLOBAL_MEMORY_BUS_WIDTH, device)
+        except DriverError:
+            return 0.0
+        return 2e3 * kilohertz * bits / 8
 
     def pci_bus_id(self, device: int) -> bytes:
         text = ctypes.create_string_buffer(32)
@@ -161,7 +165,15 @@ class _BoundLaunch:
         )  # fmt: skip
 
     def _set(self, attribute: int, value: int) -> None:
-        self._driver.call("cuFuncSetAttribute", self._function, attribute, value)
+        try:
+            self._driver.call("cuFuncSetAttribute", self._function, attribute, value)
+        except DriverError as error:
+            what = (
+                f"asking for {value} bytes of dynamic shared memory"
+                if attribute == _MAX_DYNAMIC_SHARED_SIZE_BYTES
+                else ("asking for a cluster of more than 8 blocks")
+            )
+            raise DriverError(what, error.code, error.text) from None
 
     def enqueue(self, stream: int) -> None:
         self._config.stream = stream

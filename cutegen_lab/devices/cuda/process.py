@@ -19,6 +19,7 @@ from cutegen_lab.core.protocols import Cancel
 from cutegen_lab.core.verdict import Fault, Verdict
 from cutegen_lab.devices.cuda.terms import aligned
 
+WORKER = "cutegen_lab.devices.cuda.worker"
 START_SECONDS = 120.0
 _POLL_SECONDS = 0.05
 _TRANSFER_BYTES_PER_S = 200e6  # pessimistic
@@ -27,13 +28,14 @@ _TRANSFER_BYTES_PER_S = 200e6  # pessimistic
 class WorkerProcess:
     """In its own session, so that killing it takes its whole process group. Raises SetupError where it cannot start."""
 
-    def __init__(self, index: int = 0) -> None:
+    def __init__(self, index: int = 0, module: str = WORKER) -> None:
         self._process = subprocess.Popen(  # noqa: S603 - this package's own module
-            [sys.executable, "-m", "cutegen_lab.devices.cuda.worker", str(index)],
+            [sys.executable, "-m", module, str(index)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
         )  # fmt: skip
         self._stderr: queue.SimpleQueue[str] = queue.SimpleQueue()
-        threading.Thread(target=self._drain, daemon=True).start()
+        self._drained = threading.Thread(target=self._drain, daemon=True)
+        self._drained.start()
         answer = self._receive(START_SECONDS, threading.Event())
         if not answer["ok"]:
             self.kill()
@@ -66,6 +68,7 @@ class WorkerProcess:
                 _pipe(pipe).close()
             except BrokenPipeError:
                 continue
+        self._drained.join(1.0)
 
     def _receive(self, seconds: float, cancel: Cancel) -> dict[str, Any]:
         stdout, deadline = _pipe(self._process.stdout), time.monotonic() + seconds
@@ -82,17 +85,18 @@ class WorkerProcess:
         return answer
 
     def _death(self) -> dict[str, Any]:
-        status = self._process.wait()
-        tail = ""
+        status, tail = self._process.wait(), ""
+        self._drained.join(1.0)
         while not self._stderr.empty():
             tail = self._stderr.get()
         message = f"the CUDA worker ended with status {status}: {tail or 'it said nothing'}"
         return {"ok": False, "verdict": Verdict.DEVICE_ERROR.value, "message": message}
 
     def _drain(self) -> None:
-        for line in _pipe(self._process.stderr):
-            if line.strip():
-                self._stderr.put(line.strip())
+        with _pipe(self._process.stderr) as stderr:
+            for line in stderr:
+                if line.strip():
+                    self._stderr.put(line.strip())
 
 
 class SharedMemory:

@@ -1,0 +1,154 @@
+"""Worker and stopwatch without a GPU: what a hang, a death or a lost context leaves behind, and the sets of tensors."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+import torch
+
+from cutegen_lab.core.artifact import Build, LaunchPlan
+from cutegen_lab.core.dtypes import DType
+from cutegen_lab.core.errors import Cancelled
+from cutegen_lab.core.problem import TensorSpec
+from cutegen_lab.core.stopwatch import Samples, Subject, rotation
+from cutegen_lab.core.verdict import Fault, Verdict
+from cutegen_lab.devices.cuda.process import SharedMemory, WorkerProcess
+from cutegen_lab.devices.cuda.sets import MOST_SETS, Arena, TensorSets, set_count
+from cutegen_lab.devices.cuda.stopwatch import CudaStopwatch
+from cutegen_lab.devices.cuda.terms import hear_problem, hear_specs, tell_problem, tell_specs
+from cutegen_lab.judge.timing import rotated
+from cutegen_lab.problems import Reference, read_text
+
+BUILD = Build("", "sm_90a", b"", "", (), LaunchPlan(()))
+X, Y = TensorSpec("x", DType.BF16, (3, 5)), TensorSpec("y", DType.U8, (10,))
+NO = threading.Event()
+
+
+@pytest.fixture
+def worker() -> Iterator[WorkerProcess]:
+    process = WorkerProcess(module="tests.devices.stub_worker")
+    yield process
+    process.kill()
+
+
+def opened(worker: WorkerProcess, watchdog: float = 5.0, cancel: threading.Event = NO) -> CudaStopwatch:
+    watch = CudaStopwatch(worker, (X, Y), cancel, watchdog, lambda: None)
+    assert watch.open([memoryview(bytes(X.nbytes))]) is None
+    return watch
+
+
+def test_a_stopwatch_asks_and_is_answered(worker: WorkerProcess) -> None:
+    watch = opened(worker)
+    assert watch.conditions["GPU"] == "Stub" and watch.conditions["TF32 in baselines"].startswith("off")
+    assert watch.add_build("candidate", BUILD) == Subject("candidate", 3, ("a note",))
+    samples = watch.sample("candidate", "cold", 1, 7)
+    assert isinstance(samples, Samples) and samples.times_us == (5.0,)
+    assert samples.clock == "CUDA graph of 3 calls between two events"
+    assert watch.outputs("candidate", 1) == [bytearray(range(10))]
+
+
+def test_a_hang_is_killed_within_the_watchdog_and_named(worker: WorkerProcess) -> None:
+    watch, started = opened(worker, watchdog=0.5), time.monotonic()
+    watch.add_build("hang", BUILD)
+    found = watch.sample("hang", "cold", 1, 7)
+    assert isinstance(found, Fault) and found.verdict is Verdict.HANG and "watchdog" in found.message
+    assert time.monotonic() - started < 5 and not worker.alive
+    later = watch.sample("candidate", "cold", 1, 7)
+    assert isinstance(later, Fault) and later.verdict is Verdict.DEVICE_ERROR
+    assert later.message.startswith("the worker ended with hang: no answer")
+
+
+def test_a_death_says_what_the_worker_last_said(worker: WorkerProcess) -> None:
+    answer = worker.ask({"verb": "die"}, 5.0, NO)
+    assert answer["verdict"] == "device_error"
+    assert "status 3: Xid 79: the GPU has fallen off the bus" in answer["message"]
+    assert worker.ask({"verb": "execute"}, 5.0, NO)["verdict"] == "device_error"
+
+
+def test_a_lost_context_ends_the_worker_and_a_refusal_does_not(worker: WorkerProcess) -> None:
+    assert worker.ask({"verb": "refuse"}, 5.0, NO)["verdict"] == "out_of_bounds"
+    assert worker.alive
+    assert "CUDA error 700" in worker.ask({"verb": "sticky"}, 5.0, NO)["message"]
+    assert not worker.alive
+
+
+def test_cancelling_ends_the_worker_within_a_second_and_gives_the_device_back(worker: WorkerProcess) -> None:
+    cancel, given_back = threading.Event(), list[str]()
+    watch = CudaStopwatch(worker, (X, Y), cancel, 30.0, lambda: given_back.append("back"))
+    watch.open([memoryview(bytes(X.nbytes))])
+    watch.add_build("hang", BUILD)
+    threading.Timer(0.2, cancel.set).start()
+    started = time.monotonic()
+    with pytest.raises(Cancelled):
+        watch.sample("hang", "cold", 1, 7)
+    assert time.monotonic() - started < 1.2 and not worker.alive
+    watch.close()
+    watch.close()
+    assert given_back == ["back"]
+
+
+def test_shared_memory_carries_tensors_of_any_size_there_and_back() -> None:
+    buffers = [bytearray(b"abc"), bytearray(), bytearray(range(256)) * 2]
+    with SharedMemory([memoryview(b) for b in buffers]) as memory:
+        memory.upload()
+        assert memory.request["sizes"] == [3, 0, 512]
+        for buffer in buffers:
+            buffer[:] = bytes(len(buffer))
+        memory.download()
+    assert buffers == [bytearray(b"abc"), bytearray(), bytearray(range(256)) * 2]
+
+
+def test_specs_and_problems_are_told_as_they_are() -> None:
+    assert hear_specs(tell_specs([X, Y])) == [X, Y]
+    problem = read_text("def reference(x):\n    return 2 * x\n", inputs_text="x: f32[4]")
+    (out,) = Reference(hear_problem(tell_problem(problem))).run([torch.ones(4)])
+    assert out.tolist() == [2.0] * 4
+
+
+@pytest.mark.parametrize(
+    ("set_bytes", "room", "count"),
+    [(1 << 30, 100 << 30, 2), (4 << 20, 100 << 30, 30), (12 << 10, 100 << 30, MOST_SETS), (1 << 30, 1 << 29, 1)],
+)
+def test_sets_go_beyond_l2_as_far_as_there_is_room(set_bytes: int, room: int, count: int) -> None:
+    assert set_count(set_bytes, 60 << 20, room) == count
+
+
+def test_sets_hold_the_rotated_values_that_the_judge_expects() -> None:
+    x = torch.randn(3, 5).to(torch.bfloat16)
+    w = torch.arange(7, dtype=torch.int64)
+    specs = [X, TensorSpec("w", DType.I64, (7,)), TensorSpec("empty", DType.F32, (0, 4))]
+    inputs = [x, w, torch.empty(0, 4)]
+    masters = [t.reshape(-1).view(torch.uint8) for t in inputs]
+    sets = TensorSets(specs, [Y], masters, count=3, device="cpu")
+    seen = set()
+    for seed in (1 << 62, 5):
+        sets.refresh(seed)
+        for call in range(3):
+            for got, want in zip(sets.inputs(call), rotated(inputs, seed, call), strict=True):
+                assert torch.equal(got, want)
+            (out,) = sets.outputs(call)
+            assert out.unique().tolist() == [0xFF if seed % 2 == 0 else 0x7B]
+            seen.add(tuple(sets.inputs(call)[1].tolist()))
+    assert len(seen) > 3
+    assert len({address for call in range(3) for address in sets.addresses(call)}) >= 9
+
+
+def test_arenas_put_tensors_on_boundaries_and_halves_do_not_overlap() -> None:
+    arena = Arena([X, Y, X], "cpu")
+    first = arena.addresses[0]
+    assert [a - first for a in arena.addresses] == [0, 256, 512]
+    assert arena.tensors[2].shape == (3, 5)
+    sets = TensorSets([X], [Y], [torch.zeros(X.nbytes, dtype=torch.uint8)], 1, "cpu")
+    source, target = sets.halves(0, X.nbytes + Y.nbytes)
+    assert source.numel() == target.numel() >= (X.nbytes + Y.nbytes) // 2
+    assert source.data_ptr() + source.numel() <= target.data_ptr()
+    assert (target.data_ptr() - source.data_ptr()) % 128 == 0
+
+
+def test_rotations_of_calls_and_tensors_are_spread() -> None:
+    found = [rotation(9, call, tensor, 1000) for call in range(64) for tensor in range(4)]
+    assert len(set(found)) > 200 and 400 < sum(found) / len(found) < 600
+    assert rotation(9, 1, 1, 1) == 0
