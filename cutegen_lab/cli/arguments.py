@@ -101,7 +101,7 @@ def _inputs(parser: Parser) -> None:
 
 
 def _where(parser: Parser) -> None:
-    parser.add_argument("--device", default=_DEFAULTS.device, choices=("auto", "cuda", "emulator"))
+    parser.add_argument("--device", default=_DEFAULTS.device, help="auto, cuda, cuda:N or emulator (%(default)s)")
     parser.add_argument("--arch", default=_DEFAULTS.arch, help=f"target architecture (default {_DEFAULTS.arch})")
     parser.add_argument("--gpu", default=_DEFAULTS.gpu, help=f"target GPU of the bound (default {_DEFAULTS.gpu})")
 

@@ -2,38 +2,38 @@
 
 from __future__ import annotations
 
+import re
+
 from cutegen_lab.core.errors import InputError, SetupError
 from cutegen_lab.core.protocols import Device
 
-KINDS = ("auto", "cuda", "emulator")
+KINDS = "auto, cuda, cuda:N, emulator"
+_KIND = re.compile(r"(auto|emulator|cuda)|cuda:(\d+)")
 
 
 def select(kind: str = "auto") -> Device:
-    """``cuda`` and ``emulator`` are taken at their word; ``auto`` is a GPU where one is usable, else the emulator.
+    """``cuda`` (the first visible GPU), ``cuda:N`` and ``emulator`` are taken at their word; ``auto`` is a GPU where
+    one is usable, else the emulator.
 
-    Raises :class:`SetupError` where ``cuda`` is asked for and there is none, :class:`InputError` for another word.
+    Raises :class:`SetupError` where a GPU is asked for that is not there, :class:`InputError` for another word.
     """
-    if kind not in KINDS:
-        raise InputError(f"unknown device {kind!r}", f"Use one of: {', '.join(KINDS)}.")
+    match = _KIND.fullmatch(kind)
+    if not match:
+        raise InputError(f"unknown device {kind!r}", f"Use one of: {KINDS}.")
     if kind != "emulator":
-        usable, why_not = _cuda()
-        if usable is not None:
-            return usable
-        if kind == "cuda":
-            raise SetupError(
-                f"no CUDA device can be used: {why_not}", "Use --device emulator, or see `cutegen doctor`."
-            )
+        try:
+            return _cuda(int(match[2] or 0))
+        except SetupError:
+            if kind != "auto":
+                raise
     from cutegen_lab.devices.emulator import EmulatorDevice
 
     return EmulatorDevice()
 
 
-def _cuda() -> tuple[Device | None, str]:
+def _cuda(index: int) -> Device:
     try:
         from cutegen_lab.devices.cuda import CudaDevice
     except ImportError as error:
-        return None, str(error)
-    try:
-        return CudaDevice(), ""
-    except SetupError as error:
-        return None, error.message
+        raise SetupError(f"no CUDA device can be used: {error}", "Run `cutegen doctor`.") from None
+    return CudaDevice(index)

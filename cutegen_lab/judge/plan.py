@@ -11,6 +11,9 @@ from cutegen_lab.core.verdict import Fault, Verdict
 
 MAX_GRID = (2**31 - 1, 65535, 65535)
 MAX_BLOCK = (1024, 1024, 64)
+# CUlaunchAttributeID to bytes of its value (CUDA driver API); the cluster shape, 4, has a field of its own. A window of
+# persisting L2 (1), events (7, 12) and updatable nodes (13) reach beyond the launch: no kernel may set them.
+ATTRIBUTES = {2: 4, 5: 4, 6: 4, 8: 4, 9: 8, 10: 4, 11: 12, 14: 4}
 
 
 def validate_plan(build: Build, tensors: Sequence[TensorSpec], gpu: GpuSpec) -> Fault | None:
@@ -18,7 +21,7 @@ def validate_plan(build: Build, tensors: Sequence[TensorSpec], gpu: GpuSpec) -> 
     if not build.plan.launches:
         return Fault(Verdict.INVALID_PLAN, "launch() launches no kernel")
     for launch in build.plan.launches:
-        if problem := _geometry(launch, gpu) or _parameters(launch, build, tensors):
+        if problem := _geometry(launch, gpu) or _attributes(launch) or _parameters(launch, build, tensors, gpu):
             return Fault(Verdict.INVALID_PLAN, problem, kernel=launch.kernel)
     return None
 
@@ -36,16 +39,26 @@ def _geometry(launch: Launch, gpu: GpuSpec) -> str:
         return f"a cluster of {cluster} blocks, outside 1..{gpu.max_cluster}"
     if any(grid % size for grid, size in zip(launch.grid, launch.cluster, strict=True)):
         return f"grid {launch.grid} is not a multiple of the cluster {launch.cluster}"
-    if launch.dynamic_smem_bytes > gpu.max_smem_per_block:
-        return f"{launch.dynamic_smem_bytes} bytes of shared memory, more than {gpu.max_smem_per_block} a block"
     return ""
 
 
-def _parameters(launch: Launch, build: Build, tensors: Sequence[TensorSpec]) -> str:
+def _attributes(launch: Launch) -> str:
+    for number, value in launch.attributes.items():
+        if number not in ATTRIBUTES:
+            return f"launch attribute {number} is not one a kernel may set ({', '.join(map(str, ATTRIBUTES))})"
+        if len(value) != ATTRIBUTES[number]:
+            return f"launch attribute {number} has {len(value)} bytes, not {ATTRIBUTES[number]}"
+    return ""
+
+
+def _parameters(launch: Launch, build: Build, tensors: Sequence[TensorSpec], gpu: GpuSpec) -> str:
     try:
-        expected = build.kernel(launch.kernel).param_sizes
+        kernel = build.kernel(launch.kernel)
     except KeyError:
         return f"the plan launches {launch.kernel!r}, which the cubin does not hold"
+    shared, expected = kernel.static_smem_bytes + launch.dynamic_smem_bytes, kernel.param_sizes
+    if shared > gpu.max_smem_per_block:
+        return f"{shared} bytes of shared memory, static and dynamic, more than {gpu.max_smem_per_block} a block"
     if tuple(map(len, launch.params)) != tuple(expected):
         return f"parameter sizes {tuple(map(len, launch.params))} differ from the kernel's {tuple(expected)}"
     for r in launch.relocations:

@@ -58,7 +58,7 @@ class CutegenMagics(Magics):
     @argument("--inputs", default="", help='the inputs: "x: bf16[4096,8192], w: bf16[8192]"; workloads apart by ";"')
     @argument("--arch", default="sm_90a", help="the architecture to compile for (sm_90a)")
     @argument("--gpu", default="H200", help="the GPU whose speed of light is the bound (H200)")
-    @argument("--device", default="auto", choices=("auto", "cuda", "emulator"), help="where kernels are judged")
+    @argument("--device", default="auto", help="where kernels are judged: auto, cuda, cuda:N or emulator")
     @argument("--provider", default="templates", help="templates, openai, manual, manual:DIR or replay:FILE")
     @argument("--model", default="", help="the model, for --provider openai")
     @argument("--max-steps", type=int, default=8, help="candidates at most (8)")

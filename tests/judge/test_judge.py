@@ -236,6 +236,9 @@ def test_time_is_asked_of_the_device_and_keeps_its_label() -> None:
         ({"cluster": (32, 1, 1)}, "cluster of 32"),
         ({"grid": (3, 1, 1), "cluster": (2, 1, 1)}, "multiple of the cluster"),
         ({"dynamic_smem_bytes": 300_000}, "shared memory"),
+        ({"attributes": {1: bytes(32)}}, "launch attribute 1 is not one a kernel may set"),  # a window of persisting L2
+        ({"attributes": {99: bytes(4)}}, "launch attribute 99"),
+        ({"attributes": {2: bytes(8)}}, "has 8 bytes, not 4"),
         ({"kernel": "other"}, "does not hold"),
         ({"params": (bytes(8), bytes(4))}, "parameter sizes"),
         ({"relocations": (Relocation(0, 4, 0, 0),)}, "outside parameter 0"),
