@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 from cutegen_lab.core.artifact import Artifact, Build, CompileFailure
 from cutegen_lab.core.candidate import Candidate, Config, Proposal
@@ -103,6 +103,26 @@ class Device(Protocol):
         ...
 
     def close(self) -> None: ...
+
+
+SanitizerTool = Literal["memcheck", "racecheck", "synccheck"]
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """``fault`` is what a sanitizer found; ``note`` why it could not look. Neither: it looked and found nothing."""
+
+    fault: Fault | None = None
+    note: str = ""
+
+
+@runtime_checkable
+class Inspects(Protocol):
+    """A device whose vendor has a memory and race checker. One inspection takes seconds."""
+
+    def inspect(
+        self, tool: SanitizerTool, build: Build, buffers: Sequence[memoryview], cancel: Cancel
+    ) -> Inspection: ...
 
 
 class Judge(Protocol):

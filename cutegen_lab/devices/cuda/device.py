@@ -10,11 +10,12 @@ from typing import Literal
 from cutegen_lab.core.artifact import Build
 from cutegen_lab.core.errors import SetupError
 from cutegen_lab.core.problem import TensorSpec
-from cutegen_lab.core.protocols import Cancel, Execution
+from cutegen_lab.core.protocols import Cancel, Execution, Inspection, SanitizerTool
 from cutegen_lab.core.roofline import GpuSpec
 from cutegen_lab.core.stopwatch import Stopwatch
 from cutegen_lab.core.trial import Profile, Timing
 from cutegen_lab.core.verdict import Fault
+from cutegen_lab.devices.cuda import sanitizer
 from cutegen_lab.devices.cuda.driver import Driver, DriverError
 from cutegen_lab.devices.cuda.process import SharedMemory, WorkerProcess, fault_of
 from cutegen_lab.devices.cuda.stopwatch import CudaStopwatch
@@ -102,6 +103,11 @@ class CudaDevice:
         iqr = ordered[3 * SAMPLES // 4] - ordered[SAMPLES // 4]
         method = f"{taken.clock}, {taken.flush}, median of {SAMPLES}"
         return Timing("measured", ordered[SAMPLES // 2], method, self.name, SAMPLES, iqr), None
+
+    def inspect(self, tool: SanitizerTool, build: Build, buffers: Sequence[memoryview], cancel: Cancel) -> Inspection:
+        """One execution under NVIDIA's compute-sanitizer, in a worker of its own. Raises Cancelled."""
+        with self._lock:
+            return sanitizer.inspect(tool, self._index, build, buffers, cancel)
 
     def close(self) -> None:
         with self._lock:

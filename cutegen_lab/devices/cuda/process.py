@@ -11,7 +11,9 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from types import MappingProxyType
 from typing import IO, Any
 
 from cutegen_lab.core.errors import Cancelled, SetupError
@@ -21,6 +23,7 @@ from cutegen_lab.devices.cuda.terms import aligned
 
 WORKER = "cutegen_lab.devices.cuda.worker"
 START_SECONDS = 120.0
+END_SECONDS = 30.0
 _POLL_SECONDS = 0.05
 _TRANSFER_BYTES_PER_S = 200e6  # pessimistic
 
@@ -28,9 +31,13 @@ _TRANSFER_BYTES_PER_S = 200e6  # pessimistic
 class WorkerProcess:
     """In its own session, so that killing it takes its whole process group. Raises SetupError where it cannot start."""
 
-    def __init__(self, index: int = 0, module: str = WORKER) -> None:
+    def __init__(
+        self, index: int = 0, module: str = WORKER, wrapper: Sequence[str] = (),
+        environment: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:  # fmt: skip
+        """``wrapper`` is a command to start it under, ``environment`` what it sees besides this process's own."""
         self._process = subprocess.Popen(  # noqa: S603 - this package's own module
-            [sys.executable, "-m", module, str(index)],
+            [*wrapper, sys.executable, "-m", module, str(index)], env={**os.environ, **environment},
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
         )  # fmt: skip
         self._stderr: queue.SimpleQueue[str] = queue.SimpleQueue()
@@ -58,6 +65,13 @@ class WorkerProcess:
         if answer.get("sticky"):
             self.kill()
         return answer
+
+    def end(self) -> None:
+        """Lets it finish by itself, as a tool around it needs in order to report."""
+        with suppress(BrokenPipeError):
+            _pipe(self._process.stdin).close()
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(END_SECONDS)
 
     def kill(self) -> None:
         if self.alive:

@@ -44,26 +44,27 @@ def host_tensors(request: Answer) -> list[torch.Tensor]:
 class Guarded:
     """The workload's tensors on the device, each between two guards."""
 
-    def __init__(self, hosts: Sequence[torch.Tensor]) -> None:
+    def __init__(self, hosts: Sequence[torch.Tensor], guard: int) -> None:
         self._device: list[torch.Tensor] = []
+        self._guard = guard
         for host in hosts:
             size = host.numel()
-            whole = torch.full((size + 2 * GUARD_BYTES,), GUARD_VALUE, dtype=torch.uint8, device="cuda")
-            whole[GUARD_BYTES : GUARD_BYTES + size].copy_(host)
+            whole = torch.full((size + 2 * guard,), GUARD_VALUE, dtype=torch.uint8, device="cuda")
+            whole[guard : guard + size].copy_(host)
             self._device.append(whole)
 
     @property
     def addresses(self) -> list[int]:
-        return [t.data_ptr() + GUARD_BYTES for t in self._device]
+        return [t.data_ptr() + self._guard for t in self._device]
 
     def download(self, hosts: Sequence[torch.Tensor]) -> None:
         for host, whole in zip(hosts, self._device, strict=True):
-            host.copy_(whole[GUARD_BYTES:-GUARD_BYTES])
+            host.copy_(whole[self._guard : self._guard + host.numel()])
 
     def broken_guard(self) -> int | None:
         """Index of the first tensor something was written next to."""
         for index, whole in enumerate(self._device):
-            edges = torch.cat((whole[:GUARD_BYTES], whole[-GUARD_BYTES:]))
+            edges = torch.cat((whole[: self._guard], whole[whole.numel() - self._guard :]))
             if bool((edges != GUARD_VALUE).any()):
                 return index
         return None
@@ -106,7 +107,7 @@ class Worker:
     def on_execute(self, request: Answer) -> Answer:
         build = self._build(request)
         hosts = host_tensors(request)
-        guarded = Guarded(hosts)
+        guarded = Guarded(hosts, request.get("guard", GUARD_BYTES))
         loaded = LoadedBuild(self._driver, build)
         plan = loaded.bind(guarded.addresses)
         started = time.perf_counter()

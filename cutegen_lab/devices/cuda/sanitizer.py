@@ -1,0 +1,97 @@
+"""NVIDIA's compute-sanitizer over one execution: seconds a run, and it sees what a kernel gets away with.
+
+The worker is started under the tool with every tensor in an allocation of its own, so that the tool knows where each
+one ends. Its report is a file beside the worker's answers, never its standard output.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from cutegen_lab.core.artifact import Build
+from cutegen_lab.core.errors import SetupError
+from cutegen_lab.core.protocols import Cancel, Inspection, SanitizerTool
+from cutegen_lab.core.verdict import Fault, Verdict
+from cutegen_lab.devices.cuda.process import SharedMemory, WorkerProcess
+
+SLOWDOWN_SECONDS = 120.0  # for one run of a small workload, its start included
+_USUAL_PLACES = ("/usr/local/cuda/bin", "/opt/nvidia/cuda/bin")
+_ENVIRONMENT = {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}
+# The first line of a finding (compute-sanitizer's documentation, chapters 3 to 6), and what it means for a candidate.
+_FINDINGS: Mapping[str, Verdict] = {
+    r"Invalid __\w+__ (?:read|write|atomic)": Verdict.OUT_OF_BOUNDS,
+    r"(?:Error|Warning): (?:Potential )?(?:Race|RAW|WAR|WAW)": Verdict.NON_DETERMINISTIC,
+    r"Barrier error": Verdict.BARRIER_DIVERGENCE,
+}
+_LINE = re.compile(r"^========= ?(.*)$", re.MULTILINE)
+_SOURCE = re.compile(r"candidate\.py:(\d+)")
+_THREAD = re.compile(r"by thread \((\d+),(\d+),(\d+)\) in block \((\d+),(\d+),(\d+)\)")
+_PADDING = "4096"  # bytes after each allocation that belong to nobody
+
+
+def find() -> str | None:
+    """The tool's path, or None where it is not installed."""
+    return shutil.which("compute-sanitizer") or shutil.which("compute-sanitizer", path=os.pathsep.join(_USUAL_PLACES))
+
+
+def inspect(tool: SanitizerTool, index: int, build: Build, buffers: Sequence[memoryview], cancel: Cancel) -> Inspection:
+    """What ``tool`` found in one execution on GPU ``index``, or why it could not look. Raises Cancelled."""
+    path = find()
+    if path is None:
+        return Inspection(note="compute-sanitizer is not installed")
+    with tempfile.TemporaryDirectory(prefix="cutegen-") as folder, SharedMemory(buffers) as memory:
+        report = Path(folder, "report")
+        wrapper = (path, "--tool", tool, "--log-file", str(report), "--padding", _PADDING,
+                   "--print-limit", "8", "--show-backtrace", "no")  # fmt: skip
+        try:
+            worker = WorkerProcess(index, wrapper=wrapper, environment=_ENVIRONMENT)
+        except SetupError as error:
+            return Inspection(note=f"compute-sanitizer's {tool} cannot run here: {error.message}")
+        try:
+            memory.upload()
+            request = {"verb": "execute", "build": build.to_dict(), "guard": 0, **memory.request}
+            worker.ask(request, SLOWDOWN_SECONDS, cancel)
+            worker.end()
+        finally:
+            worker.kill()
+        text = report.read_text(errors="replace") if report.exists() else ""
+    return read_report(tool, text, {launch.kernel for launch in build.plan.launches})
+
+
+def read_report(tool: SanitizerTool, text: str, kernels: set[str]) -> Inspection:
+    """The first finding in one of ``kernels``, or why there is no report to read."""
+    lines = [match[1].strip() for match in _LINE.finditer(text)]
+    if not any(line.startswith(("ERROR SUMMARY", "RACECHECK SUMMARY")) for line in lines):
+        why = next((line for line in lines[1:] if line), "no report")
+        return Inspection(note=f"compute-sanitizer's {tool} did not finish: {why}")
+    for number, line in enumerate(lines):
+        verdict = next((v for pattern, v in _FINDINGS.items() if re.match(pattern, line)), None)
+        if verdict is not None and (fault := _fault(tool, verdict, _paragraph(lines[number:]), kernels)):
+            return Inspection(fault)
+    return Inspection()
+
+
+def _fault(tool: SanitizerTool, verdict: Verdict, told: str, kernels: set[str]) -> Fault | None:
+    kernel = next((name for name in sorted(kernels) if name in told), None)
+    if kernel is None:  # PyTorch's own kernels are not the candidate's doing
+        return None
+    line, place = _SOURCE.search(told), _THREAD.search(told)
+    numbers = [int(n) for n in place.groups()] if place else []
+    short = told.replace(kernel, "the kernel")
+    return Fault(
+        verdict, f"compute-sanitizer {tool}: {short}", kernel,
+        block=(numbers[3], numbers[4], numbers[5]) if numbers else None,
+        thread=(numbers[0], numbers[1], numbers[2]) if numbers else None,
+        line=int(line[1]) if line else 0,
+    )  # fmt: skip
+
+
+def _paragraph(lines: Sequence[str]) -> str:
+    """A finding and its details: up to the empty line that ends it."""
+    end = next((i for i, line in enumerate(lines) if not line), len(lines))
+    return "; ".join(lines[: min(end, 5)])
