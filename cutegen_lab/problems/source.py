@@ -7,15 +7,18 @@ import hashlib
 import inspect
 import linecache
 import math
+import sys
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Any, Literal
 
 import torch
 
 from cutegen_lab.core.errors import ProblemError
 
+_MODULE = "cutegen_problem_"
 KERNELBENCH = ("Model", "get_inputs", "get_init_inputs")
 
 
@@ -58,9 +61,10 @@ def load(source: str) -> LoadedSource:
     if not tree.body:
         raise ProblemError("the cell holds only comments", "Define `def reference(x): ...` in it.")
     linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
-    namespace: dict[str, Any] = {
-        "__name__": "cutegen_problem", "torch": torch, "nn": torch.nn, "F": torch.nn.functional, "math": math,
-    }  # fmt: skip
+    module = ModuleType(_MODULE + filename[len("<problem ") : -1])
+    sys.modules[module.__name__] = module  # torch.compile looks a function's globals up through its module
+    namespace = module.__dict__
+    namespace.update(torch=torch, nn=torch.nn, F=torch.nn.functional, math=math)
     try:
         exec(compile(tree, filename, "exec"), namespace)  # noqa: S102 - the analyst's own code, in the analyst's own process
     except Exception as error:
@@ -82,7 +86,7 @@ def _classify(namespace: dict[str, Any], filename: str) -> LoadedSource:
         return LoadedSource("reference", namespace, filename, reference)
     if all(callable(namespace.get(name)) for name in KERNELBENCH):
         return LoadedSource("kernelbench", namespace, filename, namespace["Model"].forward)
-    mine = [n for n, v in namespace.items() if callable(v) and getattr(v, "__module__", "") == "cutegen_problem"]
+    mine = [n for n, v in namespace.items() if callable(v) and getattr(v, "__module__", "").startswith(_MODULE)]
     seen = f"it defines {', '.join(mine)}" if mine else "it defines no function"
     action = "Name the function `reference`, or give a KernelBench file (Model, get_inputs, get_init_inputs)."
     raise ProblemError(f"no reference found: {seen}", action)

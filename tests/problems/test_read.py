@@ -154,3 +154,10 @@ def test_what_cannot_be_used_is_said_in_one_line(source: str, inputs: str, says:
 def test_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(ProblemError, match=r"cannot read .*gone\.py: No such file"):
         read_file(tmp_path / "gone.py")
+
+
+def test_torch_compile_finds_a_references_globals() -> None:
+    problem = read_text("def reference(x):\n    return torch.softmax(x, -1)\n", inputs_text="x: f32[8,64]")
+    inputs = [torch.randn(8, 64)]
+    compiled = torch.compile(Reference(problem).run, dynamic=False, backend="eager")
+    assert torch.equal(compiled(inputs)[0], torch.softmax(inputs[0], -1))

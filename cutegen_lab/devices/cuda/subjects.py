@@ -96,20 +96,26 @@ class ReferenceSubject:
 
 
 class CopySubject:
-    """A device-to-device copy inside each set's memory that reads and writes the compulsory bytes."""
+    """Reads half and writes half of the compulsory bytes inside each set's memory, by one of PyTorch's elementwise
+    kernels: a copy node of a CUDA graph takes half as long again as a kernel that moves the same bytes (on an H200)."""
 
     notes: tuple[str, ...] = ()
 
     def __init__(self, sets: TensorSets) -> None:
         total = sum(spec.nbytes for spec in sets.specs)
-        self._pairs = [sets.halves(index, total) for index in range(len(sets))]
+        self._pairs = [tuple(_words(half) for half in sets.halves(index, total)) for index in range(len(sets))]
 
     def call(self, index: int) -> object:
         source, target = self._pairs[index]
-        return target.copy_(source)
+        return torch.bitwise_not(source, out=target)
 
     def refresh(self, seed: int) -> None:
         """The sets' own values are as good as any."""
 
     def close(self) -> None:
         self._pairs.clear()
+
+
+def _words(data: torch.Tensor) -> torch.Tensor:
+    """Bytes as 32-bit integers, where they are whole ones."""
+    return data.view(torch.int32) if data.numel() % 4 == 0 and data.data_ptr() % 4 == 0 else data
