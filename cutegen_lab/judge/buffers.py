@@ -4,54 +4,105 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 
 from cutegen_lab.core.artifact import Build
 from cutegen_lab.core.problem import TensorSpec, Workload
+from cutegen_lab.judge.placement import Placement, as_planned, rewritten
 from cutegen_lab.problems.dtypes import TORCH
 
 POISONS = (0xFF, 0x7B)  # bytes: 0xFF… is NaN in every floating-point type; 0x7B… is a large finite number in most
 
+_LARGE_BYTES = (0x51, 0x7B)  # repeated, they make a number that is finite and large, and that no kernel can know
+
+
+def secret_poison(generator: torch.Generator) -> int:
+    """A byte for a run that is not repeated: no NaN a kernel computes looks like it."""
+    return int(torch.randint(_LARGE_BYTES[0], _LARGE_BYTES[1] + 1, (), generator=generator))
+
+
+@dataclass(frozen=True)
+class _Slot:
+    """One tensor's memory: a guard, the tensor, a guard. ``before`` is what the guards held."""
+
+    spec: TensorSpec
+    memory: torch.Tensor  # bytes
+    offset: int
+
+    @property
+    def raw(self) -> torch.Tensor:
+        return self.memory[self.offset : self.offset + self.spec.nbytes]
+
+    @property
+    def tensor(self) -> torch.Tensor:
+        return self.raw.view(TORCH[self.spec.dtype]).reshape(self.spec.shape)
+
+    def digest(self) -> bytes:
+        return _digest(self.raw)
+
+    def guards(self) -> bytes:
+        return _digest(self.memory[: self.offset], self.memory[self.offset + self.spec.nbytes :])
+
 
 class Buffers:
-    """A workload's tensors in the plan's order. ``poison`` fills outputs and workspace byte by byte."""
+    """A workload's tensors where ``placement`` puts them (None: in the plan's order, nothing around them).
 
-    def __init__(self, workload: Workload, build: Build, inputs: Sequence[torch.Tensor], poison: int) -> None:
-        self.tensors: tuple[TensorSpec, ...] = workload.tensors + build.plan.workspace
+    ``poison`` fills outputs and workspace byte by byte. ``build``, ``tensors`` and ``views`` are what a device is
+    given; ``outputs`` are in the workload's order whatever the placement.
+    """
+
+    def __init__(
+        self, workload: Workload, build: Build, inputs: Sequence[torch.Tensor], poison: int,
+        placement: Placement | None = None, guard_seed: int = 0,
+    ) -> None:  # fmt: skip
+        specs = workload.tensors + build.plan.workspace
+        place = placement or as_planned(len(specs))
         self.poison = poison
-        written = [_poisoned(spec, poison) for spec in self.tensors[len(inputs) :]]
-        self._inputs = [t.contiguous() for t in inputs]
-        self.outputs = written[: len(workload.outputs)]
-        self._all = [*self._inputs, *written]
-        self._digest = self._hash_inputs()
+        self.build = rewritten(build, place, len(inputs)) if placement else build
+        generator = torch.Generator().manual_seed(guard_seed)
+        slots = [_slot(spec, place.offsets[i], place.tail, generator, poison) for i, spec in enumerate(specs)]
+        for slot, value in zip(slots, inputs, strict=False):
+            slot.tensor.copy_(value)
+        self._inputs = slots[: len(inputs)]
+        self._placed = [slots[i] for i in place.order]
+        self.tensors: tuple[TensorSpec, ...] = tuple(slot.spec for slot in self._placed)
+        self.outputs = [slot.tensor for slot in slots[len(inputs) : len(workload.tensors)]]
+        self._digests = [slot.digest() for slot in self._inputs]
+        self._guards = [slot.guards() for slot in self._placed]
 
     @property
     def views(self) -> list[memoryview]:
-        """Writable bytes of every tensor."""
-        return [memoryview(_bytes(t).numpy()) for t in self._all]
+        """Writable bytes of every tensor's memory."""
+        return [memoryview(slot.memory.numpy()) for slot in self._placed]
 
     def modified_input(self) -> str | None:
         """Name of the first input whose bytes changed."""
-        for spec, before, after in zip(self.tensors, self._digest, self._hash_inputs(), strict=False):
-            if before != after:
-                return spec.name
-        return None
+        pairs = zip(self._inputs, self._digests, strict=True)
+        return next((slot.spec.name for slot, before in pairs if slot.digest() != before), None)
+
+    def broken_guard(self) -> str | None:
+        """Name of the first tensor that something was written next to."""
+        pairs = zip(self._placed, self._guards, strict=True)
+        return next((slot.spec.name for slot, before in pairs if slot.guards() != before), None)
 
     def unwritten(self, index: int) -> torch.Tensor:
         """Which elements of output ``index`` still hold the poison (flat booleans)."""
         output = self.outputs[index]
-        raw = _bytes(output).reshape(output.numel(), output.element_size())
+        raw = output.reshape(-1).view(torch.uint8).reshape(output.numel(), output.element_size())
         return (raw == self.poison).all(dim=1)
 
-    def _hash_inputs(self) -> list[bytes]:
-        return [hashlib.blake2b(memoryview(_bytes(t).numpy()), digest_size=16).digest() for t in self._inputs]
+
+def _slot(spec: TensorSpec, offset: int, tail: int, generator: torch.Generator, poison: int) -> _Slot:
+    memory = torch.full((offset + spec.nbytes + tail,), poison, dtype=torch.uint8)
+    for guard in (memory[:offset], memory[offset + spec.nbytes :]):
+        guard.random_(0, 256, generator=generator)
+    return _Slot(spec, memory, offset)
 
 
-def _poisoned(spec: TensorSpec, poison: int) -> torch.Tensor:
-    raw = torch.full((spec.nbytes,), poison, dtype=torch.uint8)
-    return raw.view(TORCH[spec.dtype]).reshape(spec.shape)
-
-
-def _bytes(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor.reshape(-1).view(torch.uint8)
+def _digest(*parts: torch.Tensor) -> bytes:
+    digest = hashlib.blake2b(digest_size=16)
+    for part in parts:
+        digest.update(memoryview(part.numpy()))
+    return digest.digest()
