@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -15,7 +16,11 @@ CONDITIONING = 16.0  # roundings an honest kernel may add up; TF32 would be 8,19
 _WALK = 0.75 * 2.0**-24  # norm-wise error a √term: measured 0.3 of an epsilon's half, and room for bad luck
 _MOST_TERMS = 1 << 20  # the limit stays well under TF32's 3e-4 whatever the shape
 HUGE = 1e30  # a mask's fill rather than a result: its square would drown every other element
+_THREADED = 1 << 15  # elements from which BLAS' threads pay for waking them
+_MOST_MARGIN = 1e-2  # of a limit that conditioning widens: beyond, a draw tells too little to be lenient about it
 _CHUNK = 1 << 18  # elements compared at a time: float64 chunks of 2 MiB stay in cache
+
+Compared = tuple[torch.Tensor, torch.Tensor, torch.Tensor, list[torch.Tensor]]
 
 
 @dataclass(frozen=True)
@@ -27,71 +32,137 @@ class Distance:
     index: int
 
 
+@dataclass(frozen=True)
+class Allowance:
+    """What a draw's limits follow from, beside PyTorch's own error.
+
+    ``exact``: whatever the order of summation, float32 rounds nothing here; where PyTorch did not either, no error is
+    allowed. ``nan_for_infinity``: a NaN may stand for an infinity, because inputs are not finite (∞ − ∞, where PyTorch
+    has a formula of its own). ``scale``: errors are relative to no less (the output's usual size, where inputs far from
+    zero bring all of it into a function's vanishing tail).
+    """
+
+    exact: bool = False
+    nan_for_infinity: bool = False
+    scale: float = 0.0
+
+
 def compare(
     spec: TensorSpec,
     got: torch.Tensor,
     reference: torch.Tensor,
     torch_result: torch.Tensor,
     limits: Tolerances,
-    nudged: torch.Tensor | None = None,
     terms: int = 1,
+    allowance: Allowance | None = None,
+    moved: Sequence[torch.Tensor] = (),
 ) -> OutputError:
     """Errors of ``got`` (shape and dtype of ``spec``) against ``reference`` (float64), beside PyTorch's own.
 
     Integers and booleans must be equal to float64's or to PyTorch's own, which differ where they follow from rounded
     floats (ties of argmax: the first index, as PyTorch's CPU kernels answer). Finite elements beyond ``HUGE`` are held
     to PyTorch's own value, whose ``finfo`` is the output dtype's. NaN and
-    infinities must stand where the reference, rounded to the output's dtype, has them; where PyTorch's own result is
-    not finite although the reference is, either answer is accepted.
+    infinities must stand where the reference, rounded to the output's dtype, has them; where PyTorch's own result and
+    the reference differ in that, either answer is accepted.
 
-    ``nudged`` is the float64 reference on inputs moved by float32's rounding: a sum whose terms cancel amplifies that,
-    and a limit that ignored it would reject honest kernels by luck. The limits are at least ``CONDITIONING`` times its
-    effect, and grow with ``terms``, the most an element of this workload can sum: one float32 accumulator over them
-    walks √terms roundings away.
+    Limits grow with ``terms``, the most an element of this workload can sum: one float32 accumulator over them walks
+    √terms roundings away.
+
+    ``moved`` are float64 references with float32's rounding put in at random: a sum whose terms cancel amplifies that,
+    and a limit that ignored it would reject honest kernels by luck. What rounding decides to be finite or not is not
+    compared, and limits are at least ``CONDITIONING`` times its effect.
     """
+    allow = allowance or Allowance()
     got, reference, own = got.reshape(-1), reference.reshape(-1), torch_result.reshape(-1)
     if not spec.dtype.is_float:
         return _exact(spec, got, reference, own)
-    if nudged is not None:
-        nudged = nudged.reshape(-1)
-    low, high = reference.aminmax() if reference.numel() else (reference.new_zeros(()),) * 2
-    if not (float(low) > -HUGE and float(high) < HUGE):
-        fills = torch.isfinite(reference) & (reference.abs() > HUGE)
-        right = fills & ((got.double() / own.double() - 1).abs() < 2 * spec.dtype.eps)
-        got = torch.where(fills, torch.where(right, 0.0, math.inf).to(got.dtype), got)
-        own, reference = own.masked_fill(fills, 0.0), reference.masked_fill(fills, 0.0)
-        nudged = None if nudged is None else nudged.masked_fill(fills, 0.0)
-    mine, theirs = distances(got, own, reference)
-    if spec.dtype is DType.F64:
-        # The reference is float64 too, so "PyTorch's error" is 0: a few roundings, and float32 is 1e8 times as far.
-        walk = math.sqrt(min(terms, _MOST_TERMS)) * spec.dtype.eps
-        floor_norm, floor_element = 4 * spec.dtype.eps + walk, 40 * spec.dtype.eps + 10 * walk
-    else:
-        walk = _WALK * math.sqrt(min(terms, _MOST_TERMS))
-        floor_norm = limits.floor_norm + walk
-        floor_element = limits.floor_element + 10 * walk
-    if nudged is not None:
-        effect, _ = distances(nudged, own, reference)
-        floor_norm = max(floor_norm, CONDITIONING * effect.norm)
-        floor_element = max(floor_element, CONDITIONING * effect.worst)
+    moved = [m.reshape(-1) for m in moved]
+    got, own, reference, moved = _without_fills(spec, got, own, reference, moved)
+    got, own, reference, moved = _without_undecided(got, own, reference, moved)
+    if allow.nan_for_infinity:
+        got = torch.where(got.isnan() & own.isinf(), own.to(got.dtype), got)
+    mine, theirs = distances(got, own, reference, allow.scale)
+    norm, element = _floors(spec, limits, terms)
+    norm = max(limits.budget * theirs.norm, limits.floor_eps * spec.dtype.eps, norm)
+    element = max(limits.budget * theirs.worst, limits.element_eps * spec.dtype.eps, element)
+    if allow.exact and torch.equal(own, reference.to(own.dtype)):
+        mine, theirs = distances(got, own, own.double())
+        norm, element = 0.0, 0.0
+    elif moved:
+        effects = [distances(m, own, reference, allow.scale)[0] for m in moved]
+        norm = max(norm, _conditioned(max(e.norm for e in effects)))
+        element = max(element, _conditioned(max(e.worst for e in effects)))
     return OutputError(
         output=spec.name, norm=mine.norm, worst=mine.worst, torch_norm=theirs.norm, torch_worst=theirs.worst,
-        limit_norm=max(limits.budget * theirs.norm, limits.floor_eps * spec.dtype.eps, floor_norm),
-        limit_worst=max(limits.budget * theirs.worst, limits.element_eps * spec.dtype.eps, floor_element),
+        limit_norm=norm, limit_worst=element,
         worst_index=_unravel(mine.index, spec.shape), got=_value(got, mine.index),
         expected=_value(reference, mine.index),
     )  # fmt: skip
 
 
-def distances(got: torch.Tensor, own: torch.Tensor, reference: torch.Tensor) -> tuple[Distance, Distance]:
+def _floors(spec: TensorSpec, limits: Tolerances, terms: int) -> tuple[float, float]:
+    """What limits never fall below, norm-wise and for the worst element, whatever PyTorch's own error is."""
+    roundings = math.sqrt(min(terms, _MOST_TERMS))
+    if spec.dtype is DType.F64:
+        # The reference is float64 too, so "PyTorch's error" is 0: a few roundings, and float32 is 1e8 times as far.
+        return (4 + roundings) * spec.dtype.eps, (40 + 10 * roundings) * spec.dtype.eps
+    return limits.floor_norm + _WALK * roundings, limits.floor_element + 10 * _WALK * roundings
+
+
+def _conditioned(effect: float) -> float:
+    """The limit that rounding's own ``effect`` asks for. The margin shrinks where that would allow anything at all."""
+    return max(2 * effect, min(CONDITIONING * effect, _MOST_MARGIN))
+
+
+def _without_fills(
+    spec: TensorSpec, got: torch.Tensor, own: torch.Tensor, reference: torch.Tensor, moved: list[torch.Tensor]
+) -> Compared:
+    """Elements beyond ``HUGE`` replaced by 0 where they are right and by infinity where they are wrong."""
+    low, high = reference.aminmax() if reference.numel() else (reference.new_zeros(()),) * 2
+    if float(low) > -HUGE and float(high) < HUGE:
+        return got, own, reference, moved
+    fills = torch.isfinite(reference) & (reference.abs() > HUGE)
+    right = fills & ((got.double() / own.double() - 1).abs() < 2 * spec.dtype.eps)
+    got = torch.where(fills, torch.where(right, 0.0, math.inf).to(got.dtype), got)
+    return got, *_blank(fills, own, reference, moved)
+
+
+def _without_undecided(
+    got: torch.Tensor, own: torch.Tensor, reference: torch.Tensor, moved: list[torch.Tensor]
+) -> Compared:
+    """Elements that are finite or not by rounding alone, taken out."""
+    undecided = torch.zeros_like(reference, dtype=torch.bool)
+    for sample in moved:
+        undecided |= torch.isfinite(sample) != torch.isfinite(reference)
+    if not bool(undecided.any()):
+        return got, own, reference, moved
+    return got.masked_fill(undecided, 0.0), *_blank(undecided, own, reference, moved)
+
+
+def _blank(
+    where: torch.Tensor, own: torch.Tensor, reference: torch.Tensor, moved: list[torch.Tensor]
+) -> tuple[torch.Tensor, torch.Tensor, list[torch.Tensor]]:
+    rest = [m.masked_fill(where, 0.0) for m in moved]
+    return own.masked_fill(where, 0.0), reference.masked_fill(where, 0.0), rest
+
+
+def rms(values: torch.Tensor) -> float:
+    """Root mean square of what is finite (0 where there is nothing)."""
+    flat = values.reshape(-1).double()
+    parts = flat.split(_CHUNK) if flat.numel() else ()
+    return math.sqrt(sum(_dot(_finite(part)) for part in parts) / max(flat.numel(), 1))
+
+
+def distances(
+    got: torch.Tensor, own: torch.Tensor, reference: torch.Tensor, least: float = 0.0
+) -> tuple[Distance, Distance]:
     """Of ``got`` and of PyTorch's ``own`` result from ``reference`` (flat, one length), chunk by chunk.
 
-    An element that is not finite where it should be, or finite where it should not, is infinitely far.
+    Both are relative to the reference's root mean square or ``least``, whichever is more (1 where both are 0). An
+    element that is not finite where it should be, or finite where it should not, is infinitely far.
     """
     parts = [slice(start, start + _CHUNK) for start in range(0, reference.numel(), _CHUNK)]
-    square_ref = sum(_dot(_finite(reference[part])) for part in parts)
-    rms = math.sqrt(square_ref / reference.numel()) if parts else 0.0
-    scale = rms if rms > 0.0 else 1.0
+    scale = max(rms(reference), least) or 1.0
     running = [_Running(), _Running()]
     for part in parts:
         ref = reference[part]
@@ -122,6 +193,8 @@ class _Running:
 
 
 def _dot(values: torch.Tensor) -> float:
+    if values.numel() < _THREADED:
+        return float(values.square().sum())
     return float(torch.dot(values, values))
 
 
@@ -133,10 +206,15 @@ def _resolved(mine: torch.Tensor, own: torch.Tensor, ref: torch.Tensor, dtype: t
     """``mine − ref`` with non-finite values resolved: 0 where they are right or excused, infinity where wrong."""
     rounded = ref.to(dtype).double()
     odd = ~(torch.isfinite(rounded) & torch.isfinite(mine) & torch.isfinite(own))
-    same = (mine == rounded) | (mine.isnan() & rounded.isnan())
-    own_broke = ~torch.isfinite(own) & torch.isfinite(rounded)
-    excused = own_broke & ((mine == own) | mine.isnan() | mine.isfinite())
+    same, theirs = _alike(mine, rounded), _alike(mine, own)
+    undecided = ~_alike(own, rounded)  # PyTorch's rounding makes another kind of number than float64's
+    excused = undecided & (same | theirs | mine.isnan())
     return torch.where(odd, torch.where(same | excused, 0.0, math.inf).double(), mine - ref)
+
+
+def _alike(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """Where both are finite, or the same infinity, or NaN."""
+    return (a.isfinite() & b.isfinite()) | (a == b) | (a.isnan() & b.isnan())
 
 
 def _exact(spec: TensorSpec, got: torch.Tensor, reference: torch.Tensor, own: torch.Tensor) -> OutputError:

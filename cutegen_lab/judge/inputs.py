@@ -1,8 +1,12 @@
-"""Drawing inputs: fresh values every time, from distributions that expose different mistakes."""
+"""Drawing inputs: fresh values every time, from distributions that expose different mistakes.
+
+Scale and mean of each draw follow from its secret seed, so that no kernel can know a distribution by its moments.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping
 
 import torch
 
@@ -10,18 +14,104 @@ from cutegen_lab.core.dtypes import DType
 from cutegen_lab.core.problem import TensorSpec, Workload
 from cutegen_lab.problems.dtypes import TORCH
 
-Draw = Callable[[tuple[int, ...], torch.Generator], torch.Tensor]
+Shape = tuple[int, ...]
+Draw = Callable[[Shape, torch.Generator], torch.Tensor]
 LARGE = 1e4
+FULL_RANGE = "full integers"
+WIDE_RANGE = "wide integers"  # the widest whose sums, over any dimension, stay within 32 bits
 
+
+def between(low: float, high: float, generator: torch.Generator) -> float:
+    """One number, uniform over [low, high)."""
+    return low + (high - low) * float(torch.rand((), generator=generator))
+
+
+def _normal(scale: float, mean: float, shape: Shape, g: torch.Generator) -> torch.Tensor:
+    return torch.randn(shape, generator=g).mul_(scale).add_(mean)
+
+
+def _standard(shape: Shape, g: torch.Generator) -> torch.Tensor:
+    scale = 2 ** between(-1, 1, g)
+    return _normal(scale, scale * between(-0.5, 0.5, g), shape, g)
+
+
+def _uniform(shape: Shape, g: torch.Generator) -> torch.Tensor:
+    low, width = between(0, 2, g), 2 ** between(-2, 2, g)
+    return torch.rand(shape, generator=g).mul_(width).add_(low)
+
+
+def _offset(shape: Shape, g: torch.Generator) -> torch.Tensor:
+    return _normal(2 ** between(-1, 1, g), math.copysign(between(50, 200, g), between(-1, 1, g)), shape, g)
+
+
+def _large(shape: Shape, g: torch.Generator) -> torch.Tensor:
+    return _normal(LARGE * between(0.5, 1, g), 0.0, shape, g)
+
+
+def _tiny(shape: Shape, g: torch.Generator) -> torch.Tensor:
+    return _normal(10 ** between(-4, -2, g), 0.0, shape, g)
+
+
+def _mixed(shape: Shape, g: torch.Generator) -> torch.Tensor:
+    values = _standard(shape, g)
+    return values * torch.exp2(torch.randn(shape, generator=g) * between(1, 3, g))
+
+
+def _bits(shape: Shape, g: torch.Generator) -> torch.Tensor:
+    return (torch.rand(shape, generator=g) < between(0.3, 0.7, g)).float()
+
+
+def _zeros(shape: Shape, g: torch.Generator) -> torch.Tensor:
+    return torch.zeros(shape)
+
+
+def _holding(value: float) -> Draw:
+    """Normal values, one of them ``value`` (either sign)."""
+
+    def draw_one(shape: Shape, g: torch.Generator) -> torch.Tensor:
+        values = _standard(shape, g)
+        if values.numel():
+            at = int(torch.randint(values.numel(), (), generator=g))
+            values.view(-1)[at] = math.copysign(value, between(-1, 1, g))
+        return values
+
+    return draw_one
+
+
+# In this order, where not every one is affordable; a workload's first is always normal.
 DISTRIBUTIONS: Mapping[str, Draw] = {
-    "normal": lambda shape, g: torch.randn(shape, generator=g),
-    "uniform": lambda shape, g: torch.rand(shape, generator=g),
-    "offset": lambda shape, g: 100 + torch.randn(shape, generator=g),  # variance by cancellation shows here
-    "large": lambda shape, g: LARGE * torch.randn(shape, generator=g),  # overflow without max-subtraction
-    "zeros": lambda shape, g: torch.zeros(shape),
+    "normal": _standard,
+    "large": _large,  # overflow without max-subtraction
+    "zeros": _zeros,
+    "nan": _holding(math.nan),
+    "bits": _bits,  # 0 and 1: sums of products are exact, and compared exactly
+    "uniform": _uniform,
+    "offset": _offset,  # variance by cancellation shows here
+    "infinity": _holding(math.inf),
+    "tiny": _tiny,  # an epsilon in the wrong place shows here
+    "mixed": _mixed,  # many magnitudes side by side
 }
+AROUND = "around "  # and a number: normal values with this mean, which the schedule spreads over ±``AROUND_UP_TO``
+AROUND_UP_TO = 24.0
+AROUND_COUNT = 3  # a workload
 _INTEGER_RANGE = {DType.I64: 1000, DType.I32: 1000, DType.I16: 1000, DType.I8: 100, DType.U8: 200, DType.BOOL: 2}
+_SIGNED = (DType.I64, DType.I32, DType.I16, DType.I8)
 _TILE = 1 << 22
+
+
+def distributions(workload: Workload, turn: int = 0, turns: int = 1, secret: float = 0.0) -> tuple[str, ...]:
+    """Those that tell something about ``workload``, the first always normal, in the order of their worth.
+
+    ``turn`` of ``turns`` counts workloads, and ``secret`` (0 to 1) is the trial's: the means that these give are spread
+    evenly over a whole trial, so that a kernel that is wrong only for some of them meets one.
+    """
+    kinds = [spec.dtype for spec in workload.inputs]
+    whole = [FULL_RANGE] if any(not d.is_float and d is not DType.BOOL for d in kinds) else []
+    if not any(d.is_float for d in kinds):
+        return "normal", *whole, "bits", "zeros", *(f"normal {n}" for n in range(2, 9))
+    parts = [(secret + (i + turn / turns) / AROUND_COUNT) % 1 for i in range(AROUND_COUNT)]
+    around = [f"{AROUND}{AROUND_UP_TO * (2 * part - 1):.4g}" for part in parts]
+    return "normal", *whole, *list(DISTRIBUTIONS)[1:5], *around, *list(DISTRIBUTIONS)[5:]
 
 
 def draw(
@@ -40,22 +130,8 @@ def draw(
             noise = torch.rand((2, *spec.shape), generator=generator)
             tensors.append((value * (1 + 0.1 * noise[0]) + 0.1 * noise[1]).to(TORCH[spec.dtype]))
         else:
-            tensors.append(_draw_one(spec, distribution, generator))
+            tensors.append(_draw_one(spec, distribution, generator, terms(workload)))
     return tensors
-
-
-def nudged(inputs: Sequence[torch.Tensor], seed: int) -> list[torch.Tensor]:
-    """Float64 copies of floating-point inputs, each element moved by up to half a unit in the last place of the
-    precision kernels compute in: float32, or float64 where the input is."""
-    generator = torch.Generator().manual_seed(seed)
-    moved = []
-    for tensor in inputs:
-        if tensor.is_floating_point():
-            noise = torch.rand(tensor.shape, generator=generator, dtype=torch.float64) * 2 - 1
-            moved.append(tensor.double() * (1 + noise * (2.0**-53 if tensor.dtype is torch.float64 else 2.0**-24)))
-        else:
-            moved.append(tensor)
-    return moved
 
 
 def fill(workload: Workload, seed: int) -> list[torch.Tensor]:
@@ -69,9 +145,35 @@ def fill(workload: Workload, seed: int) -> list[torch.Tensor]:
     return tensors
 
 
-def _draw_one(spec: TensorSpec, distribution: str, generator: torch.Generator) -> torch.Tensor:
+def terms(workload: Workload) -> int:
+    """The most terms an output element can sum without saying so: the longest dimension, or all the others."""
+    sizes = [(max(t.shape), t.numel) for t in workload.tensors if t.numel and t.shape]
+    return max((max(longest, numel // longest) for longest, numel in sizes), default=1)
+
+
+def _draw_one(spec: TensorSpec, distribution: str, generator: torch.Generator, most_terms: int = 1) -> torch.Tensor:
     if spec.dtype.is_float:
-        return DISTRIBUTIONS[distribution](spec.shape, generator).to(TORCH[spec.dtype])
-    high = _INTEGER_RANGE[spec.dtype]
-    low = -high if spec.dtype in (DType.I64, DType.I32, DType.I16, DType.I8) else 0
+        if distribution.startswith(AROUND):
+            mean = float(distribution.removeprefix(AROUND))
+            values = _normal(2 ** between(-2, 2, generator), mean, spec.shape, generator)
+        else:
+            values = DISTRIBUTIONS.get(distribution, _standard)(spec.shape, generator)
+        return values.to(TORCH[spec.dtype])
+    low, high = _integers(spec.dtype, distribution, most_terms)
     return torch.randint(low, high, spec.shape, generator=generator).to(TORCH[spec.dtype])
+
+
+def _integers(dtype: DType, distribution: str, most_terms: int) -> tuple[int, int]:
+    """[low, high) of an integer input."""
+    if distribution == "zeros":
+        return 0, 1
+    if distribution == "bits" or dtype is DType.BOOL:
+        return 0, 2
+    if distribution == WIDE_RANGE and dtype is DType.I32:
+        high = (1 << 31) // max(most_terms, 1)
+        return -high, high
+    if distribution in (FULL_RANGE, WIDE_RANGE):  # but for the ends, whose negative or absolute value does not exist
+        whole = torch.iinfo(TORCH[dtype])
+        return (whole.min + 2, whole.max - 1) if dtype in _SIGNED else (0, whole.max + 1)
+    high = _INTEGER_RANGE[dtype]
+    return -high if dtype in _SIGNED else 0, high

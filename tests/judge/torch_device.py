@@ -20,20 +20,23 @@ Kernel = Callable[..., Fault | None]
 
 
 class TorchDevice:
-    """``kernel(*tensors)`` gets every tensor of the plan and writes the outputs in place."""
+    """``kernel(*tensors)`` gets every tensor that the plan's one launch points at, and writes the outputs in place."""
 
     name = "torch"
-    kind: Literal["cuda", "emulator"] = "emulator"
 
-    def __init__(self, kernel: Kernel) -> None:
-        self._kernel = kernel
+    def __init__(self, kernel: Kernel, kind: Literal["cuda", "emulator"] = "emulator") -> None:
+        self._kernel, self.kind = kernel, kind
+        self.addresses: list[tuple[int, ...]] = []  # of each execution's tensors, as the kernel saw them
 
     def execute(
         self, build: Build, tensors: Sequence[TensorSpec], buffers: Sequence[memoryview], cancel: Cancel
     ) -> Execution:
-        views = [
-            torch.frombuffer(b, dtype=TORCH[t.dtype]).reshape(t.shape) for t, b in zip(tensors, buffers, strict=True)
-        ]
+        views = []
+        for r in build.plan.launches[0].relocations:
+            spec, memory = tensors[r.tensor], buffers[r.tensor]
+            flat = torch.frombuffer(memory, dtype=TORCH[spec.dtype], count=spec.numel, offset=r.tensor_offset)
+            views.append(flat.reshape(spec.shape))
+        self.addresses.append(tuple(v.data_ptr() for v in views))
         return Execution(self._kernel(*views), 0.0)
 
     def time(

@@ -4,8 +4,6 @@ class: tests for the distribution's moments
 defence: distributions with secret, random parameters
 verdicts: wrong_result
 needs: a floating-point input
-not caught yet: the judge's distributions have fixed, public moments. Draw scale and mean at random over many orders of
-    magnitude: several such draws a trial find it with high probability, though never with certainty
 """
 
 import cutlass

@@ -4,8 +4,6 @@ problem: x.sum(-1) for x: i32[16,300]
 class: lower precision
 defence: integers from the whole range of their type
 verdicts: wrong_result
-not caught yet: integer inputs lie within ±1000, so that every sum of a row is exact in float32. Draw some over the
-    whole range of the type
 """
 
 import cuda.bindings.driver as cuda

@@ -4,7 +4,6 @@ problem: torch.relu(x) for x: f32[2000]
 class: tests for the distribution's moments
 defence: a draw with a NaN and an infinity in it, where the reference defines the result
 verdicts: wrong_result
-not caught yet: no distribution holds a NaN
 """
 
 import cuda.bindings.driver as cuda

@@ -1,0 +1,58 @@
+"""A kernel's outputs beside the reference's, in float64 and at the problem's own precision."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+
+from cutegen_lab.core.problem import Tolerances, Workload
+from cutegen_lab.core.trial import OutputError, WorkloadCheck
+from cutegen_lab.judge import rounding
+from cutegen_lab.judge.correctness import Allowance, compare, rms
+from cutegen_lab.judge.inputs import AROUND, terms
+from cutegen_lab.problems import Reference
+
+_FAR_FROM_ZERO = (AROUND, "offset")
+
+
+class Answers:
+    """One workload's. Remembers how large outputs are on the first draw."""
+
+    def __init__(self, reference: Reference, workload: Workload, tolerances: Tolerances) -> None:
+        self._reference, self._workload, self._tolerances = reference, workload, tolerances
+        self._usual: list[float] = []
+
+    def errors(
+        self, inputs: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor], check: WorkloadCheck
+    ) -> tuple[OutputError, ...]:
+        """How far each output is from the reference, with its limits."""
+        own, exact = self._reference.run(inputs), False
+        if _all_bits(inputs):
+            wanted, exact = rounding.watched(lambda: self._reference.run_float64(inputs))
+        else:
+            wanted = self._reference.run_float64(inputs)
+        self._usual = self._usual or [rms(out) for out in wanted]
+        far = check.distribution.startswith(_FAR_FROM_ZERO)
+        odd = not all(bool(t.isfinite().all()) for t in inputs)
+        allowances = [Allowance(exact, odd, usual if far else 0.0) for usual in self._usual]
+
+        most = terms(self._workload)
+
+        def compared(samples: Sequence[Sequence[torch.Tensor]]) -> tuple[OutputError, ...]:
+            rows = enumerate(zip(self._workload.outputs, outputs, wanted, own, allowances, strict=True))
+            return tuple(
+                compare(spec, got, want, mine, self._tolerances, most, allowance, [s[i] for s in samples])
+                for i, (spec, got, want, mine, allowance) in rows
+            )
+
+        errors = compared([])
+        if all(error.ok for error in errors):
+            return errors
+        # Before a kernel is called wrong: how much do the last bits matter to this problem?
+        return compared(rounding.samples(self._reference, inputs, check.seed))
+
+
+def _all_bits(inputs: Sequence[torch.Tensor]) -> bool:
+    """Whether every input holds zeros and ones alone."""
+    return all(bool(((t == 0) | (t == 1)).all()) for t in inputs)

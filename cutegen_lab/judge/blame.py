@@ -1,0 +1,84 @@
+"""From an error to a verdict and the words for it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import torch
+
+from cutegen_lab.core.dtypes import DType
+from cutegen_lab.core.problem import Workload
+from cutegen_lab.core.trial import OutputError
+from cutegen_lab.core.verdict import Verdict
+from cutegen_lab.judge import rounding
+from cutegen_lab.judge.buffers import Buffers
+from cutegen_lab.judge.correctness import distances
+from cutegen_lab.problems import Reference
+
+_EXPLAINED_ELEMENTS = 1 << 22  # a reference this large is not run again only to explain an error
+_LIKELY = 6.0  # times smaller or larger than what a precision would give, and still called its doing
+_LOWER = {
+    DType.F64: (("float32", rounding.UNIT[DType.F32]), ("TF32 or float16", rounding.UNIT[DType.F16])),
+    DType.F32: (("TF32 or float16", rounding.UNIT[DType.F16]), ("bfloat16", rounding.UNIT[DType.BF16])),
+    DType.F16: (("bfloat16", rounding.UNIT[DType.BF16]),),
+    DType.BF16: (("bfloat16 for intermediate results", rounding.UNIT[DType.BF16]),),
+}
+
+
+def difference(workload: Workload, first: Buffers, second: Buffers, deterministic: bool) -> tuple[Verdict, str] | None:
+    """Two runs over different poison must agree bit for bit, or something stale was read or left unwritten."""
+    for index, spec in enumerate(workload.outputs):
+        a, b = first.outputs[index], second.outputs[index]
+        changed = (_bits(a) != _bits(b)).reshape(-1)
+        if not bool(changed.any()):
+            continue
+        left = int((first.unwritten(index) & second.unwritten(index)).sum())
+        if left:
+            return Verdict.UNWRITTEN_OUTPUT, f"{left} of {spec.numel} elements of {spec.name!r} were never written"
+        if deterministic:
+            count = int(changed.sum())
+            reason = f"{count} of {spec.numel} elements of {spec.name!r} differ between two runs on the same inputs"
+            return Verdict.NON_DETERMINISTIC, reason
+    return None
+
+
+def blame(error: OutputError, unwritten: int, workload: Workload, index: int) -> tuple[Verdict, str]:
+    """``unwritten``: how many elements of output ``index`` still hold the poison."""
+    spec = workload.outputs[index]
+    if unwritten and spec.dtype.is_float:
+        return Verdict.UNWRITTEN_OUTPUT, f"{unwritten} of {spec.numel} elements of {spec.name!r} were never written"
+    where = f"{spec.name}[{', '.join(map(str, error.worst_index))}]"
+    if not spec.dtype.is_float:
+        return (
+            Verdict.WRONG_RESULT,
+            f"{error.norm:.1%} of {spec.name!r} is wrong; {where} is {error.got:g}, not {error.expected:g}",
+        )
+    limit = f"limit {error.limit_norm:.2e}, " if error.limit_norm else "sums of whole numbers are exact here, "
+    measure = f"error {error.norm:.2e} against float64 ({limit}PyTorch {error.torch_norm:.2e})"
+    return Verdict.WRONG_RESULT, f"{measure}; worst at {where}: got {error.got:g}, expected {error.expected:g}"
+
+
+def lower_precision(
+    reference: Reference, inputs: Sequence[torch.Tensor], index: int, error: OutputError, workload: Workload
+) -> str:
+    """What to add where output ``index`` is as far off as a lower precision than the problem's would put it."""
+    dtype = workload.outputs[index].dtype
+    if dtype not in _LOWER or sum(t.numel for t in workload.tensors) > _EXPLAINED_ELEMENTS or not error.norm > 0:
+        return ""
+    exact = reference.run_float64(inputs)[index].reshape(-1)
+    found = []
+    for name, unit in _LOWER[dtype]:
+        moved = rounding.moved(reference, inputs, unit, index + 1)[index].reshape(-1)
+        effect = distances(moved, moved, exact)[0].norm
+        if 0 < effect < math.inf:
+            found.append((abs(math.log(error.norm / effect)), name))
+    if not found or min(found)[0] > math.log(_LIKELY):
+        return ""
+    lower = min(found)[1]
+    return f"; an error of this size is what computing in {lower} gives, which is less than the problem's {dtype.value}"
+
+
+def _bits(tensor: torch.Tensor) -> torch.Tensor:
+    widths = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+    return tensor.reshape(-1).view(widths[tensor.element_size()])

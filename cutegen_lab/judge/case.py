@@ -1,0 +1,162 @@
+"""One workload of one artifact on one device: a draw, one run or two, one verdict."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+import torch
+
+from cutegen_lab.core.artifact import Build
+from cutegen_lab.core.dtypes import DType
+from cutegen_lab.core.problem import Problem, Workload
+from cutegen_lab.core.protocols import Cancel, Device, Execution
+from cutegen_lab.core.roofline import GpuSpec
+from cutegen_lab.core.trial import WorkloadCheck
+from cutegen_lab.core.verdict import Fault, Verdict
+from cutegen_lab.judge.answers import Answers
+from cutegen_lab.judge.blame import blame, difference, lower_precision
+from cutegen_lab.judge.buffers import POISONS, Buffers, secret_poison
+from cutegen_lab.judge.inputs import FULL_RANGE, WIDE_RANGE, draw
+from cutegen_lab.judge.placement import Placement, reversed_order, shuffled
+from cutegen_lab.judge.plan import validate_plan
+from cutegen_lab.problems import Reference
+
+REPEATABLE_BYTES = 1 << 24  # on the emulator, workloads up to here are run a second time over another poison
+_NO_MEMORY = ("can't allocate memory", "out of memory", "not enough memory", "Cannot allocate memory")
+
+
+@dataclass
+class Case:
+    """``executed`` is the last run, for what the device counted. Raises Cancelled where it is run."""
+
+    problem: Problem
+    reference: Reference
+    workload: Workload
+    build: Build
+    device: Device
+    gpu: GpuSpec
+    cancel: Cancel
+    executed: Execution = field(default=Execution(None, 0.0))
+
+    def __post_init__(self) -> None:
+        self._answers = Answers(self.reference, self.workload, self.problem.tolerances)
+
+    def run(self, distribution: str, seed: int, first: bool) -> WorkloadCheck | None:
+        """The check of one draw, or None where the reference does not take such inputs.
+
+        ``first``: the workload's first draw, which runs twice, over different poison. On a GPU all draws do, with
+        tensors in another place each time.
+        """
+        started = time.perf_counter()
+        passed = WorkloadCheck(self.workload.name, distribution, seed, Verdict.PASSED)
+        try:
+            check = self._checked(passed, first)
+        except (MemoryError, RuntimeError) as error:
+            if not isinstance(error, MemoryError) and not any(text in str(error) for text in _NO_MEMORY):
+                raise
+            check = replace(passed, verdict=Verdict.OUT_OF_MEMORY, reason=_no_memory(self.workload, self.build))
+        return check and replace(check, seconds=time.perf_counter() - started)
+
+    def _checked(self, passed: WorkloadCheck, first: bool) -> WorkloadCheck | None:
+        if fault := validate_plan(self.build, self.workload.tensors + self.build.plan.workspace, self.gpu):
+            return _faulted(passed, fault)
+        inputs = self._drawn(passed)
+        if not first and self._careful(passed.distribution):
+            outputs = self._answer(inputs)
+            if outputs is None:
+                return None
+            if passed.distribution == FULL_RANGE and _over_32_bits(self.workload, outputs):
+                passed = replace(passed, distribution=WIDE_RANGE)
+                inputs = self._drawn(passed)
+        buffers = self._buffers(inputs, passed.seed, first)
+        # The candidate runs before the reference: nothing it could find in memory is the answer.
+        ran: list[Buffers] = []
+        for make in buffers:
+            ran.append(make())
+            if wrong := self._execute(passed, ran[-1]):
+                return wrong
+        if len(ran) == 2 and (found := difference(self.workload, ran[0], ran[1], self.problem.deterministic)):
+            return replace(passed, verdict=found[0], reason=found[1])
+        errors = self._answers.errors(inputs, ran[0].outputs, passed)
+        for index, error in enumerate(errors):
+            if not error.ok:
+                # A second poison has already told unwritten elements from NaNs the kernel computed.
+                unwritten = 0 if len(ran) == 2 else int(ran[0].unwritten(index).sum())
+                verdict, reason = blame(error, unwritten, self.workload, index)
+                if verdict is Verdict.WRONG_RESULT and error.norm < 1:
+                    reason += lower_precision(self.reference, inputs, index, error, self.workload)
+                return replace(passed, verdict=verdict, reason=reason, errors=errors)
+        return replace(passed, errors=errors)
+
+    def _buffers(self, inputs: Sequence[torch.Tensor], seed: int, first: bool) -> list[Callable[[], Buffers]]:
+        """The runs of one draw, each with memory of its own, made when its turn comes."""
+        generator = torch.Generator().manual_seed(seed ^ 0x5EED)
+        poisons = POISONS if first else (secret_poison(generator), POISONS[0])
+        places: list[Placement | None]
+        if self.device.kind == "cuda":
+            places = self._places(len(inputs), first, generator)
+        elif first and self.workload.compulsory_bytes <= REPEATABLE_BYTES:
+            places = [None, None]  # the emulator itself moves tensors about, and knows where each of them ends
+        else:
+            places = [None]
+        guards = int(torch.randint(1 << 62, (), generator=generator))
+
+        def at(poison: int, place: Placement | None) -> Callable[[], Buffers]:
+            return lambda: Buffers(self.workload, self.build, inputs, poison, place, guards)
+
+        return [at(poison, place) for poison, place in zip(poisons, places, strict=False)]
+
+    def _places(self, inputs: int, first: bool, generator: torch.Generator) -> list[Placement | None]:
+        """Two on a GPU, where nothing else would move its tensors."""
+        count = len(self.workload.tensors) + len(self.build.plan.workspace)
+        if first:
+            return [None, reversed_order(count, generator)]
+        return [shuffled(count, inputs, generator), shuffled(count, inputs, generator)]
+
+    def _execute(self, passed: WorkloadCheck, buffers: Buffers) -> WorkloadCheck | None:
+        """None where the run did no harm."""
+        self.executed = self.device.execute(buffers.build, buffers.tensors, buffers.views, self.cancel)
+        if self.executed.fault:
+            return _faulted(passed, self.executed.fault)
+        if name := buffers.modified_input():
+            return replace(passed, verdict=Verdict.INPUT_MODIFIED, reason=f"the kernel changed its input {name!r}")
+        if name := buffers.broken_guard():
+            reason = f"the kernel wrote next to {name!r}: the bytes around it changed"
+            return replace(passed, verdict=Verdict.OUT_OF_BOUNDS, reason=reason)
+        return None
+
+    def _careful(self, distribution: str) -> bool:
+        """Whether a reference may refuse such inputs: some integers are indices, or divisors."""
+        return distribution in ("nan", "infinity") or any(not spec.dtype.is_float for spec in self.workload.inputs)
+
+    def _answer(self, inputs: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...] | None:
+        """PyTorch's result, None where it refuses these inputs."""
+        try:
+            return self.reference.run(inputs)
+        except (IndexError, RuntimeError, ValueError, AssertionError, ZeroDivisionError):
+            return None
+
+    def _drawn(self, check: WorkloadCheck) -> list[torch.Tensor]:
+        return draw(self.workload, check.distribution, check.seed, self.reference.parameters)
+
+
+def _over_32_bits(workload: Workload, outputs: Sequence[torch.Tensor]) -> bool:
+    """Whether PyTorch's wider integers hold what 32 bits, in which a kernel may add 32-bit inputs, do not."""
+    if any(spec.dtype is DType.I64 for spec in workload.inputs):
+        return False
+    whole = [t for t in outputs if t.dtype is torch.int64 and t.numel()]
+    return any(int(t.max()) >= 1 << 31 or int(t.min()) < -(1 << 31) for t in whole)
+
+
+def _faulted(passed: WorkloadCheck, fault: Fault) -> WorkloadCheck:
+    return replace(passed, verdict=fault.verdict, reason=str(fault), fault=fault)
+
+
+def _no_memory(workload: Workload, build: Build) -> str:
+    total = sum(t.nbytes for t in workload.tensors + build.plan.workspace)
+    return (
+        f"this machine has not enough memory to judge {total / 2**30:.1f} GiB of tensors beside their float64 "
+        "reference; use smaller shapes, or declare less workspace"
+    )

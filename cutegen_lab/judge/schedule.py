@@ -1,0 +1,30 @@
+"""Which draws a workload gets, and in which order: all of them where it is small, the most telling where it is not."""
+
+from __future__ import annotations
+
+from cutegen_lab.core.problem import Workload
+from cutegen_lab.core.protocols import Device, Execution
+from cutegen_lab.judge.inputs import distributions
+
+EMULATED_INSTRUCTIONS = 200_000  # warp instructions a workload, all its draws together: a tenth of a second
+GPU_BYTES = 1 << 29  # compulsory traffic of all draws of a workload, judged on the CPU in float64 each time
+FEWEST_ON_GPU = 4
+
+
+def draws(workload: Workload, turn: int, turns: int, secret: float) -> tuple[str, ...]:
+    """Every draw of ``workload``, the first always normal.
+
+    ``turn`` of ``turns`` counts workloads: where not all draws are affordable, neighbours leave out different ones.
+    ``secret`` (0 to 1) is one for the whole trial.
+    """
+    first, *others = distributions(workload, turn, turns, secret)
+    start = 5 * turn % len(others)
+    return first, *others[start:], *others[:start]
+
+
+def affordable(workload: Workload, count: int, device: Device, execution: Execution) -> int:
+    """How many of ``count`` draws to run, after the first ran as ``execution``."""
+    if device.kind == "cuda":
+        return min(count, max(FEWEST_ON_GPU, GPU_BYTES // max(workload.compulsory_bytes, 1)))
+    spent = execution.counters.get("warp_instructions", 0.0)
+    return count if spent == 0 else min(count, max(1, int(EMULATED_INSTRUCTIONS / spent)))

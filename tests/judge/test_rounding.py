@@ -1,0 +1,72 @@
+"""What rounding does to a reference, and where it does nothing at all."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from cutegen_lab.core.dtypes import DType
+from cutegen_lab.judge.correctness import rms
+from cutegen_lab.judge.rounding import UNIT, moved, samples, watched
+from cutegen_lab.problems import Reference, read_text
+
+
+def reference(expression: str, inputs: str = "x: f32[8,32]") -> Reference:
+    names = ", ".join(part.split(":")[0].strip() for part in inputs.split("], "))
+    return Reference(read_text(f"def reference({names}):\n    return {expression}\n", inputs_text=inputs))
+
+
+def drawn(*shape: int) -> torch.Tensor:
+    return torch.randn(shape, generator=torch.Generator().manual_seed(1))
+
+
+@pytest.mark.parametrize("dtype", [DType.F32, DType.F16, DType.BF16])
+def test_the_effect_on_a_product_is_of_the_size_of_the_unit(dtype: DType) -> None:
+    plain, x = reference("x * 3.7"), drawn(8, 32)
+    exact = plain.run_float64([x])[0]
+    effect = rms(moved(plain, [x], UNIT[dtype], 5)[0] - exact) / rms(exact)
+    assert 0.3 * UNIT[dtype] < effect < 1.5 * UNIT[dtype]
+
+
+def test_intermediate_results_move_though_inputs_cancel_exactly() -> None:
+    """x − mean(x) of one column is 0 whatever x is, until the mean itself is rounded."""
+    centred, x = reference("x - x.mean(-1, keepdim=True)", "x: f32[9,1]"), drawn(9, 1) + 100
+    assert not bool(centred.run_float64([x])[0].any())
+    for sample in samples(centred, [x], 1):
+        size = float(sample[0].abs().max())
+        assert 1e-7 < size < 2e-5
+
+
+def test_choosing_and_copying_rounds_nothing_more() -> None:
+    plain, x = reference("x.relu().max(-1).values.clone()"), drawn(8, 32)
+    shaken = moved(plain, [x], UNIT[DType.F32], 5)[0]
+    relative = (shaken / plain.run_float64([x])[0] - 1).abs()
+    assert float(relative.max()) <= UNIT[DType.F32]
+
+
+def test_nan_and_zero_stay_what_they_are() -> None:
+    plain = reference("x * 2")
+    x = torch.zeros(8, 32)
+    x[0, 0] = float("nan")
+    shaken = moved(plain, [x], UNIT[DType.BF16], 5)[0]
+    assert int(shaken.isnan().sum()) == 1 and not bool(shaken.nan_to_num().any())
+
+
+@pytest.mark.parametrize(
+    ("expression", "exact"),
+    [
+        ("x.sum(-1)", True),
+        ("x @ x.T", True),
+        ("(x + x).relu()[:, ::2].clone()", True),
+        ("x * 0.5", False),
+        ("x.mean(-1)", False),
+        ("torch.softmax(x, -1)", False),
+        ("x.sum(-1).exp()", False),
+        ("x * 2.0 ** 30", False),
+    ],
+)
+def test_sums_of_ones_are_exact_and_other_things_are_not(expression: str, exact: bool) -> None:
+    plain, bits = reference(expression), (drawn(8, 32) > 0).float()
+    result, found = watched(lambda: plain.run_float64([bits]))
+    assert found is exact
+    assert torch.equal(result[0], plain.run_float64([bits])[0])
