@@ -16,7 +16,7 @@ from cutegen_lab.core.problem import TensorSpec
 from cutegen_lab.core.stopwatch import Samples, Subject, rotation
 from cutegen_lab.core.verdict import Fault, Verdict
 from cutegen_lab.devices.cuda.process import SharedMemory, WorkerProcess
-from cutegen_lab.devices.cuda.sets import MOST_SETS, Arena, TensorSets, set_count
+from cutegen_lab.devices.cuda.sets import FEWEST_SETS, MOST_SETS, Arena, TensorSets, set_count
 from cutegen_lab.devices.cuda.stopwatch import CudaStopwatch
 from cutegen_lab.devices.cuda.terms import hear_problem, hear_specs, tell_problem, tell_specs
 from cutegen_lab.judge.timing import rotated
@@ -110,7 +110,13 @@ def test_specs_and_problems_are_told_as_they_are() -> None:
 
 @pytest.mark.parametrize(
     ("set_bytes", "room", "count"),
-    [(1 << 30, 100 << 30, 2), (4 << 20, 100 << 30, 30), (12 << 10, 100 << 30, MOST_SETS), (1 << 30, 1 << 29, 1)],
+    [
+        (1 << 30, 100 << 30, FEWEST_SETS),
+        (1 << 30, 5 << 30, 5),
+        (4 << 20, 100 << 30, 30),
+        (12 << 10, 100 << 30, MOST_SETS),
+        (1 << 30, 1 << 29, 1),
+    ],
 )
 def test_sets_go_beyond_l2_as_far_as_there_is_room(set_bytes: int, room: int, count: int) -> None:
     assert set_count(set_bytes, 60 << 20, room) == count

@@ -12,7 +12,7 @@ launch overhead of the host's is timed. L2's persisting lines are reset before e
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 
@@ -24,8 +24,9 @@ from cutegen_lab.devices.cuda.nvml import Card
 from cutegen_lab.devices.cuda.sets import TensorSets, set_count
 from cutegen_lab.devices.cuda.subjects import CopySubject, PlanSubject, ReferenceSubject, Runnable
 
-SPIN_CYCLES = 400_000  # about 0.2 ms at 2 GHz: longer than enqueueing a graph or one compiled call takes
-ROOM = 0.25  # of free memory: as much again for what references allocate, and a master copy of the inputs
+SPIN_CYCLES_PER_S = 2e9  # no clock is much faster
+SPIN_SECONDS = 2e-4  # at least, and three times what the host takes to enqueue what is timed
+ROOM = 0.2  # of free memory, for the sets; references allocate outputs of their own for each
 _CARD_SECONDS = 0.05  # between readings of the card
 
 
@@ -37,14 +38,38 @@ class Graphs:
         for index in range(calls):  # uncaptured first: modules load, autotuners choose, faults show themselves
             runnable.call(index)
             driver.call("cuCtxSynchronize")
-        self.cold = self._capture(runnable, range(calls))
-        self.warm = self._capture(runnable, [0] * calls)
+        cold = self._capture(runnable, range(calls), keep=True)
+        warm = self._capture(runnable, [0] * calls, keep=False)
+        self._act: dict[Mode, Callable[[int], object]] = {
+            "cold": lambda single: cold.replay(), "warm": lambda single: warm.replay(), "events": runnable.call,
+        }  # fmt: skip
+        self._spins = {mode: self._spin_cycles(driver, act) for mode, act in self._act.items()}
 
-    def _capture(self, runnable: Runnable, indices: Sequence[int]) -> torch.cuda.CUDAGraph:
+    def enqueue(self, mode: Mode, single: int) -> object:
+        """What is timed: a graph, or one call on set ``single``. The result lives as long as it must."""
+        return self._act[mode](single)
+
+    def spin(self, mode: Mode) -> None:
+        """Keeps the device busy for as long as :meth:`enqueue` takes the host."""
+        torch.cuda._sleep(self._spins[mode])
+
+    def _spin_cycles(self, driver: Driver, act: Callable[[int], object]) -> int:
+        seconds = 0.0
+        for _ in range(2):  # the first replay uploads the graph
+            started = time.perf_counter()
+            kept = act(0)
+            seconds = time.perf_counter() - started
+            driver.call("cuCtxSynchronize")
+            del kept
+        return int(max(SPIN_SECONDS, 3 * seconds) * SPIN_CYCLES_PER_S)
+
+    def _capture(self, runnable: Runnable, indices: Sequence[int], keep: bool) -> torch.cuda.CUDAGraph:
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph):
-            # Results are kept, or the allocator would give each call the lines the one before it wrote.
-            self._kept.append([runnable.call(index) for index in indices])
+            for index in indices:
+                result = runnable.call(index)
+                if keep:  # or the allocator would give each call the lines the one before it wrote
+                    self._kept.append(result)
         return graph
 
 
@@ -88,7 +113,7 @@ class Bench:
             self.sets.refresh(each)
             runnable.refresh(each)
             self._driver.call("cuCtxResetPersistingL2Cache")
-            times.append(self._once(runnable, graphs, mode, each % len(self.sets)))
+            times.append(self._once(graphs, mode, each % len(self.sets)))
         if time.monotonic() - self._read > _CARD_SECONDS:
             self._readings, self._read = self.card.read(), time.monotonic()
         return times
@@ -108,21 +133,17 @@ class Bench:
         self._subjects[name] = runnable, Graphs(self._driver, runnable, len(self.sets))
         return runnable.notes
 
-    def _once(self, runnable: Runnable, graphs: Graphs, mode: Mode, single: int) -> float:
+    def _once(self, graphs: Graphs, mode: Mode, single: int) -> float:
         start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        kept: object = None
         if mode == "events":
             self._sweep.fill_(1.0)
         elif mode == "cold":
             self._sweep.sum()
         else:
-            graphs.warm.replay()
-        torch.cuda._sleep(SPIN_CYCLES)
+            graphs.enqueue("warm", single)
+        graphs.spin(mode)
         start.record()
-        if mode == "events":
-            kept = runnable.call(single)
-        else:
-            (graphs.cold if mode == "cold" else graphs.warm).replay()
+        kept = graphs.enqueue(mode, single)
         end.record()
         self._driver.call("cuCtxSynchronize")
         del kept

@@ -11,14 +11,14 @@ from cutegen_lab.core.stopwatch import rotation
 from cutegen_lab.devices.cuda.terms import aligned
 from cutegen_lab.problems.dtypes import TORCH
 
-MOST_SETS = 64
+FEWEST_SETS, MOST_SETS = 16, 128  # what a graph costs beside its calls is shared by as many
 _POISONS = (0xFF, 0x7B)  # in turn: NaN in every floating-point type, and a large finite number
 
 
 def set_count(set_bytes: int, l2_bytes: int, room_bytes: int) -> int:
-    """How many sets: together over twice L2, at least two, at most :data:`MOST_SETS` (L2 is swept before a sample, so
-    that fewer are cold too), and one where a second finds no room."""
-    wanted = min(max(-(-2 * l2_bytes // max(set_bytes, 1)), 2), MOST_SETS)
+    """How many sets: together over twice L2, at least :data:`FEWEST_SETS` and at most :data:`MOST_SETS` (L2 is swept
+    before a sample, so that fewer are cold too), and fewer where there is no room, one at the least."""
+    wanted = min(max(-(-2 * l2_bytes // max(set_bytes, 1)), FEWEST_SETS), MOST_SETS)
     return max(min(wanted, room_bytes // max(set_bytes, 1)), 1)
 
 

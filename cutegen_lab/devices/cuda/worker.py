@@ -167,7 +167,7 @@ class Worker:
     def _build(self, request: Answer) -> Build:
         build, mine = Build.from_dict(request["build"]), self.hello()["arch"]
         if build.arch.rstrip("af") != mine:
-            raise _Refused(f"the artifact is for {build.arch}, this GPU is {mine}; compile it with --arch {mine}")
+            raise _Refused(f"the artifact is for {build.arch}, this GPU is {mine}: compile it for that")
         return build
 
     def _fault(self, verdict: Verdict, message: str) -> Answer:
