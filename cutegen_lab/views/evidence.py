@@ -5,10 +5,11 @@ from __future__ import annotations
 from cutegen_lab.core.candidate import Candidate
 from cutegen_lab.core.problem import Problem
 from cutegen_lab.core.roofline import SpeedOfLight
-from cutegen_lab.core.trial import CheckResult, OutputError, Profile, Provenance, Resources, Timing, Trial
+from cutegen_lab.core.trial import CheckResult, OutputError, Profile, Provenance, Resources, Trial
 from cutegen_lab.core.verdict import Diagnostic
 from cutegen_lab.views.model import DiagnosticView, EvidenceRow, Tone
-from cutegen_lab.views.units import count, microseconds, plural, relative, significant, size
+from cutegen_lab.views.speed import speed_rows
+from cutegen_lab.views.units import count, microseconds, plural, relative, size
 
 
 def evidence_rows(
@@ -26,7 +27,7 @@ def evidence_rows(
         rows += _resource_rows(resources)
     rows.append(_sol_row(sol))
     if trial is not None:
-        rows += _speed_rows(trial.timing, trial.sol or sol)
+        rows += speed_rows(trial.timing, trial.sol or sol)
         rows += _profile_rows(trial.profile)
         rows.append(_row("device", "Device", trial.device or "none"))
         isolation = ", ".join(trial.provenance.isolation)
@@ -144,26 +145,6 @@ def _sol_row(sol: SpeedOfLight) -> EvidenceRow:
         detail=f"{sol.gpu}, {sol.limiter} bound: {cause}",
         basis="bound",
     )
-
-
-def _speed_rows(timing: Timing | None, sol: SpeedOfLight) -> list[EvidenceRow]:
-    if timing is None:
-        return []
-    spread = f", IQR {microseconds(timing.iqr_us)} of {timing.samples}" if timing.kind == "measured" else ""
-    baselines = "".join(f"; {name} {microseconds(value)}" for name, value in sorted(timing.baselines.items()))
-    detail = f"{timing.device}: {timing.method}{spread}{baselines}"
-    gap = sol.gap(timing.time_us)
-    return [
-        EvidenceRow(key="time", label="Time", value=microseconds(timing.time_us), detail=detail, basis=timing.kind),
-        EvidenceRow(
-            key="sol_gap",
-            label="Gap to speed of light",
-            value=f"{significant(gap)}×",
-            detail=f"{100 / gap:.0f}% of the bound" if gap > 0 else "",
-            basis=timing.kind,
-            tone="good" if gap < 1.25 else "neutral" if gap < 2 else "warn",
-        ),
-    ]
 
 
 def _profile_rows(profile: Profile | None) -> list[EvidenceRow]:

@@ -10,6 +10,7 @@ import pytest
 from run_script import BAD_ERROR, FAULT, SOURCE, Script, timing
 
 from cutegen_lab.core.run import GenerateFailed, Resumed, RunSettings, Step, StepFailed
+from cutegen_lab.core.trial import Comparison
 from cutegen_lab.core.verdict import Verdict
 from cutegen_lab.views.model import RunView
 
@@ -70,6 +71,35 @@ def test_measured_time_is_labelled_measured_with_its_baselines():
     )
     row = next(r for r in view.candidates[0].evidence if r.key == "time")
     assert row.basis == "measured" and "eager 57 µs" in row.detail and "of 30" in row.detail
+
+
+def test_a_time_measured_in_turns_shows_its_interval_its_answers_and_its_conditions():
+    script = Script().generate().compile().check()
+    measured = replace(
+        timing(30.0, "measured"),
+        samples=40, iqr_us=0.2, half_width_us=0.05, warm_us=21.0,
+        baselines={"eager": 57.0, "incumbent": 30.1, "copy of the compulsory bytes": 20.0},
+        comparisons=(
+            Comparison("eager", "faster", 0.526, 0.52, 0.53, 40),
+            Comparison("incumbent", "ambiguous", 0.99, 0.98, 1.001, 40),
+            Comparison("copy of the compulsory bytes", "slower", 1.5, 1.49, 1.51, 40),
+            Comparison("few", "ambiguous", 1.0, -math.inf, math.inf, 3),
+        ),
+        notes=("the card held its clocks back meanwhile: software power cap",),
+        conditions={"GPU": "NVIDIA H200", "SM clock": "1980 MHz"},
+    )  # fmt: skip
+    rows = {r.key: r for r in script.time(measured).profile().view().candidates[0].evidence}
+    assert "median ± 0.05 µs (95%), IQR 0.2 µs of 40" in rows["time"].detail
+    assert (rows["time_warm"].value, rows["time_warm"].basis) == ("21 µs", "measured")
+    assert rows["against_1"].value == "faster: 0.526× its time" and rows["against_1"].tone == "good"
+    assert rows["against_1"].detail == "95% 0.520 to 0.530, 40 rounds in turns; it takes 57 µs"
+    assert rows["against_2"].label == "Beside incumbent" and rows["against_2"].tone == "warn"
+    assert rows["against_3"].tone == "neutral" and rows["against_4"].detail.startswith("95% unknown")
+    assert rows["timing_note_1"].tone == "warn" and "power cap" in rows["timing_note_1"].value
+    assert rows["conditions"].value == "GPU NVIDIA H200, SM clock 1980 MHz"
+    assert all(
+        rows[key].basis == "measured" for key in rows if key.startswith(("time", "against")) and "note" not in key
+    )
 
 
 def test_a_failed_compile_goes_back_to_the_provider_and_its_diagnostics_stay():
