@@ -19,6 +19,7 @@ from cutegen_lab.core.artifact import Artifact
 from cutegen_lab.problems import read_text
 from cutegen_lab.templates.reader import read
 from cutegen_lab.templates.registry import family_for
+from tests.devices import kernels
 
 ARCH = "sm_90a"
 REFERENCES = {
@@ -31,43 +32,6 @@ SIZES = {
     "rmsnorm": ("1024,1024", "4096,4096", "32768,8192"),
     "add": ("65536", "4194304", "134217728"),
 }
-
-_KERNEL = """
-import cuda.bindings.driver as cuda
-import cutlass
-import cutlass.cute as cute
-
-
-@cute.kernel
-def kernel(gX: cute.Tensor, gY: cute.Tensor):
-    tidx, _, _ = cute.arch.thread_idx()
-    bidx, _, _ = cute.arch.block_idx()
-    i = bidx * 256 + tidx
-    rX = cute.make_rmem_tensor(cute.make_layout(4), gX.element_type)
-{body}
-    cute.autovec_copy(rX, gY[None, i])
-
-
-@cute.jit
-def launch(x: cute.Tensor, y: cute.Tensor, stream: cuda.CUstream):
-    groups = cute.size(x) // 4
-    gX = cute.make_tensor(x.iterator, cute.make_layout((4, groups), stride=(1, 4)))
-    gY = cute.make_tensor(y.iterator, cute.make_layout((4, groups), stride=(1, 4)))
-    kernel(gX, gY).launch(grid=[groups // 256, 1, 1], block=[256, 1, 1], stream=stream)
-"""
-_LOAD = "    cute.autovec_copy(gX[None, i], rX)\n"
-BODIES = {
-    "plus_one": _LOAD + "    for j in cutlass.range_constexpr(4):\n        rX[j] = rX[j] + 1.0",
-    # a bounded minute: a watchdog that does not work is found out without losing the machine
-    "hang": _LOAD + "    start = cute.arch.globaltimer()\n"
-    "    while cute.arch.globaltimer() - start < 60_000_000_000:\n        rX[0] = rX[0] + 1.0",
-    "illegal_address": _LOAD + "    far = cute.make_tensor(gY.iterator + (1 << 30), cute.make_layout(1 << 30))\n"
-    "    far[i] = rX[0]",
-    # right for every finite input, and the input is never read
-    "unread": "    for j in cutlass.range_constexpr(4):\n        rX[j] = 1.0",
-}
-PLUS_ONE = "def reference(x):\n    return x + 1\n"
-ONE = "def reference(x):\n    return torch.where(torch.isnan(x), x, torch.ones_like(x))\n"
 
 
 @dataclass(frozen=True)
@@ -83,9 +47,8 @@ def cases() -> Iterator[Case]:
     for kind, shapes in SIZES.items():
         for shape in shapes:
             yield _from_template(kind, shape)
-    for name, body in BODIES.items():
-        big = "x: f32[67108864]" if name == "unread" else "x: f32[1048576]"
-        yield Case(name, ONE if name == "unread" else PLUS_ONE, big, _KERNEL.format(body=body), {})
+    for name in kernels.BODIES:
+        yield Case(name, *kernels.problem(name), kernels.source(name), {})
 
 
 def _from_template(kind: str, shape: str) -> Case:

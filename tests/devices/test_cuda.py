@@ -3,14 +3,29 @@
 from __future__ import annotations
 
 import struct
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from cutegen_lab.core.artifact import Launch, Relocation
+from cutegen_lab.compile import CageCompiler
+from cutegen_lab.core.artifact import Artifact, Launch, Relocation
 from cutegen_lab.core.errors import SetupError
-from cutegen_lab.core.verdict import Verdict
+from cutegen_lab.core.problem import Problem
+from cutegen_lab.core.roofline import target_gpu
+from cutegen_lab.core.trial import Timing
+from cutegen_lab.core.verdict import Fault, Verdict
 from cutegen_lab.devices.cuda import CudaDevice, gpu_count
 from cutegen_lab.devices.cuda.driver import DriverError, _aligned, _relocate
+from cutegen_lab.judge import StandardJudge
+from cutegen_lab.judge.turns import Effort
+from cutegen_lab.problems import read_text
+from tests.devices import kernels
+
+needs_gpu = pytest.mark.skipif(gpu_count() == 0, reason="needs a CUDA device; benchmarks/judge_on_gpu.py does more")
+CANCEL = threading.Event()
 
 
 @pytest.mark.skipif(gpu_count() > 0, reason="this machine has a GPU: the refusal cannot be shown")
@@ -43,3 +58,73 @@ def test_driver_errors_become_verdicts(code: int, verdict: Verdict) -> None:
     error = DriverError("cuLaunchKernelEx", code, "some text")
     assert error.verdict is verdict
     assert str(code) in str(error)
+
+
+@pytest.fixture(scope="module")
+def gpu() -> Iterator[CudaDevice]:
+    device = CudaDevice()
+    yield device
+    device.close()
+
+
+def compiled(name: str, folder: Path) -> tuple[Problem, Artifact]:
+    source, inputs = kernels.problem(name)
+    problem = replace(read_text(source, name=name, inputs_text=inputs), check_workloads=())
+    with CageCompiler(folder) as compiler:
+        built = compiler.compile(kernels.source(name), {}, problem.workloads, "sm_90a", lambda line: None, CANCEL)
+    assert isinstance(built, Artifact), built
+    return problem, built
+
+
+def timed(gpu: CudaDevice, problem: Problem, artifact: Artifact, incumbent: Artifact | None = None) -> Timing | Fault:
+    judge = StandardJudge()
+    judge.effort = Effort(seconds=2.0, references=("eager",))
+    peak = target_gpu(artifact.arch, gpu.name)
+    return judge.time(problem, artifact, gpu, peak, lambda line: None, CANCEL, incumbent=incumbent)[0]
+
+
+def checked(gpu: CudaDevice, problem: Problem, artifact: Artifact) -> Verdict:
+    return StandardJudge().check(problem, artifact, gpu, lambda line: None, CANCEL).verdict
+
+
+@needs_gpu
+def test_a_kernel_beside_itself_is_the_same(gpu: CudaDevice, tmp_path: Path) -> None:
+    problem, artifact = compiled("plus_one", tmp_path)
+    assert checked(gpu, problem, artifact) is Verdict.PASSED
+    found = timed(gpu, problem, artifact, incumbent=artifact)
+    assert isinstance(found, Timing), found
+    against = found.against("incumbent")
+    assert against is not None and against.answer == "same"
+    assert found.baselines.keys() == {"incumbent", "eager PyTorch", "copy of the compulsory bytes"}
+
+
+@needs_gpu
+@pytest.mark.parametrize(("name", "verdict"), [("hang", Verdict.HANG), ("illegal_address", Verdict.OUT_OF_BOUNDS)])
+def test_the_device_survives_a_kernel_that_harms_it(
+    gpu: CudaDevice, tmp_path: Path, name: str, verdict: Verdict
+) -> None:
+    assert checked(gpu, *compiled(name, tmp_path)) is verdict
+    found = timed(gpu, *compiled(name, tmp_path))
+    assert isinstance(found, Fault) and found.verdict is verdict
+    assert checked(gpu, *compiled("plus_one", tmp_path)) is Verdict.PASSED
+
+
+@needs_gpu
+def test_a_time_that_its_bytes_do_not_allow_is_quarantined(gpu: CudaDevice, tmp_path: Path) -> None:
+    found = timed(gpu, *compiled("unread", tmp_path))
+    assert isinstance(found, Fault) and found.verdict is Verdict.TOO_FAST
+
+
+@needs_gpu
+def test_an_artifact_for_another_architecture_is_refused(gpu: CudaDevice, tmp_path: Path) -> None:
+    problem, artifact = compiled("plus_one", tmp_path)
+    build = replace(artifact.builds["main"], arch="sm_100a")
+    views = [memoryview(bytearray(spec.nbytes)) for spec in problem.workload.tensors]
+    fault = gpu.execute(build, problem.workload.tensors, views, CANCEL).fault
+    assert fault is not None and fault.verdict is Verdict.UNSUPPORTED and "sm_100a" in fault.message
+
+
+@needs_gpu
+def test_a_gpu_that_is_not_there_is_named() -> None:
+    with pytest.raises(SetupError, match="cuda:99 is not visible"):
+        CudaDevice(index=99)

@@ -81,10 +81,10 @@ def compiler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CageCompiler]
     made.close()
 
 
-def compiled(compiler: CageCompiler, **config: int) -> tuple[Build, tuple[TensorSpec, ...]]:
+def compiled(compiler: CageCompiler, source: str = SOFTMAX, **config: int) -> tuple[Build, tuple[TensorSpec, ...]]:
     x, o = (TensorSpec.parse(f"{n}: bf16[{ROWS},{COLUMNS}]") for n in "xo")
     artifact = compiler.compile(
-        SOFTMAX, config, [Workload("main", (x,), (o,))], "sm_90a", lambda _: None, threading.Event()
+        source, config, [Workload("main", (x,), (o,))], "sm_90a", lambda _: None, threading.Event()
     )
     assert hasattr(artifact, "builds"), artifact
     return artifact.builds["main"], (x, o)
@@ -129,6 +129,24 @@ def test_a_warp_that_forgets_its_partial_result(compiler: CageCompiler) -> None:
     fault = EmulatorDevice().execute(build, specs, views(x, x.clone()), threading.Event()).fault
     assert fault is not None and fault.verdict is Verdict.UNINITIALISED_READ
     assert fault.line == source_line("v = red[lane, 0]")
+
+
+@pytest.mark.parametrize(
+    ("after", "reads", "writes"),
+    [
+        ("red[warp, 0] = m", "v = red[lane, 0]", "red[warp, 0] = m"),
+        ("red[warp, 1] = s", "u = red[lane, 1]", "red[warp, 1] = s"),
+    ],
+)
+def test_a_missing_barrier_is_a_race(compiler: CageCompiler, after: str, reads: str, writes: str) -> None:
+    barrier = "    cute.arch.barrier()\n"
+    at = SOFTMAX.index(barrier, SOFTMAX.index(after))
+    build, specs = compiled(compiler, SOFTMAX[:at] + "    pass\n" + SOFTMAX[at + len(barrier) :])
+    x = torch.randn(ROWS, COLUMNS).bfloat16()
+    fault = EmulatorDevice().execute(build, specs, views(x, x.clone()), threading.Event()).fault
+    assert fault is not None and fault.verdict is Verdict.NON_DETERMINISTIC and "no barrier between" in fault.message
+    assert fault.line == source_line(reads) and f"(line {source_line(writes)}, " in fault.message
+    assert fault.block == (0, 0, 0) and fault.thread is not None
 
 
 def test_time_is_a_labelled_prediction(compiler: CageCompiler) -> None:
