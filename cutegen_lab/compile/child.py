@@ -41,20 +41,26 @@ def run(job: Mapping[str, Any], reply: int) -> None:
     write_frame(reply, {"isolation": isolate.restrict(limits, readable, scratch)})
     started = time.perf_counter()
     try:
-        answer = _build(job, reply)
+        answer = _assembled(job) if "ptx" in job else _build(job, reply)
         answer["seconds"] = time.perf_counter() - started
     except ContractError as error:
         answer = _failure(Verdict.CONTRACT, str(error), [])
     except MemoryError:
         answer = _failure(Verdict.COMPILE_LIMIT, f"memory: over {limits.memory_bytes >> 20} MiB", [])
     except (Exception, RecursionError) as error:
-        found = explain(error, CANDIDATE_FILE, job["source"])
+        found = explain(error, CANDIDATE_FILE, job.get("source", ""))
         answer = _failure(Verdict.COMPILE_ERROR, f"{found['code']}: {found['message']}"[:500], [found])
     write_frame(reply, answer)
 
 
 def _failure(verdict: Verdict, reason: str, diagnostics: list[dict[str, Any]]) -> dict[str, Any]:
     return {"failed": {"verdict": verdict.value, "reason": reason, "diagnostics": diagnostics}}
+
+
+def _assembled(job: Mapping[str, Any]) -> dict[str, Any]:
+    """PTX that other children handed out, assembled where its candidate never was."""
+    cubins = [dsl.assemble(ptx, job["arch"]) for ptx in job["ptx"]]
+    return {"assembled": [base64.b64encode(cubin).decode() for cubin in cubins]}
 
 
 def _build(job: Mapping[str, Any], reply: int) -> dict[str, Any]:

@@ -17,10 +17,11 @@ from cutegen_lab.compile.child import CANDIDATE_FILE
 from cutegen_lab.compile.limits import Limits
 from cutegen_lab.compile.lines import source_lines
 from cutegen_lab.compile.lint import lint
-from cutegen_lab.compile.outcome import read_ending
+from cutegen_lab.compile.outcome import read_assembly, read_ending
 from cutegen_lab.compile.plan import PlanError, build_plan
 from cutegen_lab.compile.pool import Pool
 from cutegen_lab.compile.ptx import entries
+from cutegen_lab.compile.reassemble import batches, objection
 from cutegen_lab.compile.remarks import remark_notes, stack_use
 from cutegen_lab.compile.reply import Compiled, Failed
 from cutegen_lab.compile.resources import read_resources
@@ -52,6 +53,7 @@ class CompileJob:
 class _Result:
     value: Build | CompileFailure
     isolation: tuple[str, ...]
+    key: str = ""  # where to keep it; empty for what comes from the cache
 
 
 class CageCompiler:
@@ -118,10 +120,44 @@ class CageCompiler:
         else:
             with ThreadPoolExecutor(self._workers, thread_name_prefix="compile") as threads:
                 results = list(threads.map(lambda part: self._build(jobs[part[0]], part[1], say, cancel), parts))
-        return [
-            refused.get(i) or self._artifact(job, [(w, r) for (j, w), r in zip(parts, results, strict=True) if j == i])
-            for i, job in enumerate(jobs)
-        ]
+        found: list[Artifact | CompileFailure] = []
+        for index, job in enumerate(jobs):
+            mine = [at for at, (i, _) in enumerate(parts) if i == index]
+            kept = self._kept(job.arch, [results[at] for at in mine], cancel) if mine else []
+            found.append(
+                refused.get(index) or self._artifact(job, [(parts[at][1], r) for at, r in zip(mine, kept, strict=True)])
+            )
+        return found
+
+    def _kept(self, arch: str, results: list[_Result], cancel: Cancel) -> list[_Result]:
+        """New builds of one candidate whose cubin is not their PTX's made failures; all that is new goes to the cache.
+
+        Their PTX is assembled again together, in a process that never saw the candidate.
+        """
+        new = [r.value for r in results if r.key and isinstance(r.value, Build)]
+        objections = dict(zip(map(id, new), self._objections(arch, new, cancel), strict=True))
+        for at, result in enumerate(results):
+            if why := objections.get(id(result.value)):
+                failure = CompileFailure(why.verdict, why.reason, (), result.isolation)
+                result = results[at] = replace(result, value=failure)
+            if result.key:
+                self._cache.put(result.key, result.value, result.isolation)
+        return results
+
+    def _objections(self, arch: str, builds: list[Build], cancel: Cancel) -> list[Failed | None]:
+        try:
+            parts = batches([b.ptx for b in builds])
+        except ValueError as error:
+            return [Failed(Verdict.COMPILE_LIMIT, f"output: {error}", ())] * len(builds)
+        cubins: list[bytes] = []
+        for part in parts:
+            ending = self._pool.run({"ptx": part}, arch, self._standin(), cancel)
+            assembled = read_assembly(ending, len(part), self._limits)
+            if isinstance(assembled, Failed):
+                return [assembled] * len(builds)
+            cubins += assembled
+        reasons = [objection(b.cubin, cubin) for b, cubin in zip(builds, cubins, strict=True)]
+        return [Failed(Verdict.COMPILE_CRASH, reason, ()) if reason else None for reason in reasons]
 
     def _artifact(self, job: CompileJob, results: list[tuple[Workload, _Result]]) -> Artifact | CompileFailure:
         builds: dict[str, Build] = {}
@@ -153,14 +189,13 @@ class CageCompiler:
         isolation = tuple(ending.isolation)
         outcome = read_ending(ending, workload.tensors, self._limits)
         value = self._finish(job, workload, outcome, isolation, ending.output)
-        self._cache.put(key, value, isolation)
         seconds = time.perf_counter() - started
         if isinstance(value, CompileFailure):
             say(f"{workload.name}: {value.verdict.value} after {seconds:.2f} s")
         else:
             say(f"compiled {workload.name} in {seconds:.2f} s: {len(value.cubin) / 1024:.0f} KB, "
                 f"{len(value.plan.launches)} launch(es)")  # fmt: skip
-        return _Result(value, isolation)
+        return _Result(value, isolation, key)
 
     def _finish(
         self,

@@ -4,13 +4,15 @@ moves).
 Written against nvidia-cutlass-dsl 4.8.1. What it relies on beyond the documented API: the compiled function's
 ``_get_cuda_init_and_load`` (the launcher's two set-up entry points), ``capi_func`` (its C entry: an array of pointers
 to each argument's memory, then the returned error), ``artifacts.PTX``/``.CUBIN``, ``total_added_arguments``, and that
-a fake tensor whose layout is static is passed as a struct of one pointer.
+a fake tensor whose layout is static is passed as a struct of one pointer. :func:`assemble` relies on the pass
+``gpu-module-to-binary`` and on a module's own assembly reaching the assembler unchanged.
 """
 
 from __future__ import annotations
 
 import ctypes
 import importlib
+import re
 from collections.abc import Mapping, Sequence
 from types import ModuleType
 from typing import Any
@@ -25,6 +27,9 @@ ARCH_VARIABLE = "CUTE_DSL_ARCH"
 RUNTIME_VARIABLE = "CUTE_DSL_LIBS"
 ENVIRONMENT = {"CUTE_DSL_DISABLE_FILE_CACHING": "1", "CUTE_DSL_NO_CACHE": "1", "CUTE_DSL_LINEINFO": "1"}
 ALIGNMENT_BYTES = 16
+_PTX_HEAD = re.compile(
+    r"(?:\s*//[^\n]*\n)*\s*\.version (\d+)\.(\d+)\s*\n\s*\.target [\w, ]+\n\s*\.address_size 64[ \t]*\n"
+)
 
 _NUMERIC = {
     DType.F64: "Float64", DType.F32: "Float32", DType.F16: "Float16", DType.BF16: "BFloat16", DType.I64: "Int64",
@@ -71,6 +76,30 @@ def ptx_and_cubin(compiled: Any) -> tuple[str, bytes]:
     if not isinstance(ptx, str) or not isinstance(cubin, bytes):
         raise ValueError("launch() compiled to no kernel; it must launch at least one @cute.kernel")
     return ptx, cubin
+
+
+def assemble(ptx: str, arch: str) -> bytes:
+    """The cubin of ``ptx`` by the assembler that the DSL itself uses, which has no door of its own: the text goes in as
+    the assembly of an otherwise empty GPU module. Raises ValueError with what the assembler said.
+    """
+    head = _PTX_HEAD.match(ptx)
+    if head is None:
+        raise ValueError("it does not begin with .version, .target and .address_size")
+    ir = importlib.import_module("cutlass._mlir.ir")
+    passes = importlib.import_module("cutlass._mlir.passmanager")
+    objects = importlib.import_module("cutlass._mlir.dialects.gpu")
+    target = f'#nvvm.target<O = 3, chip = "{arch}", features = "+ptx{head[1]}{head[2]}">'
+    with ir.Context() as context, ir.Location.unknown():
+        context.load_all_available_dialects()
+        module = ir.Module.parse(f"module attributes {{gpu.container_module}} {{ gpu.module @m [{target}] {{}} }}")
+        text = ir.ArrayAttr.get([ir.StringAttr.get(ptx[head.end() :])])
+        module.body.operations[0].attributes["llvm.module_asm"] = text
+        try:
+            passes.PassManager.parse("builtin.module(gpu-module-to-binary{format=bin})").run(module.operation)
+        except Exception as error:  # whatever the bindings raise, it did not assemble
+            raise ValueError(str(error)[:500]) from None
+        binary = ir.ArrayAttr(module.body.operations[0].attributes["objects"])[0]
+        return bytes(objects.ObjectAttr(binary).object)
 
 
 def load(compiled: Any) -> None:

@@ -7,7 +7,7 @@ import signal
 
 from cutegen_lab.compile.limits import Limits
 from cutegen_lab.compile.pool import Ending
-from cutegen_lab.compile.reply import Compiled, Failed, read_reply
+from cutegen_lab.compile.reply import Compiled, Failed, read_cubins, read_reply
 from cutegen_lab.core.problem import TensorSpec
 from cutegen_lab.core.verdict import Verdict
 
@@ -16,6 +16,28 @@ _OUT_OF_MEMORY = ("out of memory", "std::bad_alloc", "Cannot allocate memory", "
 
 def read_ending(ending: Ending, tensors: tuple[TensorSpec, ...], limits: Limits) -> Compiled | Failed:
     """``tensors`` are the workload's inputs and outputs, for naming the one that was touched."""
+    failed = _ended_badly(ending, tensors, limits)
+    if failed is not None or ending.reply is None:
+        return failed or _failed(Verdict.COMPILE_CRASH, "the build gave no answer")
+    try:
+        return read_reply(ending.reply)
+    except ValueError as error:
+        return _failed(Verdict.COMPILE_CRASH, f"the build answered with nonsense: {error}")
+
+
+def read_assembly(ending: Ending, count: int, limits: Limits) -> list[bytes] | Failed:
+    """The ``count`` cubins that a clean process made of as many builds' PTX."""
+    failed = _ended_badly(ending, (), limits)
+    if failed is not None or ending.reply is None:
+        reason = failed.reason if failed else "no answer"
+        return _failed(failed.verdict if failed else Verdict.COMPILE_CRASH, f"assembling its PTX again: {reason}")
+    try:
+        return read_cubins(ending.reply, count)
+    except ValueError as error:
+        return _failed(Verdict.COMPILE_CRASH, f"its PTX does not assemble by itself: {error}")
+
+
+def _ended_badly(ending: Ending, tensors: tuple[TensorSpec, ...], limits: Limits) -> Failed | None:
     if ending.stopped.startswith("time"):
         return _failed(Verdict.COMPILE_TIMEOUT, f"compiling took too long: {ending.stopped}")
     if ending.malformed:
@@ -41,10 +63,7 @@ def read_ending(ending: Ending, tensors: tuple[TensorSpec, ...], limits: Limits)
             Verdict.COMPILE_CRASH,
             f"the build's process ended {how} in the step {ending.phase!r} and gave no answer{said}",
         )
-    try:
-        return read_reply(ending.reply)
-    except ValueError as error:
-        return _failed(Verdict.COMPILE_CRASH, f"the build answered with nonsense: {error}")
+    return None
 
 
 def _signalled(ending: Ending, limits: Limits) -> Failed | None:

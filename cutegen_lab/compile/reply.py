@@ -44,6 +44,19 @@ def read_reply(data: dict[str, Any]) -> Compiled | Failed:
         raise ValueError(f"a reply of the wrong shape ({type(error).__name__}: {str(error)[:80]})") from None
 
 
+def read_cubins(data: dict[str, Any], count: int) -> list[bytes]:
+    """What the child that assembles answered. Raises ValueError where it did not, or said why not."""
+    try:
+        if "failed" in data:
+            raise ValueError(_failed(data["failed"]).reason)
+        cubins = [base64.b64decode(_text(text, 64 << 20), validate=True) for text in data["assembled"]]
+    except (KeyError, TypeError, AttributeError, binascii.Error) as error:
+        raise ValueError(f"a reply of the wrong shape ({type(error).__name__})") from None
+    if len(cubins) != count:
+        raise ValueError(f"a reply with {len(cubins)} cubins, not {count}")
+    return cubins
+
+
 def _compiled(data: dict[str, Any]) -> Compiled:
     recordings = tuple(
         Recording(tuple(_integer(b) for b in r["bases"]), _integer(r["error"]), _text(r["log"], 64 << 20))

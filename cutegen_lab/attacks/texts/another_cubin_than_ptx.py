@@ -4,8 +4,6 @@ GPU runs the other.
 class: forged artifact or plan
 defence: the cubin is assembled again from the PTX, in a process that never saw the candidate
 verdicts: wrong_result, compile_crash, rejected_source
-not caught yet: on the emulator nothing compares the two. A GPU judges the cubin itself and finds it wrong. Assemble
-    the PTX with a trusted ptxas and judge what comes out, or run both devices before a verdict counts for both
 """
 
 import cutlass

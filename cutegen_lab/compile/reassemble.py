@@ -1,0 +1,67 @@
+"""Whether a cubin is what its PTX assembles to, so that one of them may stand for the other.
+
+The PTX is assembled once more in a process that never saw the candidate: a compiler that the candidate patched could
+hand out the PTX of one kernel with the cubin of another, and an emulator would judge the first, a GPU run the second.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Mapping, Sequence
+
+from elftools.common.exceptions import ELFError
+from elftools.elf.elffile import ELFFile
+
+MAX_PTX_BYTES = 6 << 20  # in one message to the compile server, quoted
+_DEBUG = (".debug", ".nv_debug", ".rela.debug", ".rel.debug", ".rela.nv_debug", ".rel.nv_debug", ".note")
+
+
+def batches(texts: Sequence[str]) -> list[list[str]]:
+    """``texts`` in order, cut so that each part fits into a message. Raises ValueError for one that fits into none."""
+    found: list[list[str]] = []
+    room = 0
+    for text in texts:
+        size = len(json.dumps(text)) + 1
+        if size > MAX_PTX_BYTES:
+            raise ValueError(f"{size >> 20} MiB of PTX, over {MAX_PTX_BYTES >> 20} MiB")
+        if size > room:
+            found.append([])
+            room = MAX_PTX_BYTES
+        found[-1].append(text)
+        room -= size
+    return found
+
+
+def objection(cubin: bytes, assembled: bytes) -> str:
+    """Why ``cubin`` is not what its PTX ``assembled`` to; empty where it is."""
+    try:
+        different = differences(cubin, assembled)
+    except ValueError as error:
+        return f"the build answered with nonsense: {error}"
+    if not different:
+        return ""
+    parts = f"{', '.join(different[:3])}{' and more' if len(different) > 3 else ''}"
+    return f"the cubin is not what its PTX assembles to: {parts} differ"
+
+
+def differences(cubin: bytes, assembled: bytes) -> list[str]:
+    """Names of the parts that differ in anything but debug information. Raises ValueError for what is no ELF file."""
+    ours, theirs = _parts(assembled), _parts(cubin)
+    return sorted(name for name in {*ours, *theirs} if ours.get(name) != theirs.get(name))
+
+
+def _parts(cubin: bytes) -> Mapping[str, object]:
+    """Contents, type, flags, size and kernel information of every section by name, and the header's flags."""
+    found: dict[str, object] = {}
+    try:
+        elf = ELFFile(io.BytesIO(cubin))
+        for number, section in enumerate(elf.iter_sections()):
+            if section.name.startswith(_DEBUG):
+                continue
+            name = section.name if section.name not in found else f"{section.name} ({number})"
+            data = b"" if section["sh_type"] == "SHT_NOBITS" else section.data()
+            found[name] = (section["sh_type"], section["sh_flags"], section["sh_size"], data)
+        return {**found, "header": (elf["e_flags"], elf["e_machine"])}
+    except (ELFError, KeyError, ValueError, OverflowError, AttributeError, TypeError, UnicodeDecodeError) as error:
+        raise ValueError(f"the cubin cannot be read: {type(error).__name__}: {error}") from None
