@@ -23,6 +23,7 @@ from cutegen_lab.core.protocols import Cancel, Compiler, GenerateRequest, Say
 from cutegen_lab.core.run import Budget, RunSettings
 from cutegen_lab.session import Session
 from cutegen_lab.session.kernels import read_kernel
+from cutegen_lab.session.parts import make_judge
 
 OTHER_VERDICT = 3
 
@@ -42,7 +43,7 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
     )  # fmt: skip
     with (
         tempfile.TemporaryDirectory() as scratch,  # judging is asked and answered, not a run to keep
-        Session.open(scratch, compiler=given.compiler) as session,
+        Session.open(scratch, compiler=given.compiler, judge=make_judge(arguments.deep)) as session,
         Progress(problem.name) as progress,
     ):
         handle = session.run(problem, settings, provider=given, subscriber=progress)

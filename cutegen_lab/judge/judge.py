@@ -9,14 +9,15 @@ import torch
 
 from cutegen_lab.core.artifact import Artifact
 from cutegen_lab.core.errors import Cancelled
-from cutegen_lab.core.problem import Problem
-from cutegen_lab.core.protocols import Cancel, Device, Say
+from cutegen_lab.core.problem import Problem, Workload
+from cutegen_lab.core.protocols import Cancel, Device, Inspects, Say
 from cutegen_lab.core.roofline import GpuSpec, target_gpu
 from cutegen_lab.core.stopwatch import TimesInTurns
 from cutegen_lab.core.trial import CheckResult, Profile, Timing, WorkloadCheck
 from cutegen_lab.core.verdict import Fault, Verdict
 from cutegen_lab.judge.buffers import POISONS, Buffers
 from cutegen_lab.judge.case import Case
+from cutegen_lab.judge.deep import inspected
 from cutegen_lab.judge.inputs import between, fill
 from cutegen_lab.judge.plan import validate_plan
 from cutegen_lab.judge.schedule import affordable, draws
@@ -30,13 +31,14 @@ from cutegen_lab.problems import Reference
 class StandardJudge:
     """A :class:`~cutegen_lab.core.protocols.Judge`. Seeds are secret until the verdict, then recorded.
 
-    ``seed_source`` gives one 63-bit seed a draw (tests pass a counter).
+    ``seed_source`` gives one 63-bit seed a draw (tests pass a counter). ``deep`` has the device's sanitizers look at
+    what passed.
     """
 
     effort = Effort()  # how long a measured time is sought, and beside which baselines
 
-    def __init__(self, seed_source: Callable[[], int] = lambda: secrets.randbits(63)) -> None:
-        self._seed = seed_source
+    def __init__(self, seed_source: Callable[[], int] = lambda: secrets.randbits(63), deep: bool = False) -> None:
+        self._seed, self._deep = seed_source, deep
 
     def check(self, problem: Problem, artifact: Artifact, device: Device, say: Say, cancel: Cancel) -> CheckResult:
         """Checks every workload ``device`` can afford, cheap ones first; ends at the first that does not pass.
@@ -56,8 +58,14 @@ class StandardJudge:
                 if not check.verdict.passed:
                     where = f"{workload.name} {workload.describe()}, {check.distribution} inputs"
                     return CheckResult(check.verdict, f"{check.reason} on {where}", tuple(checks))
+        notes: list[str] = []
+        for check in self._inspected(workloads, artifact, device, say, cancel):
+            checks.append(check)
+            notes += [check.reason] if check.verdict.passed and check.reason else []
+            if not check.verdict.passed:
+                return CheckResult(check.verdict, f"{check.reason} on {check.workload}", tuple(checks))
         result = CheckResult(Verdict.PASSED, "", tuple(checks))
-        return CheckResult(Verdict.PASSED, _praise(problem, result, fewer, device), result.checks)
+        return CheckResult(Verdict.PASSED, "; ".join([_praise(problem, result, fewer, device), *notes]), result.checks)
 
     def _draws(self, case: Case, names: Sequence[str], fewer: list[str], say: Say) -> Iterator[WorkloadCheck]:
         """The checks of one workload, as many as ``case``'s device can afford; ``fewer`` gets its name if not all."""
@@ -74,6 +82,12 @@ class StandardJudge:
                 count = affordable(case.workload, len(names), case.device, case.executed)
             if check is not None:
                 yield check
+
+    def _inspected(
+        self, workloads: Sequence[Workload], artifact: Artifact, device: Device, say: Say, cancel: Cancel
+    ) -> Iterator[WorkloadCheck]:
+        if self._deep and isinstance(device, Inspects):
+            yield from inspected(workloads, artifact, device, self._seed(), say, cancel)
 
     def time(
         self, problem: Problem, artifact: Artifact, device: Device, gpu: GpuSpec, say: Say, cancel: Cancel,

@@ -54,10 +54,10 @@ def make_compiler(cache_dir: Path, build_seconds: float | None = None) -> Compil
     return CageCompiler(cache_dir, limits=limits)
 
 
-def make_judge() -> Judge:
+def make_judge(deep: bool = False) -> Judge:
     from cutegen_lab.judge import StandardJudge
 
-    return StandardJudge()
+    return StandardJudge(deep=deep)
 
 
 def make_device(kind: str) -> Device:
