@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 
 import torch
 
@@ -21,6 +22,7 @@ from cutegen_lab.judge.deep import inspected
 from cutegen_lab.judge.inputs import between, fill
 from cutegen_lab.judge.plan import validate_plan
 from cutegen_lab.judge.schedule import affordable, draws
+from cutegen_lab.judge.second_look import second_look
 from cutegen_lab.judge.select import select_workloads
 from cutegen_lab.judge.timed_outputs import answers, inputs_for
 from cutegen_lab.judge.timing import Job, time_in_turns
@@ -32,13 +34,16 @@ class StandardJudge:
     """A :class:`~cutegen_lab.core.protocols.Judge`. Seeds are secret until the verdict, then recorded.
 
     ``seed_source`` gives one 63-bit seed a draw (tests pass a counter). ``deep`` has the device's sanitizers look at
-    what passed.
+    what passed. ``detector`` makes an emulator, which looks at the small workloads of what passed on a GPU.
     """
 
     effort = Effort()  # how long a measured time is sought, and beside which baselines
 
-    def __init__(self, seed_source: Callable[[], int] = lambda: secrets.randbits(63), deep: bool = False) -> None:
-        self._seed, self._deep = seed_source, deep
+    def __init__(
+        self, seed_source: Callable[[], int] = lambda: secrets.randbits(63), deep: bool = False,
+        detector: Callable[[], Device | None] | None = None,
+    ) -> None:  # fmt: skip
+        self._seed, self._deep, self._detector = seed_source, deep, detector
 
     def check(self, problem: Problem, artifact: Artifact, device: Device, say: Say, cancel: Cancel) -> CheckResult:
         """Checks every workload ``device`` can afford, cheap ones first; ends at the first that does not pass.
@@ -59,7 +64,8 @@ class StandardJudge:
                     where = f"{workload.name} {workload.describe()}, {check.distribution} inputs"
                     return CheckResult(check.verdict, f"{check.reason} on {where}", tuple(checks))
         notes: list[str] = []
-        for check in self._inspected(workloads, artifact, device, say, cancel):
+        looks = self._looked_at(problem, reference, artifact, device, gpu, say, cancel)
+        for check in chain(looks, self._inspected(workloads, artifact, device, say, cancel)):
             checks.append(check)
             notes += [check.reason] if check.verdict.passed and check.reason else []
             if not check.verdict.passed:
@@ -82,6 +88,18 @@ class StandardJudge:
                 count = affordable(case.workload, len(names), case.device, case.executed)
             if check is not None:
                 yield check
+
+    def _looked_at(
+        self, problem: Problem, reference: Reference, artifact: Artifact, device: Device, gpu: GpuSpec, say: Say,
+        cancel: Cancel,
+    ) -> Iterator[WorkloadCheck]:  # fmt: skip
+        emulator = self._detector() if self._detector and device.kind == "cuda" else None
+        if emulator is None:
+            return
+        try:
+            yield from second_look(problem, reference, artifact, emulator, gpu, self._seed, say, cancel)
+        finally:
+            emulator.close()
 
     def _inspected(
         self, workloads: Sequence[Workload], artifact: Artifact, device: Device, say: Say, cancel: Cancel

@@ -55,9 +55,17 @@ def make_compiler(cache_dir: Path, build_seconds: float | None = None) -> Compil
 
 
 def make_judge(deep: bool = False) -> Judge:
+    """``deep`` has a GPU's sanitizers look too; the emulator always does, where NumPy is installed."""
     from cutegen_lab.judge import StandardJudge
 
-    return StandardJudge(deep=deep)
+    def emulator() -> Device | None:
+        try:
+            from cutegen_lab.devices.emulator import EmulatorDevice
+        except ImportError:
+            return None
+        return EmulatorDevice()
+
+    return StandardJudge(deep=deep, detector=emulator)
 
 
 def make_device(kind: str) -> Device:

@@ -1,0 +1,71 @@
+"""What a GPU cannot see is seen on the emulator; what the emulator cannot execute is a note."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+
+import torch
+
+from cutegen_lab.core.trial import CheckResult
+from cutegen_lab.core.verdict import Fault, Verdict
+from cutegen_lab.judge import StandardJudge
+from cutegen_lab.problems import read_text
+from tests.judge.torch_device import Kernel, TorchDevice, artifact_for
+
+RELU = read_text("def reference(x):\n    return x.relu()\n", inputs_text="x: f32[16,300]")
+
+
+def right(x: torch.Tensor, out: torch.Tensor) -> None:
+    out.copy_(x.relu())
+
+
+def faults(verdict: Verdict, message: str) -> Kernel:
+    def kernel(x: torch.Tensor, out: torch.Tensor) -> Fault:
+        return Fault(verdict, message, line=7)
+
+    return kernel
+
+
+def judged(on_gpu: Kernel, on_emulator: Kernel) -> tuple[CheckResult, TorchDevice]:
+    gpu, emulator, seeds = TorchDevice(on_gpu, "cuda"), TorchDevice(on_emulator), itertools.count(1)
+    emulator.name = "emulator"
+    judge = StandardJudge(lambda: next(seeds), detector=lambda: emulator)
+    return judge.check(RELU, artifact_for(RELU, gpu), gpu, lambda line: None, threading.Event()), emulator
+
+
+def test_a_read_that_happens_to_work_is_found_on_the_emulator() -> None:
+    result, _ = judged(right, faults(Verdict.OUT_OF_BOUNDS, "4 bytes past the end of x"))
+    assert result.verdict is Verdict.OUT_OF_BOUNDS
+    assert "4 bytes past the end of x" in result.reason and "found on the emulator" in result.reason
+    assert result.checks[-1].fault is not None and result.checks[-1].distribution == "normal, emulator"
+
+
+def test_what_the_emulator_cannot_execute_is_a_note() -> None:
+    for verdict in (Verdict.UNSUPPORTED, Verdict.HANG):
+        result, emulator = judged(right, faults(verdict, "wgmma is not emulated"))
+        assert result.verdict is Verdict.PASSED, result.reason
+        assert "could not look at" in result.reason and "wgmma is not emulated" in result.reason
+        assert len(emulator.addresses) == len(RELU.check_workloads)  # one try a workload
+
+
+def test_both_look_at_a_kernel_that_passes() -> None:
+    result, emulator = judged(right, right)
+    assert result.verdict is Verdict.PASSED
+    assert len(emulator.addresses) == 3 * len(RELU.check_workloads)  # normal twice, bits once
+    assert sum(c.distribution.endswith("emulator") for c in result.checks) == 2 * len(RELU.check_workloads)
+
+
+def test_a_kernel_that_the_gpu_rejects_is_not_looked_at_again() -> None:
+    def wrong(x: torch.Tensor, out: torch.Tensor) -> None:
+        out.copy_(x)
+
+    result, emulator = judged(wrong, right)
+    assert result.verdict is Verdict.WRONG_RESULT and not emulator.addresses
+
+
+def test_the_emulator_is_not_asked_twice_about_itself() -> None:
+    device, other = TorchDevice(right), TorchDevice(right)
+    judge = StandardJudge(detector=lambda: other)
+    result = judge.check(RELU, artifact_for(RELU, device), device, lambda line: None, threading.Event())
+    assert result.verdict is Verdict.PASSED and not other.addresses
