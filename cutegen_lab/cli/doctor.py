@@ -8,6 +8,7 @@ import shutil
 import sys
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 from cutegen_lab.cli.output import Output
@@ -97,12 +98,22 @@ def _store(workdir: Path) -> Finding:
 
 
 def _gpu() -> Finding:
+    from cutegen_lab.devices.cuda.nvml import installed
     from cutegen_lab.devices.select import select
 
     device = select("cuda")
     name = device.name
     device.close()
-    return Finding("GPU", True, name, needed=False)
+    wanted = {
+        "libnvidia-ml": installed(),
+        "Triton": find_spec("triton") is not None,
+        "a C compiler": bool(shutil.which("cc")),
+    }
+    lacks = " or ".join(what for what, there in wanted.items() if not there)
+    detail = f"{name}; times have clocks, power and a torch.compile baseline" + (
+        f" as far as they can without {lacks}" if lacks else ""
+    )
+    return Finding("GPU", True, detail, needed=False)
 
 
 def _key(settings: Settings) -> Finding:

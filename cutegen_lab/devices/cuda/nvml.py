@@ -12,6 +12,14 @@ _SM_CLOCK, _MEMORY_CLOCK = 1, 2  # nvmlClockType_t
 _GPU_TEMPERATURE = 0  # nvmlTemperatureSensors_t
 
 
+def installed() -> bool:
+    try:
+        ctypes.CDLL("libnvidia-ml.so.1")
+    except OSError:
+        return False
+    return True
+
+
 class Card:
     """One GPU, by its PCI address. Every reading that fails is left out."""
 
@@ -54,6 +62,8 @@ class Card:
 
     def _mask(self) -> float | None:
         value = ctypes.c_ulonglong()
-        if self._nvml.nvmlDeviceGetCurrentClocksThrottleReasons(self._handle, ctypes.byref(value)):
+        names = ("nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons")  # new, old
+        ask = next((f for name in names if (f := getattr(self._nvml, name, None))), None)
+        if ask is None or ask(self._handle, ctypes.byref(value)):
             return None
         return float(value.value)

@@ -92,8 +92,8 @@ class CudaStopwatch:
         if self._release is None:
             return
         try:
-            if self._worker.alive:
-                self._ask("closing", {"verb": "close"})
+            if self._worker.alive and isinstance(self._ask("closing", {"verb": "close"}), Fault):
+                self._worker.kill()  # whatever it still holds goes with it
         except Cancelled:
             pass  # the worker is gone, and with it everything it held
         finally:
