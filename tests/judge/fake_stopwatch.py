@@ -31,7 +31,7 @@ class FakeStopwatch:
     true_us: Mapping[str, float] = field(default_factory=lambda: dict(MAIN_US))
     noise: float = 0.001
     drift: float = 0.0
-    single_extra_us: float = 0.0
+    single_extra_us: Mapping[str, float] = field(default_factory=dict)
     readings: Mapping[str, float] = field(default_factory=dict)
     faults: Mapping[str | tuple[str, int], Fault] = field(default_factory=dict)
     conditions: Mapping[str, str] = field(default_factory=lambda: {"GPU": "none"})
@@ -74,7 +74,7 @@ class FakeStopwatch:
         if mode == "warm":
             time_us *= 0.9
         if mode == "events":
-            time_us += self.single_extra_us
+            time_us += self.single_extra_us.get(name, 0.0)
         return Samples((time_us,) * count, f"{mode} clock", f"{mode} flush", self.readings)
 
     def outputs(self, name: str, call: int) -> list[bytearray] | Fault:
