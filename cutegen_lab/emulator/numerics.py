@@ -1,9 +1,9 @@
 """Number formats and roundings that NumPy has no type for (PTX ISA 5.2.3, 9.7.9.21 rounding modifiers).
 
 Arithmetic is IEEE in the operation's own precision. Known differences from hardware: ``fma.f32`` rounds a float64
-sum, so a result may differ by one ulp where the sum falls within 2⁻²⁹ of a tie; ``.approx`` functions return the
-nearly correctly rounded value rather than the hardware's table; a NaN's payload is not the hardware's canonical one
-except in conversions.
+sum, so a result may differ by one ulp where the sum falls within 2⁻²⁹ of a tie; ``.approx`` functions
+round the true value coarsely (``isa/approximate.py``) instead of looking in the hardware's table; a NaN's payload is
+not the hardware's canonical one except in conversions.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ import numpy as np
 
 from cutegen_lab.emulator import numerics
 from cutegen_lab.emulator.emit import Emit, opcode, runtime
-from cutegen_lab.emulator.isa import half
+from cutegen_lab.emulator.isa import approximate, half
 from cutegen_lab.emulator.types import Array
 
 _BINARY = {"add": "add", "sub": "subtract", "mul": "multiply"}
@@ -93,7 +93,7 @@ def sign(e: Emit, kind: str) -> None:
 
 
 def divide(e: Emit, kind: str) -> None:
-    """9.7.3.8 div: .approx, .full and the IEEE roundings all give the correctly rounded quotient."""
+    """9.7.3.8 div."""
     if kind not in ("f32", "f64") or e.ins.opcode != "div":
         raise e.refuse(f"the emulator does not execute `{e.ins.name}`")
     e.klass = "special"
@@ -101,7 +101,10 @@ def divide(e: Emit, kind: str) -> None:
     a, b = _sources(e, kind, ftz, 2)
     if mode in ("rz", "rm", "rp"):
         raise e.refuse(f"rounding .{mode} of `{e.ins.name}` is not executed here")
-    e.line(f"np.divide({a},{b},out={e.d(e.ops[0], kind)})")
+    if kind == "f32" and mode in ("approx", "full"):
+        e.line(f"divide_approx({a},{b},{e.d(e.ops[0], kind)},{mode == 'full'})")
+    else:
+        e.line(f"np.divide({a},{b},out={e.d(e.ops[0], kind)})")
     _finish(e, kind, ftz, False)
 
 
@@ -110,6 +113,9 @@ _UNARY = {
     "ex2": "np.exp2({a},out={d})", "sin": "np.sin({a},out={d})", "cos": "np.cos({a},out={d})",
     "tanh": "np.tanh({a},out={d})",
 }  # fmt: skip
+
+
+assert approximate.__doc__, "importing it fills the table of what generated code may call"
 
 
 @opcode("rcp", "sqrt", "lg2", "ex2", "sin", "cos", "tanh")
@@ -123,8 +129,14 @@ def unary(e: Emit) -> None:
     if kind not in ("f32", "f64"):
         half.unary(e, kind, _UNARY[e.ins.opcode].partition("(")[0])
         return
-    (a,) = _sources(e, kind, ftz, 1)
-    e.line(_UNARY[e.ins.opcode].replace("f32", kind).format(a=a, d=e.d(e.ops[0], kind)))
+    (a,) = _sources(e, kind, ftz and e.ins.opcode != "ex2", 1)  # 2 to a subnormal is 1 either way
+    d = e.d(e.ops[0], kind)
+    if mode == "approx" and kind == "f32":
+        e.line(f"{e.ins.opcode}_approx({a},{d})")
+    else:
+        e.line(_UNARY[e.ins.opcode].replace("f32", kind).format(a=a, d=d))
+        if mode == "approx":
+            e.line(f"gross_f64({d})")
     _finish(e, kind, ftz, False)
 
 
@@ -134,8 +146,12 @@ def rsqrt(e: Emit) -> None:
     kind, _, ftz = e.type("f32", "f64"), e.has("approx"), e.has("ftz")
     e.klass = "special"
     (a,) = _sources(e, kind, ftz, 1)
-    wide = f"np.sqrt({a},dtype=f64)"
-    e.put(0, kind, f"np.divide(1.0,{wide})")
+    d = e.d(e.ops[0], kind)
+    if kind == "f32":
+        e.line(f"rsqrt_approx({a},{d})")
+    else:
+        e.line(f"{d}[:]=np.divide(1.0,np.sqrt({a}))")
+        e.line(f"gross_f64({d})")
     _finish(e, kind, ftz, False)
 
 

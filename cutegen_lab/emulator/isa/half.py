@@ -62,7 +62,7 @@ def extreme(e: Emit, kind: str) -> None:
 
 
 def unary(e: Emit, kind: str, function: str) -> None:
-    """9.7.4.9 tanh, .10 ex2."""
+    """9.7.4.9 tanh, .10 ex2: rounding to the format is half of the error they may have, and the only one here."""
     _known(e, kind)
     _out(e, kind, f"{function}({_wide(e, 1, kind)})")
 

@@ -1,11 +1,9 @@
-"""A float32 sigmoid by the hardware's approximate tanh: one instruction, eleven bits.
+"""A float32 sigmoid by the hardware's approximate tanh: one instruction, eleven bits by the PTX ISA.
 
 problem: torch.sigmoid(x) for x: f32[2000]
 class: lower precision
 defence: the error budget follows what PyTorch loses at the problem's own precision
 verdicts: wrong_result
-not caught yet: the emulator computes tanh.approx exactly. Round what an approximate instruction answers to the error
-    that the PTX ISA allows it (2^-11 here); a GPU's answer is off by itself
 """
 
 import cuda.bindings.driver as cuda

@@ -1,0 +1,121 @@
+"""``.approx`` and ``.full`` arithmetic, as wrong as the PTX ISA allows it to be (9.7.3; each function names its bound).
+
+Hardware answers from tables of its own. What is answered here is the true value rounded more coarsely, so that a kernel
+which needs more than the instruction gives shows it. Values that are exact in few bits stay exact. Largest errors over
+2²⁰ arguments on an H200: ex2 2.05 ulp, rcp 0.97 ulp, rsqrt 2⁻²²·⁹ and sqrt 2⁻²³·² of the value, lg2 2⁻²²·² absolute
+near one and 2⁻²²·¹ of the value elsewhere, sin and cos 2⁻¹⁹·⁷ within ±8: the ISA's bounds. Only tanh is far better.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from cutegen_lab.emulator.emit import runtime
+from cutegen_lab.emulator.types import Array
+
+_TWO_PI = 2 * np.pi
+_NORMAL, _LARGE = np.float32(2.0**-126), np.float32(2.0**126)
+
+
+@runtime
+def ex2_approx(a: Any, out: Array) -> None:
+    """9.7.3.21 ex2.approx.f32: 2 ulp. The last bit is left out."""
+    np.exp2(a, out=out)
+    bits = out.view(np.uint32)
+    bits &= np.uint32(0xFFFFFFFE)
+
+
+@runtime
+def tanh_approx(a: Any, out: Array) -> None:
+    """9.7.3.22 tanh.approx.f32: 2⁻¹¹ of the value. Within ±1 to nearest with 12 bits.
+
+    An H200 is at most 2⁻¹⁶·⁶ off, 2⁻¹⁸·⁶ absolute from 2 on, less from 3 on. Beyond ±1 it is followed: sums with one
+    cancel there, and 16-bit kernels of sigmoid and GELU live on what hardware gives.
+    """
+    np.tanh(a, out=out)
+    size, bits = np.abs(a), out.view(np.uint32)
+    near = np.where(size < 1, _rounded(bits, 12), _rounded(bits, 7)).view(np.float32)
+    far = np.where((size < 3) | (size >= 4) & (size < 5), _grid(out, 18), _grid(out, 20)).astype(np.float32)
+    out[:] = np.where(size < 2, near, far)
+
+
+@runtime
+def lg2_approx(a: Any, out: Array) -> None:
+    """9.7.3.20 lg2.approx.f32: 2⁻²² absolute between 0.5 and 2, elsewhere of the value."""
+    wide = np.log2(a, dtype=np.float64)
+    near = np.abs(wide) < 1
+    out[:] = np.where(near, _grid(wide, 21), _toward_zero(wide))
+
+
+@runtime
+def sin_approx(a: Any, out: Array) -> None:
+    """9.7.3.18 sin.approx.f32: 2⁻²⁰·⁵ absolute within ±2π, 2⁻¹⁴·⁷ within ±100π, beyond that anything."""
+    out[:] = _turned(a, np.sin(a, dtype=np.float64))
+
+
+@runtime
+def cos_approx(a: Any, out: Array) -> None:
+    """9.7.3.19 cos.approx.f32: as sin."""
+    out[:] = _turned(a, np.cos(a, dtype=np.float64))
+
+
+@runtime
+def rcp_approx(a: Any, out: Array) -> None:
+    """9.7.3.13 rcp.approx.f32: 1 ulp. Toward zero."""
+    out[:] = _toward_zero(np.divide(1.0, a, dtype=np.float64))
+
+
+@runtime
+def sqrt_approx(a: Any, out: Array) -> None:
+    """9.7.3.15 sqrt.approx.f32: 2⁻²³ of the value. Toward zero."""
+    out[:] = _toward_zero(np.sqrt(a, dtype=np.float64))
+
+
+@runtime
+def rsqrt_approx(a: Any, out: Array) -> None:
+    """9.7.3.16 rsqrt.approx.f32: 2⁻²²·⁹ of the value. Toward zero."""
+    out[:] = _toward_zero(np.divide(1.0, np.sqrt(a, dtype=np.float64)))
+
+
+@runtime
+def gross_f64(out: Array) -> None:
+    """9.7.3.14 rcp.approx.ftz.f64, 9.7.3.17 rsqrt.approx.ftz.f64: the lower 32 bits of the result are zeros."""
+    bits = out.view(np.uint64)
+    bits &= np.uint64(0xFFFFFFFF00000000)
+
+
+@runtime
+def divide_approx(a: Any, b: Any, out: Array, full: bool) -> None:
+    """9.7.3.8 div.approx.f32 and .full: a · (1/b), 2 ulp; .full does so for every b, .approx gives 0 for b > 2¹²⁶."""
+    inverse = np.divide(np.float32(1), b)
+    quotient = np.multiply(a, inverse)
+    size = np.abs(b)
+    odd = ~((size >= _NORMAL) & (size <= _LARGE))
+    if np.any(odd):
+        large = np.isfinite(b) & (size > _LARGE)
+        other = np.divide(a, b) if full else np.where(large, np.multiply(a, np.float32(0)), quotient)
+        quotient = np.where(odd, other, quotient)
+    out[:] = quotient
+
+
+def _turned(a: Any, wide: Array) -> Array:
+    return np.asarray(np.where(np.abs(a) <= _TWO_PI, _grid(wide, 20), _grid(wide, 14)))
+
+
+def _rounded(bits: Array, dropped: int) -> Array:
+    """Bits of float32 without the last ``dropped``, to nearest."""
+    return bits + np.uint32(1 << (dropped - 1)) & np.uint32(0xFFFFFFFF << dropped & 0xFFFFFFFF)
+
+
+def _grid(wide: Array, bits: int) -> Array:
+    """To the nearest multiple of 2⁻ᵇⁱᵗˢ."""
+    return np.asarray(np.rint(wide * 2.0**bits) * 2.0**-bits)
+
+
+def _toward_zero(wide: Array) -> Array:
+    """float64 → float32; what overflows is infinite all the same."""
+    near = np.atleast_1d(wide).astype(np.float32)
+    beyond = (np.abs(near) > np.abs(wide)) & np.isfinite(near)
+    return np.asarray(np.where(beyond, np.nextafter(near, np.float32(0)), near))
