@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
@@ -47,6 +49,11 @@ class WorkloadCheck:
     fault: Fault | None = None
     seconds: float = 0.0
 
+    @property
+    def kind(self) -> str:
+        """The distribution without the numbers of this draw: ``around`` for ``around -3.2``."""
+        return re.sub(r" -?\d[\d.e+-]*", "", self.distribution)
+
 
 @dataclass(frozen=True)
 class CheckResult:
@@ -58,8 +65,13 @@ class CheckResult:
 
     def worst(self) -> OutputError | None:
         """The output error closest to (or furthest over) its limit; for evidence tables."""
-        errors = [e for c in self.checks for e in c.errors]
-        return max(errors, key=lambda e: e.norm / e.limit_norm if e.limit_norm else 0.0, default=None)
+
+        def share(error: OutputError) -> float:
+            if error.limit_norm:
+                return error.norm / error.limit_norm
+            return math.inf if error.norm else 0.0
+
+        return max((e for c in self.checks for e in c.errors), key=share, default=None)
 
 
 @dataclass(frozen=True)

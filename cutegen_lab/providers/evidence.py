@@ -19,10 +19,12 @@ def failure_text(attempt: Attempt) -> str:
     failed = next((c for c in trial.check.checks if not c.verdict.passed), None) if trial.check else None
     if failed:
         parts.append(_failed_check(failed, attempt.candidate.source))
-        passed = (
-            [f"{c.workload} ({c.distribution})" for c in trial.check.checks if c.verdict.passed] if trial.check else []
-        )
-        parts.append(f"Passed before it: {', '.join(passed) if passed else 'nothing'}.")
+        passed: dict[str, list[str]] = {}
+        for check in trial.check.checks if trial.check else ():
+            if check.verdict.passed:
+                passed.setdefault(check.workload, []).append(check.distribution)
+        listed = ", ".join(f"{workload} ({', '.join(kinds)})" for workload, kinds in passed.items())
+        parts.append(f"Passed before it: {listed or 'nothing'}.")
     return "\n\n".join(parts)
 
 

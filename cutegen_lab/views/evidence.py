@@ -81,7 +81,7 @@ def _check_rows(check: CheckResult, problem: Problem) -> list[EvidenceRow]:
     names = {c.workload for c in check.checks}
     failed = {c.workload for c in check.checks if not c.verdict.passed}
     tone: Tone = "bad" if failed else "good"
-    detail = f"{plural(len(check.checks), 'check')}: " + ", ".join(sorted({c.distribution for c in check.checks}))
+    detail = f"{plural(len(check.checks), 'check')}: " + ", ".join(sorted({c.kind for c in check.checks}))
     if failed:
         detail += f"; failed on {', '.join(sorted(failed))}"
     rows.append(_row("workloads", "Workloads passed", f"{len(names - failed)}/{len(names)}", detail, tone))
