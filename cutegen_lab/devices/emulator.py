@@ -90,9 +90,9 @@ class EmulatorDevice:
     def _count(
         self, build: Build, tensors: Sequence[TensorSpec], buffers: Sequence[memoryview], cancel: Cancel
     ) -> tuple[Result, bool]:
-        sample = Options(shadow=False, budget=self._options.budget, sample_blocks=SAMPLE_BLOCKS)
+        whole = replace(self._options, shadow=False, races=False)
+        sample = replace(whole, sample_blocks=SAMPLE_BLOCKS)
         result = run_plan(build, tensors, buffers, cancel, sample)
         if result.execution.fault is None:
             return result, any(c["blocks_counted"] < c["blocks"] for c in result.per_launch)
-        whole = Options(shadow=False, budget=self._options.budget)
         return run_plan(build, tensors, buffers, cancel, whole), False

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cutegen_lab.core.verdict import Verdict
+from cutegen_lab.emulator.clocks import Clocks, Letters, Meetings
 from cutegen_lab.emulator.faults import Trap
 from cutegen_lab.emulator.types import Array
 
@@ -29,8 +30,9 @@ class NamedBarriers:
         self._need = np.zeros((blocks, NAMED), np.int64)
         self._generation = np.zeros((blocks, NAMED), np.int64)
         self._exited = np.zeros(blocks, np.int64)
+        self._clocks: Clocks | None = None
 
-    def arrive(self, g: Group, barrier: Array, need: Array | int) -> None:
+    def arrive(self, g: Group, barrier: Array, need: Array | int, waits: bool = False) -> None:
         number = np.broadcast_to(np.asarray(barrier, np.int64), (g.n,))
         wanted = np.broadcast_to(np.asarray(need, np.int64), (g.n,))
         if int(number.max()) >= NAMED:
@@ -39,6 +41,7 @@ class NamedBarriers:
             raise Trap(
                 Verdict.LAUNCH_FAILURE, f"barrier for {int(wanted.max())} threads, not a multiple of 32", int(g.gid[0])
             )
+        self._meet(g, number, waits)
         np.add.at(self._count, (g.block, number), 1)
         self._need[g.block, number] = wanted
         over = np.flatnonzero((wanted > 0) & (self._count[g.block, number] > wanted))
@@ -54,19 +57,46 @@ class NamedBarriers:
         if not g.arrived:
             g.m.require_whole_warps(g, "a barrier")
             before = self._generation[g.block, np.minimum(number, NAMED - 1)]
-            self.arrive(g, barrier, need)
+            self.arrive(g, barrier, need, waits=True)
             g.gen, g.arrived = before, True
         return np.asarray(self._generation[g.block, number] != g.gen)
 
-    def exit(self, blocks: Array) -> None:
-        np.add.at(self._exited, blocks, 1)
+    def exit(self, g: Group) -> None:
+        np.add.at(self._exited, g.block, 1)
+        if self._clocks is not None:
+            warps = np.unique(g.gid >> 5)
+            self._gone.leave(warps, warps // self._clocks.warps)
         if self._count.any():
             self._complete()
+
+    def follow(self, clocks: Clocks) -> None:
+        """Makes the barriers order the warps that meet."""
+        blocks = len(self._exited)
+        self._clocks, self._arrived = clocks, Meetings(clocks, blocks, NAMED)
+        self._gone = Meetings(clocks, blocks)
+        self._waiting = np.zeros((blocks, NAMED, clocks.warps), np.bool_)
+
+    def _meet(self, g: Group, number: Array, waits: bool) -> None:
+        if self._clocks is not None:
+            warps, lanes = np.unique(g.gid >> 5, return_index=True)
+            block = g.block[lanes]
+            self._arrived.leave(warps, block, number[lanes])
+            self._waiting[block, number[lanes], warps % self._clocks.warps] = waits
+
+    def _open(self, done: Array) -> None:
+        if self._clocks is None:
+            return
+        block, number, warp = np.nonzero(self._waiting & done[:, :, None])
+        self._arrived.take(block * self._clocks.warps + warp, block, number)
+        self._gone.take(block * self._clocks.warps + warp, block)
+        self._waiting[done] = False
+        self._arrived.rows[done] = 0
 
     def _complete(self) -> None:
         target = np.where(self._need > 0, self._need, (self._threads - self._exited)[:, None])
         done = (self._count > 0) & (self._count >= target)
         if done.any():
+            self._open(done)
             self._count[done] = 0
             self._generation[done] += 1
 
@@ -81,6 +111,12 @@ class ClusterBarrier:
         self._generation = np.zeros(blocks // cluster, np.int64)
         self._exited = np.zeros(blocks // cluster, np.int64)
         self._expected = np.full(blocks * padded_threads, -1, np.int64)
+        self._clocks: Clocks | None = None
+
+    def follow(self, clocks: Clocks) -> None:
+        """Makes the barrier order the warps that meet."""
+        clusters = len(self._exited)
+        self._clocks, self._arrived, self._opened = clocks, Meetings(clocks, clusters), Meetings(clocks, clusters)
 
     def arrive(self, g: Group) -> None:
         cluster = g.block // self._blocks_per_cluster
@@ -88,6 +124,7 @@ class ClusterBarrier:
         if len(twice):
             raise Trap(Verdict.LAUNCH_FAILURE, "a thread arrives twice at the cluster barrier", int(g.gid[twice[0]]))
         self._expected[g.gid] = self._generation[cluster]
+        self._leave(g)
         np.add.at(self._count, cluster, 1)
         self._complete()
 
@@ -97,15 +134,27 @@ class ClusterBarrier:
         if len(never):
             message = "waits at the cluster barrier without having arrived"
             raise Trap(Verdict.LAUNCH_FAILURE, message, int(g.gid[never[0]]))
-        return np.asarray(self._generation[g.block // self._blocks_per_cluster] != expected)
+        passed = self._generation[g.block // self._blocks_per_cluster] != expected
+        if self._clocks is not None:
+            warps = np.unique(g.gid[passed] >> 5)
+            self._opened.take(warps, warps // self._clocks.size)
+        return np.asarray(passed)
 
-    def exit(self, blocks: Array) -> None:
-        np.add.at(self._exited, blocks // self._blocks_per_cluster, 1)
+    def exit(self, g: Group) -> None:
+        np.add.at(self._exited, g.block // self._blocks_per_cluster, 1)
+        self._leave(g)
         if self._count.any():
             self._complete()
 
+    def _leave(self, g: Group) -> None:
+        if self._clocks is not None:
+            warps = np.unique(g.gid >> 5)
+            self._arrived.leave(warps, warps // self._clocks.size)
+
     def _complete(self) -> None:
         done = (self._count > 0) & (self._count >= self._threads - self._exited)
+        if self._clocks is not None and done.any():
+            self._opened.rows[done] = np.maximum(self._opened.rows[done], self._arrived.rows[done])
         self._count[done] = 0
         self._generation[done] += 1
 
@@ -122,6 +171,11 @@ class MBarriers:
         self._pending = np.zeros(slots, np.int64)
         self._tx = np.zeros(slots, np.int64)
         self._phase = np.zeros(slots, np.int64)
+        self._letters: Letters | None = None
+
+    def follow(self, clocks: Clocks) -> None:
+        """Makes arrivals order what warps did before them for those that wait."""
+        self._letters = Letters(clocks)
 
     def init(self, g: Group, slot: Array, count: Array) -> None:
         if int(np.min(count)) < 1:
@@ -130,6 +184,8 @@ class MBarriers:
         self._pending[slot] = count
         self._tx[slot] = 0
         self._phase[slot] = 0
+        if self._letters is not None:
+            self._letters.forget(slot)
 
     def invalidate(self, g: Group, slot: Array) -> None:
         self._known(g, slot)
@@ -141,6 +197,7 @@ class MBarriers:
 
     def complete_tx(self, g: Group, slot: Array, count: Array | int) -> None:
         self._known(g, slot)
+        self._leave(g, slot)
         np.subtract.at(self._tx, slot, np.broadcast_to(np.asarray(count, np.int64), slot.shape))
         self._settle(g, slot)
 
@@ -149,6 +206,7 @@ class MBarriers:
         self._known(g, slot)
         phase = self._phase[slot]
         amount = np.broadcast_to(np.asarray(count, np.int64), slot.shape)
+        self._leave(g, slot)
         np.subtract.at(self._pending, slot, amount)
         if drop:
             np.subtract.at(self._expected, slot, amount)
@@ -158,11 +216,20 @@ class MBarriers:
     def parity_done(self, g: Group, slot: Array, parity: Array) -> Array:
         """Has the phase of the given parity completed?"""
         self._known(g, slot)
-        return np.asarray((self._phase[slot] & 1) != (np.asarray(parity).astype(np.int64) & 1))
+        return self._passed(g, slot, (self._phase[slot] & 1) != (np.asarray(parity).astype(np.int64) & 1))
 
     def token_done(self, g: Group, slot: Array, token: Array) -> Array:
         self._known(g, slot)
-        return np.asarray(self._phase[slot] != np.asarray(token).astype(np.int64))
+        return self._passed(g, slot, self._phase[slot] != np.asarray(token).astype(np.int64))
+
+    def _leave(self, g: Group, slot: Array) -> None:
+        if self._letters is not None:
+            self._letters.leave(g.gid >> 5, slot)
+
+    def _passed(self, g: Group, slot: Array, done: Array) -> Array:
+        if self._letters is not None and done.any():
+            self._letters.take(g.gid[done] >> 5, slot[done])
+        return np.asarray(done)
 
     def _known(self, g: Group, slot: Array) -> None:
         bad = np.flatnonzero(self._expected[slot] <= 0)

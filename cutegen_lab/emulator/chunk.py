@@ -10,12 +10,14 @@ import numpy as np
 from cutegen_lab.core.artifact import Launch
 from cutegen_lab.core.verdict import Verdict
 from cutegen_lab.emulator.barriers import ClusterBarrier, MBarriers, NamedBarriers
+from cutegen_lab.emulator.clocks import Clocks
 from cutegen_lab.emulator.counters import Counters
 from cutegen_lab.emulator.emit import runtime
 from cutegen_lab.emulator.faults import Trap
 from cutegen_lab.emulator.group import Group
 from cutegen_lab.emulator.memory import GlobalMemory
 from cutegen_lab.emulator.program import SHARED_BASE, Program
+from cutegen_lab.emulator.races import SharedRaces
 from cutegen_lab.emulator.types import Array
 from cutegen_lab.emulator.windows import Windows
 
@@ -32,6 +34,7 @@ class Chunk:
         counters: Counters,
         shadow: bool,
         clock: int = 0,
+        races: bool = False,
     ) -> None:
         self.program, self.launch, self.memory, self.counters = program, launch, memory, counters
         self.clock = clock  # what the clocks showed when the launch began
@@ -48,21 +51,32 @@ class Chunk:
         self.barriers = NamedBarriers(self.count, self.threads)
         self.cluster_barrier = ClusterBarrier(self.count, self.cluster_size, self.threads, self.padded_threads)
         self.mbarriers = MBarriers(len(self.shared.data) // 8 if program.uses_mbarrier else 0)
+        self.clocks = self._look_for_races() if races else None
         self.exited = np.zeros(lanes, np.bool_)
         gid = np.arange(lanes)
         self.exited[gid % self.padded_threads >= self.threads] = True  # lanes that pad the last warp never exist
+
+    def _look_for_races(self) -> Clocks:
+        clocks = Clocks(self.count, self.cluster_size, self.padded_threads // 32)
+        self.shared.races = SharedRaces(self, clocks)
+        self.barriers.follow(clocks)
+        self.cluster_barrier.follow(clocks)
+        self.mbarriers.follow(clocks)
+        return clocks
 
     def all_lanes(self) -> Array:
         return np.flatnonzero(~self.exited)
 
     def exit(self, g: Group) -> None:
         self.exited[g.gid] = True
-        self.barriers.exit(g.block)
+        self.barriers.exit(g)
         if self.cluster_size > 1:
-            self.cluster_barrier.exit(g.block)
+            self.cluster_barrier.exit(g)
 
     def require_whole_warps(self, g: Group, what: str) -> None:
         """Traps where a warp's running threads are not all in ``g``: a warp-wide instruction met by some of them."""
+        if self.shared.races is not None:
+            self.shared.races.warp_sync(g)
         if g.whole():
             return
         warps, here = np.unique(g.gid >> 5, return_counts=True)
@@ -73,6 +87,11 @@ class Chunk:
             gid = int(g.gid[np.searchsorted(g.gid, warps[at] * 32)])
             message = f"{what} is reached by {int(here[at])} of the {int(running[at])} running threads of a warp"
             raise Trap(Verdict.BARRIER_DIVERGENCE, message, gid)
+
+    def coordinates(self, number: int) -> tuple[int, int, int]:
+        """(x, y, z) of any block of the launch."""
+        x, y, z = (int(axis[0]) for axis in block_coordinates(self.launch, np.array([number])))
+        return x, y, z
 
     def place(self, gid: int) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
         """(block, thread) coordinates of a lane."""

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from cutegen_lab.core.verdict import Verdict
+
+if TYPE_CHECKING:
+    from cutegen_lab.emulator import ptx
 
 
 class EmulatorStop(Exception):
@@ -35,3 +40,4 @@ class Trap(EmulatorStop):
         self.gid = gid
         self.address = address
         self.block: int | None = None  # basic block, where the trap was raised between instructions
+        self.earlier: ptx.Instruction | None = None  # the access it collides with

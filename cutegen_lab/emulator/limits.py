@@ -12,6 +12,7 @@ from cutegen_lab.emulator.program import Program
 
 _GRID = (2**31 - 1, 65_535, 65_535)
 _BLOCK = (1024, 1024, 64)
+_LOCAL_BYTES = 512 << 10
 _ARCHS = ("sm_80", "sm_86", "sm_87", "sm_89", "sm_90", "sm_90a")
 
 
@@ -28,6 +29,8 @@ def check(launch: Launch, program: Program, arch: str, tensors: int) -> tuple[Ve
     smem = program.static_smem + launch.dynamic_smem_bytes
     if not problem and smem > smem_limit:
         problem = f"{smem} bytes of shared memory a block; {arch} allows {smem_limit}"
+    if not problem and program.local_bytes > _LOCAL_BYTES:
+        problem = f"{program.local_bytes} bytes of local memory a thread; at most {_LOCAL_BYTES}"
     if not problem:
         problem = _params(launch, program, tensors)
     return (Verdict.INVALID_PLAN, problem) if problem else None

@@ -8,13 +8,16 @@ ever written.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from cutegen_lab.core.verdict import Verdict
 from cutegen_lab.emulator.faults import Trap
 from cutegen_lab.emulator.types import RAW, Array
+
+if TYPE_CHECKING:
+    from cutegen_lab.emulator.block_races import BlockRaces
 
 FIRST_ADDRESS = 0x7F00_0000_0000
 GUARD = 1 << 24  # bytes between buffers: an index that runs off one does not land in the next
@@ -28,7 +31,7 @@ class HasLanes(Protocol):
 
 @dataclass
 class Buffer:
-    """One tensor. ``written`` has a bool a byte, or is None where reads need no check. ``constant``: an input."""
+    """One tensor. ``written`` has a bool a byte, or is None where reads need no check. ``constant``: not to write."""
 
     name: str
     base: int
@@ -36,6 +39,7 @@ class Buffer:
     views: dict[int, Array]
     written: Array | None = None
     constant: bool = False
+    writers: Array | None = None  # who wrote each byte, where :class:`BlockRaces` looks
 
     @property
     def end(self) -> int:
@@ -43,7 +47,10 @@ class Buffer:
 
 
 class GlobalMemory:
-    def __init__(self) -> None:
+    """``races``: where races between blocks are looked for."""
+
+    def __init__(self, races: BlockRaces | None = None) -> None:
+        self.races = races
         self.buffers: list[Buffer] = []
         self._next = FIRST_ADDRESS
 
@@ -60,6 +67,8 @@ class GlobalMemory:
             self._next += -(-(len(data) + past + GUARD) // GUARD) * GUARD
         views: dict[int, Array] = {w: data[: len(data) // w * w].view(RAW[w]) for w in RAW}
         buffer = Buffer(name, base, data, views, np.zeros(len(data), np.bool_) if shadow else None, constant)
+        if self.races is not None and not constant:
+            buffer.writers = self.races.table(len(data))
         self.buffers.append(buffer)
         return buffer
 
@@ -73,6 +82,8 @@ class GlobalMemory:
             index = self._index(g, buffer, address, width)
             if buffer.written is not None:
                 self._check_written(g, buffer, address, width)
+            if self.races is not None and buffer.writers is not None:
+                self.races.load(buffer, g.gid, address, width)
             return np.asarray(buffer.views[width].take(index, mode="clip"))
         out: Array = np.empty(len(address), RAW[width])
         for mask in self._several(g, address, width):
@@ -84,7 +95,11 @@ class GlobalMemory:
         if buffer is not None:
             if buffer.constant:
                 raise _modified(g, buffer, address, width)
-            buffer.views[width][self._index(g, buffer, address, width)] = value
+            index = self._index(g, buffer, address, width)
+            if self.races is not None and buffer.writers is not None:
+                self.races.store(buffer, g.gid, address, width, index, value)
+            else:
+                buffer.views[width][index] = value
             if buffer.written is not None:
                 self._mark(buffer, address, width)
             return
@@ -105,6 +120,8 @@ class GlobalMemory:
         index = self._index(g, buffer, address, width)
         if buffer.written is not None:
             self._check_written(g, buffer, address, width)
+        if self.races is not None and buffer.writers is not None:
+            self.races.update(buffer, g.gid, address, width)
         return buffer, index
 
     def _one(self, address: Array, width: int) -> Buffer | None:
@@ -175,7 +192,7 @@ class GlobalMemory:
 
 def _modified(g: HasLanes, buffer: Buffer, address: Array, width: int) -> Trap:
     at = int(address[0])
-    message = f"writes {width} bytes of the input {buffer.name} at byte {at - buffer.base}"
+    message = f"writes {width} bytes of {buffer.name}, which is only for reading, at byte {at - buffer.base}"
     return Trap(Verdict.INPUT_MODIFIED, message, int(g.gid[0]), at)
 
 

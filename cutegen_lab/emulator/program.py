@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from cutegen_lab.core.hashing import sha256
-from cutegen_lab.emulator import isa, ptx
+from cutegen_lab.emulator import isa, ptx, traits
 from cutegen_lab.emulator.cfg import Block, Rows, allocate, basic_blocks, is_branch, rows_by_file
 from cutegen_lab.emulator.emit import RUNTIME, Emit, Symbols, translate
 from cutegen_lab.emulator.faults import Unsupported
@@ -20,6 +20,7 @@ SHARED_BASE = 1024  # sm_90 reserves the first KiB of a block's shared window fo
 PARAM_BASE = 0x6000_0000_0000_0000
 MODULE_BASE = 0x6800_0000_0000_0000
 _HOISTED = 128
+_MOST_MODULE_BYTES = 1 << 28
 _PREAMBLE = "P,H,I,E,U,S,F,D,L,G=g.views"
 BlockFunction = Callable[[Any], Any]
 
@@ -47,6 +48,9 @@ class Program:
     module_data: bytes
     source_map: dict[int, ptx.Instruction]  # line of generated code -> instruction
     uses_mbarrier: bool
+    access_unit: int  # bytes of the narrowest access
+    fences: bool  # strong operations may order others
+    blocks_may_wait: bool  # … those of several blocks, too
     generated: str
     file_name: str
 
@@ -85,6 +89,8 @@ def _layout(kernel: ptx.Kernel) -> tuple[Symbols, int, int, bytes, tuple[int, ..
             symbols.addresses[variable.name] = local
             local += variable.size
         else:
+            if variable.size > _MOST_MODULE_BYTES:
+                raise MemoryError(f"variable {variable.name} has {variable.size} bytes")
             module.extend(bytes(-len(module) % max(variable.align, 16)))
             symbols.addresses[variable.name] = MODULE_BASE + len(module)
             module.extend(variable.initial.ljust(variable.size, b"\0"))
@@ -133,6 +139,9 @@ def _compile(kernel: ptx.Kernel, tag: str) -> Program:
         module_data=module_data,
         source_map=writer.source_map,
         uses_mbarrier=any(e.ins.opcode == "mbarrier" or "mbarrier" in e.ins.mods for e in emits.values()),
+        access_unit=traits.access_unit(kernel.code),
+        fences=traits.fences(kernel.code),
+        blocks_may_wait=traits.blocks_may_wait(kernel.code),
         generated=generated,
         file_name=file_name,
     )

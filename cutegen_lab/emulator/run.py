@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from types import TracebackType
 
@@ -16,35 +17,19 @@ from cutegen_lab.core.problem import TensorSpec
 from cutegen_lab.core.protocols import Cancel, Execution
 from cutegen_lab.core.verdict import Fault, Verdict
 from cutegen_lab.emulator import limits
+from cutegen_lab.emulator.block_races import BlockRaces
 from cutegen_lab.emulator.chunk import Chunk
 from cutegen_lab.emulator.counters import Counters
 from cutegen_lab.emulator.faults import Trap, Unsupported
 from cutegen_lab.emulator.memory import Buffer, GlobalMemory
+from cutegen_lab.emulator.options import CHUNK_COST, RACES_BYTES, SHADOW_BYTES, Options
 from cutegen_lab.emulator.order import Order
 from cutegen_lab.emulator.program import MODULE_BASE, PARAM_BASE, Program, load
 from cutegen_lab.emulator.schedule import Scheduler
+from cutegen_lab.emulator.split import MOST_BYTES, Split, cluster_bytes, split
 from cutegen_lab.emulator.types import Array
 
-LANES = 8192  # in lockstep: enough to hide a dispatch, few enough that the registers stay in cache
-BUDGET = 2_000_000  # instructions dispatched for one chunk
-SHADOW_BYTES = 32 << 20
-
-
-@dataclass(frozen=True)
-class Options:
-    """How to run.
-
-    ``shadow``: track every written byte of shared memory, outputs and workspace and trap reads of the others. None:
-    where outputs and workspace are together at most 32 MiB (``SHADOW_BYTES``), which every check workload is; above
-    that only poison tells. ``sample_blocks`` runs at most about that many blocks of each launch, spread evenly over the
-    grid in whole clusters, and scales the counters; its outputs are incomplete. ``order``: None is blocks by number.
-    """
-
-    shadow: bool | None = None
-    budget: int = BUDGET
-    lanes: int = LANES
-    sample_blocks: int | None = None
-    order: Order | None = None
+_PROGRAMMATIC = 6  # CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
 
 
 @dataclass
@@ -68,7 +53,7 @@ def run_plan(
     ``tensors`` and ``buffers`` are inputs, outputs, workspace. The first ``inputs`` of them hold data already (None:
     what the build records, else all but the workspace); reading a never written byte of the others is a fault where
     ``options.shadow`` holds, and so is a store to one of them where their number is known. A candidate's failure is
-    ``execution.fault``. Raises Cancelled.
+    ``execution.fault``, and so is a plan that takes more time or memory than the emulator has. Raises Cancelled.
     """
     options = options or Options()
     started = time.perf_counter()
@@ -79,7 +64,11 @@ def run_plan(
     runner = _Runner(build, tensors, buffers, cancel, options, build.inputs if inputs is None else inputs)
     with np.errstate(all="ignore"):
         for launch in build.plan.launches:
-            fault, counters = runner.launch(launch)
+            try:
+                fault, counters = runner.launch(launch)
+            except MemoryError as error:
+                said = str(error) or "an allocation failed"
+                fault = Fault(Verdict.OUT_OF_MEMORY, f"the emulator is out of memory: {said}", launch.kernel)
             launched.append((launch.kernel, launch.grid))
             if fault is not None:
                 break
@@ -96,10 +85,14 @@ class _Runner:
         options: Options, inputs: int | None,
     ) -> None:  # fmt: skip
         self._build, self._cancel, self._options = build, cancel, options
+        self._left, self._deadline = options.plan_budget, time.perf_counter() + options.seconds
+        small = options.sample_blocks is None and sum(b.nbytes for b in buffers) <= RACES_BYTES
+        self._races = small if options.races is None else options.races
+        self._watch = BlockRaces(_access_unit(build)) if self._races else None
+        self._memory = GlobalMemory(self._watch)
         self._order = options.order or Order()
         self._clock = self._order.clock
         self._lines = [s.ptx_line for s in build.lines]
-        self._memory = GlobalMemory()
         fresh = range(len(buffers) - len(build.plan.workspace) if inputs is None else inputs)
         unwritten = sum(b.nbytes for i, b in enumerate(buffers) if i not in fresh)
         self._shadow = unwritten <= SHADOW_BYTES if options.shadow is None else options.shadow
@@ -118,15 +111,28 @@ class _Runner:
         problem = limits.check(launch, program, self._build.arch, len(self._buffers))
         if problem:
             return Fault(problem[0], problem[1], launch.kernel), {}
-        extra = [self._memory.add("the parameters", self._parameters(launch, program), base=PARAM_BASE)]
+        division = split(program, launch, self._options, self._races)
+        if problem := self._too_much(launch, program, division):
+            return Fault(problem[0], problem[1], launch.kernel), {}
+        extra = [self._memory.add("the parameters", self._parameters(launch, program), base=PARAM_BASE, constant=True)]
         if program.module_data:
             data = np.frombuffer(bytearray(program.module_data), np.uint8)
             extra.append(self._memory.add("module data", data, base=MODULE_BASE))
         try:
-            return self._run(launch, program)
+            return self._run(launch, program, division)
         finally:
             for buffer in extra:
                 self._memory.remove(buffer)
+
+    def _too_much(self, launch: Launch, program: Program, division: Split) -> tuple[Verdict, str] | None:
+        if (size := cluster_bytes(program, launch)) > MOST_BYTES:
+            what = "block" if division.cluster == 1 else f"cluster of {division.cluster} blocks"
+            return Verdict.OUT_OF_MEMORY, f"a {what} takes {size >> 20} MiB here; the emulator has {MOST_BYTES >> 20}"
+        if self._options.sample_blocks is None and division.chunks * CHUNK_COST > self._left:
+            most = self._left // CHUNK_COST * division.step * division.cluster
+            blocks = division.clusters * division.cluster
+            return Verdict.HANG, f"a grid of {blocks} blocks; the emulator runs {most} of this size before it gives up"
+        return None
 
     def _parameters(self, launch: Launch, program: Program) -> Array:
         """The parameter block with every relocation applied."""
@@ -140,18 +146,24 @@ class _Runner:
             block[at : at + 8] = np.frombuffer(address.to_bytes(8, "little"), np.uint8)
         return block
 
-    def _run(self, launch: Launch, program: Program) -> tuple[Fault | None, dict[str, float]]:
+    def _run(self, launch: Launch, program: Program, division: Split) -> tuple[Fault | None, dict[str, float]]:
         counters = Counters()
-        blocks = int(np.prod(launch.grid))
-        for numbers in self._chunks(launch, program, blocks):
-            chunk = Chunk(program, launch, self._memory, numbers, counters, self._shadow, self._clock)
+        if self._watch is not None:
+            self._watch.begin(program, any(launch.attributes.get(_PROGRAMMATIC, b"")))
+        for numbers in division.numbers(self._order, self._options.sample_blocks):
+            chunk = Chunk(program, launch, self._memory, numbers, counters, self._shadow, self._clock, self._races)
+            if self._watch is not None:
+                self._watch.enter(chunk)
+            budget = min(self._options.budget, self._left)
+            scheduler = Scheduler(chunk, self._cancel, budget, self._deadline)
             try:
-                Scheduler(chunk, self._cancel, self._options.budget).run()
+                scheduler.run()
             except Trap as trap:
                 return self._trapped(trap, chunk), {}
+            self._left -= budget - scheduler.budget + CHUNK_COST
             counters.blocks += len(numbers)
         self._clock += counters.elapsed()
-        scale = blocks / max(counters.blocks, 1)
+        scale = division.clusters * division.cluster / max(counters.blocks, 1)
         return None, {**counters.totals(program, scale), **self._dram(counters, scale)}
 
     def _dram(self, counters: Counters, scale: float) -> dict[str, float]:
@@ -168,23 +180,6 @@ class _Runner:
             if at := bisect_right(bases, (slot, len(bases))):
                 found[kind, bases[at - 1][1]] += touched
         return found
-
-    def _chunks(self, launch: Launch, program: Program, blocks: int) -> Iterator[Array]:
-        """Block numbers in whole clusters, all of them in their order or an even sample."""
-        cluster = int(np.prod(launch.cluster))
-        clusters = blocks // cluster
-        sampled, sample = None, self._options.sample_blocks
-        if sample is not None and blocks > sample:
-            wanted = max(sample // cluster, 1)
-            sampled = np.unique(np.linspace(0, clusters - 1, wanted).round().astype(np.int64))
-        threads = -(-int(np.prod(launch.block)) // 32) * 32
-        step = max(self._options.lanes // (threads * cluster), 1)
-        smem = max(program.static_smem + launch.dynamic_smem_bytes, 1)
-        step = max(min(step, (256 << 20) // (smem * cluster)), 1)
-        for first in range(0, clusters if sampled is None else len(sampled), step):
-            stop = first + step
-            part = self._order.clusters(first, stop, clusters) if sampled is None else sampled[first:stop]
-            yield (part[:, None] * cluster + np.arange(cluster)[None, :]).ravel()
 
     def _source_line(self, ptx_line: int) -> int:
         at = bisect_right(self._lines, ptx_line) - 1
@@ -205,12 +200,24 @@ class _Runner:
             instruction = block.emits[0].ins if block.emits else block.terminator
         elif (line := _generated_line(trap.__traceback__, program.file_name)) is not None:
             instruction = program.source_map.get(line)
+        message = trap.message
+        if trap.earlier is not None:
+            message += f" (line {self._source_line(trap.earlier.line)}, `{trap.earlier.text}`)"
         block_xyz, thread = chunk.place(trap.gid) if trap.gid is not None else (None, None)
         return Fault(
-            trap.verdict, trap.message, chunk.launch.kernel, block_xyz, thread, trap.address,
+            trap.verdict, message, chunk.launch.kernel, block_xyz, thread, trap.address,
             line=self._source_line(instruction.line) if instruction else 0,
             instruction=instruction.text if instruction else "",
         )  # fmt: skip
+
+
+def _access_unit(build: Build) -> int:
+    """Bytes of the narrowest access in any launch that can be read."""
+    found = [4]
+    for kernel in {launch.kernel for launch in build.plan.launches}:
+        with suppress(Unsupported, MemoryError):
+            found.append(load(build.ptx, kernel).access_unit)
+    return min(found)
 
 
 def _generated_line(traceback: TracebackType | None, file_name: str) -> int | None:

@@ -6,6 +6,8 @@ them can go on either, the kernel is stuck and the trap says where everyone wait
 
 from __future__ import annotations
 
+import math
+import time
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,11 +26,15 @@ _NEVER = 1 << 60
 
 @dataclass
 class Scheduler:
-    """``budget`` bounds the instructions dispatched for one chunk: a longer run is taken for an endless loop."""
+    """``budget`` bounds the instructions dispatched for one chunk, ``deadline`` (of ``perf_counter``) the time.
+
+    A longer run is taken for an endless loop.
+    """
 
     chunk: Chunk
     cancel: Cancel
     budget: int
+    deadline: float = math.inf
 
     def run(self) -> None:
         """Raises Trap, Cancelled."""
@@ -110,10 +116,9 @@ class Scheduler:
         chunk.counters.block_warps[pc] += g.warps()
         chunk.counters.block_lanes[pc] += g.n
         self.budget -= chunk.program.blocks[pc].size
-        if self.budget < 0:
-            trap = Trap(
-                Verdict.HANG, "the instruction budget is spent: an endless loop, or a very long one", int(g.gid[0])
-            )
+        if self.budget < 0 or time.perf_counter() > self.deadline:
+            spent = "instruction budget" if self.budget < 0 else "time"
+            trap = Trap(Verdict.HANG, f"the {spent} is spent: an endless loop, or a very long one", int(g.gid[0]))
             trap.block = pc
             raise trap
         if self.cancel.is_set():

@@ -16,6 +16,7 @@ from cutegen_lab.emulator.types import RAW, Array
 
 if TYPE_CHECKING:
     from cutegen_lab.emulator.group import Group
+    from cutegen_lab.emulator.races import SharedRaces
 
 GENERIC_SHARED = 0x4000_0000_0000_0000
 GENERIC_LOCAL = 0x5000_0000_0000_0000
@@ -37,6 +38,7 @@ class Windows:
         self.data = np.full(count * self.stride, 0xFF, np.uint8)
         self.views: dict[int, Array] = {w: self.data.view(t) for w, t in RAW.items()}
         self.written = np.zeros(count * self.stride, np.bool_) if shadow else None
+        self.races: SharedRaces | None = None  # where they are looked for
 
     def index(self, g: Group, address: Array, offset: int, width: int) -> Array:
         """Element index of each lane's ``width``-byte access. Traps outside the window or when misaligned."""
@@ -77,6 +79,29 @@ class Windows:
             where = int(at[lane]) - self.first
             message = f"{width}-byte access to {self.name} memory at byte {where}, outside its {size} bytes"
             raise Trap(Verdict.OUT_OF_BOUNDS, message, int(g.gid[lane]), int(at[lane]))
+
+    def load(self, g: Group, index: Array, width: int) -> Array:
+        """``width`` bytes a lane, at what :meth:`index` gave."""
+        if self.written is not None:
+            self.check_written(g, index, width)
+        if self.races is not None:
+            self.races.read(g, index, width)
+        return np.asarray(self.views[width].take(index, mode="clip"))
+
+    def store(self, g: Group, index: Array, width: int, value: Array) -> None:
+        if self.races is not None:
+            self.races.write(g, index, width, value)
+        else:
+            self.views[width][index] = value
+        if self.written is not None:
+            self.mark(index, width)
+
+    def update(self, g: Group, index: Array, width: int) -> Array:
+        """The cells of ``width`` bytes, of which an atomic operation will change those at ``index``."""
+        self.check_written(g, index, width)
+        if self.races is not None:
+            self.races.update(g, index, width)
+        return self.views[width]
 
     def check_written(self, g: Group, index: Array, width: int) -> None:
         """Traps for a read of bytes that nothing has written, where that is tracked."""

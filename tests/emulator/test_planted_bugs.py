@@ -33,8 +33,8 @@ BUGS = [
     ("unknown_opcode", 32, V.UNSUPPORTED, None, "tcgen05"),
     ("unknown_modifier", 32, V.UNSUPPORTED, None, ".wrong"),
     ("trap", 32, V.LAUNCH_FAILURE, 5, "trap"),
-    ("store_to_input", 32, V.INPUT_MODIFIED, 5, "writes 4 bytes of the input t0: u8[256] at byte 20"),
-    ("atomic_on_input", 32, V.INPUT_MODIFIED, 5, "the input t0"),
+    ("store_to_input", 32, V.INPUT_MODIFIED, 5, "writes 4 bytes of t0: u8[256], which is only for reading, at byte 20"),
+    ("atomic_on_input", 32, V.INPUT_MODIFIED, 5, "writes 4 bytes of t0"),
 ]
 
 

@@ -4,8 +4,6 @@ class: races that mostly win
 defence: what a programmatic launch reads of an earlier kernel's, it reads after griddepcontrol.wait
 verdicts: non_deterministic, uninitialised_read, wrong_result
 scratch: like outputs
-not caught yet: the emulator ends each launch before the next. Count a programmatic launch's reads of bytes that the
-    launch before it wrote as reads of unwritten ones until the block has executed griddepcontrol.wait
 """
 
 import cutlass.cute as cute

@@ -3,9 +3,6 @@
 class: races that mostly win
 defence: reads and writes of shared memory by different warps need a barrier between them (racecheck)
 verdicts: non_deterministic, uninitialised_read, wrong_result
-not caught yet: the emulator runs the warps of a block in step, so the race is always won. Remember the last writer of
-    each shared byte and the barrier count at which it wrote, and fault on a reader or writer of another warp in the
-    same interval
 """
 
 import cutlass

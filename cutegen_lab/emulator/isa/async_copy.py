@@ -61,13 +61,13 @@ def copy_async(g: Any, to: Array, to_offset: int, source: Array, offset: int, wi
     index = np.broadcast_to(index, (g.n,))
     if (sizes >= width).all():
         g.m.counters.access("load", g, at, width)
-        shared.views[width][index] = g.m.memory.load(g, at, width)
+        value = g.m.memory.load(g, at, width)
     else:
         block = np.zeros((g.n, width), np.uint8)
         for length in np.unique(sizes[sizes > 0]):
             _read_part(g, at, sizes == length, int(min(length, width)), block)
-        shared.views[width][index] = block.view(RAW[width]).ravel()
-    shared.mark(index, width)
+        value = block.view(RAW[width]).ravel()
+    shared.store(g, index, width, value)
 
 
 def _read_part(g: Any, at: Array, mask: Array, length: int, block: Array) -> None:

@@ -78,8 +78,7 @@ def atomic(
         cells = buffer.views[width]
     elif space == "shared":
         index = g.m.shared.index(g, address, offset, width)
-        g.m.shared.check_written(g, index, width)
-        cells = g.m.shared.views[width]
+        cells = g.m.shared.update(g, index, width)
     else:
         raise Trap(Verdict.UNSUPPORTED, f"an atomic on {space} memory", int(g.gid[0]))
     return _apply(cells, index, operation, kind, value, other, wanted)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from cutegen_lab.emulator import ptx
 from cutegen_lab.emulator.emit import Emit, opcode, runtime
 from cutegen_lab.emulator.isa.warp import _begin
@@ -46,10 +48,24 @@ def _cluster(e: Emit) -> None:
         e.line("g.m.cluster_barrier.arrive(g)")
 
 
-@opcode("membar", "fence", "griddepcontrol", "setmaxnreg", "nanosleep", "pmevent")
+@opcode("griddepcontrol")
+def griddepcontrol(e: Emit) -> None:
+    """9.7.13.12 griddepcontrol.launch_dependents, .wait: what earlier launches wrote may be touched from here on."""
+    e.klass = "control"
+    if e.one_of("launch_dependents", "wait") == "wait":
+        e.line("wait_for_launches(g)")
+
+
+@runtime
+def wait_for_launches(g: Any) -> None:
+    if g.m.clocks is not None:
+        g.m.clocks.wait_for_launches(np.unique(g.gid >> 5))
+
+
+@opcode("membar", "fence", "setmaxnreg", "nanosleep", "pmevent")
 def ordering(e: Emit) -> None:
-    """9.7.13.4 membar and fence, .12 griddepcontrol, 9.7.19.5 setmaxnreg, .3 nanosleep: no value changes, since lanes
-    of a chunk see each other's writes at once and launches run one after another."""
+    """9.7.13.4 membar and fence, 9.7.19.5 setmaxnreg, .3 nanosleep: no value changes, since lanes of a chunk see each
+    other's writes at once."""
     e.mods.clear()
     e.klass = "control"
     for operand in e.ops:

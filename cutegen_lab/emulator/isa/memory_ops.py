@@ -146,17 +146,13 @@ def store_global(g: Any, address: Array, offset: int, width: int, values: list[A
 def _load_window(g: Any, windows: Any, address: Array, offset: int, width: int, count: int) -> list[Array]:
     whole = width * count
     index = windows.index(g, address, offset, whole)
-    if windows.written is not None:
-        windows.check_written(g, index, whole)
-    return _split(windows.views[whole].take(index, mode="clip"), width, count)
+    return _split(windows.load(g, index, whole), width, count)
 
 
 def _store_window(g: Any, windows: Any, address: Array, offset: int, width: int, values: list[Array]) -> None:
     whole = width * len(values)
     index = windows.index(g, address, offset, whole)
-    windows.views[whole][index] = _join(values, width, g.n)
-    if windows.written is not None:
-        windows.mark(index, whole)
+    windows.store(g, index, whole, _join(values, width, g.n))
 
 
 @runtime

@@ -105,6 +105,8 @@ def shuffle(g: Any, a: Any, mode: str, b: Any, c: Any) -> tuple[Array, Array]:
 @runtime
 def check_members(g: Any, mask: Any) -> None:
     """Traps where the member mask leaves out a lane that is here, or names a running one that is not."""
+    if g.m.shared.races is not None:
+        g.m.shared.races.warp_sync(g)
     members = np.broadcast_to(np.asarray(mask, np.uint64), (g.n,))
     bit = np.left_shift(np.uint64(1), g.lane.astype(np.uint64))
     outside = np.flatnonzero((members & bit) == 0)

@@ -1,0 +1,99 @@
+"""What each warp knows the others to have done: vector clocks (Mattern 1989) over the warps of a cluster.
+
+One more column stands for the launches before: who knows of it has waited for them, or met someone who has. A warp's
+own count goes up each time it publishes (arrives somewhere); what it did before is *known* to whoever learns
+of that (waits there). An access is ordered after another where its warp knows of it. Lanes of a warp count as ordered.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from cutegen_lab.emulator.types import Array
+
+
+class Clocks:
+    """``known[w, v]``: how far warp ``w`` (of the chunk) knows warp ``v`` (of its cluster) to have come.
+
+    Column ``size``, after the last warp: does it know that earlier launches have ended?
+    """
+
+    def __init__(self, blocks: int, cluster: int, warps: int) -> None:
+        self.warps, self.size = warps, cluster * warps
+        total = np.arange(blocks * warps)
+        self.own = total % self.size
+        self.known = np.zeros((len(total), self.size + 1), np.int64)
+        self.known[total, self.own] = 1
+
+    def now(self, warp: Array) -> Array:
+        """The own count of each warp."""
+        return np.asarray(self.known[warp, self.own[warp]])
+
+    def publish(self, warps: Array) -> Array:
+        """A row a warp (distinct): all that it knows. What it does from here on is news."""
+        rows = self.known[warps]
+        self.known[warps, self.own[warps]] += 1
+        return rows
+
+    def learn(self, warps: Array, rows: Array) -> None:
+        """``rows``: one for each of ``warps`` (distinct), or one for all."""
+        self.known[warps] = np.maximum(self.known[warps], rows)
+
+    def wait_for_launches(self, warps: Array) -> None:
+        self.known[warps, self.size] = 1
+
+    def waited(self, warps: Array) -> Array:
+        """Does each of ``warps`` know that earlier launches have ended?"""
+        return np.asarray(self.known[warps, self.size] > 0)
+
+    def every_block_waited(self) -> bool:
+        return bool((self.known[:, self.size] > 0).reshape(-1, self.warps).any(axis=1).all())
+
+    def unknown(self, warp: Array, other: Array, count: Array) -> Array:
+        """Does ``warp`` not know that ``other`` (a number in the cluster) has passed ``count``?"""
+        return np.asarray(self.known[warp, other] < count)
+
+
+class Meetings:
+    """Where warps leave what they know for others: one row a place. Places are whatever indexes ``shape``."""
+
+    def __init__(self, clocks: Clocks, *shape: int) -> None:
+        self._clocks = clocks
+        self.rows = np.zeros((*shape, clocks.size + 1), np.int64)
+
+    def leave(self, warps: Array, *place: Any) -> None:
+        """``warps`` are distinct; ``place`` has an index for each."""
+        np.maximum.at(self.rows, place, self._clocks.publish(warps))
+
+    def take(self, warps: Array, *place: Any) -> None:
+        self._clocks.learn(warps, self.rows[place])
+
+
+class Letters:
+    """As :class:`Meetings`, for places that are few and far apart (mbarriers, words of shared memory)."""
+
+    def __init__(self, clocks: Clocks) -> None:
+        self._clocks = clocks
+        self._rows: dict[int, Array] = {}
+
+    def forget(self, places: Array) -> None:
+        for place in np.unique(places).tolist():
+            self._rows.pop(place, None)
+
+    def leave(self, warps: Array, places: Array) -> None:
+        for warp, place in _pairs(warps, places):
+            row = self._clocks.publish(np.array([warp]))[0]
+            before = self._rows.get(place)
+            self._rows[place] = row if before is None else np.maximum(row, before)
+
+    def take(self, warps: Array, places: Array) -> None:
+        for warp, place in _pairs(warps, places):
+            if (row := self._rows.get(place)) is not None:
+                self._clocks.learn(np.array([warp]), row)
+
+
+def _pairs(warps: Array, places: Array) -> list[list[int]]:
+    found: list[list[int]] = np.unique(np.stack([warps, places]), axis=1).T.tolist()
+    return found

@@ -1,0 +1,146 @@
+"""Races for shared memory: two threads touch a byte, one of them writes, and nothing orders the two.
+
+PTX ISA 8.7.1 "Races" and 9.7.13.1 (a barrier orders what participants did before it and do after it). Barriers,
+cluster barriers and mbarriers order warps through their :mod:`clocks`; so do strong operations on one place in a kernel
+that has fences. Lanes of one warp are ordered by any warp-wide instruction, 9.7.13.2 bar.warp.sync or another. Of each
+cell the last writer is remembered and two readers, which finds every race of two threads and may miss one where three
+read. A write that changes nothing is not held against anyone.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cutegen_lab.core.verdict import Verdict
+from cutegen_lab.emulator import traits
+from cutegen_lab.emulator.clocks import Clocks, Letters
+from cutegen_lab.emulator.faults import Trap
+from cutegen_lab.emulator.types import RAW, Array
+
+if TYPE_CHECKING:
+    from cutegen_lab.emulator.chunk import Chunk
+    from cutegen_lab.emulator.group import Group
+    from cutegen_lab.emulator.program import Program
+
+# An access in 63 bits: line of generated code, thread in its cluster, strong?, count of its warp. 0: none.
+_THREAD, _STRONG, _COUNT = 20, 34, 35
+_LINE_MASK, _THREAD_MASK = (1 << 20) - 1, (1 << 14) - 1
+
+
+class SharedRaces:
+    """Remembers the accesses to the shared memory of a chunk. ``read``, ``write`` and ``update`` raise Trap."""
+
+    def __init__(self, m: Chunk, clocks: Clocks) -> None:
+        self._m, self._clocks = m, clocks
+        self._unit = m.program.access_unit
+        cells = len(m.shared.data) // self._unit
+        self._writer, self._reader, self._other = (np.zeros(cells, np.int64) for _ in range(3))
+        self._letters = Letters(clocks) if m.program.fences else None
+
+    def read(self, g: Group, index: Array, width: int) -> None:
+        """Before ``width`` bytes are read; ``index`` counts in ``width``."""
+        stamp, strong = self._stamp(g)
+        self._acquire(g, index, width, strong)
+        k = width // self._unit
+        written = self._writer.reshape(-1, k)[index]
+        self._trap(g, index, width, self._racing(g, written, strong), written, "reads", "wrote")
+        reader, other = self._reader.reshape(-1, k), self._other.reshape(-1, k)
+        last, first = reader[index], other[index]
+        kept = np.where(self._racing(g, first), first, stamp)
+        kept = np.where(self._racing(g, last), last, kept)
+        other[index[::-1]] = kept[::-1]  # of many lanes that read a cell at once, this keeps the first …
+        reader[index] = stamp  # … and this the last
+
+    def write(self, g: Group, index: Array, width: int, value: Array) -> None:
+        """Stores ``value``."""
+        stamp, strong = self._stamp(g)
+        cells, k = self._m.shared.views[width], width // self._unit
+        new = np.ascontiguousarray(np.broadcast_to(value, index.shape).astype(cells.dtype, copy=False))
+        self._check_write(g, index, width, strong, differs(cells[index], new, k))
+        cells[index] = new
+        self._record(index, k, stamp)
+        lost, writer = differs(cells[index], new, k), self._writer.reshape(-1, k)[index]
+        if lost.any() and not strong:
+            apart = (writer >> (_THREAD + 5) & _THREAD_MASK >> 5) != self._clocks.own[g.gid >> 5][:, None]
+            self._trap(g, index, width, lost & apart, writer, "writes", "wrote something else at the same time")
+        self._release(g, index, width, strong)
+
+    def update(self, g: Group, index: Array, width: int) -> None:
+        """Before an atomic operation."""
+        stamp, strong = self._stamp(g)
+        self._acquire(g, index, width, strong)
+        k = width // self._unit
+        self._check_write(g, index, width, strong, np.ones((len(index), k), np.bool_))
+        self._record(index, k, stamp)
+        self._release(g, index, width, strong)
+
+    def warp_sync(self, g: Group) -> None:
+        """A warp-wide instruction: what the lanes did before is over."""
+        self._clocks.publish(np.unique(g.gid >> 5))
+
+    def _check_write(self, g: Group, index: Array, width: int, strong: bool, changed: Array) -> None:
+        k = width // self._unit
+        for table, did in ((self._writer, "wrote"), (self._reader, "read"), (self._other, "read")):
+            found = table.reshape(-1, k)[index]
+            self._trap(g, index, width, self._racing(g, found, strong) & changed, found, "writes", did)
+
+    def _record(self, index: Array, k: int, stamp: Array) -> None:
+        self._writer.reshape(-1, k)[index] = stamp
+        self._reader.reshape(-1, k)[index] = 0
+        self._other.reshape(-1, k)[index] = 0
+
+    def _racing(self, g: Group, found: Array, strong: bool = False) -> Array:
+        """Which of the accesses ``found`` [lanes, cells] does nothing order before what the lane does now?"""
+        warp, mine = (g.gid >> 5)[:, None], (g.gid % (self._clocks.size * 32))[:, None]
+        thread, count = found >> _THREAD & _THREAD_MASK, found >> _COUNT
+        late = self._clocks.unknown(warp, thread >> 5, count)
+        late |= (thread >> 5 == mine >> 5) & (thread != mine) & (count == self._clocks.now(warp))
+        return late & (found >> _STRONG & 1 == 0) if strong else late
+
+    def _stamp(self, g: Group) -> tuple[Array, bool]:
+        """(what is remembered of this access [lanes, 1], is it strong)."""
+        line = generated_line(self._m.program)
+        instruction = self._m.program.source_map.get(line)
+        strong = instruction is not None and traits.is_strong(instruction)
+        thread = g.gid % (self._clocks.size * 32)
+        stamp = self._clocks.now(g.gid >> 5) << _COUNT | int(strong) << _STRONG | thread << _THREAD | line
+        return stamp[:, None], strong
+
+    def _acquire(self, g: Group, index: Array, width: int, strong: bool) -> None:
+        if strong and self._letters is not None:
+            self._letters.take(g.gid >> 5, index * width)
+
+    def _release(self, g: Group, index: Array, width: int, strong: bool) -> None:
+        if strong and self._letters is not None:
+            self._letters.leave(g.gid >> 5, index * width)
+
+    def _trap(self, g: Group, index: Array, width: int, race: Array, found: Array, does: str, did: str) -> None:
+        if not race.any():
+            return
+        lane, cell = (int(v[0]) for v in np.nonzero(race))
+        mine, shared, past = int(g.gid[lane]), self._m.shared, int(found[lane, cell])
+        at = int(index[lane]) * width % shared.stride + cell * self._unit
+        theirs = mine // (self._clocks.size * 32) * self._clocks.size * 32 + (past >> _THREAD & _THREAD_MASK)
+        (my_block, _), (their_block, thread) = self._m.place(mine), self._m.place(theirs)
+        who = f"thread {thread}" + (f" of block {their_block}" if their_block != my_block else "")
+        message = f"a race: {does} byte {at - shared.first} of shared memory, which {who} {did} with no barrier between"
+        trap = Trap(Verdict.NON_DETERMINISTIC, message, mine, at)
+        trap.earlier = self._m.program.source_map.get(past & _LINE_MASK)
+        raise trap
+
+
+def differs(old: Array, new: Array, k: int) -> Array:
+    """Which of the ``k`` cells of each element differ [lanes, k]."""
+    unit: Any = RAW[old.itemsize // k]
+    return np.asarray(old.view(unit).reshape(-1, k) != new.view(unit).reshape(-1, k))
+
+
+def generated_line(program: Program) -> int:
+    """Line of the generated code that is being executed."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename != program.file_name:
+        frame = frame.f_back
+    return min(frame.f_lineno, _LINE_MASK)

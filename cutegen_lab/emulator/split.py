@@ -1,0 +1,73 @@
+"""How a launch is divided into chunks: whole clusters, as many as run well together and fit."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from cutegen_lab.core.artifact import Launch
+from cutegen_lab.emulator.options import Options
+from cutegen_lab.emulator.order import Order
+from cutegen_lab.emulator.program import Program
+from cutegen_lab.emulator.types import Array
+
+CHUNK_BYTES = 256 << 20
+MOST_BYTES = 1 << 30  # of a single cluster
+_RACES = 32  # looking for races takes up to 24 times the shared memory
+_COOPERATIVE = 2  # CU_LAUNCH_ATTRIBUTE_COOPERATIVE: blocks wait for each other, and so must run together
+_REGISTER_BYTES = {"P": 1, "H": 2, "U": 4, "D": 8}
+
+
+@dataclass(frozen=True)
+class Split:
+    """``clusters`` of ``cluster`` blocks, ``step`` at a time."""
+
+    cluster: int
+    clusters: int
+    step: int
+
+    @property
+    def chunks(self) -> int:
+        return -(-self.clusters // self.step)
+
+    def numbers(self, order: Order, sample: int | None) -> Iterator[Array]:
+        """Block numbers of each chunk, all of them in ``order`` or an even sample of about ``sample`` blocks."""
+        blocks = np.arange(self.cluster)
+        if sample is None or self.clusters * self.cluster <= sample:
+            for first in range(0, self.clusters, self.step):
+                part = order.clusters(first, first + self.step, self.clusters)
+                yield (part[:, None] * self.cluster + blocks).ravel()
+            return
+        wanted = max(sample // self.cluster, 1)
+        sampled = np.unique(np.linspace(0, self.clusters - 1, wanted).round().astype(np.int64))
+        for first in range(0, len(sampled), self.step):
+            yield (sampled[first : first + self.step, None] * self.cluster + blocks).ravel()
+
+
+def split(program: Program, launch: Launch, options: Options, races: bool) -> Split:
+    cluster = math.prod(launch.cluster)
+    shared = max(_shared_bytes(program, launch), 1)
+    if races and not any(launch.attributes.get(_COOPERATIVE, b"")):
+        shared *= _RACES
+    step = min(options.lanes // _lanes(launch), CHUNK_BYTES // (shared + _lane_bytes(program) * _lanes(launch)))
+    return Split(cluster, math.prod(launch.grid) // cluster, max(step, 1))
+
+
+def cluster_bytes(program: Program, launch: Launch) -> int:
+    """Memory that one cluster takes at least."""
+    return _shared_bytes(program, launch) + _lane_bytes(program) * _lanes(launch)
+
+
+def _lanes(launch: Launch) -> int:
+    return -(-math.prod(launch.block) // 32) * 32 * math.prod(launch.cluster)
+
+
+def _shared_bytes(program: Program, launch: Launch) -> int:
+    return (program.static_smem + launch.dynamic_smem_bytes) * math.prod(launch.cluster)
+
+
+def _lane_bytes(program: Program) -> int:
+    return program.local_bytes + sum(rows * _REGISTER_BYTES[file] for file, rows in program.rows_needed.items())

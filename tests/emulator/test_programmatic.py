@@ -1,0 +1,88 @@
+"""What a programmatic launch touches of an earlier one's results before it has waited."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from cutegen_lab.core.artifact import Launch
+from cutegen_lab.core.problem import TensorSpec
+from cutegen_lab.core.verdict import Fault, Verdict
+from cutegen_lab.emulator import Options, run_plan
+from tests.emulator.machine import HEADER, REGISTERS, build
+from tests.emulator.test_planted_bugs import identity
+
+PROGRAMMATIC = {6: (1).to_bytes(4, "little")}
+ADDRESS = "  ld.param.b64 %rd1, [p0]; mov.u32 %r1, %tid.x; mul.wide.u32 %rd3, %r1, 4; add.s64 %rd3, %rd1, %rd3;\n"
+BODIES = {
+    "writes": "  st.global.b32 [%rd3], %r1;  // EARLIER",
+    "nothing": "  mov.u32 %r2, 0;",
+    "waits": "  griddepcontrol.wait;",
+    "reads": "  ld.global.b32 %r2, [%rd3];  // READ",
+    "waits_reads": "  griddepcontrol.wait;\n  ld.global.b32 %r2, [%rd3];",
+    "overwrites": "  mov.u32 %r2, 7; st.global.b32 [%rd3], %r2;  // OVERWRITTEN",
+    "adds": "  red.global.add.u32 [%rd3], 1;  // ADDED",
+    "one_warp_waits": "  setp.lt.u32 %p1, %r1, 32;\n  @%p1 griddepcontrol.wait;\n  ld.global.b32 %r2, [%rd3];  // HALF",
+    "one_warp_waits_for_all": "  setp.lt.u32 %p1, %r1, 32;\n  @%p1 griddepcontrol.wait;\n  bar.sync 0;\n"
+    "  ld.global.b32 %r2, [%rd3];",
+}  # fmt: skip
+PTX = HEADER + "\n".join(
+    f".visible .entry {name}(.param .b64 p0)\n{{{REGISTERS}\n{ADDRESS}{body}\n  ret;\n}}"
+    for name, body in BODIES.items()
+)
+
+
+def fault_after(*launches: str, options: Options | None = None) -> Fault | None:
+    """Runs kernels one after another on one tensor; a name after "+" is launched programmatically."""
+    tensor = np.zeros(64, np.uint32)
+    made = build(PTX, [tensor], block=(64, 1, 1), lines=identity(PTX))
+    first = made.plan.launches[0]
+
+    def launch(name: str) -> Launch:
+        return replace(first, kernel=name.lstrip("+"), attributes=PROGRAMMATIC if name[0] == "+" else {})
+
+    made = replace(made, plan=replace(made.plan, launches=tuple(map(launch, launches))))
+    views = [memoryview(tensor.view(np.uint8))]
+    return run_plan(made, [TensorSpec.parse("t: u8[256]")], views, threading.Event(), options, 0).execution.fault
+
+
+def line_of(mark: str) -> int:
+    return next(n for n, line in enumerate(PTX.split("\n"), 1) if f"// {mark}" in line)
+
+
+@pytest.mark.parametrize(
+    ("launches", "verdict", "mark", "words"),
+    [
+        (("writes", "+reads"), Verdict.UNINITIALISED_READ, "READ", "reads byte 0 of t: u8[256] before grid"),
+        (("writes", "+overwrites"), Verdict.NON_DETERMINISTIC, "OVERWRITTEN", "writes byte 0"),
+        (("writes", "+adds"), Verdict.UNINITIALISED_READ, "ADDED", "reads byte 0"),
+        (("nothing", "writes", "+reads"), Verdict.UNINITIALISED_READ, "READ", "launch 2 (writes) wrote it"),
+        (("writes", "+nothing", "+reads"), Verdict.UNINITIALISED_READ, "READ", "launch 1 (writes) wrote it"),
+        (("+writes", "+reads"), Verdict.UNINITIALISED_READ, "READ", "launch 1 (writes) wrote it"),
+        (("writes", "+one_warp_waits"), Verdict.UNINITIALISED_READ, "HALF", "reads byte 128"),
+    ],
+)  # fmt: skip
+def test_found(launches: tuple[str, ...], verdict: Verdict, mark: str, words: str) -> None:
+    fault = fault_after(*launches)
+    assert fault is not None and fault.verdict is verdict and words in fault.message, fault
+    assert fault.line == line_of(mark) and f"(line {line_of('EARLIER')}, `st.global.b32" in fault.message
+    assert fault.thread is not None and fault.kernel == launches[-1].lstrip("+")
+
+
+@pytest.mark.parametrize(
+    "launches",
+    [
+        ("writes", "reads"), ("writes", "+waits_reads"), ("+writes", "+waits_reads", "+waits_reads"),
+        ("writes", "nothing", "+reads"), ("writes", "+waits", "+reads"), ("writes", "+nothing", "reads"),
+        ("writes", "+one_warp_waits_for_all"), ("writes", "+writes"), ("writes", "adds", "reads"),
+    ],
+)  # fmt: skip
+def test_what_waits_is_not_reported(launches: tuple[str, ...]) -> None:
+    assert fault_after(*launches) is None
+
+
+def test_large_runs_do_not_look() -> None:
+    assert fault_after("writes", "+reads", options=Options(races=False)) is None
