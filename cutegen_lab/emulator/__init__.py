@@ -2,6 +2,7 @@
 
 Reading order: ``ptx`` (text to instructions) → ``emit`` and ``isa`` (opcodes to Python) → ``cfg`` (blocks, liveness,
 rows) → ``program`` (a compiled kernel) → ``chunk``, ``group``, ``schedule`` (lanes in lockstep) → ``run`` (a plan).
+Beside it: ``order`` (of blocks), ``clocks``, ``races`` and ``block_races`` (what nothing orders; small runs only).
 To add an opcode, write one function in the file of its section in ``isa``.
 """
 
