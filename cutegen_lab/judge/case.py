@@ -18,7 +18,7 @@ from cutegen_lab.core.verdict import Fault, Verdict
 from cutegen_lab.judge.answers import Answers
 from cutegen_lab.judge.blame import blame, difference, lower_precision
 from cutegen_lab.judge.buffers import POISONS, Buffers, secret_poison
-from cutegen_lab.judge.inputs import FULL_RANGE, WIDE_RANGE, draw
+from cutegen_lab.judge.inputs import FULL_RANGE, NOT_FINITE, WIDE_RANGE, draw
 from cutegen_lab.judge.placement import Placement, reversed_order, shuffled
 from cutegen_lab.judge.plan import validate_plan
 from cutegen_lab.problems import Reference
@@ -129,7 +129,7 @@ class Case:
 
     def _careful(self, distribution: str) -> bool:
         """Whether a reference may refuse such inputs: some integers are indices, or divisors."""
-        return distribution in ("nan", "infinity") or any(not spec.dtype.is_float for spec in self.workload.inputs)
+        return distribution in NOT_FINITE or any(not spec.dtype.is_float for spec in self.workload.inputs)
 
     def _answer(self, inputs: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...] | None:
         """PyTorch's result, None where it refuses these inputs."""

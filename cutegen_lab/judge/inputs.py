@@ -91,6 +91,7 @@ DISTRIBUTIONS: Mapping[str, Draw] = {
     "tiny": _tiny,  # an epsilon in the wrong place shows here
     "mixed": _mixed,  # many magnitudes side by side
 }
+NOT_FINITE = ("nan", "infinity")
 AROUND = "around "  # and a number: normal values with this mean, which the schedule spreads over ±``AROUND_UP_TO``
 AROUND_UP_TO = 24.0
 AROUND_COUNT = 3  # a workload
