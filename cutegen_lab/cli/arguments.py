@@ -41,6 +41,7 @@ def build_parser() -> Parser:
     judge.add_argument("kernel", metavar="KERNEL.py|ARTIFACT.json")
     judge.add_argument("--config", metavar="JSON", help="values for the kernel's tunables (default: those in the file)")
     judge.add_argument("--attack", action="store_true", help="mount the catalogue's cheats on KERNEL: are all caught?")
+    judge.add_argument("--max-autotune", action="store_true", help="on a GPU, also beside torch.compile's max-autotune")
     judge.add_argument("--deep", action="store_true", help="on a GPU, also under compute-sanitizer (half a minute)")
     _inputs(judge)
     _where(judge)

@@ -43,7 +43,9 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
     )  # fmt: skip
     with (
         tempfile.TemporaryDirectory() as scratch,  # judging is asked and answered, not a run to keep
-        Session.open(scratch, compiler=given.compiler, judge=make_judge(arguments.deep)) as session,
+        Session.open(
+            scratch, compiler=given.compiler, judge=make_judge(arguments.deep, arguments.max_autotune)
+        ) as session,
         Progress(problem.name) as progress,
     ):
         handle = session.run(problem, settings, provider=given, subscriber=progress)

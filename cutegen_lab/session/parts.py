@@ -54,9 +54,11 @@ def make_compiler(cache_dir: Path, build_seconds: float | None = None) -> Compil
     return CageCompiler(cache_dir, limits=limits)
 
 
-def make_judge(deep: bool = False) -> Judge:
-    """``deep`` has a GPU's sanitizers look too; the emulator always does, where NumPy is installed."""
+def make_judge(deep: bool = False, max_autotune: bool = False) -> Judge:
+    """``deep`` has a GPU's sanitizers look too; the emulator always does, where NumPy is installed. ``max_autotune``
+    has times taken beside that mode of torch.compile too."""
     from cutegen_lab.judge import StandardJudge
+    from cutegen_lab.judge.turns import Effort
 
     def emulator() -> Device | None:
         try:
@@ -65,7 +67,10 @@ def make_judge(deep: bool = False) -> Judge:
             return None
         return EmulatorDevice()
 
-    return StandardJudge(deep=deep, detector=emulator)
+    judge = StandardJudge(deep=deep, detector=emulator)
+    if max_autotune:
+        judge.effort = Effort(references=(*judge.effort.references, "max-autotune"))
+    return judge
 
 
 def make_device(kind: str) -> Device:

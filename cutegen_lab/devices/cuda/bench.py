@@ -22,7 +22,7 @@ from cutegen_lab.core.stopwatch import Mode, ReferenceKind
 from cutegen_lab.devices.cuda.driver import Driver
 from cutegen_lab.devices.cuda.nvml import Card
 from cutegen_lab.devices.cuda.sets import TensorSets, set_count
-from cutegen_lab.devices.cuda.subjects import CopySubject, PlanSubject, ReferenceSubject, Runnable
+from cutegen_lab.devices.cuda.subjects import CopySubject, PlanSubject, ReferenceSubject, Runnable, forget
 
 SPIN_CYCLES_PER_S = 2e9  # no clock is much faster
 SPIN_SECONDS = 2e-4  # at least, and three times what the host takes to enqueue what is timed
@@ -128,6 +128,7 @@ class Bench:
         for runnable, _ in self._subjects.values():
             runnable.close()
         self._subjects.clear()
+        forget()
 
     def _add(self, name: str, runnable: Runnable) -> tuple[str, ...]:
         self._subjects[name] = runnable, Graphs(self._driver, runnable, len(self.sets))

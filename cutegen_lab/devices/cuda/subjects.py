@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 from collections.abc import Callable
 from typing import Protocol
 
@@ -83,18 +84,23 @@ class ReferenceSubject:
         """Its outputs are PyTorch's own allocations: nobody reads them."""
 
     def close(self) -> None:
-        """PyTorch keeps what it compiled; the next problem's is another."""
+        """What torch.compile made of it is forgotten for all references of a problem at once: :func:`forget`."""
 
     def _compile(self, kind: ReferenceKind) -> None:
-        from torch import _dynamo  # seconds to import: only here
-        from torch._dynamo.utils import counters
+        from torch._dynamo.utils import counters  # seconds to import: only here
 
         before = counters["stats"]["unique_graphs"]
-        _dynamo.reset()  # past its limit of versions of one function it would run eagerly, and say nothing
         self._run = torch.compile(self._run, dynamic=False, mode=MODES[kind])
         self.call(0)
         if counters["stats"]["unique_graphs"] == before:
             raise RuntimeError("it found nothing to compile")
+
+
+def forget() -> None:
+    """Lets go of everything compiled so far: past its limit of versions of one function (every reference is one of
+    ``Reference.run``) torch.compile would run eagerly, and say nothing."""
+    if "torch._dynamo" in sys.modules:
+        torch._dynamo.reset()
 
 
 class CopySubject:
