@@ -25,7 +25,7 @@ lab: install  ## JupyterLab on the quickstart notebook
 test: install-test lint front-test python-test notebook-test  ## everything CI checks
 
 python-test: install-test
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadscope
 
 notebook-test: install-test
 	$(BIN)/python -m pytest --nbval --nbval-sanitize-with tests/nbval_sanitize.cfg -p no:cacheprovider notebooks

@@ -23,8 +23,8 @@ import torch
 
 from cutegen_lab.core.artifact import Artifact
 from cutegen_lab.devices.cuda import CudaDevice
-from cutegen_lab.judge import StandardJudge
 from cutegen_lab.problems import read_text
+from cutegen_lab.session.parts import make_judge
 
 _device: CudaDevice | None = None
 
@@ -39,7 +39,7 @@ def judge(path: Path) -> dict[str, Any]:
         _device = _device or CudaDevice()
         problem = read_text(entry["problem"], name=entry["name"], inputs_text=entry["inputs"])
         artifact = Artifact.from_dict(entry["artifact"])
-        result = StandardJudge().check(problem, artifact, _device, lambda line: None, threading.Event())
+        result = make_judge().check(problem, artifact, _device, lambda line: None, threading.Event())
         row |= {"verdict": result.verdict.value, "reason": result.reason}
     except Exception as error:
         row |= {"verdict": "judge_failed", "reason": f"{type(error).__name__}: {error}"[:300]}

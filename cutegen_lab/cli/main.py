@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from cutegen_lab.cli.arguments import build_parser
 from cutegen_lab.cli.output import Output
-from cutegen_lab.core.errors import CutegenError, InputError
+from cutegen_lab.core.errors import CutegenError, InputError, SetupError
 
 INTERRUPTED = 130
 
@@ -37,6 +37,12 @@ def main(argv: Sequence[str] | None = None) -> int:
                 raise
             output.error(error)
             return error.exit_status
+        except ModuleNotFoundError as error:  # a machine with part of what the package asks for
+            if debug:
+                raise
+            missing = SetupError(f"this needs {error.name}, which is not installed", "pip install cutegen-lab.")
+            output.error(missing)
+            return missing.exit_status
         except Exception as error:
             if debug:
                 raise

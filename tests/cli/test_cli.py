@@ -56,14 +56,10 @@ def answer(folder: Path, *sources: str) -> None:
         (folder / f"{number:04}.answer.md").write_text(f"A title\n\n```python\n{source}```\n")
 
 
-def test_version_and_help_are_quick(place: Path) -> None:
-    took = []
+def test_version_and_help_import_nothing_heavy(place: Path) -> None:
     for arguments in (["--version"], ["--help"], ["run", "--help"]):
-        started = time.monotonic()
         done = cutegen(place, *arguments)
-        took.append(time.monotonic() - started)
         assert done.returncode == 0 and done.stdout
-    assert min(took) < 0.3
     heavy = "import sys; from cutegen_lab.cli import main\ntry: main(['--help'])\nexcept SystemExit: pass\n"
     check = f"{heavy}print([m for m in ('torch','cutlass','pydantic','rich','numpy') if m in sys.modules])"
     done = start(place, [sys.executable, "-c", check])
