@@ -1,6 +1,6 @@
 """Both corpora judged on a real GPU: what ``benchmarks.judge_corpus`` compiled, with torch and the driver alone.
 
-    python -m benchmarks.judge_corpus_on_gpu FOLDER OUT.json [--processes 8]
+    python -m benchmarks.judge_corpus_on_gpu FOLDER OUT.json [--processes 8] [--only honest] [--deep]
 
 Prints every kernel whose verdict is not one of those expected of it, and a summary; writes all verdicts. No times are
 taken: several processes share the GPU.
@@ -16,6 +16,7 @@ import threading
 import time
 from collections import Counter
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ from cutegen_lab.session.parts import make_judge
 _device: CudaDevice | None = None
 
 
-def judge(path: Path) -> dict[str, Any]:
+def judge(path: Path, deep: bool) -> dict[str, Any]:
     """One kernel's verdict beside those expected. Our own failures are kept apart from verdicts."""
     global _device
     entry = json.loads(path.read_text())
@@ -39,7 +40,7 @@ def judge(path: Path) -> dict[str, Any]:
         _device = _device or CudaDevice()
         problem = read_text(entry["problem"], name=entry["name"], inputs_text=entry["inputs"])
         artifact = Artifact.from_dict(entry["artifact"])
-        result = make_judge().check(problem, artifact, _device, lambda line: None, threading.Event())
+        result = make_judge(deep).check(problem, artifact, _device, lambda line: None, threading.Event())
         row |= {"verdict": result.verdict.value, "reason": result.reason}
     except Exception as error:
         row |= {"verdict": "judge_failed", "reason": f"{type(error).__name__}: {error}"[:300]}
@@ -51,10 +52,13 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("out", type=Path)
     parser.add_argument("--processes", type=int, default=8)
+    parser.add_argument("--only", choices=("cheat", "honest"), default="", help="one of the corpora")
+    parser.add_argument("--deep", action="store_true", help="under compute-sanitizer too")
     arguments = parser.parse_args()
+    paths = sorted(arguments.folder.glob(f"{arguments.only}*.json"), reverse=True)
     rows: list[dict[str, Any]] = []
     with multiprocessing.get_context("spawn").Pool(arguments.processes) as pool:
-        for row in pool.imap_unordered(judge, sorted(arguments.folder.glob("*.json"), reverse=True)):
+        for row in pool.imap_unordered(partial(judge, deep=arguments.deep), paths):
             rows.append(row)
             if row["verdict"] not in row["expect"]:
                 print(f"{row['name']}: {row['verdict']}, not {row['expect']}: {row['reason'][:160]}", flush=True)

@@ -41,7 +41,11 @@ def _uniform(shape: Shape, g: torch.Generator) -> torch.Tensor:
 
 
 def _offset(shape: Shape, g: torch.Generator) -> torch.Tensor:
-    return _normal(2 ** between(-1, 1, g), math.copysign(between(50, 200, g), between(-1, 1, g)), shape, g)
+    return _normal(2 ** between(-1, 1, g), between(50, 200, g), shape, g)
+
+
+def _offset_below(shape: Shape, g: torch.Generator) -> torch.Tensor:
+    return -_offset(shape, g)
 
 
 def _large(shape: Shape, g: torch.Generator) -> torch.Tensor:
@@ -87,6 +91,7 @@ DISTRIBUTIONS: Mapping[str, Draw] = {
     "bits": _bits,  # 0 and 1: sums of products are exact, and compared exactly
     "uniform": _uniform,
     "offset": _offset,  # variance by cancellation shows here
+    "offset below": _offset_below,
     "infinity": _holding(math.inf),
     "tiny": _tiny,  # an epsilon in the wrong place shows here
     "mixed": _mixed,  # many magnitudes side by side

@@ -22,7 +22,7 @@ from cutegen_lab.judge.deep import inspected
 from cutegen_lab.judge.inputs import between, fill
 from cutegen_lab.judge.plan import validate_plan
 from cutegen_lab.judge.schedule import affordable, draws
-from cutegen_lab.judge.second_look import second_look
+from cutegen_lab.judge.second_look import SYMPTOMS, second_look
 from cutegen_lab.judge.select import select_workloads
 from cutegen_lab.judge.timed_outputs import answers, inputs_for
 from cutegen_lab.judge.timing import Job, time_in_turns
@@ -34,7 +34,8 @@ class StandardJudge:
     """A :class:`~cutegen_lab.core.protocols.Judge`. Seeds are secret until the verdict, then recorded.
 
     ``seed_source`` gives one 63-bit seed a draw (tests pass a counter). ``deep`` has the device's sanitizers look at
-    what passed. ``detector`` makes an emulator, which looks at the small workloads of what passed on a GPU.
+    what passed. ``detector`` makes an emulator, which looks at the small workloads of what passed on a GPU, and for
+    the cause of a symptom there.
     """
 
     effort = Effort()  # how long a measured time is sought, and beside which baselines
@@ -56,16 +57,24 @@ class StandardJudge:
         fewer: list[str] = []
         workloads = select_workloads(problem, device)
         secret = between(0, 1, torch.Generator().manual_seed(self._seed()))
+
+        def looks() -> Iterator[WorkloadCheck]:
+            return self._looked_at(problem, reference, artifact, device, gpu, say, cancel)
+
         for turn, workload in enumerate(workloads):
             case = Case(problem, reference, workload, artifact.builds[workload.name], device, gpu, cancel)
             for check in self._draws(case, draws(workload, turn, len(workloads), secret), fewer, say):
                 checks.append(check)
                 if not check.verdict.passed:
                     where = f"{workload.name} {workload.describe()}, {check.distribution} inputs"
-                    return CheckResult(check.verdict, f"{check.reason} on {where}", tuple(checks))
+                    told = f"{check.reason} on {where}"
+                    if cause := next((c for c in looks() if c.fault), None) if check.verdict in SYMPTOMS else None:
+                        checks.append(cause)
+                        reason = f"{cause.reason} on {cause.workload}; on the {device.name}: {told}"
+                        return CheckResult(cause.verdict, reason, tuple(checks))
+                    return CheckResult(check.verdict, told, tuple(checks))
         notes: list[str] = []
-        looks = self._looked_at(problem, reference, artifact, device, gpu, say, cancel)
-        for check in chain(looks, self._inspected(workloads, artifact, device, say, cancel)):
+        for check in chain(looks(), self._inspected(workloads, artifact, device, say, cancel)):
             checks.append(check)
             notes += [check.reason] if check.verdict.passed and check.reason else []
             if not check.verdict.passed:

@@ -1,5 +1,7 @@
 """A second look at what a GPU let pass: the emulator runs the small workloads too.
 
+A wrong answer is a symptom: where the emulator faults, that is the cause.
+
 A GPU says nothing of a read past the end of a tensor that happens to work, of memory that nothing wrote, or of a race
 that was won. The emulator does, and where it cannot execute a kernel that is a note, not a verdict.
 """
@@ -20,6 +22,7 @@ from cutegen_lab.judge.case import Case
 from cutegen_lab.problems import Reference
 
 DISTRIBUTIONS = ("normal", "bits")
+SYMPTOMS = (Verdict.WRONG_RESULT, Verdict.NON_DETERMINISTIC, Verdict.UNWRITTEN_OUTPUT)
 # The GPU has already shown that these are not the kernel's doing: it ran, it ended, it fitted.
 _NO_EVIDENCE = (Verdict.UNSUPPORTED, Verdict.HANG, Verdict.OUT_OF_MEMORY, Verdict.DEVICE_ERROR)
 

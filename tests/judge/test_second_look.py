@@ -56,12 +56,21 @@ def test_both_look_at_a_kernel_that_passes() -> None:
     assert sum(c.distribution.endswith("emulator") for c in result.checks) == 2 * len(RELU.check_workloads)
 
 
-def test_a_kernel_that_the_gpu_rejects_is_not_looked_at_again() -> None:
-    def wrong(x: torch.Tensor, out: torch.Tensor) -> None:
-        out.copy_(x)
+def wrong(x: torch.Tensor, out: torch.Tensor) -> None:
+    out.copy_(x)
 
-    result, emulator = judged(wrong, right)
-    assert result.verdict is Verdict.WRONG_RESULT and not emulator.addresses
+
+def test_a_wrong_answer_keeps_its_verdict_where_the_emulator_finds_no_cause() -> None:
+    for on_emulator in (right, wrong, faults(Verdict.UNSUPPORTED, "wgmma is not emulated")):
+        result, _ = judged(wrong, on_emulator)
+        assert result.verdict is Verdict.WRONG_RESULT and "emulator" not in result.reason
+
+
+def test_the_cause_of_a_wrong_answer_is_the_verdict_with_the_symptom_beside_it() -> None:
+    result, _ = judged(wrong, faults(Verdict.OUT_OF_BOUNDS, "4 bytes past the end of x"))
+    assert result.verdict is Verdict.OUT_OF_BOUNDS
+    assert "4 bytes past the end of x" in result.reason and "; on the torch: error" in result.reason
+    assert [c.verdict for c in result.checks[-2:]] == [Verdict.WRONG_RESULT, Verdict.OUT_OF_BOUNDS]
 
 
 def test_the_emulator_is_not_asked_twice_about_itself() -> None:
