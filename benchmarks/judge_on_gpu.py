@@ -236,7 +236,7 @@ def told(found: Timing | Fault) -> Row:
         "time_us": found.time_us, "half_width_us": found.half_width_us, "iqr_us": found.iqr_us,
         "samples": found.samples, "warm_us": found.warm_us, "baselines_us": dict(found.baselines),
         "comparisons": [asdict(c) for c in found.comparisons], "notes": list(found.notes),
-        "conditions": dict(found.conditions), "measurements": [asdict(m) for m in found.measurements],
+        "conditions": dict(found.conditions),
     }  # fmt: skip
 
 

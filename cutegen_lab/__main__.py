@@ -1,8 +1,7 @@
-"""``python -m cutegen_lab``."""
+"""``python -m cutegen_lab`` is ``cutegen``."""
 
 import sys
 
 from cutegen_lab.cli import main
 
-if __name__ == "__main__":
-    sys.exit(main())
+sys.exit(main())

@@ -50,7 +50,7 @@ def second_look(
 
 def _told(check: WorkloadCheck, workload: Workload, emulator: Device) -> WorkloadCheck:
     """``check`` with a name of its own, saying who found what."""
-    name = f"{check.distribution}, {emulator.name}"
+    name = f"{check.distribution} on {emulator.name}"
     if check.verdict.passed:
         return replace(check, distribution=name)
     if check.verdict in _NO_EVIDENCE:
