@@ -98,6 +98,7 @@ def _store(workdir: Path) -> Finding:
 
 
 def _gpu() -> Finding:
+    from cutegen_lab.devices.cuda import gpu_count, sanitizer
     from cutegen_lab.devices.cuda.nvml import installed
     from cutegen_lab.devices.select import select
 
@@ -113,6 +114,9 @@ def _gpu() -> Finding:
     detail = f"{name}; times have clocks, power and a torch.compile baseline" + (
         f" as far as they can without {lacks}" if lacks else ""
     )
+    if (more := gpu_count() - 1) > 0:
+        detail += f"; {more} more, to cuda:{more}"
+    detail += "; " + ("--deep has compute-sanitizer" if sanitizer.find() else "no compute-sanitizer for --deep")
     return Finding("GPU", True, detail, needed=False)
 
 
