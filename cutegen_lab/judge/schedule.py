@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import zip_longest
+
 from cutegen_lab.core.problem import Workload
 from cutegen_lab.core.protocols import Device, Execution
-from cutegen_lab.judge.inputs import distributions
+from cutegen_lab.judge.inputs import AROUND, distributions
 
 EMULATED_INSTRUCTIONS = 200_000  # warp instructions a workload, all its draws together: a tenth of a second
 GPU_BYTES = 1 << 29  # compulsory traffic of all draws of a workload, judged on the CPU in float64 each time
@@ -15,11 +17,14 @@ def draws(workload: Workload, turn: int, turns: int, secret: float) -> tuple[str
     """Every draw of ``workload``, the first always normal.
 
     ``turn`` of ``turns`` counts workloads: where not all draws are affordable, neighbours leave out different ones.
-    ``secret`` (0 to 1) is one for the whole trial.
+    Means are spread over a whole trial, so theirs come early on each. ``secret`` (0 to 1) is one for all of it.
     """
     first, *others = distributions(workload, turn, turns, secret)
-    start = 5 * turn % len(others)
-    return first, *others[start:], *others[:start]
+    around = [name for name in others if name.startswith(AROUND)]
+    rest = [name for name in others if name not in around]
+    start = 5 * turn % len(rest)
+    pairs = zip_longest(around, [*rest[start:], *rest[:start]])
+    return first, *(name for pair in pairs for name in pair if name is not None)
 
 
 def affordable(workload: Workload, count: int, device: Device, execution: Execution) -> int:
