@@ -10,12 +10,9 @@ with eager PyTorch, torch.compile and a copy of the same bytes.
 from __future__ import annotations
 
 import json
-import platform
-import re
 import sys
 import threading
 import warnings
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -55,8 +52,7 @@ def prepare(folder: Path) -> None:
 
 def run(folder: Path, out: Path) -> None:
     """Judges and times what ``prepare`` wrote."""
-    import torch
-
+    from benchmarks.machine import about
     from cutegen_lab.devices.cuda import CudaDevice
     from cutegen_lab.judge import StandardJudge
 
@@ -81,17 +77,8 @@ def run(folder: Path, out: Path) -> None:
             }  # fmt: skip
             rows.append(row)
             print(json.dumps(row), flush=True)
-    report = {
-        "date": datetime.now(UTC).date().isoformat(), "gpu": device.name, "driver": driver_version(),
-        "torch": torch.__version__, "python": platform.python_version(), "rows": rows,
-    }  # fmt: skip
-    out.write_text(json.dumps(report, indent=1) + "\n")
+    out.write_text(json.dumps(about(device.name) | {"rows": rows}, indent=1) + "\n")
     device.close()
-
-
-def driver_version() -> str:
-    match = re.search(r"  (\d+\.[\d.]+)  ", Path("/proc/driver/nvidia/version").read_text())
-    return match[1] if match else "unknown"
 
 
 if __name__ == "__main__":

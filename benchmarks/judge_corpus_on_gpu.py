@@ -11,17 +11,16 @@ from __future__ import annotations
 import argparse
 import json
 import multiprocessing
-import platform
 import threading
 import time
 from collections import Counter
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from benchmarks.machine import about
 from cutegen_lab.core.artifact import Artifact
 from cutegen_lab.devices.cuda import CudaDevice
 from cutegen_lab.problems import read_text
@@ -68,13 +67,8 @@ def main() -> None:
 
 
 def _write(out: Path, rows: list[dict[str, Any]]) -> None:
-    driver = Path("/proc/driver/nvidia/version")
-    about = {
-        "date": datetime.now(UTC).isoformat(timespec="seconds"), "python": platform.python_version(),
-        "torch": torch.__version__, "device": torch.cuda.get_device_name(),
-        "driver": driver.read_text().splitlines()[0] if driver.exists() else "",
-    }  # fmt: skip
-    out.write_text(json.dumps(about | {"kernels": sorted(rows, key=lambda row: row["name"])}, indent=1) + "\n")
+    kernels = sorted(rows, key=lambda row: row["name"])
+    out.write_text(json.dumps(about(torch.cuda.get_device_name()) | {"kernels": kernels}, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -10,14 +10,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import platform
 import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import asdict, replace
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -25,6 +23,7 @@ from typing import Any
 
 import torch
 
+from benchmarks.machine import about
 from cutegen_lab.core.artifact import Artifact
 from cutegen_lab.core.dtypes import DType
 from cutegen_lab.core.errors import CutegenError
@@ -258,16 +257,13 @@ def main() -> None:
     parser.add_argument("--checks", type=int, default=1, help="timed calls whose outputs are checked, on the CPU")
     arguments = parser.parse_args()
     bed = Bed(arguments.folder, Effort(seconds=arguments.seconds, checks=arguments.checks))
-    about = {
-        "date": datetime.now(UTC).isoformat(timespec="seconds"), "python": platform.python_version(),
-        "torch": torch.__version__, "device": bed.device.name,
-    }  # fmt: skip
+    machine = about(bed.device.name)
     rows: list[Row] = []
     for part in arguments.part or PARTS:
         for row in PARTS[part](bed, arguments.repeat):
             rows.append({"ok": False, **row})
             print(line(rows[-1]), flush=True)
-            arguments.out.write_text(json.dumps(about | {"rows": rows}, indent=1, default=str) + "\n")
+            arguments.out.write_text(json.dumps(machine | {"rows": rows}, indent=1, default=str) + "\n")
     bed.device.close()
     print(f"{sum(r['ok'] for r in rows)} of {len(rows)} as they must be")
 

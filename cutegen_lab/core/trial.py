@@ -32,6 +32,11 @@ class OutputError:
     expected: float = 0.0
 
     @property
+    def worst_place(self) -> str:
+        """The worst element, as it is written: ``out[3, 5]``."""
+        return f"{self.output}[{', '.join(map(str, self.worst_index))}]"
+
+    @property
     def ok(self) -> bool:
         return self.norm <= self.limit_norm and self.worst <= self.limit_worst
 

@@ -48,7 +48,7 @@ def blame(error: OutputError, unwritten: int, workload: Workload, index: int) ->
     spec = workload.outputs[index]
     if unwritten and spec.dtype.is_float:
         return Verdict.UNWRITTEN_OUTPUT, f"{unwritten} of {spec.numel} elements of {spec.name!r} were never written"
-    where = f"{spec.name}[{', '.join(map(str, error.worst_index))}]"
+    where = error.worst_place
     if not spec.dtype.is_float:
         return (
             Verdict.WRONG_RESULT,

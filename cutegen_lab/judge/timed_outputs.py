@@ -12,7 +12,7 @@ from cutegen_lab.core.trial import OutputError
 from cutegen_lab.core.verdict import Fault, Verdict
 from cutegen_lab.judge.correctness import compare
 from cutegen_lab.judge.inputs import draw, fill
-from cutegen_lab.judge.timing import Answers
+from cutegen_lab.judge.timing import OutputCheck
 from cutegen_lab.problems import Reference
 
 LENIENCE = 16.0
@@ -31,7 +31,7 @@ def inputs_for(problem: Problem, reference: Reference, seed: int) -> list[torch.
     ]  # fmt: skip
 
 
-def answers(problem: Problem, reference: Reference) -> Answers:
+def answers(problem: Problem, reference: Reference) -> OutputCheck:
     """A check of outputs against the float64 reference of the inputs they were computed from."""
 
     def check(inputs: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor], seed: int) -> Fault | None:
@@ -50,8 +50,7 @@ def _beyond(error: OutputError) -> bool:
 
 
 def _told(error: OutputError) -> str:
-    where = f"{error.output}[{', '.join(map(str, error.worst_index))}]"
     return (
-        f"error {error.norm:.2e} against float64 (limit {error.limit_norm:.2e}); worst at {where}: "
+        f"error {error.norm:.2e} against float64 (limit {error.limit_norm:.2e}); worst at {error.worst_place}: "
         f"got {error.got:g}, expected {error.expected:g}"
     )

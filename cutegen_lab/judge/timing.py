@@ -29,7 +29,7 @@ REFERENCES: Mapping[ReferenceKind, str] = {
 }  # fmt: skip
 _KEPT_BYTES = 1 << 30  # of outputs that wait on the host for their check
 
-Answers = Callable[[Sequence[torch.Tensor], Sequence[torch.Tensor], int], Fault | None]
+OutputCheck = Callable[[Sequence[torch.Tensor], Sequence[torch.Tensor], int], Fault | None]
 """What is wrong with outputs (second) for inputs (first), if anything; the seed is for what the check draws itself."""
 
 
@@ -42,7 +42,7 @@ class Job:
     incumbent: Build | None
     inputs: Sequence[torch.Tensor]
     gpu: GpuSpec
-    answers: Answers
+    answers: OutputCheck
 
     @property
     def workload(self) -> Workload:

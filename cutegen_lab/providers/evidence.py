@@ -81,8 +81,7 @@ def _failed_check(check: WorkloadCheck, source: str) -> str:
 
 
 def _worst(error: OutputError) -> str:
-    where = f"{error.output}[{', '.join(map(str, error.worst_index))}]"
     return (
-        f"Worst element {where}: got {error.got:.6g}, expected {error.expected:.6g}. Norm-wise error {error.norm:.2e}; "
-        f"allowed {error.limit_norm:.2e}; PyTorch's own {error.torch_norm:.2e}."
+        f"Worst element {error.worst_place}: got {error.got:.6g}, expected {error.expected:.6g}. "
+        f"Norm-wise error {error.norm:.2e}; allowed {error.limit_norm:.2e}; PyTorch's own {error.torch_norm:.2e}."
     )

@@ -112,12 +112,11 @@ def _error_rows(worst: OutputError, problem: Problem) -> list[EvidenceRow]:
         ),
     ]
     if not worst.ok:
-        place = "[" + ", ".join(map(str, worst.worst_index)) + "]"
         rows.append(
             _row(
                 "worst_element",
                 "Worst element",
-                f"{worst.output}{place}",
+                worst.worst_place,
                 f"got {worst.got:g}, expected {worst.expected:g}",
             )
         )
