@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from cutegen_lab.emulator.group import Group
     from cutegen_lab.emulator.program import Program
 
+_PLAIN = (
+    "shared_requests", "atomic_requests", "tensor_flops", "bulk_loads", "bulk_load_bytes", "bulk_stores",
+    "bulk_store_bytes", "mbarrier_waits", "blocks",
+)  # fmt: skip
 SECTOR = 32  # bytes; the unit in which L2 and DRAM move global data
 
 
@@ -23,7 +27,8 @@ class Counters:
 
     ``block_warps[b]`` is how often a warp executed basic block ``b``; warp instructions follow from it at the end,
     which keeps counting off the hot path. ``by_slot`` splits sectors by ("load" or "store", address >> 24), which
-    tells tensors apart.
+    tells tensors apart. Sectors include those of bulk copies, whose bytes are counted apart. ``tensor_flops`` are two
+    for each product that a tensor core adds.
     """
 
     load_requests: int = 0
@@ -34,6 +39,12 @@ class Counters:
     store_bytes: int = 0
     shared_requests: int = 0
     atomic_requests: int = 0
+    tensor_flops: int = 0
+    bulk_loads: int = 0
+    bulk_load_bytes: int = 0
+    bulk_stores: int = 0
+    bulk_store_bytes: int = 0
+    mbarrier_waits: int = 0
     blocks: int = 0
     by_slot: Counter[tuple[str, int]] = field(default_factory=Counter)
     block_warps: Counter[int] = field(default_factory=Counter)
@@ -52,6 +63,18 @@ class Counters:
             self.store_bytes += g.n * width
             self.store_sectors += touched
 
+    def bulk(self, kind: str, address: int, touched: int, size: int) -> None:
+        """Counts one bulk copy that moves ``size`` bytes of global memory, ``touched`` sectors, beginning there."""
+        self.by_slot[kind, address >> 24] += touched
+        if kind == "load":
+            self.bulk_loads += 1
+            self.bulk_load_bytes += size
+            self.load_sectors += touched
+        else:
+            self.bulk_stores += 1
+            self.bulk_store_bytes += size
+            self.store_sectors += touched
+
     def elapsed(self) -> int:
         """What the clocks have moved on by: a count that only ever grows."""
         return sum(self.block_warps.values())
@@ -59,22 +82,26 @@ class Counters:
     def totals(self, program: Program, scale: float = 1.0) -> dict[str, float]:
         """Counters by name, multiplied by ``scale`` where only a sample of the blocks ran."""
         classes: Counter[str] = Counter()
+        tensor: Counter[str] = Counter()
         lanes = instructions = 0
         for block, warps in self.block_warps.items():
             for klass, count in program.classes[block].items():
                 classes[klass] += count * warps
+            for kind, count in program.tensor_ops[block].items():
+                tensor[kind] += count * warps
             size = program.blocks[block].size
             instructions += size * warps
             lanes += size * self.block_lanes[block]
         found: dict[str, float] = {f"warp_instructions_{k}": v * scale for k, v in sorted(classes.items())}
+        found.update({f"tensor_ops_{kind}": v * scale for kind, v in sorted(tensor.items())})
+        found["tensor_ops"] = sum(tensor.values()) * scale
         found["warp_instructions"] = instructions * scale
         found["lane_instructions"] = lanes * scale
         for name in ("load", "store"):
             for unit in ("requests", "sectors", "bytes"):
                 found[f"global_{name}_{unit}"] = getattr(self, f"{name}_{unit}") * scale
-        found["shared_requests"] = self.shared_requests * scale
-        found["atomic_requests"] = self.atomic_requests * scale
-        found["blocks"] = self.blocks * scale
+        for name in _PLAIN:
+            found[name] = getattr(self, name) * scale
         found["blocks_counted"] = float(self.blocks)
         found["load_bytes_in_flight"] = self._in_flight(program)
         return found

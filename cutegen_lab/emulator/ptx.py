@@ -56,6 +56,14 @@ class Address:
 
 
 @dataclass(frozen=True)
+class TensorAddress:
+    """``[map, {c0, c1}]``: a tensor map and coordinates in its tensor, innermost dimension first."""
+
+    base: Operand
+    coordinates: tuple[Operand, ...]
+
+
+@dataclass(frozen=True)
 class Vector:
     items: tuple[Operand, ...]
 
@@ -82,12 +90,12 @@ class Sink:
 
 @dataclass(frozen=True)
 class Other:
-    """An operand form no opcode here takes (a TMA coordinate list, say): kept as text to be named when refused."""
+    """An operand form no opcode here takes: kept as text to be named when refused."""
 
     text: str
 
 
-Operand = Reg | Imm | FloatImm | Symbol | Special | Address | Vector | Pair | Not | Sink | Other
+Operand = Reg | Imm | FloatImm | Symbol | Special | Address | TensorAddress | Vector | Pair | Not | Sink | Other
 
 
 @dataclass(frozen=True)
@@ -336,6 +344,9 @@ class _Reader:
         return Other(text)
 
     def _address(self, text: str, line: int) -> Operand:
+        if match := re.match(r"\[\s*([%\w$]+)\s*,\s*\{([^{}]*)\}\s*\]$", text):
+            coordinates = tuple(self._operand(c, line) for c in split_operands(match[2]))
+            return TensorAddress(self._operand(match[1], line), coordinates)
         match = re.match(r"\[\s*([%\w$]+)\s*(?:\+\s*(-?\w+))?\s*\]$", text)
         if not match:
             return Other(text)
