@@ -10,13 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from cutegen_lab.emulator import ptx
 from cutegen_lab.emulator.faults import Unsupported
 from cutegen_lab.emulator.types import FILE_OF_VIEW, NUMPY, VIEW, WIDTH
+
+if TYPE_CHECKING:
+    from cutegen_lab.emulator.fusion import Product
 
 OpcodeFunction = Callable[["Emit"], None]
 F = TypeVar("F", bound=Callable[..., Any])
@@ -74,6 +77,8 @@ class Emit:
         self.load_bytes = 0  # bytes a lane reads from global memory
         self.waits_loads = False  # earlier asynchronous copies must have landed
         self.klass = "other"  # which warp-instruction counter it adds to
+        self.product: Product | None = None  # what it multiplies, where others may join it
+        self.tensor_ops: tuple[str, int] | None = None  # (operand type, operations of a warp) of a tensor core
 
     def refuse(self, why: str) -> Unsupported:
         return Unsupported(why, self.ins.line, self.ins.text)
@@ -188,6 +193,13 @@ class Emit:
             chosen = view[operand.file]
         self.defs[operand.name] = operand
         return f"{chosen}[<{operand.name}>]", chosen
+
+    def row(self, operand: ptx.Operand, kind: str, *, writes: bool = False) -> str:
+        """The row of a register, for opcodes that take many at once."""
+        if not isinstance(operand, ptx.Reg) or operand.file != FILE_OF_VIEW[VIEW[kind]]:
+            raise self.refuse(f"operand {operand} of `{self.ins.name}` is not read here")
+        (self.defs if writes else self.uses)[operand.name] = operand
+        return f"<{operand.name}>"
 
     def const(self, value: Any) -> str:
         return self.symbols.constant(value)

@@ -15,6 +15,7 @@ from cutegen_lab.emulator import isa, ptx, traits
 from cutegen_lab.emulator.cfg import Block, Rows, allocate, basic_blocks, is_branch, rows_by_file
 from cutegen_lab.emulator.emit import RUNTIME, Emit, Symbols, translate
 from cutegen_lab.emulator.faults import Unsupported
+from cutegen_lab.emulator.fusion import fuse
 
 SHARED_BASE = 1024  # sm_90 reserves the first KiB of a block's shared window for the system
 PARAM_BASE = 0x6000_0000_0000_0000
@@ -40,6 +41,7 @@ class Program:
     wait_rows: tuple[int | None, ...]  # predicate row a try_wait writes, by block
     rows_needed: dict[str, int]
     classes: tuple[Counter[str], ...]  # warp instructions by class, by block
+    tensor_ops: tuple[Counter[str], ...]  # tensor-core operations of a warp by operand type, by block
     load_batches: tuple[tuple[int, ...], ...]  # by block: bytes a lane loads before it must wait for them
     static_smem: int
     local_bytes: int
@@ -113,6 +115,8 @@ def _compile(kernel: ptx.Kernel, tag: str) -> Program:
     symbols, static_smem, local_bytes, module_data, offsets = _layout(kernel)
     emits = {i: translate(ins, symbols) for i, ins in enumerate(kernel.code) if not is_branch(ins)}
     blocks = basic_blocks(kernel, emits)
+    for block in blocks:
+        fuse(block)
     rows, needed = allocate(blocks)
     writer = _Writer(rows)
     for index, block in enumerate(blocks):
@@ -131,6 +135,7 @@ def _compile(kernel: ptx.Kernel, tag: str) -> Program:
         wait_rows=tuple(_wait_row(b, rows) for b in blocks),
         rows_needed=needed,
         classes=tuple(_classes(b) for b in blocks),
+        tensor_ops=tuple(_tensor_ops(b) for b in blocks),
         load_batches=tuple(_load_batches(b) for b in blocks),
         static_smem=static_smem,
         local_bytes=local_bytes,
@@ -157,6 +162,14 @@ def _classes(block: Block) -> Counter[str]:
     counted = Counter(e.klass for e in block.emits)
     if block.terminator is not None:
         counted["control"] += 1
+    return counted
+
+
+def _tensor_ops(block: Block) -> Counter[str]:
+    counted: Counter[str] = Counter()
+    for emit in block.emits:
+        if emit.tensor_ops is not None:
+            counted[emit.tensor_ops[0]] += emit.tensor_ops[1]
     return counted
 
 

@@ -13,11 +13,12 @@ from cutegen_lab.emulator.isa import (
     logic,
     mbarrier,
     memory_ops,
+    mma,
     move,
     warp,
 )
 
 __all__ = [
     "async_copy", "atomics", "barrier", "compare", "convert", "extended", "floating", "half", "integer", "logic",
-    "mbarrier", "memory_ops", "move", "warp",
+    "mbarrier", "memory_ops", "mma", "move", "warp",
 ]  # fmt: skip
