@@ -11,6 +11,7 @@ from cutegen_lab.emulator.isa import (
     half,
     integer,
     logic,
+    matrix_move,
     mbarrier,
     memory_ops,
     mma,
@@ -20,5 +21,5 @@ from cutegen_lab.emulator.isa import (
 
 __all__ = [
     "async_copy", "atomics", "barrier", "compare", "convert", "extended", "floating", "half", "integer", "logic",
-    "mbarrier", "memory_ops", "mma", "move", "warp",
+    "matrix_move", "mbarrier", "memory_ops", "mma", "move", "warp",
 ]  # fmt: skip
