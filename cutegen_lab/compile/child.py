@@ -65,7 +65,8 @@ def _assembled(job: Mapping[str, Any]) -> dict[str, Any]:
 
 def _build(job: Mapping[str, Any], reply: int) -> dict[str, Any]:
     w = job["workload"]
-    workload = Workload(w["name"], _specs(w["inputs"]), _specs(w["outputs"]))
+    inputs, outputs = (tuple(map(TensorSpec.from_dict, w[kind])) for kind in ("inputs", "outputs"))
+    workload = Workload(w["name"], inputs, outputs)
     config = dict(job["config"])
     write_frame(reply, {"phase": "import"})
     module = _load(job["source"])
@@ -88,7 +89,7 @@ def _build(job: Mapping[str, Any], reply: int) -> dict[str, Any]:
     return {
         "cubin": base64.b64encode(cubin).decode(),
         "ptx": ptx,
-        "workspace": [{"name": t.name, "dtype": t.dtype.value, "shape": list(t.shape)} for t in workspace],
+        "workspace": [t.to_dict() for t in workspace],
         "recordings": recordings,
     }
 
@@ -174,10 +175,6 @@ def _check_signature(module: ModuleType, workload: Workload, workspace: tuple[Te
             f"{len(workload.inputs)} inputs, {len(workload.outputs)} outputs, {len(workspace)} workspace "
             f"({'; '.join(map(str, wanted))})"
         )
-
-
-def _specs(items: list[dict[str, Any]]) -> tuple[TensorSpec, ...]:
-    return tuple(TensorSpec(i["name"], DType(i["dtype"]), tuple(i["shape"])) for i in items)
 
 
 def _python_paths() -> list[str]:

@@ -266,7 +266,7 @@ class CageCompiler:
 
 def _message(job: CompileJob, workload: Workload) -> dict[str, Any]:
     def plain(specs: Sequence[TensorSpec]) -> list[dict[str, Any]]:
-        return [{"name": t.name, "dtype": t.dtype.value, "shape": list(t.shape)} for t in specs]
+        return [spec.to_dict() for spec in specs]
 
     return {
         "source": job.source,

@@ -53,17 +53,12 @@ def warm_up() -> None:
 def compile_launch(
     module: ModuleType, tensors: Sequence[TensorSpec], config: Mapping[str, Scalar], arch: str, dump_dir: str
 ) -> Any:
-    """``cute.compile`` of the candidate's ``launch`` for static shapes. Raises whatever the DSL raises."""
+    """``cute.compile`` of the candidate's ``launch`` for static layouts. Raises whatever the DSL raises."""
     cutlass = importlib.import_module("cutlass")
     cute = importlib.import_module("cutlass.cute")
     runtime = importlib.import_module("cutlass.cute.runtime")
     fakes = [
-        runtime.make_fake_compact_tensor(
-            getattr(cutlass, _NUMERIC[t.dtype]),
-            t.shape,
-            stride_order=tuple(reversed(range(len(t.shape)))),
-            assumed_align=ALIGNMENT_BYTES,
-        )
+        runtime.make_fake_tensor(getattr(cutlass, _NUMERIC[t.dtype]), t.shape, t.stride, assumed_align=ALIGNMENT_BYTES)
         for t in tensors
     ]
     options = f"remarks{{ptx}} --keep-ptx --keep-cubin --generate-line-info --gpu-arch {arch} --dump-dir {dump_dir}"

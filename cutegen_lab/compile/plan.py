@@ -161,7 +161,7 @@ def _address(
     b = struct.unpack_from("<Q", right, offset)[0]
     for index, tensor in enumerate(tensors):
         delta = a - bases[0][index]
-        if -_SLACK <= delta <= tensor.nbytes + _SLACK and delta == b - bases[1][index]:
+        if -_SLACK <= delta <= tensor.storage_bytes + _SLACK and delta == b - bases[1][index]:
             return index, delta
     return None
 

@@ -77,7 +77,7 @@ def reserve(standin: StandIn, tensors: Sequence[TensorSpec]) -> list[list[int]]:
 
     The second is only 16-byte aligned and in reverse order: a launcher that compares or assumes more is found out.
     """
-    slot = _SLOT_UNIT * (2 + max((t.nbytes for t in tensors), default=0) // _SLOT_UNIT)
+    slot = _SLOT_UNIT * (2 + max((t.storage_bytes for t in tensors), default=0) // _SLOT_UNIT)
     count = len(tensors)
     first = [_FIRST_BASE + i * slot + (slot >> 2) // _PAGE * _PAGE for i in range(count)]
     second = [
@@ -89,7 +89,7 @@ def reserve(standin: StandIn, tensors: Sequence[TensorSpec]) -> list[list[int]]:
     for bases in (first, second):
         for base, tensor in zip(bases, tensors, strict=True):
             start = base // _PAGE * _PAGE
-            size = (base - start + max(tensor.nbytes, 1) + _PAGE - 1) // _PAGE * _PAGE
+            size = (base - start + max(tensor.storage_bytes, 1) + _PAGE - 1) // _PAGE * _PAGE
             flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE
             if libc.mmap(start, size, 0, flags, -1, 0) != start:
                 raise RuntimeError(f"cannot reserve {size} bytes of addresses for {tensor} at {start:#x}")
@@ -109,7 +109,7 @@ def record(
     recordings = []
     for bases in base_sets:
         for index, (base, tensor) in enumerate(zip(bases, tensors, strict=True)):
-            standin.guard(index, base, base + max(tensor.nbytes, 1))
+            standin.guard(index, base, base + max(tensor.storage_bytes, 1))
         standin.reset()
         error = dsl.call(compiled, bases)
         recordings.append({"bases": list(bases), "error": error, "log": standin.log()})

@@ -12,7 +12,6 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from cutegen_lab.core.candidate import Config
-from cutegen_lab.core.dtypes import DType
 from cutegen_lab.core.errors import InputError
 from cutegen_lab.core.hashing import canonical_json, sha256
 from cutegen_lab.core.problem import TensorSpec
@@ -105,8 +104,7 @@ class Build:
         for launch, out in zip(self.plan.launches, data["plan"]["launches"], strict=True):
             out["params"] = [p.hex() for p in launch.params]
             out["attributes"] = {str(k): v.hex() for k, v in launch.attributes.items()}
-        for spec, out in zip(self.plan.workspace, data["plan"]["workspace"], strict=True):
-            out["dtype"] = spec.dtype.value
+        data["plan"]["workspace"] = [spec.to_dict() for spec in self.plan.workspace]
         for note, out in zip(self.notes, data["notes"], strict=True):
             out["severity"] = note.severity
         return data
@@ -127,9 +125,7 @@ class Build:
                 )
                 for d in data["plan"]["launches"]
             ),
-            workspace=tuple(
-                TensorSpec(w["name"], DType(w["dtype"]), tuple(w["shape"])) for w in data["plan"]["workspace"]
-            ),
+            workspace=tuple(TensorSpec.from_dict(w) for w in data["plan"]["workspace"]),
         )
         return cls(
             signature=data["signature"],

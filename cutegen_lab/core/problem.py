@@ -4,22 +4,42 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 from cutegen_lab.core.dtypes import DType
 from cutegen_lab.core.hashing import canonical_json, sha256
 
-_SPEC = re.compile(r"^\s*([A-Za-z_]\w*)\s*:\s*([\w.]+)\s*\[([\d_,\s]*)\]\s*$")
+_SPEC = re.compile(r"^\s*([A-Za-z_]\w*)\s*:\s*([\w.]+)\s*\[([\d_,\s]*)\]\s*(?::\s*\(([\d_,\s]*)\)\s*)?$")
 
 
 @dataclass(frozen=True)
 class TensorSpec:
-    """One contiguous, row-major tensor: name, element type, shape in elements."""
+    """One tensor: name, element type, shape and strides in elements. ``strides`` is () where it is row-major and dense.
+
+    Raises ValueError for strides under which elements overlap, or not one a dimension.
+    """
 
     name: str
     dtype: DType
     shape: tuple[int, ...]
+    strides: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.strides:
+            return
+        if len(self.strides) != len(self.shape):
+            raise ValueError(f"{self.name}: {len(self.strides)} strides for {len(self.shape)} dimensions")
+        walked = sorted((step, size) for step, size in zip(self.strides, self.shape, strict=True) if size > 1)
+        reached = 0
+        for step, size in walked if self.numel else []:
+            if step <= reached:
+                raise ValueError(f"{self.name}: elements overlap under the strides {self.strides}")
+            reached += step * (size - 1)
+        rows = zip(self.strides, _row_major(self.shape), self.shape, strict=True)
+        if self.numel == 0 or all(mine == dense for mine, dense, size in rows if size > 1):
+            object.__setattr__(self, "strides", ())
 
     @property
     def numel(self) -> int:
@@ -27,28 +47,58 @@ class TensorSpec:
 
     @property
     def nbytes(self) -> int:
+        """Of its elements."""
         return self.numel * self.dtype.itemsize
 
     @property
+    def cosize(self) -> int:
+        """Elements of memory from its first to its last (CuTe's word), gaps between them included."""
+        reached = sum(step * (size - 1) for step, size in zip(self.stride, self.shape, strict=True))
+        return 1 + reached if self.numel else 0
+
+    @property
+    def storage_bytes(self) -> int:
+        """Of the memory it lies in."""
+        return self.cosize * self.dtype.itemsize
+
+    @property
     def stride(self) -> tuple[int, ...]:
-        """Row-major strides in elements."""
-        strides, step = [], 1
-        for size in reversed(self.shape):
-            strides.append(step)
-            step *= size
-        return tuple(reversed(strides))
+        """Strides in elements, one a dimension."""
+        return self.strides or _row_major(self.shape)
 
     def __str__(self) -> str:
-        return f"{self.name}: {self.dtype.value}[{','.join(map(str, self.shape))}]"
+        layout = f":({','.join(map(str, self.strides))})" if self.strides else ""
+        return f"{self.name}: {self.dtype.value}[{','.join(map(str, self.shape))}]{layout}"
 
     @classmethod
     def parse(cls, text: str) -> TensorSpec:
-        """Reads ``x: bf16[4096,8192]``. Raises ValueError with the form expected."""
+        """Reads ``x: bf16[4096,8192]``, with strides ``x: bf16[4096,8192]:(1,4096)``. Raises ValueError with the form
+        expected."""
         match = _SPEC.match(text)
         if not match:
             raise ValueError(f"cannot read input {text.strip()!r}; write it as 'x: bf16[4096,8192]'")
-        shape = tuple(int(part.replace("_", "")) for part in match[3].split(",") if part.strip())
-        return cls(match[1], DType.parse(match[2]), shape)
+        return cls(match[1], DType.parse(match[2]), _numbers(match[3]), _numbers(match[4] or ""))
+
+    def to_dict(self) -> dict[str, Any]:
+        plain = {"name": self.name, "dtype": self.dtype.value, "shape": list(self.shape)}
+        return {**plain, "strides": list(self.strides)} if self.strides else plain
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> TensorSpec:
+        """Raises KeyError and ValueError."""
+        return cls(data["name"], DType(data["dtype"]), tuple(data["shape"]), tuple(data.get("strides", ())))
+
+
+def _row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
+    strides, step = [], 1
+    for size in reversed(shape):
+        strides.append(step)
+        step *= size
+    return tuple(reversed(strides))
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    return tuple(int(part.replace("_", "")) for part in text.split(",") if part.strip())
 
 
 @dataclass(frozen=True)
@@ -56,8 +106,8 @@ class Workload:
     """One set of shapes and dtypes of a problem.
 
     ``inputs`` are the tensors a kernel is given, in order: the reference's own arguments, then (for a
-    ``torch.nn.Module``) its parameters and buffers. ``outputs`` are what it must write. ``why`` says what a derived
-    workload probes.
+    ``torch.nn.Module``) its parameters and buffers. ``outputs`` are what it must write, row-major whatever the inputs.
+    ``why`` says what a derived workload probes.
     """
 
     name: str
@@ -76,8 +126,8 @@ class Workload:
 
     @property
     def signature(self) -> str:
-        """What a compiled kernel depends on: dtypes and shapes, by position (names do not matter)."""
-        return ";".join(f"{t.dtype.value}[{','.join(map(str, t.shape))}]" for t in self.tensors)
+        """What a compiled kernel depends on: dtypes and layouts, by position (names do not matter)."""
+        return ";".join(str(t).removeprefix(f"{t.name}: ") for t in self.tensors)
 
     def describe(self) -> str:
         return f"({', '.join(map(str, self.inputs))}) -> ({', '.join(map(str, self.outputs))})"

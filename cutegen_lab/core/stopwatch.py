@@ -86,13 +86,14 @@ class TimesInTurns(Protocol):
         ...
 
 
-def rotation(seed: int, call: int, tensor: int, numel: int) -> int:
-    """By how many elements set ``call`` of input ``tensor`` is rotated (element i moves to i + rotation, modulo
-    ``numel``). A hash of all four, so that neither sets nor tensors move together (splitmix64, Steele et al. 2014)."""
-    if numel < 2:
+def rotation(seed: int, call: int, tensor: int, cosize: int) -> int:
+    """By how many elements set ``call`` of input ``tensor`` is rotated in memory (element i moves to i + rotation,
+    modulo ``cosize``: gaps move too). A hash of all four, so that neither sets nor tensors move together (splitmix64,
+    Steele et al. 2014)."""
+    if cosize < 2:
         return 0
     mask = (1 << 64) - 1
     value = (seed ^ (call * 0x9E3779B97F4A7C15) ^ (tensor * 0xD1B54A32D192ED03)) & mask
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
         value = ((value ^ (value >> shift)) * factor) & mask
-    return (value ^ (value >> 31)) % numel
+    return (value ^ (value >> 31)) % cosize

@@ -11,7 +11,7 @@ import torch
 from cutegen_lab.core.artifact import Build
 from cutegen_lab.core.problem import TensorSpec, Workload
 from cutegen_lab.judge.placement import Placement, as_planned, rewritten
-from cutegen_lab.problems.dtypes import TORCH
+from cutegen_lab.problems.tensors import laid_out
 
 POISONS = (0xFF, 0x7B)  # bytes: 0xFF… is NaN in every floating-point type; 0x7B… is a large finite number in most
 
@@ -25,7 +25,7 @@ def secret_poison(generator: torch.Generator) -> int:
 
 @dataclass(frozen=True)
 class _Slot:
-    """One tensor's memory: a guard, the tensor, a guard. ``before`` is what the guards held."""
+    """One tensor's memory: a guard, the tensor (its gaps hold noise), a guard."""
 
     spec: TensorSpec
     memory: torch.Tensor  # bytes
@@ -33,17 +33,17 @@ class _Slot:
 
     @property
     def raw(self) -> torch.Tensor:
-        return self.memory[self.offset : self.offset + self.spec.nbytes]
+        return self.memory[self.offset : self.offset + self.spec.storage_bytes]
 
     @property
     def tensor(self) -> torch.Tensor:
-        return self.raw.view(TORCH[self.spec.dtype]).reshape(self.spec.shape)
+        return laid_out(self.raw, self.spec)
 
     def digest(self) -> bytes:
         return _digest(self.raw)
 
     def guards(self) -> bytes:
-        return _digest(self.memory[: self.offset], self.memory[self.offset + self.spec.nbytes :])
+        return _digest(self.memory[: self.offset], self.memory[self.offset + self.spec.storage_bytes :])
 
 
 class Buffers:
@@ -95,9 +95,11 @@ class Buffers:
 
 
 def _slot(spec: TensorSpec, offset: int, tail: int, generator: torch.Generator, poison: int) -> _Slot:
-    memory = torch.full((offset + spec.nbytes + tail,), poison, dtype=torch.uint8)
-    for guard in (memory[:offset], memory[offset + spec.nbytes :]):
-        guard.random_(0, 256, generator=generator)
+    memory = torch.full((offset + spec.storage_bytes + tail,), poison, dtype=torch.uint8)
+    end = offset + spec.storage_bytes
+    gaps = memory[offset:end] if spec.strides else memory[:0]
+    for unowned in (memory[:offset], gaps, memory[end:]):
+        unowned.random_(0, 256, generator=generator)
     return _Slot(spec, memory, offset)
 
 

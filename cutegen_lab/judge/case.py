@@ -155,7 +155,7 @@ def _faulted(passed: WorkloadCheck, fault: Fault) -> WorkloadCheck:
 
 
 def _no_memory(workload: Workload, build: Build) -> str:
-    total = sum(t.nbytes for t in workload.tensors + build.plan.workspace)
+    total = sum(t.storage_bytes for t in workload.tensors + build.plan.workspace)
     return (
         f"this machine has not enough memory to judge {total / 2**30:.1f} GiB of tensors beside their float64 "
         "reference; use smaller shapes, or declare less workspace"

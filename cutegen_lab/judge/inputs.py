@@ -13,6 +13,7 @@ import torch
 from cutegen_lab.core.dtypes import DType
 from cutegen_lab.core.problem import TensorSpec, Workload
 from cutegen_lab.problems.dtypes import TORCH
+from cutegen_lab.problems.tensors import laid_out, placed
 
 Shape = tuple[int, ...]
 Draw = Callable[[Shape, torch.Generator], torch.Tensor]
@@ -123,7 +124,7 @@ def distributions(workload: Workload, turn: int = 0, turns: int = 1, secret: flo
 def draw(
     workload: Workload, distribution: str, seed: int, initial: Mapping[str, torch.Tensor] | None = None
 ) -> list[torch.Tensor]:
-    """Contiguous CPU tensors for every input of ``workload``, a function of (distribution, seed) alone.
+    """CPU tensors for every input of ``workload``, laid out as it says; a function of (distribution, seed) alone.
 
     ``initial`` are a Model's parameters and buffers: they stay near their values (a variance stays positive) but never
     at them, or a kernel could leave out a weight of one and a bias of zero.
@@ -134,20 +135,22 @@ def draw(
         if initial and spec.name in initial and spec.dtype.is_float:
             value = initial[spec.name]
             noise = torch.rand((2, *spec.shape), generator=generator)
-            tensors.append((value * (1 + 0.1 * noise[0]) + 0.1 * noise[1]).to(TORCH[spec.dtype]))
+            values = (value * (1 + 0.1 * noise[0]) + 0.1 * noise[1]).to(TORCH[spec.dtype])
         else:
-            tensors.append(_draw_one(spec, distribution, generator, terms(workload)))
+            values = _draw_one(spec, distribution, generator, terms(workload))
+        tensors.append(placed(values, spec))
     return tensors
 
 
 def fill(workload: Workload, seed: int) -> list[torch.Tensor]:
-    """Normal values for timing: one random tile repeated, since only their kind matters and generating is slow."""
+    """Normal values for timing: one random tile repeated, since only their kind matters and generating is slow. Gaps
+    are filled too."""
     generator = torch.Generator().manual_seed(seed)
     tensors = []
     for spec in workload.inputs:
-        tile = _draw_one(TensorSpec(spec.name, spec.dtype, (min(spec.numel, _TILE),)), "normal", generator)
-        repeats = -(-spec.numel // max(tile.numel(), 1))
-        tensors.append((tile if repeats == 1 else tile.repeat(repeats)[: spec.numel]).reshape(spec.shape))
+        tile = _draw_one(TensorSpec(spec.name, spec.dtype, (min(spec.cosize, _TILE),)), "normal", generator)
+        repeats = -(-spec.cosize // max(tile.numel(), 1))
+        tensors.append(laid_out(tile if repeats == 1 else tile.repeat(repeats)[: spec.cosize], spec))
     return tensors
 
 

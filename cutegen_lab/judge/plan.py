@@ -66,6 +66,6 @@ def _parameters(launch: Launch, build: Build, tensors: Sequence[TensorSpec], gpu
             return f"a relocation points outside parameter {r.param}"
         if not 0 <= r.tensor < len(tensors):
             return f"a relocation names tensor {r.tensor} of {len(tensors)}"
-        if not 0 <= r.tensor_offset <= tensors[r.tensor].nbytes:
+        if not 0 <= r.tensor_offset <= tensors[r.tensor].storage_bytes:
             return f"a relocation points {r.tensor_offset} bytes into {tensors[r.tensor]}"
     return ""

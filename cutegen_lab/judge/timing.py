@@ -20,7 +20,7 @@ from cutegen_lab.core.verdict import Fault, Verdict
 from cutegen_lab.judge.conditions import described, slowed
 from cutegen_lab.judge.spread import comparison, measurement, relative_half_width
 from cutegen_lab.judge.turns import Effort, Taken, Turns
-from cutegen_lab.problems.dtypes import TORCH
+from cutegen_lab.problems.tensors import empty, laid_out, storage
 
 FLOOR_MARGIN = 0.95  # of the time the compulsory bytes take at the bus's peak, which no real access pattern reaches
 CANDIDATE, INCUMBENT, COPY = "candidate", "incumbent", "copy of the compulsory bytes"
@@ -62,7 +62,8 @@ def time_in_turns(
     job: Job, device: TimesInTurns, name: str, effort: Effort, seed: Callable[[], int], say: Say, cancel: Cancel
 ) -> Timing | Fault:
     """Raises Cancelled. The Fault is the candidate's, or DEVICE_ERROR where the device or a baseline broke it."""
-    views = [memoryview(t.contiguous().reshape(-1).view(torch.uint8).numpy()) for t in job.inputs]
+    flat = [storage(t, spec) for t, spec in zip(job.inputs, job.workload.inputs, strict=True)]
+    views = [memoryview(t.view(torch.uint8).numpy()) for t in flat]
     watch = device.stopwatch(job.workload.tensors, views, cancel)
     if isinstance(watch, Fault):
         return watch
@@ -140,7 +141,8 @@ class _Timer:
         job = self._job
         for kept in self._kept:
             outputs = [_tensor(s, b) for s, b in zip(job.workload.outputs, kept.outputs, strict=True)]
-            if fault := job.answers(rotated(job.inputs, kept.seed, kept.call), outputs, kept.seed):
+            inputs = rotated(job.inputs, job.workload.inputs, kept.seed, kept.call)
+            if fault := job.answers(inputs, outputs, kept.seed):
                 where = f"timed call {kept.call + 1} of {self._calls}"
                 return Fault(fault.verdict, f"{where} was wrong, though checked calls were right: {fault.message}")
         return None
@@ -200,18 +202,16 @@ def floor_us(job: Job, watch: Stopwatch, calls: int) -> float:
     return FLOOR_MARGIN * (read + max(written - watch.l2_bytes / calls, 0.0)) / peak * 1e6
 
 
-def rotated(inputs: Sequence[torch.Tensor], seed: int, call: int) -> list[torch.Tensor]:
+def rotated(inputs: Sequence[torch.Tensor], specs: Sequence[TensorSpec], seed: int, call: int) -> list[torch.Tensor]:
     """The inputs of set ``call`` for ``seed``, as the stopwatch wrote them."""
     return [
-        torch.roll(t.reshape(-1), rotation(seed, call, index, t.numel())).reshape(t.shape)
-        for index, t in enumerate(inputs)
+        laid_out(torch.roll(storage(t, spec), rotation(seed, call, index, spec.cosize)), spec)
+        for index, (t, spec) in enumerate(zip(inputs, specs, strict=True))
     ]
 
 
 def _tensor(spec: TensorSpec, data: bytearray) -> torch.Tensor:
-    if not data:
-        return torch.empty(spec.shape, dtype=TORCH[spec.dtype])
-    return torch.frombuffer(data, dtype=TORCH[spec.dtype]).reshape(spec.shape)
+    return laid_out(torch.frombuffer(data, dtype=torch.uint8), spec) if data else empty(spec)
 
 
 def _unsure(times: Mapping[str, list[float]], effort: Effort) -> list[str]:

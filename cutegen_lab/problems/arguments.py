@@ -54,7 +54,7 @@ def declared(loaded: LoadedSource, source: str, inputs_text: str) -> list[Argume
         else:
             raise ProblemError(f"the inputs of reference({', '.join(loaded.parameter_names)}) are not declared", HOW)
     for arguments in workloads:
-        total = sum(t.nbytes for t in arguments.tensors)
+        total = sum(t.storage_bytes for t in arguments.tensors)
         if total > MAX_INPUT_BYTES:
             limit = f"{MAX_INPUT_BYTES >> 30} GiB"
             raise ProblemError(
@@ -67,7 +67,7 @@ def declared(loaded: LoadedSource, source: str, inputs_text: str) -> list[Argume
 
 def _from_text(text: str, names: list[str]) -> Arguments:
     try:
-        specs = {s.name: s for s in map(TensorSpec.parse, re.split(r",(?![^\[]*\])", text.strip().rstrip(",")))}
+        specs = {s.name: s for s in map(TensorSpec.parse, re.split(r",(?![^\[]*\]|[^(]*\))", text.strip().rstrip(",")))}
     except ValueError as error:
         raise ProblemError(str(error), HOW) from None
     if unknown := [n for n in specs if n not in names]:
@@ -93,10 +93,19 @@ def _from_values(value: Any, names: list[str]) -> Arguments:
     slots: list[Any] = []
     for name, item in zip(names, value, strict=False):
         if isinstance(item, torch.Tensor):
-            slots.append(TensorSpec(name, from_torch(item.dtype, f"input {name!r}"), tuple(item.shape)))
+            slots.append(_spec(name, item))
         else:
             slots.append(item)
     return Arguments(tuple(slots))
+
+
+def _spec(name: str, item: torch.Tensor) -> TensorSpec:
+    dtype = from_torch(item.dtype, f"input {name!r}")
+    try:
+        return TensorSpec(name, dtype, tuple(item.shape), tuple(item.stride()))
+    except ValueError:
+        what = f"input {name!r} has several elements in one place (strides {tuple(item.stride())})"
+        raise ProblemError(what, "Give it unexpanded, or call .contiguous() on it.") from None
 
 
 def _call(loaded: LoadedSource, name: str) -> Any:

@@ -18,6 +18,7 @@ from cutegen_lab.problems.arguments import declared
 from cutegen_lab.problems.dtypes import TORCH, from_torch
 from cutegen_lab.problems.reference import Bound
 from cutegen_lab.problems.source import load
+from cutegen_lab.problems.tensors import empty, placed
 from cutegen_lab.problems.workloads import derive
 
 _DATA_DEPENDENT = (DataDependentOutputException, DynamicOutputShapeException, GuardOnDataDependentSymNode)
@@ -78,7 +79,7 @@ def _quiet() -> Iterator[None]:
 
 
 def _fake(specs: tuple[TensorSpec, ...]) -> list[torch.Tensor]:
-    return [torch.empty(spec.shape, dtype=TORCH[spec.dtype]) for spec in specs]
+    return [empty(spec) for spec in specs]
 
 
 def _outputs(bound: Bound, inputs: tuple[TensorSpec, ...]) -> tuple[TensorSpec, ...]:
@@ -150,7 +151,5 @@ def _validate(bound: Bound, workloads: list[Workload], deterministic: bool) -> N
 
 
 def _sample(spec: TensorSpec) -> torch.Tensor:
-    dtype = TORCH[spec.dtype]
-    if spec.dtype.is_float:
-        return torch.randn(spec.shape).to(dtype)
-    return torch.zeros(spec.shape, dtype=dtype)
+    values = torch.randn(spec.shape) if spec.dtype.is_float else torch.zeros(spec.shape)
+    return placed(values.to(TORCH[spec.dtype]), spec)

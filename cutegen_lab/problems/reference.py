@@ -12,8 +12,9 @@ from torch.overrides import TorchFunctionMode
 from cutegen_lab.core.errors import ProblemError
 from cutegen_lab.core.problem import Problem, TensorSpec, Workload
 from cutegen_lab.problems.arguments import Arguments, declared
-from cutegen_lab.problems.dtypes import TORCH, from_torch
+from cutegen_lab.problems.dtypes import from_torch
 from cutegen_lab.problems.source import LoadedSource, describe, load
+from cutegen_lab.problems.tensors import empty
 
 INIT_SEED = 0
 _NARROW = (torch.float32, torch.float16, torch.bfloat16)
@@ -134,7 +135,7 @@ def as_outputs(result: Any) -> tuple[torch.Tensor, ...]:
 
 def _unallocated(spec: TensorSpec) -> torch.Tensor:
     """A tensor of the right shape and dtype without its memory (tracing only looks at metadata)."""
-    return torch.empty(spec.shape, dtype=TORCH[spec.dtype], device="meta")
+    return empty(spec, "meta")
 
 
 def _on_meta(tensor: torch.Tensor) -> torch.Tensor:

@@ -94,4 +94,17 @@ def _shrunk(spec: TensorSpec, mapping: Mapping[Axis, int]) -> TensorSpec:
     shape = tuple(
         mapping.get((size, index - rank), mapping.get((size, 0), size)) for index, size in enumerate(spec.shape)
     )
-    return TensorSpec(spec.name, spec.dtype, shape)
+    return TensorSpec(spec.name, spec.dtype, shape, _strides(spec, shape))
+
+
+def _strides(spec: TensorSpec, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Those of ``spec`` for another shape: dimensions lie in memory in the same order, with the same gaps between."""
+    if not spec.strides:
+        return ()
+    strides = list(spec.strides)
+    dense = dense_before = 1
+    for axis in sorted(range(len(shape)), key=lambda a: (spec.strides[a], spec.shape[a])):
+        gap = spec.strides[axis] - dense_before
+        strides[axis] = dense + gap
+        dense, dense_before = strides[axis] * shape[axis], spec.strides[axis] * spec.shape[axis]
+    return tuple(strides)

@@ -102,6 +102,7 @@ def _problem_values(request: GenerateRequest) -> dict[str, object]:
             {"name": w.name, "text": w.describe(), "why": w.why} for w in problem.workloads + problem.check_workloads
         ],
         "deterministic": problem.deterministic,
+        "strided": any(spec.strides for spec in problem.workload.inputs),
         "budget": f"{problem.tolerances.budget:g}",
     }
 

@@ -113,6 +113,8 @@ class _Reader:
             spec = self.workload.inputs[position]
             if not node.users:
                 continue
+            if spec.strides:
+                raise Unsupported(f"an input that is not row-major and dense ({spec})")
             if spec.dtype not in (*COMPUTED, DType.BOOL):
                 raise Unsupported(f"input {spec.name} of dtype {spec.dtype.value}")
             self.values[node.name] = self.lowering.load(position, spec.shape)

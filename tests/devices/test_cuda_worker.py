@@ -18,9 +18,10 @@ from cutegen_lab.core.verdict import Fault, Verdict
 from cutegen_lab.devices.cuda.process import SharedMemory, WorkerProcess
 from cutegen_lab.devices.cuda.sets import FEWEST_SETS, MOST_SETS, Arena, TensorSets, set_count
 from cutegen_lab.devices.cuda.stopwatch import CudaStopwatch
-from cutegen_lab.devices.cuda.terms import hear_problem, hear_specs, tell_problem, tell_specs
+from cutegen_lab.devices.cuda.terms import hear_problem, tell_problem
 from cutegen_lab.judge.timing import rotated
 from cutegen_lab.problems import Reference, read_text
+from cutegen_lab.problems.tensors import laid_out, storage
 
 BUILD = Build("", "sm_90a", b"", "", (), LaunchPlan(()))
 X, Y = TensorSpec("x", DType.BF16, (3, 5)), TensorSpec("y", DType.U8, (10,))
@@ -101,8 +102,7 @@ def test_shared_memory_carries_tensors_of_any_size_there_and_back() -> None:
     assert buffers == [bytearray(b"abc"), bytearray(), bytearray(range(256)) * 2]
 
 
-def test_specs_and_problems_are_told_as_they_are() -> None:
-    assert hear_specs(tell_specs([X, Y])) == [X, Y]
+def test_problems_are_told_as_they_are() -> None:
     problem = read_text("def reference(x):\n    return 2 * x\n", inputs_text="x: f32[4]")
     (out,) = Reference(hear_problem(tell_problem(problem))).run([torch.ones(4)])
     assert out.tolist() == [2.0] * 4
@@ -125,15 +125,16 @@ def test_sets_go_beyond_l2_as_far_as_there_is_room(set_bytes: int, room: int, co
 def test_sets_hold_the_rotated_values_that_the_judge_expects() -> None:
     x = torch.randn(3, 5).to(torch.bfloat16)
     w = torch.arange(7, dtype=torch.int64)
-    specs = [X, TensorSpec("w", DType.I64, (7,)), TensorSpec("empty", DType.F32, (0, 4))]
-    inputs = [x, w, torch.empty(0, 4)]
-    masters = [t.reshape(-1).view(torch.uint8) for t in inputs]
+    columns = TensorSpec("columns", DType.F32, (4, 3), (2, 9))
+    specs = [X, TensorSpec("w", DType.I64, (7,)), TensorSpec("empty", DType.F32, (0, 4)), columns]
+    inputs = [x, w, torch.empty(0, 4), laid_out(torch.randn(columns.cosize), columns)]
+    masters = [storage(t, spec).view(torch.uint8) for t, spec in zip(inputs, specs, strict=True)]
     sets = TensorSets(specs, [Y], masters, count=3, device="cpu")
     seen = set()
     for seed in (1 << 62, 5):
         sets.refresh(seed)
         for call in range(3):
-            for got, want in zip(sets.inputs(call), rotated(inputs, seed, call), strict=True):
+            for got, want in zip(sets.inputs(call), rotated(inputs, specs, seed, call), strict=True):
                 assert torch.equal(got, want)
             (out,) = sets.outputs(call)
             assert out.unique().tolist() == [0xFF if seed % 2 == 0 else 0x7B]

@@ -14,7 +14,7 @@ from cutegen_lab.core.protocols import Cancel
 from cutegen_lab.core.stopwatch import Mode, ReferenceKind, Samples, Subject
 from cutegen_lab.core.verdict import Fault, Verdict
 from cutegen_lab.judge.timing import rotated
-from cutegen_lab.problems.dtypes import TORCH
+from cutegen_lab.problems.tensors import laid_out
 
 CALLS = 4
 MAIN_US = {"candidate": 100.0, "eager PyTorch": 300.0, "torch.compile": 200.0, "copy of the compulsory bytes": 90.0}
@@ -50,9 +50,10 @@ class FakeStopwatch:
             return self.faults["open"]
         self._random = random.Random(7)  # noqa: S311
         self._inputs = [
-            torch.frombuffer(bytearray(data), dtype=TORCH[spec.dtype]).reshape(spec.shape)
+            laid_out(torch.frombuffer(bytearray(data), dtype=torch.uint8), spec)
             for spec, data in zip(tensors, inputs, strict=False)
         ]
+        self._specs = tensors[: len(inputs)]
         return self
 
     def add_build(self, name: str, build: Build) -> Subject | Fault:
@@ -81,7 +82,7 @@ class FakeStopwatch:
         subject, mode, seed = self.log[-1]
         assert (subject, mode) == (name, "cold"), "outputs are asked for directly after a cold sample"
         self.fetched.append((name, call))
-        results = self.kernel(rotated(self._inputs, seed, call))
+        results = self.kernel(rotated(self._inputs, self._specs, seed, call))
         return [bytearray(r.contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()) for r in results]
 
     def close(self) -> None:

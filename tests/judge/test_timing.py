@@ -14,7 +14,8 @@ import pytest
 import torch
 
 from cutegen_lab.core.artifact import Build, LaunchPlan
-from cutegen_lab.core.problem import Problem
+from cutegen_lab.core.dtypes import DType
+from cutegen_lab.core.problem import Problem, TensorSpec
 from cutegen_lab.core.roofline import GPUS
 from cutegen_lab.core.run import Timed
 from cutegen_lab.core.trial import Timing
@@ -101,7 +102,8 @@ def test_a_kernel_that_replays_an_earlier_answer_is_wrong() -> None:
 
 def test_every_call_of_every_sample_has_inputs_of_its_own() -> None:
     inputs = [torch.arange(1 << 16), torch.arange(1 << 16)]
-    sets = [rotated(inputs, seed, call) for seed in (1, 2) for call in range(3)]
+    specs = [TensorSpec(name, DType.I64, (1 << 16,)) for name in "ab"]
+    sets = [rotated(inputs, specs, seed, call) for seed in (1, 2) for call in range(3)]
     firsts = [int(t[0]) for tensors in sets for t in tensors]
     assert len(set(firsts)) == 12
     assert all(torch.equal(t.sort().values, inputs[0]) for tensors in sets for t in tensors)

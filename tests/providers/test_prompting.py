@@ -38,6 +38,16 @@ def test_a_waived_determinism_is_not_asked_for() -> None:
     assert "bit for bit" not in render(request(task=replace(problem(), deterministic=False))).text
 
 
+def test_strided_inputs_are_explained_where_there_are_some() -> None:
+    assert "Every tensor is contiguous, row-major" in render(request()).text
+    assert "with strides after their" not in render(request()).text
+    scan = problem()
+    columns = replace(scan.workload, inputs=(replace(scan.workload.inputs[0], strides=(1, 1024)),))
+    text = render(request(task=replace(scan, workloads=(columns,)))).text
+    assert "with strides after their" in text and "`main`: (x: f32[1024,4096]:(1,1024))" in text
+    assert "Tensors of any rank are contiguous" not in text
+
+
 def test_fix_sends_the_worst_element() -> None:
     text = render(request("fix", attempt(Verdict.WRONG_RESULT))).text
     assert "Worst element out[3, 17]: got 1.25, expected 2.5" in text

@@ -81,9 +81,9 @@ class Bench:
         properties = torch.cuda.get_device_properties(torch.cuda.current_device())
         self.l2_bytes = int(properties.L2_cache_size)
         self._sweep = torch.zeros(max(4 * self.l2_bytes, 1 << 28) // 4, dtype=torch.float32, device="cuda")
-        set_bytes = sum(spec.nbytes for spec in (*inputs, *outputs))
+        set_bytes = sum(spec.storage_bytes for spec in (*inputs, *outputs))
         room = int(torch.cuda.mem_get_info()[0] * ROOM)
-        self._masters = [torch.empty(spec.nbytes, dtype=torch.uint8, device="cuda") for spec in inputs]
+        self._masters = [torch.empty(spec.storage_bytes, dtype=torch.uint8, device="cuda") for spec in inputs]
         self.sets = TensorSets(inputs, outputs, self._masters, set_count(set_bytes, self.l2_bytes, room))
         self.card = Card(driver.pci_bus_id(torch.cuda.current_device()))
         self._read, self._readings = 0.0, dict[str, float]()

@@ -9,7 +9,7 @@ import torch
 from cutegen_lab.core.problem import TensorSpec
 from cutegen_lab.core.stopwatch import rotation
 from cutegen_lab.devices.cuda.terms import aligned
-from cutegen_lab.problems.dtypes import TORCH
+from cutegen_lab.problems.tensors import laid_out
 
 FEWEST_SETS, MOST_SETS = 16, 128  # what a graph costs beside its calls is shared by as many
 _POISONS = (0xFF, 0x7B)  # in turn: NaN in every floating-point type, and a large finite number
@@ -26,13 +26,13 @@ class Arena:
     """One allocation that holds tensors one after the other, each on a 256-byte boundary."""
 
     def __init__(self, specs: Sequence[TensorSpec], device: str) -> None:
-        self.memory = torch.empty(sum(aligned(s.nbytes) for s in specs) or 1, dtype=torch.uint8, device=device)
+        self.memory = torch.empty(sum(aligned(s.storage_bytes) for s in specs) or 1, dtype=torch.uint8, device=device)
         self.bytes: list[torch.Tensor] = []
         offset = 0
         for spec in specs:
-            self.bytes.append(self.memory[offset : offset + spec.nbytes])
-            offset += aligned(spec.nbytes)
-        self.tensors = [b.view(TORCH[s.dtype]).reshape(s.shape) for s, b in zip(specs, self.bytes, strict=True)]
+            self.bytes.append(self.memory[offset : offset + spec.storage_bytes])
+            offset += aligned(spec.storage_bytes)
+        self.tensors = [laid_out(b, s) for s, b in zip(specs, self.bytes, strict=True)]
 
     @property
     def addresses(self) -> list[int]:
@@ -74,10 +74,10 @@ class TensorSets:
         """New values everywhere: inputs rotated by :func:`rotation`, outputs poisoned."""
         for index in range(len(self)):
             for tensor, (spec, master) in enumerate(zip(self._inputs, self._masters, strict=True)):
-                shift = rotation(seed, index, tensor, spec.numel) * spec.dtype.itemsize
+                shift = rotation(seed, index, tensor, spec.cosize) * spec.dtype.itemsize
                 target = self._arenas[index].bytes[tensor]
-                target[shift:].copy_(master[: spec.nbytes - shift])
-                target[:shift].copy_(master[spec.nbytes - shift :])
+                target[shift:].copy_(master[: spec.storage_bytes - shift])
+                target[:shift].copy_(master[spec.storage_bytes - shift :])
             poison(self.outputs(index), seed)
 
 

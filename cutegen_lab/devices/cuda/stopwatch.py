@@ -12,7 +12,7 @@ from cutegen_lab.core.protocols import Cancel
 from cutegen_lab.core.stopwatch import Mode, ReferenceKind, Samples, Subject
 from cutegen_lab.core.verdict import Fault, Verdict
 from cutegen_lab.devices.cuda.process import SharedMemory, WorkerProcess, fault_of
-from cutegen_lab.devices.cuda.terms import tell_problem, tell_specs
+from cutegen_lab.devices.cuda.terms import tell_problem
 
 COMPILE_SECONDS = {"eager": 30.0, "compile": 180.0, "max-autotune": 900.0}
 TF32 = "off for matrix products and cuDNN"
@@ -48,8 +48,9 @@ class CudaStopwatch:
         self._outputs = self._tensors[len(inputs) :]
         with SharedMemory(inputs) as memory:
             memory.upload()
-            specs = {"inputs": tell_specs(self._tensors[: len(inputs)]), "outputs": tell_specs(self._outputs)}
-            answer = self._ask("the workload's tensors", {"verb": "open", **specs, **memory.request}, memory.seconds)
+            specs = [spec.to_dict() for spec in self._tensors]
+            request = {"verb": "open", "inputs": specs[: len(inputs)], "outputs": specs[len(inputs) :]}
+            answer = self._ask("the workload's tensors", {**request, **memory.request}, memory.seconds)
         if isinstance(answer, Fault):
             return answer
         hello = self._worker.hello
@@ -79,7 +80,7 @@ class CudaStopwatch:
         return Samples(tuple(answer["times_us"]), clock, _FLUSHES[mode], answer["readings"])
 
     def outputs(self, name: str, call: int) -> list[bytearray] | Fault:
-        results = [bytearray(spec.nbytes) for spec in self._outputs]
+        results = [bytearray(spec.storage_bytes) for spec in self._outputs]
         with SharedMemory([memoryview(r) for r in results]) as memory:
             answer = self._ask(name, {"verb": "outputs", "call": call, **memory.request}, memory.seconds)
             if isinstance(answer, Fault):

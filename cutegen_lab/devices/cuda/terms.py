@@ -2,26 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
-from cutegen_lab.core.dtypes import DType
-from cutegen_lab.core.problem import Problem, TensorSpec
-
-Spec = tuple[str, str, list[int]]
+from cutegen_lab.core.problem import Problem
 
 
 def aligned(size: int) -> int:
     """Bytes one tensor takes: each starts on its own 256-byte boundary."""
     return -(-size // 256) * 256
-
-
-def tell_specs(specs: Sequence[TensorSpec]) -> list[Spec]:
-    return [(s.name, s.dtype.value, list(s.shape)) for s in specs]
-
-
-def hear_specs(told: Sequence[Spec]) -> list[TensorSpec]:
-    return [TensorSpec(name, DType(dtype), tuple(shape)) for name, dtype, shape in told]
 
 
 def tell_problem(problem: Problem) -> dict[str, Any]:

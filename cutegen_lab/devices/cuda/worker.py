@@ -19,10 +19,11 @@ from typing import Any
 import torch
 
 from cutegen_lab.core.artifact import Build
+from cutegen_lab.core.problem import TensorSpec
 from cutegen_lab.core.verdict import Verdict
 from cutegen_lab.devices.cuda.bench import Bench
 from cutegen_lab.devices.cuda.driver import Driver, DriverError, LoadedBuild
-from cutegen_lab.devices.cuda.terms import aligned, hear_problem, hear_specs
+from cutegen_lab.devices.cuda.terms import aligned, hear_problem
 
 GUARD_BYTES = 1024  # canary on each side of every tensor
 GUARD_VALUE = 0xA5
@@ -124,7 +125,8 @@ class Worker:
     def on_open(self, request: Answer) -> Answer:
         """A workload's sets of tensors: the first request of a stopwatch."""
         self.on_close(request)
-        self._bench = Bench(self._driver, hear_specs(request["inputs"]), hear_specs(request["outputs"]))
+        inputs, outputs = ([TensorSpec.from_dict(s) for s in request[kind]] for kind in ("inputs", "outputs"))
+        self._bench = Bench(self._driver, inputs, outputs)
         self._bench.load(host_tensors(request))
         return {
             "dram_bytes_per_s": self._driver.dram_bytes_per_s(self._index), "l2_bytes": self._bench.l2_bytes,

@@ -1,0 +1,31 @@
+"""PyTorch tensors in the memory and layout that a spec describes."""
+
+from __future__ import annotations
+
+import torch
+
+from cutegen_lab.core.problem import TensorSpec
+from cutegen_lab.problems.dtypes import TORCH
+
+
+def laid_out(memory: torch.Tensor, spec: TensorSpec) -> torch.Tensor:
+    """``memory`` (flat; bytes or elements, ``spec.storage_bytes`` altogether) as the tensor ``spec``; shares memory."""
+    flat = memory if memory.dtype == TORCH[spec.dtype] else memory.view(TORCH[spec.dtype])
+    return flat.as_strided(spec.shape, spec.stride) if spec.strides else flat.reshape(spec.shape)
+
+
+def empty(spec: TensorSpec, device: str | None = None) -> torch.Tensor:
+    """Uninitialised, in memory of its own (none on ``meta``)."""
+    return torch.empty_strided(spec.shape, spec.stride, dtype=TORCH[spec.dtype], device=device)
+
+
+def placed(values: torch.Tensor, spec: TensorSpec) -> torch.Tensor:
+    """``values`` (of the spec's shape and dtype) as ``spec`` lays them out; 0 in gaps."""
+    if not spec.strides:
+        return values.contiguous()
+    return laid_out(torch.zeros(spec.cosize, dtype=TORCH[spec.dtype]), spec).copy_(values)
+
+
+def storage(tensor: torch.Tensor, spec: TensorSpec) -> torch.Tensor:
+    """The elements of memory that ``tensor``, laid out as ``spec``, spans: flat, gaps included; shares memory."""
+    return tensor.as_strided((spec.cosize,), (1,)) if spec.strides else tensor.reshape(-1)
