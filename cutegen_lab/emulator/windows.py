@@ -22,6 +22,8 @@ GENERIC_SHARED = 0x4000_0000_0000_0000
 GENERIC_LOCAL = 0x5000_0000_0000_0000
 RANK_SHIFT = 24
 _WINDOW = (1 << RANK_SHIFT) - 1
+_MARKED = {w: np.ones(w, np.uint8).view(t)[0] for w, t in RAW.items()}
+"""As many true bytes as an access is wide, as one element."""
 
 
 class Windows:
@@ -37,7 +39,10 @@ class Windows:
         )
         self.data = np.full(count * self.stride, 0xFF, np.uint8)
         self.views: dict[int, Array] = {w: self.data.view(t) for w, t in RAW.items()}
-        self.written = np.zeros(count * self.stride, np.bool_) if shadow else None
+        self.written: Array | None = None
+        if shadow:
+            self.written = np.zeros(count * self.stride, np.bool_)
+            self._marks: dict[int, Array] = {w: self.written.view(t) for w, t in RAW.items()}
         self.races: SharedRaces | None = None  # where they are looked for
 
     def index(self, g: Group, address: Array, offset: int, width: int) -> Array:
@@ -107,7 +112,7 @@ class Windows:
         """Traps for a read of bytes that nothing has written, where that is tracked."""
         if self.written is None:
             return
-        good = self.written.reshape(-1, width)[index].all(axis=1)
+        good = self._marks[width].take(index, mode="clip") == _MARKED[width]
         if not good.all():
             lane = int(np.flatnonzero(~good)[0])
             byte = int(index[lane]) * width % self.stride - self.first
@@ -116,4 +121,4 @@ class Windows:
 
     def mark(self, index: Array, width: int) -> None:
         if self.written is not None:
-            self.written.reshape(-1, width)[index] = True
+            self._marks[width][index] = _MARKED[width]
