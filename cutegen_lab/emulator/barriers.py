@@ -12,6 +12,7 @@ import numpy as np
 
 from cutegen_lab.core.verdict import Verdict
 from cutegen_lab.emulator.clocks import Clocks, Letters, Meetings
+from cutegen_lab.emulator.copies import CopiesInFlight
 from cutegen_lab.emulator.faults import Trap
 from cutegen_lab.emulator.types import Array
 
@@ -172,6 +173,7 @@ class MBarriers:
         self._tx = np.zeros(slots, np.int64)
         self._phase = np.zeros(slots, np.int64)
         self._letters: Letters | None = None
+        self.copies: CopiesInFlight | None = None  # told of who has waited
 
     def follow(self, clocks: Clocks) -> None:
         """Makes arrivals order what warps did before them for those that wait."""
@@ -213,6 +215,9 @@ class MBarriers:
         self._settle(g, slot)
         return phase
 
+    def phase(self, slot: Array) -> Array:
+        return np.asarray(self._phase[slot])
+
     def parity_done(self, g: Group, slot: Array, parity: Array) -> Array:
         """Has the phase of the given parity completed?"""
         self._known(g, slot)
@@ -229,6 +234,8 @@ class MBarriers:
     def _passed(self, g: Group, slot: Array, done: Array) -> Array:
         if self._letters is not None and done.any():
             self._letters.take(g.gid[done] >> 5, slot[done])
+        if self.copies is not None and done.any():
+            self.copies.observe(slot[done], self._phase[slot[done]])
         return np.asarray(done)
 
     def _known(self, g: Group, slot: Array) -> None:

@@ -58,10 +58,11 @@ class Chunk:
 
     def _look_for_races(self) -> Clocks:
         clocks = Clocks(self.count, self.cluster_size, self.padded_threads // 32)
-        self.shared.races = SharedRaces(self, clocks)
+        self.shared.races = races = SharedRaces(self, clocks)
         self.barriers.follow(clocks)
         self.cluster_barrier.follow(clocks)
         self.mbarriers.follow(clocks)
+        self.mbarriers.copies = races.copies
         return clocks
 
     def all_lanes(self) -> Array:

@@ -17,6 +17,7 @@ import numpy as np
 from cutegen_lab.core.verdict import Verdict
 from cutegen_lab.emulator import traits
 from cutegen_lab.emulator.clocks import Clocks, Letters
+from cutegen_lab.emulator.copies import CopiesInFlight
 from cutegen_lab.emulator.faults import Trap
 from cutegen_lab.emulator.types import RAW, Array
 
@@ -39,12 +40,14 @@ class SharedRaces:
         cells = len(m.shared.data) // self._unit
         self._writer, self._reader, self._other = (np.zeros(cells, np.int64) for _ in range(3))
         self._letters = Letters(clocks) if m.program.fences else None
+        self.copies = CopiesInFlight(self, len(clocks.own) * 32, cells)
 
     def read(self, g: Group, index: Array, width: int) -> None:
         """Before ``width`` bytes are read; ``index`` counts in ``width``."""
         stamp, strong = self._stamp(g)
         self._acquire(g, index, width, strong)
         k = width // self._unit
+        self.copies.check(g, index, k, "reads")
         written = self._writer.reshape(-1, k)[index]
         self._trap(g, index, width, self._racing(g, written, strong), written, "reads", "wrote")
         reader, other = self._reader.reshape(-1, k), self._other.reshape(-1, k)
@@ -68,6 +71,11 @@ class SharedRaces:
             self._trap(g, index, width, lost & apart, writer, "writes", "wrote something else at the same time")
         self._release(g, index, width, strong)
 
+    def copy(self, g: Group, index: Array, width: int, value: Array) -> None:
+        """Stores ``value`` on behalf of an asynchronous copy, which may come any time until it is waited for."""
+        self.write(g, index, width, value)
+        self.copies.issue(g, index, width // self._unit, generated_line(self._m.program))
+
     def update(self, g: Group, index: Array, width: int) -> None:
         """Before an atomic operation."""
         stamp, strong = self._stamp(g)
@@ -83,6 +91,7 @@ class SharedRaces:
 
     def _check_write(self, g: Group, index: Array, width: int, strong: bool, changed: Array) -> None:
         k = width // self._unit
+        self.copies.check(g, index, k, "writes")
         for table, did in ((self._writer, "wrote"), (self._reader, "read"), (self._other, "read")):
             found = table.reshape(-1, k)[index]
             self._trap(g, index, width, self._racing(g, found, strong) & changed, found, "writes", did)
@@ -91,6 +100,21 @@ class SharedRaces:
         self._writer.reshape(-1, k)[index] = stamp
         self._reader.reshape(-1, k)[index] = 0
         self._other.reshape(-1, k)[index] = 0
+
+    def rewrite(self, gid: Array, cells: Array, line: int) -> None:
+        """``cells`` [thread, cell] count as written now, by the copies that threads issued at ``line``."""
+        thread = gid % (self._clocks.size * 32)
+        self._writer[cells] = (self._clocks.now(gid >> 5) << _COUNT | thread << _THREAD | line)[:, None]
+
+    def early(self, mine: int, cell: int, does: str, theirs: int, line: int) -> Trap:
+        """Thread ``mine`` touches what a copy of ``theirs``, issued at ``line``, is still to fill."""
+        shared = self._m.shared
+        at = cell * self._unit % shared.stride
+        who = "its own" if theirs == mine else f"thread {self._m.place(theirs)[1]}'s"
+        message = f"a race: {does} byte {at - shared.first} of shared memory before {who} asynchronous copy has come"
+        trap = Trap(Verdict.NON_DETERMINISTIC, message, mine, at)
+        trap.earlier = self._m.program.source_map.get(line)
+        return trap
 
     def _racing(self, g: Group, found: Array, strong: bool = False) -> Array:
         """Which of the accesses ``found`` [lanes, cells] does nothing order before what the lane does now?"""

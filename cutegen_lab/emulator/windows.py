@@ -101,6 +101,14 @@ class Windows:
         if self.written is not None:
             self.mark(index, width)
 
+    def copy(self, g: Group, index: Array, width: int, value: Array) -> None:
+        """As :meth:`store`, by an asynchronous copy."""
+        if self.races is not None:
+            self.races.copy(g, index, width, value)
+            self.mark(index, width)
+        else:
+            self.store(g, index, width, value)
+
     def update(self, g: Group, index: Array, width: int) -> Array:
         """The cells of ``width`` bytes, of which an atomic operation will change those at ``index``."""
         self.check_written(g, index, width)

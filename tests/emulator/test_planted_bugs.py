@@ -35,6 +35,8 @@ BUGS = [
     ("trap", 32, V.LAUNCH_FAILURE, 5, "trap"),
     ("store_to_input", 32, V.INPUT_MODIFIED, 5, "writes 4 bytes of t0: u8[256], which is only for reading, at byte 20"),
     ("atomic_on_input", 32, V.INPUT_MODIFIED, 5, "writes 4 bytes of t0"),
+    ("copy_not_waited", 32, V.NON_DETERMINISTIC, 0, "reads byte 0 of shared memory before its own asynchronous copy"),
+    ("copy_waited_too_little", 32, V.NON_DETERMINISTIC, 0, "reads byte 512 of shared memory before its own"),
 ]
 
 
@@ -77,6 +79,8 @@ def test_the_same_kernels_without_their_bug_pass() -> None:
         "mbarrier_deadlock": ("[%r7], 2", "[%r7], 1", 32), "unknown_modifier": ("add.wrong.s32", "add.s32", 32),
         "trap": ("%p1, %r1, 5", "%p1, %r1, 99", 32),
         "store_to_input": ("st.global.b32 [%rd4]", "st.global.b32 [%rd5]", 32),
+        "copy_not_waited": ("bar.sync 0", "cp.async.wait_group 0; bar.sync 0", 32),
+        "copy_waited_too_little": ("wait_group 1", "wait_group 0", 32),
         "atomic_on_input": ("setp.lt.s32 %p1, %r1, 5", "setp.lt.s32 %p1, %r1, 32", 32),
     }  # fmt: skip
     for name, (old, new, threads) in fixes.items():

@@ -1,6 +1,7 @@
 """cp.async: copies from global to shared memory (PTX ISA 9.7.9.25.3). Bulk and tensor copies are refused by name.
 
-A copy is done at once, which is one of the orders hardware may take.
+A copy is done at once, which is one of the orders hardware may take; where races are looked for, its bytes are nobody's
+until it is waited for (:mod:`cutegen_lab.emulator.copies`).
 """
 
 from __future__ import annotations
@@ -23,14 +24,14 @@ def cp(e: Emit) -> None:
     e.klass = "load"
     if waits := e.one_of("commit_group", "wait_group", "wait_all"):
         e.waits_loads = waits != "commit_group"
+        _groups(e, waits)
         return
     if e.has("mbarrier"):
         e.has("arrive")
         silent = not e.has("noinc")
         e.skip("shared", "shared::cta", "b64")
         base, offset = e.address(e.ops[0])
-        if not silent:
-            e.line(f"g.m.mbarriers.arrive(g,barrier_slot(g,{base},{offset}))")
+        e.line(f"copies_arrive(g,barrier_slot(g,{base},{offset}),{int(not silent)})")
         return
     e.one_of("ca", "cg")
     for space in ("shared", "shared::cta", "global"):
@@ -50,6 +51,38 @@ def cp(e: Emit) -> None:
     e.line(f"copy_async(g,{to},{to_offset},{source},{offset},{e.ops[2].value},{size})")
 
 
+def _groups(e: Emit, waits: str) -> None:
+    """9.7.9.25.3.2 commit_group, .3 wait_group and wait_all: the copies of the executing thread."""
+    if waits == "wait_group":
+        if not isinstance(e.ops[0], ptx.Imm):
+            raise e.refuse(f"`{e.ins.name}` needs a constant")
+        e.line(f"wait_for_copies(g,{e.ops[0].value})")
+        return
+    e.line("commit_copies(g)")
+    if waits == "wait_all":
+        e.line("wait_for_copies(g,0)")
+
+
+@runtime
+def commit_copies(g: Any) -> None:
+    if g.m.shared.races is not None:
+        g.m.shared.races.copies.commit(g)
+
+
+@runtime
+def wait_for_copies(g: Any, pending: int) -> None:
+    if g.m.shared.races is not None:
+        g.m.shared.races.copies.wait(g, pending)
+
+
+@runtime
+def copies_arrive(g: Any, slot: Array, count: int) -> None:
+    """Arrives on behalf of the copies. Without .noinc the phase waits for one arrival more, which is this: 0 in all."""
+    if g.m.shared.races is not None:
+        g.m.shared.races.copies.signal(g, slot, g.m.mbarriers.phase(slot))
+    g.m.mbarriers.arrive(g, slot, count)
+
+
 @runtime
 def copy_async(g: Any, to: Array, to_offset: int, source: Array, offset: int, width: int, size: Any) -> None:
     """``width`` bytes; from ``size`` on they are zeros and the source is not read."""
@@ -67,7 +100,7 @@ def copy_async(g: Any, to: Array, to_offset: int, source: Array, offset: int, wi
         for length in np.unique(sizes[sizes > 0]):
             _read_part(g, at, sizes == length, int(min(length, width)), block)
         value = block.view(RAW[width]).ravel()
-    shared.store(g, index, width, value)
+    shared.copy(g, index, width, value)
 
 
 def _read_part(g: Any, at: Array, mask: Array, length: int, block: Array) -> None:
