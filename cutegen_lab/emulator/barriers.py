@@ -6,6 +6,7 @@ it may go on; the scheduler parks those that may not and asks again.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -172,12 +173,13 @@ class MBarriers:
         self._pending = np.zeros(slots, np.int64)
         self._tx = np.zeros(slots, np.int64)
         self._phase = np.zeros(slots, np.int64)
+        self.age = np.zeros(slots, np.int64)  # phases completed since the block began, however often it was initialised
         self._letters: Letters | None = None
         self.copies: CopiesInFlight | None = None  # told of who has waited
 
-    def follow(self, clocks: Clocks) -> None:
-        """Makes arrivals order what warps did before them for those that wait."""
-        self._letters = Letters(clocks)
+    def follow(self, clocks: Clocks, column: Callable[[int], int]) -> None:
+        """Makes arrivals order what warps did before them for those that wait. ``column``: of a slot in the clocks."""
+        self._letters, self._arrived, self._column = Letters(clocks), Letters(clocks), column
 
     def init(self, g: Group, slot: Array, count: Array) -> None:
         if int(np.min(count)) < 1:
@@ -188,6 +190,7 @@ class MBarriers:
         self._phase[slot] = 0
         if self._letters is not None:
             self._letters.forget(slot)
+            self._arrived.forget(slot)
 
     def invalidate(self, g: Group, slot: Array) -> None:
         self._known(g, slot)
@@ -201,7 +204,19 @@ class MBarriers:
         self._known(g, slot)
         self._leave(g, slot)
         np.subtract.at(self._tx, slot, np.broadcast_to(np.asarray(count, np.int64), slot.shape))
-        self._settle(g, slot)
+        self._settle(slot, int(g.gid[0]))
+
+    def require(self, slots: tuple[int, ...], gid: int) -> None:
+        """Traps where one of ``slots`` has no mbarrier."""
+        for slot in slots:
+            if self._expected[slot] <= 0:
+                raise _no_mbarrier(gid)
+
+    def land(self, gid: int, slots: Array, size: int) -> None:
+        """``size`` bytes of a bulk copy have come in each of ``slots``."""
+        self.require(tuple(slots.tolist()), gid)
+        self._tx[slots] -= size
+        self._settle(slots, gid)
 
     def arrive(self, g: Group, slot: Array, count: Array | int = 1, drop: bool = False) -> Array:
         """Returns the state token: the phase the arrival counts for."""
@@ -212,7 +227,7 @@ class MBarriers:
         np.subtract.at(self._pending, slot, amount)
         if drop:
             np.subtract.at(self._expected, slot, amount)
-        self._settle(g, slot)
+        self._settle(slot, int(g.gid[0]))
         return phase
 
     def phase(self, slot: Array) -> Array:
@@ -227,11 +242,23 @@ class MBarriers:
         self._known(g, slot)
         return self._passed(g, slot, self._phase[slot] != np.asarray(token).astype(np.int64))
 
+    def missing(self, slot: int, stride: int, first: int) -> str:
+        """What the phase of an mbarrier still needs."""
+        arrivals, size = int(self._pending[slot]), int(self._tx[slot])
+        needs = [f"{arrivals} more arrival{'s' if arrivals > 1 else ''}"] if arrivals else []
+        if size:
+            needs.append(f"{size} more bytes" if size > 0 else f"{-size} bytes to be expected that have come")
+        return (
+            f"the mbarrier at byte {slot * 8 % stride - first} of shared memory: {' and '.join(needs) or 'its phase'}"
+        )
+
     def _leave(self, g: Group, slot: Array) -> None:
         if self._letters is not None:
-            self._letters.leave(g.gid >> 5, slot)
+            self._arrived.leave(g.gid >> 5, slot)
 
     def _passed(self, g: Group, slot: Array, done: Array) -> Array:
+        if not done.all():
+            g.cache["mbarrier"] = slot[~done]
         if self._letters is not None and done.any():
             self._letters.take(g.gid[done] >> 5, slot[done])
         if self.copies is not None and done.any():
@@ -241,13 +268,21 @@ class MBarriers:
     def _known(self, g: Group, slot: Array) -> None:
         bad = np.flatnonzero(self._expected[slot] <= 0)
         if len(bad):
-            message = "an mbarrier operation on shared memory where no mbarrier was initialised"
-            raise Trap(Verdict.UNINITIALISED_READ, message, int(g.gid[int(bad[0]) % g.n]))
+            raise _no_mbarrier(int(g.gid[int(bad[0]) % g.n]))
 
-    def _settle(self, g: Group, slot: Array) -> None:
+    def _settle(self, slot: Array, gid: int) -> None:
         touched = np.unique(slot)
         if (self._pending[touched] < 0).any():
-            raise Trap(Verdict.DEADLOCK, "an mbarrier has more arrivals than its count in one phase", int(g.gid[0]))
+            raise Trap(Verdict.DEADLOCK, "an mbarrier has more arrivals than its count in one phase", gid)
         done = touched[(self._pending[touched] == 0) & (self._tx[touched] == 0)]
         self._phase[done] += 1
         self._pending[done] = self._expected[done]
+        self.age[done] += 1
+        if self._letters is not None:
+            for place in done.tolist():
+                self._letters.receive(self._arrived, place, self._column(place), int(self.age[place]))
+
+
+def _no_mbarrier(gid: int) -> Trap:
+    message = "an mbarrier operation on shared memory where no mbarrier was initialised"
+    return Trap(Verdict.UNINITIALISED_READ, message, gid)

@@ -9,7 +9,9 @@ import numpy as np
 
 from cutegen_lab.core.artifact import Launch
 from cutegen_lab.core.verdict import Verdict
+from cutegen_lab.emulator.async_races import AsyncRaces
 from cutegen_lab.emulator.barriers import ClusterBarrier, MBarriers, NamedBarriers
+from cutegen_lab.emulator.bulk import BulkCopies
 from cutegen_lab.emulator.clocks import Clocks
 from cutegen_lab.emulator.counters import Counters
 from cutegen_lab.emulator.emit import runtime
@@ -19,6 +21,7 @@ from cutegen_lab.emulator.memory import GlobalMemory
 from cutegen_lab.emulator.program import SHARED_BASE, Program
 from cutegen_lab.emulator.races import SharedRaces
 from cutegen_lab.emulator.types import Array
+from cutegen_lab.emulator.wgmma import WarpgroupProducts
 from cutegen_lab.emulator.windows import Windows
 
 
@@ -51,6 +54,9 @@ class Chunk:
         self.barriers = NamedBarriers(self.count, self.threads)
         self.cluster_barrier = ClusterBarrier(self.count, self.cluster_size, self.threads, self.padded_threads)
         self.mbarriers = MBarriers(len(self.shared.data) // 8 if program.uses_mbarrier else 0)
+        self.products = WarpgroupProducts(self)
+        self.bulk = BulkCopies(self, late=races)
+        self.async_races: AsyncRaces | None = None
         self.clocks = self._look_for_races() if races else None
         self.exited = np.zeros(lanes, np.bool_)
         gid = np.arange(lanes)
@@ -59,9 +65,10 @@ class Chunk:
     def _look_for_races(self) -> Clocks:
         clocks = Clocks(self.count, self.cluster_size, self.padded_threads // 32)
         self.shared.races = races = SharedRaces(self, clocks)
+        self.async_races = AsyncRaces(self, clocks, races)
         self.barriers.follow(clocks)
         self.cluster_barrier.follow(clocks)
-        self.mbarriers.follow(clocks)
+        self.mbarriers.follow(clocks, self.async_races.column)
         self.mbarriers.copies = races.copies
         return clocks
 
@@ -73,6 +80,15 @@ class Chunk:
         self.barriers.exit(g)
         if self.cluster_size > 1:
             self.cluster_barrier.exit(g)
+
+    def require_running(self, gid: int, block: int) -> None:
+        """Traps where thread ``gid`` reaches for the shared memory of another block that has ended."""
+        if gid // self.padded_threads != block:
+            threads = slice(block * self.padded_threads, (block + 1) * self.padded_threads)
+            if self.exited[threads].all():
+                rank = int(self.numbers[block]) % self.cluster_size
+                message = f"reaches for the shared memory of block rank {rank} of its cluster, which has ended"
+                raise Trap(Verdict.LAUNCH_FAILURE, message, gid)
 
     def require_whole_warps(self, g: Group, what: str) -> None:
         """Traps where a warp's running threads are not all in ``g``: a warp-wide instruction met by some of them."""

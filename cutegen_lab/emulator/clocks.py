@@ -1,7 +1,11 @@
 """What each warp knows the others to have done: vector clocks (Mattern 1989) over the warps of a cluster.
 
-One more column stands for the launches before: who knows of it has waited for them, or met someone who has. A warp's
-own count goes up each time it publishes (arrives somewhere); what it did before is *known* to whoever learns
+One more column stands for the launches before: who knows of it has waited for them, or met someone who has. What
+hardware does beside the warps has columns too: the wgmma of each warp and its bulk copies out of shared memory (groups
+that have been waited for), and each mbarrier (phases that have completed). A last set of columns says which of the
+generic accesses of a warp a proxy fence has made visible to such hardware (PTX ISA 8.4 "Proxies").
+
+A warp's own count goes up each time it publishes (arrives somewhere); what it did before is *known* to whoever learns
 of that (waits there). An access is ordered after another where its warp knows of it. Lanes of a warp count as ordered.
 """
 
@@ -13,18 +17,26 @@ import numpy as np
 
 from cutegen_lab.emulator.types import Array
 
+MBARRIERS = 64  # that bulk copies of one block complete on
+
 
 class Clocks:
     """``known[w, v]``: how far warp ``w`` (of the chunk) knows warp ``v`` (of its cluster) to have come.
 
-    Column ``size``, after the last warp: does it know that earlier launches have ended?
+    Column ``size``, after the last warp: does it know that earlier launches have ended? ``products``, ``bulk``,
+    ``landing`` and ``fenced`` are where the other columns begin.
     """
 
     def __init__(self, blocks: int, cluster: int, warps: int) -> None:
         self.warps, self.size = warps, cluster * warps
         total = np.arange(blocks * warps)
         self.own = total % self.size
-        self.known = np.zeros((len(total), self.size + 1), np.int64)
+        self.products = self.size + 1
+        self.bulk = self.products + self.size
+        self.landing = self.bulk + self.size
+        self.fenced = self.landing + MBARRIERS * cluster
+        self.width = self.fenced + self.size
+        self.known = np.zeros((len(total), self.width), np.int64)
         self.known[total, self.own] = 1
 
     def now(self, warp: Array) -> Array:
@@ -36,6 +48,17 @@ class Clocks:
         rows = self.known[warps]
         self.known[warps, self.own[warps]] += 1
         return rows
+
+    def proxy_fence(self, warps: Array) -> None:
+        """What ``warps`` (distinct) know of is visible to asynchronous hardware; what they do from here on is not."""
+        seen = self.known[warps, : self.size]
+        fenced = self.known[warps, self.fenced :]
+        self.known[warps, self.fenced :] = np.maximum(fenced, seen)
+        self.known[warps, self.own[warps]] += 1
+
+    def hardware(self, column: int) -> str:
+        """Whose column it is."""
+        return "a wgmma" if column < self.bulk else "a bulk copy"
 
     def learn(self, warps: Array, rows: Array) -> None:
         """``rows``: one for each of ``warps`` (distinct), or one for all."""
@@ -61,7 +84,7 @@ class Meetings:
 
     def __init__(self, clocks: Clocks, *shape: int) -> None:
         self._clocks = clocks
-        self.rows = np.zeros((*shape, clocks.size + 1), np.int64)
+        self.rows = np.zeros((*shape, clocks.width), np.int64)
 
     def leave(self, warps: Array, *place: Any) -> None:
         """``warps`` are distinct; ``place`` has an index for each."""
@@ -87,6 +110,13 @@ class Letters:
             row = self._clocks.publish(np.array([warp]))[0]
             before = self._rows.get(place)
             self._rows[place] = row if before is None else np.maximum(row, before)
+
+    def receive(self, other: Letters, place: int, column: int, count: int) -> None:
+        """All that ``other`` has in ``place``; and ``count`` in ``column``."""
+        mine, theirs = self._rows.get(place), other._rows.get(place)
+        row = np.zeros(self._clocks.width, np.int64) if theirs is None else theirs.copy()
+        row[column] = max(row[column], count)
+        self._rows[place] = row if mine is None else np.maximum(row, mine)
 
     def take(self, warps: Array, places: Array) -> None:
         for warp, place in _pairs(warps, places):

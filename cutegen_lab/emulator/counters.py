@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from cutegen_lab.emulator.program import Program
 
 _PLAIN = (
-    "shared_requests", "atomic_requests", "tensor_flops", "bulk_loads", "bulk_load_bytes", "bulk_stores",
-    "bulk_store_bytes", "mbarrier_waits", "blocks",
+    "shared_requests", "atomic_requests", "bulk_loads", "bulk_load_bytes", "bulk_stores",
+    "bulk_store_bytes", "blocks",
 )  # fmt: skip
 SECTOR = 32  # bytes; the unit in which L2 and DRAM move global data
 
@@ -27,8 +27,7 @@ class Counters:
 
     ``block_warps[b]`` is how often a warp executed basic block ``b``; warp instructions follow from it at the end,
     which keeps counting off the hot path. ``by_slot`` splits sectors by ("load" or "store", address >> 24), which
-    tells tensors apart. Sectors include those of bulk copies, whose bytes are counted apart. ``tensor_flops`` are two
-    for each product that a tensor core adds.
+    tells tensors apart. Sectors include those of bulk copies, whose bytes are counted apart.
     """
 
     load_requests: int = 0
@@ -39,12 +38,10 @@ class Counters:
     store_bytes: int = 0
     shared_requests: int = 0
     atomic_requests: int = 0
-    tensor_flops: int = 0
     bulk_loads: int = 0
     bulk_load_bytes: int = 0
     bulk_stores: int = 0
     bulk_store_bytes: int = 0
-    mbarrier_waits: int = 0
     blocks: int = 0
     by_slot: Counter[tuple[str, int]] = field(default_factory=Counter)
     block_warps: Counter[int] = field(default_factory=Counter)

@@ -20,6 +20,7 @@ from cutegen_lab.emulator.types import FILE_OF_VIEW, NUMPY, VIEW, WIDTH
 
 if TYPE_CHECKING:
     from cutegen_lab.emulator.fusion import Product
+    from cutegen_lab.emulator.registers_in_flight import InFlight
 
 OpcodeFunction = Callable[["Emit"], None]
 F = TypeVar("F", bound=Callable[..., Any])
@@ -55,11 +56,16 @@ class Symbols:
     spaces: dict[str, str] = field(default_factory=dict)
     params: dict[str, int] = field(default_factory=dict)  # name -> offset in the parameter block
     constants: dict[str, Any] = field(default_factory=dict)
+    flights: dict[tuple[str, ...], int] = field(default_factory=dict)  # registers that wgmma works on
 
     def constant(self, value: Any) -> str:
         name = f"k{len(self.constants)}"
         self.constants[name] = value
         return name
+
+    def in_flight(self, registers: tuple[str, ...]) -> int:
+        """The number of a list of registers."""
+        return self.flights.setdefault(registers, len(self.flights))
 
 
 class Emit:
@@ -78,6 +84,9 @@ class Emit:
         self.waits_loads = False  # earlier asynchronous copies must have landed
         self.klass = "other"  # which warp-instruction counter it adds to
         self.product: Product | None = None  # what it multiplies, where others may join it
+        self.sums: InFlight | None = None  # registers a wgmma adds to
+        self.operands: InFlight | None = None  # … and reads A from
+        self.before: list[str] = []  # lines that run first, for every lane
         self.tensor_ops: tuple[str, int] | None = None  # (operand type, operations of a warp) of a tensor core
 
     def refuse(self, why: str) -> Unsupported:

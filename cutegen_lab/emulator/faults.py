@@ -40,4 +40,5 @@ class Trap(EmulatorStop):
         self.gid = gid
         self.address = address
         self.block: int | None = None  # basic block, where the trap was raised between instructions
+        self.waiting: list[tuple[str, ptx.Instruction]] = []  # who waits, and where
         self.earlier: ptx.Instruction | None = None  # the access it collides with

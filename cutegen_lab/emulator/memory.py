@@ -90,6 +90,13 @@ class GlobalMemory:
             out[mask] = self.load(_Lanes(g.gid[mask]), address[mask], width)
         return out
 
+    def read(self, gid: int, address: int, size: int) -> bytes:
+        """``size`` bytes that the hardware itself reads (a tensor map): with no checks but where they lie."""
+        for buffer in self.buffers:
+            if buffer.base <= address and address + size <= buffer.end:
+                return buffer.data[address - buffer.base : address - buffer.base + size].tobytes()
+        raise Trap(Verdict.OUT_OF_BOUNDS, f"{size} bytes at {address:#x} lie in no tensor", gid, address)
+
     def store(self, g: HasLanes, address: Array, width: int, value: Array) -> None:
         buffer = self._one(address, width)
         if buffer is not None:

@@ -16,6 +16,7 @@ from cutegen_lab.emulator.cfg import Block, Rows, allocate, basic_blocks, is_bra
 from cutegen_lab.emulator.emit import RUNTIME, Emit, Symbols, translate
 from cutegen_lab.emulator.faults import Unsupported
 from cutegen_lab.emulator.fusion import fuse
+from cutegen_lab.emulator.registers_in_flight import mark
 
 SHARED_BASE = 1024  # sm_90 reserves the first KiB of a block's shared window for the system
 PARAM_BASE = 0x6000_0000_0000_0000
@@ -117,6 +118,7 @@ def _compile(kernel: ptx.Kernel, tag: str) -> Program:
     blocks = basic_blocks(kernel, emits)
     for block in blocks:
         fuse(block)
+    mark(blocks)
     rows, needed = allocate(blocks)
     writer = _Writer(rows)
     for index, block in enumerate(blocks):
@@ -229,6 +231,8 @@ class _Writer:
         self.lines.append(f"def block_{index}(g):")
         self._write(_PREAMBLE)
         for n, emit in enumerate(block.emits):
+            for line in emit.before:
+                self._write(line, emit.ins)
             if emit.ins.guard and emit.lines:
                 uses, defs = rows_by_file(set(emit.uses), self._rows), rows_by_file(set(emit.defs), self._rows)
                 mask = f"{'~' if emit.ins.negated else ''}P[<{emit.ins.guard.name}>]"

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cutegen_lab.core.verdict import Verdict
-from cutegen_lab.emulator import traits
+from cutegen_lab.emulator import ptx, traits
 from cutegen_lab.emulator.clocks import Clocks, Letters
 from cutegen_lab.emulator.copies import CopiesInFlight
 from cutegen_lab.emulator.faults import Trap
@@ -26,9 +26,10 @@ if TYPE_CHECKING:
     from cutegen_lab.emulator.group import Group
     from cutegen_lab.emulator.program import Program
 
-# An access in 63 bits: line of generated code, thread in its cluster, strong?, count of its warp. 0: none.
-_THREAD, _STRONG, _COUNT = 20, 34, 35
-_LINE_MASK, _THREAD_MASK = (1 << 20) - 1, (1 << 14) - 1
+# An access in 63 bits: line of generated code, thread in its cluster, strong?, count of its warp. 0: none. A thread
+# number divided by 32 is a column of the clocks; what hardware does beside the warps (:mod:`async_races`) has one too.
+_THREAD, _STRONG, _COUNT = 20, 37, 38
+_LINE_MASK, _THREAD_MASK = (1 << 20) - 1, (1 << 17) - 1
 
 
 class SharedRaces:
@@ -36,9 +37,9 @@ class SharedRaces:
 
     def __init__(self, m: Chunk, clocks: Clocks) -> None:
         self._m, self._clocks = m, clocks
-        self._unit = m.program.access_unit
-        cells = len(m.shared.data) // self._unit
-        self._writer, self._reader, self._other = (np.zeros(cells, np.int64) for _ in range(3))
+        self.unit = m.program.access_unit
+        cells = len(m.shared.data) // self.unit
+        self.writer, self.reader, self.other = (np.zeros(cells, np.int64) for _ in range(3))
         self._letters = Letters(clocks) if m.program.fences else None
         self.copies = CopiesInFlight(self, len(clocks.own) * 32, cells)
 
@@ -46,11 +47,11 @@ class SharedRaces:
         """Before ``width`` bytes are read; ``index`` counts in ``width``."""
         stamp, strong = self._stamp(g)
         self._acquire(g, index, width, strong)
-        k = width // self._unit
+        k = width // self.unit
         self.copies.check(g, index, k, "reads")
-        written = self._writer.reshape(-1, k)[index]
+        written = self.writer.reshape(-1, k)[index]
         self._trap(g, index, width, self._racing(g, written, strong), written, "reads", "wrote")
-        reader, other = self._reader.reshape(-1, k), self._other.reshape(-1, k)
+        reader, other = self.reader.reshape(-1, k), self.other.reshape(-1, k)
         last, first = reader[index], other[index]
         kept = np.where(self._racing(g, first), first, stamp)
         kept = np.where(self._racing(g, last), last, kept)
@@ -60,12 +61,12 @@ class SharedRaces:
     def write(self, g: Group, index: Array, width: int, value: Array) -> None:
         """Stores ``value``."""
         stamp, strong = self._stamp(g)
-        cells, k = self._m.shared.views[width], width // self._unit
+        cells, k = self._m.shared.views[width], width // self.unit
         new = np.ascontiguousarray(np.broadcast_to(value, index.shape).astype(cells.dtype, copy=False))
         self._check_write(g, index, width, strong, differs(cells[index], new, k))
         cells[index] = new
         self._record(index, k, stamp)
-        lost, writer = differs(cells[index], new, k), self._writer.reshape(-1, k)[index]
+        lost, writer = differs(cells[index], new, k), self.writer.reshape(-1, k)[index]
         if lost.any() and not strong:
             apart = (writer >> (_THREAD + 5) & _THREAD_MASK >> 5) != self._clocks.own[g.gid >> 5][:, None]
             self._trap(g, index, width, lost & apart, writer, "writes", "wrote something else at the same time")
@@ -74,13 +75,13 @@ class SharedRaces:
     def copy(self, g: Group, index: Array, width: int, value: Array) -> None:
         """Stores ``value`` on behalf of an asynchronous copy, which may come any time until it is waited for."""
         self.write(g, index, width, value)
-        self.copies.issue(g, index, width // self._unit, generated_line(self._m.program))
+        self.copies.issue(g, index, width // self.unit, generated_line(self._m.program))
 
     def update(self, g: Group, index: Array, width: int) -> None:
         """Before an atomic operation."""
         stamp, strong = self._stamp(g)
         self._acquire(g, index, width, strong)
-        k = width // self._unit
+        k = width // self.unit
         self._check_write(g, index, width, strong, np.ones((len(index), k), np.bool_))
         self._record(index, k, stamp)
         self._release(g, index, width, strong)
@@ -90,26 +91,26 @@ class SharedRaces:
         self._clocks.publish(np.unique(g.gid >> 5))
 
     def _check_write(self, g: Group, index: Array, width: int, strong: bool, changed: Array) -> None:
-        k = width // self._unit
+        k = width // self.unit
         self.copies.check(g, index, k, "writes")
-        for table, did in ((self._writer, "wrote"), (self._reader, "read"), (self._other, "read")):
+        for table, did in ((self.writer, "wrote"), (self.reader, "read"), (self.other, "read")):
             found = table.reshape(-1, k)[index]
             self._trap(g, index, width, self._racing(g, found, strong) & changed, found, "writes", did)
 
     def _record(self, index: Array, k: int, stamp: Array) -> None:
-        self._writer.reshape(-1, k)[index] = stamp
-        self._reader.reshape(-1, k)[index] = 0
-        self._other.reshape(-1, k)[index] = 0
+        self.writer.reshape(-1, k)[index] = stamp
+        self.reader.reshape(-1, k)[index] = 0
+        self.other.reshape(-1, k)[index] = 0
 
     def rewrite(self, gid: Array, cells: Array, line: int) -> None:
         """``cells`` [thread, cell] count as written now, by the copies that threads issued at ``line``."""
         thread = gid % (self._clocks.size * 32)
-        self._writer[cells] = (self._clocks.now(gid >> 5) << _COUNT | thread << _THREAD | line)[:, None]
+        self.writer[cells] = (self._clocks.now(gid >> 5) << _COUNT | thread << _THREAD | line)[:, None]
 
     def early(self, mine: int, cell: int, does: str, theirs: int, line: int) -> Trap:
         """Thread ``mine`` touches what a copy of ``theirs``, issued at ``line``, is still to fill."""
         shared = self._m.shared
-        at = cell * self._unit % shared.stride
+        at = cell * self.unit % shared.stride
         who = "its own" if theirs == mine else f"thread {self._m.place(theirs)[1]}'s"
         message = f"a race: {does} byte {at - shared.first} of shared memory before {who} asynchronous copy has come"
         trap = Trap(Verdict.NON_DETERMINISTIC, message, mine, at)
@@ -142,18 +143,47 @@ class SharedRaces:
             self._letters.leave(g.gid >> 5, index * width)
 
     def _trap(self, g: Group, index: Array, width: int, race: Array, found: Array, does: str, did: str) -> None:
-        if not race.any():
-            return
-        lane, cell = (int(v[0]) for v in np.nonzero(race))
-        mine, shared, past = int(g.gid[lane]), self._m.shared, int(found[lane, cell])
-        at = int(index[lane]) * width % shared.stride + cell * self._unit
-        theirs = mine // (self._clocks.size * 32) * self._clocks.size * 32 + (past >> _THREAD & _THREAD_MASK)
-        (my_block, _), (their_block, thread) = self._m.place(mine), self._m.place(theirs)
-        who = f"thread {thread}" + (f" of block {their_block}" if their_block != my_block else "")
-        message = f"a race: {does} byte {at - shared.first} of shared memory, which {who} {did} with no barrier between"
-        trap = Trap(Verdict.NON_DETERMINISTIC, message, mine, at)
-        trap.earlier = self._m.program.source_map.get(past & _LINE_MASK)
-        raise trap
+        if race.any():
+            lane, cell = (int(v[0]) for v in np.nonzero(race))
+            at = int(index[lane]) * width + cell * self.unit
+            raise self.trap(int(g.gid[lane]), at, int(found[lane, cell]), does, did)
+
+    def trap(self, gid: int, at: int, past: int, does: str, did: str) -> Trap:
+        """For thread ``gid``'s access to byte ``at`` of the chunk's shared memory, which collides with ``past``."""
+        shared, thread = self._m.shared, past >> _THREAD & _THREAD_MASK
+        byte = at % shared.stride - shared.first
+        if thread >> 5 < self._clocks.size:
+            theirs = gid // (self._clocks.size * 32) * self._clocks.size * 32 + thread
+            (my_block, _), (their_block, xyz) = self._m.place(gid), self._m.place(theirs)
+            who = f"thread {xyz}" + (f" of block {their_block}" if their_block != my_block else "")
+            message = f"a race: {does} byte {byte} of shared memory, which {who} {did} with no barrier between"
+        else:
+            doing = {"wrote": "writes", "read": "reads"}.get(did, did)
+            what = self._clocks.hardware(thread >> 5)
+            message = f"a race: {does} byte {byte} of shared memory, which {what} {doing} that has not been waited for"
+        trap = Trap(Verdict.NON_DETERMINISTIC, message, gid, at % shared.stride)
+        trap.earlier = self.source(past)
+        return trap
+
+    def source(self, past: int) -> ptx.Instruction | None:
+        return self._m.program.source_map.get(past & _LINE_MASK)
+
+
+def stamp(column: int, lane: int, count: int, line: int) -> int:
+    """An access that is not strong, as it is remembered."""
+    return count << _COUNT | (column << 5 | lane) << _THREAD | line
+
+
+def columns(found: Array) -> Array:
+    return found >> _THREAD + 5 & _THREAD_MASK >> 5
+
+
+def lanes(found: Array) -> Array:
+    return found >> _THREAD & 31
+
+
+def counts(found: Array) -> Array:
+    return found >> _COUNT
 
 
 def differs(old: Array, new: Array, k: int) -> Array:

@@ -16,7 +16,7 @@ from cutegen_lab.core.artifact import Build, Launch
 from cutegen_lab.core.problem import TensorSpec
 from cutegen_lab.core.protocols import Cancel, Execution
 from cutegen_lab.core.verdict import Fault, Verdict
-from cutegen_lab.emulator import limits
+from cutegen_lab.emulator import limits, tensormap
 from cutegen_lab.emulator.block_races import BlockRaces
 from cutegen_lab.emulator.chunk import Chunk
 from cutegen_lab.emulator.counters import Counters
@@ -203,6 +203,8 @@ class _Runner:
         message = trap.message
         if trap.earlier is not None:
             message += f" (line {self._source_line(trap.earlier.line)}, `{trap.earlier.text}`)"
+        places = (f"{who}, at line {self._source_line(at.line)} `{at.text}`" for who, at in trap.waiting)
+        message = ": ".join(filter(None, (message, "; ".join(places))))
         block_xyz, thread = chunk.place(trap.gid) if trap.gid is not None else (None, None)
         return Fault(
             trap.verdict, message, chunk.launch.kernel, block_xyz, thread, trap.address,
@@ -217,7 +219,8 @@ def _access_unit(build: Build) -> int:
     for kernel in {launch.kernel for launch in build.plan.launches}:
         with suppress(Unsupported, MemoryError):
             found.append(load(build.ptx, kernel).access_unit)
-    return min(found)
+    params = [param for launch in build.plan.launches for param in launch.params]
+    return min(found + tensormap.element_bytes(params))
 
 
 def _generated_line(traceback: TracebackType | None, file_name: str) -> int | None:

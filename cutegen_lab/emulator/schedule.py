@@ -19,6 +19,7 @@ from cutegen_lab.emulator.cfg import EXIT
 from cutegen_lab.emulator.chunk import Chunk
 from cutegen_lab.emulator.faults import Trap
 from cutegen_lab.emulator.group import Group, merge
+from cutegen_lab.emulator.stuck import stuck
 
 _SPURIOUS_WAKES = 3  # how often a stuck try_wait is told "not yet" before the kernel counts as deadlocked
 _NEVER = 1 << 60
@@ -49,6 +50,7 @@ class Scheduler:
             same = [g for g in self._ready if g.pc == pc]
             self._ready = [g for g in self._ready if g.pc != pc]
             self._advance(same[0] if len(same) == 1 else merge(same))
+        self.chunk.bulk.require_none_pending()
 
     def _advance(self, g: Group) -> None:
         """Runs ``g`` until it waits, splits, ends, or reaches where others stand."""
@@ -141,7 +143,9 @@ class Scheduler:
         return False
 
     def _wake(self) -> None:
-        """Asks the parked again; tells stuck try_waits "not yet" a few times; then it is a deadlock."""
+        """Lets bulk copies come and asks the parked again; tells stuck try_waits "not yet" a few times; then it is a
+        deadlock."""
+        self.chunk.bulk.deliver()
         waiting, self._parked = sorted(self._parked, key=lambda g: g.pc), []
         for g in waiting:
             passed = self.chunk.program.functions[g.pc](g)
@@ -160,22 +164,4 @@ class Scheduler:
                 g.pc += 1
                 self._ready.append(g)
             return
-        raise self._stuck()
-
-    def _stuck(self) -> Trap:
-        blocks = self.chunk.program.blocks
-        parked = sorted(self._parked, key=lambda g: g.pc)
-        first = parked[0]
-        where = "; ".join(f"{g.n} threads at `{blocks[g.pc].emits[0].ins.text}`" for g in parked[:4])
-        named = [g for g in parked if blocks[g.pc].emits[0].ins.opcode in ("bar", "barrier")
-                 and "cluster" not in blocks[g.pc].emits[0].ins.mods]  # fmt: skip
-        running = int((~self.chunk.exited).sum())
-        if named:
-            gone = int(self.chunk.threads * self.chunk.count) - running
-            message = f"a barrier never opens: {where}; {gone} threads have ended"
-            verdict, first = Verdict.BARRIER_DIVERGENCE, named[0]
-        else:
-            message, verdict = f"every thread waits: {where}", Verdict.DEADLOCK
-        trap = Trap(verdict, message, int(first.gid[0]))
-        trap.block = first.pc
-        return trap
+        raise stuck(self.chunk, self._parked)

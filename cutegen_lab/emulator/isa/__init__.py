@@ -17,9 +17,10 @@ from cutegen_lab.emulator.isa import (
     mma,
     move,
     warp,
+    wgmma,
 )
 
 __all__ = [
     "async_copy", "atomics", "barrier", "compare", "convert", "extended", "floating", "half", "integer", "logic",
-    "matrix_move", "mbarrier", "memory_ops", "mma", "move", "warp",
+    "matrix_move", "mbarrier", "memory_ops", "mma", "move", "warp", "wgmma",
 ]  # fmt: skip

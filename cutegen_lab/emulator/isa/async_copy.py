@@ -1,4 +1,4 @@
-"""cp.async: copies from global to shared memory (PTX ISA 9.7.9.25.3). Bulk and tensor copies are refused by name.
+"""cp.async: copies from global to shared memory (PTX ISA 9.7.9.25.3).
 
 A copy is done at once, which is one of the orders hardware may take; where races are looked for, its bytes are nobody's
 until it is waited for (:mod:`cutegen_lab.emulator.copies`).
@@ -12,6 +12,7 @@ import numpy as np
 
 from cutegen_lab.emulator import ptx
 from cutegen_lab.emulator.emit import Emit, opcode, runtime
+from cutegen_lab.emulator.isa.bulk_copy import bulk_copy
 from cutegen_lab.emulator.isa.memory_ops import lanes_where
 from cutegen_lab.emulator.types import RAW, Array
 
@@ -19,7 +20,10 @@ from cutegen_lab.emulator.types import RAW, Array
 @opcode("cp")
 def cp(e: Emit) -> None:
     """9.7.9.25.3.1 cp.async, .2 commit_group, .3 wait_group and wait_all, 9.7.13.15.15 cp.async.mbarrier.arrive."""
-    if not e.has("async") or "bulk" in e.mods or "reduce" in e.mods:
+    if "bulk" in e.mods:
+        bulk_copy(e)
+        return
+    if not e.has("async") or "reduce" in e.mods:
         raise e.refuse(f"the emulator does not execute `{e.ins.name}` yet")
     e.klass = "load"
     if waits := e.one_of("commit_group", "wait_group", "wait_all"):

@@ -62,10 +62,18 @@ def wait_for_launches(g: Any) -> None:
         g.m.clocks.wait_for_launches(np.unique(g.gid >> 5))
 
 
+@runtime
+def proxy_fence(g: Any) -> None:
+    if g.m.clocks is not None:
+        g.m.clocks.proxy_fence(np.unique(g.gid >> 5))
+
+
 @opcode("membar", "fence", "setmaxnreg", "nanosleep", "pmevent")
 def ordering(e: Emit) -> None:
     """9.7.13.4 membar and fence, 9.7.19.5 setmaxnreg, .3 nanosleep: no value changes, since lanes of a chunk see each
-    other's writes at once."""
+    other's writes at once. A proxy fence is what asynchronous hardware must see other lanes' writes through."""
+    if e.ins.opcode == "fence" and "proxy" in e.mods and "async" in e.mods and "global" not in e.mods:
+        e.line("proxy_fence(g)")
     e.mods.clear()
     e.klass = "control"
     for operand in e.ops:

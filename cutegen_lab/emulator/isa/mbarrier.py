@@ -55,6 +55,7 @@ def mbarrier(e: Emit) -> None:
 def _wait(e: Emit, parity: bool) -> None:
     """A test that fails parks its lanes: others run, and only when none can is the answer "not yet"."""
     e.parks = True
+    e.klass = "mbarrier_wait"
     base, offset = e.address(e.ops[1])
     state = e.s(e.ops[2], "u32" if parity else "b64")
     if len(e.ops) > 3:

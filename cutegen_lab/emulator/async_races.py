@@ -1,0 +1,133 @@
+"""Races with what hardware does beside the warps: bulk copies, and wgmma reading shared memory.
+
+Such an access happens some time between the instruction that asks for it and the wait for it, so it is remembered (in
+the tables of :mod:`races`) under a column of its own, which a warp knows of once it, or someone it met, has waited: for
+a phase of the mbarrier, for a bulk group or for a group of wgmma. What warps wrote themselves must also have passed a
+proxy fence on the way (PTX ISA 8.4 "Proxies", 9.7.13.4 fence.proxy.async).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cutegen_lab.core.verdict import Verdict
+from cutegen_lab.emulator.clocks import MBARRIERS, Clocks
+from cutegen_lab.emulator.faults import Trap
+from cutegen_lab.emulator.races import SharedRaces, columns, counts, generated_line, lanes, stamp
+from cutegen_lab.emulator.types import Array
+
+if TYPE_CHECKING:
+    from cutegen_lab.emulator.chunk import Chunk
+    from cutegen_lab.emulator.group import Group
+
+_PIECE = 16
+
+
+class AsyncRaces:
+    """Every method but the waits raises Trap. Places are 16-byte pieces of the chunk's shared memory."""
+
+    def __init__(self, m: Chunk, clocks: Clocks, shared: SharedRaces) -> None:
+        self._m, self._clocks, self._shared = m, clocks, shared
+        self._columns: dict[int, int] = {}  # of mbarrier slots
+        self._used = np.zeros(m.count // m.cluster_size, np.int64)
+        self._groups = np.zeros(len(clocks.own), np.int64)  # bulk groups that each warp has committed
+
+    def column(self, slot: int) -> int:
+        """The column of an mbarrier."""
+        found = self._columns.get(slot)
+        if found is None:
+            cluster = slot * 8 // self._m.shared.stride // self._m.cluster_size
+            if self._used[cluster] >= MBARRIERS * self._m.cluster_size:
+                message = f"races are not looked for in blocks of more than {MBARRIERS} mbarriers"
+                raise Trap(Verdict.UNSUPPORTED, message)
+            found = self._columns[slot] = self._clocks.landing + int(self._used[cluster])
+            self._used[cluster] += 1
+        return found
+
+    def lands(self, gid: int, place: Array, slot: int) -> None:
+        """A bulk copy will write ``place`` and complete on mbarrier ``slot``."""
+        cells, known = self._cells(place), self._known(gid, 1)
+        self._check(gid, cells, known, writes=True)
+        mark = stamp(self.column(slot), 0, int(self._m.mbarriers.age[slot]) + 1, generated_line(self._m.program))
+        self._shared.writer[cells] = mark
+        self._shared.reader[cells] = 0
+        self._shared.other[cells] = 0
+
+    def leaves(self, gid: int, place: Array) -> None:
+        """A bulk copy will read ``place``."""
+        cells, known, warp = self._cells(place), self._known(gid, 1), gid >> 5
+        self._check(gid, cells, known, writes=False)
+        self._read(cells, known, self._clocks.bulk + int(self._clocks.own[warp]), int(self._groups[warp]) + 1)
+
+    def bulk_commit(self, g: Group) -> None:
+        self._groups[np.unique(g.gid >> 5)] += 1
+
+    def bulk_wait(self, g: Group, pending: Array) -> None:
+        warps = np.unique(g.gid >> 5)
+        at = self._clocks.bulk + self._clocks.own[warps]
+        done = self._groups[warps] - int(np.max(pending))
+        self._clocks.known[warps, at] = np.maximum(self._clocks.known[warps, at], done)
+
+    def product_reads(self, gid: int, place: Array, group: int) -> None:
+        """A wgmma of the warpgroup that begins with thread ``gid`` will read ``place``."""
+        cells, known = self._cells(place), self._known(gid, 4)
+        self._check(gid, cells, known, writes=False)
+        self._read(cells, known, self._clocks.products + int(self._clocks.own[gid >> 5]), group)
+
+    def products_done(self, warps: Array, done: Array) -> None:
+        """``warps`` (distinct) have waited for that many groups of wgmma."""
+        leader = warps - warps % self._clocks.warps % 4
+        at = self._clocks.products + self._clocks.own[leader]
+        self._clocks.known[warps, at] = np.maximum(self._clocks.known[warps, at], done)
+
+    def _known(self, gid: int, warps: int) -> Array:
+        """What all of ``warps`` warps from thread ``gid``'s on know."""
+        return np.asarray(self._clocks.known[gid >> 5 : (gid >> 5) + warps].min(axis=0))
+
+    def _cells(self, place: Array) -> Array:
+        k = _PIECE // self._shared.unit
+        return np.asarray((place[:, None] * k + np.arange(k)).ravel())
+
+    def _check(self, gid: int, cells: Array, known: Array, *, writes: bool) -> None:
+        does = "writes" if writes else "reads"
+        tables = [(self._shared.writer, "wrote")]
+        if writes:
+            tables += [(self._shared.reader, "read"), (self._shared.other, "read")]
+        for table, did in tables:
+            found = table[cells]
+            late = known[columns(found)] < counts(found)
+            late |= (columns(found) == self._clocks.own[gid >> 5]) & self._unsynced(gid, found)
+            if late.any():
+                at = int(np.flatnonzero(late)[0])
+                raise self._shared.trap(gid, int(cells[at]) * self._shared.unit, int(found[at]), does, did)
+            if did == "wrote":
+                self._proxy(gid, cells, known, found, does)
+
+    def _unsynced(self, gid: int, found: Array) -> Array:
+        """Other lanes of the own warp, since its last warp-wide instruction."""
+        now = self._clocks.known[gid >> 5, self._clocks.own[gid >> 5]]
+        return np.asarray((counts(found) == now) & (lanes(found) != gid & 31))
+
+    def _proxy(self, gid: int, cells: Array, known: Array, found: Array, does: str) -> None:
+        generic = (columns(found) < self._clocks.size) & (found != 0)
+        at = np.where(generic, columns(found), 0)
+        bare = generic & (known[self._clocks.fenced + at] < counts(found))
+        if bare.any():
+            first = int(np.flatnonzero(bare)[0])
+            byte = int(cells[first]) * self._shared.unit % self._m.shared.stride
+            message = (
+                f"{does} byte {byte - self._m.shared.first} of shared memory by hardware that does not see what was "
+                f"written there, since no fence.proxy.async stands between"
+            )
+            trap = Trap(Verdict.NON_DETERMINISTIC, message, gid, byte)
+            trap.earlier = self._shared.source(int(found[first]))
+            raise trap
+
+    def _read(self, cells: Array, known: Array, column: int, group: int) -> None:
+        mark = stamp(column, 0, group, generated_line(self._m.program))
+        last, first = self._shared.reader[cells], self._shared.other[cells]
+        kept = np.where(known[columns(first)] < counts(first), first, mark)
+        self._shared.other[cells] = np.where(known[columns(last)] < counts(last), last, kept)
+        self._shared.reader[cells] = mark

@@ -1,0 +1,173 @@
+"""Bulk copies of a chunk: cp.async.bulk and cp.async.bulk.tensor (PTX ISA 9.7.9.25.4 to 9.7.9.25.6).
+
+A copy into shared memory completes bytes on an mbarrier. It is done at once, or, where the run looks for mistakes, as
+late as it may: when nothing else can run. Until then the place it goes to counts as unwritten. A copy out of shared
+memory is done at once; that its source must stay until it has been waited for is what :mod:`races` looks after.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cutegen_lab.core.verdict import Verdict
+from cutegen_lab.emulator.faults import Trap
+from cutegen_lab.emulator.races import generated_line
+from cutegen_lab.emulator.tensormap import READ, SIZE, BadTensorMap, decode
+from cutegen_lab.emulator.tiles import Reduction, Tensor, pieces
+from cutegen_lab.emulator.types import Array
+from cutegen_lab.emulator.windows import RANK_SHIFT
+
+if TYPE_CHECKING:
+    from cutegen_lab.emulator.chunk import Chunk
+
+_OFFSET = (1 << RANK_SHIFT) - 1
+TENSOR_ALIGN = 128
+BULK_ALIGN = 16
+
+
+@dataclass(frozen=True)
+class Landing:
+    """Bytes on their way to shared memory: 16-byte pieces of the chunk's, and the mbarrier slots they complete on."""
+
+    gid: int
+    places: tuple[Array, ...]  # one for each block they go to
+    data: Array
+    slots: tuple[int, ...]
+    line: int  # of generated code
+
+
+class BulkCopies:
+    """``late``: copies into shared memory wait for :meth:`deliver`."""
+
+    def __init__(self, m: Chunk, late: bool) -> None:
+        self._m, self._late = m, late
+        self._tensors: dict[bytes, Tensor] = {}
+        self._pending: list[Landing] = []
+
+    # --- places ------------------------------------------------------------------------------------------------------
+
+    def block(self, gid: int, address: int) -> int:
+        """Number in the chunk of the block a shared address of thread ``gid`` lies in."""
+        own, rank = gid // self._m.padded_threads, address >> RANK_SHIFT
+        if rank > self._m.cluster_size:
+            message = f"shared address of block rank {rank - 1} in a cluster of {self._m.cluster_size}"
+            raise Trap(Verdict.OUT_OF_BOUNDS, message, gid, address)
+        block = own if rank == 0 else own // self._m.cluster_size * self._m.cluster_size + rank - 1
+        self._m.require_running(gid, block)
+        return block
+
+    def span(self, gid: int, address: int, size: int, align: int) -> int:
+        """Offset in its block's window of ``size`` bytes of shared memory. Traps outside it or when misaligned."""
+        offset, shared = address & _OFFSET, self._m.shared
+        if offset < shared.first or offset + size > shared.limit:
+            where, total = offset - shared.first, shared.limit - shared.first
+            message = f"a bulk copy of {size} bytes at byte {where} of shared memory, which has {total}"
+            raise Trap(Verdict.OUT_OF_BOUNDS, message, gid, address)
+        if offset % align:
+            message = f"a bulk copy at shared address {offset:#x}, not a multiple of {align}"
+            raise Trap(Verdict.MISALIGNED, message, gid, address)
+        return offset
+
+    def tensor(self, gid: int, address: int) -> Tensor:
+        """The tensor whose map lies at a generic or global address."""
+        raw = self._m.memory.read(gid, address, SIZE)
+        found = self._tensors.get(raw)
+        if found is None:
+            try:
+                found = self._tensors[raw] = Tensor(decode(raw[:READ]), self._m.memory, gid)
+            except BadTensorMap as bad:
+                raise Trap(Verdict.UNSUPPORTED, f"tensor map at {address:#x}: {bad}", gid, address) from bad
+        return found
+
+    # --- into shared memory ------------------------------------------------------------------------------------------
+
+    def land(self, gid: int, to: int, offset: int, where: Array, data: Array, barrier: int, mask: int | None) -> None:
+        """``data`` will be at pieces ``where`` of the block of ``to``, or of each block in multicast ``mask``."""
+        m = self._m
+        if mask is None:
+            blocks = [self.block(gid, to)]
+        else:
+            first = gid // m.padded_threads // m.cluster_size * m.cluster_size
+            blocks = [first + r for r in range(m.cluster_size) if mask >> r & 1]
+            if mask >> m.cluster_size or not blocks:
+                message = f"multicast to blocks {mask:#x} of a cluster of {m.cluster_size}"
+                raise Trap(Verdict.LAUNCH_FAILURE, message, gid)
+        own = self.block(gid, barrier) if mask is None else None
+        at = self.span(gid, barrier, 8, 8)
+        step = m.shared.stride
+        slots = tuple((block if own is None else own) * step + at >> 3 for block in blocks)
+        line = generated_line(m.program) if self._late else 0
+        landing = Landing(gid, tuple(where + (block * step >> 4) for block in blocks), data, slots, line)
+        m.mbarriers.require(slots, gid)
+        for place, slot in zip(landing.places, slots, strict=True):
+            if m.async_races is not None:
+                m.async_races.lands(gid, place, slot)
+            if self._late and m.shared.written is not None:
+                m.shared.written.reshape(-1, 16)[place] = False
+        if self._late:
+            self._pending.append(landing)
+        else:
+            self._finish(landing)
+
+    def deliver(self) -> bool:
+        """Finishes every copy on its way. Were there any?"""
+        pending, self._pending = self._pending, []
+        for landing in pending:
+            self._finish(landing)
+        return bool(pending)
+
+    def require_none_pending(self) -> None:
+        """Traps where the blocks have ended and a copy is on its way to their shared memory."""
+        for landing in self._pending:
+            message = "a block ends while a bulk copy into its shared memory has not been waited for"
+            trap = Trap(Verdict.NON_DETERMINISTIC, message, landing.gid)
+            trap.earlier = self._m.program.source_map.get(landing.line)
+            raise trap
+
+    def _finish(self, landing: Landing) -> None:
+        shared = self._m.shared
+        for place in landing.places:
+            shared.views[16][place] = landing.data
+            if shared.written is not None:
+                shared.written.reshape(-1, 16)[place] = True
+        slots = np.array(landing.slots)
+        self._m.mbarriers.land(landing.gid, slots, len(landing.data) * 16)
+
+    # --- out of shared memory ----------------------------------------------------------------------------------------
+
+    def take(self, gid: int, address: int, where: Array) -> Array:
+        """16-byte pieces ``where`` of the block's shared memory, for a copy that must be waited for."""
+        shared = self._m.shared
+        place = where + (self.block(gid, address) * shared.stride >> 4)
+        if shared.written is not None and not shared.written.reshape(-1, 16)[place].all():
+            missing = int(place[~shared.written.reshape(-1, 16)[place].all(axis=1)][0]) * 16 % shared.stride
+            message = f"a bulk copy reads shared memory at byte {missing - shared.first}, which nothing has written"
+            raise Trap(Verdict.UNINITIALISED_READ, message, gid, missing)
+        if self._m.async_races is not None:
+            self._m.async_races.leaves(gid, place)
+        return np.asarray(shared.views[16][place])
+
+
+def tensor_load(
+    m: Chunk, gid: int, tensor: Tensor, coordinates: tuple[int, ...], to: int, barrier: int, mask: int | None
+) -> None:
+    """One ``cp.async.bulk.tensor`` from global to shared memory."""
+    tmap = tensor.map
+    offset = m.bulk.span(gid, to, tmap.tile_bytes, TENSOR_ALIGN)
+    data, sectors, size = tensor.load(gid, coordinates)
+    m.counters.bulk("load", tmap.address, sectors, size)
+    m.bulk.land(gid, to, offset, pieces(offset, tmap.tile_bytes, tmap.swizzle), data, barrier, mask)
+
+
+def tensor_store(
+    m: Chunk, gid: int, tensor: Tensor, coordinates: tuple[int, ...], source: int, reduce: Reduction | None
+) -> None:
+    """One ``cp.async.bulk.tensor`` or ``cp.reduce.async.bulk.tensor`` from shared to global memory."""
+    tmap = tensor.map
+    offset = m.bulk.span(gid, source, tmap.tile_bytes, TENSOR_ALIGN)
+    data = m.bulk.take(gid, source, pieces(offset, tmap.tile_bytes, tmap.swizzle))
+    sectors, size = tensor.store(gid, coordinates, data, reduce)
+    m.counters.bulk("store", tmap.address, sectors, size)

@@ -1,0 +1,249 @@
+"""Bulk and tensor copies (PTX ISA 9.7.9.25.4 cp.async.bulk, cp.reduce.async.bulk, 9.7.9.25.5 cp.async.bulk.tensor,
+cp.reduce.async.bulk.tensor, 9.7.9.25.6 commit_group and wait_group)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from cutegen_lab.core.verdict import Verdict
+from cutegen_lab.emulator import bulk, ptx
+from cutegen_lab.emulator.bulk import BULK_ALIGN
+from cutegen_lab.emulator.emit import Emit, runtime
+from cutegen_lab.emulator.faults import Trap
+from cutegen_lab.emulator.tiles import Reduction, pieces, reduction
+from cutegen_lab.emulator.types import RAW, Array
+
+_SPACES = ("shared::cluster", "shared::cta", "global")
+_REDUCTIONS = ("add", "min", "max", "and", "or", "xor")
+_TYPES = ("f16", "bf16", "b32", "u32", "s32", "b64", "u64", "s64", "f32", "f64")
+_NONE = "None"
+
+
+def bulk_copy(e: Emit) -> None:
+    """Every form of cp.async.bulk and cp.reduce.async.bulk but im2col, scatter and gather."""
+    reduces = e.has("reduce")
+    e.has("async")
+    e.has("bulk")
+    e.klass = "bulk"
+    if group := e.one_of("commit_group", "wait_group"):
+        reads = e.has("read")
+        limit = e.s(e.ops[0], "u32") if group == "wait_group" else "0"
+        e.line(f"bulk_{group}(g,{limit},{reads})" if group == "wait_group" else "bulk_commit_group(g)")
+        return
+    if e.has("prefetch"):
+        e.mods.clear()
+        return
+    order = [m for m in e.mods if m in _SPACES]
+    e.skip(*_SPACES)
+    rank = next((m for m in e.mods if m in ("1d", "2d", "3d", "4d", "5d")), "")
+    e.skip(rank, "tile")
+    completes = e.one_of("mbarrier::complete_tx::bytes", "bulk_group")
+    multicast, hint = e.has("multicast::cluster"), e.has("L2::cache_hint")
+    if len(order) != 2 or bool(rank) != e.has("tensor") or (multicast and order[1] != "global"):
+        raise e.refuse(f"the emulator does not execute `{e.ins.name}`")
+    name = e.one_of(*_REDUCTIONS) if reduces else ""
+    form = (order[0] == "global", completes == "bulk_group")
+    if form == (False, False):
+        _into_shared(e, order[1], rank, multicast, hint, name)
+    elif form == (True, True):
+        _into_global(e, rank, name, hint)
+    else:
+        raise e.refuse(f"the emulator does not execute `{e.ins.name}`")
+
+
+def _sum(e: Emit, operand: ptx.Operand) -> str:
+    """Address and offset as one expression of 64-bit lanes."""
+    base, offset = e.address(operand)
+    return f"plus(g,{base},{offset})"
+
+
+def _coordinates(e: Emit, operand: ptx.Operand, rank: str) -> str:
+    if not isinstance(operand, ptx.TensorAddress) or f"{len(operand.coordinates)}d" != rank:
+        raise e.refuse(f"`{e.ins.name}` with coordinates {operand} is not executed here")
+    listed = ",".join(f"lanes_of(g,{e.s(c, 's32')})" for c in operand.coordinates)
+    return f"lanes_of(g,{e.s(operand.base, 'b64')}),[{listed}]"
+
+
+def _into_shared(e: Emit, source: str, rank: str, multicast: bool, hint: bool, reduce: str) -> None:
+    given = list(e.ops)
+    if hint:
+        given.pop()
+    mask = f"lanes_of(g,{e.s(given.pop(), 'b16')})" if multicast else _NONE
+    if rank:
+        if reduce or len(given) != 3 or source != "global":
+            raise e.refuse(f"the emulator does not execute `{e.ins.name}`")
+        place = _coordinates(e, given[1], rank)
+        e.line(f"bulk_tensor_load(g,{_sum(e, given[0])},{place},{_sum(e, given[2])},{mask})")
+        return
+    to, at, size, barrier = given
+    kind = next((t for t in _TYPES if e.has(t)), "")
+    ends = f"{_sum(e, to)},{_sum(e, at)},lanes_of(g,{e.s(size, 'u32')}),{_sum(e, barrier)}"
+    if source == "global" and not reduce:
+        e.line(f"bulk_load(g,{ends},{mask})")
+    elif source == "shared::cta" and not multicast:
+        e.line(f"bulk_between(g,{ends},{_reduction(e, reduce, kind)})")
+    else:
+        raise e.refuse(f"the emulator does not execute `{e.ins.name}`")
+
+
+def _into_global(e: Emit, rank: str, reduce: str, hint: bool) -> None:
+    given = list(e.ops)
+    if hint:
+        given.pop()
+    if rank:
+        e.line(f"bulk_tensor_store(g,{_coordinates(e, given[0], rank)},{_sum(e, given[1])},{reduce!r})")
+        return
+    e.skip("noftz")
+    kind = next((t for t in _TYPES if e.has(t)), "")
+    if len(given) != 3:
+        raise e.refuse(f"the emulator does not execute `{e.ins.name}`")
+    size = f"lanes_of(g,{e.s(given[2], 'u32')})"
+    e.line(f"bulk_store(g,{_sum(e, given[0])},{_sum(e, given[1])},{size},{_reduction(e, reduce, kind)})")
+
+
+def _reduction(e: Emit, name: str, kind: str) -> str:
+    """A constant that holds (reduction, bytes of an element), or None."""
+    if not name:
+        return _NONE
+    dtype = {"b32": "u32", "b64": "u64"}.get(kind, kind)
+    width = 2 if dtype.endswith("16") else int(dtype[1:]) // 8
+    return e.const((reduction(name, dtype), width))
+
+
+@runtime
+def plus(g: Any, base: Any, offset: int) -> list[int]:
+    """Address and offset by lane."""
+    wide = np.broadcast_to(np.asarray(base).astype(np.int64), (g.n,))
+    found: list[int] = (wide + offset if offset else wide).tolist()
+    return found
+
+
+@runtime
+def lanes_of(g: Any, value: Any) -> list[int]:
+    found: list[int] = np.broadcast_to(np.asarray(value), (g.n,)).tolist()
+    return found
+
+
+def _each(g: Any, *columns: list[int] | None) -> list[tuple[int, ...]]:
+    """(thread, operands) of each copy. Lanes of a warp that ask for the same copy issue it once, as hardware does."""
+    given = [c for c in columns if c is not None]
+    if g.n <= g.warps():
+        return list(zip(g.gid.tolist(), *given, strict=True))
+    once: dict[tuple[int, ...], int] = {}
+    for gid, *operands in zip(g.gid.tolist(), *given, strict=True):
+        once.setdefault((gid >> 5, *operands), gid)
+    return [(gid, *key[1:]) for key, gid in once.items()]
+
+
+@runtime
+def bulk_tensor_load(
+    g: Any, to: list[int], address: list[int], at: list[list[int]], barrier: list[int], mask: list[int] | None
+) -> None:
+    m = g.m
+    for gid, where, tmap, slot, *rest in _each(g, to, address, barrier, *at, mask):
+        tensor = _tensor(m, gid, tmap, len(at))
+        blocks = rest.pop() if mask is not None else None
+        bulk.tensor_load(m, gid, tensor, tuple(rest), where, slot, blocks)
+
+
+@runtime
+def bulk_tensor_store(g: Any, address: list[int], at: list[list[int]], source: list[int], reduce: str) -> None:
+    for gid, where, tmap, *coordinates in _each(g, source, address, *at):
+        tensor = _tensor(g.m, gid, tmap, len(at))
+        combine = None
+        if reduce:
+            try:
+                combine = reduction(reduce, tensor.map.dtype)
+            except KeyError:
+                message = f"a tensor reduction .{reduce} of {tensor.map.dtype} is not executed here"
+                raise Trap(Verdict.UNSUPPORTED, message, gid) from None
+        bulk.tensor_store(g.m, gid, tensor, tuple(coordinates), where, combine)
+
+
+def _tensor(m: Any, gid: int, address: int, rank: int) -> Any:
+    tensor = m.bulk.tensor(gid, address)
+    if tensor.map.rank != rank:
+        message = f"a copy in {rank} dimensions by a tensor map of {tensor.map.rank}"
+        raise Trap(Verdict.LAUNCH_FAILURE, message, gid, address)
+    return tensor
+
+
+def _whole(gid: int, size: int, *addresses: int) -> None:
+    if size % BULK_ALIGN or any(a % BULK_ALIGN for a in addresses):
+        shown = ", ".join(f"{a:#x}" for a in addresses)
+        message = f"a bulk copy of {size} bytes at {shown}: size and addresses are multiples of {BULK_ALIGN}"
+        raise Trap(Verdict.MISALIGNED, message, gid, addresses[0])
+
+
+@runtime
+def bulk_load(
+    g: Any, to: list[int], source: list[int], size: list[int], barrier: list[int], mask: list[int] | None
+) -> None:
+    """From global to shared memory."""
+    m = g.m
+    for gid, where, at, count, slot, *rest in _each(g, to, source, size, barrier, mask):
+        _whole(gid, count, at)
+        offset = m.bulk.span(gid, where, count, BULK_ALIGN)
+        data = m.memory.load(*_pieces(gid, at, count), 16) if count else np.zeros(0, RAW[16])
+        m.counters.bulk("load", at, -(-count // 32), count)
+        m.bulk.land(gid, where, offset, pieces(offset, count, 16), data, slot, rest[0] if rest else None)
+
+
+@runtime
+def bulk_between(
+    g: Any, to: list[int], source: list[int], size: list[int], barrier: list[int], reduce: tuple[Reduction, int] | None
+) -> None:
+    """From shared memory to that of a block of the cluster."""
+    m = g.m
+    for gid, where, at, count, slot in _each(g, to, source, size, barrier):
+        offset, start = m.bulk.span(gid, where, count, BULK_ALIGN), m.bulk.span(gid, at, count, BULK_ALIGN)
+        _whole(gid, count, offset, start)
+        data, place = m.bulk.take(gid, at, pieces(start, count, 16)), pieces(offset, count, 16)
+        if reduce is not None:
+            old = m.bulk.take(gid, where, place)
+            data = _combined(reduce, old, data)
+        m.bulk.land(gid, where, offset, place, data, slot, None)
+
+
+@runtime
+def bulk_store(g: Any, to: list[int], source: list[int], size: list[int], reduce: tuple[Reduction, int] | None) -> None:
+    """From shared to global memory."""
+    m = g.m
+    for gid, where, at, count in _each(g, to, source, size):
+        _whole(gid, count, where)
+        start = m.bulk.span(gid, at, count, BULK_ALIGN)
+        data, (lanes, address) = m.bulk.take(gid, at, pieces(start, count, 16)), _pieces(gid, where, count)
+        if reduce is not None:
+            data = _combined(reduce, m.memory.load(lanes, address, 16), data)
+        m.memory.store(lanes, address, 16, data)
+        m.counters.bulk("store", where, -(-count // 32), count)
+
+
+def _combined(reduce: tuple[Reduction, int], old: Array, new: Array) -> Array:
+    combine, width = reduce
+    kind: Any = RAW[width]
+    return np.ascontiguousarray(combine(old.view(kind), new.view(kind))).view(RAW[16])
+
+
+class _Lanes:
+    def __init__(self, gid: Array) -> None:
+        self.gid = gid
+
+
+def _pieces(gid: int, address: int, size: int) -> tuple[_Lanes, Array]:
+    at = np.arange(address, address + size, 16, dtype=np.uint64)
+    return _Lanes(np.full(len(at), gid)), at
+
+
+@runtime
+def bulk_commit_group(g: Any) -> None:
+    if g.m.async_races is not None:
+        g.m.async_races.bulk_commit(g)
+
+
+@runtime
+def bulk_wait_group(g: Any, limit: Any, reads: bool) -> None:
+    if g.m.async_races is not None:
+        g.m.async_races.bulk_wait(g, limit)

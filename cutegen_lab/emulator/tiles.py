@@ -1,0 +1,173 @@
+"""Moves one box of a tensor between global and shared memory, as a tensor copy does (PTX ISA 5.5.3 to 5.5.6).
+
+Elements outside the tensor read as zeros (or NaN) and are not written. In shared memory the box is dense, innermost
+dimension first; under a swizzle the address of each 16-byte piece has bits 4 to 6 changed by bits 7 to 9.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from cutegen_lab.core.verdict import Verdict
+from cutegen_lab.emulator.counters import SECTOR
+from cutegen_lab.emulator.faults import Trap
+from cutegen_lab.emulator.memory import Buffer, GlobalMemory
+from cutegen_lab.emulator.numerics import bf16_to_f32, to_bf16
+from cutegen_lab.emulator.tensormap import TensorMap
+from cutegen_lab.emulator.types import RAW, Array
+
+_REPEAT = 1024  # bytes after which every swizzle repeats
+_NUMPY = {"u8": np.uint8, "u16": np.uint16, "f16": np.float16, "u32": np.uint32, "s32": np.int32, "f32": np.float32,
+          "u64": np.uint64, "s64": np.int64, "f64": np.float64}  # fmt: skip
+Reduction = Callable[[Array, Array], Array]
+
+
+class Tensor:
+    """A tensor map whose tensor has been found in memory."""
+
+    def __init__(self, tmap: TensorMap, memory: GlobalMemory, gid: int) -> None:
+        self.map, self._memory = tmap, memory
+        self.buffer = _buffer(tmap, memory, gid)
+        self._raw: Any = RAW[tmap.element_bytes]
+        offset = tmap.address - self.buffer.base
+        self._view = _strided(self.buffer.data, offset, tmap, self._raw)
+        self._written = None if self.buffer.written is None else (self.buffer.written, offset)
+        self._aligned = not any(s % SECTOR for s in tmap.strides[1:])
+
+    def load(self, gid: int, coordinates: tuple[int, ...]) -> tuple[Array, int, int]:
+        """(the box as 16-byte pieces, sectors and bytes that it takes from memory)."""
+        source, target, inside = self._slices(coordinates)
+        if target is not None:
+            self._check("load", gid, source)
+        box = np.ascontiguousarray(self._view[source]) if inside else self._filled(source, target)
+        sectors, size = self._traffic(source, target)
+        return box.reshape(-1).view(np.complex128), sectors, size
+
+    def store(self, gid: int, coordinates: tuple[int, ...], pieces: Array, reduce: Reduction | None) -> tuple[int, int]:
+        """Writes a box, or combines it with what is there. Returns (sectors, bytes) that it takes to memory."""
+        source, target, _ = self._slices(coordinates)
+        if self.buffer.constant:
+            message = f"writes {self.buffer.name}, which is only for reading, by a bulk copy"
+            raise Trap(Verdict.INPUT_MODIFIED, message, gid, self.map.address)
+        if target is None:
+            return 0, 0
+        box = pieces.view(self._raw).reshape(self.map.counts[::-1])[target]
+        if reduce is not None:
+            self._check("load", gid, source)
+            box = reduce(self._view[source], box)
+        self._check("store", gid, source, box)
+        self._view[source] = box
+        return self._traffic(source, target)
+
+    def _filled(self, source: tuple[slice, ...], target: tuple[slice, ...] | None) -> Array:
+        """A box that lies partly outside, or all of it."""
+        box: Array = np.full(self.map.counts[::-1], self._fill(), self._raw)
+        if target is not None:
+            box[target] = self._view[source]
+        return box
+
+    def _fill(self) -> Any:
+        """Zero, or the NaN of the element's type (PTX ISA 5.5.3.3)."""
+        if not self.map.fill_nan:
+            return self._raw(0)
+        bits = {"f16": 0x7FFF, "bf16": 0x7FFF, "f32": 0x7FFFFFFF, "f64": (1 << 63) - 1}
+        return self._raw(bits.get(self.map.dtype, 0))
+
+    def _slices(self, coordinates: tuple[int, ...]) -> tuple[tuple[slice, ...], tuple[slice, ...] | None, bool]:
+        """(of the tensor, of the box or None where all of it lies outside, does all of it lie inside?)."""
+        source, target, inside, empty = [], [], True, False
+        tmap = self.map
+        for at, size, count, step in zip(coordinates, tmap.sizes, tmap.counts, tmap.steps, strict=True):
+            first = max(0, -(at // step)) if at < 0 else 0
+            last = min(count, -(-(size - at) // step))
+            inside &= first == 0 and last == count
+            empty |= last <= first
+            source.append(slice(at + first * step, at + (last - 1) * step + 1, step))
+            target.append(slice(first, last))
+        return tuple(source[::-1]), None if empty else tuple(target[::-1]), inside
+
+    def _traffic(self, source: tuple[slice, ...], target: tuple[slice, ...] | None) -> tuple[int, int]:
+        if target is None:
+            return 0, 0
+        tmap = self.map
+        rows = 1
+        for part in target[:-1]:
+            rows *= part.stop - part.start
+        inner = source[-1]
+        width = (inner.stop - inner.start) * tmap.element_bytes
+        start = tmap.address + inner.start * tmap.element_bytes
+        sectors = (start % SECTOR + width + SECTOR - 1) // SECTOR
+        if not self._aligned:
+            sectors += width % SECTOR == 0  # rows begin anywhere: most touch one more
+        return rows * sectors, rows * (target[-1].stop - target[-1].start) * tmap.element_bytes
+
+    def _check(self, kind: str, gid: int, source: tuple[slice, ...], box: Array | None = None) -> None:
+        """What is tracked of global memory: bytes never written, and races between blocks."""
+        races = self._memory.races if self.buffer.writers is not None else None
+        if self.buffer.written is None and races is None:
+            return
+        address: Array = np.array(self.map.address, np.uint64)
+        for part, stride in zip(source, self.map.strides[::-1], strict=True):
+            address = address[..., None] + np.arange(part.start, part.stop, part.step, dtype=np.uint64) * np.uint64(
+                stride
+            )
+        at = address.ravel()
+        lanes = _Lanes(np.full(len(at), gid))
+        if kind == "load":
+            self._memory.load(lanes, at, self.map.element_bytes)
+        else:
+            assert box is not None
+            self._memory.store(lanes, at, self.map.element_bytes, np.ascontiguousarray(box).ravel())
+
+
+class _Lanes:
+    def __init__(self, gid: Array) -> None:
+        self.gid = gid
+
+
+def _buffer(tmap: TensorMap, memory: GlobalMemory, gid: int) -> Buffer:
+    end = tmap.address + tmap.span
+    for buffer in memory.buffers:
+        if buffer.base <= tmap.address and end <= buffer.end:
+            return buffer
+    message = f"a tensor map describes {tmap.span} bytes at {tmap.address:#x}, which lie in no tensor"
+    raise Trap(Verdict.OUT_OF_BOUNDS, message, gid, tmap.address)
+
+
+def _strided(data: Array, offset: int, tmap: TensorMap, kind: Any) -> Array:
+    return np.ndarray(tmap.sizes[::-1], kind, data, offset, tmap.strides[::-1])
+
+
+@lru_cache(4096)
+def pieces(offset: int, size: int, swizzle: int) -> Array:
+    """Numbers of the 16-byte pieces of shared memory that ``size`` bytes from ``offset`` on lie in, swizzled."""
+    if offset >= _REPEAT:
+        base = offset // _REPEAT * _REPEAT
+        return pieces(offset - base, size, swizzle) + (base >> 4)
+    at = offset + np.arange(0, size, 16)
+    at ^= (at >> 7 & swizzle // 16 - 1) << 4
+    found: Array = at >> 4
+    found.flags.writeable = False
+    return found
+
+
+def reduction(name: str, dtype: str) -> Reduction:
+    """How ``cp.reduce.async.bulk`` combines raw elements of ``dtype``. Raises KeyError for what does not exist."""
+    if name in ("and", "or", "xor"):
+        bitwise: Reduction = {"and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor}[name]
+        return bitwise
+    ufunc = {"add": np.add, "min": np.fmin, "max": np.fmax}.get(name)
+    if ufunc is None or (dtype == "bf16" and name not in ("add", "min", "max")):
+        raise KeyError(name)
+    if dtype == "bf16":
+        return lambda old, new: to_bf16(ufunc(bf16_to_f32(old), bf16_to_f32(new)))
+    kind = _NUMPY[dtype]
+    return lambda old, new: ufunc(_typed(old, kind), _typed(new, kind)).astype(kind).view(old.dtype)
+
+
+def _typed(raw: Array, kind: Any) -> Array:
+    return np.ascontiguousarray(raw).view(kind)
