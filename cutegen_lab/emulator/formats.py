@@ -74,7 +74,7 @@ def to_eight(values: Array, kind: str) -> Array:
     mantissa, smallest, largest = EIGHT[kind]
     wide = np.asarray(values).astype(np.float64)
     size = np.minimum(np.abs(wide), largest)
-    exponent = np.maximum(np.frexp(size)[1] - 1, smallest)
+    exponent = np.where(size > 0, np.maximum(np.frexp(size)[1] - 1, smallest), smallest)
     steps = np.rint(np.ldexp(size, mantissa - exponent))
     code = ((exponent - smallest) << mantissa) + np.where(np.isnan(wide), 0, steps).astype(np.int64)
     code = np.where(np.signbit(wide), code | 128, code)

@@ -26,27 +26,28 @@ START = """
 """
 COPY = "cp.async.cg.shared.global [%r4], [%rd5], 16;  // EARLIER\n"
 MATRIX = "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r10, %r11, %r12, %r13}, [%r6];  // FAULT\n"
+LOAD = "ld.shared.b32 %r10, [%r4];  // FAULT\n"
 FREE = "cp.async.mbarrier.arrive{noinc}.shared.b64 [%r8];\n"
 SPIN = "SPIN: mbarrier.try_wait.parity.shared.b64 %p5, [%r8], 0;\n @!%p5 bra SPIN;\n"
 PLANTED = {
-    "read_at_once": f"{COPY} <cp.async.wait_all;>\n ld.shared.b32 %r10, [%r4];  // FAULT\n",
-    "committed_only": f"{COPY} cp.async.commit_group; <cp.async.wait_group 0;>\n ld.shared.b32 %r10, [%r4];  // FAULT\n",
+    "read_at_once": f"{COPY} <cp.async.wait_all;>\n {LOAD}",
+    "committed_only": f"{COPY} cp.async.commit_group; <cp.async.wait_group 0;>\n {LOAD}",
     "read_by_another_warp": f"{COPY} cp.async.commit_group; <cp.async.wait_group 0;>\n bar.sync 0;\n {MATRIX}",
     "waited_without_commit": f"{COPY} <cp.async.commit_group;> cp.async.wait_group 0;\n bar.sync 0;\n {MATRIX}",
     "waited_after_the_barrier": f"{COPY} cp.async.commit_group; <cp.async.wait_group 0;> bar.sync 0;\n"
     f" cp.async.wait_group 0;\n {MATRIX}",
     "one_warp_does_not_wait": f"{COPY} cp.async.commit_group;\n <@!%p1 cp.async.wait_group 0;>\n"
     f" @%p1 cp.async.wait_group 0;\n bar.sync 0;\n {MATRIX}",
-    "one_group_too_many": f"{COPY} cp.async.commit_group; <cp.async.commit_group;> cp.async.wait_group 1;\n bar.sync 0;\n"
-    f" {MATRIX}",
+    "one_group_too_many": f"{COPY} cp.async.commit_group; <cp.async.commit_group;>\n"
+    f" cp.async.wait_group 1;\n bar.sync 0;\n {MATRIX}",
     "overwritten": f"{COPY} cp.async.commit_group; <cp.async.wait_group 0;>\n st.shared.b32 [%r4], %r1;  // FAULT\n",
     "two_copies": f"{COPY} <cp.async.wait_all;>\n cp.async.cg.shared.global [%r4], [%rd1], 16;  // FAULT\n",
     "copied_over_what_is_read": "st.shared.b32 [%r6], %r1; bar.sync 0; ld.shared.b32 %r10, [%r6];  // EARLIER\n"
     " <bar.sync 0;>\n cp.async.cg.shared.global [%r4], [%rd5], 16;  // FAULT\n cp.async.wait_all;",
-    "mbarrier_not_waited": f"{COPY} {FREE.format(noinc='.noinc')} <{SPIN}>\n ld.shared.b32 %r10, [%r4];  // FAULT\n",
-    "arrived_apart": f"{COPY} {FREE.format(noinc='')} mbarrier.arrive.shared.b64 %rd9, [%r8];\n <{SPIN}>\n"
-    " ld.shared.b32 %r10, [%r4];  // FAULT\n",
-    "copied_after_the_arrival": f"{FREE.format(noinc='.noinc')} {COPY} {SPIN} <cp.async.wait_all; bar.sync 0;>\n {MATRIX}",
+    "mbarrier_not_waited": f"{COPY} {FREE.format(noinc='.noinc')} <{SPIN}>\n {LOAD}",
+    "arrived_apart": f"{COPY} {FREE.format(noinc='')} mbarrier.arrive.shared.b64 %rd9, [%r8];\n <{SPIN}>\n {LOAD}",
+    "copied_after_the_arrival": f"{FREE.format(noinc='.noinc')} {COPY} {SPIN}"
+    f" <cp.async.wait_all; bar.sync 0;>\n {MATRIX}",
 }
 
 

@@ -13,8 +13,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cutegen_lab.core.verdict import Verdict
-from tests.emulator.machine import evaluate, kernel, run
+from tests.emulator.machine import evaluate
 
 EDGE = [0.0, -0.0, 1.0, -1.0, 0.5, 1.5, 2.5, -2.5, 3.4e38, -3.4e38, 1e-38, 1e-40, -1e-45, 65504.0, 65520.0, 1e10,
         float("inf"), float("-inf"), float("nan"), 0.1, 1 / 3, 2**-14, 2**-24, 16777217.0]  # fmt: skip
@@ -244,13 +243,6 @@ def test_tf32_keeps_ten_bits_of_mantissa(values: list[float], mode: str) -> None
         whole = math.floor(abs(value) / step + 0.5) if mode == "rna" else round(abs(value) / step)
         with np.errstate(over="ignore"):
             assert found == math.copysign(float(np.float32(whole * step)), value)
-
-
-def test_a_conversion_to_fp8_is_refused_by_name() -> None:
-    x = np.ones(32, np.float32)
-    body = "  mov.b32 %f1, 0f3F800000; cvt.rn.satfinite.e4m3x2.f32 %rs1, %f1, %f1; ret;"
-    fault = run(kernel(body, 1), [x], block=(32, 1, 1)).execution.fault
-    assert fault is not None and fault.verdict is Verdict.UNSUPPORTED and "e4m3x2" in str(fault)
 
 
 @pytest.mark.parametrize("kind", HALVES)

@@ -8,6 +8,7 @@ import numpy as np
 
 from cutegen_lab.emulator import numerics
 from cutegen_lab.emulator.emit import Emit, opcode, runtime
+from cutegen_lab.emulator.isa import eight
 from cutegen_lab.emulator.types import INTEGER_TYPES, NUMPY, WIDTH, Array
 
 _FLOATS = ("f16", "bf16", "f32", "f64")
@@ -22,6 +23,9 @@ def cvt(e: Emit) -> None:
     if len(kinds) != 2:
         raise e.refuse(f"`{e.ins.name}` is not executed here")
     out, source = kinds
+    if out in eight.EIGHT or source in eight.EIGHT:
+        eight.convert(e, out, source)
+        return
     e.klass = "convert"
     ftz, sat, relu = e.has("ftz"), e.has("sat"), e.has("relu")
     whole, mode = e.one_of(*_INTEGER_ROUNDING), e.one_of(*_ROUNDING)
