@@ -28,7 +28,8 @@ _DEFENCES: Mapping[Verdict, str] = {
     Verdict.WRONG_RESULT: "fresh inputs from several distributions, compared with float64",
     Verdict.UNWRITTEN_OUTPUT: "outputs start poisoned, twice, with different bytes",
     Verdict.NON_DETERMINISTIC: "two runs on the same inputs, over other poison and in another order, must agree",
-    Verdict.INPUT_MODIFIED: "a store to an input is a fault, and inputs are hashed before and after",
+    Verdict.UNREAD_INPUT: "loads are counted, and must reach what the reference was seen to depend on",
+    Verdict.INPUT_MODIFIED: "a store to an input is a fault, and inputs are compared before and after",
     Verdict.TOO_FAST: "no time may be less than the compulsory bytes take at the memory's peak",
 }
 

@@ -91,6 +91,7 @@ class Device(Protocol):
 
     name: str  # "emulator", "cuda:0 NVIDIA H200"
     kind: Literal["cuda", "emulator"]
+    torch_device: str  # where PyTorch may compute beside it: "cpu", "cuda:0"
 
     def execute(
         self, build: Build, tensors: Sequence[TensorSpec], buffers: Sequence[memoryview], cancel: Cancel

@@ -37,6 +37,7 @@ class Verdict(str, Enum):
     UNWRITTEN_OUTPUT = "unwritten_output"
     NON_DETERMINISTIC = "non_deterministic"
     INPUT_MODIFIED = "input_modified"
+    UNREAD_INPUT = "unread_input"  # fewer bytes of an input were loaded than the answer depends on
     TOO_FAST = "too_fast"  # a measured time under the speed-of-light floor: quarantined, never averaged
     # ours
     CANCELLED = "cancelled"

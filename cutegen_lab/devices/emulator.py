@@ -31,6 +31,7 @@ class EmulatorDevice:
 
     name = "emulator"
     kind: Literal["cuda", "emulator"] = "emulator"
+    torch_device = "cpu"
 
     def __init__(
         self, options: Options | None = None, seed_source: Callable[[], int] = lambda: secrets.randbits(CLOCK_BITS)

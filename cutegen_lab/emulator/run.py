@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from bisect import bisect_right
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ from cutegen_lab.core.verdict import Fault, Verdict
 from cutegen_lab.emulator import limits, tensormap
 from cutegen_lab.emulator.block_races import BlockRaces
 from cutegen_lab.emulator.chunk import Chunk
-from cutegen_lab.emulator.counters import Counters
+from cutegen_lab.emulator.counters import SECTOR, Counters
 from cutegen_lab.emulator.faults import Trap, Unsupported
 from cutegen_lab.emulator.memory import Buffer, GlobalMemory
 from cutegen_lab.emulator.options import CHUNK_COST, RACES_BYTES, SHADOW_BYTES, Options
@@ -74,6 +74,7 @@ def run_plan(
                 break
             result.per_launch.append(counters)
             totals.update({k: v for k, v in counters.items() if k != "load_bytes_in_flight"})
+    totals.update(runner.loaded(tensors))
     seconds = time.perf_counter() - started
     result.execution = Execution(fault, seconds, dict(totals), tuple(launched))
     return result
@@ -102,6 +103,13 @@ class _Runner:
             known, shadow = inputs is not None and i in fresh, self._shadow and i not in fresh
             placed[i] = self._memory.add(str(tensors[i]), data, shadow=shadow, past=past, constant=known)
         self._buffers = [placed[i] for i in range(len(buffers))]
+        self._fresh = fresh
+        self._loaded: dict[int, float] = defaultdict(float)  # bytes, by tensor
+
+    def loaded(self, tensors: Sequence[TensorSpec]) -> dict[str, float]:
+        """``loaded_bytes:x`` for each tensor that held data: at most its size, whatever was read several times."""
+        sizes = {i: float(len(self._buffers[i].data)) for i in self._fresh}
+        return {f"loaded_bytes:{tensors[i].name}": min(self._loaded[i], size) for i, size in sizes.items()}
 
     def launch(self, launch: Launch) -> tuple[Fault | None, dict[str, float]]:
         try:
@@ -170,7 +178,9 @@ class _Runner:
         """Bytes that must cross DRAM: of each tensor no more than it has, since repeats are taken to hit L2."""
         found = {"dram_load_bytes": 0.0, "dram_store_bytes": 0.0}
         for (kind, slot), touched in self._by_tensor(counters).items():
-            found[f"dram_{kind}_bytes"] += min(touched * 32 * scale, float(len(self._buffers[slot].data)))
+            found[f"dram_{kind}_bytes"] += min(touched * SECTOR * scale, float(len(self._buffers[slot].data)))
+            if kind == "load":
+                self._loaded[slot] += touched * SECTOR * scale
         return found
 
     def _by_tensor(self, counters: Counters) -> Counter[tuple[str, int]]:

@@ -11,23 +11,36 @@ from cutegen_lab.core.trial import OutputError, WorkloadCheck
 from cutegen_lab.judge import rounding
 from cutegen_lab.judge.correctness import Allowance, compare, rms
 from cutegen_lab.judge.inputs import AROUND, NOT_FINITE, terms
+from cutegen_lab.judge.place import Place
 from cutegen_lab.problems import Reference
+from cutegen_lab.problems.tensors import moved
 
 _GLIMPSE = 1024
 _FAR_FROM_ZERO = (AROUND, "offset")
 
 
 class Answers:
-    """One workload's. Remembers how large outputs are on the first draw."""
+    """One workload's, computed at ``place``. Remembers how large outputs are on the first draw."""
 
-    def __init__(self, reference: Reference, workload: Workload, tolerances: Tolerances) -> None:
-        self._reference, self._workload, self._tolerances = reference, workload, tolerances
+    def __init__(self, reference: Reference, workload: Workload, tolerances: Tolerances, place: Place) -> None:
+        self._reference, self._workload, self._tolerances, self._place = reference, workload, tolerances, place
         self._usual: list[float] = []
 
     def errors(
         self, inputs: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor], check: WorkloadCheck
     ) -> tuple[OutputError, ...]:
         """How far each output is from the reference, with its limits."""
+
+        def there(where: str) -> tuple[OutputError, ...]:
+            specs = self._workload.inputs
+            given = [moved(t, spec, where) for t, spec in zip(inputs, specs, strict=True)]
+            return self._errors(given, [t.to(where) for t in outputs], check)
+
+        return self._place.run(there)
+
+    def _errors(
+        self, inputs: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor], check: WorkloadCheck
+    ) -> tuple[OutputError, ...]:
         own, exact = self._reference.run(inputs), False
         if _all_bits(inputs):
             wanted, exact = rounding.watched(lambda: self._reference.run_float64(inputs))

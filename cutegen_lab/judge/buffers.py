@@ -39,11 +39,12 @@ class _Slot:
     def tensor(self) -> torch.Tensor:
         return laid_out(self.raw, self.spec)
 
-    def digest(self) -> bytes:
-        return _digest(self.raw)
-
     def guards(self) -> bytes:
-        return _digest(self.memory[: self.offset], self.memory[self.offset + self.spec.storage_bytes :])
+        """What is in them, as a digest."""
+        digest = hashlib.blake2b(digest_size=16)
+        for guard in (self.memory[: self.offset], self.memory[self.offset + self.spec.storage_bytes :]):
+            digest.update(memoryview(guard.numpy()))
+        return digest.digest()
 
 
 class Buffers:
@@ -65,11 +66,10 @@ class Buffers:
         slots = [_slot(spec, place.offsets[i], place.tail, generator, poison) for i, spec in enumerate(specs)]
         for slot, value in zip(slots, inputs, strict=False):
             slot.tensor.copy_(value)
-        self._inputs = slots[: len(inputs)]
+        self._inputs = [(slot, _given(slot, value)) for slot, value in zip(slots, inputs, strict=False)]
         self._placed = [slots[i] for i in place.order]
         self.tensors: tuple[TensorSpec, ...] = tuple(slot.spec for slot in self._placed)
         self.outputs = [slot.tensor for slot in slots[len(inputs) : len(workload.tensors)]]
-        self._digests = [slot.digest() for slot in self._inputs]
         self._guards = [slot.guards() for slot in self._placed]
 
     @property
@@ -79,8 +79,7 @@ class Buffers:
 
     def modified_input(self) -> str | None:
         """Name of the first input whose bytes changed."""
-        pairs = zip(self._inputs, self._digests, strict=True)
-        return next((slot.spec.name for slot, before in pairs if slot.digest() != before), None)
+        return next((slot.spec.name for slot, given in self._inputs if not _same(slot.raw, given)), None)
 
     def broken_guard(self) -> str | None:
         """Name of the first tensor that something was written next to."""
@@ -103,8 +102,14 @@ def _slot(spec: TensorSpec, offset: int, tail: int, generator: torch.Generator, 
     return _Slot(spec, memory, offset)
 
 
-def _digest(*parts: torch.Tensor) -> bytes:
-    digest = hashlib.blake2b(digest_size=16)
-    for part in parts:
-        digest.update(memoryview(part.numpy()))
-    return digest.digest()
+def _given(slot: _Slot, value: torch.Tensor) -> torch.Tensor:
+    """The bytes an input must keep: ``value``'s own, which no device sees, or where it has gaps a copy with them."""
+    return slot.raw.clone() if slot.spec.strides else value.reshape(-1).view(torch.uint8)
+
+
+def _same(a: torch.Tensor, b: torch.Tensor) -> bool:
+    """Byte for byte. In words as far as they go: several times as fast."""
+    words = a.numel() // 8 * 8
+    return bool(
+        torch.equal(a[:words].view(torch.int64), b[:words].view(torch.int64)) and torch.equal(a[words:], b[words:])
+    )

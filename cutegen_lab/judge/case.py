@@ -18,7 +18,9 @@ from cutegen_lab.core.verdict import Fault, Verdict
 from cutegen_lab.judge.answers import Answers
 from cutegen_lab.judge.blame import blame, difference, lower_precision
 from cutegen_lab.judge.buffers import POISONS, Buffers, secret_poison
+from cutegen_lab.judge.compelled import shares, unread
 from cutegen_lab.judge.inputs import FULL_RANGE, NOT_FINITE, WIDE_RANGE, draw
+from cutegen_lab.judge.place import Place
 from cutegen_lab.judge.placement import Placement, reversed_order, shuffled
 from cutegen_lab.judge.plan import validate_plan
 from cutegen_lab.problems import Reference
@@ -41,7 +43,8 @@ class Case:
     executed: Execution = field(default=Execution(None, 0.0))
 
     def __post_init__(self) -> None:
-        self._answers = Answers(self.reference, self.workload, self.problem.tolerances)
+        self._place = Place(self.device, self.workload)
+        self._answers = Answers(self.reference, self.workload, self.problem.tolerances, self._place)
 
     def run(self, distribution: str, seed: int, first: bool) -> WorkloadCheck | None:
         """The check of one draw, or None where the reference does not take such inputs.
@@ -88,7 +91,17 @@ class Case:
                 if verdict is Verdict.WRONG_RESULT and error.norm < 1:
                     reason += lower_precision(self.reference, inputs, index, error, self.workload)
                 return replace(passed, verdict=verdict, reason=reason, errors=errors)
+        if first and (fault := self._unread(inputs, passed.seed)):
+            return replace(_faulted(passed, fault), errors=errors)
         return replace(passed, errors=errors)
+
+    def _unread(self, inputs: Sequence[torch.Tensor], seed: int) -> Fault | None:
+        """What the kernel should have loaded and did not, where the device counts loads."""
+        counters = self.executed.counters
+        if not counters:
+            return None
+        compelled = shares(self.reference, self.workload, inputs, seed, self._place)
+        return unread(self.workload, compelled, counters)
 
     def _buffers(self, inputs: Sequence[torch.Tensor], seed: int, first: bool) -> list[Callable[[], Buffers]]:
         """The runs of one draw, each with memory of its own, made when its turn comes."""

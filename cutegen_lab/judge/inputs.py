@@ -6,7 +6,9 @@ Scale and mean of each draw follow from its secret seed, so that no kernel can k
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 
 import torch
 
@@ -27,8 +29,31 @@ def between(low: float, high: float, generator: torch.Generator) -> float:
     return low + (high - low) * float(torch.rand((), generator=generator))
 
 
+def _filled(fill: Callable[[torch.Tensor, torch.Generator], object], shape: Shape, g: torch.Generator) -> torch.Tensor:
+    """A float32 tensor filled in place by ``fill``; a large one tile by tile on all cores, each tile from a seed of its
+    own, so that values depend on ``g`` alone."""
+    values = torch.empty(shape)
+    tiles = values.view(-1).split(_TILE)
+    if len(tiles) == 1:
+        fill(values, g)
+        return values
+    seeds = torch.randint(1 << 62, (len(tiles),), generator=g).tolist()
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        list(pool.map(lambda tile, seed: fill(tile, torch.Generator().manual_seed(seed)), tiles, seeds))
+    return values
+
+
+def _rand(shape: Shape, g: torch.Generator) -> torch.Tensor:
+    """Uniform over [0, 1)."""
+    return _filled(lambda tile, own: tile.uniform_(generator=own), shape, g)
+
+
+def _randn(shape: Shape, g: torch.Generator) -> torch.Tensor:
+    return _filled(lambda tile, own: tile.normal_(generator=own), shape, g)
+
+
 def _normal(scale: float, mean: float, shape: Shape, g: torch.Generator) -> torch.Tensor:
-    return torch.randn(shape, generator=g).mul_(scale).add_(mean)
+    return _randn(shape, g).mul_(scale).add_(mean)
 
 
 def _standard(shape: Shape, g: torch.Generator) -> torch.Tensor:
@@ -38,7 +63,7 @@ def _standard(shape: Shape, g: torch.Generator) -> torch.Tensor:
 
 def _uniform(shape: Shape, g: torch.Generator) -> torch.Tensor:
     low, width = between(0, 2, g), 2 ** between(-2, 2, g)
-    return torch.rand(shape, generator=g).mul_(width).add_(low)
+    return _rand(shape, g).mul_(width).add_(low)
 
 
 def _offset(shape: Shape, g: torch.Generator) -> torch.Tensor:
@@ -59,11 +84,11 @@ def _tiny(shape: Shape, g: torch.Generator) -> torch.Tensor:
 
 def _mixed(shape: Shape, g: torch.Generator) -> torch.Tensor:
     values = _standard(shape, g)
-    return values * torch.exp2(torch.randn(shape, generator=g) * between(1, 3, g))
+    return values.mul_(_randn(shape, g).mul_(between(1, 3, g)).exp2_())
 
 
 def _bits(shape: Shape, g: torch.Generator) -> torch.Tensor:
-    return (torch.rand(shape, generator=g) < between(0.3, 0.7, g)).float()
+    return (_rand(shape, g) < between(0.3, 0.7, g)).float()
 
 
 def _zeros(shape: Shape, g: torch.Generator) -> torch.Tensor:

@@ -8,7 +8,7 @@ from itertools import chain
 
 import torch
 
-from cutegen_lab.core.artifact import Artifact
+from cutegen_lab.core.artifact import Artifact, Build
 from cutegen_lab.core.errors import Cancelled
 from cutegen_lab.core.problem import Problem, Workload
 from cutegen_lab.core.protocols import Cancel, Device, Inspects, Say
@@ -18,8 +18,10 @@ from cutegen_lab.core.trial import CheckResult, Profile, Timing, WorkloadCheck
 from cutegen_lab.core.verdict import Fault, Verdict
 from cutegen_lab.judge.buffers import POISONS, Buffers
 from cutegen_lab.judge.case import Case
+from cutegen_lab.judge.compelled import shares, unread
 from cutegen_lab.judge.deep import inspected
 from cutegen_lab.judge.inputs import between, fill
+from cutegen_lab.judge.place import Place
 from cutegen_lab.judge.plan import validate_plan
 from cutegen_lab.judge.schedule import affordable, draws
 from cutegen_lab.judge.second_look import SYMPTOMS, second_look
@@ -28,6 +30,8 @@ from cutegen_lab.judge.timed_outputs import answers, inputs_for
 from cutegen_lab.judge.timing import Job, time_in_turns
 from cutegen_lab.judge.turns import Effort
 from cutegen_lab.problems import Reference
+
+COUNTED_BYTES = 4 << 30  # of a workload: twice as much host memory goes into counting what it moves
 
 
 class StandardJudge:
@@ -129,11 +133,29 @@ class StandardJudge:
         if isinstance(device, TimesInTurns):
             reference = Reference(problem)
             best = incumbent.builds.get(workload.name) if incumbent else None
-            inputs = inputs_for(problem, reference, self._seed())
-            job = Job(problem, build, best, inputs, gpu, answers(problem, reference))
-            return time_in_turns(job, device, device.name, self.effort, self._seed, say, cancel), None
+            inputs, place = inputs_for(problem, reference, self._seed()), Place(device, workload)
+            say(f"count what {workload.name} moves, on the emulator")
+            profile = self._counted(workload, build, inputs, gpu, cancel)
+            if profile is not None:
+                compelled = shares(reference, workload, inputs, self._seed(), place)
+                if fault := unread(workload, compelled, profile.counters, sampled=True):
+                    return fault, profile
+            job = Job(problem, build, best, inputs, gpu, answers(problem, reference, place))
+            return time_in_turns(job, device, device.name, self.effort, self._seed, say, cancel), profile
         buffers = Buffers(workload, build, fill(workload, self._seed()), POISONS[0])
         return device.time(build, buffers.tensors, buffers.views, gpu, cancel)
+
+    def _counted(
+        self, workload: Workload, build: Build, inputs: Sequence[torch.Tensor], gpu: GpuSpec, cancel: Cancel
+    ) -> Profile | None:
+        """What the emulator counts in a sample of the blocks; None where there is none, or it cannot run them."""
+        emulator = self._detector() if self._detector and workload.compulsory_bytes <= COUNTED_BYTES else None
+        if emulator is None:
+            return None
+        buffers = Buffers(workload, build, inputs, POISONS[0])
+        timing, profile = emulator.time(build, buffers.tensors, buffers.views, gpu, cancel)
+        emulator.close()
+        return None if isinstance(timing, Fault) else profile
 
 
 def _praise(problem: Problem, result: CheckResult, fewer: list[str], device: Device) -> str:

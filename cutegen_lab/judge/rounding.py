@@ -54,13 +54,21 @@ class _Moved(TorchDispatchMode):
 
     def __init__(self, unit: float, seed: int) -> None:
         super().__init__()
-        self._unit, self._generator = unit, torch.Generator().manual_seed(seed)
+        self._unit, self._seed = unit, seed
+        self._generators: dict[torch.device, torch.Generator] = {}
 
     def moved(self, value: Any) -> Any:
         if not isinstance(value, torch.Tensor) or value.dtype is not torch.float64:
             return value
-        noise = torch.rand(value.shape, generator=self._generator, dtype=torch.float64)
+        noise = torch.rand(
+            value.shape, generator=self._generator(value.device), dtype=torch.float64, device=value.device
+        )
         return noise.mul_(2 * self._unit).add_(1 - self._unit).mul_(value)
+
+    def _generator(self, device: torch.device) -> torch.Generator:
+        if device not in self._generators:
+            self._generators[device] = torch.Generator(device).manual_seed(self._seed)
+        return self._generators[device]
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None

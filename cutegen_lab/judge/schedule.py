@@ -9,8 +9,8 @@ from cutegen_lab.core.protocols import Device, Execution
 from cutegen_lab.judge.inputs import AROUND, distributions
 
 EMULATED_INSTRUCTIONS = 200_000  # warp instructions a workload, all its draws together: a tenth of a second
-GPU_BYTES = 1 << 29  # compulsory traffic of all draws of a workload, judged on the CPU in float64 each time
-FEWEST_ON_GPU = 4
+GPU_BYTES = 8 << 30  # compulsory traffic of all draws of a workload
+FEWEST_ON_GPU = 10
 
 
 def draws(workload: Workload, turn: int, turns: int, secret: float) -> tuple[str, ...]:

@@ -12,8 +12,10 @@ from cutegen_lab.core.trial import OutputError
 from cutegen_lab.core.verdict import Fault, Verdict
 from cutegen_lab.judge.correctness import compare
 from cutegen_lab.judge.inputs import draw, fill
+from cutegen_lab.judge.place import Place
 from cutegen_lab.judge.timing import OutputCheck
 from cutegen_lab.problems import Reference
+from cutegen_lab.problems.tensors import moved
 
 LENIENCE = 16.0
 """How far beyond a check's tightest limits an output may be: rounding was judged there, here work not done is looked
@@ -31,16 +33,20 @@ def inputs_for(problem: Problem, reference: Reference, seed: int) -> list[torch.
     ]  # fmt: skip
 
 
-def answers(problem: Problem, reference: Reference) -> OutputCheck:
-    """A check of outputs against the float64 reference of the inputs they were computed from."""
+def answers(problem: Problem, reference: Reference, place: Place) -> OutputCheck:
+    """A check of outputs against the float64 reference of the inputs they were computed from, at ``place``."""
 
     def check(inputs: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor], seed: int) -> Fault | None:
-        exact, own = reference.run_float64(inputs), reference.run(inputs)
-        for spec, got, want, mine in zip(problem.workload.outputs, outputs, exact, own, strict=True):
-            error = compare(spec, got, want, mine, problem.tolerances)
-            if _beyond(error):
-                return Fault(Verdict.WRONG_RESULT, _told(error))
-        return None
+        def there(where: str) -> Fault | None:
+            given = [moved(t, spec, where) for t, spec in zip(inputs, problem.workload.inputs, strict=True)]
+            exact, own = reference.run_float64(given), reference.run(given)
+            for spec, got, want, mine in zip(problem.workload.outputs, outputs, exact, own, strict=True):
+                error = compare(spec, got.to(where), want, mine, problem.tolerances)
+                if _beyond(error):
+                    return Fault(Verdict.WRONG_RESULT, _told(error))
+            return None
+
+        return place.run(there)
 
     return check
 

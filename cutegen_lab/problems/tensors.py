@@ -26,6 +26,11 @@ def placed(values: torch.Tensor, spec: TensorSpec) -> torch.Tensor:
     return laid_out(torch.zeros(spec.cosize, dtype=TORCH[spec.dtype]), spec).copy_(values)
 
 
+def moved(tensor: torch.Tensor, spec: TensorSpec, device: str) -> torch.Tensor:
+    """On another device, laid out as before; a copy there, the tensor itself where it is there already."""
+    return laid_out(storage(tensor, spec).to(device), spec)
+
+
 def storage(tensor: torch.Tensor, spec: TensorSpec) -> torch.Tensor:
     """The elements of memory that ``tensor``, laid out as ``spec``, spans: flat, gaps included; shares memory."""
     return tensor.as_strided((spec.cosize,), (1,)) if spec.strides else tensor.reshape(-1)

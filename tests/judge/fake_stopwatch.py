@@ -42,6 +42,7 @@ class FakeStopwatch:
     closed: bool = False
     name: str = "fake"
     kind: str = "cuda"
+    torch_device: str = "cpu"
 
     def stopwatch(
         self, tensors: Sequence[TensorSpec], inputs: Sequence[memoryview], cancel: Cancel

@@ -91,3 +91,13 @@ def test_wide_integers_sum_within_32_bits() -> None:
 
 def test_no_distribution_is_forgotten() -> None:
     assert set(DISTRIBUTIONS) <= set(distributions(FLOATS))
+
+
+def test_large_tensors_are_drawn_in_parallel_and_depend_on_the_seed_alone() -> None:
+    large = workload(f"x: f32[{(1 << 23) + 17}]")
+    for name in ("normal", "uniform", "mixed"):
+        (one,), (two,), (other,) = (draw(large, name, seed) for seed in (5, 5, 6))
+        assert torch.equal(one, two) and not torch.equal(one, other)
+        halves = one[: 1 << 22], one[1 << 22 : 1 << 23]
+        assert not torch.equal(*halves)
+        assert float(halves[0].mean()) == pytest.approx(float(halves[1].mean()), abs=0.05 * float(one.std()))

@@ -23,6 +23,7 @@ class TorchDevice:
     """``kernel(*tensors)`` gets every tensor that the plan's one launch points at, and writes the outputs in place."""
 
     name = "torch"
+    torch_device = "cpu"
 
     def __init__(self, kernel: Kernel, kind: Literal["cuda", "emulator"] = "emulator") -> None:
         self._kernel, self.kind = kernel, kind

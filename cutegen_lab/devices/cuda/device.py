@@ -50,6 +50,7 @@ class CudaDevice:
             seen = "cuda:0 is the only one" if count == 1 else f"cuda:0 to cuda:{count - 1} are"
             raise SetupError(f"cuda:{index} is not visible; {seen}", "Choose another, or check CUDA_VISIBLE_DEVICES.")
         self._index, self._watchdog = index, watchdog_seconds
+        self.torch_device = f"cuda:{index}"
         self._lock = threading.Lock()
         self._worker: WorkerProcess | None = None
         self.name = f"cuda:{index} {self._started().hello['name']}"

@@ -1,0 +1,96 @@
+"""What a problem compels a kernel to read, found by asking its reference: of pieces of an input chosen at random, which
+change the answer when their values change?
+
+A kernel that moves less than that has its answer from elsewhere. Gathers, masks and unused inputs compel little, and
+so nothing is asked of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+import torch
+
+from cutegen_lab.core.problem import TensorSpec, Workload
+from cutegen_lab.core.verdict import Fault, Verdict
+from cutegen_lab.judge.inputs import draw
+from cutegen_lab.judge.place import Place
+from cutegen_lab.problems import Reference
+from cutegen_lab.problems.tensors import moved, storage
+
+PIECE_BYTES = 32  # a sector: the least that is moved
+PIECES = 48  # an input
+DOUBT = 1e-7  # how likely a share may be overstated
+AFFORDABLE_BYTES = 4 << 20  # of a workload whose reference runs on the CPU, some 50 times an input
+SAMPLED = 0.8  # of what is compelled must be seen where only some blocks were counted: they may be the lighter ones
+_VALUES = ("normal", "large")  # a changed piece takes values of each: what is below a maximum may rise above it
+
+Shares = Mapping[str, float]
+Tensors = Sequence[torch.Tensor]
+
+
+def shares(reference: Reference, workload: Workload, inputs: Tensors, seed: int, place: Place) -> Shares:
+    """At least which share of each input's bytes the answer to ``inputs`` depends on, with a chance of ``DOUBT`` to be
+    too high; inputs of which nothing is known are left out.
+
+    Where every one of n pieces matters, it is ``DOUBT`` ** (1/n): fewer would have all mattered less often than that.
+    """
+    if place.on_cpu and workload.compulsory_bytes > AFFORDABLE_BYTES:
+        return {}
+    generator = torch.Generator().manual_seed(seed)
+    found = {}
+    for index, spec in enumerate(workload.inputs):
+        pieces = -(-spec.storage_bytes // PIECE_BYTES)
+        chosen = torch.randperm(pieces, generator=generator)[:PIECES].tolist()
+        size = PIECE_BYTES // spec.dtype.itemsize
+        flat = TensorSpec(spec.name, spec.dtype, (size * len(chosen),))
+        values = [draw(Workload("pieces", (flat,), ()), name, seed)[0].split(size) for name in _VALUES]
+
+        look = partial(_all_matter, reference, workload, inputs, index, chosen, values)
+        if chosen and place.run(look):
+            found[spec.name] = 1.0 if len(chosen) == pieces else DOUBT ** (1 / len(chosen))
+    return found
+
+
+def _all_matter(
+    reference: Reference, workload: Workload, inputs: Tensors, index: int, chosen: Sequence[int],
+    values: Sequence[Tensors], where: str,
+) -> bool:  # fmt: skip
+    there = [moved(t, spec, where) for t, spec in zip(inputs, workload.inputs, strict=True)]
+    memory, before = storage(there[index], workload.inputs[index]), reference.run(there)
+    return all(
+        any(_changes(reference, there, memory, piece, own[turn], before) for own in values)
+        for turn, piece in enumerate(chosen)
+    )
+
+
+def _changes(
+    reference: Reference, inputs: Tensors, memory: torch.Tensor, piece: int, values: torch.Tensor, before: Tensors
+) -> bool:
+    """Whether the answer is another with ``values`` as that piece of one input's ``memory``."""
+    place = memory[piece * len(values) : (piece + 1) * len(values)]
+    kept = place.clone()
+    try:
+        place.copy_(values[: len(place)])
+        after = reference.run(inputs)
+    except (IndexError, RuntimeError, ValueError, AssertionError, ZeroDivisionError):
+        return False  # no value for this input: an index, a divisor
+    finally:
+        place.copy_(kept)
+    return not all(torch.equal(a.nan_to_num(), b.nan_to_num()) for a, b in zip(before, after, strict=True))
+
+
+def unread(workload: Workload, compelled: Shares, counters: Mapping[str, float], sampled: bool = False) -> Fault | None:
+    """The first input of which less was loaded than the answer depends on, by a device's ``loaded_bytes:…`` counters.
+    ``sampled``: they are scaled from some of the blocks."""
+    for spec in workload.inputs:
+        loaded = counters.get(f"loaded_bytes:{spec.name}")
+        share = compelled.get(spec.name, 0.0)
+        if loaded is not None and loaded < share * (SAMPLED if sampled else 1.0) * spec.nbytes:
+            return Fault(
+                Verdict.UNREAD_INPUT,
+                f"the answer depends on at least {share:.0%} of the {spec.nbytes:,} bytes of {spec.name!r}, and the "
+                f"kernels load {loaded:,.0f} of them",
+            )
+    return None

@@ -1,0 +1,63 @@
+"""Where references are run and answers compared: on the CPU, or on the GPU beside the candidate where they are large.
+
+On a GPU it happens in the judge's own process, after the candidate ran in its worker's: their memory is not shared.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import TypeVar
+
+import torch
+
+from cutegen_lab.core.problem import Workload
+from cutegen_lab.core.protocols import Device
+
+LARGE_BYTES = 32 << 20  # of a workload: below, starting PyTorch on a GPU takes longer than all its draws
+CPU = "cpu"
+T = TypeVar("T")
+
+
+class Place:
+    """Where ``workload`` is judged on ``device``. Integers may be indices, and one out of range ends a CUDA context:
+    references that take some always run on the CPU."""
+
+    def __init__(self, device: Device, workload: Workload) -> None:
+        large = workload.compulsory_bytes >= LARGE_BYTES and all(spec.dtype.is_float for spec in workload.inputs)
+        self._where = device.torch_device if large and torch.cuda.is_available() else CPU
+
+    @property
+    def on_cpu(self) -> bool:
+        return self._where == CPU
+
+    def run(self, work: Callable[[str], T]) -> T:
+        """``work`` (given a torch device) on the GPU; on the CPU from then on where the GPU has not enough memory or
+        the reference keeps tensors of its own elsewhere."""
+        if self._where != CPU:
+            try:
+                with _own_precision(), torch.device(self._where):
+                    return work(self._where)
+            except (RuntimeError, NotImplementedError):  # if it is not the place, the CPU raises it again
+                self._where = CPU
+            finally:
+                torch.cuda.empty_cache()  # the worker needs the memory
+        return work(CPU)
+
+
+@contextlib.contextmanager
+def _own_precision() -> Iterator[None]:
+    """PyTorch on a GPU at the problem's own precision: no TF32, no half-precision partial sums."""
+    matmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
+    settings = (
+        (matmul, "allow_tf32"), (cudnn, "allow_tf32"), (matmul, "allow_bf16_reduced_precision_reduction"),
+        (matmul, "allow_fp16_reduced_precision_reduction"),
+    )  # fmt: skip
+    before = [getattr(owner, name) for owner, name in settings]
+    try:
+        for owner, name in settings:
+            setattr(owner, name, False)
+        yield
+    finally:
+        for (owner, name), value in zip(settings, before, strict=True):
+            setattr(owner, name, value)
