@@ -132,5 +132,7 @@ def _guarded(name: str, examine: Callable[[], Finding], needed: bool) -> Finding
         return examine()
     except CutegenError as error:
         return Finding(name, False, error.message, error.action, needed)
+    except ModuleNotFoundError as error:  # a GPU node, say, that has torch and little else
+        return Finding(name, False, f"needs {error.name}, which is not installed", f"pip install {error.name}.", needed)
     except Exception as error:  # a doctor reports what is broken, however it is broken
         return Finding(name, False, f"{type(error).__name__}: {error}", "Reinstall cutegen-lab.", needed)

@@ -15,6 +15,7 @@ from pathlib import Path
 from cutegen_lab.cli.facts import trial_facts
 from cutegen_lab.cli.output import Output
 from cutegen_lab.cli.progress import Progress
+from cutegen_lab.compile import gate
 from cutegen_lab.core.artifact import Artifact
 from cutegen_lab.core.candidate import Config, Proposal
 from cutegen_lab.core.errors import CutegenError, InputError, SetupError
@@ -97,7 +98,8 @@ class Precompiled:
 
 
 def read_given(path: Path, config: str | None) -> Given:
-    """Raises InputError for a file that cannot be read, is no artifact, or a config that is no JSON object."""
+    """Raises InputError for a file that cannot be read, is neither kernel nor artifact, or a config that is no JSON
+    object."""
     try:
         text = path.read_bytes().decode("utf-8")
     except OSError as error:
@@ -108,6 +110,11 @@ def read_given(path: Path, config: str | None) -> Given:
         artifact = _artifact(path, text)
         return Given("artifact", "", artifact.config, artifact.arch, Precompiled(artifact))
     source, carried = read_kernel(text)
+    if any(found.code == gate.NO_LAUNCH for found in gate.check(source)):
+        raise InputError(
+            f"{path} is no kernel: it has no function launch()",
+            "Define @cute.jit def launch(inputs..., outputs..., stream, ...) at its top level.",
+        )
     return Given("file", source, carried if config is None else _config(config))
 
 

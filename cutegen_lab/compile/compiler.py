@@ -276,5 +276,5 @@ def _message(job: CompileJob, workload: Workload) -> dict[str, Any]:
 
 
 def _refusal(errors: list[Diagnostic]) -> CompileFailure:
-    verdict = Verdict.CONTRACT if all(e.code == "G03-launch" for e in errors) else Verdict.REJECTED_SOURCE
+    verdict = Verdict.CONTRACT if all(e.code == gate.NO_LAUNCH for e in errors) else Verdict.REJECTED_SOURCE
     return CompileFailure(verdict, str(errors[0]), tuple(errors))

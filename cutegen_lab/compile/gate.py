@@ -11,6 +11,7 @@ from cutegen_lab.compile.syntax import parse
 from cutegen_lab.core.verdict import Diagnostic
 
 MAX_SOURCE_BYTES = 512 << 10
+NO_LAUNCH = "G03-launch"
 ALLOWED_IMPORTS = (
     "cutlass", "cuda.bindings.driver", "math", "functools", "operator", "typing", "dataclasses", "enum", "itertools",
     "collections.abc", "__future__",
@@ -44,7 +45,7 @@ def check(source: str) -> list[Diagnostic]:
     found = [d for node in ast.walk(tree) for d in (*_check_node(node, source), *_patches(node, imported, source))]
     launches = [n for n in tree.body if isinstance(n, ast.FunctionDef) and n.name == "launch"]
     if not launches:
-        found.append(_error("G03-launch", 0, "no function launch at the top of the module",
+        found.append(_error(NO_LAUNCH, 0, "no function launch at the top of the module",
                             "Define @cute.jit def launch(inputs..., outputs..., stream, ...)."))  # fmt: skip
     return sorted(found, key=lambda d: d.line)
 

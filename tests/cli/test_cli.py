@@ -74,6 +74,7 @@ def test_version_and_help_import_nothing_heavy(place: Path) -> None:
         (["judge", "nowhere.py", "k.py"], "cannot read nowhere.py"),
         (["judge", "softmax.py", "nowhere.py"], "cannot read nowhere.py"),
         (["judge", "softmax.py", "bad.json"], "bad.json is not an artifact"),
+        (["judge", "softmax.py", "softmax.py"], "softmax.py is no kernel: it has no function launch()"),
         (["judge", "softmax.py", str(KERNEL), "--config", "{"], "--config is not JSON"),
         (["judge", "softmax.py", str(KERNEL), "--device", "tpu"], "unknown device 'tpu'"),
         (["judge", "softmax.py", str(KERNEL), "--device", "cuda:7"], "visible"),
