@@ -31,7 +31,12 @@ class AsyncRaces:
     def __init__(self, m: Chunk, clocks: Clocks, shared: SharedRaces) -> None:
         self._m, self._clocks, self._shared = m, clocks, shared
         self._columns: dict[int, int] = {}  # of mbarrier slots
+        self._made: dict[int, int] = {}  # by slot: the access that initialised an mbarrier
+        self._remote = np.zeros((m.count, clocks.size), np.int64)  # by block: when another's warp used its memory last
+        self._lines = np.zeros((m.count, clocks.size), np.int64)  # … and where
         self._used = np.zeros(m.count // m.cluster_size, np.int64)
+        self._reading = np.zeros(len(clocks.own), np.int64)  # the last of them that reads, by warp
+        self._reads = np.zeros(len(clocks.own), np.int64)  # … and its line
         self._groups = np.zeros(len(clocks.own), np.int64)  # bulk groups that each warp has committed
 
     def column(self, slot: int) -> int:
@@ -59,7 +64,60 @@ class AsyncRaces:
         """A bulk copy will read ``place``."""
         cells, known, warp = self._cells(place), self._known(gid, 1), gid >> 5
         self._check(gid, cells, known, writes=False)
+        self._reading[warp] = self._groups[warp] + 1
+        self._reads[warp] = generated_line(self._m.program)
         self._read(cells, known, self._clocks.bulk + int(self._clocks.own[warp]), int(self._groups[warp]) + 1)
+
+    def init_barriers(self, g: Group, slots: Array) -> None:
+        """mbarriers are made at ``slots``, by lane."""
+        line = generated_line(self._m.program)
+        for gid, slot in zip(g.gid.tolist(), slots.tolist(), strict=True):
+            own = int(self._clocks.own[gid >> 5])
+            self._made[slot] = stamp(own, gid & 31, int(self._clocks.known[gid >> 5, own]), line)
+
+    def uses_barrier(self, gid: int, slot: int) -> None:
+        """Thread ``gid`` works on the mbarrier at ``slot``, or will have hardware do it."""
+        made, warp = np.array([self._made.get(slot, 0)]), gid >> 5
+        late = self._clocks.known[warp, columns(made)] < counts(made)
+        if (late | ((columns(made) == self._clocks.own[warp]) & self._unsynced(gid, made)))[0]:
+            raise self._shared.trap(gid, slot * 8, int(made[0]), "uses the mbarrier at", "initialised")
+
+    def reaches(self, gid: int, block: int) -> None:
+        """Thread ``gid`` uses the shared memory of another block, which must not end before."""
+        own = self._clocks.own[gid >> 5]
+        self._remote[block, own] = self._clocks.known[gid >> 5, own]
+        self._lines[block, own] = generated_line(self._m.program)
+
+    def exit(self, g: Group) -> None:
+        """Threads end: what hardware does for them with shared memory must be over, and when all of a block have ended,
+        what other blocks do."""
+        warps = np.unique(g.gid >> 5)
+        column = self._clocks.bulk + self._clocks.own[warps]
+        reading = self._clocks.known[warps, column] < self._reading[warps]
+        if reading.any():
+            message = "a thread ends while its bulk copy out of shared memory has not been waited for"
+            first = int(warps[reading][0])
+            raise self._ended(message, first * 32, int(self._reads[first]))
+        for block in np.unique(g.block).tolist():
+            threads = slice(block * self._m.padded_threads, (block + 1) * self._m.padded_threads)
+            if self._m.exited[threads].all():
+                self._m.bulk.exit(block)
+                self._exit(block, int(g.gid[g.block == block][0]))
+
+    def _exit(self, block: int, gid: int) -> None:
+        warps = slice(block * self._clocks.warps, (block + 1) * self._clocks.warps)
+        known = self._clocks.known[warps, : self._clocks.size].max(axis=0)
+        late = np.flatnonzero(known < self._remote[block])
+        if len(late):
+            first = gid // (self._clocks.size * 32) * self._clocks.size * 32
+            other = self._m.place(first + int(late[0]) * 32)[0]
+            message = f"a block ends while nothing says that block {other} has done with its shared memory"
+            raise self._ended(message, gid, int(self._lines[block, late[0]]))
+
+    def _ended(self, message: str, gid: int, line: int) -> Trap:
+        trap = Trap(Verdict.NON_DETERMINISTIC, message, gid)
+        trap.instruction = self._m.program.source_map.get(line)
+        return trap
 
     def bulk_commit(self, g: Group) -> None:
         self._groups[np.unique(g.gid >> 5)] += 1

@@ -6,7 +6,6 @@ it may go on; the scheduler parks those that may not and asks again.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,6 +17,7 @@ from cutegen_lab.emulator.faults import Trap
 from cutegen_lab.emulator.types import Array
 
 if TYPE_CHECKING:
+    from cutegen_lab.emulator.async_races import AsyncRaces
     from cutegen_lab.emulator.group import Group
 
 NAMED = 16
@@ -175,11 +175,13 @@ class MBarriers:
         self._phase = np.zeros(slots, np.int64)
         self.age = np.zeros(slots, np.int64)  # phases completed since the block began, however often it was initialised
         self._letters: Letters | None = None
+        self.async_races: AsyncRaces | None = None
         self.copies: CopiesInFlight | None = None  # told of who has waited
 
-    def follow(self, clocks: Clocks, column: Callable[[int], int]) -> None:
-        """Makes arrivals order what warps did before them for those that wait. ``column``: of a slot in the clocks."""
-        self._letters, self._arrived, self._column = Letters(clocks), Letters(clocks), column
+    def follow(self, clocks: Clocks, races: AsyncRaces) -> None:
+        """Makes arrivals order what warps did before them for those that wait."""
+        self._letters, self._arrived, self._column = Letters(clocks), Letters(clocks), races.column
+        self.async_races = races
 
     def init(self, g: Group, slot: Array, count: Array) -> None:
         if int(np.min(count)) < 1:
@@ -188,6 +190,8 @@ class MBarriers:
         self._pending[slot] = count
         self._tx[slot] = 0
         self._phase[slot] = 0
+        if self.async_races is not None:
+            self.async_races.init_barriers(g, slot)
         if self._letters is not None:
             self._letters.forget(slot)
             self._arrived.forget(slot)
@@ -205,6 +209,9 @@ class MBarriers:
         self._leave(g, slot)
         np.subtract.at(self._tx, slot, np.broadcast_to(np.asarray(count, np.int64), slot.shape))
         self._settle(slot, int(g.gid[0]))
+
+    def ages(self, slots: tuple[int, ...]) -> tuple[int, ...]:
+        return tuple(int(self.age[slot]) for slot in slots)
 
     def require(self, slots: tuple[int, ...], gid: int) -> None:
         """Traps where one of ``slots`` has no mbarrier."""
@@ -269,6 +276,9 @@ class MBarriers:
         bad = np.flatnonzero(self._expected[slot] <= 0)
         if len(bad):
             raise _no_mbarrier(int(g.gid[int(bad[0]) % g.n]))
+        if self.async_races is not None:
+            for gid, place in {(gid >> 5 << 5, place): (gid, place) for gid, place in _lanes(g, slot)}.values():
+                self.async_races.uses_barrier(gid, place)
 
     def _settle(self, slot: Array, gid: int) -> None:
         touched = np.unique(slot)
@@ -281,6 +291,10 @@ class MBarriers:
         if self._letters is not None:
             for place in done.tolist():
                 self._letters.receive(self._arrived, place, self._column(place), int(self.age[place]))
+
+
+def _lanes(g: Group, slot: Array) -> list[tuple[int, int]]:
+    return list(zip(g.gid.tolist(), slot.tolist(), strict=True))
 
 
 def _no_mbarrier(gid: int) -> Trap:

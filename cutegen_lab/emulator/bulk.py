@@ -36,6 +36,7 @@ class Landing:
     places: tuple[Array, ...]  # one for each block they go to
     data: Array
     slots: tuple[int, ...]
+    ages: tuple[int, ...]  # of the mbarriers when it was asked for
     line: int  # of generated code
 
 
@@ -100,10 +101,13 @@ class BulkCopies:
         step = m.shared.stride
         slots = tuple((block if own is None else own) * step + at >> 3 for block in blocks)
         line = generated_line(m.program) if self._late else 0
-        landing = Landing(gid, tuple(where + (block * step >> 4) for block in blocks), data, slots, line)
+        landing = Landing(
+            gid, tuple(where + (block * step >> 4) for block in blocks), data, slots, m.mbarriers.ages(slots), line
+        )
         m.mbarriers.require(slots, gid)
         for place, slot in zip(landing.places, slots, strict=True):
             if m.async_races is not None:
+                m.async_races.uses_barrier(gid, slot)
                 m.async_races.lands(gid, place, slot)
             if self._late and m.shared.written is not None:
                 m.shared.written.reshape(-1, 16)[place] = False
@@ -119,13 +123,17 @@ class BulkCopies:
             self._finish(landing)
         return bool(pending)
 
-    def require_none_pending(self) -> None:
-        """Traps where the blocks have ended and a copy is on its way to their shared memory."""
+    def exit(self, block: int) -> None:
+        """Traps where a copy is on its way to the shared memory of a block that ends."""
+        step = self._m.shared.stride >> 4
         for landing in self._pending:
-            message = "a block ends while a bulk copy into its shared memory has not been waited for"
-            trap = Trap(Verdict.NON_DETERMINISTIC, message, landing.gid)
-            trap.earlier = self._m.program.source_map.get(landing.line)
-            raise trap
+            if any(place[0] // step == block for place in landing.places):
+                raise self._trap(landing, "a block ends while a bulk copy into its shared memory is under way")
+
+    def _trap(self, landing: Landing, message: str) -> Trap:
+        trap = Trap(Verdict.NON_DETERMINISTIC, message, landing.gid)
+        trap.instruction = self._m.program.source_map.get(landing.line)
+        return trap
 
     def _finish(self, landing: Landing) -> None:
         shared = self._m.shared
@@ -133,6 +141,9 @@ class BulkCopies:
             shared.views[16][place] = landing.data
             if shared.written is not None:
                 shared.written.reshape(-1, 16)[place] = True
+        if self._late and self._m.mbarriers.ages(landing.slots) != landing.ages:
+            message = "a bulk copy comes after the phase of its mbarrier has completed: too few bytes were expected"
+            raise self._trap(landing, message)
         slots = np.array(landing.slots)
         self._m.mbarriers.land(landing.gid, slots, len(landing.data) * 16)
 
@@ -142,12 +153,12 @@ class BulkCopies:
         """16-byte pieces ``where`` of the block's shared memory, for a copy that must be waited for."""
         shared = self._m.shared
         place = where + (self.block(gid, address) * shared.stride >> 4)
+        if self._m.async_races is not None:
+            self._m.async_races.leaves(gid, place)
         if shared.written is not None and not shared.written.reshape(-1, 16)[place].all():
             missing = int(place[~shared.written.reshape(-1, 16)[place].all(axis=1)][0]) * 16 % shared.stride
             message = f"a bulk copy reads shared memory at byte {missing - shared.first}, which nothing has written"
             raise Trap(Verdict.UNINITIALISED_READ, message, gid, missing)
-        if self._m.async_races is not None:
-            self._m.async_races.leaves(gid, place)
         return np.asarray(shared.views[16][place])
 
 

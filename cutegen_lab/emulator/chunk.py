@@ -68,7 +68,7 @@ class Chunk:
         self.async_races = AsyncRaces(self, clocks, races)
         self.barriers.follow(clocks)
         self.cluster_barrier.follow(clocks)
-        self.mbarriers.follow(clocks, self.async_races.column)
+        self.mbarriers.follow(clocks, self.async_races)
         self.mbarriers.copies = races.copies
         return clocks
 
@@ -80,15 +80,24 @@ class Chunk:
         self.barriers.exit(g)
         if self.cluster_size > 1:
             self.cluster_barrier.exit(g)
+        if self.async_races is not None:
+            self.async_races.exit(g)
+
+    def reach(self, g: Group, blocks: Array) -> None:
+        """The threads of ``g`` use the shared memory of ``blocks`` of their clusters."""
+        for warp, block in np.unique(np.stack([g.gid >> 5, blocks]), axis=1).T.tolist():
+            self.require_running(warp * 32, block)
 
     def require_running(self, gid: int, block: int) -> None:
         """Traps where thread ``gid`` reaches for the shared memory of another block that has ended."""
-        if gid // self.padded_threads != block:
-            threads = slice(block * self.padded_threads, (block + 1) * self.padded_threads)
-            if self.exited[threads].all():
-                rank = int(self.numbers[block]) % self.cluster_size
-                message = f"reaches for the shared memory of block rank {rank} of its cluster, which has ended"
-                raise Trap(Verdict.LAUNCH_FAILURE, message, gid)
+        if gid // self.padded_threads == block:
+            return
+        if self.exited[block * self.padded_threads : (block + 1) * self.padded_threads].all():
+            rank = int(self.numbers[block]) % self.cluster_size
+            message = f"reaches for the shared memory of block rank {rank} of its cluster, which has ended"
+            raise Trap(Verdict.LAUNCH_FAILURE, message, gid)
+        if self.async_races is not None:
+            self.async_races.reaches(gid, block)
 
     def require_whole_warps(self, g: Group, what: str) -> None:
         """Traps where a warp's running threads are not all in ``g``: a warp-wide instruction met by some of them."""

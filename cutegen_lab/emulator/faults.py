@@ -41,4 +41,5 @@ class Trap(EmulatorStop):
         self.address = address
         self.block: int | None = None  # basic block, where the trap was raised between instructions
         self.waiting: list[tuple[str, ptx.Instruction]] = []  # who waits, and where
+        self.instruction: ptx.Instruction | None = None  # where that is not the one being executed
         self.earlier: ptx.Instruction | None = None  # the access it collides with

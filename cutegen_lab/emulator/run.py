@@ -205,7 +205,9 @@ class _Runner:
     def _trapped(self, trap: Trap, chunk: Chunk) -> Fault:
         program = chunk.program
         instruction = None
-        if trap.block is not None:
+        if trap.instruction is not None:
+            instruction = trap.instruction
+        elif trap.block is not None:
             block = program.blocks[trap.block]
             instruction = block.emits[0].ins if block.emits else block.terminator
         elif (line := _generated_line(trap.__traceback__, program.file_name)) is not None:

@@ -50,7 +50,6 @@ class Scheduler:
             same = [g for g in self._ready if g.pc == pc]
             self._ready = [g for g in self._ready if g.pc != pc]
             self._advance(same[0] if len(same) == 1 else merge(same))
-        self.chunk.bulk.require_none_pending()
 
     def _advance(self, g: Group) -> None:
         """Runs ``g`` until it waits, splits, ends, or reaches where others stand."""

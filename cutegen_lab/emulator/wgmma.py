@@ -356,9 +356,9 @@ class WarpgroupProducts:
             )
             raise Trap(Verdict.OUT_OF_BOUNDS, message, gid)
         place = where + (block * shared.stride >> 4)
+        if self._m.async_races is not None:
+            self._m.async_races.product_reads(gid, place, int(self._committed[gid >> 5]) + 1)
         if shared.written is not None and not shared.written.reshape(-1, 16)[place].all():
             bad = int(where[~shared.written.reshape(-1, 16)[place].all(axis=1)][0]) * 16 - shared.first
             message = f"wgmma reads shared memory at byte {bad}, which nothing has written"
             raise Trap(Verdict.UNINITIALISED_READ, message, gid)
-        if self._m.async_races is not None:
-            self._m.async_races.product_reads(gid, place, int(self._committed[gid >> 5]) + 1)

@@ -73,7 +73,9 @@ class Windows:
             lane = int(np.flatnonzero(rank > self.cluster)[0])
             message = f"shared address of block rank {int(rank[lane]) - 1} in a cluster of {self.cluster}"
             raise Trap(Verdict.OUT_OF_BOUNDS, message, int(g.gid[lane]), int(np.broadcast_to(at, (g.n,))[lane]))
-        return np.where(rank == 0, g.block, g.block // self.cluster * self.cluster + rank - 1)
+        window = np.where(rank == 0, g.block, g.block // self.cluster * self.cluster + rank - 1)
+        g.m.reach(g, window)
+        return window
 
     def _check(self, g: Group, at: Array, width: int) -> None:
         at = np.broadcast_to(at, (g.n,))
