@@ -100,44 +100,48 @@ def _meets(emit: Emit, product: Product | None, form: Form, uses: set[str], defs
 
 def _joined(waiting: list[_Mma], needed: set[str]) -> list[Emit]:
     """Their instructions in an order where the last of each product does it all. ``needed``: registers read later."""
-    grids = _grids(waiting)
-    ordered = [mma for grid in grids for mma in grid.all()]
-    if not _same_order(waiting, ordered):
-        return [mma.emit for mma in waiting]
+    grids = [grid for layer in _layers(waiting) for grid in _grids(layer)]
     at = 0
     while at < len(grids):
         steps = [grids[at]]
-        while at + len(steps) < len(grids) and (more := _continues(steps, grids[at + len(steps)], needed)) is not None:
+        while at + len(steps) < len(grids):
+            rest = grids[at + len(steps) :]
+            later = needed.union(*(registers(mma.of.c) for grid in rest[1:] for mma in grid.all()))
+            if (more := _continues(steps, rest[0], later)) is None:
+                break
             steps.append(more)
         _write(steps)
         at += len(steps)
-    return [mma.emit for mma in ordered]
+    return [mma.emit for grid in grids for mma in grid.all()]
 
 
-def _grids(waiting: list[_Mma]) -> list[_Grid]:
+def _layers(waiting: list[_Mma]) -> list[list[_Mma]]:
+    """Groups of mma that do not need each other's sums, each after those that it needs."""
+    layers: list[list[_Mma]] = []
+    written: dict[str, int] = defaultdict(int)  # the layer after the one that last wrote a register
+    read: dict[str, int] = defaultdict(int)
+    for mma in waiting:
+        c, d = registers(mma.of.c), registers(mma.of.d)
+        layer = max(*(written[name] for name in c | d), *(read[name] for name in d), 0)
+        read.update({name: max(read[name], layer + 1) for name in c})
+        written.update(dict.fromkeys(d, layer + 1))
+        if layer == len(layers):
+            layers.append([])
+        layers[layer].append(mma)
+    return layers
+
+
+def _grids(layer: list[_Mma]) -> list[_Grid]:
     """Complete grids where the mma form them, single ones elsewhere; in the order of their first instructions."""
     rows: dict[Names, dict[Names, _Mma]] = defaultdict(dict)
-    for mma in waiting:
+    for mma in layer:
         if mma.of.b in rows[mma.of.a]:
-            return [_Grid([[each]]) for each in waiting]
+            return [_Grid([[each]]) for each in layer]
         rows[mma.of.a][mma.of.b] = mma
     alike: dict[frozenset[Names], list[dict[Names, _Mma]]] = defaultdict(list)
     for columns in rows.values():
         alike[frozenset(columns)].append(columns)
     return [_Grid([[row[b] for b in group[0]] for row in group]) for group in alike.values()]
-
-
-def _same_order(before: list[_Mma], after: list[_Mma]) -> bool:
-    """Does every register of C and D meet the same instructions in the same order?"""
-
-    def touched(each: list[_Mma]) -> dict[str, list[int]]:
-        found: dict[str, list[int]] = defaultdict(list)
-        for mma in each:
-            for name in {*mma.of.c, *mma.of.d}:
-                found[name].append(id(mma.emit))
-        return found
-
-    return touched(before) == touched(after)
 
 
 def _continues(steps: list[_Grid], grid: _Grid, needed: set[str]) -> _Grid | None:
