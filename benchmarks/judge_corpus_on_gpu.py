@@ -14,6 +14,7 @@ import multiprocessing
 import threading
 import time
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -46,6 +47,12 @@ def judge(path: Path, deep: bool) -> dict[str, Any]:
     return row | {"seconds": round(time.perf_counter() - started, 2)}
 
 
+def judged(paths: Sequence[Path], processes: int, deep: bool = False) -> Iterator[dict[str, Any]]:
+    """Every kernel's row, in the order they are done."""
+    with multiprocessing.get_context("spawn").Pool(processes) as pool:
+        yield from pool.imap_unordered(partial(judge, deep=deep), paths)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("folder", type=Path)
@@ -56,12 +63,11 @@ def main() -> None:
     arguments = parser.parse_args()
     paths = sorted(arguments.folder.glob(f"{arguments.only}*.json"), reverse=True)
     rows: list[dict[str, Any]] = []
-    with multiprocessing.get_context("spawn").Pool(arguments.processes) as pool:
-        for row in pool.imap_unordered(partial(judge, deep=arguments.deep), paths):
-            rows.append(row)
-            if row["verdict"] not in row["expect"]:
-                print(f"{row['name']}: {row['verdict']}, not {row['expect']}: {row['reason'][:160]}", flush=True)
-            _write(arguments.out, rows)
+    for row in judged(paths, arguments.processes, arguments.deep):
+        rows.append(row)
+        if row["verdict"] not in row["expect"]:
+            print(f"{row['name']}: {row['verdict']}, not {row['expect']}: {row['reason'][:160]}", flush=True)
+        _write(arguments.out, rows)
     right = Counter(row["verdict"] in row["expect"] for row in rows)
     print(f"{right[True]} of {len(rows)} as expected")
 

@@ -1,19 +1,21 @@
-"""The judge on a real GPU: times that repeat, pairs it must tell apart, faults it must survive, times it must refuse.
+"""The judge on a real GPU: both corpora, times that repeat, pairs it must tell apart, faults it must survive, times it
+must refuse.
 
-    python -m benchmarks.judge_on_gpu FOLDER OUT.json [--part times|pairs|eager|faults|floor] [--seconds 3] [--repeat 3]
+    python -m benchmarks.judge_on_gpu FOLDER OUT.json [--corpus FOLDER] [--part NAME ...] [--seconds 3] [--repeat 3]
 
-FOLDER is what ``benchmarks.judge_cases`` wrote. Needs torch, the driver and the standard library; no DSL. OUT.json is
-written after every row; the last lines count what was not as it must be.
+FOLDER is what ``benchmarks.judge_cases`` wrote, that of --corpus what ``benchmarks.judge_corpus`` did. Needs torch, the
+driver and the standard library; no DSL. OUT.json is written after every row; the last lines are a table of all parts.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import asdict, replace
 from functools import partial
@@ -23,6 +25,7 @@ from typing import Any
 
 import torch
 
+from benchmarks.judge_corpus_on_gpu import judged
 from benchmarks.machine import about
 from cutegen_lab.core.artifact import Artifact
 from cutegen_lab.core.dtypes import DType
@@ -56,8 +59,8 @@ EAGER = {
 class Bed:
     """Cases, a device and a judge."""
 
-    def __init__(self, folder: Path, effort: Effort) -> None:
-        self.folder, self.effort = folder, effort
+    def __init__(self, folder: Path, corpus: Path | None, effort: Effort) -> None:
+        self.folder, self.corpus, self.effort = folder, corpus, effort
         self.device, self.judge, self.cancel = CudaDevice(), StandardJudge(), threading.Event()
 
     def case(self, name: str) -> tuple[Problem, Artifact]:
@@ -81,6 +84,14 @@ class Bed:
 
 def quiet(line: str) -> None:
     """Progress nobody reads."""
+
+
+def corpora(bed: Bed, repeat: int) -> Iterator[Row]:
+    """Every cheat that compiles and every honest kernel, several at a time."""
+    paths = sorted(bed.corpus.glob("*.json"), reverse=True) if bed.corpus else []
+    for row in judged(paths, processes=os.cpu_count() or 1):
+        kind = row["name"].partition("-")[0]
+        yield {"part": f"corpus: {kind}", "case": row["name"], **row, "ok": row["verdict"] in row["expect"]}
 
 
 def times(bed: Bed, repeat: int) -> Iterator[Row]:
@@ -225,7 +236,7 @@ def floor(bed: Bed, repeat: int) -> Iterator[Row]:
     }  # fmt: skip
 
 
-PARTS = {"pairs": pairs, "faults": faults, "floor": floor, "eager": eager, "times": times}
+PARTS = {"corpora": corpora, "pairs": pairs, "faults": faults, "floor": floor, "eager": eager, "times": times}
 
 
 def told(found: Timing | Fault) -> Row:
@@ -246,26 +257,43 @@ def line(row: Row) -> str:
     return f"{'ok ' if row['ok'] else 'NOT'} " + " | ".join(w for w in words if w)
 
 
+def table(rows: Sequence[Row]) -> str:
+    """Of each part: how many rows are as they must be, and its figures."""
+    lines = ["| part | as they must be | figures |", "|---|---|---|"]
+    for part in dict.fromkeys(row["part"] for row in rows):
+        mine = [row for row in rows if row["part"] == part]
+        figures = [f"{row['case']} {row['events_us']:.1f} µs by events, {row['ratio'] - 1:+.1%}"
+                   for row in mine if "ratio" in row]  # fmt: skip
+        if spreads := [row["spread_of_runs"] for row in mine if "spread_of_runs" in row]:
+            figures.append(f"repeated medians differ by at most {max(spreads):.2%}")
+        if seconds := [row["seconds"] for row in mine if "seconds" in row]:
+            figures.append(f"at most {max(seconds):.1f} s each")
+        lines.append(f"| {part} | {sum(row['ok'] for row in mine)} of {len(mine)} | {'; '.join(figures)} |")
+    return "\n".join(lines)
+
+
 def main() -> None:
     warnings.simplefilter("ignore")
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("out", type=Path)
+    parser.add_argument("--corpus", type=Path, metavar="FOLDER", help="what benchmarks.judge_corpus wrote")
     parser.add_argument("--part", choices=PARTS, action="append")
     parser.add_argument("--seconds", type=float, default=3.0, help="the bound on cold samples of one timing")
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--checks", type=int, default=1, help="timed calls whose outputs are checked, on the CPU")
     arguments = parser.parse_args()
-    bed = Bed(arguments.folder, Effort(seconds=arguments.seconds, checks=arguments.checks))
+    bed = Bed(arguments.folder, arguments.corpus, Effort(seconds=arguments.seconds, checks=arguments.checks))
     machine = about(bed.device.name)
     rows: list[Row] = []
     for part in arguments.part or PARTS:
         for row in PARTS[part](bed, arguments.repeat):
             rows.append({"ok": False, **row})
-            print(line(rows[-1]), flush=True)
+            if not (rows[-1]["ok"] and part == "corpora"):
+                print(line(rows[-1]), flush=True)
             arguments.out.write_text(json.dumps(machine | {"rows": rows}, indent=1, default=str) + "\n")
     bed.device.close()
-    print(f"{sum(r['ok'] for r in rows)} of {len(rows)} as they must be")
+    print(table(rows))
 
 
 if __name__ == "__main__":

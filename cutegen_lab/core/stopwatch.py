@@ -16,9 +16,10 @@ from cutegen_lab.core.problem import Problem, TensorSpec
 from cutegen_lab.core.protocols import Cancel
 from cutegen_lab.core.verdict import Fault
 
-Mode = Literal["cold", "warm", "events"]
+Mode = Literal["cold", "warm", "events", "records"]
 """``cold``: a CUDA graph of calls, each on another set of tensors. ``warm``: the same on one set. ``events``: single
-calls between two CUDA events, each after L2 was written over."""
+calls between two CUDA events, each after L2 was written over. ``records``: single calls by the profiler's records of
+their kernels, each after L2 was read over."""
 
 ReferenceKind = Literal["eager", "compile", "max-autotune"]
 
@@ -52,6 +53,7 @@ class Stopwatch(Protocol):
     conditions: Mapping[str, str]  # versions and settings: GPU, driver, CUDA, torch, TF32
     dram_bytes_per_s: float  # what the device's memory clock and bus allow at best; 0 where it does not say
     l2_bytes: int
+    modes: Sequence[Mode]  # those it has here
 
     def add_build(self, name: str, build: Build) -> Subject | Fault: ...
 

@@ -27,6 +27,7 @@ CANDIDATE, INCUMBENT, COPY = "candidate", "incumbent", "copy of the compulsory b
 REFERENCES: Mapping[ReferenceKind, str] = {
     "eager": "eager PyTorch", "compile": "torch.compile", "max-autotune": "torch.compile max-autotune",
 }  # fmt: skip
+CUPTI = "CUPTI's records of kernels"
 _KEPT_BYTES = 1 << 30  # of outputs that wait on the host for their check
 
 OutputCheck = Callable[[Sequence[torch.Tensor], Sequence[torch.Tensor], int], Fault | None]
@@ -97,10 +98,16 @@ class _Timer:
             return warm
         if isinstance(events, Fault):
             return events
+        recorded = turns.each("records", self._effort.side_rounds) if "records" in self._watch.modes else Taken()
+        if isinstance(recorded, Fault):
+            if recorded.verdict is not Verdict.DEVICE_ERROR:
+                return recorded
+            self._notes.append(f"{CUPTI} were not to be had: {recorded.message}")
+            recorded = Taken()
         self._say("check the outputs of timed calls")
         if fault := self._wrong() or self._too_fast(cold):
             return fault
-        return self._report(device, cold, warm, events)
+        return self._report(device, cold, warm, events, recorded)
 
     def _add(self) -> list[str] | Fault:
         """Loads every subject, the candidate first: nothing it could find on the device is the answer."""
@@ -163,19 +170,22 @@ class _Timer:
             "compulsory bytes need at the memory's peak): quarantined, no time is reported",
         )
 
-    def _report(self, device: str, cold: Taken, warm: Taken, events: Taken) -> Timing:
-        for other in (warm, events):
+    def _report(self, device: str, cold: Taken, warm: Taken, events: Taken, recorded: Taken) -> Timing:
+        for other in (warm, events, recorded):
             self._drop(other)
         measured = [
             measurement(name, taken.clock, taken.flush, times)
-            for taken in (cold, warm, events) for name, times in taken.times_us.items()
+            for taken in (cold, warm, events, recorded) for name, times in taken.times_us.items()
         ]  # fmt: skip
         times = cold.times_us
         mine = times[CANDIDATE]
         by = {(m.subject, m.flush): m for m in measured}
         main = by[CANDIDATE, cold.flush]
+        for what, other in (("a single call between events", events), ("a single call by CUPTI's records", recorded)):
+            if CANDIDATE in other.times_us:
+                both = [name for name in times if name in other.times_us]
+                self._notes += _crossed(what, [(by[name, cold.flush], by[name, other.flush]) for name in both])
         self._notes += _unsure(times, self._effort)
-        self._notes += _crossed([(by[name, cold.flush], by[name, events.flush]) for name in times])
         readings = cold.readings
         if note := slowed(readings):
             self._notes.append(note)
@@ -224,20 +234,24 @@ def _unsure(times: Mapping[str, list[float]], effort: Effort) -> list[str]:
     return notes
 
 
-def _crossed(clocks: Sequence[tuple[Measurement, Measurement]]) -> list[str]:
-    """The candidate's two clocks (graph, single call between events) beside each other; the candidate comes first.
+def _crossed(what: str, clocks: Sequence[tuple[Measurement, Measurement]]) -> list[str]:
+    """The candidate's two clocks (in the graph, and ``what``) beside each other; the candidate comes first.
 
-    A pair of events costs something by itself: at most what the subject least affected by it shows. What the candidate
-    differs by beyond that and all spreads is told.
+    A clock adds or leaves out something by itself: at most what the subject least affected by it shows. What the
+    candidate differs by beyond that and all spreads is told.
     """
     (graph, single), *others = clocks
-    overhead, spread = min(((s.time_us - g.time_us, s.half_width_us + g.half_width_us) for g, s in clocks))
-    difference = single.time_us - graph.time_us - (overhead if others else 0.0)
+    own, spread = min(((s.time_us - g.time_us, s.half_width_us + g.half_width_us) for g, s in clocks), key=_size)
+    difference = single.time_us - graph.time_us - (own if others else 0.0)
     if abs(difference) <= graph.half_width_us + single.half_width_us + spread:
         return []
     word = "longer" if difference > 0 else "shorter"
-    beyond = f" beyond the {overhead:.2g} µs that a pair of events costs here" if others else ""
+    beyond = f" beyond the {abs(own):.2g} µs that these clocks differ by here" if others else ""
     return [
-        f"a single call between events takes {single.time_us:.4g} µs, {abs(difference):.2g} µs {word} than in the "
-        f"graph ({graph.time_us:.4g} µs){beyond}: more than the spread"
+        f"{what} takes {single.time_us:.4g} µs, {abs(difference):.2g} µs {word} than in the graph "
+        f"({graph.time_us:.4g} µs){beyond}: more than the spread"
     ]
+
+
+def _size(pair: tuple[float, float]) -> float:
+    return abs(pair[0])

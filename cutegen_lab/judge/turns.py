@@ -81,6 +81,21 @@ class Turns:
                 return fault
         return taken
 
+    def each(self, mode: Mode, count: int) -> Taken | Fault:
+        """``count`` samples of one subject after another. Raises Cancelled."""
+        taken = Taken()
+        for name in list(self.names):
+            if self._cancel.is_set():
+                raise Cancelled()
+            samples = self._watch.sample(name, mode, count, self._seed())
+            if isinstance(samples, Fault) and name == self.names[0]:
+                return samples
+            if isinstance(samples, Fault):
+                taken.dropped[name] = samples
+            else:
+                taken.times_us[name], taken.clock, taken.flush = list(samples.times_us), samples.clock, samples.flush
+        return taken
+
     def _round(
         self, mode: Mode, number: int, taken: Taken, counted: bool = True,
         look: Callable[[int], Fault | None] | None = None,

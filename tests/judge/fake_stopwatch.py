@@ -24,7 +24,7 @@ MAIN_US = {"candidate": 100.0, "eager PyTorch": 300.0, "torch.compile": 200.0, "
 class FakeStopwatch:
     """``true_us`` by subject; a sample is that times the drift of the moment (``drift`` a sample) and Gaussian noise.
 
-    ``faults``: what adding (name) or sampling (name, count of samples before) a subject comes to.
+    ``faults``: what adding (name) or sampling (name, count of samples before; name, mode) a subject comes to.
     """
 
     kernel: Callable[[Sequence[torch.Tensor]], Sequence[torch.Tensor]]
@@ -32,8 +32,9 @@ class FakeStopwatch:
     noise: float = 0.001
     drift: float = 0.0
     single_extra_us: Mapping[str, float] = field(default_factory=dict)
+    between_calls_us: Mapping[str, float] = field(default_factory=dict)
     readings: Mapping[str, float] = field(default_factory=dict)
-    faults: Mapping[str | tuple[str, int], Fault] = field(default_factory=dict)
+    faults: Mapping[str | tuple[str, int | Mode], Fault] = field(default_factory=dict)
     conditions: Mapping[str, str] = field(default_factory=lambda: {"GPU": "none"})
     dram_bytes_per_s: float = 4.8e12
     l2_bytes: int = 60 << 20
@@ -43,6 +44,7 @@ class FakeStopwatch:
     name: str = "fake"
     kind: str = "cuda"
     torch_device: str = "cpu"
+    modes: Sequence[Mode] = ("cold", "warm", "events", "records")
 
     def stopwatch(
         self, tensors: Sequence[TensorSpec], inputs: Sequence[memoryview], cancel: Cancel
@@ -67,6 +69,8 @@ class FakeStopwatch:
         return self._add(name)
 
     def sample(self, name: str, mode: Mode, count: int, seed: int) -> Samples | Fault:
+        if fault := self.faults.get((name, mode)):
+            return fault
         before = sum(1 for entry in self.log if entry[0] == name)
         self.log.append((name, mode, seed))
         if fault := self.faults.get((name, before)):
@@ -77,6 +81,8 @@ class FakeStopwatch:
             time_us *= 0.9
         if mode == "events":
             time_us += self.single_extra_us.get(name, 0.0)
+        if mode == "records":
+            time_us -= self.between_calls_us.get(name, 1.0)
         return Samples((time_us,) * count, f"{mode} clock", f"{mode} flush", self.readings)
 
     def outputs(self, name: str, call: int) -> list[bytearray] | Fault:

@@ -161,8 +161,28 @@ def test_clocks_that_disagree_are_noted() -> None:
     assert timing(FakeStopwatch(double, single_extra_us=everyone)).notes == ()
     (note,) = timing(FakeStopwatch(double, single_extra_us={**everyone, "candidate": 5.0})).notes
     assert re.search(
-        r"takes 105 µs, 3(\.\d)? µs longer .* beyond the (2|1\.9|2\.1) µs that a pair of events costs", note
+        r"between events takes 105 µs, 3(\.\d)? µs longer .* beyond the (2|1\.9|2\.1) µs that these clocks differ by",
+        note,
     )
+
+
+def test_what_cupti_recorded_is_a_third_clock() -> None:
+    found = timing(FakeStopwatch(double))
+    (recorded,) = [m for m in found.measurements if m.subject == "candidate" and m.clock == "records clock"]
+    assert recorded.time_us == pytest.approx(99.0, rel=0.01) and recorded.samples == EFFORT.side_rounds
+    (note,) = timing(FakeStopwatch(double, between_calls_us={"candidate": 5.0})).notes
+    assert re.search(r"by CUPTI's records takes 95 µs, (4|3\.9|4\.1) µs shorter than in the graph", note)
+
+
+def test_without_cupti_the_other_clocks_suffice() -> None:
+    found = timing(FakeStopwatch(double, modes=("cold", "warm", "events")))
+    assert found.notes == () and all(m.clock != "records clock" for m in found.measurements)
+    broken = {("candidate", "records"): Fault(Verdict.DEVICE_ERROR, "RuntimeError: the records hold 3 calls, not 12")}
+    assert timing(FakeStopwatch(double, faults=broken)).notes == (
+        "CUPTI's records of kernels were not to be had: RuntimeError: the records hold 3 calls, not 12",
+    )
+    hangs = timed(FakeStopwatch(double, faults={("candidate", "records"): hang()}))
+    assert isinstance(hangs, Fault) and hangs.verdict is Verdict.HANG
 
 
 def test_doubt_and_throttling_are_noted() -> None:

@@ -6,6 +6,7 @@ launch overhead of the host's is timed. L2's persisting lines are reset before e
 
 - ``cold``: reading four times its size, so that what is timed writes back no lines but its own;
 - ``events``: writing over that memory, as single-call timings commonly do;
+- ``records``: reading it; the time is not between events but what CUPTI recorded of the kernels;
 - ``warm``: not at all; the graph runs once untimed instead.
 """
 
@@ -19,6 +20,7 @@ import torch
 from cutegen_lab.core.artifact import Build
 from cutegen_lab.core.problem import Problem, TensorSpec
 from cutegen_lab.core.stopwatch import Mode, ReferenceKind
+from cutegen_lab.devices.cuda import records
 from cutegen_lab.devices.cuda.driver import Driver
 from cutegen_lab.devices.cuda.nvml import Card
 from cutegen_lab.devices.cuda.sets import TensorSets, set_count
@@ -42,6 +44,7 @@ class Graphs:
         warm = self._capture(runnable, [0] * calls, keep=False)
         self._act: dict[Mode, Callable[[int], object]] = {
             "cold": lambda single: cold.replay(), "warm": lambda single: warm.replay(), "events": runnable.call,
+            "records": runnable.call,
         }  # fmt: skip
         self._spins = {mode: self._spin_cycles(driver, act) for mode, act in self._act.items()}
 
@@ -51,7 +54,7 @@ class Graphs:
 
     def spin(self, mode: Mode) -> None:
         """Keeps the device busy for as long as :meth:`enqueue` takes the host."""
-        torch.cuda._sleep(self._spins[mode])
+        records.mark(self._spins[mode])
 
     def _spin_cycles(self, driver: Driver, act: Callable[[int], object]) -> int:
         seconds = 0.0
@@ -108,11 +111,11 @@ class Bench:
     def sample(self, name: str, mode: Mode, count: int, seed: int) -> list[float]:
         """Microseconds a call, ``count`` times."""
         runnable, graphs = self._subjects[name]
+        if mode == "records":
+            return records.spans(lambda number: self._recorded(runnable, graphs, seed + number), count)
         times = []
         for each in range(seed, seed + count):
-            self.sets.refresh(each)
-            runnable.refresh(each)
-            self._driver.call("cuCtxResetPersistingL2Cache")
+            self._fresh(runnable, each)
             times.append(self._once(graphs, mode, each % len(self.sets)))
         if time.monotonic() - self._read > _CARD_SECONDS:
             self._readings, self._read = self.card.read(), time.monotonic()
@@ -133,6 +136,19 @@ class Bench:
     def _add(self, name: str, runnable: Runnable) -> tuple[str, ...]:
         self._subjects[name] = runnable, Graphs(self._driver, runnable, len(self.sets))
         return runnable.notes
+
+    def _fresh(self, runnable: Runnable, seed: int) -> None:
+        self.sets.refresh(seed)
+        runnable.refresh(seed)
+        self._driver.call("cuCtxResetPersistingL2Cache")
+
+    def _recorded(self, runnable: Runnable, graphs: Graphs, seed: int) -> None:
+        """One call between two marks, the first of which gives the host time to enqueue it."""
+        self._fresh(runnable, seed)
+        self._sweep.sum()
+        graphs.spin("records")
+        self._kept = graphs.enqueue("records", seed % len(self.sets))
+        records.mark()
 
     def _once(self, graphs: Graphs, mode: Mode, single: int) -> float:
         start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))

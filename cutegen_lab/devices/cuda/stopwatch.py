@@ -20,11 +20,13 @@ _CLOCKS: Mapping[Mode, str] = {
     "cold": "CUDA graph of {calls} calls between two events",
     "warm": "CUDA graph of {calls} calls between two events",
     "events": "single call between two events",
+    "records": "CUPTI's records of a single call's kernels, from the first's beginning to the last's end",
 }
 _FLUSHES: Mapping[Mode, str] = {
     "cold": "cold L2: every call on tensors of its own, L2 read over before",
     "warm": "warm L2: all calls on the same tensors",
     "events": "L2 written over before each call",
+    "records": "cold L2: read over before each call",
 }
 
 
@@ -42,6 +44,7 @@ class CudaStopwatch:
         self._outputs: Sequence[TensorSpec] = ()
         self.conditions: Mapping[str, str] = {}
         self.dram_bytes_per_s, self.l2_bytes = 0.0, 0
+        self.modes: Sequence[Mode] = ("cold", "warm", "events")
 
     def open(self, inputs: Sequence[memoryview]) -> Fault | None:
         """Allocates the sets. Raises Cancelled."""
@@ -55,6 +58,8 @@ class CudaStopwatch:
             return answer
         hello = self._worker.hello
         self.dram_bytes_per_s, self.l2_bytes = answer["dram_bytes_per_s"], answer["l2_bytes"]
+        if hello["records"]:
+            self.modes = (*self.modes, "records")
         versions = {
             "GPU": hello["name"], "driver": answer["driver"], "CUDA driver": answer["cuda_driver"],
             "torch": hello["torch"], "torch's CUDA": hello["cuda"], "TF32 in baselines": TF32,

@@ -21,6 +21,7 @@ import torch
 from cutegen_lab.core.artifact import Build
 from cutegen_lab.core.problem import TensorSpec
 from cutegen_lab.core.verdict import Verdict
+from cutegen_lab.devices.cuda import records
 from cutegen_lab.devices.cuda.bench import Bench
 from cutegen_lab.devices.cuda.driver import Driver, DriverError, LoadedBuild
 from cutegen_lab.devices.cuda.terms import aligned, hear_problem
@@ -87,7 +88,7 @@ class Worker:
     def hello(self) -> Answer:
         return {
             "ok": True, "name": torch.cuda.get_device_name(), "torch": torch.__version__, "cuda": torch.version.cuda,
-            "arch": "sm_{}{}".format(*torch.cuda.get_device_capability()),
+            "arch": "sm_{}{}".format(*torch.cuda.get_device_capability()), "records": records.available(),
         }  # fmt: skip
 
     def answer(self, request: Answer) -> Answer:
