@@ -38,6 +38,7 @@ def act(word: str) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    print(json.dumps({"ok": True, "name": "Stub", "torch": "2", "cuda": "13.0", "records": True, "arch": "sm_90"}), flush=True)
+    hello = {"ok": True, "name": "Stub", "torch": "2", "cuda": "13.0", "arch": "sm_90", "records": True}
+    print(json.dumps(hello), flush=True)
     for line in sys.stdin:
         print(json.dumps(answer(json.loads(line))), flush=True)
