@@ -168,7 +168,7 @@ class Emit:
             unsigned = np.array(operand.value % (1 << bits), f"u{bits // 8}")
             return unsigned.view(kind)[()] if view not in "FG" else kind(operand.value)
         elif isinstance(operand, ptx.Symbol):
-            return kind(self.address_of(operand.name))
+            return kind(32 if operand.name == "WARP_SZ" else self.address_of(operand.name))
         raise self.refuse(f"operand {operand} of `{self.ins.name}` is not read here")
 
     def address_of(self, name: str) -> int:

@@ -245,6 +245,17 @@ def test_tf32_keeps_ten_bits_of_mantissa(values: list[float], mode: str) -> None
             assert found == math.copysign(float(np.float32(whole * step)), value)
 
 
+@pytest.mark.parametrize(("kind", "most"), [("f16", 65504.0), ("bf16", 3.3895313892515355e38)])
+def test_a_half_saturates_to_its_largest(kind: str, most: float) -> None:
+    x = np.array([math.inf, -math.inf, 3.4e38, -3.4e38, 1.5, -0.0, math.nan], np.float32)
+    want = [most, -most, most, -most, 1.5, -0.0]
+    pair = evaluate(f"cvt.rn.satfinite.{kind}x2.f32 %r8, %r10, %r10; mov.b32 {{%rs1, %rs2}}, %r8; "
+                    f"cvt.f32.{kind} %r9, %rs2;", [x], np.float32)  # fmt: skip
+    one = evaluate(f"cvt.rn.satfinite.{kind}.f32 %rs1, %r10; cvt.f32.{kind} %r9, %rs1;", [x], np.float32)
+    for got in (pair, one):
+        assert got[:6].tolist() == want and math.isnan(got[6])
+
+
 @pytest.mark.parametrize("kind", HALVES)
 def test_every_half_widens_exactly(kind: str) -> None:
     for first in range(0, 65536, 1024):

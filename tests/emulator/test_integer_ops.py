@@ -52,6 +52,14 @@ def bfi(a: int, b: int, position: int, length: int) -> int:
     return out
 
 
+# Selectors of prmt's modes for c = 0, 1, 2, 3, as the ISA's table has them.
+PRMT_MODES = {
+    "f4e": (0x3210, 0x4321, 0x5432, 0x6543), "b4e": (0x5670, 0x6701, 0x7012, 0x0123),
+    "rc8": (0x0000, 0x1111, 0x2222, 0x3333), "ecl": (0x3210, 0x3211, 0x3222, 0x3333),
+    "ecr": (0x0000, 0x1110, 0x2210, 0x3210), "rc16": (0x1010, 0x3232, 0x1010, 0x3232),
+}  # fmt: skip
+
+
 def prmt(a: int, b: int, c: int) -> int:
     both = (b << 32 | a).to_bytes(8, "little")
     picked = []
@@ -131,6 +139,19 @@ TABLE_32: list[tuple[str, int, Function]] = [
     ("min.relu.s32 %r9, %r10, %r11;", 2, lambda a, b: max(min(signed(a), signed(b)), 0)),
     ("dp4a.u32.u32 %r9, %r10, %r11, %r12;", 3,
      lambda a, b, c: sum((a >> 8 * i & 255) * (b >> 8 * i & 255) for i in range(4)) + c),
+    ("dp4a.s32.u32 %r9, %r10, %r11, %r12;", 3,
+     lambda a, b, c: sum(signed(a >> 8 * i & 255, 8) * (b >> 8 * i & 255) for i in range(4)) + c),
+    ("dp2a.lo.s32.u32 %r9, %r10, %r11, %r12;", 3,
+     lambda a, b, c: sum(signed(a >> 16 * i & 0xFFFF, 16) * (b >> 8 * i & 255) for i in range(2)) + c),
+    ("dp2a.hi.u32.s32 %r9, %r10, %r11, %r12;", 3,
+     lambda a, b, c: sum((a >> 16 * i & 0xFFFF) * signed(b >> 8 * i + 16 & 255, 8) for i in range(2)) + c),
+    ("szext.clamp.s32 %r9, %r10, %r11;", 2, lambda a, n: bfe(a, 0, min(n, 32), 32, True)),
+    ("szext.wrap.u32 %r9, %r10, %r11;", 2, lambda a, n: bfe(a, 0, n & 31, 32, False)),
+    ("bmsk.clamp.b32 %r9, %r10, %r11;", 2, lambda a, n: ((1 << min(n, 32)) - 1) << min(a, 32)),
+    ("bmsk.wrap.b32 %r9, %r10, %r11;", 2, lambda a, n: ((1 << (n & 31)) - 1) << (a & 31)),
+    ("mov.u32 %r11, WARP_SZ; add.u32 %r9, %r10, %r11;", 1, lambda a: a + 32),
+    *((f"prmt.b32.{mode} %r9, %r10, %r11, %r12;", 3, lambda a, b, c, t=table: prmt(a, b, t[c & 3]))
+      for mode, table in PRMT_MODES.items()),
 ]  # fmt: skip
 
 

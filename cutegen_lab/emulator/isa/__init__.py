@@ -4,6 +4,7 @@ from cutegen_lab.emulator.isa import (
     async_copy,
     atomics,
     barrier,
+    bits,
     compare,
     convert,
     extended,
@@ -21,6 +22,6 @@ from cutegen_lab.emulator.isa import (
 )
 
 __all__ = [
-    "async_copy", "atomics", "barrier", "compare", "convert", "extended", "floating", "half", "integer", "logic",
-    "matrix_move", "mbarrier", "memory_ops", "mma", "move", "warp", "wgmma",
+    "async_copy", "atomics", "barrier", "bits", "compare", "convert", "extended", "floating", "half", "integer",
+    "logic", "matrix_move", "mbarrier", "memory_ops", "mma", "move", "warp", "wgmma",
 ]  # fmt: skip

@@ -51,7 +51,9 @@ def _pack(e: Emit, out: str, source: str, mode: str, relu: bool) -> None:
     if source != "f32" or len(e.ops) != 3:
         raise e.refuse(f"`{e.ins.name}` is not executed here")
     high, low = e.s(e.ops[1], "f32"), e.s(e.ops[2], "f32")
-    if out == "bf16x2" and mode == "rn" and not relu and "<" in high and "<" in low:
+    if e.has("satfinite"):
+        high, low = (f"finite({x},{out[:-2]!r})" for x in (high, low))
+    if out == "bf16x2" and mode == "rn" and not relu and high[0] == low[0] == "F":
         e.line(f"pack_bf16({e.s(e.ops[1], 'b32')},{e.s(e.ops[2], 'b32')},{e.d(e.ops[0], 'b32')})")
         return
     if relu:
@@ -117,6 +119,8 @@ def _floats(e: Emit, out: str, source: str, mode: str, whole: str, ftz: bool, sa
         value = f"saturate({value})"
     if relu:
         value = f"np.where({value}<0,0,{value}).astype(f32)"
+    if out in ("f16", "bf16") and source == "f32" and e.has("satfinite"):
+        value = f"finite({value},{out!r})"
     narrower = WIDTH[out] < WIDTH[source] or (out, source) in (("f16", "bf16"), ("bf16", "f16"))
     rounding = mode or "rn"
     if out == "bf16":
@@ -127,6 +131,13 @@ def _floats(e: Emit, out: str, source: str, mode: str, whole: str, ftz: bool, sa
         e.put(0, out, f"to_float({value},{out},{rounding!r})" if narrower else value)
         if ftz and out == "f32":
             e.line(f"flush_out({e.d(e.ops[0], 'f32')})")
+
+
+@runtime
+def finite(value: Array, kind: str) -> Array:
+    """``.satfinite``: what is too large becomes the largest of the format; NaN stays."""
+    most = np.float32(65504.0) if kind == "f16" else np.uint32(0x7F7F0000).view(np.float32)
+    return np.clip(value, -most, most)
 
 
 @runtime

@@ -8,7 +8,7 @@ import numpy as np
 
 from cutegen_lab.emulator.emit import Emit, opcode, runtime
 from cutegen_lab.emulator.isa import extended, floating, half
-from cutegen_lab.emulator.types import INTEGER_TYPES, WIDTH, Array
+from cutegen_lab.emulator.types import INTEGER_TYPES, Array
 
 _BINARY = {"add": "add", "sub": "subtract"}
 _PACKED = ("u16x2", "s16x2")
@@ -138,74 +138,19 @@ def sad(e: Emit) -> None:
     e.put(0, kind, f"np.where({a}<{b},{b}-{a},{a}-{b})+{c}")
 
 
-@opcode("popc")
-def popc(e: Emit) -> None:
-    """9.7.1.14 popc: set bits, as u32."""
-    kind = e.type("b32", "b64")
-    e.klass = "integer"
-    e.put(0, "u32", f"np.bitwise_count({e.s(e.ops[1], kind)})")
-
-
-@opcode("clz")
-def clz(e: Emit) -> None:
-    """9.7.1.15 clz: leading zeros, as u32."""
-    kind = e.type("b32", "b64")
-    e.klass = "integer"
-    e.put(0, "u32", f"{8 * WIDTH[kind]}-bit_length({e.s(e.ops[1], kind)})")
-
-
-@opcode("bfind")
-def bfind(e: Emit) -> None:
-    """9.7.1.16 bfind: position of the highest bit that differs from the sign, or 0xFFFFFFFF; .shiftamt."""
-    shift = e.has("shiftamt")
-    kind = e.type("u32", "u64", "s32", "s64")
-    e.klass = "integer"
-    a = e.s(e.ops[1], kind)
-    if kind[0] == "s":
-        a = f"np.where({a}<0,~{a},{a}).astype(u{kind[1:]})"
-    position = f"(bit_length({a}).astype(i64)-1)"
-    if shift:
-        position = f"np.where({position}<0,-1,{8 * WIDTH[kind] - 1}-{position})"
-    e.put(0, "u32", f"{position}.astype(u32)")
-
-
-@opcode("brev")
-def brev(e: Emit) -> None:
-    """9.7.1.18 brev: bits in reverse order."""
-    kind = e.type("b32", "b64")
-    e.klass = "integer"
-    e.put(0, kind, f"reverse_bits({e.s(e.ops[1], kind)})")
-
-
-@opcode("bfe")
-def bfe(e: Emit) -> None:
-    """9.7.1.19 bfe: bit field extract."""
-    kind = e.type("u32", "u64", "s32", "s64")
-    e.klass = "integer"
-    position, length = (e.s(o, "u32") for o in e.ops[2:4])
-    e.put(0, kind, f"extract_bits({e.s(e.ops[1], kind)},{position},{length})")
-
-
-@opcode("bfi")
-def bfi(e: Emit) -> None:
-    """9.7.1.20 bfi: bit field insert."""
-    kind = e.type("b32", "b64")
-    e.klass = "integer"
-    position, length = (e.s(o, "u32") for o in e.ops[3:5])
-    e.put(0, kind, f"insert_bits({e.s(e.ops[1], kind)},{e.s(e.ops[2], kind)},{position},{length})")
-
-
 @opcode("dp4a", "dp2a")
-def dot(e: Emit) -> None:
-    """9.7.1.23 dp4a (four bytes by four bytes, accumulated)."""
-    if e.ins.opcode == "dp2a":
-        raise e.refuse("the emulator does not execute `dp2a`")
+def dot_product(e: Emit) -> None:
+    """9.7.1.23 dp4a (four bytes by four bytes, accumulated), .24 dp2a (two halves by the low or high two bytes)."""
+    half = e.one_of("lo", "hi") if e.ins.opcode == "dp2a" else ""
     a_kind, b_kind = e.types()
     e.klass = "integer"
     views = {"u32": "np.uint8", "s32": "np.int8"}
+    a_view = views[a_kind].replace("8", "16") if half else views[a_kind]
     a, b = e.s(e.ops[1], "b32"), e.s(e.ops[2], "b32")
     out = "s32" if "s32" in (a_kind, b_kind) else "u32"
-    e.put(0, out, f"dot4({a},{views[a_kind]},{b},{views[b_kind]}).astype({_numpy(out)})+{e.s(e.ops[3], out)}")
+    e.put(
+        0, out, f"dot({a},{a_view},{b},{views[b_kind]},{2 * (half == 'hi')}).astype({_numpy(out)})+{e.s(e.ops[3], out)}"
+    )
 
 
 def _numpy(kind: str) -> str:
@@ -262,60 +207,8 @@ def remainder(a: Array, b: Array) -> Array:
 
 
 @runtime
-def bit_length(a: Any) -> Array:
-    """Position of the highest set bit plus one (0 for 0), as uint32."""
-    a = np.atleast_1d(a)
-    bits = a.dtype.itemsize * 8
-    a = a.copy()
-    for step in (1, 2, 4, 8, 16, 32):
-        if step < bits:
-            a |= a >> a.dtype.type(step)
-    return np.asarray(np.bitwise_count(a).astype(np.uint32))
-
-
-@runtime
-def reverse_bits(a: Any) -> Array:
-    a = np.atleast_1d(a)
-    width = a.dtype.itemsize
-    octets = np.ascontiguousarray(np.ascontiguousarray(a).view(np.uint8).reshape(-1, width)[:, ::-1])
-    bits = np.unpackbits(octets, axis=1, bitorder="little").reshape(-1, width, 8)[:, :, ::-1]
-    return np.asarray(np.packbits(bits.reshape(-1, width * 8), axis=1, bitorder="little").view(a.dtype).ravel())
-
-
-@runtime
-def extract_bits(a: Any, position: Any, length: Any) -> Array:
-    a = np.atleast_1d(a)
-    bits = a.dtype.itemsize * 8
-    position, length = np.asarray(position, np.int64) & 0xFF, np.asarray(length, np.int64) & 0xFF
-    raw = a.view(f"u{bits // 8}").astype(np.uint64)
-    signed = a.dtype.kind == "i"
-    sign_at = np.minimum(position + length - 1, bits - 1)
-    sign = (raw >> np.maximum(sign_at, 0).astype(np.uint64)) & 1 if signed else np.zeros_like(raw)
-    sign = np.where(length == 0, np.uint64(0), sign)
-    field = raw >> position.astype(np.uint64)
-    taken = np.clip(np.minimum(length, bits - position), 0, bits)
-    mask = _ones(taken)
-    return np.asarray(np.where(sign == 1, field & mask | ~mask, field & mask).astype(f"u{bits // 8}").view(a.dtype))
-
-
-@runtime
-def insert_bits(a: Any, b: Any, position: Any, length: Any) -> Array:
-    a, b = np.atleast_1d(a), np.atleast_1d(b)
-    kind, bits = b.dtype, b.dtype.itemsize * 8
-    position, length = np.asarray(position, np.int64) & 0xFF, np.asarray(length, np.int64) & 0xFF
-    mask = _ones(np.clip(np.minimum(length, bits - position), 0, bits)) << position.astype(np.uint64)
-    return np.asarray(
-        (b.astype(np.uint64) & ~mask | (a.astype(np.uint64) << position.astype(np.uint64)) & mask).astype(kind)
-    )
-
-
-def _ones(count: Array) -> Array:
-    """``count`` low bits set, 0 ≤ count ≤ 64."""
-    full = ~np.uint64(0)
-    return np.asarray(np.where(count == 0, np.uint64(0), full >> np.clip(64 - count, 0, 63).astype(np.uint64)))
-
-
-@runtime
-def dot4(a: Any, a_view: Any, b: Any, b_view: Any) -> Array:
-    left, right = (np.atleast_1d(x).view(v).reshape(-1, 4).astype(np.int64) for x, v in ((a, a_view), (b, b_view)))
-    return np.asarray((left * right).sum(axis=1))
+def dot(a: Any, a_view: Any, b: Any, b_view: Any, first: int) -> Array:
+    """Parts of ``a`` times as many bytes of ``b`` from ``first`` on."""
+    left = np.atleast_1d(a).view(a_view).reshape(np.size(a), -1).astype(np.int64)
+    right = np.atleast_1d(b).view(b_view).reshape(-1, 4).astype(np.int64)
+    return np.asarray((left * right[:, first : first + left.shape[1]]).sum(axis=1))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -73,11 +74,12 @@ def lop3(e: Emit) -> None:
 
 @opcode("prmt")
 def prmt(e: Emit) -> None:
-    """9.7.9.6 prmt: any four of eight bytes, or a byte's sign; the default mode only."""
+    """9.7.9.7 prmt: any four of eight bytes, or a byte's sign; a mode makes the selectors from two bits."""
+    mode = e.one_of("f4e", "b4e", "rc8", "ecl", "ecr", "rc16")
     e.type("b32")
     e.klass = "integer"
     a, b, c = (e.s(o, "u32") for o in e.ops[1:4])
-    e.put(0, "b32", f"permute_bytes({a},{b},{c})")
+    e.put(0, "b32", f"permute_bytes({a},{b},{f'byte_selectors({c},{mode!r})' if mode else c})")
 
 
 @runtime
@@ -96,6 +98,20 @@ def three_way(a: Array, b: Array, c: Array, table: int) -> Array:
         if table >> row & 1:
             out = out | (a if row & 4 else ~a) & (b if row & 2 else ~b) & (c if row & 1 else ~c)
     return out
+
+
+_SELECTED: dict[str, Callable[[int, int], int]] = {
+    "f4e": lambda c, i: c + i, "b4e": lambda c, i: (c - i) & 7, "rc8": lambda c, i: c, "ecl": max, "ecr": min,
+    "rc16": lambda c, i: 2 * (c & 1) + (i & 1),
+}  # fmt: skip
+"""Which byte goes to place ``i`` in each mode."""
+
+
+@runtime
+def byte_selectors(c: Any, mode: str) -> Array:
+    """What the default mode takes, for the low two bits of ``c``."""
+    table = [sum(_SELECTED[mode](low, i) << 4 * i for i in range(4)) for low in range(4)]
+    return np.asarray(np.array(table, np.uint32)[np.asarray(c) & np.uint32(3)])
 
 
 @runtime
