@@ -219,11 +219,13 @@ class MBarriers:
             if self._expected[slot] <= 0:
                 raise _no_mbarrier(gid)
 
-    def land(self, gid: int, slots: Array, size: int) -> None:
+    def land(self, gid: int, slots: tuple[int, ...], size: int) -> None:
         """``size`` bytes of a bulk copy have come in each of ``slots``."""
-        self.require(tuple(slots.tolist()), gid)
-        self._tx[slots] -= size
-        self._settle(slots, gid)
+        self.require(slots, gid)
+        for slot in slots:
+            self._tx[slot] -= size
+            if self._tx[slot] == 0 and self._pending[slot] == 0:
+                self._complete(np.array([slot]))
 
     def arrive(self, g: Group, slot: Array, count: Array | int = 1, drop: bool = False) -> Array:
         """Returns the state token: the phase the arrival counts for."""
@@ -285,6 +287,11 @@ class MBarriers:
         if (self._pending[touched] < 0).any():
             raise Trap(Verdict.DEADLOCK, "an mbarrier has more arrivals than its count in one phase", gid)
         done = touched[(self._pending[touched] == 0) & (self._tx[touched] == 0)]
+        if len(done):
+            self._complete(done)
+
+    def _complete(self, done: Array) -> None:
+        """The phase of the mbarriers ``done`` (distinct) is over."""
         self._phase[done] += 1
         self._pending[done] = self._expected[done]
         self.age[done] += 1

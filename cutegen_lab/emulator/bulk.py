@@ -88,39 +88,47 @@ class BulkCopies:
     def land(self, gid: int, to: int, offset: int, where: Array, data: Array, barrier: int, mask: int | None) -> None:
         """``data`` will be at pieces ``where`` of the block of ``to``, or of each block in multicast ``mask``."""
         m = self._m
+        at, step = self.span(gid, barrier, 8, 8), m.shared.stride
         if mask is None:
             blocks = [self.block(gid, to)]
+            slots: tuple[int, ...] = (self.block(gid, barrier) * step + at >> 3,)
         else:
-            first = gid // m.padded_threads // m.cluster_size * m.cluster_size
-            blocks = [first + r for r in range(m.cluster_size) if mask >> r & 1]
-            if mask >> m.cluster_size or not blocks:
-                message = f"multicast to blocks {mask:#x} of a cluster of {m.cluster_size}"
-                raise Trap(Verdict.LAUNCH_FAILURE, message, gid)
-        own = self.block(gid, barrier) if mask is None else None
-        at = self.span(gid, barrier, 8, 8)
-        step = m.shared.stride
-        slots = tuple((block if own is None else own) * step + at >> 3 for block in blocks)
-        line = generated_line(m.program) if self._late else 0
-        landing = Landing(
-            gid, tuple(where + (block * step >> 4) for block in blocks), data, slots, m.mbarriers.ages(slots), line
-        )
+            blocks = self._multicast(gid, mask)
+            slots = tuple(block * step + at >> 3 for block in blocks)
+        places = tuple(where + (block * step >> 4) for block in blocks)
         m.mbarriers.require(slots, gid)
-        for place, slot in zip(landing.places, slots, strict=True):
+        if self._late:
+            self._pending.append(self._announce(gid, places, data, slots))
+        else:
+            self._finish(gid, places, data, slots)
+
+    def _multicast(self, gid: int, mask: int) -> list[int]:
+        """Blocks of the cluster that ``mask`` names."""
+        size = self._m.cluster_size
+        first = gid // self._m.padded_threads // size * size
+        if mask >> size or not mask:
+            raise Trap(Verdict.LAUNCH_FAILURE, f"multicast to blocks {mask:#x} of a cluster of {size}", gid)
+        return [first + rank for rank in range(size) if mask >> rank & 1]
+
+    def _announce(self, gid: int, places: tuple[Array, ...], data: Array, slots: tuple[int, ...]) -> Landing:
+        """From here on the places belong to a copy that will come."""
+        m = self._m
+        for place, slot in zip(places, slots, strict=True):
             if m.async_races is not None:
                 m.async_races.uses_barrier(gid, slot)
                 m.async_races.lands(gid, place, slot)
-            if self._late and m.shared.written is not None:
+            if m.shared.written is not None:
                 m.shared.written.reshape(-1, 16)[place] = False
-        if self._late:
-            self._pending.append(landing)
-        else:
-            self._finish(landing)
+        return Landing(gid, places, data, slots, m.mbarriers.ages(slots), generated_line(m.program))
 
     def deliver(self) -> bool:
         """Finishes every copy on its way. Were there any?"""
         pending, self._pending = self._pending, []
         for landing in pending:
-            self._finish(landing)
+            if self._m.mbarriers.ages(landing.slots) != landing.ages:
+                message = "a bulk copy comes after the phase of its mbarrier has completed: too few bytes were expected"
+                raise self._trap(landing, message)
+            self._finish(landing.gid, landing.places, landing.data, landing.slots)
         return bool(pending)
 
     def exit(self, block: int) -> None:
@@ -135,17 +143,13 @@ class BulkCopies:
         trap.instruction = self._m.program.source_map.get(landing.line)
         return trap
 
-    def _finish(self, landing: Landing) -> None:
+    def _finish(self, gid: int, places: tuple[Array, ...], data: Array, slots: tuple[int, ...]) -> None:
         shared = self._m.shared
-        for place in landing.places:
-            shared.views[16][place] = landing.data
+        for place in places:
+            shared.views[16][place] = data
             if shared.written is not None:
                 shared.written.reshape(-1, 16)[place] = True
-        if self._late and self._m.mbarriers.ages(landing.slots) != landing.ages:
-            message = "a bulk copy comes after the phase of its mbarrier has completed: too few bytes were expected"
-            raise self._trap(landing, message)
-        slots = np.array(landing.slots)
-        self._m.mbarriers.land(landing.gid, slots, len(landing.data) * 16)
+        self._m.mbarriers.land(gid, slots, len(data) * 16)
 
     # --- out of shared memory ----------------------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ from cutegen_lab.core.verdict import Verdict
 from cutegen_lab.emulator.async_races import AsyncRaces
 from cutegen_lab.emulator.barriers import ClusterBarrier, MBarriers, NamedBarriers
 from cutegen_lab.emulator.bulk import BulkCopies
+from cutegen_lab.emulator.cfg import Rows
 from cutegen_lab.emulator.clocks import Clocks
 from cutegen_lab.emulator.counters import Counters
 from cutegen_lab.emulator.emit import runtime
@@ -54,10 +55,12 @@ class Chunk:
         self.barriers = NamedBarriers(self.count, self.threads)
         self.cluster_barrier = ClusterBarrier(self.count, self.cluster_size, self.threads, self.padded_threads)
         self.mbarriers = MBarriers(len(self.shared.data) // 8 if program.uses_mbarrier else 0)
+        self._reduced: dict[tuple[int, tuple[int, ...]], Rows] = {}
         self.products = WarpgroupProducts(self)
         self.bulk = BulkCopies(self, late=races)
         self.async_races: AsyncRaces | None = None
         self.clocks = self._look_for_races() if races else None
+        self._ended = False  # has any thread?
         self.exited = np.zeros(lanes, np.bool_)
         gid = np.arange(lanes)
         self.exited[gid % self.padded_threads >= self.threads] = True  # lanes that pad the last warp never exist
@@ -77,20 +80,36 @@ class Chunk:
 
     def exit(self, g: Group) -> None:
         self.exited[g.gid] = True
+        self._ended = True
         self.barriers.exit(g)
         if self.cluster_size > 1:
             self.cluster_barrier.exit(g)
         if self.async_races is not None:
             self.async_races.exit(g)
 
+    def rows_to_copy(self, g: Group, pc: int) -> Rows:
+        """Registers that matter at ``pc``, without those whose values are kept elsewhere (:mod:`wgmma`)."""
+        rows = self.program.live_in[pc]
+        kept = tuple(n for n, _ in self.program.live_sums[pc] if self.products.holds(n, g))
+        if not kept:
+            return rows
+        reduced = self._reduced.get((pc, kept))
+        if reduced is None:
+            without = frozenset().union(*(of for n, of in self.program.live_sums[pc] if n in kept))
+            words = [row for row in rows[2] if row not in without]
+            reduced = self._reduced[pc, kept] = (rows[0], rows[1], words, rows[3])
+        return reduced
+
     def reach(self, g: Group, blocks: Array) -> None:
         """The threads of ``g`` use the shared memory of ``blocks`` of their clusters."""
+        if self.async_races is None and not self._ended:
+            return
         for warp, block in np.unique(np.stack([g.gid >> 5, blocks]), axis=1).T.tolist():
             self.require_running(warp * 32, block)
 
     def require_running(self, gid: int, block: int) -> None:
         """Traps where thread ``gid`` reaches for the shared memory of another block that has ended."""
-        if gid // self.padded_threads == block:
+        if (self.async_races is None and not self._ended) or gid // self.padded_threads == block:
             return
         if self.exited[block * self.padded_threads : (block + 1) * self.padded_threads].all():
             rank = int(self.numbers[block]) % self.cluster_size

@@ -84,6 +84,6 @@ def merge(groups: list[Group]) -> Group:
     place[order] = np.arange(len(order))
     at = 0
     for group in groups:
-        merged.write_back(group, place[at : at + group.n], first.m.program.live_in[first.pc])
+        merged.write_back(group, place[at : at + group.n], first.m.rows_to_copy(group, first.pc))
         at += group.n
     return merged

@@ -16,7 +16,7 @@ from cutegen_lab.emulator.cfg import Block, Rows, allocate, basic_blocks, is_bra
 from cutegen_lab.emulator.emit import RUNTIME, Emit, Symbols, translate
 from cutegen_lab.emulator.faults import Unsupported
 from cutegen_lab.emulator.fusion import fuse
-from cutegen_lab.emulator.registers_in_flight import mark
+from cutegen_lab.emulator.registers_in_flight import Live, live_sums, mark
 
 SHARED_BASE = 1024  # sm_90 reserves the first KiB of a block's shared window for the system
 PARAM_BASE = 0x6000_0000_0000_0000
@@ -37,6 +37,7 @@ class Program:
     blocks: tuple[Block, ...]
     functions: tuple[BlockFunction, ...]
     live_in: tuple[Rows, ...]
+    live_sums: tuple[Live, ...]  # by block: sums of wgmma whose registers are live there, and their rows
     hammocks: dict[int, tuple[Rows, Rows]]  # a branch over one block: (rows it reads, rows it leaves)
     guard_rows: tuple[int, ...]
     wait_rows: tuple[int | None, ...]  # predicate row a try_wait writes, by block
@@ -132,6 +133,7 @@ def _compile(kernel: ptx.Kernel, tag: str) -> Program:
         blocks=tuple(blocks),
         functions=tuple(environment[f"block_{i}"] for i in range(len(blocks))),
         live_in=tuple(rows_by_file(b.live_in, rows) for b in blocks),
+        live_sums=tuple(live_sums(b.live_in, symbols.flights, rows) for b in blocks),
         hammocks=_hammocks(blocks, rows),
         guard_rows=tuple(rows[b.guard.name][1] if b.guard else 0 for b in blocks),
         wait_rows=tuple(_wait_row(b, rows) for b in blocks),

@@ -25,6 +25,15 @@ _State = frozenset[tuple[InFlight, bool]]
 """Lists that may be in flight, and whether as sums (or as operands)."""
 
 
+Live = tuple[tuple[int, frozenset[int]], ...]
+
+
+def live_sums(live: set[str], flights: dict[tuple[str, ...], int], rows: dict[str, tuple[str, int]]) -> Live:
+    """(number of the list, rows) of those registers of each list that are ``live``."""
+    found = ((n, frozenset(rows[name][1] for name in names if name in live)) for names, n in flights.items())
+    return tuple((n, kept) for n, kept in found if kept)
+
+
 def mark(blocks: list[Block]) -> None:
     """Adds to each instruction that may touch such registers the lines that look after them."""
     if not any(e.sums for block in blocks for e in block.emits):

@@ -103,14 +103,13 @@ class Scheduler:
             return
 
     def _split(self, g: Group, taken: np.ndarray, target: int) -> None:
-        live = self.chunk.program.live_in
         gone, stay = np.flatnonzero(taken), np.flatnonzero(~taken)
         if target == EXIT:
             self.chunk.exit(g.subset(gone, ([], [], [], []), 0))
         else:
-            self._ready.append(g.subset(gone, live[target], target))
+            self._ready.append(g.subset(gone, self.chunk.rows_to_copy(g, target), target))
         if len(stay):
-            self._ready.append(g.subset(stay, live[g.pc + 1], g.pc + 1))
+            self._ready.append(g.subset(stay, self.chunk.rows_to_copy(g, g.pc + 1), g.pc + 1))
 
     def _count(self, pc: int, g: Group) -> None:
         chunk = self.chunk
@@ -132,10 +131,9 @@ class Scheduler:
             g.arrived, g.gen = False, None
             return True
         if passed is not False and bool(passed.any()):
-            live = self.chunk.program.live_in
             index, rest = np.flatnonzero(passed), np.flatnonzero(~passed)
-            self._ready.append(g.subset(index, live[g.pc + 1], g.pc + 1))
-            waiting = g.subset(rest, live[g.pc], g.pc)
+            self._ready.append(g.subset(index, self.chunk.rows_to_copy(g, g.pc + 1), g.pc + 1))
+            waiting = g.subset(rest, self.chunk.rows_to_copy(g, g.pc), g.pc)
             waiting.arrived, waiting.gen = g.arrived, None if g.gen is None else g.gen[rest]
             g = waiting
         self._parked.append(g)

@@ -10,7 +10,7 @@ import struct
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 SIZE = 128
 READ = 64
@@ -48,12 +48,12 @@ class TensorMap:
     def element_bytes(self) -> int:
         return self.strides[0]
 
-    @property
+    @cached_property
     def counts(self) -> tuple[int, ...]:
         """Elements moved along each dimension."""
         return tuple(-(-b // s) for b, s in zip(self.box, self.steps, strict=True))
 
-    @property
+    @cached_property
     def tile_bytes(self) -> int:
         total = self.element_bytes
         for count in self.counts:

@@ -36,6 +36,9 @@ class Tensor:
         offset = tmap.address - self.buffer.base
         self._view = _strided(self.buffer.data, offset, tmap, self._raw)
         self._written = None if self.buffer.written is None else (self.buffer.written, offset)
+        self._plain = all(step == 1 for step in tmap.steps)
+        self._most = tuple(n - c for n, c in zip(tmap.sizes, tmap.counts, strict=True))
+        self._box = tuple(slice(0, n) for n in tmap.counts[::-1])
         self._aligned = not any(s % SECTOR for s in tmap.strides[1:])
 
     def load(self, gid: int, coordinates: tuple[int, ...]) -> tuple[Array, int, int]:
@@ -79,8 +82,11 @@ class Tensor:
 
     def _slices(self, coordinates: tuple[int, ...]) -> tuple[tuple[slice, ...], tuple[slice, ...] | None, bool]:
         """(of the tensor, of the box or None where all of it lies outside, does all of it lie inside?)."""
-        source, target, inside, empty = [], [], True, False
         tmap = self.map
+        if self._plain and all(0 <= c <= m for c, m in zip(coordinates, self._most, strict=True)):
+            found = tuple(slice(c, c + n) for c, n in zip(coordinates, tmap.counts, strict=True))
+            return found[::-1], self._box, True
+        source, target, inside, empty = [], [], True, False
         for at, size, count, step in zip(coordinates, tmap.sizes, tmap.counts, tmap.steps, strict=True):
             first = max(0, -(at // step)) if at < 0 else 0
             last = min(count, -(-(size - at) // step))

@@ -52,9 +52,25 @@ class Sums:
     """One list of registers: ``matrix`` [warpgroups, 64, n], which lanes' values are there, and when last used."""
 
     form: Form
-    matrix: Array
+    matrix: Array  # in the order in which warpgroups first came
+    places: Array  # of each warpgroup in it, -1 for none
     held: Array  # by lane
     last: Array  # by warp: the group of products that used it last
+
+    def at(self, groups: Array) -> Any:
+        """Where ``groups`` are in the matrix: a slice where they lie together."""
+        found = self.places[groups]
+        if (found < 0).any():
+            fresh = groups[found < 0]
+            count = int(self.places.max()) + 1
+            self.places[fresh] = np.arange(count, count + len(fresh))
+            if count + len(fresh) > len(self.matrix):
+                more = np.zeros((max(len(fresh), len(self.matrix)), *self.matrix.shape[1:]), self.matrix.dtype)
+                self.matrix = np.concatenate([self.matrix, more])
+            found = self.places[groups]
+        first, last = int(found[0]), int(found[-1])
+        together = last - first == len(found) - 1 and bool((found[1:] > found[:-1]).all())
+        return slice(first, last + 1) if together else found
 
 
 @dataclass
@@ -69,8 +85,8 @@ class _Steps:
     a: list[Array] = field(default_factory=list)
     b: list[Array] = field(default_factory=list)
 
-    def takes(self, sums: Sums, form: Form, groups: Array) -> bool:
-        return self.sums is sums and self.form == form and self.groups is groups
+    def takes(self, form: Form, groups: Array) -> bool:
+        return self.form == form and self.groups is groups
 
 
 class WarpgroupProducts:
@@ -84,7 +100,8 @@ class WarpgroupProducts:
         self._done = np.zeros(warps, np.int64)
         self._sums: dict[int, Sums] = {}
         self._operands: dict[int, Array] = {}  # A in registers: by warp, the group that reads it last
-        self._steps: _Steps | None = None
+        self._steps: dict[int, _Steps] = {}  # by sums
+        self._read: dict[Any, Array] = {}  # operands of the group of products being done
         self._came = np.zeros(m.count * self._per_block, np.int64)  # warps at wgmma.fence
         self._generation = np.zeros(m.count * self._per_block, np.int64)
 
@@ -105,7 +122,7 @@ class WarpgroupProducts:
         return np.asarray(self._generation[at] != g.gen)
 
     def commit(self, g: Group) -> None:
-        self._flush()
+        self._flush(*self._steps)
         self._committed[np.unique(g.gid >> 5)] += 1
 
     def wait(self, g: Group, pending: int) -> None:
@@ -126,7 +143,7 @@ class WarpgroupProducts:
         sums = self._prepare(g, number, form)
         adding = self._uniform(g, adds, "the scale of D")
         if adding.any():
-            self._gather(g, sums, rows)
+            self._gather(g, sums, number, rows)
         sums.held[g.gid] = True
         warps = g.gid[::32] >> 5
         sums.last[warps] = self._committed[warps] + 1
@@ -137,12 +154,17 @@ class WarpgroupProducts:
         right = self._uniform(g, b, "a matrix descriptor")
         if self._m.async_races is not None or self._m.shared.written is not None:
             self._look(g, blocks, None if fragments else left, right, form)
-        steps = self._steps
-        if steps is None or not steps.takes(sums, form, groups) or not adding.all():
-            self._flush()
-            steps = self._steps = _Steps(sums, form, groups, blocks, adding)
+        steps = self._steps.get(number)
+        if steps is None or not steps.takes(form, groups) or not adding.all():
+            self._flush(number)
+            steps = self._steps[number] = _Steps(sums, form, groups, blocks, adding)
         steps.a.append(left)
         steps.b.append(right)
+
+    def holds(self, number: int, g: Group) -> bool:
+        """Are these sums a matrix here for every lane of ``g``?"""
+        sums = self._sums.get(number)
+        return sums is not None and bool(sums.held[g.gid].all())
 
     def settle(self, g: Group, number: int, rows: Sequence[tuple[int, int]]) -> None:
         """Before registers of these sums are touched; ``rows``: (register, row) of those whose values still matter."""
@@ -153,7 +175,7 @@ class WarpgroupProducts:
         held = sums.held[g.gid]
         if not held.any():
             return
-        self._flush()
+        self._flush(number)
         self._scatter(g, sums, rows, held)
         sums.held[g.gid] = False
 
@@ -212,10 +234,10 @@ class WarpgroupProducts:
     def _prepare(self, g: Group, number: int, form: Form) -> Sums:
         sums = self._sums.get(number)
         if sums is None:
-            count = len(self._generation)
             kind = np.int32 if form.d == "s32" else np.float32
             sums = self._sums[number] = Sums(
-                form, np.zeros((count, ROWS, form.n), kind), np.zeros(len(g.m.exited), np.bool_),
+                form, np.zeros((0, ROWS, form.n), kind), np.full(len(self._generation), -1),
+                np.zeros(len(g.m.exited), np.bool_),
                 np.zeros(len(self._done), np.int64),
             )  # fmt: skip
         return sums
@@ -224,7 +246,7 @@ class WarpgroupProducts:
     # Row 16w+8h+q and column 8c+2p+e are in element e of register 2c+h (16-bit sums) or register 4c+2h+e of lane
     # 32w+4q+p (PTX ISA 9.7.15.5.1.1, "Register Fragments … accumulator matrix D").
 
-    def _gather(self, g: Group, sums: Sums, rows: Sequence[int]) -> None:
+    def _gather(self, g: Group, sums: Sums, number: int, rows: Sequence[int]) -> None:
         """Registers to matrix, for lanes whose values are not there."""
         missing = ~sums.held[g.gid]
         if not missing.any():
@@ -238,15 +260,15 @@ class WarpgroupProducts:
             view = 5 if form.d == "s32" else 6
             table = np.stack([g.views[view][rows[i]] for i in range(form.registers)])
             found = table.reshape(form.n // 8, 2, 2, count, 4, 8, 4).transpose(3, 4, 1, 5, 0, 6, 2)
-        self._flush()
+        self._flush(number)
         groups = g.cache["warpgroups"][1]
         given = np.asarray(found.reshape(count, ROWS, form.n), sums.matrix.dtype)
-        if missing.all():
-            sums.matrix[groups] = given
-            return
-        lanes = missing.reshape(count, 4, 1, 8, 1, 4, 1)
-        mask = np.broadcast_to(lanes, (count, 4, 2, 8, form.n // 8, 4, 2)).reshape(given.shape)
-        sums.matrix[groups] = np.where(mask, given, sums.matrix[groups])
+        at = sums.at(groups)
+        if not missing.all():
+            lanes = missing.reshape(count, 4, 1, 8, 1, 4, 1)
+            mask = np.broadcast_to(lanes, (count, 4, 2, 8, form.n // 8, 4, 2)).reshape(given.shape)
+            given = np.where(mask, given, sums.matrix[at])
+        sums.matrix[at] = given
 
     def _scatter(self, g: Group, sums: Sums, rows: Sequence[tuple[int, int]], held: Array) -> None:
         """Matrix to registers, for the lanes ``held``."""
@@ -254,7 +276,7 @@ class WarpgroupProducts:
         tid = g.gid % self._m.padded_threads
         groups = g.block * self._per_block + tid // THREADS
         distinct = g.cache["warpgroups"][1] if self._whole(g) else np.unique(groups)
-        parts = sums.matrix[distinct].reshape(len(distinct), 4, 2, 8, form.n // 8, 4, 2)
+        parts = sums.matrix[sums.at(distinct)].reshape(len(distinct), 4, 2, 8, form.n // 8, 4, 2)
         if form.d == "f16":
             order = np.ascontiguousarray(parts.astype(np.float16).transpose(4, 2, 0, 1, 3, 5, 6)).view(np.uint32)
         else:
@@ -275,10 +297,14 @@ class WarpgroupProducts:
 
     # --- arithmetic --------------------------------------------------------------------------------------------------
 
-    def _flush(self) -> None:
-        steps, self._steps = self._steps, None
-        if steps is None:
-            return
+    def _flush(self, *numbers: int) -> None:
+        """Does the products that wait on these sums, which may share operands."""
+        for number in numbers:
+            if number in self._steps:
+                self._perform(self._steps.pop(number))
+        self._read.clear()
+
+    def _perform(self, steps: _Steps) -> None:
         descriptors = steps.b if steps.a[0].ndim == 3 else steps.b + steps.a
         keys = np.stack(descriptors, axis=1)
         if (keys == keys[0]).all():
@@ -310,32 +336,37 @@ class WarpgroupProducts:
         self._add(sums, groups, product if form.sign > 0 else -product, adds)
 
     def _add(self, sums: Sums, groups: Array, product: Array, adds: Array) -> None:
-        matrix, form = sums.matrix, sums.form
+        at, form = sums.at(groups), sums.form
         if not adds.all():
-            fresh = groups[~adds]
-            matrix[fresh] = 0
+            sums.matrix[sums.at(groups[~adds])] = 0
+        matrix = sums.matrix
         if form.d == "s32":
-            total = matrix[groups].astype(np.int64) + np.rint(product).astype(np.int64)
-            matrix[groups] = np.clip(total, -(1 << 31), (1 << 31) - 1) if form.saturates else total.astype(np.int32)
-            return
-        if len(groups) == len(matrix):
-            matrix += product
+            total = matrix[at].astype(np.int64) + np.rint(product).astype(np.int64)
+            matrix[at] = np.clip(total, -(1 << 31), (1 << 31) - 1) if form.saturates else total.astype(np.int32)
+        elif isinstance(at, slice):
+            matrix[at] += product
         else:
-            product += matrix[groups]
-            matrix[groups] = product
+            product += matrix[at]
+            matrix[at] = product
         if form.d == "f16":
-            matrix[groups] = matrix[groups].astype(np.float16)
+            matrix[at] = matrix[at].astype(np.float16)
 
     def _operand(self, steps: list[int], blocks: Array, rows: int, mn_major: bool, kind: str) -> Array:
-        """[blocks, rows, K] as float32, out of shared memory."""
+        """[blocks, rows, K] as float32, out of shared memory. Sums that are added to together often share one."""
+        key = (tuple(steps), blocks.tobytes(), rows, mn_major, kind)
+        found = self._read.get(key)
+        if found is None:
+            found = self._read[key] = self._fetch(key[0], blocks, rows, mn_major, kind)
+        return found
+
+    def _fetch(self, steps: tuple[int, ...], blocks: Array, rows: int, mn_major: bool, kind: str) -> Array:
         shared = self._m.shared
-        where = pieces(tuple(steps), rows, mn_major)
-        table = shared.views[16].reshape(-1, shared.stride // 16)
-        if len(blocks) == len(table):
-            raw = table.take(where.ravel(), axis=1)
+        where = pieces(steps, rows, mn_major)
+        if len(blocks) == self._m.count:
+            raw = shared.views[16].reshape(len(blocks), -1).take(where.ravel(), axis=1)
         else:
             raw = shared.views[16].take(blocks[:, None] * (shared.stride // 16) + where.ravel())
-        values = to_f32(raw, kind).reshape(len(blocks), *where.shape[:1], -1)
+        values = to_f32(raw, kind).reshape(len(blocks), len(where), -1)
         return values.swapaxes(1, 2) if mn_major else values
 
     def _look(self, g: Group, blocks: Array, a: Array | None, b: Array, form: Form) -> None:
