@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import multiprocessing
+import os
 import threading
 import time
 from collections import Counter
@@ -49,7 +50,8 @@ def judge(path: Path, deep: bool) -> dict[str, Any]:
 
 def judged(paths: Sequence[Path], processes: int, deep: bool = False) -> Iterator[dict[str, Any]]:
     """Every kernel's row, in the order they are done."""
-    with multiprocessing.get_context("spawn").Pool(processes) as pool:
+    threads = max((os.cpu_count() or 1) // processes, 1)
+    with multiprocessing.get_context("spawn").Pool(processes, torch.set_num_threads, (threads,)) as pool:
         yield from pool.imap_unordered(partial(judge, deep=deep), paths)
 
 

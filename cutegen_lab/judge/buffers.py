@@ -39,6 +39,11 @@ class _Slot:
     def tensor(self) -> torch.Tensor:
         return laid_out(self.raw, self.spec)
 
+    def fill_gaps(self, seed: int) -> None:
+        """With noise that does not depend on where it lies: a kernel that uses it is wrong the same way every time."""
+        if self.spec.strides:
+            self.raw.random_(0, 256, generator=torch.Generator().manual_seed(seed))
+
     def guards(self) -> bytes:
         """What is in them, as a digest."""
         digest = hashlib.blake2b(digest_size=16)
@@ -64,6 +69,8 @@ class Buffers:
         self.build = rewritten(build, place, len(inputs)) if placement else build
         generator = torch.Generator().manual_seed(guard_seed)
         slots = [_slot(spec, place.offsets[i], place.tail, generator, poison) for i, spec in enumerate(specs)]
+        for slot in slots[: len(inputs)]:
+            slot.fill_gaps(guard_seed)
         for slot, value in zip(slots, inputs, strict=False):
             slot.tensor.copy_(value)
         self._inputs = [(slot, _given(slot, value)) for slot, value in zip(slots, inputs, strict=False)]
@@ -95,10 +102,8 @@ class Buffers:
 
 def _slot(spec: TensorSpec, offset: int, tail: int, generator: torch.Generator, poison: int) -> _Slot:
     memory = torch.full((offset + spec.storage_bytes + tail,), poison, dtype=torch.uint8)
-    end = offset + spec.storage_bytes
-    gaps = memory[offset:end] if spec.strides else memory[:0]
-    for unowned in (memory[:offset], gaps, memory[end:]):
-        unowned.random_(0, 256, generator=generator)
+    for guard in (memory[:offset], memory[offset + spec.storage_bytes :]):
+        guard.random_(0, 256, generator=generator)
     return _Slot(spec, memory, offset)
 
 

@@ -237,21 +237,20 @@ def _unsure(times: Mapping[str, list[float]], effort: Effort) -> list[str]:
 def _crossed(what: str, clocks: Sequence[tuple[Measurement, Measurement]]) -> list[str]:
     """The candidate's two clocks (in the graph, and ``what``) beside each other; the candidate comes first.
 
-    A clock adds or leaves out something by itself: at most what the subject least affected by it shows. What the
-    candidate differs by beyond that and all spreads is told.
+    A clock adds something by itself, or leaves something out (what a single call leaves in L2, say): as much as it does
+    for any other subject. What the candidate differs by beyond that and all spreads is told.
     """
-    (graph, single), *others = clocks
-    own, spread = min(((s.time_us - g.time_us, s.half_width_us + g.half_width_us) for g, s in clocks), key=_size)
-    difference = single.time_us - graph.time_us - (own if others else 0.0)
-    if abs(difference) <= graph.half_width_us + single.half_width_us + spread:
+    apart = [(single.time_us - graph.time_us, single.half_width_us + graph.half_width_us) for graph, single in clocks]
+    (mine, spread), *others = apart
+    least = min((d for d, _ in others), default=0.0)
+    most = max((d for d, _ in others), default=0.0)
+    room = spread + max((s for _, s in others), default=0.0)
+    if least - room <= mine <= most + room:
         return []
-    word = "longer" if difference > 0 else "shorter"
-    beyond = f" beyond the {abs(own):.2g} µs that these clocks differ by here" if others else ""
+    usual = most if mine > most else least
+    beyond = f", beyond the {abs(usual):.2g} µs that other subjects' clocks differ by" if others else ""
+    graph, single = clocks[0]
     return [
-        f"{what} takes {single.time_us:.4g} µs, {abs(difference):.2g} µs {word} than in the graph "
-        f"({graph.time_us:.4g} µs){beyond}: more than the spread"
+        f"{what} takes {single.time_us:.4g} µs, {abs(mine - usual):.2g} µs {'longer' if mine > usual else 'shorter'} "
+        f"than in the graph ({graph.time_us:.4g} µs){beyond}: more than the spread"
     ]
-
-
-def _size(pair: tuple[float, float]) -> float:
-    return abs(pair[0])

@@ -11,6 +11,7 @@ from cutegen_lab.core.errors import ProblemError, ProviderError
 from cutegen_lab.core.problem import TensorSpec, Workload
 from cutegen_lab.judge.buffers import Buffers
 from cutegen_lab.judge.inputs import draw
+from cutegen_lab.judge.placement import Placement
 from cutegen_lab.problems import Reference, read_text
 from cutegen_lab.problems.tensors import empty, laid_out, placed, storage
 from cutegen_lab.templates.reader import read
@@ -86,10 +87,13 @@ def test_gaps_hold_noise_that_no_kernel_may_change() -> None:
     workload = Workload("w", (COLUMNS,), (TensorSpec("out", DType.F32, (4,)),))
     build = Build(workload.signature, "sm_90a", b"", "", (), LaunchPlan(()))
     values = placed(torch.zeros(4, 3), COLUMNS)
-    one, two = (Buffers(workload, build, [values], poison, guard_seed=3) for poison in (0xFF, 0x7B))
+    places = None, Placement((0, 1), (32, 16), 64)
+    one, two = (
+        Buffers(workload, build, [values], poison, p, 3) for poison, p in zip((0xFF, 0x7B), places, strict=True)
+    )
     memory = bytes(one.views[0])
     assert len(memory) == COLUMNS.storage_bytes and memory[16:24] != bytes(8)
-    assert memory == bytes(two.views[0]), "the same in both runs: a kernel that uses them is wrong, not random"
+    assert memory == bytes(two.views[0])[32:-64], "the same in both runs: a kernel that uses them is wrong, not random"
     assert one.modified_input() is None
     one.views[0][17] ^= 1
     assert one.modified_input() == "x"
