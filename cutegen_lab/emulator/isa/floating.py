@@ -165,7 +165,7 @@ def copysign(e: Emit) -> None:
 
 @opcode("testp")
 def testp(e: Emit) -> None:
-    """9.7.3.1 testp."""
+    """9.7.3.1 testp; zeros count as normal."""
     kind = e.type("f32", "f64")
     test = e.one_of("finite", "infinite", "number", "notanumber", "normal", "subnormal")
     e.klass = kind
@@ -173,7 +173,7 @@ def testp(e: Emit) -> None:
     tiny = "f32(2.0**-126)" if kind == "f32" else "f64(2.0**-1022)"
     forms = {
         "finite": f"np.isfinite({a})", "infinite": f"np.isinf({a})", "number": f"~np.isnan({a})",
-        "notanumber": f"np.isnan({a})", "normal": f"np.isfinite({a})&(np.abs({a})>={tiny})",
+        "notanumber": f"np.isnan({a})", "normal": f"np.isfinite({a})&(({a}==0)|(np.abs({a})>={tiny}))",
         "subnormal": f"({a}!=0)&(np.abs({a})<{tiny})",
     }  # fmt: skip
     e.put(0, "pred", forms[test])

@@ -80,7 +80,7 @@ def mul24(e: Emit) -> None:
 
 @opcode("div", "rem")
 def div_rem(e: Emit) -> None:
-    """9.7.1.8 div, 9.7.1.9 rem: truncating; by zero gives all ones, and the dividend, as NVIDIA GPUs do."""
+    """9.7.1.8 div, 9.7.1.9 rem: truncating; both give all ones by zero, as an H200 does."""
     kind = e.type()
     if kind not in INTEGER_TYPES:
         floating.divide(e, kind)
@@ -203,7 +203,8 @@ def remainder(a: Array, b: Array) -> Array:
     """Remainder with the sign of the dividend."""
     a, b = _broadcast(a, b)
     zero = b == 0
-    return np.asarray(np.where(zero, a, np.fmod(a, np.where(zero, 1, b).astype(a.dtype))).astype(a.dtype))
+    ones = ~np.zeros((), a.dtype)
+    return np.asarray(np.where(zero, ones, np.fmod(a, np.where(zero, 1, b).astype(a.dtype))).astype(a.dtype))
 
 
 @runtime
