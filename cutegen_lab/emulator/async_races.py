@@ -60,10 +60,13 @@ class AsyncRaces:
         self._shared.reader[cells] = 0
         self._shared.other[cells] = 0
 
-    def leaves(self, gid: int, place: Array) -> None:
-        """A bulk copy will read ``place``."""
+    def leaves(self, gid: int, place: Array, slot: int | None) -> None:
+        """A bulk copy will read ``place``, and be over with its bulk group or with a phase of mbarrier ``slot``."""
         cells, known, warp = self._cells(place), self._known(gid, 1), gid >> 5
         self._check(gid, cells, known, writes=False)
+        if slot is not None:
+            self._read(cells, known, self.column(slot), int(self._m.mbarriers.age[slot]) + 1)
+            return
         self._reading[warp] = self._groups[warp] + 1
         self._reads[warp] = generated_line(self._m.program)
         self._read(cells, known, self._clocks.bulk + int(self._clocks.own[warp]), int(self._groups[warp]) + 1)

@@ -88,12 +88,12 @@ class BulkCopies:
     def land(self, gid: int, to: int, offset: int, where: Array, data: Array, barrier: int, mask: int | None) -> None:
         """``data`` will be at pieces ``where`` of the block of ``to``, or of each block in multicast ``mask``."""
         m = self._m
-        at, step = self.span(gid, barrier, 8, 8), m.shared.stride
+        step = m.shared.stride
         if mask is None:
             blocks = [self.block(gid, to)]
-            slots: tuple[int, ...] = (self.block(gid, barrier) * step + at >> 3,)
+            slots: tuple[int, ...] = (self._slot(gid, barrier),)
         else:
-            blocks = self._multicast(gid, mask)
+            blocks, at = self._multicast(gid, mask), self.span(gid, barrier, 8, 8)
             slots = tuple(block * step + at >> 3 for block in blocks)
         places = tuple(where + (block * step >> 4) for block in blocks)
         m.mbarriers.require(slots, gid)
@@ -101,6 +101,9 @@ class BulkCopies:
             self._pending.append(self._announce(gid, places, data, slots))
         else:
             self._finish(gid, places, data, slots)
+
+    def _slot(self, gid: int, barrier: int) -> int:
+        return self.block(gid, barrier) * self._m.shared.stride + self.span(gid, barrier, 8, 8) >> 3
 
     def _multicast(self, gid: int, mask: int) -> list[int]:
         """Blocks of the cluster that ``mask`` names."""
@@ -153,12 +156,13 @@ class BulkCopies:
 
     # --- out of shared memory ----------------------------------------------------------------------------------------
 
-    def take(self, gid: int, address: int, where: Array) -> Array:
-        """16-byte pieces ``where`` of the block's shared memory, for a copy that must be waited for."""
+    def take(self, gid: int, address: int, where: Array, barrier: int | None = None) -> Array:
+        """16-byte pieces ``where`` of the block's shared memory, for a copy that must be waited for: as part of a bulk
+        group, or by the mbarrier at ``barrier``."""
         shared = self._m.shared
         place = where + (self.block(gid, address) * shared.stride >> 4)
         if self._m.async_races is not None:
-            self._m.async_races.leaves(gid, place)
+            self._m.async_races.leaves(gid, place, None if barrier is None else self._slot(gid, barrier))
         if shared.written is not None and not shared.written.reshape(-1, 16)[place].all():
             missing = int(place[~shared.written.reshape(-1, 16)[place].all(axis=1)][0]) * 16 % shared.stride
             message = f"a bulk copy reads shared memory at byte {missing - shared.first}, which nothing has written"
@@ -178,11 +182,18 @@ def tensor_load(
 
 
 def tensor_store(
-    m: Chunk, gid: int, tensor: Tensor, coordinates: tuple[int, ...], source: int, reduce: Reduction | None
+    m: Chunk,
+    gid: int,
+    tensor: Tensor,
+    coordinates: tuple[int, ...],
+    source: int,
+    reduce: Reduction | None,
+    times: int = 1,
 ) -> None:
-    """One ``cp.async.bulk.tensor`` or ``cp.reduce.async.bulk.tensor`` from shared to global memory."""
+    """``cp.async.bulk.tensor`` or ``cp.reduce.async.bulk.tensor`` from shared to global memory, ``times`` over."""
     tmap = tensor.map
     offset = m.bulk.span(gid, source, tmap.tile_bytes, TENSOR_ALIGN)
     data = m.bulk.take(gid, source, pieces(offset, tmap.tile_bytes, tmap.swizzle))
-    sectors, size = tensor.store(gid, coordinates, data, reduce)
-    m.counters.bulk("store", tmap.address, sectors, size)
+    for _ in range(times if reduce is not None else 1):
+        sectors, size = tensor.store(gid, coordinates, data, reduce)
+    m.counters.bulk("store", tmap.address, sectors, size, times)

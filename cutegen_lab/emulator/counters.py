@@ -60,15 +60,16 @@ class Counters:
             self.store_bytes += g.n * width
             self.store_sectors += touched
 
-    def bulk(self, kind: str, address: int, touched: int, size: int) -> None:
-        """Counts one bulk copy that moves ``size`` bytes of global memory, ``touched`` sectors, beginning there."""
+    def bulk(self, kind: str, address: int, touched: int, size: int, times: int = 1) -> None:
+        """Counts ``times`` bulk copies, which each move ``size`` bytes of global memory in ``touched`` sectors."""
+        touched, size = touched * times, size * times
         self.by_slot[kind, address >> 24] += touched
         if kind == "load":
-            self.bulk_loads += 1
+            self.bulk_loads += times
             self.bulk_load_bytes += size
             self.load_sectors += touched
         else:
-            self.bulk_stores += 1
+            self.bulk_stores += times
             self.bulk_store_bytes += size
             self.store_sectors += touched
 

@@ -1,6 +1,8 @@
 """Matrix descriptors: where in shared memory an operand of wgmma lies (PTX ISA 9.7.15.5.1).
 
-A K-step takes 32 bytes of K from each row. Units are pieces of 16 bytes, eight rows of which make a core matrix.
+The swizzle goes by the address, so that a tile laid out from an address that is no multiple of the pattern needs the
+base offset: an H200 subtracts it from the number of the 128-byte line. A K-step takes 32 bytes of K from each row.
+Units are pieces of 16 bytes, eight rows of which make a core matrix.
 """
 
 from __future__ import annotations
@@ -56,4 +58,4 @@ def _tile(d: MatrixDescriptor, rows: int, mn_major: bool) -> Array:
         r, c = np.arange(rows)[:, None], np.arange(2)
         at = r // 8 * d.stride + r % 8 * 16 * d.width + c * (d.leading if d.width == 1 else 16)
     at = at + d.start
-    return np.asarray(at ^ (at >> 7 & d.width - 1) << 4) >> 4
+    return np.asarray(at ^ ((at >> 7) - d.base & d.width - 1) << 4) >> 4

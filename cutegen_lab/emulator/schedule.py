@@ -41,7 +41,7 @@ class Scheduler:
         """Raises Trap, Cancelled."""
         self._ready: list[Group] = [Group(self.chunk, self.chunk.all_lanes(), 0)]
         self._parked: list[Group] = []
-        self._wakes = 0
+        self._wakes, self._told = 0, False
         while self._ready or self._parked:
             if not self._ready:
                 self._wake()
@@ -140,25 +140,35 @@ class Scheduler:
         return False
 
     def _wake(self) -> None:
-        """Lets bulk copies come and asks the parked again; tells stuck try_waits "not yet" a few times; then it is a
-        deadlock."""
-        self.chunk.bulk.deliver()
+        """Asks the parked again. Where the run looks for mistakes, every second time, those that poll are told "not
+        yet" and bulk copies come only the other time. When nobody can go on, stuck try_waits are told "not yet" a few
+        times; then it is a deadlock.
+        """
+        unkind = self.chunk.async_races is not None and not self._told
+        self._told = unkind
+        if not unkind:
+            self.chunk.bulk.deliver()
         waiting, self._parked = sorted(self._parked, key=lambda g: g.pc), []
         for g in waiting:
             passed = self.chunk.program.functions[g.pc](g)
             if self._pass(g, passed):
                 self._ready.append(g)
-        if self._ready:
+        if unkind:
+            self._tell_not_yet()
+        elif self._ready:
             self._wakes = 0
-            return
+        elif self._wakes < _SPURIOUS_WAKES and self._tell_not_yet():
+            self._wakes += 1
+        else:
+            raise stuck(self.chunk, self._parked)
+
+    def _tell_not_yet(self) -> bool:
+        """Lets those that poll an mbarrier go on without what they wait for. Are there any?"""
         rows = self.chunk.program.wait_rows
         polling = [g for g in self._parked if rows[g.pc] is not None]
-        if polling and self._wakes < _SPURIOUS_WAKES:
-            self._wakes += 1
-            for g in polling:
-                self._parked.remove(g)
-                g.files[0][rows[g.pc]] = False
-                g.pc += 1
-                self._ready.append(g)
-            return
-        raise stuck(self.chunk, self._parked)
+        for g in polling:
+            self._parked.remove(g)
+            g.files[0][rows[g.pc]] = False
+            g.pc += 1
+            self._ready.append(g)
+        return bool(polling)

@@ -1,7 +1,7 @@
 """Tensor maps: the 128-byte objects that tensor copies read (PTX ISA 5.5 "Tensors", 9.7.9.27).
 
-The layout of the bytes is the hardware's and undocumented; it was found by encoding many tensors and comparing. Of the
-128 bytes the first 64 carry everything.
+The layout of the bytes is the hardware's and undocumented; it was found by encoding many tensors, with the DSL and with
+an H200's driver, and comparing. Of the 128 bytes the first 64 carry everything.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ SIZE = 128
 READ = 64
 _DTYPES = ("u8", "u16", "u32", "s32", "u64", "s64", "f16", "f32", "f32", "f64", "bf16")
 _BYTES = {"u8": 1, "u16": 2, "f16": 2, "bf16": 2, "u32": 4, "s32": 4, "f32": 4, "u64": 8, "s64": 8, "f64": 8}
+_KINDS = (0, 2)  # as the driver's encoder writes it, and as the DSL's launcher does
 _SWIZZLE_BYTES = (16, 32, 64, 128)
 
 
@@ -28,7 +29,8 @@ class TensorMap:
     """A tensor in global memory and the box that one copy moves. Every tuple has the innermost dimension first.
 
     ``strides`` are bytes, the first of them the element's. ``box`` counts positions of the tensor, of which every
-    ``steps``-th is moved. ``swizzle`` is the width in bytes of the pattern (16: none).
+    ``steps``-th is moved. ``swizzle`` is the width in bytes of the pattern (16: none). ``tf32``: loads round float32
+    to 19 bits.
     """
 
     address: int
@@ -39,6 +41,7 @@ class TensorMap:
     steps: tuple[int, ...]
     swizzle: int
     fill_nan: bool = False
+    tf32: bool = False
 
     @property
     def rank(self) -> int:
@@ -82,7 +85,7 @@ def decode(raw: bytes) -> TensorMap:
     words = struct.unpack_from("<16I", raw)
     flags = words[2]
     rank, kind, interleave, swizzle = (flags >> 4 & 7) + 1, flags >> 7 & 15, flags >> 11 & 3, flags >> 13 & 3
-    if flags & 15 != 2 or rank > 5 or kind >= len(_DTYPES) or words[15]:
+    if flags & 15 not in _KINDS or rank > 5 or kind >= len(_DTYPES) or words[15]:
         raise BadTensorMap("these bytes are no tensor map")
     if interleave:
         raise BadTensorMap("an interleaved tensor map is not executed here")
@@ -99,6 +102,7 @@ def decode(raw: bytes) -> TensorMap:
         steps=tuple((steps >> 3 * i & 7) + 1 for i in range(rank)),
         swizzle=_SWIZZLE_BYTES[swizzle],
         fill_nan=bool(flags >> 15 & 1),
+        tf32=bool(flags >> 16 & 1),
     )
     row = found.counts[0] * element
     if row % 16:

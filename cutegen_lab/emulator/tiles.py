@@ -48,6 +48,8 @@ class Tensor:
             self._check("load", gid, source)
         box = np.ascontiguousarray(self._view[source]) if inside else self._filled(source, target)
         sectors, size = self._traffic(source, target)
+        if self.map.tf32:
+            box = round_tf32(box)
         return box.reshape(-1).view(np.complex128), sectors, size
 
     def store(self, gid: int, coordinates: tuple[int, ...], pieces: Array, reduce: Reduction | None) -> tuple[int, int]:
@@ -74,11 +76,9 @@ class Tensor:
         return box
 
     def _fill(self) -> Any:
-        """Zero, or the NaN of the element's type (PTX ISA 5.5.3.3)."""
-        if not self.map.fill_nan:
-            return self._raw(0)
-        bits = {"f16": 0x7FFF, "bf16": 0x7FFF, "f32": 0x7FFFFFFF, "f64": (1 << 63) - 1}
-        return self._raw(bits.get(self.map.dtype, 0))
+        """Zero, or the NaN that an H200 fills with whatever the type."""
+        pattern = 0x7FF7_7FF7_7FF7_7FF7 if self.map.fill_nan else 0
+        return self._raw(pattern & (1 << 8 * self.map.element_bytes) - 1)
 
     def _slices(self, coordinates: tuple[int, ...]) -> tuple[tuple[slice, ...], tuple[slice, ...] | None, bool]:
         """(of the tensor, of the box or None where all of it lies outside, does all of it lie inside?)."""
@@ -146,6 +146,12 @@ def _buffer(tmap: TensorMap, memory: GlobalMemory, gid: int) -> Buffer:
 
 def _strided(data: Array, offset: int, tmap: TensorMap, kind: Any) -> Array:
     return np.ndarray(tmap.sizes[::-1], kind, data, offset, tmap.strides[::-1])
+
+
+def round_tf32(bits: Array) -> Array:
+    """float32 bits to nearest even with 10 bits of mantissa, and NaN to one NaN, as an H200's loads do."""
+    near = bits + np.uint32(0xFFF) + (bits >> np.uint32(13) & np.uint32(1)) & np.uint32(0xFFFFE000)
+    return np.where(np.isnan(bits.view(np.float32)), np.uint32(0x7FFFE000), near)
 
 
 @lru_cache(4096)

@@ -89,10 +89,10 @@ class Windows:
 
     def load(self, g: Group, index: Array, width: int) -> Array:
         """``width`` bytes a lane, at what :meth:`index` gave."""
-        if self.written is not None:
-            self.check_written(g, index, width)
         if self.races is not None:
             self.races.read(g, index, width)
+        if self.written is not None:
+            self.check_written(g, index, width)
         return np.asarray(self.views[width].take(index, mode="clip"))
 
     def store(self, g: Group, index: Array, width: int, value: Array) -> None:

@@ -1,4 +1,5 @@
 """Mistakes planted in the honest TMA and wgmma GEMM: each is found, at its line, and says what is wrong."""
+# ruff: noqa: E501 - tables of mistakes, one a line
 
 from __future__ import annotations
 

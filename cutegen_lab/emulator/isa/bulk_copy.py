@@ -3,6 +3,7 @@ cp.reduce.async.bulk.tensor, 9.7.9.25.6 commit_group and wait_group)."""
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -127,14 +128,17 @@ def lanes_of(g: Any, value: Any) -> list[int]:
 
 
 def _each(g: Any, *columns: list[int] | None) -> list[tuple[int, ...]]:
-    """(thread, operands) of each copy. Lanes of a warp that ask for the same copy issue it once, as hardware does."""
+    """(copies, thread, operands): every thread issues one, as an H200 does; those that a warp repeats come together."""
     given = [c for c in columns if c is not None]
     if g.n <= g.warps():
-        return list(zip(g.gid.tolist(), *given, strict=True))
-    once: dict[tuple[int, ...], int] = {}
+        return [(1, *row) for row in zip(g.gid.tolist(), *given, strict=True)]
+    times: Counter[tuple[int, ...]] = Counter()
+    first: dict[tuple[int, ...], int] = {}
     for gid, *operands in zip(g.gid.tolist(), *given, strict=True):
-        once.setdefault((gid >> 5, *operands), gid)
-    return [(gid, *key[1:]) for key, gid in once.items()]
+        key = (gid >> 5, *operands)
+        times[key] += 1
+        first.setdefault(key, gid)
+    return [(count, first[key], *key[1:]) for key, count in times.items()]
 
 
 @runtime
@@ -142,15 +146,16 @@ def bulk_tensor_load(
     g: Any, to: list[int], address: list[int], at: list[list[int]], barrier: list[int], mask: list[int] | None
 ) -> None:
     m = g.m
-    for gid, where, tmap, slot, *rest in _each(g, to, address, barrier, *at, mask):
+    for times, gid, where, tmap, slot, *rest in _each(g, to, address, barrier, *at, mask):
         tensor = _tensor(m, gid, tmap, len(at))
         blocks = rest.pop() if mask is not None else None
-        bulk.tensor_load(m, gid, tensor, tuple(rest), where, slot, blocks)
+        for _ in range(times):
+            bulk.tensor_load(m, gid, tensor, tuple(rest), where, slot, blocks)
 
 
 @runtime
 def bulk_tensor_store(g: Any, address: list[int], at: list[list[int]], source: list[int], reduce: str) -> None:
-    for gid, where, tmap, *coordinates in _each(g, source, address, *at):
+    for times, gid, where, tmap, *coordinates in _each(g, source, address, *at):
         tensor = _tensor(g.m, gid, tmap, len(at))
         combine = None
         if reduce:
@@ -159,7 +164,7 @@ def bulk_tensor_store(g: Any, address: list[int], at: list[list[int]], source: l
             except KeyError:
                 message = f"a tensor reduction .{reduce} of {tensor.map.dtype} is not executed here"
                 raise Trap(Verdict.UNSUPPORTED, message, gid) from None
-        bulk.tensor_store(g.m, gid, tensor, tuple(coordinates), where, combine)
+        bulk.tensor_store(g.m, gid, tensor, tuple(coordinates), where, combine, times)
 
 
 def _tensor(m: Any, gid: int, address: int, rank: int) -> Any:
@@ -183,12 +188,13 @@ def bulk_load(
 ) -> None:
     """From global to shared memory."""
     m = g.m
-    for gid, where, at, count, slot, *rest in _each(g, to, source, size, barrier, mask):
+    for times, gid, where, at, count, slot, *rest in _each(g, to, source, size, barrier, mask):
         _whole(gid, count, at)
         offset = m.bulk.span(gid, where, count, BULK_ALIGN)
         data = m.memory.load(*_pieces(gid, at, count), 16) if count else np.zeros(0, RAW[16])
-        m.counters.bulk("load", at, -(-count // 32), count)
-        m.bulk.land(gid, where, offset, pieces(offset, count, 16), data, slot, rest[0] if rest else None)
+        for _ in range(times):
+            m.counters.bulk("load", at, -(-count // 32), count)
+            m.bulk.land(gid, where, offset, pieces(offset, count, 16), data, slot, rest[0] if rest else None)
 
 
 @runtime
@@ -197,34 +203,37 @@ def bulk_between(
 ) -> None:
     """From shared memory to that of a block of the cluster."""
     m = g.m
-    for gid, where, at, count, slot in _each(g, to, source, size, barrier):
+    for times, gid, where, at, count, slot in _each(g, to, source, size, barrier):
         offset, start = m.bulk.span(gid, where, count, BULK_ALIGN), m.bulk.span(gid, at, count, BULK_ALIGN)
         _whole(gid, count, offset, start)
-        data, place = m.bulk.take(gid, at, pieces(start, count, 16)), pieces(offset, count, 16)
+        data, place = m.bulk.take(gid, at, pieces(start, count, 16), slot), pieces(offset, count, 16)
         if reduce is not None:
-            old = m.bulk.take(gid, where, place)
-            data = _combined(reduce, old, data)
-        m.bulk.land(gid, where, offset, place, data, slot, None)
+            data = _combined(reduce, m.bulk.take(gid, where, place, slot), data, times)
+        for _ in range(times):
+            m.bulk.land(gid, where, offset, place, data, slot, None)
 
 
 @runtime
 def bulk_store(g: Any, to: list[int], source: list[int], size: list[int], reduce: tuple[Reduction, int] | None) -> None:
     """From shared to global memory."""
     m = g.m
-    for gid, where, at, count in _each(g, to, source, size):
+    for times, gid, where, at, count in _each(g, to, source, size):
         _whole(gid, count, where)
         start = m.bulk.span(gid, at, count, BULK_ALIGN)
         data, (lanes, address) = m.bulk.take(gid, at, pieces(start, count, 16)), _pieces(gid, where, count)
         if reduce is not None:
-            data = _combined(reduce, m.memory.load(lanes, address, 16), data)
+            data = _combined(reduce, m.memory.load(lanes, address, 16), data, times)
         m.memory.store(lanes, address, 16, data)
-        m.counters.bulk("store", where, -(-count // 32), count)
+        m.counters.bulk("store", where, -(-count // 32), count, times)
 
 
-def _combined(reduce: tuple[Reduction, int], old: Array, new: Array) -> Array:
+def _combined(reduce: tuple[Reduction, int], old: Array, new: Array, times: int) -> Array:
     combine, width = reduce
     kind: Any = RAW[width]
-    return np.ascontiguousarray(combine(old.view(kind), new.view(kind))).view(RAW[16])
+    total, step = old.view(kind), new.view(kind)
+    for _ in range(times):
+        total = combine(total, step)
+    return np.ascontiguousarray(total).view(RAW[16])
 
 
 class _Lanes:
