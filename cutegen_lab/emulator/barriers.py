@@ -227,8 +227,10 @@ class MBarriers:
             if self._tx[slot] == 0 and self._pending[slot] == 0:
                 self._complete(np.array([slot]))
 
-    def arrive(self, g: Group, slot: Array, count: Array | int = 1, drop: bool = False) -> Array:
-        """Returns the state token: the phase the arrival counts for."""
+    def arrive(
+        self, g: Group, slot: Array, count: Array | int = 1, drop: bool = False, no_complete: bool = False
+    ) -> Array:
+        """Returns the state token: the phase the arrival counts for. ``no_complete``: it must not be the last."""
         self._known(g, slot)
         phase = self._phase[slot]
         amount = np.broadcast_to(np.asarray(count, np.int64), slot.shape)
@@ -236,6 +238,9 @@ class MBarriers:
         np.subtract.at(self._pending, slot, amount)
         if drop:
             np.subtract.at(self._expected, slot, amount)
+        if no_complete and (self._pending[slot] == 0).any():
+            message = "an arrival with .noComplete completes the phase of its mbarrier"
+            raise Trap(Verdict.LAUNCH_FAILURE, message, int(g.gid[0]))
         self._settle(slot, int(g.gid[0]))
         return phase
 

@@ -32,8 +32,6 @@ def mbarrier(e: Emit) -> None:
     first = 1 if e.ops and not isinstance(e.ops[0], ptx.Address) else 0
     base, offset = e.address(e.ops[first])
     count = e.s(e.ops[first + 1], "u32") if len(e.ops) > first + 1 else "1"
-    if no_complete:
-        raise e.refuse(f"the emulator does not execute `{e.ins.name}`")
     e.line(f"w=barrier_slot(g,{base},{offset})")
     if verb == "init":
         e.line(f"g.m.mbarriers.init(g,w,{count})")
@@ -47,7 +45,7 @@ def mbarrier(e: Emit) -> None:
         if expects:
             e.line(f"g.m.mbarriers.expect(g,w,{count})")
             count = "1"
-        e.line(f"x=g.m.mbarriers.arrive(g,w,{count},{verb == 'arrive_drop'})")
+        e.line(f"x=g.m.mbarriers.arrive(g,w,{count},{verb == 'arrive_drop'},{no_complete})")
         if first and not isinstance(e.ops[0], ptx.Sink):
             e.line(f"{e.d(e.ops[0], 'b64')}[:]=x")
 
