@@ -15,6 +15,8 @@ from cutegen_lab.cli.output import Output
 from cutegen_lab.config import Settings
 from cutegen_lab.core.errors import CutegenError
 
+_PACKAGES = {"elftools": "pyelftools"}  # where a module's package has another name
+
 
 @dataclass(frozen=True)
 class Finding:
@@ -133,6 +135,7 @@ def _guarded(name: str, examine: Callable[[], Finding], needed: bool) -> Finding
     except CutegenError as error:
         return Finding(name, False, error.message, error.action, needed)
     except ModuleNotFoundError as error:  # a GPU node, say, that has torch and little else
-        return Finding(name, False, f"needs {error.name}, which is not installed", f"pip install {error.name}.", needed)
+        package = _PACKAGES.get(str(error.name), error.name)
+        return Finding(name, False, f"needs {error.name}, which is not installed", f"pip install {package}.", needed)
     except Exception as error:  # a doctor reports what is broken, however it is broken
         return Finding(name, False, f"{type(error).__name__}: {error}", "Reinstall cutegen-lab.", needed)

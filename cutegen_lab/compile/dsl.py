@@ -133,11 +133,14 @@ def missing_names(names: Sequence[str]) -> dict[str, list[str]]:
             continue
         found: Any = importlib.import_module("cutlass")
         for part in parts[1:]:
-            if not hasattr(found, part):
+            try:
+                found = getattr(found, part)
+            except AttributeError:
                 try:
-                    importlib.import_module(f"{found.__name__}.{part}")
+                    found = importlib.import_module(f"{found.__name__}.{part}")
                 except Exception:  # whatever an optional part of the DSL raises, the name is not there
                     missing[dotted] = [n for n in dir(found) if not n.startswith("_")]
                     break
-            found = getattr(found, part)
+            except Exception:  # there, but only to be had while something is compiled (Float32.mlir_type)
+                break
     return missing
