@@ -10,7 +10,7 @@ import numpy as np
 from cutegen_lab.core.artifact import Launch
 from cutegen_lab.core.verdict import Verdict
 from cutegen_lab.emulator.async_races import AsyncRaces
-from cutegen_lab.emulator.barriers import ClusterBarrier, MBarriers, NamedBarriers
+from cutegen_lab.emulator.barriers import ClusterBarrier, NamedBarriers
 from cutegen_lab.emulator.bulk import BulkCopies
 from cutegen_lab.emulator.cfg import Rows
 from cutegen_lab.emulator.clocks import Clocks
@@ -18,6 +18,7 @@ from cutegen_lab.emulator.counters import Counters
 from cutegen_lab.emulator.emit import runtime
 from cutegen_lab.emulator.faults import Trap
 from cutegen_lab.emulator.group import Group
+from cutegen_lab.emulator.mbarriers import MBarriers
 from cutegen_lab.emulator.memory import GlobalMemory
 from cutegen_lab.emulator.program import SHARED_BASE, Program
 from cutegen_lab.emulator.races import SharedRaces

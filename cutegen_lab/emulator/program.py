@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from cutegen_lab.core.hashing import sha256
-from cutegen_lab.emulator import isa, ptx, traits
+from cutegen_lab.emulator import isa, ptx, ptx_module, traits
 from cutegen_lab.emulator.cfg import Block, Rows, allocate, basic_blocks, is_branch, rows_by_file
 from cutegen_lab.emulator.emit import RUNTIME, Emit, Symbols, translate
 from cutegen_lab.emulator.faults import Unsupported
@@ -68,7 +68,7 @@ def load(text: str, kernel: str) -> Program:
     key = (sha256(text), kernel)
     program = _cache.get(key)
     if program is None:
-        found = ptx.kernels(text)
+        found = ptx_module.kernels(text)
         if kernel not in found:
             raise Unsupported(f"kernel {kernel} is not in the PTX, which has {', '.join(found) or 'none'}")
         program = _cache[key] = _compile(found[kernel], key[0][:8])

@@ -1,0 +1,170 @@
+"""mbarrier objects (PTX ISA 9.7.13.15): arrivals and transaction bytes, phase after phase."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cutegen_lab.core.verdict import Verdict
+from cutegen_lab.emulator.clocks import Clocks, Letters
+from cutegen_lab.emulator.copies import CopiesInFlight
+from cutegen_lab.emulator.faults import Trap
+from cutegen_lab.emulator.types import Array
+
+if TYPE_CHECKING:
+    from cutegen_lab.emulator.async_races import AsyncRaces
+    from cutegen_lab.emulator.group import Group
+
+
+class MBarriers:
+    """State of the mbarrier objects, one slot for each 8 bytes of shared memory in the chunk.
+
+    ``expected`` arrivals a phase, ``pending`` arrivals, outstanding transaction bytes ``tx`` (negative for a while
+    where data lands before it is announced), completed ``phase`` count. ``expected`` 0: no mbarrier there.
+    """
+
+    def __init__(self, slots: int) -> None:
+        self._expected = np.zeros(slots, np.int64)
+        self._pending = np.zeros(slots, np.int64)
+        self._tx = np.zeros(slots, np.int64)
+        self._phase = np.zeros(slots, np.int64)
+        self.age = np.zeros(slots, np.int64)  # phases completed since the block began, however often it was initialised
+        self._letters: Letters | None = None
+        self.async_races: AsyncRaces | None = None
+        self.copies: CopiesInFlight | None = None  # told of who has waited
+
+    def follow(self, clocks: Clocks, races: AsyncRaces) -> None:
+        """Makes arrivals order what warps did before them for those that wait."""
+        self._letters, self._arrived, self._column = Letters(clocks), Letters(clocks), races.column
+        self.async_races = races
+
+    def init(self, g: Group, slot: Array, count: Array) -> None:
+        if int(np.min(count)) < 1:
+            raise Trap(Verdict.LAUNCH_FAILURE, "mbarrier.init with a count below 1", int(g.gid[0]))
+        self._expected[slot] = count
+        self._pending[slot] = count
+        self._tx[slot] = 0
+        self._phase[slot] = 0
+        if self.async_races is not None:
+            self.async_races.init_barriers(g, slot)
+        if self._letters is not None:
+            self._letters.forget(slot)
+            self._arrived.forget(slot)
+
+    def invalidate(self, g: Group, slot: Array) -> None:
+        self._known(g, slot)
+        self._expected[slot] = 0
+
+    def expect(self, g: Group, slot: Array, count: Array) -> None:
+        self._known(g, slot)
+        np.add.at(self._tx, slot, np.broadcast_to(np.asarray(count, np.int64), slot.shape))
+
+    def complete_tx(self, g: Group, slot: Array, count: Array | int) -> None:
+        self._known(g, slot)
+        self._leave(g, slot)
+        np.subtract.at(self._tx, slot, np.broadcast_to(np.asarray(count, np.int64), slot.shape))
+        self._settle(slot, int(g.gid[0]))
+
+    def ages(self, slots: tuple[int, ...]) -> tuple[int, ...]:
+        return tuple(int(self.age[slot]) for slot in slots)
+
+    def require(self, slots: tuple[int, ...], gid: int) -> None:
+        """Traps where one of ``slots`` has no mbarrier."""
+        for slot in slots:
+            if self._expected[slot] <= 0:
+                raise _no_mbarrier(gid)
+
+    def land(self, gid: int, slots: tuple[int, ...], size: int) -> None:
+        """``size`` bytes of a bulk copy have come in each of ``slots``."""
+        self.require(slots, gid)
+        for slot in slots:
+            self._tx[slot] -= size
+            if self._tx[slot] == 0 and self._pending[slot] == 0:
+                self._complete(np.array([slot]))
+
+    def arrive(
+        self, g: Group, slot: Array, count: Array | int = 1, drop: bool = False, no_complete: bool = False
+    ) -> Array:
+        """Returns the state token: the phase the arrival counts for. ``no_complete``: it must not be the last."""
+        self._known(g, slot)
+        phase = self._phase[slot]
+        amount = np.broadcast_to(np.asarray(count, np.int64), slot.shape)
+        self._leave(g, slot)
+        np.subtract.at(self._pending, slot, amount)
+        if drop:
+            np.subtract.at(self._expected, slot, amount)
+        if no_complete and (self._pending[slot] == 0).any():
+            message = "an arrival with .noComplete completes the phase of its mbarrier"
+            raise Trap(Verdict.LAUNCH_FAILURE, message, int(g.gid[0]))
+        self._settle(slot, int(g.gid[0]))
+        return phase
+
+    def phase(self, slot: Array) -> Array:
+        return np.asarray(self._phase[slot])
+
+    def parity_done(self, g: Group, slot: Array, parity: Array) -> Array:
+        """Has the phase of the given parity completed?"""
+        self._known(g, slot)
+        return self._passed(g, slot, (self._phase[slot] & 1) != (np.asarray(parity).astype(np.int64) & 1))
+
+    def token_done(self, g: Group, slot: Array, token: Array) -> Array:
+        self._known(g, slot)
+        return self._passed(g, slot, self._phase[slot] != np.asarray(token).astype(np.int64))
+
+    def missing(self, slot: int, stride: int, first: int) -> str:
+        """What the phase of an mbarrier still needs."""
+        arrivals, size = int(self._pending[slot]), int(self._tx[slot])
+        needs = [f"{arrivals} more arrival{'s' if arrivals > 1 else ''}"] if arrivals else []
+        if size:
+            needs.append(f"{size} more bytes" if size > 0 else f"{-size} bytes to be expected that have come")
+        return (
+            f"the mbarrier at byte {slot * 8 % stride - first} of shared memory: {' and '.join(needs) or 'its phase'}"
+        )
+
+    def _leave(self, g: Group, slot: Array) -> None:
+        if self._letters is not None:
+            self._arrived.leave(g.gid >> 5, slot)
+
+    def _passed(self, g: Group, slot: Array, done: Array) -> Array:
+        if not done.all():
+            g.cache["mbarrier"] = slot[~done]
+        if self._letters is not None and done.any():
+            self._letters.take(g.gid[done] >> 5, slot[done])
+        if self.copies is not None and done.any():
+            self.copies.observe(slot[done], self._phase[slot[done]])
+        return np.asarray(done)
+
+    def _known(self, g: Group, slot: Array) -> None:
+        bad = np.flatnonzero(self._expected[slot] <= 0)
+        if len(bad):
+            raise _no_mbarrier(int(g.gid[int(bad[0]) % g.n]))
+        if self.async_races is not None:
+            for gid, place in {(gid >> 5 << 5, place): (gid, place) for gid, place in _lanes(g, slot)}.values():
+                self.async_races.uses_barrier(gid, place)
+
+    def _settle(self, slot: Array, gid: int) -> None:
+        touched = np.unique(slot)
+        if (self._pending[touched] < 0).any():
+            raise Trap(Verdict.DEADLOCK, "an mbarrier has more arrivals than its count in one phase", gid)
+        done = touched[(self._pending[touched] == 0) & (self._tx[touched] == 0)]
+        if len(done):
+            self._complete(done)
+
+    def _complete(self, done: Array) -> None:
+        """The phase of the mbarriers ``done`` (distinct) is over."""
+        self._phase[done] += 1
+        self._pending[done] = self._expected[done]
+        self.age[done] += 1
+        if self._letters is not None:
+            for place in done.tolist():
+                self._letters.receive(self._arrived, place, self._column(place), int(self.age[place]))
+
+
+def _lanes(g: Group, slot: Array) -> list[tuple[int, int]]:
+    return list(zip(g.gid.tolist(), slot.tolist(), strict=True))
+
+
+def _no_mbarrier(gid: int) -> Trap:
+    message = "an mbarrier operation on shared memory where no mbarrier was initialised"
+    return Trap(Verdict.UNINITIALISED_READ, message, gid)
