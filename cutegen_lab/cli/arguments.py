@@ -7,6 +7,7 @@ from typing import NoReturn
 
 from cutegen_lab import __version__
 from cutegen_lab.core.errors import InputError
+from cutegen_lab.core.roofline import GPUS
 from cutegen_lab.core.run import Budget, RunSettings
 
 _DEFAULTS, _BUDGET = RunSettings(), Budget()
@@ -48,8 +49,7 @@ def build_parser() -> Parser:
     sol = command("sol", "sol", "the speed-of-light bound of PROBLEM.py")
     sol.add_argument("problem", metavar="PROBLEM.py")
     _inputs(sol)
-    sol.add_argument("--arch", default=_DEFAULTS.arch)
-    sol.add_argument("--gpu", default=_DEFAULTS.gpu, help=f"target GPU (default {_DEFAULTS.gpu})")
+    _target(sol)
     _add_runs(command("runs", "runs", "what is in the store"))
     return parser
 
@@ -104,8 +104,15 @@ def _inputs(parser: Parser) -> None:
 
 def _where(parser: Parser) -> None:
     parser.add_argument("--device", default=_DEFAULTS.device, help="auto, cuda, cuda:N or emulator (%(default)s)")
-    parser.add_argument("--arch", default=_DEFAULTS.arch, help=f"target architecture (default {_DEFAULTS.arch})")
-    parser.add_argument("--gpu", default=_DEFAULTS.gpu, help=f"target GPU of the bound (default {_DEFAULTS.gpu})")
+    _target(parser)
+
+
+def _target(parser: Parser) -> None:
+    archs = ", ".join(dict.fromkeys(gpu.arch for gpu in GPUS.values()))
+    parser.add_argument("--arch", default=_DEFAULTS.arch, help=f"what to compile for: {archs} (%(default)s)")
+    parser.add_argument(
+        "--gpu", default=_DEFAULTS.gpu, help=f"whose bound: {', '.join(GPUS)} (the first of its architecture)"
+    )
 
 
 def _positive(text: str) -> int:

@@ -44,24 +44,43 @@ def _hopper(name: str, dram: float, copy: float, l2_mib: int, sms: int = 132) ->
     )  # fmt: skip
 
 
+_A100 = GpuSpec(  # NVIDIA A100 80GB SXM datasheet; limits of compute capability 8.0
+    name="A100", arch="sm_80", sm_count=108, clock_hz=1.41e9, dram_bytes_per_s=2.039e12, copy_bytes_per_s=1.76e12,
+    l2_bytes=40 << 20, max_smem_per_block=166_912, smem_per_sm=167_936, registers_per_sm=65_536,
+    max_threads_per_sm=2048, max_blocks_per_sm=32, max_cluster=1,
+    flops={DType.F64: 19.5e12, DType.F32: 19.5e12, DType.BF16: 312e12, DType.F16: 312e12, DType.I8: 624e12},
+)  # fmt: skip
+_L40S = GpuSpec(  # NVIDIA L40S datasheet; limits of compute capability 8.9
+    name="L40S", arch="sm_89", sm_count=142, clock_hz=2.52e9, dram_bytes_per_s=0.864e12, copy_bytes_per_s=0.745e12,
+    l2_bytes=96 << 20, max_smem_per_block=101_376, smem_per_sm=102_400, registers_per_sm=65_536,
+    max_threads_per_sm=1536, max_blocks_per_sm=24, max_cluster=1,
+    flops={DType.F64: 1.4e12, DType.F32: 91.6e12, DType.BF16: 362e12, DType.F16: 362e12, DType.I8: 733e12},
+)  # fmt: skip
+
+# Copy rates: the H200's was measured (2026-11-20, 32768×8192 bf16), the others are scaled by its ratio to the bus.
 GPUS: Mapping[str, GpuSpec] = {
-    "H200": _hopper("H200", dram=4.8e12, copy=4.14e12, l2_mib=60),  # copy: measured 2026-11-20, 32768×8192 bf16
-    "H100": _hopper("H100", dram=3.35e12, copy=2.9e12, l2_mib=50),  # copy: scaled from the H200's ratio, not measured
+    "H200": _hopper("H200", dram=4.8e12, copy=4.14e12, l2_mib=60),
+    "H100": _hopper("H100", dram=3.35e12, copy=2.9e12, l2_mib=50),
+    "A100": _A100,
+    "L40S": _L40S,
 }
-DEFAULT_GPU = "H200"
 
 
-def target_gpu(arch: str, name: str | None = None) -> GpuSpec:
-    """The GPU a run optimises for. Raises :class:`InputError` for an arch or name without figures."""
-    if name:
-        for key, gpu in GPUS.items():
-            if key.lower() in name.lower():
-                return gpu
-    for gpu in GPUS.values():
-        if gpu.arch == arch:
-            return gpu
-    known = ", ".join(sorted({g.arch for g in GPUS.values()}))
-    raise InputError(f"no speed-of-light figures for arch {arch!r}", f"Use --arch with one of: {known}.")
+def target_gpu(arch: str, name: str = "") -> GpuSpec:
+    """The GPU a run optimises for: the one whose name is in ``name``, or the first that runs ``arch``.
+
+    Raises :class:`InputError` for an arch or name without figures, and for a GPU of another arch.
+    """
+    known = [gpu for gpu in GPUS.values() if gpu.arch == arch]
+    if not known:
+        archs = ", ".join(sorted({gpu.arch for gpu in GPUS.values()}))
+        raise InputError(f"no speed-of-light figures for arch {arch!r}", f"Use --arch with one of: {archs}.")
+    named = [gpu for gpu in GPUS.values() if gpu.name.lower() in name.lower()] if name else known
+    if not named:
+        raise InputError(f"no speed-of-light figures for GPU {name!r}", f"Use --gpu with one of: {', '.join(GPUS)}.")
+    if named[0].arch != arch:
+        raise InputError(f"the {named[0].name} runs {named[0].arch}, not {arch}", f"Use --arch {named[0].arch}.")
+    return named[0]
 
 
 @dataclass(frozen=True)

@@ -42,12 +42,15 @@ class Budget:
 
 @dataclass(frozen=True)
 class RunSettings:
-    """Everything an analyst chose for a run. ``auto`` approves by itself whatever passes and is faster."""
+    """Everything an analyst chose for a run. ``auto`` approves by itself whatever passes and is faster.
+
+    ``gpu`` is whose speed of light is the bound ("": the first that runs ``arch``).
+    """
 
     provider: str = "templates"
     model: str = ""
     arch: str = "sm_90a"
-    gpu: str = "H200"
+    gpu: str = ""
     device: str = "auto"
     auto: bool = False
     budget: Budget = Budget()

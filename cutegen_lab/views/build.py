@@ -187,7 +187,7 @@ def _settings(state: RunState) -> SettingsView:
         provider=settings.provider,
         model=settings.model,
         arch=settings.arch,
-        gpu=settings.gpu,
+        gpu=state.sol.gpu,
         device=settings.device,
         auto=settings.auto,
         max_steps=settings.budget.max_steps,

@@ -83,7 +83,9 @@ def test_version_and_help_import_nothing_heavy(place: Path) -> None:
         (["run", "softmax.py", "--auto", "--provider", "openai"], "OPENAI_API_KEY"),
         (["run", "softmax.py", "--auto", "--max-steps", "0"], "not a positive number"),
         (["run", "empty.py", "--auto"], "empty.py"),
-        (["sol", "softmax.py", "--gpu", "V100", "--arch", "sm_70"], "no speed-of-light figures"),
+        (["sol", "softmax.py", "--arch", "sm_70"], "no speed-of-light figures for arch 'sm_70'"),
+        (["sol", "softmax.py", "--gpu", "V100"], "no speed-of-light figures for GPU 'V100'"),
+        (["judge", "softmax.py", str(KERNEL), "--gpu", "A100"], "the A100 runs sm_80, not sm_90a. Use --arch sm_80"),
         (["runs", "show", "nothing"], "no run 'nothing'"),
     ],
 )
@@ -124,6 +126,12 @@ def test_judge_passed_and_wrong(place: Path) -> None:
     done = cutegen(place, "judge", "softmax.py", str(broken))
     assert done.returncode == 3
     assert "verdict: rejected_source" in done.stdout
+
+
+@pytest.mark.parametrize(("arch", "gpu"), [("sm_80", "A100"), ("sm_89", "L40S")])
+def test_judge_for_older_gpus(place: Path, arch: str, gpu: str) -> None:
+    data = only_object(cutegen(place, "judge", "softmax.py", str(KERNEL), "--arch", arch, "--json"))
+    assert (data["verdict"], data["sol"]["gpu"], data["provenance"]["arch"]) == ("passed", gpu, arch)
 
 
 def test_what_a_reference_prints_stays_off_stdout(place: Path) -> None:
