@@ -32,6 +32,9 @@ RUNTIME: dict[str, Any] = {"np": np, "f32": np.float32, "f64": np.float64, "f16"
 """What generated code may name."""
 
 
+_TOUCH_MEMORY = {"load", "store", "shared", "atomic", "bulk"}
+
+
 def opcode(*names: str) -> Callable[[OpcodeFunction], OpcodeFunction]:
     """Registers a function for one or more opcodes (the part before the first dot)."""
 
@@ -56,6 +59,7 @@ class Symbols:
     spaces: dict[str, str] = field(default_factory=dict)
     params: dict[str, int] = field(default_factory=dict)  # name -> offset in the parameter block
     constants: dict[str, Any] = field(default_factory=dict)
+    sites: int = 0  # instructions so far that touch memory
     flights: dict[tuple[str, ...], int] = field(default_factory=dict)  # registers that wgmma works on
 
     def constant(self, value: Any) -> str:
@@ -83,6 +87,7 @@ class Emit:
         self.load_bytes = 0  # bytes a lane reads from global memory
         self.waits_loads = False  # earlier asynchronous copies must have landed
         self.klass = "other"  # which warp-instruction counter it adds to
+        self.site: int | None = None  # where its memory accesses are counted
         self.product: Product | None = None  # what it multiplies, where others may join it
         self.sums: InFlight | None = None  # registers a wgmma adds to
         self.operands: InFlight | None = None  # … and reads A from
@@ -253,6 +258,9 @@ def translate(instruction: ptx.Instruction, symbols: Symbols) -> Emit:
         raise emit.refuse(f"`{instruction.name}` has an operand form that is not executed here") from error
     if emit.mods:
         raise emit.refuse(f"modifier .{emit.mods[0]} of `{instruction.name}` is not executed here")
+    if emit.klass in _TOUCH_MEMORY and emit.lines:
+        emit.site, symbols.sites = symbols.sites, symbols.sites + 1
+        emit.lines.insert(0, f"g.m.counters.here=g.m.counters.sites[{emit.site}]")
     if instruction.guard is not None:
         if emit.parks:
             raise emit.refuse(f"`{instruction.name}` under a guard is not executed here")

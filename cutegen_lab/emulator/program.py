@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -42,8 +42,7 @@ class Program:
     guard_rows: tuple[int, ...]
     wait_rows: tuple[int | None, ...]  # predicate row a try_wait writes, by block
     rows_needed: dict[str, int]
-    classes: tuple[Counter[str], ...]  # warp instructions by class, by block
-    tensor_ops: tuple[Counter[str], ...]  # tensor-core operations of a warp by operand type, by block
+    sites: int  # instructions that touch memory
     load_batches: tuple[tuple[int, ...], ...]  # by block: bytes a lane loads before it must wait for them
     static_smem: int
     local_bytes: int
@@ -138,8 +137,7 @@ def _compile(kernel: ptx.Kernel, tag: str) -> Program:
         guard_rows=tuple(rows[b.guard.name][1] if b.guard else 0 for b in blocks),
         wait_rows=tuple(_wait_row(b, rows) for b in blocks),
         rows_needed=needed,
-        classes=tuple(_classes(b) for b in blocks),
-        tensor_ops=tuple(_tensor_ops(b) for b in blocks),
+        sites=symbols.sites,
         load_batches=tuple(_load_batches(b) for b in blocks),
         static_smem=static_smem,
         local_bytes=local_bytes,
@@ -160,21 +158,6 @@ def _wait_row(block: Block, rows: dict[str, tuple[str, int]]) -> int | None:
     if block.parks and block.emits[0].ins.opcode == "mbarrier":
         return rows[next(iter(block.emits[0].defs))][1]
     return None
-
-
-def _classes(block: Block) -> Counter[str]:
-    counted = Counter(e.klass for e in block.emits)
-    if block.terminator is not None:
-        counted["control"] += 1
-    return counted
-
-
-def _tensor_ops(block: Block) -> Counter[str]:
-    counted: Counter[str] = Counter()
-    for emit in block.emits:
-        if emit.tensor_ops is not None:
-            counted[emit.tensor_ops[0]] += emit.tensor_ops[1]
-    return counted
 
 
 def _load_batches(block: Block) -> tuple[int, ...]:

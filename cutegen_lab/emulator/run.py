@@ -17,9 +17,11 @@ from cutegen_lab.core.problem import TensorSpec
 from cutegen_lab.core.protocols import Cancel, Execution
 from cutegen_lab.core.verdict import Fault, Verdict
 from cutegen_lab.emulator import limits, tensormap
+from cutegen_lab.emulator.access import SECTOR
+from cutegen_lab.emulator.accounts import Account, Sums, by_line
 from cutegen_lab.emulator.block_races import BlockRaces
 from cutegen_lab.emulator.chunk import Chunk
-from cutegen_lab.emulator.counters import SECTOR, Counters
+from cutegen_lab.emulator.counters import Counters
 from cutegen_lab.emulator.faults import Trap, Unsupported
 from cutegen_lab.emulator.memory import Buffer, GlobalMemory
 from cutegen_lab.emulator.options import CHUNK_COST, RACES_BYTES, SHADOW_BYTES, Options
@@ -38,6 +40,11 @@ class Result:
 
     execution: Execution
     per_launch: list[dict[str, float]] = field(default_factory=list)
+    accounts: list[Account] = field(default_factory=list)
+
+    def lines(self, build: Build) -> dict[int, Sums]:
+        """Counters of all launches by line of the candidate, 0 for what belongs to none."""
+        return by_line(self.accounts, build.lines)
 
 
 def run_plan(
@@ -75,6 +82,7 @@ def run_plan(
             result.per_launch.append(counters)
             totals.update({k: v for k, v in counters.items() if k != "load_bytes_in_flight"})
     totals.update(runner.loaded(tensors))
+    result.accounts = runner.accounts
     seconds = time.perf_counter() - started
     result.execution = Execution(fault, seconds, dict(totals), tuple(launched))
     return result
@@ -86,6 +94,7 @@ class _Runner:
         options: Options, inputs: int | None,
     ) -> None:  # fmt: skip
         self._build, self._cancel, self._options = build, cancel, options
+        self.accounts: list[Account] = []
         self._left, self._deadline = options.plan_budget, time.perf_counter() + options.seconds
         small = options.sample_blocks is None and sum(b.nbytes for b in buffers) <= RACES_BYTES
         self._races = small if options.races is None else options.races
@@ -155,7 +164,7 @@ class _Runner:
         return block
 
     def _run(self, launch: Launch, program: Program, division: Split) -> tuple[Fault | None, dict[str, float]]:
-        counters = Counters()
+        counters = Counters(program.sites)
         if self._watch is not None:
             self._watch.begin(program, any(launch.attributes.get(_PROGRAMMATIC, b"")))
         for numbers in division.numbers(self._order, self._options.sample_blocks):
@@ -172,7 +181,9 @@ class _Runner:
             counters.blocks += len(numbers)
         self._clock += counters.elapsed()
         scale = division.clusters * division.cluster / max(counters.blocks, 1)
-        return None, {**counters.totals(program, scale), **self._dram(counters, scale)}
+        account = Account(program, counters, scale)
+        self.accounts.append(account)
+        return None, {**account.totals(), **self._dram(counters, scale)}
 
     def _dram(self, counters: Counters, scale: float) -> dict[str, float]:
         """Bytes that must cross DRAM: of each tensor no more than it has, since repeats are taken to hit L2."""

@@ -7,13 +7,13 @@ dimension first; under a swizzle the address of each 16-byte piece has bits 4 to
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
 
 from cutegen_lab.core.verdict import Verdict
-from cutegen_lab.emulator.counters import SECTOR
+from cutegen_lab.emulator.access import SECTOR
 from cutegen_lab.emulator.faults import Trap
 from cutegen_lab.emulator.memory import Buffer, GlobalMemory
 from cutegen_lab.emulator.numerics import bf16_to_f32, to_bf16
@@ -35,11 +35,12 @@ class Tensor:
         self._raw: Any = RAW[tmap.element_bytes]
         offset = tmap.address - self.buffer.base
         self._view = _strided(self.buffer.data, offset, tmap, self._raw)
-        self._written = None if self.buffer.written is None else (self.buffer.written, offset)
         self._plain = all(step == 1 for step in tmap.steps)
         self._most = tuple(n - c for n, c in zip(tmap.sizes, tmap.counts, strict=True))
         self._box = tuple(slice(0, n) for n in tmap.counts[::-1])
         self._aligned = not any(s % SECTOR for s in tmap.strides[1:])
+        self._watched = self.buffer.written is not None or self.buffer.writers is not None
+        self._first = offset
 
     def load(self, gid: int, coordinates: tuple[int, ...]) -> tuple[Array, int, int]:
         """(the box as 16-byte pieces, sectors and bytes that it takes from memory)."""
@@ -66,6 +67,33 @@ class Tensor:
             box = reduce(self._view[source], box)
         self._check("store", gid, source, box)
         self._view[source] = box
+        return self._traffic(source, target)
+
+    def starts(self, coordinates: Array) -> Array | None:
+        """The 16-byte piece of its buffer that each box [boxes, rank] begins at. None where boxes must be moved one by
+        one: not all inside, not in whole pieces, or a tensor that is watched."""
+        if self._watched or not self._plain or (coordinates < 0).any() or (coordinates > self._most).any():
+            return None
+        first = coordinates @ np.array(self.map.strides) + self._first
+        return None if (first & 15).any() else first >> 4
+
+    @cached_property
+    def box_pieces(self) -> Array:
+        """Pieces of a box, in its order, counted from the first."""
+        tmap = self.map
+        found = np.arange(tmap.counts[0] * tmap.element_bytes >> 4)
+        for count, stride in zip(tmap.counts[1:], tmap.strides[1:], strict=True):
+            found = (np.arange(count)[:, None] * (stride >> 4) + found).ravel()
+        return found
+
+    def gather(self, starts: Array, box: Array) -> Array:
+        """[boxes, pieces]: of each box from ``starts`` on, the pieces ``box``."""
+        found = self.buffer.views[16].take(starts[:, None] + box)
+        return round_tf32(found.view(np.uint32)).view(found.dtype) if self.map.tf32 else found
+
+    def traffic(self, coordinates: tuple[int, ...]) -> tuple[int, int]:
+        """(sectors, bytes) of memory that one box takes."""
+        source, target, _ = self._slices(coordinates)
         return self._traffic(source, target)
 
     def _filled(self, source: tuple[slice, ...], target: tuple[slice, ...] | None) -> Array:

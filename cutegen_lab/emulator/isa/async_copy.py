@@ -94,8 +94,8 @@ def copy_async(g: Any, to: Array, to_offset: int, source: Array, offset: int, wi
     index = shared.index(g, to, to_offset, width)
     sizes = np.broadcast_to(np.asarray(width if size is None else size, np.int64), (g.n,))
     at = np.broadcast_to(np.asarray(source), (g.n,)) + np.uint64(offset % (1 << 64))
-    g.m.counters.shared_requests += g.warps()
     index = np.broadcast_to(index, (g.n,))
+    g.m.counters.shared("copy", g, index, width)
     if (sizes >= width).all():
         g.m.counters.access("load", g, at, width)
         value = g.m.memory.load(g, at, width)

@@ -56,7 +56,6 @@ def atomic(
 ) -> Array:
     """Performs one atomic on every lane; returns the old bits where wanted."""
     width = WIDTH[kind]
-    g.m.counters.atomic_requests += g.warps()
     address = np.broadcast_to(np.asarray(address), (g.n,))
     value = np.broadcast_to(value, (g.n,))
     other = None if other is None else np.broadcast_to(other, (g.n,))
@@ -73,11 +72,11 @@ def atomic(
     if space == "global":
         at = address + np.uint64(offset % (1 << 64))
         buffer, index = g.m.memory.locate(g, at, width)
-        g.m.counters.access("load", g, at, width)
-        g.m.counters.access("store", g, at, width)
+        g.m.counters.access("atomic", g, at, width)
         cells = buffer.views[width]
     elif space == "shared":
         index = g.m.shared.index(g, address, offset, width)
+        g.m.counters.shared_atomic(g)
         cells = g.m.shared.update(g, index, width)
     else:
         raise Trap(Verdict.UNSUPPORTED, f"an atomic on {space} memory", int(g.gid[0]))

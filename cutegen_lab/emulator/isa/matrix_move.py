@@ -71,7 +71,7 @@ def load_matrices(g: Any, address: Array, offset: int, count: int, transposed: b
     """Registers [matrix, lane]."""
     require_full_warps(g, "ldmatrix")
     part, index = _rows(g, address, offset, count)
-    g.m.counters.shared_requests += g.warps()
+    g.m.counters.matrices("load", g.warps(), index)
     found = g.m.shared.load(part, index, _ROW).view(np.uint32).reshape(-1, count, 32)
     registers = np.ascontiguousarray(found.swapaxes(0, 1)).reshape(count, -1)
     return transpose_matrices(registers) if transposed else registers
@@ -82,7 +82,7 @@ def store_matrices(g: Any, address: Array, offset: int, registers: Array, transp
     require_full_warps(g, "stmatrix")
     count = len(registers)
     part, index = _rows(g, address, offset, count)
-    g.m.counters.shared_requests += g.warps()
+    g.m.counters.matrices("store", g.warps(), index)
     if transposed:
         registers = transpose_matrices(registers)
     by_warp = np.ascontiguousarray(registers.reshape(count, -1, 32).swapaxes(0, 1))

@@ -45,11 +45,12 @@ def _values(e: Emit, operand: ptx.Operand, kind: str) -> list[str]:
 @opcode("ld", "ldu")
 def ld(e: Emit) -> None:
     """9.7.9.8 ld, 9.7.9.9 ld.global.nc, 9.7.9.10 ldu."""
+    constant = bool({"param", "param::entry", "const"} & set(e.mods))
     space = space_of(e)
     skip_hints(e)
     e.one_of("v2", "v4", "v8")
     kind = e.type()
-    e.klass = {"global": "load", "generic": "load"}.get(space, space)
+    e.klass = "move" if constant else {"global": "load", "generic": "load"}.get(space, space)
     base, offset = e.address(e.ops[1])
     width, targets = WIDTH[kind], e.items(e.ops[0])
     if e.klass == "load":
@@ -143,38 +144,32 @@ def store_global(g: Any, address: Array, offset: int, width: int, values: list[A
         g.m.memory.store(g, at + np.uint64(h), 16, _join(part, width, g.n))
 
 
-def _load_window(g: Any, windows: Any, address: Array, offset: int, width: int, count: int) -> list[Array]:
-    whole = width * count
-    index = windows.index(g, address, offset, whole)
-    return _split(windows.load(g, index, whole), width, count)
-
-
-def _store_window(g: Any, windows: Any, address: Array, offset: int, width: int, values: list[Array]) -> None:
-    whole = width * len(values)
-    index = windows.index(g, address, offset, whole)
-    windows.store(g, index, whole, _join(values, width, g.n))
-
-
 @runtime
 def load_shared(g: Any, address: Array, offset: int, width: int, count: int) -> list[Array]:
-    g.m.counters.shared_requests += g.warps()
-    return _load_window(g, g.m.shared, address, offset, width, count)
+    whole = width * count
+    index = g.m.shared.index(g, address, offset, whole)
+    g.m.counters.shared("load", g, index, whole)
+    return _split(g.m.shared.load(g, index, whole), width, count)
 
 
 @runtime
 def store_shared(g: Any, address: Array, offset: int, width: int, values: list[Array]) -> None:
-    g.m.counters.shared_requests += g.warps()
-    _store_window(g, g.m.shared, address, offset, width, values)
+    whole = width * len(values)
+    index = g.m.shared.index(g, address, offset, whole)
+    g.m.counters.shared("store", g, index, whole)
+    g.m.shared.store(g, index, whole, _join(values, width, g.n))
 
 
 @runtime
 def load_local(g: Any, address: Array, offset: int, width: int, count: int) -> list[Array]:
-    return _load_window(g, g.m.local, address, offset, width, count)
+    whole = width * count
+    return _split(g.m.local.load(g, g.m.local.index(g, address, offset, whole), whole), width, count)
 
 
 @runtime
 def store_local(g: Any, address: Array, offset: int, width: int, values: list[Array]) -> None:
-    _store_window(g, g.m.local, address, offset, width, values)
+    whole = width * len(values)
+    g.m.local.store(g, g.m.local.index(g, address, offset, whole), whole, _join(values, width, g.n))
 
 
 def spaces(address: Array) -> list[tuple[str, Array, int]]:

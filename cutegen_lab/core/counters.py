@@ -1,0 +1,75 @@
+"""The counters of a :class:`~cutegen_lab.core.trial.Profile`: one list of names, whoever counted.
+
+The emulator counts PTX; a hardware profiler counts what the assembler made of it, so instructions may differ where
+sectors and bytes do not. A counter that a source cannot know is absent. Sums are over the whole grid of all launches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+COUNTERS: Mapping[str, tuple[str, str]] = {  # name -> (unit, meaning)
+    "warp_instructions": ("warp instructions", "executed instructions, one for each warp that has an active lane"),
+    "lane_instructions": ("lane instructions", "the same, one for each active lane: 32 a warp without divergence"),
+    "tensor_instructions": ("warp instructions", "mma and wgmma; one wgmma is four, one for each warp"),
+    "tensor_ops": ("operations", "multiplications and additions of tensor cores"),
+    "global_load_requests": ("warp accesses", "ld and cp.async of global memory"),
+    "global_load_sectors": ("sectors of 32 bytes", "different sectors of each request, summed"),
+    "global_load_bytes": ("bytes", "what the lanes asked for"),
+    "global_store_requests": ("warp accesses", "st to global memory"),
+    "global_store_sectors": ("sectors of 32 bytes", "different sectors of each request, summed"),
+    "global_store_bytes": ("bytes", "what the lanes wrote"),
+    "global_atomic_requests": ("warp accesses", "atom and red on global memory"),
+    "global_atomic_sectors": ("sectors of 32 bytes", "different sectors of each request, summed"),
+    "global_atomic_bytes": ("bytes", "what the lanes changed"),
+    "bulk_loads": ("copies", "cp.async.bulk and cp.async.bulk.tensor from global memory (TMA)"),
+    "bulk_load_sectors": ("sectors of 32 bytes", "different sectors of each row of each copy, summed"),
+    "bulk_load_bytes": ("bytes", "what these copies read inside the tensor; a multicast reads once"),
+    "bulk_stores": ("copies", "the same to global memory, reductions among them"),
+    "bulk_store_sectors": ("sectors of 32 bytes", "different sectors of each row of each copy, summed"),
+    "bulk_store_bytes": ("bytes", "what these copies wrote inside the tensor"),
+    "shared_requests": (
+        "warp accesses",
+        "loads, stores and cp.async of shared memory; ldmatrix and stmatrix among them",
+    ),
+    "shared_wavefronts": ("wavefronts", "passes these took through shared memory, one a cycle"),
+    "shared_conflicts": ("wavefronts", "passes beyond what they take without bank conflicts"),
+    "shared_load_requests": ("warp accesses", "ld and ldmatrix of shared memory"),
+    "shared_load_wavefronts": ("wavefronts", ""),
+    "shared_load_conflicts": ("wavefronts", ""),
+    "shared_store_requests": ("warp accesses", "st and stmatrix to shared memory"),
+    "shared_store_wavefronts": ("wavefronts", ""),
+    "shared_store_conflicts": ("wavefronts", ""),
+    "shared_copy_requests": ("warp accesses", "cp.async into shared memory"),
+    "shared_copy_wavefronts": ("wavefronts", ""),
+    "shared_copy_conflicts": ("wavefronts", ""),
+    "shared_atomic_requests": ("warp accesses", "atom and red on shared memory"),
+    "barrier_waits": ("warp waits", "bar.sync and its like, one for each warp that comes there"),
+    "mbarrier_waits": ("warp waits", "mbarrier try_wait and test_wait, one for each time a warp asks"),
+    "cluster_waits": ("warp waits", "barrier.cluster.wait"),
+    "dram_load_bytes": ("bytes", "read from device memory; the emulator takes re-reads to hit L2"),
+    "dram_store_bytes": ("bytes", "written to device memory; the emulator takes rewrites to stay in L2"),
+    "compulsory_bytes": ("bytes", "each input read once, each output written once"),
+    "moved_bytes": ("bytes", "32 × the sectors that crossed between multiprocessors and L2"),
+    "resident_warps_per_sm": ("warps", "warps that share a multiprocessor, of the longest launch"),
+    "waves": ("waves", "blocks of the longest launch over those resident at a time"),
+}
+"""Beside these: ``warp_instructions_<class>``, ``tensor_ops_<operand type>``, ``loaded_bytes:<input>`` and
+``predicted_<part>_us``."""
+
+_MOVED = (
+    "global_load_sectors", "global_store_sectors", "global_atomic_sectors", "global_atomic_sectors",  # both ways
+    "bulk_load_sectors", "bulk_store_sectors",
+)  # fmt: skip
+SECTOR_BYTES = 32
+
+
+def moved_bytes(counters: Mapping[str, float]) -> float:
+    """Bytes that crossed between multiprocessors and L2."""
+    return SECTOR_BYTES * sum(counters.get(name, 0.0) for name in _MOVED)
+
+
+def divergence(counters: Mapping[str, float]) -> float:
+    """Mean share of a warp's 32 lanes that were active, 0 to 1; 1.0 where nothing ran."""
+    warps = counters.get("warp_instructions", 0.0)
+    return counters.get("lane_instructions", 0.0) / (32 * warps) if warps else 1.0

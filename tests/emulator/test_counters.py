@@ -1,0 +1,203 @@
+"""Counters against values worked out by hand, on kernels of a few instructions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from cutegen_lab.core.artifact import SourceLine
+from cutegen_lab.emulator import Result
+from tests.emulator.machine import build, kernel, run
+
+SHARED = "  .shared .align 128 .b8 tile[16384];\n"
+
+
+def counted(body: str, size: int = 1 << 14, threads: int = 32, blocks: int = 1) -> dict[str, float]:
+    ran = run(kernel(body, 1, SHARED), [np.zeros(size, np.uint8)], block=(threads, 1, 1), grid=(blocks, 1, 1))
+    assert ran.execution.fault is None, ran.execution.fault
+    return dict(ran.execution.counters)
+
+
+LOADS = [  # (what, instruction with its address in %r4 from the lane in %r1, sectors of one warp)
+    ("32 neighbouring words", "shl.b32 %r4, %r1, 2;", "ld.global.b32 %r5", 4),
+    ("every second word", "shl.b32 %r4, %r1, 3;", "ld.global.b32 %r5", 8),
+    ("one word a sector", "shl.b32 %r4, %r1, 5;", "ld.global.b32 %r5", 32),
+    ("one word for all", "and.b32 %r4, %r1, 0;", "ld.global.b32 %r5", 1),
+    ("halves", "shl.b32 %r4, %r1, 1;", "ld.global.b16 %rs5", 2),
+    ("16 bytes a lane", "shl.b32 %r4, %r1, 4;", "ld.global.v4.b32 {%r5,%r6,%r7,%r8}", 16),
+    ("8 bytes a lane", "shl.b32 %r4, %r1, 3;", "ld.global.v2.b32 {%r5,%r6}", 8),
+    ("neighbours from the middle of a sector", "shl.b32 %r4, %r1, 2; add.s32 %r4, %r4, 16;", "ld.global.b32 %r5", 5),
+    ("16 bytes a lane, from the middle of a sector", "shl.b32 %r4, %r1, 4; add.s32 %r4, %r4, 16;",
+     "ld.global.v4.b32 {%r5,%r6,%r7,%r8}", 17),
+    ("backwards", "sub.s32 %r4, 31, %r1; shl.b32 %r4, %r4, 2;", "ld.global.b32 %r5", 4),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("address", "load", "sectors"), [c[1:] for c in LOADS], ids=[c[0] for c in LOADS])
+def test_sectors(address: str, load: str, sectors: int) -> None:
+    got = counted(f"  {address}\n  cvt.u64.u32 %rd2, %r4; add.s64 %rd3, %rd1, %rd2;\n  {load}, [%rd3];\n  ret;")
+    assert got["global_load_requests"] == 1
+    assert got["global_load_sectors"] == sectors
+    assert got["moved_bytes"] == 32 * sectors
+
+
+SHARED_LOADS = [  # (what, lane %r1 -> byte offset %r4, instruction, wavefronts, of which without conflicts)
+    ("stride 1", "shl.b32 %r4, %r1, 2;", "ld.shared.b32 %r5", 1, 1),
+    ("stride 2", "shl.b32 %r4, %r1, 3;", "ld.shared.b32 %r5", 2, 1),
+    ("stride 3", "mul.lo.s32 %r4, %r1, 12;", "ld.shared.b32 %r5", 1, 1),
+    ("stride 4", "shl.b32 %r4, %r1, 4;", "ld.shared.b32 %r5", 4, 1),
+    ("stride 32, a column", "shl.b32 %r4, %r1, 7;", "ld.shared.b32 %r5", 32, 1),
+    ("stride 33, a padded column", "mul.lo.s32 %r4, %r1, 132;", "ld.shared.b32 %r5", 1, 1),
+    ("one word for all", "and.b32 %r4, %r1, 0;", "ld.shared.b32 %r5", 1, 1),
+    ("two words of one bank", "and.b32 %r4, %r1, 1; shl.b32 %r4, %r4, 7;", "ld.shared.b32 %r5", 2, 1),
+    ("halves share words", "shl.b32 %r4, %r1, 1;", "ld.shared.b16 %rs5", 1, 1),
+    ("bytes share words", "mov.b32 %r4, %r1;", "ld.shared.u8 %r5", 1, 1),
+    ("a column of halves", "shl.b32 %r4, %r1, 7;", "ld.shared.b16 %rs5", 32, 1),
+    ("64 bits, neighbours", "shl.b32 %r4, %r1, 3;", "ld.shared.v2.b32 {%r5,%r6}", 2, 2),
+    ("64 bits, every second", "shl.b32 %r4, %r1, 4;", "ld.shared.v2.b32 {%r5,%r6}", 4, 2),
+    ("128 bits, neighbours", "shl.b32 %r4, %r1, 4;", "ld.shared.v4.b32 {%r5,%r6,%r7,%r8}", 4, 4),
+    ("128 bits, every second", "shl.b32 %r4, %r1, 5;", "ld.shared.v4.b32 {%r5,%r6,%r7,%r8}", 8, 4),
+    ("128 bits, rows of 128 bytes", "shl.b32 %r4, %r1, 7;", "ld.shared.v4.b32 {%r5,%r6,%r7,%r8}", 32, 4),
+    ("128 bits, rows of 144 bytes", "mul.lo.s32 %r4, %r1, 144;", "ld.shared.v4.b32 {%r5,%r6,%r7,%r8}", 4, 4),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("address", "load", "wavefronts", "ideal"), [c[1:] for c in SHARED_LOADS], ids=[c[0] for c in SHARED_LOADS]
+)
+def test_wavefronts(address: str, load: str, wavefronts: int, ideal: int) -> None:
+    got = counted(_filled(f"  {address}\n  mov.b32 %r3, tile; add.s32 %r4, %r4, %r3;\n  {load}, [%r4];\n"))
+    assert got["shared_load_requests"] == 1
+    assert got["shared_load_wavefronts"] == wavefronts
+    assert got["shared_load_conflicts"] == wavefronts - ideal
+    assert (got["shared_store_requests"], got["shared_store_conflicts"]) == (32, 0)
+
+
+def _filled(body: str) -> str:
+    """``body`` after one warp has written 16 KiB of shared memory, 16 bytes a lane and time."""
+    fill = """
+  mov.b32 %r20, 0; mov.b32 %r21, tile; shl.b32 %r22, %r1, 4; add.s32 %r22, %r22, %r21;
+FILL:
+  st.shared.v4.b32 [%r22], {%r20,%r20,%r20,%r20};
+  add.s32 %r22, %r22, 512; add.s32 %r20, %r20, 1; setp.lt.s32 %p1, %r20, 32;
+  @%p1 bra FILL;
+  bar.sync 0;
+"""
+    return f"{fill}{body}\n  ret;"
+
+
+def test_partial_warps_are_served_by_the_phases_they_need() -> None:
+    some = "  setp.lt.s32 %p2, %r1, 20;\n  shl.b32 %r4, %r1, 4; mov.b32 %r3, tile; add.s32 %r4, %r4, %r3;\n"
+    got = counted(_filled(some + "  @%p2 ld.shared.v4.b32 {%r5,%r6,%r7,%r8}, [%r4];\n"))
+    assert (got["shared_load_wavefronts"], got["shared_load_conflicts"]) == (3, 0)
+    column = some.replace("shl.b32 %r4, %r1, 4", "shl.b32 %r4, %r1, 7")
+    got = counted(_filled(column + "  @%p2 ld.shared.b32 %r5, [%r4];\n"))
+    assert (got["shared_load_wavefronts"], got["shared_load_conflicts"]) == (20, 19)
+
+
+MATRICES = [  # (what, lane %r1 -> byte offset %r4 of its row, number, wavefronts)
+    ("rows side by side", "shl.b32 %r4, %r1, 4;", 4, 4),
+    ("rows 128 bytes apart", "shl.b32 %r4, %r1, 7;", 4, 32),
+    ("… with the 128-byte swizzle",
+     "and.b32 %r5, %r1, 7; shl.b32 %r5, %r5, 4; shl.b32 %r4, %r1, 7; xor.b32 %r4, %r4, %r5;", 4, 4),
+    ("rows 64 bytes apart", "shl.b32 %r4, %r1, 6;", 4, 16),
+    ("… with the 64-byte swizzle",
+     "bfe.u32 %r5, %r1, 1, 2; shl.b32 %r5, %r5, 4; shl.b32 %r4, %r1, 6; xor.b32 %r4, %r4, %r5;", 4, 4),
+    ("two matrices, rows 128 bytes apart", "and.b32 %r4, %r1, 15; shl.b32 %r4, %r4, 7;", 2, 16),
+    ("one matrix", "and.b32 %r4, %r1, 7; shl.b32 %r4, %r4, 4;", 1, 1),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("address", "number", "wavefronts"), [c[1:] for c in MATRICES], ids=[c[0] for c in MATRICES])
+def test_matrices(address: str, number: int, wavefronts: int) -> None:
+    registers = ",".join(f"%r{10 + i}" for i in range(number))
+    load = f"ldmatrix.sync.aligned.m8n8.x{number}.shared.b16 {{{registers}}}, [%r4];"
+    got = counted(_filled(f"  {address}\n  mov.b32 %r3, tile; add.s32 %r4, %r4, %r3;\n  {load}\n"))
+    assert got["shared_load_wavefronts"] == wavefronts
+    assert got["shared_load_conflicts"] == wavefronts - number
+
+
+def test_a_copy_into_shared_memory_counts_on_both_sides() -> None:
+    body = """
+  shl.b32 %r4, %r1, 4; mov.b32 %r3, tile; add.s32 %r5, %r4, %r3; cvt.u64.u32 %rd2, %r4; add.s64 %rd3, %rd1, %rd2;
+  cp.async.cg.shared.global [%r5], [%rd3], 16;
+  cp.async.commit_group; cp.async.wait_group 0;
+  ret;"""
+    got = counted(body)
+    assert (got["global_load_requests"], got["global_load_sectors"]) == (1, 16)
+    assert (got["shared_copy_requests"], got["shared_copy_wavefronts"], got["shared_copy_conflicts"]) == (1, 4, 0)
+
+
+def test_atomics_are_apart_from_loads_and_stores() -> None:
+    got = counted("  mov.b32 %r5, 1; red.global.add.u32 [%rd1], %r5;\n  mov.b32 %r4, tile;\n  ret;")
+    assert (got["global_atomic_requests"], got["global_atomic_sectors"]) == (1, 1)
+    assert got["global_load_sectors"] == got["global_store_sectors"] == 0
+    assert got["moved_bytes"] == 64  # there and back
+
+
+def test_parameters_are_no_global_loads() -> None:
+    got = counted("  ret;")
+    assert got["global_load_requests"] == got["global_load_sectors"] == 0
+    assert "warp_instructions_load" not in got
+
+
+def test_waits() -> None:
+    got = counted(
+        "  bar.sync 0;\n  barrier.cluster.arrive.aligned;\n  barrier.cluster.wait.aligned;\n  ret;", threads=96
+    )
+    assert (got["barrier_waits"], got["cluster_waits"], got["mbarrier_waits"]) == (3, 3, 0)
+
+
+def test_divergence() -> None:
+    body = """
+  and.b32 %r4, %r1, 3; setp.ne.s32 %p1, %r4, 0;
+  @%p1 bra OUT;
+  add.s32 %r5, %r4, 1; add.s32 %r5, %r5, 1;
+OUT:
+  ret;"""
+    whole, some = counted("  add.s32 %r5, %r1, 1;\n  ret;"), counted(body)
+    assert whole["lane_instructions"] == 32 * whole["warp_instructions"]
+    idle = 32 * some["warp_instructions"] - some["lane_instructions"]
+    assert idle == 2 * 24  # two instructions with 8 of 32 lanes
+
+
+# --- lines -----------------------------------------------------------------------------------------------------------
+
+TWO_LOADS = """
+  shl.b32 %r4, %r1, 2; cvt.u64.u32 %rd2, %r4; add.s64 %rd3, %rd1, %rd2;
+  ld.global.b32 %r5, [%rd3];
+  shl.b32 %r4, %r1, 7; cvt.u64.u32 %rd2, %r4; add.s64 %rd3, %rd1, %rd2;
+  ld.global.b32 %r6, [%rd3];
+  mov.b32 %r3, tile; add.s32 %r4, %r4, %r3;
+  st.shared.b32 [%r4], %r6;
+  ret;"""
+
+
+def two_loads() -> tuple[Result, dict[int, dict[str, float]]]:
+    """TWO_LOADS with its first load on line 30 of a candidate and the second on 31."""
+    text = kernel(TWO_LOADS, 1, SHARED)
+    at = [i for i, line in enumerate(text.splitlines(), 1) if "ld.global" in line or "st.shared" in line]
+    lines = [SourceLine(at[0], 30), SourceLine(at[0] + 1, 31), SourceLine(at[2], 32)]
+    data = [np.zeros(1 << 14, np.uint8)]
+    ran = run(text, data, block=(64, 1, 1), grid=(2, 1, 1), lines=lines)
+    assert ran.execution.fault is None, ran.execution.fault
+    return ran, ran.lines(build(text, data, block=(64, 1, 1), lines=lines))
+
+
+def test_each_line_has_its_own_counts() -> None:
+    _, lines = two_loads()
+    assert sorted(lines) == [0, 30, 31, 32]
+    assert (lines[30]["global_load_requests"], lines[30]["global_load_sectors"]) == (4, 16)
+    assert (lines[31]["global_load_requests"], lines[31]["global_load_sectors"]) == (4, 128)
+    assert lines[31]["shared_conflicts"] == 0
+    assert lines[32]["shared_store_conflicts"] == 4 * 31
+    assert lines[30]["warp_instructions"] == 4
+
+
+def test_the_lines_add_up_to_the_launch() -> None:
+    ran, lines = two_loads()
+    (whole,) = ran.per_launch
+    apart = ("blocks", "blocks_counted", "load_bytes_in_flight", "dram_load_bytes", "dram_store_bytes")
+    for name, value in whole.items():
+        if name not in apart:
+            assert value == pytest.approx(sum(line.get(name, 0) for line in lines.values())), name
