@@ -48,6 +48,11 @@ class BulkCopies:
         self._tensors: dict[bytes, Tensor] = {}
         self._pending: list[Landing] = []
 
+    @property
+    def together(self) -> bool:
+        """May copies of one instruction be done as one?"""
+        return not self._late and self._m.shared.written is None and not self._m.ended
+
     # --- places ------------------------------------------------------------------------------------------------------
 
     def block(self, gid: int, address: int) -> int:
@@ -93,7 +98,7 @@ class BulkCopies:
             blocks = [self.block(gid, to)]
             slots: tuple[int, ...] = (self._slot(gid, barrier),)
         else:
-            blocks, at = self._multicast(gid, mask), self.span(gid, barrier, 8, 8)
+            blocks, at = self.multicast(gid, mask), self.span(gid, barrier, 8, 8)
             slots = tuple(block * step + at >> 3 for block in blocks)
         places = tuple(where + (block * step >> 4) for block in blocks)
         m.mbarriers.require(slots, gid)
@@ -105,7 +110,7 @@ class BulkCopies:
     def _slot(self, gid: int, barrier: int) -> int:
         return self.block(gid, barrier) * self._m.shared.stride + self.span(gid, barrier, 8, 8) >> 3
 
-    def _multicast(self, gid: int, mask: int) -> list[int]:
+    def multicast(self, gid: int, mask: int) -> list[int]:
         """Blocks of the cluster that ``mask`` names."""
         size = self._m.cluster_size
         first = gid // self._m.padded_threads // size * size

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from cutegen_lab.core.verdict import Verdict
-from cutegen_lab.emulator import bulk
+from cutegen_lab.emulator import bulk, bulk_together
 from cutegen_lab.emulator.bulk import BULK_ALIGN
+from cutegen_lab.emulator.bulk_together import Copy
 from cutegen_lab.emulator.emit import runtime
 from cutegen_lab.emulator.faults import Trap
 from cutegen_lab.emulator.tiles import Reduction, pieces, reduction
@@ -49,26 +50,34 @@ def _each(g: Any, *columns: list[int] | None) -> list[tuple[int, ...]]:
 def bulk_tensor_load(
     g: Any, to: list[int], address: list[int], at: list[list[int]], barrier: list[int], mask: list[int] | None
 ) -> None:
-    m = g.m
-    for times, gid, where, tmap, slot, *rest in _each(g, to, address, barrier, *at, mask):
-        tensor = _tensor(m, gid, tmap, len(at))
-        blocks = rest.pop() if mask is not None else None
-        for _ in range(times):
-            bulk.tensor_load(m, gid, tensor, tuple(rest), where, slot, blocks)
+    m, rank = g.m, len(at)
+    rows = _each(g, to, address, barrier, *at, mask)
+    copies = [
+        Copy(times, gid, where, tmap, tuple(rest[:rank]), slot, rest[rank] if mask is not None else None)
+        for times, gid, where, tmap, slot, *rest in rows
+    ]
+    for copy in bulk_together.load(m, copies):
+        tensor = _tensor(m, copy.gid, copy.tmap, rank)
+        for _ in range(copy.times):
+            bulk.tensor_load(m, copy.gid, tensor, copy.coordinates, copy.shared, copy.slot, copy.mask)
 
 
 @runtime
 def bulk_tensor_store(g: Any, address: list[int], at: list[list[int]], source: list[int], reduce: str) -> None:
-    for times, gid, where, tmap, *coordinates in _each(g, source, address, *at):
-        tensor = _tensor(g.m, gid, tmap, len(at))
-        combine = None
-        if reduce:
-            try:
-                combine = reduction(reduce, tensor.map.dtype)
-            except KeyError:
-                message = f"a tensor reduction .{reduce} of {tensor.map.dtype} is not executed here"
-                raise Trap(Verdict.UNSUPPORTED, message, gid) from None
-        bulk.tensor_store(g.m, gid, tensor, tuple(coordinates), where, combine, times)
+    rows = _each(g, source, address, *at)
+    copies = [Copy(times, gid, where, tmap, tuple(rest)) for times, gid, where, tmap, *rest in rows]
+    for copy in copies if reduce else bulk_together.store(g.m, copies):
+        tensor = _tensor(g.m, copy.gid, copy.tmap, len(at))
+        combine = _combination(reduce, tensor.map.dtype, copy.gid) if reduce else None
+        bulk.tensor_store(g.m, copy.gid, tensor, copy.coordinates, copy.shared, combine, copy.times)
+
+
+def _combination(reduce: str, dtype: str, gid: int) -> Reduction:
+    try:
+        return reduction(reduce, dtype)
+    except KeyError:
+        message = f"a tensor reduction .{reduce} of {dtype} is not executed here"
+        raise Trap(Verdict.UNSUPPORTED, message, gid) from None
 
 
 def _tensor(m: Any, gid: int, address: int, rank: int) -> Any:

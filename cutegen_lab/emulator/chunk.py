@@ -61,7 +61,7 @@ class Chunk:
         self.bulk = BulkCopies(self, late=races)
         self.async_races: AsyncRaces | None = None
         self.clocks = self._look_for_races() if races else None
-        self._ended = False  # has any thread?
+        self.ended = False  # has all of any block?
         self.exited = np.zeros(lanes, np.bool_)
         gid = np.arange(lanes)
         self.exited[gid % self.padded_threads >= self.threads] = True  # lanes that pad the last warp never exist
@@ -81,7 +81,7 @@ class Chunk:
 
     def exit(self, g: Group) -> None:
         self.exited[g.gid] = True
-        self._ended = True
+        self.ended = self.ended or bool(self.exited.reshape(self.count, -1).all(axis=1).any())
         self.barriers.exit(g)
         if self.cluster_size > 1:
             self.cluster_barrier.exit(g)
@@ -103,14 +103,14 @@ class Chunk:
 
     def reach(self, g: Group, blocks: Array) -> None:
         """The threads of ``g`` use the shared memory of ``blocks`` of their clusters."""
-        if self.async_races is None and not self._ended:
+        if self.async_races is None and not self.ended:
             return
         for warp, block in np.unique(np.stack([g.gid >> 5, blocks]), axis=1).T.tolist():
             self.require_running(warp * 32, block)
 
     def require_running(self, gid: int, block: int) -> None:
         """Traps where thread ``gid`` reaches for the shared memory of another block that has ended."""
-        if (self.async_races is None and not self._ended) or gid // self.padded_threads == block:
+        if (self.async_races is None and not self.ended) or gid // self.padded_threads == block:
             return
         if self.exited[block * self.padded_threads : (block + 1) * self.padded_threads].all():
             rank = int(self.numbers[block]) % self.cluster_size

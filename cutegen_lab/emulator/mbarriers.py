@@ -83,6 +83,13 @@ class MBarriers:
             if self._tx[slot] == 0 and self._pending[slot] == 0:
                 self._complete(np.array([slot]))
 
+    def land_together(self, slots: Array, size: int) -> None:
+        """As :meth:`land`, for many copies at once, each of which completes on one of ``slots`` (distinct)."""
+        self._tx[slots] -= size
+        done = slots[(self._tx[slots] == 0) & (self._pending[slots] == 0)]
+        if len(done):
+            self._complete(done)
+
     def arrive(
         self, g: Group, slot: Array, count: Array | int = 1, drop: bool = False, no_complete: bool = False
     ) -> Array:

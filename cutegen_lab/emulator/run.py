@@ -19,6 +19,7 @@ from cutegen_lab.core.verdict import Fault, Verdict
 from cutegen_lab.emulator import limits, tensormap
 from cutegen_lab.emulator.access import SECTOR
 from cutegen_lab.emulator.accounts import Account, Sums, by_line
+from cutegen_lab.emulator.blas import one_thread
 from cutegen_lab.emulator.block_races import BlockRaces
 from cutegen_lab.emulator.chunk import Chunk
 from cutegen_lab.emulator.counters import Counters
@@ -69,7 +70,7 @@ def run_plan(
     result = Result(Execution(None, 0.0))
     fault = None
     runner = _Runner(build, tensors, buffers, cancel, options, build.inputs if inputs is None else inputs)
-    with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"), one_thread():
         for launch in build.plan.launches:
             try:
                 fault, counters = runner.launch(launch)
