@@ -15,7 +15,6 @@ from pathlib import Path
 from cutegen_lab.cli.facts import trial_facts
 from cutegen_lab.cli.output import Output
 from cutegen_lab.cli.progress import Progress
-from cutegen_lab.compile import gate
 from cutegen_lab.core.artifact import Artifact
 from cutegen_lab.core.candidate import Config, Proposal
 from cutegen_lab.core.errors import CutegenError, InputError, SetupError
@@ -110,6 +109,8 @@ def read_given(path: Path, config: str | None) -> Given:
         artifact = _artifact(path, text)
         return Given("artifact", "", artifact.config, artifact.arch, Precompiled(artifact))
     source, carried = read_kernel(text)
+    from cutegen_lab.compile import gate  # artifacts are judged where nothing can be compiled
+
     if any(found.code == gate.NO_LAUNCH for found in gate.check(source)):
         raise InputError(
             f"{path} is no kernel: it has no function launch()",
