@@ -44,6 +44,7 @@ COUNTERS: Mapping[str, tuple[str, str]] = {  # name -> (unit, meaning)
     "shared_copy_wavefronts": ("wavefronts", ""),
     "shared_copy_conflicts": ("wavefronts", ""),
     "shared_atomic_requests": ("warp accesses", "atom and red on shared memory"),
+    "cluster_requests": ("warp accesses", "ld and st of shared::cluster: another block's shared memory, or its own so"),
     "barrier_waits": ("warp waits", "bar.sync and its like, one for each warp that comes there"),
     "mbarrier_waits": ("warp waits", "mbarrier try_wait and test_wait, one for each time a warp asks"),
     "cluster_waits": ("warp waits", "barrier.cluster.wait"),

@@ -2,7 +2,8 @@
 
 Shared memory has 32 banks of 4 bytes. A warp's access of up to 4, of 8 or of 16 bytes a lane is served in 1, 2 or 4
 *phases* of 32, 16 or 8 lanes; lanes of a phase that want the same word share it. A phase takes as many wavefronts as
-the busiest bank has different words to give: 1 without conflicts.
+the busiest bank has different words to give: 1 without conflicts. Two phases of 8 or 16 bytes a lane become one where
+every lane wants what its neighbour wants (lanes i and i ^ 1), or the one after (i and i ^ 2): so an H200 counts it.
 """
 
 from __future__ import annotations
@@ -44,8 +45,12 @@ def wavefronts(gid: Array, index: Array, width: int, whole: bool) -> tuple[int, 
     """
     if width < _BANK_BYTES:
         index, width = index * width >> 2, _BANK_BYTES
-    lanes = _BANKS * _BANK_BYTES // width  # of a phase, which is also how many pieces lie side by side in the banks
-    return phases(index.reshape(-1, lanes) if whole else _filled(gid, index, lanes), lanes)
+    pieces = _BANKS * _BANK_BYTES // width  # that lie side by side in the banks, and lanes of a phase
+    if not whole:
+        return _of_parts(gid, index, pieces)
+    if pieces == _BANKS:
+        return phases(index.reshape(-1, _BANKS), _BANKS)
+    return _of_pairs(index.reshape(-1, 2 * pieces), pieces)
 
 
 def phases(table: Array, pieces: int) -> tuple[int, int]:
@@ -60,6 +65,28 @@ def phases(table: Array, pieces: int) -> tuple[int, int]:
     return _count(relative, pieces), count
 
 
+def _of_pairs(table: Array, pieces: int) -> tuple[int, int]:
+    """As :func:`phases`, of two phases a row, which may become one."""
+    joined = _joined(table)
+    if not joined.any():
+        return phases(table.reshape(-1, pieces), pieces)
+    one = phases(table[joined], pieces)
+    if joined.all():
+        return one
+    two = phases(table[~joined].reshape(-1, pieces), pieces)
+    return one[0] + two[0], one[1] + two[1]
+
+
+def _joined(table: Array) -> Array:
+    """Rows in which every lane wants what lane i ^ 1 wants, or every lane what lane i ^ 2 does."""
+    if not (table[:, 0] == table[:, 1]).any() and not (table[:, 0] == table[:, 2]).any():
+        return np.zeros(len(table), np.bool_)
+    fours = table.reshape(len(table), -1, 4)
+    neighbours = (fours[:, :, 0] == fours[:, :, 1]) & (fours[:, :, 2] == fours[:, :, 3])
+    next_ones = (fours[:, :, 0] == fours[:, :, 2]) & (fours[:, :, 1] == fours[:, :, 3])
+    return np.asarray(neighbours.all(axis=1) | next_ones.all(axis=1))
+
+
 @lru_cache(4096)
 def _like(relative: bytes, pieces: int) -> int:
     return _count(np.frombuffer(relative, np.int64)[None], pieces)
@@ -68,8 +95,7 @@ def _like(relative: bytes, pieces: int) -> int:
 def _count(table: Array, pieces: int) -> int:
     """Wavefronts, summed over phases: of each, the most different pieces that one group of banks must give."""
     rows = np.arange(len(table))[:, None] * pieces
-    groups = rows + (table & pieces - 1)
-    found = np.bincount(groups.ravel(), minlength=len(table) * pieces)
+    found = np.bincount((rows + (table & pieces - 1)).ravel(), minlength=len(table) * pieces)
     if found.max() > 1:
         ordered = np.sort(table, axis=1)
         fresh = np.ones(ordered.shape, np.bool_)
@@ -78,11 +104,20 @@ def _count(table: Array, pieces: int) -> int:
     return int(found.reshape(-1, pieces).max(axis=1).sum())
 
 
-def _filled(gid: Array, index: Array, lanes: int) -> Array:
-    """[phase, lane] of lanes that do not form complete warps: who is missing asks for what another lane asks for."""
+def _of_parts(gid: Array, index: Array, pieces: int) -> tuple[int, int]:
+    """Of lanes that do not form complete warps: who is missing asks for what another lane of its phase asks for."""
+    lanes = pieces
+    if pieces < _BANKS and (joined := _one_piece(gid, index, 2 * pieces)):
+        return joined, joined
     phase = gid // lanes
-    first = np.flatnonzero(np.r_[True, phase[1:] != phase[:-1]])
-    table = np.repeat(index[first][:, None], lanes, axis=1)
-    row = np.cumsum(np.r_[False, phase[1:] != phase[:-1]])
-    table[row, gid % lanes] = index
-    return table
+    fresh = np.r_[True, phase[1:] != phase[:-1]]
+    table = np.repeat(index[fresh][:, None], lanes, axis=1)
+    table[np.cumsum(fresh) - 1, gid % lanes] = index
+    return phases(table, pieces)
+
+
+def _one_piece(gid: Array, index: Array, lanes: int) -> int:
+    """How many times ``lanes`` lanes have somebody here, if all of each want one piece; else 0."""
+    group = gid // lanes
+    fresh = np.r_[True, group[1:] != group[:-1]]
+    return int(fresh.sum()) if bool((index[1:] == index[:-1])[~fresh[1:]].all()) else 0

@@ -25,11 +25,12 @@ FIELDS = (
     "shared_load_requests", "shared_load_wavefronts", "shared_load_phases",
     "shared_store_requests", "shared_store_wavefronts", "shared_store_phases",
     "shared_copy_requests", "shared_copy_wavefronts", "shared_copy_phases",
-    "shared_atomic_requests",
+    "shared_atomic_requests", "cluster_requests",
 )  # fmt: skip
 _LOAD, _STORE, _ATOMIC, _BULK_LOAD, _BULK_STORE, _SHARED_LOAD, _SHARED_STORE, _SHARED_COPY, _SHARED_ATOMIC = range(
     0, len(FIELDS), 3
 )
+_CLUSTER = _SHARED_ATOMIC + 1
 _GLOBAL = {"load": _LOAD, "store": _STORE, "atomic": _ATOMIC}
 _BULK = {"load": _BULK_LOAD, "store": _BULK_STORE}
 _SHARED = {"load": _SHARED_LOAD, "store": _SHARED_STORE, "copy": _SHARED_COPY}
@@ -80,6 +81,10 @@ class Counters:
     def matrices(self, kind: str, warps: int, index: Array) -> None:
         """Counts one ldmatrix or stmatrix of ``warps``, at 16-byte rows ``index``, eight a matrix."""
         self._add(_SHARED[kind], warps, *phases(index.reshape(-1, 8), 8))
+
+    def cluster(self, g: Group) -> None:
+        """Counts one load or store by an address of the whole cluster's shared memory, which takes another way."""
+        self.here[_CLUSTER] += g.warps()
 
     def shared_atomic(self, g: Group) -> None:
         self.here[_SHARED_ATOMIC] += g.warps()

@@ -41,6 +41,7 @@ def test_sectors(address: str, load: str, sectors: int) -> None:
     assert got["moved_bytes"] == 32 * sectors
 
 
+# What an H200 counts: benchmarks/results/counters_on_gpu.json has these and others (ptx-…).
 SHARED_LOADS = [  # (what, lane %r1 -> byte offset %r4, instruction, wavefronts, of which without conflicts)
     ("stride 1", "shl.b32 %r4, %r1, 2;", "ld.shared.b32 %r5", 1, 1),
     ("stride 2", "shl.b32 %r4, %r1, 3;", "ld.shared.b32 %r5", 2, 1),
@@ -55,6 +56,15 @@ SHARED_LOADS = [  # (what, lane %r1 -> byte offset %r4, instruction, wavefronts,
     ("a column of halves", "shl.b32 %r4, %r1, 7;", "ld.shared.b16 %rs5", 32, 1),
     ("64 bits, neighbours", "shl.b32 %r4, %r1, 3;", "ld.shared.v2.b32 {%r5,%r6}", 2, 2),
     ("64 bits, every second", "shl.b32 %r4, %r1, 4;", "ld.shared.v2.b32 {%r5,%r6}", 4, 2),
+    ("64 bits, the same for all", "and.b32 %r4, %r1, 0;", "ld.shared.v2.b32 {%r5,%r6}", 1, 1),
+    ("64 bits, neighbours share", "shr.u32 %r4, %r1, 1; shl.b32 %r4, %r4, 3;", "ld.shared.v2.b32 {%r5,%r6}", 1, 1),
+    ("64 bits, halves share", "and.b32 %r4, %r1, 15; shl.b32 %r4, %r4, 3;", "ld.shared.v2.b32 {%r5,%r6}", 2, 2),
+    ("64 bits, two rows in turn", "and.b32 %r4, %r1, 1; shl.b32 %r4, %r4, 7;", "ld.shared.v2.b32 {%r5,%r6}", 2, 1),
+    ("128 bits, the same for all", "and.b32 %r4, %r1, 0;", "ld.shared.v4.b32 {%r5,%r6,%r7,%r8}", 2, 2),
+    ("128 bits, neighbours share", "shr.u32 %r4, %r1, 1; shl.b32 %r4, %r4, 4;",
+     "ld.shared.v4.b32 {%r5,%r6,%r7,%r8}", 2, 2),
+    ("128 bits, quarters share", "and.b32 %r4, %r1, 7; shl.b32 %r4, %r4, 4;",
+     "ld.shared.v4.b32 {%r5,%r6,%r7,%r8}", 4, 4),
     ("128 bits, neighbours", "shl.b32 %r4, %r1, 4;", "ld.shared.v4.b32 {%r5,%r6,%r7,%r8}", 4, 4),
     ("128 bits, every second", "shl.b32 %r4, %r1, 5;", "ld.shared.v4.b32 {%r5,%r6,%r7,%r8}", 8, 4),
     ("128 bits, rows of 128 bytes", "shl.b32 %r4, %r1, 7;", "ld.shared.v4.b32 {%r5,%r6,%r7,%r8}", 32, 4),

@@ -46,6 +46,7 @@ def _values(e: Emit, operand: ptx.Operand, kind: str) -> list[str]:
 def ld(e: Emit) -> None:
     """9.7.9.8 ld, 9.7.9.9 ld.global.nc, 9.7.9.10 ldu."""
     constant = bool({"param", "param::entry", "const"} & set(e.mods))
+    cluster = "shared::cluster" in e.mods
     space = space_of(e)
     skip_hints(e)
     e.one_of("v2", "v4", "v8")
@@ -55,7 +56,7 @@ def ld(e: Emit) -> None:
     width, targets = WIDTH[kind], e.items(e.ops[0])
     if e.klass == "load":
         e.load_bytes = width * len(targets)
-    e.line(f"w=load_{space}(g,{base},{offset},{width},{len(targets)})")
+    e.line(f"w=load_{'cluster' if cluster else space}(g,{base},{offset},{width},{len(targets)})")
     for i, target in enumerate(targets):
         if isinstance(target, ptx.Sink):
             continue
@@ -71,6 +72,7 @@ def ld(e: Emit) -> None:
 def st(e: Emit) -> None:
     """9.7.9.11 st; 9.7.9.12 st.async to another block's shared memory, completing bytes on its mbarrier."""
     asynchronous = e.has("async")
+    cluster = "shared::cluster" in e.mods
     space = space_of(e)
     e.has("mbarrier::complete_tx::bytes")
     skip_hints(e)
@@ -79,7 +81,7 @@ def st(e: Emit) -> None:
     e.klass = {"global": "store", "generic": "store"}.get(space, space)
     base, offset = e.address(e.ops[0])
     values = ",".join(_values(e, e.ops[1], kind))
-    e.line(f"store_{space}(g,{base},{offset},{WIDTH[kind]},[{values}])")
+    e.line(f"store_{'cluster' if cluster else space}(g,{base},{offset},{WIDTH[kind]},[{values}])")
     if asynchronous:
         barrier, at = e.address(e.ops[2])
         e.line(f"complete_tx(g,{barrier},{at},{WIDTH[kind] * len(e.items(e.ops[1]))})")
@@ -158,6 +160,20 @@ def store_shared(g: Any, address: Array, offset: int, width: int, values: list[A
     index = g.m.shared.index(g, address, offset, whole)
     g.m.counters.shared("store", g, index, whole)
     g.m.shared.store(g, index, whole, _join(values, width, g.n))
+
+
+@runtime
+def load_cluster(g: Any, address: Array, offset: int, width: int, count: int) -> list[Array]:
+    whole = width * count
+    g.m.counters.cluster(g)
+    return _split(g.m.shared.load(g, g.m.shared.index(g, address, offset, whole), whole), width, count)
+
+
+@runtime
+def store_cluster(g: Any, address: Array, offset: int, width: int, values: list[Array]) -> None:
+    whole = width * len(values)
+    g.m.counters.cluster(g)
+    g.m.shared.store(g, g.m.shared.index(g, address, offset, whole), whole, _join(values, width, g.n))
 
 
 @runtime
