@@ -125,7 +125,9 @@ DISTRIBUTIONS: Mapping[str, Draw] = {
 NOT_FINITE = ("nan", "infinity")
 AROUND = "around "  # and a number: normal values with this mean, which the schedule spreads over ±``AROUND_UP_TO``
 AROUND_UP_TO = 24.0
-AROUND_COUNT = 3  # a workload
+AROUND_COUNT = 3  # a workload …
+AROUND_MANY = 16  # … and a small one, which costs little, but has enough elements for a mean to be told from noise
+_SMALL = (64, 2048)  # elements of its largest input
 _INTEGER_RANGE = {DType.I64: 1000, DType.I32: 1000, DType.I16: 1000, DType.I8: 100, DType.U8: 200, DType.BOOL: 2}
 _SIGNED = (DType.I64, DType.I32, DType.I16, DType.I8)
 _TILE = 1 << 22
@@ -135,13 +137,16 @@ def distributions(workload: Workload, turn: int = 0, turns: int = 1, secret: flo
     """Those that tell something about ``workload``, the first always normal, in the order of their worth.
 
     ``turn`` of ``turns`` counts workloads, and ``secret`` (0 to 1) is the trial's: the means that these give are spread
-    evenly over a whole trial, so that a kernel that is wrong only for some of them meets one.
+    evenly over a whole trial, and once more over each small workload, so that a kernel that is wrong only for some of
+    them meets one, however few draws its larger workloads can afford.
     """
     kinds = [spec.dtype for spec in workload.inputs]
     whole = [FULL_RANGE] if any(not d.is_float and d is not DType.BOOL for d in kinds) else []
     if not any(d.is_float for d in kinds):
         return "normal", *whole, "bits", "zeros", *(f"normal {n}" for n in range(2, 9))
-    parts = [(secret + (i + turn / turns) / AROUND_COUNT) % 1 for i in range(AROUND_COUNT)]
+    small = _SMALL[0] <= max(spec.numel for spec in workload.inputs) <= _SMALL[1]
+    count = AROUND_MANY if small else AROUND_COUNT
+    parts = [(secret + (i + turn / turns) / count) % 1 for i in range(count)]
     around = [f"{AROUND}{AROUND_UP_TO * (2 * part - 1):.4g}" for part in parts]
     return "normal", *whole, *list(DISTRIBUTIONS)[1:5], *around, *list(DISTRIBUTIONS)[5:]
 

@@ -101,3 +101,14 @@ def test_large_tensors_are_drawn_in_parallel_and_depend_on_the_seed_alone() -> N
         halves = one[: 1 << 22], one[1 << 22 : 1 << 23]
         assert not torch.equal(*halves)
         assert float(halves[0].mean()) == pytest.approx(float(halves[1].mean()), abs=0.05 * float(one.std()))
+
+
+@pytest.mark.parametrize("secret", [0.0, 0.3, 0.99])
+def test_the_means_of_a_small_workload_leave_no_gap(secret: float) -> None:
+    def means(elements: int) -> list[float]:
+        names = distributions(workload(f"x: f32[{elements}]"), 1, 7, secret)
+        return sorted(float(name.removeprefix(AROUND)) for name in names if name.startswith(AROUND))
+
+    small = [-AROUND_UP_TO, *means(512), AROUND_UP_TO]
+    assert max(b - a for a, b in itertools.pairwise(small)) <= 3.01
+    assert len(means(7)) == len(means(1 << 20)) == 3
