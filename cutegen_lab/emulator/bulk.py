@@ -51,7 +51,7 @@ class BulkCopies:
     @property
     def together(self) -> bool:
         """May copies of one instruction be done as one?"""
-        return not self._late and self._m.shared.written is None and not self._m.ended
+        return not self._late
 
     # --- places ------------------------------------------------------------------------------------------------------
 

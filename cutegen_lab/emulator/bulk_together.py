@@ -1,8 +1,8 @@
 """Tensor copies that many blocks ask for in one instruction, done as one (PTX ISA 9.7.9.25.5).
 
-Blocks in lockstep issue the same copy at coordinates of their own: by one tensor map, to one place in shared memory, on
-one mbarrier. That is one gather of 16-byte pieces. It is done where nothing needs copies one by one: a search for races
-or for bytes never written, blocks that have ended, boxes that reach over an edge.
+Blocks in lockstep issue the same copy at coordinates of their own: by one tensor map, to one place in shared memory,
+on one mbarrier. That is one gather of 16-byte pieces. It is done where nothing needs copies one by one: a search for
+races, a block that has ended, a box that reaches over an edge, bytes that were never written.
 """
 
 from __future__ import annotations
@@ -74,14 +74,20 @@ def _load(m: Chunk, group: list[Copy]) -> bool:
         base = gid // m.padded_threads // m.cluster_size * m.cluster_size
         ranks = m.bulk.multicast(first.gid, first.mask)
         targets = [(base + rank - int(base[0]),) * 2 for rank in ranks]
+    if m.ended and any(m.have_ended(blocks).any() for blocks, _ in targets):
+        return False
     slots = np.concatenate([at * m.shared.stride + barrier >> 3 for _, at in targets])
-    if len(np.unique(slots)) < len(slots):
+    if len(set(slots.tolist())) < len(slots):
         return False
     m.mbarriers.require(tuple(slots.tolist()), first.gid)
     data = tensor.gather(starts, box)
+    if data is None:
+        return False
     windows = m.shared.views[16].reshape(m.count, -1)
     for blocks, _ in targets:
         windows[blocks, place] = data
+        if m.shared.written is not None:
+            m.shared.mark(_places(m, blocks, place), 16)
     m.mbarriers.land_together(slots, tensor.map.tile_bytes)
     _count(m, "load", tensor, group, starts)
     return True
@@ -93,8 +99,11 @@ def _store(m: Chunk, group: list[Copy]) -> bool:
         return False
     tensor, starts, box, place = found
     blocks = _blocks(m, np.array([copy.gid for copy in group]), group[0].shared)
-    data = m.shared.views[16].reshape(m.count, -1)[blocks, place]
-    tensor.buffer.views[16][starts[:, None] + box] = data
+    if m.ended and m.have_ended(blocks).any():
+        return False
+    if m.shared.written is not None and not m.shared.all_written(_places(m, blocks, place)):
+        return False
+    tensor.scatter(starts, box, m.shared.views[16].reshape(m.count, -1)[blocks, place])
     _count(m, "store", tensor, group, starts)
     return True
 
@@ -112,6 +121,11 @@ def _tiles(m: Chunk, group: list[Copy]) -> tuple[Tensor, Array, Array, slice] | 
     offset = m.bulk.span(first.gid, first.shared, size, TENSOR_ALIGN)
     order = _order(offset % _REPEAT, size, tensor.map.swizzle)
     return tensor, starts, tensor.box_pieces[order], slice(offset >> 4, offset + size >> 4)
+
+
+def _places(m: Chunk, blocks: Array, place: slice) -> Array:
+    """Pieces ``place`` of each of ``blocks``, counted over the chunk."""
+    return np.asarray(blocks[:, None] * (m.shared.stride >> 4) + np.arange(place.start, place.stop))
 
 
 def _blocks(m: Chunk, gid: Array, address: int) -> Array:

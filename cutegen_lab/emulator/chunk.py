@@ -81,12 +81,16 @@ class Chunk:
 
     def exit(self, g: Group) -> None:
         self.exited[g.gid] = True
-        self.ended = self.ended or bool(self.exited.reshape(self.count, -1).all(axis=1).any())
+        self.ended = self.ended or bool(self.have_ended(np.arange(self.count)).any())
         self.barriers.exit(g)
         if self.cluster_size > 1:
             self.cluster_barrier.exit(g)
         if self.async_races is not None:
             self.async_races.exit(g)
+
+    def have_ended(self, blocks: Array) -> Array:
+        """Which of ``blocks`` have no thread left?"""
+        return np.asarray(self.exited.reshape(self.count, -1)[blocks].all(axis=1))
 
     def rows_to_copy(self, g: Group, pc: int) -> Rows:
         """Registers that matter at ``pc``, without those whose values are kept elsewhere (:mod:`wgmma`)."""
@@ -112,7 +116,7 @@ class Chunk:
         """Traps where thread ``gid`` reaches for the shared memory of another block that has ended."""
         if (self.async_races is None and not self.ended) or gid // self.padded_threads == block:
             return
-        if self.exited[block * self.padded_threads : (block + 1) * self.padded_threads].all():
+        if self.have_ended(np.array([block])).all():
             rank = int(self.numbers[block]) % self.cluster_size
             message = f"reaches for the shared memory of block rank {rank} of its cluster, which has ended"
             raise Trap(Verdict.LAUNCH_FAILURE, message, gid)

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from cutegen_lab.emulator.chunk import Chunk
 
 
+_FEW = 512  # lanes whose registers are copied all at once: more are quicker register by register
+
+
 class Group:
     """Lanes at one program counter, in ascending order of ``gid`` (block · padded threads + thread)."""
 
@@ -55,14 +58,25 @@ class Group:
         """How many warps have a lane here."""
         value = self.cache.get("warps")
         if value is None:
-            value = self.n // 32 if self.whole() else len(np.unique(self.gid >> 5))
+            value = self.n // 32 if self.whole() else len(self.warp_numbers())
             self.cache["warps"] = value
         return int(value)
+
+    def warp_numbers(self) -> Array:
+        """The warps that have a lane here, counted over the chunk."""
+        value = self.cache.get("warp_numbers")
+        if value is None:
+            value = self.cache["warp_numbers"] = self.gid[::32] >> 5 if self.whole() else np.unique(self.gid >> 5)
+        return np.asarray(value)
 
     def subset(self, index: Array, live: Rows, pc: int) -> Group:
         """Copies lanes ``index`` with the registers in ``live``."""
         part = Group(self.m, self.gid[index], pc)
         for mine, theirs, rows in zip(self.files, part.files, live, strict=True):
+            if rows and part.n <= _FEW:
+                at = np.array(rows)
+                theirs[at] = mine[at[:, None], index]
+                continue
             for row in rows:
                 np.take(mine[row], index, out=theirs[row])
         return part
@@ -70,6 +84,10 @@ class Group:
     def write_back(self, part: Group, index: Array, rows: Rows) -> None:
         """Copies registers ``rows`` of ``part`` into lanes ``index``."""
         for mine, theirs, selected in zip(self.files, part.files, rows, strict=True):
+            if selected and part.n <= _FEW:
+                at = np.array(selected)
+                mine[at[:, None], index] = theirs[at]
+                continue
             for row in selected:
                 mine[row][index] = theirs[row]
 

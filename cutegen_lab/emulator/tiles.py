@@ -18,7 +18,7 @@ from cutegen_lab.emulator.faults import Trap
 from cutegen_lab.emulator.memory import Buffer, GlobalMemory
 from cutegen_lab.emulator.numerics import bf16_to_f32, to_bf16
 from cutegen_lab.emulator.tensormap import TensorMap
-from cutegen_lab.emulator.types import RAW, Array
+from cutegen_lab.emulator.types import MARKED, RAW, Array
 
 _REPEAT = 1024  # bytes after which every swizzle repeats
 _NUMPY = {"u8": np.uint8, "u16": np.uint16, "f16": np.float16, "u32": np.uint32, "s32": np.int32, "f32": np.float32,
@@ -39,7 +39,6 @@ class Tensor:
         self._most = tuple(n - c for n, c in zip(tmap.sizes, tmap.counts, strict=True))
         self._box = tuple(slice(0, n) for n in tmap.counts[::-1])
         self._aligned = not any(s % SECTOR for s in tmap.strides[1:])
-        self._watched = self.buffer.written is not None or self.buffer.writers is not None
         self._first = offset
 
     def load(self, gid: int, coordinates: tuple[int, ...]) -> tuple[Array, int, int]:
@@ -71,8 +70,13 @@ class Tensor:
 
     def starts(self, coordinates: Array) -> Array | None:
         """The 16-byte piece of its buffer that each box [boxes, rank] begins at. None where boxes must be moved one by
-        one: not all inside, not in whole pieces, or a tensor that is watched."""
-        if self._watched or not self._plain or (coordinates < 0).any() or (coordinates > self._most).any():
+        one: not all inside, not in whole pieces, or where races between blocks are looked for."""
+        if (
+            self.buffer.writers is not None
+            or not self._plain
+            or (coordinates < 0).any()
+            or (coordinates > self._most).any()
+        ):
             return None
         first = coordinates @ np.array(self.map.strides) + self._first
         return None if (first & 15).any() else first >> 4
@@ -86,10 +90,20 @@ class Tensor:
             found = (np.arange(count)[:, None] * (stride >> 4) + found).ravel()
         return found
 
-    def gather(self, starts: Array, box: Array) -> Array:
-        """[boxes, pieces]: of each box from ``starts`` on, the pieces ``box``."""
-        found = self.buffer.views[16].take(starts[:, None] + box)
+    def gather(self, starts: Array, box: Array) -> Array | None:
+        """[boxes, pieces]: of each box from ``starts`` on, the pieces ``box``. None: not all of it was ever written."""
+        at, written = starts[:, None] + box, self.buffer.written
+        if written is not None and not (_pieces_of(written).take(at) == MARKED[16]).all():
+            return None
+        found = self.buffer.views[16].take(at)
         return round_tf32(found.view(np.uint32)).view(found.dtype) if self.map.tf32 else found
+
+    def scatter(self, starts: Array, box: Array, data: Array) -> None:
+        """The opposite of :meth:`gather`."""
+        at, written = starts[:, None] + box, self.buffer.written
+        self.buffer.views[16][at] = data
+        if written is not None:
+            _pieces_of(written)[at] = MARKED[16]
 
     def traffic(self, coordinates: tuple[int, ...]) -> tuple[int, int]:
         """(sectors, bytes) of memory that one box takes."""
@@ -156,6 +170,10 @@ class Tensor:
         else:
             assert box is not None
             self._memory.store(lanes, at, self.map.element_bytes, np.ascontiguousarray(box).ravel())
+
+
+def _pieces_of(written: Array) -> Array:
+    return written[: len(written) // 16 * 16].view(RAW[16])
 
 
 class _Lanes:

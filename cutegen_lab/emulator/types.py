@@ -40,3 +40,5 @@ NUMPY = {
 INTEGER_TYPES = {"u8", "s8", "u16", "s16", "u32", "s32", "u64", "s64"}
 RAW = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64, 16: np.complex128}
 """A NumPy type of each access width whose copies keep every bit."""
+MARKED = {w: np.ones(w, np.uint8).view(t)[0] for w, t in RAW.items()}
+"""As many true bytes as an access is wide, as one element: what was written, where that is tracked."""

@@ -57,11 +57,11 @@ class WarpgroupProducts:
 
     def commit(self, g: Group) -> None:
         self._arithmetic.flush_all()
-        self._committed[np.unique(g.gid >> 5)] += 1
+        self._committed[g.warp_numbers()] += 1
 
     def wait(self, g: Group, pending: int) -> None:
         """The warps of ``g`` wait until at most ``pending`` groups are under way."""
-        warps = np.unique(g.gid >> 5)
+        warps = g.warp_numbers()
         self._done[warps] = np.maximum(self._done[warps], self._committed[warps] - pending)
         if self._m.async_races is not None:
             self._m.async_races.products_done(warps, self._done[warps])
@@ -87,8 +87,7 @@ class WarpgroupProducts:
         if fragments:
             self._operands.setdefault(operands, np.zeros(len(self._done), np.int64))[warps] = self._committed[warps] + 1
         right = self._uniform(g, b, "a matrix descriptor")
-        if self._m.async_races is not None or self._m.shared.written is not None:
-            self._look(g, blocks, None if fragments else left, right, form)
+        self._look(g, blocks, None if fragments else left, right, form)
         self._arithmetic.add(number, sums, groups, blocks, adding, form, left, right)
 
     def holds(self, number: int, g: Group) -> bool:
@@ -185,25 +184,29 @@ class WarpgroupProducts:
 
     def _look(self, g: Group, blocks: Array, a: Array | None, b: Array, form: Form) -> None:
         """Are the operands in shared memory there, and ordered before this?"""
-        for i, block in enumerate(blocks.tolist()):
-            gid = int(g.gid[i * THREADS])
-            for bits, rows, mn_major in ((a, ROWS, form.a_mn), (b, form.n, form.b_mn)):
-                if bits is not None:
-                    self._look_at(gid, block, int(bits[i]), rows, mn_major)
+        for bits, rows, mn_major in ((a, ROWS, form.a_mn), (b, form.n, form.b_mn)):
+            for one in set(bits.tolist()) if bits is not None else ():
+                chosen = np.flatnonzero(bits == one)
+                self._look_at(g.gid[chosen * THREADS], blocks[chosen], pieces((one,), rows, mn_major).ravel())
 
-    def _look_at(self, gid: int, block: int, bits: int, rows: int, mn_major: bool) -> None:
+    def _look_at(self, gid: Array, blocks: Array, where: Array) -> None:
+        """The warpgroups that begin with threads ``gid`` read pieces ``where`` of their blocks."""
         shared = self._m.shared
-        where = pieces((bits,), rows, mn_major).ravel()
         low, high = int(where.min()) * 16, int(where.max()) * 16 + 16
         if low < shared.first or high > shared.limit:
             message = (
                 f"a matrix descriptor reaches bytes {low - shared.first} to {high - shared.first} of shared memory"
             )
-            raise Trap(Verdict.OUT_OF_BOUNDS, message, gid)
-        place = where + (block * shared.stride >> 4)
+            raise Trap(Verdict.OUT_OF_BOUNDS, message, int(gid[0]))
+        places = where + (blocks * shared.stride >> 4)[:, None]
         if self._m.async_races is not None:
-            self._m.async_races.product_reads(gid, place, int(self._committed[gid >> 5]) + 1)
-        if shared.written is not None and not shared.written.reshape(-1, 16)[place].all():
-            bad = int(where[~shared.written.reshape(-1, 16)[place].all(axis=1)][0]) * 16 - shared.first
-            message = f"wgmma reads shared memory at byte {bad}, which nothing has written"
-            raise Trap(Verdict.UNINITIALISED_READ, message, gid)
+            for first, place in zip(gid.tolist(), places, strict=True):
+                self._m.async_races.product_reads(first, place, int(self._committed[first >> 5]) + 1)
+        if shared.all_written(places):
+            return
+        for first, place in zip(gid.tolist(), places, strict=True):
+            for piece in place.tolist():
+                if not shared.all_written(np.array(piece)):
+                    byte = piece * 16 % shared.stride - shared.first
+                    message = f"wgmma reads shared memory at byte {byte}, which nothing has written"
+                    raise Trap(Verdict.UNINITIALISED_READ, message, first)

@@ -12,7 +12,7 @@ import numpy as np
 
 from cutegen_lab.core.verdict import Verdict
 from cutegen_lab.emulator.faults import Trap
-from cutegen_lab.emulator.types import RAW, Array
+from cutegen_lab.emulator.types import MARKED, RAW, Array
 
 if TYPE_CHECKING:
     from cutegen_lab.emulator.group import Group
@@ -22,8 +22,6 @@ GENERIC_SHARED = 0x4000_0000_0000_0000
 GENERIC_LOCAL = 0x5000_0000_0000_0000
 RANK_SHIFT = 24
 _WINDOW = (1 << RANK_SHIFT) - 1
-_MARKED = {w: np.ones(w, np.uint8).view(t)[0] for w, t in RAW.items()}
-"""As many true bytes as an access is wide, as one element."""
 
 
 class Windows:
@@ -122,13 +120,17 @@ class Windows:
         """Traps for a read of bytes that nothing has written, where that is tracked."""
         if self.written is None:
             return
-        good = self._marks[width].take(index, mode="clip") == _MARKED[width]
+        good = self._marks[width].take(index, mode="clip") == MARKED[width]
         if not good.all():
             lane = int(np.flatnonzero(~good)[0])
             byte = int(index[lane]) * width % self.stride - self.first
             message = f"reads {width} bytes of {self.name} memory at byte {byte}, which nothing has written"
             raise Trap(Verdict.UNINITIALISED_READ, message, int(g.gid[lane]), byte + self.first)
 
+    def all_written(self, pieces: Array) -> bool:
+        """Has every one of these 16-byte pieces been written? True where that is not tracked."""
+        return self.written is None or bool((self._marks[16].take(pieces) == MARKED[16]).all())
+
     def mark(self, index: Array, width: int) -> None:
         if self.written is not None:
-            self._marks[width][index] = _MARKED[width]
+            self._marks[width][index] = MARKED[width]
