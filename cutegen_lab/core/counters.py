@@ -13,6 +13,7 @@ COUNTERS: Mapping[str, tuple[str, str]] = {  # name -> (unit, meaning)
     "lane_instructions": ("lane instructions", "the same, one for each active lane: 32 a warp without divergence"),
     "tensor_instructions": ("warp instructions", "mma and wgmma; one wgmma is four, one for each warp"),
     "tensor_ops": ("operations", "multiplications and additions of tensor cores"),
+    "mma_sync_ops": ("operations", "those of them by mma.sync, which cannot reach a Hopper tensor core's full rate"),
     "global_load_requests": ("warp accesses", "ld and cp.async of global memory"),
     "global_load_sectors": ("sectors of 32 bytes", "different sectors of each request, summed"),
     "global_load_bytes": ("bytes", "what the lanes asked for"),

@@ -97,6 +97,8 @@ def _executed(emit: Emit, warps: int, lanes: int) -> Iterator[tuple[str, int]]:
         yield "tensor_instructions", warps
         yield "tensor_ops", operations * warps
         yield f"tensor_ops_{kind}", operations * warps
+        if emit.ins.opcode == "mma":
+            yield "mma_sync_ops", operations * warps
     if waits := _waits(emit):
         yield waits, warps
 
@@ -128,7 +130,7 @@ def _named(parts: Iterable[tuple[str, int]], scale: float) -> Sums:
 
 
 _ALWAYS = (
-    "warp_instructions", "lane_instructions", "tensor_instructions", "tensor_ops", "barrier_waits", "mbarrier_waits",
-    "cluster_waits", *FIELDS,
+    "warp_instructions", "lane_instructions", "tensor_instructions", "tensor_ops", "mma_sync_ops", "barrier_waits",
+    "mbarrier_waits", "cluster_waits", *FIELDS,
 )  # fmt: skip
 """Counters that are there even where they are 0."""

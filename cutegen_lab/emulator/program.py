@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections import OrderedDict
-from collections.abc import Callable
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Container
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,7 +43,9 @@ class Program:
     wait_rows: tuple[int | None, ...]  # predicate row a try_wait writes, by block
     rows_needed: dict[str, int]
     sites: int  # instructions that touch memory
-    load_batches: tuple[tuple[int, ...], ...]  # by block: bytes a lane loads before it must wait for them
+    load_batches: tuple[
+        tuple[int, ...], ...
+    ]  # by block, where a run of them begins: bytes a lane loads, then waits for
     static_smem: int
     local_bytes: int
     params: tuple[tuple[str, int], ...]
@@ -51,6 +53,7 @@ class Program:
     module_data: bytes
     source_map: dict[int, ptx.Instruction]  # line of generated code -> instruction
     uses_mbarrier: bool
+    uses_wgmma: bool
     access_unit: int  # bytes of the narrowest access
     fences: bool  # strong operations may order others
     blocks_may_wait: bool  # … those of several blocks, too
@@ -123,6 +126,7 @@ def _compile(kernel: ptx.Kernel, tag: str) -> Program:
     writer = _Writer(rows)
     for index, block in enumerate(blocks):
         writer.block(index, block)
+    hammocks = _hammocks(blocks, rows)
     environment = {**RUNTIME, **symbols.constants}
     file_name = f"<ptx {tag} {kernel.name[:40]}>"
     generated = "\n".join(writer.lines) + "\n"
@@ -133,12 +137,12 @@ def _compile(kernel: ptx.Kernel, tag: str) -> Program:
         functions=tuple(environment[f"block_{i}"] for i in range(len(blocks))),
         live_in=tuple(rows_by_file(b.live_in, rows) for b in blocks),
         live_sums=tuple(live_sums(b.live_in, symbols.flights, rows) for b in blocks),
-        hammocks=_hammocks(blocks, rows),
+        hammocks=hammocks,
         guard_rows=tuple(rows[b.guard.name][1] if b.guard else 0 for b in blocks),
         wait_rows=tuple(_wait_row(b, rows) for b in blocks),
         rows_needed=needed,
         sites=symbols.sites,
-        load_batches=tuple(_load_batches(b) for b in blocks),
+        load_batches=_load_batches(blocks, hammocks),
         static_smem=static_smem,
         local_bytes=local_bytes,
         params=kernel.params,
@@ -146,6 +150,7 @@ def _compile(kernel: ptx.Kernel, tag: str) -> Program:
         module_data=module_data,
         source_map=writer.source_map,
         uses_mbarrier=any(e.ins.opcode == "mbarrier" or "mbarrier" in e.ins.mods for e in emits.values()),
+        uses_wgmma=any(e.sums is not None for e in emits.values()),
         access_unit=traits.access_unit(kernel.code),
         fences=traits.fences(kernel.code),
         blocks_may_wait=traits.blocks_may_wait(kernel.code),
@@ -160,11 +165,27 @@ def _wait_row(block: Block, rows: dict[str, tuple[str, int]]) -> int | None:
     return None
 
 
-def _load_batches(block: Block) -> tuple[int, ...]:
+def _load_batches(blocks: list[Block], hammocks: Container[int]) -> tuple[tuple[int, ...], ...]:
+    """By block: what :func:`_batches` finds in it and in all that ptxas makes straight code of with it, which is a
+    chain of branches over one block each."""
+    jumps = Counter(block.target for block in blocks)
+    found: list[tuple[int, ...]] = [()] * len(blocks)
+    first = 0
+    while first < len(blocks):
+        last, emits = first, list(blocks[first].emits)
+        while last in hammocks and jumps[last + 2] == 1:
+            emits += blocks[last + 1].emits + blocks[last + 2].emits
+            last += 2
+        found[first] = _batches(emits)
+        first = last + 1
+    return tuple(found)
+
+
+def _batches(emits: list[Emit]) -> tuple[int, ...]:
     """Global loads that can be outstanding together: ptxas hoists a load over what does not feed its address, up to a
     store or wait it may not cross, and up to about as many registers as ``_HOISTED`` bytes take."""
     batches, size, pending = [], 0, set[str]()
-    for emit in block.emits:
+    for emit in emits:
         waits = emit.waits_loads or emit.klass in ("store", "atomic", "barrier")
         depends = bool(pending & set(emit.uses))
         if size and (waits or (emit.load_bytes and (depends or size + emit.load_bytes > _HOISTED))):

@@ -23,6 +23,12 @@ class Occupancy:
     limiter: str
     registers: int
 
+    @property
+    def tail(self) -> float:
+        """Part of the run in which the last wave leaves multiprocessors idle."""
+        whole = math.ceil(self.waves)
+        return (whole - self.waves) / whole if self.waves > 1 else 0.0
+
 
 def occupancy(launch: Launch, kernel: KernelInfo | None, gpu: GpuSpec) -> Occupancy:
     """``kernel`` None: nothing is known of registers or static shared memory, and neither counts."""
