@@ -1,0 +1,109 @@
+"""NVIDIA's Nsight Compute over one execution: a hardware profile in the emulator's own terms.
+
+ncu replays each kernel until every counter has been read. Names on the right are those of compute capability 9.0
+(Nsight Compute documentation, "Metrics Reference"); they count SASS, which has other instructions than the PTX that
+the emulator counts, and the same accesses unless ptxas joined or dropped some.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+import re
+import shutil
+from collections.abc import Mapping, Sequence
+
+_LSU = "l1tex__t_{}_pipe_lsu_mem_global_op_{}.sum"
+_UNIT_WAVEFRONTS = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{}.sum"
+_UNIT_CONFLICTS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_{}.sum"
+_BY_SASS = "smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_{}.sum"
+
+
+def _wavefronts(way: str, matrices: str) -> tuple[str, ...]:
+    """Counted instruction by instruction: unlike the unit's own counter without waits for others who use it."""
+    return _BY_SASS.format(way), _BY_SASS.format(matrices)
+
+
+def _conflicts(way: str, matrices: str) -> tuple[str, ...]:
+    """Wavefronts less those without conflicts. The unit's own counters both hold the waits for others too."""
+    return *_wavefronts(way, matrices), "-" + _UNIT_WAVEFRONTS.format(way), _UNIT_CONFLICTS.format(way)
+
+
+METRICS: Mapping[str, tuple[str, ...]] = {  # our name -> theirs, which are added up, or taken off after a "-"
+    "warp_instructions": ("smsp__inst_executed.sum",),
+    "lane_instructions": ("smsp__thread_inst_executed.sum",),
+    "tensor_instructions": (
+        "sm__inst_executed_pipe_tensor.sum",
+        "-sm__inst_executed_pipe_tensor_op_hmma_type_hfma2.sum",
+    ),
+    "global_load_requests": (_LSU.format("requests", "ld"),),
+    "global_load_sectors": (_LSU.format("sectors", "ld"),),
+    "global_store_requests": (_LSU.format("requests", "st"),),
+    "global_store_sectors": (_LSU.format("sectors", "st"),),
+    "global_atomic_requests": (_LSU.format("requests", "atom"), _LSU.format("requests", "red")),
+    "global_atomic_sectors": (_LSU.format("sectors", "atom"), _LSU.format("sectors", "red")),
+    "shared_load_wavefronts": _wavefronts("ld", "ldsm"),
+    "shared_load_conflicts": _conflicts("ld", "ldsm"),
+    "shared_store_wavefronts": _wavefronts("st", "stsm"),
+    "shared_store_conflicts": _conflicts("st", "stsm"),
+    "shared_copy_wavefronts": (_BY_SASS.format("ldgsts"),),
+    "bulk_store_sectors": (
+        "l1tex__m_l1tex2xbar_write_sectors_mem_global_op_tma_st.sum",
+        "l1tex__m_l1tex2xbar_write_sectors_mem_global_op_tma_red.sum",
+    ),
+    "cluster_requests": ("smsp__sass_inst_executed_op_dshared.sum",),
+    "dram_load_bytes": ("dram__bytes_read.sum",),
+    "dram_store_bytes": ("dram__bytes_write.sum",),
+}
+WANTED = tuple(sorted({metric.removeprefix("-") for metrics in METRICS.values() for metric in metrics}))
+_USUAL_PLACES = ("/usr/local/cuda/bin", "/opt/nvidia/cuda/bin")
+
+
+def find() -> str | None:
+    """The tool's path, or None where it is not installed."""
+    return shutil.which("ncu") or shutil.which("ncu", path=os.pathsep.join(_USUAL_PLACES))
+
+
+def command(path: str, report: str, metrics: Sequence[str], kernels: Sequence[str] = ()) -> tuple[str, ...]:
+    """ncu before a program: the counters of its launches of ``kernels`` (none given: all) go to the file ``report``.
+
+    Clocks are left alone, and caches are flushed before each replay.
+    """
+    only = ("--kernel-name", f"regex:^({'|'.join(map(re.escape, kernels))})$") if kernels else ()
+    return (path, "--clock-control", "none", "--csv", "--page", "raw", "--print-units", "base", "--log-file", report,
+            "--metrics", ",".join(metrics), "--target-processes", "all", *only)  # fmt: skip
+
+
+def read_report(text: str) -> list[tuple[str, dict[str, float]]]:
+    """(kernel, value by metric) of each launch, in order. Empty where ncu reported none."""
+    lines = text.splitlines()
+    start = next((i for i, line in enumerate(lines) if line.startswith('"ID"')), None)
+    if start is None:
+        return []
+    names, _, *rows = csv.reader(lines[start:])  # the second row has units
+    at = names.index("Kernel Name")
+    return [
+        (row[at], {name: _number(value) for name, value in zip(names, row, strict=True) if "__" in name})
+        for row in rows
+        if len(row) == len(names)
+    ]
+
+
+def counters(values: Mapping[str, float]) -> dict[str, float]:
+    """One launch's values under our names: those whose metrics were all read."""
+    found = {}
+    for name, metrics in METRICS.items():
+        if all(metric.removeprefix("-") in values for metric in metrics):
+            found[name] = sum(-values[m[1:]] if m.startswith("-") else values[m] for m in metrics)
+    for unit in ("wavefronts", "conflicts"):
+        parts = [found[name] for name in (f"shared_load_{unit}", f"shared_store_{unit}") if name in found]
+        if len(parts) == 2:
+            found[f"shared_{unit}"] = sum(parts) + found.get(f"shared_copy_{unit}", 0.0)
+    return found
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text.replace(",", ""))
+    except ValueError:
+        return 0.0
