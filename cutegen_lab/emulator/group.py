@@ -19,7 +19,7 @@ _FEW = 512  # lanes whose registers are copied all at once: more are quicker reg
 class Group:
     """Lanes at one program counter, in ascending order of ``gid`` (block · padded threads + thread)."""
 
-    __slots__ = ("arrived", "block", "cache", "files", "gen", "gid", "m", "n", "pc", "views")
+    __slots__ = ("arrived", "block", "cache", "files", "gen", "gid", "m", "n", "pc", "strand", "views")
 
     def __init__(self, m: Chunk, gid: Array, pc: int) -> None:
         self.m, self.gid, self.pc, self.n = m, gid, pc, len(gid)
@@ -35,6 +35,7 @@ class Group:
         )  # fmt: skip
         self.block = gid // m.padded_threads
         self.cache: dict[Any, Any] = {}
+        self.strand = 0  # of those that run apart, the one it belongs to
         self.arrived = False  # this group has been counted at the barrier it waits at
         self.gen: Array | None = None  # the barrier generation it waits for the end of
 
@@ -72,6 +73,7 @@ class Group:
     def subset(self, index: Array, live: Rows, pc: int) -> Group:
         """Copies lanes ``index`` with the registers in ``live``."""
         part = Group(self.m, self.gid[index], pc)
+        part.strand = self.strand
         for mine, theirs, rows in zip(self.files, part.files, live, strict=True):
             if rows and part.n <= _FEW:
                 at = np.array(rows)
@@ -98,6 +100,7 @@ def merge(groups: list[Group]) -> Group:
     order = np.argsort(gid, kind="stable")
     first = groups[0]
     merged = Group(first.m, gid[order], first.pc)
+    merged.strand = first.strand
     place = np.empty(len(order), np.int64)
     place[order] = np.arange(len(order))
     at = 0

@@ -1,7 +1,7 @@
 """Which of the orders that hardware may take an execution takes: a kernel must answer the same in all of them.
 
-CUDA C++ Programming Guide, "Thread Hierarchy": blocks run in any order. A clock starts anywhere (PTX ISA 10.23 %clock,
-10.26 %globaltimer), and tensors lie anywhere that is aligned to 16 bytes.
+CUDA C++ Programming Guide, "Thread Hierarchy": blocks run in any order, and so do warps. A clock starts anywhere (PTX
+ISA 10.23 %clock, 10.26 %globaltimer), and tensors lie anywhere that is aligned to 16 bytes.
 """
 
 from __future__ import annotations
@@ -22,15 +22,19 @@ _MOST_SHUFFLED = 1 << 31  # clusters: products of two numbers below it fit an in
 class Order:
     """``seed`` 0: clusters by number, else shuffled; ``reverse``: the last of that order first, and tensors placed
     in memory the other way round, aligned to 16 bytes and no more. ``clock`` is what the clocks show at the start.
+    ``warps``: the seed of an order of warps (:mod:`strands`), 0: all in lockstep. It counts where races are looked for.
     """
 
     seed: int = 0
     reverse: bool = False
     clock: int = 0
+    warps: int = 0
 
     def opposite(self) -> Order:
-        """As unlike this one as can be: blocks the other way round, every bit of the clock the other way."""
-        return replace(self, reverse=not self.reverse, clock=self.clock ^ ((1 << CLOCK_BITS) - 1))
+        """As unlike this one as can be: blocks the other way round, every bit of the clock the other way, warps in
+        lockstep or not."""
+        clock = self.clock ^ ((1 << CLOCK_BITS) - 1)
+        return replace(self, reverse=not self.reverse, clock=clock, warps=0 if self.warps else clock)
 
     def clusters(self, first: int, stop: int, count: int) -> Array:
         """Numbers of the clusters that run as the ``first``-th to ``stop``-th of ``count``."""

@@ -173,7 +173,8 @@ class _Runner:
             if self._watch is not None:
                 self._watch.enter(chunk)
             budget = min(self._options.budget, self._left)
-            scheduler = Scheduler(chunk, self._cancel, budget, self._deadline)
+            warps = self._order.warps if self._races else 0
+            scheduler = Scheduler(chunk, self._cancel, budget, self._deadline, warps)
             try:
                 scheduler.run()
             except Trap as trap:

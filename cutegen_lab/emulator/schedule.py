@@ -1,4 +1,4 @@
-"""Runs a chunk: minimum program counter first, so that diverged lanes meet again as soon as they can.
+"""Runs a chunk: of a strand the minimum program counter first, so that diverged lanes meet again as soon as they can.
 
 A group at a barrier that is not open is parked; when nothing else can run, the parked are asked again. When none of
 them can go on either, the kernel is stuck and the trap says where everyone waits.
@@ -19,6 +19,7 @@ from cutegen_lab.emulator.cfg import EXIT
 from cutegen_lab.emulator.chunk import Chunk
 from cutegen_lab.emulator.faults import Trap
 from cutegen_lab.emulator.group import Group, merge
+from cutegen_lab.emulator.strands import Strands
 from cutegen_lab.emulator.stuck import stuck
 
 _SPURIOUS_WAKES = 3  # how often a stuck try_wait is told "not yet" before the kernel counts as deadlocked
@@ -29,38 +30,42 @@ _NEVER = 1 << 60
 class Scheduler:
     """``budget`` bounds the instructions dispatched for one chunk, ``deadline`` (of ``perf_counter``) the time.
 
-    A longer run is taken for an endless loop.
+    A longer run is taken for an endless loop. ``warps``: the seed of their order.
     """
 
     chunk: Chunk
     cancel: Cancel
     budget: int
     deadline: float = math.inf
+    warps: int = 0
 
     def run(self) -> None:
         """Raises Trap, Cancelled."""
-        self._ready: list[Group] = [Group(self.chunk, self.chunk.all_lanes(), 0)]
+        self._strands = Strands(self.chunk, self.warps)
+        self._ready: list[Group] = self._strands.groups()
         self._parked: list[Group] = []
         self._wakes, self._told = 0, False
         while self._ready or self._parked:
             if not self._ready:
                 self._wake()
                 continue
-            pc = min(g.pc for g in self._ready)
-            same = [g for g in self._ready if g.pc == pc]
-            self._ready = [g for g in self._ready if g.pc != pc]
+            if self._parked and self._strands.asks():
+                self._ask()
+            same, self._ready = self._strands.choose(self._ready)
             self._advance(same[0] if len(same) == 1 else merge(same))
 
     def _advance(self, g: Group) -> None:
-        """Runs ``g`` until it waits, splits, ends, or reaches where others stand."""
+        """Runs ``g`` until it waits, splits, ends, reaches where others stand, or it is another strand's turn."""
         program = self.chunk.program
         functions, blocks, hammocks = program.functions, program.blocks, program.hammocks
-        limit = min((x.pc for x in self._ready), default=_NEVER)
+        limit = min((x.pc for x in self._ready if x.strand == g.strand), default=_NEVER)
+        turn = self._strands.turn()
         while True:
             pc = g.pc
-            if pc >= limit:
+            if pc >= limit or turn == 0:
                 self._ready.append(g)
                 return
+            turn = None if turn is None else turn - 1
             block = blocks[pc]
             passed = functions[pc](g)
             self._count(pc, g)
@@ -115,7 +120,7 @@ class Scheduler:
         chunk = self.chunk
         chunk.counters.block_warps[pc] += g.warps()
         chunk.counters.block_lanes[pc] += g.n
-        self.budget -= chunk.program.blocks[pc].size
+        self.budget -= -(-chunk.program.blocks[pc].size // self._strands.count)
         if self.budget < 0 or time.perf_counter() > self.deadline:
             spent = "instruction budget" if self.budget < 0 else "time"
             trap = Trap(Verdict.HANG, f"the {spent} is spent: an endless loop, or a very long one", int(g.gid[0]))
@@ -148,11 +153,7 @@ class Scheduler:
         self._told = unkind
         if not unkind:
             self.chunk.bulk.deliver()
-        waiting, self._parked = sorted(self._parked, key=lambda g: g.pc), []
-        for g in waiting:
-            passed = self.chunk.program.functions[g.pc](g)
-            if self._pass(g, passed):
-                self._ready.append(g)
+        self._ask()
         if unkind:
             self._tell_not_yet()
         elif self._ready:
@@ -161,6 +162,14 @@ class Scheduler:
             self._wakes += 1
         else:
             raise stuck(self.chunk, self._parked)
+
+    def _ask(self) -> None:
+        """Lets those go on whose barriers have opened."""
+        waiting, self._parked = self._strands.shuffle(self._parked), []
+        for g in waiting:
+            passed = self.chunk.program.functions[g.pc](g)
+            if self._pass(g, passed):
+                self._ready.append(g)
 
     def _tell_not_yet(self) -> bool:
         """Lets those that poll an mbarrier go on without what they wait for. Are there any?"""
