@@ -126,6 +126,15 @@ class Inspects(Protocol):
     ) -> Inspection: ...
 
 
+@runtime_checkable
+class Profiles(Protocol):
+    """A device whose vendor has a profiler."""
+
+    def profile(self, build: Build, buffers: Sequence[memoryview], cancel: Cancel) -> Profile | str:
+        """Counters of one execution, or why there are none. Raises Cancelled."""
+        ...
+
+
 class Judge(Protocol):
     def check(self, problem: Problem, artifact: Artifact, device: Device, say: Say, cancel: Cancel) -> CheckResult: ...
 

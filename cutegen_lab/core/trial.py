@@ -142,16 +142,27 @@ class Timing:
 
 
 @dataclass(frozen=True)
+class LineCounters:
+    """The counters of one ``line`` (1-based) of the candidate's text, 0 for code that belongs to none. Zeros are
+    left out."""
+
+    line: int
+    counters: Mapping[str, float]
+
+
+@dataclass(frozen=True)
 class Profile:
     """What a profiler would say. ``source`` says whose counts these are; ``limiter`` names what bounds the kernel.
 
-    ``counters`` by name with units in the name: ``dram_bytes``, ``global_load_sectors``, ``warp_instructions``, …
+    ``counters`` have the names and units of :data:`cutegen_lab.core.counters.COUNTERS`. ``lines`` split them over the
+    candidate's text, where the source knows; they add up to the whole.
     """
 
     source: Literal["emulator", "hardware"]
     limiter: str
     counters: Mapping[str, float]
     findings: tuple[str, ...] = ()
+    lines: tuple[LineCounters, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from cutegen_lab.core.artifact import Build
 from cutegen_lab.core.problem import TensorSpec
 from cutegen_lab.core.protocols import Cancel, Execution
 from cutegen_lab.core.roofline import GpuSpec
-from cutegen_lab.core.trial import Profile, Timing
+from cutegen_lab.core.trial import LineCounters, Profile, Timing
 from cutegen_lab.core.verdict import Fault
 from cutegen_lab.emulator import Options, Order, Result, run_plan
 from cutegen_lab.emulator.order import CLOCK_BITS
@@ -72,7 +72,13 @@ class EmulatorDevice:
         if prediction.occupancy:
             counters["resident_warps_per_sm"] = float(prediction.occupancy.warps)
             counters["waves"] = prediction.occupancy.waves
-        return timing, Profile("emulator", prediction.limiter, counters, prediction.findings)
+        inputs_and_outputs = tensors[: len(tensors) - len(build.plan.workspace)]
+        counters["compulsory_bytes"] = float(sum(spec.nbytes for spec in inputs_and_outputs))
+        lines = tuple(
+            LineCounters(line, {name: value for name, value in found.items() if value})
+            for line, found in result.lines(build).items()
+        )
+        return timing, Profile("emulator", prediction.limiter, counters, prediction.findings, lines)
 
     def close(self) -> None:
         """Nothing is held."""

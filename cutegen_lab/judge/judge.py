@@ -23,6 +23,7 @@ from cutegen_lab.judge.deep import inspected
 from cutegen_lab.judge.inputs import between, fill
 from cutegen_lab.judge.place import Place
 from cutegen_lab.judge.plan import validate_plan
+from cutegen_lab.judge.profile import profile
 from cutegen_lab.judge.schedule import affordable, draws
 from cutegen_lab.judge.second_look import SYMPTOMS, second_look
 from cutegen_lab.judge.select import select_workloads
@@ -144,6 +145,11 @@ class StandardJudge:
             return time_in_turns(job, device, device.name, self.effort, self._seed, say, cancel), profile
         buffers = Buffers(workload, build, fill(workload, self._seed()), POISONS[0])
         return device.time(build, buffers.tensors, buffers.views, gpu, cancel)
+
+    def profile(self, problem: Problem, artifact: Artifact, device: Device, say: Say, cancel: Cancel) -> Profile | str:
+        """What the emulator or the GPU's profiler counts, in one schema; or why there is none. Raises Cancelled."""
+        say(f"profile {problem.workload.name} on {device.name}")
+        return profile(problem, artifact, device, self._seed(), cancel)
 
     def _counted(
         self, workload: Workload, build: Build, inputs: Sequence[torch.Tensor], gpu: GpuSpec, cancel: Cancel

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from cutegen_lab.core.hot_lines import hottest
 from cutegen_lab.core.protocols import Attempt
 from cutegen_lab.core.trial import OutputError, Trial, WorkloadCheck
 
@@ -67,6 +68,7 @@ def _timing_lines(trial: Trial) -> list[str]:
     if trial.profile:
         lines.append(f"- limited by: {trial.profile.limiter} (counts from the {trial.profile.source})")
         lines.extend(f"- {finding}" for finding in trial.profile.findings)
+        lines.extend(f"- {hot}" for hot in hottest(trial.profile))
     return lines
 
 

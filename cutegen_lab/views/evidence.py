@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cutegen_lab.core.candidate import Candidate
+from cutegen_lab.core.hot_lines import HotLine, hottest
 from cutegen_lab.core.problem import Problem
 from cutegen_lab.core.roofline import SpeedOfLight
 from cutegen_lab.core.trial import CheckResult, OutputError, Profile, Provenance, Resources, Trial
@@ -10,6 +11,8 @@ from cutegen_lab.core.verdict import Diagnostic
 from cutegen_lab.views.model import DiagnosticView, EvidenceRow, Tone
 from cutegen_lab.views.speed import speed_rows
 from cutegen_lab.views.units import count, microseconds, plural, relative, size
+
+_EXCERPT = 80  # characters of a source line
 
 
 def evidence_rows(
@@ -28,7 +31,7 @@ def evidence_rows(
     rows.append(_sol_row(sol))
     if trial is not None:
         rows += speed_rows(trial.timing, trial.sol or sol)
-        rows += _profile_rows(trial.profile)
+        rows += profile_rows(trial.profile, candidate.source)
         rows.append(_row("device", "Device", trial.device or "none"))
         isolation = ", ".join(trial.provenance.isolation)
         rows.append(_row("isolation", "Compile isolation", isolation or "none recorded"))
@@ -146,14 +149,24 @@ def _sol_row(sol: SpeedOfLight) -> EvidenceRow:
     )
 
 
-def _profile_rows(profile: Profile | None) -> list[EvidenceRow]:
+def profile_rows(profile: Profile | None, source: str) -> list[EvidenceRow]:
+    """What limits the kernel, what to change, and the lines of ``source`` that cost most."""
     if profile is None:
         return []
-    shown = ("dram_bytes", "warp_instructions", "global_load_sectors", "global_store_sectors")
+    shown = ("warp_instructions", "global_load_sectors", "global_store_sectors", "moved_bytes", "compulsory_bytes")
     counts = ", ".join(f"{k.replace('_', ' ')} {count(profile.counters[k])}" for k in shown if k in profile.counters)
     rows = [_row("limiter", "Limited by", profile.limiter, f"{profile.source} counts{': ' + counts if counts else ''}")]
     rows += [_row(f"finding_{i}", "Finding", text) for i, text in enumerate(profile.findings, 1)]
+    rows += [_hot_row(i, hot, source) for i, hot in enumerate(hottest(profile), 1)]
     return rows
+
+
+def _hot_row(number: int, hot: HotLine, source: str) -> EvidenceRow:
+    """A line of the candidate with what it costs and its text, in which nothing can act on a terminal."""
+    lines = source.splitlines()
+    text = lines[hot.line - 1].strip() if hot.line <= len(lines) else ""
+    shown = "".join(c if c.isprintable() else "?" for c in text[:_EXCERPT])
+    return _row(f"hot_line_{number}", f"Line {hot.line}", hot.share, ": ".join(filter(None, (hot.cost, shown))))
 
 
 def _token_rows(candidate: Candidate) -> list[EvidenceRow]:

@@ -13,6 +13,7 @@ import torch
 
 from cutegen_lab.compile import CageCompiler
 from cutegen_lab.core.artifact import Build
+from cutegen_lab.core.hot_lines import hottest
 from cutegen_lab.core.problem import TensorSpec, Workload
 from cutegen_lab.core.protocols import Execution
 from cutegen_lab.core.roofline import GPUS
@@ -157,6 +158,20 @@ def test_time_is_a_labelled_prediction(compiler: CageCompiler) -> None:
     assert "every block" in timing.method or "sample" in timing.method
     assert profile is not None and profile.source == "emulator" and profile.limiter == "launch overhead"
     assert any("48 blocks leave 84 of 132" in text for text in profile.findings)
+
+
+def test_a_profile_says_what_each_line_costs(compiler: CageCompiler) -> None:
+    build, specs = compiled(compiler)
+    x = torch.zeros(ROWS, COLUMNS).bfloat16()
+    _, profile = EmulatorDevice().time(build, specs, views(x, x.clone()), GPUS["H200"], threading.Event())
+    assert profile is not None and profile.counters["compulsory_bytes"] == 2 * x.nbytes
+    by_line = {entry.line: entry.counters for entry in profile.lines}
+    for name in ("warp_instructions", "global_load_sectors", "moved_bytes", "shared_wavefronts", "barrier_waits"):
+        assert sum(c.get(name, 0) for c in by_line.values()) == pytest.approx(profile.counters[name]), name
+    load = by_line[source_line("autovec_copy(tX, r)")]
+    assert load["global_load_sectors"] == x.nbytes / 32 and "global_store_sectors" not in load
+    first = hottest(profile)[0]
+    assert first.share == "50% of global sectors" and first.cost == "16.0 sectors a request of 16 ideal"
 
 
 def test_another_arch_is_refused_by_name(compiler: CageCompiler) -> None:

@@ -13,7 +13,7 @@ from cutegen_lab.core.artifact import Launch, Relocation
 from cutegen_lab.core.errors import Cancelled
 from cutegen_lab.core.problem import Problem
 from cutegen_lab.core.roofline import GPUS
-from cutegen_lab.core.trial import CheckResult, Timing
+from cutegen_lab.core.trial import CheckResult, Profile, Timing
 from cutegen_lab.core.verdict import Fault, Verdict
 from cutegen_lab.judge import StandardJudge
 from cutegen_lab.judge.plan import validate_plan
@@ -256,3 +256,17 @@ def test_forged_plans_reach_no_device(change: dict[str, object], says: str) -> N
     fault = validate_plan(forged, task.workload.tensors, GPUS["H200"])
     assert fault is not None and fault.verdict is Verdict.INVALID_PLAN and says in fault.message
     assert validate_plan(build, task.workload.tensors, GPUS["H200"]) is None
+
+
+def test_a_profile_is_the_device_s_own_in_one_schema():
+    class Counts(TorchDevice):
+        def profile(self, build, buffers, cancel):  # type: ignore[no-untyped-def]
+            return Profile("hardware", "memory bandwidth", {"dram_load_bytes": float(len(buffers[0]))})
+
+    task, plain = problem(), TorchDevice(writes(lambda x: torch.softmax(x, -1)))
+    counting = Counts(writes(lambda x: torch.softmax(x, -1)))
+    judge, artifact = StandardJudge(), artifact_for(task, plain)
+    found = judge.profile(task, artifact, counting, lambda line: None, threading.Event())
+    assert isinstance(found, Profile) and found.source == "hardware" and found.counters["dram_load_bytes"] > 0
+    nothing = judge.profile(task, artifact, plain, lambda line: None, threading.Event())
+    assert isinstance(nothing, str) and nothing.startswith("torch counts nothing")

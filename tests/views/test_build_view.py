@@ -9,9 +9,11 @@ from dataclasses import replace
 import pytest
 from run_script import BAD_ERROR, FAULT, SOURCE, Script, timing
 
+from cutegen_lab.core.hot_lines import hottest
 from cutegen_lab.core.run import GenerateFailed, Resumed, RunSettings, Step, StepFailed
-from cutegen_lab.core.trial import Comparison
+from cutegen_lab.core.trial import Comparison, LineCounters, Profile
 from cutegen_lab.core.verdict import Verdict
+from cutegen_lab.views.evidence import profile_rows
 from cutegen_lab.views.model import RunView
 
 
@@ -211,3 +213,29 @@ def test_what_is_not_finite_stays_out_of_json_and_of_the_plots():
     assert view.trend[0].error is None and view.trend[0].torch_error == BAD_ERROR.torch_norm
     json.dumps(view.model_dump(mode="json"), allow_nan=False)
     assert evidence(view)["error"] == "not finite"
+
+
+def test_the_hottest_lines_with_what_they_cost():
+    lines = (
+        LineCounters(0, {"warp_instructions": 1e6, "moved_bytes": 1e9}),
+        LineCounters(1, {"global_load_requests": 100, "global_load_sectors": 400, "global_load_bytes": 3200,
+                         "moved_bytes": 12800, "warp_instructions": 100, "lane_instructions": 1600}),
+        LineCounters(2, {"bulk_loads": 2, "bulk_load_bytes": 8192, "bulk_load_sectors": 256, "moved_bytes": 8192}),
+        LineCounters(3, {"shared_requests": 10, "shared_wavefronts": 320, "shared_conflicts": 310}),
+    )  # fmt: skip
+    found = hottest(Profile("emulator", "memory bandwidth", {}, (), lines))
+    assert [str(hot) for hot in found] == [
+        "line 1: 61% of global sectors, 4.0 sectors a request of 1 ideal, 50% of lanes active",
+        "line 2: 39% of global sectors, bulk loads of 4,096 B",
+    ]
+    (one,) = hottest(Profile("emulator", "shared memory: bank conflicts", {}, (), lines))
+    assert str(one) == "line 3: 100% of shared-memory wavefronts, 32.0 wavefronts a request of 1 ideal"
+    assert hottest(Profile("emulator", "memory bandwidth", {}, ())) == ()
+
+
+def test_hot_lines_are_shown_with_text_that_cannot_act():
+    lines = (LineCounters(1, {"moved_bytes": 64.0, "warp_instructions": 1.0, "lane_instructions": 32.0}),)
+    profile = Profile("emulator", "memory bandwidth", {}, (), lines)
+    rows = profile_rows(profile, "x = '\x1b[31m<b>'\n")
+    assert (rows[-1].key, rows[-1].label, rows[-1].value) == ("hot_line_1", "Line 1", "100% of global sectors")
+    assert rows[-1].detail == "x = '?[31m<b>'"  # markup is text: whoever shows it escapes it

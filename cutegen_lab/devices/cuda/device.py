@@ -15,7 +15,7 @@ from cutegen_lab.core.roofline import GpuSpec
 from cutegen_lab.core.stopwatch import Stopwatch
 from cutegen_lab.core.trial import Profile, Timing
 from cutegen_lab.core.verdict import Fault
-from cutegen_lab.devices.cuda import sanitizer
+from cutegen_lab.devices.cuda import ncu, sanitizer
 from cutegen_lab.devices.cuda.driver import Driver, DriverError
 from cutegen_lab.devices.cuda.process import SharedMemory, WorkerProcess, fault_of
 from cutegen_lab.devices.cuda.stopwatch import CudaStopwatch
@@ -109,6 +109,11 @@ class CudaDevice:
         """One execution under NVIDIA's compute-sanitizer, in a worker of its own. Raises Cancelled."""
         with self._lock:
             return sanitizer.inspect(tool, self._index, build, buffers, cancel)
+
+    def profile(self, build: Build, buffers: Sequence[memoryview], cancel: Cancel) -> Profile | str:
+        """Hardware counters of one execution under ncu, in a worker of its own. Raises Cancelled."""
+        with self._lock:
+            return ncu.profile(self._index, build, buffers, cancel)
 
     def close(self) -> None:
         with self._lock:

@@ -11,7 +11,16 @@ import csv
 import os
 import re
 import shutil
+import tempfile
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from cutegen_lab.core.artifact import Build
+from cutegen_lab.core.errors import SetupError
+from cutegen_lab.core.protocols import Cancel
+from cutegen_lab.core.trial import Profile
+from cutegen_lab.devices.cuda.process import SharedMemory, WorkerProcess
 
 _LSU = "l1tex__t_{}_pipe_lsu_mem_global_op_{}.sum"
 _UNIT_WAVEFRONTS = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{}.sum"
@@ -56,7 +65,50 @@ METRICS: Mapping[str, tuple[str, ...]] = {  # our name -> theirs, which are adde
     "dram_store_bytes": ("dram__bytes_write.sum",),
 }
 WANTED = tuple(sorted({metric.removeprefix("-") for metrics in METRICS.values() for metric in metrics}))
+_LOADS: Mapping[str, str] = {  # what bounds the kernel where it is busiest -> percent of its peak
+    "memory bandwidth": "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed",
+    "L2": "lts__throughput.avg.pct_of_peak_sustained_elapsed",
+    "L1 and shared memory": "l1tex__throughput.avg.pct_of_peak_sustained_elapsed",
+    "instruction issue and functional units": "sm__throughput.avg.pct_of_peak_sustained_elapsed",
+}
+_BUSY = 60.0  # percent, below which nothing is: the time goes into waiting
+_SECONDS = 180.0  # for one execution with all its replays
 _USUAL_PLACES = ("/usr/local/cuda/bin", "/opt/nvidia/cuda/bin")
+
+
+def profile(index: int, build: Build, buffers: Sequence[memoryview], cancel: Cancel) -> Profile | str:
+    """Counters of one execution on GPU ``index``, or why there are none. Raises Cancelled."""
+    path = find()
+    if path is None:
+        return "ncu is not installed"
+    kernels = sorted({launch.kernel for launch in build.plan.launches})
+    with tempfile.TemporaryDirectory(prefix="cutegen-") as folder, SharedMemory(buffers) as memory:
+        report = Path(folder, "report.csv")
+        wrapper = command(path, str(report), (*WANTED, *_LOADS.values()), kernels)
+        try:
+            worker = WorkerProcess(index, wrapper=wrapper)
+        except SetupError as error:
+            return f"ncu cannot run here: {error.message}"
+        try:
+            memory.upload()
+            worker.ask({"verb": "execute", "build": build.to_dict(), **memory.request}, _SECONDS, cancel)
+            worker.end()
+        finally:
+            worker.kill()
+        launches = read_report(report.read_text(errors="replace")) if report.exists() else []
+    return _told([values for _, values in launches]) if launches else "ncu reported no launch"
+
+
+def _told(launches: Sequence[Mapping[str, float]]) -> Profile:
+    """Counters are added up; the limiter is that of the launch with the most instructions."""
+    total: Counter[str] = Counter()
+    for values in launches:
+        total.update(counters(values))
+    longest = max(launches, key=lambda values: values.get("smsp__inst_executed.sum", 0.0))
+    limiter = max(_LOADS, key=lambda name: longest.get(_LOADS[name], 0.0))
+    percent = longest.get(_LOADS[limiter], 0.0)
+    finding = f"{limiter} at {percent:.0f}% of its peak"
+    return Profile("hardware", limiter if percent >= _BUSY else "latency: nothing is busy", total, (finding,))
 
 
 def find() -> str | None:

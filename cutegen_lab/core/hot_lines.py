@@ -1,0 +1,76 @@
+"""Where in the candidate's text a kernel spends what limits it, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from cutegen_lab.core.counters import SECTOR_BYTES, divergence
+from cutegen_lab.core.trial import Profile
+
+SHOWN = 3
+_DIVERGED = 0.85  # of lanes active, below which a line says so
+_RESOURCES = (  # word of a limiter -> the counter that measures it, and its name
+    ("shared memory", "shared_wavefronts", "shared-memory wavefronts"),
+    ("tensor", "tensor_ops", "tensor operations"),
+    ("issue", "warp_instructions", "instructions"),
+    ("units", "warp_instructions", "instructions"),
+    ("", "moved_bytes", "global sectors"),
+    ("", "warp_instructions", "instructions"),
+)
+
+
+@dataclass(frozen=True)
+class HotLine:
+    """``share`` is how much of the limiting resource ``line`` takes, ``cost`` what an access there costs."""
+
+    line: int
+    share: str
+    cost: str
+
+    def __str__(self) -> str:
+        return ", ".join(filter(None, (f"line {self.line}: {self.share}", self.cost)))
+
+
+def hottest(profile: Profile, count: int = SHOWN) -> tuple[HotLine, ...]:
+    """The lines that take most of what limits the kernel, most first; empty where lines were not counted."""
+    by_line = {entry.line: entry.counters for entry in profile.lines if entry.line > 0}
+    totals = {counter: sum(c.get(counter, 0.0) for c in by_line.values()) for _, counter, _ in _RESOURCES}
+    fitting = ((c, name) for word, c, name in _RESOURCES if word in profile.limiter and totals[c])
+    counter, name = next(fitting, ("", ""))
+    if not counter:
+        return ()
+    total = totals[counter]
+    ordered = sorted(by_line, key=lambda line: (-by_line[line].get(counter, 0.0), line))
+    return tuple(
+        HotLine(line, f"{by_line[line][counter] / total:.0%} of {name}", _cost(by_line[line]))
+        for line in ordered[:count]
+        if by_line[line].get(counter, 0.0) >= 0.005 * total
+    )
+
+
+def _cost(counters: Mapping[str, float]) -> str:
+    said = [_sectors(counters, way) for way in ("load", "store", "atomic")]
+    said += [_bulk(counters, way) for way in ("load", "store")]
+    if requests := counters.get("shared_requests", 0.0):
+        wavefronts = counters.get("shared_wavefronts", 0.0)
+        ideal = wavefronts - counters.get("shared_conflicts", 0.0)
+        said.append(f"{wavefronts / requests:.1f} wavefronts a request of {ideal / requests:.3g} ideal")
+    if (active := divergence(counters)) < _DIVERGED:
+        said.append(f"{active:.0%} of lanes active")
+    return ", ".join(filter(None, said))
+
+
+def _sectors(counters: Mapping[str, float], way: str) -> str:
+    """Ideal is the fewest sectors that hold what the lanes ask for, and never more than were taken."""
+    requests = counters.get(f"global_{way}_requests", 0.0)
+    if not requests:
+        return ""
+    sectors = counters.get(f"global_{way}_sectors", 0.0)
+    ideal = min(sectors, counters.get(f"global_{way}_bytes", 0.0) / SECTOR_BYTES)
+    return f"{sectors / requests:.1f} sectors a request of {ideal / requests:.3g} ideal"
+
+
+def _bulk(counters: Mapping[str, float], way: str) -> str:
+    copies = counters.get(f"bulk_{way}s", 0.0)
+    return f"bulk {way}s of {counters.get(f'bulk_{way}_bytes', 0.0) / copies:,.0f} B" if copies else ""

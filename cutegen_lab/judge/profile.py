@@ -1,0 +1,22 @@
+"""What a profiler says of a candidate: one schema, whether the emulator or a GPU counted."""
+
+from __future__ import annotations
+
+from cutegen_lab.core.artifact import Artifact
+from cutegen_lab.core.problem import Problem
+from cutegen_lab.core.protocols import Cancel, Device, Profiles
+from cutegen_lab.core.roofline import target_gpu
+from cutegen_lab.core.trial import Profile
+from cutegen_lab.judge.buffers import POISONS, Buffers
+from cutegen_lab.judge.inputs import fill
+
+
+def profile(problem: Problem, artifact: Artifact, device: Device, seed: int, cancel: Cancel) -> Profile | str:
+    """Counters of the problem's own workload on ``device``, or why there are none. Raises Cancelled."""
+    workload = problem.workload
+    build = artifact.builds[workload.name]
+    buffers = Buffers(workload, build, fill(workload, seed), POISONS[0])
+    if isinstance(device, Profiles):
+        return device.profile(buffers.build, buffers.views, cancel)
+    timing, found = device.time(build, buffers.tensors, buffers.views, target_gpu(artifact.arch), cancel)
+    return found if found is not None else f"{device.name} counts nothing: {timing}"
