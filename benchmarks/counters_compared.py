@@ -27,14 +27,27 @@ EXACT = (
 )  # fmt: skip
 LOOSE = ("warp_instructions", "lane_instructions", "dram_load_bytes", "dram_store_bytes")
 WITHIN = 0.02
+WHY = {  # what differs by more, where it is understood
+    "honest-compare_and_swap_sum": "threads try again until their swap succeeds, as often as others come between",
+    "honest-scan_with_lookback": "a block reads again until the one before it is done",
+    "honest-cooperative_grid_barrier": "blocks read the barrier's counter again until all have come",
+    "honest-tunables_and_constraints": "SASS has more loads than the PTX in a loop that ptxas unrolls; not looked into",
+    "honest-matmul_shared_tiles": "ptxas joins some loads of neighbouring words into wider ones",
+    "shared_copy_wavefronts": "cp.async to rows 80 bytes apart takes half as many again as stores there; rule unknown",
+    "honest-gemm_tma_wgmma": "rows that are no multiple of 32 bytes: the emulator counts one sector more for each",
+    "warp_instructions": "the emulator counts PTX, ncu SASS",
+    "dram_store_bytes": "what is still in L2 when a kernel ends has not been written",
+}
 
 
 def compare(cases: Iterable[Case], files: Sequence[Path]) -> None:
     """``files``: where the result goes, then what ``profile`` and ``time`` wrote."""
     out, *given = files
     seen: dict[str, Any] = {}
+    dates: list[str] = []
     for path in given:  # a later profile of a case adds its metrics to an earlier one's
         data = json.loads(path.read_text())
+        dates.append(f"{path.stem}: {data['date']}")
         profiles = dict(seen.get("profiles", {}))
         for name, launches in data.get("profiles", {}).items():
             before = profiles.get(name, [{}] * len(launches))
@@ -49,7 +62,15 @@ def compare(cases: Iterable[Case], files: Sequence[Path]) -> None:
             predicted[case.group][case.name] = {"config": case.config, "measured_us": measured, **_time(case)}
     ranks = {group: _ranked(rows) for group, rows in predicted.items()}
     head = {key: seen[key] for key in ("date", "python", "torch", "device", "driver")}
-    result = {**head, "model": MODEL, "counters": counted, "summary": _summary(counted), "times": ranks}
+    result = {
+        **head,
+        "taken": dates,
+        "model": MODEL,
+        "why": WHY,
+        "counters": counted,
+        "summary": _summary(counted),
+        "times": ranks,
+    }
     out.write_text(json.dumps(result, indent=1) + "\n")
     _print(result)
 
