@@ -32,9 +32,6 @@ RUNTIME: dict[str, Any] = {"np": np, "f32": np.float32, "f64": np.float64, "f16"
 """What generated code may name."""
 
 
-_TOUCH_MEMORY = {"load", "store", "shared", "atomic", "bulk"}
-
-
 def opcode(*names: str) -> Callable[[OpcodeFunction], OpcodeFunction]:
     """Registers a function for one or more opcodes (the part before the first dot)."""
 
@@ -90,6 +87,7 @@ class Emit:
         self.site: int | None = None  # where its memory accesses are counted
         self.product: Product | None = None  # what it multiplies, where others may join it
         self.sums: InFlight | None = None  # registers a wgmma adds to
+        self.adds = ""  # … if this holds
         self.operands: InFlight | None = None  # … and reads A from
         self.before: list[str] = []  # lines that run first, for every lane
         self.tensor_ops: tuple[str, int] | None = None  # (operand type, operations of a warp) of a tensor core
@@ -244,25 +242,3 @@ class Emit:
     def put(self, index: int, kind: str, expression: str) -> None:
         """``operand[index] = expression``, converting as NumPy assigns."""
         self.line(f"{self.d(self.ops[index], kind)}[:]={expression}")
-
-
-def translate(instruction: ptx.Instruction, symbols: Symbols) -> Emit:
-    """Raises :class:`Unsupported` naming the opcode or modifier this machine lacks."""
-    emit = Emit(instruction, symbols)
-    function = OPCODES.get(instruction.opcode)
-    if function is None:
-        raise emit.refuse(f"the emulator does not execute `{instruction.name}`")
-    try:
-        function(emit)
-    except (IndexError, KeyError) as error:
-        raise emit.refuse(f"`{instruction.name}` has an operand form that is not executed here") from error
-    if emit.mods:
-        raise emit.refuse(f"modifier .{emit.mods[0]} of `{instruction.name}` is not executed here")
-    if emit.klass in _TOUCH_MEMORY and emit.lines:
-        emit.site, symbols.sites = symbols.sites, symbols.sites + 1
-        emit.lines.insert(0, f"g.m.counters.here=g.m.counters.sites[{emit.site}]")
-    if instruction.guard is not None:
-        if emit.parks:
-            raise emit.refuse(f"`{instruction.name}` under a guard is not executed here")
-        emit.uses.update(emit.defs)  # lanes that are guarded off keep their old values
-    return emit

@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 
 from cutegen_lab.core.hashing import sha256
-from cutegen_lab.emulator import isa, ptx, ptx_module, traits
+from cutegen_lab.emulator import isa, ptx, ptx_module, traits, unfenced
 from cutegen_lab.emulator.cfg import Block, Rows, allocate, basic_blocks, is_branch, rows_by_file
-from cutegen_lab.emulator.emit import RUNTIME, Emit, Symbols, translate
+from cutegen_lab.emulator.emit import RUNTIME, Emit, Symbols
 from cutegen_lab.emulator.faults import Unsupported
 from cutegen_lab.emulator.fusion import fuse
 from cutegen_lab.emulator.registers_in_flight import Live, live_sums, mark
+from cutegen_lab.emulator.translate import translate
 
 SHARED_BASE = 1024  # sm_90 reserves the first KiB of a block's shared window for the system
 PARAM_BASE = 0x6000_0000_0000_0000
@@ -122,6 +123,7 @@ def _compile(kernel: ptx.Kernel, tag: str) -> Program:
     for block in blocks:
         fuse(block)
     mark(blocks)
+    unfenced.mark(blocks)
     rows, needed = allocate(blocks)
     writer = _Writer(rows)
     for index, block in enumerate(blocks):

@@ -36,6 +36,10 @@ class WarpgroupProducts:
         self._sums: dict[int, Sums] = {}
         self._operands: dict[int, Array] = {}  # A in registers: by warp, the group that reads it last
         self._arithmetic = Arithmetic(m)
+        self._fences = np.zeros(warps, np.int64)  # wgmma.fence so far
+        self._written: dict[
+            int, Array
+        ] = {}  # by registers, by warp: fences before the last write
         self._came = np.zeros(m.count * self._per_block, np.int64)  # warps at wgmma.fence
         self._generation = np.zeros(m.count * self._per_block, np.int64)
 
@@ -43,8 +47,10 @@ class WarpgroupProducts:
 
     def fence(self, g: Group) -> bool | Array:
         """Warps of a warpgroup wait for each other here, since what follows they do together."""
-        if not g.arrived and self._whole(g):
-            return True
+        if not g.arrived:
+            self._fences[g.warp_numbers()] += 1
+            if self._whole(g):
+                return True
         at = g.block * self._per_block + (g.gid % self._m.padded_threads) // THREADS
         if not g.arrived:
             g.m.require_whole_warps(g, "wgmma.fence")
@@ -54,6 +60,23 @@ class WarpgroupProducts:
             self._came[full] = 0
             self._generation[full] += 1
         return np.asarray(self._generation[at] != g.gen)
+
+    def written(self, g: Group, number: int) -> None:
+        """Registers that a wgmma may read are about to be written."""
+        last = self._written.setdefault(number, np.zeros(len(self._fences), np.int64))
+        warps = g.warp_numbers()
+        last[warps] = self._fences[warps]
+
+    def require_fence(self, g: Group, number: int, reads: Any) -> None:
+        """Before a wgmma that may read registers, where ``reads`` holds, with no fence since they were written."""
+        if not np.any(reads):
+            return
+        last = self._written.setdefault(number, np.zeros(len(self._fences), np.int64))
+        warps = g.warp_numbers()
+        early = np.flatnonzero(self._fences[warps] <= last[warps])
+        if len(early):
+            message = "wgmma reads registers that were written with no wgmma.fence between"
+            raise Trap(Verdict.NON_DETERMINISTIC, message, int(warps[early[0]]) * 32)
 
     def commit(self, g: Group) -> None:
         self._arithmetic.flush_all()

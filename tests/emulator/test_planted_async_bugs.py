@@ -49,6 +49,8 @@ BUGS = {
     "store_before_all_have_written": without(STORED, V.NON_DETERMINISTIC, "a race", 1),
     "written_before_the_last_store_has_read": without(STORED, V.NON_DETERMINISTIC, "which a bulk copy reads", 0),
     "last_store_never_waited_for": without(READ_OUT, V.NON_DETERMINISTIC, "which a bulk copy reads", 0),
+    "products_without_a_fence": without("warpgroup.fence()", V.NON_DETERMINISTIC, "no wgmma.fence"),
+    "sums_scaled_after_the_fence": Bug("warpgroup.fence()", "warpgroup.wait_group(0); warpgroup.fence(); acc.store(acc.load() * 1.5)", V.NON_DETERMINISTIC, "no wgmma.fence"),
     "sums_read_before_the_wait": without("warpgroup.wait_group(0)", V.NON_DETERMINISTIC, "a sum of a wgmma"),
     "one_group_too_many_under_way": Bug("warpgroup.wait_group(0)", "warpgroup.wait_group(1)", V.NON_DETERMINISTIC, "a sum of a wgmma"),
     "stage_released_before_wgmma_has_read": Bug("warpgroup.wait_group(1)", "warpgroup.wait_group(2)", V.NON_DETERMINISTIC, "which a wgmma reads"),

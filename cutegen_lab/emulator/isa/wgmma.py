@@ -85,7 +85,7 @@ def _write(e: Emit, form: Form, sums: ptx.Operand, left: ptx.Operand, right: ptx
         a = "[" + ",".join(f"U[{e.row(r, 'b32')}]" for r in left.items) + "]"
     else:
         a = e.s(left, "b64")
-    predicate = e.s(adds, "pred")
+    predicate = e.adds = e.s(adds, "pred")
     listed = f"({','.join(rows)},)"
     e.line(f"g.m.products.issue(g,{number},{e.const(form)},{listed},{a},{e.s(right, 'b64')},{predicate},{operands})")
 

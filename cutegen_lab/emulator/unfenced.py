@@ -1,0 +1,80 @@
+"""wgmma that may read registers written since the last wgmma.fence (PTX ISA 9.7.15.7.1 wgmma.fence).
+
+The fence orders what threads do with registers before what wgmma does with them: the sums, and A where it lies in
+registers. A forward analysis over the blocks finds every wgmma that some path reaches without one, after its registers
+were written or from the kernel's start. Those, and the instructions that write their registers, look at run time
+whether it was so; in a kernel with its fences in place no instruction does. A ``mov`` writes only what its source was
+written with: compilers move constants and copies past the fence, in NVIDIA's own kernels too.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from cutegen_lab.emulator.cfg import Block
+    from cutegen_lab.emulator.emit import Emit
+    from cutegen_lab.emulator.registers_in_flight import InFlight
+
+_START = ""  # stands for: no fence yet
+_State = frozenset[str]
+"""Registers that may have been written since the last fence."""
+
+
+def mark(blocks: list[Block]) -> None:
+    """Adds to the instructions concerned the lines that look."""
+    if not any(_flights(e) for block in blocks for e in block.emits):
+        return
+    walks = [_Walk(blocks[index], state) for index, state in _states(blocks).items()]
+    suspected = {flight for walk in walks for flight in walk.suspected}
+    for walk in walks:
+        for emit, names in walk.writes:
+            written = [flight for flight in sorted(suspected) if not names.isdisjoint(flight.names)]
+            emit.before += [f"g.m.products.written(g,{flight.number})" for flight in written]
+        for emit in walk.products:
+            for flight in sorted(suspected.intersection(_flights(emit))):
+                reads = emit.adds if flight == emit.sums else "True"
+                emit.before.append(f"g.m.products.require_fence(g,{flight.number},{reads})")
+
+
+def _flights(emit: Emit) -> list[InFlight]:
+    """Lists of registers that a wgmma works on."""
+    return [flight for flight in (emit.sums, emit.operands) if flight is not None]
+
+
+def _states(blocks: list[Block]) -> dict[int, _State]:
+    """What holds where each reachable block begins."""
+    entry: dict[int, _State] = {0: frozenset({_START})}
+    waiting = [0]
+    while waiting:
+        index = waiting.pop()
+        out = _Walk(blocks[index], entry[index]).state
+        for successor in blocks[index].successors(index):
+            before = entry.get(successor)
+            after = out if before is None else before | out
+            if after != before:
+                entry[successor] = after
+                waiting.append(successor)
+    return entry
+
+
+class _Walk:
+    """Through one block: ``state`` after it, the lists that a wgmma reads with no fence before, and who does what."""
+
+    def __init__(self, block: Block, before: _State) -> None:
+        current = set(before)
+        self.suspected: set[InFlight] = set()
+        self.writes: list[tuple[Emit, set[str]]] = []
+        self.products: list[Emit] = []
+        for emit in block.emits:
+            if emit.ins.opcode == "wgmma" and "fence" in emit.ins.mods:
+                current.clear()
+            elif flights := _flights(emit):
+                self.products.append(emit)
+                self.suspected.update(f for f in flights if _START in current or not current.isdisjoint(f.names))
+            elif emit.ins.opcode != "mov" or not current.isdisjoint(emit.uses):
+                current.update(emit.defs)
+                self.writes.append((emit, set(emit.defs)))
+            else:
+                current.difference_update(emit.defs)
+        self.state = frozenset(current)
