@@ -37,9 +37,7 @@ class WarpgroupProducts:
         self._operands: dict[int, Array] = {}  # A in registers: by warp, the group that reads it last
         self._arithmetic = Arithmetic(m)
         self._fences = np.zeros(warps, np.int64)  # wgmma.fence so far
-        self._written: dict[
-            int, Array
-        ] = {}  # by registers, by warp: fences before the last write
+        self._written: dict[int, Array] = {}  # by registers, by warp: fences before the last write
         self._came = np.zeros(m.count * self._per_block, np.int64)  # warps at wgmma.fence
         self._generation = np.zeros(m.count * self._per_block, np.int64)
 
