@@ -63,7 +63,7 @@ _MOVED = (
     "global_load_sectors", "global_store_sectors", "global_atomic_sectors", "global_atomic_sectors",  # both ways
     "bulk_load_sectors", "bulk_store_sectors",
 )  # fmt: skip
-SECTOR_BYTES = 32
+SECTOR_BYTES = 32  # the unit in which L2 and DRAM move global data
 
 
 def moved_bytes(counters: Mapping[str, float]) -> float:

@@ -14,7 +14,6 @@ import numpy as np
 
 from cutegen_lab.emulator.types import Array
 
-SECTOR = 32  # bytes; the unit in which L2 and DRAM move global data
 _BANKS, _BANK_BYTES = 32, 4
 
 

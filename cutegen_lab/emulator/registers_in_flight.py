@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from cutegen_lab.emulator.dataflow import states_before
+
 if TYPE_CHECKING:
     from cutegen_lab.emulator.cfg import Block
     from cutegen_lab.emulator.emit import Emit
@@ -23,6 +25,7 @@ class InFlight(NamedTuple):
 
 _State = frozenset[tuple[InFlight, bool]]
 """Lists that may be in flight, and whether as sums (or as operands)."""
+_NOTHING: _State = frozenset()
 
 
 Live = tuple[tuple[int, frozenset[int]], ...]
@@ -38,7 +41,8 @@ def mark(blocks: list[Block]) -> None:
     """Adds to each instruction that may touch such registers the lines that look after them."""
     if not any(e.sums for block in blocks for e in block.emits):
         return
-    for index, state in _states(blocks).items():
+    in_flight = states_before(blocks, _NOTHING, lambda block, state: _walk(block, state, []))
+    for index, state in in_flight.items():
         touched: list[tuple[int, InFlight, bool]] = []
         _walk(blocks[index], state, touched)
         live = _live_before(blocks[index]) if touched else []
@@ -52,22 +56,6 @@ def _line(flight: InFlight, live: set[str]) -> str:
     """Brings the sums into those of their registers whose values still matter: the rows of others may be in use."""
     pairs = "".join(f"({i},<{name}>)," for i, name in enumerate(flight.names) if name in live)
     return f"g.m.products.settle(g,{flight.number},({pairs}))"
-
-
-def _states(blocks: list[Block]) -> dict[int, _State]:
-    """What may be in flight where each reachable block begins."""
-    entry: dict[int, _State] = {0: frozenset()}
-    waiting = [0]
-    while waiting:
-        index = waiting.pop()
-        out = _walk(blocks[index], entry[index], [])
-        for successor in blocks[index].successors(index):
-            before = entry.get(successor)
-            after = out if before is None else before | out
-            if after != before:
-                entry[successor] = after
-                waiting.append(successor)
-    return entry
 
 
 def _walk(block: Block, state: _State, touched: list[tuple[int, InFlight, bool]]) -> _State:

@@ -13,11 +13,11 @@ from types import TracebackType
 import numpy as np
 
 from cutegen_lab.core.artifact import Build, Launch
+from cutegen_lab.core.counters import SECTOR_BYTES
 from cutegen_lab.core.problem import TensorSpec
 from cutegen_lab.core.protocols import Cancel, Execution
 from cutegen_lab.core.verdict import Fault, Verdict
 from cutegen_lab.emulator import limits, tensormap
-from cutegen_lab.emulator.access import SECTOR
 from cutegen_lab.emulator.accounts import Account, Sums, by_line
 from cutegen_lab.emulator.blas import one_thread
 from cutegen_lab.emulator.block_races import BlockRaces
@@ -191,9 +191,9 @@ class _Runner:
         """Bytes that must cross DRAM: of each tensor no more than it has, since repeats are taken to hit L2."""
         found = {"dram_load_bytes": 0.0, "dram_store_bytes": 0.0}
         for (kind, slot), touched in self._by_tensor(counters).items():
-            found[f"dram_{kind}_bytes"] += min(touched * SECTOR * scale, float(len(self._buffers[slot].data)))
+            found[f"dram_{kind}_bytes"] += min(touched * SECTOR_BYTES * scale, float(len(self._buffers[slot].data)))
             if kind == "load":
-                self._loaded[slot] += touched * SECTOR * scale
+                self._loaded[slot] += touched * SECTOR_BYTES * scale
         return found
 
     def _by_tensor(self, counters: Counters) -> Counter[tuple[str, int]]:

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from cutegen_lab.core.counters import SECTOR_BYTES
 from cutegen_lab.core.verdict import Verdict
-from cutegen_lab.emulator.access import SECTOR
 from cutegen_lab.emulator.faults import Trap
 from cutegen_lab.emulator.memory import Buffer, GlobalMemory
 from cutegen_lab.emulator.numerics import bf16_to_f32, to_bf16
@@ -38,7 +38,7 @@ class Tensor:
         self._plain = all(step == 1 for step in tmap.steps)
         self._most = tuple(n - c for n, c in zip(tmap.sizes, tmap.counts, strict=True))
         self._box = tuple(slice(0, n) for n in tmap.counts[::-1])
-        self._aligned = not any(s % SECTOR for s in tmap.strides[1:])
+        self._aligned = not any(s % SECTOR_BYTES for s in tmap.strides[1:])
         self._first = offset
 
     def load(self, gid: int, coordinates: tuple[int, ...]) -> tuple[Array, int, int]:
@@ -148,9 +148,9 @@ class Tensor:
         inner = source[-1]
         width = (inner.stop - inner.start) * tmap.element_bytes
         start = tmap.address + inner.start * tmap.element_bytes
-        sectors = (start % SECTOR + width + SECTOR - 1) // SECTOR
+        sectors = (start % SECTOR_BYTES + width + SECTOR_BYTES - 1) // SECTOR_BYTES
         if not self._aligned:
-            sectors += width % SECTOR == 0  # rows begin anywhere: most touch one more
+            sectors += width % SECTOR_BYTES == 0  # rows begin anywhere: most touch one more
         return rows * sectors, rows * (target[-1].stop - target[-1].start) * tmap.element_bytes
 
     def _check(self, kind: str, gid: int, source: tuple[slice, ...], box: Array | None = None) -> None:

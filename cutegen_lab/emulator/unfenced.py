@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cutegen_lab.emulator.dataflow import states_before
+
 if TYPE_CHECKING:
     from cutegen_lab.emulator.cfg import Block
     from cutegen_lab.emulator.emit import Emit
@@ -25,7 +27,8 @@ def mark(blocks: list[Block]) -> None:
     """Adds to the instructions concerned the lines that look."""
     if not any(_flights(e) for block in blocks for e in block.emits):
         return
-    walks = [_Walk(blocks[index], state) for index, state in _states(blocks).items()]
+    states = states_before(blocks, frozenset({_START}), lambda block, state: _Walk(block, state).state)
+    walks = [_Walk(blocks[index], state) for index, state in states.items()]
     suspected = {flight for walk in walks for flight in walk.suspected}
     for walk in walks:
         for emit, names in walk.writes:
@@ -40,22 +43,6 @@ def mark(blocks: list[Block]) -> None:
 def _flights(emit: Emit) -> list[InFlight]:
     """Lists of registers that a wgmma works on."""
     return [flight for flight in (emit.sums, emit.operands) if flight is not None]
-
-
-def _states(blocks: list[Block]) -> dict[int, _State]:
-    """What holds where each reachable block begins."""
-    entry: dict[int, _State] = {0: frozenset({_START})}
-    waiting = [0]
-    while waiting:
-        index = waiting.pop()
-        out = _Walk(blocks[index], entry[index]).state
-        for successor in blocks[index].successors(index):
-            before = entry.get(successor)
-            after = out if before is None else before | out
-            if after != before:
-                entry[successor] = after
-                waiting.append(successor)
-    return entry
 
 
 class _Walk:

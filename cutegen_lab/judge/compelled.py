@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from typing import NamedTuple
 
 import torch
 
+from cutegen_lab.core.counters import SECTOR_BYTES
 from cutegen_lab.core.problem import TensorSpec, Workload
 from cutegen_lab.core.verdict import Fault, Verdict
 from cutegen_lab.judge.inputs import draw
@@ -19,7 +21,7 @@ from cutegen_lab.judge.place import Place
 from cutegen_lab.problems import Reference
 from cutegen_lab.problems.tensors import moved, storage
 
-PIECE_BYTES = 32  # a sector: the least that is moved
+PIECE_BYTES = SECTOR_BYTES  # the least that is moved
 PIECES = 48  # an input
 DOUBT = 1e-7  # how likely a share may be overstated
 AFFORDABLE_BYTES = 4 << 20  # of a workload whose reference runs on the CPU, some 50 times an input
@@ -39,30 +41,47 @@ def shares(reference: Reference, workload: Workload, inputs: Tensors, seed: int,
     if place.on_cpu and workload.compulsory_bytes > AFFORDABLE_BYTES:
         return {}
     generator = torch.Generator().manual_seed(seed)
-    found = {}
-    for index, spec in enumerate(workload.inputs):
-        pieces = -(-spec.storage_bytes // PIECE_BYTES)
-        chosen = torch.randperm(pieces, generator=generator)[:PIECES].tolist()
-        size = PIECE_BYTES // spec.dtype.itemsize
-        flat = TensorSpec(spec.name, spec.dtype, (size * len(chosen),))
-        values = [draw(Workload("pieces", (flat,), ()), name, seed)[0].split(size) for name in _VALUES]
-
-        look = partial(_all_matter, reference, workload, inputs, index, chosen, values)
-        if chosen and place.run(look):
-            found[spec.name] = 1.0 if len(chosen) == pieces else DOUBT ** (1 / len(chosen))
-    return found
+    trials = [_trial(spec, seed, generator) for spec in workload.inputs]
+    matter = place.run(partial(_matter, reference, workload, inputs, trials))
+    return {
+        spec.name: 1.0 if trial.whole else DOUBT ** (1 / len(trial.chosen))
+        for spec, trial, every in zip(workload.inputs, trials, matter, strict=True)
+        if every
+    }
 
 
-def _all_matter(
-    reference: Reference, workload: Workload, inputs: Tensors, index: int, chosen: Sequence[int],
-    values: Sequence[Tensors], where: str,
-) -> bool:  # fmt: skip
+class _Trial(NamedTuple):
+    """Pieces of one input, all of them where ``whole``, and for each kind of values those of each piece."""
+
+    chosen: list[int]
+    values: list[Tensors]
+    whole: bool
+
+
+def _trial(spec: TensorSpec, seed: int, generator: torch.Generator) -> _Trial:
+    pieces = -(-spec.storage_bytes // PIECE_BYTES)
+    chosen = torch.randperm(pieces, generator=generator)[:PIECES].tolist()
+    size = PIECE_BYTES // spec.dtype.itemsize
+    flat = TensorSpec(spec.name, spec.dtype, (size * len(chosen),))
+    values: list[Tensors] = [draw(Workload("pieces", (flat,), ()), name, seed)[0].split(size) for name in _VALUES]
+    return _Trial(chosen, values, len(chosen) == pieces)
+
+
+def _matter(
+    reference: Reference, workload: Workload, inputs: Tensors, trials: Sequence[_Trial], where: str
+) -> list[bool]:
+    """For each input, whether it has pieces and every chosen one matters."""
     there = [moved(t, spec, where) for t, spec in zip(inputs, workload.inputs, strict=True)]
-    memory, before = storage(there[index], workload.inputs[index]), reference.run(there)
-    return all(
-        any(_changes(reference, there, memory, piece, own[turn], before) for own in values)
-        for turn, piece in enumerate(chosen)
-    )
+    before = reference.run(there)
+    memories = [storage(t, spec) for t, spec in zip(there, workload.inputs, strict=True)]
+    return [
+        bool(trial.chosen)
+        and all(
+            any(_changes(reference, there, memory, piece, own[turn], before) for own in trial.values)
+            for turn, piece in enumerate(trial.chosen)
+        )
+        for memory, trial in zip(memories, trials, strict=True)
+    ]
 
 
 def _changes(

@@ -135,14 +135,13 @@ class StandardJudge:
             reference = Reference(problem)
             best = incumbent.builds.get(workload.name) if incumbent else None
             inputs, place = inputs_for(problem, reference, self._seed()), Place(device, workload)
-            say(f"count what {workload.name} moves, on the emulator")
-            profile = self._counted(workload, build, inputs, gpu, cancel)
-            if profile is not None:
+            counted = self._counted(workload, build, inputs, gpu, say, cancel)
+            if counted is not None:
                 compelled = shares(reference, workload, inputs, self._seed(), place)
-                if fault := unread(workload, compelled, profile.counters, sampled=True):
-                    return fault, profile
+                if fault := unread(workload, compelled, counted.counters, sampled=True):
+                    return fault, counted
             job = Job(problem, build, best, inputs, gpu, answers(problem, reference, place))
-            return time_in_turns(job, device, device.name, self.effort, self._seed, say, cancel), profile
+            return time_in_turns(job, device, device.name, self.effort, self._seed, say, cancel), counted
         buffers = Buffers(workload, build, fill(workload, self._seed()), POISONS[0])
         return device.time(build, buffers.tensors, buffers.views, gpu, cancel)
 
@@ -152,16 +151,17 @@ class StandardJudge:
         return profile(problem, artifact, device, self._seed(), cancel)
 
     def _counted(
-        self, workload: Workload, build: Build, inputs: Sequence[torch.Tensor], gpu: GpuSpec, cancel: Cancel
+        self, workload: Workload, build: Build, inputs: Sequence[torch.Tensor], gpu: GpuSpec, say: Say, cancel: Cancel
     ) -> Profile | None:
         """What the emulator counts in a sample of the blocks; None where there is none, or it cannot run them."""
         emulator = self._detector() if self._detector and workload.compulsory_bytes <= COUNTED_BYTES else None
         if emulator is None:
             return None
+        say(f"count what {workload.name} moves, on the {emulator.name}")
         buffers = Buffers(workload, build, inputs, POISONS[0])
-        timing, profile = emulator.time(build, buffers.tensors, buffers.views, gpu, cancel)
+        timing, found = emulator.time(build, buffers.tensors, buffers.views, gpu, cancel)
         emulator.close()
-        return None if isinstance(timing, Fault) else profile
+        return None if isinstance(timing, Fault) else found
 
 
 def _praise(problem: Problem, result: CheckResult, fewer: list[str], device: Device) -> str:
