@@ -26,7 +26,7 @@ from cutegen_lab.compile.remarks import remark_notes, stack_use
 from cutegen_lab.compile.reply import Compiled, Failed
 from cutegen_lab.compile.resources import read_resources
 from cutegen_lab.compile.standin import standin_library
-from cutegen_lab.compile.state import module_variables
+from cutegen_lab.compile.state import module_variables, print_format
 from cutegen_lab.core.artifact import Artifact, Build, CompileFailure
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.errors import InputError, SetupError
@@ -213,7 +213,7 @@ class CageCompiler:
             tensors = (*workload.tensors, *outcome.workspace)
             plan = build_plan(outcome.recordings, kernels, tensors, outcome.workspace)
             resources = read_resources(outcome.cubin, outcome.ptx, kernels, stack_use(output))
-            self._check_memory(outcome)
+            prints = self._check_memory(outcome)
             return Build(
                 signature=workload.signature,
                 arch=job.arch,
@@ -225,24 +225,27 @@ class CageCompiler:
                 lines=source_lines(outcome.ptx, CANDIDATE_FILE),
                 notes=self._lint(job) + remark_notes(output),
                 compile_seconds=outcome.seconds,
+                prints=prints,
             )
         except PlanError as error:
             return CompileFailure(error.verdict, error.reason, self._lint(job), isolation)
         except ValueError as error:
             return CompileFailure(Verdict.COMPILE_CRASH, f"the build answered with nonsense: {error}", (), isolation)
 
-    def _check_memory(self, outcome: Compiled) -> None:
-        """Raises PlanError for memory that a candidate may not have."""
+    def _check_memory(self, outcome: Compiled) -> bool:
+        """Whether its kernels print. Raises PlanError for memory that a candidate may not have."""
         declared = sum(w.nbytes for w in outcome.workspace)
         if declared > self._limits.workspace_bytes:
             bound = self._limits.workspace_bytes >> 20
             raise PlanError(Verdict.CONTRACT, f"workspace() declares {declared >> 20} MiB, over {bound} MiB")
-        if kept := module_variables(outcome.cubin, outcome.ptx):
+        variables = module_variables(outcome.cubin, outcome.ptx)
+        if kept := [name for name in variables if not print_format(name)]:
             raise PlanError(
                 Verdict.CONTRACT,
                 f"the GPU module has variables of its own ({', '.join(kept[:3])}), which outlive a launch: declare "
-                "scratch by workspace(), and leave printf out",
+                "scratch by workspace()",
             )
+        return bool(variables)
 
     def _lint(self, job: CompileJob) -> tuple[Diagnostic, ...]:
         def missing(names: list[str]) -> dict[str, list[str]]:

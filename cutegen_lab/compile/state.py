@@ -19,6 +19,8 @@ _DECLARATION = re.compile(
     r"(?<![\w.])\.global\s+(?:\.(?:align\s+\d+|attribute\s*\([^)]*\)|\w+)\s+)*(?P<name>[\w$]+)", re.S
 )
 
+_FORMAT = re.compile(r"printfFormat_\d+")
+
 
 def module_variables(cubin: bytes, ptx: str) -> tuple[str, ...]:
     """Names of global variables that the cubin holds or the PTX declares. Raises ValueError for no ELF file."""
@@ -37,3 +39,9 @@ def module_variables(cubin: bytes, ptx: str) -> tuple[str, ...]:
     except (ELFError, KeyError, UnicodeDecodeError, OverflowError, AttributeError, TypeError) as error:
         raise ValueError(f"the cubin cannot be read: {type(error).__name__}: {error}") from None
     return tuple(dict.fromkeys(found))
+
+
+def print_format(name: str) -> bool:
+    """Is a variable of this name what the compiler makes of a printf's format? Whoever allows it may not accept the
+    kernel, since any candidate can use the name."""
+    return _FORMAT.fullmatch(name) is not None

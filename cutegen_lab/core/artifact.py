@@ -91,6 +91,7 @@ class Build:
     notes: tuple[Diagnostic, ...] = ()  # lint warnings, ptxas notes
     compile_seconds: float = 0.0
     inputs: int | None = None  # how many of the plan's tensors hold data before the first launch (None: not recorded)
+    prints: bool = False  # kernels call printf, for the emulator to show: no judge accepts them
 
     def kernel(self, name: str) -> KernelInfo:
         for info in self.kernels:
@@ -138,6 +139,7 @@ class Build:
             notes=tuple(Diagnostic(**n) for n in data["notes"]),
             compile_seconds=data["compile_seconds"],
             inputs=data.get("inputs"),
+            prints=data.get("prints", False),
         )
 
 

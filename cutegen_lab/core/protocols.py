@@ -81,6 +81,7 @@ class Execution:
     seconds: float
     counters: Mapping[str, float] = field(default_factory=dict)
     launched: tuple[tuple[str, tuple[int, int, int]], ...] = ()  # kernels seen, with their grids
+    printed: str = ""  # by the kernels' printf, where the device can tell
 
 
 class Device(Protocol):

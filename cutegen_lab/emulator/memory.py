@@ -14,6 +14,7 @@ import numpy as np
 
 from cutegen_lab.core.verdict import Verdict
 from cutegen_lab.emulator.faults import Trap
+from cutegen_lab.emulator.printf import Printed
 from cutegen_lab.emulator.types import RAW, Array
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ class GlobalMemory:
     def __init__(self, races: BlockRaces | None = None) -> None:
         self.races = races
         self.buffers: list[Buffer] = []
+        self.printed = Printed()  # a GPU keeps it in device memory too
         self._next = FIRST_ADDRESS
 
     def add(
@@ -96,6 +98,14 @@ class GlobalMemory:
             if buffer.base <= address and address + size <= buffer.end:
                 return buffer.data[address - buffer.base : address - buffer.base + size].tobytes()
         raise Trap(Verdict.OUT_OF_BOUNDS, f"{size} bytes at {address:#x} lie in no tensor", gid, address)
+
+    def string(self, gid: int, address: int, most: int) -> bytes:
+        """The bytes before the first zero from ``address`` on, at most ``most``."""
+        for buffer in self.buffers:
+            if buffer.base <= address < buffer.end:
+                at = address - buffer.base
+                return buffer.data[at : at + most].tobytes().partition(b"\0")[0]
+        raise Trap(Verdict.OUT_OF_BOUNDS, f"a string at {address:#x} lies in no tensor", gid, address)
 
     def store(self, g: HasLanes, address: Array, width: int, value: Array) -> None:
         buffer = self._one(address, width)

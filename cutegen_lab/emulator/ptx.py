@@ -15,6 +15,11 @@ class Reg:
 
 
 @dataclass(frozen=True)
+class Argument(Reg):
+    """A ``.param`` declared in a body: what a call passes or returns, held as a register (PTX ISA 5.1.6.4)."""
+
+
+@dataclass(frozen=True)
 class Imm:
     value: int
 

@@ -18,6 +18,9 @@ class Names(Protocol):
     def register(self, name: str) -> ptx.Reg | None:
         """None: no register has this name."""
 
+    def vector(self, name: str) -> ptx.Vector | None:
+        """The components of a register declared as a vector."""
+
     def label(self, name: str) -> str:
         """The unique name of a label; of what is no label, the name itself."""
 
@@ -41,14 +44,14 @@ def _operand(text: str, names: Names) -> ptx.Operand:
         return ptx.Sink()
     if text.startswith("!"):
         return ptx.Not(_operand(text[1:].strip(), names))
-    if text.startswith("{") and text.endswith("}"):
+    if text[:1] + text[-1:] in ("{}", "()"):
         return ptx.Vector(tuple(_operand(t, names) for t in _split(text[1:-1])))
     if text.startswith("["):
         return _address(text, names)
     if "|" in text:
         first, second = (_operand(t.strip(), names) for t in text.split("|"))
         return ptx.Pair(first, second)
-    if register := names.register(text):
+    if register := names.register(text) or names.vector(text):
         return register
     if text.startswith("%"):
         return ptx.Special(text)

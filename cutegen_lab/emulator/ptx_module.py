@@ -22,7 +22,9 @@ _LINE_DIRECTIVE = re.compile(r"\.(?:loc|file|section)\b[^\n]*")
 _VARIABLE = re.compile(
     r"\.(shared|local|const|global)\s+((?:\.align\s+\d+\s+)?)\.(\w+)\s+([\w$]+)\s*((?:\[\d*\])*)\s*(?:=\s*(.*))?$", re.S
 )
-_REGISTERS = re.compile(r"\.reg\s+\.(\w+)\s+(.*)$", re.S)
+_ARGUMENT = re.compile(r"\.param\s+(?:\.align\s+\d+\s+)?\.(\w+)\s+([\w$]+)$")
+_EXTERNAL = re.compile(r"\.extern\s+\.func\b[^;{]*;", re.S)
+_REGISTERS = re.compile(r"\.reg\s+(?:\.v([24])\s+)?\.(\w+)\s+(.*)$", re.S)
 
 
 def kernels(text: str) -> dict[str, ptx.Kernel]:
@@ -35,6 +37,7 @@ def kernels(text: str) -> dict[str, ptx.Kernel]:
         end = _matching_brace(clean, match.end() - 1)
         bodies.append((match, end))
         outside = outside[: match.start()] + re.sub(r"[^\n]", " ", clean[match.start() : end]) + outside[end:]
+    outside = _EXTERNAL.sub(lambda m: re.sub(r"[^\n]", " ", m[0]), outside)
     if function := re.search(r"\.func\b", outside):
         raise Unsupported("a .func definition is not executed here: only kernels", _line(clean, function.start()))
     module = [v for v in (_variable(s.strip()) for s in outside.split(";")) if v]
@@ -78,6 +81,7 @@ class _Scope:
     labels: dict[str, str]
     registers: dict[str, ptx.Reg] = field(default_factory=dict)
     ranges: dict[str, str] = field(default_factory=dict)
+    vectors: dict[str, ptx.Vector] = field(default_factory=dict)
 
 
 class _Reader:
@@ -150,6 +154,8 @@ class _Reader:
         line = self._at(at)
         if text.startswith(".reg"):
             self._declare(text, line)
+        elif text.startswith(".param"):
+            self._argument(text, line)
         elif text.startswith("."):
             variable = _variable(text)
             if variable:
@@ -161,15 +167,28 @@ class _Reader:
 
     def _declare(self, text: str, line: int) -> None:
         match = _REGISTERS.match(text)
-        if not match or match[1] not in FILE_OF_TYPE:
+        if not match or match[2] not in FILE_OF_TYPE:
             raise Unsupported(f"registers declared by `{text}` are not held here", line, text)
-        scope = self._scopes[-1]
-        for name in (n.strip() for n in match[2].split(",")):
+        scope, file = self._scopes[-1], FILE_OF_TYPE[match[2]]
+        for name in (n.strip() for n in match[3].split(",")):
+            unique = f"{name}@{len(self._code)}.{len(self._scopes)}" if len(self._scopes) > 1 else name
             if many := re.match(r"(.*)<(\d+)>$", name):
-                scope.ranges[many[1]] = FILE_OF_TYPE[match[1]]
+                scope.ranges[many[1]] = file
+            elif match[1]:  # PTX ISA 5.4.2 "Vectors": components have two names each
+                items = tuple(ptx.Reg(f"{unique}.{i}", file) for i in range(int(match[1])))
+                scope.vectors[name] = ptx.Vector(items)
+                for letters in ("xyzw", "rgba"):
+                    scope.registers |= {f"{name}.{a}": item for a, item in zip(letters, items, strict=False)}
             else:
-                unique = f"{name}@{len(self._code)}.{len(self._scopes)}" if len(self._scopes) > 1 else name
-                scope.registers[name] = ptx.Reg(unique, FILE_OF_TYPE[match[1]])
+                scope.registers[name] = ptx.Reg(unique, file)
+
+    def _argument(self, text: str, line: int) -> None:
+        match = _ARGUMENT.match(text)
+        if not match or FILE_OF_TYPE.get(match[1]) not in ("U", "D"):
+            raise Unsupported(f"an argument declared by `{text}` is not held here", line, text)
+        kind, name = match.groups()
+        unique = f"{name}@{len(self._code)}.{len(self._scopes)}"
+        self._scopes[-1].registers[name] = ptx.Argument(unique, FILE_OF_TYPE[kind])
 
     def register(self, name: str) -> ptx.Reg | None:
         for scope in reversed(self._scopes):
@@ -180,3 +199,6 @@ class _Reader:
                 scope.registers[name] = ptx.Reg(name, scope.ranges[prefix])
                 return scope.registers[name]
         return None
+
+    def vector(self, name: str) -> ptx.Vector | None:
+        return next((s.vectors[name] for s in reversed(self._scopes) if name in s.vectors), None)

@@ -84,8 +84,9 @@ def run_plan(
             totals.update({k: v for k, v in counters.items() if k != "load_bytes_in_flight"})
     totals.update(runner.loaded(tensors))
     result.accounts = runner.accounts
+    printed = runner.printed()
     seconds = time.perf_counter() - started
-    result.execution = Execution(fault, seconds, dict(totals), tuple(launched))
+    result.execution = Execution(fault, seconds, dict(totals), tuple(launched), printed)
     return result
 
 
@@ -115,6 +116,9 @@ class _Runner:
         self._buffers = [placed[i] for i in range(len(buffers))]
         self._fresh = fresh
         self._loaded: dict[int, float] = defaultdict(float)  # bytes, by tensor
+
+    def printed(self) -> str:
+        return self._memory.printed.text()
 
     def loaded(self, tensors: Sequence[TensorSpec]) -> dict[str, float]:
         """``loaded_bytes:x`` for each tensor that held data: at most its size, whatever was read several times."""

@@ -23,6 +23,7 @@ from cutegen_lab.judge.deep import inspected
 from cutegen_lab.judge.inputs import between, fill
 from cutegen_lab.judge.place import Place
 from cutegen_lab.judge.plan import validate_plan
+from cutegen_lab.judge.prints import ADVICE, Listening, prints, told
 from cutegen_lab.judge.profile import profile
 from cutegen_lab.judge.schedule import affordable, draws
 from cutegen_lab.judge.second_look import SYMPTOMS, second_look
@@ -54,8 +55,17 @@ class StandardJudge:
     def check(self, problem: Problem, artifact: Artifact, device: Device, say: Say, cancel: Cancel) -> CheckResult:
         """Checks every workload ``device`` can afford, cheap ones first; ends at the first that does not pass.
 
-        Raises Cancelled.
+        One that prints is checked on an emulator whatever ``device`` is, and does not pass. Raises Cancelled.
         """
+        if not prints(artifact):
+            return self._check(problem, artifact, device, say, cancel)
+        emulator = device if device.kind == "emulator" else self._detector() if self._detector else None
+        if emulator is None:
+            return CheckResult(Verdict.CONTRACT, f"{ADVICE}; it was not run, for want of an emulator", ())
+        heard = Listening(emulator)
+        return told(self._check(problem, artifact, heard, say, cancel), heard)
+
+    def _check(self, problem: Problem, artifact: Artifact, device: Device, say: Say, cancel: Cancel) -> CheckResult:
         reference = Reference(problem)
         gpu = target_gpu(artifact.arch)
         checks: list[WorkloadCheck] = []

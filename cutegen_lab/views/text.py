@@ -93,13 +93,20 @@ def _rows(evidence: list[EvidenceRow]) -> list[str]:
         start = f"  {row.label.ljust(label_width)}  "
         if len(value) > value_width:  # a long value takes the whole line, its detail the next ones
             text = f"{value}; {row.detail}" if row.detail else value
-            out += textwrap.wrap(text, WIDTH, initial_indent=start, subsequent_indent=" " * len(start))
+            out += _wrapped(text, start, " " * len(start))
             continue
         indent = " " * (len(start) + value_width + 2)
         first = f"{start}{value.ljust(value_width)}  "
-        out += [
-            line.rstrip() for line in textwrap.wrap(row.detail, WIDTH, initial_indent=first, subsequent_indent=indent)
-        ] or [first.rstrip()]
+        out += _wrapped(row.detail, first, indent) or [first.rstrip()]
+    return out
+
+
+def _wrapped(text: str, first: str, indent: str) -> list[str]:
+    """``text`` in lines of at most ``WIDTH``; its own line breaks stay."""
+    out: list[str] = []
+    for line in text.splitlines():
+        start = indent if out else first
+        out += [part.rstrip() for part in textwrap.wrap(line, WIDTH, initial_indent=start, subsequent_indent=indent)]
     return out
 
 

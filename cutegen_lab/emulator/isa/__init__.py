@@ -5,6 +5,7 @@ from cutegen_lab.emulator.isa import (
     atomics,
     barrier,
     bits,
+    call,
     compare,
     convert,
     extended,
@@ -22,6 +23,6 @@ from cutegen_lab.emulator.isa import (
 )
 
 __all__ = [
-    "async_copy", "atomics", "barrier", "bits", "compare", "convert", "extended", "floating", "half", "integer",
+    "async_copy", "atomics", "barrier", "bits", "call", "compare", "convert", "extended", "floating", "half", "integer",
     "logic", "matrix_move", "mbarrier", "memory_ops", "mma", "move", "warp", "wgmma",
 ]  # fmt: skip

@@ -42,6 +42,12 @@ def _values(e: Emit, operand: ptx.Operand, kind: str) -> list[str]:
     return [e.s(o, f"b{8 * width}") for o in e.items(operand)]
 
 
+def _argument(operand: ptx.Operand) -> ptx.Argument | None:
+    """The ``.param`` of a call that ``[name]`` is."""
+    base = operand.base if isinstance(operand, ptx.Address) and not operand.offset else None
+    return base if isinstance(base, ptx.Argument) else None
+
+
 @opcode("ld", "ldu")
 def ld(e: Emit) -> None:
     """9.7.9.8 ld, 9.7.9.9 ld.global.nc, 9.7.9.10 ldu."""
@@ -51,6 +57,10 @@ def ld(e: Emit) -> None:
     skip_hints(e)
     e.one_of("v2", "v4", "v8")
     kind = e.type()
+    if argument := _argument(e.ops[1]):
+        e.klass = "move"
+        e.put(0, f"b{8 * WIDTH[kind]}", e.s(argument, f"b{8 * WIDTH[kind]}"))
+        return
     e.klass = "move" if constant else {"global": "load", "generic": "load"}.get(space, space)
     base, offset = e.address(e.ops[1])
     width, targets = WIDTH[kind], e.items(e.ops[0])
@@ -78,6 +88,10 @@ def st(e: Emit) -> None:
     skip_hints(e)
     e.one_of("v2", "v4", "v8")
     kind = e.type()
+    if argument := _argument(e.ops[0]):
+        e.klass = "move"
+        e.line(f"{e.d(argument, f'b{8 * WIDTH[kind]}')}[:]={e.s(e.ops[1], f'b{8 * WIDTH[kind]}')}")
+        return
     e.klass = {"global": "store", "generic": "store"}.get(space, space)
     base, offset = e.address(e.ops[0])
     values = ",".join(_values(e, e.ops[1], kind))

@@ -1,0 +1,51 @@
+"""Calls (PTX ISA 9.7.12.4 call): of ``vprintf`` alone, which is what printing from a kernel compiles to."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cutegen_lab.core.verdict import Verdict
+from cutegen_lab.emulator import ptx
+from cutegen_lab.emulator.emit import Emit, opcode, runtime
+from cutegen_lab.emulator.faults import Trap
+from cutegen_lab.emulator.printf import MOST_FORMAT_BYTES, formatted
+from cutegen_lab.emulator.types import Array
+from cutegen_lab.emulator.windows import GENERIC_LOCAL
+
+if TYPE_CHECKING:
+    from cutegen_lab.emulator.group import Group
+
+
+@opcode("call")
+def call(e: Emit) -> None:
+    """9.7.12.4 call of ``vprintf(format, arguments)``; it returns how many bytes of arguments it took: here 0."""
+    e.skip("uni")
+    e.klass = "control"
+    match e.ops:
+        case (ptx.Vector((result,)), ptx.Symbol("vprintf"), ptx.Vector((text, arguments))):
+            e.line(f"printf(g,{e.s(text, 'b64')},{e.s(arguments, 'b64')})")
+            e.line(f"{e.d(result, 'b32')}[:]=0")
+        case _:
+            raise e.refuse(f"`{e.ins.text}` is not executed here: of functions only vprintf is called")
+
+
+@runtime
+def printf(g: Group, text: Array, arguments: Array) -> None:
+    """One thread after another, in ascending order."""
+    memory, local = g.m.memory, g.m.local
+    for lane, gid in enumerate(g.gid.tolist()):
+        start = int(arguments[lane]) - GENERIC_LOCAL
+
+        def argument(offset: int, size: int, gid: int = gid, start: int = start) -> bytes:
+            at = start + offset
+            if not 0 <= at <= local.limit - size:
+                raise Trap(Verdict.OUT_OF_BOUNDS, "printf has more conversions than arguments", gid)
+            window = gid * local.stride
+            return local.data[window + at : window + at + size].tobytes()
+
+        def string(address: int, gid: int = gid) -> bytes:
+            return memory.string(gid, address, MOST_FORMAT_BYTES)
+
+        memory.printed.write(formatted(string(int(np.uint64(text[lane]))), argument, string))

@@ -1,0 +1,70 @@
+"""Kernels that print: they are checked on an emulator, and what they printed is told; they are never accepted.
+
+A format is a variable of the GPU module, which outlives a launch, so a kernel that prints has memory that no check
+knows of. For finding out what a wrong kernel does, printing is what people use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Literal
+
+from cutegen_lab.core.artifact import Artifact, Build
+from cutegen_lab.core.problem import TensorSpec
+from cutegen_lab.core.protocols import Cancel, Device, Execution
+from cutegen_lab.core.roofline import GpuSpec
+from cutegen_lab.core.trial import CheckResult, Profile, Timing
+from cutegen_lab.core.verdict import Fault, Verdict
+
+ADVICE = "a kernel that prints is not accepted: leave printf out when you have seen enough"
+MOST_LINES = 40
+
+
+def prints(artifact: Artifact) -> bool:
+    return any(build.prints for build in artifact.builds.values())
+
+
+class Listening:
+    """``device``, remembering what the first and the last execution printed."""
+
+    kind: Literal["cuda", "emulator"]
+
+    def __init__(self, device: Device) -> None:
+        self._device = device
+        self.name, self.kind, self.torch_device = device.name, device.kind, device.torch_device
+        self.first, self.last = "", ""
+
+    def execute(
+        self, build: Build, tensors: Sequence[TensorSpec], buffers: Sequence[memoryview], cancel: Cancel
+    ) -> Execution:
+        """As the device does it. Raises Cancelled."""
+        execution = self._device.execute(build, tensors, buffers, cancel)
+        self.last = execution.printed
+        self.first = self.first or self.last
+        return execution
+
+    def time(
+        self, build: Build, tensors: Sequence[TensorSpec], buffers: Sequence[memoryview], gpu: GpuSpec, cancel: Cancel
+    ) -> tuple[Timing | Fault, Profile | None]:
+        """As the device does it."""
+        return self._device.time(build, tensors, buffers, gpu, cancel)
+
+    def close(self) -> None:
+        self._device.close()
+
+
+def told(result: CheckResult, heard: Listening) -> CheckResult:
+    """``result`` with what was printed: by the run that failed, or by the first where none did."""
+    if result.verdict.passed:
+        where = result.checks[0] if result.checks else None
+        on = f" (the first run of {where.workload}, {where.distribution} inputs)" if where else ""
+        reason = f"{ADVICE}; its answers were right. It printed{on}:\n{_short(heard.first)}"
+        return replace(result, verdict=Verdict.CONTRACT, reason=reason)
+    return replace(result, reason=f"{result.reason}. It printed:\n{_short(heard.last)}")
+
+
+def _short(text: str) -> str:
+    lines = text.splitlines()
+    more = [f"… and {len(lines) - MOST_LINES} more lines"] if len(lines) > MOST_LINES else []
+    return "\n".join(lines[:MOST_LINES] + more) or "(nothing)"
