@@ -86,6 +86,8 @@ class Precompiled:
         self, source: str, config: Config, workloads: Sequence[Workload], arch: str, say: Say, cancel: Cancel
     ) -> Artifact:
         for workload in workloads:
+            if workload.derived and workload.name in self.artifact.unserved:
+                continue
             build = self.artifact.builds.get(workload.name)
             if build is None or build.signature != workload.signature:
                 has = ", ".join(f"{n}: {b.signature}" for n, b in self.artifact.builds.items()) or "none"

@@ -59,6 +59,7 @@ class BuildCache:
                 "verdict": value.verdict.value,
                 "reason": value.reason,
                 "diagnostics": [asdict(d) for d in value.diagnostics],
+                "ruled_out": value.ruled_out,
             }
         else:
             return
@@ -97,5 +98,6 @@ class BuildCache:
 
 def _failure(data: Mapping[str, Any], isolation: tuple[str, ...]) -> CompileFailure:
     return CompileFailure(
-        Verdict(data["verdict"]), data["reason"], tuple(Diagnostic(**d) for d in data["diagnostics"]), isolation
-    )
+        Verdict(data["verdict"]), data["reason"], tuple(Diagnostic(**d) for d in data["diagnostics"]), isolation,
+        bool(data.get("ruled_out")),
+    )  # fmt: skip

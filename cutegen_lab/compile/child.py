@@ -31,6 +31,10 @@ class ContractError(Exception):
     """The candidate does not keep the contract; the message says how."""
 
 
+class RuledOutError(ContractError):
+    """By the candidate's own constraints."""
+
+
 def run(job: Mapping[str, Any], reply: int) -> None:
     """Writes ``{"isolation": […]}`` and ``{"phase": …}`` frames, then the answer."""
     scratch = job["scratch"]
@@ -44,7 +48,7 @@ def run(job: Mapping[str, Any], reply: int) -> None:
         answer = _assembled(job) if "ptx" in job else _build(job, reply)
         answer["seconds"] = time.perf_counter() - started
     except ContractError as error:
-        answer = _failure(Verdict.CONTRACT, str(error), [])
+        answer = _failure(Verdict.CONTRACT, str(error), [], ruled_out=isinstance(error, RuledOutError))
     except MemoryError:
         answer = _failure(Verdict.COMPILE_LIMIT, f"memory: over {limits.memory_bytes >> 20} MiB", [])
     except (Exception, RecursionError) as error:
@@ -53,8 +57,11 @@ def run(job: Mapping[str, Any], reply: int) -> None:
     write_frame(reply, answer)
 
 
-def _failure(verdict: Verdict, reason: str, diagnostics: list[dict[str, Any]]) -> dict[str, Any]:
-    return {"failed": {"verdict": verdict.value, "reason": reason, "diagnostics": diagnostics}}
+def _failure(
+    verdict: Verdict, reason: str, diagnostics: list[dict[str, Any]], ruled_out: bool = False
+) -> dict[str, Any]:
+    failed = {"verdict": verdict.value, "reason": reason, "diagnostics": diagnostics, "ruled_out": ruled_out}
+    return {"failed": failed}
 
 
 def _assembled(job: Mapping[str, Any]) -> dict[str, Any]:
@@ -74,7 +81,7 @@ def _build(job: Mapping[str, Any], reply: int) -> dict[str, Any]:
     settings = _settings(module, config)
     constraints = getattr(module, "constraints", None)
     if constraints is not None and not constraints(settings, workload, gpu):
-        raise ContractError(f"constraints() rules out {settings} for workload {workload.describe()}")
+        raise RuledOutError(f"constraints() rules out {settings} for workload {workload.describe()}")
     workspace = _workspace(module, workload, settings)
     tensors = (*workload.tensors, *workspace)
     _check_signature(module, workload, workspace)

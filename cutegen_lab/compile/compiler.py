@@ -162,15 +162,20 @@ class CageCompiler:
     def _artifact(self, job: CompileJob, results: list[tuple[Workload, _Result]]) -> Artifact | CompileFailure:
         builds: dict[str, Build] = {}
         isolation: tuple[str, ...] = ()
+        unserved: list[str] = []
         for workload, result in results:
             if isinstance(result.value, CompileFailure):
+                if result.value.ruled_out and workload.derived and len(results) > 1:
+                    unserved.append(workload.name)
+                    continue
                 many = len(results) > 1
                 where = f"for workload {workload.name!r}: " if many else ""
                 return replace(result.value, reason=where + result.value.reason, isolation=result.isolation)
             builds[workload.name] = result.value
             # an artifact is only as isolated as its least isolated build
             isolation = tuple(n for n in isolation if n in result.isolation) if len(builds) > 1 else result.isolation
-        return Artifact(sha256(job.source), dict(job.config), job.arch, self._version(), builds, isolation)
+        digest, config = sha256(job.source), dict(job.config)
+        return Artifact(digest, config, job.arch, self._version(), builds, isolation, tuple(unserved))
 
     def _build(self, job: CompileJob, workload: Workload, say: Say, cancel: Cancel) -> _Result:
         key = BuildCache.key(job.source, job.config, job.arch, self._version(), workload.signature)
@@ -207,7 +212,8 @@ class CageCompiler:
     ) -> Build | CompileFailure:
         """Puts a build together from checked data, or the failure with the lint's view of it."""
         if isinstance(outcome, Failed):
-            return CompileFailure(outcome.verdict, outcome.reason, outcome.diagnostics + self._lint(job), isolation)
+            diagnostics = outcome.diagnostics + self._lint(job)
+            return CompileFailure(outcome.verdict, outcome.reason, diagnostics, isolation, outcome.ruled_out)
         try:
             kernels = entries(outcome.ptx)
             tensors = (*workload.tensors, *outcome.workspace)

@@ -34,6 +34,7 @@ class Failed:
     verdict: Verdict
     reason: str
     diagnostics: tuple[Diagnostic, ...]
+    ruled_out: bool = False
 
 
 def read_reply(data: dict[str, Any]) -> Compiled | Failed:
@@ -84,7 +85,7 @@ def _failed(data: dict[str, Any]) -> Failed:
     if verdict not in _FAILURES:
         raise ValueError(f"a reply with the verdict {verdict.value!r}, which is not a child's to give")
     diagnostics = tuple(_diagnostic(d) for d in data["diagnostics"][:50])
-    return Failed(verdict, _text(data["reason"]), diagnostics)
+    return Failed(verdict, _text(data["reason"]), diagnostics, data.get("ruled_out") is True)
 
 
 def _diagnostic(data: dict[str, Any]) -> Diagnostic:

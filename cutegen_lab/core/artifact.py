@@ -147,7 +147,8 @@ class Build:
 class Artifact:
     """A compiled candidate+config for one arch: one build a workload, by workload name.
 
-    ``isolation`` lists what the cage had ("user-ns", "net-ns", "mount-ns", "rlimits", …).
+    ``isolation`` lists what the cage had ("user-ns", "net-ns", "mount-ns", "rlimits", …). ``unserved`` are derived
+    workloads that the candidate's ``constraints`` rule out.
     """
 
     source_sha256: str
@@ -156,6 +157,7 @@ class Artifact:
     dsl_version: str
     builds: Mapping[str, Build]
     isolation: tuple[str, ...] = ()
+    unserved: tuple[str, ...] = ()
 
     @property
     def sha256(self) -> str:
@@ -171,6 +173,7 @@ class Artifact:
             "arch": self.arch,
             "dsl_version": self.dsl_version,
             "isolation": list(self.isolation),
+            "unserved": list(self.unserved),
             "builds": {name: build.to_dict() for name, build in self.builds.items()},
         }
 
@@ -187,14 +190,17 @@ class Artifact:
             dsl_version=data["dsl_version"],
             builds={name: Build.from_dict(b) for name, b in data["builds"].items()},
             isolation=tuple(data["isolation"]),
+            unserved=tuple(data.get("unserved", ())),
         )
 
 
 @dataclass(frozen=True)
 class CompileFailure:
-    """Why there is no artifact: a verdict and what the gate, lint, compiler or cage said."""
+    """Why there is no artifact: a verdict and what the gate, lint, compiler or cage said. ``ruled_out``: the
+    candidate's own ``constraints`` did."""
 
     verdict: Verdict
     reason: str
     diagnostics: tuple[Diagnostic, ...] = ()
     isolation: tuple[str, ...] = ()
+    ruled_out: bool = False

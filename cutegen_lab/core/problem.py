@@ -116,6 +116,11 @@ class Workload:
     why: str = ""
 
     @property
+    def derived(self) -> bool:
+        """Made to check with, not asked for: a candidate's ``constraints`` may leave it out."""
+        return bool(self.why)
+
+    @property
     def tensors(self) -> tuple[TensorSpec, ...]:
         return self.inputs + self.outputs
 

@@ -70,7 +70,9 @@ class StandardJudge:
         gpu = target_gpu(artifact.arch)
         checks: list[WorkloadCheck] = []
         fewer: list[str] = []
-        workloads = select_workloads(problem, device)
+        workloads = [w for w in select_workloads(problem, device) if w.name in artifact.builds]
+        if unchecked := _unchecked(problem, artifact, workloads, device):
+            return CheckResult(Verdict.CONTRACT, unchecked, ())
         secret = between(0, 1, torch.Generator().manual_seed(self._seed()))
 
         def looks() -> Iterator[WorkloadCheck]:
@@ -95,7 +97,8 @@ class StandardJudge:
             if not check.verdict.passed:
                 return CheckResult(check.verdict, f"{check.reason} on {check.workload}", tuple(checks))
         result = CheckResult(Verdict.PASSED, "", tuple(checks))
-        return CheckResult(Verdict.PASSED, "; ".join([_praise(problem, result, fewer, device), *notes]), result.checks)
+        praise = _praise(problem, artifact, result, fewer, device)
+        return CheckResult(Verdict.PASSED, "; ".join([praise, *notes]), result.checks)
 
     def _draws(self, case: Case, names: Sequence[str], fewer: list[str], say: Say) -> Iterator[WorkloadCheck]:
         """The checks of one workload, as many as ``case``'s device can afford; ``fewer`` gets its name if not all."""
@@ -174,12 +177,24 @@ class StandardJudge:
         return None if isinstance(timing, Fault) else found
 
 
-def _praise(problem: Problem, result: CheckResult, fewer: list[str], device: Device) -> str:
+def _unchecked(problem: Problem, artifact: Artifact, workloads: Sequence[Workload], device: Device) -> str:
+    """Why what is left by the candidate's constraints is not enough to judge it by; empty where it is."""
+    left_out = ", ".join(artifact.unserved)
+    if left_out and not any(w.name in artifact.builds for w in problem.check_workloads):
+        return f"constraints() rules out every small workload ({left_out}); serve at least one, for what only they show"
+    if not workloads:
+        return f"constraints() rules out every workload ({left_out}) that the {device.name} could check"
+    return ""
+
+
+def _praise(problem: Problem, artifact: Artifact, result: CheckResult, fewer: list[str], device: Device) -> str:
     ran = {c.workload for c in result.checks}
     skipped = [w.name for w in problem.workloads if w.name not in ran]
     text = f"{len(result.checks)} checks on {len(ran)} workloads"
     if fewer:
         text += f"; fewer draws on {', '.join(fewer)}, which cost{'s' if len(fewer) == 1 else ''} more to judge"
+    if artifact.unserved:
+        text += f"; not served, by its own constraints: {', '.join(artifact.unserved)}"
     if skipped:
         text += f"; {', '.join(skipped)} not run: too large for the {device.name}"
     return text

@@ -32,14 +32,16 @@ def second_look(
     seed: Callable[[], int], say: Say, cancel: Cancel,
 ) -> Iterator[WorkloadCheck]:  # fmt: skip
     """A check for each small workload and distribution, passed or not; one with a reason where the emulator could not
-    look, and then none of that workload after it. Raises Cancelled.
+    look, and then none of that workload after it; none of what the candidate does not serve. Raises Cancelled.
     """
     for workload in problem.check_workloads:
         for number, distribution in enumerate(DISTRIBUTIONS):
             if cancel.is_set():
                 raise Cancelled()
+            build = artifact.builds.get(workload.name)
+            if build is None:
+                break
             say(f"check {workload.name} ({distribution}, on the {emulator.name})")
-            build = artifact.builds[workload.name]
             case = Case(problem, reference, workload, build, emulator, gpu, cancel)
             check = case.run(distribution, seed(), first=number == 0)
             if check is not None:

@@ -59,11 +59,12 @@ def read_text(source: str, *, name: str = "problem", inputs_text: str = "", dete
         outputs = _traced(Bound(loaded, call), call.tensors + state)
         workloads.append(Workload("main" if index == 0 else f"w{index + 1}", call.tensors + state, outputs))
     main = workloads[0]
-    checks = derive(main, len(main.inputs) - len(state), lambda inputs: _traced_or_none(bound, inputs))
+    flops = _flops(bound, main)
+    checks = derive(main, len(main.inputs) - len(state), lambda inputs: _traced_or_none(bound, inputs), flops > 0)
     _validate(bound, [*checks, main], deterministic)
     return Problem(
         name=name, source=source, kind=loaded.kind, workloads=tuple(workloads), check_workloads=checks,
-        deterministic=strict, flops=_flops(bound, main), inputs_text=inputs_text,
+        deterministic=strict, flops=flops, inputs_text=inputs_text,
     )  # fmt: skip
 
 

@@ -20,6 +20,8 @@ class _Probe:
     rows: int
     columns: int | None  # None: as in the main workload
     why: str
+    others: tuple[int, ...] = (2, 3, 1, 1, 1)  # what further axes shrink to
+    largest_first: bool = False  # … in which order
 
 
 _PROBES = (
@@ -30,16 +32,20 @@ _PROBES = (
     _Probe("long_prime", 2, 4099, "prime and longer than one pass of a block"),
     _Probe("one_column", 7, 1, "a single column"),
 )
+# For matrix products: what a kernel with TMA can serve that leaves the others out by its constraints.
+_TILES = _Probe("tiles", 272, 336, "several ragged tiles, every row a multiple of 16 bytes", (208, 2, 2, 2, 2), True)
 
 
-def derive(main: Workload, arguments: int, infer: Infer) -> tuple[Workload, ...]:
+def derive(main: Workload, arguments: int, infer: Infer, products: bool = False) -> tuple[Workload, ...]:
     """Small relatives of ``main``. The first ``arguments`` inputs may change shape (parameters may not).
+
+    ``products``: the reference has matrix products.
 
     ``infer`` runs the reference on fake tensors and returns the outputs, or None where it does not take these shapes:
     only what the reference itself accepts becomes a workload.
     """
     found: dict[str, Workload] = {}
-    for probe in _PROBES:
+    for probe in (*_PROBES, *([_TILES] if products else [])):
         for mapping, why in _mappings(main, arguments, probe):
             inputs = tuple(_shrunk(spec, mapping) for spec in main.inputs[:arguments]) + main.inputs[arguments:]
             if sum(t.numel for t in inputs) > MAX_ELEMENTS * 4 or inputs == main.inputs:
@@ -77,8 +83,8 @@ def _mappings(main: Workload, arguments: int, probe: _Probe) -> Iterator[tuple[M
         axes = {
             _axis(size, index - len(t.shape), tied) for t in inputs for index, size in enumerate(t.shape) if size > 1
         }
-        outer = sorted(a for a in axes if a != _axis(row, -1, tied))
-        small = iter((probe.rows, 2, 3, 1, 1, 1))
+        outer = sorted((a for a in axes if a != _axis(row, -1, tied)), reverse=probe.largest_first)
+        small = iter((probe.rows, *probe.others))
         mapping = {axis: min(axis[0], next(small)) for axis in outer}
         yield {**mapping, _axis(row, -1, tied): min(row, columns)}, probe.why
         if probe.columns is not None and outer:

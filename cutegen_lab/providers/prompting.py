@@ -103,6 +103,7 @@ def _problem_values(request: GenerateRequest) -> dict[str, object]:
         ],
         "deterministic": problem.deterministic,
         "strided": any(spec.strides for spec in problem.workload.inputs),
+        "products": problem.flops > 0,
         "budget": f"{problem.tolerances.budget:g}",
     }
 

@@ -6,12 +6,13 @@ import json
 import struct
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from cutegen_lab.compile import CageCompiler, CompileJob
-from cutegen_lab.core.artifact import Artifact
+from cutegen_lab.core.artifact import Artifact, CompileFailure
 from cutegen_lab.core.errors import InputError
 from cutegen_lab.core.verdict import Verdict
 from tests.compile.conftest import ARCH, MATRIX, VECTOR, compile_one, fail_one, workload
@@ -160,6 +161,28 @@ def test_a_workspace_that_no_device_has_is_refused(compiler: CageCompiler) -> No
     failure = fail_one(compiler, source, workload("x: f32[64,32]", "y: f32[32]"))
     assert failure.verdict is Verdict.CONTRACT
     assert "131072 MiB, over 65536 MiB" in failure.reason
+
+
+ONLY_LONG = (
+    SCALE
+    + """
+def constraints(config, workload, device):
+    return workload.inputs[0].shape[0] > 10
+"""
+)
+
+
+def test_constraints_may_leave_out_derived_workloads_only(compiler: CageCompiler) -> None:
+    short = workload("x: f32[7]", "y: f32[7]")
+    derived = replace(short, name="prime", why="prime: no vector divides it")
+    for turn in ("compiled", "from the cache"):
+        built = compiler.compile(ONLY_LONG, {}, [derived, VECTOR], "sm_90a", lambda line: None, threading.Event())
+        assert isinstance(built, Artifact), (turn, built)
+        assert built.unserved == ("prime",) and list(built.builds) == [VECTOR.name]
+        assert Artifact.from_dict(built.to_dict()) == built
+    refused = compiler.compile(ONLY_LONG, {}, [short, VECTOR], "sm_90a", lambda line: None, threading.Event())
+    assert isinstance(refused, CompileFailure) and refused.verdict is Verdict.CONTRACT
+    assert "rules out" in refused.reason
 
 
 GLOBAL_COUNTER = "{ .global .align 4 .u32 calls; atom.global.add.u32 $0, [calls], 1; }"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 import torch
@@ -270,3 +271,25 @@ def test_a_profile_is_the_device_s_own_in_one_schema():
     assert isinstance(found, Profile) and found.source == "hardware" and found.counters["dram_load_bytes"] > 0
     nothing = judge.profile(task, artifact, plain, lambda line: None, threading.Event())
     assert isinstance(nothing, str) and nothing.startswith("torch counts nothing")
+
+
+def served(task: Problem, left_out: tuple[str, ...]) -> CheckResult:
+    device, seeds = TorchDevice(softmax), itertools.count(1)
+    artifact = artifact_for(task, device)
+    builds = {name: build for name, build in artifact.builds.items() if name not in left_out}
+    artifact = replace(artifact, builds=builds, unserved=left_out)
+    return StandardJudge(lambda: next(seeds)).check(task, artifact, device, lambda line: None, threading.Event())
+
+
+def test_small_workloads_that_constraints_leave_out_are_named_not_checked() -> None:
+    result = served(problem(), ("prime", "one_column"))
+    assert result.verdict is Verdict.PASSED, result.reason
+    assert "not served, by its own constraints: prime, one_column" in result.reason
+    assert not {c.workload for c in result.checks} & {"prime", "one_column"}
+
+
+def test_constraints_that_leave_out_every_small_workload_are_no_candidate() -> None:
+    task = problem()
+    result = served(task, tuple(w.name for w in task.check_workloads))
+    assert result.verdict is Verdict.CONTRACT
+    assert "every small workload" in result.reason and "serve at least one" in result.reason

@@ -109,6 +109,29 @@ def test_derived_workloads_are_small_distinct_and_explained() -> None:
     assert all(w.why and w.compulsory_bytes < 1 << 20 for w in checks.values())
 
 
+@pytest.mark.parametrize(
+    ("expression", "inputs", "shapes"),
+    [
+        ("a @ b", "a: bf16[2048,1024], b: bf16[1024,4096]", [(272, 208), (208, 336)]),
+        ("a @ b", "a: bf16[4096,4096], b: bf16[4096,4096]", [(336, 336), (336, 336)]),
+        ("torch.bmm(a, b)", "a: f16[16,2048,1024], b: f16[16,1024,4096]", [(2, 272, 208), (2, 208, 336)]),
+    ],
+)
+def test_a_matrix_product_is_checked_on_several_tiles_that_tma_can_copy(
+    expression: str, inputs: str, shapes: list[tuple[int, ...]]
+) -> None:
+    problem = read_text(f"def reference(a, b):\n    return {expression}\n", inputs_text=inputs)
+    tiles = problem.workload_named("tiles")
+    assert [t.shape for t in tiles.inputs] == shapes and tiles.derived
+    assert all(t.shape[-1] % 16 == 0 for t in tiles.tensors)
+    assert not problem.workload.derived
+
+
+def test_only_matrix_products_have_that_workload() -> None:
+    problem = read_text(SOFTMAX, inputs_text="x: bf16[4096,8192]")
+    assert "tiles" not in [w.name for w in problem.check_workloads]
+
+
 def test_derived_workloads_keep_what_ties_inputs_together() -> None:
     problem = read_text("def reference(a, b):\n    return a @ b\n", inputs_text="a: f32[256,256], b: f32[256,256]")
     assert problem.check_workloads
