@@ -33,7 +33,7 @@ _PROBES = (
     _Probe("one_column", 7, 1, "a single column"),
 )
 # For matrix products: what a kernel with TMA can serve that leaves the others out by its constraints.
-_TILES = _Probe("tiles", 272, 336, "several ragged tiles, every row a multiple of 16 bytes", (208, 2, 2, 2, 2), True)
+_TILES = _Probe("tiles", 144, 272, "several ragged tiles, every row a multiple of 16 bytes", (208, 2, 2, 2, 2), True)
 
 
 def derive(main: Workload, arguments: int, infer: Infer, products: bool = False) -> tuple[Workload, ...]:

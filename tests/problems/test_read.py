@@ -112,9 +112,9 @@ def test_derived_workloads_are_small_distinct_and_explained() -> None:
 @pytest.mark.parametrize(
     ("expression", "inputs", "shapes"),
     [
-        ("a @ b", "a: bf16[2048,1024], b: bf16[1024,4096]", [(272, 208), (208, 336)]),
-        ("a @ b", "a: bf16[4096,4096], b: bf16[4096,4096]", [(336, 336), (336, 336)]),
-        ("torch.bmm(a, b)", "a: f16[16,2048,1024], b: f16[16,1024,4096]", [(2, 272, 208), (2, 208, 336)]),
+        ("a @ b", "a: bf16[2048,1024], b: bf16[1024,4096]", [(144, 208), (208, 272)]),
+        ("a @ b", "a: bf16[4096,4096], b: bf16[4096,4096]", [(272, 272), (272, 272)]),
+        ("torch.bmm(a, b)", "a: f16[16,2048,1024], b: f16[16,1024,4096]", [(2, 144, 208), (2, 208, 272)]),
     ],
 )
 def test_a_matrix_product_is_checked_on_several_tiles_that_tma_can_copy(
