@@ -32,15 +32,21 @@ class HotLine:
         return ", ".join(filter(None, (f"line {self.line}: {self.share}", self.cost)))
 
 
+def limiting(profile: Profile) -> tuple[str, str]:
+    """The counter that measures what limits the kernel, and its name in words; empty where lines were not counted."""
+    by_line = [entry.counters for entry in profile.lines if entry.line > 0]
+    counted = {counter for _, counter, _ in _RESOURCES if any(c.get(counter) for c in by_line)}
+    fitting = ((c, name) for word, c, name in _RESOURCES if word in profile.limiter and c in counted)
+    return next(fitting, ("", ""))
+
+
 def hottest(profile: Profile, count: int = SHOWN) -> tuple[HotLine, ...]:
     """The lines that take most of what limits the kernel, most first; empty where lines were not counted."""
     by_line = {entry.line: entry.counters for entry in profile.lines if entry.line > 0}
-    totals = {counter: sum(c.get(counter, 0.0) for c in by_line.values()) for _, counter, _ in _RESOURCES}
-    fitting = ((c, name) for word, c, name in _RESOURCES if word in profile.limiter and totals[c])
-    counter, name = next(fitting, ("", ""))
+    counter, name = limiting(profile)
     if not counter:
         return ()
-    total = totals[counter]
+    total = sum(c.get(counter, 0.0) for c in by_line.values())
     ordered = sorted(by_line, key=lambda line: (-by_line[line].get(counter, 0.0), line))
     return tuple(
         HotLine(line, f"{by_line[line][counter] / total:.0%} of {name}", _cost(by_line[line]))

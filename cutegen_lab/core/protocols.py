@@ -146,6 +146,10 @@ class Judge(Protocol):
         """Where the device can, ``incumbent`` (the artifact to beat) is timed in turns with ``artifact``."""
         ...
 
+    def profile(self, problem: Problem, artifact: Artifact, device: Device, say: Say, cancel: Cancel) -> Profile | str:
+        """What ``device`` counts of the problem's own workload, or why there is no profile. Raises Cancelled."""
+        ...
+
 
 class Store(Protocol):
     """The only truth: runs and their append-only events, artifacts by hash. Raises StoreError."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,9 @@ from cutegen_lab.core.run import Step
 from cutegen_lab.session import RunHandle
 
 if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
+    from cutegen_lab.core.trial import Profile
     from cutegen_lab.views.model import RunView
 
 
@@ -115,6 +119,23 @@ class NotebookRun:
         from cutegen_lab.views.text import evidence_table
 
         return evidence_table(self.view(), candidate_id)
+
+    def profile(self, candidate_id: str | None = None, device: str = "emulator") -> Profile:
+        """What the emulator or a GPU (``device="cuda"``) counts of a candidate. Raises InputError, SetupError."""
+        return self.handle.profile(candidate_id, device)
+
+    def plot_profile(self, candidate_id: str | None = None, devices: Sequence[str] = ("emulator",)) -> Figure:
+        """Profiles of one candidate on each of ``devices`` ("emulator", "cuda") in one plotly figure.
+
+        Raises InputError, SetupError.
+        """
+        from cutegen_lab.notebook.figures import profile_figure
+
+        state = self.handle.state
+        chosen = candidate_id or (state.current.id if state.current else None) or state.incumbent_id
+        profiles = [self.handle.profile(chosen, device) for device in devices]
+        assert chosen is not None  # or there would be no profile
+        return profile_figure(profiles, state.candidates[chosen].source, f"{state.problem.name} {chosen}")
 
     def _rested(self, wait: bool) -> NotebookRun:
         if wait:

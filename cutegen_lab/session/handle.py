@@ -9,8 +9,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cutegen_lab.core.errors import InputError
+from cutegen_lab.core.errors import InputError, SetupError
 from cutegen_lab.core.run import Answer, Resumed, RunState, Step, StoredEvent
+from cutegen_lab.core.trial import Profile
 from cutegen_lab.loop.driver import Notice, Subscriber, ThreadedDriver
 from cutegen_lab.loop.machine import fold
 
@@ -152,6 +153,26 @@ class RunHandle:
 
         write_atomically(Path(path), report([self.view()], title=f"cutegen run {self.run_id}"))
         return Path(path)
+
+    def profile(self, candidate_id: str | None = None, device: str = "emulator") -> Profile:
+        """What the emulator (``device="emulator"``) or a GPU's profiler (``"cuda"``) counts of a compiled candidate
+        (default: the one in work, else the accepted one), under one list of names.
+
+        Raises InputError where nothing is compiled, SetupError where there is no such device or it has no profiler.
+        """
+        state = self.state
+        chosen = candidate_id or (state.current.id if state.current else None) or state.incumbent_id
+        built = state.compiled.get(chosen) if chosen else None
+        if built is None:
+            seen = ", ".join(state.compiled) or "none"
+            raise InputError(f"candidate {chosen or ''} of run {self.run_id} is not compiled", f"Compiled: {seen}.")
+        artifact = self._session.store.get_artifact(built.artifact_sha256)
+        found = self._session.judge().profile(
+            state.problem, artifact, self._session.device(device), self._log.append, threading.Event()
+        )
+        if isinstance(found, str):
+            raise SetupError(f"no profile from {device}: {found}", "`cutegen doctor` says what this machine has.")
+        return found
 
     def kernel_path(self, candidate_id: str) -> Path:
         """Where an accepted kernel was written in the work directory."""

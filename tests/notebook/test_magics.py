@@ -7,9 +7,10 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 from IPython.core.interactiveshell import InteractiveShell
 
-from cutegen_lab.core.errors import InputError
+from cutegen_lab.core.errors import InputError, SetupError
 from cutegen_lab.core.run import Budget
 from cutegen_lab.notebook.magics import parse_budget
 from cutegen_lab.notebook.run import NotebookRun
@@ -42,6 +43,20 @@ def test_the_run_rests_at_review_with_evidence(run: NotebookRun) -> None:
     evidence = run.evidence()
     assert "passed" in evidence and "(predicted)" in evidence and "PyTorch f32" in evidence
     assert "def launch(" in run.source
+
+
+def test_a_profile_and_its_plot(run: NotebookRun) -> None:
+    profile = run.profile()
+    assert profile.source == "emulator" and profile.lines
+    figure = run.plot_profile("c1")
+    shown = next(t for t in figure.data if t.type == "scatter")
+    counted = dict(zip(shown.y, shown.x, strict=True))
+    assert counted["global load sectors"] == profile.counters["global_load_sectors"] > 0
+    with pytest.raises(InputError, match=r"c9 of run .* is not compiled"):
+        run.profile("c9")
+    if not torch.cuda.is_available():
+        with pytest.raises(SetupError, match="no CUDA device"):
+            run.profile(device="cuda")
 
 
 def test_reject_then_approve_then_export(

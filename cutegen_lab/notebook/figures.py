@@ -1,0 +1,113 @@
+"""Profiles as a plotly figure: the emulator's and a GPU's counters side by side, and the lines that take them."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import TYPE_CHECKING
+
+from cutegen_lab.core.counters import COUNTERS
+from cutegen_lab.core.hot_lines import hottest, limiting
+from cutegen_lab.core.trial import Profile
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Bar, Figure, Scatter
+
+LINES = 8
+_CODE = 52  # characters of a line's text beside its bar
+_SHOWN = (  # of COUNTERS, those worth comparing, as an engineer asks for them
+    "warp_instructions", "tensor_instructions", "global_load_sectors", "global_store_sectors", "global_atomic_sectors",
+    "bulk_load_sectors", "bulk_store_sectors", "shared_wavefronts", "shared_conflicts", "barrier_waits",
+    "mbarrier_waits", "cluster_requests", "dram_load_bytes", "dram_store_bytes",
+)  # fmt: skip
+_SUMS = {  # for a source that counts only the parts
+    "shared_wavefronts": ("shared_load_wavefronts", "shared_store_wavefronts", "shared_copy_wavefronts"),
+    "shared_conflicts": ("shared_load_conflicts", "shared_store_conflicts"),
+}
+_MARKS = {"emulator": ("circle", "#3b7dd8"), "hardware": ("diamond-open", "#c4560f")}
+
+
+def profile_figure(profiles: Sequence[Profile], source: str, title: str = "") -> Figure:
+    """Counters of each profile on one logarithmic axis, and under them the candidate's hottest lines.
+
+    ``source`` is the candidate's text. Shown are the counters that any of the profiles has above zero; lines come from
+    those that know them. Raises ValueError for no profile.
+    """
+    if not profiles:
+        raise ValueError("no profile to show")
+    from plotly.subplots import make_subplots
+
+    names = [name for name in _SHOWN if any(_value(p, name) > 0 for p in profiles)]
+    most = max(len(hottest(p, LINES)) for p in profiles)
+    figure = make_subplots(
+        rows=2, row_heights=[len(names) + 1, most + 1], vertical_spacing=0.16,
+        subplot_titles=("counters of the whole launch", _lines_title(profiles)),
+    )  # fmt: skip
+    for profile in profiles:
+        figure.add_trace(_counters(profile, names), row=1, col=1)
+        if (bars := _lines(profile, source)) is not None:
+            figure.add_trace(bars, row=2, col=1)
+    figure.update_xaxes(type="log", row=1, col=1)
+    figure.update_xaxes(ticksuffix="%", rangemode="tozero", row=2, col=1)
+    figure.update_yaxes(autorange="reversed")
+    figure.update_yaxes(tickfont_family="monospace", row=2, col=1)
+    figure.update_annotations(x=0, xanchor="left")
+    limiters = "; ".join(f"{p.source}: {p.limiter}" for p in profiles if p.limiter)
+    figure.update_layout(
+        title_text=escape(": ".join(filter(None, (title, limiters)))), barmode="group", template="plotly_white",
+        height=240 + 26 * (len(names) + most), margin={"l": 10, "r": 10, "t": 80, "b": 50},
+        legend={"orientation": "h", "y": -0.1, "yanchor": "top"},
+    )  # fmt: skip
+    return figure
+
+
+def _value(profile: Profile, name: str) -> float:
+    if name in profile.counters:
+        return profile.counters[name]
+    return sum(profile.counters.get(part, 0.0) for part in _SUMS.get(name, ()))
+
+
+def _counters(profile: Profile, names: Sequence[str]) -> Scatter:
+    from plotly.graph_objects import Scatter
+
+    values = [_value(profile, name) for name in names]
+    said = [
+        f"{value:,.0f} {COUNTERS[name][0]}<br>{escape(COUNTERS[name][1])}"
+        for name, value in zip(names, values, strict=True)
+    ]
+    symbol, colour = _MARKS[profile.source]
+    return Scatter(
+        mode="markers", name=profile.source, legendgroup=profile.source,
+        marker={"symbol": symbol, "size": 11, "color": colour},
+        x=[value or None for value in values], y=[name.replace("_", " ") for name in names], customdata=said,
+        hovertemplate="%{y}<br>%{customdata}<extra>" + profile.source + "</extra>",
+    )  # fmt: skip
+
+
+def _lines(profile: Profile, source: str) -> Bar | None:
+    from plotly.graph_objects import Bar
+
+    hot = hottest(profile, LINES)
+    if not hot:
+        return None
+    counter, _ = limiting(profile)
+    by_line: Mapping[int, float] = {entry.line: entry.counters.get(counter, 0.0) for entry in profile.lines}
+    total = sum(value for line, value in by_line.items() if line > 0)
+    text = source.splitlines()
+    return Bar(
+        orientation="h", name=profile.source, legendgroup=profile.source, marker_color=_MARKS[profile.source][1],
+        showlegend=False, x=[100 * by_line[h.line] / total for h in hot], y=[_label(h.line, text) for h in hot],
+        customdata=[escape(str(h)) for h in hot],
+        hovertemplate="%{customdata}<extra>" + profile.source + "</extra>",
+    )  # fmt: skip
+
+
+def _label(line: int, text: Sequence[str]) -> str:
+    code = text[line - 1].strip() if line <= len(text) else ""
+    return escape(f"{line}  {textwrap.shorten(code, _CODE, placeholder='…')}")
+
+
+def _lines_title(profiles: Sequence[Profile]) -> str:
+    named = next((name for _, name in map(limiting, profiles) if name), "")
+    return f"lines, by share of {named}" if named else "no counts by line"

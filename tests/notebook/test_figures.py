@@ -1,0 +1,51 @@
+"""A profile's figure shows the numbers of the profiles it is given, and text as text."""
+
+from __future__ import annotations
+
+import pytest
+
+from cutegen_lab.core.trial import LineCounters, Profile
+from cutegen_lab.notebook.figures import profile_figure
+
+SOURCE = "\n".join(["import cutlass", "x = <b>load</b>(gX[None, 0], rX)", "store(rX, gX)"])
+EMULATOR = Profile(
+    "emulator", "memory bandwidth",
+    {"warp_instructions": 1e3, "global_load_sectors": 300.0, "global_store_sectors": 100.0, "shared_wavefronts": 0.0},
+    lines=(
+        LineCounters(2, {"global_load_sectors": 300.0, "moved_bytes": 9600.0}),
+        LineCounters(3, {"global_store_sectors": 100.0, "moved_bytes": 3200.0}),
+        LineCounters(0, {"warp_instructions": 5.0}),
+    ),
+)  # fmt: skip
+HARDWARE = Profile(
+    "hardware", "L2",
+    {"warp_instructions": 900.0, "global_load_sectors": 301.0, "shared_load_wavefronts": 7.0,
+     "shared_store_wavefronts": 5.0},
+)  # fmt: skip
+
+
+def test_both_sources_are_on_one_axis_under_the_same_names() -> None:
+    figure = profile_figure([EMULATOR, HARDWARE], SOURCE, "softmax c1")
+    mine, theirs = (t for t in figure.data if t.type == "scatter")
+    assert list(mine.y) == list(theirs.y)
+    values = {t.name: dict(zip(t.y, t.x, strict=True)) for t in (mine, theirs)}
+    assert values["emulator"]["global load sectors"] == 300.0
+    assert values["hardware"]["global load sectors"] == 301.0
+    assert values["hardware"]["shared wavefronts"] == 12.0  # what ncu counts in two parts
+    assert values["emulator"]["shared wavefronts"] is None and values["hardware"]["global store sectors"] is None
+    assert mine.marker.symbol != theirs.marker.symbol  # not colour alone
+    assert "emulator: memory bandwidth; hardware: L2" in figure.layout.title.text
+
+
+def test_lines_are_shares_of_what_limits_and_their_text_is_escaped() -> None:
+    (bars,) = (t for t in profile_figure([EMULATOR, HARDWARE], SOURCE).data if t.type == "bar")
+    assert list(bars.x) == [75.0, 25.0]
+    assert bars.y[0].startswith("2  x = &lt;b&gt;load&lt;/b&gt;") and bars.y[1].startswith("3  store")
+
+
+def test_without_counts_by_line_the_figure_says_so() -> None:
+    figure = profile_figure([HARDWARE], SOURCE)
+    assert not [t for t in figure.data if t.type == "bar"]
+    assert "no counts by line" in [a.text for a in figure.layout.annotations]
+    with pytest.raises(ValueError, match="no profile"):
+        profile_figure([], SOURCE)
