@@ -140,6 +140,7 @@ class AsyncRaces:
 
     def _check(self, gid: int, cells: Array, known: Array, *, writes: bool) -> None:
         does = "writes" if writes else "reads"
+        self._shared.copies.check_cells(gid, cells, does)
         tables = [(self._shared.writer, "wrote")]
         if writes:
             tables += [(self._shared.reader, "read"), (self._shared.other, "read")]

@@ -17,6 +17,7 @@ import numpy as np
 from cutegen_lab.emulator.types import Array
 
 if TYPE_CHECKING:
+    from cutegen_lab.emulator.faults import Trap
     from cutegen_lab.emulator.group import Group
     from cutegen_lab.emulator.races import SharedRaces
 
@@ -110,6 +111,13 @@ class CopiesInFlight:
         found = self._flying.reshape(-1, cells)[index]
         if found.any():
             lane, cell = (int(v[0]) for v in np.nonzero(found))
-            past = int(found[lane, cell]) - 1
-            raise self._races.early(int(g.gid[lane]), int(index[lane]) * cells + cell, does, past >> _LINE_BITS,
-                                    past & (1 << _LINE_BITS) - 1)  # fmt: skip
+            raise self._early(int(g.gid[lane]), int(index[lane]) * cells + cell, does)
+
+    def check_cells(self, gid: int, cells: Array, does: str) -> None:
+        """The same for what hardware will do to ``cells`` for thread ``gid``."""
+        if self._batches and (found := np.flatnonzero(self._flying[cells])).size:
+            raise self._early(gid, int(cells[found[0]]), does)
+
+    def _early(self, gid: int, cell: int, does: str) -> Trap:
+        past = int(self._flying[cell]) - 1
+        return self._races.early(gid, cell, does, past >> _LINE_BITS, past & (1 << _LINE_BITS) - 1)

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -171,7 +173,18 @@ def fault_of(ptx: str, threads: int = 128):  # type: ignore[no-untyped-def]
 
 
 PLAIN = program("m64n8k16", "f32.bf16.bf16", 4, "%rd7, %rd8, %p2, 1, 1, 0, 0")
+BY_COPIES = re.sub(
+    r"ld.global.v4.b32 .*?;\s+st.shared.v4.b32 .*?;", "cp.async.cg.shared.global [%r5], [%rd6], 16;", PLAIN
+)
+COPIES_WAITED_FOR = BY_COPIES.replace("  fence.proxy", "  cp.async.wait_all; fence.proxy")
 WRONG = {
+    "copies_not_waited_for": (BY_COPIES, Verdict.NON_DETERMINISTIC, "asynchronous copy has come"),
+    "copies_without_a_proxy_fence": (
+        COPIES_WAITED_FOR.replace("fence.proxy.async.shared::cta;", ""), Verdict.NON_DETERMINISTIC, "no fence.proxy.async"
+    ),
+    "copies_waited_for_after_the_barrier": (
+        BY_COPIES.replace("bar.sync 0;", "bar.sync 0; cp.async.wait_all;"), Verdict.NON_DETERMINISTIC, "a race: reads byte 0"
+    ),
     "no_proxy_fence": (PLAIN.replace("fence.proxy.async.shared::cta;", ""), Verdict.NON_DETERMINISTIC, "no fence.proxy.async"),
     "not_waited_for": (PLAIN.replace("wgmma.wait_group.sync.aligned 0;", ""), Verdict.NON_DETERMINISTIC, "a sum of a wgmma"),
     "never_committed": (PLAIN.replace("wgmma.commit_group.sync.aligned;", ""), Verdict.NON_DETERMINISTIC, "a sum of a wgmma"),
@@ -200,8 +213,9 @@ WRONG = {
 }  # fmt: skip
 
 
-def test_the_plain_program_is_right() -> None:
-    assert fault_of(PLAIN) is None
+@pytest.mark.parametrize("ptx", [PLAIN, COPIES_WAITED_FOR])
+def test_the_plain_programs_are_right(ptx: str) -> None:
+    assert fault_of(ptx) is None
 
 
 @pytest.mark.parametrize("name", WRONG)
