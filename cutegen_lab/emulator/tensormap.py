@@ -12,12 +12,20 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
+import numpy as np
+
+from cutegen_lab.emulator.types import Array
+
 SIZE = 128
 READ = 64
 _DTYPES = ("u8", "u16", "u32", "s32", "u64", "s64", "f16", "f32", "f32", "f64", "bf16")
 _BYTES = {"u8": 1, "u16": 2, "f16": 2, "bf16": 2, "u32": 4, "s32": 4, "f32": 4, "u64": 8, "s64": 8, "f64": 8}
 _KINDS = (0, 2)  # as the driver's encoder writes it, and as the DSL's launcher does
 _SWIZZLE_BYTES = (16, 32, 64, 128)
+_FLAGS = {"rank": (4, 3), "elemtype": (7, 4), "interleave_layout": (11, 2), "swizzle_mode": (13, 2),
+          "fill_mode": (15, 1)}  # fmt: skip
+INDEXED = ("box_dim", "global_dim", "global_stride", "element_stride")
+_WHOLE = 0xFFFF_FFFF
 
 
 class BadTensorMap(Exception):
@@ -110,3 +118,28 @@ def decode(raw: bytes) -> TensorMap:
     if found.swizzle > 16 and row > found.swizzle:
         raise BadTensorMap(f"a box {row} bytes wide under a swizzle of {found.swizzle}")
     return found
+
+
+def edits(field: str, index: int, value: Array) -> list[tuple[int, int, Array]]:
+    """(number of a 32-bit word, mask, bits) of each change that sets ``field`` of a map, as ``tensormap.replace`` names
+    it. ``index`` counts dimensions, of :data:`INDEXED` fields; ``value`` is uint64 by lane. ISA 9.7.9.27: ranks count
+    from zero, strides are bytes of all dimensions but the first."""
+
+    def shifted(number: Array, bits: int) -> Array:
+        return np.asarray(number << np.uint64(bits))
+
+    if field == "global_address":
+        return [(0, _WHOLE, value & np.uint64(_WHOLE)), (1, _WHOLE, value >> np.uint64(32))]
+    if field in _FLAGS:
+        first, count = _FLAGS[field]
+        return [(2, (1 << count) - 1 << first, shifted(value, first))]
+    if field == "global_stride":
+        high = shifted(value >> np.uint64(36), 4 * index)
+        return [(3 + index, _WHOLE, value >> np.uint64(4) & np.uint64(_WHOLE)), (7, 15 << 4 * index, high)]
+    less = value - np.uint64(1)
+    if field == "global_dim":
+        return [(8 + index, _WHOLE, less & np.uint64(_WHOLE))]
+    if field == "element_stride":
+        return [(13, 7 << 3 * index, shifted(less, 3 * index))]
+    word, first = divmod(8 * (55 + index), 32)
+    return [(word, 255 << first, shifted(less, first))]

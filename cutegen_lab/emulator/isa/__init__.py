@@ -18,11 +18,12 @@ from cutegen_lab.emulator.isa import (
     memory_ops,
     mma,
     move,
+    tensor_maps,
     warp,
     wgmma,
 )
 
 __all__ = [
     "async_copy", "atomics", "barrier", "bits", "call", "compare", "convert", "extended", "floating", "half", "integer",
-    "logic", "matrix_move", "mbarrier", "memory_ops", "mma", "move", "warp", "wgmma",
+    "logic", "matrix_move", "mbarrier", "memory_ops", "mma", "move", "tensor_maps", "warp", "wgmma",
 ]  # fmt: skip

@@ -1,0 +1,89 @@
+"""Tensor maps that a kernel changes (PTX ISA 9.7.9.27 tensormap.replace, 9.7.13.16 tensormap.cp_fenceproxy).
+
+That a copy sees a changed map needs a fence of the tensormap proxy; here it always does.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from cutegen_lab.emulator import ptx
+from cutegen_lab.emulator.emit import Emit, opcode, runtime
+from cutegen_lab.emulator.tensormap import INDEXED, SIZE, edits
+from cutegen_lab.emulator.types import Array
+
+_SPACES = ("global", "shared::cta", "shared")
+_WIDE = ("global_address", "global_stride")
+_FIELDS = ("global_address", "rank", "box_dim", "global_dim", "global_stride", "element_stride", "elemtype",
+           "interleave_layout", "swizzle_mode", "fill_mode")  # fmt: skip
+_ELEMENT_TYPES = 11  # … of which float32 rounded to TF32, and those of four and six bits, are not executed
+
+
+@opcode("tensormap")
+def tensormap(e: Emit) -> None:
+    """9.7.9.27 tensormap.replace, 9.7.13.16 tensormap.cp_fenceproxy."""
+    e.klass = "other"
+    if e.has("cp_fenceproxy"):
+        _copied(e)
+        return
+    e.skip("replace", "tile", "b1024")
+    field, space = e.one_of(*_FIELDS), e.one_of(*_SPACES)
+    kind = e.type("b64" if field in _WIDE else "b32")
+    base, offset = e.address(e.ops[0])
+    index, value = (e.ops[1], e.ops[2]) if field in INDEXED else (ptx.Imm(0), e.ops[1])
+    if not space or not isinstance(index, ptx.Imm) or _unknown(field, value):
+        raise e.refuse(f"the emulator does not execute `{e.ins.text}`")
+    e.line(f"replace_in_map(g,{base},{offset},{space!r},{field!r},{index.value},{e.s(value, kind)})")
+
+
+def _unknown(field: str, value: ptx.Operand) -> bool:
+    """Is it a form that a tensor copy could not use here?"""
+    if field not in ("elemtype", "interleave_layout"):
+        return not field
+    limit = _ELEMENT_TYPES if field == "elemtype" else 1
+    return not isinstance(value, ptx.Imm) or value.value >= limit
+
+
+def _copied(e: Emit) -> None:
+    """From shared to global memory. All threads of a warp give the same addresses."""
+    e.skip("global", "shared::cta", "tensormap::generic", "release", "cta", "cluster", "gpu", "sys", "sync", "aligned")
+    (to, to_offset), (source, offset) = e.address(e.ops[0]), e.address(e.ops[1])
+    if not isinstance(e.ops[2], ptx.Imm) or e.ops[2].value != SIZE:
+        raise e.refuse(f"`{e.ins.name}` copies {SIZE} bytes")
+    e.line(f"copy_map(g,{to},{to_offset},{source},{offset})")
+
+
+@runtime
+def replace_in_map(g: Any, address: Array, offset: int, space: str, field: str, index: int, value: Array) -> None:
+    given = np.broadcast_to(np.asarray(value).astype(np.uint64), (g.n,))
+    for word, mask, bits in edits(field, index, given):
+        at = offset + 4 * word
+        old = _load(g, space, address, at, 4)
+        kept = old & np.uint32(~mask & 0xFFFF_FFFF)
+        _store(g, space, address, at, 4, kept | bits.astype(np.uint32) & np.uint32(mask))
+
+
+@runtime
+def copy_map(g: Any, to: Array, to_offset: int, source: Array, offset: int) -> None:
+    for piece in range(0, SIZE, 16):
+        data = _load(g, "shared", source, offset + piece, 16)
+        _store(g, "global", to, to_offset + piece, 16, data)
+
+
+def _load(g: Any, space: str, address: Array, offset: int, width: int) -> Array:
+    if space == "global":
+        return np.asarray(g.m.memory.load(g, _at(g, address, offset), width))
+    return np.asarray(g.m.shared.load(g, g.m.shared.index(g, address, offset, width), width))
+
+
+def _store(g: Any, space: str, address: Array, offset: int, width: int, value: Array) -> None:
+    if space == "global":
+        g.m.memory.store(g, _at(g, address, offset), width, value)
+    else:
+        g.m.shared.store(g, g.m.shared.index(g, address, offset, width), width, value)
+
+
+def _at(g: Any, address: Array, offset: int) -> Array:
+    return np.broadcast_to(np.asarray(address), (g.n,)) + np.uint64(offset % (1 << 64))
