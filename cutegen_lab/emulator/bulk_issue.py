@@ -11,6 +11,7 @@ import numpy as np
 from cutegen_lab.core.verdict import Verdict
 from cutegen_lab.emulator import bulk, bulk_together
 from cutegen_lab.emulator.bulk import BULK_ALIGN
+from cutegen_lab.emulator.bulk_sectors import row_sectors
 from cutegen_lab.emulator.bulk_together import Copy
 from cutegen_lab.emulator.emit import runtime
 from cutegen_lab.emulator.faults import Trap
@@ -106,7 +107,7 @@ def bulk_load(
         offset = m.bulk.span(gid, where, count, BULK_ALIGN)
         data = m.memory.load(*_pieces(gid, at, count), 16) if count else np.zeros(0, RAW[16])
         for _ in range(times):
-            m.counters.bulk("load", at, -(-count // 32), count)
+            m.counters.bulk("load", at, row_sectors(np.array(at), count), count)
             m.bulk.land(gid, where, offset, pieces(offset, count, 16), data, slot, rest[0] if rest else None)
 
 
@@ -137,7 +138,7 @@ def bulk_store(g: Any, to: list[int], source: list[int], size: list[int], reduce
         if reduce is not None:
             data = _combined(reduce, m.memory.load(lanes, address, 16), data, times)
         m.memory.store(lanes, address, 16, data)
-        m.counters.bulk("store", where, -(-count // 32), count, times)
+        m.counters.bulk("store", where, row_sectors(np.array(where), count, np.array(start)), count, times)
 
 
 def _combined(reduce: tuple[Reduction, int], old: Array, new: Array, times: int) -> Array:

@@ -141,7 +141,7 @@ def _count(m: Chunk, kind: str, tensor: Tensor, group: list[Copy], starts: Array
     for half in (0, 1):
         chosen = np.flatnonzero(starts & 1 == half)
         if len(chosen):
-            sectors, size = tensor.traffic(group[int(chosen[0])].coordinates)
+            sectors, size = tensor.traffic(kind, group[int(chosen[0])].coordinates)
             m.counters.bulk(kind, tensor.map.address, sectors, size, len(chosen))
 
 

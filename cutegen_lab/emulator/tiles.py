@@ -6,6 +6,7 @@ dimension first; under a swizzle the address of each 16-byte piece has bits 4 to
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import cached_property, lru_cache
 from typing import Any
@@ -14,6 +15,7 @@ import numpy as np
 
 from cutegen_lab.core.counters import SECTOR_BYTES
 from cutegen_lab.core.verdict import Verdict
+from cutegen_lab.emulator.bulk_sectors import box_sectors
 from cutegen_lab.emulator.faults import Trap
 from cutegen_lab.emulator.memory import Buffer, GlobalMemory
 from cutegen_lab.emulator.numerics import bf16_to_f32, to_bf16
@@ -38,7 +40,6 @@ class Tensor:
         self._plain = all(step == 1 for step in tmap.steps)
         self._most = tuple(n - c for n, c in zip(tmap.sizes, tmap.counts, strict=True))
         self._box = tuple(slice(0, n) for n in tmap.counts[::-1])
-        self._aligned = not any(s % SECTOR_BYTES for s in tmap.strides[1:])
         self._first = offset
 
     def load(self, gid: int, coordinates: tuple[int, ...]) -> tuple[Array, int, int]:
@@ -47,7 +48,7 @@ class Tensor:
         if target is not None:
             self._check("load", gid, source)
         box = np.ascontiguousarray(self._view[source]) if inside else self._filled(source, target)
-        sectors, size = self._traffic(source, target)
+        sectors, size = self._traffic(source, target, stores=False)
         if self.map.tf32:
             box = round_tf32(box)
         return box.reshape(-1).view(np.complex128), sectors, size
@@ -66,7 +67,7 @@ class Tensor:
             box = reduce(self._view[source], box)
         self._check("store", gid, source, box)
         self._view[source] = box
-        return self._traffic(source, target)
+        return self._traffic(source, target, stores=True)
 
     def starts(self, coordinates: Array) -> Array | None:
         """The 16-byte piece of its buffer that each box [boxes, rank] begins at. None where boxes must be moved one by
@@ -105,10 +106,10 @@ class Tensor:
         if written is not None:
             _pieces_of(written)[at] = MARKED[16]
 
-    def traffic(self, coordinates: tuple[int, ...]) -> tuple[int, int]:
-        """(sectors, bytes) of memory that one box takes."""
+    def traffic(self, kind: str, coordinates: tuple[int, ...]) -> tuple[int, int]:
+        """(sectors, bytes) of memory that the "load" or "store" of one box takes."""
         source, target, _ = self._slices(coordinates)
-        return self._traffic(source, target)
+        return self._traffic(source, target, stores=kind == "store")
 
     def _filled(self, source: tuple[slice, ...], target: tuple[slice, ...] | None) -> Array:
         """A box that lies partly outside, or all of it."""
@@ -138,20 +139,18 @@ class Tensor:
             target.append(slice(first, last))
         return tuple(source[::-1]), None if empty else tuple(target[::-1]), inside
 
-    def _traffic(self, source: tuple[slice, ...], target: tuple[slice, ...] | None) -> tuple[int, int]:
+    def _traffic(self, source: tuple[slice, ...], target: tuple[slice, ...] | None, stores: bool) -> tuple[int, int]:
         if target is None:
             return 0, 0
-        tmap = self.map
-        rows = 1
-        for part in target[:-1]:
-            rows *= part.stop - part.start
-        inner = source[-1]
+        tmap, inner = self.map, source[-1]
+        first, place, pitch, dims = tmap.address, 0, tmap.element_bytes, []
+        for part, box, count, stride in zip(source[::-1], target[::-1], tmap.counts, tmap.strides, strict=True):
+            first, place = first + part.start * stride, place + box.start * pitch
+            dims.append((box.stop - box.start, (part.step or 1) * stride % SECTOR_BYTES, pitch))
+            pitch *= count
         width = (inner.stop - inner.start) * tmap.element_bytes
-        start = tmap.address + inner.start * tmap.element_bytes
-        sectors = (start % SECTOR_BYTES + width + SECTOR_BYTES - 1) // SECTOR_BYTES
-        if not self._aligned:
-            sectors += width % SECTOR_BYTES == 0  # rows begin anywhere: most touch one more
-        return rows * sectors, rows * (target[-1].stop - target[-1].start) * tmap.element_bytes
+        moved = math.prod(n for n, _, _ in dims) * tmap.element_bytes
+        return box_sectors(first % SECTOR_BYTES, place if stores else None, tuple(dims[1:]), width), moved
 
     def _check(self, kind: str, gid: int, source: tuple[slice, ...], box: Array | None = None) -> None:
         """What is tracked of global memory: bytes never written, and races between blocks."""

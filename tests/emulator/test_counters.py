@@ -127,15 +127,69 @@ def test_matrices(address: str, number: int, wavefronts: int) -> None:
     assert got["shared_load_conflicts"] == wavefronts - number
 
 
-def test_a_copy_into_shared_memory_counts_on_both_sides() -> None:
-    body = """
-  shl.b32 %r4, %r1, 4; mov.b32 %r3, tile; add.s32 %r5, %r4, %r3; cvt.u64.u32 %rd2, %r4; add.s64 %rd3, %rd1, %rd2;
-  cp.async.cg.shared.global [%r5], [%rd3], 16;
+def copied(form: str, width: int, to: str, source: str, size: str = "") -> dict[str, float]:
+    """Of one warp, whose lanes copy ``width`` bytes from byte %r5 of global to %r4 of shared memory."""
+    return counted(
+        f"""
+  {to} {source}
+  mov.b32 %r3, tile; add.s32 %r4, %r4, %r3; cvt.u64.u32 %rd2, %r5; add.s64 %rd3, %rd1, %rd2;
+  cp.async.{form}.shared.global [%r4], [%rd3], {width}{size};
   cp.async.commit_group; cp.async.wait_group 0;
-  ret;"""
-    got = counted(body)
+  ret;""",
+        1 << 16,
+    )
+
+
+def test_a_copy_into_shared_memory_counts_on_both_sides() -> None:
+    got = copied("cg", 16, "shl.b32 %r4, %r1, 4;", "shl.b32 %r5, %r1, 4;")
     assert (got["global_load_requests"], got["global_load_sectors"]) == (1, 16)
-    assert (got["shared_copy_requests"], got["shared_copy_wavefronts"], got["shared_copy_conflicts"]) == (1, 4, 0)
+    assert (got["shared_copy_requests"], got["shared_copy_wavefronts"], got["shared_copy_conflicts"]) == (1, 8, 0)
+
+
+def rows_of(register: str, lanes: int, pitch: int, width: int) -> str:
+    """``lanes`` lanes side by side, then the next row."""
+    shift = lanes.bit_length() - 1
+    return (
+        f"shr.u32 %r6, %r1, {shift}; and.b32 %r7, %r1, {lanes - 1}; mul.lo.u32 %r7, %r7, {width};"
+        f" mad.lo.u32 {register}, %r6, {pitch}, %r7;"
+    )
+
+
+COPIES = [  # (form, bytes a lane, lanes a row, bytes from row to row in shared and in global memory, wavefronts)
+    ("ca", 16, 8, 128, 1024, 4),
+    ("ca", 16, 4, 64, 1024, 8),  # two rows of a phase are in different lines, at the same place
+    ("ca", 16, 4, 64, 64, 4),
+    ("ca", 16, 4, 80, 1024, 12),  # … and the last piece of the second wants the bank of the first row's first
+    ("ca", 16, 4, 128, 1024, 8),
+    ("ca", 16, 4, 128, 1040, 12),
+    ("ca", 16, 2, 112, 1024, 20),
+    ("ca", 16, 1, 64, 1040, 16),
+    ("ca", 8, 4, 72, 1024, 10),
+    ("ca", 8, 2, 40, 1024, 18),
+    ("ca", 4, 8, 32, 1024, 4),
+    ("cg", 16, 8, 128, 1024, 8),
+    ("cg", 16, 8, 144, 1024, 14),
+    ("cg", 16, 4, 80, 1024, 27),
+    ("cg", 16, 4, 96, 64, 18),
+    ("cg", 16, 2, 48, 32, 32),
+    ("cg", 16, 1, 80, 16, 36),
+]
+
+
+@pytest.mark.parametrize(("form", "width", "lanes", "shared", "far", "wavefronts"), COPIES)
+def test_copies_cost_what_an_h200_counts(
+    form: str, width: int, lanes: int, shared: int, far: int, wavefronts: int
+) -> None:
+    to, source = rows_of("%r4", lanes, shared, width), rows_of("%r5", lanes, far, width)
+    got = copied(form, width, to, source)
+    assert got["shared_copy_wavefronts"] == wavefronts
+
+
+def test_zeros_that_fill_up_come_from_nowhere() -> None:
+    """Eight rows 80 bytes apart, of which every second is zeros."""
+    to, source = rows_of("%r4", 4, 80, 16), rows_of("%r5", 4, 1024, 16)
+    zeros = "and.b32 %r8, %r6, 1; xor.b32 %r8, %r8, 1; shl.b32 %r8, %r8, 4;"
+    assert copied("cg", 16, to, source + zeros, ", %r8")["shared_copy_wavefronts"] == 13
 
 
 def test_atomics_are_apart_from_loads_and_stores() -> None:

@@ -37,7 +37,7 @@ def cp(e: Emit) -> None:
         base, offset = e.address(e.ops[0])
         e.line(f"copies_arrive(g,barrier_slot(g,{base},{offset}),{int(not silent)})")
         return
-    e.one_of("ca", "cg")
+    past_l1 = e.one_of("ca", "cg") == "cg"
     for space in ("shared", "shared::cta", "global"):
         e.has(space)
     e.skip("L2::64B", "L2::128B", "L2::256B")
@@ -52,7 +52,7 @@ def cp(e: Emit) -> None:
     if rest:
         ignored = isinstance(rest[0], ptx.Reg) and rest[0].file == "P"
         size = f"np.where({e.s(rest[0], 'pred')},0,{e.ops[2].value})" if ignored else e.s(rest[0], "u32")
-    e.line(f"copy_async(g,{to},{to_offset},{source},{offset},{e.ops[2].value},{size})")
+    e.line(f"copy_async(g,{to},{to_offset},{source},{offset},{e.ops[2].value},{size},{past_l1})")
 
 
 def _groups(e: Emit, waits: str) -> None:
@@ -88,14 +88,16 @@ def copies_arrive(g: Any, slot: Array, count: int) -> None:
 
 
 @runtime
-def copy_async(g: Any, to: Array, to_offset: int, source: Array, offset: int, width: int, size: Any) -> None:
+def copy_async(
+    g: Any, to: Array, to_offset: int, source: Array, offset: int, width: int, size: Any, past_l1: bool
+) -> None:
     """``width`` bytes; from ``size`` on they are zeros and the source is not read."""
     shared = g.m.shared
     index = shared.index(g, to, to_offset, width)
     sizes = np.broadcast_to(np.asarray(width if size is None else size, np.int64), (g.n,))
     at = np.broadcast_to(np.asarray(source), (g.n,)) + np.uint64(offset % (1 << 64))
     index = np.broadcast_to(index, (g.n,))
-    g.m.counters.shared("copy", g, index, width)
+    g.m.counters.copy(g, index, at, sizes > 0, width, past_l1)
     if (sizes >= width).all():
         g.m.counters.access("load", g, at, width)
         value = g.m.memory.load(g, at, width)
