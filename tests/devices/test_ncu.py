@@ -2,10 +2,26 @@
 
 from __future__ import annotations
 
+import threading
+from dataclasses import replace
+
+import numpy as np
 import pytest
 
+from cutegen_lab.core.artifact import Artifact, Build
 from cutegen_lab.core.counters import COUNTERS
-from cutegen_lab.devices.cuda import ncu
+from cutegen_lab.core.problem import Workload
+from cutegen_lab.core.trial import Profile
+from cutegen_lab.devices.cuda import CudaDevice, gpu_count, ncu
+from cutegen_lab.devices.emulator import EmulatorDevice
+from cutegen_lab.judge.profile import profile
+from cutegen_lab.problems import read_text
+from tests.emulator import machine
+
+CANCEL = threading.Event()
+PLUS_ONE = "def reference(x):\n    return x + 1\n"
+EXACT = ("global_load_requests", "global_load_sectors", "global_store_requests", "global_store_sectors",
+         "shared_load_wavefronts", "shared_load_conflicts", "shared_store_wavefronts", "shared_store_conflicts")  # fmt: skip
 
 UNIT = "l1tex__data_{}_mem_shared_op_ld.sum"
 SASS = "smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_{}.sum"
@@ -16,6 +32,20 @@ REPORT = """==PROF== Connected to process 1234
 "0","1234","kernel_cutlass_a","(4, 1, 1)","1,234","65536"
 "1","1234","kernel_cutlass_b","(8, 1, 1)","10","n/a"
 """
+
+
+def plus_one(workload: Workload) -> Build:
+    """y = x + 1 by way of shared memory, whose every second word it uses."""
+    body = """
+      mul.wide.u32 %rd9, %r1, 4; add.s64 %rd10, %rd1, %rd9; add.s64 %rd11, %rd2, %rd9; ld.global.f32 %f1, [%rd10];
+      mov.u32 %r4, %tid.x; shl.b32 %r4, %r4, 3; mov.b32 %r5, tile; add.s32 %r5, %r5, %r4;
+      st.volatile.shared.f32 [%r5], %f1; bar.sync 0; ld.volatile.shared.f32 %f2, [%r5];
+      add.f32 %f2, %f2, 0f3F800000; st.global.f32 [%rd11], %f2;
+      ret;"""
+    ptx = machine.kernel(body, 2, "  .shared .align 16 .b8 tile[2048];\n")
+    tensors = [np.zeros(spec.shape, np.float32) for spec in workload.tensors]
+    made = machine.build(ptx, tensors, grid=(16, 1, 1), block=(256, 1, 1))
+    return replace(made, cubin=ptx.encode() + b"\0", inputs=1)
 
 
 def test_a_report_is_read_launch_by_launch() -> None:
@@ -51,3 +81,27 @@ def test_the_command_names_the_kernels_and_leaves_clocks_alone() -> None:
     words = ncu.command("ncu", "r.csv", ["a.sum", "b.sum"], ["k[1]"])
     assert words[:3] == ("ncu", "--clock-control", "none") and "a.sum,b.sum" in words
     assert words[-1] == r"regex:^(k\[1\])$"
+
+
+@pytest.mark.skipif(gpu_count() == 0 or ncu.find() is None, reason="needs a CUDA device and ncu")
+def test_a_hardware_profile_counts_what_the_emulator_counts() -> None:
+    """Needs no DSL: the kernel is PTX, which a driver takes as it takes a cubin."""
+    problem = read_text(PLUS_ONE, name="plus_one", inputs_text="x: f32[4096]")
+    artifact = Artifact("", {}, "sm_90a", "", {"main": plus_one(problem.workload)})
+    device = CudaDevice()
+    try:
+        theirs = profile(problem, artifact, device, 3, CANCEL)
+    finally:
+        device.close()
+    mine = profile(problem, artifact, EmulatorDevice(), 3, CANCEL)
+    assert isinstance(theirs, Profile) and isinstance(mine, Profile), (theirs, mine)
+    assert theirs.source == "hardware" and set(theirs.counters) <= set(COUNTERS)
+    assert theirs.limiter and theirs.findings[0].endswith("of its peak")
+    assert {name: theirs.counters[name] for name in EXACT} == {name: mine.counters[name] for name in EXACT}
+    assert theirs.counters["global_load_sectors"] == 512.0
+
+
+def test_a_machine_without_ncu_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ncu, "find", lambda: None)
+    build = plus_one(read_text(PLUS_ONE, name="plus_one", inputs_text="x: f32[4096]").workload)
+    assert ncu.profile(0, build, [], CANCEL) == "ncu is not installed"
