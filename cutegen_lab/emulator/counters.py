@@ -10,6 +10,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from cutegen_lab.emulator import copy_wavefronts
 from cutegen_lab.emulator.access import phases, sectors, wavefronts
 from cutegen_lab.emulator.types import Array
 
@@ -33,7 +34,7 @@ _LOAD, _STORE, _ATOMIC, _BULK_LOAD, _BULK_STORE, _SHARED_LOAD, _SHARED_STORE, _S
 _CLUSTER = _SHARED_ATOMIC + 1
 _GLOBAL = {"load": _LOAD, "store": _STORE, "atomic": _ATOMIC}
 _BULK = {"load": _BULK_LOAD, "store": _BULK_STORE}
-_SHARED = {"load": _SHARED_LOAD, "store": _SHARED_STORE, "copy": _SHARED_COPY}
+_SHARED = {"load": _SHARED_LOAD, "store": _SHARED_STORE}
 
 Site = list[int]
 """Counts of one instruction, in the order of :data:`FIELDS`."""
@@ -75,8 +76,13 @@ class Counters:
         self._add(_GLOBAL[kind], g.warps(), touched, g.n * width)
 
     def shared(self, kind: str, g: Group, index: Array, width: int) -> None:
-        """Counts one "load", "store" or "copy" (cp.async) of shared memory, at pieces ``index`` of ``width`` bytes."""
+        """Counts one "load" or "store" of shared memory, at pieces ``index`` of ``width`` bytes."""
         self._add(_SHARED[kind], g.warps(), *wavefronts(g.gid, index, width, g.whole()))
+
+    def copy(self, g: Group, index: Array, address: Array, moved: Array, width: int, past_l1: bool) -> None:
+        """Counts one cp.async to pieces ``index`` of shared memory; lanes that are not ``moved`` fill with zeros."""
+        found = copy_wavefronts.wavefronts(g.gid, index, address, moved, width, past_l1)
+        self._add(_SHARED_COPY, g.warps(), *found)
 
     def matrices(self, kind: str, warps: int, index: Array) -> None:
         """Counts one ldmatrix or stmatrix of ``warps``, at 16-byte rows ``index``, eight a matrix."""
