@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 
-from cutegen_lab.templates.expr import Const, Extent, Graph, Index, Load, Map, Reduce
+from cutegen_lab.templates.expr import Const, Dot, Extent, Graph, Index, Load, Map, Reduce
 
 _ATOM, _PRODUCT, _SUM, _COMPARE, _LOOSE = 4, 3, 2, 1, 0
 _INFIX = {"add": ("+", _SUM), "sub": ("-", _SUM), "mul": ("*", _PRODUCT), "div": ("/", _PRODUCT)}
@@ -95,7 +95,7 @@ class Writer:
             return self.extent, _ATOM
         if isinstance(node, Index):
             return self.index, _ATOM
-        if isinstance(node, Load | Reduce):
+        if isinstance(node, Load | Dot | Reduce):
             raise KeyError(f"node {index} ({node}) has no name yet")
         return self._map(node, env)
 

@@ -66,7 +66,25 @@ class Reduce:
     args: tuple[int, ...]
 
 
-Node = Load | Const | Extent | Index | Map | Reduce
+@dataclass(frozen=True)
+class Dot:
+    """One element of a matrix product: input ``first`` times input ``second``, summed over k. From there on it is a
+    value like any other. ``first_dims`` and ``second_dims`` say, for each dimension of the iteration space and then for
+    k, which of the tensor's dimensions walks along it."""
+
+    first: int
+    second: int
+    first_dims: Dims
+    second_dims: Dims
+
+    args: tuple[int, ...] = field(default=(), init=False)
+
+    def along(self, dim: int) -> bool:
+        """Does the product differ along a dimension of the space?"""
+        return self.first_dims[dim] is not None or self.second_dims[dim] is not None
+
+
+Node = Load | Dot | Const | Extent | Index | Map | Reduce
 
 
 @dataclass(frozen=True)
@@ -95,6 +113,11 @@ class Graph:
             if isinstance(node, Load):
                 yield index, node
 
+    def dots(self) -> Iterator[tuple[int, Dot]]:
+        for index, node in enumerate(self.nodes):
+            if isinstance(node, Dot):
+                yield index, node
+
     def varies(self, index: int) -> bool:
         """Does the value differ along the reduced dimensions (for elementwise graphs: anywhere)?"""
         return self._varying()[index]
@@ -104,6 +127,8 @@ class Graph:
         for node in self.nodes:
             if isinstance(node, Load):
                 result.append(not self.reduced or any(node.dims[d] is not None for d in self.reduced))
+            elif isinstance(node, Dot):
+                result.append(not self.reduced or any(node.along(d) for d in self.reduced))
             elif isinstance(node, Index):
                 result.append(True)
             elif isinstance(node, Map):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cutegen_lab.templates.expr import Const, Extent, Graph, Index, Load, Map
+from cutegen_lab.templates.expr import Const, Dims, Dot, Extent, Graph, Index, Load, Map
 
 _INFIX = {"add": "+", "sub": "-", "mul": "·", "div": "/", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==",
           "ne": "!=", "and": "and", "or": "or"}  # fmt: skip
@@ -20,6 +20,10 @@ def _text(graph: Graph, index: int, names: list[str], depth: int) -> str:
     node = graph.nodes[index]
     if isinstance(node, Load):
         return names[node.tensor]
+    if isinstance(node, Dot):
+        return (
+            f"{_operand(names[node.first], node.first_dims, -1)} @ {_operand(names[node.second], node.second_dims, -2)}"
+        )
     if isinstance(node, Const):
         return f"{node.value:g}"
     if isinstance(node, Extent):
@@ -36,3 +40,9 @@ def _text(graph: Graph, index: int, names: list[str], depth: int) -> str:
         return f"{node.op}({', '.join(args)})"
     inner = args[0][1:-1] if args[0].startswith("(") and args[0].endswith(")") else args[0]
     return f"{_FOLDS[node.op]}({inner if inner.count('(') == inner.count(')') else args[0]})"
+
+
+def _operand(name: str, dims: Dims, k_at: int) -> str:
+    """``x``, or ``x.mT`` where k is not the dimension that a product as written takes it from."""
+    rank = sum(dim is not None for dim in dims)
+    return f"{name}.mT" if rank > 1 and dims[-1] != rank + k_at else name

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from cutegen_lab.core.dtypes import DType
 from cutegen_lab.core.problem import Workload
 from cutegen_lab.templates.axes import Axes
-from cutegen_lab.templates.expr import TRUTH_OPS, Builder, Extent, Index, Load, Map, Reduce
+from cutegen_lab.templates.expr import TRUTH_OPS, Builder, Dot, Extent, Index, Load, Map, Reduce
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,7 @@ class Lowering:
         self.axes = Axes()
         self.reduced: tuple[int, ...] | None = None
         self.spaces: list[tuple[int, ...]] = []  # axes of whatever was reduced, for choosing the iteration space
+        self.products: dict[int, tuple[int, ...]] = {}  # the axes of each matrix product
         self._depends: dict[int, frozenset[int]] = {}
 
     # --- values ---
@@ -67,6 +68,41 @@ class Lowering:
         if isinstance(node, Load):
             return workload.inputs[node.tensor].dtype is DType.BOOL
         return isinstance(node, Map) and node.op in TRUTH_OPS
+
+    # --- matrix products ---
+
+    def dot(self, a: Value, b: Value) -> Value:
+        """(…, m, k) times (…, k, n), the leading dimensions broadcast: (…, m, n), on axes of its own."""
+        first, second = self._operand(a), self._operand(b)
+        rank = max(len(a.axes), len(b.axes)) - 2
+        pairs = [(self._from_right(a, d - rank - 2), self._from_right(b, d - rank - 2)) for d in range(rank)]
+        pairs += [(a.axes[-2], None), (None, b.axes[-1])]
+        axes, first_dims, second_dims = [], list[int | None](), list[int | None]()
+        for mine, theirs in pairs:
+            size = max(self.axes.size(s) for s in (mine, theirs) if s is not None)
+            first_dims.append(self._walking(first, mine, size))
+            second_dims.append(self._walking(second, theirs, size))
+            axes.append(self.axes.fresh(size, made=first_dims[-1] is None and second_dims[-1] is None))
+        k = self.axes.size(a.axes[-1])
+        first_dims.append(self._walking(first, a.axes[-1], k))
+        second_dims.append(self._walking(second, b.axes[-2], k))
+        node = self.build.add(Dot(first.tensor, second.tensor, tuple(first_dims), tuple(second_dims)))
+        return Value(node, self.products.setdefault(node, tuple(axes)))
+
+    def _operand(self, value: Value) -> Load:
+        node = self.build.nodes[value.node]
+        if not isinstance(node, Load):
+            raise Unsupported("a matrix product of something computed before it")
+        return node
+
+    def _from_right(self, value: Value, at: int) -> int | None:
+        return value.axes[at] if len(value.axes) >= -at else None
+
+    def _walking(self, load: Load, symbol: int | None, size: int) -> int | None:
+        """The tensor's dimension that walks along an axis of ``size``; None where the tensor is broadcast along it."""
+        if symbol is None or symbol not in load.dims or self.axes.size(symbol) != size:
+            return None
+        return load.dims.index(symbol)
 
     # --- reductions ---
 
@@ -124,6 +160,8 @@ class Lowering:
             item = self.build.nodes[node]
             if isinstance(item, Load):
                 found = frozenset(d for d in item.dims if d is not None)
+            elif isinstance(item, Dot):
+                found = frozenset(self.products[node])
             elif isinstance(item, Index):
                 found = frozenset(self.reduced or ())
             else:

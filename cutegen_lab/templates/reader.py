@@ -92,7 +92,14 @@ class _Reader:
         results = [self._argument(o) for o in outputs]
         if not all(isinstance(r, Value) for r in results):
             raise Unsupported("an output that is not a tensor the kernel computes")
-        return resolve(self.lowering, results, self.workload)
+        graph = resolve(self.lowering, results, self.workload)
+        for _, load in graph.loads():
+            if self.workload.inputs[load.tensor].strides:
+                spec = self.workload.inputs[load.tensor]
+                raise Unsupported(
+                    f"an input that is not row-major and dense, but as a matrix product's operand ({spec})"
+                )
+        return graph
 
     def _bind_inputs(self) -> None:
         """Placeholders come as parameters, buffers, arguments; a problem's inputs as arguments, parameters, buffers."""
@@ -113,8 +120,6 @@ class _Reader:
             spec = self.workload.inputs[position]
             if not node.users:
                 continue
-            if spec.strides:
-                raise Unsupported(f"an input that is not row-major and dense ({spec})")
             if spec.dtype not in (*COMPUTED, DType.BOOL):
                 raise Unsupported(f"input {spec.name} of dtype {spec.dtype.value}")
             self.values[node.name] = self.lowering.load(position, spec.shape)

@@ -9,7 +9,7 @@ from cutegen_lab.core.candidate import Config, Scalar
 from cutegen_lab.core.errors import ProviderError
 from cutegen_lab.core.problem import Problem, Workload
 from cutegen_lab.templates.expr import Graph
-from cutegen_lab.templates.families import columns, elementwise, rows
+from cutegen_lab.templates.families import columns, elementwise, gemm, rows
 
 
 class Family(Protocol):
@@ -30,7 +30,7 @@ class Family(Protocol):
     def write(self, problem: Problem, graph: Graph, config: Config) -> str: ...
 
 
-FAMILIES: tuple[Family, ...] = tuple(cast(Family, family) for family in (rows, columns, elementwise))
+FAMILIES: tuple[Family, ...] = tuple(cast(Family, family) for family in (gemm, rows, columns, elementwise))
 
 
 def family_for(graph: Graph) -> Family:
@@ -39,6 +39,19 @@ def family_for(graph: Graph) -> Family:
         if family.matches(graph):
             return family
     raise ProviderError(
-        "no template family serves this combination of broadcasting and reduction",
+        f"no template family serves {_hindrance(graph)}",
         "Try --provider openai (a model writes the kernel), manual (paste one) or replay:FILE.",
     )
+
+
+def _hindrance(graph: Graph) -> str:
+    products = sum(1 for _ in graph.dots())
+    if products > 1:
+        return "several matrix products in one reference"
+    if products and graph.reduced:
+        return "a reduction of a matrix product's result"
+    if products and len(graph.outputs) > 1:
+        return "several results of a matrix product"
+    if products:
+        return "a matrix product whose last dimension is one of its batches"
+    return "this combination of broadcasting and reduction"

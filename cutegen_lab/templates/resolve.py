@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from cutegen_lab.core.problem import Workload
-from cutegen_lab.templates.expr import Graph, Load, Output
+from cutegen_lab.templates.expr import Dims, Dot, Graph, Load, Node, Output
 from cutegen_lab.templates.lowering import Lowering, Unsupported, Value
 
 
@@ -29,12 +29,14 @@ def resolve(lowering: Lowering, results: Sequence[Value], workload: Workload) ->
         raise Unsupported("reductions over dimensions that the result does not share")
 
     where = {s: d for d, s in enumerate(space)}
-    resolved = []
-    for node in nodes:
+    resolved, live = [], _live(nodes, results)
+    for index, node in enumerate(nodes):
+        if isinstance(node, Dot):
+            node = _placed(node, axes.resolve(lowering.products[index]), space)
         if isinstance(node, Load):
             symbols = axes.resolve([s for s in node.dims if s is not None])
             stray = [s for s in symbols if s not in where and axes.size(s) > 1]
-            if stray:
+            if stray and index in live:
                 raise Unsupported(f"input {workload.inputs[node.tensor].name} walking along a dimension of its own")
             node = replace(node, dims=tuple(symbols.index(s) if s in symbols else None for s in space))
         resolved.append(node)
@@ -59,6 +61,33 @@ def resolve(lowering: Lowering, results: Sequence[Value], workload: Workload) ->
     return replace(graph, extent_from=_extents(graph))
 
 
+def _live(nodes: Sequence[Node], results: Sequence[Value]) -> set[int]:
+    """The nodes that results are computed from. A matrix product's operands are inputs, no nodes."""
+    live, stack = set[int](), [r.node for r in results]
+    while stack:
+        index = stack.pop()
+        if index not in live:
+            live.add(index)
+            stack.extend(nodes[index].args)
+    return live
+
+
+def _placed(dot: Dot, symbols: tuple[int, ...], space: tuple[int, ...]) -> Dot:
+    """``dot``, whose result has the axes ``symbols``, over ``space``."""
+
+    def over(dims: Dims) -> Dims:
+        return (*(dims[symbols.index(s)] if s in symbols else None for s in space), dims[-1])
+
+    lost = [
+        s
+        for at, s in enumerate(symbols)
+        if s not in space and (dot.first_dims[at], dot.second_dims[at]) != (None, None)
+    ]
+    if lost:
+        raise Unsupported("a matrix product with a dimension that the result does not have")
+    return replace(dot, first_dims=over(dot.first_dims), second_dims=over(dot.second_dims))
+
+
 def _adjacent(dims: Sequence[int]) -> tuple[int, ...]:
     ordered = tuple(sorted(dims))
     if ordered and ordered != tuple(range(ordered[0], ordered[0] + len(ordered))):
@@ -69,7 +98,11 @@ def _adjacent(dims: Sequence[int]) -> tuple[int, ...]:
 def _extents(graph: Graph) -> tuple[tuple[int, int], ...]:
     found = []
     for d in range(len(graph.space)):
-        source = next(((n.tensor, n.dims[d]) for _, n in graph.loads() if n.dims[d] is not None), None)
+        walks: list[tuple[int, int | None]] = []
+        for _, dot in graph.dots():
+            walks += [(dot.first, dot.first_dims[d]), (dot.second, dot.second_dims[d])]
+        walks += [(load.tensor, load.dims[d]) for _, load in graph.loads()]
+        source = next((walk for walk in walks if walk[1] is not None), None)
         if source is None or source[1] is None:
             raise Unsupported("a result larger than every input (a size that comes from expand)")
         found.append((source[0], source[1]))

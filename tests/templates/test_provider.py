@@ -75,7 +75,7 @@ def test_what_the_profile_complains_about_comes_first() -> None:
     ("source", "inputs", "names"),
     [
         ("def reference(x):\n    return x.cumsum(-1)\n", "x: f32[8,64]", "aten.cumsum"),
-        ("def reference(x, y):\n    return x @ y\n", "x: f32[8,64], y: f32[64,8]", "aten.matmul"),
+        ("def reference(x, y):\n    return F.conv1d(x, y)\n", "x: f32[8,4,64], y: f32[8,4,3]", "aten.conv1d"),
         ("def reference(x):\n    return torch.sort(x).values\n", "x: f32[8,64]", "aten.sort"),
     ],
 )

@@ -38,7 +38,7 @@ MAX_VALUES = 64
 
 
 def matches(graph: Graph) -> bool:
-    return not graph.reduced and bool(graph.space)
+    return not graph.reduced and bool(graph.space) and not any(graph.dots())
 
 
 def default_config(graph: Graph, workload: Workload) -> Config:

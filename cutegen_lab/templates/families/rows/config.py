@@ -35,7 +35,7 @@ _MANY_ROWS = 264  # two for each of an H200's multiprocessors: enough blocks wit
 
 def matches(graph: Graph) -> bool:
     rank = len(graph.space)
-    return bool(graph.reduced) and graph.reduced[-1] == rank - 1 and not _partly_along(graph)
+    return bool(graph.reduced) and graph.reduced[-1] == rank - 1 and not _partly_along(graph) and not any(graph.dots())
 
 
 def _partly_along(graph: Graph) -> bool:

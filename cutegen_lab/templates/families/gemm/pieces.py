@@ -1,0 +1,114 @@
+"""Functions of every GEMM module, as text: the walk over tiles, the pipeline's stages, the epilogue's accesses."""
+
+WALK = '''
+@cute.jit
+def tile_at(index: cutlass.Int32, across_mn: cutlass.Constexpr, group: cutlass.Constexpr, along_n: cutlass.Constexpr):
+    """(row, column, batch) of the ``index``-th of ``across_mn`` tiles a batch.
+
+    Tiles are walked in bands ``group`` tiles high, column by column (``along_n``: in bands as wide, row by row), so
+    that those in flight at one time share operands in L2.
+    """
+    high, wide = (across_mn[1], across_mn[0]) if along_n else across_mn
+    batch, rest = index // (high * wide), index % (high * wide)
+    band, rest = rest // (group * wide), rest % (group * wide)
+    height = cutlass.min(high - band * group, group)
+    i, j = band * group + rest % height, rest // height
+    row, column = (j, i) if along_n else (i, j)
+    return row, column, batch
+
+
+@cute.jit
+def next_stage(stage: cutlass.Int32, phase: cutlass.Int32, stages: cutlass.Constexpr):
+    """The pipeline's next stage; its barriers' phase flips each time round."""
+    stage = stage + 1
+    if stage == stages:
+        stage = 0
+        phase = phase ^ 1
+    return stage, phase
+
+
+@cute.jit
+def stage_after(stage: cutlass.Int32, phase: cutlass.Int32, steps: cutlass.Int32, stages: cutlass.Constexpr):
+    """The pipeline's stage ``steps`` on."""
+    stage = stage + steps
+    phase = phase ^ (stage // stages & 1)
+    return stage % stages, phase
+'''
+
+ACCESS = '''
+@cute.jit
+def fetch(
+    mX: cute.Tensor,
+    cX: cute.Tensor,
+    row: cutlass.Int32,
+    column: cutlass.Int32,
+    batch: cutlass.Int32,
+    shape_mn: cutlass.Constexpr,
+    by_pairs: cutlass.Constexpr,
+):
+    """``mX`` (m, n, batch; stride 0 where it is broadcast) at a thread's positions ``cX`` of the tile at (row, column).
+
+    Positions past the edge read the last element. ``by_pairs``: neighbours in ``cX`` are neighbours in n.
+    """
+    rX = cute.make_rmem_tensor(cute.size(cX), mX.element_type)
+    m, n = shape_mn
+    if cutlass.const_expr(by_pairs and lies_in_pairs(mX, n)):
+        pairs = cute.make_tensor(
+            mX.iterator,
+            cute.make_layout((2, n // 2, mX.shape[0], mX.shape[2]), stride=(1, 2, mX.stride[0], mX.stride[2])),
+        )
+        rPair = cute.make_tensor(rX.iterator, cute.make_layout((2, cute.size(rX) // 2)))
+        for e in cutlass.range_constexpr(cute.size(rX) // 2):
+            i, j = cX[2 * e]
+            i, j = cutlass.min(row + i, m - 1), cutlass.min((column + j) // 2, n // 2 - 1)
+            cute.autovec_copy(pairs[None, j, i, batch], rPair[None, e])
+    else:
+        for e in cutlass.range_constexpr(cute.size(rX)):
+            i, j = cX[e]
+            rX[e] = mX[cutlass.min(row + i, m - 1), cutlass.min(column + j, n - 1), batch]
+    return rX.load().to(Float32)
+
+
+def lies_in_pairs(x, n):
+    """Can two neighbours in n be loaded at once? Host arithmetic: shapes and strides are Python ints."""
+    flat = [*x.stride] if isinstance(x.stride[0], int) and isinstance(x.stride[2], int) else [1]
+    return flat[1:2] == [1] and n % 2 == 0 and flat[0] % 2 == 0 and flat[2] % 2 == 0
+
+
+@cute.jit
+def put(
+    rC: cute.Tensor,
+    mC: cute.Tensor,
+    cC: cute.Tensor,
+    row: cutlass.Int32,
+    column: cutlass.Int32,
+    batch: cutlass.Int32,
+    shape_mn: cutlass.Constexpr,
+):
+    """Stores a thread's results where they lie inside the matrix."""
+    for e in cutlass.range_constexpr(cute.size(rC)):
+        i, j = cC[e]
+        if row + i < shape_mn[0] and column + j < shape_mn[1]:
+            mC[row + i, column + j, batch] = rC[e]
+'''
+
+TMA_VIEW = '''
+def tma_view(x, dense_in):
+    """``x`` (rows, columns, batch) as TMA can address it, or None: it lies densely along one of the dimensions
+    ``dense_in``, and every other pitch is a multiple of 16 bytes. What is broadcast over the batch has one."""
+    quantum = 128 // x.element_type.width
+    sizes, strides = [*x.shape], [*x.stride]
+    if not all(isinstance(number, int) for number in sizes + strides):
+        return None  # dimensions that do not lie evenly
+    if strides[2] == 0:
+        sizes[2] = 1
+    dense = [d for d in dense_in if strides[d] == 1 and sizes[d] > 1]
+    others = [d for d in range(3) if [d] != dense[:1]]
+    if not dense or any(strides[d] % quantum and sizes[d] > 1 for d in others):
+        return None
+    for d in others:
+        if sizes[d] == 1:
+            strides[d] = quantum  # never walked
+            sizes[d] = 1 if d == 2 else cutlass.Int32(1)  # a static 1 would drop the dimension TMA counts on
+    return cute.make_tensor(x.iterator, cute.make_layout(tuple(sizes), stride=tuple(strides)))
+'''

@@ -1,0 +1,85 @@
+"""The text of the kernel for what TMA cannot address, and for fp32: FMAs from shared memory, any layout and size."""
+
+KERNEL = '''
+@cute.kernel
+def plain_kernel(
+    mA: cute.Tensor,
+    mB: cute.Tensor,
+    mC: cute.Tensor,
+    $parameters
+    problem_mnkl: cutlass.Constexpr,
+    dense_in_k: cutlass.Constexpr,
+):
+    """A block computes 64×64 results, a thread 4×4 of them, in steps of 16 along k."""
+    m, n, k, _ = problem_mnkl
+    tidx, _, _ = cute.arch.thread_idx()
+    bidx, bidy, batch = cute.arch.block_idx()
+    row, column = bidx * 64, bidy * 64
+    smem = utils.SmemAllocator()
+    sA = smem.allocate_tensor(Float32, cute.make_layout((64, 16), stride=(1, 68)), 16)
+    sB = smem.allocate_tensor(Float32, cute.make_layout((64, 16), stride=(1, 68)), 16)
+    tA = cute.local_tile(sA, (4, 16), (tidx // 16, 0))
+    tB = cute.local_tile(sB, (4, 16), (tidx % 16, 0))
+    rA, rB = (cute.make_rmem_tensor(4, Float32) for _ in range(2))
+    acc = cute.make_rmem_tensor(16, Float32)  # row by row
+    acc.fill(0.0)
+    for start in cutlass.range(0, k, 16, unroll=1):
+        load_slab(mA, sA, row, start, batch, m, k, dense_in_k[0])
+        load_slab(mB, sB, column, start, batch, n, k, dense_in_k[1])
+        cute.arch.sync_threads()
+        for step in cutlass.range_constexpr(16):
+            cute.autovec_copy(tA[None, step], rA)
+            cute.autovec_copy(tB[None, step], rB)
+            for i in cutlass.range_constexpr(4):
+                for j in cutlass.range_constexpr(4):
+                    acc[4 * i + j] = acc[4 * i + j] + rA[i] * rB[j]
+        cute.arch.sync_threads()
+    cC = cute.local_tile(cute.make_identity_tensor((64, 64)), (4, 4), (tidx // 16, tidx % 16))
+    cC = cute.make_tensor(cC.iterator, cute.select(cC.layout, mode=[1, 0]))
+    result = epilogue(
+        acc.load(),
+        $fetches
+    )
+    rC = cute.make_rmem_tensor(16, mC.element_type)
+    rC.store(result.to(mC.element_type))
+    put(rC, mC, cC, row, column, batch, (m, n))
+
+
+@cute.jit
+def load_slab(
+    mX: cute.Tensor,
+    sX: cute.Tensor,
+    row: cutlass.Int32,
+    start: cutlass.Int32,
+    batch: cutlass.Int32,
+    rows: cutlass.Constexpr,
+    k: cutlass.Constexpr,
+    dense_in_k: cutlass.Constexpr,
+):
+    """64 rows and 16 steps of k, in fp32; zeros past the edge. Neighbouring threads read neighbours in memory."""
+    tidx, _, _ = cute.arch.thread_idx()
+    for turn in cutlass.range_constexpr(4):
+        at = tidx + turn * 256
+        i, j = (at // 16, at % 16) if cutlass.const_expr(dense_in_k) else (at % 64, at // 64)
+        value = Float32(0.0)
+        if row + i < rows and start + j < k:
+            value = Float32(mX[row + i, start + j, batch])
+        sX[i, j] = value
+'''
+
+LAUNCH = """
+@cute.jit
+def multiply_plainly(
+    mA: cute.Tensor,
+    mB: cute.Tensor,
+    mC: cute.Tensor,
+    $parameters
+    stream: cuda.CUstream,
+):
+    m, n, batches = (cute.size(mC, mode=[d]) for d in range(3))
+    problem_mnkl = (m, n, cute.size(mA, mode=[1]), batches)
+    dense_in_k = (mA.stride[1] == 1, mB.stride[1] == 1)
+    plain_kernel(mA, mB, mC, $names problem_mnkl, dense_in_k).launch(
+        grid=[cute.ceil_div(m, 64), cute.ceil_div(n, 64), batches], block=[256, 1, 1], stream=stream
+    )
+"""

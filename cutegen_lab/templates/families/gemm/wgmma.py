@@ -1,0 +1,280 @@
+"""The text of the warp-specialised kernel for Hopper's tensor cores, and of the launch that sets it up.
+
+``$parameters``, ``$names`` and ``$fetches`` stand for the tensors that the epilogue reads, each with its own name.
+"""
+
+KERNEL = '''
+@cute.kernel
+def gemm_kernel(
+    tma_a: cute.CopyAtom,
+    mA: cute.Tensor,
+    tma_b: cute.CopyAtom,
+    mB: cute.Tensor,
+    tma_c: cute.CopyAtom,
+    tC: cute.Tensor,
+    mC: cute.Tensor,
+    $parameters
+    mma: cute.TiledMma,
+    epi_mma: cute.TiledMma,
+    layout_a: cute.ComposedLayout,
+    layout_b: cute.ComposedLayout,
+    layout_c: cute.ComposedLayout,
+    problem_mnkl: cutlass.Constexpr,
+    tile_shape_mnk: cutlass.Constexpr,
+    epi_tile: cutlass.Constexpr,
+    cluster_shape_mn: cutlass.Constexpr,
+    teams: cutlass.Constexpr,
+    group: cutlass.Constexpr,
+    along_n: cutlass.Constexpr,
+    dtypes: cutlass.Constexpr,
+    by_tma: cutlass.Constexpr,
+):
+    """One warp loads tiles of A and B by TMA; the consumers' warpgroups multiply, in one team or in two that take tiles
+    in turn. Blocks stay and take tile after tile."""
+    m, n, k, batches = problem_mnkl
+    tile_m, tile_n, tile_k = tile_shape_mnk
+    cluster_m, cluster_n = cluster_shape_mn
+    cluster_size = cluster_m * cluster_n
+    ab_dtype, c_dtype = dtypes
+    ab_stage = cute.size(layout_a.outer, mode=[2])
+    epi_stage = cute.size(layout_c.outer, mode=[2]) // teams
+    team_groups = epi_tile[0] // 64  # warpgroups of a team
+    team_threads = team_groups * 128
+    consumers = teams * team_groups
+
+    tidx, _, _ = cute.arch.thread_idx()
+    warp_idx = cute.arch.make_warp_uniform(cute.arch.warp_idx())
+    warpgroup_idx = cute.arch.make_warp_uniform(tidx // 128)
+    rank = cute.arch.make_warp_uniform(cute.arch.block_idx_in_cluster())
+    rank_m, rank_n = rank % cluster_m, rank // cluster_m
+
+    if warp_idx == 0:
+        for tma in (tma_a, tma_b, tma_c):
+            if cutlass.const_expr(tma is not None):
+                cpasync.prefetch_descriptor(tma)
+
+    @cute.struct
+    class Storage:
+        full: cute.struct.MemRange[cutlass.Int64, ab_stage]
+        empty: cute.struct.MemRange[cutlass.Int64, ab_stage]
+        a: cute.struct.Align[cute.struct.MemRange[ab_dtype, cute.cosize(layout_a)], 1024]
+        b: cute.struct.Align[cute.struct.MemRange[ab_dtype, cute.cosize(layout_b)], 1024]
+        c: cute.struct.Align[cute.struct.MemRange[c_dtype, cute.cosize(layout_c)], 1024]
+
+    storage = utils.SmemAllocator().allocate(Storage)
+    sA = storage.a.get_tensor(layout_a.outer, swizzle=layout_a.inner)
+    sB = storage.b.get_tensor(layout_b.outer, swizzle=layout_b.inner)
+    sC = storage.c.get_tensor(layout_c.outer, swizzle=layout_c.inner)
+    full, empty = storage.full.data_ptr(), storage.empty.data_ptr()
+
+    if tidx == 0:
+        for i in cutlass.range_constexpr(ab_stage):
+            cute.arch.mbarrier_init(full + i, 1)
+            cute.arch.mbarrier_init(empty + i, cluster_size * team_groups)
+        cute.arch.mbarrier_init_fence()
+    if cutlass.const_expr(cluster_size > 1):
+        cute.arch.cluster_arrive()
+        cute.arch.cluster_wait()
+    else:
+        cute.arch.sync_threads()
+
+    gA = cute.local_tile(mA, (tile_m, tile_k), (None, None, None))
+    gB = cute.local_tile(mB, (tile_n, tile_k), (None, None, None))
+    along_m, across_n = cute.make_layout(cluster_m), cute.make_layout(cluster_n)
+    tAsA, tAgA = cpasync.tma_partition(
+        tma_a, rank_n, across_n, cute.group_modes(sA, 0, 2), cute.group_modes(gA, 0, 2)
+    )
+    tBsB, tBgB = cpasync.tma_partition(
+        tma_b, rank_m, along_m, cute.group_modes(sB, 0, 2), cute.group_modes(gB, 0, 2)
+    )
+    k_tiles = cute.ceil_div(k, tile_k)
+    across_mn = (cute.ceil_div(m, tile_m * cluster_m), cute.ceil_div(n, tile_n * cluster_n))  # in clusters
+    tiles = across_mn[0] * across_mn[1] * batches
+    first, step = cute.arch.block_idx()[0] // cluster_size, cute.arch.grid_dim()[0] // cluster_size
+
+    if warpgroup_idx == consumers:
+        if cutlass.const_expr(consumers > 1):
+            cute.arch.setmaxregister_decrease(40)
+        if warp_idx == consumers * 4:
+            # A goes to the blocks of its row of the cluster, B to those of its column.
+            every = (1 << cluster_size) - 1
+            mask_a = cutlass.Int16(every // ((1 << cluster_m) - 1)) << rank_m
+            mask_b = cutlass.Int16((1 << cluster_m) - 1) << (rank_n * cluster_m)
+            stage_bytes = (tile_m + tile_n) * tile_k * ab_dtype.width // 8
+            stage, phase = cutlass.Int32(0), cutlass.Int32(1)  # every stage begins empty
+            for tile in cutlass.range(first, tiles, step, unroll=1):
+                i, j, batch = tile_at(tile, across_mn, group, along_n)
+                i, j = i * cluster_m + rank_m, j * cluster_n + rank_n
+                batch_a = batch if cutlass.const_expr(cute.size(gA, mode=[4]) > 1) else 0
+                batch_b = batch if cutlass.const_expr(cute.size(gB, mode=[4]) > 1) else 0
+                for k_tile in cutlass.range(k_tiles, unroll=1):
+                    cute.arch.mbarrier_wait(empty + stage, phase)
+                    with cute.arch.elect_one():
+                        cute.arch.mbarrier_arrive_and_expect_tx(full + stage, stage_bytes)
+                    cute.copy(
+                        tma_a, tAgA[None, i, k_tile, batch_a], tAsA[None, stage], tma_bar_ptr=full + stage,
+                        mcast_mask=mask_a if cutlass.const_expr(cluster_n > 1) else None,
+                    )
+                    cute.copy(
+                        tma_b, tBgB[None, j, k_tile, batch_b], tBsB[None, stage], tma_bar_ptr=full + stage,
+                        mcast_mask=mask_b if cutlass.const_expr(cluster_m > 1) else None,
+                    )
+                    stage, phase = next_stage(stage, phase, ab_stage)
+    else:
+        if cutlass.const_expr(consumers > 1):
+            cute.arch.setmaxregister_increase(232)
+        team = warpgroup_idx // team_groups
+        thread = tidx % team_threads
+        thr_mma = mma.get_slice(thread)
+        tCrA = mma.make_fragment_A(thr_mma.partition_A(sA))
+        tCrB = mma.make_fragment_B(thr_mma.partition_B(sB))
+        acc = cute.make_rmem_tensor(mma.partition_shape_C((tile_m, tile_n)), Float32)
+        k_blocks = cute.size(tCrA, mode=[2])
+
+        # The epilogue takes the accumulators in pieces of epi_tile: as if a narrower wgmma had computed each.
+        epi_m, epi_n = tile_m // epi_tile[0], tile_n // epi_tile[1]
+        piece = epi_mma.partition_shape_C(epi_tile)
+        pieces = cute.make_tensor(acc.iterator, cute.make_layout((cute.size(piece), epi_n, epi_m)))
+        cC = epi_mma.get_slice(thread).partition_C(cute.make_identity_tensor(epi_tile))
+        if cutlass.const_expr(c_dtype.width == 16):
+            to_shared = cute.make_tiled_copy_C(cute.make_copy_atom(warp.StMatrix8x8x16bOp(False, 4), c_dtype), epi_mma)
+        else:
+            to_shared = cute.make_tiled_copy_C(cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), c_dtype), epi_mma)
+        thr_to_shared = to_shared.get_slice(thread)
+        tCsC = thr_to_shared.partition_D(sC)
+        if cutlass.const_expr(by_tma):
+            gC = cute.local_tile(tC, epi_tile, (None, None, None))
+            bSsC, bSgC = cpasync.tma_partition(
+                tma_c, 0, cute.make_layout(1), cute.group_modes(sC, 0, 2), cute.group_modes(gC, 0, 2)
+            )
+
+        stored = cutlass.Int32(0)  # pieces this team has stored
+        stage, phase = stage_after(cutlass.Int32(0), cutlass.Int32(0), team * k_tiles, ab_stage)
+        for tile in cutlass.range(first + team * step, tiles, step * teams, unroll=1):
+            # Teams multiply in turn: a barrier's phase tells nothing to who is more than one round ahead of it.
+            if cutlass.const_expr(teams > 1):
+                if tile > first:
+                    cute.arch.barrier(barrier_id=3 + team, number_of_threads=consumers * 128)
+            before = stage
+            mma.set(warpgroup.Field.ACCUMULATE, False)
+            for k_tile in cutlass.range(k_tiles, unroll=1):
+                cute.arch.mbarrier_wait(full + stage, phase)
+                warpgroup.fence()
+                for k_block in cutlass.range_constexpr(k_blocks):
+                    cute.gemm(mma, acc, tCrA[None, None, k_block, stage], tCrB[None, None, k_block, stage], acc)
+                    mma.set(warpgroup.Field.ACCUMULATE, True)
+                warpgroup.commit_group()
+                warpgroup.wait_group(1)  # the step before has read its stage
+                if k_tile > 0 and tidx % 128 < cluster_size:  # one thread for each block that fills it
+                    cute.arch.mbarrier_arrive(empty + before, tidx % 128)
+                before = stage
+                stage, phase = next_stage(stage, phase, ab_stage)
+            if cutlass.const_expr(teams > 1):
+                if tile + step < tiles:
+                    cute.arch.barrier_arrive(barrier_id=4 - team, number_of_threads=consumers * 128)
+            warpgroup.wait_group(0)
+            if tidx % 128 < cluster_size:
+                cute.arch.mbarrier_arrive(empty + before, tidx % 128)
+            if cutlass.const_expr(teams > 1):
+                stage, phase = stage_after(stage, phase, cutlass.Int32(k_tiles), ab_stage)
+
+            i, j, batch = tile_at(tile, across_mn, group, along_n)
+            row, column = (i * cluster_m + rank_m) * tile_m, (j * cluster_n + rank_n) * tile_n
+            for epi_i in cutlass.range_constexpr(epi_m):
+                for epi_j in cutlass.range_constexpr(epi_n):
+                    epi_row, epi_column = row + epi_i * epi_tile[0], column + epi_j * epi_tile[1]
+                    result = epilogue(
+                        pieces[None, epi_j, epi_i].load(),
+                        $fetches
+                    )
+                    rC = cute.make_rmem_tensor(cute.size(piece), c_dtype)
+                    rC.store(result.to(c_dtype))
+                    if cutlass.const_expr(by_tma):
+                        slot = team * epi_stage + stored % epi_stage
+                        if thread < 32:
+                            cute.arch.cp_async_bulk_wait_group(epi_stage - 1, read=True)  # what was there has left
+                        cute.arch.barrier(barrier_id=1 + team, number_of_threads=team_threads)
+                        tCrC = thr_to_shared.retile(cute.make_tensor(rC.iterator, cute.make_layout(piece)))
+                        cute.copy(to_shared, tCrC, tCsC[None, None, None, slot])
+                        cute.arch.fence_proxy("async.shared", space="cta")
+                        cute.arch.barrier(barrier_id=1 + team, number_of_threads=team_threads)
+                        if thread < 32:
+                            at = (epi_row // epi_tile[0], epi_column // epi_tile[1], batch)
+                            cute.copy(tma_c, bSsC[None, slot], bSgC[(None, *at)])
+                            cute.arch.cp_async_bulk_commit_group()
+                        stored = stored + 1
+                    else:
+                        put(rC, mC, cC, epi_row, epi_column, batch, (m, n))
+        if cutlass.const_expr(by_tma):
+            if thread < 32:
+                cute.arch.cp_async_bulk_wait_group(0, read=True)
+    if cutlass.const_expr(cluster_size > 1):
+        cute.arch.cluster_arrive()  # no block ends while another may still signal or fill it
+        cute.arch.cluster_wait()
+'''
+
+LAUNCH = '''
+@cute.jit
+def multiply_by_wgmma(
+    mA: cute.Tensor,
+    mB: cute.Tensor,
+    mC: cute.Tensor,
+    $parameters
+    stream: cuda.CUstream,
+    k: cutlass.Constexpr,
+    tile_shape_mnk: cutlass.Constexpr,
+    cluster_shape_mn: cutlass.Constexpr,
+    ab_stage: cutlass.Constexpr,
+    schedule: cutlass.Constexpr,
+    raster: cutlass.Constexpr,
+    group: cutlass.Constexpr,
+):
+    tile_m, tile_n, tile_k = tile_shape_mnk
+    cluster_m, cluster_n = cluster_shape_mn
+    ab_dtype, c_dtype = mA.element_type, mC.element_type
+    m, n, batches = (cute.size(mC, mode=[d]) for d in range(3))
+    teams = 2 if schedule == "pingpong" else 1
+    team_groups = 1 if teams == 2 else min(tile_m // 64, 2)
+    epi_tile = (64 * team_groups, min(tile_n, 1024 // c_dtype.width))  # rows of up to 128 bytes
+    major_a, major_b = utils.LayoutEnum.from_tensor(mA), utils.LayoutEnum.from_tensor(mB)
+    mma, epi_mma = (
+        sm90.make_trivial_tiled_mma(
+            ab_dtype, ab_dtype, major_a.sm90_mma_major_mode(), major_b.sm90_mma_major_mode(), Float32,
+            (team_groups, 1, 1), tiler_mn=(64, columns),
+        )
+        for columns in (tile_n, epi_tile[1])
+    )
+    layout_a = sm90.make_smem_layout_a(major_a, tile_shape_mnk, ab_dtype, ab_stage)
+    layout_b = sm90.make_smem_layout_b(major_b, tile_shape_mnk, ab_dtype, ab_stage)
+    layout_c = sm90.make_smem_layout_epi(c_dtype, utils.LayoutEnum.ROW_MAJOR, epi_tile, EPI_STAGE * teams)
+    stage_a, stage_b, stage_c = (cute.slice_(layout, (None, None, 0)) for layout in (layout_a, layout_b, layout_c))
+    tma_a, tA = cpasync.make_tiled_tma_atom(
+        load_op(cluster_n), mA, stage_a, (tile_m, tile_k), num_multicast=cluster_n
+    )
+    tma_b, tB = cpasync.make_tiled_tma_atom(
+        load_op(cluster_m), mB, stage_b, (tile_n, tile_k), num_multicast=cluster_m
+    )
+    aligned = tma_view(mC, (1,))
+    tma_c, tC = None, None
+    if cutlass.const_expr(aligned is not None):
+        tma_c, tC = cpasync.make_tiled_tma_atom(cpasync.CopyBulkTensorTileS2GOp(), aligned, stage_c, epi_tile)
+    clusters = (
+        cute.ceil_div(m, tile_m * cluster_m) * cute.ceil_div(n, tile_n * cluster_n) * batches
+    )
+    gemm_kernel(
+        tma_a, tA, tma_b, tB, tma_c, tC, mC, $names mma, epi_mma, layout_a, layout_b, layout_c, (m, n, k, batches),
+        tile_shape_mnk, epi_tile, cluster_shape_mn, teams, group, raster == "n", (ab_dtype, c_dtype),
+        aligned is not None,
+    ).launch(
+        grid=[min(clusters, RESIDENT // (cluster_m * cluster_n)) * cluster_m * cluster_n, 1, 1],
+        block=[(teams * team_groups + 1) * 128, 1, 1],
+        cluster=[cluster_m * cluster_n, 1, 1],
+        min_blocks_per_mp=1,  # so that ptxas knows how many registers there are for setmaxregister to move
+        stream=stream,
+    )
+
+
+def load_op(blocks):
+    """A TMA load for one block, or for several of a cluster at once."""
+    return cpasync.CopyBulkTensorTileG2SMulticastOp() if blocks > 1 else cpasync.CopyBulkTensorTileG2SOp()
+'''

@@ -1,0 +1,44 @@
+"""Matrix products, whatever they are called."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cutegen_lab.templates.lowering import Lowering, Unsupported, Value, rule
+from cutegen_lab.templates.operators.arithmetic import add
+
+
+@rule("matmul.default", "mm.default", "bmm.default", "mv.default", "dot.default", "vdot.default",
+      "linalg_matmul.default")  # fmt: skip
+def matmul(g: Lowering, a: Value, b: Value) -> Value:
+    """A vector is a matrix of one row on the left, of one column on the right; that dimension goes again."""
+    left = a if len(a.axes) > 1 else Value(a.node, (g.axes.fresh(1, made=True), *a.axes))
+    right = b if len(b.axes) > 1 else Value(b.node, (*b.axes, g.axes.fresh(1, made=True)))
+    product = g.dot(left, right)
+    axes = product.axes if len(b.axes) > 1 else product.axes[:-1]
+    if len(a.axes) == 1:
+        axes = (*product.axes[:-2], *axes[len(product.axes) - 1 :])
+    return Value(product.node, axes)
+
+
+def _transposed(a: Value) -> Value:
+    return Value(a.node, (*a.axes[:-2], a.axes[-1], a.axes[-2]))
+
+
+@rule("linear.default")
+def linear(g: Lowering, a: Value, weight: Value, bias: Value | None = None) -> Value:
+    product = matmul(g, a, _transposed(weight) if len(weight.axes) > 1 else weight)
+    return product if bias is None else add(g, product, bias)
+
+
+@rule("inner.default")
+def inner(g: Lowering, a: Value, b: Value) -> Value:
+    if len(b.axes) > 2:
+        raise Unsupported("an inner product of more than two dimensions")
+    return matmul(g, a, _transposed(b) if len(b.axes) > 1 else b)
+
+
+@rule("addmm.default", "addmv.default", "baddbmm.default")
+def addmm(g: Lowering, bias: Value, a: Value, b: Value, *, beta: float = 1, alpha: float = 1, **_: Any) -> Value:
+    product = g.map("mul", matmul(g, a, b), alpha)
+    return product if beta == 0 else add(g, product, bias, beta)

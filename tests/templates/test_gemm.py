@@ -1,0 +1,213 @@
+"""The GEMM family: every layout, dtype and kind of epilogue, ragged shapes and configs, against float64."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import torch
+
+from cutegen_lab.compile import CageCompiler
+from cutegen_lab.core.artifact import Artifact
+from cutegen_lab.core.errors import ProviderError
+from cutegen_lab.core.problem import Problem
+from cutegen_lab.core.verdict import Verdict
+from cutegen_lab.devices.emulator import EmulatorDevice
+from cutegen_lab.judge import StandardJudge, select_workloads
+from cutegen_lab.problems import read_text
+from cutegen_lab.problems.dtypes import TORCH
+from cutegen_lab.problems.tensors import laid_out
+from cutegen_lab.templates.families import gemm
+from cutegen_lab.templates.families.gemm.config import DOMAINS, most_stages
+from cutegen_lab.templates.families.gemm.shape import product
+from cutegen_lab.templates.reader import read
+from cutegen_lab.templates.registry import family_for
+
+SMALL = {"tile_m": 64, "tile_n": 64, "tile_k": 64, "stages": 3, "cluster_m": 1, "cluster_n": 1,
+         "schedule": "cooperative", "raster": "m", "group": 8}  # fmt: skip
+ROUNDING = {"bf16": 3e-3, "f16": 4e-4, "f32": 1e-6}
+
+
+@pytest.fixture(scope="module")
+def compiler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CageCompiler]:
+    with CageCompiler(tmp_path_factory.mktemp("cache")) as made:
+        yield made
+
+
+def problem_of(expression: str, inputs: str) -> Problem:
+    names = ", ".join(re.findall(r"(\w+): ", inputs))
+    return read_text(f"def reference({names}):\n    return {expression}\n", name="gemm", inputs_text=inputs)
+
+
+def error_of(compiler: CageCompiler, problem: Problem, config: dict[str, Any]) -> tuple[float, str]:
+    """(norm-wise error against float64, the kernel that ran)."""
+    graph = read(problem)
+    assert family_for(graph) is gemm
+    source = gemm.write(problem, graph, {**SMALL, **config})
+    workload = problem.workload
+    artifact = compiler.compile(source, {}, [workload], "sm_90a", lambda line: None, threading.Event())
+    assert isinstance(artifact, Artifact), f"{artifact}\n{source}"
+    build = artifact.builds[workload.name]
+    torch.manual_seed(0)
+    given = [torch.randn(spec.cosize).to(TORCH[spec.dtype]) for spec in workload.inputs]
+    (spec,) = workload.outputs
+    result = torch.full((spec.numel,), float("nan"), dtype=TORCH[spec.dtype])
+    views = [memoryview(t.view(torch.uint8).numpy()) for t in (*given, result)]
+    fault = EmulatorDevice().execute(build, workload.tensors, views, threading.Event()).fault
+    assert fault is None, f"{fault}\n{source}"
+    values = [laid_out(t, s).double() for t, s in zip(given, workload.inputs, strict=True)]
+    namespace: dict[str, Any] = {}
+    exec("import torch\nimport torch.nn.functional as F\n" + problem.source, namespace)  # noqa: S102
+    expected = namespace["reference"](*values)
+    difference = laid_out(result, spec).double() - expected
+    return float(difference.norm() / expected.norm()), build.kernels[0].name
+
+
+@pytest.mark.parametrize("dtype", ["bf16", "f16"])
+@pytest.mark.parametrize(
+    ("expression", "inputs"),
+    [
+        ("a @ b", "a: {0}[72,104], b: {0}[104,136]"),
+        ("a @ b.T", "a: {0}[72,104], b: {0}[136,104]"),
+        ("torch.mm(a.T, b)", "a: {0}[104,72], b: {0}[104,136]"),
+        ("a.T @ b.T", "a: {0}[104,72], b: {0}[136,104]"),
+        ("(a @ b).T", "a: {0}[72,104], b: {0}[104,136]"),
+        ("a @ b", "a: {0}[72,104]:(1,72), b: {0}[104,136]:(144,1)"),
+    ],
+    ids=["nn", "nt", "tn", "tt", "transposed result", "strides"],
+)
+def test_every_layout_goes_through_the_tensor_cores(
+    compiler: CageCompiler, expression: str, inputs: str, dtype: str
+) -> None:
+    error, kernel = error_of(compiler, problem_of(expression, inputs.format(dtype)), {})
+    assert error < ROUNDING[dtype] and "gemm_kernel" in kernel
+
+
+@pytest.mark.parametrize(
+    ("expression", "inputs"),
+    [
+        ("F.gelu(F.linear(x, w, bias))", "x: bf16[3,40,64], w: bf16[72,64], bias: bf16[72]"),
+        ("torch.relu(a @ b + m[:, None]) * 0.5 + r", "a: bf16[72,64], b: bf16[64,88], m: bf16[72], r: bf16[72,88]"),
+        ("torch.addmm(c, a, b, beta=0.5, alpha=2.0).clamp(-1, 1)", "c: bf16[72], a: bf16[80,64], b: bf16[64,72]"),
+        ("F.silu(a @ b) * g", "a: bf16[72,64], b: bf16[64,88], g: bf16[72,88]"),
+        ("(a @ b).float() * s", "a: bf16[72,64], b: bf16[64,88], s: f32[1]"),
+        ("(a @ b + r).float()", "a: bf16[72,64], b: bf16[64,83], r: f32[72,83]"),
+        ("a @ b + a", "a: bf16[64,64], b: bf16[64,64]"),
+        ("torch.baddbmm(c, a, b)", "c: bf16[72], a: bf16[3,40,64], b: bf16[3,64,72]"),
+    ],
+)  # fmt: skip
+def test_epilogues_are_applied_in_fp32(compiler: CageCompiler, expression: str, inputs: str) -> None:
+    problem = problem_of(expression, inputs)
+    error, _ = error_of(compiler, problem, {"tile_m": 128})
+    assert error < ROUNDING[problem.workload.outputs[0].dtype.value]
+
+
+@pytest.mark.parametrize(
+    ("expression", "inputs", "kernel"),
+    [
+        ("torch.bmm(a, b)", "a: bf16[3,40,64], b: bf16[3,64,72]", "gemm_kernel"),
+        ("a @ b", "a: bf16[2,3,40,64], b: bf16[64,72]", "gemm_kernel"),
+        ("a @ b", "a: bf16[40,64], b: bf16[3,64,72]", "gemm_kernel"),
+        ("a @ v", "a: bf16[40,64], v: bf16[64]", "gemm_kernel"),
+        ("v @ a", "v: bf16[64], a: bf16[64,40]", "gemm_kernel"),
+        ("a @ b", "a: bf16[77,1], b: bf16[1,72]", "gemm_kernel"),
+        ("a @ b.T", "a: bf16[1,64], b: bf16[67,64]", "gemm_kernel"),
+        ("a @ b", "a: bf16[77,67], b: bf16[67,71]", "plain_kernel"),
+        ("a @ b", "a: f32[77,64], b: f32[64,72]", "plain_kernel"),
+        ("torch.bmm(a, b).transpose(1, 2) + a.transpose(1, 2)", "a: f32[3,40,40], b: f32[3,40,40]", "plain_kernel"),
+        ("torch.dot(v, w)", "v: f32[67], w: f32[67]", "plain_kernel"),
+    ],
+)
+def test_batches_vectors_and_what_tma_cannot_address(
+    compiler: CageCompiler, expression: str, inputs: str, kernel: str
+) -> None:
+    problem = problem_of(expression, inputs)
+    error, ran = error_of(compiler, problem, {})
+    assert error < ROUNDING[problem.workload.outputs[0].dtype.value] and kernel in ran
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"tile_m": 128, "tile_n": 128, "stages": 4, "schedule": "pingpong"},
+        {"tile_m": 64, "tile_n": 192, "stages": 2, "schedule": "pingpong", "cluster_m": 2, "cluster_n": 2},
+        {"tile_m": 256, "tile_n": 128, "stages": 4, "cluster_n": 2, "raster": "n", "group": 1},
+        {"tile_m": 128, "tile_n": 256, "stages": 4, "cluster_m": 2, "group": 2},
+        {"tile_m": 64, "tile_n": 64, "tile_k": 128, "stages": 2, "cluster_m": 2},
+    ],
+)
+def test_other_configs_are_right_too(compiler: CageCompiler, config: dict[str, Any]) -> None:
+    error, _ = error_of(compiler, problem_of("torch.relu(a @ b)", "a: bf16[328,200], b: bf16[200,456]"), config)
+    assert error < ROUNDING["bf16"]
+
+
+@pytest.mark.parametrize("inputs", ["a: bf16[136,72], b: bf16[72,200], bias: bf16[200]",
+                                    "a: f32[40,24], b: f32[24,33], bias: f32[33]"])  # fmt: skip
+def test_the_default_passes_the_judge_on_every_derived_workload(compiler: CageCompiler, inputs: str) -> None:
+    problem = problem_of("torch.relu(a @ b + bias)", inputs)
+    graph = read(problem)
+    source = gemm.write(problem, graph, gemm.default_config(graph, problem.workload))
+    device, cancel = EmulatorDevice(), threading.Event()
+    workloads = select_workloads(problem, device)
+    assert len(workloads) > 3
+    artifact = compiler.compile(source, {}, workloads, "sm_90a", lambda line: None, cancel)
+    assert isinstance(artifact, Artifact), f"{artifact}\n{source}"
+    result = StandardJudge().check(problem, artifact, device, lambda line: None, cancel)
+    assert result.verdict is Verdict.PASSED, result.reason
+
+
+def test_dimensions_that_lie_as_one_become_one() -> None:
+    found = product(read(problem_of("x @ w", "x: bf16[4,8,16,64], w: bf16[64,32]")))
+    assert found and (found.m, found.n, found.batch) == ((0, 1, 2), (3,), ())
+    found = product(read(problem_of("x.transpose(1, 2) @ w", "x: bf16[8,64,16], w: bf16[64,32]")))
+    assert found and (found.m, found.n, found.batch) == ((1,), (2,), (0,))
+
+
+def test_a_transposed_result_swaps_the_operands() -> None:
+    found = product(read(problem_of("(a @ b).T", "a: bf16[64,32], b: bf16[32,128]")))
+    assert found and (found.left, found.right) == (1, 0)
+
+
+def test_every_candidate_for_the_default_is_feasible() -> None:
+    for inputs in ("a: bf16[8,8], b: bf16[8,8]", "a: bf16[4096,4096], b: bf16[4096,4096]"):
+        problem = problem_of("a @ b", inputs)
+        config = gemm.default_config(read(problem), problem.workload)
+        assert gemm.feasible(read(problem), config) and all(config[name] in DOMAINS[name] for name in DOMAINS)
+
+
+def test_the_module_says_what_the_family_says() -> None:
+    """``constraints`` in the text and ``feasible`` are two writings of one rule."""
+    problem = problem_of("a @ b", "a: bf16[64,64], b: bf16[64,64]")
+    graph = read(problem)
+    text = gemm.write(problem, graph, SMALL)
+    namespace: dict[str, Any] = {"EPI_STAGE": 2}
+    start = text.index("def constraints")
+    exec(text[start : text.index("\n\n\n", start)], namespace)  # noqa: S102
+    for tile_m in DOMAINS["tile_m"]:
+        for tile_n in DOMAINS["tile_n"]:
+            for schedule in DOMAINS["schedule"]:
+                for stages in DOMAINS["stages"]:
+                    config = {**SMALL, "tile_m": tile_m, "tile_n": tile_n, "schedule": schedule, "stages": stages}
+                    assert namespace["constraints"](config, None, None) == gemm.feasible(graph, config)
+    assert most_stages(graph, {**SMALL, "tile_m": 128, "tile_n": 256}) == 4
+    assert most_stages(graph, {**SMALL, "tile_m": 256, "tile_n": 256}) == 0
+
+
+@pytest.mark.parametrize(
+    ("expression", "inputs", "says"),
+    [
+        ("torch.relu(a) @ b", "a: bf16[64,64], b: bf16[64,64]", "a matrix product of something computed before it"),
+        ("(a @ b) * (a @ b.T)", "a: bf16[64,64], b: bf16[64,64]", "several matrix products"),
+        ("torch.softmax(a @ b, -1)", "a: bf16[64,64], b: bf16[64,64]", "a reduction of a matrix product's result"),
+        ("a @ b > 0", "a: bf16[64,64], b: bf16[64,64]", "not bool"),
+        ("a @ b + c", "a: bf16[64,64], b: bf16[64,64], c: bf16[64,64]:(1,64)", "an input that is not row-major"),
+    ],
+)
+def test_what_it_cannot_serve_is_named(expression: str, inputs: str, says: str) -> None:
+    problem = problem_of(expression, inputs)
+    with pytest.raises(ProviderError, match=f"{says}.*--provider openai"):
+        graph = read(problem)
+        family_for(graph).write(problem, graph, SMALL)
