@@ -1,4 +1,4 @@
-"""What a warp's access costs: 32-byte sectors of global memory, wavefronts of shared memory.
+"""What a warp's access costs: 32-byte sectors and 128-byte lines of global memory, wavefronts of shared memory.
 
 Shared memory has 32 banks of 4 bytes. A warp's access of up to 4, of 8 or of 16 bytes a lane is served in 1, 2 or 4
 *phases* of 32, 16 or 8 lanes; lanes of a phase that want the same word share it. A phase takes as many wavefronts as
@@ -15,25 +15,30 @@ import numpy as np
 from cutegen_lab.emulator.types import Array
 
 _BANKS, _BANK_BYTES = 32, 4
+_LINE_MASK = np.uint64(3)  # of a sector's number: which of its line's four it is
 
 
-def sectors(gid: Array, address: Array, width: int, whole: bool) -> int:
-    """Distinct 32-byte sectors touched, summed over warps. ``address`` is uint64 by lane, ``width`` ≤ 32 bytes.
+def sectors_and_lines(gid: Array, address: Array, whole: bool) -> tuple[int, int]:
+    """Distinct 32-byte sectors touched and distinct 128-byte lines, each summed over warps.
 
-    ``whole``: do the lanes form complete warps of 32? Accesses are aligned, so that none reaches two sectors.
+    ``address`` is uint64 by lane; ``whole``: do the lanes form complete warps of 32? Accesses are aligned and no wider
+    than a sector, so that none reaches two.
     """
     if address.ndim == 0 or len(address) == 0:
-        return 1 if address.ndim == 0 else 0
+        return (1, 1) if address.ndim == 0 else (0, 0)
     sector = address >> np.uint64(5)
     if whole:
         table = sector.reshape(-1, 32)
         if not (table[:, 1:] >= table[:, :-1]).all():
             table = np.sort(table, axis=1)
-        return len(table) + int(np.count_nonzero(table[:, 1:] != table[:, :-1]))
+        apart = table[:, 1:] ^ table[:, :-1]
+        return len(table) + int(np.count_nonzero(apart)), len(table) + int(np.count_nonzero(apart > _LINE_MASK))
     warp = gid >> 5
     order = np.lexsort((sector, warp))
     w, s = warp[order], sector[order]
-    return 1 + int(np.count_nonzero((w[1:] != w[:-1]) | (s[1:] != s[:-1])))
+    other, apart = w[1:] != w[:-1], s[1:] ^ s[:-1]
+    touched = np.count_nonzero(other | (apart != 0)), np.count_nonzero(other | (apart > _LINE_MASK))
+    return 1 + int(touched[0]), 1 + int(touched[1])
 
 
 def wavefronts(gid: Array, index: Array, width: int, whole: bool) -> tuple[int, int]:

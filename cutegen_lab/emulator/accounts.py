@@ -36,6 +36,7 @@ class Account:
         found["blocks"] = self.counters.blocks * self.scale
         found["blocks_counted"] = float(self.counters.blocks)
         found["load_bytes_in_flight"] = self._in_flight()
+        found["hot_load_bytes"] = self.counters.hot_bytes() * self.scale
         return found
 
     def by_ptx_line(self) -> dict[int, Sums]:

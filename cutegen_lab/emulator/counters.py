@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from cutegen_lab.emulator import copy_wavefronts
-from cutegen_lab.emulator.access import phases, sectors, wavefronts
+from cutegen_lab.emulator.access import phases, sectors_and_lines, wavefronts
 from cutegen_lab.emulator.types import Array
 
 if TYPE_CHECKING:
@@ -26,15 +26,18 @@ FIELDS = (
     "shared_load_requests", "shared_load_wavefronts", "shared_load_phases",
     "shared_store_requests", "shared_store_wavefronts", "shared_store_phases",
     "shared_copy_requests", "shared_copy_wavefronts", "shared_copy_phases",
-    "shared_atomic_requests", "cluster_requests",
+    "shared_atomic_requests", "cluster_requests", "global_load_lines", "global_store_lines",
 )  # fmt: skip
 _LOAD, _STORE, _ATOMIC, _BULK_LOAD, _BULK_STORE, _SHARED_LOAD, _SHARED_STORE, _SHARED_COPY, _SHARED_ATOMIC = range(
-    0, len(FIELDS), 3
+    0, 27, 3
 )
-_CLUSTER = _SHARED_ATOMIC + 1
+_CLUSTER, _LOAD_LINES, _STORE_LINES = range(_SHARED_ATOMIC + 1, len(FIELDS))
+_LINES = {"load": (_LOAD_LINES,), "store": (_STORE_LINES,), "atomic": (_LOAD_LINES, _STORE_LINES)}
 _GLOBAL = {"load": _LOAD, "store": _STORE, "atomic": _ATOMIC}
 _BULK = {"load": _BULK_LOAD, "store": _BULK_STORE}
 _SHARED = {"load": _SHARED_LOAD, "store": _SHARED_STORE}
+
+HOT_STRETCH = 32 << 10  # bytes, an eighth of L1: a row's weights, say, which every block reads again
 
 Site = list[int]
 """Counts of one instruction, in the order of :data:`FIELDS`."""
@@ -46,12 +49,14 @@ class Counters:
 
     ``here`` is the site of the instruction that runs. ``block_warps[b]`` is how often a warp executed basic block
     ``b``, ``block_lanes[b]`` how often a lane did. ``by_slot`` splits the sectors that cross L2 by ("load" or "store",
-    address >> 24), which tells tensors apart.
+    address >> 24), which tells tensors apart; ``loaded`` has (lowest, highest, bytes asked for) by the latter, where a
+    group's first and last lane stand for all of it.
     """
 
     count: int = 0  # of sites
     blocks: int = 0  # of the grid that ran
     by_slot: Counter[tuple[str, int]] = field(default_factory=Counter)
+    loaded: dict[int, tuple[int, int, int]] = field(default_factory=dict)
     block_warps: Counter[int] = field(default_factory=Counter)
     block_lanes: Counter[int] = field(default_factory=Counter)
     sites: list[Site] = field(init=False)
@@ -69,8 +74,12 @@ class Counters:
 
     def access(self, kind: str, g: Group, address: Array, width: int) -> None:
         """Counts one global "load", "store" or "atomic" of ``width`` bytes a lane."""
-        touched = sectors(g.gid, address, width, g.whole())
+        touched, lines = sectors_and_lines(g.gid, address, g.whole())
+        for at in _LINES[kind]:
+            self.here[at] += lines
         slot = int(address[0]) >> 24
+        if kind == "load":
+            self._loaded(slot, int(address[0]), int(address[-1]), g.n * width)
         for way in ("load", "store") if kind == "atomic" else (kind,):
             self.by_slot[way, slot] += touched
         self._add(_GLOBAL[kind], g.warps(), touched, g.n * width)
@@ -99,6 +108,14 @@ class Counters:
         """Counts ``times`` bulk copies, which each move ``size`` bytes of global memory in ``touched`` sectors."""
         self.by_slot[kind, address >> 24] += touched * times
         self._add(_BULK[kind], times, touched * times, size * times)
+
+    def _loaded(self, slot: int, first: int, last: int, asked: int) -> None:
+        low, high, before = self.loaded.get(slot, (first, first, 0))
+        self.loaded[slot] = min(low, first, last), max(high, first, last), before + asked
+
+    def hot_bytes(self) -> int:
+        """Bytes loaded of stretches that are short enough to stay in L1 beside what streams through it."""
+        return sum(asked for low, high, asked in self.loaded.values() if high - low < HOT_STRETCH)
 
     def elapsed(self) -> int:
         """What the clocks have moved on by: a count that only ever grows."""

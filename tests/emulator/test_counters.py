@@ -18,26 +18,27 @@ def counted(body: str, size: int = 1 << 14, threads: int = 32, blocks: int = 1) 
     return dict(ran.execution.counters)
 
 
-LOADS = [  # (what, instruction with its address in %r4 from the lane in %r1, sectors of one warp)
-    ("32 neighbouring words", "shl.b32 %r4, %r1, 2;", "ld.global.b32 %r5", 4),
-    ("every second word", "shl.b32 %r4, %r1, 3;", "ld.global.b32 %r5", 8),
-    ("one word a sector", "shl.b32 %r4, %r1, 5;", "ld.global.b32 %r5", 32),
-    ("one word for all", "and.b32 %r4, %r1, 0;", "ld.global.b32 %r5", 1),
-    ("halves", "shl.b32 %r4, %r1, 1;", "ld.global.b16 %rs5", 2),
-    ("16 bytes a lane", "shl.b32 %r4, %r1, 4;", "ld.global.v4.b32 {%r5,%r6,%r7,%r8}", 16),
-    ("8 bytes a lane", "shl.b32 %r4, %r1, 3;", "ld.global.v2.b32 {%r5,%r6}", 8),
-    ("neighbours from the middle of a sector", "shl.b32 %r4, %r1, 2; add.s32 %r4, %r4, 16;", "ld.global.b32 %r5", 5),
+LOADS = [  # (what, instruction with its address in %r4 from the lane in %r1, sectors and lines of one warp)
+    ("32 neighbouring words", "shl.b32 %r4, %r1, 2;", "ld.global.b32 %r5", 4, 1),
+    ("every second word", "shl.b32 %r4, %r1, 3;", "ld.global.b32 %r5", 8, 2),
+    ("one word a sector", "shl.b32 %r4, %r1, 5;", "ld.global.b32 %r5", 32, 8),
+    ("one word for all", "and.b32 %r4, %r1, 0;", "ld.global.b32 %r5", 1, 1),
+    ("halves", "shl.b32 %r4, %r1, 1;", "ld.global.b16 %rs5", 2, 1),
+    ("16 bytes a lane", "shl.b32 %r4, %r1, 4;", "ld.global.v4.b32 {%r5,%r6,%r7,%r8}", 16, 4),
+    ("8 bytes a lane", "shl.b32 %r4, %r1, 3;", "ld.global.v2.b32 {%r5,%r6}", 8, 2),
+    ("neighbours from the middle of a sector", "shl.b32 %r4, %r1, 2; add.s32 %r4, %r4, 16;", "ld.global.b32 %r5", 5, 2),
     ("16 bytes a lane, from the middle of a sector", "shl.b32 %r4, %r1, 4; add.s32 %r4, %r4, 16;",
-     "ld.global.v4.b32 {%r5,%r6,%r7,%r8}", 17),
-    ("backwards", "sub.s32 %r4, 31, %r1; shl.b32 %r4, %r4, 2;", "ld.global.b32 %r5", 4),
+     "ld.global.v4.b32 {%r5,%r6,%r7,%r8}", 17, 5),
+    ("one word of every other line", "shl.b32 %r4, %r1, 8;", "ld.global.b32 %r5", 32, 32),
+    ("backwards", "sub.s32 %r4, 31, %r1; shl.b32 %r4, %r4, 2;", "ld.global.b32 %r5", 4, 1),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("address", "load", "sectors"), [c[1:] for c in LOADS], ids=[c[0] for c in LOADS])
-def test_sectors(address: str, load: str, sectors: int) -> None:
+@pytest.mark.parametrize(("address", "load", "sectors", "lines"), [c[1:] for c in LOADS], ids=[c[0] for c in LOADS])
+def test_sectors_and_lines(address: str, load: str, sectors: int, lines: int) -> None:
     got = counted(f"  {address}\n  cvt.u64.u32 %rd2, %r4; add.s64 %rd3, %rd1, %rd2;\n  {load}, [%rd3];\n  ret;")
     assert got["global_load_requests"] == 1
-    assert got["global_load_sectors"] == sectors
+    assert (got["global_load_sectors"], got["global_load_lines"]) == (sectors, lines)
     assert got["moved_bytes"] == 32 * sectors
 
 
@@ -164,6 +165,7 @@ COPIES = [  # (form, bytes a lane, lanes a row, bytes from row to row in shared 
     ("ca", 16, 4, 128, 1040, 12),
     ("ca", 16, 2, 112, 1024, 20),
     ("ca", 16, 1, 64, 1040, 16),
+    ("ca", 16, 4, 80, 656, 8),
     ("ca", 8, 4, 72, 1024, 10),
     ("ca", 8, 2, 40, 1024, 18),
     ("ca", 4, 8, 32, 1024, 4),
@@ -185,6 +187,12 @@ def test_copies_cost_what_an_h200_counts(
     assert got["shared_copy_wavefronts"] == wavefronts
 
 
+def test_lanes_that_copy_the_same_bytes_take_turns() -> None:
+    """Rows 80 bytes apart, the last three from one row of global memory, as a ragged matrix product clamps them."""
+    source = rows_of("%r5", 4, 0, 16) + "min.u32 %r6, %r6, 5; mad.lo.u32 %r5, %r6, 656, %r5;"
+    assert copied("ca", 16, rows_of("%r4", 4, 80, 16), source)["shared_copy_wavefronts"] == 9
+
+
 def test_zeros_that_fill_up_come_from_nowhere() -> None:
     """Eight rows 80 bytes apart, of which every second is zeros."""
     to, source = rows_of("%r4", 4, 80, 16), rows_of("%r5", 4, 1024, 16)
@@ -197,6 +205,31 @@ def test_atomics_are_apart_from_loads_and_stores() -> None:
     assert (got["global_atomic_requests"], got["global_atomic_sectors"]) == (1, 1)
     assert got["global_load_sectors"] == got["global_store_sectors"] == 0
     assert got["moved_bytes"] == 64  # there and back
+
+
+@pytest.mark.parametrize(("threads", "lines"), [(16, 1), (48, 2), (40, 2)])
+def test_lines_of_warps_that_are_not_full(threads: int, lines: int) -> None:
+    got = counted(
+        "  shl.b32 %r4, %r1, 2; cvt.u64.u32 %rd2, %r4; add.s64 %rd3, %rd1, %rd2;\n  st.global.b32 [%rd3], %r1;\n  ret;",
+        threads=threads,
+    )
+    assert (got["global_load_lines"], got["global_store_lines"]) == (0, lines)
+
+
+def _per_launch(threads: int, shift: int) -> dict[str, float]:
+    """Each of 64 threads loads a word twice, ``1 << shift`` bytes from the next thread's."""
+    body = f"  shl.b32 %r4, %r1, {shift}; cvt.u64.u32 %rd2, %r4; add.s64 %rd3, %rd1, %rd2;\n"
+    ran = run(
+        kernel(body + "  ld.global.b32 %r5, [%rd3];\n" * 2 + "  ret;", 1, SHARED),
+        [np.zeros(1 << 17, np.uint8)], block=(threads, 1, 1),
+    )  # fmt: skip
+    return dict(ran.per_launch[0])
+
+
+@pytest.mark.parametrize(("shift", "hot"), [(2, 512), (8, 512), (10, 0)])
+def test_what_lies_close_together_is_hot(shift: int, hot: int) -> None:
+    """64 threads, two words each: within 256 bytes, 16 KB and 64 KB."""
+    assert _per_launch(64, shift)["hot_load_bytes"] == hot
 
 
 def test_parameters_are_no_global_loads() -> None:
@@ -261,7 +294,14 @@ def test_each_line_has_its_own_counts() -> None:
 def test_the_lines_add_up_to_the_launch() -> None:
     ran, lines = two_loads()
     (whole,) = ran.per_launch
-    apart = ("blocks", "blocks_counted", "load_bytes_in_flight", "dram_load_bytes", "dram_store_bytes")
+    apart = (
+        "blocks",
+        "blocks_counted",
+        "load_bytes_in_flight",
+        "hot_load_bytes",
+        "dram_load_bytes",
+        "dram_store_bytes",
+    )
     for name, value in whole.items():
         if name not in apart:
             assert value == pytest.approx(sum(line.get(name, 0) for line in lines.values())), name

@@ -23,6 +23,7 @@ from cutegen_lab.core.trial import Profile
 from cutegen_lab.devices.cuda.process import SharedMemory, WorkerProcess
 
 _LSU = "l1tex__t_{}_pipe_lsu_mem_global_op_{}.sum"
+_LOOK_UPS = "l1tex__t_set_accesses_pipe_lsu_mem_global_op_{}.sum"
 _UNIT_WAVEFRONTS = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{}.sum"
 _UNIT_CONFLICTS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_{}.sum"
 _BY_SASS = "smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_{}.sum"
@@ -47,6 +48,8 @@ METRICS: Mapping[str, tuple[str, ...]] = {  # our name -> theirs, which are adde
     ),
     "global_load_requests": (_LSU.format("requests", "ld"),),
     "global_load_sectors": (_LSU.format("sectors", "ld"),),
+    "global_load_lines": (_LOOK_UPS.format("ld"),),
+    "global_store_lines": (_LOOK_UPS.format("st"),),
     "global_store_requests": (_LSU.format("requests", "st"),),
     "global_store_sectors": (_LSU.format("sectors", "st"),),
     "global_atomic_requests": (_LSU.format("requests", "atom"), _LSU.format("requests", "red")),
