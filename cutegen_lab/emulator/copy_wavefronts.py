@@ -2,10 +2,10 @@
 
 Copies of 16, 8 or 4 bytes a lane are served in phases of 8, 16 or 32 lanes, as loads and stores are (:mod:`access`). A
 lane reads a bank of L1's data and writes a bank of shared memory. It goes in the wavefront whose number is how many
-other pieces lanes before it want of the one bank and of the other, added up; lanes of equal numbers that still want one
-bank of shared memory take turns. Copies past L1 (.cg) then move what came, one 128-byte line of global memory to one of
-shared memory at a time, rotated by one distance; where that is odd, so that the 16 bytes change halves of their sector,
-those from first halves go apart from those from second halves.
+lanes before it read its bank, and how many other pieces they write of the other, added up; lanes of equal numbers that
+still want one bank of shared memory take turns. Copies past L1 (.cg) then move what came, one 128-byte line of global
+memory to one of shared memory at a time, rotated by one distance; where that is odd, so that the 16 bytes change halves
+of their sector, those from first halves go apart from those from second halves.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ def wavefronts(gid: Array, index: Array, address: Array, moved: Array, width: in
     source = (address // np.uint64(width)).astype(np.int64)
     for i, values in enumerate((np.ones(len(gid), np.int64), moved, index, source)):
         table[row, i, lane] = values
-    for i, chosen in ((2, 0), (3, 1)):  # counted from the line of the first lane of each phase
-        first = np.argmax(table[:, chosen], axis=1)
-        base = np.take_along_axis(table[:, i], first[:, None], axis=1) // lanes * lanes
-        table[:, i] = np.where(table[:, chosen] > 0, table[:, i] - base, 0)
+    first = np.argmax(table[:, 0], axis=1)[:, None]
+    for i in (2, 3):  # counted from the line of the first lane of each phase
+        base = np.take_along_axis(table[:, i], first, axis=1) // lanes * lanes
+        table[:, i] = np.where(table[:, 0] > 0, table[:, i] - base, 0)
     if (table == table[0]).all():
         return count * _like(table[0].tobytes(), lanes, past_l1), count * (1 + past_l1)
     return _count(table, past_l1), count * (1 + past_l1)
@@ -51,24 +51,21 @@ def _like(raw: bytes, lanes: int, past_l1: bool) -> int:
 def _count(table: Array, past_l1: bool) -> int:
     here, moved = table[:, 0] > 0, table[:, 1] > 0
     to, source = table[:, 2], table[:, 3]
-    rank, first = _rank(to, here)
-    number = rank + np.where(moved, _rank(source, moved)[0], 0)
     lanes = to.shape[1]
+    before = np.tri(lanes, k=-1, dtype=np.bool_) & here[:, None, :]  # [phase, lane, lane before it]
+    reads = _alike(source % lanes) & before & (moved[:, :, None] & moved[:, None, :])
+    same = to[:, :, None] == to[:, None, :]
+    first = here & ~(same & before).any(axis=2)
+    others = _alike(to % lanes) & ~same & before & first[:, None, :]
+    number = others.sum(axis=2) + reads.sum(axis=2)
     rows, numbers = np.arange(len(to))[:, None], 2 * lanes
     key = ((rows * numbers + number) * lanes + to % lanes)[first]
     each = np.bincount(key, minlength=len(to) * numbers * lanes).reshape(-1, lanes)
     return int(each.max(axis=1).sum()) + (_moves(to, source, moved) if past_l1 else 0)
 
 
-def _rank(piece: Array, here: Array) -> tuple[Array, Array]:
-    """By lane: how many different pieces lanes before it want of its bank, and is it the first that wants its own?"""
-    lanes = piece.shape[1]
-    before = np.tri(lanes, k=-1, dtype=np.bool_)
-    same = piece[:, :, None] == piece[:, None, :]
-    first = here & ~(same & before & here[:, None, :]).any(axis=2)
-    bank = piece % lanes
-    others = (bank[:, :, None] == bank[:, None, :]) & ~same & before & first[:, None, :]
-    return others.sum(axis=2), first
+def _alike(bank: Array) -> Array:
+    return np.asarray(bank[:, :, None] == bank[:, None, :])
 
 
 def _moves(to: Array, source: Array, moved: Array) -> int:
