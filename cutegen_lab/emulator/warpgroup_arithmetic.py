@@ -1,8 +1,8 @@
 """What wgmma computes (PTX ISA 9.7.15.5 "Asynchronous wgmma.mma_async Operations").
 
 Products that follow each other on the same sums wait for ``commit_group`` and are then one matrix product. Products of
-16-bit and narrower operands are exact in float32 and are summed there, in the order of BLAS; hardware sums in another
-order and truncates, which a check's tolerance must allow.
+16-bit operands and of integers are exact in float32 and are summed there, in the order of BLAS; hardware sums in
+another order and truncates, which a check's tolerance must allow. Eight-bit floats lose more: see :mod:`eight_sums`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cutegen_lab.emulator.formats import to_f32
+from cutegen_lab.emulator import eight_sums
+from cutegen_lab.emulator.formats import EIGHT, to_f32
 from cutegen_lab.emulator.matrix_descriptor import pieces
 from cutegen_lab.emulator.types import Array
 from cutegen_lab.emulator.warpgroup_sums import ROWS, Form, Sums
@@ -91,6 +92,9 @@ class Arithmetic:
             left = self._operand([int(a[first]) for a in steps.a], blocks, ROWS, form.a_mn, form.a)
         distinct = blocks[np.r_[True, blocks[1:] != blocks[:-1]]]
         right = self._operand([int(b[first]) for b in steps.b], distinct, form.n, form.b_mn, form.b).swapaxes(1, 2)
+        if form.a in EIGHT:
+            _add_eight(sums, groups, left, right[np.searchsorted(distinct, blocks)], adds, form)
+            return
         each = len(blocks) // len(distinct)
         if each > 1 and (blocks.reshape(-1, each) == distinct[:, None]).all():
             product = np.matmul(left.reshape(len(distinct), each * ROWS, -1), right).reshape(-1, ROWS, form.n)
@@ -117,6 +121,14 @@ class Arithmetic:
             raw = shared.views[16].take(blocks[:, None] * (shared.stride // 16) + where.ravel())
         values = to_f32(raw, kind).reshape(len(blocks), len(where), -1)
         return values.swapaxes(1, 2) if mn_major else values
+
+
+def _add_eight(sums: Sums, groups: Array, left: Array, right: Array, adds: Array, form: Form) -> None:
+    at = sums.at(groups)
+    before = np.where(adds[:, None, None], sums.matrix[at], np.float32(0))
+    given = left if form.sign > 0 else -left
+    with np.errstate(invalid="ignore", over="ignore"):
+        sums.matrix[at] = eight_sums.add(before, given, right, (form.a, form.b), form.d == "f16")
 
 
 def _accumulate(sums: Sums, groups: Array, product: Array, adds: Array, form: Form) -> None:
