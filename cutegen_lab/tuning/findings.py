@@ -8,18 +8,20 @@ from collections.abc import Mapping
 from cutegen_lab.core.artifact import KernelInfo, Launch
 from cutegen_lab.core.roofline import GpuSpec
 from cutegen_lab.tuning.occupancy import Occupancy
+from cutegen_lab.tuning.traffic import Traffic
 
 
 def findings(
     counters: Mapping[str, float], launch: Launch, kernel: KernelInfo | None, shape: Occupancy, gpu: GpuSpec,
-    limiter: str, latency_us: float,
+    moved: Traffic, limiter: str, latency_us: float,
 ) -> tuple[str, ...]:  # fmt: skip
     """Most important first; only what is worth changing."""
     found = [
         _in_flight(counters, launch, shape, gpu, latency_us),
         _coalescing(counters, "load"),
         _coalescing(counters, "store"),
-        _rereads(counters),
+        _rereads(counters, moved),
+        _lines(counters, limiter),
         _grid(launch, shape, gpu),
         _spills(kernel),
         _occupancy(shape, gpu, limiter),
@@ -65,11 +67,25 @@ def _width(counters: Mapping[str, float], kind: str) -> str:
     return f"global {kind}s are {width:.0f} B a thread; 16 B (128-bit) vectors need fewer instructions"
 
 
-def _rereads(counters: Mapping[str, float]) -> str:
-    dram, moved = counters["dram_load_bytes"], 32 * counters["global_load_sectors"]
-    if dram <= 0 or moved <= 1.25 * dram:
+def _rereads(counters: Mapping[str, float], moved: Traffic) -> str:
+    once, asked = counters["dram_load_bytes"], 32 * counters["global_load_sectors"]
+    if once <= 0 or asked <= 1.25 * once:
         return ""
-    return f"inputs are read {moved / dram:.1f} times over (the repeats are taken to hit L2)"
+    text = f"inputs are read {asked / once:.1f} times over"
+    if moved.far * counters["global_load_bytes"] < 1.1 * once:
+        return f"{text} (from L1 and L2 after the first)"
+    return f"{text}, partly from device memory: what the resident blocks read is more than L2 keeps"
+
+
+def _lines(counters: Mapping[str, float], limiter: str) -> str:
+    requests = counters["global_load_requests"] + counters["global_store_requests"]
+    lines = counters.get("global_load_lines", 0.0) + counters.get("global_store_lines", 0.0)
+    if not limiter.startswith("L1") or not requests:
+        return ""
+    return (
+        f"a warp's access touches {lines / requests:.0f} cache lines of 128 B on average, and L1 looks them up one by "
+        "one: give neighbouring threads neighbouring 16 B"
+    )
 
 
 def _grid(launch: Launch, shape: Occupancy, gpu: GpuSpec) -> str:

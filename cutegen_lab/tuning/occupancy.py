@@ -10,6 +10,8 @@ from cutegen_lab.core.roofline import GpuSpec
 
 _SYSTEM_SMEM = 1024  # bytes of shared memory the system takes a block
 _REGISTER_UNIT = 256  # registers are given to a warp in units of this many
+_CLUSTERED_BLOCKS = 8  # that share a multiprocessor at most where they belong to clusters; an H200 says so
+_CLUSTERED_SHARE = 124 / 132  # of an H200's multiprocessors that clusters of more than two can fill
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,9 @@ def occupancy(launch: Launch, kernel: KernelInfo | None, gpu: GpuSpec) -> Occupa
     static = kernel.static_smem_bytes if kernel else 0  # a cubin for sm_90 counts the system's KiB in here
     smem = launch.dynamic_smem_bytes + max(static - _SYSTEM_SMEM, 0)
     by = {"blocks a multiprocessor": gpu.max_blocks_per_sm, "threads": gpu.max_threads_per_sm // (warps * 32)}
+    cluster = math.prod(launch.cluster)
+    if cluster > 1:
+        by["clusters"] = _CLUSTERED_BLOCKS
     if registers:
         a_warp = -(-registers * 32 // _REGISTER_UNIT) * _REGISTER_UNIT
         by["registers"] = gpu.registers_per_sm // (a_warp * warps)
@@ -45,5 +50,6 @@ def occupancy(launch: Launch, kernel: KernelInfo | None, gpu: GpuSpec) -> Occupa
         by["shared memory"] = gpu.smem_per_sm // (smem + _SYSTEM_SMEM)
     limiter = min(by, key=lambda name: by[name])
     blocks = max(by[limiter], 1)
-    waves = math.prod(launch.grid) / (blocks * gpu.sm_count)
+    room = blocks * gpu.sm_count * (_CLUSTERED_SHARE if cluster > 2 else 1.0)
+    waves = math.prod(launch.grid) / room
     return Occupancy(blocks, blocks * warps, waves, limiter if waves > 1 else "grid", registers)

@@ -1,11 +1,12 @@
 """Predicted time of a launch from what it was counted to do.
 
-    time = overhead + (memory⁴ + unit⁴ + latency⁴ + starts⁴)^¼
+    time = overhead + max((memory³ + unit³ + latency³)^⅓, starts)
 
 The terms, in microseconds, are those of :mod:`cutegen_lab.tuning.terms`: *memory* is bytes over bandwidth, *unit* the
-busiest functional unit (tensor cores, shared memory, issue slots, …), *latency* what one block after another must wait
-for, *starts* how fast blocks can be handed out. The fourth power lets the longest term win and near ties cost a little
-more than either.
+busiest functional unit (tensor cores, shared memory, L1, issue slots, …), *latency* what one block after another must
+wait for, *starts* how fast blocks can be handed out, which goes on beside all else. The third power lets the longest
+term win and near ties cost a little more than either. What L1 and L2 serve is :mod:`cutegen_lab.tuning.traffic`'s.
+Constants were chosen on one set of kernels and tried on another: ``benchmarks/results/predicted_times_on_gpu.json``.
 """
 
 from __future__ import annotations
@@ -18,11 +19,14 @@ from cutegen_lab.core.roofline import GpuSpec
 from cutegen_lab.tuning import terms
 from cutegen_lab.tuning.findings import findings
 from cutegen_lab.tuning.occupancy import Occupancy, occupancy
+from cutegen_lab.tuning.traffic import traffic
 
-MODEL = "roofline of memory, units, latency and block starts, v2"
+MODEL = "roofline of memory, units, latency and block starts, v3"
+_NORM = 3.0
 _LIMITERS = {
     "memory": "memory bandwidth", "latency": "memory latency: too few loads in flight", "overhead": "launch overhead",
-    "issue": "instruction issue", "tensor": "tensor cores", "shared": "shared memory", "starts": "block starts: "
+    "issue": "instruction issue", "tensor": "tensor cores", "shared": "shared memory",
+    "L1": "L1: accesses touch many cache lines", "starts": "block starts: "
     "too many small blocks for the launch hardware",
 }  # fmt: skip
 
@@ -45,15 +49,18 @@ def predict_launch(
     shape = occupancy(launch, kernel, gpu)
     units = terms.units_us(counters, launch, gpu)
     unit = max(units, key=lambda name: units[name])
+    moved = traffic(counters, launch, kernel, shape, gpu)
     parts = {
-        "memory": terms.memory_us(counters, gpu), unit: units[unit],
-        "latency": terms.latency_us(counters, launch, shape, gpu), "starts": terms.starts_us(launch, gpu),
+        "memory": terms.memory_us(moved, gpu), unit: units[unit],
+        "latency": terms.latency_us(counters, launch, shape, moved, units[unit], gpu),
+        "starts": terms.starts_us(launch, gpu),
     }  # fmt: skip
-    time_us = terms.OVERHEAD_US + sum(value**4 for value in parts.values()) ** 0.25
+    together = sum(value**_NORM for name, value in parts.items() if name != "starts") ** (1 / _NORM)
+    time_us = terms.OVERHEAD_US + max(together, parts["starts"])
     parts["overhead"] = terms.OVERHEAD_US
     longest = max(parts, key=lambda name: parts[name])
     limiter = _named(longest, counters, shape)
-    found = findings(counters, launch, kernel, shape, gpu, limiter, terms.LATENCY_US)
+    found = findings(counters, launch, kernel, shape, gpu, moved, limiter, terms.BUSY_LATENCY_US)
     return Prediction(time_us, limiter, parts, found, shape)
 
 

@@ -6,20 +6,27 @@ import math
 from collections.abc import Mapping
 
 from cutegen_lab.core.artifact import Launch
-from cutegen_lab.core.counters import moved_bytes
 from cutegen_lab.core.dtypes import DType
 from cutegen_lab.core.roofline import GpuSpec
 from cutegen_lab.tuning.occupancy import Occupancy
+from cutegen_lab.tuning.traffic import Traffic
 
-OVERHEAD_US = 4.0  # launch, ramp-up and drain of one kernel
-LATENCY_US = 0.75  # of a DRAM access on a busy GPU
-_L2_LATENCY_US = 0.3  # of an access that hits L2
-L2_RATIO = 1.6  # L2 bandwidth over the copy rate
+OVERHEAD_US = 2.0  # launch, ramp-up and drain of one kernel
+BUSY_LATENCY_US = 0.75  # of a DRAM access while memory is busy: what loads in flight have to cover
+_LATENCY_US = 0.4  # of a DRAM access while it is not
+_L2_LATENCY_US = 0.12  # of an access that hits L2, beyond what is overlapped
+_L1_LATENCY_US = 0.04
+_BULK_LATENCY_US = 1.4  # of a bulk copy, from the wait for room to the data's arrival
+_L2_RATIO = 1.5  # L2 bandwidth over the copy rate
+_LINE_CYCLES = 2.0  # of a multiprocessor, for each 128-byte line a warp's access touches: a look-up in L1's tags
 _DEPENDENT_CYCLES = 4.0  # between a warp's instructions on average: 4 to 6 cycles' latency, some overlap
-_BARRIER_CYCLES = 40.0
+_EXPOSED_LOADS = 0.65  # part of a block's bytes that its arithmetic cannot overlap with
+_EXPOSED_WORK = 0.75  # part of a block's busiest unit that its loads cannot overlap with
+_BARRIER_CYCLES = 20.0
 _CLUSTER_US = 1.0  # that a block waits for the others of its cluster
-_BLOCK_START_US = 0.3
-_START_CYCLES = 1.2  # of the whole GPU, between two blocks handed out; clusters take longer to place
+_BLOCK_START_US = 0.2
+_START_CYCLES = 1.2  # of the whole GPU, between two blocks handed out …
+_CLUSTER_STARTS = 0.9  # … and this much more for each doubling of the cluster, which must find room at one time
 _MMA_SYNC_SHARE = 0.62  # of a Hopper tensor core's rate that mma.sync reaches
 _PIPES: Mapping[str, tuple[str, float]] = {  # class of warp instruction -> (unit, cycles a sub-partition)
     "f32": ("FMA", 1.0), "half": ("FMA", 1.0), "f64": ("FP64", 2.0), "integer": ("integer", 1.5),
@@ -34,21 +41,14 @@ _TENSOR_RATE: Mapping[str, tuple[DType, float]] = {  # operand type -> (whose de
 }  # fmt: skip
 
 
-def memory_us(counters: Mapping[str, float], gpu: GpuSpec) -> float:
-    """Bytes to and from DRAM at the GPU's copy rate, or what crosses L2 at L2's, whichever is longer.
-
-    L1 serves the rest of a sector that neighbouring accesses of a thread share, so loads cross L2 at most as often as
-    lanes ask for them.
-    """
-    loads, once = 32 * counters["global_load_sectors"], counters["dram_load_bytes"]
-    spared = max(loads - max(counters["global_load_bytes"], once), 0.0)
-    dram = once + counters["dram_store_bytes"]
-    return max(dram, (moved_bytes(counters) - spared) / L2_RATIO) / gpu.copy_bytes_per_s * 1e6
+def memory_us(moved: Traffic, gpu: GpuSpec) -> float:
+    """Bytes to and from DRAM at the GPU's copy rate, or what crosses L2 at L2's, whichever is longer."""
+    return max(moved.dram_bytes, moved.l2_bytes / _L2_RATIO) / gpu.copy_bytes_per_s * 1e6
 
 
 def units_us(counters: Mapping[str, float], launch: Launch, gpu: GpuSpec) -> dict[str, float]:
-    """Time of each functional unit and of the issue slots, with only as many multiprocessors busy as blocks allow."""
-    busy = min(math.prod(launch.grid), gpu.sm_count)
+    """Time of each functional unit and of the issue slots, on the multiprocessor that gets the most blocks."""
+    busy = _busy(math.prod(launch.grid), gpu)
     cycles: dict[str, float] = {"issue": 0.0}
     for name, value in counters.items():
         klass = name.removeprefix("warp_instructions_")
@@ -61,6 +61,8 @@ def units_us(counters: Mapping[str, float], launch: Launch, gpu: GpuSpec) -> dic
     slots = busy * gpu.clock_hz / 1e6  # cycles of all busy multiprocessors in a microsecond
     found = {unit: value / (4 * slots) for unit, value in cycles.items()}
     found["shared"] = counters.get("shared_wavefronts", 0.0) / slots
+    lines = counters.get("global_load_lines", 0.0) + counters.get("global_store_lines", 0.0)
+    found["L1"] = _LINE_CYCLES * lines / slots
     found["tensor"] = _tensor_us(counters, gpu) * gpu.sm_count / busy
     return found
 
@@ -78,33 +80,55 @@ def _tensor_us(counters: Mapping[str, float], gpu: GpuSpec) -> float:
     return seconds * (1 + by_mma * (1 / _MMA_SYNC_SHARE - 1)) * 1e6
 
 
-def latency_us(counters: Mapping[str, float], launch: Launch, shape: Occupancy, gpu: GpuSpec) -> float:
-    """Waves × what one block takes alone: its batches of loads one after another, its instructions, its waits."""
+def latency_us(
+    counters: Mapping[str, float], launch: Launch, shape: Occupancy, moved: Traffic, unit_us: float, gpu: GpuSpec
+) -> float:
+    """Waves × what one block takes alone: its batches of loads one after another, the arrival of their bytes, its
+    arithmetic, its waits. The fewer blocks share a multiprocessor, the less of this another block hides."""
     blocks = math.prod(launch.grid)
     warps = blocks * -(-math.prod(launch.block) // 32)
-    moves = counters.get("warp_instructions_move", 0.0)
-    cycles = _DEPENDENT_CYCLES * (counters["warp_instructions"] - moves) / warps
-    cycles += _BARRIER_CYCLES * (counters.get("barrier_waits", 0.0) + counters.get("mbarrier_waits", 0.0)) / warps
-    alone = _loads_us(counters, warps) + _bulk_us(counters, launch, blocks) + cycles / gpu.clock_hz * 1e6
+    alone = _BLOCK_START_US + _loads_us(counters, warps, moved) + _bulk_us(counters, launch, blocks)
+    reads = moved.far * counters["global_load_bytes"] / blocks
+    alone += _EXPOSED_LOADS * reads * gpu.sm_count / gpu.copy_bytes_per_s * 1e6
+    alone += max(_dependent_us(counters, warps, gpu), _EXPOSED_WORK * _work_us(unit_us, blocks, warps, gpu))
+    waits = counters.get("barrier_waits", 0.0) + counters.get("mbarrier_waits", 0.0)
+    alone += _BARRIER_CYCLES * waits / warps / gpu.clock_hz * 1e6
     alone += _CLUSTER_US * counters.get("cluster_waits", 0.0) / warps
-    return max(shape.waves, 1.0) * (alone + _BLOCK_START_US)
+    return max(shape.waves, 1.0) * alone
 
 
-def _loads_us(counters: Mapping[str, float], warps: int) -> float:
-    """A thread's batches of loads, the first time from DRAM, every further time from L2."""
-    asked, once = counters["global_load_bytes"], counters["dram_load_bytes"]
-    first = min(once / asked, 1.0) if asked else 1.0
-    batches = asked / (warps * 32) / max(counters["load_bytes_in_flight"], 1.0)
-    return batches * (first * LATENCY_US + (1 - first) * _L2_LATENCY_US)
+def _loads_us(counters: Mapping[str, float], warps: int, moved: Traffic) -> float:
+    """A thread's batches of loads, each as long as what serves it takes to answer."""
+    batches = counters["global_load_bytes"] / (warps * 32) / max(counters["load_bytes_in_flight"], 1.0)
+    l1 = 1 - moved.far - moved.near
+    return batches * (moved.far * _LATENCY_US + moved.near * _L2_LATENCY_US + l1 * _L1_LATENCY_US)
 
 
 def _bulk_us(counters: Mapping[str, float], launch: Launch, blocks: int) -> float:
     """Bulk copies, of which a block has as much in flight as it has shared memory."""
     room = max(launch.dynamic_smem_bytes, 1024)
-    return counters.get("bulk_load_bytes", 0.0) / blocks / room * LATENCY_US
+    return counters.get("bulk_load_bytes", 0.0) / blocks / room * _BULK_LATENCY_US
+
+
+def _dependent_us(counters: Mapping[str, float], warps: int, gpu: GpuSpec) -> float:
+    """A warp's instructions, each after the one before."""
+    moves = counters.get("warp_instructions_move", 0.0)
+    return _DEPENDENT_CYCLES * (counters["warp_instructions"] - moves) / warps / gpu.clock_hz * 1e6
+
+
+def _work_us(unit_us: float, blocks: int, warps: int, gpu: GpuSpec) -> float:
+    """What a block alone takes of the busiest unit, of which each of four sub-partitions has a part: fewer than four
+    warps leave some idle."""
+    return unit_us * _busy(blocks, gpu) / blocks * max(4 * blocks / warps, 1.0)
+
+
+def _busy(blocks: int, gpu: GpuSpec) -> float:
+    """How many multiprocessors would take as long if each had as many blocks as the one with the most: 144 blocks on
+    132 take as long as 264, two on each."""
+    return blocks / math.ceil(blocks / gpu.sm_count)
 
 
 def starts_us(launch: Launch, gpu: GpuSpec) -> float:
     """Blocks are handed out one after another; those of a cluster need room at the same time."""
-    cluster = math.prod(launch.cluster)
-    return math.prod(launch.grid) * _START_CYCLES * (1 + math.log2(cluster)) / gpu.clock_hz * 1e6
+    cycles = _START_CYCLES * (1 + _CLUSTER_STARTS * math.log2(math.prod(launch.cluster)))
+    return math.prod(launch.grid) * cycles / gpu.clock_hz * 1e6

@@ -11,8 +11,8 @@ from cutegen_lab.tuning import occupancy, predict_launch, predict_plan
 H200 = GPUS["H200"]
 
 
-def launch(blocks: int, threads: int = 256, smem: int = 0) -> Launch:
-    return Launch("k", (blocks, 1, 1), (threads, 1, 1), (1, 1, 1), smem, (), ())
+def launch(blocks: int, threads: int = 256, smem: int = 0, cluster: int = 1) -> Launch:
+    return Launch("k", (blocks, 1, 1), (threads, 1, 1), (cluster, 1, 1), smem, (), ())
 
 
 def kernel(registers: int = 40, spills: int = 0) -> KernelInfo:
@@ -131,3 +131,28 @@ def test_many_small_blocks_wait_to_be_started() -> None:
     """65,536 to 352,256 blocks of 64 or 128 threads took 81 to 214 µs on an H200, however little each did."""
     found = predict_launch(streaming(2**27, 2**26, 131072 * 64), launch(131072, 64), kernel(16), H200)
     assert found.limiter.startswith("block starts") and found.time_us == pytest.approx(81, rel=0.15)
+
+
+@pytest.mark.parametrize(
+    ("cluster", "blocks", "room"), [(1, 32, 32 * 132), (2, 8, 528 * 2), (4, 8, 248 * 4), (8, 8, 124 * 8)]
+)
+def test_eight_blocks_of_clusters_share_a_multiprocessor(cluster: int, blocks: int, room: int) -> None:
+    """As launch__cluster_max_active says on an H200: 528 clusters of two, 248 of four, 124 of eight."""
+    found = occupancy(launch(4096, 64, cluster=cluster), kernel(16), H200)
+    assert found.blocks == blocks and found.waves == pytest.approx(4096 / room)
+    assert (found.limiter == "clusters") == (cluster > 1)
+
+
+def test_each_cache_line_of_an_access_is_looked_up() -> None:
+    """2^22 lines on 132 multiprocessors, 2 cycles each at 1.98 GHz: 32 µs."""
+    counters = streaming(2**24, 2**22, 2**20) | {"global_load_lines": 2.0**22}
+    found = predict_launch(counters, launch(132 * 32), kernel(), H200)
+    assert found.limiter.startswith("L1") and found.parts["L1"] == pytest.approx(2**23 / 132 / 1.98e3)
+    assert any("102 cache lines" in text for text in found.findings)
+
+
+def test_the_multiprocessor_with_the_most_blocks_sets_the_time() -> None:
+    """144 blocks on 132 multiprocessors take as long as 264."""
+    counters = streaming(2**25, 2**24, 144 * 256) | {"tensor_ops": 2.0 * 4096**3, "tensor_ops_bf16": 2.0 * 4096**3}
+    found = predict_launch(counters, launch(144), kernel(), H200)
+    assert found.parts["tensor"] == pytest.approx(139.0 * 132 / 72, rel=0.01)

@@ -1,0 +1,82 @@
+"""Which loads L1 and L2 serve, and what crosses L2 and DRAM: from the footprint of the blocks that run at a time.
+
+What a block reads again was last read one footprint of its neighbours ago. While that fits a cache, all of it hits;
+where it is much larger, nothing does. The edges were read off an H200's hit counters on rows of softmax and RMSNorm.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from cutegen_lab.core.artifact import KernelInfo, Launch
+from cutegen_lab.core.counters import SECTOR_BYTES
+from cutegen_lab.core.roofline import GpuSpec
+from cutegen_lab.tuning.occupancy import Occupancy
+
+_L1_BESIDE_SMEM = 28 << 10  # bytes: L1 and shared memory are one, of which shared memory can have all but this
+_L1_HITS = (0.5, 1.5)  # footprints over L1's size: up to the first all re-reads hit, from the second on none
+_L2_HITS = (0.42, 1.1)  # … over L2's, by all multiprocessors together
+_L1_INVALIDATED = 0.4  # re-reads lost for each other block of a cluster on the multiprocessor, over those that hit
+_L1_MERGES = (0.5, 1.2)  # loads in flight over L1's size: stores of parts of a sector join up to here, none from there
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """Bytes of a launch. ``far`` and ``near``: the shares of what lanes load that DRAM and that L2 serve; L1 has the
+    rest."""
+
+    dram_bytes: float
+    l2_bytes: float
+    far: float
+    near: float
+
+
+def traffic(
+    counters: Mapping[str, float], launch: Launch, kernel: KernelInfo | None, shape: Occupancy, gpu: GpuSpec
+) -> Traffic:
+    """``dram_load_bytes`` is taken as what all blocks together read for the first time, an equal part each."""
+    blocks = math.prod(launch.grid)
+    resident = min(shape.blocks, math.ceil(blocks / gpu.sm_count))
+    asked, once = counters["global_load_bytes"], counters["dram_load_bytes"]
+    copied = asked * _share(counters.get("shared_copy_requests", 0.0), counters["global_load_requests"])
+    cached = asked - copied  # cp.async of 16 bytes goes past L1
+    again = max(cached - counters.get("hot_load_bytes", 0.0) - once * _share(cached, asked), 0.0)
+    footprint = resident * once / blocks
+    l1 = gpu.smem_per_sm + _L1_BESIDE_SMEM - resident * launch.dynamic_smem_bytes
+    hits = _kept(footprint / l1, _L1_HITS)
+    if math.prod(launch.cluster) > 1:  # to wait for another block of the cluster invalidates L1 for all that are there
+        hits /= 1 + _L1_INVALIDATED * (resident - 1)
+    l2_reads = again * (1 - hits)
+    dram_reads = l2_reads * (1 - _kept(footprint * min(blocks, gpu.sm_count) / gpu.l2_bytes, _L2_HITS))
+
+    in_pieces = _stored_in_pieces(counters, launch, resident, l1)
+    spilled = kernel.spill_store_bytes * blocks * math.prod(launch.block) if kernel else 0
+    stored = counters["global_store_bytes"] + SECTOR_BYTES * counters.get("bulk_store_sectors", 0.0) + in_pieces
+    atomics = 2 * SECTOR_BYTES * counters.get("global_atomic_sectors", 0.0)
+    bulk = SECTOR_BYTES * counters.get("bulk_load_sectors", 0.0)
+    return Traffic(
+        dram_bytes=once + dram_reads + counters["dram_store_bytes"] + in_pieces + spilled,
+        l2_bytes=once * _share(cached, asked) + l2_reads + copied + bulk + stored + atomics + 2 * spilled,
+        far=min(_share(once + dram_reads, asked), 1.0),
+        near=min(_share(l2_reads - dram_reads + copied, asked), max(1.0 - _share(once + dram_reads, asked), 0.0)),
+    )
+
+
+def _stored_in_pieces(counters: Mapping[str, float], launch: Launch, resident: int, l1: float) -> float:
+    """Bytes beyond those stored, where a sector is written by several instructions: L1 joins them while loads in
+    flight leave it room; else each goes to L2 alone, and costs a sector's time in DRAM."""
+    excess = SECTOR_BYTES * counters["global_store_sectors"] - counters["global_store_bytes"]
+    in_flight = resident * math.prod(launch.block) * counters["load_bytes_in_flight"]
+    return max(excess, 0.0) * (1 - _kept(in_flight / l1, _L1_MERGES))
+
+
+def _kept(ratio: float, edges: tuple[float, float]) -> float:
+    """1 up to the first of ``edges``, 0 from the second on, straight between them."""
+    below, above = edges
+    return min(max((above - ratio) / (above - below), 0.0), 1.0)
+
+
+def _share(part: float, whole: float) -> float:
+    return part / whole if whole else 0.0
