@@ -50,6 +50,7 @@ def build_parser() -> Parser:
     sol.add_argument("problem", metavar="PROBLEM.py")
     _inputs(sol)
     _target(sol)
+    _add_spec(command("spec", "spec", "kernels in the compact language"))
     _add_runs(command("runs", "runs", "what is in the store"))
     return parser
 
@@ -76,6 +77,19 @@ def _add_run(run: Parser) -> None:
     run.add_argument("--name", help="the run's name (default: the file's)")
     _inputs(run)
     _where(run)
+
+
+def _add_spec(spec: Parser) -> None:
+    verbs = spec.add_subparsers(metavar="check|compile", required=True)
+    for verb, summary in (
+        ("check", "is FILE sound? which template and config it means; exit 2 with a line and column where it is not"),
+        ("compile", "write FILE's kernel, and the PyTorch function that it is a kernel for"),
+    ):
+        added = verbs.add_parser(verb, help=summary, description=summary, parents=[_common(argparse.SUPPRESS)])
+        added.set_defaults(module="spec", verb=verb)
+        added.add_argument("file", metavar="FILE", help="a spec; - is standard input")
+        if verb == "compile":
+            added.add_argument("--out", metavar="KERNEL.py", help="(default: the kernel's name)")
 
 
 def _add_runs(runs: Parser) -> None:

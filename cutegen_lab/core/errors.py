@@ -5,6 +5,7 @@ A candidate's failure is a :class:`~cutegen_lab.core.verdict.Verdict`, never an 
     CutegenError              anything below; ``str()`` is one line that says what, the value seen, what to do next
     ├── ProblemError          the reference or its inputs cannot be used (exit status 2)
     ├── InputError            a bad argument, file or option (exit status 2)
+    ├── SpecError             a spec's text cannot be compiled; it knows the line and column (exit status 2)
     ├── ConfigError           a config outside its template's domain
     ├── SetupError            this machine lacks something: a compiler, a driver, a library, a device
     ├── ProviderError         a provider could not answer: key, network, empty or malformed answer
@@ -34,6 +35,14 @@ class ProblemError(CutegenError):
 
 class InputError(CutegenError):
     """A bad argument, file or option."""
+
+
+class SpecError(CutegenError):
+    """A spec cannot be compiled. ``line`` and ``column`` count from 1."""
+
+    def __init__(self, message: str, action: str = "", line: int = 1, column: int = 1) -> None:
+        self.line, self.column = line, column
+        super().__init__(f"line {line}, column {column}: {message}", action)
 
 
 class ConfigError(CutegenError):

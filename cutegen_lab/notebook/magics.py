@@ -1,4 +1,5 @@
-"""``%%cutegen`` and ``%cutegen``. Loading this imports neither torch nor the DSL: that waits for the first cell."""
+"""``%%cutegen``, ``%%cutespec`` and ``%cutegen``. Loading this imports neither torch nor the DSL: that waits for the
+first cell."""
 
 from __future__ import annotations
 
@@ -17,7 +18,9 @@ from cutegen_lab.core.errors import CutegenError, InputError
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
-    from cutegen_lab.core.run import Budget
+    from cutegen_lab.core.problem import Problem
+    from cutegen_lab.core.protocols import Provider
+    from cutegen_lab.core.run import Budget, RunSettings
     from cutegen_lab.notebook.run import NotebookRun
     from cutegen_lab.notebook.widget import RefineWidget
     from cutegen_lab.session import Session
@@ -34,7 +37,7 @@ HELP = """%cutegen VERB [--run RUN] [...]          (without --run: the newest ru
   branch CANDIDATE     grow the next candidate from an earlier one (c1, c2, ...)
   stop                 end the run where it is
   export PATH          the accepted kernel (.py) or the whole run as a page (.html)
-%%cutegen?             the options of the cell magic"""
+%%cutegen?             the options of the cell magic; %%cutespec? of the one for specs"""
 
 
 def register(ipython: InteractiveShell) -> None:
@@ -99,7 +102,6 @@ class CutegenMagics(Magics):
 
     def _start(self, arguments: Any, cell: str) -> None:
         from cutegen_lab.core.run import RunSettings
-        from cutegen_lab.notebook.run import NotebookRun
         from cutegen_lab.problems import read_text
 
         problem = read_text(cell, name=arguments.name, inputs_text=arguments.inputs.strip("\"'"))
@@ -112,7 +114,53 @@ class CutegenMagics(Magics):
             auto=arguments.auto and not arguments.review,
             budget=parse_budget(arguments.budget, arguments.max_steps),
         )
-        run = NotebookRun(self._session(arguments.workdir).start(problem, settings))
+        self._begin(arguments, problem, settings)
+
+    @magic_arguments()
+    @argument("--run", default="", help="make it the next candidate of this run (%%cutegen's) instead of a new run")
+    @argument("--check", action="store_true", help="only say which template and config it means")
+    @argument("--gpu", default="", help="whose speed of light is the bound (the first GPU of the architecture)")
+    @argument("--device", default="auto", help="where kernels are judged: auto, cuda, cuda:N or emulator")
+    @argument("--max-steps", type=int, default=8, help="candidates at most (8)")
+    @argument("--budget", default="", help='further bounds: "600s"')
+    @argument("--auto", action="store_true", help="approve by itself whatever passes and is faster")
+    @argument("--out", default="run", help="the variable that gets the run (run)")
+    @argument("--wait", action="store_true", help="return when the run rests or is done, for scripted notebooks")
+    @argument("--workdir", default="", help="where runs are kept (.cutegen)")
+    @argument("--debug", action="store_true", help="show tracebacks")
+    @cell_magic
+    def cutespec(self, line: str, cell: str) -> None:
+        """Compiles the spec in this cell to a kernel and has it judged, as the first candidate of a run of its own.
+
+        The spec says what is computed, and how it is run; what it leaves open a template chooses, and refinements
+        move. `cutegen_lab/spec/grammar.lark` has the grammar and examples.
+        """
+        arguments = parse_argstring(self.cutespec, line)
+        self._guarded(arguments.debug, lambda: self._specify(arguments, cell))
+
+    def _specify(self, arguments: Any, cell: str) -> None:
+        from cutegen_lab.core.run import RunSettings
+        from cutegen_lab.providers.templates import TemplatesProvider
+        from cutegen_lab.spec.build import compile_text
+
+        kernel = compile_text(cell)
+        if arguments.check:
+            chosen = [f"{n}={v}{' (chosen)' if n in kernel.chosen else ''}" for n, v in kernel.config.items()]
+            print(f"{kernel.problem.name}: {kernel.family}, {', '.join(chosen)}")
+            return
+        if arguments.run:
+            self._run(arguments.run).edit(kernel.source, wait=arguments.wait)
+            return
+        settings = RunSettings(
+            arch=kernel.arch, gpu=arguments.gpu, device=arguments.device, auto=arguments.auto,
+            budget=parse_budget(arguments.budget, arguments.max_steps),
+        )  # fmt: skip
+        self._begin(arguments, kernel.problem, settings, TemplatesProvider(kernel.config))
+
+    def _begin(self, arguments: Any, problem: Problem, settings: RunSettings, provider: Provider | None = None) -> None:
+        from cutegen_lab.notebook.run import NotebookRun
+
+        run = NotebookRun(self._session(arguments.workdir).start(problem, settings, provider=provider))
         self._remember(run)
         self.shell.user_ns[arguments.out] = run
         if arguments.wait:

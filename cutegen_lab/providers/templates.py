@@ -28,14 +28,15 @@ class _Move:
 class TemplatesProvider:
     """A :class:`~cutegen_lab.core.protocols.Provider`.
 
-    Starts from a sound default; every refinement changes one parameter of the candidate it grows from and never
-    repeats a config of this run. Raises ProviderError naming the operator the templates do not know, and
+    Starts from ``first``, or a sound default; every refinement changes one parameter of the candidate it grows from and
+    never repeats a config of this run. Raises ProviderError naming the operator the templates do not know, and
     ProviderExhausted when every neighbour was tried.
     """
 
     name = "templates"
 
-    def __init__(self) -> None:
+    def __init__(self, first: Config | None = None) -> None:
+        self._first = first
         self._read: dict[str, tuple[Graph, Family]] = {}
 
     def propose(self, request: GenerateRequest, say: Say, cancel: Cancel) -> Proposal:
@@ -43,7 +44,7 @@ class TemplatesProvider:
         problem = request.problem
         tried = {canonical_json(_config(a, family)) for a in request.history if _is_ours(a)}
         if not tried or request.parent is None or not _is_ours(request.parent):
-            config = family.default_config(graph, problem.workload)
+            config = self._first or family.default_config(graph, problem.workload)
             if not family.feasible(graph, config):
                 raise ProviderError(
                     f"no config of the {family.NAME} family serves {problem.workload.inputs[0]}: "
@@ -53,7 +54,8 @@ class TemplatesProvider:
             if canonical_json(dict(config)) in tried:
                 raise ProviderExhausted(_nothing_more(request.parent))
             title = f"{family.NAME}: " + ", ".join(f"{k} {v}" for k, v in config.items())
-            reason = f"The reference is a {family.NAME}; a sound default for {problem.workload.inputs[0]}."
+            what = "as asked" if self._first else f"a sound default for {problem.workload.inputs[0]}"
+            reason = f"The reference is a {family.NAME}; {what}."
             return Proposal(family.write(problem, graph, config), title, reason, "", config)
         config = _config(request.parent, family)
         for move in _moves(family, graph, config, request.parent):

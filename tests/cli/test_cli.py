@@ -279,3 +279,34 @@ def test_doctor_never_prints_a_key_and_names_what_is_missing(place: Path) -> Non
     assert done.returncode == 1
     assert "sk-secret" not in done.stdout + done.stderr
     assert "MISSING" in done.stdout and "Install gcc or clang." in done.stdout
+
+
+SPEC = """\
+kernel scale
+in x: bf16[M, N]
+out y: bf16[M, N] = gelu(x * 0.5)
+size M=64, N=1024
+size M=5, N=77
+with vec=8
+"""
+
+
+def test_a_spec_is_checked_compiled_and_proven(place: Path) -> None:
+    (place / "scale.cutespec").write_text(SPEC)
+    checked = cutegen(place, "spec", "check", "scale.cutespec", "--json")
+    assert checked.returncode == 0, checked.stderr
+    facts = json.loads(checked.stdout)
+    assert facts["config"]["vec"] == 8 and "vec" not in facts["chosen"] and facts["template"] == "elementwise chain"
+    compiled = cutegen(place, "spec", "compile", "-", "--out", "k.py", input=SPEC)
+    assert compiled.returncode == 0, compiled.stderr
+    assert "registers" in compiled.stdout and "cutegen judge k_problem.py k.py" in compiled.stdout
+    judged = cutegen(place, "judge", "k_problem.py", "k.py", "--device", "emulator")
+    assert judged.returncode == 0, judged.stdout + judged.stderr
+
+
+def test_a_bad_spec_is_one_line_with_its_place(place: Path) -> None:
+    bad = cutegen(place, "spec", "check", "-", input=SPEC.replace("vec=8", "vec=7"))
+    assert bad.returncode == 2 and bad.stdout == ""
+    assert bad.stderr.strip() == "cutegen: line 6, column 6: vec is 7; it may be 1, 2, 4, 8, 16. The nearest is 8."
+    assert cutegen(place, "spec", "check", "missing.cutespec").stderr.startswith("cutegen: cannot read missing")
+    assert cutegen(place, "spec").returncode == 2

@@ -134,3 +134,23 @@ def test_budgets() -> None:
             parse_budget(wrong, 8)
     with pytest.raises(InputError, match="allows no candidate"):
         parse_budget("", 0)
+
+
+SPEC = "kernel doubled\nin x: f32[8, 64]\nout y: f32 = softmax(x * 2, dim=-1)\nwith threads_per_row=16\n"
+
+
+def test_a_spec_cell_starts_a_run_with_its_config(shell: InteractiveShell, capsys: pytest.CaptureFixture[str]) -> None:
+    shell.run_cell_magic("cutespec", "--check", SPEC)
+    assert "doubled: row reduction" in (said := capsys.readouterr().out) and "threads_per_row=16," in said
+    shell.run_cell_magic("cutespec", "--wait --device emulator --out specified", SPEC)
+    specified = shell.user_ns["specified"]
+    assert specified.status == "review" and "passed" in specified.evidence()
+    assert specified.handle.state.current.config["threads_per_row"] == 16
+    shell.run_cell_magic("cutespec", "", SPEC.replace("softmax", "softmux"))
+    assert capsys.readouterr().err.startswith("cutegen: line 3, column 14: there is no function 'softmux'")
+
+
+def test_a_spec_can_be_the_next_candidate_of_a_run(run: NotebookRun, shell: InteractiveShell) -> None:
+    shell.run_cell_magic("cutespec", f"--run {run.run_id} --wait", SPEC.replace(" * 2", ""))
+    current = run.handle.state.current
+    assert current is not None and current.provider == "analyst" and "passed" in run.evidence(current.id)

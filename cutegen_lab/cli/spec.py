@@ -1,0 +1,97 @@
+"""``cutegen spec check|compile FILE``: the compact language from the command line; ``-`` is standard input."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cutegen_lab.cli.output import Output
+from cutegen_lab.core.artifact import CompileFailure
+from cutegen_lab.core.errors import InputError
+from cutegen_lab.core.roofline import speed_of_light, target_gpu
+from cutegen_lab.session import Session
+
+if TYPE_CHECKING:
+    from cutegen_lab.spec.build import Kernel
+
+OTHER_VERDICT = 3
+
+
+def execute(arguments: argparse.Namespace, output: Output) -> int:
+    from cutegen_lab.spec.build import compile_text
+
+    kernel = compile_text(_read(arguments.file))
+    facts = _told(kernel, output)
+    if arguments.verb == "check":
+        output.result(facts)
+        return 0
+    return _compile(kernel, facts, arguments, output)
+
+
+def _read(file: str) -> str:
+    """Raises InputError."""
+    try:
+        return sys.stdin.read() if file == "-" else Path(file).read_bytes().decode("utf-8")
+    except OSError as error:
+        raise InputError(f"cannot read {file}: {error.strerror}", "Check the path.") from None
+    except UnicodeDecodeError:
+        raise InputError(
+            f"{file} is not UTF-8 text", "Give a spec: cutegen_lab/spec/grammar.lark has its grammar."
+        ) from None
+
+
+def _told(kernel: Kernel, output: Output) -> dict[str, Any]:
+    problem = kernel.problem
+    bound = speed_of_light(problem, target_gpu(kernel.arch))
+    output.line(f"{problem.name}: {problem.workload.describe()}")
+    output.line(f"  template        {kernel.family}")
+    for name, value in kernel.config.items():
+        output.line(f"  {name:15} {value}{'  (chosen by the template)' if name in kernel.chosen else ''}")
+    output.line(f"  speed of light  {bound.time_us:.2f} µs on {bound.gpu}, {bound.limiter} bound")
+    return {
+        "problem": problem.name, "template": kernel.family, "arch": kernel.arch, "config": dict(kernel.config),
+        "chosen": list(kernel.chosen), "workloads": [w.describe() for w in problem.workloads],
+        "reference": problem.source, "sol_us": bound.time_us,
+    }  # fmt: skip
+
+
+def _compile(kernel: Kernel, facts: dict[str, Any], arguments: argparse.Namespace, output: Output) -> int:
+    """The kernel's text to ``--out``, and what the compiler makes of it for every workload of the spec."""
+    from cutegen_lab.session.kernels import write_atomically
+
+    with Session.open(arguments.workdir) as session:
+        built = session.compiler().compile(
+            kernel.source, kernel.config, kernel.problem.workloads, kernel.arch, lambda line: None, threading.Event()
+        )
+    if isinstance(built, CompileFailure):
+        output.line(f"verdict: {built.verdict.value} ({built.reason})")
+        output.result({**facts, "verdict": built.verdict.value, "reason": built.reason})
+        return OTHER_VERDICT
+    build = built.builds[kernel.problem.workload.name]
+    registers = max(k.registers for k in build.kernels)
+    smem = max(
+        launch.dynamic_smem_bytes + k.static_smem_bytes
+        for launch, k in zip(build.plan.launches, build.kernels, strict=False)
+    )
+    output.line(f"  registers       {registers} a thread")
+    output.line(f"  shared memory   {smem:,} B a block")
+    out = Path(arguments.out or f"{kernel.problem.name}.py")
+    problem = out.with_name(f"{out.stem}_problem.py")
+    write_atomically(out, kernel.source)
+    write_atomically(problem, problem_text(kernel))
+    output.line(f"{out} is the kernel; prove it by: cutegen judge {problem} {out}")
+    output.result(
+        {**facts, "kernel": str(out), "problem_file": str(problem), "registers": registers, "smem_bytes": smem}
+    )
+    return 0
+
+
+def problem_text(kernel: Kernel) -> str:
+    """What the spec means in PyTorch, as a file that ``cutegen judge`` and ``cutegen run`` take."""
+    workloads = [", ".join(str(t) for t in w.inputs) for w in kernel.problem.workloads]
+    text = "; ".join(workloads)
+    first, rest = kernel.problem.source.split("\n", 1)
+    return f"{first}  # {text}\n{rest}"

@@ -1,0 +1,108 @@
+"""The functions a spec's expressions may call: what each takes, and how PyTorch spells it."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from cutegen_lab.spec.form import Apply, Place, Setting
+
+DIM: tuple[type, ...] = (int, tuple)
+NUMBER: tuple[type, ...] = (int, float)
+Keywords = Mapping[str, tuple[type, ...]]
+_DIMS: Keywords = {"dim": DIM, "keepdim": (bool,)}
+_NONE: Keywords = {}
+_KINDS = {int: "a whole number", float: "a number", tuple: "a list such as [0, 1]", bool: "true or false",
+          str: 'text in "quotes"'}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Function:
+    """``least`` to ``most`` tensor arguments; ``keywords`` with the types they may have. ``text`` writes the call from
+    the arguments' texts and the keywords' text (``", dim=-1"`` or nothing)."""
+
+    text: Callable[[list[str], str], str]
+    least: int
+    most: int
+    keywords: Keywords = field(default_factory=dict)
+    required: tuple[str, ...] = ()
+
+
+def _plain(
+    spelling: str, least: int, most: int = 0, keywords: Keywords = _NONE, required: tuple[str, ...] = ()
+) -> Function:
+    def text(arguments: list[str], named: str) -> str:
+        return f"{spelling}({', '.join(arguments)}{named})"
+
+    return Function(text, least, most or least, keywords, required)
+
+
+def _infix(sign: str) -> Function:
+    return Function(lambda a, _: f"({a[0]} {sign} {a[1]})", 2, 2)
+
+
+def _normalised(spelling: str, most: int) -> Function:
+    """Over the last dimension, with weight (and bias) of its size: PyTorch wants that size spelled out."""
+
+    def text(arguments: list[str], named: str) -> str:
+        return f"{spelling}({arguments[0]}, {arguments[0]}.shape[-1:], {', '.join([*arguments[1:]])}{named})"
+
+    return Function(text, 2, most, {"eps": NUMBER})
+
+
+def _named(prefix: str, names: str, keywords: Keywords = _NONE) -> dict[str, Function]:
+    return {name: _plain(prefix + name, 1, keywords=keywords) for name in names.split()}
+
+
+_SPREAD = {**_DIMS, "correction": NUMBER}
+FUNCTIONS: Mapping[str, Function] = {
+    "add": _infix("+"), "subtract": _infix("-"), "multiply": _infix("*"), "divide": _infix("/"), "power": _infix("**"),
+    "matmul": _infix("@"), "less": _infix("<"), "less_equal": _infix("<="), "greater": _infix(">"),
+    "greater_equal": _infix(">="), "equal": _infix("=="), "not_equal": _infix("!="),
+    "negative": Function(lambda a, _: f"(-{a[0]})", 1, 1), "transpose": Function(lambda a, _: f"{a[0]}.mT", 1, 1),
+    **_named("torch.", "exp exp2 log log2 log1p expm1 sqrt rsqrt tanh sigmoid erf sin cos abs floor ceil trunc round "
+             "reciprocal"),
+    **_named("F.", "relu relu6 silu mish selu softsign logsigmoid hardswish hardsigmoid tanhshrink"),
+    "gelu": _plain("F.gelu", 1, keywords={"approximate": (str,)}),
+    "elu": _plain("F.elu", 1, keywords={"alpha": NUMBER}),
+    "leaky_relu": _plain("F.leaky_relu", 1, keywords={"negative_slope": NUMBER}),
+    "softplus": _plain("F.softplus", 1, keywords={"beta": NUMBER, "threshold": NUMBER}),
+    "hardtanh": _plain("F.hardtanh", 1, keywords={"min_val": NUMBER, "max_val": NUMBER}),
+    "clamp": _plain("torch.clamp", 1, keywords={"min": NUMBER, "max": NUMBER}),
+    "maximum": _plain("torch.maximum", 2), "minimum": _plain("torch.minimum", 2), "where": _plain("torch.where", 3),
+    **_named("torch.", "sum mean amax amin logsumexp", _DIMS), **_named("torch.", "var std", _SPREAD),
+    "softmax": _plain("torch.softmax", 1, keywords={"dim": (int,)}, required=("dim",)),
+    "log_softmax": _plain("torch.log_softmax", 1, keywords={"dim": (int,)}, required=("dim",)),
+    "rms_norm": _normalised("F.rms_norm", 2), "layer_norm": _normalised("F.layer_norm", 3),
+    "linear": _plain("F.linear", 2, 3), "bmm": _plain("torch.bmm", 2),
+}  # fmt: skip
+_OPERATORS = {"add", "subtract", "multiply", "divide", "power", "negative", "transpose", "matmul"}
+
+
+def call(apply: Apply, arguments: list[str]) -> str:
+    """PyTorch's text for ``apply``, whose arguments' texts are given. Raises SpecError."""
+    name, place = apply.function, apply.place
+    function = FUNCTIONS.get(name)
+    if function is None:
+        near = difflib.get_close_matches(name, FUNCTIONS, 1, 0.5)
+        hint = f"Did you mean {near[0]!r}?" if near else f"There are: {', '.join(sorted(set(FUNCTIONS) - _OPERATORS))}."
+        raise place.error(f"there is no function {name!r}", hint)
+    if not function.least <= len(arguments) <= function.most:
+        takes = str(function.least) if function.least == function.most else f"{function.least} to {function.most}"
+        raise place.error(f"{name} takes {takes} tensors, and has {len(arguments)}")
+    for missing in (k for k in function.required if k not in apply.keywords):
+        raise place.error(f"{name} needs {missing}=…", f"Write {name}(x, {missing}=-1).")
+    named = "".join(f", {key}={_keyword(name, function, key, v, place)}" for key, v in apply.keywords.items())
+    return function.text(arguments, named)
+
+
+def _keyword(name: str, function: Function, key: str, value: Setting, place: Place) -> str:
+    allowed = function.keywords.get(key)
+    if allowed is None:
+        has = ", ".join(function.keywords) or "none"
+        raise place.error(f"{name} has no keyword {key!r}", f"It has: {has}.")
+    if not isinstance(value, allowed) or (isinstance(value, bool) and bool not in allowed):
+        wanted = " or ".join(_KINDS[kind] for kind in allowed)
+        raise place.error(f"{name}'s {key} is {value!r}", f"It is {wanted}.")
+    return repr(list(value)) if isinstance(value, tuple) else repr(value)

@@ -1,0 +1,225 @@
+"""Text to the typed form. Whatever is wrong with the text is a SpecError with its line and column."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Iterable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from lark import Lark, Token, Tree
+from lark.exceptions import UnexpectedCharacters, UnexpectedEOF, UnexpectedInput, UnexpectedToken
+
+from cutegen_lab.core.dtypes import DType
+from cutegen_lab.core.errors import SpecError
+from cutegen_lab.spec.form import Apply, Dim, Expr, Input, Name, Number, Option, Place, Setting, Spec, Step, Value
+
+GRAMMAR = Path(__file__).with_name("grammar.lark")
+ARCH = "sm_90a"
+MOST_CHARACTERS = 20_000
+MOST_DEPTH = 64  # of an expression
+MOST_DIGITS = 15
+_BINARY = {"add", "subtract", "multiply", "divide", "matmul", "power", "less", "less_equal", "greater", "greater_equal",
+           "equal", "not_equal"}  # fmt: skip
+_STATEMENTS = ("in", "out", "tmp", "size", "step", "tile", "cluster", "schedule", "stages", "split", "with")
+_WORDS = {  # of the grammar's terminals, for people
+    "_NL": "the end of the line", "$END": "the end", "NAME": "a name", "INT": "a whole number", "NUMBER": "a number",
+    "DTYPE": "a dtype (bf16, f16, f32, …)", "ARCH": "an architecture (sm_90a)", "EXTENTS": "sizes such as 128x256x64",
+    "STRING": 'text in "quotes"', "TRUTH": "true or false", "SIGN": "a sign",
+}  # fmt: skip
+
+
+def parse(text: str) -> Spec:
+    """Raises SpecError."""
+    if len(text) > MOST_CHARACTERS:
+        raise SpecError(f"a spec of {len(text):,} characters", f"A spec has at most {MOST_CHARACTERS:,}.", 1, 1)
+    try:
+        tree = _parser().parse(text if text.endswith("\n") else text + "\n")
+    except UnexpectedInput as error:
+        raise _unexpected(error, text) from None
+    return _Reader().spec(tree)
+
+
+@cache
+def _parser() -> Lark:
+    return Lark(GRAMMAR.read_text(), parser="lalr", propagate_positions=True, maybe_placeholders=True)
+
+
+def _unexpected(error: UnexpectedInput, text: str) -> SpecError:
+    line, column = error.line, error.column
+    if isinstance(error, UnexpectedEOF) or line < 1:
+        lines = text.rstrip().split("\n")
+        line, column = len(lines), len(lines[-1]) + 1
+    if isinstance(error, UnexpectedCharacters):
+        return SpecError(f"{error.char!r} belongs to no statement", _expected(error.allowed or ()), line, column)
+    token = error.token if isinstance(error, UnexpectedToken) else None
+    allowed: Iterable[str] = getattr(error, "accepts", None) or getattr(error, "expected", None) or ()
+    if token is None or token.type in ("$END", "_NL"):
+        return SpecError("the line ends too early", _expected(allowed), line, column)
+    first = text.split("\n")[line - 1].split()[0]  # what looks like a name may be a statement's misspelled word
+    near = difflib.get_close_matches(first, _STATEMENTS, 1, 0.5) if first not in _STATEMENTS else []
+    hint = f"Did you mean {near[0]!r}? " if near else ""
+    return SpecError(f"{str(token)[:40]!r} does not fit here", hint + _expected(allowed), line, column)
+
+
+def _expected(terminals: Iterable[str]) -> str:
+    """``Expected: …`` in words."""
+    parser, words = _parser(), set[str]()
+    for name in terminals:
+        pattern = parser.get_terminal(name).pattern if name in {t.name for t in parser.terminals} else None
+        if name in _WORDS:
+            words.add(_WORDS[name])
+        elif pattern is not None and pattern.type == "str":
+            words.add(repr(pattern.value))
+    return f"Expected {', '.join(sorted(words))}." if words else ""
+
+
+def _place(item: Tree[Token] | Token) -> Place:
+    if isinstance(item, Token):
+        return Place(item.line or 1, item.column or 1)
+    meta = item.meta
+    return Place(1, 1) if meta.empty else Place(meta.line, meta.column)
+
+
+class _Reader:
+    """One tree to one Spec."""
+
+    def spec(self, tree: Tree[Token]) -> Spec:
+        head, *statements = tree.children
+        name, arch = head.children  # type: ignore[union-attr]
+        inputs: list[Input] = []
+        sizes: list[Mapping[str, int]] = []
+        steps: list[tuple[Step, list[Value], list[Option]]] = []
+        for statement in statements:
+            assert isinstance(statement, Tree)
+            place = _place(statement)
+            match str(statement.data):
+                case "input":
+                    inputs.append(self._input(statement))
+                case "size":
+                    sizes.append(self._size(statement))
+                case "step":
+                    steps.append((Step(str(statement.children[0]), place), [], []))
+                case "let" | "tmp" | "output" as kind:
+                    if not steps:
+                        steps.append((Step("main", place), [], []))
+                    steps[-1][1].append(self._value(statement, kind))
+                case _:
+                    if not steps:
+                        raise place.error(f"{statement.data} stands before what it is for", "Put it after the outputs.")
+                    steps[-1][2].extend(self._options(statement))
+        made = tuple(Step(s.name, s.place, tuple(values), tuple(options)) for s, values, options in steps)
+        return Spec(str(name), str(arch or ARCH), tuple(inputs), made, tuple(sizes) or ({},))
+
+    def _input(self, tree: Tree[Token]) -> Input:
+        name, dtype, shape, strides = tree.children
+        numbers = tuple(_whole(s) for s in strides.children if s is not None) if isinstance(strides, Tree) else ()
+        return Input(str(name), DType.parse(str(dtype)), self._dims(shape), numbers, _place(tree))
+
+    def _dims(self, shape: Any) -> tuple[Dim, ...]:
+        found = [dim.children[0] for dim in shape.children if dim is not None]
+        return tuple(_whole(token) if token.type == "INT" else str(token) for token in found)
+
+    def _size(self, tree: Tree[Token]) -> Mapping[str, int]:
+        found: dict[str, int] = {}
+        for name, value in zip(tree.children[::2], tree.children[1::2], strict=True):
+            if str(name) in found:
+                raise _place(name).error(f"the size of {name} is given twice in one line")
+            if not 0 < _whole(value) < 1 << 31:
+                raise _place(value).error(f"a size of {value}", "Sizes are 1 to 2147483647.")
+            found[str(name)] = _whole(value)
+        return found
+
+    def _value(self, tree: Tree[Token], kind: str) -> Value:
+        place = _place(tree)
+        if kind == "let":
+            name, expr = tree.children
+            return Value("let", str(name), self._expr(expr), place)
+        name, dtype, shape, expr = tree.children
+        dims = None if shape is None else self._dims(shape)
+        return Value(
+            "tmp" if kind == "tmp" else "out", str(name), self._expr(expr), place, DType.parse(str(dtype)), dims
+        )
+
+    def _options(self, tree: Tree[Token]) -> list[Option]:
+        name, place = str(tree.data), _place(tree)
+        if name == "with":
+            return [self._setting(s) for s in tree.children]
+        (token,) = tree.children
+        assert isinstance(token, Token)
+        if token.type == "EXTENTS":
+            return [Option(name, tuple(_digits(part.strip(), place) for part in token.split("x")), place)]
+        return [Option(name, (_word(token),), place)]
+
+    def _setting(self, tree: Any) -> Option:
+        name, value = tree.children
+        return Option(str(name), (_word(value),), _place(tree))
+
+    def _expr(self, item: Any, depth: int = 0) -> Expr:
+        place = _place(item)
+        if depth > MOST_DEPTH:
+            raise place.error(f"an expression more than {MOST_DEPTH} deep", "Name a part of it on a line of its own.")
+        data, children = str(item.data), item.children
+        if data == "name":
+            return Name(str(children[0]), place)
+        if data == "number":
+            return Number(_number(children[0]), place)
+        if data == "call":
+            return self._call(children, place, depth)
+        if data == "transposed":
+            return Apply("transpose", (self._expr(children[0], depth + 1),), {}, place)
+        assert data in _BINARY or data == "negative", data
+        return Apply(data, tuple(self._expr(c, depth + 1) for c in children), {}, place)
+
+    def _call(self, children: list[Any], place: Place, depth: int) -> Apply:
+        function, *given = (c for c in children if c is not None)
+        arguments: list[Expr] = []
+        keywords: dict[str, Setting] = {}
+        for item in given:
+            if item.data != "keyword":
+                if keywords:
+                    raise _place(item).error("an argument without a name after one with a name")
+                arguments.append(self._expr(item, depth + 1))
+                continue
+            key, value = item.children
+            if str(key) in keywords:
+                raise _place(key).error(f"{key} is given twice")
+            keywords[str(key)] = _setting(value)
+        return Apply(str(function), tuple(arguments), keywords, place)
+
+
+def _setting(value: Any) -> Setting:
+    if isinstance(value, Token):
+        return str(value)[1:-1] if value.type == "STRING" else str(value) == "true"
+    if value.data == "list":
+        return tuple(int(_signed(s.children)) for s in value.children if s is not None)
+    return _signed(value.children)
+
+
+def _signed(children: list[Any]) -> int | float:
+    sign, number = children
+    return -_number(number) if sign == "-" else _number(number)
+
+
+def _number(token: Token) -> int | float:
+    if token.type == "INT":
+        return _whole(token)
+    if math.isinf(value := float(token)):
+        raise _place(token).error(f"{token[:40]} is beyond what a number here can be")
+    return value
+
+
+def _word(token: Any) -> int | str:
+    return _whole(token) if token.type == "INT" else str(token)
+
+
+def _whole(token: Any) -> int:
+    return _digits(str(token), _place(token))
+
+
+def _digits(text: str, place: Place) -> int:
+    if len(text) > MOST_DIGITS:
+        raise place.error(f"a number of {len(text)} digits", f"Numbers have at most {MOST_DIGITS}.")
+    return int(text)

@@ -1,0 +1,127 @@
+"""A spec as a problem: the PyTorch function that it is a kernel for, and its workloads."""
+
+from __future__ import annotations
+
+import keyword
+import re
+from collections.abc import Mapping, Sequence
+
+from cutegen_lab.core.dtypes import DType
+from cutegen_lab.core.errors import ProblemError
+from cutegen_lab.core.problem import Problem
+from cutegen_lab.problems import read_text
+from cutegen_lab.spec.form import Apply, Dim, Expr, Input, Name, Number, Place, Spec, Value
+from cutegen_lab.spec.functions import call
+
+_TORCH = {DType.BF16: "torch.bfloat16", DType.F16: "torch.float16", DType.F32: "torch.float32",
+          DType.F64: "torch.float64", DType.I32: "torch.int32", DType.I64: "torch.int64", DType.I8: "torch.int8",
+          DType.BOOL: "torch.bool"}  # fmt: skip
+_TAKEN = {"torch", "F", "math", "reference", "inputs"}
+_AT_LINE = re.compile(r" at line (\d+)")
+
+
+def problem_of(spec: Spec) -> Problem:
+    """What ``spec`` computes, as PyTorch computes it. Raises SpecError."""
+    source, places = reference(spec)
+    inputs = "; ".join(", ".join(_declared(i, sizes) for i in spec.inputs) for sizes in spec.sizes)
+    try:
+        problem = read_text(source, name=spec.name, inputs_text=inputs)
+    except ProblemError as error:
+        found = _AT_LINE.search(error.message)
+        place = places.get(int(found[1]), spec.inputs[0].place) if found else spec.inputs[0].place
+        raise place.error(_AT_LINE.sub("", error.message).removeprefix("the reference "), error.action) from error
+    _check_results(spec, problem)
+    return problem
+
+
+def reference(spec: Spec) -> tuple[str, dict[int, Place]]:
+    """``reference``'s text, and which place of the spec each of its lines comes from. Raises SpecError."""
+    names = _Names(spec)
+    arguments = ", ".join(i.name for i in spec.inputs)
+    lines, places = [f"def reference({arguments}):"], {1: spec.inputs[0].place}
+    for value in (v for step in spec.steps for v in step.values):
+        text = names.text(value.expr)
+        if value.dtype is not None:
+            text = (
+                f"({text}).to({_TORCH[value.dtype]})" if not text.endswith(")") else f"{text}.to({_TORCH[value.dtype]})"
+            )
+        names.define(value)
+        lines.append(f"    {value.name} = {text}")
+        places[len(lines)] = value.place
+    lines.append(f"    return {', '.join(v.name for v in spec.outputs)}")
+    return "\n".join(lines) + "\n", places
+
+
+class _Names:
+    """What has a name so far."""
+
+    def __init__(self, spec: Spec) -> None:
+        if not spec.inputs:
+            raise Place(1, 1).error("the kernel has no inputs", "Write a line such as: in x: bf16[4096, 1024].")
+        if not spec.outputs:
+            raise spec.inputs[-1].place.error("the kernel has no result", "Write a line such as: out y: bf16 = exp(x).")
+        self._known: dict[str, Place] = {}
+        self._used: set[str] = set()
+        for given in spec.inputs:
+            self._add(given.name, given.place)
+
+    def define(self, value: Value) -> None:
+        self._add(value.name, value.place)
+
+    def _add(self, name: str, place: Place) -> None:
+        if keyword.iskeyword(name) or name in _TAKEN or name.startswith("__"):
+            raise place.error(f"{name!r} cannot be a name", "Choose another.")
+        if before := self._known.get(name):
+            raise place.error(f"{name} is defined twice", f"The first time at line {before.line}.")
+        self._known[name] = place
+
+    def text(self, expr: Expr) -> str:
+        """Raises SpecError."""
+        if isinstance(expr, Number):
+            return repr(expr.value)
+        if isinstance(expr, Apply):
+            return call(expr, [self.text(argument) for argument in expr.arguments])
+        assert isinstance(expr, Name)
+        if expr.name not in self._known:
+            has = ", ".join(self._known)
+            raise expr.place.error(f"{expr.name} has no value here", f"So far there are: {has}.")
+        return expr.name
+
+
+def _declared(given: Input, sizes: Mapping[str, int]) -> str:
+    shape = ",".join(str(_size(dim, sizes, given.place)) for dim in given.dims)
+    if given.strides and len(given.strides) != len(given.dims):
+        raise given.place.error(f"{given.name} has {len(given.dims)} dimensions and {len(given.strides)} strides")
+    strides = f":({','.join(map(str, given.strides))})" if given.strides else ""
+    return f"{given.name}: {given.dtype.value}[{shape}]{strides}"
+
+
+def _size(dim: Dim, sizes: Mapping[str, int], place: Place) -> int:
+    if isinstance(dim, int):
+        if not 0 < dim < 1 << 31:
+            raise place.error(f"a size of {dim}", "Sizes are 1 to 2147483647.")
+        return dim
+    if dim not in sizes:
+        raise place.error(f"the size of {dim} is not given", f"Add a line such as: size {dim}=4096.")
+    return sizes[dim]
+
+
+def _check_results(spec: Spec, problem: Problem) -> None:
+    for workload, sizes in zip(problem.workloads, spec.sizes, strict=True):
+        for value, found in zip(spec.outputs, workload.outputs, strict=True):
+            if value.dims is None:
+                continue
+            wanted = tuple(_size(dim, sizes, value.place) for dim in value.dims)
+            if wanted != found.shape:
+                raise value.place.error(
+                    f"{value.name} is declared as {_shape(wanted)}, and its expression gives {_shape(found.shape)}"
+                )
+    used = {dim for i in spec.inputs for dim in i.dims} | {d for v in spec.outputs for d in v.dims or ()}
+    for sizes in spec.sizes:
+        for name in sizes:
+            if name not in used:
+                raise spec.inputs[0].place.error(f"size {name} is given, and no tensor has it")
+
+
+def _shape(sizes: Sequence[int]) -> str:
+    return f"[{', '.join(map(str, sizes))}]"

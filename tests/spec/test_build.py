@@ -1,0 +1,79 @@
+"""Specs become kernels of the templates, and what cannot is told before anything is compiled."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from cutegen_lab.compile import CageCompiler
+from cutegen_lab.core.artifact import Artifact
+from cutegen_lab.core.errors import SpecError
+from cutegen_lab.devices.emulator import EmulatorDevice
+from cutegen_lab.judge import StandardJudge
+from cutegen_lab.spec.build import Kernel, compile_text
+
+HEAD = "kernel k\nin x: bf16[M, N]\nin w: bf16[N]\n"
+SIZE = "size M=64, N=512\nsize M=3, N=100\n"
+
+
+def spec(statements: str) -> str:
+    return f"{HEAD}{statements}\n{SIZE}"
+
+
+def verdict(kernel: Kernel, folder: Path) -> str:
+    """Of the judge, on the emulator."""
+    problem, nothing = kernel.problem, threading.Event()
+    with CageCompiler(folder) as compiler:
+        workloads = problem.workloads + problem.check_workloads
+        built = compiler.compile(kernel.source, kernel.config, workloads, kernel.arch, lambda _: None, nothing)
+    assert isinstance(built, Artifact), built
+    return StandardJudge().check(problem, built, EmulatorDevice(), lambda _: None, nothing).verdict.value
+
+
+@pytest.mark.parametrize(
+    ("statements", "family", "config"),
+    [
+        ("out y: bf16[M, N] = gelu(x * w, approximate=\"tanh\")\nwith vec=4, threads=128", "elementwise chain",
+         {"vec": 4, "threads": 128}),
+        ("s = x * 0.125\nout y: bf16 = softmax(s, dim=-1)\nwith threads_per_row=32\nwith rows_per_block=2",
+         "row reduction", {"threads_per_row": 32, "rows_per_block": 2}),
+        ("out y: f32[N] = sum(x, dim=0)", "column reduction", {}),
+    ],
+)  # fmt: skip
+def test_a_spec_becomes_a_right_kernel(statements: str, family: str, config: dict[str, int], tmp_path: Path) -> None:
+    kernel = compile_text(spec(statements))
+    assert kernel.family == family
+    assert {name: kernel.config[name] for name in config} == config
+    assert set(kernel.chosen) == set(kernel.config) - set(config)
+    assert [len(w.inputs) for w in kernel.problem.workloads] == [2, 2]
+    assert verdict(kernel, tmp_path) == "passed"
+
+
+@pytest.mark.parametrize(
+    ("statements", "line", "says"),
+    [
+        ("out y: bf16 = x * w\nwith vec=3", 5, "vec is 3; it may be 1, 2, 4, 8, 16. The nearest is 4."),
+        ("out y: bf16 = x * w\nwith vec=16, loads=8", 5, "loads=8 with vec=16 is beyond"),
+        ("out y: bf16 = x * w\nwith vec=16, loads=8", 5, "The nearest that fits is loads=4."),
+        ("out y: bf16 = x * w\nwith veq=16", 5, "has no veq. Did you mean 'vec'? It has: vec, threads, loads."),
+        ("out y: bf16 = x * w\nwith vec=4\nwith vec=8", 6, "vec is set twice. The first time at line 5."),
+        ("out y: bf16 = x * w\ntile 64x64", 5, "has no tile"),
+        ("out y: bf16[N, M] = x * w", 4, "y is declared as [512, 64], and its expression gives [64, 512]"),
+        ("out y: bf16 = x @ x", 4, "RuntimeError"),
+        ("out y: bf16[M, L] = x * w", 4, "the size of L is not given"),
+        ("out y: bf16 = amax(x, dim=0) + amax(x, dim=1)", 4, ""),
+        ("step a\ntmp h: bf16 = x * w\nstep b\nout y: bf16 = sum(h, dim=1)", 6, "several steps"),
+    ],
+)
+def test_what_cannot_be_is_told_with_its_place(statements: str, line: int, says: str) -> None:
+    with pytest.raises(SpecError) as error:
+        compile_text(spec(statements))
+    assert error.value.line == line, error.value
+    assert says in str(error.value)
+
+
+def test_an_unknown_architecture_is_named() -> None:
+    with pytest.raises(SpecError, match=r"line 1, column 1: .*sm_100a.*sm_90a"):
+        compile_text(spec("out y: bf16 = x * w").replace("kernel k", "kernel k for sm_100a"))

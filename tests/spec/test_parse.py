@@ -1,0 +1,164 @@
+"""The grammar: what is read, and that whatever is not gives a line and a column."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from cutegen_lab.core.dtypes import DType
+from cutegen_lab.core.errors import SpecError
+from cutegen_lab.spec import GRAMMAR, parse
+from cutegen_lab.spec.form import Apply, Name, Number
+from cutegen_lab.spec.functions import FUNCTIONS
+from cutegen_lab.spec.reference import reference
+
+LINEAR = """\
+# a linear layer
+kernel linear_gelu for sm_90a
+
+in  x: bf16[M, K]
+in  w: bf16[N, K]:(1, 64)    # columns first
+in  b: bf16[N]
+y0 = x @ w.T + b
+out y: bf16[M, N] = gelu(y0, approximate="tanh")
+size M=4096, N=128, K=64
+size M=300, N=72, K=8
+tile 128 x 256x64
+cluster 2x1
+schedule pingpong
+with group=8, raster=n
+"""
+
+
+def test_a_whole_spec() -> None:
+    spec = parse(LINEAR)
+    assert (spec.name, spec.arch) == ("linear_gelu", "sm_90a")
+    x, w, b = spec.inputs
+    assert (x.dtype, x.dims, x.strides) == (DType.BF16, ("M", "K"), ())
+    assert (w.strides, w.place.line, b.dims) == ((1, 64), 5, ("N",))
+    (step,) = spec.steps
+    assert [(v.kind, v.name) for v in step.values] == [("let", "y0"), ("out", "y")]
+    assert [(o.name, o.values) for o in step.options] == [
+        ("tile", (128, 256, 64)), ("cluster", (2, 1)), ("schedule", ("pingpong",)), ("group", (8,)), ("raster", ("n",)),
+    ]  # fmt: skip
+    assert spec.sizes == ({"M": 4096, "N": 128, "K": 64}, {"M": 300, "N": 72, "K": 8})
+
+
+def test_the_grammar_is_short_and_its_own_examples_are_read() -> None:
+    text = GRAMMAR.read_text()
+    assert len(text.splitlines()) <= 120
+    comments = [line.removeprefix("//").removeprefix(" ") for line in text.splitlines() if line.startswith("//")]
+    examples = "\n".join(line.strip() if line.startswith("    ") else "" for line in comments).strip()
+    first, second = examples.split("kernel ")[1:]
+    assert len(parse(f"kernel {first}").sizes) == 2
+    assert [s.name for s in parse(f"kernel {second}").steps] == ["norm", "product"]
+
+
+@pytest.mark.parametrize(
+    ("text", "means"),
+    [
+        ("a + b * c", "(a + (b * c))"),
+        ("a - b - c", "((a - b) - c)"),
+        ("-a ** 2", "(-(a ** 2))"),
+        ("a ** -b", "(a ** (-b))"),
+        ("a * b < c + 1", "((a * b) < (c + 1))"),
+        ("a / (b - 2.5e-1)", "(a / (b - 0.25))"),
+        ("a @ b.T.T", "(a @ b.mT.mT)"),
+        ("where(a > 0, a, b)", "torch.where((a > 0), a, b)"),
+        ("sum(a, dim=[0, -1], keepdim=true)", "torch.sum(a, dim=[0, -1], keepdim=True)"),
+        ("clamp(a, min=-1, max=.5)", "torch.clamp(a, min=-1, max=0.5)"),
+        ('gelu(a, approximate="none")', "F.gelu(a, approximate='none')"),
+        ("rms_norm(a, b, eps=1e-6)", "F.rms_norm(a, a.shape[-1:], b, eps=1e-06)"),
+    ],
+)
+def test_expressions_bind_as_in_python(text: str, means: str) -> None:
+    source, _ = reference(
+        parse(f"kernel k\nin a: f32[4, 4]\nin b: f32[4, 4]\nin c: f32[4, 4]\ny = {text}\nout z: f32 = y\n")
+    )
+    assert f"    y = {means}\n" in source
+
+
+def test_places_are_those_of_the_text() -> None:
+    spec = parse("kernel k\nin x: f32[4]\nout y: f32 = exp(  x + 2)\n")
+    expr = spec.outputs[0].expr
+    assert isinstance(expr, Apply) and (expr.place.line, expr.place.column) == (3, 14)
+    (add,) = expr.arguments
+    assert isinstance(add, Apply) and add.place.column == 20
+    left, right = add.arguments
+    assert isinstance(left, Name) and isinstance(right, Number) and right.place.column == 24
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "column", "says"),
+    [
+        ("", 1, 1, "'kernel'"),
+        ("kernel", 1, 7, "a name"),
+        ("kernel k\nim x: f32[4]", 2, 4, "Did you mean 'in'?"),
+        ("kernel k\nin x: float[4]", 2, 7, "a dtype"),
+        ("kernel k\nin x: f32[4", 2, 12, "']'"),
+        ("kernel k\nin x: f32[4]\nout y: f32 = exp(x))", 3, 20, "')' does not fit"),
+        ("kernel k\nin x: f32[4]\nout y: f32 = x $ 2", 3, 16, "'$' belongs to no statement"),
+        ("kernel k\ntile 128x64\n", 2, 1, "before what it is for"),
+        ("kernel k\nin x: f32[4]\nsize M=0", 3, 8, "a size of 0"),
+        ("kernel k\nin x: f32[4]\nsize M=4, M=5", 3, 11, "given twice"),
+        (f"kernel k\nin x: f32[4]\nout y: f32 = {'-' * 80}x", 3, 79, "more than 64 deep"),
+        (f"kernel k\nin x: f32[{'9' * 5000}]", 2, 11, "5000 digits"),
+        ("kernel k\nin x: f32[4]\nout y: f32 = x * 1e999", 3, 18, "beyond"),
+        ("kernel k\nin x: f32[4]\nout y: f32 = sum(x, dim=0, dim=1)", 3, 28, "dim is given twice"),
+        ("kernel k\nin x: f32[4]\nout y: f32 = sum(dim=0, x)", 3, 25, "without a name after"),
+        ("x" * 30_000, 1, 1, "30,000 characters"),
+    ],
+)
+def test_what_is_wrong_is_placed(text: str, line: int, column: int, says: str) -> None:
+    with pytest.raises(SpecError) as error:
+        parse(text)
+    assert (error.value.line, error.value.column) == (line, column), error.value
+    assert says in str(error.value) and "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("statements", "says"),
+    [
+        ("out y: f32 = sofmax(x, dim=-1)", "line 3, column 14: there is no function 'sofmax'. Did you mean 'softmax'?"),
+        ("out y: f32 = softmax(x)", "softmax needs dim=…"),
+        ("out y: f32 = exp(x, x)", "exp takes 1 tensors, and has 2"),
+        ("out y: f32 = exp(x, dim=1)", "exp has no keyword 'dim'"),
+        ("out y: f32 = softmax(x, dim=true)", "softmax's dim is True. It is a whole number."),
+        ("out y: f32 = z", "z has no value here. So far there are: x."),
+        ("out x: f32 = exp(x)", "x is defined twice. The first time at line 2."),
+        ("lambda = x\nout y: f32 = lambda", "'lambda' cannot be a name"),
+        ("y = x", "the kernel has no result"),
+    ],
+)
+def test_meaningless_expressions_are_named(statements: str, says: str) -> None:
+    with pytest.raises(SpecError, match="line ") as error:
+        reference(parse(f"kernel k\nin x: f32[4]\n{statements}\n"))
+    assert says in str(error.value)
+
+
+def _mangled(rng: random.Random) -> str:
+    """A sound spec with a few pieces deleted, doubled, swapped or replaced by others, or by any character."""
+    words = [*FUNCTIONS, *["in", "out", "tmp", "size", "with", "step", "bf16", "[", "]", "(", ")", "=", ",", ":", "@"]]
+    text = LINEAR
+    for _ in range(rng.randint(1, 6)):
+        at, end = sorted(rng.sample(range(len(text) + 1), 2))
+        end = min(end, at + rng.randint(0, 12))
+        new = rng.choice(["", text[at:end] * 2, rng.choice(words), chr(rng.choice([0, 9, 10, 34, 92, 233, 0x1F600])),
+                          str(rng.randint(-9, 10**9)), " " * rng.randint(1, 3)])  # fmt: skip
+        text = text[:at] + new + text[end:]
+    return text
+
+
+def test_ten_thousand_mangled_texts_give_a_spec_or_a_place() -> None:
+    rng, sound = random.Random(7), 0  # noqa: S311 - the same every time
+    for _ in range(10_000):
+        text = _mangled(rng)
+        try:
+            reference(parse(text))
+            sound += 1
+        except SpecError as error:
+            lines = text.split("\n")
+            assert 1 <= error.line <= len(lines) + 1, (text, error)
+            assert error.column >= 1 and "\n" not in str(error), (text, error)
+    assert 100 < sound < 5000  # the mangling neither breaks all nor nothing
