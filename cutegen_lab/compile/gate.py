@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 
-from cutegen_lab.compile.syntax import parse
+from cutegen_lab.core.syntax import parse
 from cutegen_lab.core.verdict import Diagnostic
 
 MAX_SOURCE_BYTES = 512 << 10

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from cutegen_lab.compile.hints import ALIASES
 from cutegen_lab.compile.names import dotted_names
 from cutegen_lab.compile.regions import born_in_region
-from cutegen_lab.compile.syntax import parse
+from cutegen_lab.core.syntax import parse
 from cutegen_lab.core.verdict import Diagnostic
 
 MissingNames = Callable[[list[str]], dict[str, list[str]]]

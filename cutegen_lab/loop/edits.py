@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from cutegen_lab.core.candidate import Candidate, Config, Proposal
+from cutegen_lab.core.syntax import parse
 
 
 def edited(parent: Candidate, text: str, candidate_id: str) -> Candidate:
@@ -37,7 +38,7 @@ def config_after_edit(parent: Candidate, text: str) -> Config:
 def _launch_defaults(source: str) -> dict[str, str] | None:
     """Parameters of ``launch`` with their defaults as text ("" for none); None where the source does not parse."""
     try:
-        tree = ast.parse(source)
+        tree = parse(source)
     except (SyntaxError, ValueError):
         return None
     for node in tree.body:

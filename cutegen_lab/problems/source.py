@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import hashlib
 import inspect
 import linecache
@@ -17,6 +16,7 @@ from typing import Any, Literal
 import torch
 
 from cutegen_lab.core.errors import ProblemError
+from cutegen_lab.core.syntax import parse
 
 _MODULE = "cutegen_problem_"
 KERNELBENCH = ("Model", "get_inputs", "get_init_inputs")
@@ -52,7 +52,7 @@ def load(source: str) -> LoadedSource:
         raise ProblemError("the cell is empty", "Define `def reference(x): ...` in it.")
     filename = f"<problem {hashlib.sha256(source.encode()).hexdigest()[:8]}>"
     try:
-        tree = ast.parse(source, filename)
+        tree = parse(source, filename)
     except SyntaxError as error:
         text = (error.text or "").strip()
         raise ProblemError(

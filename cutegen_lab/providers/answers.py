@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from dataclasses import dataclass
 
+from cutegen_lab.core import syntax
 from cutegen_lab.core.errors import ProviderError
 
 _BLOCK = re.compile(r"^(`{3,})[ \t]*(\w*)[^\n]*\n(.*?)^\1`*[ \t]*$", re.DOTALL | re.MULTILINE)
@@ -42,7 +42,7 @@ def parse(text: str) -> ParsedAnswer:
         raise MalformedAnswer(f"{len(modules)} different code blocks define launch(); give one whole module")
     source = modules[0].strip("\n") + "\n"
     try:
-        ast.parse(source)
+        syntax.parse(source)
     except SyntaxError as error:
         raise MalformedAnswer(f"the module has a syntax error at line {error.lineno}: {error.msg}") from None
     head = text.split("```", 1)[0]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from typing import Literal
 
+from cutegen_lab.core.syntax import parse
+
 WorkClass = Literal["scan", "matmul", "row reduction", "elementwise"]
 
 _NAMES: tuple[tuple[WorkClass, frozenset[str]], ...] = (
@@ -49,7 +51,7 @@ HINTS: dict[WorkClass, str] = {
 def work_class(source: str) -> WorkClass:
     """Reads calls and attributes, not comments or text. What does not parse counts as elementwise."""
     try:
-        nodes = list(ast.walk(ast.parse(source)))
+        nodes = list(ast.walk(parse(source)))
     except SyntaxError:
         return "elementwise"
     names = {n.func.attr for n in nodes if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute)}

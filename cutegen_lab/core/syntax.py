@@ -9,7 +9,7 @@ _ONE_AT_A_TIME = threading.Lock()
 _TRIES = 5
 
 
-def parse(source: str) -> ast.Module:
+def parse(source: str, filename: str = "<unknown>") -> ast.Module:
     """The module's tree. Raises SyntaxError and ValueError as ``ast.parse`` does.
 
     CPython 3.11 counts the depth of trees under construction in one place for all threads and raises SystemError when
@@ -18,7 +18,7 @@ def parse(source: str) -> ast.Module:
     with _ONE_AT_A_TIME:
         for _ in range(_TRIES - 1):
             try:
-                return ast.parse(source)
+                return ast.parse(source, filename)
             except SystemError:
                 continue
-        return ast.parse(source)
+        return ast.parse(source, filename)

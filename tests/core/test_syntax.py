@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from cutegen_lab.compile.syntax import parse
+from cutegen_lab.core.syntax import parse
 
 SOURCE = "x = " + "+".join(f"f(a[{i}], (b, {i}))" for i in range(400))
 
