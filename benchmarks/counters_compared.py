@@ -1,4 +1,4 @@
-"""Tables of ``benchmarks.counters_on_gpu``: what the emulator counts and predicts over what a GPU was seen to do."""
+"""``benchmarks.counters_on_gpu compare``: what the emulator counts beside what a GPU was seen to do."""
 
 from __future__ import annotations
 
@@ -9,21 +9,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cutegen_lab.core.roofline import target_gpu
-from cutegen_lab.core.trial import Profile
-from cutegen_lab.core.verdict import Fault
 from cutegen_lab.devices.cuda import ncu
-from cutegen_lab.devices.emulator import EmulatorDevice
 from cutegen_lab.emulator import Options, run_plan
-from cutegen_lab.tuning import MODEL
 
 if TYPE_CHECKING:
     from benchmarks.counters_on_gpu import Case
 
 EXACT = (
-    "global_load_requests", "global_load_sectors", "global_store_requests", "global_store_sectors",
-    "global_atomic_sectors", "shared_load_wavefronts", "shared_load_conflicts", "shared_store_wavefronts",
-    "shared_store_conflicts", "shared_copy_wavefronts", "cluster_requests", "bulk_store_sectors", "tensor_instructions",
+    "global_load_requests", "global_load_sectors", "global_load_lines", "global_store_requests", "global_store_sectors",
+    "global_store_lines", "global_atomic_sectors", "shared_load_wavefronts", "shared_load_conflicts",
+    "shared_store_wavefronts", "shared_store_conflicts", "shared_copy_wavefronts", "cluster_requests",
+    "bulk_store_sectors", "tensor_instructions",
 )  # fmt: skip
 LOOSE = ("warp_instructions", "lane_instructions", "dram_load_bytes", "dram_store_bytes")
 WITHIN = 0.02
@@ -33,15 +29,13 @@ WHY = {  # what differs by more, where it is understood
     "honest-cooperative_grid_barrier": "blocks read the barrier's counter again until all have come",
     "honest-tunables_and_constraints": "SASS has more loads than the PTX in a loop that ptxas unrolls; not looked into",
     "honest-matmul_shared_tiles": "ptxas joins some loads of neighbouring words into wider ones",
-    "shared_copy_wavefronts": "cp.async to rows 80 bytes apart takes half as many again as stores there; rule unknown",
-    "honest-gemm_tma_wgmma": "rows that are no multiple of 32 bytes: the emulator counts one sector more for each",
     "warp_instructions": "the emulator counts PTX, ncu SASS",
     "dram_store_bytes": "what is still in L2 when a kernel ends has not been written",
 }
 
 
 def compare(cases: Iterable[Case], files: Sequence[Path]) -> None:
-    """``files``: where the result goes, then what ``profile`` and ``time`` wrote."""
+    """``files``: where the result goes, then what ``profile`` wrote."""
     out, *given = files
     seen: dict[str, Any] = {}
     dates: list[str] = []
@@ -53,23 +47,15 @@ def compare(cases: Iterable[Case], files: Sequence[Path]) -> None:
             before = profiles.get(name, [{}] * len(launches))
             profiles[name] = [a | b for a, b in zip(before, launches, strict=True)]
         seen |= data | {"profiles": profiles}
-    counted, predicted = [], defaultdict[str, dict[str, dict[str, Any]]](dict)
-    for case in cases:
-        if case.counted and case.name in seen.get("profiles", {}):
-            counted.append(_counters(case, seen["profiles"][case.name]))
-        if case.timed and case.name in seen.get("times_us", {}).get(case.group, {}):
-            measured = seen["times_us"][case.group][case.name]
-            predicted[case.group][case.name] = {"config": case.config, "measured_us": measured, **_time(case)}
-    ranks = {group: _ranked(rows) for group, rows in predicted.items()}
+    profiles = seen.get("profiles", {})
+    counted = [_counters(case, profiles[case.name]) for case in cases if case.name in profiles]
     head = {key: seen[key] for key in ("date", "python", "torch", "device", "driver")}
     result = {
         **head,
         "taken": dates,
-        "model": MODEL,
         "why": WHY,
         "counters": counted,
         "summary": _summary(counted),
-        "times": ranks,
     }
     out.write_text(json.dumps(result, indent=1) + "\n")
     _print(result)
@@ -91,54 +77,6 @@ def _counters(case: Case, launches: Sequence[Mapping[str, float]]) -> dict[str, 
     return {"case": case.name, "launches": len(launches), "of": len(case.build.plan.launches), "counters": rows}
 
 
-def _time(case: Case) -> dict[str, Any]:
-    gpu = target_gpu(case.build.arch)
-    buffers = case.buffers()
-    device = EmulatorDevice()
-    timing, profile = device.time(case.build, buffers.tensors, buffers.views, gpu, threading.Event())
-    if isinstance(timing, Fault) or not isinstance(profile, Profile):
-        return {"fault": str(timing)}
-    parts = {k: v for k, v in profile.counters.items() if k.startswith("predicted_")}
-    return {"predicted_us": timing.time_us, "limiter": profile.limiter, "parts": parts}
-
-
-def _print_groups(times: Mapping[str, Any]) -> None:
-    for group, ranks in times.items():
-        if ranks["configs"] > 2:
-            print(f"  {group:26} Spearman {ranks['spearman']:.2f} of {ranks['configs']} configs; the one predicted "
-                  f"fastest takes {ranks['best_is_within']:.1%} longer than the fastest")  # fmt: skip
-
-
-def _ranked(rows: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    good = [row for row in rows.values() if "predicted_us" in row]
-    measured, guessed = ([row[key] for row in good] for key in ("measured_us", "predicted_us"))
-    return {
-        "spearman": spearman(measured, guessed), "configs": len(good),
-        "best_is_within": _regret(measured, guessed), "rows": rows,
-    }  # fmt: skip
-
-
-def spearman(a: Sequence[float], b: Sequence[float]) -> float:
-    """Rank correlation; ties share their mean rank. 0 for fewer than three."""
-    if len(a) < 3:
-        return 0.0
-    x, y = _ranks(a), _ranks(b)
-    mean = (len(a) - 1) / 2
-    across = sum((i - mean) * (j - mean) for i, j in zip(x, y, strict=True))
-    alone = (sum((i - mean) ** 2 for i in x) * sum((j - mean) ** 2 for j in y)) ** 0.5
-    return across / alone if alone else 0.0
-
-
-def _ranks(values: Sequence[float]) -> list[float]:
-    return [sum(v < value for v in values) + (sum(v == value for v in values) - 1) / 2 for value in values]
-
-
-def _regret(measured: Sequence[float], guessed: Sequence[float]) -> float:
-    """How much longer than the fastest the config that was predicted fastest takes: 0.0 is the fastest itself."""
-    chosen = min(range(len(guessed)), key=guessed.__getitem__, default=0)
-    return measured[chosen] / min(measured) - 1 if measured else 0.0
-
-
 def _summary(counted: Sequence[dict[str, Any]]) -> dict[str, dict[str, Any]]:
     """By counter: cases in which either counted any, how many agree within 2%, and which do not."""
     found = {}
@@ -151,11 +89,10 @@ def _summary(counted: Sequence[dict[str, Any]]) -> dict[str, dict[str, Any]]:
 
 
 def _print(result: Mapping[str, Any]) -> None:
-    print(f"{result['device']}, driver {result['driver']}, {result['date']}; {result['model']}")
+    print(f"{result['device']}, driver {result['driver']}, {result['date']}")
     for name, row in result["summary"].items():
         print(f"  {name:24} {row['within_2_percent']:3} of {row['cases']:3} within 2%")
         by_case = {c["case"]: c for c in result["counters"]}
         for case in row["apart"][: 12 if name in EXACT else 0]:
             values = by_case[case]["counters"][name]
             print(f"      {case:44} emulator {values['emulator']:12.0f}  gpu {values['gpu']:12.0f}")
-    _print_groups(result["times"])

@@ -2,11 +2,12 @@
 
     python -m benchmarks.counters_on_gpu profile FOLDER OUT.json          (a GPU with ncu, and torch)
     python -m benchmarks.counters_on_gpu time FOLDER OUT.json             (a GPU, and torch)
-    python -m benchmarks.counters_on_gpu compare FOLDER RESULT.json OUT.json ...    (no GPU)
+    python -m benchmarks.counters_on_gpu compare FOLDER RESULT.json OUT.json ...    (what profile wrote; no GPU)
+    python -m benchmarks.counters_on_gpu rank FOLDER RESULT.json OUT.json ...       (what time wrote; no GPU)
 
 FOLDER is what ``benchmarks.counters_cases`` wrote. ``profile`` replays every counted case once under ncu; ``time``
-takes the configs of each group in turns with the product's own stopwatch; ``compare`` runs all of them on the emulator,
-prints tables and writes RESULT.json. Needs no DSL.
+takes the configs of each group in turns with the product's own stopwatch; ``compare`` and ``rank`` run them on the
+emulator, print tables and write RESULT.json. Needs no DSL.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -36,11 +38,18 @@ from cutegen_lab.devices.cuda import CudaDevice, ncu
 from cutegen_lab.devices.cuda.driver import Driver, DriverError, LoadedBuild
 from cutegen_lab.judge.buffers import POISONS, Buffers
 from cutegen_lab.judge.inputs import fill
+from cutegen_lab.judge.spread import relative_half_width
 from cutegen_lab.judge.turns import Effort, Turns
 from cutegen_lab.problems.dtypes import TORCH
 
 SEED, PLANS = 7, "CUTEGEN_PLANS"
-EFFORT = Effort(half_width=0.01, seconds=1.0, min_rounds=6, warm_up_seconds=0.1)
+EFFORT = Effort(half_width=0.005, seconds=4.0, min_rounds=6, warm_up_seconds=0.1)
+
+
+@lru_cache(1)
+def _drawn(workload: Workload) -> tuple[torch.Tensor, ...]:
+    """The same for all cases of a group, one after another."""
+    return tuple(fill(workload, SEED))
 
 
 @dataclass(frozen=True)
@@ -49,6 +58,7 @@ class Case:
     group: str
     counted: bool
     timed: bool
+    held_out: bool
     workload: Workload
     build: Build
     config: dict[str, Any]
@@ -59,11 +69,11 @@ class Case:
         data = json.loads(path.read_text())
         inputs, outputs = (tuple(TensorSpec.from_dict(t) for t in data[kind]) for kind in ("inputs", "outputs"))
         build = Build.from_dict(data["build"])
-        keys = ("name", "group", "counted", "timed")
+        keys = ("name", "group", "counted", "timed", "held_out")
         return cls(*(data[k] for k in keys), Workload("main", inputs, outputs), build, data["config"], data["given"])
 
     def inputs(self) -> list[torch.Tensor]:
-        drawn = fill(self.workload, SEED)
+        drawn = list(_drawn(self.workload))
         for i, (values, spec) in enumerate(zip(self.given, self.workload.inputs, strict=False)):
             drawn[i] = torch.tensor(values, dtype=TORCH[spec.dtype])
         return drawn
@@ -139,12 +149,14 @@ def profile(folder: Path, out: Path, extra: Sequence[str]) -> None:
 
 
 def time(folder: Path, out: Path) -> None:
-    """Cold times of every timed case: {group: {case: microseconds}}. Configs of one group are taken in turns."""
+    """Medians of every timed case, cold, and half their 95% intervals over them: {group: {case: value}}. Configs of
+    one group are taken in turns."""
     groups: dict[str, list[Case]] = defaultdict(list)
     for case in cases(folder, timed=True):
         groups[case.group].append(case)
     device, cancel = CudaDevice(), threading.Event()
     found: dict[str, dict[str, float]] = {}
+    spread: dict[str, dict[str, float]] = {}
     for group, members in sorted(groups.items()):
         workload, inputs = members[0].workload, members[0].inputs()
         views = [memoryview(t.reshape(-1).view(torch.uint8).numpy()) for t in inputs]
@@ -159,14 +171,15 @@ def time(folder: Path, out: Path) -> None:
             print(f"{group}: {taken}", flush=True)
             continue
         found[group] = {name: median(times) for name, times in taken.times_us.items()}
+        spread[group] = {name: relative_half_width(times) for name, times in taken.times_us.items()}
         print(f"{group}: " + ", ".join(f"{t:.1f}" for t in found[group].values()), flush=True)
-        out.write_text(json.dumps(about(device.name) | {"times_us": found}) + "\n")
+        out.write_text(json.dumps(about(device.name) | {"times_us": found, "half_widths": spread}) + "\n")
     device.close()
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("verb", choices=("launch", "profile", "time", "compare"))
+    parser.add_argument("verb", choices=("launch", "profile", "time", "compare", "rank"))
     parser.add_argument("folder", type=Path)
     parser.add_argument("files", type=Path, nargs="*")
     parser.add_argument("--metric", action="append", default=[], help="another of ncu's to record")
@@ -177,10 +190,14 @@ def main() -> None:
         profile(arguments.folder, arguments.files[0], arguments.metric)
     elif arguments.verb == "time":
         time(arguments.folder, arguments.files[0])
-    else:
+    elif arguments.verb == "compare":
         from benchmarks.counters_compared import compare
 
-        compare(cases(arguments.folder, counted=True, timed=True), arguments.files)
+        compare(cases(arguments.folder, counted=True), arguments.files)
+    else:
+        from benchmarks.times_compared import rank
+
+        rank(cases(arguments.folder, timed=True), arguments.files)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,147 @@
+"""``benchmarks.counters_on_gpu rank``: how well predicted times order the configs of a group, beside measured ones.
+
+Spearman's rank correlation takes every measured difference for real, however small; ``ties_within_1_percent`` has it
+with measured times that differ by less than 1% as ties, which is what the judge calls *same*. ``regret`` is how much
+longer than the fastest config the one takes that was predicted fastest.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import threading
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from statistics import fmean, median
+from typing import TYPE_CHECKING, Any
+
+from cutegen_lab.core.roofline import target_gpu
+from cutegen_lab.core.trial import Profile
+from cutegen_lab.core.verdict import Fault
+from cutegen_lab.devices.emulator import EmulatorDevice
+from cutegen_lab.tuning import MODEL
+
+if TYPE_CHECKING:
+    from benchmarks.counters_on_gpu import Case
+
+SAME = 0.01
+FAMILIES = {  # by how a group's name begins
+    "elementwise": ("add", "gate", "gelu"), "rows": ("rms_norm", "row_sum", "softmax"), "columns": ("column",),
+    "matrix products": ("gemm", "tensor"),
+}  # fmt: skip
+PROTOCOL = (
+    "Constants were chosen with the groups to fit in sight. Eleven of those, softmax-f32-8192x2048 to "
+    "tensor_core_matmul-1536 in benchmarks/timed_groups.py, were held out at first, and joined them when they had "
+    "shown what was missing; the groups held out now were timed after that. They were predicted twice, the second time "
+    "with one more term (blocks that do not divide among multiprocessors), which a group to fit had asked for."
+)
+Row = dict[str, Any]
+
+
+def rank(cases: Iterable[Case], files: Sequence[Path]) -> None:
+    """``files``: where the result goes, then what ``time`` wrote, the latest last."""
+    out, *given = files
+    times, taken, head = dict[str, dict[str, float]](), list[str](), dict[str, Any]()
+    for path in given:
+        data = json.loads(path.read_text())
+        times |= data["times_us"]
+        taken.append(f"{path.stem}: {data['date']}")
+        head = {key: data[key] for key in ("date", "python", "torch", "device", "driver")}
+    rows, held_out = defaultdict[str, dict[str, Row]](dict), dict[str, bool]()
+    for case in cases:
+        if case.name in times.get(case.group, {}):
+            measured = times[case.group][case.name]
+            rows[case.group][case.name] = {"config": case.config, "measured_us": round(measured, 2), **_predicted(case)}
+            held_out[case.group] = case.held_out
+    groups = {group: {"held_out": held_out[group], **_ranked(found)} for group, found in sorted(rows.items())}
+    result = {
+        **head,
+        "taken": taken,
+        "model": MODEL,
+        "protocol": PROTOCOL,
+        "summary": _summary(groups),
+        "groups": groups,
+    }
+    out.write_text(_compact(result))
+    _print(result)
+
+
+def _compact(result: Mapping[str, Any]) -> str:
+    """JSON with a line for each config."""
+    rows = {group: found["rows"] for group, found in result["groups"].items()}
+    short = {group: {**found, "rows": f"@{group}@"} for group, found in result["groups"].items()}
+    text = json.dumps({**result, "groups": short}, indent=1)
+    for group, found in rows.items():
+        each = ",\n    ".join(f"{json.dumps(name)}: {json.dumps(row)}" for name, row in found.items())
+        text = text.replace(f'"@{group}@"', f"{{\n    {each}\n   }}")
+    return text + "\n"
+
+
+def _predicted(case: Case) -> Row:
+    gpu, buffers = target_gpu(case.build.arch), case.buffers()
+    timing, profile = EmulatorDevice().time(case.build, buffers.tensors, buffers.views, gpu, threading.Event())
+    if isinstance(timing, Fault) or not isinstance(profile, Profile):
+        return {"fault": str(timing)}
+    parts = {k[10:-3]: round(v, 2) for k, v in profile.counters.items() if k.startswith("predicted_")}
+    return {"predicted_us": round(timing.time_us, 2), "limiter": profile.limiter, "parts_us": parts}
+
+
+def _ranked(rows: Mapping[str, Row]) -> Row:
+    good = [row for row in rows.values() if "predicted_us" in row]
+    measured, guessed = ([float(row[key]) for row in good] for key in ("measured_us", "predicted_us"))
+    return {
+        "spearman": round(spearman(measured, guessed), 3),
+        "ties_within_1_percent": round(spearman(measured, guessed, SAME), 3),
+        "regret": round(regret(measured, guessed), 3),
+        "median_off": round(median(abs(math.log(g / m)) for m, g in zip(measured, guessed, strict=True)), 3),
+        "configs": len(good), "rows": dict(rows),
+    }  # fmt: skip
+
+
+def _summary(groups: Mapping[str, Row]) -> dict[str, dict[str, Row]]:
+    """Means over the groups of each family, of those to fit and of those held out."""
+    found: dict[str, dict[str, Row]] = {"fit": {}, "held_out": {}}
+    for kind, family in ((kind, family) for kind in found for family in FAMILIES):
+        members = [
+            row for group, row in groups.items()
+            if group.startswith(FAMILIES[family]) and row["held_out"] == (kind == "held_out")
+        ]  # fmt: skip
+        if members:
+            means = {key: round(fmean(row[key] for row in members), 3) for key in ("spearman", "regret", "median_off")}
+            found[kind][family] = {"groups": len(members), **means, "lowest": min(row["spearman"] for row in members)}
+    return found
+
+
+def spearman(measured: Sequence[float], guessed: Sequence[float], same: float = 0.0) -> float:
+    """Rank correlation; ties share their mean rank, and measured values within ``same`` of each other are ties. 0 for
+    fewer than three."""
+    if len(measured) < 3:
+        return 0.0
+    x, y = _ranks(measured, same), _ranks(guessed)
+    mean_x, mean_y = fmean(x), fmean(y)
+    across = sum((i - mean_x) * (j - mean_y) for i, j in zip(x, y, strict=True))
+    alone = math.sqrt(sum((i - mean_x) ** 2 for i in x) * sum((j - mean_y) ** 2 for j in y))
+    return across / alone if alone else 0.0
+
+
+def _ranks(values: Sequence[float], same: float = 0.0) -> list[float]:
+    """By each value: how many are less, and half of how many others are its ties."""
+    more = 1 + same
+    return [sum(v * more < x for v in values) + (sum(v <= x * more and x <= v * more for v in values) - 1) / 2
+            for x in values]  # fmt: skip
+
+
+def regret(measured: Sequence[float], guessed: Sequence[float]) -> float:
+    """How much longer than the fastest the config that was predicted fastest takes: 0.0 is the fastest itself."""
+    chosen = min(range(len(guessed)), key=guessed.__getitem__)
+    return measured[chosen] / min(measured) - 1
+
+
+def _print(result: Mapping[str, Any]) -> None:
+    print(f"{result['device']}, driver {result['driver']}, {result['date']}; {result['model']}")
+    for group, row in sorted(result["groups"].items(), key=lambda item: item[1]["held_out"]):
+        kind = "held out" if row["held_out"] else "fit"
+        print(f"  {kind:8} {group:26} Spearman {row['spearman']:.2f} of {row['configs']} configs "
+              f"({row['ties_within_1_percent']:.2f} with ties), regret {row['regret']:.1%}")  # fmt: skip
+    print(json.dumps(result["summary"], indent=1))
