@@ -3,7 +3,8 @@
     python -m benchmarks.agreement FOLDER [--also DIR]     (needs the DSL; no GPU)
 
 Compiles and runs on the emulator every kernel of ``tests/honest``, templates in further configs, and kernels that are
-not this project's: ``DIR/NAME.py``, each with ``DIR/NAME.json`` (its tensors, {"inputs": [...], "outputs": [...]}).
+not this project's: ``DIR/NAME.py``, each with ``DIR/NAME.json`` (its tensors and whose it is, {"inputs": [...],
+"outputs": [...], "ref": "..."}).
 Each runs on normal values and on zeros and ones, whose sums are exact in any order. Writes ``FOLDER/NAME.npz``: the
 artifact, the inputs and the outputs.
 """
@@ -47,11 +48,13 @@ FURTHER = {
 
 @dataclass(frozen=True)
 class Kernel:
-    """``deterministic`` is the problem's word for whether the order of atomics may show."""
+    """``ref`` says where the text is from, ``deterministic`` is the problem's word for whether the order of atomics may
+    show."""
 
     name: str
     source: str
     workload: Workload
+    ref: str
     config: Config = field(default_factory=dict)
     deterministic: bool = True
     gated: bool = True
@@ -60,21 +63,23 @@ class Kernel:
 def ours() -> Iterator[Kernel]:
     for found in corpus.corpus():
         problem = read_text(found.problem, name=found.name, inputs_text=found.inputs)
-        yield Kernel(found.name, found.source, problem.workload, deterministic=problem.deterministic)
+        ref = "template" if found.name in generated.CASES else f"tests/honest/kernels/{found.name}.py"
+        yield Kernel(found.name, found.source, problem.workload, ref, deterministic=problem.deterministic)
     for name, configs in FURTHER.items():
         case = generated.CASES[name]
         problem = read_text(case.problem, name=name, inputs_text=case.inputs)
         for config in configs:
             label = "_".join([name, *(f"{key}{value}" for key, value in config.items())])
             source = generated.write(label, replace(case, config={**case.config, **config}))
-            yield Kernel(label, source, problem.workload)
+            yield Kernel(label, source, problem.workload, "template")
 
 
 def others(folder: Path) -> Iterator[Kernel]:
     for path in sorted(folder.glob("*.json")):
         said = json.loads(path.read_text())
         inputs, outputs = (tuple(TensorSpec.parse(t) for t in said[key]) for key in ("inputs", "outputs"))
-        yield Kernel(path.stem, path.with_suffix(".py").read_text(), Workload("main", inputs, outputs), gated=False)
+        workload, ref = Workload("main", inputs, outputs), said.get("ref", "")
+        yield Kernel(path.stem, path.with_suffix(".py").read_text(), workload, ref, gated=False)
 
 
 def export(kernel: Kernel, folder: Path, compiler: CageCompiler) -> str | None:
@@ -105,7 +110,8 @@ def _record(kernel: Kernel, build: Build, distribution: str, seed: int, folder: 
         return str(done.fault)
     raw |= {f"after{i}": np.array(buffers.views[len(inputs) + i]) for i in range(len(buffers.outputs))}
     said: dict[str, Any] = {
-        "name": kernel.name, "draw": distribution, "deterministic": kernel.deterministic, "build": build.to_dict(),
+        "name": kernel.name, "ref": kernel.ref, "draw": distribution, "deterministic": kernel.deterministic,
+        "build": build.to_dict(),
         "inputs": [spec.to_dict() for spec in kernel.workload.inputs],
         "outputs": [spec.to_dict() for spec in kernel.workload.outputs], "emulator_seconds": round(done.seconds, 3),
     }  # fmt: skip

@@ -2,10 +2,11 @@
 
     python -m benchmarks.agreement_on_gpu FOLDER OUT.json
 
-Prints a table and writes it. Outputs of integers, and outputs that are whole numbers for inputs of zeros and ones, must
-be the same bit for bit: their sums are exact in any order. Of others the distance must be explained by rounding: two
-units in the last place of the output's type, relative to the norm of the output; 32 of float32, whose sums the
-tensor cores truncate and whose special functions differ in their last bits. Any NaN counts as any other.
+Prints a table, and writes it as OUT.json and, shorter, as README.md beside it. Outputs of integers, and outputs that
+are whole numbers for inputs of zeros and ones, must be the same bit for bit: their sums are exact in any order. Of
+others the distance must be explained by rounding: two units in the last place of the output's type, relative to the
+norm of the output; 32 of float32, whose sums the tensor cores truncate and whose special functions differ in their last
+bits. Any NaN counts as any other.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import json
 import sys
 import threading
 from collections import Counter, defaultdict
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -70,7 +72,8 @@ def run(device: CudaDevice, path: Path) -> dict[str, Any]:
     inputs, outputs = (tuple(TensorSpec.from_dict(t) for t in said[key]) for key in ("inputs", "outputs"))
     build, workload = Build.from_dict(said["build"]), Workload("main", inputs, outputs)
     given = [laid_out(torch.from_numpy(case[f"before{i}"]), spec) for i, spec in enumerate(inputs)]
-    row = {key: said[key] for key in ("name", "draw", "deterministic", "emulator_seconds")}
+    row = {key: said[key] for key in ("name", "ref", "draw", "deterministic", "emulator_seconds")}
+    row["inputs"] = list(map(str, inputs))
     buffers = Buffers(workload, build, given, POISON)
     done = device.execute(buffers.build, buffers.tensors, buffers.views, threading.Event())
     if done.fault is not None:
@@ -91,7 +94,7 @@ def main(folder: Path, out: Path) -> None:
                 {"name": path.stem, "draw": "", "outputs": [{"verdict": f"{type(error).__name__}: {error}"[:200]}]}
             )
     device.close()
-    kernels = defaultdict(list)
+    kernels: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for row in rows:
         kernels[row["name"]] += [output | {"draw": row["draw"]} for output in row["outputs"]]
     print(f"{'kernel':58} {'draw':7} {'output':28} {'must':6} {'max ulp':>8} {'of norm':>8} verdict")
@@ -104,7 +107,39 @@ def main(folder: Path, out: Path) -> None:
     out.write_text(
         json.dumps(about(torch.cuda.get_device_name()) | {"kernels": summary, "rows": rows}, indent=1) + "\n"
     )
+    out.with_name("README.md").write_text(table(rows, worst))
     print(f"{len(worst)} kernels: {summary}")
+
+
+_AGREES = {"equal": "bit for bit", "near": "within rounding", "differs": "**no**"}
+
+
+def table(rows: list[dict[str, Any]], worst: dict[str, str]) -> str:
+    """The figures as people read them: one line a kernel."""
+    counts = Counter(worst.values())
+    lines = [
+        f"# {len(worst)} kernels, on the emulator and on an {torch.cuda.get_device_name()}\n",
+        "Every output of each, on normal values and on zeros and ones, written by `agreement_on_gpu.py`: "
+        f"{counts['equal']} agree bit for bit, {counts['near']} within rounding, {counts['differs']} do not. *Apart* "
+        "is the largest distance between two outputs, over the output's norm, in units of its type's last place.\n",
+        "| kernel | inputs | outputs | agrees | apart | from |",
+        "|---|---|---|---|---|---|",
+    ]
+    by_kernel = defaultdict(list)
+    for row in rows:
+        by_kernel[row["name"]].append(row)
+    for name, found in sorted(by_kernel.items()):
+        outputs = [o for row in found for o in row["outputs"]]
+        apart = max((o.get("norm_ulps", 0.0) for o in outputs), default=0.0)
+        shown = dict.fromkeys(o.get("output", "") for o in outputs)
+        cells = (name, _code(found[0].get("inputs", ())), _code(shown), _AGREES[worst[name]], f"{apart:.3g}",
+                 found[0].get("ref", ""))  # fmt: skip
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _code(specs: Iterable[str]) -> str:
+    return ", ".join(f"`{spec}`" for spec in specs)
 
 
 def _worst(verdicts: list[str]) -> str:

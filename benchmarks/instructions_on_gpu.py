@@ -18,7 +18,9 @@ from typing import Any
 
 import numpy as np
 
-TESTS = ("test_mma", "test_matrix_move", "test_eight", "test_integer_ops", "test_float_ops")
+TESTS = (
+    "test_mma", "test_matrix_move", "test_eight", "test_integer_ops", "test_float_ops", "test_tensor_maps_changed",
+)  # fmt: skip
 _AROUND = ("ld.", "st.", "mul.wide", "mad.lo.s32", "mov.", "add.s64", "selp.b32", "ret")
 _BODY = re.compile(r"^ *((?:mma|cvt|ldmatrix|stmatrix|movmatrix|@?[a-z][a-z0-9]*)[.a-z0-9_:]*) ", re.M)
 
