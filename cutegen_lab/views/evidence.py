@@ -149,12 +149,17 @@ def _sol_row(sol: SpeedOfLight) -> EvidenceRow:
     )
 
 
+_COUNTS = (  # of a profile, those that are not zero
+    "warp_instructions", "tensor_instructions", "global_load_sectors", "global_store_sectors", "bulk_load_sectors",
+    "bulk_store_sectors", "moved_bytes", "compulsory_bytes",
+)  # fmt: skip
+
+
 def profile_rows(profile: Profile | None, source: str) -> list[EvidenceRow]:
     """What limits the kernel, what to change, and the lines of ``source`` that cost most."""
     if profile is None:
         return []
-    shown = ("warp_instructions", "global_load_sectors", "global_store_sectors", "moved_bytes", "compulsory_bytes")
-    counts = ", ".join(f"{k.replace('_', ' ')} {count(profile.counters[k])}" for k in shown if k in profile.counters)
+    counts = ", ".join(f"{k.replace('_', ' ')} {count(profile.counters[k])}" for k in _COUNTS if profile.counters.get(k))
     rows = [_row("limiter", "Limited by", profile.limiter, f"{profile.source} counts{': ' + counts if counts else ''}")]
     rows += [_row(f"finding_{i}", "Finding", text) for i, text in enumerate(profile.findings, 1)]
     rows += [_hot_row(i, hot, source) for i, hot in enumerate(hottest(profile), 1)]
