@@ -159,7 +159,9 @@ def profile_rows(profile: Profile | None, source: str) -> list[EvidenceRow]:
     """What limits the kernel, what to change, and the lines of ``source`` that cost most."""
     if profile is None:
         return []
-    counts = ", ".join(f"{k.replace('_', ' ')} {count(profile.counters[k])}" for k in _COUNTS if profile.counters.get(k))
+    counts = ", ".join(
+        f"{k.replace('_', ' ')} {count(profile.counters[k])}" for k in _COUNTS if profile.counters.get(k)
+    )
     rows = [_row("limiter", "Limited by", profile.limiter, f"{profile.source} counts{': ' + counts if counts else ''}")]
     rows += [_row(f"finding_{i}", "Finding", text) for i, text in enumerate(profile.findings, 1)]
     rows += [_hot_row(i, hot, source) for i, hot in enumerate(hottest(profile), 1)]
