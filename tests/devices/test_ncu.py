@@ -20,9 +20,10 @@ from tests.emulator import machine
 
 CANCEL = threading.Event()
 PLUS_ONE = "def reference(x):\n    return x + 1\n"
-EXACT = ("global_load_requests", "global_load_sectors", "global_store_requests", "global_store_sectors",
-         "shared_load_wavefronts", "shared_load_conflicts", "shared_store_wavefronts", "shared_store_conflicts")  # fmt: skip
-
+EXACT = (
+    "global_load_requests", "global_load_sectors", "global_store_requests", "global_store_sectors",
+    "shared_load_wavefronts", "shared_load_conflicts", "shared_store_wavefronts", "shared_store_conflicts",
+)  # fmt: skip
 UNIT = "l1tex__data_{}_mem_shared_op_ld.sum"
 SASS = "smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_{}.sum"
 REPORT = """==PROF== Connected to process 1234
