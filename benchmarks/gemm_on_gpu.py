@@ -93,6 +93,12 @@ FUSED = (
 )  # fmt: skip
 
 
+PLAIN = (  # by the plain kernel, whose config is none
+    Shape("plain-f32-2048", "a @ b", "a: f32[2048,2048], b: f32[2048,2048]", (2048, 2048, 2048, 1)),
+    _nn("plain-1001x1003x1005", 1001, 1003, 1005),
+)
+
+
 # --- where the DSL is -------------------------------------------------------------------------------------------------
 
 
@@ -104,16 +110,12 @@ def _config(tile: str, cluster: str = "1x1", schedule: str = "cooperative", **ot
 
 
 LARGE = (
-    _config("128x256", "2x1"), _config("128x256", "1x2"), _config("128x256"), _config("256x128", "2x1"),
-    _config("256x128", "1x2"), _config("128x192", "2x1"), _config("128x128", "2x1", "pingpong"),
-    _config("128x128", "1x1", "pingpong"), _config("64x256", "2x1", "pingpong"), _config("128x256", "2x1", raster="n"),
-    _config("128x256", "2x1", group=16), _config("128x256", "2x1", group=4),
+    _config("128x256", "2x1"), _config("128x256"), _config("128x128"), _config("256x128", "2x1"),
+    _config("128x128", "1x1", "pingpong"),
 )  # fmt: skip
 SMALL = (
-    _config("64x64x128"), _config("64x128x128"), _config("128x64x128"), _config("128x128x128"), _config("128x128"),
-    _config("64x256"), _config("64x64x128", "1x1", "pingpong"), _config("64x128x128", "1x1", "pingpong"),
-    _config("64x128", "2x1", "pingpong"), _config("128x128", "2x1"), _config("128x256", "2x1"),
-    _config("128x192"), _config("64x32x128"), _config("64x32x128", "2x1"),
+    _config("64x32x128"), _config("64x64x128"), _config("64x128x128"), _config("64x128x128", "2x1"), _config("128x128"),
+    _config("128x256"),
 )  # fmt: skip
 
 
@@ -122,7 +124,7 @@ def prepare(folder: Path, parts: Sequence[str]) -> None:
 
     folder.mkdir(parents=True, exist_ok=True)
     with CageCompiler(folder / "cache") as compiler, ThreadPoolExecutor(2) as threads:
-        for shape in (*SHAPES, *FUSED):
+        for shape in (*SHAPES, *FUSED, *PLAIN):
             if parts and not any(part in shape.name for part in parts):
                 continue
             built = list(threads.map(lambda text: _compiled(compiler, shape, *text), _texts(shape)))  # noqa: B023
@@ -142,11 +144,9 @@ def _texts(shape: Shape) -> Iterator[tuple[str, dict[str, Any]]]:
     graph = read(problem)
     family = family_for(graph)
     default = dict(family.default_config(graph, problem.workload))
-    m, n, k, batches = shape.mnkl
+    m, n, _, batches = shape.mnkl
     few_tiles = math.ceil(m / 128) * math.ceil(n / 256) * batches < 264
-    others = (SMALL if few_tiles else LARGE) if shape in SHAPES else LARGE[:8]
-    if m * n * k >= 1 << 42:
-        others = LARGE[:7]
+    others = () if shape in PLAIN else SMALL if few_tiles else LARGE
     configs = [default, *({**c, "stages": most_stages(graph, c)} for c in others)]
     for config in configs[:1] + [c for c in configs[1:] if c["stages"] and c != default]:
         yield family.write(problem, graph, config), config

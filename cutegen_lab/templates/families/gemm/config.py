@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import product as every
+from dataclasses import dataclass
 from math import ceil
 
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import Workload
-from cutegen_lab.templates.expr import Graph
-from cutegen_lab.templates.families.gemm.shape import product
+from cutegen_lab.templates.expr import Graph, Map
+from cutegen_lab.templates.families.gemm.shape import Product, product
 
 NAME = "matrix product"
 _STAGES = (2, 3, 4, 5, 6, 7, 8)
@@ -70,32 +69,73 @@ def most_stages(graph: Graph, config: Config) -> int:
 
 
 def default_config(graph: Graph, workload: Workload) -> Config:
-    """The tile, cluster and schedule that a simple count of waves expects to be fastest."""
+    """What :func:`_expected_us` expects to be fastest, with as many stages as fit."""
     found = product(graph)
     assert found is not None
-    return min(_candidates(graph), key=lambda config: _cost(config, *found.sizes(graph, workload)))
+    work = _Work(
+        *found.sizes(graph, workload),
+        bytes_moved=workload.compulsory_bytes,
+        epilogue=sum(_OPERATION.get(node.op, 1) for node in graph.nodes if isinstance(node, Map)),
+        even=_even_pitches(found, workload),
+        dense_k=workload.inputs[found.right].stride[found.right_dims[-1] or 0] == 1,
+    )
+    tile, cluster_m, schedule = min(_CANDIDATES, key=lambda c: _expected_us(c, work))
+    config: dict[str, int | str] = {
+        "tile_m": tile[0], "tile_n": tile[1], "tile_k": 128 if tile[0] == 64 else 64, "stages": 2,
+        "cluster_m": cluster_m, "cluster_n": 1, "schedule": schedule, "raster": "m", "group": 8,
+    }  # fmt: skip
+    return {**config, "stages": most_stages(graph, config)}
 
 
-def _candidates(graph: Graph) -> Iterator[dict[str, int | str]]:
-    shapes = ((128, 256), (256, 128), (128, 192), (128, 128), (64, 256), (64, 128), (128, 64), (64, 64))
-    for (tile_m, tile_n), cluster_m, cluster_n, schedule in every(shapes, (1, 2), (1, 2), DOMAINS["schedule"]):
-        config = {
-            "tile_m": tile_m, "tile_n": tile_n, "tile_k": 64, "stages": 2, "cluster_m": cluster_m,
-            "cluster_n": cluster_n, "schedule": schedule, "raster": "m", "group": 8,
-        }  # fmt: skip
-        config["stages"] = most_stages(graph, config)
-        if config["stages"]:
-            yield config
+# Microseconds that a multiprocessor of an H200 takes for 64 of k (benchmarks/results/gemm_sweep_on_gpu.json).
+_STEP_US = {(64, 32): 0.14, (64, 64): 0.145, (64, 128): 0.20, (128, 128): 0.335, (128, 192): 0.52, (128, 256): 0.68}
+_Candidate = tuple[tuple[int, int], int, str]  # tile, cluster_m, schedule
+_CANDIDATES: list[_Candidate] = [
+    *((tile, cluster_m, "cooperative") for tile in _STEP_US for cluster_m in (1, 2)),
+    ((128, 128), 1, "pingpong"),
+]
+_LAUNCH_US, _BYTES_PER_US = 2.2, 4.1e6
+_POWER_BOUND = 3e11  # operations from which the clock falls: loads saved are power for the tensor cores
 
 
-def _cost(config: Config, m: int, n: int, k: int, batches: int) -> float:
-    """Expected time, in steps of a multiprocessor's tensor cores along k for a tile of 64×64."""
-    tile_m, tile_n, cluster_m, cluster_n = (int(config[x]) for x in ("tile_m", "tile_n", "cluster_m", "cluster_n"))
-    size = cluster_m * cluster_n
-    clusters = ceil(m / (tile_m * cluster_m)) * ceil(n / (tile_n * cluster_n)) * batches
-    waves = ceil(clusters / (MULTIPROCESSORS // size))
-    area = tile_m * tile_n / 4096
-    loaded = (tile_m / cluster_n + tile_n / cluster_m) / 64  # from L2, a step
-    step = max(area, 0.55 * loaded * 2, 1.5)
-    epilogue = 4 * area * (0.35 if config["schedule"] == "pingpong" else 1.0)
-    return waves * (step * ceil(k / 64) + epilogue) * (1.0 + 0.01 * (size > 2)) + 8
+_OPERATION = {"erf": 25, "exp": 8, "sigmoid": 8, "tanh": 8, "log": 8, "log1p": 8, "expm1": 8, "div": 6}
+
+
+@dataclass(frozen=True)
+class _Work:
+    """``epilogue``: operations for each result, about. ``even``: operands' rows begin at multiples of 128 bytes.
+    ``dense_k``: the right operand lies densely along k."""
+
+    m: int
+    n: int
+    k: int
+    batches: int
+    bytes_moved: int
+    epilogue: int
+    even: bool
+    dense_k: bool
+
+
+def _expected_us(candidate: _Candidate, work: _Work) -> float:
+    """Waves of tiles, each its steps along k and what begins and ends it; no less than memory takes."""
+    tile, cluster_m, schedule = candidate
+    clusters = ceil(work.m / (tile[0] * cluster_m)) * ceil(work.n / tile[1]) * work.batches
+    waves = ceil(clusters / (MULTIPROCESSORS // cluster_m))
+    step, ends = _STEP_US[tile], 0.3 + (0.1 + 0.02 * work.epilogue) * tile[0] * tile[1] / 4096
+    if waves > 2:  # in one or two waves little is loaded twice
+        step *= 0.75 + 0.25 * (128 / tile[0] + 128 / tile[1]) / 1.5
+    if schedule == "pingpong":  # the ends of one team's tile are hidden behind the other's steps, if it has any
+        step, ends = step * (1.0 if work.dense_k else 1.2), ends * (0.3 if waves > 2 else 1.2)
+    if cluster_m > 1:
+        power_bound = 2 * work.m * work.n * work.k * work.batches > _POWER_BOUND
+        step, ends = step * (0.97 if power_bound else 0.99), ends + 0.6
+    elif not work.even:  # rows begin in the middle of L2's lines: more of them are touched
+        step *= 1.2 if tile[0] > 64 else 1.8
+    computed, moved = waves * (step * ceil(work.k / 64) + ends), work.bytes_moved / _BYTES_PER_US
+    return _LAUNCH_US + max(computed, moved) + 0.1 * min(computed, moved)
+
+
+def _even_pitches(found: Product, workload: Workload) -> bool:
+    """Do the operands' rows begin at multiples of 128 bytes?"""
+    operands = [workload.inputs[found.left], workload.inputs[found.right]]
+    return all(step * t.dtype.itemsize % 128 == 0 for t in operands for step in t.stride if step > 1)
