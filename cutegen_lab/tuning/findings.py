@@ -6,9 +6,12 @@ import math
 from collections.abc import Mapping
 
 from cutegen_lab.core.artifact import KernelInfo, Launch
+from cutegen_lab.core.counters import moved_bytes
 from cutegen_lab.core.roofline import GpuSpec
 from cutegen_lab.tuning.occupancy import Occupancy
 from cutegen_lab.tuning.traffic import Traffic
+
+_MATTERS = 0.1  # of all bytes moved
 
 
 def findings(
@@ -34,7 +37,7 @@ def findings(
 def _in_flight(counters: Mapping[str, float], launch: Launch, shape: Occupancy, gpu: GpuSpec, latency_us: float) -> str:
     """Little's law: bytes outstanding = bandwidth × latency."""
     loads, stores = counters["dram_load_bytes"], counters["dram_store_bytes"]
-    if loads <= 0:
+    if loads <= 0 or counters.get("bulk_load_bytes", 0.0) > counters["global_load_bytes"]:
         return ""
     share = loads / (loads + stores)
     needed = gpu.copy_bytes_per_s * share * latency_us * 1e-6 / gpu.sm_count
@@ -51,6 +54,8 @@ def _in_flight(counters: Mapping[str, float], launch: Launch, shape: Occupancy, 
 
 def _coalescing(counters: Mapping[str, float], kind: str) -> str:
     useful, moved = counters[f"global_{kind}_bytes"], 32 * counters[f"global_{kind}_sectors"]
+    if moved < _MATTERS * moved_bytes(counters):
+        return ""
     if moved <= 1.1 * useful:
         return _width(counters, kind)
     return (

@@ -156,3 +156,12 @@ def test_the_multiprocessor_with_the_most_blocks_sets_the_time() -> None:
     counters = streaming(2**25, 2**24, 144 * 256) | {"tensor_ops": 2.0 * 4096**3, "tensor_ops_bf16": 2.0 * 4096**3}
     found = predict_launch(counters, launch(144), kernel(), H200)
     assert found.parts["tensor"] == pytest.approx(139.0 * 132 / 72, rel=0.01)
+
+
+def test_what_few_loads_do_beside_bulk_copies_is_not_said() -> None:
+    bias = streaming(4096.0, 4096.0, 132 * 32, in_flight=2, width=2)
+    alone = predict_launch(bias, launch(132, 32), kernel(), H200).findings
+    assert any("in flight" in text for text in alone) and any("a thread; 16 B" in text for text in alone)
+    copied = {**bias, "bulk_load_bytes": 1e6, "bulk_load_sectors": 1e6 / 32}
+    beside = predict_launch(copied, launch(132, 32), kernel(), H200).findings
+    assert not any("in flight" in text or "a thread; 16 B" in text for text in beside)
