@@ -106,7 +106,7 @@ def _config(tile: str, cluster: str = "1x1", schedule: str = "cooperative", **ot
     tile_m, tile_n, *tile_k = map(int, tile.split("x"))
     cluster_m, cluster_n = map(int, cluster.split("x"))
     return {"tile_m": tile_m, "tile_n": tile_n, "tile_k": (*tile_k, 64)[0], "cluster_m": cluster_m,
-            "cluster_n": cluster_n, "schedule": schedule, "raster": "m", "group": 8, **others}  # fmt: skip
+            "cluster_n": cluster_n, "stages": 8, "schedule": schedule, "raster": "m", "group": 8, **others}  # fmt: skip
 
 
 LARGE = (
@@ -136,7 +136,6 @@ def prepare(folder: Path, parts: Sequence[str]) -> None:
 
 def _texts(shape: Shape) -> Iterator[tuple[str, dict[str, Any]]]:
     """The default's text and config, then others'."""
-    from cutegen_lab.templates.families.gemm.config import most_stages
     from cutegen_lab.templates.reader import read
     from cutegen_lab.templates.registry import family_for
 
@@ -147,8 +146,7 @@ def _texts(shape: Shape) -> Iterator[tuple[str, dict[str, Any]]]:
     m, n, _, batches = shape.mnkl
     few_tiles = math.ceil(m / 128) * math.ceil(n / 256) * batches < 264
     others = () if shape in PLAIN else SMALL if few_tiles else LARGE
-    configs = [default, *({**c, "stages": most_stages(graph, c)} for c in others)]
-    for config in configs[:1] + [c for c in configs[1:] if c["stages"] and c != default]:
+    for config in [default, *(c for c in others if c != default)]:
         yield family.write(problem, graph, config), config
 
 

@@ -21,7 +21,7 @@ from cutegen_lab.problems import read_text
 from cutegen_lab.problems.dtypes import TORCH
 from cutegen_lab.problems.tensors import laid_out
 from cutegen_lab.templates.families import gemm
-from cutegen_lab.templates.families.gemm.config import DOMAINS, most_stages
+from cutegen_lab.templates.families.gemm.config import DOMAINS, stages_that_fit
 from cutegen_lab.templates.families.gemm.shape import product
 from cutegen_lab.templates.reader import read
 from cutegen_lab.templates.registry import family_for
@@ -109,6 +109,8 @@ def test_epilogues_are_applied_in_fp32(compiler: CageCompiler, expression: str, 
         ("torch.bmm(a, b)", "a: bf16[3,40,64], b: bf16[3,64,72]", "gemm_kernel"),
         ("a @ b", "a: bf16[2,3,40,64], b: bf16[64,72]", "gemm_kernel"),
         ("a @ b", "a: bf16[40,64], b: bf16[3,64,72]", "gemm_kernel"),
+        ("torch.einsum('bijl,lk->bijk', a, b)", "a: bf16[2,3,24,64], b: bf16[64,72]", "gemm_kernel"),
+        ("torch.einsum('nd,bhmd->bhnm', a, b)", "a: bf16[40,64], b: bf16[2,3,24,64]", "gemm_kernel"),
         ("a @ v", "a: bf16[40,64], v: bf16[64]", "gemm_kernel"),
         ("v @ a", "v: bf16[64], a: bf16[64,40]", "gemm_kernel"),
         ("a @ b", "a: bf16[77,1], b: bf16[1,72]", "gemm_kernel"),
@@ -183,15 +185,15 @@ def test_the_module_says_what_the_family_says() -> None:
     text = gemm.write(problem, graph, SMALL)
     namespace: dict[str, Any] = {"EPI_STAGE": 2}
     start = text.index("def constraints")
-    exec(text[start : text.index("\n\n\n", start)], namespace)  # noqa: S102
+    exec(text[start : text.index("@cute.jit", start)], namespace)  # noqa: S102
     for tile_m in DOMAINS["tile_m"]:
         for tile_n in DOMAINS["tile_n"]:
             for schedule in DOMAINS["schedule"]:
                 for stages in DOMAINS["stages"]:
                     config = {**SMALL, "tile_m": tile_m, "tile_n": tile_n, "schedule": schedule, "stages": stages}
                     assert namespace["constraints"](config, None, None) == gemm.feasible(graph, config)
-    assert most_stages(graph, {**SMALL, "tile_m": 128, "tile_n": 256}) == 4
-    assert most_stages(graph, {**SMALL, "tile_m": 256, "tile_n": 256}) == 0
+    assert stages_that_fit({**SMALL, "tile_m": 128, "tile_n": 256}) == 4
+    assert not gemm.feasible(graph, {**SMALL, "tile_m": 256, "tile_n": 256}), "256 accumulators a thread"
 
 
 @pytest.mark.parametrize(
@@ -200,6 +202,7 @@ def test_the_module_says_what_the_family_says() -> None:
         ("torch.relu(a) @ b", "a: bf16[64,64], b: bf16[64,64]", "a matrix product of something computed before it"),
         ("(a @ b) * (a @ b.T)", "a: bf16[64,64], b: bf16[64,64]", "several matrix products"),
         ("torch.softmax(a @ b, -1)", "a: bf16[64,64], b: bf16[64,64]", "a reduction of a matrix product's result"),
+        ("torch.einsum('ij,jk,kl->il', a, b, b)", "a: bf16[64,64], b: bf16[64,64]", "einsum 'ij,jk,kl->il'"),
         ("a @ b > 0", "a: bf16[64,64], b: bf16[64,64]", "not bool"),
         ("a @ b + c", "a: bf16[64,64], b: bf16[64,64], c: bf16[64,64]:(1,64)", "an input that is not row-major"),
     ],

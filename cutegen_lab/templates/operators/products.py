@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from cutegen_lab.templates.lowering import Lowering, Unsupported, Value, rule
@@ -42,3 +43,30 @@ def inner(g: Lowering, a: Value, b: Value) -> Value:
 def addmm(g: Lowering, bias: Value, a: Value, b: Value, *, beta: float = 1, alpha: float = 1, **_: Any) -> Value:
     product = g.map("mul", matmul(g, a, b), alpha)
     return product if beta == 0 else add(g, product, bias, beta)
+
+
+@rule("einsum.default")
+def einsum(g: Lowering, equation: str, operands: Sequence[Value], **_: Any) -> Value:
+    """Two operands that share one summed letter, one of them with a single letter of its own."""
+    inputs, _arrow, out = equation.replace(" ", "").partition("->")
+    letters = inputs.split(",")
+    if not out or "." in equation or len(letters) != 2 or any(len(set(term)) < len(term) for term in letters):
+        raise Unsupported(f"einsum {equation!r}")
+    first, second = (dict(zip(term, value.axes, strict=True)) for term, value in zip(letters, operands, strict=True))
+    a, b = operands
+    if len([x for x in second if x not in first]) != 1:
+        (first, a), (second, b) = (second, b), (first, a)
+    batch = [x for x in out if x in first and x in second]
+    rows, columns = (
+        [x for x in out if x in mine and x not in other] for mine, other in ((first, second), (second, first))
+    )
+    summed = [x for x in first if x in second and x not in out]
+    named = {*batch, *rows, *columns, *summed}
+    if len(columns) != 1 or not rows or len(summed) != 1 or named != {*first, *second}:
+        raise Unsupported(f"einsum {equation!r}")
+    left = [first[x] for x in (*batch, *rows, *summed)]
+    between = [g.axes.fresh(1, made=True) for _ in rows[1:]]
+    right = [*(second[x] for x in batch), *between, second[summed[0]], second[columns[0]]]
+    product = matmul(g, Value(a.node, tuple(left)), Value(b.node, tuple(right)))
+    made = dict(zip((*batch, *rows, *columns), product.axes, strict=True))
+    return Value(product.node, tuple(made[x] for x in out))

@@ -11,12 +11,11 @@ from cutegen_lab.templates.expr import Graph, Map
 from cutegen_lab.templates.families.gemm.shape import Product, product
 
 NAME = "matrix product"
-_STAGES = (2, 3, 4, 5, 6, 7, 8)
 DOMAINS = {
     "tile_m": (64, 128, 256),
     "tile_n": (32, 64, 128, 192, 256),
     "tile_k": (64, 128),
-    "stages": _STAGES,
+    "stages": (2, 3, 4, 5, 6, 7, 8),
     "cluster_m": (1, 2),
     "cluster_n": (1, 2),
     "schedule": ("cooperative", "pingpong"),
@@ -35,7 +34,7 @@ KNOBS = {
     ("cluster_m", -1): "Blocks on their own: they wait for no other, and fit anywhere.",
     ("cluster_n", -1): "Blocks on their own: they wait for no other, and fit anywhere.",
     ("stages", 1): "One more tile in flight hides more of the memory's latency.",
-    ("stages", -1): "Less shared memory.",
+    ("stages", -1): "Fewer tiles in flight: less shared memory, and a shorter way for the first to come through.",
     ("group", 1): "Higher bands: tiles in flight share more of the right operand in L2.",
     ("group", -1): "Lower bands: tiles in flight share more of the left operand in L2.",
     ("raster", 1): "Bands run down the rows: the left operand is read again rather than the right.",
@@ -54,18 +53,23 @@ def matches(graph: Graph) -> bool:
 
 
 def feasible(graph: Graph, config: Config) -> bool:
-    """What the module's own ``constraints`` say."""
-    tile_m, tile_n, tile_k, stages = (int(config[name]) for name in ("tile_m", "tile_n", "tile_k", "stages"))
-    pingpong = config["schedule"] == "pingpong"
-    team_groups = 1 if pingpong else min(tile_m // 64, 2)
-    loaded = stages * ((tile_m + tile_n) * tile_k * 2 + 16)
-    stored = (2 if pingpong else team_groups) * 64 * 128 * EPI_STAGE
-    return tile_m * tile_n <= ACCUMULATORS * 128 * team_groups and loaded + stored + 2048 <= SMEM_BYTES
+    """What the module's own ``constraints`` say: accumulators fit registers, and ``stages`` bounds what would fit, if less than 8."""
+    fit, stages = stages_that_fit(config), int(config["stages"])
+    registers = int(config["tile_m"]) * int(config["tile_n"]) // (128 * _team_groups(config))
+    binds = stages < fit or stages == DOMAINS["stages"][-1]  # other bounds would be the same kernel twice
+    return registers <= ACCUMULATORS and fit >= 2 and binds
 
 
-def most_stages(graph: Graph, config: Config) -> int:
-    """Pipeline stages that shared memory has room for; 0 where the accumulators do not fit registers."""
-    return max((s for s in _STAGES if feasible(graph, {**config, "stages": s})), default=0)
+def stages_that_fit(config: Config) -> int:
+    """Pipeline stages that shared memory has room for, beside the results on their way out."""
+    tile_m, tile_n, tile_k = (int(config[name]) for name in ("tile_m", "tile_n", "tile_k"))
+    teams = 2 if config["schedule"] == "pingpong" else 1
+    return (SMEM_BYTES - 2048 - teams * _team_groups(config) * 64 * 128 * EPI_STAGE) // ((tile_m + tile_n) * tile_k * 2)
+
+
+def _team_groups(config: Config) -> int:
+    """Warpgroups that share a tile."""
+    return 1 if config["schedule"] == "pingpong" else min(int(config["tile_m"]) // 64, 2)
 
 
 def default_config(graph: Graph, workload: Workload) -> Config:
@@ -80,11 +84,10 @@ def default_config(graph: Graph, workload: Workload) -> Config:
         dense_k=workload.inputs[found.right].stride[found.right_dims[-1] or 0] == 1,
     )
     tile, cluster_m, schedule = min(_CANDIDATES, key=lambda c: _expected_us(c, work))
-    config: dict[str, int | str] = {
-        "tile_m": tile[0], "tile_n": tile[1], "tile_k": 128 if tile[0] == 64 else 64, "stages": 2,
+    return {
+        "tile_m": tile[0], "tile_n": tile[1], "tile_k": 128 if tile[0] == 64 else 64, "stages": 8,
         "cluster_m": cluster_m, "cluster_n": 1, "schedule": schedule, "raster": "m", "group": 8,
     }  # fmt: skip
-    return {**config, "stages": most_stages(graph, config)}
 
 
 # Microseconds that a multiprocessor of an H200 takes for 64 of k (benchmarks/results/gemm_sweep_on_gpu.json).

@@ -40,13 +40,19 @@ from cutlass.cute.nvgpu import cpasync, warp, warpgroup
 """
 _CONSTRAINTS = f'''
 def constraints(config, workload, device):
-    """Accumulators stay in registers; the stages and two pieces of results a warpgroup fit shared memory."""
-    tile_m, tile_n, tile_k = config["tile_m"], config["tile_n"], config["tile_k"]
+    """Accumulators stay in registers; ``stages`` bounds what would fit shared memory, where it is less than 8."""
+    tile_shape_mnk = (config["tile_m"], config["tile_n"], config["tile_k"])
     pingpong = config["schedule"] == "pingpong"
-    team_groups = 1 if pingpong else min(tile_m // 64, 2)
-    loaded = config["stages"] * ((tile_m + tile_n) * tile_k * 2 + 16)
-    stored = (2 if pingpong else team_groups) * 64 * 128 * EPI_STAGE
-    return tile_m * tile_n <= {ACCUMULATORS} * 128 * team_groups and loaded + stored + 2048 <= {SMEM_BYTES}
+    team_groups = 1 if pingpong else min(config["tile_m"] // 64, 2)
+    registers = config["tile_m"] * config["tile_n"] // (128 * team_groups)
+    fit = stages_that_fit(tile_shape_mnk, 2 if pingpong else team_groups)
+    return registers <= {ACCUMULATORS} and fit >= 2 and (config["stages"] < fit or config["stages"] == 8)
+
+
+def stages_that_fit(tile_shape_mnk, consumers):
+    """Pipeline stages of 16-bit tiles that a block's shared memory has room for, beside results on their way out."""
+    tile_m, tile_n, tile_k = tile_shape_mnk
+    return ({SMEM_BYTES} - 2048 - consumers * 64 * 128 * EPI_STAGE) // ((tile_m + tile_n) * tile_k * 2)
 '''
 _TAKEN = frozenset({"m", "n", "k", "batches", "mA", "mB", "mC", "tma_a", "tma_b", "same", "acc", "stream", *DOMAINS})
 

@@ -13,8 +13,9 @@ def plain_kernel(
     """A block computes 64×64 results, a thread 4×4 of them, in steps of 16 along k."""
     m, n, k, _ = problem_mnkl
     tidx, _, _ = cute.arch.thread_idx()
-    bidx, bidy, batch = cute.arch.block_idx()
-    row, column = bidx * 64, bidy * 64
+    bidx, _, _ = cute.arch.block_idx()
+    high, wide = cute.ceil_div(m, 64), cute.ceil_div(n, 64)
+    row, column, batch = bidx % high * 64, bidx // high % wide * 64, bidx // (high * wide)
     smem = utils.SmemAllocator()
     sA = smem.allocate_tensor(Float32, cute.make_layout((64, 16), stride=(1, 68)), 16)
     sB = smem.allocate_tensor(Float32, cute.make_layout((64, 16), stride=(1, 68)), 16)
@@ -80,6 +81,6 @@ def multiply_plainly(
     problem_mnkl = (m, n, cute.size(mA, mode=[1]), batches)
     dense_in_k = (mA.stride[1] == 1, mB.stride[1] == 1)
     plain_kernel(mA, mB, mC, $names problem_mnkl, dense_in_k).launch(
-        grid=[cute.ceil_div(m, 64), cute.ceil_div(n, 64), batches], block=[256, 1, 1], stream=stream
+        grid=[cute.ceil_div(m, 64) * cute.ceil_div(n, 64) * batches, 1, 1], block=[256, 1, 1], stream=stream
     )
 """

@@ -224,7 +224,7 @@ def multiply_by_wgmma(
     k: cutlass.Constexpr,
     tile_shape_mnk: cutlass.Constexpr,
     cluster_shape_mn: cutlass.Constexpr,
-    ab_stage: cutlass.Constexpr,
+    stages: cutlass.Constexpr,
     schedule: cutlass.Constexpr,
     raster: cutlass.Constexpr,
     group: cutlass.Constexpr,
@@ -236,6 +236,7 @@ def multiply_by_wgmma(
     teams = 2 if schedule == "pingpong" else 1
     team_groups = 1 if teams == 2 else min(tile_m // 64, 2)
     epi_tile = (64 * team_groups, min(tile_n, 1024 // c_dtype.width))  # rows of up to 128 bytes
+    ab_stage = min(stages, stages_that_fit(tile_shape_mnk, teams * team_groups))
     major_a, major_b = utils.LayoutEnum.from_tensor(mA), utils.LayoutEnum.from_tensor(mB)
     mma, epi_mma = (
         sm90.make_trivial_tiled_mma(
