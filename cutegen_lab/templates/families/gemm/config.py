@@ -53,10 +53,10 @@ def matches(graph: Graph) -> bool:
 
 
 def feasible(graph: Graph, config: Config) -> bool:
-    """What the module's own ``constraints`` say: accumulators fit registers, and ``stages`` bounds what would fit, if less than 8."""
+    """What the module's own ``constraints`` say: accumulators fit registers, two stages and more fit shared memory."""
     fit, stages = stages_that_fit(config), int(config["stages"])
     registers = int(config["tile_m"]) * int(config["tile_n"]) // (128 * _team_groups(config))
-    binds = stages < fit or stages == DOMAINS["stages"][-1]  # other bounds would be the same kernel twice
+    binds = stages <= fit or stages == DOMAINS["stages"][-1]  # other bounds would be the same kernel twice
     return registers <= ACCUMULATORS and fit >= 2 and binds
 
 

@@ -40,13 +40,13 @@ from cutlass.cute.nvgpu import cpasync, warp, warpgroup
 """
 _CONSTRAINTS = f'''
 def constraints(config, workload, device):
-    """Accumulators stay in registers; ``stages`` bounds what would fit shared memory, where it is less than 8."""
+    """Accumulators stay in registers; ``stages`` is what fits shared memory, or 8: as many as fit."""
     tile_shape_mnk = (config["tile_m"], config["tile_n"], config["tile_k"])
     pingpong = config["schedule"] == "pingpong"
     team_groups = 1 if pingpong else min(config["tile_m"] // 64, 2)
     registers = config["tile_m"] * config["tile_n"] // (128 * team_groups)
     fit = stages_that_fit(tile_shape_mnk, 2 if pingpong else team_groups)
-    return registers <= {ACCUMULATORS} and fit >= 2 and (config["stages"] < fit or config["stages"] == 8)
+    return registers <= {ACCUMULATORS} and fit >= 2 and (config["stages"] <= fit or config["stages"] == 8)
 
 
 def stages_that_fit(tile_shape_mnk, consumers):
