@@ -11,13 +11,15 @@ from cutegen_lab.core.run import Answer, RunState, Step
 from cutegen_lab.loop.budget import spent
 from cutegen_lab.loop.edits import edited
 
+REOPENING = ("branch", "edit")  # what a finished run takes: an analyst may always want one more candidate
+
 
 def answered(state: RunState, answer: Answer) -> RunState:
     """The state after ``answer``. Raises :class:`InputError` for an answer this state does not take."""
     if answer.kind == "stop":
         return stop(state, answer.text or f"stopped at {state.step.value}")
-    if answer.kind == "branch" and state.step is Step.DONE:
-        return _branch(replace(state, outcome="", stopped_at=None), answer)
+    if answer.kind in REOPENING and state.step is Step.DONE:
+        state = replace(state, step=Step.REVIEW, outcome="", stopped_at=None)
     if state.step is not Step.REVIEW:
         what = f"{state.current_id} " if state.current_id else ""
         raise InputError(

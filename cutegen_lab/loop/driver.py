@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from cutegen_lab.core.errors import Cancelled, CutegenError
+from cutegen_lab.core.errors import Cancelled, CutegenError, InputError
 from cutegen_lab.core.run import Answer, Answered, Event, RunState, Step, StepFailed, StepStarted, Stopped, StoredEvent
 from cutegen_lab.loop.budget import working_seconds
 from cutegen_lab.loop.effects import AskReview, Finish, Generate
@@ -78,7 +78,11 @@ class Driver:
 
     def answer(self, answer: Answer) -> RunState:
         """Records the analyst's word. On return it is durable. Raises InputError where it is not to be taken now."""
-        return self.record(Answered(answer))
+        with self._lock:
+            before, after = self._state, self._record(Answered(answer))
+        if before.finished and after is before and answer.kind != "stop":
+            raise InputError(f"cannot {answer.kind}: the run is done", "Edit a candidate, or branch from one.")
+        return after
 
     def stop(self, reason: str = "stopped by the analyst") -> RunState:
         """Ends the run where it stands, at any step; whatever was being done is cancelled and its result dropped."""

@@ -7,6 +7,8 @@ import ast
 from cutegen_lab.core.candidate import Candidate, Config, Proposal
 from cutegen_lab.core.syntax import parse
 
+ANALYST = "analyst"  # the provider of edited text
+
 
 def edited(parent: Candidate, text: str, candidate_id: str) -> Candidate:
     """The candidate that runs ``text`` exactly as it stands."""
@@ -16,7 +18,7 @@ def edited(parent: Candidate, text: str, candidate_id: str) -> Candidate:
         reason="edited by the analyst",
         config=config_after_edit(parent, text),
     )
-    return Candidate(candidate_id, parent.id, "analyst", proposal)
+    return Candidate(candidate_id, parent.id, ANALYST, proposal)
 
 
 def config_after_edit(parent: Candidate, text: str) -> Config:

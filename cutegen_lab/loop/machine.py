@@ -31,8 +31,9 @@ from cutegen_lab.core.run import (
 )
 from cutegen_lab.core.trial import Trial
 from cutegen_lab.loop import trials
-from cutegen_lab.loop.answers import adopt, answered, ask, finish, stop
+from cutegen_lab.loop.answers import REOPENING, adopt, answered, ask, finish, stop
 from cutegen_lab.loop.budget import fixes_left
+from cutegen_lab.loop.edits import ANALYST
 from cutegen_lab.loop.effects import AskReview, Check, Compile, Effect, Finish, Generate, Profile, Time
 from cutegen_lab.loop.requests import generate_request
 from cutegen_lab.loop.review import auto_answer
@@ -42,7 +43,7 @@ def advance(state: RunState | None, event: Event) -> tuple[RunState, tuple[Effec
     """The state after ``event`` and what is to be done about it.
 
     Raises :class:`InputError` for an answer or event that does not belong in ``state``. A finished run ignores
-    everything but a branch and a resume.
+    everything but a branch, an edit and a resume.
     """
     if isinstance(event, RunStarted):
         if state is not None:
@@ -90,7 +91,7 @@ def pending(state: RunState) -> tuple[Effect, ...]:
 
 
 def _reopens(event: Event) -> bool:
-    return isinstance(event, Resumed) or (isinstance(event, Answered) and event.answer.kind == "branch")
+    return isinstance(event, Resumed) or (isinstance(event, Answered) and event.answer.kind in REOPENING)
 
 
 def _generated(state: RunState, event: Generated) -> RunState:
@@ -103,9 +104,18 @@ def _generated(state: RunState, event: Generated) -> RunState:
 
 def _generate_failed(state: RunState, event: GenerateFailed) -> RunState:
     _expect(state, Step.GENERATE, event)
+    if event.exhausted and _editing(state):
+        return replace(state, step=Step.REVIEW, problem_note=event.reason)
     if event.exhausted:
         return finish(state, event.reason)
     return _stumbled(state, Step.GENERATE, event.reason)
+
+
+def _editing(state: RunState) -> bool:
+    """Does an analyst's own text, which failed, wait for that analyst's next?"""
+    current, trial = state.current, state.trials.get(state.current_id or "")
+    failed = trial is not None and not trial.verdict.passed
+    return failed and current is not None and current.provider == ANALYST and not state.settings.auto
 
 
 def _compiled(state: RunState, event: Compiled) -> RunState:

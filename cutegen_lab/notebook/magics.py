@@ -3,6 +3,7 @@ first cell."""
 
 from __future__ import annotations
 
+import atexit
 import shlex
 import sys
 import traceback
@@ -55,6 +56,13 @@ class CutegenMagics(Magics):
         self._runs: dict[str, NotebookRun] = {}
         self._widgets: dict[str, RefineWidget] = {}
         self._newest: str | None = None
+        atexit.register(self.close)
+
+    def close(self) -> None:
+        """Gives every run up, resumable, before the kernel ends: threads that go on talking would hold it up."""
+        for session in self._sessions.values():
+            session.close()
+        self._sessions.clear()
 
     @magic_arguments()
     @argument("--name", default="problem", help="the run's name")

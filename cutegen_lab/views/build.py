@@ -71,7 +71,7 @@ def allowed_verbs(state: RunState, attached: bool = True) -> list[Verb]:
     """What the analyst may do now. Plain approval needs proof: a passed verdict over compile and check evidence."""
     if state.finished:
         again: list[Verb] = ["resume"] if state.stopped_at is not None else []
-        return [*again, "branch"] if state.candidates else again
+        return [*again, "edit", "branch"] if state.candidates else again
     if not attached:
         return ["resume"]
     if state.step is not Step.REVIEW:

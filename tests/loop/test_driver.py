@@ -153,6 +153,9 @@ def test_a_result_that_comes_after_stop_and_branch_is_dropped(store: SqliteStore
     driver.stop()
     driver.answer(Answer("branch", target_id="c1"))
     state = driver.wait(5)
+    driver.stop()
+    with pytest.raises(InputError, match="cannot approve: the run is done"):
+        driver.answer(Answer("approve"))
     driver.close()
     assert state.current_id == "c3" and "c2" not in state.compiled
     assert state.candidates["c3"].parent_id == "c1"

@@ -183,6 +183,25 @@ def test_a_finished_run_ignores_late_results() -> None:
         assert advance(state, late) == (state, ())
 
 
+def test_a_finished_run_takes_one_more_edit_or_branch() -> None:
+    state, _ = run(*passing("c1"), STOP)
+    again, effect = advance(state, Answered(Answer("edit", "c1", text="def launch(): pass")))
+    assert effect == (Compile("c2"),) and again.outcome == "" and again.stopped_at is None
+    with pytest.raises(InputError, match="c1 is under review"):
+        advance(state, Answered(Answer("edit", "c7", text="def launch(): pass")))
+    _, (branched,) = advance(state, Answered(Answer("branch", target_id="c1")))
+    assert isinstance(branched, Generate)
+
+
+@pytest.mark.parametrize(("auto", "step"), [(False, Step.REVIEW), (True, Step.DONE)])
+def test_an_analyst_whose_edit_failed_may_edit_on_where_the_provider_has_nothing(auto: bool, step: Step) -> None:
+    state, _ = run(*passing("c1"), Answered(Answer("edit", text="def launch(): pass")))
+    state = replace(state, settings=replace(state.settings, auto=auto))
+    for event in (compiled("c2"), checked("c2", Verdict.WRONG_RESULT), GenerateFailed("not mine", exhausted=True)):
+        state, _ = advance(state, event)
+    assert state.step is step and state.current_id == "c2" and state.problem_note == "not mine"
+
+
 def test_exhaustion_and_budgets_end_the_run() -> None:
     _, effect = run(*passing("c1"), APPROVE, GenerateFailed("nothing more", exhausted=True))
     assert effect == Finish("accepted", "nothing more")

@@ -177,7 +177,7 @@ def test_resumed_work_starts_again():
 def test_stopped_run_is_done_and_can_be_resumed():
     view = Script().generate().compile().start(Step.CHECK).answer("stop", "enough").view()
     assert (view.status, view.note) == ("done", "enough")
-    assert view.verbs == ["resume", "branch"]
+    assert view.verbs == ["resume", "edit", "branch"]
     assert "running" not in statuses(view).values()
 
 
