@@ -144,6 +144,14 @@ def test_other_configs_are_right_too(compiler: CageCompiler, config: dict[str, A
     assert error < ROUNDING["bf16"]
 
 
+def test_teams_take_tiles_in_turn(compiler: CageCompiler) -> None:
+    """More tiles than blocks, and more steps along k than stages: without its turn, the second team would take a
+    barrier's phase for one two rounds later."""
+    problem = problem_of("a @ b.T", "a: bf16[768,256], b: bf16[768,256]")
+    error, _ = error_of(compiler, problem, {"schedule": "pingpong", "stages": 2})
+    assert error < ROUNDING["bf16"]
+
+
 @pytest.mark.parametrize("inputs", ["a: bf16[136,72], b: bf16[72,200], bias: bf16[200]",
                                     "a: f32[40,24], b: f32[24,33], bias: f32[33]"])  # fmt: skip
 def test_the_default_passes_the_judge_on_every_derived_workload(compiler: CageCompiler, inputs: str) -> None:
