@@ -152,6 +152,16 @@ def test_teams_take_tiles_in_turn(compiler: CageCompiler) -> None:
     assert error < ROUNDING["bf16"]
 
 
+@pytest.mark.parametrize("inputs", ["a: bf16[2,64], b: bf16[64,128]", "a: bf16[136,64], b: bf16[64,8]"])
+@pytest.mark.parametrize("config", [{"tile_m": 128, "tile_n": 128, "schedule": "pingpong"},
+                                    {"cluster_m": 2, "cluster_n": 2}])  # fmt: skip
+def test_what_lies_outside_a_result_of_one_tile_is_not_stored(
+    compiler: CageCompiler, config: dict[str, Any], inputs: str
+) -> None:
+    error, ran = error_of(compiler, problem_of("torch.sigmoid(a @ b)", inputs), config)
+    assert error < ROUNDING["bf16"] and "gemm_kernel" in ran
+
+
 @pytest.mark.parametrize("inputs", ["a: bf16[136,72], b: bf16[72,200], bias: bf16[200]",
                                     "a: f32[40,24], b: f32[24,33], bias: f32[33]"])  # fmt: skip
 def test_the_default_passes_the_judge_on_every_derived_workload(compiler: CageCompiler, inputs: str) -> None:

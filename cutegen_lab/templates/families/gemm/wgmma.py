@@ -199,8 +199,9 @@ def gemm_kernel(
                         cute.arch.fence_proxy("async.shared", space="cta")
                         cute.arch.barrier(barrier_id=1 + team, number_of_threads=team_threads)
                         if thread < 32:
-                            at = (epi_row // epi_tile[0], epi_column // epi_tile[1], batch)
-                            cute.copy(tma_c, bSsC[None, slot], bSgC[(None, *at)])
+                            if epi_row < m and epi_column < n:  # where C is one tile high, every other is that one too
+                                at = (epi_row // epi_tile[0], epi_column // epi_tile[1], batch)
+                                cute.copy(tma_c, bSsC[None, slot], bSgC[(None, *at)])
                             cute.arch.cp_async_bulk_commit_group()
                         stored = stored + 1
                     else:
