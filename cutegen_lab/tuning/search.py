@@ -1,0 +1,194 @@
+"""Which config to time next: predicted time first, then whatever promises the largest expected improvement.
+
+The time of a config is exp(prior + residual). The prior is the logarithm of its predicted time, where there is one,
+else what a Gaussian process makes of other configs' predictions; the residual is a second Gaussian process over what
+was timed (Kennedy and O'Hagan 2000 call this co-kriging). Expected improvement is Jones, Schonlau and Welch's (1998).
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from cutegen_lab.core.candidate import Config
+from cutegen_lab.tuning.space import Space, key
+from cutegen_lab.tuning.surrogate import Floats, Gaussian, squared_distances
+
+_ASTRAY = 0.15  # how far predictions may be off from config to config, as a logarithm, before anything was timed
+_UNKNOWN = 0.5  # … and times from each other, where nothing is predicted
+_NEAR = 0.5  # of the unit cube: closer to a pending config there is less to learn
+_FAILED = math.log(3)  # a config that failed counts as this much slower than the slowest
+
+
+@dataclass(frozen=True)
+class Patience:
+    """The search ends when what it can expect to gain is under ``gain`` (a share of the best time), not before
+    ``least`` configs were told."""
+
+    gain: float = 0.002
+    least: int = 8
+
+
+@dataclass
+class Search:
+    """Ask for configs, tell their times in microseconds (None: it failed). Deterministic for one seed and order.
+
+    What was asked for and not told is pending: it is not proposed again, and counts as being as fast as expected.
+    """
+
+    space: Space
+    seed: int = 0
+    patience: Patience = Patience()
+    first: int = 6  # configs spread over the space before the model is asked, where nothing is predicted
+    times_us: dict[str, float | None] = field(default_factory=dict)
+    predicted_us: dict[str, float] = field(default_factory=dict)
+    _pending: dict[str, int] = field(default_factory=dict)
+    _out: set[str] = field(default_factory=set)
+    _believed: tuple[Floats, Floats, float] | None = None  # until something is told
+    _inferred: tuple[Floats, Floats] | None = None  # until something is predicted
+
+    def __post_init__(self) -> None:
+        self._draw = random.Random(self.seed)  # noqa: S311 - deterministic on purpose
+        self._keys = [key(c) for c in self.space.configs]
+        self._at = {k: i for i, k in enumerate(self._keys)}
+        self._points = np.array([self.space.encode(c) for c in self.space.configs], dtype=np.float64)
+        self._jitter = [self._draw.random() for _ in self._keys]
+
+    def predict(self, times_us: Mapping[str, float]) -> None:
+        """Predicted times by :func:`key`, of as many configs as there are any for."""
+        self.predicted_us.update({k: t for k, t in times_us.items() if k in self._at and t > 0})
+        self._believed = self._inferred = None
+
+    def tell(self, config: Config, time_us: float | None) -> None:
+        self._pending.pop(key(config), None)
+        if key(config) in self._at:
+            self.times_us[key(config)] = time_us
+            self._believed = None
+
+    def rule_out(self, config: Config) -> None:
+        """It cannot be compiled or is not worth timing: not proposed again, and nothing is learned from it."""
+        self._pending.pop(key(config), None)
+        self._out.add(key(config))
+
+    @property
+    def best(self) -> tuple[Config, float] | None:
+        timed = [(t, self._at[k]) for k, t in self.times_us.items() if t is not None]
+        time_us, index = min(timed, default=(0.0, -1))
+        return (self.space.configs[index], time_us) if index >= 0 else None
+
+    def ask(self, count: int) -> list[Config]:
+        """Up to ``count`` configs to time, the most promising first; none when the search is over."""
+        asked: list[Config] = []
+        while len(asked) < count and (index := self._next()) is not None:
+            self._pending[self._keys[index]] = index
+            asked.append(self.space.configs[index])
+        return asked
+
+    def _next(self) -> int | None:
+        taken = self.times_us.keys() | self._pending.keys() | self._out
+        open_ = [i for i, k in enumerate(self._keys) if k not in taken]
+        if not open_:
+            return None
+        if 0 in open_:
+            return 0  # the default: what a search has to beat
+        if not self.predicted_us and len(taken - self._out) < self.first:
+            return self._farthest(open_, [self._at[k] for k in taken if k in self._at])
+        gains = self._gains(open_)
+        best = max(range(len(open_)), key=lambda i: (gains[i], self._jitter[open_[i]]))
+        if gains[best] < self.patience.gain and len(self.times_us) >= self.patience.least:
+            return None
+        return open_[best]
+
+    def _farthest(self, open_: Sequence[int], taken: Sequence[int]) -> int:
+        """Of a few drawn at random, the one least like those already chosen."""
+        drawn = self._draw.sample(list(open_), min(64, len(open_)))
+        apart = squared_distances(self._points[drawn], self._points[list(taken)])
+        return drawn[int(apart.min(axis=1).argmax())]
+
+    def _gains(self, open_: Sequence[int]) -> Floats:
+        """Expected improvement on the best time, as a share of it."""
+        if self._believed is None:
+            self._believed = self._believe()
+        every_mean, every_deviation, best = self._believed
+        if math.isinf(best):  # nothing was timed
+            return np.exp(-every_mean[open_])
+        mean, deviation = every_mean[open_], every_deviation[open_]
+        if pending := list(self._pending.values()):
+            best = min(best, float(every_mean[pending].min()))
+            near = squared_distances(self._points[open_], self._points[pending]).min(axis=1)
+            deviation = deviation * np.minimum(1, np.sqrt(near) / _NEAR)
+        return _improvement(best - mean, deviation)
+
+    def _believe(self) -> tuple[Floats, Floats, float]:
+        """Mean and standard deviation of every config's log time, and the best that was told."""
+        prior, doubt = self._prior()
+        known = [self._at[k] for k in self.times_us]
+        if not known:
+            return prior, doubt, math.inf
+        logs = self._logs()
+        offset = float(np.median(logs - prior[known]))
+        spread = _ASTRAY if self.predicted_us else _UNKNOWN
+        model = Gaussian.fit(self._points[known], logs - prior[known] - offset, spread)
+        mean, deviation = model.predict(self._points)
+        return mean + prior + offset, np.hypot(deviation, doubt), float(logs.min())
+
+    def _logs(self) -> Floats:
+        """Log times of what was told; a failure is slower than all that ran, and than it was predicted to be."""
+        ran = [t for t in self.times_us.values() if t is not None]
+        worst = math.log(max(ran, default=max(self.predicted_us.values(), default=1.0))) + _FAILED
+        return np.array([worst if t is None else math.log(t) for t in self.times_us.values()])
+
+    def _prior(self) -> tuple[Floats, Floats]:
+        """Expected log time of every config, and the standard deviation of what is not predicted but inferred."""
+        if self._inferred is not None:
+            return self._inferred
+        count = len(self._keys)
+        if not self.predicted_us:
+            ran = [math.log(t) for t in self.times_us.values() if t is not None]
+            return np.full(count, float(np.mean(ran)) if ran else 0.0), np.zeros(count)
+        where = [self._at[k] for k in self.predicted_us]
+        logs = np.log(list(self.predicted_us.values()))
+        if len(where) == count:
+            prior = np.empty(count)
+            prior[where] = logs
+            self._inferred = prior, np.zeros(count)
+            return self._inferred
+        centre = float(np.median(logs))
+        prior, doubt = Gaussian.fit(self._points[where], logs - centre, _UNKNOWN).predict(self._points)
+        prior += centre
+        prior[where], doubt[where] = logs, 0.0
+        self._inferred = prior, doubt
+        return self._inferred
+
+
+def _improvement(ahead: Floats, deviation: Floats) -> Floats:
+    """Mean of max(gain, 0) for a gain that is normal around ``ahead``."""
+    z = ahead / deviation
+    density = np.exp(-(z**2) / 2) / math.sqrt(2 * math.pi)
+    below = np.array([0.5 * math.erfc(-v / math.sqrt(2)) for v in z])
+    gain: Floats = ahead * below + deviation * density
+    return gain
+
+
+@dataclass(frozen=True)
+class Step:
+    """What a search knew after ``evaluations``."""
+
+    evaluations: int
+    config: Config
+    time_us: float | None
+
+
+def replay(search: Search, times_us: Mapping[str, float | None], budget: int, batch: int = 1) -> list[Step]:
+    """A search over what was measured before, by :func:`key`: every evaluation in order, none of them made again."""
+    steps: list[Step] = []
+    while len(steps) < budget and (asked := search.ask(min(batch, budget - len(steps)))):
+        for config in asked:
+            time_us = times_us[key(config)]
+            steps.append(Step(len(steps) + 1, config, time_us))
+            search.tell(config, time_us)
+    return steps

@@ -1,0 +1,170 @@
+"""The configs of a kernel: the product of its tunables' domains without what its constraints rule out."""
+
+from __future__ import annotations
+
+import ast
+import math
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+from cutegen_lab.core.candidate import Config, Scalar
+from cutegen_lab.core.errors import InputError
+from cutegen_lab.core.hashing import canonical_json
+from cutegen_lab.core.syntax import parse
+
+LISTED = 20_000  # configs: of a larger product a sample is searched
+_HOW = (
+    'Add TUNABLE = {"threads": (64, 128, 256)} at the top level and the keyword threads: cutlass.Constexpr = 128 to '
+    "launch(), and use it where the number stood."
+)
+
+
+def key(config: Config) -> str:
+    """Equal for equal configs, whatever the order of their names."""
+    return canonical_json(dict(config))
+
+
+@dataclass(frozen=True)
+class Tunables:
+    """What a kernel's text says of its own: the domains, and the values it has where nobody says otherwise."""
+
+    domains: Mapping[str, tuple[Scalar, ...]]
+    default: Config
+
+
+def read_tunables(source: str) -> Tunables:
+    """``TUNABLE`` and the defaults of ``launch``, read from the text without running it.
+
+    Raises InputError where there is no TUNABLE, it is no literal, or launch() lacks one of its names.
+    """
+    try:
+        tree = parse(source)
+    except (SyntaxError, ValueError) as error:
+        raise InputError(f"the kernel is not Python: {error}", "Correct it.") from None
+    defaults = _defaults(tree)
+    found = next(_assigned(tree, "TUNABLE"), None)
+    if found is None:
+        has = f"launch() has {', '.join(defaults)}" if defaults else "launch() has no tunable keyword either"
+        raise InputError(f"the kernel has no TUNABLE, so there is nothing to search; {has}", _HOW)
+    try:
+        value = ast.literal_eval(found)
+    except (ValueError, TypeError, SyntaxError, RecursionError):
+        raise InputError(
+            f"line {found.lineno}: TUNABLE is computed, and a kernel's text is not run here",
+            "Write it as a literal: " + _HOW.partition(" at ")[0].removeprefix("Add ") + ".",
+        ) from None
+    domains = _domains(value, found.lineno)
+    if lacking := [name for name in domains if name not in defaults]:
+        raise InputError(
+            f"launch() has no keyword {', '.join(lacking)} with a literal default, which TUNABLE names",
+            f"Add {lacking[0]}: cutlass.Constexpr = {domains[lacking[0]][0]!r} to launch().",
+        )
+    return Tunables(domains, {name: defaults[name] for name in domains})
+
+
+def _domains(value: object, line: int) -> dict[str, tuple[Scalar, ...]]:
+    ok = isinstance(value, dict) and all(
+        isinstance(name, str) and isinstance(values, tuple | list) and values
+        and all(isinstance(v, int | float | bool | str) for v in values) for name, values in value.items()
+    )  # fmt: skip
+    if not isinstance(value, dict) or not ok or not value:
+        raise InputError(f"line {line}: TUNABLE does not give each name a tuple of numbers or words", _HOW)
+    return {name: tuple(dict.fromkeys(values)) for name, values in value.items()}
+
+
+def _assigned(tree: ast.Module, name: str) -> Iterator[ast.expr]:
+    for node in tree.body:
+        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+        if any(isinstance(t, ast.Name) and t.id == name for t in targets):
+            value = getattr(node, "value", None)
+            if isinstance(value, ast.expr):
+                yield value
+
+
+def _defaults(tree: ast.Module) -> dict[str, Scalar]:
+    """Keywords of ``launch`` whose default is a plain literal."""
+    launch = next((n for n in tree.body if isinstance(n, ast.FunctionDef) and n.name == "launch"), None)
+    if launch is None:
+        return {}
+    named = launch.args.args[len(launch.args.args) - len(launch.args.defaults) :]
+    pairs = [*zip(named, launch.args.defaults, strict=True),
+             *zip(launch.args.kwonlyargs, launch.args.kw_defaults, strict=True)]  # fmt: skip
+    found: dict[str, Scalar] = {}
+    for argument, default in pairs:
+        try:
+            value = ast.literal_eval(default) if default is not None else None
+        except ValueError:
+            continue
+        if isinstance(value, int | float | bool | str):
+            found[argument.arg] = value
+    return found
+
+
+@dataclass(frozen=True)
+class Space:
+    """``configs`` are what may be searched, ``default`` first. ``total`` counts the product before constraints;
+    ``sampled`` says that it was too large to list."""
+
+    domains: Mapping[str, tuple[Scalar, ...]]
+    configs: tuple[Config, ...]
+    total: int
+    sampled: bool = False
+
+    @property
+    def default(self) -> Config:
+        return self.configs[0]
+
+    @classmethod
+    def build(
+        cls, domains: Mapping[str, Sequence[Scalar]], default: Config,
+        feasible: Callable[[Config], bool] = lambda config: True, seed: int = 0,
+    ) -> Space:  # fmt: skip
+        """Raises InputError where nothing is feasible."""
+        plain = {name: tuple(values) for name, values in domains.items()}
+        total = math.prod(len(values) for values in plain.values())
+        every = _sampled(plain, seed) if total > LISTED else _listed(plain)
+        first = [dict(default)] if feasible(default) else []
+        rest = [c for c in every if c != default and feasible(c)]
+        if not first and not rest:
+            raise InputError(
+                f"none of the {total} configs of {', '.join(plain)} is feasible for this problem",
+                "Widen the domains, loosen the constraints, or give another kernel.",
+            )
+        return cls(plain, (*first, *rest), total, total > LISTED)
+
+    def encode(self, config: Config) -> tuple[float, ...]:
+        """A point for a model of times: numbers by their logarithm and choices one by one, each from 0 to 1."""
+        point: list[float] = []
+        for name, values in self.domains.items():
+            value = config.get(name, values[0])
+            if len(values) == 1:
+                continue
+            if any(isinstance(v, bool | str) for v in values):
+                point += [float(v == value) for v in values[1:]]
+            else:
+                point.append(_between(float(value), [float(v) for v in values]))
+        return tuple(point)
+
+
+def _between(value: float, values: Sequence[float]) -> float:
+    low, high = min(values), max(values)
+    if low > 0:
+        low, high, value = math.log2(low), math.log2(high), math.log2(max(value, 1e-9))
+    return (value - low) / (high - low) if high > low else 0.0
+
+
+def _listed(domains: Mapping[str, tuple[Scalar, ...]]) -> Iterator[Config]:
+    for values in product(*domains.values()):
+        yield dict(zip(domains, values, strict=True))
+
+
+def _sampled(domains: Mapping[str, tuple[Scalar, ...]], seed: int) -> Iterator[Config]:
+    draw = random.Random(seed)  # noqa: S311 - the same every time
+    seen: set[tuple[Scalar, ...]] = set()
+    for _ in range(2 * LISTED):
+        values = tuple(draw.choice(of) for of in domains.values())
+        if values not in seen and len(seen) < LISTED:
+            seen.add(values)
+            yield dict(zip(domains, values, strict=True))

@@ -1,0 +1,280 @@
+"""Stage two of the two-stage tuner: a search on one device, compiled ahead, kept as it goes, ended by what it gained.
+
+It knows a compiler and a clock by their protocols. Whoever calls it has the judge check what it found.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from statistics import median
+from typing import Protocol, TypeVar
+
+from cutegen_lab.core.artifact import Artifact, CompileFailure
+from cutegen_lab.core.candidate import Config
+from cutegen_lab.core.errors import Cancelled
+from cutegen_lab.core.problem import Workload
+from cutegen_lab.core.protocols import Compiler, Say
+from cutegen_lab.core.verdict import Fault, Verdict
+from cutegen_lab.tuning.evaluations import Evaluation, Evaluations, Kind
+from cutegen_lab.tuning.search import Search
+from cutegen_lab.tuning.space import key
+from cutegen_lab.tuning.unpromising import unpromising
+
+T = TypeVar("T")
+QUICK, CAREFUL = 3, 12  # samples of every config, and of one that stays in the race
+_CLOSE = 1.10  # times the best: what stays in the race
+_OURS = (Verdict.DEVICE_ERROR, Verdict.CANCELLED)  # says nothing about the config
+
+
+class Clock(Protocol):
+    """Times artifacts by name. ``kind`` says whether its times are measured or a model's."""
+
+    kind: Kind
+    repeats: bool  # whether another sample tells more
+
+    def time(
+        self, workload: Workload, artifacts: Mapping[str, Artifact], samples: int
+    ) -> Iterator[tuple[str, Sequence[float] | Fault]]:
+        """Samples in microseconds a call, of one after another. Raises Cancelled."""
+        ...
+
+    def in_turns(self, workload: Workload, artifacts: Mapping[str, Artifact]) -> Iterator[tuple[str, Sequence[float]]]:
+        """As many samples of each as it takes to tell them apart, taken in turns; what failed is left out."""
+        ...
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When a search ends, whatever it might still gain. ``evaluations`` are configs timed, those of earlier searches
+    among them. ``batch`` are timed at a time while as many more are compiled; ``finalists`` are timed in turns."""
+
+    evaluations: int = 40
+    seconds: float = math.inf
+    batch: int = 4
+    finalists: int = 4
+
+
+@dataclass
+class Tally:
+    """What a search came to. ``stopped`` says why it ended; ``busy_seconds`` of ``seconds`` the clock was in use."""
+
+    stopped: str = ""
+    evaluated: int = 0
+    from_cache: int = 0
+    failed: int = 0
+    ruled_out: int = 0
+    seconds: float = 0.0
+    busy_seconds: float = 0.0
+    in_turns: dict[str, tuple[Config, float]] = field(default_factory=dict)
+
+
+@dataclass
+class Tuner:
+    """``source`` compiled with each config, timed on all of ``workloads``; a config's time is their geometric mean."""
+
+    source: str
+    arch: str
+    workloads: Sequence[Workload]
+    search: Search
+    compiler: Compiler
+    clock: Clock
+    cache: Evaluations
+    say: Say
+    cancel: threading.Event
+    workers: int = 2
+    limits: Limits = Limits()
+    tally: Tally = field(default_factory=Tally)
+    _artifacts: dict[str, Artifact] = field(default_factory=dict)
+
+    def run(self) -> Tally:
+        """Searches until the budget, the time or what can be gained is used up. On Ctrl-C it ends with what it knows
+        (``stopped`` is "interrupted") and :attr:`cancel` is set. Raises CageError, SetupError, StoreError."""
+        started = time.monotonic()
+        self._recall()
+        pool = ThreadPoolExecutor(self.workers, thread_name_prefix="ahead")
+        try:
+            self.tally.stopped = self._loop(pool, started)
+            self._final(pool)
+        except (KeyboardInterrupt, Cancelled):
+            self.cancel.set()
+            self.tally.stopped = "interrupted"
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+            self.tally.seconds += time.monotonic() - started
+        return self.tally
+
+    def ranked(self) -> list[tuple[Config, float]]:
+        """The configs that ran, the fastest first: those timed in turns by that, before all others."""
+        final = sorted(self.tally.in_turns.values(), key=lambda found: found[1])
+        rest = ((c, t) for c in self.search.space.configs if (t := self.search.times_us.get(key(c))) is not None)
+        return [*final, *sorted((f for f in rest if key(f[0]) not in self.tally.in_turns), key=lambda found: found[1])]
+
+    def time_us(self, config: Config, workload: Workload) -> float | None:
+        found = self.cache.get(config, workload.signature)
+        return found.time_us if found else None
+
+    def reject(self, config: Config, verdict: Verdict, reason: str) -> None:
+        """The judge found it wrong: kept, so that no later search takes it for the fastest."""
+        self.search.tell(config, None)
+        self.tally.in_turns.pop(key(config), None)
+        self.cache.add(Evaluation(config, self.workloads[0].signature, None, 1, verdict.value, reason))
+
+    # --- inside -------------------------------------------------------------------------------------------------------
+
+    def _recall(self) -> None:
+        """What earlier searches found out is known from the start."""
+        for config in self.search.space.configs:
+            found = [e for w in self.workloads if (e := self.cache.get(config, w.signature))]
+            if bad := next((e for e in found if e.failure), None):
+                self._failed(config, bad.ruled_out, count=0)
+                self.tally.from_cache += not bad.ruled_out
+            elif len(found) == len(self.workloads):
+                self.search.tell(config, _geometric([e.time_us for e in found if e.time_us]))
+                self.tally.from_cache += 1
+        if self.tally.from_cache:
+            self.say(f"{self.tally.from_cache} configs were evaluated before")
+
+    def _loop(self, pool: ThreadPoolExecutor, started: float) -> str:
+        waiting: deque[tuple[Config, Future[Artifact | CompileFailure]]] = deque()
+        while True:
+            asked = True
+            while asked and len(waiting) < 2 * self.limits.batch and self._left(len(waiting)) > 0:
+                wanted = min(2 * self.limits.batch - len(waiting), self._left(len(waiting)))
+                asked = self._queue(pool, waiting, wanted)
+            if not waiting:
+                return "the budget is used up" if self._left(0) <= 0 else "nothing more to gain is expected"
+            if time.monotonic() - started > self.limits.seconds:
+                return f"{self.limits.seconds:g} s are over"
+            taken = [waiting.popleft() for _ in range(min(self.limits.batch, len(waiting)))]
+            ready = [(c, a) for c, future in taken if (a := self._settled(c, future.result())) is not None]
+            self._evaluate(ready)
+
+    def _left(self, waiting: int) -> int:
+        return self.limits.evaluations - self.tally.evaluated - self.tally.from_cache - waiting
+
+    def _queue(
+        self, pool: ThreadPoolExecutor, waiting: deque[tuple[Config, Future[Artifact | CompileFailure]]], wanted: int
+    ) -> bool:
+        asked = self.search.ask(wanted)
+        waiting.extend((config, pool.submit(self._compile, config)) for config in asked)
+        return bool(asked)
+
+    def _compile(self, config: Config) -> Artifact | CompileFailure:
+        return self.compiler.compile(self.source, config, self.workloads, self.arch, lambda _: None, self.cancel)
+
+    def _settled(self, config: Config, outcome: Artifact | CompileFailure) -> Artifact | None:
+        """The artifact if it is worth the device's time."""
+        if isinstance(outcome, CompileFailure):
+            verdict, reason, out = outcome.verdict.value, outcome.reason, outcome.ruled_out
+        else:
+            why = next((w for b in outcome.builds.values() if (w := unpromising(b, self.arch))), "")
+            if not why or config == self.search.space.default:
+                return outcome
+            verdict, reason, out = "unpromising", why, True
+        self.cache.add(Evaluation(config, self.workloads[0].signature, None, 0, verdict, reason, out))
+        self.say(f"{brief(config)}: {'ruled out' if out else verdict.replace('_', ' ')}, {reason}")
+        self._failed(config, out)
+        return None
+
+    def _failed(self, config: Config, ruled_out: bool, count: int = 1) -> None:
+        if ruled_out:
+            self.search.rule_out(config)
+            self.tally.ruled_out += count
+        else:
+            self.search.tell(config, None)
+            self.tally.failed += count
+            self.tally.evaluated += count
+
+    def _evaluate(self, ready: Sequence[tuple[Config, Artifact]]) -> None:
+        artifacts = {key(c): a for c, a in ready}
+        configs = {key(c): c for c, _ in ready}
+        for config in self._timed(configs, artifacts, QUICK if self.clock.repeats else 1):
+            time_us = self._tell(config)
+            self.tally.evaluated += 1
+            best = self.search.best
+            least = f"; best {best[1]:.1f} µs" if best else ""
+            self.say(f"{self.tally.evaluated + self.tally.from_cache}/{self.limits.evaluations} {brief(config)}: "
+                     f"{time_us:.1f} µs {self.clock.kind}{least}")  # fmt: skip
+        if self.clock.repeats and (best := self.search.best):
+            near = {n: c for n, c in configs.items() if (self.search.times_us.get(n) or math.inf) < _CLOSE * best[1]}
+            for config in self._timed(near, artifacts, CAREFUL):
+                self._tell(config)
+        self._artifacts.update((n, a) for n, a in artifacts.items() if self.search.times_us.get(n) is not None)
+
+    def _timed(
+        self, configs: Mapping[str, Config], artifacts: Mapping[str, Artifact], samples: int
+    ) -> Iterator[Config]:
+        """Those that ran on every workload; what each did is in the cache."""
+        left = dict(configs)
+        for workload in self.workloads:
+            for name, times in self._clocked(self.clock.time(workload, {n: artifacts[n] for n in left}, samples)):
+                if isinstance(times, Fault):
+                    self._faulty(left.pop(name), workload, times)
+                    continue
+                self.cache.add(Evaluation(left[name], workload.signature, median(times), len(times)))
+                if workload is self.workloads[-1]:
+                    yield left[name]
+
+    def _faulty(self, config: Config, workload: Workload, fault: Fault) -> None:
+        self.say(f"{brief(config)}: {fault.verdict.value.replace('_', ' ')}, {fault}")
+        self._failed(config, ruled_out=False)
+        if fault.verdict not in _OURS:
+            failed = Evaluation(config, workload.signature, None, 1, fault.verdict.value, str(fault))
+            self.cache.add(failed)
+
+    def _tell(self, config: Config) -> float:
+        mean = _geometric([t for w in self.workloads if (t := self.time_us(config, w)) is not None])
+        self.search.tell(config, mean)
+        return mean
+
+    def _final(self, pool: ThreadPoolExecutor) -> None:
+        """The fastest few, each workload in turns, and the default beside them: what it is worth is asked first."""
+        if not self.clock.repeats:
+            return
+        few = [config for config, _ in self.ranked()[: self.limits.finalists]]
+        default = self.search.space.default
+        if default not in few and self.search.times_us.get(key(default)) is not None:
+            few.append(default)
+        if len(few) < 2:
+            return
+        self.say(f"timing the best {len(few)} in turns")
+        missing = [c for c in few if key(c) not in self._artifacts]
+        for config, outcome in zip(missing, pool.map(self._compile, missing), strict=True):
+            if isinstance(outcome, Artifact):
+                self._artifacts[key(config)] = outcome
+        chosen = {key(c): self._artifacts[key(c)] for c in few if key(c) in self._artifacts}
+        logs: dict[str, list[float]] = {name: [] for name in chosen}
+        for workload in self.workloads:
+            for name, times in self._clocked(self.clock.in_turns(workload, chosen)):
+                logs[name].append(median(times))
+                config = few[[key(c) for c in few].index(name)]
+                self.cache.add(Evaluation(config, workload.signature, median(times), len(times)))
+        for config in few:
+            if len(times_us := logs.get(key(config), [])) == len(self.workloads):
+                self.tally.in_turns[key(config)] = (config, _geometric(times_us))
+
+    def _clocked(self, work: Iterator[T]) -> Iterator[T]:
+        """``work``, with the time it takes counted as the clock's."""
+        while True:
+            started = time.monotonic()
+            try:
+                found = next(work)
+            except StopIteration:
+                return
+            finally:
+                self.tally.busy_seconds += time.monotonic() - started
+            yield found
+
+
+def brief(config: Config) -> str:
+    return " ".join(f"{name}={value}" for name, value in config.items()) or "its only config"
+
+
+def _geometric(times_us: Sequence[float]) -> float:
+    return math.exp(sum(map(math.log, times_us)) / len(times_us))

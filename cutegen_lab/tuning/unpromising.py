@@ -1,0 +1,29 @@
+"""What the compiler's figures say of a build before any of a device's time is spent on it."""
+
+from __future__ import annotations
+
+import math
+
+from cutegen_lab.core.artifact import Build
+from cutegen_lab.core.roofline import target_gpu
+
+SPILLED = 256  # bytes a thread: a few registers kept in local memory cost little, this many are the kernel's work
+
+
+def unpromising(build: Build, arch: str) -> str:
+    """Why it cannot run on ``arch``'s GPU or cannot be fast there; empty where nothing speaks against it."""
+    gpu = target_gpu(arch)
+    kernels = {k.name: k for k in build.kernels}
+    for launch in build.plan.launches:
+        info, threads = kernels.get(launch.kernel), math.prod(launch.block)
+        if info is None:
+            continue
+        if info.spill_store_bytes + info.spill_load_bytes > SPILLED:
+            spilled = info.spill_store_bytes + info.spill_load_bytes
+            return f"{spilled} B a thread are spilled"
+        if info.registers * threads > gpu.registers_per_sm:
+            return f"{threads} threads of {info.registers} registers do not fit a multiprocessor"
+        smem = info.static_smem_bytes + launch.dynamic_smem_bytes
+        if smem > gpu.max_smem_per_block:
+            return f"{smem} B of shared memory are more than a block can have ({gpu.max_smem_per_block})"
+    return ""
