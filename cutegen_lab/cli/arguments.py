@@ -50,6 +50,7 @@ def build_parser() -> Parser:
     sol.add_argument("problem", metavar="PROBLEM.py")
     _inputs(sol)
     _target(sol)
+    _add_tune(command("tune", "tune", "the fastest config of PROBLEM's template, or of KERNEL; exit 0: it passed"))
     _add_spec(command("spec", "spec", "kernels in the compact language"))
     _add_runs(command("runs", "runs", "what is in the store"))
     return parser
@@ -77,6 +78,17 @@ def _add_run(run: Parser) -> None:
     run.add_argument("--name", help="the run's name (default: the file's)")
     _inputs(run)
     _where(run)
+
+
+def _add_tune(tune: Parser) -> None:
+    tune.add_argument("problem", metavar="PROBLEM.py")
+    tune.add_argument("kernel", metavar="KERNEL.py", nargs="?", help="with a TUNABLE (default: the problem's template)")
+    tune.add_argument("--budget", type=_positive, default=40, metavar="N", help="configs to evaluate (default 40)")
+    tune.add_argument("--max-seconds", type=float, metavar="S", help="seconds after which no further config is timed")
+    tune.add_argument("--out", metavar="KERNEL.py", help="write the kernel with the best config here")
+    tune.add_argument("--seed", type=int, default=0, metavar="N", help="of the search (default 0)")
+    _inputs(tune)
+    _where(tune)
 
 
 def _add_spec(spec: Parser) -> None:

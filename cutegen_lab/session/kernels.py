@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
+from collections.abc import Sequence
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
@@ -29,10 +30,14 @@ def kernel_text(state: RunState, candidate_id: str) -> str:
         f"# {state.problem.name}: kernel {candidate_id} of run {state.run_id}, by cutegen-lab",
         f"# workload: {_one_line(state.problem.workload.describe())}",
         *(f"# {line}" for line in _evidence(trial)),
-        f"{_SOURCE}{candidate.source_sha256}",
-        f"{_CONFIG}{json.dumps(dict(candidate.config), sort_keys=True)}",
     ]
-    return "\n".join(head) + "\n\n" + candidate.source
+    return headed(head, candidate.source, candidate.config)
+
+
+def headed(comments: Sequence[str], source: str, config: Config) -> str:
+    """``source`` under ``comments`` and what :func:`read_kernel` needs to give both back."""
+    found = [f"{_SOURCE}{sha256(source)}", f"{_CONFIG}{json.dumps(dict(config), sort_keys=True)}"]
+    return "\n".join([*comments, *found]) + "\n\n" + source
 
 
 def read_kernel(text: str) -> tuple[str, Config]:

@@ -1,0 +1,164 @@
+"""What times the configs of a search: a GPU's stopwatch, or the emulator's model of one."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+
+from cutegen_lab.core.artifact import Artifact
+from cutegen_lab.core.errors import Cancelled, SetupError
+from cutegen_lab.core.problem import Problem, Workload
+from cutegen_lab.core.protocols import Cancel, Device, Judge
+from cutegen_lab.core.roofline import GpuSpec
+from cutegen_lab.core.stopwatch import Stopwatch, TimesInTurns
+from cutegen_lab.core.verdict import Fault
+from cutegen_lab.tuning import MODEL
+from cutegen_lab.tuning.evaluations import Kind
+
+
+def of_workload(problem: Problem, workload: Workload) -> Problem:
+    """The problem with ``workload`` as the one being optimised."""
+    others = tuple(w for w in problem.workloads if w is not workload)
+    return problem.with_workloads((workload, *others))
+
+
+class PredictedClock:
+    """Times are the emulator's predictions for ``gpu``: one a config, and the same each time."""
+
+    kind: Kind = "predicted"
+    repeats = False
+
+    def __init__(self, problem: Problem, judge: Judge, device: Device, gpu: GpuSpec, cancel: Cancel) -> None:
+        self._problem, self._judge, self._device, self._gpu, self._cancel = problem, judge, device, gpu, cancel
+        self.device, self.driver = gpu.name, MODEL
+
+    def time(
+        self, workload: Workload, artifacts: Mapping[str, Artifact], samples: int
+    ) -> Iterator[tuple[str, Sequence[float] | Fault]]:
+        problem = of_workload(self._problem, workload)
+        for name, artifact in artifacts.items():
+            if self._cancel.is_set():
+                raise Cancelled()
+            timing, _ = self._judge.time(problem, artifact, self._device, self._gpu, lambda _: None, self._cancel)
+            yield name, timing if isinstance(timing, Fault) else (timing.time_us,)
+
+    def in_turns(self, workload: Workload, artifacts: Mapping[str, Artifact]) -> Iterator[tuple[str, Sequence[float]]]:
+        for name, times in self.time(workload, artifacts, 1):
+            if not isinstance(times, Fault):
+                yield name, times
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+class MeasuredClock:
+    """Times are a GPU's: CUDA graphs with a cold L2, as the judge takes them, without its baselines.
+
+    The stopwatch stays open from one call to the next of the same workload; a fault closes it, for it may have spoiled
+    the device. ``seconds`` bound the final timing in turns of one workload.
+    """
+
+    kind: Kind = "measured"
+    repeats = True
+
+    def __init__(
+        self, problem: Problem, device: TimesInTurns, name: str, cancel: Cancel, seconds: float = 10.0,
+        seed: Callable[[], int] = lambda: secrets.randbits(62),
+    ) -> None:  # fmt: skip
+        self._problem, self._timer, self._cancel = problem, device, cancel
+        self._seconds, self._seed = seconds, seed
+        self._open: tuple[str, Stopwatch, set[str]] | None = None
+        self.device = name
+        watch, _ = self._watch(problem.workload)
+        self.device = watch.conditions.get("GPU", name)
+        self.driver = watch.conditions.get("driver", "unknown driver")
+
+    def time(
+        self, workload: Workload, artifacts: Mapping[str, Artifact], samples: int
+    ) -> Iterator[tuple[str, Sequence[float] | Fault]]:
+        for name, artifact in artifacts.items():
+            if self._cancel.is_set():
+                raise Cancelled()
+            found = self._sampled(workload, name, artifact, samples)
+            if isinstance(found, Fault):
+                self.close()
+            yield name, found
+
+    def in_turns(self, workload: Workload, artifacts: Mapping[str, Artifact]) -> Iterator[tuple[str, Sequence[float]]]:
+        from cutegen_lab.judge.turns import Effort, Turns
+
+        left = dict(artifacts)
+        while left:
+            watch, held = self._watch(workload)
+            added = {name: self._added(watch, held, workload, name, artifact) for name, artifact in left.items()}
+            if not (bad := next((name for name, fault in added.items() if fault), None)):
+                turns = Turns(watch, list(left), self._seed, self._cancel)
+                taken = turns.converge(Effort(seconds=self._seconds))
+                if not isinstance(taken, Fault):
+                    yield from taken.times_us.items()
+                    return
+                bad = turns.names[0]  # whose fault ends a timing
+            self.close()
+            del left[bad]
+
+    def close(self) -> None:
+        if self._open is not None:
+            self._open[1].close()
+            self._open = None
+
+    def _sampled(self, workload: Workload, name: str, artifact: Artifact, samples: int) -> Sequence[float] | Fault:
+        watch, held = self._watch(workload)
+        if fault := self._added(watch, held, workload, name, artifact):
+            return fault
+        found = watch.sample(name, "cold", samples + 1, self._seed())  # the first warms up
+        return found if isinstance(found, Fault) else found.times_us[1:]
+
+    def _added(
+        self, watch: Stopwatch, held: set[str], workload: Workload, name: str, artifact: Artifact
+    ) -> Fault | None:
+        if name not in held:
+            added = watch.add_build(name, artifact.builds[workload.name])
+            if isinstance(added, Fault):
+                return added
+            held.add(name)
+        return None
+
+    def _watch(self, workload: Workload) -> tuple[Stopwatch, set[str]]:
+        """A stopwatch for ``workload`` and the names it holds. Raises SetupError where there is no room for it."""
+        if self._open is not None and self._open[0] == workload.name:
+            return self._open[1], self._open[2]
+        self.close()
+        import torch
+
+        from cutegen_lab.judge.timed_outputs import inputs_for
+        from cutegen_lab.problems import Reference
+        from cutegen_lab.problems.tensors import storage
+
+        problem = of_workload(self._problem, workload)
+        inputs = inputs_for(problem, Reference(problem), self._seed())
+        flat = [storage(t, spec) for t, spec in zip(inputs, workload.inputs, strict=True)]
+        views = [memoryview(t.view(torch.uint8).numpy()) for t in flat]
+        watch = self._timer.stopwatch(workload.tensors, views, self._cancel)
+        if isinstance(watch, Fault):
+            raise SetupError(f"{workload.name} cannot be timed on the {self.device}: {watch.message}", "")
+        self._open = (workload.name, watch, set())
+        return watch, self._open[2]
+
+
+Clocks = PredictedClock | MeasuredClock
+
+
+@contextmanager
+def clock_for(problem: Problem, judge: Judge, device: Device, gpu: GpuSpec, cancel: Cancel) -> Iterator[Clocks]:
+    """The device's own clock where it has one, else the model's."""
+    made: Clocks = (
+        MeasuredClock(problem, device, device.name, cancel)
+        if isinstance(device, TimesInTurns)
+        else PredictedClock(problem, judge, device, gpu, cancel)
+    )
+    with closing(made):
+        yield made
+
+
+__all__ = ["Clocks", "MeasuredClock", "PredictedClock", "clock_for", "of_workload"]

@@ -1,0 +1,222 @@
+"""A search for a kernel's fastest config, wired: search, clock, cage, cache, and the judge's last word."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from cutegen_lab.core.artifact import Artifact, CompileFailure
+from cutegen_lab.core.candidate import Config
+from cutegen_lab.core.errors import Cancelled, InputError
+from cutegen_lab.core.hashing import sha256
+from cutegen_lab.core.problem import Problem
+from cutegen_lab.core.protocols import Device, Say
+from cutegen_lab.core.roofline import GpuSpec, target_gpu
+from cutegen_lab.core.trial import CheckResult, Timing
+from cutegen_lab.core.verdict import Fault, Verdict
+from cutegen_lab.session.clocks import Clocks, PredictedClock, clock_for
+from cutegen_lab.session.session import Session
+from cutegen_lab.session.versions import versions
+from cutegen_lab.tuning import Evaluations, Place, Search, Space, read_tunables
+from cutegen_lab.tuning.evaluations import Kind
+from cutegen_lab.tuning.tuner import Limits, Tally, Tuner, brief
+
+CACHE = "tuning.jsonl"
+PREDICTED = 24  # configs predicted on the CPU before a GPU's search begins
+_CHECKED = 6  # of the fastest, until one is right
+
+
+@dataclass(frozen=True)
+class Tunable:
+    """A kernel's text and the configs to search. ``what`` says where it comes from."""
+
+    what: str
+    source: str
+    space: Space
+
+
+@dataclass(frozen=True)
+class TuneSettings:
+    limits: Limits = field(default_factory=Limits)
+    arch: str = "sm_90a"
+    gpu: str = ""
+    device: str = "auto"
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Row:
+    """One workload: the default's time, the chosen config's, and its own fastest config among those evaluated."""
+
+    workload: str
+    tensors: str
+    default_us: float | None
+    chosen_us: float | None
+    own_us: float | None
+    own: Config
+
+
+@dataclass
+class Tuned:
+    """``best`` is the fastest config that the judge passed, with its check and time; ``leading`` the fastest that ran,
+    which nobody has checked where the search was interrupted. Times of ``kind`` "predicted" were never measured."""
+
+    tunable: Tunable
+    kind: Kind
+    device: str
+    cache: Path
+    tally: Tally
+    leading: tuple[Config, float] | None = None
+    best: Config | None = None
+    check: CheckResult | None = None
+    timing: Timing | None = None
+    ranked: Sequence[tuple[Config, float]] = ()
+    rejected: list[tuple[Config, Verdict, str]] = field(default_factory=list)
+    rows: Sequence[Row] = ()
+
+    @property
+    def interrupted(self) -> bool:
+        return self.tally.stopped == "interrupted"
+
+
+def from_template(problem: Problem, seed: int = 0) -> Tunable:
+    """The family that serves ``problem``. Raises ProviderError where none does, InputError where no config can."""
+    from cutegen_lab.templates.reader import read
+    from cutegen_lab.templates.registry import family_for
+
+    graph = read(problem)
+    family = family_for(graph)
+    default = family.default_config(graph, problem.workload)
+    space = Space.build(family.DOMAINS, default, lambda config: family.feasible(graph, config), seed)
+    return Tunable(f"the {family.NAME} template", family.write(problem, graph, space.default), space)
+
+
+def from_text(source: str, carried: Config, name: str, seed: int = 0) -> Tunable:
+    """A kernel's own TUNABLE; ``carried`` are values its file says hold. Its constraints are asked in the cage, config
+    by config. Raises InputError where there is nothing to search."""
+    found = read_tunables(source)
+    if unknown := [name for name in carried if name not in found.domains]:
+        raise InputError(f"the file's config sets {', '.join(unknown)}, which TUNABLE does not name", "Correct it.")
+    return Tunable(name, source, Space.build(found.domains, {**found.default, **carried}, seed=seed))
+
+
+def tune(
+    session: Session, problem: Problem, tunable: Tunable, settings: TuneSettings, say: Say,
+    cancel: threading.Event | None = None,
+) -> Tuned:  # fmt: skip
+    """Searches on the session's device, then has the judge check the fastest until one is right.
+
+    Ctrl-C ends it with what is known. Raises SetupError, CageError, StoreError.
+    """
+    return _Tuning(session, problem, tunable, settings, say, cancel or threading.Event()).run()
+
+
+class _Tuning:
+    def __init__(
+        self, session: Session, problem: Problem, tunable: Tunable, settings: TuneSettings, say: Say,
+        cancel: threading.Event,
+    ) -> None:  # fmt: skip
+        self.session, self.problem, self.tunable, self.settings = session, problem, tunable, settings
+        self.say, self.cancel = say, cancel
+        self.gpu: GpuSpec = target_gpu(settings.arch, settings.gpu)
+        self.device: Device = session.device(settings.device)
+        self.cache = session.workdir / CACHE
+
+    def run(self) -> Tuned:
+        search = Search(self.tunable.space, seed=self.settings.seed)
+        sampled = ", a sample of them" if self.tunable.space.sampled else ""
+        self.say(
+            f"{self.tunable.what}: {len(self.tunable.space.configs)} of {self.tunable.space.total} configs{sampled}"
+        )
+        with clock_for(self.problem, self.session.judge(), self.device, self.gpu, self.cancel) as clock:
+            tuner = self._tuner(search, clock, self.settings.limits)
+            if clock.kind == "measured" and not self._predict(search):
+                tuner.tally.stopped = "interrupted"
+            else:
+                tuner.run()
+            found = Tuned(self.tunable, clock.kind, clock.device, self.cache, tuner.tally)
+        found.ranked = tuner.ranked()
+        found.leading = found.ranked[0] if found.ranked else None
+        try:
+            if not found.interrupted:
+                self._judged(found, tuner)
+        except (KeyboardInterrupt, Cancelled):
+            self.cancel.set()
+            tuner.tally.stopped = "interrupted"
+        chosen = found.best or (found.leading[0] if found.leading else None)
+        found.rows = [self._row(number, tuner, chosen) for number in range(len(self.problem.workloads))]
+        return found
+
+    def _tuner(self, search: Search, clock: Clocks, limits: Limits, workloads: int | None = None) -> Tuner:
+        driver = f"{clock.driver}, nvidia-cutlass-dsl {versions()['nvidia-cutlass-dsl']}"
+        place = Place(sha256(self.tunable.source), self.settings.arch, clock.device, driver, clock.kind)
+        evaluations = Evaluations(self.cache, place)
+        if evaluations.damaged:
+            self.say(f"{self.cache}: {evaluations.damaged} damaged lines were left out")
+        return Tuner(
+            self.tunable.source, self.settings.arch, self.problem.workloads[:workloads], search,
+            self.session.compiler(), clock, evaluations, self.say, self.cancel, os.cpu_count() or 2, limits,
+        )  # fmt: skip
+
+    def _predict(self, search: Search) -> bool:
+        """Has the emulator predict some configs, those it finds fast by a search of its own. False after Ctrl-C."""
+        try:
+            from cutegen_lab.devices.emulator import EmulatorDevice
+        except ImportError:
+            self.say("no emulator here: the search begins without predicted times")
+            return True
+        clock = PredictedClock(self.problem, self.session.judge(), EmulatorDevice(), self.gpu, self.cancel)
+        first = Search(self.tunable.space, seed=self.settings.seed)
+        limits = replace(self.settings.limits, evaluations=PREDICTED)
+        self.say(f"predicting up to {PREDICTED} configs on the CPU")
+        tally = self._tuner(first, clock, limits, workloads=1).run()
+        search.predict({name: time_us for name, time_us in first.times_us.items() if time_us})
+        return tally.stopped != "interrupted"
+
+    def _judged(self, found: Tuned, tuner: Tuner) -> None:
+        workloads = self.session.workloads(self.problem, self.device)
+        every = tuple({w.name: w for w in (*self.problem.workloads, *workloads)}.values())
+        judge, compiler = self.session.judge(), self.session.compiler()
+        quiet: Say = lambda _: None  # noqa: E731
+
+        def compiled(config: Config) -> Artifact | CompileFailure:
+            return compiler.compile(self.tunable.source, config, every, self.settings.arch, quiet, self.cancel)
+
+        default = compiled(self.tunable.space.default)
+        incumbent = default if isinstance(default, Artifact) else None
+        for config, _ in list(found.ranked)[:_CHECKED]:
+            self.say(f"checking {brief(config)}")
+            artifact = compiled(config)
+            if isinstance(artifact, CompileFailure):
+                self._reject(found, tuner, config, artifact.verdict, artifact.reason)
+                continue
+            check = judge.check(self.problem, artifact, self.device, quiet, self.cancel)
+            if not check.verdict.passed:
+                self._reject(found, tuner, config, check.verdict, check.reason)
+                continue
+            against = incumbent if config != self.tunable.space.default else None
+            timing, _ = judge.time(self.problem, artifact, self.device, self.gpu, quiet, self.cancel, against)
+            if isinstance(timing, Fault):
+                self._reject(found, tuner, config, timing.verdict, str(timing))
+                continue
+            found.best, found.check, found.timing = config, check, timing
+            return
+
+    def _reject(self, found: Tuned, tuner: Tuner, config: Config, verdict: Verdict, reason: str) -> None:
+        self.say(f"{brief(config)} is not right: {verdict.value.replace('_', ' ')}, {reason}")
+        found.rejected.append((config, verdict, reason))
+        if verdict not in (Verdict.DEVICE_ERROR, Verdict.CANCELLED):
+            tuner.reject(config, verdict, reason)
+
+    def _row(self, number: int, tuner: Tuner, chosen: Config | None) -> Row:
+        workload = self.problem.workloads[number]
+        timed = [(t, i) for i, (c, _) in enumerate(tuner.ranked()) if (t := tuner.time_us(c, workload)) is not None]
+        own_us, at = min(timed, default=(None, -1))
+        return Row(
+            workload.name, workload.describe(), tuner.time_us(self.tunable.space.default, workload),
+            tuner.time_us(chosen, workload) if chosen is not None else None, own_us,
+            tuner.ranked()[at][0] if at >= 0 else {},
+        )  # fmt: skip
