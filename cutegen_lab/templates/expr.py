@@ -12,6 +12,8 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
+from cutegen_lab.templates.spans import Length, Span
+
 Dims = tuple[int | None, ...]
 """For each dimension of the iteration space, the tensor dimension that walks along it (None: broadcast)."""
 
@@ -21,10 +23,12 @@ NEUTRAL = {"add": 0.0, "mul": 1.0, "max": -math.inf, "min": math.inf}  # every r
 
 @dataclass(frozen=True)
 class Load:
-    """One element of input ``tensor`` (an index into the problem's inputs)."""
+    """One element of input ``tensor`` (an index into the problem's inputs). Where a part of it is read, ``spans`` has
+    for each of its dimensions the number of a span of the graph's, or None."""
 
     tensor: int
     dims: Dims
+    spans: tuple[int | None, ...] = ()
 
     args: tuple[int, ...] = field(default=(), init=False)
 
@@ -97,16 +101,17 @@ class Output:
 
 @dataclass(frozen=True)
 class Graph:
-    """``extent_from[d]`` names an input dimension (tensor, dim) that has the full size of space dimension ``d`` in
-    every workload. ``reduced`` lists adjacent space dimensions, outermost first; empty: purely elementwise.
-    ``names`` suggests a variable name for a node; ``formulas`` describe the outputs for a reader."""
+    """``extent_from[d]`` is how the size of space dimension ``d`` follows from the inputs' shapes in every workload.
+    ``reduced`` lists adjacent space dimensions, outermost first; empty: purely elementwise. ``names`` suggests a
+    variable name for a node; ``spans`` are the parts of inputs that loads read."""
 
     nodes: tuple[Node, ...]
     outputs: tuple[Output, ...]
     space: tuple[int, ...]
-    extent_from: tuple[tuple[int, int], ...]
+    extent_from: tuple[Length, ...]
     reduced: tuple[int, ...] = ()
     names: tuple[tuple[int, str], ...] = ()
+    spans: tuple[Span, ...] = ()
 
     def loads(self) -> Iterator[tuple[int, Load]]:
         for index, node in enumerate(self.nodes):
@@ -135,6 +140,14 @@ class Graph:
                 result.append(any(result[a] for a in node.args))
             else:
                 result.append(False)
+        return result
+
+    def fixed(self, dim: int) -> list[bool]:
+        """For each node: is its value the same all along dimension ``dim`` of the space (no reductions in it)?"""
+        result: list[bool] = []
+        for node in self.nodes:
+            own = node.dims[dim] is None if isinstance(node, Load) else not isinstance(node, Dot | Index)
+            result.append(own and all(result[a] for a in node.args))
         return result
 
     def depths(self) -> list[int]:

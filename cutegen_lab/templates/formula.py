@@ -19,7 +19,7 @@ def formula(graph: Graph, node: int, names: list[str]) -> str:
 def _text(graph: Graph, index: int, names: list[str], depth: int) -> str:
     node = graph.nodes[index]
     if isinstance(node, Load):
-        return names[node.tensor]
+        return names[node.tensor] + _part(graph, node, names)
     if isinstance(node, Dot):
         return (
             f"{_operand(names[node.first], node.first_dims, -1)} @ {_operand(names[node.second], node.second_dims, -2)}"
@@ -40,6 +40,18 @@ def _text(graph: Graph, index: int, names: list[str], depth: int) -> str:
         return f"{node.op}({', '.join(args)})"
     inner = args[0][1:-1] if args[0].startswith("(") and args[0].endswith(")") else args[0]
     return f"{_FOLDS[node.op]}({inner if inner.count('(') == inner.count(')') else args[0]})"
+
+
+def _part(graph: Graph, load: Load, names: list[str]) -> str:
+    """``[:, x.shape[1] // 2 :]``; where a part ends is said only of those that begin at 0."""
+    entries = []
+    for number in load.spans:
+        if number is None:
+            entries.append(":")
+            continue
+        start, length = (n.text(names) for n in (graph.spans[number].start, graph.spans[number].length))
+        entries.append(start if length == "1" else f":{length}" if start == "0" else f"{start}:")
+    return f"[{', '.join(entries)}]" if entries else ""
 
 
 def _operand(name: str, dims: Dims, k_at: int) -> str:

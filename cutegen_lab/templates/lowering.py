@@ -14,6 +14,7 @@ from cutegen_lab.core.dtypes import DType
 from cutegen_lab.core.problem import Workload
 from cutegen_lab.templates.axes import Axes
 from cutegen_lab.templates.expr import TRUTH_OPS, Builder, Dot, Extent, Index, Load, Map, Reduce
+from cutegen_lab.templates.spans import Span, fixed
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,7 @@ class Lowering:
         self.reduced: tuple[int, ...] | None = None
         self.spaces: list[tuple[int, ...]] = []  # axes of whatever was reduced, for choosing the iteration space
         self.products: dict[int, tuple[int, ...]] = {}  # the axes of each matrix product
+        self.spans: list[Span] = []  # parts of inputs
         self._depends: dict[int, frozenset[int]] = {}
 
     # --- values ---
@@ -69,6 +71,34 @@ class Lowering:
             return workload.inputs[node.tensor].dtype is DType.BOOL
         return isinstance(node, Map) and node.op in TRUTH_OPS
 
+    # --- parts ---
+
+    def part(self, value: Value, dim: int, start: int, length: int) -> Value:
+        """``length`` elements from ``start`` on along ``dim``: of every input that the value is computed from."""
+        symbol = self.axes.find(value.axes[dim])
+        new = self.axes.fresh(length, made=length == 1)
+        node = self._part(value.node, symbol, new, start)
+        return Value(node, tuple(new if self.axes.find(s) == symbol else s for s in value.axes))
+
+    def _part(self, index: int, symbol: int, new: int, start: int) -> int:
+        node = self.build.nodes[index]
+        if symbol not in self.depends(index):
+            return index
+        if isinstance(node, Map):
+            return self.build.map(node.op, *(self._part(a, symbol, new, start) for a in node.args))
+        if not isinstance(node, Load):
+            raise Unsupported("a part of a reduction's or a matrix product's result")
+        dims, spans = list(node.dims), list(node.spans or (None,) * len(node.dims))
+        for axis, walking in enumerate(node.dims):
+            if walking is not None and self.axes.find(walking) == symbol:
+                before = spans[axis]
+                first = start + (0 if before is None else self.spans[before].start.plus)
+                span = fixed(node.tensor, axis, first, self.axes.size(new))
+                if span not in self.spans:
+                    self.spans.append(span)
+                dims[axis], spans[axis] = new, self.spans.index(span)
+        return self.build.add(Load(node.tensor, tuple(dims), tuple(spans)))
+
     # --- matrix products ---
 
     def dot(self, a: Value, b: Value) -> Value:
@@ -93,6 +123,8 @@ class Lowering:
         node = self.build.nodes[value.node]
         if not isinstance(node, Load):
             raise Unsupported("a matrix product of something computed before it")
+        if node.spans:
+            raise Unsupported("a matrix product of a part of an input")
         return node
 
     def _from_right(self, value: Value, at: int) -> int | None:

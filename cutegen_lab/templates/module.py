@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from cutegen_lab.core.candidate import Config, Scalar
 from cutegen_lab.core.dtypes import DType
 from cutegen_lab.core.problem import Problem, Workload
-from cutegen_lab.templates.expr import Dims, Graph
+from cutegen_lab.templates.expr import Graph
 from cutegen_lab.templates.formula import formula
+from cutegen_lab.templates.views import View
 
 CUTE_TYPE = {
     DType.F32: "Float32", DType.F16: "cutlass.Float16", DType.BF16: "cutlass.BFloat16", DType.I64: "cutlass.Int64",
@@ -44,29 +45,24 @@ class Space:
     inputs: tuple[str, ...]
 
     def size(self, dim: int) -> str:
-        tensor, axis = self.graph.extent_from[dim]
-        return f"{self.inputs[tensor]}.shape[{axis}]"
+        return self.graph.extent_from[dim].text(self.inputs)
 
     def product(self, dims: Sequence[int]) -> str:
-        return " * ".join(self.size(d) for d in dims) or "1"
+        sizes = [self.size(d) for d in dims]
+        return " * ".join(f"({size})" if " " in size and len(sizes) > 1 else size for size in sizes) or "1"
 
-    def contiguous(self, dims: Dims, over: Sequence[int]) -> bool:
-        """Does a tensor with these dims walk all of ``over``, in order, without gaps (it is row-major)?"""
-        walked = [dims[d] for d in over]
-        return all(w is not None for w in walked) and walked == sorted(w for w in walked if w is not None)
-
-    def outer_mode(self, name: str, dims: Dims, outer: Sequence[int], count: str) -> tuple[str, str]:
+    def outer_mode(self, view: View, outer: Sequence[int], count: str) -> tuple[str, str]:
         """(shape, stride) text of a layout mode that takes one number for all ``outer`` dimensions.
 
         CuTe counts a hierarchical mode with its leftmost dimension fastest, so the innermost comes first.
         """
-        if all(dims[d] is None for d in outer):
+        if all(view.dims[d] is None for d in outer):
             return count, "0"
-        if self.contiguous(dims, outer):
-            axis = dims[outer[-1]]
-            return count, f"{name}.stride[{axis}]"
+        if view.contiguous(outer):
+            return count, f"{view.tensor}.stride[{view.dims[outer[-1]]}]"
+        axes = [view.dims[d] for d in reversed(outer)]
         sizes = ", ".join(self.size(d) for d in reversed(outer))
-        strides = ", ".join("0" if dims[d] is None else f"{name}.stride[{dims[d]}]" for d in reversed(outer))
+        strides = ", ".join("0" if axis is None else f"{view.tensor}.stride[{axis}]" for axis in axes)
         return f"({sizes})", f"({strides})"
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -20,7 +21,8 @@ from cutegen_lab.problems import Reference
 from cutegen_lab.templates import operators
 from cutegen_lab.templates.expr import Graph
 from cutegen_lab.templates.lowering import RULES, Lowering, Unsupported, Value
-from cutegen_lab.templates.resolve import resolve
+from cutegen_lab.templates.resolve import resolve, with_extents
+from cutegen_lab.templates.spans import Span, fitted
 
 ELSEWHERE = "Try --provider openai (a model writes the kernel), manual (paste one) or replay:FILE."
 COMPUTED = (DType.BF16, DType.F16, DType.F32)
@@ -35,23 +37,37 @@ def read(problem: Problem) -> Graph:
     """What ``problem`` computes. Raises ProviderError naming the operator the templates do not know."""
     reference = Reference(problem)
     graph = read_workload(*reference.module_and_args(problem.workload), problem.workload)
+    readings, poor = [(problem.workload, graph.spans)], list[Workload]()
     for workload in problem.workloads[1:] + problem.check_workloads:
         if _degenerate(workload, problem.workload):
+            poor.append(workload)
             continue
         other = read_workload(*reference.module_and_args(workload), workload)
+        if _thin(other.spans, graph.spans):
+            poor.append(workload)
+            continue
+        readings.append((workload, other.spans))
         if (other.nodes, other.outputs, other.reduced) != (graph.nodes, graph.outputs, graph.reduced):
             raise ProviderError(
                 f"the templates need one expression for all workloads, and {workload.name!r} differs from "
                 f"{problem.workload.name!r} (a constant or broadcast that depends on the shape)",
                 ELSEWHERE,
             )
-    return graph
+    spans = fitted(readings, poor)
+    if spans is None:
+        raise ProviderError("the templates find no rule for where the reference's slices begin and end", ELSEWHERE)
+    return with_extents(replace(graph, spans=spans))
 
 
 def _degenerate(workload: Workload, main: Workload) -> bool:
     """Has it a dimension of 1 where ``main`` has more? Walking along it and broadcasting it are then the same."""
     sizes = zip(workload.inputs, main.inputs, strict=True)
     return any(a == 1 < b for mine, theirs in sizes for a, b in zip(mine.shape, theirs.shape, strict=True))
+
+
+def _thin(spans: Sequence[Span], main: Sequence[Span]) -> bool:
+    """Has it a part of one element where ``main`` has more?"""
+    return len(spans) != len(main) or any(a.length.plus == 1 < b.length.plus for a, b in zip(spans, main, strict=True))
 
 
 def read_workload(module: torch.nn.Module, args: Sequence[Any], workload: Workload) -> Graph:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from cutegen_lab.core.problem import Workload
 from cutegen_lab.templates.expr import Dims, Dot, Graph, Load, Node, Output
 from cutegen_lab.templates.lowering import Lowering, Unsupported, Value
+from cutegen_lab.templates.spans import Length
 
 
 def resolve(lowering: Lowering, results: Sequence[Value], workload: Workload) -> Graph:
@@ -20,7 +21,7 @@ def resolve(lowering: Lowering, results: Sequence[Value], workload: Workload) ->
         candidates, key=lambda a: (folded <= set(a), len({s for s in a if axes.size(s) > 1}), -len(a)), default=()
     )
     if not lowering.reduced:
-        space = axes.resolve(results[0].axes)
+        space = max((axes.resolve(r.axes) for r in results), key=lambda a: len([s for s in a if axes.size(s) > 1]))
     space = tuple(s for s in space if not axes.is_made(s))
     if len(set(space)) != len(space):
         raise Unsupported("a tensor combined with its own transpose")
@@ -57,8 +58,11 @@ def resolve(lowering: Lowering, results: Sequence[Value], workload: Workload) ->
         extent_from=(),
         reduced=_adjacent([where[s] for s in reduced]),
         names=tuple(sorted(lowering.build.names.items())),
+        spans=tuple(lowering.spans),
     ).pruned()
-    return replace(graph, extent_from=_extents(graph))
+    if any(graph.dots()) and any(load.spans for _, load in graph.loads()):
+        raise Unsupported("a part of an input beside a matrix product")
+    return with_extents(graph)
 
 
 def _live(nodes: Sequence[Node], results: Sequence[Value]) -> set[int]:
@@ -95,15 +99,20 @@ def _adjacent(dims: Sequence[int]) -> tuple[int, ...]:
     return ordered
 
 
-def _extents(graph: Graph) -> tuple[tuple[int, int], ...]:
+def with_extents(graph: Graph) -> Graph:
+    """``graph`` with the sizes of its space, as its inputs and their parts have them."""
     found = []
     for d in range(len(graph.space)):
-        walks: list[tuple[int, int | None]] = []
+        walks: list[tuple[int, int | None, int | None]] = []
         for _, dot in graph.dots():
-            walks += [(dot.first, dot.first_dims[d]), (dot.second, dot.second_dims[d])]
-        walks += [(load.tensor, load.dims[d]) for _, load in graph.loads()]
+            walks += [(dot.first, dot.first_dims[d], None), (dot.second, dot.second_dims[d], None)]
+        for _, load in graph.loads():
+            axis = load.dims[d]
+            walks.append((load.tensor, axis, load.spans[axis] if load.spans and axis is not None else None))
+        walks.sort(key=lambda walk: walk[2] is not None)  # whole inputs before parts
         source = next((walk for walk in walks if walk[1] is not None), None)
         if source is None or source[1] is None:
             raise Unsupported("a result larger than every input (a size that comes from expand)")
-        found.append((source[0], source[1]))
-    return tuple(found)
+        tensor, axis, span = source
+        found.append(Length(tensor, source[1]) if span is None else graph.spans[span].length)
+    return replace(graph, extent_from=tuple(found))

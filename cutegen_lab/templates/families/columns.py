@@ -12,7 +12,7 @@ import math
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import Problem, Workload
 from cutegen_lab.templates.cute_text import Writer, number
-from cutegen_lab.templates.expr import NEUTRAL, Dims, Graph, Index, Map, Output, Reduce
+from cutegen_lab.templates.expr import NEUTRAL, Graph, Index, Map, Output, Reduce
 from cutegen_lab.templates.module import (
     Space,
     approximate,
@@ -24,6 +24,7 @@ from cutegen_lab.templates.module import (
     tunable,
     variable,
 )
+from cutegen_lab.templates.views import View, Views
 
 NAME = "column reduction"
 DOMAINS = {
@@ -86,11 +87,10 @@ class _Columns:
         self.outputs = tuple(t.name for t in problem.workload.outputs)
         self.space = Space(graph, self.inputs)
         self.axis = graph.reduced[0]
-        self.dims: dict[str, Dims] = {self.inputs[load.tensor]: load.dims for _, load in graph.loads()}
-        self.dims |= {name: output.dims for name, output in zip(self.outputs, graph.outputs, strict=True)}
+        self.views = Views(graph, self.inputs, self.outputs)
         self.writer = Writer(graph, lambda index: True, fast=fast, coarse=coarse, extent="extent", index="position")
         reserved = ["n", "inner", "outer", "columns", "column", "block", "tidx", "slice_", "i", "extent", "position"]
-        self.writer.reserve([*reserved, *self.inputs, *self.outputs])
+        self.writer.reserve([*reserved, *self.inputs, *self.views.by_name])
 
     def text(self) -> str:
         kernel = self._kernel()
@@ -110,7 +110,7 @@ class _Columns:
     # --- the kernel ---
 
     def _kernel(self) -> list[str]:
-        parameters = [f"{variable('g', name)}: cute.Tensor" for name in self.dims]
+        parameters = [f"{variable('g', name)}: cute.Tensor" for name in self.views.by_name]
         constants = [f"{name}: cutlass.Constexpr" for name in ("n", "columns", "vec", "threads", "slices", "loads")]
         body = [
             "tidx, slice_, _ = cute.arch.thread_idx()",
@@ -183,13 +183,13 @@ class _Columns:
         lines = []
         if any(isinstance(self.graph.nodes[i], Index) for i in needed):
             lines.append("position = cute.full_like(rZero.load(), Float32(i))")
-        for index, load in self.graph.loads():
+        for index, view in self.views.of_load.items():
             if index not in needed:
                 continue
-            name = self.inputs[load.tensor]
+            name = view.name
             register, source = variable("r", name), variable("g", name)
             lines.append(f"{register} = cute.make_rmem_tensor(mine, {source}.element_type)")
-            if self._wide(name):
+            if self._wide(view):
                 lines.append(f"cute.autovec_copy({source}[None, source, i], {register})")
             else:
                 lines.append(f"{register}.fill({source}[source, i])")
@@ -238,8 +238,8 @@ class _Columns:
             lines += [f"cute.autovec_copy({register}, {target}[None, column, {row}])"]
         return lines
 
-    def _wide(self, name: str) -> bool:
-        return self.dims[name][-1] is not None
+    def _wide(self, view: View) -> bool:
+        return view.dims[-1] is not None
 
     # --- the launch ---
 
@@ -253,18 +253,21 @@ class _Columns:
         lines += [
             "    # Shapes are Python ints here: the widest vector that divides the last dimension needs no scalar tail."
         ]
-        lines += ["    width = math.gcd(inner, vec)", "    columns = inner // width * outer"]
-        for name, dims in self.dims.items():
-            shape, stride = self.space.outer_mode(name, dims, rest, "outer") if rest else ("outer", "0")
-            down = f"{name}.stride[{dims[self.axis]}]" if dims[self.axis] is not None else "0"
-            if self._wide(name):
-                layout = (
-                    f"cute.make_layout((width, (inner // width, {shape}), n), stride=(1, (width, {stride}), {down}))"
-                )
+        lines += [f"    width = {self.views.width('inner', [rank - 1])}", "    columns = inner // width * outer"]
+        for view in self.views:
+            shape, stride = self.space.outer_mode(view, rest, "outer") if rest else ("outer", "0")
+            down = view.dims[self.axis]
+            downward = "0" if down is None else f"{view.tensor}.stride[{down}]"
+            if self._wide(view):
+                step = view.step([rank - 1])
+                across = "width" if step == "1" else f"width * {step}"
+                strides = f"({step}, ({across}, {stride}), {downward})"
+                layout = f"cute.make_layout((width, (inner // width, {shape}), n), stride={strides})"
             else:
-                layout = f"cute.make_layout(((inner // width, {shape}), n), stride=((0, {stride}), {down}))"
-            lines.append(f"    {variable('g', name)} = cute.make_tensor({name}.iterator, {layout})")
-        names = [*(variable("g", name) for name in self.dims), "n", "columns", "width", "threads", "slices", "loads"]
+                layout = f"cute.make_layout(((inner // width, {shape}), n), stride=((0, {stride}), {downward}))"
+            lines += view.tensor_lines(layout)
+        names = [variable("g", name) for name in self.views.by_name]
+        names += ["n", "columns", "width", "threads", "slices", "loads"]
         return [
             *lines,
             f"    column_kernel({', '.join(names)}).launch(",

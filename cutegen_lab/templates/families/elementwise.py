@@ -11,7 +11,7 @@ import math
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import Problem, Workload
 from cutegen_lab.templates.cute_text import Writer
-from cutegen_lab.templates.expr import Dims, Graph
+from cutegen_lab.templates.expr import Graph, Output
 from cutegen_lab.templates.module import (
     Space,
     approximate,
@@ -23,6 +23,7 @@ from cutegen_lab.templates.module import (
     tunable,
     variable,
 )
+from cutegen_lab.templates.views import View, Views
 
 NAME = "elementwise chain"
 DOMAINS = {"vec": (1, 2, 4, 8, 16), "threads": (64, 128, 256, 512, 1024), "loads": (1, 2, 4, 8)}
@@ -38,7 +39,9 @@ MAX_VALUES = 64
 
 
 def matches(graph: Graph) -> bool:
-    return not graph.reduced and bool(graph.space) and not any(graph.dots())
+    if graph.reduced or not graph.space or any(graph.dots()):
+        return False
+    return all(o.dims[d] is not None or graph.space[d] == 1 for o in graph.outputs for d in range(len(graph.space) - 1))
 
 
 def default_config(graph: Graph, workload: Workload) -> Config:
@@ -66,12 +69,14 @@ class _Elementwise:
         self.inputs = tuple(t.name for t in problem.workload.inputs)
         self.outputs = tuple(t.name for t in problem.workload.outputs)
         self.space = Space(graph, self.inputs)
-        self.dims: dict[str, Dims] = {self.inputs[load.tensor]: load.dims for _, load in graph.loads()}
-        self.dims |= {name: output.dims for name, output in zip(self.outputs, graph.outputs, strict=True)}
+        self.views = Views(graph, self.inputs, self.outputs)
         everything = range(len(graph.space))
-        self.flat = all(self.space.contiguous(dims, everything) for dims in self.dims.values())
+        self.flat = all(view.dense(everything) for view in self.views)
+        self.along = everything if self.flat else everything[-1:]  # what vectors lie along
+        self.narrow = graph.fixed(everything[-1])
         self.writer = Writer(graph, graph.varies, fast=fast, coarse=coarse, extent="1.0", index="0.0")
-        self.writer.reserve(["n", "width", "vectors", "vec", "tidx", "bidx", "first", *self.inputs, *self.outputs])
+        taken = ["n", "width", "vectors", "vec", "tidx", "bidx", "first", "mine", "one", "at", "per_row"]
+        self.writer.reserve([*taken, *self.views.by_name, *self.inputs])
 
     def text(self) -> str:
         kernel = self._kernel()
@@ -86,84 +91,125 @@ class _Elementwise:
         lines += [*helpers(self.writer.helpers), "", *kernel, "", "", *self._launch()]
         return clean(lines)
 
-    def _used(self) -> list[str]:
-        return list(self.dims)
-
     def _kernel(self) -> list[str]:
-        names = self._used()
-        loads = [n for n in names if n not in self.outputs]
-        parameters = [f"{variable('g', name)}: cute.Tensor" for name in names]
-        constants = [f"{name}: cutlass.Constexpr" for name in ("vectors", "vec", "threads", "loads")]
+        parameters = [f"{variable('g', view.name)}: cute.Tensor" for view in self.views]
+        constants = [f"{name}: cutlass.Constexpr" for name in self._constants()]
         body = [
             "tidx, _, _ = cute.arch.thread_idx()",
             "bidx, _, _ = cute.arch.block_idx()",
             "first = bidx * threads * loads + tidx",
             "mine = cute.make_layout((vec, loads))",
-            "",
         ]
-        for name in loads:
-            register = variable("r", name)
+        if any(not self._wide(view) for view in self.views):
+            body.append("one = cute.make_layout((1, loads))  # what has one value for a whole vector")
+        body.append("")
+        loaded = [self.views.by_name[name] for name in self.views.loaded]
+        for view in loaded:
+            register, shape = variable("r", view.name), "mine" if self._wide(view) else "one"
             body += [
-                f"{register} = cute.make_rmem_tensor(mine, {variable('g', name)}.element_type)",
+                f"{register} = cute.make_rmem_tensor({shape}, {variable('g', view.name)}.element_type)",
                 f"{register}.fill(0.0)",
             ]
         body += ["for i in cutlass.range_constexpr(loads):", "    at = first + i * threads", "    if at < vectors:"]
-        for name in loads:
-            if self._wide(name):
-                body.append(
-                    f"        cute.autovec_copy({variable('g', name)}[None, at], {variable('r', name)}[None, i])"
-                )
-            else:  # one value for the whole vector
-                body.append(f"        {variable('r', name)}[None, i].fill({variable('g', name)}[at])")
-        body.append("")
-        env: dict[int, str] = {}
-        for index, load in self.graph.loads():
-            name = self.inputs[load.tensor]
-            body.append(f"{name} = {variable('r', name)}.load().to(Float32)")
-            env[index] = name
-        roots = [output.node for output in self.graph.outputs]
-        body += self.writer.assignments(roots, env, {})
-        for name, output in zip(self.outputs, self.graph.outputs, strict=True):
-            text, _ = self.writer.expression(output.node, env)
-            if not self.graph.varies(output.node):
-                text = f"cute.full_like({next(iter(env.values()))}, {text})"
-            register, target = variable("r", name), variable("g", name)
-            body += [f"{register} = cute.make_rmem_tensor(mine, {target}.element_type)"]
-            body += [f"{register}.store(({text}).to({target}.element_type))"]
-        body += ["for i in cutlass.range_constexpr(loads):", "    at = first + i * threads", "    if at < vectors:"]
-        body += [
-            f"        cute.autovec_copy({variable('r', n)}[None, i], {variable('g', n)}[None, at])"
-            for n in self.outputs
-        ]
+        for view in loaded:
+            source, register = variable("g", view.name), variable("r", view.name)
+            if self._wide(view):
+                body.append(f"        cute.autovec_copy({source}[None, at], {register}[None, i])")
+            else:
+                body.append(f"        {register}[0, i] = {source}[at]")
+        body += ["", *self._values(), "for i in cutlass.range_constexpr(loads):", "    at = first + i * threads"]
+        for wide, condition in ((True, "at < vectors"), (False, "at < vectors and at % per_row == 0")):
+            stored = [name for name in self.outputs if self._wide(self.views.by_name[name]) is wide]
+            if stored:
+                body.append(f"    if {condition}:")
+            for name in stored:
+                register, target = variable("r", name), variable("g", name)
+                copy = f"cute.autovec_copy({register}[None, i], {target}[None, at])"
+                body.append(f"        {copy if wide else f'{target}[at] = {register}[0, i]'}")
         head = signature("elementwise_kernel", [*parameters, *constants])
         return ["@cute.kernel", *head, *(f"    {line}" if line else "" for line in body)]
 
-    def _wide(self, name: str) -> bool:
-        return self.dims[name][-1] is not None
+    def _values(self) -> list[str]:
+        """From registers with inputs to registers with outputs: first what is the same all along a vector."""
+        lines, env = [], {}
+        for index, view in self.views.of_load.items():
+            lines.append(f"{view.name} = {variable('r', view.name)}.load().to(Float32)")
+            env[index] = view.name
+        named = list(zip(self.outputs, self.graph.outputs, strict=True))
+        single = [(name, o) for name, o in named if not self._wide(self.views.by_name[name])]
+        wide = [(name, o) for name, o in named if self._wide(self.views.by_name[name])]
+        local: dict[int, str] = {}
+        shared = sorted(self._shared(wide))
+        lines += self.writer.assignments([*shared, *(o.node for _, o in single)], env, local)
+        lines += self._registers(single, env, "one")
+        for index in shared:
+            text, _ = self.writer.expression(index, env)
+            env[index] = self.writer.name(f"wide_{text}" if text.isidentifier() else "wide")
+            lines.append(f"{env[index]} = {text if text.isidentifier() else f'({text})'}.broadcast_to(mine.shape)")
+        lines += self.writer.assignments([o.node for _, o in wide], env, local)
+        return lines + self._registers(wide, env, "mine")
+
+    def _shared(self, wide: list[tuple[str, Output]]) -> set[int]:
+        """Values that are the same all along a vector, and are used by what is not."""
+        seen, found = set[int](), set[int]()
+        stack = [output.node for _, output in wide]
+        while stack:
+            index = stack.pop()
+            if index in seen:
+                continue
+            seen.add(index)
+            if not self.narrow[index]:
+                stack.extend(self.graph.nodes[index].args)
+            elif self.graph.varies(index):
+                found.add(index)
+        return found
+
+    def _registers(self, outputs: list[tuple[str, Output]], env: dict[int, str], shape: str) -> list[str]:
+        lines = []
+        for name, output in outputs:
+            text, _ = self.writer.expression(output.node, env)
+            register, target = variable("r", name), variable("g", name)
+            lines.append(f"{register} = cute.make_rmem_tensor({shape}, {target}.element_type)")
+            if self.graph.varies(output.node):
+                lines.append(f"{register}.store(({text}).to({target}.element_type))")
+            else:
+                lines.append(f"{register}.fill({text})")
+        return lines
+
+    def _wide(self, view: View) -> bool:
+        return view.dims[-1] is not None
+
+    def _constants(self) -> list[str]:
+        per_row = [] if all(self._wide(self.views.by_name[name]) for name in self.outputs) else ["per_row"]
+        return ["vectors", "vec", *per_row, "threads", "loads"]
 
     def _launch(self) -> list[str]:
         rank = len(self.graph.space)
         tensors = [f"{name}: cute.Tensor" for name in (*self.inputs, *self.outputs)]
         lines = ["@cute.jit", *signature("launch", [*tensors, "stream: cuda.CUstream", *constexprs(self.config)])]
-        length = self.space.product(range(rank)) if self.flat else self.space.size(rank - 1)
         outer = [] if self.flat else list(range(rank - 1))
-        lines += [f"    n = {length}", f"    rows = {self.space.product(outer)}"]
         lines += [
-            "    # Shapes are Python ints here: the widest vector that divides the last dimension needs no scalar tail."
+            f"    n = {self.space.product(self.along)}",
+            f"    rows = {self.space.product(outer)}",
+            "    # Shapes are Python ints here: the widest vector that fits every row needs no scalar tail.",
+            f"    width = {self.views.width('n', self.along)}",
+            "    vectors = n // width * rows",
         ]
-        lines += ["    width = math.gcd(n, vec)", "    vectors = n // width * rows"]
-        for name in self._used():
-            dims = self.dims[name]
-            shape, stride = self.space.outer_mode(name, dims, outer, "rows") if outer else ("rows", "0")
-            if self._wide(name):
-                layout = f"cute.make_layout((width, (n // width, {shape})), stride=(1, (width, {stride})))"
+        for view in self.views:
+            shape, stride = self.space.outer_mode(view, outer, "rows") if outer else ("rows", "0")
+            if self._wide(view):
+                step = view.step(self.along)
+                across = "width" if step == "1" else f"width * {step}"
+                layout = f"cute.make_layout((width, (n // width, {shape})), stride=({step}, ({across}, {stride})))"
             else:
                 layout = f"cute.make_layout((n // width, {shape}), stride=(0, {stride}))"
-            lines.append(f"    {variable('g', name)} = cute.make_tensor({name}.iterator, {layout})")
-        arguments = ", ".join([*(variable("g", name) for name in self._used()), "vectors", "width", "threads", "loads"])
+            lines += view.tensor_lines(layout)
+        given = {"vec": "width", "per_row": "n // width"}
+        arguments = [variable("g", view.name) for view in self.views]
+        arguments += [given.get(name, name) for name in self._constants()]
         return [
             *lines,
-            f"    elementwise_kernel({arguments}).launch(",
+            f"    elementwise_kernel({', '.join(arguments)}).launch(",
             "        grid=[(vectors + threads * loads - 1) // (threads * loads), 1, 1],",
             "        block=[threads, 1, 1],",
             "        stream=stream,",

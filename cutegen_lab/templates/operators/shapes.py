@@ -7,6 +7,8 @@ from typing import Any
 
 from cutegen_lab.templates.lowering import Lowering, Unsupported, Value, rule
 
+_TO_THE_END = 2**63 - 1  # what the exporter writes for a missing end
+
 
 @rule("clone.default", "alias.default", "detach.default", "contiguous.default", "lift_fresh_copy.default")
 def same(g: Lowering, a: Value, **_: Any) -> Value:
@@ -62,6 +64,47 @@ def view(g: Lowering, a: Value, sizes: Sequence[int]) -> Value:
         raise Unsupported(f"a view that regroups dimensions ({shape} as {list(sizes)})")
     rest = iter(kept)
     return Value(a.node, tuple(next(rest) if size > 1 else g.axes.fresh(1, made=True) for size in sizes))
+
+
+@rule("slice.Tensor")
+def slice_(
+    g: Lowering, a: Value, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
+) -> Value:
+    size = g.axes.size(a.axes[dim])
+    if step != 1:
+        raise Unsupported(f"a slice with step {step}")
+    if not start and (end is None or end >= _TO_THE_END):
+        return a
+    first, last, _ = slice(start, end).indices(size)
+    return g.part(a, dim, first, last - first)
+
+
+@rule("narrow.default")
+def narrow(g: Lowering, a: Value, dim: int, start: int, length: int) -> Value:
+    return g.part(a, dim, start % g.axes.size(a.axes[dim]), length)
+
+
+@rule("select.int")
+def select(g: Lowering, a: Value, dim: int, index: int) -> Value:
+    at = dim % len(a.axes)
+    one = g.part(a, at, index % g.axes.size(a.axes[at]), 1)
+    return Value(one.node, (*one.axes[:at], *one.axes[at + 1 :]))
+
+
+@rule("split_with_sizes.default")
+def split_with_sizes(g: Lowering, a: Value, sizes: Sequence[int], dim: int = 0) -> tuple[Value, ...]:
+    return tuple(g.part(a, dim, sum(sizes[:i]), size) for i, size in enumerate(sizes))
+
+
+@rule("split.Tensor")
+def split(g: Lowering, a: Value, length: int, dim: int = 0) -> tuple[Value, ...]:
+    size = g.axes.size(a.axes[dim])
+    return split_with_sizes(g, a, [min(length, size - start) for start in range(0, size, length)], dim)
+
+
+@rule("chunk.default")
+def chunk(g: Lowering, a: Value, chunks: int, dim: int = 0) -> tuple[Value, ...]:
+    return split(g, a, -(-g.axes.size(a.axes[dim]) // chunks), dim)
 
 
 @rule("full.default")

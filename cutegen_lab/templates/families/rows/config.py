@@ -7,6 +7,7 @@ import math
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import Workload
 from cutegen_lab.templates.expr import Graph
+from cutegen_lab.templates.views import Views
 
 NAME = "row reduction"
 DOMAINS = {
@@ -39,10 +40,11 @@ def matches(graph: Graph) -> bool:
 
 
 def _partly_along(graph: Graph) -> bool:
-    """A load that walks along some but not all reduced dimensions has no single stride along the row."""
-    for _, load in graph.loads():
-        along = [load.dims[d] is not None for d in graph.reduced]
-        if any(along) and not all(along):
+    """A load that walks along some but not all reduced dimensions, or a part of them, has no single stride along the
+    row."""
+    for view in Views.nameless(graph):
+        along = [view.dims[d] is not None for d in graph.reduced]
+        if any(along) and not (all(along) and view.contiguous(graph.reduced)):
             return True
     return False
 

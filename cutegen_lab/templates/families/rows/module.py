@@ -22,6 +22,7 @@ from cutegen_lab.templates.module import (
     tunable,
     variable,
 )
+from cutegen_lab.templates.views import View, Views
 
 _COMBINE = {"add": "plus", "mul": "times", "max": "larger", "min": "smaller"}
 _OPERATIONS = {
@@ -40,14 +41,14 @@ class RowModule:
         self.inputs = tuple(t.name for t in problem.workload.inputs)
         self.outputs = tuple(t.name for t in problem.workload.outputs)
         self.space = Space(self.graph, self.inputs)
+        self.views = Views(self.graph, self.inputs, self.outputs)
         self.outer = [d for d in range(len(self.graph.space)) if d not in self.graph.reduced]
         self.writer = Writer(self.graph, self.graph.varies, fast=fast, coarse=coarse, extent="n", index="columns")
         reserved = (
             "n rows vec row lane first stride rank arrived columns vectors chunks held steps step start mine ragged "
             "tidx bidx local_row source_row width smem warps partials"
         )
-        self.writer.reserve([*reserved.split(), *_OPERATIONS, *self.inputs, *self.outputs])
-        self.used = sorted({load.tensor for _, load in self.graph.loads()})
+        self.writer.reserve([*reserved.split(), *_OPERATIONS, *self.inputs, *self.views.by_name])
 
     # --- the whole module ---
 
@@ -84,8 +85,8 @@ class RowModule:
         return clean(lines)
 
     def _constraints(self) -> list[str]:
-        axis = self.graph.extent_from
-        n = " * ".join(f"workload.inputs[{axis[d][0]}].shape[{axis[d][1]}]" for d in self.graph.reduced)
+        shapes = [f"workload.inputs[{i}]" for i in range(len(self.inputs))]
+        n = Space(self.graph, tuple(shapes)).product(self.graph.reduced)
         return [
             "",
             "def constraints(config, workload, device):",
@@ -103,17 +104,16 @@ class RowModule:
     def _launch(self) -> list[str]:
         tensors = [f"{name}: cute.Tensor" for name in (*self.inputs, *self.outputs)]
         head = signature("launch", [*tensors, "stream: cuda.CUstream", *constexprs(self.config)])
-        used = [self.inputs[i] for i in self.used] + list(self.outputs)
-        views = [f"    {variable('g', name)} = {self._view(name)}" for name in used]
+        views = [f"    {variable('g', view.name)} = {self._view(view)}" for view in self.views]
         sizes = ["rows", "n", "width", "threads_per_row", "rows_per_block", "cluster_n", "loads"]
-        arguments = ", ".join([*(variable("g", name) for name in used), *sizes])
+        arguments = ", ".join([*(variable("g", name) for name in self.views.by_name), *sizes])
         return [
             "@cute.jit",
             *head,
             f"    rows = {self.space.product(self.outer)}",
             f"    n = {self.space.product(self.graph.reduced)}",
             "    # Shapes are Python ints here: the widest vector that divides the row needs no scalar tail.",
-            "    width = math.gcd(n, vec)",
+            f"    width = {self.views.width('n', self.graph.reduced)}",
             *views,
             f"    row_kernel({arguments}).launch(",
             "        grid=[(rows + rows_per_block - 1) // rows_per_block * cluster_n, 1, 1],",
@@ -123,30 +123,25 @@ class RowModule:
             "    )",
         ]
 
-    def _view(self, name: str) -> str:
+    def _view(self, view: View) -> str:
         """Text of a tensor seen as (values of a vector, vectors of a row, rows), or (rows) with one value a row."""
-        dims, along = self._dims(name)
-        shape, stride = self.space.outer_mode(name, dims, self.outer, "rows")
-        if not along:
-            return f"cute.make_tensor({name}.iterator, cute.make_layout({shape}, stride={stride}))"
+        shape, stride = self.space.outer_mode(view, self.outer, "rows")
+        if not self._along(view):
+            return f"cute.make_tensor({view.pointer}, cute.make_layout({shape}, stride={stride}))"
+        step = view.step(self.graph.reduced)
+        across = "width" if step == "1" else f"width * {step}"
         return (
-            f"cute.make_tensor(\n        {name}.iterator, cute.make_layout((width, n // width, {shape}), "
-            f"stride=(1, width, {stride}))\n    )"
+            f"cute.make_tensor(\n        {view.pointer}, cute.make_layout((width, n // width, {shape}), "
+            f"stride=({step}, {across}, {stride}))\n    )"
         )
 
-    def _dims(self, name: str) -> tuple[tuple[int | None, ...], bool]:
-        if name in self.outputs:
-            output = self.graph.outputs[self.outputs.index(name)]
-            dims = output.dims
-        else:
-            tensor = self.inputs.index(name)
-            dims = next(load.dims for _, load in self.graph.loads() if load.tensor == tensor)
-        return dims, dims[self.graph.reduced[-1]] is not None
+    def _along(self, view: View) -> bool:
+        return view.dims[self.graph.reduced[-1]] is not None
 
     # --- the kernel ---
 
     def _kernel(self) -> list[str]:
-        used = [self.inputs[i] for i in self.used] + list(self.outputs)
+        used = [view.name for view in self.views]
         constants = ("rows", "n", "vec", "threads_per_row", "rows_per_block", "cluster_n", "loads")
         parameters = [f"{variable('g', name)}: cute.Tensor" for name in used]
         head = signature("row_kernel", [*parameters, *(f"{name}: cutlass.Constexpr" for name in constants)])
@@ -207,8 +202,8 @@ class RowModule:
         lines += ["if cutlass.const_expr(ragged):", *(f"    {variable('r', name)}.fill(0.0)" for name in self._wide)]
         lines += ["if cutlass.const_expr(steps == 1):", *(f"    {self._fetch(name, 'first')}" for name in self._wide)]
         self.env: dict[int, str] = {}
-        for index, load in self.graph.loads():
-            name = self.inputs[load.tensor]
+        for index, view in self.views.of_load.items():
+            name = view.name
             if name not in self._wide:
                 lines.append(f"{name} = Float32({variable('g', name)}[source_row])")
                 self.env[index] = name
@@ -217,7 +212,7 @@ class RowModule:
     @cached_property
     def _wide(self) -> list[str]:
         """Inputs with a value for each position of the row."""
-        return [self.inputs[i] for i in self.used if self._dims(self.inputs[i])[1]]
+        return [name for name in self.views.loaded if self._along(self.views.by_name[name])]
 
     def _fetch(self, name: str, start: str) -> str:
         return f"fetch({variable('g', name)}, {variable('r', name)}, source_row, {start}, stride, ragged)"
@@ -228,16 +223,16 @@ class RowModule:
         fixed = [i for i in pending if not self.graph.varies(i)]
         before = self.writer.assignments(fixed, self.env, self.local)
         env.update(self.env)
-        needed = [(i, load) for i, load in self.graph.loads() if i in pending and i not in self.env]
-        names = list(dict.fromkeys(self.inputs[load.tensor] for _, load in needed))
+        needed = [(i, view.name) for i, view in self.views.of_load.items() if i in pending and i not in self.env]
+        names = list(dict.fromkeys(name for _, name in needed))
         body = ["start = first + step * (stride * held)"]
         if names:
             body += ["if cutlass.const_expr(steps > 1):", *(f"    {self._fetch(name, 'start')}" for name in names)]
         indexed = any(isinstance(self.graph.nodes[i], Index) for i in pending)
         if indexed or masked:
             body.append(f"columns = positions(start, stride, mine, {'True' if indexed else 'ragged'})")
-        for index, load in needed:
-            name = env[index] = self.inputs[load.tensor]
+        for index, name in needed:
+            env[index] = name
             line = f"{name} = {variable('r', name)}.load().to(Float32)"
             if line not in body:
                 body.append(line)
@@ -278,8 +273,8 @@ class RowModule:
 
     def _stores(self) -> list[str]:
         named = list(zip(self.outputs, self.graph.outputs, self.problem.workload.outputs, strict=True))
-        wide = [(name, output.node) for name, output, _ in named if self._dims(name)[1]]
-        single = [(name, output.node, spec) for name, output, spec in named if not self._dims(name)[1]]
+        wide = [(name, output.node) for name, output, _ in named if self._along(self.views.by_name[name])]
+        single = [(n, output.node, spec) for n, output, spec in named if not self._along(self.views.by_name[n])]
         lines: list[str] = []
         if wide:
             env: dict[int, str] = {}

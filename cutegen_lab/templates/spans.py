@@ -1,0 +1,111 @@
+"""Parts of tensors: ``x[..., :d]``. What a workload's shapes make of ``d``, found by what fits every workload."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from cutegen_lab.core.problem import Workload
+
+_PARTS = range(2, 9)
+
+
+@dataclass(frozen=True)
+class Length:
+    """A number that follows from an input's dimension: ``shape[axis] // over * times + plus``.
+
+    ``up``: the division rounds up. ``most``: not more than that. Without a ``tensor`` it is ``plus`` alone.
+    """
+
+    tensor: int | None = None
+    axis: int = 0
+    over: int = 1
+    times: int = 1
+    plus: int = 0
+    up: bool = False
+    most: int | None = None
+
+    def of(self, workload: Workload) -> int:
+        if self.tensor is None:
+            return self.plus
+        size = workload.inputs[self.tensor].shape[self.axis] + (self.over - 1 if self.up else 0)
+        length = size // self.over * self.times + self.plus
+        return length if self.most is None else min(length, self.most)
+
+    def text(self, names: Sequence[str]) -> str:
+        if self.tensor is None:
+            return str(self.plus)
+        text = f"{names[self.tensor]}.shape[{self.axis}]"
+        if self.up:
+            text = f"({text} + {self.over - 1})"
+        text += f" // {self.over}" if self.over > 1 else ""
+        text += f" * {self.times}" if self.times > 1 else ""
+        text += f" {'+' if self.plus > 0 else '-'} {abs(self.plus)}" if self.plus else ""
+        return text if self.most is None else f"min({text}, {self.most})"
+
+
+@dataclass(frozen=True)
+class Span:
+    """``length`` elements from ``start`` on along dimension ``axis`` of input ``tensor``."""
+
+    tensor: int
+    axis: int
+    start: Length
+    length: Length
+
+
+def fixed(tensor: int, axis: int, start: int, length: int) -> Span:
+    """As one workload has it."""
+    return Span(tensor, axis, Length(plus=start), Length(plus=length))
+
+
+def fitted(
+    readings: Sequence[tuple[Workload, tuple[Span, ...]]], others: Sequence[Workload] = ()
+) -> tuple[Span, ...] | None:
+    """The first workload's spans as formulas that are right for all of them, and for ``others`` at least lie inside the
+    tensor; None where there are none."""
+    found = []
+    for position, span in enumerate(readings[0][1]):
+        of_all = [(workload, spans[position]) for workload, spans in readings]
+        if any((s.tensor, s.axis) != (span.tensor, span.axis) for _, s in of_all):
+            return None
+        sizes = [(w, w.inputs[span.tensor].shape[span.axis]) for w in others]
+        length = _fit([(w, s.length.plus) for w, s in of_all], span, [(w, 1, size) for w, size in sizes])
+        if length is None:
+            return None
+        rest = [(w, 0, size - length.of(w)) for w, size in sizes]
+        start = _fit([(w, s.start.plus) for w, s in of_all], span, rest)
+        if start is None:
+            return None
+        found.append(Span(span.tensor, span.axis, start, length))
+    return tuple(found)
+
+
+def _fit(
+    numbers: Sequence[tuple[Workload, int]], span: Span, limits: Sequence[tuple[Workload, int, int]]
+) -> Length | None:
+    """``limits`` are workloads whose number is not known, but only between what it must lie."""
+    workload, number = numbers[0]
+    for candidate in _candidates(workload, number, span):
+        exact = all(candidate.of(w) == n for w, n in numbers)
+        if exact and all(low <= candidate.of(w) <= high for w, low, high in limits):
+            return candidate
+    return None
+
+
+def _candidates(workload: Workload, number: int, span: Span) -> Iterator[Length]:
+    """Formulas for ``number``, the likeliest first."""
+    if number == 0:
+        yield Length()
+    size = workload.inputs[span.tensor].shape[span.axis]
+    yield Length(span.tensor, span.axis)
+    for up in (False, True):
+        for over in _PARTS:
+            for times in range(1, over):
+                yield Length(span.tensor, span.axis, over=over, times=times, up=up)
+    yield Length(plus=number)
+    yield Length(span.tensor, span.axis, plus=number - size)
+    yield Length(span.tensor, span.axis, most=number)
+    for tensor, spec in enumerate(workload.inputs):
+        for axis in range(len(spec.shape)):
+            yield Length(tensor, axis)

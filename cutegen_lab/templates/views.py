@@ -1,0 +1,105 @@
+"""How a kernel sees tensors, or parts of them, over the iteration space: text of pointers and layout modes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from cutegen_lab.templates.expr import Dims, Graph
+
+
+@dataclass(frozen=True)
+class View:
+    """Tensor ``tensor``, or a part of it, as ``name``. ``starts`` has for each dimension of the tensor where the part
+    begins (None: all of it is seen); empty for a whole tensor."""
+
+    name: str
+    tensor: str
+    dims: Dims
+    starts: tuple[str | None, ...] = ()
+
+    @property
+    def offset(self) -> str:
+        """Text of the distance from the tensor's first element to the part's, empty for none."""
+        terms = []
+        for axis, start in enumerate(self.starts):
+            if start not in (None, "0"):
+                stride = "" if axis == len(self.starts) - 1 else f" * {self.tensor}.stride[{axis}]"
+                terms.append(f"({start}){stride}" if stride and " " in str(start) else f"{start}{stride}")
+        return " + ".join(terms)
+
+    @property
+    def pointer(self) -> str:
+        return f"{self.tensor}.iterator" + (f" + {self.offset}" if self.offset else "")
+
+    def tensor_lines(self, layout: str) -> list[str]:
+        """``gX = cute.make_tensor(…)`` over the layout, in a launcher."""
+        name = f"g{self.name[:1].upper()}{self.name[1:]}"
+        line = f"    {name} = cute.make_tensor({self.pointer}, {layout})"
+        if len(line) <= 116:
+            return [line]
+        return [f"    {name} = cute.make_tensor(", f"        {self.pointer}, {layout}", "    )"]
+
+    def _cut(self, axes: Sequence[int]) -> bool:
+        return any(axis < len(self.starts) and self.starts[axis] is not None for axis in axes)
+
+    def contiguous(self, over: Sequence[int]) -> bool:
+        """Does it walk all of ``over``, in order, without gaps?"""
+        walked = [w for w in (self.dims[d] for d in over) if w is not None]
+        if len(walked) < len(over) or walked != sorted(walked):
+            return False
+        return not walked or not self._cut(range(walked[0] + 1, walked[-1] + 1))
+
+    def dense(self, over: Sequence[int]) -> bool:
+        """... and neighbours in the last of them are neighbours in memory?"""
+        last = self.dims[over[-1]] if over else None
+        return self.contiguous(over) and (last is None or not self._cut(range(last + 1, len(self.starts))))
+
+    def step(self, over: Sequence[int]) -> str:
+        """Text of the distance between neighbours in the last dimension of ``over``."""
+        return "1" if self.dense(over) else f"{self.tensor}.stride[{self.dims[over[-1]]}]"
+
+    def quanta(self, over: Sequence[int]) -> list[str]:
+        """Texts of what a vector's width must divide beside the length of ``over``, for accesses to be aligned."""
+        axis = self.dims[over[0]] if over else None
+        if axis is None:
+            return []
+        pitch = [f"{self.tensor}.stride[{axis - 1}]"] if axis > 0 and self._cut(range(axis, len(self.starts))) else []
+        return pitch + ([self.offset] if self.offset else [])
+
+
+class Views:
+    """Every view a kernel's loads and stores need, by name, and the sizes of the space they lie over."""
+
+    def __init__(self, graph: Graph, inputs: tuple[str, ...], outputs: tuple[str, ...]) -> None:
+        self.graph, self.inputs, self.outputs = graph, inputs, outputs
+        self.of_load: dict[int, View] = {}
+        parts = {t: [load for _, load in graph.loads() if load.tensor == t] for t in range(len(inputs))}
+        taken = {*inputs, *outputs}
+        for index, load in graph.loads():
+            name = inputs[load.tensor]
+            if len(parts[load.tensor]) > 1:
+                name += str(1 + parts[load.tensor].index(load))
+                while name in taken:
+                    name += "_"
+            starts = [None if s is None else graph.spans[s].start.text(inputs) for s in load.spans]
+            self.of_load[index] = View(name, inputs[load.tensor], load.dims, tuple(starts))
+        self.by_name = {view.name: view for view in self.of_load.values()}
+        self.loaded = list(self.by_name)
+        self.by_name |= {
+            name: View(name, name, output.dims) for name, output in zip(outputs, graph.outputs, strict=True)
+        }
+
+    @classmethod
+    def nameless(cls, graph: Graph) -> Views:
+        """For asking what fits where, before there are names."""
+        inputs = 1 + max((load.tensor for _, load in graph.loads()), default=-1)
+        return cls(graph, tuple(f"x{i}" for i in range(inputs)), tuple(f"y{i}" for i in range(len(graph.outputs))))
+
+    def __iter__(self) -> Iterator[View]:
+        return iter(self.by_name.values())
+
+    def width(self, length: str, over: Sequence[int]) -> str:
+        """Text of the widest vector up to ``vec`` that divides ``length``, and what keeps accesses aligned."""
+        quanta = dict.fromkeys(q for view in self for q in view.quanta(over))
+        return f"math.gcd({', '.join([length, 'vec', *quanta])})"

@@ -1,0 +1,131 @@
+"""Parts of inputs, and several results of different rank: SGLang's kernels as its formulas are written."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from cutegen_lab.compile import CageCompiler
+from cutegen_lab.core.artifact import Artifact
+from cutegen_lab.core.errors import ProviderError
+from cutegen_lab.core.verdict import Verdict
+from cutegen_lab.devices.emulator import EmulatorDevice
+from cutegen_lab.judge import StandardJudge, select_workloads
+from cutegen_lab.problems import read_text
+from cutegen_lab.templates.reader import read
+from cutegen_lab.templates.registry import family_for
+from cutegen_lab.templates.spans import Length
+
+
+@pytest.fixture(scope="module")
+def compiler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CageCompiler]:
+    with CageCompiler(tmp_path_factory.mktemp("cache")) as made:
+        yield made
+
+
+def judged(compiler: CageCompiler, source: str, inputs: str) -> tuple[str, Artifact]:
+    """The family that served it, and the artifact that passed."""
+    problem = read_text(source, name="parts", inputs_text=inputs)
+    graph = read(problem)
+    family = family_for(graph)
+    text = family.write(problem, graph, family.default_config(graph, problem.workload))
+    device, cancel = EmulatorDevice(), threading.Event()
+    artifact = compiler.compile(text, {}, select_workloads(problem, device), "sm_90a", lambda line: None, cancel)
+    assert isinstance(artifact, Artifact), f"{artifact}\n{text}"
+    result = StandardJudge().check(problem, artifact, device, lambda line: None, cancel)
+    assert result.verdict is Verdict.PASSED, f"{result.reason}\n{text}"
+    return family.NAME, artifact
+
+
+SILU_AND_MUL = """
+def reference(x):
+    d = x.shape[-1] // 2
+    return F.silu(x[..., :d]) * x[..., d:]
+"""
+FUSED_ADD_RMSNORM = """
+def reference(x, residual, weight):
+    dtype = x.dtype
+    x = x.to(torch.float32) + residual.to(torch.float32)
+    residual = x.to(dtype)
+    variance = x.pow(2).mean(dim=-1, keepdim=True)
+    x = (x * torch.rsqrt(variance + 1e-6)).to(dtype)
+    return x * weight, residual
+"""
+ROUNDED_ADD_RMSNORM = """
+def reference(x, residual, weight):
+    total = x + residual
+    return F.rms_norm(total, weight.shape, weight, 1e-6), total
+"""
+MERGE_ATTN_STATES = """
+def reference(a, lse_a, b, lse_b):
+    peak = torch.maximum(lse_a, lse_b)
+    ea, eb = torch.exp(lse_a - peak), torch.exp(lse_b - peak)
+    total = ea + eb
+    out = a * (ea / total).unsqueeze(-1) + b * (eb / total).unsqueeze(-1)
+    return out.to(a.dtype), torch.log(total) + peak
+"""
+
+
+@pytest.mark.parametrize("dtype", ["bf16", "f32"])
+def test_silu_and_mul_reads_both_halves_in_full_vectors(compiler: CageCompiler, dtype: str) -> None:
+    family, artifact = judged(compiler, SILU_AND_MUL, f"x: {dtype}[16,512]")
+    ptx = artifact.builds["main"].ptx
+    assert family == "elementwise chain" and ptx.count("ld.global.v4") == ptx.count("ld.global") == 2
+
+
+@pytest.mark.parametrize("source", [FUSED_ADD_RMSNORM, ROUNDED_ADD_RMSNORM], ids=["fp32 sum", "rounded sum"])
+def test_fused_add_rmsnorm_reads_each_input_once(compiler: CageCompiler, source: str) -> None:
+    inputs = "x: bf16[24,512], residual: bf16[24,512], weight: bf16[512]"
+    family, artifact = judged(compiler, source, inputs)
+    assert family == "row reduction" and artifact.builds["main"].ptx.count("ld.global") == 12  # four vectors each
+
+
+@pytest.mark.parametrize("dtype", ["bf16", "f32"])
+def test_merge_attn_states_writes_both_results(compiler: CageCompiler, dtype: str) -> None:
+    inputs = f"a: {dtype}[6,4,64], lse_a: f32[6,4], b: {dtype}[6,4,64], lse_b: f32[6,4]"
+    family, artifact = judged(compiler, MERGE_ATTN_STATES, inputs)
+    ptx = artifact.builds["main"].ptx
+    assert family == "elementwise chain"
+    assert ptx.count("ex2.approx") == 2, "weights are worked out once a vector, not once an element"
+
+
+PARTS = [
+    ("x[:, 1:] - x[:, :-1]", "x: f32[50,96]", "elementwise chain"),
+    ("x[:, 0] * x[:, 1]", "x: bf16[50,8]", "elementwise chain"),
+    ("x[:, :1] * x", "x: f32[8,40]", "elementwise chain"),
+    ("x.narrow(1, 3, 5) * 2", "x: f16[8,24]", "elementwise chain"),
+    ("(x * 2).split(x.shape[1] // 2, 1)[1]", "x: f32[8,4,40]", "elementwise chain"),
+    ("torch.softmax(x[:, :64], -1)", "x: f32[20,128]", "row reduction"),
+    ("torch.softmax(x.chunk(3, -1)[1], -1)", "x: bf16[20,384]", "row reduction"),
+    ("x[..., 0].sum(-1)", "x: f32[8,40,4]", "row reduction"),
+    ("torch.chunk(x, 2, 1)[1].mean(1)", "x: bf16[3,20,48]", "column reduction"),
+]
+
+
+@pytest.mark.parametrize(("expression", "inputs", "family"), PARTS, ids=[p[0] for p in PARTS])
+def test_a_part_is_read_where_it_lies(compiler: CageCompiler, expression: str, inputs: str, family: str) -> None:
+    assert judged(compiler, f"def reference(x):\n    return {expression}\n", inputs)[0] == family
+
+
+def test_where_a_part_begins_follows_from_the_shape() -> None:
+    graph = read(read_text(SILU_AND_MUL, inputs_text="x: bf16[64,1024]"))
+    half = Length(0, 1, over=2)
+    assert [(s.start, s.length) for s in graph.spans] == [(Length(), half), (half, half)]
+    fixed = read(read_text("def reference(x):\n    return x[:, 3:7] + 1\n", inputs_text="x: bf16[64,1024]"))
+    assert [(s.start.plus, s.length.plus) for s in fixed.spans] == [(3, 4)]
+
+
+@pytest.mark.parametrize(
+    ("expression", "says"),
+    [
+        ("x[:, ::2] + 1", "slice with step 2.*aten.slice"),
+        ("torch.softmax(x, -1)[:, :8]", "dimension of its own"),
+        ("x[:, :32] @ x[:, 32:].T", "matrix product of a part.*aten"),
+    ],
+)
+def test_what_is_no_part_of_an_input_is_named(expression: str, says: str) -> None:
+    problem = read_text(f"def reference(x):\n    return {expression}\n", inputs_text="x: f32[40,64]")
+    with pytest.raises(ProviderError, match=says):
+        read(problem)
