@@ -28,6 +28,7 @@ from cutegen_lab.tuning.unpromising import unpromising
 
 T = TypeVar("T")
 QUICK, CAREFUL = 3, 12  # samples of every config, and of one that stays in the race
+_RULED_OUT = 8  # configs for each one of the budget: a space that is mostly infeasible is not compiled to its end
 _CLOSE = 1.10  # times the best: what stays in the race
 _OURS = (Verdict.DEVICE_ERROR, Verdict.CANCELLED)  # says nothing about the config
 
@@ -149,6 +150,8 @@ class Tuner:
                 asked = self._queue(pool, waiting, wanted)
             if not waiting:
                 return "the budget is used up" if self._left(0) <= 0 else "nothing more to gain is expected"
+            if self.tally.ruled_out >= _RULED_OUT * self.limits.evaluations:
+                return f"{self.tally.ruled_out} configs were ruled out: narrow TUNABLE's domains"
             if time.monotonic() - started > self.limits.seconds:
                 return f"{self.limits.seconds:g} s are over"
             taken = [waiting.popleft() for _ in range(min(self.limits.batch, len(waiting)))]

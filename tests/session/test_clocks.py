@@ -1,0 +1,73 @@
+"""A GPU's clock for a search, over a stopwatch that needs no GPU."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+import torch
+
+from cutegen_lab.core.artifact import Artifact
+from cutegen_lab.core.errors import Cancelled, SetupError
+from cutegen_lab.core.verdict import Fault, Verdict
+from cutegen_lab.problems import read_text
+from cutegen_lab.session.clocks import MeasuredClock
+from tests.judge.fake_stopwatch import FakeStopwatch, hang
+from tests.tuning.test_tuner import build
+
+PROBLEM = read_text("def reference(x):\n    return x * 2\n", name="double", inputs_text="x: f32[64]; x: f32[256]")
+TRUE_US = {"a": 10.0, "b": 12.0, "c": 11.0}
+
+
+def double(inputs: Sequence[torch.Tensor]) -> Sequence[torch.Tensor]:
+    return [inputs[0] * 2]
+
+
+def watch(**options: object) -> FakeStopwatch:
+    return FakeStopwatch(double, TRUE_US, **options)  # type: ignore[arg-type]
+
+
+def clock(device: FakeStopwatch, cancel: threading.Event | None = None) -> MeasuredClock:
+    return MeasuredClock(PROBLEM, device, "cuda:0 fake", cancel or threading.Event(), seconds=0.5, seed=lambda: 7)
+
+
+ARTIFACTS = {
+    name: Artifact(name, {}, "sm_90a", "1", {w.name: build(w) for w in PROBLEM.workloads}) for name in TRUE_US
+}
+
+
+def test_cold_samples_without_the_first(tmp_path: Path) -> None:
+    device = watch(conditions={"GPU": "a card", "driver": "580.1"})
+    measured = clock(device)
+    assert (measured.device, measured.driver, measured.kind) == ("a card", "580.1", "measured")
+    found = dict(measured.time(PROBLEM.workload, ARTIFACTS, 3))
+    assert {name: len(times) for name, times in found.items() if not isinstance(times, Fault)} == {"a": 3, "b": 3, "c": 3}
+    assert {mode for _, mode, _ in device.log} == {"cold"}
+    measured.close()
+    assert device.closed
+
+
+def test_a_fault_is_that_configs_alone() -> None:
+    device = watch(faults={"b": hang()})
+    found = dict(clock(device).time(PROBLEM.workloads[1], ARTIFACTS, 3))
+    assert isinstance(found["b"], Fault) and found["b"].verdict is Verdict.HANG
+    assert not isinstance(found["a"], Fault) and not isinstance(found["c"], Fault)
+
+
+@pytest.mark.parametrize("faults", [{"a": hang()}, {("a", 3): hang()}, {"b": hang()}])
+def test_in_turns_what_fails_is_left_out(faults: dict[str, Fault]) -> None:
+    found = dict(clock(watch(faults=faults)).in_turns(PROBLEM.workload, ARTIFACTS))
+    assert found.keys() == {"a", "b", "c"} - {key if isinstance(key, str) else key[0] for key in faults}
+    assert len({len(times) for times in found.values()}) == 1
+
+
+def test_no_room_and_ctrl_c() -> None:
+    with pytest.raises(SetupError, match="cannot be timed on the cuda:0 fake: too large"):
+        clock(watch(faults={"open": Fault(Verdict.OUT_OF_MEMORY, "too large")}))
+    cancel = threading.Event()
+    measured = clock(watch(), cancel)
+    cancel.set()
+    with pytest.raises(Cancelled):
+        list(measured.time(PROBLEM.workload, ARTIFACTS, 3))
