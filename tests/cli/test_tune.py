@@ -1,0 +1,104 @@
+"""``cutegen tune`` from outside, on the emulator."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from cutegen_lab.session.kernels import read_kernel
+from tests.cli.test_cli import KERNEL, cutegen, only_object, start
+
+PROBLEM = "def reference(x):  # x: f32[8, 512]\n    return x * 2\n"
+SCALE = """
+import cuda.bindings.driver as cuda
+import cutlass
+import cutlass.cute as cute
+
+TUNABLE = {"threads": (32, 64, 128, 256), "skip": (0, 1)}
+
+
+def constraints(config, workload, device):
+    return config["threads"] != 256
+
+
+@cute.kernel
+def scale(mX: cute.Tensor, mY: cute.Tensor, threads: cutlass.Constexpr, skip: cutlass.Constexpr):
+    lane, _, _ = cute.arch.thread_idx()
+    row, _, _ = cute.arch.block_idx()
+    columns = mX.shape[1]
+    for column in range(lane, columns, threads * (1 + skip)):
+        mY[row, column] = mX[row, column] * 2.0
+
+
+@cute.jit
+def launch(x: cute.Tensor, y: cute.Tensor, stream: cuda.CUstream, threads: cutlass.Constexpr = 32,
+           skip: cutlass.Constexpr = 0):
+    scale(x, y, threads, skip).launch(grid=[x.shape[0], 1, 1], block=[threads, 1, 1], stream=stream)
+"""
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    (tmp_path / "double.py").write_text(PROBLEM)
+    (tmp_path / "scale.py").write_text(SCALE)
+    return tmp_path
+
+
+def tune(*arguments: str) -> tuple[str, ...]:
+    return ("tune", "double.py", *arguments, "--device", "emulator", "--json")
+
+
+def test_a_template_is_tuned_and_a_second_search_goes_on_from_the_first(place: Path) -> None:
+    first = only_object(cutegen(place, *tune("--budget", "4", "--out", "best.py")))
+    assert (first["verdict"], first["kind"], first["search"]["evaluated"]) == ("passed", "predicted", 4)
+    assert first["timing"]["kind"] == "predicted" and first["workloads"][0]["chosen_us"] > 0
+    text = (place / "best.py").read_text()
+    assert read_kernel(text)[1] == first["best"] and "predicted on H200" in text
+    cache = place / "lab" / "tuning.jsonl"
+    cache.write_bytes(cache.read_bytes()[:-20])  # a crash while the fourth was being written
+    done = cutegen(place, *tune("--budget", "6"))
+    second = only_object(done)
+    assert (second["search"]["from_cache"], second["search"]["evaluated"]) == (3, 3)
+    assert "1 damaged line" in done.stderr and "3 configs were evaluated before" in done.stderr
+
+
+def test_a_kernels_own_space_and_the_judges_last_word(place: Path) -> None:
+    """The fastest configs skip half of the work: they are found, checked, named as wrong and never reported as best."""
+    done = cutegen(place, "tune", "double.py", "scale.py", "--device", "emulator", "--out", "best.py")
+    assert done.returncode == 0, done.stderr
+    assert "nothing was measured" in done.stdout and "not right: " in done.stdout and "2 ruled out" in done.stdout
+    source, config = read_kernel((place / "best.py").read_text())
+    assert source == SCALE and config["skip"] == 0 and config["threads"] != 256
+    rejected = [json.loads(line) for line in (place / "lab" / "tuning.jsonl").read_text().splitlines()]
+    assert {e["config"]["skip"] for e in rejected if e["failure"] in ("unwritten_output", "wrong_result")} == {1}
+
+
+def test_nothing_to_search(place: Path) -> None:
+    done = cutegen(place, "tune", "double.py", str(KERNEL), "--device", "emulator")
+    assert done.returncode == 2 and done.stderr.count("\n") == 1
+    assert "has no TUNABLE" in done.stderr and 'Add TUNABLE = {"threads": (64, 128, 256)}' in done.stderr
+
+
+def test_a_space_that_constraints_empty(place: Path) -> None:
+    (place / "scale.py").write_text(SCALE.replace('config["threads"] != 256', "False"))
+    found = only_object(done := cutegen(place, *tune("scale.py")))
+    assert done.returncode == 3 and found["best"] is None and found["search"]["ruled_out"] == 8
+    assert "constraints() rules out" in done.stderr
+
+
+def test_ctrl_c_keeps_what_is_known(place: Path) -> None:
+    running = start(place, [sys.executable, "-m", "cutegen_lab", *tune("--budget", "90", "--out", "best.py")])
+    assert running.stderr is not None
+    for line in running.stderr:
+        if "3/90" in line:
+            running.send_signal(signal.SIGINT)
+            break
+    told, _ = running.communicate(timeout=60)
+    found = json.loads(told)
+    assert running.returncode == 130 and found["interrupted"] and found["leading"]["time_us"] > 0
+    assert found["best"] is None and not (place / "best.py").exists()
+    assert len((place / "lab" / "tuning.jsonl").read_text().splitlines()) >= 3
