@@ -9,7 +9,7 @@ from cutegen_lab.core.candidate import Config, Scalar
 from cutegen_lab.core.errors import ProviderError
 from cutegen_lab.core.problem import Problem, Workload
 from cutegen_lab.templates.expr import Graph
-from cutegen_lab.templates.families import columns, elementwise, gemm, rows
+from cutegen_lab.templates.families import columns, elementwise, gemm, rows, totals
 
 
 class Family(Protocol):
@@ -30,7 +30,7 @@ class Family(Protocol):
     def write(self, problem: Problem, graph: Graph, config: Config) -> str: ...
 
 
-FAMILIES: tuple[Family, ...] = tuple(cast(Family, family) for family in (gemm, rows, columns, elementwise))
+FAMILIES: tuple[Family, ...] = tuple(cast(Family, family) for family in (gemm, totals, rows, columns, elementwise))
 
 
 def family_for(graph: Graph) -> Family:

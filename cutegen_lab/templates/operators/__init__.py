@@ -1,5 +1,5 @@
 """Rules for ATen operators that are more than one operation. Importing this registers them."""
 
-from cutegen_lab.templates.operators import activations, arithmetic, norms, products, reductions, shapes
+from cutegen_lab.templates.operators import activations, arithmetic, losses, norms, products, reductions, shapes
 
-__all__ = ["activations", "arithmetic", "norms", "products", "reductions", "shapes"]
+__all__ = ["activations", "arithmetic", "losses", "norms", "products", "reductions", "shapes"]

@@ -24,12 +24,12 @@ from cutegen_lab.templates.module import (
 )
 from cutegen_lab.templates.views import View, Views
 
-_COMBINE = {"add": "plus", "mul": "times", "max": "larger", "min": "smaller"}
-_OPERATIONS = {
+COMBINE = {"add": "plus", "mul": "times", "max": "larger", "min": "smaller"}
+OPERATIONS = {
     "plus": "a + b", "times": "a * b",
     "larger": "cute.arch.fmax(a, b, nan=True)", "smaller": "cute.arch.fmin(a, b, nan=True)",
 }  # fmt: skip
-_WISHES = {"add": "total", "mul": "product", "max": "peak", "min": "least"}
+WISHES = {"add": "total", "mul": "product", "max": "peak", "min": "least"}
 
 
 class RowModule:
@@ -48,7 +48,7 @@ class RowModule:
             "n rows vec row lane first stride rank arrived columns vectors chunks held steps step start mine ragged "
             "tidx bidx local_row source_row width smem warps partials"
         )
-        self.writer.reserve([*reserved.split(), *_OPERATIONS, *self.inputs, *self.views.by_name])
+        self.writer.reserve([*reserved.split(), *OPERATIONS, *self.inputs, *self.views.by_name])
 
     # --- the whole module ---
 
@@ -61,11 +61,14 @@ class RowModule:
         )
         lines = header(self.problem, self.graph, NAME, sentences)
         lines += tunable(DOMAINS) + self._constraints() + helpers(self.writer.helpers)
-        for name in sorted({_COMBINE[node.op] for node in self.graph.nodes if isinstance(node, Reduce)}):
-            lines += ["", f"def {name}(a, b):", f"    return {_OPERATIONS[name]}", ""]
+        for name in sorted({COMBINE[node.op] for node in self.graph.nodes if isinstance(node, Reduce)}):
+            lines += ["", f"def {name}(a, b):", f"    return {OPERATIONS[name]}", ""]
         lines += [
             "",
-            pieces.STEP.strip(),
+            pieces.FETCH.strip(),
+            "",
+            "",
+            pieces.PUT.strip(),
             "",
             "",
             pieces.FOLD.strip(),
@@ -255,9 +258,9 @@ class RowModule:
         text, _ = self.writer.expression(node.args[0], env)
         if not self.graph.varies(node.args[0]):
             text = f"cute.full_like(cute.make_rmem_tensor(mine, Float32).load(), {text})"
-        wish = dict(self.graph.names).get(index, _WISHES[node.op])
+        wish = dict(self.graph.names).get(index, WISHES[node.op])
         name = self.env[index] = self.writer.name(wish)
-        neutral, combine = number(NEUTRAL[node.op]), _COMBINE[node.op]
+        neutral, combine = number(NEUTRAL[node.op]), COMBINE[node.op]
         return [
             *before,
             f"{name} = Float32({neutral})",

@@ -62,7 +62,7 @@ def cluster_reduce(
     return result
 '''
 
-STEP = '''
+FETCH = '''
 @cute.jit
 def fetch(
     gX: cute.Tensor,
@@ -79,8 +79,9 @@ def fetch(
             cute.autovec_copy(gX[None, column, row], rX[None, i])
         elif column < cute.size(gX, mode=[1]):
             cute.autovec_copy(gX[None, column, row], rX[None, i])
+'''
 
-
+PUT = '''
 @cute.jit
 def put(
     rX: cute.Tensor,

@@ -1,0 +1,275 @@
+"""Reductions of everything to single numbers: losses, means. Two kernels, so that the whole GPU reads.
+
+The first kernel's blocks walk all elements and leave a partial result each in a workspace; the second, one block,
+reduces those and works out the results. The order of every sum is fixed, so results are the same at every call.
+"""
+
+from __future__ import annotations
+
+import math
+
+from cutegen_lab.core.candidate import Config
+from cutegen_lab.core.problem import Problem, Workload
+from cutegen_lab.templates.cute_text import Writer, number
+from cutegen_lab.templates.expr import NEUTRAL, Graph, Index, Reduce
+from cutegen_lab.templates.families.rows import pieces
+from cutegen_lab.templates.families.rows.module import COMBINE, OPERATIONS, WISHES
+from cutegen_lab.templates.module import (
+    CUTE_TYPE,
+    Space,
+    approximate,
+    clean,
+    constexprs,
+    header,
+    helpers,
+    signature,
+    tunable,
+    variable,
+)
+from cutegen_lab.templates.views import View, Views
+
+NAME = "total"
+DOMAINS = {
+    "vec": (1, 2, 4, 8, 16),
+    "threads": (64, 128, 256, 512, 1024),
+    "loads": (1, 2, 4, 8),
+    "blocks": (66, 132, 264, 528, 1056, 2112),
+}
+KNOBS = {
+    ("loads", 1): "Twice the independent loads in flight a thread.",
+    ("blocks", 1): "Twice the blocks: more loads in flight on a multiprocessor that has room for them.",
+    ("blocks", -1): "Half the blocks: each reads more before it reduces, and the second kernel reads less.",
+    ("threads", 1): "Larger blocks: as many loads in flight with fewer partial results.",
+    ("vec", 1): "Half as many memory instructions for the same bytes.",
+    ("threads", -1): "Smaller blocks: barriers wait for fewer warps.",
+    ("loads", -1): "Fewer registers a thread: more warps fit an SM.",
+    ("vec", -1): "Narrower accesses: fewer registers a thread.",
+}
+MAX_VALUES = 64
+MIN_ELEMENTS = 1 << 15  # below, one block reads everything sooner than a second kernel starts
+_VECTORS = {
+    "add": "{0} + {1}", "mul": "{0} * {1}", "max": "cute.math.max({0}, {1}, propagate_nan=True)",
+    "min": "cute.math.min({0}, {1}, propagate_nan=True)",
+}  # fmt: skip
+
+
+def matches(graph: Graph) -> bool:
+    """Everything, and it is much, is reduced in one pass, and every input is read evenly or is a single number."""
+    if len(graph.reduced) != len(graph.space) or any(graph.dots()) or math.prod(graph.space) < MIN_ELEMENTS:
+        return False
+    if max(graph.depths()) != 1 or any(isinstance(node, Index) for node in graph.nodes):
+        return False
+    if any(graph.varies(output.node) for output in graph.outputs):
+        return False
+    views = [view for view in Views.nameless(graph) if any(dim is not None for dim in view.dims)]
+    return all(view.contiguous(graph.reduced) for view in views)
+
+
+def default_config(graph: Graph, workload: Workload) -> Config:
+    """16-byte vectors, four of them in flight a thread, four blocks for each of an H200's multiprocessors."""
+    itemsize = min(t.dtype.itemsize for t in workload.inputs)
+    vec = min(max(v for v in DOMAINS["vec"] if v * itemsize <= 16), 8)
+    return {"vec": vec, "threads": 256, "loads": 4, "blocks": 528}
+
+
+def feasible(graph: Graph, config: Config) -> bool:
+    return int(config["vec"]) * int(config["loads"]) <= MAX_VALUES
+
+
+def write(problem: Problem, graph: Graph, config: Config) -> str:
+    """The module's text with ``config`` as defaults."""
+    return _Totals(problem, graph, config).text()
+
+
+class _Totals:
+    def __init__(self, problem: Problem, graph: Graph, config: Config) -> None:
+        self.problem, self.graph, self.config = problem, graph, config
+        fast, coarse = approximate(problem.workload)
+        self.inputs = tuple(t.name for t in problem.workload.inputs)
+        self.outputs = tuple(t.name for t in problem.workload.outputs)
+        self.space = Space(graph, self.inputs)
+        self.views = Views(graph, self.inputs, self.outputs)
+        self.loaded = [self.views.by_name[name] for name in self.views.loaded]
+        self.writer = Writer(graph, graph.varies, fast=fast, coarse=coarse, extent="n", index="0")
+        reserved = "n vectors vec width threads loads blocks tidx bidx mine warps step steps start ragged partials real"
+        self.writer.reserve([*reserved.split(), *OPERATIONS, *self.inputs, *self.views.by_name])
+        suggested = dict(graph.names)
+        self.reductions = {i: node for i, node in enumerate(graph.nodes) if isinstance(node, Reduce)}
+        self.names = {i: self.writer.name(suggested.get(i, WISHES[n.op])) for i, n in self.reductions.items()}
+
+    def text(self) -> str:
+        partial, total, launch = self._partial(), self._total(), self._launch()
+        sentences = (
+            "The first kernel's blocks share everything there is to read and leave a partial result each; the second "
+            "reduces those. The order of every sum is fixed, so results are the same at every call."
+        )
+        lines = header(self.problem, self.graph, NAME, sentences) + tunable(DOMAINS)
+        lines += [
+            "", "def constraints(config, workload, device):", '    """A thread\'s values stay in registers."""',
+            f'    return config["vec"] * config["loads"] <= {MAX_VALUES}', "", "",
+            "def workspace(workload, config):", '    """A partial result for each reduction and block."""',
+            f'    return [("partials", "f32", ({len(self.reductions)}, config["blocks"]))]', "",
+        ]  # fmt: skip
+        lines += helpers(self.writer.helpers)
+        for name in sorted({COMBINE[node.op] for node in self.reductions.values()}):
+            lines += ["", f"def {name}(a, b):", f"    return {OPERATIONS[name]}", ""]
+        for piece in (pieces.FETCH, _INSIDE, pieces.FOLD, pieces.ROW_REDUCE):
+            lines += ["", piece.strip(), ""]
+        return clean([*lines, "", *partial, "", "", *total, "", "", *launch])
+
+    def _along(self, view: View) -> bool:
+        return view.dims[-1] is not None
+
+    # --- the kernels ---
+
+    def _kernel(self, name: str, tensors: list[str], constants: list[str], body: list[str]) -> list[str]:
+        parameters = [f"{tensor}: cute.Tensor" for tensor in tensors]
+        head = signature(name, [*parameters, *(f"{constant}: cutlass.Constexpr" for constant in constants)])
+        return ["@cute.kernel", *head, *(f"    {line}" if line else "" for line in body)]
+
+    def _partial(self) -> list[str]:
+        wide = [view for view in self.loaded if self._along(view)]
+        body = [
+            "tidx, _, _ = cute.arch.thread_idx()",
+            "bidx, _, _ = cute.arch.block_idx()",
+            "mine = cute.make_layout((vec, loads))",
+            "share = threads * loads  # vectors that a block reads at once",
+            "steps = (vectors + share * blocks - 1) // (share * blocks)",
+            "ragged = vectors % (share * blocks) != 0",
+            *self._buffers(),
+        ]
+        for view in wide:
+            register = variable("r", view.name)
+            body.append(f"{register} = cute.make_rmem_tensor(mine, {variable('g', view.name)}.element_type)")
+            body.append(f"{register}.fill(0.0)")
+        for index, node in self.reductions.items():
+            register = variable("r", self.names[index])
+            body.append(f"{register} = cute.make_rmem_tensor(mine, Float32)")
+            body.append(f"{register}.fill({number(NEUTRAL[node.op])})")
+        env: dict[int, str] = {}
+        body += self._scalars(env, self._needed())
+        body += ["", "for step in cutlass.range(steps, unroll=1):"]
+        body += [f"    {line}" for line in ("start = (step * blocks + bidx) * share + tidx", *self._step(wide, env))]
+        for position, (index, node) in enumerate(self.reductions.items()):
+            name, combine, neutral = self.names[index], COMBINE[node.op], number(NEUTRAL[node.op])
+            folded = f"fold({variable('r', name)}.load(), {combine}, {neutral}, None, 0)"
+            body.append(f"{name} = row_reduce({folded}, buffer{position}, {combine}, {neutral}, threads)")
+        body.append("if tidx == 0:")
+        body += [f"    partials[{at}, bidx] = {self.names[i]}" for at, i in enumerate(self.reductions)]
+        tensors = [variable("g", view.name) for view in self.loaded] + ["partials"]
+        return self._kernel("partial_kernel", tensors, ["n", "vectors", "vec", "threads", "loads", "blocks"], body)
+
+    def _step(self, wide: list[View], env: dict[int, str]) -> list[str]:
+        """Loads, values, and their place in a thread's running results."""
+        lines = [
+            f"fetch({variable('g', view.name)}, {variable('r', view.name)}, 0, start, threads, ragged)" for view in wide
+        ]
+        inner = dict(env)
+        for index, view in self.views.of_load.items():
+            if self._along(view):
+                lines.append(f"{view.name} = {variable('r', view.name)}.load().to(Float32)")
+                inner[index] = view.name
+        roots = [node.args[0] for node in self.reductions.values()]
+        lines += self.writer.assignments(roots, inner, {})
+        lines.append("real = inside(start, threads, vectors, mine, ragged)")
+        for index, node in self.reductions.items():
+            text, _ = self.writer.expression(node.args[0], inner)
+            register = variable("r", self.names[index])
+            kept = f"only({text}, real, {number(NEUTRAL[node.op])})"
+            lines.append(f"{register}.store({_VECTORS[node.op].format(f'{register}.load()', kept)})")
+        return lines
+
+    def _buffers(self) -> list[str]:
+        return [
+            "smem = cutlass.utils.SmemAllocator()",
+            "warps = cute.make_layout((1, threads // 32))",
+            *(f"buffer{i} = smem.allocate_tensor(Float32, warps, 16)" for i in range(len(self.reductions))),
+        ]
+
+    def _needed(self) -> set[int]:
+        return set(self.writer.pending([node.args[0] for node in self.reductions.values()], {}))
+
+    def _scalars(self, env: dict[int, str], wanted: set[int]) -> list[str]:
+        """Inputs that are one number."""
+        lines = []
+        for index, view in self.views.of_load.items():
+            if not self._along(view) and index in wanted:
+                lines.append(f"{view.name} = Float32({variable('g', view.name)}[0])")
+                env[index] = view.name
+        return lines
+
+    def _total(self) -> list[str]:
+        body = ["tidx, _, _ = cute.arch.thread_idx()", *self._buffers()]
+        env = dict(self.names)
+        for position, (index, node) in enumerate(self.reductions.items()):
+            name, combine, neutral = self.names[index], COMBINE[node.op], number(NEUTRAL[node.op])
+            body += [
+                f"{name} = Float32({neutral})",
+                "for i in cutlass.range(tidx, blocks, threads):",
+                f"    {name} = {combine}({name}, partials[{position}, i])",
+                f"{name} = row_reduce({name}, buffer{position}, {combine}, {neutral}, threads)",
+            ]
+        roots = [output.node for output in self.graph.outputs]
+        body += self._scalars(env, set(self.writer.pending(roots, env)))
+        body += self.writer.assignments(roots, env, {})
+        body.append("if tidx == 0:")
+        for spec, output in zip(self.problem.workload.outputs, self.graph.outputs, strict=True):
+            text, _ = self.writer.expression(output.node, env)
+            body.append(f"    {variable('g', spec.name)}[0] = {CUTE_TYPE[spec.dtype]}({text})")
+        tensors = [variable("g", view.name) for view in self.loaded if not self._along(view)]
+        tensors += ["partials", *(variable("g", name) for name in self.outputs)]
+        return self._kernel("total_kernel", tensors, ["n", "threads", "blocks"], body)
+
+    # --- the launch ---
+
+    def _launch(self) -> list[str]:
+        tensors = [f"{name}: cute.Tensor" for name in (*self.inputs, *self.outputs, "partials")]
+        lines = ["@cute.jit", *signature("launch", [*tensors, "stream: cuda.CUstream", *constexprs(self.config)])]
+        lines += [
+            f"    n = {self.space.product(self.graph.reduced)}",
+            "    # Shapes are Python ints here: the widest vector that divides everything needs no scalar tail.",
+            f"    width = {self.views.width('n', self.graph.reduced)}",
+            "    vectors = n // width",
+            "    working = min(blocks, (vectors + threads * loads - 1) // (threads * loads))",
+        ]
+        for view in self.views:
+            if self._along(view):
+                step = view.step(self.graph.reduced)
+                across = "width" if step == "1" else f"width * {step}"
+                lines += view.tensor_lines(f"cute.make_layout((width, vectors, 1), stride=({step}, {across}, 0))")
+            else:
+                lines += view.tensor_lines("cute.make_layout(1)")
+        loaded = [variable("g", view.name) for view in self.loaded]
+        single = [variable("g", view.name) for view in self.loaded if not self._along(view)]
+        outputs = [variable("g", name) for name in self.outputs]
+        first = ", ".join([*loaded, "partials", "n", "vectors", "width", "threads", "loads", "working"])
+        second = ", ".join([*single, "partials", *outputs, "n", "threads", "working"])
+        return [
+            *lines,
+            f"    partial_kernel({first}).launch(",
+            "        grid=[working, 1, 1], block=[threads, 1, 1], stream=stream",
+            "    )",
+            f"    total_kernel({second}).launch(grid=[1, 1, 1], block=[threads, 1, 1], stream=stream)",
+        ]
+
+
+_INSIDE = '''
+def inside(start, stride, vectors, mine, ragged):
+    """1 for each of a thread's values that lies inside, 0 past the end; None where none ever does."""
+    if not ragged:
+        return None
+    rInside = cute.make_rmem_tensor(mine, Float32)
+    vec, loads = mine.shape
+    for i in range(loads):
+        left = cutlass.max(vectors - (start + i * stride), 0)
+        for j in range(vec):
+            rInside[j, i] = Float32(cutlass.min(left, 1))
+    return rInside.load()
+
+
+def only(values, real, neutral):
+    """``values``, and what changes nothing in their place past the end."""
+    if real is None:
+        return values
+    return cute.where(real > 0.0, values, cute.full_like(values, neutral))
+'''

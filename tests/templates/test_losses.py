@@ -1,0 +1,66 @@
+"""Losses and other reductions of everything: two kernels, whatever the size, and the same sum at every call."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from cutegen_lab.compile import CageCompiler
+from cutegen_lab.core.artifact import Artifact
+from cutegen_lab.core.verdict import Verdict
+from cutegen_lab.devices.emulator import EmulatorDevice
+from cutegen_lab.judge import StandardJudge, select_workloads
+from cutegen_lab.problems import read_text
+from cutegen_lab.templates.reader import read
+from cutegen_lab.templates.registry import family_for
+
+
+@pytest.fixture(scope="module")
+def compiler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CageCompiler]:
+    with CageCompiler(tmp_path_factory.mktemp("cache")) as made:
+        yield made
+
+
+def judged(compiler: CageCompiler, expression: str, inputs: str, **config: int) -> tuple[str, Artifact]:
+    """The family that served it, and the artifact that passed."""
+    arguments = ", ".join(part.split(":")[0].strip() for part in inputs.split("], "))
+    problem = read_text(f"def reference({arguments}):\n    return {expression}\n", name="loss", inputs_text=inputs)
+    graph = read(problem)
+    family = family_for(graph)
+    text = family.write(problem, graph, {**family.default_config(graph, problem.workload), **config})
+    device, cancel = EmulatorDevice(), threading.Event()
+    artifact = compiler.compile(text, {}, select_workloads(problem, device), "sm_90a", lambda line: None, cancel)
+    assert isinstance(artifact, Artifact), f"{artifact}\n{text}"
+    result = StandardJudge().check(problem, artifact, device, lambda line: None, cancel)
+    assert result.verdict is Verdict.PASSED, f"{result.reason}\n{text}"
+    return family.NAME, artifact
+
+
+@pytest.mark.parametrize(
+    ("expression", "inputs"),
+    [
+        ("F.mse_loss(x, y)", "x: f32[256,129], y: f32[256,129]"),
+        ("F.l1_loss(x, y, reduction='sum')", "x: bf16[256,136], y: bf16[256,136]"),
+        ("F.smooth_l1_loss(x, y, beta=0.5)", "x: f16[256,132], y: f16[256,132]"),
+        ("F.kl_div(x, y, reduction='sum', log_target=True)", "x: f32[256,128], y: f32[256,128]"),
+        ("torch.clamp(1 - x * y, min=0).mean()", "x: f32[32771], y: f32[32771]"),
+        ("F.hinge_embedding_loss(x, y)", "x: f32[256,128], y: f32[256,128]"),
+        ("x.max() * w + x.sum()", "x: f32[256,129], w: f32[1]"),
+    ],
+)
+def test_everything_is_reduced_by_two_kernels(compiler: CageCompiler, expression: str, inputs: str) -> None:
+    family, artifact = judged(compiler, expression, inputs)
+    kernels = [kernel.name for kernel in artifact.builds["main"].kernels]
+    assert family == "total" and len(kernels) == 2
+
+
+def test_blocks_walk_in_steps_where_there_are_few(compiler: CageCompiler) -> None:
+    config = {"vec": 2, "threads": 64, "loads": 2, "blocks": 66}
+    assert judged(compiler, "F.mse_loss(x, y)", "x: f32[300,131], y: f32[300,131]", **config)[0] == "total"
+
+
+def test_a_small_total_is_one_block_s_work_and_a_loss_by_element_needs_no_reduction(compiler: CageCompiler) -> None:
+    assert judged(compiler, "F.mse_loss(x, y)", "x: f32[8,40], y: f32[8,40]")[0] == "row reduction"
+    assert judged(compiler, "F.l1_loss(x, y, reduction='none')", "x: f32[8,40], y: f32[8,40]")[0] == "elementwise chain"
