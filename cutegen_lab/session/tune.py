@@ -17,7 +17,7 @@ from cutegen_lab.core.protocols import Device, Say
 from cutegen_lab.core.roofline import GpuSpec, target_gpu
 from cutegen_lab.core.trial import CheckResult, Timing
 from cutegen_lab.core.verdict import Fault, Verdict
-from cutegen_lab.session.clocks import Clocks, PredictedClock, clock_for
+from cutegen_lab.session.clocks import Clocks, PredictedClock, clock_for, of_workload
 from cutegen_lab.session.session import Session
 from cutegen_lab.session.versions import versions
 from cutegen_lab.tuning import Evaluations, Place, Search, Space, read_tunables
@@ -83,15 +83,21 @@ class Tuned:
 
 
 def from_template(problem: Problem, seed: int = 0) -> Tunable:
-    """The family that serves ``problem``. Raises ProviderError where none does, InputError where no config can."""
+    """The family that serves ``problem``, in configs that serve every workload. Raises ProviderError where no family
+    does, InputError where no config can."""
     from cutegen_lab.templates.reader import read
     from cutegen_lab.templates.registry import family_for
 
-    graph = read(problem)
-    family = family_for(graph)
-    default = family.default_config(graph, problem.workload)
-    space = Space.build(family.DOMAINS, default, lambda config: family.feasible(graph, config), seed)
-    return Tunable(f"the {family.NAME} template", family.write(problem, graph, space.default), space)
+    graphs = [read(of_workload(problem, workload)) for workload in problem.workloads]
+    family = family_for(graphs[0])
+
+    def feasible(config: Config) -> bool:
+        return all(family.feasible(graph, config) for graph in graphs)
+
+    defaults = [family.default_config(g, w) for g, w in zip(graphs, problem.workloads, strict=True)]
+    default = next(filter(feasible, defaults), defaults[0])
+    space = Space.build(family.DOMAINS, default, feasible, seed)
+    return Tunable(f"the {family.NAME} template", family.write(problem, graphs[0], space.default), space)
 
 
 def from_text(source: str, carried: Config, name: str, seed: int = 0) -> Tunable:

@@ -21,6 +21,7 @@ from cutegen_lab.tuning.surrogate import Floats, Gaussian, squared_distances
 _ASTRAY = 0.15  # how far predictions may be off from config to config, as a logarithm, before anything was timed
 _UNKNOWN = 0.5  # … and times from each other, where nothing is predicted
 _NEAR = 0.5  # of the unit cube: closer to a pending config there is less to learn
+_REMEMBERED = 100  # of the configs that were ruled out
 _FAILED = math.log(3)  # a config that failed counts as this much slower than the slowest
 
 
@@ -47,7 +48,7 @@ class Search:
     times_us: dict[str, float | None] = field(default_factory=dict)
     predicted_us: dict[str, float] = field(default_factory=dict)
     _pending: dict[str, int] = field(default_factory=dict)
-    _out: set[str] = field(default_factory=set)
+    _out: dict[str, None] = field(default_factory=dict)  # in order
     _believed: tuple[Floats, Floats, float] | None = None  # until something is told
     _inferred: tuple[Floats, Floats] | None = None  # until something is predicted
 
@@ -72,7 +73,8 @@ class Search:
     def rule_out(self, config: Config) -> None:
         """It cannot be compiled or is not worth timing: not proposed again, and nothing is learned from it."""
         self._pending.pop(key(config), None)
-        self._out.add(key(config))
+        if key(config) in self._at:
+            self._out[key(config)] = None
 
     @property
     def best(self) -> tuple[Config, float] | None:
@@ -89,13 +91,13 @@ class Search:
         return asked
 
     def _next(self) -> int | None:
-        taken = self.times_us.keys() | self._pending.keys() | self._out
+        taken = self.times_us.keys() | self._pending.keys() | self._out.keys()
         open_ = [i for i, k in enumerate(self._keys) if k not in taken]
         if not open_:
             return None
         if 0 in open_:
             return 0  # the default: what a search has to beat
-        if not self.predicted_us and len(taken - self._out) < self.first:
+        if not self.predicted_us and len(taken - self._out.keys()) < self.first:
             return self._farthest(open_, [self._at[k] for k in taken if k in self._at])
         gains = self._gains(open_)
         best = max(range(len(open_)), key=lambda i: (gains[i], self._jitter[open_[i]]))
@@ -104,10 +106,10 @@ class Search:
         return open_[best]
 
     def _farthest(self, open_: Sequence[int], taken: Sequence[int]) -> int:
-        """Of a few drawn at random, the one least like those already chosen."""
+        """Of a few drawn at random, the one least like those already chosen that is likely not ruled out."""
         drawn = self._draw.sample(list(open_), min(64, len(open_)))
         apart = squared_distances(self._points[drawn], self._points[list(taken)])
-        return drawn[int(apart.min(axis=1).argmax())]
+        return drawn[int((apart.min(axis=1) * self._odds(drawn)).argmax())]
 
     def _gains(self, open_: Sequence[int]) -> Floats:
         """Expected improvement on the best time, as a share of it."""
@@ -121,7 +123,17 @@ class Search:
             best = min(best, float(every_mean[pending].min()))
             near = squared_distances(self._points[open_], self._points[pending]).min(axis=1)
             deviation = deviation * np.minimum(1, np.sqrt(near) / _NEAR)
-        return _improvement(best - mean, deviation)
+        return _improvement(best - mean, deviation) * self._odds(open_)
+
+    def _odds(self, open_: Sequence[int]) -> Floats | float:
+        """That a config is not ruled out, by a third process: minus one where one was, one where one ran."""
+        out, ran = [self._at[k] for k in self._out][-_REMEMBERED:], [self._at[k] for k in self.times_us]
+        if not out or not ran:
+            return 1.0
+        labels = np.array([-1.0] * len(out) + [1.0] * len(ran))
+        centre = float(labels.mean())
+        mean, deviation = Gaussian.fit(self._points[out + ran], labels - centre, 1.0).predict(self._points[open_])
+        return _normal((mean + centre) / np.maximum(deviation, 0.1))
 
     def _believe(self) -> tuple[Floats, Floats, float]:
         """Mean and standard deviation of every config's log time, and the best that was told."""
@@ -169,9 +181,13 @@ def _improvement(ahead: Floats, deviation: Floats) -> Floats:
     """Mean of max(gain, 0) for a gain that is normal around ``ahead``."""
     z = ahead / deviation
     density = np.exp(-(z**2) / 2) / math.sqrt(2 * math.pi)
-    below = np.array([0.5 * math.erfc(-v / math.sqrt(2)) for v in z])
-    gain: Floats = ahead * below + deviation * density
+    gain: Floats = ahead * _normal(z) + deviation * density
     return gain
+
+
+def _normal(z: Floats) -> Floats:
+    """The standard normal distribution's cumulative probability."""
+    return np.array([0.5 * math.erfc(-v / math.sqrt(2)) for v in z])
 
 
 @dataclass(frozen=True)

@@ -181,7 +181,10 @@ class Tuner:
                 return outcome
             verdict, reason, out = "unpromising", why, True
         self.cache.add(Evaluation(config, self.workloads[0].signature, None, 0, verdict, reason, out))
-        self.say(f"{brief(config)}: {'ruled out' if out else verdict.replace('_', ' ')}, {reason}")
+        if not out:
+            self.say(f"{brief(config)}: {verdict.replace('_', ' ')}, {reason}")
+        elif not self.tally.ruled_out:
+            self.say(f"the first that is ruled out: {brief(config)}, {reason}")
         self._failed(config, out)
         return None
 

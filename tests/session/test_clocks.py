@@ -33,9 +33,7 @@ def clock(device: FakeStopwatch, cancel: threading.Event | None = None) -> Measu
     return MeasuredClock(PROBLEM, device, "cuda:0 fake", cancel or threading.Event(), seconds=0.5, seed=lambda: 7)
 
 
-ARTIFACTS = {
-    name: Artifact(name, {}, "sm_90a", "1", {w.name: build(w) for w in PROBLEM.workloads}) for name in TRUE_US
-}
+ARTIFACTS = {name: Artifact(name, {}, "sm_90a", "1", {w.name: build(w) for w in PROBLEM.workloads}) for name in TRUE_US}
 
 
 def test_cold_samples_without_the_first(tmp_path: Path) -> None:
@@ -43,7 +41,11 @@ def test_cold_samples_without_the_first(tmp_path: Path) -> None:
     measured = clock(device)
     assert (measured.device, measured.driver, measured.kind) == ("a card", "580.1", "measured")
     found = dict(measured.time(PROBLEM.workload, ARTIFACTS, 3))
-    assert {name: len(times) for name, times in found.items() if not isinstance(times, Fault)} == {"a": 3, "b": 3, "c": 3}
+    assert {name: len(times) for name, times in found.items() if not isinstance(times, Fault)} == {
+        "a": 3,
+        "b": 3,
+        "c": 3,
+    }
     assert {mode for _, mode, _ in device.log} == {"cold"}
     measured.close()
     assert device.closed

@@ -97,6 +97,19 @@ def test_what_is_ruled_out_is_never_asked_for_and_does_not_count() -> None:
     assert search.ask(1) == [] and search.best is None
 
 
+def test_where_others_were_ruled_out_it_does_not_go_on() -> None:
+    """A kernel's own constraints rule out most of the space, which only the cage can tell."""
+    search, out = Search(SPACE, patience=NEVER), 0
+    for _ in range(40):
+        config = search.ask(1)[0]
+        if int(config["threads"]) * int(config["loads"]) > 128:  # 65% of all
+            search.rule_out(config)
+            out += 1
+        else:
+            search.tell(config, time_us(config))
+    assert out <= 23
+
+
 def test_pending_configs_are_not_asked_for_again_and_spread_the_next() -> None:
     search = Search(SPACE)
     search.predict(dict(TIMES))
