@@ -11,19 +11,23 @@ from cutegen_lab.core.roofline import GpuSpec
 _SYSTEM_SMEM = 1024  # bytes of shared memory the system takes a block
 _REGISTER_UNIT = 256  # registers are given to a warp in units of this many
 _CLUSTERED_BLOCKS = 8  # that share a multiprocessor at most where they belong to clusters; an H200 says so
-_CLUSTERED_SHARE = 124 / 132  # of an H200's multiprocessors that clusters of more than two can fill
+# Multiprocessors that clusters of more than two can fill, since each lies within one GPC. Of an H200's 132: where one
+# block takes all of a multiprocessor (cuOccupancyMaxActiveClusters: 30, 15 and 7 clusters), and where more fit.
+_CLUSTERED_ALONE = {4: 120 / 132, 8: 120 / 132, 16: 112 / 132}
+_CLUSTERED = 124 / 132
 
 
 @dataclass(frozen=True)
 class Occupancy:
-    """``blocks`` resident on one multiprocessor at a time; ``waves`` may be fractional; ``limiter`` is a word or
-    two."""
+    """``blocks`` resident on one multiprocessor at a time, on ``multiprocessors`` of them; ``waves`` may be
+    fractional; ``limiter`` is a word or two."""
 
     blocks: int
     warps: int
     waves: float
     limiter: str
     registers: int
+    multiprocessors: int
 
     @property
     def tail(self) -> float:
@@ -50,6 +54,7 @@ def occupancy(launch: Launch, kernel: KernelInfo | None, gpu: GpuSpec) -> Occupa
         by["shared memory"] = gpu.smem_per_sm // (smem + _SYSTEM_SMEM)
     limiter = min(by, key=lambda name: by[name])
     blocks = max(by[limiter], 1)
-    room = blocks * gpu.sm_count * (_CLUSTERED_SHARE if cluster > 2 else 1.0)
-    waves = math.prod(launch.grid) / room
-    return Occupancy(blocks, blocks * warps, waves, limiter if waves > 1 else "grid", registers)
+    share = 1.0 if cluster <= 2 else _CLUSTERED_ALONE.get(cluster, _CLUSTERED) if blocks == 1 else _CLUSTERED
+    multiprocessors = round(gpu.sm_count * share)
+    waves = math.prod(launch.grid) / (blocks * multiprocessors)
+    return Occupancy(blocks, blocks * warps, waves, limiter if waves > 1 else "grid", registers, multiprocessors)

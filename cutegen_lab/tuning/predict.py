@@ -21,7 +21,7 @@ from cutegen_lab.tuning.findings import findings
 from cutegen_lab.tuning.occupancy import Occupancy, occupancy
 from cutegen_lab.tuning.traffic import traffic
 
-MODEL = "roofline of memory, units, latency and block starts, v3"
+MODEL = "roofline of memory, units, latency and block starts, v4"
 _NORM = 3.0
 _LIMITERS = {
     "memory": "memory bandwidth", "latency": "memory latency: too few loads in flight", "overhead": "launch overhead",
@@ -47,7 +47,7 @@ def predict_launch(
 ) -> Prediction:
     """``counters`` are the whole launch's, by the names of :data:`~cutegen_lab.core.counters.COUNTERS`."""
     shape = occupancy(launch, kernel, gpu)
-    units = terms.units_us(counters, launch, gpu)
+    units = terms.units_us(counters, launch, shape, gpu)
     unit = max(units, key=lambda name: units[name])
     moved = traffic(counters, launch, kernel, shape, gpu)
     parts = {
@@ -70,7 +70,7 @@ def _named(longest: str, counters: Mapping[str, float], shape: Occupancy) -> str
             return "tail: the last wave of blocks is nearly empty"
         if counters["global_load_bytes"] + counters.get("bulk_load_bytes", 0.0) == 0:
             return "instruction latency: too few warps"
-    if longest == "shared" and 2 * counters["shared_conflicts"] > counters["shared_wavefronts"]:
+    if longest == "shared" and 2 * counters.get("shared_conflicts", 0.0) > counters.get("shared_wavefronts", 0.0):
         return "shared memory: bank conflicts"
     return _LIMITERS.get(longest, f"{longest} units")
 

@@ -16,14 +16,18 @@ BUSY_LATENCY_US = 0.75  # of a DRAM access while memory is busy: what loads in f
 _LATENCY_US = 0.4  # of a DRAM access while it is not
 _L2_LATENCY_US = 0.12  # of an access that hits L2, beyond what is overlapped
 _L1_LATENCY_US = 0.04
-_BULK_LATENCY_US = 1.4  # of a bulk copy, from the wait for room to the data's arrival
+_BULK_LATENCY_US = 1.2  # of a bulk copy, from the wait for room to the data's arrival
 _L2_RATIO = 1.5  # L2 bandwidth over the copy rate
+_BULK_L2_RATIO = 3.0  # … for bulk copies, whose requests are few and large
 _LINE_CYCLES = 2.0  # of a multiprocessor, for each 128-byte line a warp's access touches: a look-up in L1's tags
 _DEPENDENT_CYCLES = 4.0  # between a warp's instructions on average: 4 to 6 cycles' latency, some overlap
 _EXPOSED_LOADS = 0.65  # part of a block's bytes that its arithmetic cannot overlap with
 _EXPOSED_WORK = 0.75  # part of a block's busiest unit that its loads cannot overlap with
 _BARRIER_CYCLES = 20.0
 _CLUSTER_US = 1.0  # that a block waits for the others of its cluster
+_FAR_CLUSTER = (
+    1.6  # waits for bulk copies are so much longer where a cluster spans more than one pair of multiprocessors
+)
 _BLOCK_START_US = 0.2
 _START_CYCLES = 1.2  # of the whole GPU, between two blocks handed out …
 _CLUSTER_STARTS = 0.9  # … and this much more for each doubling of the cluster, which must find room at one time
@@ -40,15 +44,21 @@ _TENSOR_RATE: Mapping[str, tuple[DType, float]] = {  # operand type -> (whose de
     "e5m2": (DType.I8, 1.0), "s8": (DType.I8, 1.0), "u8": (DType.I8, 1.0), "f64": (DType.F64, 1.0),
 }  # fmt: skip
 
+_OPERAND_BYTES = {"f16": 2, "bf16": 2, "tf32": 4, "e4m3": 1, "e5m2": 1, "s8": 1, "u8": 1}
+
 
 def memory_us(moved: Traffic, gpu: GpuSpec) -> float:
     """Bytes to and from DRAM at the GPU's copy rate, or what crosses L2 at L2's, whichever is longer."""
-    return max(moved.dram_bytes, moved.l2_bytes / _L2_RATIO) / gpu.copy_bytes_per_s * 1e6
+    return (
+        max(moved.dram_bytes, moved.l2_bytes / _L2_RATIO + moved.bulk_bytes / _BULK_L2_RATIO)
+        / gpu.copy_bytes_per_s
+        * 1e6
+    )
 
 
-def units_us(counters: Mapping[str, float], launch: Launch, gpu: GpuSpec) -> dict[str, float]:
+def units_us(counters: Mapping[str, float], launch: Launch, shape: Occupancy, gpu: GpuSpec) -> dict[str, float]:
     """Time of each functional unit and of the issue slots, on the multiprocessor that gets the most blocks."""
-    busy = _busy(math.prod(launch.grid), gpu)
+    busy = _busy(math.prod(launch.grid), shape)
     cycles: dict[str, float] = {"issue": 0.0}
     for name, value in counters.items():
         klass = name.removeprefix("warp_instructions_")
@@ -60,11 +70,24 @@ def units_us(counters: Mapping[str, float], launch: Launch, gpu: GpuSpec) -> dic
             cycles[unit] = cycles.get(unit, 0.0) + cost * value
     slots = busy * gpu.clock_hz / 1e6  # cycles of all busy multiprocessors in a microsecond
     found = {unit: value / (4 * slots) for unit, value in cycles.items()}
-    found["shared"] = counters.get("shared_wavefronts", 0.0) / slots
+    found["shared"] = (counters.get("shared_wavefronts", 0.0) + _operand_wavefronts(counters)) / slots
     lines = counters.get("global_load_lines", 0.0) + counters.get("global_store_lines", 0.0)
     found["L1"] = _LINE_CYCLES * lines / slots
     found["tensor"] = _tensor_us(counters, gpu) * gpu.sm_count / busy
     return found
+
+
+def _operand_wavefronts(counters: Mapping[str, float]) -> float:
+    """What wgmma itself reads of shared memory, 128 bytes a cycle: of A 64 rows of 32 bytes, of B as many as the
+    product is wide. A narrow product waits for A."""
+    wgmma = 1 - _share(counters.get("mma_sync_ops", 0.0), counters.get("tensor_ops", 0.0))
+    products = wgmma * counters.get("tensor_instructions", 0.0) / 4  # each warp of a warpgroup counts one
+    wide = sum(counters.get(f"tensor_ops_{kind}", 0.0) * size for kind, size in _OPERAND_BYTES.items()) * wgmma / 4096
+    return (64 * products + wide) * 32 / 128
+
+
+def _share(part: float, whole: float) -> float:
+    return part / whole if whole else 0.0
 
 
 def _tensor_us(counters: Mapping[str, float], gpu: GpuSpec) -> float:
@@ -90,11 +113,12 @@ def latency_us(
     alone = _BLOCK_START_US + _loads_us(counters, warps, moved) + _bulk_us(counters, launch, blocks)
     reads = moved.far * counters["global_load_bytes"] / blocks
     alone += _EXPOSED_LOADS * reads * gpu.sm_count / gpu.copy_bytes_per_s * 1e6
-    alone += max(_dependent_us(counters, warps, gpu), _EXPOSED_WORK * _work_us(unit_us, blocks, warps, gpu))
+    alone += max(_dependent_us(counters, warps, gpu), _EXPOSED_WORK * _work_us(unit_us, blocks, warps, shape))
     waits = counters.get("barrier_waits", 0.0) + counters.get("mbarrier_waits", 0.0)
     alone += _BARRIER_CYCLES * waits / warps / gpu.clock_hz * 1e6
     alone += _CLUSTER_US * counters.get("cluster_waits", 0.0) / warps
-    return max(shape.waves, 1.0) * alone
+    waves = math.ceil(shape.waves) if shape.blocks == 1 else max(shape.waves, 1.0)  # a block that is alone waits whole
+    return waves * alone
 
 
 def _loads_us(counters: Mapping[str, float], warps: int, moved: Traffic) -> float:
@@ -105,9 +129,12 @@ def _loads_us(counters: Mapping[str, float], warps: int, moved: Traffic) -> floa
 
 
 def _bulk_us(counters: Mapping[str, float], launch: Launch, blocks: int) -> float:
-    """Bulk copies, of which a block has as much in flight as it has shared memory."""
-    room = max(launch.dynamic_smem_bytes, 1024)
-    return counters.get("bulk_load_bytes", 0.0) / blocks / room * _BULK_LATENCY_US
+    """Bulk copies, of which a block has as much in flight as it has shared memory, but for the stage it works on: two
+    copies' worth, one of each operand."""
+    stage = 2 * counters.get("bulk_load_bytes", 0.0) / max(counters.get("bulk_loads", 0.0), 1.0)
+    in_flight = max(launch.dynamic_smem_bytes - stage, stage, 1024.0)
+    far = _FAR_CLUSTER if math.prod(launch.cluster) > 2 else 1.0
+    return counters.get("bulk_load_bytes", 0.0) / blocks / in_flight * _BULK_LATENCY_US * far
 
 
 def _dependent_us(counters: Mapping[str, float], warps: int, gpu: GpuSpec) -> float:
@@ -116,16 +143,16 @@ def _dependent_us(counters: Mapping[str, float], warps: int, gpu: GpuSpec) -> fl
     return _DEPENDENT_CYCLES * (counters["warp_instructions"] - moves) / warps / gpu.clock_hz * 1e6
 
 
-def _work_us(unit_us: float, blocks: int, warps: int, gpu: GpuSpec) -> float:
+def _work_us(unit_us: float, blocks: int, warps: int, shape: Occupancy) -> float:
     """What a block alone takes of the busiest unit, of which each of four sub-partitions has a part: fewer than four
     warps leave some idle."""
-    return unit_us * _busy(blocks, gpu) / blocks * max(4 * blocks / warps, 1.0)
+    return unit_us * _busy(blocks, shape) / blocks * max(4 * blocks / warps, 1.0)
 
 
-def _busy(blocks: int, gpu: GpuSpec) -> float:
+def _busy(blocks: int, shape: Occupancy) -> float:
     """How many multiprocessors would take as long if each had as many blocks as the one with the most: 144 blocks on
     132 take as long as 264, two on each."""
-    return blocks / math.ceil(blocks / gpu.sm_count)
+    return blocks / math.ceil(blocks / shape.multiprocessors)
 
 
 def starts_us(launch: Launch, gpu: GpuSpec) -> float:

@@ -24,11 +24,14 @@ _L1_MERGES = (0.5, 1.2)  # loads in flight over L1's size: stores of parts of a 
 
 @dataclass(frozen=True)
 class Traffic:
-    """Bytes of a launch. ``far`` and ``near``: the shares of what lanes load that DRAM and that L2 serve; L1 has the
-    rest."""
+    """Bytes of a launch; ``bulk_bytes`` cross L2 too, by bulk copies, and are not in ``l2_bytes``.
+
+    ``far`` and ``near``: the shares of what lanes load that DRAM and that L2 serve; L1 has the rest.
+    """
 
     dram_bytes: float
     l2_bytes: float
+    bulk_bytes: float
     far: float
     near: float
 
@@ -53,12 +56,13 @@ def traffic(
 
     in_pieces = _stored_in_pieces(counters, launch, resident, l1)
     spilled = kernel.spill_store_bytes * blocks * math.prod(launch.block) if kernel else 0
-    stored = counters["global_store_bytes"] + SECTOR_BYTES * counters.get("bulk_store_sectors", 0.0) + in_pieces
+    stored = counters["global_store_bytes"] + in_pieces
     atomics = 2 * SECTOR_BYTES * counters.get("global_atomic_sectors", 0.0)
-    bulk = SECTOR_BYTES * counters.get("bulk_load_sectors", 0.0)
+    bulk = SECTOR_BYTES * (counters.get("bulk_load_sectors", 0.0) + counters.get("bulk_store_sectors", 0.0))
     return Traffic(
         dram_bytes=once + dram_reads + counters["dram_store_bytes"] + in_pieces + spilled,
-        l2_bytes=once * _share(cached, asked) + l2_reads + copied + bulk + stored + atomics + 2 * spilled,
+        l2_bytes=once * _share(cached, asked) + l2_reads + copied + stored + atomics + 2 * spilled,
+        bulk_bytes=bulk,
         far=min(_share(once + dram_reads, asked), 1.0),
         near=min(_share(l2_reads - dram_reads + copied, asked), max(1.0 - _share(once + dram_reads, asked), 0.0)),
     )

@@ -165,3 +165,25 @@ def test_what_few_loads_do_beside_bulk_copies_is_not_said() -> None:
     copied = {**bias, "bulk_load_bytes": 1e6, "bulk_load_sectors": 1e6 / 32}
     beside = predict_launch(copied, launch(132, 32), kernel(), H200).findings
     assert not any("in flight" in text or "a thread; 16 B" in text for text in beside)
+
+
+def test_clusters_of_four_leave_multiprocessors_idle() -> None:
+    """33 clusters of four do not fit 132 multiprocessors in clusters that lie within a GPC: an H200 places 30."""
+    counters = streaming(2**25, 2**24, 132 * 384) | {"tensor_ops": 2.0 * 4096**3, "tensor_ops_bf16": 2.0 * 4096**3}
+    big = kernel(registers=168)
+    whole = predict_launch(counters, launch(132, 384, cluster=2), big, H200)
+    late = predict_launch(counters, launch(132, 384, cluster=4), big, H200)
+    assert whole.occupancy and whole.occupancy.waves == 1.0
+    assert late.occupancy and late.occupancy.waves == pytest.approx(1.1)
+    assert late.parts["tensor"] == pytest.approx(2 * whole.parts["tensor"])  # some do two clusters' work
+
+
+def test_bulk_copies_cross_l2_faster_and_narrow_products_wait_for_shared_memory() -> None:
+    counters = streaming(2**20, 2**20, 132 * 384)
+    copied = {"bulk_load_bytes": 2.0**28, "bulk_load_sectors": 2.0**23, "bulk_loads": 2.0**15}
+    bulk = predict_launch(counters | copied, launch(132, 384, smem=200_000), kernel(), H200)
+    assert bulk.parts["memory"] == pytest.approx(2.0**28 / 3.0 / H200.copy_bytes_per_s * 1e6, rel=0.05)
+    ops = 2.0 * 64 * 32 * 16 * 1e6  # a million m64n32k16: A is 64 rows of 32 bytes, B 32
+    narrow = {"tensor_ops": ops, "tensor_ops_bf16": ops, "tensor_instructions": 4e6}
+    found = predict_launch(streaming(2**10, 2**10, 132 * 384) | narrow, launch(132, 384), kernel(), H200)
+    assert found.parts["shared"] == pytest.approx(1e6 * (64 + 32) * 32 / 128 / (132 * H200.clock_hz / 1e6))
