@@ -45,7 +45,7 @@ KNOBS = {
 SMEM_BYTES = 227 << 10  # a block's most, on Hopper
 ACCUMULATORS = 128  # fp32 registers of a thread; the epilogue needs the rest
 EPI_STAGE = 2
-MULTIPROCESSORS = 132
+RESIDENT = {1: 132, 2: 66, 4: 30}  # clusters of so many blocks at a time, as an H200 places them, one a multiprocessor
 
 
 def matches(graph: Graph) -> bool:
@@ -123,7 +123,7 @@ def _expected_us(candidate: _Candidate, work: _Work) -> float:
     """Waves of tiles, each its steps along k and what begins and ends it; no less than memory takes."""
     tile, cluster_m, schedule = candidate
     clusters = ceil(work.m / (tile[0] * cluster_m)) * ceil(work.n / tile[1]) * work.batches
-    waves = ceil(clusters / (MULTIPROCESSORS // cluster_m))
+    waves = ceil(clusters / RESIDENT[cluster_m])
     step, ends = _STEP_US[tile], 0.3 + (0.1 + 0.02 * work.epilogue) * tile[0] * tile[1] / 4096
     if waves > 2:  # in one or two waves little is loaded twice
         step *= 0.75 + 0.25 * (128 / tile[0] + 128 / tile[1]) / 1.5

@@ -15,8 +15,8 @@ from cutegen_lab.templates.families.gemm.config import (
     ACCUMULATORS,
     DOMAINS,
     EPI_STAGE,
-    MULTIPROCESSORS,
     NAME,
+    RESIDENT,
     SMEM_BYTES,
 )
 from cutegen_lab.templates.families.gemm.shape import adjacent, product
@@ -94,7 +94,7 @@ class GemmModule:
         lines[-2:-2] = _IMPORTS.strip().splitlines()
         lines += tunable(DOMAINS)
         lines += [f"EPI_STAGE = {EPI_STAGE}  # pieces of results on their way out, for each team"]
-        lines += [f"RESIDENT = {MULTIPROCESSORS}  # blocks at a time: one a multiprocessor", "", ""]
+        lines += [f"RESIDENT = {RESIDENT}  # clusters of so many blocks that run at a time, on an H200", "", ""]
         lines += [*_CONSTRAINTS.strip().splitlines(), "", *helpers(self.writer.helpers), "", *epilogue]
         for text in (
             pieces.WALK,

@@ -268,7 +268,7 @@ def multiply_by_wgmma(
         tile_shape_mnk, epi_tile, cluster_shape_mn, teams, group, raster == "n", (ab_dtype, c_dtype),
         aligned is not None,
     ).launch(
-        grid=[min(clusters, RESIDENT // (cluster_m * cluster_n)) * cluster_m * cluster_n, 1, 1],
+        grid=[min(clusters, RESIDENT[cluster_m * cluster_n]) * cluster_m * cluster_n, 1, 1],
         block=[(teams * team_groups + 1) * 128, 1, 1],
         cluster=[cluster_m * cluster_n, 1, 1],
         min_blocks_per_mp=1,  # so that ptxas knows how many registers there are for setmaxregister to move
