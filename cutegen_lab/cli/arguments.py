@@ -86,6 +86,7 @@ def _add_tune(tune: Parser) -> None:
     tune.add_argument("--budget", type=_positive, default=40, metavar="N", help="configs to evaluate (default 40)")
     tune.add_argument("--max-seconds", type=float, metavar="S", help="seconds after which no further config is timed")
     tune.add_argument("--out", metavar="KERNEL.py", help="write the kernel with the best config here")
+    tune.add_argument("--simulate", action="store_true", help="replay the search on what earlier ones recorded")
     tune.add_argument("--seed", type=int, default=0, metavar="N", help="of the search (default 0)")
     _inputs(tune)
     _where(tune)

@@ -34,6 +34,8 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
         tunable = from_template(problem, arguments.seed)
     limits = Limits(arguments.budget, math.inf if arguments.max_seconds is None else arguments.max_seconds)
     settings = TuneSettings(limits, arguments.arch, arguments.gpu, arguments.device, arguments.seed)
+    if arguments.simulate:
+        return _simulate(arguments, problem, tunable, settings, output)
     compiler = make_compiler(Settings.from_environment().cache_dir, workers=os.cpu_count() or 2)
     with Session.open(arguments.workdir, compiler=compiler) as session:
         found = tune(session, problem, tunable, settings, lambda line: _progress(problem, line))
@@ -46,6 +48,24 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
     if found.interrupted:
         return INTERRUPTED
     return 0 if found.best is not None else OTHER_VERDICT
+
+
+def _simulate(arguments: argparse.Namespace, problem: Problem, tunable: Any, settings: Any, output: Output) -> int:
+    from cutegen_lab.session.simulate import simulate
+    from cutegen_lab.session.tune import CACHE
+
+    home = Path(arguments.workdir) if arguments.workdir else Settings.from_environment().workdir
+    found = simulate(home / CACHE, problem, tunable, settings)
+    place = found.place
+    output.line(f"{problem.name}: simulated on {found.configs} configs {place.kind} on {place.device}; nothing was run")
+    output.line(f"evaluations until within 3% of the fastest: {found.near or '-'}; until the fastest: "
+                f"{found.fastest or '-'}; in all: {len(found.steps)}")  # fmt: skip
+    output.result({
+        "reason": "simulated", "kind": place.kind, "device": place.device, "configs": found.configs,
+        "near": found.near, "fastest": found.fastest, "best_us": found.best_us,
+        "steps": [asdict(step) for step in found.steps],
+    })  # fmt: skip
+    return 0
 
 
 def _progress(problem: Problem, line: str) -> None:

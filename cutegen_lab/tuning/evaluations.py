@@ -108,16 +108,33 @@ class Evaluations:
             self.damaged += bool(line.strip()) and not self._take(line)
 
     def _take(self, line: bytes) -> bool:
-        try:
-            data: dict[str, Any] = json.loads(line)
-            place = Place(*(data[name] for name in Place.__dataclass_fields__))
-            found = Evaluation(**{name: data[name] for name in Evaluation.__dataclass_fields__})
-            sound = data["schema"] == SCHEMA and data["key"] == evaluation_key(place, found.config, found.workload)
-        except (ValueError, KeyError, TypeError):
-            return False
-        if sound and place == self.place:
-            self._found[data["key"]] = found
-        return bool(sound)
+        parsed = _parsed(line)
+        if parsed is not None and parsed[0] == self.place:
+            self._found[evaluation_key(self.place, parsed[1].config, parsed[1].workload)] = parsed[1]
+        return parsed is not None
+
+
+def recorded(path: Path, source_sha256: str) -> dict[Place, list[Evaluation]]:
+    """What a file holds of one source, place by place; of one config and workload only the latest."""
+    found: dict[Place, dict[str, Evaluation]] = {}
+    for line in path.read_bytes().split(b"\n") if path.exists() else ():
+        parsed = _parsed(line)
+        if parsed is not None and parsed[0].source_sha256 == source_sha256:
+            place, one = parsed
+            found.setdefault(place, {})[evaluation_key(place, one.config, one.workload)] = one
+    return {place: list(of.values()) for place, of in found.items()}
+
+
+def _parsed(line: bytes) -> tuple[Place, Evaluation] | None:
+    """None for a line that is damaged, empty or another version's."""
+    try:
+        data: dict[str, Any] = json.loads(line)
+        place = Place(*(data[name] for name in Place.__dataclass_fields__))
+        found = Evaluation(**{name: data[name] for name in Evaluation.__dataclass_fields__})
+        sound = data["schema"] == SCHEMA and data["key"] == evaluation_key(place, found.config, found.workload)
+    except (ValueError, KeyError, TypeError):
+        return None
+    return (place, found) if sound else None
 
 
 def _plain(found: Evaluation) -> Mapping[str, Any]:

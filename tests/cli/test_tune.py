@@ -64,6 +64,9 @@ def test_a_template_is_tuned_and_a_second_search_goes_on_from_the_first(place: P
     second = only_object(done)
     assert (second["search"]["from_cache"], second["search"]["evaluated"]) == (3, 3)
     assert "1 damaged line" in done.stderr and "3 configs were evaluated before" in done.stderr
+    done = cutegen(place, *tune("--simulate"))
+    third = only_object(done)
+    assert done.returncode == 0 and third["configs"] == 6 == len(third["steps"]) and 1 <= third["near"] <= 6
 
 
 def test_a_kernels_own_space_and_the_judges_last_word(place: Path) -> None:
@@ -81,6 +84,11 @@ def test_nothing_to_search(place: Path) -> None:
     done = cutegen(place, "tune", "double.py", str(KERNEL), "--device", "emulator")
     assert done.returncode == 2 and done.stderr.count("\n") == 1
     assert "has no TUNABLE" in done.stderr and 'Add TUNABLE = {"threads": (64, 128, 256)}' in done.stderr
+
+
+def test_nothing_to_simulate(place: Path) -> None:
+    done = cutegen(place, *tune("scale.py", "--simulate"))
+    assert done.returncode == 2 and "holds no evaluation of scale.py" in done.stderr
 
 
 def test_a_space_that_constraints_empty(place: Path) -> None:

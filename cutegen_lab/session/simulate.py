@@ -1,0 +1,79 @@
+"""A search over what the cache holds, without compiling, running or timing anything: how few evaluations it needed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from cutegen_lab.core.errors import InputError
+from cutegen_lab.core.hashing import sha256
+from cutegen_lab.core.problem import Problem, Workload
+from cutegen_lab.session.tune import Tunable, TuneSettings
+from cutegen_lab.tuning import Evaluation, Place, Search, key, replay
+from cutegen_lab.tuning.evaluations import recorded
+from cutegen_lab.tuning.search import Step
+
+NEAR = 0.03  # of the fastest: what counts as found
+
+
+@dataclass(frozen=True)
+class Simulated:
+    """``steps`` of a search over the ``configs`` recorded at ``place``. ``near`` and ``fastest`` are the evaluations
+    until a config within 3% of the fastest recorded one, and that one itself, were timed (None: they were not)."""
+
+    place: Place
+    configs: int
+    best_us: float
+    steps: Sequence[Step]
+
+    @property
+    def near(self) -> int | None:
+        return self._until((1 + NEAR) * self.best_us)
+
+    @property
+    def fastest(self) -> int | None:
+        return self._until(self.best_us)
+
+    def _until(self, time_us: float) -> int | None:
+        return next((s.evaluations for s in self.steps if s.time_us is not None and s.time_us <= time_us), None)
+
+
+def simulate(path: Path, problem: Problem, tunable: Tunable, settings: TuneSettings) -> Simulated:
+    """Replays a search on the place with the most evaluations, a GPU before a model; where it is a GPU, the recorded
+    predictions lead the search as they would have. Raises InputError where nothing is recorded."""
+    here = {p: e for p, e in recorded(path, sha256(tunable.source)).items() if p.arch == settings.arch}
+    every = {place: _times(found, problem.workloads) for place, found in here.items()}
+    every = {place: times for place, times in every.items() if any(times.values())}
+    if not every:
+        raise InputError(
+            f"{path} holds no evaluation of {tunable.what} for this problem and {settings.arch}",
+            "Run the same command without --simulate first.",
+        )
+    place = max(every, key=lambda p: (p.kind == "measured", len(every[p])))
+    times = every[place]
+    configs = tuple(c for c in tunable.space.configs if key(c) in times)
+    search = Search(replace(tunable.space, configs=configs), seed=settings.seed)
+    if place.kind == "measured":
+        guesses = [_times(e, problem.workloads[:1]) for p, e in here.items() if p.kind == "predicted"]
+        search.predict({name: t for found in guesses for name, t in found.items() if t is not None})
+    steps = replay(search, times, settings.limits.evaluations)
+    return Simulated(place, len(configs), min(t for t in times.values() if t is not None), steps)
+
+
+def _times(found: Sequence[Evaluation], workloads: Sequence[Workload]) -> dict[str, float | None]:
+    """Of each config the geometric mean over ``workloads``, None where it failed on one; without those ruled out."""
+    by: dict[str, dict[str, Evaluation]] = {}
+    for one in found:
+        by.setdefault(key(one.config), {})[one.workload] = one
+    times: dict[str, float | None] = {}
+    for name, of in by.items():
+        mine = [of[w.signature] for w in workloads if w.signature in of]
+        if any(e.ruled_out for e in mine):
+            continue
+        if any(e.failure for e in mine):
+            times[name] = None
+        elif len(mine) == len(workloads):
+            times[name] = math.exp(sum(math.log(e.time_us or 1.0) for e in mine) / len(mine))
+    return times
