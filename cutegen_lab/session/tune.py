@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -26,6 +27,7 @@ from cutegen_lab.tuning.tuner import Limits, Tally, Tuner, brief
 
 CACHE = "tuning.jsonl"
 PREDICTED = 24  # configs predicted on the CPU before a GPU's search begins
+_SHARE = 0.25  # of the time that a search may take, for predictions at most
 _CHECKED = 6  # of the fastest, until one is right
 
 
@@ -132,6 +134,7 @@ class _Tuning:
         self.cache = session.workdir / CACHE
 
     def run(self) -> Tuned:
+        started = time.monotonic()
         search = Search(self.tunable.space, seed=self.settings.seed)
         sampled = ", a sample of them" if self.tunable.space.sampled else ""
         self.say(
@@ -142,6 +145,7 @@ class _Tuning:
             if clock.kind == "measured" and not self._predict(search):
                 tuner.tally.stopped = "interrupted"
             else:
+                tuner.limits = replace(tuner.limits, seconds=tuner.limits.seconds - (time.monotonic() - started))
                 tuner.run()
             found = Tuned(self.tunable, clock.kind, clock.device, self.cache, tuner.tally)
         found.ranked = tuner.ranked()
@@ -176,7 +180,8 @@ class _Tuning:
             return True
         clock = PredictedClock(self.problem, self.session.judge(), EmulatorDevice(), self.gpu, self.cancel)
         first = Search(self.tunable.space, seed=self.settings.seed)
-        limits = replace(self.settings.limits, evaluations=PREDICTED)
+        whole = self.settings.limits
+        limits = replace(whole, evaluations=PREDICTED, seconds=whole.seconds * _SHARE)
         self.say(f"predicting up to {PREDICTED} configs on the CPU")
         tally = self._tuner(first, clock, limits, workloads=1).run()
         search.predict({name: time_us for name, time_us in first.times_us.items() if time_us})

@@ -153,7 +153,7 @@ class Tuner:
             if self.tally.ruled_out >= _RULED_OUT * self.limits.evaluations:
                 return f"{self.tally.ruled_out} configs were ruled out: narrow TUNABLE's domains"
             if time.monotonic() - started > self.limits.seconds:
-                return f"{self.limits.seconds:g} s are over"
+                return "the time is up"
             taken = [waiting.popleft() for _ in range(min(self.limits.batch, len(waiting)))]
             ready = [(c, a) for c, future in taken if (a := self._settled(c, future.result())) is not None]
             self._evaluate(ready)

@@ -117,7 +117,7 @@ def test_the_budget_and_the_clock_end_it(tmp_path: Path) -> None:
     tally = tuner(tmp_path / "a", limits=Limits(evaluations=5, batch=2)).run()
     assert tally.evaluated == 5 and tally.stopped == "the budget is used up"
     tally = tuner(tmp_path / "b", limits=Limits(seconds=0.0)).run()
-    assert tally.evaluated == 0 and tally.stopped == "0 s are over"
+    assert tally.evaluated == 0 and tally.stopped == "the time is up"
 
 
 def test_it_goes_on_where_it_was_stopped(tmp_path: Path) -> None:
