@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 
-from cutegen_lab.templates.expr import Const, Dot, Extent, Graph, Index, Load, Map, Reduce
+from cutegen_lab.templates.expr import Const, Dot, Extent, Graph, Index, Load, Map, Reduce, Size
 
 _ATOM, _PRODUCT, _SUM, _COMPARE, _LOOSE = 4, 3, 2, 1, 0
 _INFIX = {"add": ("+", _SUM), "sub": ("-", _SUM), "mul": ("*", _PRODUCT), "div": ("/", _PRODUCT)}
@@ -93,6 +93,8 @@ class Writer:
             return number(node.value), _ATOM if node.value >= 0 else _PRODUCT
         if isinstance(node, Extent):
             return self.extent, _ATOM
+        if isinstance(node, Size):
+            return f"Float32({node.name})", _ATOM
         if isinstance(node, Index):
             return self.index, _ATOM
         if isinstance(node, Load | Dot | Reduce):
@@ -133,7 +135,8 @@ class Writer:
     def _infix(self, node: Map, texts: list[Text], vectors: list[bool]) -> Text:
         sign, level = _INFIX[node.op]
         right = self.graph.nodes[node.args[1]]
-        if node.op == "div" and self.fast and isinstance(right, Const) and right.value:
+        exact = isinstance(right, Const) and abs(math.frexp(right.value)[0]) == 0.5  # a power of two
+        if node.op == "div" and isinstance(right, Const) and right.value and (self.fast or exact):
             return f"{_fit(texts[0], level)} * {number(1 / right.value)}", level
         tight = level + 1 if node.op in ("sub", "div") else level
         return f"{_fit(texts[0], level)} {sign} {_fit(texts[1], tight)}", level

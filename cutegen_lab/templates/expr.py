@@ -48,6 +48,16 @@ class Extent:
 
 
 @dataclass(frozen=True)
+class Size:
+    """A constant of the reference that follows from an input's shape. ``name`` is a parameter of the kernel."""
+
+    name: str
+    length: Length
+
+    args: tuple[int, ...] = field(default=(), init=False)
+
+
+@dataclass(frozen=True)
 class Index:
     """Position along the reduced dimensions, as a number: exact in fp32 up to 2**24."""
 
@@ -88,7 +98,7 @@ class Dot:
         return self.first_dims[dim] is not None or self.second_dims[dim] is not None
 
 
-Node = Load | Dot | Const | Extent | Index | Map | Reduce
+Node = Load | Dot | Const | Size | Extent | Index | Map | Reduce
 
 
 @dataclass(frozen=True)
@@ -122,6 +132,9 @@ class Graph:
         for index, node in enumerate(self.nodes):
             if isinstance(node, Dot):
                 yield index, node
+
+    def sizes(self) -> list[Size]:
+        return [node for node in self.nodes if isinstance(node, Size)]
 
     def varies(self, index: int) -> bool:
         """Does the value differ along the reduced dimensions (for elementwise graphs: anywhere)?"""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cutegen_lab.templates.expr import Const, Dims, Dot, Extent, Graph, Index, Load, Map
+from cutegen_lab.templates.expr import Const, Dims, Dot, Extent, Graph, Index, Load, Map, Size
 
 _INFIX = {"add": "+", "sub": "-", "mul": "·", "div": "/", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==",
           "ne": "!=", "and": "and", "or": "or"}  # fmt: skip
@@ -28,6 +28,8 @@ def _text(graph: Graph, index: int, names: list[str], depth: int) -> str:
         return f"{node.value:g}"
     if isinstance(node, Extent):
         return "n"
+    if isinstance(node, Size):
+        return node.length.text(names)
     if isinstance(node, Index):
         return "index"
     if depth > 24:

@@ -19,10 +19,10 @@ from cutegen_lab.core.errors import ProviderError
 from cutegen_lab.core.problem import Problem, Workload
 from cutegen_lab.problems import Reference
 from cutegen_lab.templates import operators
-from cutegen_lab.templates.expr import Graph
+from cutegen_lab.templates.expr import Const, Graph, Node, Size
 from cutegen_lab.templates.lowering import RULES, Lowering, Unsupported, Value
 from cutegen_lab.templates.resolve import resolve, with_extents
-from cutegen_lab.templates.spans import Span, fitted
+from cutegen_lab.templates.spans import Span, fitted, fitted_constant
 
 ELSEWHERE = "Try --provider openai (a model writes the kernel), manual (paste one) or replay:FILE."
 COMPUTED = (DType.BF16, DType.F16, DType.F32)
@@ -37,6 +37,7 @@ def read(problem: Problem) -> Graph:
     """What ``problem`` computes. Raises ProviderError naming the operator the templates do not know."""
     reference = Reference(problem)
     graph = read_workload(*reference.module_and_args(problem.workload), problem.workload)
+    graphs = [(problem.workload, graph)]
     readings, poor = [(problem.workload, graph.spans)], list[Workload]()
     for workload in problem.workloads[1:] + problem.check_workloads:
         if _degenerate(workload, problem.workload):
@@ -47,7 +48,8 @@ def read(problem: Problem) -> Graph:
             poor.append(workload)
             continue
         readings.append((workload, other.spans))
-        if (other.nodes, other.outputs, other.reduced) != (graph.nodes, graph.outputs, graph.reduced):
+        graphs.append((workload, other))
+        if (_shape_free(other), other.outputs, other.reduced) != (_shape_free(graph), graph.outputs, graph.reduced):
             raise ProviderError(
                 f"the templates need one expression for all workloads, and {workload.name!r} differs from "
                 f"{problem.workload.name!r} (a constant or broadcast that depends on the shape)",
@@ -56,7 +58,39 @@ def read(problem: Problem) -> Graph:
     spans = fitted(readings, poor)
     if spans is None:
         raise ProviderError("the templates find no rule for where the reference's slices begin and end", ELSEWHERE)
-    return with_extents(replace(graph, spans=spans))
+    if _perhaps_sizes(graph, problem.workload):
+        for workload in poor:
+            other = read_workload(*reference.module_and_args(workload), workload)
+            if [type(node) for node in other.nodes] == [type(node) for node in graph.nodes]:
+                graphs.append((workload, other))
+    return with_extents(replace(graph, spans=spans, nodes=_with_sizes(graphs)))
+
+
+def _perhaps_sizes(graph: Graph, workload: Workload) -> bool:
+    """Is a constant what a dimension is, too? Then small workloads must tell which of both it is."""
+    return any(isinstance(node, Const) and fitted_constant([(workload, node.value)]) for node in graph.nodes)
+
+
+def _shape_free(graph: Graph) -> tuple[Node, ...]:
+    """The nodes without the values of whole-numbered constants, which may be sizes."""
+    whole = [isinstance(node, Const) and node.value.is_integer() for node in graph.nodes]
+    return tuple(Const(0.0) if known else node for node, known in zip(graph.nodes, whole, strict=True))
+
+
+def _with_sizes(graphs: Sequence[tuple[Workload, Graph]]) -> tuple[Node, ...]:
+    """The first graph's nodes, constants that differ between workloads as sizes. Raises ProviderError."""
+    nodes = list(graphs[0][1].nodes)
+    for index, node in enumerate(nodes):
+        values = [(workload, other.value) for workload, g in graphs if isinstance(other := g.nodes[index], Const)]
+        if isinstance(node, Const) and any(value != node.value for _, value in values):
+            length = fitted_constant(values)
+            if length is None or any(graphs[0][1].dots()):
+                beside = "" if length is None else " beside a matrix product"
+                raise ProviderError(
+                    f"the templates do not cover a constant that depends on the shape{beside}", ELSEWHERE
+                )
+            nodes[index] = Size(f"size{index}", length)
+    return tuple(nodes)
 
 
 def _degenerate(workload: Workload, main: Workload) -> bool:

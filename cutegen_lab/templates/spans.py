@@ -93,6 +93,18 @@ def _fit(
     return None
 
 
+def fitted_constant(numbers: Sequence[tuple[Workload, float]]) -> Length | None:
+    """A dimension of an input, or one less or more, that is the number in every workload."""
+    workload = numbers[0][0]
+    for plus in (0, -1, 1):
+        for tensor, spec in enumerate(workload.inputs):
+            for axis in range(len(spec.shape)):
+                length = Length(tensor, axis, plus=plus)
+                if all(length.of(w) == number for w, number in numbers):
+                    return length
+    return None
+
+
 def _candidates(workload: Workload, number: int, span: Span) -> Iterator[Length]:
     """Formulas for ``number``, the likeliest first."""
     if number == 0:

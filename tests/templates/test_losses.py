@@ -44,7 +44,7 @@ def judged(compiler: CageCompiler, expression: str, inputs: str, **config: int) 
         ("F.mse_loss(x, y)", "x: f32[256,129], y: f32[256,129]"),
         ("F.l1_loss(x, y, reduction='sum')", "x: bf16[256,136], y: bf16[256,136]"),
         ("F.smooth_l1_loss(x, y, beta=0.5)", "x: f16[256,132], y: f16[256,132]"),
-        ("F.kl_div(x, y, reduction='sum', log_target=True)", "x: f32[256,128], y: f32[256,128]"),
+        ("F.kl_div(x, torch.sigmoid(y), reduction='batchmean')", "x: f32[256,128], y: f32[256,128]"),
         ("torch.clamp(1 - x * y, min=0).mean()", "x: f32[32771], y: f32[32771]"),
         ("F.hinge_embedding_loss(x, y)", "x: f32[256,128], y: f32[256,128]"),
         ("x.max() * w + x.sum()", "x: f32[256,129], w: f32[1]"),
@@ -64,3 +64,16 @@ def test_blocks_walk_in_steps_where_there_are_few(compiler: CageCompiler) -> Non
 def test_a_small_total_is_one_block_s_work_and_a_loss_by_element_needs_no_reduction(compiler: CageCompiler) -> None:
     assert judged(compiler, "F.mse_loss(x, y)", "x: f32[8,40], y: f32[8,40]")[0] == "row reduction"
     assert judged(compiler, "F.l1_loss(x, y, reduction='none')", "x: f32[8,40], y: f32[8,40]")[0] == "elementwise chain"
+
+
+@pytest.mark.parametrize(
+    ("expression", "inputs", "family"),
+    [
+        ("x / x.shape[0] + torch.clamp(x, max=x.shape[1] - 1)", "x: f32[40,96]", "elementwise chain"),
+        ("torch.softmax(x / x.shape[-1], -1)", "x: bf16[20,96]", "row reduction"),
+    ],
+)
+def test_a_constant_that_is_a_size_follows_the_shape(
+    compiler: CageCompiler, expression: str, inputs: str, family: str
+) -> None:
+    assert judged(compiler, expression, inputs)[0] == family

@@ -52,7 +52,7 @@ MAX_SMEM = 48 << 10
 
 def matches(graph: Graph) -> bool:
     rank = len(graph.space)
-    return len(graph.reduced) == 1 and graph.reduced[0] < rank - 1 and not any(graph.dots())
+    return len(graph.reduced) == 1 and graph.reduced[0] < rank - 1 and not any(graph.dots()) and not graph.sizes()
 
 
 def default_config(graph: Graph, workload: Workload) -> Config:

@@ -71,6 +71,7 @@ class _Elementwise:
         self.space = Space(graph, self.inputs)
         self.views = Views(graph, self.inputs, self.outputs)
         everything = range(len(graph.space))
+        self.sizes = {size.name: size.length.text(self.inputs) for size in graph.sizes()}
         self.flat = all(view.dense(everything) for view in self.views)
         self.along = everything if self.flat else everything[-1:]  # what vectors lie along
         self.narrow = graph.fixed(everything[-1])
@@ -181,7 +182,7 @@ class _Elementwise:
 
     def _constants(self) -> list[str]:
         per_row = [] if all(self._wide(self.views.by_name[name]) for name in self.outputs) else ["per_row"]
-        return ["vectors", "vec", *per_row, "threads", "loads"]
+        return ["vectors", "vec", *per_row, "threads", "loads", *self.sizes]
 
     def _launch(self) -> list[str]:
         rank = len(self.graph.space)
@@ -194,6 +195,7 @@ class _Elementwise:
             "    # Shapes are Python ints here: the widest vector that fits every row needs no scalar tail.",
             f"    width = {self.views.width('n', self.along)}",
             "    vectors = n // width * rows",
+            *(f"    {name} = {text}" for name, text in self.sizes.items()),
         ]
         for view in self.views:
             shape, stride = self.space.outer_mode(view, outer, "rows") if outer else ("rows", "0")

@@ -93,6 +93,7 @@ class _Totals:
         self.writer = Writer(graph, graph.varies, fast=fast, coarse=coarse, extent="n", index="0")
         reserved = "n vectors vec width threads loads blocks tidx bidx mine warps step steps start ragged partials real"
         self.writer.reserve([*reserved.split(), *OPERATIONS, *self.inputs, *self.views.by_name])
+        self.sizes = {size.name: size.length.text(self.inputs) for size in graph.sizes()}
         suggested = dict(graph.names)
         self.reductions = {i: node for i, node in enumerate(graph.nodes) if isinstance(node, Reduce)}
         self.names = {i: self.writer.name(suggested.get(i, WISHES[n.op])) for i, n in self.reductions.items()}
@@ -157,7 +158,9 @@ class _Totals:
         body.append("if tidx == 0:")
         body += [f"    partials[{at}, bidx] = {self.names[i]}" for at, i in enumerate(self.reductions)]
         tensors = [variable("g", view.name) for view in self.loaded] + ["partials"]
-        return self._kernel("partial_kernel", tensors, ["n", "vectors", "vec", "threads", "loads", "blocks"], body)
+        return self._kernel(
+            "partial_kernel", tensors, ["n", "vectors", "vec", "threads", "loads", "blocks", *self.sizes], body
+        )
 
     def _step(self, wide: list[View], env: dict[int, str]) -> list[str]:
         """Loads, values, and their place in a thread's running results."""
@@ -218,7 +221,7 @@ class _Totals:
             body.append(f"    {variable('g', spec.name)}[0] = {CUTE_TYPE[spec.dtype]}({text})")
         tensors = [variable("g", view.name) for view in self.loaded if not self._along(view)]
         tensors += ["partials", *(variable("g", name) for name in self.outputs)]
-        return self._kernel("total_kernel", tensors, ["n", "threads", "blocks"], body)
+        return self._kernel("total_kernel", tensors, ["n", "threads", "blocks", *self.sizes], body)
 
     # --- the launch ---
 
@@ -232,6 +235,7 @@ class _Totals:
             "    vectors = n // width",
             "    working = min(blocks, (vectors + threads * loads - 1) // (threads * loads))",
         ]
+        lines += [f"    {name} = {text}" for name, text in self.sizes.items()]
         for view in self.views:
             if self._along(view):
                 step = view.step(self.graph.reduced)
@@ -242,8 +246,8 @@ class _Totals:
         loaded = [variable("g", view.name) for view in self.loaded]
         single = [variable("g", view.name) for view in self.loaded if not self._along(view)]
         outputs = [variable("g", name) for name in self.outputs]
-        first = ", ".join([*loaded, "partials", "n", "vectors", "width", "threads", "loads", "working"])
-        second = ", ".join([*single, "partials", *outputs, "n", "threads", "working"])
+        first = ", ".join([*loaded, "partials", "n", "vectors", "width", "threads", "loads", "working", *self.sizes])
+        second = ", ".join([*single, "partials", *outputs, "n", "threads", "working", *self.sizes])
         return [
             *lines,
             f"    partial_kernel({first}).launch(",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 from cutegen_lab.templates.lowering import Lowering, Operand, Unsupported, Value, rule
 
 
@@ -24,11 +22,7 @@ def rsub(g: Lowering, a: Operand, b: Operand, alpha: float = 1) -> Value:
 
 @rule("div.Tensor", "div.Scalar", "div.Tensor_mode", "true_divide.Tensor")
 def div(g: Lowering, a: Operand, b: Operand, rounding_mode: str | None = None) -> Value:
-    by = g.constant_of(b)
-    if by is not None and by != 0 and math.frexp(by)[0] == 0.5:  # dividing by a power of two is multiplying, exactly
-        quotient = g.map("mul", a, 1 / by)
-    else:
-        quotient = g.map("div", a, b)
+    quotient = g.map("div", a, b)
     return g.map(rounding_mode, quotient) if rounding_mode else quotient
 
 

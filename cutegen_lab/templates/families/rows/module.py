@@ -42,6 +42,7 @@ class RowModule:
         self.outputs = tuple(t.name for t in problem.workload.outputs)
         self.space = Space(self.graph, self.inputs)
         self.views = Views(self.graph, self.inputs, self.outputs)
+        self.sizes = {size.name: size.length.text(self.inputs) for size in self.graph.sizes()}
         self.outer = [d for d in range(len(self.graph.space)) if d not in self.graph.reduced]
         self.writer = Writer(self.graph, self.graph.varies, fast=fast, coarse=coarse, extent="n", index="columns")
         reserved = (
@@ -108,7 +109,7 @@ class RowModule:
         tensors = [f"{name}: cute.Tensor" for name in (*self.inputs, *self.outputs)]
         head = signature("launch", [*tensors, "stream: cuda.CUstream", *constexprs(self.config)])
         views = [f"    {variable('g', view.name)} = {self._view(view)}" for view in self.views]
-        sizes = ["rows", "n", "width", "threads_per_row", "rows_per_block", "cluster_n", "loads"]
+        sizes = ["rows", "n", "width", "threads_per_row", "rows_per_block", "cluster_n", "loads", *self.sizes]
         arguments = ", ".join([*(variable("g", name) for name in self.views.by_name), *sizes])
         return [
             "@cute.jit",
@@ -117,6 +118,7 @@ class RowModule:
             f"    n = {self.space.product(self.graph.reduced)}",
             "    # Shapes are Python ints here: the widest vector that divides the row needs no scalar tail.",
             f"    width = {self.views.width('n', self.graph.reduced)}",
+            *(f"    {name} = {text}" for name, text in self.sizes.items()),
             *views,
             f"    row_kernel({arguments}).launch(",
             "        grid=[(rows + rows_per_block - 1) // rows_per_block * cluster_n, 1, 1],",
@@ -145,7 +147,7 @@ class RowModule:
 
     def _kernel(self) -> list[str]:
         used = [view.name for view in self.views]
-        constants = ("rows", "n", "vec", "threads_per_row", "rows_per_block", "cluster_n", "loads")
+        constants = ("rows", "n", "vec", "threads_per_row", "rows_per_block", "cluster_n", "loads", *self.sizes)
         parameters = [f"{variable('g', name)}: cute.Tensor" for name in used]
         head = signature("row_kernel", [*parameters, *(f"{name}: cutlass.Constexpr" for name in constants)])
         body = self._prologue() + self._loads() + self._passes() + self._stores()
