@@ -34,7 +34,10 @@ PROTOCOL = (
     "Constants were chosen with the groups to fit in sight. Eleven of those, softmax-f32-8192x2048 to "
     "tensor_core_matmul-1536 in benchmarks/timed_groups.py, were held out at first, and joined them when they had "
     "shown what was missing; the groups held out now were timed after that. They were predicted twice, the second time "
-    "with one more term (blocks that do not divide among multiprocessors), which a group to fit had asked for."
+    "with one more term (blocks that do not divide among multiprocessors), which a group to fit had asked for. Model "
+    "v4 added terms for bulk copies, clusters of four and blocks with more to do than others when the matrix-product "
+    "template came (gemm-*): two of its shapes were fitted to, two held out, and the fit's constants chosen among a few; the "
+    "held-out shapes were seen, not used."
 )
 Row = dict[str, Any]
 

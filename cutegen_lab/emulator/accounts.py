@@ -22,6 +22,9 @@ Sums = dict[str, float]
 _WAYS = ("load", "store", "copy")
 
 
+NOT_SUMS = ("load_bytes_in_flight", "busiest_block")  # counters of a launch that mean nothing added up
+
+
 @dataclass(frozen=True)
 class Account:
     """The counts of one launch. ``scale`` is how many times more blocks it has than ran."""
@@ -36,6 +39,7 @@ class Account:
         found["blocks"] = self.counters.blocks * self.scale
         found["blocks_counted"] = float(self.counters.blocks)
         found["load_bytes_in_flight"] = self._in_flight()
+        found["busiest_block"] = self.counters.busiest_block()
         found["hot_load_bytes"] = self.counters.hot_bytes() * self.scale
         return found
 

@@ -59,6 +59,7 @@ class Counters:
     loaded: dict[int, tuple[int, int, int]] = field(default_factory=dict)
     block_warps: Counter[int] = field(default_factory=Counter)
     block_lanes: Counter[int] = field(default_factory=Counter)
+    products: Counter[int] = field(default_factory=Counter)  # of wgmma, by block of the grid
     sites: list[Site] = field(init=False)
     here: Site = field(init=False)
 
@@ -116,6 +117,11 @@ class Counters:
     def hot_bytes(self) -> int:
         """Bytes loaded of stretches that are short enough to stay in L1 beside what streams through it."""
         return sum(asked for low, high, asked in self.loaded.values() if high - low < HOT_STRETCH)
+
+    def busiest_block(self) -> float:
+        """Products of the block that has most, over the mean of those that ran: blocks that take tile after tile may
+        have one more than others. 1.0 where there are none."""
+        return max(self.products.values()) * self.blocks / self.products.total() if self.products else 1.0
 
     def elapsed(self) -> int:
         """What the clocks have moved on by: a count that only ever grows."""

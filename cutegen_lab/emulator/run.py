@@ -18,7 +18,7 @@ from cutegen_lab.core.problem import TensorSpec
 from cutegen_lab.core.protocols import Cancel, Execution
 from cutegen_lab.core.verdict import Fault, Verdict
 from cutegen_lab.emulator import limits, tensormap
-from cutegen_lab.emulator.accounts import Account, Sums, by_line
+from cutegen_lab.emulator.accounts import NOT_SUMS, Account, Sums, by_line
 from cutegen_lab.emulator.blas import one_thread
 from cutegen_lab.emulator.block_races import BlockRaces
 from cutegen_lab.emulator.chunk import Chunk
@@ -81,7 +81,7 @@ def run_plan(
             if fault is not None:
                 break
             result.per_launch.append(counters)
-            totals.update({k: v for k, v in counters.items() if k != "load_bytes_in_flight"})
+            totals.update({k: v for k, v in counters.items() if k not in NOT_SUMS})
     totals.update(runner.loaded(tensors))
     result.accounts = runner.accounts
     printed = runner.printed()

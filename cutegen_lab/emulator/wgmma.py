@@ -95,6 +95,7 @@ class WarpgroupProducts:
         """One wgmma.mma_async. ``rows``: register rows of the sums; ``a``: descriptors by lane, or four rows of
         fragments, then ``operands`` is their number."""
         groups, blocks = self._warpgroups(g)
+        self._m.counters.products.update(self._m.numbers[blocks].tolist())
         sums = self._prepare(number, form)
         adding = self._uniform(g, adds, "the scale of D")
         if adding.any() and not sums.held[g.gid].all():

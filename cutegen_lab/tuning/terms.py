@@ -18,7 +18,7 @@ _L2_LATENCY_US = 0.12  # of an access that hits L2, beyond what is overlapped
 _L1_LATENCY_US = 0.04
 _BULK_LATENCY_US = 1.2  # of a bulk copy, from the wait for room to the data's arrival
 _L2_RATIO = 1.5  # L2 bandwidth over the copy rate
-_BULK_L2_RATIO = 3.0  # … for bulk copies, whose requests are few and large
+_BULK_L2_RATIO = 3.5  # … for bulk copies, whose requests are few and large
 _LINE_CYCLES = 2.0  # of a multiprocessor, for each 128-byte line a warp's access touches: a look-up in L1's tags
 _DEPENDENT_CYCLES = 4.0  # between a warp's instructions on average: 4 to 6 cycles' latency, some overlap
 _EXPOSED_LOADS = 0.65  # part of a block's bytes that its arithmetic cannot overlap with
@@ -68,6 +68,8 @@ def units_us(counters: Mapping[str, float], launch: Launch, shape: Occupancy, gp
         if klass in _PIPES:
             unit, cost = _PIPES[klass]
             cycles[unit] = cycles.get(unit, 0.0) + cost * value
+    if shape.waves <= 1:  # blocks that stay, some with more to do than others
+        busy /= counters.get("busiest_block", 1.0)
     slots = busy * gpu.clock_hz / 1e6  # cycles of all busy multiprocessors in a microsecond
     found = {unit: value / (4 * slots) for unit, value in cycles.items()}
     found["shared"] = (counters.get("shared_wavefronts", 0.0) + _operand_wavefronts(counters)) / slots
@@ -117,6 +119,7 @@ def latency_us(
     waits = counters.get("barrier_waits", 0.0) + counters.get("mbarrier_waits", 0.0)
     alone += _BARRIER_CYCLES * waits / warps / gpu.clock_hz * 1e6
     alone += _CLUSTER_US * counters.get("cluster_waits", 0.0) / warps
+    alone *= counters.get("busiest_block", 1.0)
     waves = math.ceil(shape.waves) if shape.blocks == 1 else max(shape.waves, 1.0)  # a block that is alone waits whole
     return waves * alone
 

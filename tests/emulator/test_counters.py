@@ -298,6 +298,7 @@ def test_the_lines_add_up_to_the_launch() -> None:
         "blocks",
         "blocks_counted",
         "load_bytes_in_flight",
+        "busiest_block",
         "hot_load_bytes",
         "dram_load_bytes",
         "dram_store_bytes",

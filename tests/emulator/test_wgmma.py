@@ -234,3 +234,19 @@ def test_mistakes_are_found(name: str) -> None:
 def test_what_does_not_exist_is_refused(old: str, new: str) -> None:
     fault = fault_of(PLAIN.replace(old, new))
     assert fault is not None and fault.verdict is Verdict.UNSUPPORTED and "wgmma" in fault.instruction
+
+
+def test_the_block_that_multiplies_most_is_counted() -> None:
+    """Of two blocks the first multiplies twice, the second once."""
+    again = PLAIN.replace("  wgmma.fence", "  mov.u32 %r30, %ctaid.x;\nAGAIN:\n  wgmma.fence", 1).replace(
+        "  wgmma.wait_group.sync.aligned 0;",
+        "  wgmma.wait_group.sync.aligned 0; add.s32 %r30, %r30, 1; setp.lt.s32 %p5, %r30, 2; @%p5 bra AGAIN;", 1,
+    )  # fmt: skip
+    tensors = [np.zeros((8, 128), np.uint32), np.zeros(SMEM - 1024, np.uint8), np.zeros((256, 4), np.uint32)]
+    filled = again.replace("{A}", str(descriptor(A_AT, 16, 256, "32"))).replace(
+        "{B}", str(descriptor(B_AT, 16, 256, "32"))
+    )
+    ran = run(filled.replace("mad.lo.s32 %r1, %r2, %r3, %r1;", ""), tensors, block=(128, 1, 1), grid=(2, 1, 1))
+    assert ran.execution.fault is None, ran.execution.fault
+    assert ran.per_launch[0]["busiest_block"] == pytest.approx(4 / 3)
+    assert ran.per_launch[0]["tensor_instructions"] == 3 * 4
