@@ -36,8 +36,8 @@ PROTOCOL = (
     "shown what was missing; the groups held out now were timed after that. They were predicted twice, the second time "
     "with one more term (blocks that do not divide among multiprocessors), which a group to fit had asked for. Model "
     "v4 added terms for bulk copies, clusters of four and blocks with more to do than others when the matrix-product "
-    "template came (gemm-*): two of its shapes were fitted to, two held out, and constants chosen among a few; the held-out "
-    "shapes were seen, not used."
+    "template came (gemm-*): two of its shapes were fitted to, two held out, and constants chosen among a few; the "
+    "held-out shapes were seen, not used."
 )
 Row = dict[str, Any]
 
