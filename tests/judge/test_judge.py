@@ -273,6 +273,31 @@ def test_a_profile_is_the_device_s_own_in_one_schema():
     assert isinstance(nothing, str) and nothing.startswith("torch counts nothing")
 
 
+EXP = "def reference(x):\n    return torch.exp(x)\n"
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f16", "bf16"])
+def test_results_that_overflow_only_in_float32_are_right(dtype: str) -> None:
+    """exp(100) is finite in float64; exp(80) is 5e34, and a hardware exponential is 1e-5 off there."""
+    task = problem(dtype, EXP)
+    assert judged(task, writes(lambda x: torch.exp(x.float()).to(x.dtype))).verdict is Verdict.PASSED
+    near = judged(task, writes(lambda x: torch.exp2(x.float() * 1.4426950408889634).to(x.dtype)))
+    assert near.verdict is Verdict.PASSED, near.reason
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda x: torch.exp(x.float()).clamp(max=1e35),  # finite where infinite, and smaller than it should be
+        lambda x: torch.where(x > 75, torch.inf, torch.exp(x)),
+        lambda x: torch.exp(x) * torch.where(x > 75, 1.001, 1.0),
+    ],
+)
+def test_large_results_that_are_wrong_are_not(wrong: Callable[[torch.Tensor], torch.Tensor]) -> None:
+    results = [judged(problem("f32", EXP), writes(wrong)).verdict for _ in range(3)]
+    assert Verdict.WRONG_RESULT in results, results
+
+
 def served(task: Problem, left_out: tuple[str, ...]) -> CheckResult:
     device, seeds = TorchDevice(softmax), itertools.count(1)
     artifact = artifact_for(task, device)
