@@ -12,6 +12,7 @@ import math
 import threading
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from statistics import fmean, median
 from typing import TYPE_CHECKING, Any
@@ -35,9 +36,8 @@ PROTOCOL = (
     "tensor_core_matmul-1536 in benchmarks/timed_groups.py, were held out at first, and joined them when they had "
     "shown what was missing; the groups held out now were timed after that. They were predicted twice, the second time "
     "with one more term (blocks that do not divide among multiprocessors), which a group to fit had asked for. Model "
-    "v4 added terms for bulk copies, clusters of four and blocks with more to do than others when the matrix-product "
-    "template came (gemm-*): two of its shapes were fitted to, two held out, and constants chosen among a few; the "
-    "held-out shapes were seen, not used."
+    "v4 came with the matrix-product template (gemm-*): what bulk copies wait for, clusters of four, blocks with more "
+    "to do than others. Four of its shapes were fitted to; the two held out were timed after that, predicted once."
 )
 Row = dict[str, Any]
 
@@ -52,10 +52,11 @@ def rank(cases: Iterable[Case], files: Sequence[Path]) -> None:
         taken.append(f"{path.stem}: {data['date']}")
         head = {key: data[key] for key in ("date", "python", "torch", "device", "driver")}
     rows, held_out = defaultdict[str, dict[str, Row]](dict), dict[str, bool]()
-    for case in cases:
-        if case.name in times.get(case.group, {}):
+    timed = [case for case in cases if case.name in times.get(case.group, {})]
+    with ProcessPoolExecutor() as processes:
+        for case, predicted in zip(timed, processes.map(_predicted, timed, chunksize=4), strict=True):
             measured = times[case.group][case.name]
-            rows[case.group][case.name] = {"config": case.config, "measured_us": round(measured, 2), **_predicted(case)}
+            rows[case.group][case.name] = {"config": case.config, "measured_us": round(measured, 2), **predicted}
             held_out[case.group] = case.held_out
     groups = {group: {"held_out": held_out[group], **_ranked(found)} for group, found in sorted(rows.items())}
     result = {

@@ -56,6 +56,8 @@ COUNTERS: Mapping[str, tuple[str, str]] = {  # name -> (unit, meaning)
     "compulsory_bytes": ("bytes", "each input read once, each output written once"),
     "moved_bytes": ("bytes", "32 × the sectors that crossed between multiprocessors and L2"),
     "resident_warps_per_sm": ("warps", "warps that share a multiprocessor, of the longest launch"),
+    "bulk_phases": ("times", "that a thread told an mbarrier how many bytes bulk copies will bring"),
+    "bulk_expected_bytes": ("bytes", "what they were told in all: a multicast counts in each block it reaches"),
     "busiest_block": ("", "wgmma of the block that has most over the mean; blocks that stay may get one tile more"),
     "waves": ("waves", "blocks of the longest launch over those resident at a time"),
 }

@@ -39,6 +39,8 @@ class Account:
         found["blocks"] = self.counters.blocks * self.scale
         found["blocks_counted"] = float(self.counters.blocks)
         found["load_bytes_in_flight"] = self._in_flight()
+        found["bulk_phases"] = self.counters.expectations * self.scale
+        found["bulk_expected_bytes"] = self.counters.expected_bytes * self.scale
         found["busiest_block"] = self.counters.busiest_block()
         found["hot_load_bytes"] = self.counters.hot_bytes() * self.scale
         return found

@@ -10,6 +10,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from cutegen_lab.emulator import copy_wavefronts
 from cutegen_lab.emulator.access import phases, sectors_and_lines, wavefronts
 from cutegen_lab.emulator.types import Array
@@ -59,6 +61,8 @@ class Counters:
     loaded: dict[int, tuple[int, int, int]] = field(default_factory=dict)
     block_warps: Counter[int] = field(default_factory=Counter)
     block_lanes: Counter[int] = field(default_factory=Counter)
+    expectations: int = 0  # times that a thread told an mbarrier what bulk copies will bring
+    expected_bytes: int = 0
     products: Counter[int] = field(default_factory=Counter)  # of wgmma, by block of the grid
     sites: list[Site] = field(init=False)
     here: Site = field(init=False)
@@ -117,6 +121,11 @@ class Counters:
     def hot_bytes(self) -> int:
         """Bytes loaded of stretches that are short enough to stay in L1 beside what streams through it."""
         return sum(asked for low, high, asked in self.loaded.values() if high - low < HOT_STRETCH)
+
+    def expect(self, lanes: int, size: Array) -> None:
+        """Counts that ``lanes`` threads expect ``size`` bytes each (one for all, or by lane)."""
+        self.expectations += lanes
+        self.expected_bytes += int(np.sum(size)) if np.ndim(size) else int(size) * lanes
 
     def busiest_block(self) -> float:
         """Products of the block that has most, over the mean of those that ran: blocks that take tile after tile may

@@ -16,7 +16,8 @@ BUSY_LATENCY_US = 0.75  # of a DRAM access while memory is busy: what loads in f
 _LATENCY_US = 0.4  # of a DRAM access while it is not
 _L2_LATENCY_US = 0.12  # of an access that hits L2, beyond what is overlapped
 _L1_LATENCY_US = 0.04
-_BULK_LATENCY_US = 1.2  # of a bulk copy, from the wait for room to the data's arrival
+_BULK_BYTES_A_CYCLE = 32.0  # that a multiprocessor takes from L2
+_BULK_LATENCY_US = 0.65  # of a bulk copy, from the wait for room to the data's arrival
 _L2_RATIO = 1.5  # L2 bandwidth over the copy rate
 _BULK_L2_RATIO = 3.5  # … for bulk copies, whose requests are few and large
 _LINE_CYCLES = 2.0  # of a multiprocessor, for each 128-byte line a warp's access touches: a look-up in L1's tags
@@ -25,9 +26,6 @@ _EXPOSED_LOADS = 0.65  # part of a block's bytes that its arithmetic cannot over
 _EXPOSED_WORK = 0.75  # part of a block's busiest unit that its loads cannot overlap with
 _BARRIER_CYCLES = 20.0
 _CLUSTER_US = 1.0  # that a block waits for the others of its cluster
-_FAR_CLUSTER = (
-    1.6  # waits for bulk copies are so much longer where a cluster spans more than one pair of multiprocessors
-)
 _BLOCK_START_US = 0.2
 _START_CYCLES = 1.2  # of the whole GPU, between two blocks handed out …
 _CLUSTER_STARTS = 0.9  # … and this much more for each doubling of the cluster, which must find room at one time
@@ -112,7 +110,7 @@ def latency_us(
     arithmetic, its waits. The fewer blocks share a multiprocessor, the less of this another block hides."""
     blocks = math.prod(launch.grid)
     warps = blocks * -(-math.prod(launch.block) // 32)
-    alone = _BLOCK_START_US + _loads_us(counters, warps, moved) + _bulk_us(counters, launch, blocks)
+    alone = _BLOCK_START_US + _loads_us(counters, warps, moved) + _bulk_us(counters, launch, blocks, gpu)
     reads = moved.far * counters["global_load_bytes"] / blocks
     alone += _EXPOSED_LOADS * reads * gpu.sm_count / gpu.copy_bytes_per_s * 1e6
     alone += max(_dependent_us(counters, warps, gpu), _EXPOSED_WORK * _work_us(unit_us, blocks, warps, shape))
@@ -131,13 +129,14 @@ def _loads_us(counters: Mapping[str, float], warps: int, moved: Traffic) -> floa
     return batches * (moved.far * _LATENCY_US + moved.near * _L2_LATENCY_US + l1 * _L1_LATENCY_US)
 
 
-def _bulk_us(counters: Mapping[str, float], launch: Launch, blocks: int) -> float:
-    """Bulk copies, of which a block has as much in flight as it has shared memory, but for the stage it works on: two
-    copies' worth, one of each operand."""
-    stage = 2 * counters.get("bulk_load_bytes", 0.0) / max(counters.get("bulk_loads", 0.0), 1.0)
+def _bulk_us(counters: Mapping[str, float], launch: Launch, blocks: int, gpu: GpuSpec) -> float:
+    """What a block waits for its stages, each as long as a bulk copy takes to answer and its bytes to arrive; all but
+    one, which is worked on, are under way at a time."""
+    arrives = counters.get("bulk_expected_bytes", 0.0) or counters.get("bulk_load_bytes", 0.0)
+    stage = arrives / max(counters.get("bulk_phases", 0.0), 1.0)
     in_flight = max(launch.dynamic_smem_bytes - stage, stage, 1024.0)
-    far = _FAR_CLUSTER if math.prod(launch.cluster) > 2 else 1.0
-    return counters.get("bulk_load_bytes", 0.0) / blocks / in_flight * _BULK_LATENCY_US * far
+    each = _BULK_LATENCY_US + stage / (_BULK_BYTES_A_CYCLE * gpu.clock_hz) * 1e6
+    return arrives / blocks / in_flight * each
 
 
 def _dependent_us(counters: Mapping[str, float], warps: int, gpu: GpuSpec) -> float:

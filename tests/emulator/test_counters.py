@@ -299,6 +299,8 @@ def test_the_lines_add_up_to_the_launch() -> None:
         "blocks_counted",
         "load_bytes_in_flight",
         "busiest_block",
+        "bulk_phases",
+        "bulk_expected_bytes",
         "hot_load_bytes",
         "dram_load_bytes",
         "dram_store_bytes",
@@ -306,3 +308,14 @@ def test_the_lines_add_up_to_the_launch() -> None:
     for name, value in whole.items():
         if name not in apart:
             assert value == pytest.approx(sum(line.get(name, 0) for line in lines.values())), name
+
+
+def test_what_mbarriers_are_told_to_expect() -> None:
+    body = """
+  mov.u32 %r5, b; setp.eq.u32 %p1, %r1, 0; @%p1 mbarrier.init.shared.b64 [%r5], 2; bar.sync 0;
+  setp.lt.u32 %p2, %r1, 2; mad.lo.u32 %r6, %r1, 16, 48;
+  @%p2 mbarrier.arrive.expect_tx.shared.b64 %rd9, [%r5], %r6;
+  ret;"""
+    ran = run(kernel(body, 0, ".shared .align 8 .b8 b[8];"), [], block=(32, 1, 1))
+    assert ran.execution.fault is None, ran.execution.fault
+    assert ran.per_launch[0]["bulk_phases"] == 2 and ran.per_launch[0]["bulk_expected_bytes"] == 48 + 64
