@@ -8,16 +8,16 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cutegen_lab.cli.judge import OTHER_VERDICT
 from cutegen_lab.cli.output import Output
 from cutegen_lab.core.artifact import CompileFailure
 from cutegen_lab.core.errors import InputError
 from cutegen_lab.core.roofline import speed_of_light, target_gpu
+from cutegen_lab.loop.steps import resources
 from cutegen_lab.session import Session
 
 if TYPE_CHECKING:
     from cutegen_lab.spec.build import Kernel
-
-OTHER_VERDICT = 3
 
 
 def execute(arguments: argparse.Namespace, output: Output) -> int:
@@ -70,13 +70,9 @@ def _compile(kernel: Kernel, facts: dict[str, Any], arguments: argparse.Namespac
         output.line(f"verdict: {built.verdict.value} ({built.reason})")
         output.result({**facts, "verdict": built.verdict.value, "reason": built.reason})
         return OTHER_VERDICT
-    build = built.builds[kernel.problem.workload.name]
-    registers = max(k.registers for k in build.kernels)
-    smem = max(
-        launch.dynamic_smem_bytes + k.static_smem_bytes
-        for launch, k in zip(build.plan.launches, build.kernels, strict=False)
-    )
-    output.line(f"  registers       {registers} a thread")
+    uses = resources(built, kernel.problem.workload.name)
+    smem = uses.static_smem_bytes + uses.dynamic_smem_bytes
+    output.line(f"  registers       {uses.registers} a thread")
     output.line(f"  shared memory   {smem:,} B a block")
     out = Path(arguments.out or f"{kernel.problem.name}.py")
     problem = out.with_name(f"{out.stem}_problem.py")
@@ -84,7 +80,7 @@ def _compile(kernel: Kernel, facts: dict[str, Any], arguments: argparse.Namespac
     write_atomically(problem, problem_text(kernel))
     output.line(f"{out} is the kernel; prove it by: cutegen judge {problem} {out}")
     output.result(
-        {**facts, "kernel": str(out), "problem_file": str(problem), "registers": registers, "smem_bytes": smem}
+        {**facts, "kernel": str(out), "problem_file": str(problem), "registers": uses.registers, "smem_bytes": smem}
     )
     return 0
 

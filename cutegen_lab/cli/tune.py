@@ -11,14 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from cutegen_lab.cli.judge import OTHER_VERDICT, read_given
+from cutegen_lab.cli.main import INTERRUPTED
 from cutegen_lab.cli.output import Output
 from cutegen_lab.config import Settings
 from cutegen_lab.core.problem import Problem
 from cutegen_lab.session import Session
 from cutegen_lab.session.kernels import headed, write_atomically
 from cutegen_lab.session.parts import make_compiler
-
-INTERRUPTED = 130
 
 
 def execute(arguments: argparse.Namespace, output: Output) -> int:

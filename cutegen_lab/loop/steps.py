@@ -90,7 +90,7 @@ class Steps:
         return Compiled(
             candidate_id=candidate.id,
             artifact_sha256=self.parts.store.put_artifact(result),
-            resources=_resources(result, main),
+            resources=resources(result, main),
             provenance=provenance,
             notes=result.builds[main].notes,
             seconds=time.monotonic() - started,
@@ -151,7 +151,8 @@ class Steps:
         )
 
 
-def _resources(artifact: Artifact, workload: str) -> Resources:
+def resources(artifact: Artifact, workload: str) -> Resources:
+    """Of the build for ``workload``, the largest over its kernels."""
     build = artifact.builds[workload]
     return Resources(
         registers=max(k.registers for k in build.kernels),

@@ -41,6 +41,26 @@ HELP = """%cutegen VERB [--run RUN] [...]          (without --run: the newest ru
 %%cutegen?             the options of the cell magic; %%cutespec? of the one for specs"""
 
 
+_RUN_OPTIONS = (
+    argument("--gpu", default="", help="whose speed of light is the bound (the first GPU of the architecture)"),
+    argument("--device", default="auto", help="where kernels are judged: auto, cuda, cuda:N or emulator"),
+    argument("--max-steps", type=int, default=8, help="candidates at most (8)"),
+    argument("--budget", default="", help='further bounds: "600s", "200000tok", or both with a comma'),
+    argument("--auto", action="store_true", help="approve by itself whatever passes and is faster"),
+    argument("--out", default="run", help="the variable that gets the run (run)"),
+    argument("--wait", action="store_true", help="return when the run rests or is done, for scripted notebooks"),
+    argument("--workdir", default="", help="where runs are kept (.cutegen)"),
+    argument("--debug", action="store_true", help="show tracebacks"),
+)
+
+
+def _of_a_run(magic: Any) -> Any:
+    """The options of every cell magic that starts a run."""
+    for option in reversed(_RUN_OPTIONS):
+        magic = option(magic)
+    return magic
+
+
 def register(ipython: InteractiveShell) -> None:
     """``%load_ext cutegen_lab``."""
     ipython.register_magics(CutegenMagics)
@@ -68,19 +88,11 @@ class CutegenMagics(Magics):
     @argument("--name", default="problem", help="the run's name")
     @argument("--inputs", default="", help='the inputs: "x: bf16[4096,8192], w: bf16[8192]"; workloads apart by ";"')
     @argument("--arch", default="sm_90a", help="what to compile for: sm_80, sm_89 or sm_90a (the default)")
-    @argument("--gpu", default="", help="whose speed of light is the bound (the first GPU of the architecture)")
-    @argument("--device", default="auto", help="where kernels are judged: auto, cuda, cuda:N or emulator")
     @argument("--provider", default="templates", help="templates, openai, manual, manual:DIR or replay:FILE")
     @argument("--model", default="", help="the model, for --provider openai")
-    @argument("--max-steps", type=int, default=8, help="candidates at most (8)")
-    @argument("--budget", default="", help='further bounds: "600s", "200000tok", or both with a comma')
-    @argument("--auto", action="store_true", help="approve by itself whatever passes and is faster")
     @argument("--review", action="store_true", help="ask before each refinement (the default)")
-    @argument("--out", default="run", help="the variable that gets the run (run)")
     @argument("--replay", default="", help="play a recorded conversation: same as --provider replay:FILE")
-    @argument("--wait", action="store_true", help="return when the run rests or is done, for scripted notebooks")
-    @argument("--workdir", default="", help="where runs are kept (.cutegen)")
-    @argument("--debug", action="store_true", help="show tracebacks")
+    @_of_a_run
     @cell_magic
     def cutegen_cell(self, line: str, cell: str) -> None:
         """Turns the PyTorch reference in this cell into a checked CuTe kernel, refinement by refinement.
@@ -127,15 +139,7 @@ class CutegenMagics(Magics):
     @magic_arguments()
     @argument("--run", default="", help="make it the next candidate of this run (%%cutegen's) instead of a new run")
     @argument("--check", action="store_true", help="only say which template and config it means")
-    @argument("--gpu", default="", help="whose speed of light is the bound (the first GPU of the architecture)")
-    @argument("--device", default="auto", help="where kernels are judged: auto, cuda, cuda:N or emulator")
-    @argument("--max-steps", type=int, default=8, help="candidates at most (8)")
-    @argument("--budget", default="", help='further bounds: "600s"')
-    @argument("--auto", action="store_true", help="approve by itself whatever passes and is faster")
-    @argument("--out", default="run", help="the variable that gets the run (run)")
-    @argument("--wait", action="store_true", help="return when the run rests or is done, for scripted notebooks")
-    @argument("--workdir", default="", help="where runs are kept (.cutegen)")
-    @argument("--debug", action="store_true", help="show tracebacks")
+    @_of_a_run
     @cell_magic
     def cutespec(self, line: str, cell: str) -> None:
         """Compiles the spec in this cell to a kernel and has it judged, as the first candidate of a run of its own.

@@ -154,14 +154,18 @@ class RunHandle:
         write_atomically(Path(path), report([self.view()], title=f"cutegen run {self.run_id}"))
         return Path(path)
 
+    def meant(self, candidate_id: str | None = None) -> str | None:
+        """``candidate_id``, else the candidate in work, else the accepted one, where there is any."""
+        state = self.state
+        return candidate_id or (state.current.id if state.current else None) or state.incumbent_id
+
     def profile(self, candidate_id: str | None = None, device: str = "emulator") -> Profile:
         """What the emulator (``device="emulator"``) or a GPU's profiler (``"cuda"``) counts of a compiled candidate
         (default: the one in work, else the accepted one), under one list of names.
 
         Raises InputError where nothing is compiled, SetupError where there is no such device or it has no profiler.
         """
-        state = self.state
-        chosen = candidate_id or (state.current.id if state.current else None) or state.incumbent_id
+        state, chosen = self.state, self.meant(candidate_id)
         built = state.compiled.get(chosen) if chosen else None
         if built is None:
             seen = ", ".join(state.compiled) or "none"

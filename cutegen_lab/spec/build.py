@@ -25,6 +25,8 @@ _POSITIONAL: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "split": (("split_k",),),
 }
 _AT_LINE = re.compile(r" at line \d+: .*$")
+Settings = dict[str, tuple[Scalar, Option]]
+"""Parameters that a step sets, each with its value and where."""
 
 
 @dataclass(frozen=True)
@@ -62,14 +64,15 @@ def compile_spec(spec: Spec) -> Kernel:
     except ProviderError as error:
         message = _AT_LINE.sub("", error.message)  # of PyTorch's text, which the spec's author has not seen
         raise step.values[-1].place.error(message, "Split it, or write the kernel itself.") from error
-    config = _config(step, family, graph, problem)
-    chosen = tuple(name for name in config if name not in _set(step, family))
+    given = _set(step, family)
+    config = _config(given, step, family, graph, problem)
+    chosen = tuple(name for name in config if name not in given)
     return Kernel(problem, family.NAME, family.write(problem, graph, config), config, chosen, spec.arch)
 
 
-def _set(step: Step, family: Family) -> dict[str, tuple[Scalar, Option]]:
-    """Parameters that ``step`` sets, with where. Raises SpecError."""
-    found: dict[str, tuple[Scalar, Option]] = {}
+def _set(step: Step, family: Family) -> Settings:
+    """What ``step`` sets. Raises SpecError."""
+    found: Settings = {}
     for option in step.options:
         for name, value in zip(_names(option, family), option.values, strict=True):
             if name in found:
@@ -106,9 +109,8 @@ def _legal(name: str, value: Scalar, option: Option, family: Family) -> Scalar:
     raise option.place.error(f"{name} is {value}; it may be {words}", f"Did you mean {near[0]!r}?" if near else "")
 
 
-def _config(step: Step, family: Family, graph: Graph, problem: Problem) -> Config:
+def _config(given: Settings, step: Step, family: Family, graph: Graph, problem: Problem) -> Config:
     """The template's default for the main workload under what ``step`` sets; what it leaves open gives way."""
-    given = _set(step, family)
     fixed = {name: value for name, (value, _) in given.items()}
     config = {**family.default_config(graph, problem.workload), **fixed}
     if family.feasible(graph, config):
@@ -129,7 +131,7 @@ def _by_distance(value: Scalar, domain: Sequence[Scalar]) -> list[Scalar]:
     return sorted((v for v in values if v != value), key=lambda v: abs(values.index(v) - at))
 
 
-def _refuse(given: Mapping[str, tuple[Scalar, Option]], family: Family, graph: Graph, config: Config) -> Config:
+def _refuse(given: Settings, family: Family, graph: Graph, config: Config) -> Config:
     """Names the setting that must give way, and to what."""
     for name, (value, option) in reversed(list(given.items())):
         for other in _by_distance(value, family.DOMAINS[name]):
