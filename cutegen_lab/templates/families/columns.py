@@ -11,20 +11,11 @@ import math
 
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import Problem, Workload
-from cutegen_lab.templates.cute_text import Writer, number
+from cutegen_lab.templates.cute_text import number
 from cutegen_lab.templates.expr import NEUTRAL, Graph, Index, Map, Output, Reduce
-from cutegen_lab.templates.module import (
-    Space,
-    approximate,
-    clean,
-    constexprs,
-    header,
-    helpers,
-    signature,
-    tunable,
-    variable,
-)
-from cutegen_lab.templates.views import View, Views
+from cutegen_lab.templates.families.kernel_module import COMBINE_VECTORS, KernelModule
+from cutegen_lab.templates.module import variable
+from cutegen_lab.templates.views import View
 
 NAME = "column reduction"
 DOMAINS = {
@@ -43,10 +34,6 @@ KNOBS = {
     ("vec", -1): "Twice as many threads for the same columns.",
     ("loads", -1): "Fewer registers a thread.",
 }
-_COMBINE = {
-    "add": "{0} + {1}", "mul": "{0} * {1}", "max": "cute.math.max({0}, {1}, propagate_nan=True)",
-    "min": "cute.math.min({0}, {1}, propagate_nan=True)",
-}  # fmt: skip
 MAX_SMEM = 48 << 10
 
 
@@ -79,39 +66,26 @@ def write(problem: Problem, graph: Graph, config: Config) -> str:
     return _Columns(problem, graph, config).text()
 
 
-class _Columns:
+class _Columns(KernelModule):
     def __init__(self, problem: Problem, graph: Graph, config: Config) -> None:
-        self.problem, self.graph, self.config = problem, graph, config
-        fast, coarse = approximate(problem.workload)
-        self.inputs = tuple(t.name for t in problem.workload.inputs)
-        self.outputs = tuple(t.name for t in problem.workload.outputs)
-        self.space = Space(graph, self.inputs)
+        reserved = "n inner outer columns column block tidx slice_ i extent position"
+        super().__init__(problem, graph, config, reserved, vector=lambda index: True, extent="extent", index="position")
         self.axis = graph.reduced[0]
-        self.views = Views(graph, self.inputs, self.outputs)
-        self.writer = Writer(graph, lambda index: True, fast=fast, coarse=coarse, extent="extent", index="position")
-        reserved = ["n", "inner", "outer", "columns", "column", "block", "tidx", "slice_", "i", "extent", "position"]
-        self.writer.reserve([*reserved, *self.inputs, *self.views.by_name])
 
     def text(self) -> str:
         kernel = self._kernel()
         sentences = "Threads lie along the contiguous columns and share the walk down the reduced dimension in slices."
-        lines = header(self.problem, self.graph, NAME, sentences) + tunable(DOMAINS)
-        lines += [
-            "",
+        host = [
             "def constraints(config, workload, device):",
             '    """At most 1,024 threads; partial results in 48 KB."""',
             '    threads = config["threads"] * config["slices"]',
             f'    return threads <= 1024 and threads * config["vec"] * 4 <= {MAX_SMEM}',
-            "",
         ]
-        lines += [*helpers(self.writer.helpers), "", *kernel, "", "", *self._launch()]
-        return clean(lines)
+        return self.module(NAME, sentences, DOMAINS, host, [], [kernel, self._launch()])
 
     # --- the kernel ---
 
     def _kernel(self) -> list[str]:
-        parameters = [f"{variable('g', name)}: cute.Tensor" for name in self.views.by_name]
-        constants = [f"{name}: cutlass.Constexpr" for name in ("n", "columns", "vec", "threads", "slices", "loads")]
         body = [
             "tidx, slice_, _ = cute.arch.thread_idx()",
             "bidx, _, _ = cute.arch.block_idx()",
@@ -131,23 +105,13 @@ class _Columns:
         env: dict[int, str] = {}
         depths = self.graph.depths()
         reductions = [i for i, node in enumerate(self.graph.nodes) if isinstance(node, Reduce)]
-        names = self._names(reductions)
+        names = {index: self.reduction_name(index) for index in reductions}
         for index in sorted(reductions, key=lambda i: (depths[i], i)):
             body += self._reduction(index, names[index], env)
             env[index] = names[index]
         body += self._outputs(env)
-        head = signature("column_kernel", [*parameters, *constants])
-        return ["@cute.kernel", *head, *(f"    {line}" if line else "" for line in body)]
-
-    def _names(self, reductions: list[int]) -> dict[int, str]:
-        wishes = {"add": "total", "mul": "product", "max": "peak", "min": "least"}
-        suggested = dict(self.graph.names)
-        names = {}
-        for index in reductions:
-            node = self.graph.nodes[index]
-            assert isinstance(node, Reduce)
-            names[index] = self.writer.name(suggested.get(index, wishes[node.op]))
-        return names
+        constants = ["n", "columns", "vec", "threads", "slices", "loads"]
+        return self.kernel("column_kernel", self.tensors, constants, body)
 
     def _reduction(self, index: int, name: str, env: dict[int, str]) -> list[str]:
         node = self.graph.nodes[index]
@@ -158,8 +122,8 @@ class _Columns:
         lines = self.writer.assignments([node.args[0]], inner, {})
         text, _ = self.writer.expression(node.args[0], inner)
         register = variable("r", name)
-        combined = _COMBINE[node.op].format(f"{register}.load()", f"({text})")
-        meet = _COMBINE[node.op].format(f"{register}.load()", "partials[None, tidx, other].load()")
+        combined = COMBINE_VECTORS[node.op].format(f"{register}.load()", f"({text})")
+        meet = COMBINE_VECTORS[node.op].format(f"{register}.load()", "partials[None, tidx, other].load()")
         return [
             f"{register} = cute.make_rmem_tensor(mine, Float32)",
             f"{register}.fill({neutral})",
@@ -245,8 +209,7 @@ class _Columns:
 
     def _launch(self) -> list[str]:
         rank = len(self.graph.space)
-        tensors = [f"{name}: cute.Tensor" for name in (*self.inputs, *self.outputs)]
-        lines = ["@cute.jit", *signature("launch", [*tensors, "stream: cuda.CUstream", *constexprs(self.config)])]
+        lines = self.launch_head()
         rest = [d for d in range(rank - 1) if d != self.axis]
         lines += [f"    n = {self.space.size(self.axis)}", f"    inner = {self.space.size(rank - 1)}"]
         lines += [f"    outer = {self.space.product(rest)}"]
@@ -266,8 +229,7 @@ class _Columns:
             else:
                 layout = f"cute.make_layout(((inner // width, {shape}), n), stride=((0, {stride}), {downward}))"
             lines += view.tensor_lines(layout)
-        names = [variable("g", name) for name in self.views.by_name]
-        names += ["n", "columns", "width", "threads", "slices", "loads"]
+        names = [*self.tensors, "n", "columns", "width", "threads", "slices", "loads"]
         return [
             *lines,
             f"    column_kernel({', '.join(names)}).launch(",

@@ -10,20 +10,10 @@ import math
 
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import Problem, Workload
-from cutegen_lab.templates.cute_text import Writer
 from cutegen_lab.templates.expr import Graph, Output
-from cutegen_lab.templates.module import (
-    Space,
-    approximate,
-    clean,
-    constexprs,
-    header,
-    helpers,
-    signature,
-    tunable,
-    variable,
-)
-from cutegen_lab.templates.views import View, Views
+from cutegen_lab.templates.families.kernel_module import KernelModule
+from cutegen_lab.templates.module import variable
+from cutegen_lab.templates.views import View
 
 NAME = "elementwise chain"
 DOMAINS = {"vec": (1, 2, 4, 8, 16), "threads": (64, 128, 256, 512, 1024), "loads": (1, 2, 4, 8)}
@@ -62,39 +52,27 @@ def write(problem: Problem, graph: Graph, config: Config) -> str:
     return _Elementwise(problem, graph, config).text()
 
 
-class _Elementwise:
+class _Elementwise(KernelModule):
     def __init__(self, problem: Problem, graph: Graph, config: Config) -> None:
-        self.problem, self.graph, self.config = problem, graph, config
-        fast, coarse = approximate(problem.workload)
-        self.inputs = tuple(t.name for t in problem.workload.inputs)
-        self.outputs = tuple(t.name for t in problem.workload.outputs)
-        self.space = Space(graph, self.inputs)
-        self.views = Views(graph, self.inputs, self.outputs)
+        reserved = "n width vectors vec tidx bidx first mine one at per_row"
+        super().__init__(problem, graph, config, reserved, vector=graph.varies, extent="1.0", index="0.0")
         everything = range(len(graph.space))
-        self.sizes = {size.name: size.length.text(self.inputs) for size in graph.sizes()}
         self.flat = all(view.dense(everything) for view in self.views)
         self.along = everything if self.flat else everything[-1:]  # what vectors lie along
         self.narrow = graph.fixed(everything[-1])
-        self.writer = Writer(graph, graph.varies, fast=fast, coarse=coarse, extent="1.0", index="0.0")
-        taken = ["n", "width", "vectors", "vec", "tidx", "bidx", "first", "mine", "one", "at", "per_row"]
-        self.writer.reserve([*taken, *self.views.by_name, *self.inputs])
 
     def text(self) -> str:
         kernel = self._kernel()
         sentences = (
             "Each thread issues all its loads before it uses the first; accesses are as wide as the shape allows."
         )
-        lines = header(self.problem, self.graph, NAME, sentences) + tunable(DOMAINS)
-        lines += [
-            "", "def constraints(config, workload, device):", '    """A thread\'s values stay in registers."""',
-            f'    return config["vec"] * config["loads"] <= {MAX_VALUES}', "",
+        host = [
+            "def constraints(config, workload, device):", '    """A thread\'s values stay in registers."""',
+            f'    return config["vec"] * config["loads"] <= {MAX_VALUES}',
         ]  # fmt: skip
-        lines += [*helpers(self.writer.helpers), "", *kernel, "", "", *self._launch()]
-        return clean(lines)
+        return self.module(NAME, sentences, DOMAINS, host, [], [kernel, self._launch()])
 
     def _kernel(self) -> list[str]:
-        parameters = [f"{variable('g', view.name)}: cute.Tensor" for view in self.views]
-        constants = [f"{name}: cutlass.Constexpr" for name in self._constants()]
         body = [
             "tidx, _, _ = cute.arch.thread_idx()",
             "bidx, _, _ = cute.arch.block_idx()",
@@ -127,8 +105,7 @@ class _Elementwise:
                 register, target = variable("r", name), variable("g", name)
                 copy = f"cute.autovec_copy({register}[None, i], {target}[None, at])"
                 body.append(f"        {copy if wide else f'{target}[at] = {register}[0, i]'}")
-        head = signature("elementwise_kernel", [*parameters, *constants])
-        return ["@cute.kernel", *head, *(f"    {line}" if line else "" for line in body)]
+        return self.kernel("elementwise_kernel", self.tensors, self._constants(), body)
 
     def _values(self) -> list[str]:
         """From registers with inputs to registers with outputs: first what is the same all along a vector."""
@@ -186,8 +163,7 @@ class _Elementwise:
 
     def _launch(self) -> list[str]:
         rank = len(self.graph.space)
-        tensors = [f"{name}: cute.Tensor" for name in (*self.inputs, *self.outputs)]
-        lines = ["@cute.jit", *signature("launch", [*tensors, "stream: cuda.CUstream", *constexprs(self.config)])]
+        lines = self.launch_head()
         outer = [] if self.flat else list(range(rank - 1))
         lines += [
             f"    n = {self.space.product(self.along)}",
@@ -195,7 +171,7 @@ class _Elementwise:
             "    # Shapes are Python ints here: the widest vector that fits every row needs no scalar tail.",
             f"    width = {self.views.width('n', self.along)}",
             "    vectors = n // width * rows",
-            *(f"    {name} = {text}" for name, text in self.sizes.items()),
+            *self.size_lines(),
         ]
         for view in self.views:
             shape, stride = self.space.outer_mode(view, outer, "rows") if outer else ("rows", "0")
@@ -207,8 +183,7 @@ class _Elementwise:
                 layout = f"cute.make_layout((n // width, {shape}), stride=(0, {stride}))"
             lines += view.tensor_lines(layout)
         given = {"vec": "width", "per_row": "n // width"}
-        arguments = [variable("g", view.name) for view in self.views]
-        arguments += [given.get(name, name) for name in self._constants()]
+        arguments = self.tensors + [given.get(name, name) for name in self._constants()]
         return [
             *lines,
             f"    elementwise_kernel({', '.join(arguments)}).launch(",

@@ -10,22 +10,11 @@ import math
 
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import Problem, Workload
-from cutegen_lab.templates.cute_text import Writer, number
+from cutegen_lab.templates.cute_text import number
 from cutegen_lab.templates.expr import NEUTRAL, Graph, Index, Reduce
+from cutegen_lab.templates.families.kernel_module import COMBINE, COMBINE_VECTORS, KernelModule
 from cutegen_lab.templates.families.rows import pieces
-from cutegen_lab.templates.families.rows.module import COMBINE, OPERATIONS, WISHES
-from cutegen_lab.templates.module import (
-    CUTE_TYPE,
-    Space,
-    approximate,
-    clean,
-    constexprs,
-    header,
-    helpers,
-    signature,
-    tunable,
-    variable,
-)
+from cutegen_lab.templates.module import CUTE_TYPE, variable
 from cutegen_lab.templates.views import View, Views
 
 NAME = "total"
@@ -47,10 +36,6 @@ KNOBS = {
 }
 MAX_VALUES = 64
 MIN_ELEMENTS = 1 << 15  # below, one block reads everything sooner than a second kernel starts
-_VECTORS = {
-    "add": "{0} + {1}", "mul": "{0} * {1}", "max": "cute.math.max({0}, {1}, propagate_nan=True)",
-    "min": "cute.math.min({0}, {1}, propagate_nan=True)",
-}  # fmt: skip
 
 
 def matches(graph: Graph) -> bool:
@@ -81,52 +66,33 @@ def write(problem: Problem, graph: Graph, config: Config) -> str:
     return _Totals(problem, graph, config).text()
 
 
-class _Totals:
+class _Totals(KernelModule):
     def __init__(self, problem: Problem, graph: Graph, config: Config) -> None:
-        self.problem, self.graph, self.config = problem, graph, config
-        fast, coarse = approximate(problem.workload)
-        self.inputs = tuple(t.name for t in problem.workload.inputs)
-        self.outputs = tuple(t.name for t in problem.workload.outputs)
-        self.space = Space(graph, self.inputs)
-        self.views = Views(graph, self.inputs, self.outputs)
-        self.loaded = [self.views.by_name[name] for name in self.views.loaded]
-        self.writer = Writer(graph, graph.varies, fast=fast, coarse=coarse, extent="n", index="0")
         reserved = "n vectors vec width threads loads blocks tidx bidx mine warps step steps start ragged partials real"
-        self.writer.reserve([*reserved.split(), *OPERATIONS, *self.inputs, *self.views.by_name])
-        self.sizes = {size.name: size.length.text(self.inputs) for size in graph.sizes()}
-        suggested = dict(graph.names)
+        super().__init__(problem, graph, config, reserved, vector=graph.varies, extent="n", index="0")
+        self.loaded = [self.views.by_name[name] for name in self.views.loaded]
         self.reductions = {i: node for i, node in enumerate(graph.nodes) if isinstance(node, Reduce)}
-        self.names = {i: self.writer.name(suggested.get(i, WISHES[n.op])) for i, n in self.reductions.items()}
+        self.names = {i: self.reduction_name(i) for i in self.reductions}
 
     def text(self) -> str:
-        partial, total, launch = self._partial(), self._total(), self._launch()
+        partial, total = self._partial(), self._total()
         sentences = (
             "The first kernel's blocks share everything there is to read and leave a partial result each; the second "
             "reduces those. The order of every sum is fixed, so results are the same at every call."
         )
-        lines = header(self.problem, self.graph, NAME, sentences) + tunable(DOMAINS)
-        lines += [
-            "", "def constraints(config, workload, device):", '    """A thread\'s values stay in registers."""',
+        host = [
+            "def constraints(config, workload, device):", '    """A thread\'s values stay in registers."""',
             f'    return config["vec"] * config["loads"] <= {MAX_VALUES}', "", "",
             "def workspace(workload, config):", '    """A partial result for each reduction and block."""',
-            f'    return [("partials", "f32", ({len(self.reductions)}, config["blocks"]))]', "",
+            f'    return [("partials", "f32", ({len(self.reductions)}, config["blocks"]))]',
         ]  # fmt: skip
-        lines += helpers(self.writer.helpers)
-        for name in sorted({COMBINE[node.op] for node in self.reductions.values()}):
-            lines += ["", f"def {name}(a, b):", f"    return {OPERATIONS[name]}", ""]
-        for piece in (pieces.FETCH, _INSIDE, pieces.FOLD, pieces.ROW_REDUCE):
-            lines += ["", piece.strip(), ""]
-        return clean([*lines, "", *partial, "", "", *total, "", "", *launch])
+        device = [*self.combiners(), pieces.FETCH, _INSIDE, pieces.FOLD, pieces.ROW_REDUCE]
+        return self.module(NAME, sentences, DOMAINS, host, device, [partial, total, self._launch()])
 
     def _along(self, view: View) -> bool:
         return view.dims[-1] is not None
 
     # --- the kernels ---
-
-    def _kernel(self, name: str, tensors: list[str], constants: list[str], body: list[str]) -> list[str]:
-        parameters = [f"{tensor}: cute.Tensor" for tensor in tensors]
-        head = signature(name, [*parameters, *(f"{constant}: cutlass.Constexpr" for constant in constants)])
-        return ["@cute.kernel", *head, *(f"    {line}" if line else "" for line in body)]
 
     def _partial(self) -> list[str]:
         wide = [view for view in self.loaded if self._along(view)]
@@ -158,7 +124,7 @@ class _Totals:
         body.append("if tidx == 0:")
         body += [f"    partials[{at}, bidx] = {self.names[i]}" for at, i in enumerate(self.reductions)]
         tensors = [variable("g", view.name) for view in self.loaded] + ["partials"]
-        return self._kernel(
+        return self.kernel(
             "partial_kernel", tensors, ["n", "vectors", "vec", "threads", "loads", "blocks", *self.sizes], body
         )
 
@@ -179,7 +145,7 @@ class _Totals:
             text, _ = self.writer.expression(node.args[0], inner)
             register = variable("r", self.names[index])
             kept = f"only({text}, real, {number(NEUTRAL[node.op])})"
-            lines.append(f"{register}.store({_VECTORS[node.op].format(f'{register}.load()', kept)})")
+            lines.append(f"{register}.store({COMBINE_VECTORS[node.op].format(f'{register}.load()', kept)})")
         return lines
 
     def _buffers(self) -> list[str]:
@@ -221,13 +187,12 @@ class _Totals:
             body.append(f"    {variable('g', spec.name)}[0] = {CUTE_TYPE[spec.dtype]}({text})")
         tensors = [variable("g", view.name) for view in self.loaded if not self._along(view)]
         tensors += ["partials", *(variable("g", name) for name in self.outputs)]
-        return self._kernel("total_kernel", tensors, ["n", "threads", "blocks", *self.sizes], body)
+        return self.kernel("total_kernel", tensors, ["n", "threads", "blocks", *self.sizes], body)
 
     # --- the launch ---
 
     def _launch(self) -> list[str]:
-        tensors = [f"{name}: cute.Tensor" for name in (*self.inputs, *self.outputs, "partials")]
-        lines = ["@cute.jit", *signature("launch", [*tensors, "stream: cuda.CUstream", *constexprs(self.config)])]
+        lines = self.launch_head("partials")
         lines += [
             f"    n = {self.space.product(self.graph.reduced)}",
             "    # Shapes are Python ints here: the widest vector that divides everything needs no scalar tail.",
@@ -235,7 +200,7 @@ class _Totals:
             "    vectors = n // width",
             "    working = min(blocks, (vectors + threads * loads - 1) // (threads * loads))",
         ]
-        lines += [f"    {name} = {text}" for name, text in self.sizes.items()]
+        lines += self.size_lines()
         for view in self.views:
             if self._along(view):
                 step = view.step(self.graph.reduced)

@@ -6,50 +6,24 @@ from functools import cached_property
 
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import Problem
-from cutegen_lab.templates.cute_text import Writer, divided_by_rows, number
+from cutegen_lab.templates.cute_text import divided_by_rows, number
 from cutegen_lab.templates.expr import NEUTRAL, Graph, Index, Reduce
+from cutegen_lab.templates.families.kernel_module import COMBINE, KernelModule
 from cutegen_lab.templates.families.rows import pieces
 from cutegen_lab.templates.families.rows.config import DOMAINS, MAX_ROW, MAX_VALUES, NAME
-from cutegen_lab.templates.module import (
-    CUTE_TYPE,
-    Space,
-    approximate,
-    clean,
-    constexprs,
-    header,
-    helpers,
-    signature,
-    tunable,
-    variable,
-)
-from cutegen_lab.templates.views import View, Views
-
-COMBINE = {"add": "plus", "mul": "times", "max": "larger", "min": "smaller"}
-OPERATIONS = {
-    "plus": "a + b", "times": "a * b",
-    "larger": "cute.arch.fmax(a, b, nan=True)", "smaller": "cute.arch.fmin(a, b, nan=True)",
-}  # fmt: skip
-WISHES = {"add": "total", "mul": "product", "max": "peak", "min": "least"}
+from cutegen_lab.templates.module import CUTE_TYPE, Space, approximate, variable
+from cutegen_lab.templates.views import View
 
 
-class RowModule:
+class RowModule(KernelModule):
     def __init__(self, problem: Problem, graph: Graph, config: Config) -> None:
-        self.problem, self.config = problem, config
-        fast, coarse = approximate(problem.workload)
-        self.graph = divided_by_rows(graph) if fast else graph
-        self.fast = fast
-        self.inputs = tuple(t.name for t in problem.workload.inputs)
-        self.outputs = tuple(t.name for t in problem.workload.outputs)
-        self.space = Space(self.graph, self.inputs)
-        self.views = Views(self.graph, self.inputs, self.outputs)
-        self.sizes = {size.name: size.length.text(self.inputs) for size in self.graph.sizes()}
-        self.outer = [d for d in range(len(self.graph.space)) if d not in self.graph.reduced]
-        self.writer = Writer(self.graph, self.graph.varies, fast=fast, coarse=coarse, extent="n", index="columns")
         reserved = (
             "n rows vec row lane first stride rank arrived columns vectors chunks held steps step start mine ragged "
             "tidx bidx local_row source_row width smem warps partials"
         )
-        self.writer.reserve([*reserved.split(), *OPERATIONS, *self.inputs, *self.views.by_name])
+        graph = divided_by_rows(graph) if approximate(problem.workload)[0] else graph
+        super().__init__(problem, graph, config, reserved, vector=graph.varies, extent="n", index="columns")
+        self.outer = [d for d in range(len(graph.space)) if d not in graph.reduced]
 
     # --- the whole module ---
 
@@ -60,39 +34,15 @@ class RowModule:
             "up to ``loads`` vector loads before it uses the first; where they do not cover its share, it walks the "
             "row in steps and reads it again for every reduction."
         )
-        lines = header(self.problem, self.graph, NAME, sentences)
-        lines += tunable(DOMAINS) + self._constraints() + helpers(self.writer.helpers)
-        for name in sorted({COMBINE[node.op] for node in self.graph.nodes if isinstance(node, Reduce)}):
-            lines += ["", f"def {name}(a, b):", f"    return {OPERATIONS[name]}", ""]
-        lines += [
-            "",
-            pieces.FETCH.strip(),
-            "",
-            "",
-            pieces.PUT.strip(),
-            "",
-            "",
-            pieces.FOLD.strip(),
-            "",
-            "",
-            pieces.ROW_REDUCE.strip(),
-            "",
-            "",
-            pieces.CLUSTER_REDUCE.strip(),
-            "",
-            "",
-            *kernel,
-            "",
-            "",
-            *launch,
-        ]
-        return clean(lines)
+        device = [
+            *self.combiners(), pieces.FETCH, pieces.PUT, pieces.FOLD, pieces.ROW_REDUCE, pieces.CLUSTER_REDUCE
+        ]  # fmt: skip
+        return self.module(NAME, sentences, DOMAINS, self._constraints(), device, [kernel, launch])
 
     def _constraints(self) -> list[str]:
         shapes = [f"workload.inputs[{i}]" for i in range(len(self.inputs))]
         n = Space(self.graph, tuple(shapes)).product(self.graph.reduced)
         return [
-            "",
             "def constraints(config, workload, device):",
             '    """Whole warps in a block of at most 1,024 threads; what a thread holds of the row in registers."""',
             f"    n = {n}",
@@ -102,23 +52,19 @@ class RowModule:
             f"    fits = n <= {MAX_ROW} and threads % 32 == 0 and threads <= 1024",
             '    return fits and config["cluster_n"] <= config["threads_per_row"] and '
             f'vec * min(chunks, config["loads"]) <= {MAX_VALUES}',
-            "",
         ]
 
     def _launch(self) -> list[str]:
-        tensors = [f"{name}: cute.Tensor" for name in (*self.inputs, *self.outputs)]
-        head = signature("launch", [*tensors, "stream: cuda.CUstream", *constexprs(self.config)])
         views = [f"    {variable('g', view.name)} = {self._view(view)}" for view in self.views]
         sizes = ["rows", "n", "width", "threads_per_row", "rows_per_block", "cluster_n", "loads", *self.sizes]
-        arguments = ", ".join([*(variable("g", name) for name in self.views.by_name), *sizes])
+        arguments = ", ".join([*self.tensors, *sizes])
         return [
-            "@cute.jit",
-            *head,
+            *self.launch_head(),
             f"    rows = {self.space.product(self.outer)}",
             f"    n = {self.space.product(self.graph.reduced)}",
             "    # Shapes are Python ints here: the widest vector that divides the row needs no scalar tail.",
             f"    width = {self.views.width('n', self.graph.reduced)}",
-            *(f"    {name} = {text}" for name, text in self.sizes.items()),
+            *self.size_lines(),
             *views,
             f"    row_kernel({arguments}).launch(",
             "        grid=[(rows + rows_per_block - 1) // rows_per_block * cluster_n, 1, 1],",
@@ -146,12 +92,9 @@ class RowModule:
     # --- the kernel ---
 
     def _kernel(self) -> list[str]:
-        used = [view.name for view in self.views]
         constants = ("rows", "n", "vec", "threads_per_row", "rows_per_block", "cluster_n", "loads", *self.sizes)
-        parameters = [f"{variable('g', name)}: cute.Tensor" for name in used]
-        head = signature("row_kernel", [*parameters, *(f"{name}: cutlass.Constexpr" for name in constants)])
         body = self._prologue() + self._loads() + self._passes() + self._stores()
-        return ["@cute.kernel", *head, *(f"    {line}" if line else "" for line in body)]
+        return self.kernel("row_kernel", self.tensors, constants, body)
 
     def _prologue(self) -> list[str]:
         reductions = self._reductions()
@@ -260,8 +203,7 @@ class RowModule:
         text, _ = self.writer.expression(node.args[0], env)
         if not self.graph.varies(node.args[0]):
             text = f"cute.full_like(cute.make_rmem_tensor(mine, Float32).load(), {text})"
-        wish = dict(self.graph.names).get(index, WISHES[node.op])
-        name = self.env[index] = self.writer.name(wish)
+        name = self.env[index] = self.reduction_name(index)
         neutral, combine = number(NEUTRAL[node.op]), COMBINE[node.op]
         return [
             *before,

@@ -1,0 +1,94 @@
+"""What every family that is bound by memory begins with: names, sizes, views and a writer of expressions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from cutegen_lab.core.candidate import Config, Scalar
+from cutegen_lab.core.problem import Problem
+from cutegen_lab.templates.cute_text import Writer
+from cutegen_lab.templates.expr import Graph, Reduce
+from cutegen_lab.templates.module import (
+    Space,
+    approximate,
+    clean,
+    constexprs,
+    header,
+    helpers,
+    signature,
+    tunable,
+    variable,
+)
+from cutegen_lab.templates.views import Views
+
+COMBINE = {"add": "plus", "mul": "times", "max": "larger", "min": "smaller"}  # functions of two scalars …
+OPERATIONS = {
+    "plus": "a + b", "times": "a * b",
+    "larger": "cute.arch.fmax(a, b, nan=True)", "smaller": "cute.arch.fmin(a, b, nan=True)",
+}  # fmt: skip
+COMBINE_VECTORS = {
+    "add": "{0} + {1}", "mul": "{0} * {1}", "max": "cute.math.max({0}, {1}, propagate_nan=True)",
+    "min": "cute.math.min({0}, {1}, propagate_nan=True)",
+}  # fmt: skip
+_WISHES = {"add": "total", "mul": "product", "max": "peak", "min": "least"}
+
+
+class KernelModule:
+    """One module's text in the making. ``vector`` says which values are vectors; ``extent`` and ``index`` are the texts
+    of the reduced length and of the positions along it; ``reserved`` are the kernel's own names, by blanks."""
+
+    def __init__(
+        self, problem: Problem, graph: Graph, config: Config, reserved: str, *, vector: Callable[[int], bool],
+        extent: str, index: str,
+    ) -> None:  # fmt: skip
+        self.problem, self.graph, self.config = problem, graph, config
+        self.fast, coarse = approximate(problem.workload)
+        self.inputs = tuple(t.name for t in problem.workload.inputs)
+        self.outputs = tuple(t.name for t in problem.workload.outputs)
+        self.space = Space(graph, self.inputs)
+        self.views = Views(graph, self.inputs, self.outputs)
+        self.sizes = {size.name: size.length.text(self.inputs) for size in graph.sizes()}
+        self.writer = Writer(graph, vector, fast=self.fast, coarse=coarse, extent=extent, index=index)
+        self.writer.reserve([*reserved.split(), *OPERATIONS, *self.inputs, *self.views.by_name])
+
+    def module(
+        self, family: str, sentences: str, domains: Mapping[str, Sequence[Scalar]], host: Sequence[str],
+        pieces: Sequence[str], kernels: Sequence[Sequence[str]],
+    ) -> str:  # fmt: skip
+        """The whole text: ``host`` are the contract's functions, ``pieces`` device functions, ``kernels`` the rest."""
+        lines = header(self.problem, self.graph, family, sentences) + tunable(domains)
+        lines += ["", *host, "", *helpers(self.writer.helpers)]
+        for piece in pieces:
+            lines += ["", piece.strip(), ""]
+        for kernel in kernels:
+            lines += ["", *kernel, ""]
+        return clean(lines)
+
+    def combiners(self) -> list[str]:
+        """Functions of two scalars, one for each kind of reduction."""
+        names = sorted({COMBINE[node.op] for node in self.graph.nodes if isinstance(node, Reduce)})
+        return [f"def {name}(a, b):\n    return {OPERATIONS[name]}" for name in names]
+
+    def reduction_name(self, index: int) -> str:
+        """A new variable's name for a reduction."""
+        node = self.graph.nodes[index]
+        assert isinstance(node, Reduce)
+        return self.writer.name(dict(self.graph.names).get(index, _WISHES[node.op]))
+
+    def kernel(self, name: str, tensors: Sequence[str], constants: Sequence[str], body: Sequence[str]) -> list[str]:
+        parameters = [f"{tensor}: cute.Tensor" for tensor in tensors]
+        head = signature(name, [*parameters, *(f"{constant}: cutlass.Constexpr" for constant in constants)])
+        return ["@cute.kernel", *head, *(f"    {line}" if line else "" for line in body)]
+
+    def launch_head(self, *workspace: str) -> list[str]:
+        tensors = [f"{name}: cute.Tensor" for name in (*self.inputs, *self.outputs, *workspace)]
+        return ["@cute.jit", *signature("launch", [*tensors, "stream: cuda.CUstream", *constexprs(self.config)])]
+
+    def size_lines(self) -> list[str]:
+        """Sizes that are constants of the reference, in a launcher."""
+        return [f"    {name} = {text}" for name, text in self.sizes.items()]
+
+    @property
+    def tensors(self) -> list[str]:
+        """Every view's tensor, as kernels name them."""
+        return [variable("g", name) for name in self.views.by_name]
