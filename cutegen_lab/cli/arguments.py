@@ -51,6 +51,7 @@ def build_parser() -> Parser:
     _inputs(sol)
     _target(sol)
     _add_tune(command("tune", "tune", "the fastest config of PROBLEM's template, or of KERNEL; exit 0: it passed"))
+    _add_bench(command("bench", "bench", "the templates beside PyTorch, quack and a copy; exit 0: all were timed"))
     _add_spec(command("spec", "spec", "kernels in the compact language"))
     _add_runs(command("runs", "runs", "what is in the store"))
     return parser
@@ -90,6 +91,26 @@ def _add_tune(tune: Parser) -> None:
     tune.add_argument("--seed", type=int, default=0, metavar="N", help="of the search (default 0)")
     _inputs(tune)
     _where(tune)
+
+
+def _add_bench(bench: Parser) -> None:
+    bench.add_argument("gpu", metavar="GPU", type=_gpu, help=f"what to compile for: {', '.join(GPUS).lower()}")
+    bench.add_argument("parts", metavar="PART", nargs="*", help="cases with one of these in their names (default: all)")
+    bench.add_argument("--list", action="store_true", help="say what there is, and time nothing")
+    bench.add_argument("--prepare", metavar="FOLDER", help="compile only; needs no GPU")
+    bench.add_argument("--prepared", metavar="FOLDER", help="time what was compiled there; needs no DSL")
+    bench.add_argument("--configs", type=_positive, default=1, metavar="N",
+                       help="the default config and up to N - 1 beside it (default 1)")  # fmt: skip
+    bench.add_argument("--out", metavar="FILE.json", help="write every row here as soon as it is measured")
+    bench.add_argument("--resume", action="store_true", help="leave out what FILE.json has already")
+    bench.add_argument("--index", type=int, default=0, metavar="N", help="the GPU among those visible (default 0)")
+
+
+def _gpu(text: str) -> str:
+    found = {name.lower(): name for name in GPUS}.get(text.lower())
+    if found is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is none of {', '.join(GPUS)}")
+    return found
 
 
 def _add_spec(spec: Parser) -> None:

@@ -1,0 +1,134 @@
+"""Times what was prepared, in turns and with a cold L2, and checks what the timed calls left. Needs a GPU, no DSL."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from statistics import median
+
+import torch
+
+from cutegen_lab.bench.case import Case
+from cutegen_lab.bench.peers import QUACK
+from cutegen_lab.bench.prepared import Prepared
+from cutegen_lab.core.artifact import Build
+from cutegen_lab.core.candidate import Config
+from cutegen_lab.core.protocols import Cancel
+from cutegen_lab.core.stopwatch import ReferenceKind, Stopwatch
+from cutegen_lab.core.verdict import Fault
+from cutegen_lab.devices.cuda import CudaDevice
+from cutegen_lab.judge.place import Place
+from cutegen_lab.judge.spread import relative_half_width
+from cutegen_lab.judge.timed_outputs import answers, inputs_for
+from cutegen_lab.judge.timing import rotated
+from cutegen_lab.judge.turns import Effort, Turns
+from cutegen_lab.problems import Reference
+from cutegen_lab.problems.tensors import laid_out, storage
+
+COPY = "copy"
+PEERS: Sequence[ReferenceKind] = ("eager", "compile")
+EFFORT = Effort(half_width=0.003, seconds=1.0, min_rounds=8, warm_up_seconds=0.1)
+CHECKED_ON_CPU = 1 << 28  # bytes of a workload whose reference must run on the CPU; a larger one is timed unchecked
+_SEED = 1
+
+
+@dataclass
+class Row:
+    """Medians in µs by subject: ``c0`` is the default config, ``c1`` and on are others, then peers. ``faults`` are what
+    was not timed or was wrong; of ``checked`` subjects every element was compared with float64's result."""
+
+    name: str
+    work: str
+    bytes: int
+    flops: float = 0.0
+    family: str = ""
+    configs: list[Config] = field(default_factory=list)
+    times_us: dict[str, float] = field(default_factory=dict)
+    half_widths: dict[str, float] = field(default_factory=dict)  # of the 95% intervals, relative
+    rounds: int = 0
+    checked: list[str] = field(default_factory=list)
+    faults: dict[str, str] = field(default_factory=dict)
+
+
+def measure(device: CudaDevice, case: Case, prepared: Prepared, cancel: Cancel, effort: Effort = EFFORT) -> Row:
+    """Raises Cancelled. A subject that faults is left out, and told."""
+    workload = case.problem.workload
+    row = Row(case.name, case.work, workload.compulsory_bytes, case.flops, prepared.family, prepared.configs)
+    if prepared.why_not:
+        row.faults["c0"] = prepared.why_not
+    builds = {f"c{number}": build for number, build in enumerate(prepared.builds)}
+    if prepared.peer:
+        builds[QUACK] = prepared.peer
+    given = inputs_for(case.problem, Reference(case.problem), _SEED)
+    flat = [storage(t, spec).view(torch.uint8).numpy() for t, spec in zip(given, workload.inputs, strict=True)]
+    while True:
+        watch = device.stopwatch(workload.tensors, [memoryview(data) for data in flat], cancel)
+        if isinstance(watch, Fault):
+            row.faults["all"] = str(watch)
+            return row
+        with closing(watch):
+            bad = _load(watch, case, builds, row)
+            if bad is None:
+                _check(watch, device, case, given, row)
+                _time(watch, effort, cancel, row)
+                return row
+        del builds[bad]  # it took the device's worker with it
+
+
+def _load(watch: Stopwatch, case: Case, builds: Mapping[str, Build], row: Row) -> str | None:
+    """Every subject onto the stopwatch; the build that broke it, if one did."""
+    row.times_us = {}
+    for name, build in builds.items():
+        if isinstance(added := watch.add_build(name, build), Fault):
+            row.faults[name] = str(added)
+            return name
+        row.times_us[name] = 0.0
+    for name, added in [*((kind, watch.add_reference(kind, case.problem, kind)) for kind in PEERS),
+                        (COPY, watch.add_copy(COPY))]:  # fmt: skip
+        if isinstance(added, Fault):
+            row.faults[name] = str(added)
+        else:
+            row.times_us[name] = 0.0
+    return None
+
+
+def _check(watch: Stopwatch, device: CudaDevice, case: Case, given: Sequence[torch.Tensor], row: Row) -> None:
+    """Compares what each build leaves in one call with the reference's result, by the judge's own rule for timings."""
+    workload = case.problem.workload
+    place = Place(device, workload)
+    if place.on_cpu and workload.compulsory_bytes > CHECKED_ON_CPU:
+        return
+    right = answers(case.problem, Reference(case.problem), place)
+    inputs = rotated(given, workload.inputs, _SEED, 0)
+    for name in [n for n in row.times_us if n not in (*PEERS, COPY)]:
+        sampled = watch.sample(name, "cold", 1, _SEED)
+        got = sampled if isinstance(sampled, Fault) else watch.outputs(name, 0)
+        if not isinstance(got, Fault):
+            outputs = [
+                laid_out(torch.frombuffer(data, dtype=torch.uint8), spec)
+                for spec, data in zip(workload.outputs, got, strict=True)
+            ]
+            got = right(inputs, outputs, _SEED) or got
+        if isinstance(got, Fault):
+            row.faults[name] = str(got)
+            del row.times_us[name]
+        else:
+            row.checked.append(name)
+
+
+def _time(watch: Stopwatch, effort: Effort, cancel: Cancel, row: Row) -> None:
+    names = list(row.times_us)
+    row.times_us = {}
+    taken = Turns(watch, names, itertools.count(100).__next__, cancel).converge(effort)
+    if isinstance(taken, Fault):
+        row.faults[names[0]] = str(taken)
+        return
+    row.faults |= {name: str(fault) for name, fault in taken.dropped.items()}
+    row.times_us = {name: round(median(times), 3) for name, times in taken.times_us.items()}
+    row.half_widths = {name: round(relative_half_width(times), 5) for name, times in taken.times_us.items()}
+    row.rounds = len(next(iter(taken.times_us.values())))
+
+
+__all__ = ["COPY", "Row", "measure"]

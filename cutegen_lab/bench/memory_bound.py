@@ -1,0 +1,57 @@
+"""Work whose time is its bytes: eight shapes from 4 MB to 4 GB each, in bf16 and fp32.
+
+Bytes are the compulsory ones: every input read once, every output written once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from cutegen_lab.bench import peers
+from cutegen_lab.bench.case import Case
+
+MIB = 1 << 20
+ITEMSIZE = {"bf16": 2, "f32": 4}
+SIZES = (  # compulsory bytes, and columns: powers of two, a model's hidden and feed-forward sizes, long rows
+    (4 * MIB, 1024), (16 * MIB, 4096), (64 * MIB, 5120), (256 * MIB, 4096), (512 * MIB, 11008), (1024 * MIB, 8192),
+    (2048 * MIB, 65536), (4096 * MIB, 8192),
+)  # fmt: skip
+VOCABULARIES = (1024, 32000, 50257, 32768, 128256, 50304, 152064, 262144)  # GPT-2's own 50257 has no aligned rows
+
+
+@dataclass(frozen=True)
+class Work:
+    """``inputs`` with {n} rows, {k} columns and type {t}; ``tensors`` counts the tensors [n, k] that are moved."""
+
+    name: str
+    expression: str
+    inputs: str
+    tensors: float
+    peer: str = ""
+    columns: tuple[int, ...] = tuple(k for _, k in SIZES)
+
+
+WORKS = (
+    Work("softmax", "torch.softmax(x, -1)", "x: {t}[{n},{k}]", 2, peers.SOFTMAX),
+    Work("log_softmax", "torch.log_softmax(x, -1)", "x: {t}[{n},{k}]", 2),
+    Work("rms_norm", "F.rms_norm(x, w.shape, w, 1e-6)", "x: {t}[{n},{k}], w: {t}[{k}]", 2, peers.RMS_NORM),
+    Work("layer_norm", "F.layer_norm(x, w.shape, w, b)", "x: {t}[{n},{k}], w: {t}[{k}], b: {t}[{k}]", 2,
+         peers.LAYER_NORM),
+    Work("fused_add_rmsnorm", "F.rms_norm(x + r, w.shape, w, 1e-6), x + r",
+         "x: {t}[{n},{k}], r: {t}[{n},{k}], w: {t}[{k}]", 4, peers.ADD_RMS_NORM),
+    Work("silu_and_mul", "F.silu(x[..., : x.shape[-1] // 2]) * x[..., x.shape[-1] // 2 :]", "x: {t}[{n},{k2}]", 3),
+    Work("gelu", "F.gelu(x)", "x: {t}[{n},{k}]", 2),
+    Work("sum", "x.sum(-1)", "x: {t}[{n},{k}]", 1),
+    Work("column_sum", "x.sum(0)", "x: {t}[{n},{k}]", 1),
+    Work("total", "x.sum()", "x: {t}[{n},{k}]", 1),
+)  # fmt: skip
+
+
+def cases() -> Iterator[Case]:
+    for work in WORKS:
+        for dtype, itemsize in ITEMSIZE.items():
+            for (size, _), columns in zip(SIZES, work.columns, strict=True):
+                rows = max(round(size / (work.tensors * itemsize * columns)), 1)
+                inputs = work.inputs.format(n=rows, k=columns, k2=2 * columns, t=dtype)
+                yield Case(work.name, f"{dtype}-{rows}x{columns}", work.expression, inputs, work.peer)

@@ -1,0 +1,70 @@
+"""Compiles what a benchmark times into a folder: a JSON file for each case. Needs the DSL, and no GPU."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from cutegen_lab.bench.case import Case
+from cutegen_lab.bench.peers import QUACK
+from cutegen_lab.bench.prepared import Prepared
+from cutegen_lab.compile import CageCompiler, CompileJob
+from cutegen_lab.core.artifact import Artifact
+from cutegen_lab.core.candidate import Config
+from cutegen_lab.core.errors import ProviderError
+from cutegen_lab.core.protocols import Say
+from cutegen_lab.templates.reader import read
+from cutegen_lab.templates.registry import family_for
+
+
+def prepare(cases: Sequence[Case], folder: Path, compiler: CageCompiler, arch: str, configs: int, say: Say) -> None:
+    """Writes ``folder/NAME.json`` for each case that is not there yet, with up to ``configs`` configs: the default,
+    then those one step of one parameter away."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for number, case in enumerate(cases, 1):
+        path = folder / f"{case.name}.json"
+        if not path.exists():
+            prepared = _prepared(case, compiler, arch, configs, say)
+            path.write_text(json.dumps(prepared.to_dict()))
+            done = prepared.why_not or f"{len(prepared.builds)} configs of {prepared.family}"
+            say(f"{number}/{len(cases)} {case.name}: {done}")
+
+
+def _prepared(case: Case, compiler: CageCompiler, arch: str, configs: int, say: Say) -> Prepared:
+    workloads = (case.problem.workload,)
+    prepared = Prepared(case.name)
+    try:
+        graph = read(case.problem)
+        family = family_for(graph)
+    except ProviderError as error:
+        prepared.why_not = error.message
+    else:
+        prepared.family = family.NAME
+        default = dict(family.default_config(graph, case.problem.workload))
+        near = [c for c in _neighbours(default, family.DOMAINS) if family.feasible(graph, c)]
+        chosen = [default, *near[: configs - 1]]
+        jobs = [CompileJob(family.write(case.problem, graph, c), c, workloads, arch) for c in chosen]
+        for config, built in zip(chosen, compiler.compile_many(jobs, lambda _: None), strict=True):
+            if isinstance(built, Artifact):
+                prepared.configs.append(config)
+                prepared.builds.append(built.builds[case.problem.workload.name])
+            elif config is default:
+                prepared.why_not = f"the default config does not compile: {built.reason}"
+    if case.peer and importlib.util.find_spec(QUACK):
+        peer = compiler.compile_ungated(CompileJob(case.peer, {}, workloads, arch), lambda _: None)
+        if isinstance(peer, Artifact):
+            prepared.peer = peer.builds[case.problem.workload.name]
+        else:
+            say(f"{case.name}: {QUACK}'s kernel does not compile: {peer.reason}")
+    return prepared
+
+
+def _neighbours(default: Config, domains: Any) -> Iterator[Config]:
+    for name, values in domains.items():
+        for below, above in pairwise(values):
+            if default[name] in (below, above):
+                yield {**default, name: above if default[name] == below else below}

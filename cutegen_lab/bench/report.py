@@ -1,0 +1,60 @@
+"""Rows as a table for people, and what the figures come to."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from statistics import geometric_mean
+
+from cutegen_lab.bench.measure import COPY, Row
+from cutegen_lab.bench.peers import QUACK
+
+LARGE_BYTES = 1 << 28
+OTHERS = ("eager", "compile", QUACK)
+
+
+def default_us(row: Row) -> float:
+    return row.times_us.get("c0", math.nan)
+
+
+def ratio(row: Row, other: str) -> float:
+    """``other``'s time over the default config's: above 1 where ours is faster."""
+    return row.times_us.get(other, math.nan) / default_us(row)
+
+
+def line(row: Row) -> str:
+    """One row: time, rate, then each other's time over ours."""
+    if "c0" not in row.times_us:
+        return f"{row.name:34} {row.faults.get('c0') or row.faults.get('all', 'not timed')}"
+    us = default_us(row)
+    rate = f"{row.flops / us / 1e6:6.0f} TFLOP/s" if row.flops else f"{row.bytes / us / 1e3:6.0f} GB/s"
+    others = "".join(f" {ratio(row, o):6.2f}" if o in row.times_us else "      -" for o in (COPY, *OTHERS))
+    best = min(t for name, t in row.times_us.items() if name[0] == "c" and name[1:].isdigit())
+    more = f"  another config: {best / us:.3f}" if best < 0.99 * us else ""
+    wrong = "".join(f"  {name}: {said[:90]}" for name, said in row.faults.items())
+    return f"{row.name:34} {us:9.1f} µs {rate}{others}{more}{wrong}"
+
+
+HEAD = f"{'':34} {'default':>12} {'':12}   copy  eager compil  quack   (their time over ours)"
+
+
+def summary(rows: Iterable[Row]) -> list[str]:
+    """One line for each work: shares of the copy rate from 256 MB up, and who is faster where."""
+    works: dict[str, list[Row]] = {}
+    for row in rows:
+        works.setdefault(row.work, []).append(row)
+    return [_summed(work, found) for work, found in works.items()]
+
+
+def _summed(work: str, rows: Sequence[Row]) -> str:
+    timed = [row for row in rows if "c0" in row.times_us]
+    parts = [f"{len(timed)} of {len(rows)} timed"]
+    large = [ratio(row, COPY) for row in timed if row.bytes >= LARGE_BYTES and not row.flops and COPY in row.times_us]
+    if large:
+        parts.append(f"{min(large):.3f} to {max(large):.3f} of the copy rate from 256 MB up")
+    for other in OTHERS:
+        found = {row.name: ratio(row, other) for row in timed if other in row.times_us}
+        if found:
+            least = min(found, key=found.__getitem__)
+            parts.append(f"{other} {geometric_mean(found.values()):.2f}x (least {found[least]:.2f}, {least})")
+    return f"{work}: " + "; ".join(parts)

@@ -1,0 +1,104 @@
+"""``cutegen bench GPU [PART ...]``: templates beside PyTorch, torch.compile, quack and a copy. Exit 0: all timed."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+import threading
+from collections.abc import Sequence
+from contextlib import ExitStack, closing
+from pathlib import Path
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from cutegen_lab.bench.case import Case
+from cutegen_lab.cli.output import Output
+from cutegen_lab.core.errors import InputError, SetupError
+
+if TYPE_CHECKING:
+    from cutegen_lab.devices.cuda import CudaDevice
+
+NOT_ALL = 3
+
+
+def execute(arguments: argparse.Namespace, output: Output) -> int:
+    from cutegen_lab.bench.suite import CASES
+
+    parts = arguments.parts or [""]
+    cases = [case for case in CASES if any(part in case.name for part in parts)]
+    if not cases:
+        works = ", ".join(dict.fromkeys(case.work for case in CASES))
+        raise InputError(f"no case has {' or '.join(parts)} in its name", f"There are {works}; --list shows all.")
+    if arguments.list:
+        for case in cases:
+            output.line(f"{case.name:44} {case.expression}   {case.inputs}")
+        output.result({"reason": "listed", "cases": [case.name for case in cases]})
+        return 0
+    with ExitStack() as stack:
+        folder = Path(arguments.prepared or stack.enter_context(tempfile.TemporaryDirectory()))
+        if arguments.prepare or not arguments.prepared:
+            folder = Path(arguments.prepare or folder)
+            _prepare(cases, folder, arguments)
+        if arguments.prepare:
+            output.line(f"{len(cases)} cases in {folder}; time them with --prepared {folder}")
+            output.result({"reason": "prepared", "folder": str(folder), "cases": [case.name for case in cases]})
+            return 0
+        return _measure(cases, folder, arguments, output)
+
+
+def _prepare(cases: Sequence[Case], folder: Path, arguments: argparse.Namespace) -> None:
+    from cutegen_lab.bench.prepare import prepare
+    from cutegen_lab.compile import CageCompiler
+    from cutegen_lab.config import Settings
+    from cutegen_lab.core.roofline import GPUS
+
+    if not arguments.prepare:
+        _device(arguments.index).close()  # before minutes of compiling: is there one?
+    arch = GPUS[arguments.gpu].arch
+    with CageCompiler(Settings.from_environment().cache_dir, os.cpu_count() or 2) as compiler:
+        prepare(cases, folder, compiler, arch, arguments.configs, _say)
+
+
+def _measure(cases: Sequence[Case], folder: Path, arguments: argparse.Namespace, output: Output) -> int:
+    from cutegen_lab.bench.measure import measure
+    from cutegen_lab.bench.prepared import Prepared
+    from cutegen_lab.bench.record import Record
+    from cutegen_lab.bench.report import HEAD, line, summary
+
+    lacking = [case.name for case in cases if not (folder / f"{case.name}.json").exists()]
+    if lacking:
+        raise InputError(
+            f"{folder} lacks {len(lacking)} of {len(cases)} cases, {lacking[0]} among them",
+            f"Run `cutegen bench {arguments.gpu} --prepare {folder}` first, where the DSL is.",
+        )
+    with closing(_device(arguments.index)) as device:
+        record = Record(Path(arguments.out) if arguments.out else None, device.name, arguments.resume)
+        output.line(HEAD)
+        started = monotonic()
+        for number, case in enumerate(cases, 1):
+            row = record.row(case.name)
+            if row is None:
+                _say(f"{number}/{len(cases)} {case.name}, {monotonic() - started:.0f} s")
+                row = measure(device, case, Prepared.load(folder, case), threading.Event())
+                record.add(row)
+            output.line(line(row))
+    for text in ("", *summary(record.rows)):
+        output.line(text)
+    untimed = [row.name for row in record.rows if "c0" not in row.times_us]
+    output.result({"reason": f"{len(untimed)} not timed" if untimed else "timed", **record.facts()})
+    return NOT_ALL if untimed else 0
+
+
+def _device(index: int) -> CudaDevice:
+    try:
+        from cutegen_lab.devices.cuda import CudaDevice
+    except ImportError as error:
+        action = "Use --prepare FOLDER, and time it where one is."
+        raise SetupError(f"no GPU can be used here: {error}", action) from None
+    return CudaDevice(index)
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)

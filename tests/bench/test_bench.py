@@ -1,0 +1,115 @@
+"""The benchmark without a GPU: its cases, what it prepares, and what it makes of times."""
+
+from __future__ import annotations
+
+import json
+import threading
+from pathlib import Path
+
+import pytest
+import torch
+
+from cutegen_lab.bench.case import Case
+from cutegen_lab.bench.measure import Row, measure
+from cutegen_lab.bench.memory_bound import ITEMSIZE, SIZES, WORKS
+from cutegen_lab.bench.prepare import prepare
+from cutegen_lab.bench.prepared import Prepared
+from cutegen_lab.bench.record import Record
+from cutegen_lab.bench.report import line, summary
+from cutegen_lab.bench.suite import CASES
+from cutegen_lab.compile import CageCompiler
+from cutegen_lab.core.errors import ProviderError
+from cutegen_lab.core.verdict import Fault, Verdict
+from cutegen_lab.judge.turns import Effort
+from cutegen_lab.templates.reader import read
+from cutegen_lab.templates.registry import family_for
+from tests.cli.test_cli import cutegen, only_object
+from tests.judge.fake_stopwatch import FakeStopwatch
+from tests.tuning.test_tuner import build
+
+CASE = Case("double", "f32-64x32", "x * 2", "x: f32[64,32]")
+EFFORT = Effort(half_width=0.01, seconds=0.2, min_rounds=4, warm_up_seconds=0.0)
+TRUE_US = {"c0": 10.0, "c1": 9.0, "quack": 11.0, "eager": 20.0, "compile": 15.0, "copy": 9.8}
+
+
+def watch(kernel: object = None, **options: object) -> FakeStopwatch:
+    return FakeStopwatch(kernel or (lambda inputs: [inputs[0] * 2]), TRUE_US, **options)  # type: ignore[arg-type]
+
+
+def measured(device: FakeStopwatch) -> Row:
+    some = build(CASE.problem.workload)
+    prepared = Prepared(CASE.name, "elementwise chain", [{"vec": 4}, {"vec": 8}], [some, some], some)
+    return measure(device, CASE, prepared, threading.Event(), EFFORT)  # type: ignore[arg-type]
+
+
+def test_every_work_has_eight_shapes_of_the_size_it_says() -> None:
+    assert len({case.name for case in CASES}) == len(CASES)
+    memory = [case for case in CASES if case.work in {work.name for work in WORKS}]
+    assert len(memory) == len(WORKS) * len(ITEMSIZE) * len(SIZES)
+    for number, case in enumerate(memory):
+        size = SIZES[number % len(SIZES)][0]
+        assert case.problem.workload.compulsory_bytes == pytest.approx(size, rel=0.05), case.name
+
+
+@pytest.mark.parametrize("work", [work.name for work in WORKS])
+def test_a_template_serves(work: str) -> None:
+    case = next(case for case in CASES if case.work == work)
+    try:
+        assert family_for(read(case.problem)).NAME
+    except ProviderError as error:
+        pytest.fail(f"{case.name}: {error}")
+
+
+def test_prepared_and_read_again(tmp_path: Path) -> None:
+    said: list[str] = []
+    with CageCompiler(tmp_path / "cache") as compiler:
+        prepare([CASE], tmp_path / "out", compiler, "sm_90a", 2, said.append)
+        prepare([CASE], tmp_path / "out", compiler, "sm_90a", 2, said.append)
+    assert said == ["1/1 double-f32-64x32: 2 configs of elementwise chain"], "the second time there is nothing to do"
+    found = Prepared.load(tmp_path / "out", CASE)
+    assert len(found.configs) == len(found.builds) == 2 and found.configs[0] != found.configs[1]
+    assert all(b.plan.launches for b in found.builds)
+
+
+def test_medians_and_checks() -> None:
+    row = measured(watch())
+    assert row.times_us == pytest.approx(TRUE_US, rel=0.01) and row.rounds >= 4
+    assert row.checked == ["c0", "c1", "quack"] and not row.faults
+    assert "10.0 µs" in line(row) and "another config: 0.900" in line(row)
+
+
+def test_a_wrong_result_is_told_and_not_timed() -> None:
+    row = measured(watch(lambda inputs: [torch.zeros_like(inputs[0])]))
+    assert set(row.times_us) == {"eager", "compile", "copy"}
+    assert "against float64" in row.faults["c0"]
+
+
+def test_a_build_that_breaks_the_device_leaves_the_others() -> None:
+    broken = {"c1": Fault(Verdict.DEVICE_ERROR, "illegal address")}
+    row = measured(watch(faults=broken))
+    assert "illegal address" in row.faults["c1"] and "c0" in row.times_us and "c1" not in row.times_us
+
+
+def test_the_summary_says_who_is_faster_where() -> None:
+    large = Row("a", "softmax", 1 << 29, times_us={"c0": 100.0, "copy": 97.0, "compile": 90.0, "eager": 300.0})
+    small = Row("b", "softmax", 1 << 20, times_us={"c0": 10.0, "copy": 5.0, "compile": 40.0, "eager": 30.0})
+    (said,) = summary([large, small, Row("c", "softmax", 1 << 20, faults={"c0": "not served"})])
+    assert "2 of 3 timed; 0.970 to 0.970 of the copy rate from 256 MB up" in said
+    assert "compile 1.90x (least 0.90, a)" in said
+
+
+def test_rows_survive(tmp_path: Path) -> None:
+    row = measured(watch())
+    Record(tmp_path / "out.json", "a card").add(row)
+    again = Record(tmp_path / "out.json", "a card", resume=True)
+    assert again.row(row.name) == row
+    assert json.loads((tmp_path / "out.json").read_text())["device"] == "a card"
+
+
+def test_commands(tmp_path: Path) -> None:
+    listed = only_object(cutegen(tmp_path, "bench", "h200", "softmax-bf16", "--list", "--json"))
+    assert len(listed["cases"]) == 8 * 2
+    unknown = cutegen(tmp_path, "bench", "h200", "nothing-like-it", "--list")
+    assert unknown.returncode == 2 and "column_sum" in unknown.stderr
+    lacking = cutegen(tmp_path, "bench", "h200", "gelu", "--prepared", str(tmp_path))
+    assert lacking.returncode == 2 and "--prepare" in lacking.stderr
