@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
 from statistics import median
 
 import torch
@@ -13,8 +12,8 @@ import torch
 from cutegen_lab.bench.case import Case
 from cutegen_lab.bench.peers import QUACK
 from cutegen_lab.bench.prepared import Prepared
+from cutegen_lab.bench.record import COPY, Row
 from cutegen_lab.core.artifact import Build
-from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.protocols import Cancel
 from cutegen_lab.core.stopwatch import ReferenceKind, Stopwatch
 from cutegen_lab.core.verdict import Fault
@@ -27,29 +26,10 @@ from cutegen_lab.judge.turns import Effort, Turns
 from cutegen_lab.problems import Reference
 from cutegen_lab.problems.tensors import laid_out, storage
 
-COPY = "copy"
 PEERS: Sequence[ReferenceKind] = ("eager", "compile")
 EFFORT = Effort(half_width=0.003, seconds=1.0, min_rounds=8, warm_up_seconds=0.1)
 CHECKED_ON_CPU = 1 << 28  # bytes of a workload whose reference must run on the CPU; a larger one is timed unchecked
 _SEED = 1
-
-
-@dataclass
-class Row:
-    """Medians in µs by subject: ``c0`` is the default config, ``c1`` and on are others, then peers. ``faults`` are what
-    was not timed or was wrong; of ``checked`` subjects every element was compared with float64's result."""
-
-    name: str
-    work: str
-    bytes: int
-    flops: float = 0.0
-    family: str = ""
-    configs: list[Config] = field(default_factory=list)
-    times_us: dict[str, float] = field(default_factory=dict)
-    half_widths: dict[str, float] = field(default_factory=dict)  # of the 95% intervals, relative
-    rounds: int = 0
-    checked: list[str] = field(default_factory=list)
-    faults: dict[str, str] = field(default_factory=dict)
 
 
 def measure(device: CudaDevice, case: Case, prepared: Prepared, cancel: Cancel, effort: Effort = EFFORT) -> Row:
@@ -129,6 +109,3 @@ def _time(watch: Stopwatch, effort: Effort, cancel: Cancel, row: Row) -> None:
     row.times_us = {name: round(median(times), 3) for name, times in taken.times_us.items()}
     row.half_widths = {name: round(relative_half_width(times), 5) for name, times in taken.times_us.items()}
     row.rounds = len(next(iter(taken.times_us.values())))
-
-
-__all__ = ["COPY", "Row", "measure"]

@@ -5,28 +5,46 @@ from __future__ import annotations
 import json
 import platform
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import torch
+from cutegen_lab.core.candidate import Config
+from cutegen_lab.core.errors import InputError
 
-from cutegen_lab.bench.measure import Row
-
+COPY = "copy"
 _DRIVER = Path("/proc/driver/nvidia/version")
 
 
+@dataclass
+class Row:
+    """Medians in µs by subject: ``c0`` is the default config, ``c1`` and on are others, then peers. ``faults`` are what
+    was not timed or was wrong; of ``checked`` subjects every element was compared with float64's result."""
+
+    name: str
+    work: str
+    bytes: int
+    flops: float = 0.0
+    family: str = ""
+    configs: list[Config] = field(default_factory=list)
+    times_us: dict[str, float] = field(default_factory=dict)
+    half_widths: dict[str, float] = field(default_factory=dict)  # of the 95% intervals, relative
+    rounds: int = 0
+    checked: list[str] = field(default_factory=list)
+    faults: dict[str, str] = field(default_factory=dict)
+
+
 class Record:
-    """Rows in ``path`` (nowhere if None). With ``resume`` those that are there already count."""
+    """``rows`` and those that are added, in ``path`` (nowhere if None) after ``facts`` of the machine."""
 
-    def __init__(self, path: Path | None, device: str, resume: bool = False) -> None:
-        self._path, self._about, self.rows = path, about(device), list[Row]()
-        if resume and path and path.exists():
-            self.rows = [Row(**row) for row in json.loads(path.read_text())["rows"]]
+    def __init__(self, about: Mapping[str, str], path: Path | None, rows: Iterable[Row] = ()) -> None:
+        self._about, self._path, self.rows = about, path, list(rows)
 
-    def row(self, name: str) -> Row | None:
-        return next((row for row in self.rows if row.name == name), None)
+    def __contains__(self, name: str) -> bool:
+        return any(row.name == name for row in self.rows)
 
     def add(self, row: Row) -> None:
         self.rows.append(row)
@@ -40,10 +58,20 @@ class Record:
         return {**self._about, "rows": rows}
 
 
+def read(path: Path) -> list[Row]:
+    """The rows of a record. Raises InputError where it is none."""
+    try:
+        return [Row(**row) for row in json.loads(path.read_text())["rows"]]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(
+            f"{path} is no record of a benchmark: {error}", "cutegen bench writes one with --out."
+        ) from None
+
+
 def about(device: str) -> dict[str, str]:
     """Date, versions and ``device``, as recorded results begin."""
     match = re.search(r"  (\d+\.[\d.]+)  ", _DRIVER.read_text()) if _DRIVER.exists() else None
     return {
         "date": datetime.now(UTC).isoformat(timespec="seconds"), "python": platform.python_version(),
-        "torch": torch.__version__, "device": device, "driver": match[1] if match else "unknown",
+        "torch": version("torch"), "device": device, "driver": match[1] if match else "unknown",
     }  # fmt: skip

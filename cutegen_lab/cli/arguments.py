@@ -99,6 +99,7 @@ def _add_bench(bench: Parser) -> None:
     bench.add_argument("--list", action="store_true", help="say what there is, and time nothing")
     bench.add_argument("--prepare", metavar="FOLDER", help="compile only; needs no GPU")
     bench.add_argument("--prepared", metavar="FOLDER", help="time what was compiled there; needs no DSL")
+    bench.add_argument("--show", metavar="FILE.json", help="the table of what was measured before")
     bench.add_argument("--configs", type=_positive, default=1, metavar="N",
                        help="the default config and up to N - 1 beside it (default 1)")  # fmt: skip
     bench.add_argument("--out", metavar="FILE.json", help="write every row here as soon as it is measured")

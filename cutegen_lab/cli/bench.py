@@ -7,13 +7,15 @@ import os
 import sys
 import tempfile
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cutegen_lab.bench.case import Case
+from cutegen_lab.bench.record import Record, Row, about, read
+from cutegen_lab.bench.report import HEAD, line, summary
 from cutegen_lab.cli.output import Output
 from cutegen_lab.core.errors import InputError, SetupError
 
@@ -26,6 +28,9 @@ NOT_ALL = 3
 def execute(arguments: argparse.Namespace, output: Output) -> int:
     from cutegen_lab.bench.suite import CASES
 
+    if arguments.show:
+        rows = read(Path(arguments.show))
+        return _told([row for row in rows if any(part in row.name for part in arguments.parts or [""])], {}, output)
     parts = arguments.parts or [""]
     cases = [case for case in CASES if any(part in case.name for part in parts)]
     if not cases:
@@ -64,8 +69,6 @@ def _prepare(cases: Sequence[Case], folder: Path, arguments: argparse.Namespace)
 def _measure(cases: Sequence[Case], folder: Path, arguments: argparse.Namespace, output: Output) -> int:
     from cutegen_lab.bench.measure import measure
     from cutegen_lab.bench.prepared import Prepared
-    from cutegen_lab.bench.record import Record
-    from cutegen_lab.bench.report import HEAD, line, summary
 
     lacking = [case.name for case in cases if not (folder / f"{case.name}.json").exists()]
     if lacking:
@@ -73,21 +76,23 @@ def _measure(cases: Sequence[Case], folder: Path, arguments: argparse.Namespace,
             f"{folder} lacks {len(lacking)} of {len(cases)} cases, {lacking[0]} among them",
             f"Run `cutegen bench {arguments.gpu} --prepare {folder}` first, where the DSL is.",
         )
+    out = Path(arguments.out) if arguments.out else None
     with closing(_device(arguments.index)) as device:
-        record = Record(Path(arguments.out) if arguments.out else None, device.name, arguments.resume)
-        output.line(HEAD)
+        record = Record(about(device.name), out, read(out) if arguments.resume and out and out.exists() else ())
+        left = [case for case in cases if case.name not in record]
         started = monotonic()
-        for number, case in enumerate(cases, 1):
-            row = record.row(case.name)
-            if row is None:
-                _say(f"{number}/{len(cases)} {case.name}, {monotonic() - started:.0f} s")
-                row = measure(device, case, Prepared.load(folder, case), threading.Event())
-                record.add(row)
-            output.line(line(row))
-    for text in ("", *summary(record.rows)):
+        for number, case in enumerate(left, 1):
+            row = measure(device, case, Prepared.load(folder, case), threading.Event())
+            record.add(row)
+            _say(f"{number}/{len(left)}, {monotonic() - started:.0f} s: {line(row)}")
+    return _told(record.rows, record.facts(), output)
+
+
+def _told(rows: Sequence[Row], facts: Mapping[str, Any], output: Output) -> int:
+    for text in (HEAD, *map(line, rows), "", *summary(rows)):
         output.line(text)
-    untimed = [row.name for row in record.rows if "c0" not in row.times_us]
-    output.result({"reason": f"{len(untimed)} not timed" if untimed else "timed", **record.facts()})
+    untimed = [row.name for row in rows if "c0" not in row.times_us]
+    output.result({"reason": f"{len(untimed)} not timed" if untimed else "timed", **facts})
     return NOT_ALL if untimed else 0
 
 

@@ -10,18 +10,18 @@ import pytest
 import torch
 
 from cutegen_lab.bench.case import Case
-from cutegen_lab.bench.measure import Row, measure
+from cutegen_lab.bench.measure import measure
 from cutegen_lab.bench.memory_bound import ITEMSIZE, SIZES, WORKS
 from cutegen_lab.bench.prepare import prepare
 from cutegen_lab.bench.prepared import Prepared
-from cutegen_lab.bench.record import Record
+from cutegen_lab.bench.record import Record, Row, read
 from cutegen_lab.bench.report import line, summary
 from cutegen_lab.bench.suite import CASES
 from cutegen_lab.compile import CageCompiler
 from cutegen_lab.core.errors import ProviderError
 from cutegen_lab.core.verdict import Fault, Verdict
 from cutegen_lab.judge.turns import Effort
-from cutegen_lab.templates.reader import read
+from cutegen_lab.templates import reader
 from cutegen_lab.templates.registry import family_for
 from tests.cli.test_cli import cutegen, only_object
 from tests.judge.fake_stopwatch import FakeStopwatch
@@ -55,7 +55,7 @@ def test_every_work_has_eight_shapes_of_the_size_it_says() -> None:
 def test_a_template_serves(work: str) -> None:
     case = next(case for case in CASES if case.work == work)
     try:
-        assert family_for(read(case.problem)).NAME
+        assert family_for(reader.read(case.problem)).NAME
     except ProviderError as error:
         pytest.fail(f"{case.name}: {error}")
 
@@ -99,11 +99,14 @@ def test_the_summary_says_who_is_faster_where() -> None:
 
 
 def test_rows_survive(tmp_path: Path) -> None:
-    row = measured(watch())
-    Record(tmp_path / "out.json", "a card").add(row)
-    again = Record(tmp_path / "out.json", "a card", resume=True)
-    assert again.row(row.name) == row
-    assert json.loads((tmp_path / "out.json").read_text())["device"] == "a card"
+    row, path = measured(watch()), tmp_path / "out.json"
+    Record({"device": "a card"}, path).add(row)
+    assert read(path) == [row] and row.name in Record({}, path, read(path))
+    assert json.loads(path.read_text())["device"] == "a card"
+    shown = cutegen(tmp_path, "bench", "h200", "--show", str(path))
+    assert shown.returncode == 0 and "1 of 1 timed" in shown.stdout
+    path.write_text("[]")
+    assert cutegen(tmp_path, "bench", "h200", "--show", str(path)).returncode == 2
 
 
 def test_commands(tmp_path: Path) -> None:
