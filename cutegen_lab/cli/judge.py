@@ -22,7 +22,7 @@ from cutegen_lab.core.problem import Workload
 from cutegen_lab.core.protocols import Cancel, Compiler, GenerateRequest, Say
 from cutegen_lab.core.run import Budget, RunSettings
 from cutegen_lab.session import Session
-from cutegen_lab.session.kernels import read_kernel
+from cutegen_lab.session.kernels import read_kernel, read_text_file
 from cutegen_lab.session.parts import make_judge
 
 OTHER_VERDICT = 3
@@ -101,12 +101,7 @@ class Precompiled:
 def read_given(path: Path, config: str | None) -> Given:
     """Raises InputError for a file that cannot be read, is neither kernel nor artifact, or a config that is no JSON
     object."""
-    try:
-        text = path.read_bytes().decode("utf-8")
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}", "Check the path.") from None
-    except UnicodeDecodeError:
-        raise InputError(f"{path} is not UTF-8 text", "Give a .py kernel or a .json artifact.") from None
+    text = read_text_file(path)
     if path.suffix == ".json":
         artifact = _artifact(path, text)
         return Given("artifact", "", artifact.config, artifact.arch, Precompiled(artifact))

@@ -16,8 +16,9 @@ from cutegen_lab.cli.output import Output
 from cutegen_lab.config import Settings
 from cutegen_lab.core.problem import Problem
 from cutegen_lab.session import Session
-from cutegen_lab.session.kernels import headed, write_atomically
+from cutegen_lab.session.kernels import write_atomically
 from cutegen_lab.session.parts import make_compiler
+from cutegen_lab.session.tuned import kernel_text, report
 
 
 def execute(arguments: argparse.Namespace, output: Output) -> int:
@@ -38,10 +39,10 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
     compiler = make_compiler(Settings.from_environment().cache_dir, workers=os.cpu_count() or 2)
     with Session.open(arguments.workdir, compiler=compiler) as session:
         found = tune(session, problem, tunable, settings, lambda line: _progress(problem, line))
-    for line in _report(problem, found):
+    for line in report(problem, found):
         output.line(line)
     if arguments.out and found.best is not None:
-        write_atomically(Path(arguments.out), headed(_comments(problem, found), tunable.source, found.best))
+        write_atomically(Path(arguments.out), kernel_text(problem, found))
         output.line(f"written to {arguments.out}")
     output.result(_facts(problem, found))
     if found.interrupted:
@@ -71,36 +72,6 @@ def _progress(problem: Problem, line: str) -> None:
     print(f"{problem.name}: {' '.join(line.split())}", file=sys.stderr, flush=True)
 
 
-def _report(problem: Problem, found: Any) -> list[str]:
-    from cutegen_lab.tuning.tuner import brief
-
-    tally = found.tally
-    lines = [
-        f"{problem.name}: {tally.evaluated} configs {found.kind} on {found.device}, {tally.from_cache} known before, "
-        f"{tally.failed} failed, {tally.ruled_out} ruled out; {tally.stopped}",
-    ]
-    if found.kind == "predicted":
-        lines.append("times are the emulator's predictions; nothing was measured")
-    elif tally.seconds:
-        lines.append(f"the device was busy for {tally.busy_seconds / tally.seconds:.0%} of {tally.seconds:.0f} s")
-    lines += ["", f"{'workload':10} {'default':>12} {'one config':>12} {'its fastest':>12}   by"]
-    lines += [
-        f"{row.workload:10} {_us(row.default_us):>12} {_us(row.chosen_us):>12} {_us(row.own_us):>12}   {brief(row.own)}"
-        for row in found.rows
-    ]
-    lines.append("")
-    lines += [f"not right: {brief(c)}: {v.value} ({reason})" for c, v, reason in found.rejected]
-    if found.best is not None:
-        lines.append(f"best: {brief(found.best)}")
-        lines.append(f"verdict: passed ({found.check.reason}); {_us(found.timing.time_us)} {found.timing.kind}")
-    elif found.interrupted and found.leading:
-        lines.append(f"interrupted; fastest so far, not checked: {brief(found.leading[0])}")
-        lines.append("the same command goes on from here")
-    else:
-        lines.append("verdict: no config that ran passed the judge" if found.leading else "verdict: no config ran")
-    return lines
-
-
 def _facts(problem: Problem, found: Any) -> dict[str, Any]:
     tally = asdict(found.tally)
     tally["in_turns"] = list(tally["in_turns"].values())
@@ -117,22 +88,3 @@ def _facts(problem: Problem, found: Any) -> dict[str, Any]:
         "ranked": [{"config": c, "time_us": t} for c, t in found.ranked],
         "rejected": [{"config": c, "verdict": v.value, "reason": r} for c, v, r in found.rejected],
     }  # fmt: skip
-
-
-def _comments(problem: Problem, found: Any) -> list[str]:
-    from cutegen_lab.session.versions import versions
-
-    tally, row = found.tally, found.rows[0]
-    text = [
-        f"{problem.name}: {found.tunable.what}, tuned by cutegen-lab",
-        f"workloads: {'; '.join(row.tensors for row in found.rows)}",
-        f"verdict: {found.check.verdict.value} ({found.check.reason})",
-        f"time: {_us(found.timing.time_us)} {found.timing.kind} on {found.timing.device}; the default config's "
-        f"{_us(row.default_us)}, of {tally.evaluated + tally.from_cache} configs {found.kind}",
-        "made with " + ", ".join(f"{k} {v}" for k, v in sorted(versions().items())),
-    ]
-    return [f"# {' '.join(line.split())}".replace("µs", "us") for line in text]
-
-
-def _us(time_us: float | None) -> str:
-    return "-" if time_us is None else f"{time_us:.1f} µs"

@@ -1,5 +1,5 @@
-"""``%%cutegen``, ``%%cutespec`` and ``%cutegen``. Loading this imports neither torch nor the DSL: that waits for the
-first cell."""
+"""``%%cutegen``, ``%%cutespec`` and ``%cutegen`` (``%%cutegen_tune`` is in tune_magic.py). Loading this imports neither
+torch nor the DSL: that waits for the first cell."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ HELP = """%cutegen VERB [--run RUN] [...]          (without --run: the newest ru
   branch CANDIDATE     grow the next candidate from an earlier one (c1, c2, ...)
   stop                 end the run where it is
   export PATH          the accepted kernel (.py) or the whole run as a page (.html)
-%%cutegen?             the options of the cell magic; %%cutespec? of the one for specs"""
+%%cutegen?             the options of the cell magic; %%cutespec? of the one for specs, %%cutegen_tune? of searches"""
 
 
 _RUN_OPTIONS = (
@@ -63,7 +63,11 @@ def _of_a_run(magic: Any) -> Any:
 
 def register(ipython: InteractiveShell) -> None:
     """``%load_ext cutegen_lab``."""
-    ipython.register_magics(CutegenMagics)
+    from cutegen_lab.notebook.tune_magic import TuneMagic
+
+    magics = CutegenMagics(ipython)
+    ipython.register_magics(magics)
+    ipython.register_magics(TuneMagic(ipython, magics.session, magics.guarded))
 
 
 @magics_class
@@ -101,16 +105,16 @@ class CutegenMagics(Magics):
         (``def reference(x):  # x: bf16[4096,8192]``) or from ``inputs()``. It returns at once and shows the run.
         """
         arguments = parse_argstring(self.cutegen_cell, line)
-        self._guarded(arguments.debug, lambda: self._start(arguments, cell))
+        self.guarded(arguments.debug, lambda: self._start(arguments, cell))
 
     @line_magic
     def cutegen(self, line: str) -> Any:
         """Verbs on runs; ``%cutegen help`` lists them."""
         words = shlex.split(line)
         debug = "--debug" in words
-        return self._guarded(debug, lambda: self._verb([w for w in words if w != "--debug"]))
+        return self.guarded(debug, lambda: self._verb([w for w in words if w != "--debug"]))
 
-    def _guarded(self, debug: bool, work: Callable[[], Any]) -> Any:
+    def guarded(self, debug: bool, work: Callable[[], Any]) -> Any:
         """One line for what went wrong; the traceback under --debug."""
         try:
             return work()
@@ -148,7 +152,7 @@ class CutegenMagics(Magics):
         move. `cutegen_lab/spec/grammar.lark` has the grammar and examples.
         """
         arguments = parse_argstring(self.cutespec, line)
-        self._guarded(arguments.debug, lambda: self._specify(arguments, cell))
+        self.guarded(arguments.debug, lambda: self._specify(arguments, cell))
 
     def _specify(self, arguments: Any, cell: str) -> None:
         from cutegen_lab.core.run import RunSettings
@@ -172,7 +176,7 @@ class CutegenMagics(Magics):
     def _begin(self, arguments: Any, problem: Problem, settings: RunSettings, provider: Provider | None = None) -> None:
         from cutegen_lab.notebook.run import NotebookRun
 
-        run = NotebookRun(self._session(arguments.workdir).start(problem, settings, provider=provider))
+        run = NotebookRun(self.session(arguments.workdir).start(problem, settings, provider=provider))
         self._remember(run)
         self.shell.user_ns[arguments.out] = run
         if arguments.wait:
@@ -220,7 +224,7 @@ class CutegenMagics(Magics):
                 raise InputError(f"unknown verb {verb!r}", "`%cutegen help` lists them.")
 
     def _listing(self) -> str:
-        runs = self._session("").runs()
+        runs = self.session("").runs()
         if not runs:
             return "no runs yet"
         lines = [f"{r.run_id:24} {r.step.value:9} {r.outcome or 'open':18} {r.accepted} accepted" for r in runs]
@@ -234,18 +238,19 @@ class CutegenMagics(Magics):
         if wanted is None:
             raise InputError("no run in this notebook yet", "Start one with %%cutegen, or name one: %cutegen show RUN.")
         if wanted not in self._runs:
-            self._remember(NotebookRun(self._session("").attach(wanted)))
+            self._remember(NotebookRun(self.session("").attach(wanted)))
         return self._runs[wanted]
 
     def _newest_stored(self) -> str:
         """After a kernel restart: the run of the work directory that was worked on last; "" where there is none."""
-        return next((run.run_id for run in self._session("").runs()), "")
+        return next((run.run_id for run in self.session("").runs()), "")
 
     def _remember(self, run: NotebookRun) -> None:
         self._runs[run.run_id] = run
         self._newest = run.run_id
 
-    def _session(self, workdir: str) -> Session:
+    def session(self, workdir: str) -> Session:
+        """The session over ``workdir`` ("": the notebook's own), opened once."""
         from cutegen_lab.session import Session
 
         if workdir not in self._sessions:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
     from cutegen_lab.core.trial import Profile
+    from cutegen_lab.notebook.search import NotebookSearch
     from cutegen_lab.views.model import RunView
 
 
@@ -135,6 +136,14 @@ class NotebookRun:
         profiles = [self.handle.profile(chosen, device) for device in devices]
         assert chosen is not None  # or there would be no profile
         return profile_figure(profiles, state.candidates[chosen].source, f"{state.problem.name} {chosen}")
+
+    def tune(self, candidate_id: str | None = None, budget: int = 40) -> NotebookSearch:
+        """A search among up to ``budget`` configs of a candidate's tunables (default: as for :meth:`evidence`), begun
+        in the background. Raises InputError where there is nothing to search."""
+        from cutegen_lab.notebook.search import NotebookSearch
+        from cutegen_lab.tuning.tuner import Limits
+
+        return NotebookSearch(self.handle.search(candidate_id, Limits(budget)).start())
 
     def _rested(self, wait: bool) -> NotebookRun:
         if wait:

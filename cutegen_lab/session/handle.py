@@ -16,7 +16,9 @@ from cutegen_lab.loop.driver import Notice, Subscriber, ThreadedDriver
 from cutegen_lab.loop.machine import fold
 
 if TYPE_CHECKING:
+    from cutegen_lab.session.searching import Searching
     from cutegen_lab.session.session import Session
+    from cutegen_lab.tuning.tuner import Limits
     from cutegen_lab.views.model import RunView
 
 LOG_LINES = 500
@@ -177,6 +179,22 @@ class RunHandle:
         if isinstance(found, str):
             raise SetupError(f"no profile from {device}: {found}", "`cutegen doctor` says what this machine has.")
         return found
+
+    def search(self, candidate_id: str | None = None, limits: Limits | None = None) -> Searching:
+        """A search, not yet begun, for the fastest config of a candidate (default: the one in work, else the accepted
+        one), for the run's arch and device. Raises InputError where there is none, or it has nothing to search."""
+        from cutegen_lab.session.searching import Searching
+        from cutegen_lab.session.tune import TuneSettings, from_text
+        from cutegen_lab.tuning.tuner import Limits
+
+        state, chosen = self.state, self.meant(candidate_id)
+        if chosen is None or chosen not in state.candidates:
+            known = ", ".join(state.candidates) or "none"
+            raise InputError(f"run {self.run_id} has no candidate {chosen or ''}", f"Candidates: {known}.")
+        candidate, of = state.candidates[chosen], state.settings
+        tunable = from_text(candidate.source, candidate.config, f"{self.run_id} {chosen}")
+        settings = TuneSettings(limits or Limits(), of.arch, of.gpu, of.device)
+        return Searching(self._session, state.problem, tunable, settings)
 
     def kernel_path(self, candidate_id: str) -> Path:
         """Where an accepted kernel was written in the work directory."""

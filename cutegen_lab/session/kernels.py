@@ -61,6 +61,16 @@ def read_kernel(text: str) -> tuple[str, Config]:
     return (source if untouched else text), config
 
 
+def read_text_file(path: Path) -> str:
+    """Raises InputError for what cannot be read or is not UTF-8."""
+    try:
+        return path.read_bytes().decode("utf-8")
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}", "Check the path.") from None
+    except UnicodeDecodeError:
+        raise InputError(f"{path} is not UTF-8 text", "Give a .py kernel or a .json artifact.") from None
+
+
 def write_kernel(state: RunState, candidate_id: str, path: Path) -> Path:
     """Whole or not at all. Raises StoreError where the file cannot be written."""
     write_atomically(path, kernel_text(state, candidate_id))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,10 +9,12 @@ from pathlib import Path
 from cutegen_lab.core.errors import InputError
 from cutegen_lab.core.hashing import sha256
 from cutegen_lab.core.problem import Problem, Workload
-from cutegen_lab.session.tune import Tunable, TuneSettings
+from cutegen_lab.session.tune import TuneSettings
+from cutegen_lab.session.tuned import Tunable
 from cutegen_lab.tuning import Evaluation, Place, Search, key, replay
 from cutegen_lab.tuning.evaluations import recorded
 from cutegen_lab.tuning.search import Step
+from cutegen_lab.tuning.trace import Trace, folded
 
 NEAR = 0.03  # of the fastest: what counts as found
 
@@ -27,6 +28,7 @@ class Simulated:
     configs: int
     best_us: float
     steps: Sequence[Step]
+    trace: Trace
 
     @property
     def near(self) -> int | None:
@@ -55,25 +57,19 @@ def simulate(path: Path, problem: Problem, tunable: Tunable, settings: TuneSetti
     times = every[place]
     configs = tuple(c for c in tunable.space.configs if key(c) in times)
     search = Search(replace(tunable.space, configs=configs), seed=settings.seed)
+    predicted: dict[str, float] = {}
     if place.kind == "measured":
         guesses = [_times(e, problem.workloads[:1]) for p, e in here.items() if p.kind == "predicted"]
-        search.predict({name: t for found in guesses for name, t in found.items() if t is not None})
+        predicted = {name: t for found in guesses for name, t in found.items() if t is not None}
+        search.predict(predicted)
     steps = replay(search, times, settings.limits.evaluations)
-    return Simulated(place, len(configs), min(t for t in times.values() if t is not None), steps)
+    known = {key(p.config): p for p in folded(here[place], [w.signature for w in problem.workloads])}
+    points = [replace(known[key(s.config)], predicted_us=predicted.get(key(s.config))) for s in steps]
+    trace = Trace(tunable.what, place.kind, place.device, tunable.space.domains, tunable.space.default, points)
+    return Simulated(place, len(configs), min(t for t in times.values() if t is not None), steps, trace)
 
 
 def _times(found: Sequence[Evaluation], workloads: Sequence[Workload]) -> dict[str, float | None]:
     """Of each config the geometric mean over ``workloads``, None where it failed on one; without those ruled out."""
-    by: dict[str, dict[str, Evaluation]] = {}
-    for one in found:
-        by.setdefault(key(one.config), {})[one.workload] = one
-    times: dict[str, float | None] = {}
-    for name, of in by.items():
-        mine = [of[w.signature] for w in workloads if w.signature in of]
-        if any(e.ruled_out for e in mine):
-            continue
-        if any(e.failure for e in mine):
-            times[name] = None
-        elif len(mine) == len(workloads):
-            times[name] = math.exp(sum(math.log(e.time_us or 1.0) for e in mine) / len(mine))
-    return times
+    points = [p for p in folded(found, [w.signature for w in workloads]) if not p.ruled_out]
+    return {key(p.config): p.time_us for p in points if p.failure or p.time_us is not None}

@@ -5,9 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 from cutegen_lab.core.artifact import Artifact, CompileFailure
 from cutegen_lab.core.candidate import Config
@@ -16,28 +14,20 @@ from cutegen_lab.core.hashing import sha256
 from cutegen_lab.core.problem import Problem
 from cutegen_lab.core.protocols import Device, Say
 from cutegen_lab.core.roofline import GpuSpec, target_gpu
-from cutegen_lab.core.trial import CheckResult, Timing
 from cutegen_lab.core.verdict import Fault, Verdict
-from cutegen_lab.session.clocks import Clocks, PredictedClock, clock_for, of_workload
+from cutegen_lab.session.clocks import Clocks, PredictedClock, clock_for
 from cutegen_lab.session.session import Session
+from cutegen_lab.session.tuned import Row, Tunable, Tuned
 from cutegen_lab.session.versions import versions
-from cutegen_lab.tuning import Evaluations, Place, Search, Space, read_tunables
+from cutegen_lab.tuning import Evaluations, Place, Search, Space, key, read_tunables
 from cutegen_lab.tuning.evaluations import Kind
-from cutegen_lab.tuning.tuner import Limits, Tally, Tuner, brief
+from cutegen_lab.tuning.trace import Trace, folded
+from cutegen_lab.tuning.tuner import Limits, Tuner, brief
 
 CACHE = "tuning.jsonl"
 PREDICTED = 24  # configs predicted on the CPU before a GPU's search begins
 _SHARE = 0.25  # of the time that a search may take, for predictions at most
 _CHECKED = 6  # of the fastest, until one is right
-
-
-@dataclass(frozen=True)
-class Tunable:
-    """A kernel's text and the configs to search. ``what`` says where it comes from."""
-
-    what: str
-    source: str
-    space: Space
 
 
 @dataclass(frozen=True)
@@ -49,57 +39,14 @@ class TuneSettings:
     seed: int = 0
 
 
-@dataclass(frozen=True)
-class Row:
-    """One workload: the default's time, the chosen config's, and its own fastest config among those evaluated."""
-
-    workload: str
-    tensors: str
-    default_us: float | None
-    chosen_us: float | None
-    own_us: float | None
-    own: Config
-
-
-@dataclass
-class Tuned:
-    """``best`` is the fastest config that the judge passed, with its check and time; ``leading`` the fastest that ran,
-    which nobody has checked where the search was interrupted. Times of ``kind`` "predicted" were never measured."""
-
-    tunable: Tunable
-    kind: Kind
-    device: str
-    cache: Path
-    tally: Tally
-    leading: tuple[Config, float] | None = None
-    best: Config | None = None
-    check: CheckResult | None = None
-    timing: Timing | None = None
-    ranked: Sequence[tuple[Config, float]] = ()
-    rejected: list[tuple[Config, Verdict, str]] = field(default_factory=list)
-    rows: Sequence[Row] = ()
-
-    @property
-    def interrupted(self) -> bool:
-        return self.tally.stopped == "interrupted"
-
-
 def from_template(problem: Problem, seed: int = 0) -> Tunable:
-    """The family that serves ``problem``, in configs that serve every workload. Raises ProviderError where no family
+    """The template that serves ``problem``, in configs that serve every workload. Raises ProviderError where no family
     does, InputError where no config can."""
-    from cutegen_lab.templates.reader import read
-    from cutegen_lab.templates.registry import family_for
+    from cutegen_lab.templates.recognise import template_for
 
-    graphs = [read(of_workload(problem, workload)) for workload in problem.workloads]
-    family = family_for(graphs[0])
-
-    def feasible(config: Config) -> bool:
-        return all(family.feasible(graph, config) for graph in graphs)
-
-    defaults = [family.default_config(g, w) for g, w in zip(graphs, problem.workloads, strict=True)]
-    default = next(filter(feasible, defaults), defaults[0])
-    space = Space.build(family.DOMAINS, default, feasible, seed)
-    return Tunable(f"the {family.NAME} template", family.write(problem, graphs[0], space.default), space)
+    template = template_for(problem)
+    space = Space.build(template.domains, template.default_config(), template.feasible, seed)
+    return Tunable(f"the {template.name} template", template.write(space.default), space)
 
 
 def from_text(source: str, carried: Config, name: str, seed: int = 0) -> Tunable:
@@ -119,10 +66,12 @@ def tune(
 
     Ctrl-C ends it with what is known. Raises SetupError, CageError, StoreError.
     """
-    return _Tuning(session, problem, tunable, settings, say, cancel or threading.Event()).run()
+    return Tuning(session, problem, tunable, settings, say, cancel or threading.Event()).run()
 
 
-class _Tuning:
+class Tuning:
+    """One search; :meth:`trace` may be called from other threads while :meth:`run` is at work."""
+
     def __init__(
         self, session: Session, problem: Problem, tunable: Tunable, settings: TuneSettings, say: Say,
         cancel: threading.Event,
@@ -132,6 +81,7 @@ class _Tuning:
         self.gpu: GpuSpec = target_gpu(settings.arch, settings.gpu)
         self.device: Device = session.device(settings.device)
         self.cache = session.workdir / CACHE
+        self._evaluated: dict[Kind, Evaluations] = {}
 
     def run(self) -> Tuned:
         started = time.monotonic()
@@ -160,12 +110,31 @@ class _Tuning:
         found.rows = [self._row(number, tuner, chosen) for number in range(len(self.problem.workloads))]
         return found
 
+    def trace(self) -> Trace:
+        """What is evaluated so far, earlier searches of the same among it: measured as soon as anything is."""
+        signatures = [w.signature for w in self.problem.workloads]
+        evaluated = dict(self._evaluated)
+        points = {kind: list(folded(found, signatures)) for kind, found in evaluated.items()}
+        guesses = folded(evaluated.get("predicted", ()), signatures[:1])
+        predicted = {key(p.config): p.time_us for p in guesses if p.time_us is not None}
+        kind: Kind = "measured" if points.get("measured") or "predicted" not in points else "predicted"
+        mine = points.get(kind, [])
+        ran = [replace(p, predicted_us=predicted.get(key(p.config))) if kind == "measured" else p
+               for p in mine if not p.ruled_out]  # fmt: skip
+        return Trace(
+            self.tunable.what, kind, evaluated[kind].place.device if evaluated else "", self.tunable.space.domains,
+            self.tunable.space.default, ran, len(mine) - len(ran),
+        )  # fmt: skip
+
+    # --- inside -------------------------------------------------------------------------------------------------------
+
     def _tuner(self, search: Search, clock: Clocks, limits: Limits, workloads: int | None = None) -> Tuner:
         driver = f"{clock.driver}, nvidia-cutlass-dsl {versions()['nvidia-cutlass-dsl']}"
         place = Place(sha256(self.tunable.source), self.settings.arch, clock.device, driver, clock.kind)
         evaluations = Evaluations(self.cache, place)
         if evaluations.damaged:
             self.say(f"{self.cache}: {evaluations.damaged} damaged lines were left out")
+        self._evaluated[clock.kind] = evaluations
         return Tuner(
             self.tunable.source, self.settings.arch, self.problem.workloads[:workloads], search,
             self.session.compiler(), clock, evaluations, self.say, self.cancel, os.cpu_count() or 2, limits,

@@ -24,6 +24,7 @@ from cutegen_lab.core.verdict import Fault, Verdict
 from cutegen_lab.tuning.evaluations import Evaluation, Evaluations, Kind
 from cutegen_lab.tuning.search import Search
 from cutegen_lab.tuning.space import key
+from cutegen_lab.tuning.trace import geometric
 from cutegen_lab.tuning.unpromising import unpromising
 
 T = TypeVar("T")
@@ -136,7 +137,7 @@ class Tuner:
                 self._failed(config, bad.ruled_out, count=0)
                 self.tally.from_cache += not bad.ruled_out
             elif len(found) == len(self.workloads):
-                self.search.tell(config, _geometric([e.time_us for e in found if e.time_us]))
+                self.search.tell(config, geometric([e.time_us for e in found if e.time_us]))
                 self.tally.from_cache += 1
         if self.tally.from_cache:
             self.say(f"{self.tally.from_cache} configs were evaluated before")
@@ -235,7 +236,7 @@ class Tuner:
             self.cache.add(failed)
 
     def _tell(self, config: Config) -> float:
-        mean = _geometric([t for w in self.workloads if (t := self.time_us(config, w)) is not None])
+        mean = geometric([t for w in self.workloads if (t := self.time_us(config, w)) is not None])
         self.search.tell(config, mean)
         return mean
 
@@ -263,7 +264,7 @@ class Tuner:
                 self.cache.add(Evaluation(config, workload.signature, median(times), len(times)))
         for config in few:
             if len(times_us := logs.get(key(config), [])) == len(self.workloads):
-                self.tally.in_turns[key(config)] = (config, _geometric(times_us))
+                self.tally.in_turns[key(config)] = (config, geometric(times_us))
 
     def _clocked(self, work: Iterator[T]) -> Iterator[T]:
         """``work``, with the time it takes counted as the clock's."""
@@ -280,7 +281,3 @@ class Tuner:
 
 def brief(config: Config) -> str:
     return " ".join(f"{name}={value}" for name, value in config.items()) or "its only config"
-
-
-def _geometric(times_us: Sequence[float]) -> float:
-    return math.exp(sum(map(math.log, times_us)) / len(times_us))

@@ -15,7 +15,8 @@ from cutegen_lab.core.trial import CheckResult, Timing
 from cutegen_lab.core.verdict import Fault, Verdict
 from cutegen_lab.session import Session
 from cutegen_lab.session.simulate import simulate
-from cutegen_lab.session.tune import CACHE, Tunable, TuneSettings, from_text, tune
+from cutegen_lab.session.tune import CACHE, TuneSettings, from_text, tune
+from cutegen_lab.session.tuned import Tunable
 from cutegen_lab.tuning import key
 from cutegen_lab.tuning.tuner import Limits
 from tests.judge.fake_stopwatch import FakeStopwatch

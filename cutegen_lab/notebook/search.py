@@ -1,0 +1,213 @@
+"""What ``%%cutegen_tune`` gives: a search in the analyst's hand, live in the notebook, whole in a saved one."""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+from collections.abc import Sequence
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from cutegen_lab.core.errors import InputError
+from cutegen_lab.notebook.search_figure import headline, search_figure
+from cutegen_lab.session.searching import Searching, Status
+from cutegen_lab.session.tuned import Tuned, concluded, duration, kernel_text, report, searched
+from cutegen_lab.tuning.tuner import brief
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
+    from cutegen_lab.core.candidate import Config
+    from cutegen_lab.tuning.trace import Trace
+
+PLOTLY_MIME = "application/vnd.plotly.v1+json"
+_UPDATE_SECONDS = 1.0
+_log = logging.getLogger(__name__)
+
+
+class NotebookSearch:
+    """A search and its verbs. ``trace`` and :meth:`plot` show it as it stands, at any time."""
+
+    def __init__(self, searching: Searching) -> None:
+        self.searching = searching
+
+    def __repr__(self) -> str:
+        return f"<cutegen search of {self.searching.problem.name}: {self.status}, {headline(self.trace)}>"
+
+    @property
+    def status(self) -> Status:
+        """``running``, ``done``, ``cancelled`` or ``failed``."""
+        return self.searching.status
+
+    @property
+    def trace(self) -> Trace:
+        """Every evaluation so far."""
+        return self.searching.trace()
+
+    @property
+    def found(self) -> Tuned:
+        """What the search came to. Raises InputError while it runs, and the search's own error where it failed."""
+        if self.searching.error is not None:
+            raise self.searching.error
+        if self.searching.found is None:
+            raise InputError(f"the search is {self.status}", "Call wait() first.")
+        return self.searching.found
+
+    @property
+    def best(self) -> Config:
+        """The fastest config that passed the judge. Raises InputError where there is none (yet)."""
+        if (best := self.found.best) is None:
+            raise InputError("no config passed the judge", "`search.found.rejected` says why; raise the budget.")
+        return best
+
+    def wait(self, timeout: float | None = None) -> NotebookSearch:
+        """Until the search has ended, or ``timeout`` seconds have passed."""
+        self.searching.wait(timeout)
+        return self
+
+    def cancel(self) -> NotebookSearch:
+        """End with what is known; :meth:`resume` goes on from there."""
+        self.searching.cancel()
+        return self
+
+    def resume(self, budget: int | None = None) -> NotebookSearch:
+        """Go on, with up to ``budget`` configs in all (default: as before)."""
+        self.searching.start(budget)
+        return self
+
+    def plot(self) -> Figure:
+        """The search as it stands, as a plotly figure."""
+        return search_figure(self.trace, self._title())
+
+    def plot_replay(self) -> Figure:
+        """The same search replayed on what is recorded; nothing is compiled or run. Raises InputError."""
+        found = self.searching.replayed()
+        near = f"within 3% of the fastest after {found.near} evaluations" if found.near else "never near the fastest"
+        title = f"{self._title()}, replayed on {found.configs} recorded configs: {near}"
+        return search_figure(found.trace, title)
+
+    def export(self, path: str | Path) -> Path:
+        """Writes the kernel with the best config. Raises InputError where there is none."""
+        from cutegen_lab.session.kernels import write_atomically
+
+        _ = self.best  # or an error that says why
+        write_atomically(Path(path), kernel_text(self.searching.problem, self.found))
+        return Path(path)
+
+    def show(self) -> None:
+        """Displays it: live while it runs, and from then on what it came to."""
+        SearchDisplay(self).show()
+
+    def _title(self) -> str:
+        return f"{self.searching.problem.name}: {self.searching.tunable.what}"
+
+    def _ipython_display_(self) -> None:
+        self.show()
+
+
+class SearchDisplay:
+    """One place in a notebook that follows a search: words and a cancel button above, the figure below.
+
+    While it runs both are widgets, renewed at most once a second by a thread of their own (the search's threads only
+    wake it); when it has ended they make way for what a saved notebook shows without a kernel.
+    """
+
+    def __init__(self, search: NotebookSearch) -> None:
+        self._search = search
+        self._dirty = threading.Event()
+        name = uuid4().hex[:8]
+        self._words_id, self._figure_id = f"cutegen-search-{name}", f"cutegen-figure-{name}"
+        search.searching.subscribe(self._dirty.set)
+
+    def show(self) -> None:
+        from IPython.display import display
+
+        if self._search.status != "running":
+            display(summary_bundle(self._search), raw=True, display_id=self._words_id)
+            display(figure_bundle(self._search), raw=True, display_id=self._figure_id)
+            return
+        import ipywidgets
+        from plotly.graph_objects import FigureWidget
+
+        button = ipywidgets.Button(description="Cancel", tooltip="End the search with what it knows")
+        button.on_click(lambda _: self._search.cancel())
+        self._said = ipywidgets.HTML()
+        self._figure = FigureWidget(self._search.plot())
+        self._figure._config = {"responsive": True}  # as wide as the cell
+        display(ipywidgets.HBox([button, self._said]), display_id=self._words_id)
+        display(self._figure, display_id=self._figure_id)
+        threading.Thread(target=self._follow, name="cutegen-search-view", daemon=True).start()
+
+    def _follow(self) -> None:
+        running = True
+        while running:
+            self._dirty.wait()
+            self._dirty.clear()
+            running = self._search.status == "running"
+            try:
+                self._renew() if running else self._rest()
+            except Exception:  # one picture that could not be made must not end the display
+                _log.exception("the view of %r was not renewed", self._search)
+            threading.Event().wait(_UPDATE_SECONDS)
+
+    def _renew(self) -> None:
+        log, fresh = self._search.searching.log, self._search.plot()
+        self._said.value = f'<span role="status" aria-live="polite">{escape(log[-1] if log else "")}</span>'
+        with self._figure.batch_update():
+            if len(fresh.data) == len(self._figure.data):
+                for shown, new in zip(self._figure.data, fresh.data, strict=True):
+                    shown.update(new.to_plotly_json(), overwrite=True)
+                self._figure.layout.title.text = fresh.layout.title.text
+                return
+        self._figure.data = ()  # the first measured time brings a plot that was not there
+        self._figure.update(layout=fresh.layout.to_plotly_json(), overwrite=True)
+        self._figure.add_traces(fresh.data)
+
+    def _rest(self) -> None:
+        from IPython.display import update_display
+
+        update_display(summary_bundle(self._search), raw=True, display_id=self._words_id)
+        update_display(figure_bundle(self._search), raw=True, display_id=self._figure_id)
+        self._figure.close()
+        self._said.close()
+
+
+def figure_bundle(search: NotebookSearch) -> dict[str, Any]:
+    """The figure for front ends that draw plotly, and a line for those that do not."""
+    return {"text/plain": headline(search.trace), PLOTLY_MIME: json.loads(search.plot().to_json())}
+
+
+def summary_bundle(search: NotebookSearch) -> dict[str, Any]:
+    return {"text/plain": _text(search), "text/html": _html(search)}
+
+
+def _text(search: NotebookSearch) -> str:
+    searching = search.searching
+    if searching.found is not None:
+        return "\n".join(report(searching.problem, searching.found))
+    return f"{search!r}" + (f"\n{searching.error}" if searching.error else "")
+
+
+def _html(search: NotebookSearch) -> str:
+    """Words and a table, without scripts; everything that others wrote is escaped."""
+    searching, found = search.searching, search.searching.found
+    if found is None:
+        return f"<p>{escape(_text(search))}</p>"
+    names = ("workload", "default", "one for all", "its fastest", "by")
+    head = "".join(f'<th scope="col" style="text-align:left">{escape(name)}</th>' for name in names)
+    rows = "".join(
+        f'<tr><th scope="row">{escape(row.workload)}</th>'
+        + "".join(f"<td>{escape(duration(t))}</td>" for t in (row.default_us, row.chosen_us, row.own_us))
+        + f'<td style="text-align:left">{escape(brief(row.own))}</td></tr>'
+        for row in found.rows
+    )
+    table = f"<table><caption>{escape(found.kind)} times by workload</caption><tr>{head}</tr>{rows}</table>"
+    before, after = searched(searching.problem, found), concluded(found)
+    return _paragraph(before) + table + _paragraph(after)
+
+
+def _paragraph(lines: Sequence[str]) -> str:
+    return f"<p>{'<br>'.join(map(escape, lines))}</p>"

@@ -1,0 +1,101 @@
+"""``%%cutegen_tune``: the search for a kernel's fastest config, in the background and live."""
+
+from __future__ import annotations
+
+import atexit
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from IPython.core.magic import Magics, cell_magic, magics_class
+from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
+
+if TYPE_CHECKING:
+    from IPython.core.interactiveshell import InteractiveShell
+
+    from cutegen_lab.notebook.search import NotebookSearch
+    from cutegen_lab.session import Session
+
+_END_SECONDS = 10  # that searches have to end in when the kernel does
+
+
+@magics_class
+class TuneMagic(Magics):
+    """``session`` opens the notebook's session on a work directory; ``guarded`` runs work and tells what went wrong."""
+
+    def __init__(
+        self, shell: InteractiveShell, session: Callable[[str], Session],
+        guarded: Callable[[bool, Callable[[], Any]], Any],
+    ) -> None:  # fmt: skip
+        super().__init__(shell)
+        self._session, self._guarded = session, guarded
+        self._searches: list[NotebookSearch] = []
+        atexit.register(self.close)  # before the sessions', which were registered first
+
+    def close(self) -> None:
+        """Ends every search, so that nothing compiles or runs beside a session that closes."""
+        for search in self._searches:
+            search.cancel()
+        for search in self._searches:
+            search.wait(_END_SECONDS)
+        self._searches.clear()
+
+    @magic_arguments()
+    @argument("--name", default="problem", help="the problem's name")
+    @argument("--inputs", default="", help='the inputs: "x: bf16[4096,8192], w: bf16[8192]"; workloads apart by ";"')
+    @argument("--kernel", default="", help="a .py file with a TUNABLE (default: the problem's template)")
+    @argument("--budget", type=int, default=40, help="configs to evaluate, those known before among them (40)")
+    @argument("--max-seconds", type=float, default=math.inf, help="seconds after which no further config is timed")
+    @argument("--arch", default="sm_90a", help="what to compile for: sm_80, sm_89 or sm_90a (the default)")
+    @argument("--gpu", default="", help="whose times are predicted (the first GPU of the architecture)")
+    @argument("--device", default="auto", help="where configs are timed: auto, cuda, cuda:N or emulator (predicted)")
+    @argument("--seed", type=int, default=0, help="of the search (0)")
+    @argument("--replay", action="store_true", help="replay the search on what earlier ones recorded; runs nothing")
+    @argument("--out", default="search", help="the variable that gets the search (search)")
+    @argument("--wait", action="store_true", help="return when the search has ended, for scripted notebooks")
+    @argument("--workdir", default="", help="where evaluations are kept (.cutegen)")
+    @argument("--debug", action="store_true", help="show tracebacks")
+    @cell_magic
+    def cutegen_tune(self, line: str, cell: str) -> None:
+        """Searches the fastest config for the PyTorch reference in this cell, as %%cutegen takes it.
+
+        It returns at once and shows the search as it goes on. The variable has ``plot()``, ``cancel()``, ``resume()``,
+        ``wait()``, ``found``, ``best`` and ``export()``. The same cell run again, in this kernel or another, goes on
+        from what is known.
+        """
+        arguments = parse_argstring(self.cutegen_tune, line)
+        self._guarded(arguments.debug, lambda: self._start(arguments, cell))
+
+    def _start(self, arguments: Any, cell: str) -> None:
+        from IPython.display import display
+
+        from cutegen_lab.core.errors import InputError
+        from cutegen_lab.notebook.search import NotebookSearch
+        from cutegen_lab.problems import read_text
+        from cutegen_lab.session.kernels import read_kernel, read_text_file
+        from cutegen_lab.session.searching import Searching
+        from cutegen_lab.session.tune import TuneSettings, from_template, from_text
+        from cutegen_lab.tuning.tuner import Limits
+
+        if arguments.budget < 1:
+            raise InputError(f"--budget {arguments.budget} allows no config", "Use 1 or more.")
+        problem = read_text(cell, name=arguments.name, inputs_text=arguments.inputs.strip("\"'"))
+        if arguments.kernel:
+            tunable = from_text(*read_kernel(read_text_file(Path(arguments.kernel))), arguments.kernel, arguments.seed)
+        else:
+            tunable = from_template(problem, arguments.seed)
+        settings = TuneSettings(
+            Limits(arguments.budget, arguments.max_seconds), arguments.arch, arguments.gpu, arguments.device,
+            arguments.seed,
+        )  # fmt: skip
+        search = NotebookSearch(Searching(self._session(arguments.workdir), problem, tunable, settings))
+        if arguments.replay:
+            display(search.plot_replay())
+            return
+        search.resume()
+        self._searches.append(search)
+        self.shell.user_ns[arguments.out] = search
+        if arguments.wait:
+            search.wait()
+        search.show()

@@ -1,0 +1,109 @@
+"""A search in the background: started, watched, cancelled and taken up again from any thread."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Literal
+
+from cutegen_lab.core.errors import Cancelled, CutegenError, InputError
+from cutegen_lab.core.problem import Problem
+from cutegen_lab.session.session import Session
+from cutegen_lab.session.simulate import Simulated, simulate
+from cutegen_lab.session.tune import CACHE, TuneSettings, Tuning
+from cutegen_lab.session.tuned import Tunable, Tuned
+from cutegen_lab.tuning.trace import Trace
+
+Status = Literal["running", "done", "cancelled", "failed"]
+_KEPT = 200  # lines of what was said
+
+
+class Searching:
+    """A search for ``tunable``'s fastest config on a thread of its own, begun by :meth:`start`.
+
+    ``found`` is what it came to, a cancelled one's too; ``error`` why it failed. Every evaluation is kept as it is
+    made, so a search of the same goes on where one was cancelled or killed, in this process or another.
+    """
+
+    def __init__(self, session: Session, problem: Problem, tunable: Tunable, settings: TuneSettings) -> None:
+        self.problem, self.tunable, self.settings = problem, tunable, settings
+        self._session = session
+        self.found: Tuned | None = None
+        self.error: CutegenError | None = None
+        self.log: deque[str] = deque(maxlen=_KEPT)
+        self._heard: list[Callable[[], None]] = []
+        self._lock = threading.Lock()
+        self._tuning: Tuning | None = None
+        self._thread: threading.Thread | None = None
+        self._running = False
+        self._cancel = threading.Event()
+
+    @property
+    def status(self) -> Status:
+        if self._running:
+            return "running"
+        if self.error is not None:
+            return "failed"
+        return "done" if self.found is not None and not self.found.interrupted else "cancelled"
+
+    def start(self, evaluations: int | None = None) -> Searching:
+        """Begins, or goes on, with up to ``evaluations`` configs in all. Raises InputError while it runs, SetupError
+        where there is no such device."""
+        with self._lock:
+            if self.status == "running":
+                raise InputError("the search is at work", "Wait for it, or cancel it first.")
+            if evaluations is not None:
+                self.settings = replace(self.settings, limits=replace(self.settings.limits, evaluations=evaluations))
+            self._cancel, self.found, self.error = threading.Event(), None, None
+            self._tuning = Tuning(self._session, self.problem, self.tunable, self.settings, self._say, self._cancel)
+            self._running = True
+            self._thread = threading.Thread(target=self._work, args=(self._tuning,), name="cutegen-search", daemon=True)
+            self._thread.start()
+        return self
+
+    def cancel(self) -> None:
+        """Asks it to end with what it knows, and returns at once."""
+        self._cancel.set()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Until it has ended, or ``timeout`` seconds have passed. Whether it has ended."""
+        if self._thread is not None:
+            self._thread.join(timeout)
+        return self.status != "running"
+
+    def trace(self) -> Trace:
+        """Everything evaluated so far. Raises InputError before the first start."""
+        if self._tuning is None:
+            raise InputError("the search was not begun", "Call start().")
+        return self._tuning.trace()
+
+    def replayed(self) -> Simulated:
+        """The same search over what is recorded, without running anything. Raises InputError where nothing is."""
+        return simulate(self._session.workdir / CACHE, self.problem, self.tunable, self.settings)
+
+    def subscribe(self, callback: Callable[[], None]) -> None:
+        """``callback`` is called, on the search's thread, whenever there is something new; it must return at once."""
+        self._heard.append(callback)
+
+    def _say(self, line: str) -> None:
+        self.log.append(" ".join(line.split()))
+        self._tell()
+
+    def _tell(self) -> None:
+        for callback in self._heard:
+            callback()
+
+    def _work(self, tuning: Tuning) -> None:
+        try:
+            self.found = tuning.run()
+        except Cancelled:
+            self.log.append("cancelled")
+        except CutegenError as error:
+            self.error = error
+        except Exception as error:  # a thread has nobody else to tell
+            self.error = CutegenError(f"internal error: {type(error).__name__}: {error}", "Report it.")
+        finally:
+            self._running = False
+            self._tell()

@@ -1,0 +1,118 @@
+"""What a search came to, and how it is told."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from cutegen_lab.core.candidate import Config
+from cutegen_lab.core.problem import Problem
+from cutegen_lab.core.trial import CheckResult, Timing
+from cutegen_lab.core.verdict import Verdict
+from cutegen_lab.session.kernels import headed
+from cutegen_lab.session.versions import versions
+from cutegen_lab.tuning import Space
+from cutegen_lab.tuning.evaluations import Kind
+from cutegen_lab.tuning.tuner import Tally, brief
+from cutegen_lab.views.units import microseconds
+
+
+@dataclass(frozen=True)
+class Tunable:
+    """A kernel's text and the configs to search. ``what`` says where it comes from."""
+
+    what: str
+    source: str
+    space: Space
+
+
+@dataclass(frozen=True)
+class Row:
+    """One workload: the default's time, the chosen config's, and its own fastest config among those evaluated."""
+
+    workload: str
+    tensors: str
+    default_us: float | None
+    chosen_us: float | None
+    own_us: float | None
+    own: Config
+
+
+@dataclass
+class Tuned:
+    """``best`` is the fastest config that the judge passed, with its check and time; ``leading`` the fastest that ran,
+    which nobody has checked where the search was interrupted. Times of ``kind`` "predicted" were never measured."""
+
+    tunable: Tunable
+    kind: Kind
+    device: str
+    cache: Path
+    tally: Tally
+    leading: tuple[Config, float] | None = None
+    best: Config | None = None
+    check: CheckResult | None = None
+    timing: Timing | None = None
+    ranked: Sequence[tuple[Config, float]] = ()
+    rejected: list[tuple[Config, Verdict, str]] = field(default_factory=list)
+    rows: Sequence[Row] = ()
+
+    @property
+    def interrupted(self) -> bool:
+        return self.tally.stopped == "interrupted"
+
+
+def report(problem: Problem, found: Tuned) -> list[str]:
+    """What a person wants to know, line by line: what was searched, a row a workload, and the verdict."""
+    table = [f"{'workload':10} {'default':>12} {'one for all':>12} {'its fastest':>12}   by"]
+    for row in found.rows:
+        times = (duration(t) for t in (row.default_us, row.chosen_us, row.own_us))
+        table.append(f"{row.workload:10} {' '.join(f'{t:>12}' for t in times)}   {brief(row.own)}")
+    return [*searched(problem, found), "", *table, "", *concluded(found)]
+
+
+def searched(problem: Problem, found: Tuned) -> list[str]:
+    tally = found.tally
+    lines = [
+        f"{problem.name}: {tally.evaluated} configs {found.kind} on {found.device}, {tally.from_cache} known before, "
+        f"{tally.failed} failed, {tally.ruled_out} ruled out; {tally.stopped}",
+    ]
+    if found.kind == "predicted":
+        lines.append("times are the emulator's predictions; nothing was measured")
+    elif tally.seconds:
+        lines.append(f"the device was busy for {tally.busy_seconds / tally.seconds:.0%} of {tally.seconds:.0f} s")
+    return lines
+
+
+def concluded(found: Tuned) -> list[str]:
+    lines = [f"not right: {brief(c)}: {v.value} ({reason})" for c, v, reason in found.rejected]
+    if found.best is not None and found.check and found.timing:
+        lines.append(f"best: {brief(found.best)}")
+        lines.append(f"verdict: passed ({found.check.reason}); {duration(found.timing.time_us)} {found.timing.kind}")
+    elif found.interrupted and found.leading:
+        lines.append(f"interrupted; fastest so far, not checked: {brief(found.leading[0])}")
+        lines.append("the same search goes on from here")
+    else:
+        lines.append("verdict: no config that ran passed the judge" if found.leading else "verdict: no config ran")
+    return lines
+
+
+def kernel_text(problem: Problem, found: Tuned) -> str:
+    """The kernel under a block of comments that says what was proven, with ``found.best`` as its config."""
+    assert found.best is not None and found.check and found.timing, "only what the judge passed is written"
+    tally, row = found.tally, found.rows[0]
+    text = [
+        f"{problem.name}: {found.tunable.what}, tuned by cutegen-lab",
+        f"workloads: {'; '.join(row.tensors for row in found.rows)}",
+        f"verdict: {found.check.verdict.value} ({found.check.reason})",
+        f"time: {duration(found.timing.time_us)} {found.timing.kind} on {found.timing.device}; the default config's "
+        f"{duration(row.default_us)}, of {tally.evaluated + tally.from_cache} configs {found.kind}",
+        "made with " + ", ".join(f"{k} {v}" for k, v in sorted(versions().items())),
+    ]
+    comments = [f"# {' '.join(line.split())}".replace("µs", "us") for line in text]
+    return headed(comments, found.tunable.source, found.best)
+
+
+def duration(time_us: float | None) -> str:
+    """A time that there may not be."""
+    return "-" if time_us is None else microseconds(time_us)

@@ -1,0 +1,107 @@
+"""A search in a real shell: it returns at once, is cancelled, resumed and replayed, and its figure shows its trace."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+from IPython.core.interactiveshell import InteractiveShell
+
+from cutegen_lab.core.errors import InputError
+from cutegen_lab.notebook.search import PLOTLY_MIME, NotebookSearch, figure_bundle, summary_bundle
+from cutegen_lab.notebook.search_figure import headline, search_figure
+from cutegen_lab.tuning.trace import Point, Trace
+
+CELL = "def reference(x):  # x: f32[4, 256]\n    return x * 2\n"
+OPTIONS = "--name doubled --device emulator"
+DOMAINS = {"vec": (1, 2, 4), "kind": ("<b>a</b>", "b"), "one": (7,)}
+SLOW, FAST, BAD = ({"vec": v, "kind": k, "one": 7} for v, k in ((4, "b"), (1, "<b>a</b>"), (2, "b")))
+POINTS = (
+    Point(SLOW, 20.0, first_us=20.0, predicted_us=25.0),
+    Point(BAD, None, "wrong_result", "y[3] is <script>4</script>"),
+    Point(FAST, 10.0, first_us=10.0, predicted_us=9.0),
+)
+
+
+def trace(kind: str = "measured", points: tuple[Point, ...] = POINTS) -> Trace:
+    return Trace("a kernel", kind, "a card", DOMAINS, SLOW, points, ruled_out=2)  # type: ignore[arg-type]
+
+
+def test_the_trace_knows_best_and_medians() -> None:
+    assert trace().best_so_far() == [20.0, 20.0, 10.0] and trace().best == POINTS[2]
+    assert list(trace().medians("vec").items()) == [(1, 10.0), (4, 20.0)]
+    assert trace(points=()).best is None and trace(points=(POINTS[1],)).best_so_far() == [None]
+
+
+def test_the_figure_shows_every_evaluation_and_what_each_parameter_did() -> None:
+    figure = search_figure(trace(), "softmax")
+    by = {t.name: t for t in figure.data if t.name}
+    assert list(by["ran"].x) == [1, 3] and list(by["ran"].y) == [20.0, 10.0]
+    assert list(by["failed"].x) == [2] and by["failed"].marker.symbol != by["ran"].marker.symbol
+    assert list(by["the default"].x) == [1] and list(by["best so far"].y) == [20.0, 20.0, 10.0]
+    predicted = by["predicted (across), measured (up)"]
+    assert list(predicted.x) == [25.0, 9.0] and list(predicted.y) == [20.0, 10.0]
+    (lines,) = (t for t in figure.data if t.type == "parcoords")
+    assert [d.label for d in lines.dimensions] == ["vec", "kind", "measured µs"]
+    assert list(lines.dimensions[0]["values"]) == [2, 0] and list(lines.dimensions[2]["values"]) == [20.0, 10.0]
+    medians = [dict(zip(t.x, t.y, strict=True)) for t in figure.data if t.name == "median"]
+    assert medians == [{"1": 10.0, "4": 20.0}, {"&lt;b&gt;a&lt;/b&gt;": 10.0, "b": 20.0}]
+
+
+def test_text_of_others_is_escaped_and_predictions_are_named_so() -> None:
+    text = str(search_figure(trace("predicted"), "<i>mine</i>").to_dict())
+    assert "&lt;script&gt;4" in text and not any(bad in text for bad in ("<script>", "<b>a</b>", "<i>"))
+    assert "nothing was measured" in text and "predicted time by evaluation" in text
+    assert "measured" in headline(trace()) and "best 10 µs by vec=1" in headline(trace())
+
+
+@pytest.mark.parametrize("points", [(), (POINTS[1],), POINTS[:1]])
+def test_a_search_that_has_hardly_begun_has_a_figure(points: tuple[Point, ...]) -> None:
+    assert len(search_figure(trace(points=points)).data) >= 4
+
+
+@pytest.fixture(scope="module")
+def search(shell: InteractiveShell) -> NotebookSearch:
+    """Begun by the magic with a budget of 30, and cancelled after the second evaluation."""
+    started = time.monotonic()
+    shell.run_cell_magic("cutegen_tune", f"{OPTIONS} --budget 30", CELL)
+    assert time.monotonic() - started < 10
+    begun = shell.user_ns["search"]
+    assert isinstance(begun, NotebookSearch) and begun.status == "running"
+    while len(begun.trace.points) < 2 and begun.status == "running":
+        time.sleep(0.02)
+    return begun.cancel().wait(30)
+
+
+def test_cancel_keeps_what_is_known(search: NotebookSearch) -> None:
+    assert search.status == "cancelled" and 2 <= len(search.trace.points) < 30
+    assert search.found.leading is not None and "goes on from here" in summary_bundle(search)["text/plain"]
+    with pytest.raises(InputError, match="no config passed"):
+        _ = search.best
+
+
+def test_resume_goes_on_and_is_shown_whole(search: NotebookSearch, tmp_path: Path) -> None:
+    known = len(search.trace.points)
+    search.resume(budget=known + 2).wait(60)
+    assert search.status == "done" and search.found.tally.from_cache == known
+    assert search.best == search.found.ranked[0][0] and "predicted" in search.export(tmp_path / "k.py").read_text()
+    words = summary_bundle(search)["text/html"]
+    assert "<caption>predicted times by workload</caption>" in words and "nothing was measured" in words
+    shown = figure_bundle(search)
+    ran = next(t for t in shown[PLOTLY_MIME]["data"] if t.get("name") == "ran")
+    assert len(ran["x"]) == known + 2
+    assert "replayed on" in search.plot_replay().layout.title.text
+
+
+def test_nothing_to_replay_and_a_bad_budget_are_one_line(
+    shell: InteractiveShell, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = CELL.replace("* 2", "* 3")
+    for options, says in (
+        (f"{OPTIONS} --replay", "holds no evaluation"),
+        (f"{OPTIONS} --budget 0", "allows no config"),
+    ):
+        shell.run_cell_magic("cutegen_tune", options, other)
+        error = capsys.readouterr().err
+        assert says in error and error.count("\n") == 1
