@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import FunctionType
 from typing import Any
 
 import torch
@@ -48,6 +49,8 @@ class Reference:
         count = len(self._bound.arguments.tensors)
         tensors = [_unallocated(spec) for spec in workload.inputs[:count]]
         module = self._bound.module
+        if isinstance(module, _FunctionModule):
+            module = module.traced()
         state = [*module.named_parameters(), *module.named_buffers()]
         return copy.deepcopy(module, {id(t): _on_meta(t) for _, t in state}), tuple(
             self._bound.arguments.filled(tensors)
@@ -99,6 +102,18 @@ class _FunctionModule(torch.nn.Module):
 
     def forward(self, *arguments: Any) -> Any:
         return self._function(*arguments)
+
+    def traced(self) -> _FunctionModule:
+        """The same under a name that ``torch.export`` keeps the lines of: it drops frames that are not "forward"."""
+        function = self._function
+        if not isinstance(function, FunctionType):
+            return self
+        renamed = FunctionType(
+            function.__code__.replace(co_name="forward"), function.__globals__, "forward", function.__defaults__,
+            function.__closure__,
+        )  # fmt: skip
+        renamed.__kwdefaults__ = function.__kwdefaults__
+        return _FunctionModule(renamed)
 
 
 def _kernelbench_model(loaded: LoadedSource) -> torch.nn.Module:

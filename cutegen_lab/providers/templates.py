@@ -9,8 +9,7 @@ from cutegen_lab.core.candidate import Config, Proposal, Scalar
 from cutegen_lab.core.errors import ProviderError, ProviderExhausted
 from cutegen_lab.core.hashing import canonical_json
 from cutegen_lab.core.protocols import Attempt, Cancel, GenerateRequest, Say
-from cutegen_lab.templates.expr import Graph
-from cutegen_lab.templates.registry import Family, family_for
+from cutegen_lab.templates.template import Template
 
 WORTHWHILE = 0.01  # of the time: what a refinement promises at least
 
@@ -37,32 +36,31 @@ class TemplatesProvider:
 
     def __init__(self, first: Config | None = None) -> None:
         self._first = first
-        self._read: dict[str, tuple[Graph, Family]] = {}
+        self._read: dict[str, Template] = {}
 
     def propose(self, request: GenerateRequest, say: Say, cancel: Cancel) -> Proposal:
-        graph, family = self._recognise(request, say)
-        problem = request.problem
-        tried = {canonical_json(_config(a, family)) for a in request.history if _is_ours(a)}
+        template, problem = self._recognise(request, say), request.problem
+        tried = {canonical_json(_config(a, template)) for a in request.history if _is_ours(a)}
         if not tried or request.parent is None or not _is_ours(request.parent):
-            config = self._first or family.default_config(graph, problem.workload)
-            if not family.feasible(graph, config):
+            config = self._first or template.default_config()
+            if not template.feasible(config):
                 raise ProviderError(
-                    f"no config of the {family.NAME} family serves {problem.workload.inputs[0]}: "
+                    f"no config of the {template.name} template serves {problem.workload.inputs[0]}: "
                     "what it reduces is too long",
                     "Try --provider openai (a model writes the kernel), manual (paste one) or replay:FILE.",
                 )
             if canonical_json(dict(config)) in tried:
                 raise ProviderExhausted(_nothing_more(request.parent))
-            title = f"{family.NAME}: " + ", ".join(f"{k} {v}" for k, v in config.items())
+            title = f"{template.name}: " + ", ".join(f"{k} {v}" for k, v in config.items())
             what = "as asked" if self._first else f"a sound default for {problem.workload.inputs[0]}"
-            reason = f"The reference is a {family.NAME}; {what}."
-            return Proposal(family.write(problem, graph, config), title, reason, "", config)
-        config = _config(request.parent, family)
-        for move in _moves(family, graph, config, request.parent):
+            reason = f"The reference is a {template.name}; {what}."
+            return Proposal(template.write(config), title, reason, "", config)
+        config = _config(request.parent, template)
+        for move in _moves(template, config, request.parent):
             moved = {**config, move.knob: move.new}
             if canonical_json(moved) not in tried:
                 return Proposal(
-                    source=family.write(problem, graph, moved),
+                    source=template.write(moved),
                     title=f"{move.knob} {move.old} → {move.new}",
                     reason=move.reason,
                     predicted_effect=f"at least {WORTHWHILE:.0%} less time than {request.parent.candidate.id}",
@@ -70,15 +68,14 @@ class TemplatesProvider:
                 )
         raise ProviderExhausted("every neighbouring config was tried")
 
-    def _recognise(self, request: GenerateRequest, say: Say) -> tuple[Graph, Family]:
+    def _recognise(self, request: GenerateRequest, say: Say) -> Template:
         key = request.problem.key
         if key not in self._read:
             # torch is imported by the reader alone, when a problem is first read.
-            from cutegen_lab.templates.reader import read
+            from cutegen_lab.templates.recognise import template_for
 
             say("reading the reference through torch.export")
-            graph = read(request.problem)
-            self._read[key] = graph, family_for(graph)
+            self._read[key] = template_for(request.problem)
         return self._read[key]
 
 
@@ -95,18 +92,18 @@ def _is_ours(attempt: Attempt) -> bool:
     return attempt.candidate.provider == TemplatesProvider.name
 
 
-def _config(attempt: Attempt, family: Family) -> dict[str, Scalar]:
-    return {k: v for k, v in attempt.candidate.config.items() if k in family.DOMAINS}
+def _config(attempt: Attempt, template: Template) -> dict[str, Scalar]:
+    return {k: v for k, v in attempt.candidate.config.items() if k in template.domains}
 
 
-def _moves(family: Family, graph: Graph, config: Config, parent: Attempt) -> Iterator[_Move]:
+def _moves(template: Template, config: Config, parent: Attempt) -> Iterator[_Move]:
     """The nearest feasible value along each parameter's domain; what the profile complains about comes first."""
-    knobs = sorted(family.KNOBS.items(), key=lambda item: not _relieves(item[0], parent))
+    knobs = sorted(template.knobs.items(), key=lambda item: not _relieves(item[0], parent))
     for (knob, direction), reason in knobs:
-        values = list(family.DOMAINS[knob])
+        values = list(template.domains[knob])
         position = values.index(config[knob])
         onward = values[position + 1 :] if direction > 0 else values[:position][::-1]
-        value = next((v for v in onward if family.feasible(graph, {**config, knob: v})), None)
+        value = next((v for v in onward if template.feasible({**config, knob: v})), None)
         if value is not None:
             yield _Move(knob, config[knob], value, reason)
 
@@ -121,4 +118,10 @@ _RELIEF: Mapping[str, tuple[tuple[str, int], ...]] = {
 
 def _relieves(knob: tuple[str, int], parent: Attempt) -> bool:
     limiter = parent.trial.profile.limiter if parent.trial and parent.trial.profile else ""
-    return any(knob in relief for word, relief in _RELIEF.items() if word in limiter)
+    name, direction = knob  # in a pipeline the name stands behind its step's
+    return any(
+        direction == way and name.endswith(relieving)
+        for word, relief in _RELIEF.items()
+        if word in limiter
+        for relieving, way in relief
+    )

@@ -1,18 +1,15 @@
-"""Reads a reference through ``torch.export`` into an expression graph: the one file of the templates that knows torch.
+"""Reads a reference, or a part of one, into an expression graph.
 
 Shapes come from fake tensors, so reading a problem of any size takes no memory and a few tenths of a second.
 """
 
 from __future__ import annotations
 
-import re
-import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import torch
-from torch.export.graph_signature import InputKind
 
 from cutegen_lab.core.dtypes import DType
 from cutegen_lab.core.errors import ProviderError
@@ -21,29 +18,54 @@ from cutegen_lab.problems import Reference
 from cutegen_lab.templates import operators
 from cutegen_lab.templates.expr import Const, Graph, Node, Size
 from cutegen_lab.templates.lowering import RULES, Lowering, Unsupported, Value
+from cutegen_lab.templates.program import ELSEWHERE, Program, Region, place, target
 from cutegen_lab.templates.resolve import resolve, with_extents
 from cutegen_lab.templates.spans import Span, fitted, fitted_constant
 
-ELSEWHERE = "Try --provider openai (a model writes the kernel), manual (paste one) or replay:FILE."
 COMPUTED = (DType.BF16, DType.F16, DType.F32)
-_CASTS = ("aten._to_copy.default", "aten.to.dtype", "aten.to.dtype_layout", "prims.convert_element_type.default")
-_CHECKS = ("aten._assert_tensor_metadata.default", "aten._assert_scalar.default", "aten._assert_async.msg")
-_LINE = re.compile(r'File "[^"]*", line (\d+), in (\w+)\n\s*(.*)')
+CASTS = ("aten._to_copy.default", "aten.to.dtype", "aten.to.dtype_layout", "prims.convert_element_type.default")
 
 _ = operators  # importing the module registers its rules
 
 
-def read(problem: Problem) -> Graph:
+class Programs:
+    """A problem's programs by the names of its workloads, each exported when it is first asked for."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self._reference = Reference(problem)
+        self._made: dict[str, Program] = {}
+
+    def of(self, workload: str) -> Program:
+        """Raises ProviderError."""
+        if workload not in self._made:
+            found = self.problem.workload_named(workload)
+            self._made[workload] = Program(*self._reference.module_and_args(found), found)
+        return self._made[workload]
+
+
+def read(problem: Problem, programs: Programs | None = None) -> Graph:
     """What ``problem`` computes. Raises ProviderError naming the operator the templates do not know."""
-    reference = Reference(problem)
-    graph = read_workload(*reference.module_and_args(problem.workload), problem.workload)
-    graphs = [(problem.workload, graph)]
-    readings, poor = [(problem.workload, graph.spans)], list[Workload]()
-    for workload in problem.workloads[1:] + problem.check_workloads:
-        if _degenerate(workload, problem.workload):
+    programs = programs or Programs(problem)
+
+    def whole(workload: Workload) -> Graph:
+        program = programs.of(workload.name)
+        return read_region(program, program.whole(), workload)
+
+    return agreed(problem.workloads + problem.check_workloads, whole)
+
+
+def agreed(workloads: Sequence[Workload], read_one: Callable[[Workload], Graph]) -> Graph:
+    """The graph of the first workload, right for all of them. Raises ProviderError where there is none."""
+    main, *rest = workloads
+    graph = read_one(main)
+    graphs = [(main, graph)]
+    readings, poor = [(main, graph.spans)], list[Workload]()
+    for workload in rest:
+        if _degenerate(workload, main):
             poor.append(workload)
             continue
-        other = read_workload(*reference.module_and_args(workload), workload)
+        other = read_one(workload)
         if _thin(other.spans, graph.spans):
             poor.append(workload)
             continue
@@ -52,15 +74,15 @@ def read(problem: Problem) -> Graph:
         if (_shape_free(other), other.outputs, other.reduced) != (_shape_free(graph), graph.outputs, graph.reduced):
             raise ProviderError(
                 f"the templates need one expression for all workloads, and {workload.name!r} differs from "
-                f"{problem.workload.name!r} (a constant or broadcast that depends on the shape)",
+                f"{main.name!r} (a constant or broadcast that depends on the shape)",
                 ELSEWHERE,
             )
     spans = fitted(readings, poor)
     if spans is None:
         raise ProviderError("the templates find no rule for where the reference's slices begin and end", ELSEWHERE)
-    if _perhaps_sizes(graph, problem.workload):
+    if _perhaps_sizes(graph, main):
         for workload in poor:
-            other = read_workload(*reference.module_and_args(workload), workload)
+            other = read_one(workload)
             if [type(node) for node in other.nodes] == [type(node) for node in graph.nodes]:
                 graphs.append((workload, other))
     return with_extents(replace(graph, spans=spans, nodes=_with_sizes(graphs)))
@@ -104,42 +126,29 @@ def _thin(spans: Sequence[Span], main: Sequence[Span]) -> bool:
     return len(spans) != len(main) or any(a.length.plus == 1 < b.length.plus for a, b in zip(spans, main, strict=True))
 
 
-def read_workload(module: torch.nn.Module, args: Sequence[Any], workload: Workload) -> Graph:
-    """The graph of one workload. Raises ProviderError."""
+def read_region(program: Program, region: Region, workload: Workload) -> Graph:
+    """The graph of a part of a program; ``workload`` is the part's own. Raises ProviderError."""
     try:
-        with torch.no_grad(), warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # torch.export warns about its own internals
-            program = torch.export.export(module.eval(), tuple(args), strict=False).run_decompositions({})
-    except ProviderError:
-        raise
-    except Exception as error:  # torch.export raises many types; the reference itself was run and is sound
-        first = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        raise ProviderError(f"torch.export cannot read the reference: {first}", ELSEWHERE) from error
-    try:
-        return _Reader(program, workload).graph()
+        return _Reader(program, region, workload).graph()
     except Unsupported as error:
         raise ProviderError(f"the templates do not cover {error}", ELSEWHERE) from error
 
 
 class _Reader:
-    """Walks one exported program, operator by operator."""
+    """Walks one region, operator by operator."""
 
-    def __init__(self, program: torch.export.ExportedProgram, workload: Workload) -> None:
-        self.program = program
+    def __init__(self, program: Program, region: Region, workload: Workload) -> None:
+        self.program, self.region = program, region
         self.workload = workload
         self.lowering = Lowering()
         self.values: dict[str, Any] = {}
-        self.line = ""
 
     def graph(self) -> Graph:
         self._bind_inputs()
-        outputs: Sequence[Any] = ()
-        for node in self.program.graph.nodes:
-            if node.op == "call_function":
-                self.values[node.name] = self._call(node)
-            elif node.op == "output":
-                outputs = node.args[0]
-        results = [self._argument(o) for o in outputs]
+        for name, node in self.program.nodes.items():
+            if name in self.region.nodes and name not in self.values:
+                self.values[name] = self._call(node)
+        results = [self._argument(self.program.nodes[name]) for name in self.region.results]
         if not all(isinstance(r, Value) for r in results):
             raise Unsupported("an output that is not a tensor the kernel computes")
         graph = resolve(self.lowering, results, self.workload)
@@ -152,60 +161,42 @@ class _Reader:
         return graph
 
     def _bind_inputs(self) -> None:
-        """Placeholders come as parameters, buffers, arguments; a problem's inputs as arguments, parameters, buffers."""
-        specs = self.program.graph_signature.input_specs
-        placeholders = [n for n in self.program.graph.nodes if n.op == "placeholder"]
-        order = {InputKind.USER_INPUT: 0, InputKind.PARAMETER: 1, InputKind.BUFFER: 2}
-        tensors = [
-            (order[spec.kind], node)
-            for spec, node in zip(specs, placeholders, strict=True)
-            if spec.kind in order and isinstance(node.meta.get("val"), torch.Tensor)
-        ]
-        tensors.sort(key=lambda pair: pair[0])
-        if len(tensors) != len(self.workload.inputs):
-            raise Unsupported(
-                f"a module with {len(tensors)} tensors where the problem names {len(self.workload.inputs)}"
-            )
-        for position, (_, node) in enumerate(tensors):
+        for position, name in enumerate(self.region.inputs):
             spec = self.workload.inputs[position]
-            if not node.users:
+            if not self.program.nodes[name].users:
                 continue
             if spec.dtype not in (*COMPUTED, DType.BOOL):
                 raise Unsupported(f"input {spec.name} of dtype {spec.dtype.value}")
-            self.values[node.name] = self.lowering.load(position, spec.shape)
-        for spec, node in zip(specs, placeholders, strict=True):
-            if spec.kind is InputKind.CONSTANT_TENSOR:
-                constant = self.program.constants[spec.target]
-                if constant.numel() != 1:
-                    raise Unsupported(f"a tensor made inside the reference ({list(constant.shape)})")
-                self.values[node.name] = self.lowering.const(float(constant))
+            self.values[name] = self.lowering.load(position, spec.shape)
+        for name, constant in self.program.constants.items():
+            if constant.numel() != 1:
+                raise Unsupported(f"a tensor made inside the reference ({list(constant.shape)})")
+            self.values[name] = self.lowering.const(float(constant))
 
     def _call(self, node: torch.fx.Node) -> Any:
-        name = _name(node.target)
+        name = target(node)
         args = [self._argument(a) for a in node.args]
         named = {k: self._argument(v) for k, v in node.kwargs.items()}
-        place = _place(node)
+        where = place(node)
         if name == "getitem":
             return args[0][args[1]]
-        if name in _CHECKS:
-            return None
-        if name in _CASTS:
+        if name in CASTS:
             return self._cast(args[0], node)
         rule = RULES.get(name)
         if rule is None:
-            raise Unsupported(f"{name}{place}")
+            raise Unsupported(f"{name}{where}")
         named = {k: v for k, v in named.items() if not isinstance(v, torch.dtype | torch.device | torch.layout)}
         try:
             return rule(self.lowering, *args, **named)
         except Unsupported as error:
-            raise Unsupported(f"{error}: {name}{place}") from error
+            raise Unsupported(f"{error}: {name}{where}") from error
         except TypeError as error:
-            raise Unsupported(f"this form of {name}{place}") from error
+            raise Unsupported(f"this form of {name}{where}") from error
 
     def _argument(self, argument: Any) -> Any:
         if isinstance(argument, torch.fx.Node):
             if argument.name not in self.values:
-                raise Unsupported(f"the value {argument.name}{_place(argument)}")
+                raise Unsupported(f"the value {argument.name}{place(argument)}")
             return self.values[argument.name]
         if isinstance(argument, list | tuple):
             return [self._argument(a) for a in argument]
@@ -222,16 +213,3 @@ class _Reader:
         if not result.is_floating_point and node.args[0].meta["val"].dtype.is_floating_point:
             return self.lowering.map("trunc", value)
         return value
-
-
-def _name(target: Any) -> str:
-    return "getitem" if getattr(target, "__name__", "") == "getitem" else str(target)
-
-
-def _place(node: torch.fx.Node) -> str:
-    """`` at line 12: y = x.cumsum(-1)``, where the exporter kept it."""
-    frames = _LINE.findall(node.meta.get("stack_trace") or "")
-    if not frames:
-        return ""
-    line, _, code = frames[-1]
-    return f" at line {line}: {code.strip()}"

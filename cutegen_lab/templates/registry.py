@@ -47,7 +47,7 @@ def family_for(graph: Graph) -> Family:
 def _hindrance(graph: Graph) -> str:
     products = sum(1 for _ in graph.dots())
     if products > 1:
-        return "several matrix products in one reference"
+        return "several matrix products in one kernel"
     if products and graph.reduced:
         return "a reduction of a matrix product's result"
     if products and len(graph.outputs) > 1:

@@ -1,0 +1,173 @@
+"""Where to cut a program into kernels: at the values where the fewest bytes cross memory.
+
+A step reads its inputs and writes its results once, and costs a launch. The order of stored values is a path; every
+stretch of it that a family serves is an edge, and the shortest way from end to end is the cut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import torch
+
+from cutegen_lab.core.errors import ProblemError, ProviderError
+from cutegen_lab.core.problem import Problem, TensorSpec, Workload
+from cutegen_lab.problems.dtypes import from_torch
+from cutegen_lab.templates.expr import Graph
+from cutegen_lab.templates.pipeline.flow import Flow
+from cutegen_lab.templates.program import ELSEWHERE, Program, Region
+from cutegen_lab.templates.reader import Programs, agreed, read_region
+from cutegen_lab.templates.registry import Family, family_for
+
+LAUNCH_BYTES = 8 << 20  # that an H200 moves while a further kernel starts
+_PATIENCE = 8  # stretches that no family serves, one after another, before no longer one is tried
+_LONGEST = 40  # operations of one kernel
+MOST_OPERATIONS = 300
+
+
+@dataclass(frozen=True)
+class Piece:
+    """One kernel's part of the reference. ``problem`` is it as a problem of its own: its workloads are the whole's,
+    with the tensors that the part reads and writes; ``graphs`` are those of its workloads."""
+
+    region: Region
+    problem: Problem
+    graphs: tuple[Graph, ...]
+    family: Family
+
+
+class Cutter:
+    """Raises ProviderError where the programs are too long, or have a result that no kernel computes."""
+
+    def __init__(self, programs: Programs) -> None:
+        self.programs, self.problem = programs, programs.problem
+        self.main = programs.of(self.problem.workload.name)
+        self.flow = Flow(self.main)
+        if len(self.flow.order) > MOST_OPERATIONS:
+            raise ProviderError(
+                f"the reference has {len(self.flow.order)} operations, and the templates cut up to {MOST_OPERATIONS} "
+                "into kernels",
+                ELSEWHERE,
+            )
+        self._found: dict[tuple[str, ...], Piece | str] = {}
+
+    def pieces(self) -> list[Piece]:
+        """The cut over which the fewest bytes cross. Raises ProviderError naming the operation that is in the way."""
+        while True:
+            stretches = self._shortest()
+            if stretches is None:
+                continue  # with more values stored
+            found = [self.piece(stretch) for stretch in stretches]
+            if all(isinstance(piece, Piece) for piece in found):
+                return [piece for piece in found if isinstance(piece, Piece)]
+
+    def piece(self, computed: Sequence[str]) -> Piece | str:
+        """The kernel of ``computed``, right for every workload; or why there is none."""
+        found = self._tried(computed)
+        if isinstance(found, Piece):
+            found = self._found[tuple(computed)] = self._for_every_workload(found)
+        return found
+
+    def _shortest(self) -> list[list[str]] | None:
+        order, launch = self.flow.order, LAUNCH_BYTES
+        cost: list[float] = [0.0] + [float("inf")] * len(order)
+        came = [0] * (len(order) + 1)
+        for start in range(len(order)):
+            misses = 0
+            for end in range(start + 1, min(start + _LONGEST, len(order)) + 1):
+                if cost[start] == float("inf") or misses > _PATIENCE:
+                    break
+                piece = self._tried(order[start:end])
+                if isinstance(piece, str):
+                    misses += 1
+                    continue
+                misses = 0
+                bytes_moved = self.flow.bytes_of((*piece.region.inputs, *piece.region.results))
+                if (total := cost[start] + bytes_moved + launch) <= cost[end]:  # the later cut of two as good
+                    cost[end], came[end] = total, start
+        if cost[-1] == float("inf"):
+            self._store_more(next(at for at in reversed(range(len(order))) if cost[at] < float("inf")))
+            return None
+        ends = [len(order)]
+        while ends[-1]:
+            ends.append(came[ends[-1]])
+        ends.reverse()
+        return [order[start:end] for start, end in pairwise(ends)]
+
+    def _store_more(self, at: int) -> None:
+        """Stores what the operation at ``at``, which no family serves by itself, reads by moves. Raises ProviderError
+        where it reads none."""
+        name = self.flow.order[at]
+        nodes = self.main.nodes
+        moves = {
+            source
+            for source in self.flow.sources_of(name)
+            if source not in self.flow.stored and isinstance(self.flow.value(source), torch.Tensor)
+            and nodes[source].op == "call_function"
+        }  # fmt: skip
+        if not moves:
+            reason = self._tried([name])
+            where = "" if " at line " in str(reason) else f": {self.flow.told(name)}"
+            raise ProviderError(f"{reason}{where}", ELSEWHERE)
+        self.flow = Flow(self.main, {*self.flow.kept, *moves}, self.flow.results)
+        self._found.clear()
+
+    def _tried(self, computed: Sequence[str]) -> Piece | str:
+        """For the main workload alone."""
+        key = tuple(computed)
+        if key not in self._found:
+            self._found[key] = self._try(key)
+        return self._found[key]
+
+    def _try(self, computed: tuple[str, ...]) -> Piece | str:
+        region = self.flow.region(computed)
+        if region is None:
+            return "the templates do not cover a view with other dimensions of what the same kernel computes"
+        try:
+            part = self._part(region, self.problem.workload)
+            problem = replace(self.problem, workloads=(part,), check_workloads=())
+            graph = read_region(self.main, region, part)
+            family = family_for(graph)
+            config = family.default_config(graph, part)
+            if not family.feasible(graph, config):
+                return f"no config of the {family.NAME} template serves {part.describe()}"
+            family.write(problem, graph, config)
+        except (ProviderError, ProblemError) as error:
+            return error.message
+        return Piece(region, problem, (graph,), family)
+
+    def _for_every_workload(self, piece: Piece) -> Piece | str:
+        region = piece.region
+
+        def read_one(workload: Workload) -> Graph:
+            return read_region(self.programs.of(workload.name), region, workload)
+
+        try:
+            main = [self._part(region, workload) for workload in self.problem.workloads]
+            checks = [self._part(region, workload) for workload in self.problem.check_workloads]
+            problem = replace(self.problem, workloads=tuple(main), check_workloads=tuple(checks))
+            graphs = (agreed([*main, *checks], read_one), *map(read_one, main[1:]))
+            return replace(piece, problem=problem, graphs=graphs)
+        except ProviderError as error:
+            return error.message
+
+    def _part(self, region: Region, workload: Workload) -> Workload:
+        """``workload`` as a region sees it; tensors between steps are called as the values are."""
+        program = self.programs.of(workload.name)
+        inputs, results = ([tensor_of(program, name) for name in names] for names in (region.inputs, region.results))
+        return Workload(workload.name, tuple(inputs), tuple(results), workload.why)
+
+
+def tensor_of(program: Program, name: str) -> TensorSpec:
+    """An input of the problem, or the tensor that a value is. Raises ProviderError where the program has none."""
+    if name in program.inputs:
+        return program.workload.inputs[program.inputs.index(name)]
+    if name not in program.nodes:
+        raise ProviderError(
+            f"the reference takes other steps for the workload {program.workload.name!r} than for the main one",
+            ELSEWHERE,
+        )
+    value = program.nodes[name].meta["val"]
+    return TensorSpec(name, from_torch(value.dtype, "a value between two steps"), tuple(value.shape))

@@ -1,0 +1,167 @@
+"""A program as values that are stored and what lies between them: the pieces that a cut can be made of."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+
+import torch
+
+from cutegen_lab.core.errors import ProviderError
+from cutegen_lab.templates.program import ELSEWHERE, Program, Region, place, target
+from cutegen_lab.templates.reader import CASTS
+
+# What keeps every element's place in a row-major tensor.
+_SHAPES = frozenset(
+    f"aten.{name}"
+    for name in (
+        "view.default", "_unsafe_view.default", "reshape.default", "unsqueeze.default", "squeeze.dim", "squeeze.dims",
+        "squeeze.default", "clone.default", "alias.default", "detach.default", "contiguous.default",
+        "lift_fresh_copy.default",
+    )
+)  # fmt: skip
+# What whoever reads a tensor can do while it reads.
+_MOVES = _SHAPES | {
+    f"aten.{name}"
+    for name in (
+        "expand.default", "permute.default", "transpose.int", "t.default", "mT.default", "slice.Tensor",
+        "narrow.default", "select.int", "split.Tensor", "split_with_sizes.default", "chunk.default",
+        "broadcast_tensors.default", "full.default", "full_like.default", "zeros_like.default", "ones_like.default",
+        "scalar_tensor.default",
+    )
+}  # fmt: skip
+
+
+class Flow:
+    """What leads to ``results``, values of the program by name (default: its own).
+
+    ``order`` are the values that may be stored, each after what it follows from; moves are done again by whoever reads,
+    but for those that ``kept`` names. Raises ProviderError where a result is an input.
+    """
+
+    def __init__(self, program: Program, kept: Iterable[str] = (), results: Sequence[str] | None = None) -> None:
+        self.program, self.kept = program, frozenset(kept)
+        self.results = tuple(results or program.whole().results)
+        self.stored = {n.name for n in program.calls if _is_tensor(n) and not self._is_move(n)} | self.kept
+        self.regrouped: dict[str, str] = {}  # a view with other dimensions → whose memory it is
+        for node in program.calls:
+            if _regroups(node):
+                self.regrouped[node.name] = self._root(self._sources(node)[0], force=True)
+        self.targets: dict[str, list[int]] = {}  # a stored value → the results that it is
+        for position, name in enumerate(self.results):
+            root = self._root(name)
+            if root not in self.stored:
+                if program.nodes[name].op != "call_function":
+                    raise ProviderError("the templates do not cover several kernels beside an input as a result",
+                                        ELSEWHERE)  # fmt: skip
+                self.stored.add(name)
+                root = name
+            self.targets.setdefault(root, []).append(position)
+        self.order = self._ordered()
+
+    def sources_of(self, name: str) -> list[str]:
+        """The values that one follows from, by moves or directly."""
+        return self._sources(self.program.nodes[name])
+
+    def region(self, computed: Sequence[str]) -> Region | None:
+        """What computes the values ``computed``; None where one kernel cannot, which sees a tensor in one shape."""
+        mine, inputs = set(computed), dict[str, None]()
+        nodes, stack = set(computed), [s for name in computed for s in self.sources_of(name)]
+        while stack:
+            name = stack.pop()
+            if name in nodes or name in self.program.constants:
+                continue
+            if name in self.regrouped:
+                if self.regrouped[name] in mine:
+                    return None
+                inputs[name] = None
+            elif name in self.stored or self.program.nodes[name].op == "placeholder":
+                inputs[name] = None
+            else:
+                nodes.add(name)
+                stack += self.sources_of(name)
+        later = {s for name in self.order if name not in mine for s in self._reached(name)}
+        results = [name for name in computed for _ in range(len(self.targets.get(name, ())) or name in later)]
+        positions = {name: at for at, name in enumerate(self.program.nodes)}
+        return Region(tuple(sorted(inputs, key=positions.__getitem__)), frozenset(nodes), tuple(results))
+
+    def storage(self, name: str) -> str:
+        """The value whose memory holds what a region takes by ``name``."""
+        return self.regrouped.get(name, name)
+
+    def value(self, name: str) -> object:
+        return self.program.nodes[name].meta.get("val")
+
+    def bytes_of(self, names: Iterable[str]) -> int:
+        tensors = (self.value(self.storage(name)) for name in names)
+        return sum(math.prod(t.shape) * t.element_size() for t in tensors if isinstance(t, torch.Tensor))
+
+    def told(self, name: str) -> str:
+        """An operation for people: what, and where."""
+        node = self.program.nodes[name]
+        return f"{target(node)}{place(node)}"
+
+    def _is_move(self, node: torch.fx.Node) -> bool:
+        if target(node) == "getitem":
+            return self._is_move(node.all_input_nodes[0])
+        if target(node) in CASTS:
+            return _widens(node.all_input_nodes[0].meta["val"].dtype, node.meta["val"].dtype)
+        return target(node) in _MOVES
+
+    def _sources(self, node: torch.fx.Node) -> list[str]:
+        return [source.name for source in node.all_input_nodes]
+
+    def _root(self, name: str, force: bool = False) -> str:
+        """Whose memory a chain of views shows. ``force``: where a move that is no view is in the way, it is stored."""
+        while name not in self.stored and name not in self.regrouped and self._shows(name):
+            name = self.sources_of(name)[0]
+        name = self.regrouped.get(name, name)
+        if force and self.program.nodes[name].op == "call_function":
+            self.stored.add(name)
+        return name
+
+    def _shows(self, name: str) -> bool:
+        node = self.program.nodes[name]
+        return node.op == "call_function" and target(node) in _SHAPES
+
+    def _reached(self, name: str) -> Iterator[str]:
+        """Stored values that ``name`` reads."""
+        stack = self.sources_of(name)
+        while stack:
+            source = stack.pop()
+            root = self.regrouped.get(source, source)
+            if root in self.stored:
+                yield root
+            else:
+                stack += self.sources_of(root)
+
+    def _ordered(self) -> list[str]:
+        found: dict[str, None] = {}
+        stack = [(root, False) for root in reversed(self.targets)]
+        while stack:
+            name, done = stack.pop()
+            if done:
+                found[name] = None
+            elif name not in found:
+                stack.append((name, True))
+                stack += [(source, False) for source in reversed(list(self._reached(name)))]
+        return list(found)
+
+
+def _is_tensor(node: torch.fx.Node) -> bool:
+    return isinstance(node.meta.get("val"), torch.Tensor)
+
+
+def _widens(before: torch.dtype, after: torch.dtype) -> bool:
+    """Is every number of one type one of the other's, so that it matters to nobody when it is converted?"""
+    return before == after or bool(
+        before.is_floating_point and after.is_floating_point and before.itemsize < after.itemsize
+    )
+
+
+def _regroups(node: torch.fx.Node) -> bool:
+    """Is it a view with other dimensions than of size 1 gone or new?"""
+    if target(node) not in _SHAPES or not _is_tensor(node):
+        return False
+    before, after = node.all_input_nodes[0].meta["val"].shape, node.meta["val"].shape
+    return [size for size in before if size > 1] != [size for size in after if size > 1]

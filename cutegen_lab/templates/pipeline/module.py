@@ -1,0 +1,113 @@
+"""Several modules as one: their kernels side by side, what they share once, one ``launch`` that calls theirs."""
+
+from __future__ import annotations
+
+import ast
+import io
+import tokenize
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+_ENTRIES = ("launch", "constraints", "workspace")
+
+
+@dataclass(frozen=True)
+class Module:
+    """One step's text, taken apart. ``step`` is its name, which goes before whatever is its own."""
+
+    step: str
+    text: str
+
+    @cached_property
+    def tree(self) -> ast.Module:
+        return ast.parse(self.text)
+
+    @cached_property
+    def imports(self) -> list[str]:
+        return [ast.unparse(node) for node in self.tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
+
+    @cached_property
+    def definitions(self) -> dict[str, str]:
+        """Each top-level name's text, in order, comments above it included; the entries and TUNABLE too."""
+        lines, found, end = self.text.splitlines(), dict[str, str](), 0
+        for node in self.tree.body:
+            start, end = end, node.end_lineno or 0
+            if isinstance(node, ast.FunctionDef | ast.ClassDef):
+                found[node.name] = "\n".join(lines[start:end]).strip("\n")
+            elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+                found[node.targets[0].id] = "\n".join(lines[start:end]).strip("\n")
+        return found
+
+    def function(self, name: str) -> ast.FunctionDef | None:
+        return next((n for n in self.tree.body if isinstance(n, ast.FunctionDef) and n.name == name), None)
+
+    def asks(self, entry: str) -> bool:
+        """Does ``entry`` look at its workload?"""
+        function = self.function(entry)
+        return function is not None and any(
+            isinstance(node, ast.Name) and node.id == "workload" for node in ast.walk(function)
+        )
+
+    @property
+    def parameters(self) -> list[str]:
+        """Of its ``launch``."""
+        launch = self.function("launch")
+        assert launch is not None, "every module has a launch"
+        return [argument.arg for argument in launch.args.args]
+
+    def workspace(self, tensors: int) -> list[str]:
+        """Names of the workspace that it declares; ``tensors`` are its inputs and outputs."""
+        return self.parameters[tensors : self.parameters.index("stream")]
+
+
+def imports(modules: Sequence[Module]) -> list[str]:
+    """Every step's, once each."""
+    return list(dict.fromkeys(line for module in modules for line in module.imports))
+
+
+def definitions(modules: Sequence[Module]) -> list[str]:
+    """Every step's functions and constants: what is the same in all that have it once, under its own name, the rest
+    behind the step's."""
+    clashing = _clashing(modules)
+    written: dict[str, None] = {}
+    for module in modules:
+        mine = {name: f"{module.step}_{name}" for name in module.definitions if name in clashing or name in _ENTRIES}
+        for name, text in module.definitions.items():
+            if name != "TUNABLE":
+                written[renamed(text, mine)] = None
+    return list(written)
+
+
+def _clashing(modules: Sequence[Module]) -> set[str]:
+    """Names that differ between modules, by their own texts or by what those use."""
+    texts: dict[str, set[str]] = {}
+    for module in modules:
+        for name, text in module.definitions.items():
+            texts.setdefault(name, set()).add(text)
+    clashing = {name for name, found in texts.items() if len(found) > 1}
+    shared = {name for name in texts if sum(name in module.definitions for module in modules) > 1}
+    while True:
+        more = {n for n in shared - clashing if any(_uses(text) & clashing for text in texts[n])}
+        if not more:
+            return clashing
+        clashing |= more
+
+
+def _uses(text: str) -> set[str]:
+    return {node.id for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)}
+
+
+def renamed(text: str, names: Mapping[str, str]) -> str:
+    """``text`` with names replaced where they stand for themselves: not as attributes, not as keywords."""
+    before, lines = text.splitlines(), text.splitlines()
+    tokens = list(tokenize.generate_tokens(io.StringIO(text).readline))
+    for last, token, following in zip([None, *tokens], tokens, [*tokens[1:], None], strict=False):
+        if token.type != tokenize.NAME or token.string not in names or (last and last.string == "."):
+            continue
+        if last and last.string in ("(", ",") and following and following.string == "=":
+            continue
+        row, column = token.start[0] - 1, token.start[1]
+        at = column + len(lines[row]) - len(before[row])
+        lines[row] = lines[row][:at] + names[token.string] + lines[row][at + len(token.string) :]
+    return "\n".join(lines)

@@ -1,0 +1,189 @@
+"""The template that a cut is: its steps' parameters, each behind its step's name, and the text of one module."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from cutegen_lab.core.candidate import Config, Scalar
+from cutegen_lab.core.problem import Problem
+from cutegen_lab.templates.formula import formula
+from cutegen_lab.templates.module import clean, constexprs, signature, tunable
+from cutegen_lab.templates.pipeline.module import Module, definitions, imports
+from cutegen_lab.templates.pipeline.wiring import Step, Tensor, Wiring
+
+_OWN = '''
+def own(config, step):
+    """One step's parameters under the names that it knows."""
+    return {name.removeprefix(step): value for name, value in config.items() if name.startswith(step)}
+'''
+_TENSOR = '''
+def tensor(workload, name, dtype, shape):
+    """What lies between two steps, as a workload describes tensors."""
+    like = workload.inputs[0]
+    return dataclasses.replace(like, name=name, dtype=type(like.dtype)(dtype), shape=shape, strides=())
+'''
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """A :class:`~cutegen_lab.templates.template.Template`. No step's name is another's with an underscore and more."""
+
+    problem: Problem
+    wiring: Wiring
+
+    @property
+    def steps(self) -> Sequence[Step]:
+        return self.wiring.steps
+
+    @property
+    def name(self) -> str:
+        return f"pipeline of {len(self.steps)} kernels"
+
+    @property
+    def domains(self) -> Mapping[str, Sequence[Scalar]]:
+        return {f"{s.name}_{name}": domain for s in self.steps for name, domain in s.kernel.domains.items()}
+
+    @property
+    def knobs(self) -> Mapping[tuple[str, int], str]:
+        return {
+            (f"{step.name}_{name}", direction): f"{step.name}: {why}"
+            for step in self.steps
+            for (name, direction), why in step.kernel.knobs.items()
+        }
+
+    def default_config(self) -> Config:
+        return {f"{s.name}_{name}": value for s in self.steps for name, value in s.kernel.default_config().items()}
+
+    def feasible(self, config: Config) -> bool:
+        return all(step.kernel.feasible(own(config, step)) for step in self.steps)
+
+    def write(self, config: Config) -> str:
+        return _Text(self, config).text()
+
+
+def own(config: Config, step: Step) -> Config:
+    """One step's parameters under its template's names."""
+    return {name: config[f"{step.name}_{name}"] for name in step.kernel.domains}
+
+
+class _Text:
+    """The module's text in the making."""
+
+    def __init__(self, pipeline: Pipeline, config: Config) -> None:
+        self.problem, self.steps, self.tensors = pipeline.problem, pipeline.steps, pipeline.wiring.tensors
+        self.domains, self.config = pipeline.domains, config
+        self.modules = [Module(step.name, step.kernel.write(own(config, step))) for step in self.steps]
+        self.inputs = [t.name for t in self.problem.workload.inputs]
+        self.outputs = [t.name for t in self.problem.workload.outputs]
+        self.between = {tensor.name: tensor for tensor in self.tensors}
+
+    def text(self) -> str:
+        host = [*self._constraints(), *self._workspace(), *self._parts()]
+        brought = ["import dataclasses"] if self._parts() else []
+        lines = [*self._header(), *brought, *imports(self.modules), "", *tunable(self.domains), "", *host]
+        for definition in definitions(self.modules):
+            lines += ["", "", *definition.splitlines()]
+        return clean([*lines, "", "", *self._launch()])
+
+    def _header(self) -> list[str]:
+        said = []
+        for step in self.steps:
+            names = [t.name for t in step.inputs]
+            for spec, output in zip(step.outputs, step.kernel.graph.outputs, strict=True):
+                said.append(f"{step.name}: {spec.name} = {formula(step.kernel.graph, output.node, names)}")
+        body = "\n".join(textwrap.shorten(line, 116, placeholder=" …") for line in said)
+        sentence = f"{len(self.steps)} kernels, one after another; what one leaves for the next is workspace."
+        return [f'"""{self.problem.name}: {sentence}\n\n{body}\n"""', ""]
+
+    # --- the contract's functions ---
+
+    def _constraints(self) -> list[str]:
+        asked = [
+            f'{m.step}_constraints(own(config, "{m.step}_"), {self._workload(m, "constraints")}, device)'
+            for m in self.modules
+            if m.function("constraints")
+        ]
+        lines = ["def constraints(config, workload, device):", '    """Every step\'s own."""', "    return ("]
+        lines += [f"        {'and ' if at else ''}{text}" for at, text in enumerate(asked or ["True"])]
+        return [*lines, "    )", "", *_OWN.splitlines(), ""]
+
+    def _workspace(self) -> list[str]:
+        says = '    """What steps leave for those after them, and their own."""'
+        lines = ["", "def workspace(workload, config):", says, "    tensors = ["]
+        lines += [f"        {self._described(t)}," for t in self.tensors if not t.base]
+        lines += ["    ]"]
+        for module in self.modules:
+            if module.function("workspace"):
+                seen = self._workload(module, "workspace")
+                call = f'{module.step}_workspace({seen}, own(config, "{module.step}_"))'
+                lines.append(f"    for name, dtype, shape in {call}:")
+                lines.append(f'        tensors.append((f"{module.step}_{{name}}", dtype, shape))')
+        return [*lines, "    return tensors", ""]
+
+    def _workload(self, module: Module, entry: str) -> str:
+        return f"{module.step}_part(workload)" if module.asks(entry) else "workload"
+
+    def _parts(self) -> list[str]:
+        """What each step sees of a workload, for those that look."""
+        lines: list[str] = []
+        for module in self.modules:
+            if module.asks("constraints") or module.asks("workspace"):
+                step = self._step(module)
+                inputs, outputs = (", ".join(map(self._seen, names)) for names in (step.inputs, step.outputs))
+                lines += ["", f"def {step.name}_part(workload):", '    """The tensors that the step sees."""',
+                          f"    inputs = ({inputs},)", f"    outputs = ({outputs},)",
+                          "    return dataclasses.replace(workload, inputs=inputs, outputs=outputs)", ""]  # fmt: skip
+        return [*_TENSOR.splitlines(), "", *lines] if lines else []
+
+    def _step(self, module: Module) -> Step:
+        return next(step for step in self.steps if step.name == module.step)
+
+    def _seen(self, spec: object) -> str:
+        name = getattr(spec, "name", "")
+        if name in self.inputs:
+            return f"workload.inputs[{self.inputs.index(name)}]"
+        if name in self.outputs:
+            return f"workload.outputs[{self.outputs.index(name)}]"
+        return f"tensor(workload, {self._described(self.between[name])[1:]}"
+
+    def _described(self, tensor: Tensor) -> str:
+        """``("h1", "bf16", (…))``."""
+        return f'("{tensor.name}", "{tensor.dtype}", {self._shape(tensor, "workload.inputs[{}]")})'
+
+    def _shape(self, tensor: Tensor, form: str) -> str:
+        names = [form.format(name if form == "{}" else i) for i, name in enumerate(self.inputs)]
+        sizes = [size.text(names) for size in tensor.shape]
+        return f"({', '.join(sizes)}{',' if len(sizes) == 1 else ''})"
+
+    # --- the launch ---
+
+    def _launch(self) -> list[str]:
+        steps = list(zip(self.steps, self.modules, strict=True))
+        works = {step.name: module.workspace(len(step.inputs) + len(step.outputs)) for step, module in steps}
+        tensors = [*self.inputs, *self.outputs, *(t.name for t in self.tensors if not t.base)]
+        tensors += [f"{step}_{name}" for step, names in works.items() for name in names]
+        head = [*(f"{name}: cute.Tensor" for name in tensors), "stream: cuda.CUstream", *constexprs(self.config)]
+        body = []
+        for tensor in self.tensors:
+            if tensor.base:
+                order = tuple(reversed(range(len(tensor.shape))))
+                body += [
+                    f"{tensor.name} = cute.make_tensor(",
+                    f"    {tensor.base}.iterator, cute.make_ordered_layout({self._shape(tensor, '{}')}, order={order})",
+                    ")",
+                ]
+        for step, module in steps:
+            named = [*(t.name for t in (*step.inputs, *step.outputs)), *(f"{step.name}_{w}" for w in works[step.name])]
+            values = [f"{step.name}_{name}" for name in module.parameters[len(named) + 1 :]]
+            body += _call(f"{step.name}_launch", [*named, "stream", *values])
+        return ["@cute.jit", *signature("launch", head), *(f"    {line}" for line in body)]
+
+
+def _call(function: str, arguments: Sequence[str]) -> list[str]:
+    line = f"{function}({', '.join(arguments)})"
+    if len(line) <= 110:
+        return [line]
+    wrapped = textwrap.wrap(", ".join(arguments) + ",", 104)
+    return [f"{function}(", *(f"    {part}" for part in wrapped), ")"]

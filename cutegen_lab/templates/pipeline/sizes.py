@@ -1,0 +1,70 @@
+"""Sizes of tensors between steps, as text: found by what fits every workload."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import combinations_with_replacement
+
+from cutegen_lab.core.errors import ProviderError
+from cutegen_lab.core.problem import Workload
+from cutegen_lab.templates.program import ELSEWHERE
+
+_FACTORS = 3
+_FINEST = 16  # of parts that a dimension is divided into
+
+Axis = tuple[int, int]  # (input, dimension)
+
+
+@dataclass(frozen=True)
+class Size:
+    """The product of inputs' dimensions, times a number, over a number."""
+
+    axes: tuple[Axis, ...] = ()
+    times: int = 1
+    over: int = 1
+
+    def text(self, names: Sequence[str]) -> str:
+        factors = [f"{names[tensor]}.shape[{axis}]" for tensor, axis in self.axes]
+        factors += [str(self.times)] if self.times > 1 or not factors else []
+        return " * ".join(factors) + (f" // {self.over}" if self.over > 1 else "")
+
+
+def fitted(sizes: Sequence[tuple[Workload, int]]) -> Size:
+    """What is right in every workload, the plainest first. Raises ProviderError."""
+    wanted = [size for _, size in sizes]
+    known = _dimensions([workload for workload, _ in sizes])
+    single = next((axis for values, axis in known.items() if list(values) == wanted), None)
+    if single is not None:
+        return Size((single,))
+    for axes, values in _products(known, len(wanted)):
+        ratio = Fraction(wanted[0], values[0])
+        if ratio.denominator <= _FINEST and all(
+            value * ratio == size for value, size in zip(values, wanted, strict=True)
+        ):
+            return Size(axes, ratio.numerator, ratio.denominator)
+    raise ProviderError(
+        f"the templates find no rule for the size of a tensor between two kernels ({wanted[0]} in the main workload)",
+        ELSEWHERE,
+    )
+
+
+def _dimensions(workloads: Sequence[Workload]) -> dict[tuple[int, ...], Axis]:
+    """Each dimension by its sizes in the workloads, the first of those that are always equal."""
+    found: dict[tuple[int, ...], Axis] = {}
+    for tensor, spec in enumerate(workloads[0].inputs):
+        for axis in range(len(spec.shape)):
+            found.setdefault(tuple(w.inputs[tensor].shape[axis] for w in workloads), (tensor, axis))
+    return found
+
+
+def _products(known: dict[tuple[int, ...], Axis], count: int) -> Iterator[tuple[tuple[Axis, ...], list[int]]]:
+    yield (), [1] * count
+    for factors in range(1, _FACTORS + 1):
+        for chosen in combinations_with_replacement(known.items(), factors):
+            yield (
+                tuple(axis for _, axis in chosen),
+                [math.prod(column) for column in zip(*(v for v, _ in chosen), strict=True)],
+            )

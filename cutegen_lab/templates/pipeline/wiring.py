@@ -1,0 +1,116 @@
+"""Which tensor of the whole each step reads and writes: names, sizes, and one memory seen in several shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from cutegen_lab.core.problem import TensorSpec, Workload
+from cutegen_lab.templates.pipeline.cut import Cutter, Piece, tensor_of
+from cutegen_lab.templates.pipeline.sizes import Size, fitted
+from cutegen_lab.templates.template import Single
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """A workspace tensor, or (``base`` names another) the memory of that one in this shape, row-major."""
+
+    name: str
+    dtype: str
+    shape: tuple[Size, ...]
+    base: str = ""
+
+
+@dataclass(frozen=True)
+class Step:
+    """``name`` goes before the parameters of its kernel, whose tensors are called as ``launch`` calls them."""
+
+    name: str
+    kernel: Single
+
+    @property
+    def inputs(self) -> tuple[TensorSpec, ...]:
+        return self.kernel.problem.workload.inputs
+
+    @property
+    def outputs(self) -> tuple[TensorSpec, ...]:
+        return self.kernel.problem.workload.outputs
+
+
+class Wiring:
+    """``steps`` with their tensors named, ``tensors`` beside the problem's own in the order they are made."""
+
+    def __init__(self, cutter: Cutter, pieces: Sequence[Piece], names: Sequence[str]) -> None:
+        self.cutter, self.problem = cutter, cutter.problem
+        self.workloads = self.problem.workloads + self.problem.check_workloads
+        self.taken = {t.name for t in self.problem.workload.tensors}
+        self.tensors: list[Tensor] = []
+        self._memory: dict[str, list[str]] = {}  # a stored value → the tensors that hold it
+        self.steps = [self._step(name, piece) for name, piece in zip(names, pieces, strict=True)]
+
+    def _step(self, name: str, piece: Piece) -> Step:
+        """Results before inputs are named by what was made before."""
+        inputs = [self._input(value) for value in piece.region.inputs]
+        results, seen = list[str](), dict[str, int]()
+        for value in piece.region.results:
+            at = seen[value] = seen.get(value, -1) + 1
+            results.append(self._result(value, at))
+        problem = replace(
+            piece.problem,
+            workloads=tuple(_named(w, inputs, results) for w in piece.problem.workloads),
+            check_workloads=tuple(_named(w, inputs, results) for w in piece.problem.check_workloads),
+        )
+        return Step(name, Single(problem, piece.graphs, piece.family))
+
+    def _input(self, value: str) -> str:
+        program = self.cutter.main
+        root = self.cutter.flow.storage(value)
+        if root in program.inputs:
+            name = program.workload.inputs[program.inputs.index(root)].name
+        else:
+            name = self._memory[root][0]
+        return name if value == root else self._seen(name, value)
+
+    def _result(self, value: str, at: int) -> str:
+        targets = self.cutter.flow.targets.get(value, [])
+        if not targets:
+            name = self._free("h")
+            self.tensors.append(Tensor(name, tensor_of(self.cutter.main, value).dtype.value, self._shape(value)))
+        else:
+            out = self.problem.workload.outputs[targets[at]]
+            same = all(
+                tensor_of(self.cutter.programs.of(w.name), value).shape == w.outputs[targets[at]].shape
+                for w in self.workloads
+            )
+            name = out.name if same else self._seen(out.name, value)
+        self._memory.setdefault(value, []).append(name)
+        return name
+
+    def _seen(self, base: str, value: str) -> str:
+        """The memory of ``base`` in the shape of ``value``."""
+        spec, shape = tensor_of(self.cutter.main, value), self._shape(value)
+        made = next((t for t in self.tensors if t.base == base and t.shape == shape), None)
+        if made is None:
+            made = Tensor(self._free(f"{base}_{len(shape)}d"), spec.dtype.value, shape, base)
+            self.tensors.append(made)
+        return made.name
+
+    def _shape(self, value: str) -> tuple[Size, ...]:
+        shapes = [tensor_of(self.cutter.programs.of(w.name), value).shape for w in self.workloads]
+        return tuple(fitted(list(zip(self.workloads, sizes, strict=True))) for sizes in zip(*shapes, strict=True))
+
+    def _free(self, wish: str) -> str:
+        """``h1``, ``h2``, …; other wishes as they are where nothing else is called so."""
+        numbers = range(1, 10_000)
+        names = [wish] if wish != "h" else []
+        name = next(n for n in (*names, *(f"{wish}{i}" for i in numbers)) if n not in self.taken)
+        self.taken.add(name)
+        return name
+
+
+def _named(workload: Workload, inputs: Sequence[str], results: Sequence[str]) -> Workload:
+    return replace(
+        workload,
+        inputs=tuple(replace(spec, name=name) for spec, name in zip(workload.inputs, inputs, strict=True)),
+        outputs=tuple(replace(spec, name=name) for spec, name in zip(workload.outputs, results, strict=True)),
+    )

@@ -1,0 +1,105 @@
+"""A reference as ``torch.export`` has it for one workload, and the parts of it that kernels compute."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.export.graph_signature import InputKind
+
+from cutegen_lab.core.errors import ProviderError
+from cutegen_lab.core.problem import Workload
+
+ELSEWHERE = "Try --provider openai (a model writes the kernel), manual (paste one) or replay:FILE."
+CHECKS = ("aten._assert_tensor_metadata.default", "aten._assert_scalar.default", "aten._assert_async.msg")
+_LINE = re.compile(r'File "[^"]*", line (\d+), in (\w+)\n\s*(.*)')
+
+
+@dataclass(frozen=True)
+class Region:
+    """What one kernel computes of a program: ``nodes`` by name, from ``inputs`` (a tensor each, in the order of the
+    kernel's workload) to ``results``."""
+
+    inputs: tuple[str, ...]
+    nodes: frozenset[str]
+    results: tuple[str, ...]
+
+
+class Program:
+    """One workload's operators in order. ``inputs`` are the placeholders in the order of the workload's inputs.
+
+    Shapes come from fake tensors, so that a problem of any size takes no memory and a few tenths of a second. Raises
+    ProviderError.
+    """
+
+    def __init__(self, module: torch.nn.Module, args: Sequence[Any], workload: Workload) -> None:
+        try:
+            with torch.no_grad(), warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # torch.export warns about its own internals
+                exported = torch.export.export(module.eval(), tuple(args), strict=False).run_decompositions({})
+        except ProviderError:
+            raise
+        except Exception as error:  # torch.export raises many types; the reference itself was run and is sound
+            first = (str(error).strip().splitlines() or [type(error).__name__])[0]
+            raise ProviderError(f"torch.export cannot read the reference: {first}", ELSEWHERE) from error
+        self.workload = workload
+        self.nodes: dict[str, torch.fx.Node] = {node.name: node for node in exported.graph.nodes}
+        self.inputs, self.constants = _placeholders(exported, workload)
+        (output,) = (node for node in exported.graph.nodes if node.op == "output")
+        self.results: tuple[Any, ...] = tuple(output.args[0])
+
+    @property
+    def calls(self) -> list[torch.fx.Node]:
+        """Operators in order, but for the exporter's own checks."""
+        return [n for n in self.nodes.values() if n.op == "call_function" and target(n) not in CHECKS]
+
+    def whole(self) -> Region:
+        """Raises ProviderError where a result is no tensor that the reference computes or takes."""
+        if not all(isinstance(result, torch.fx.Node) for result in self.results):
+            raise ProviderError(
+                "the templates do not cover an output that is not a tensor the kernel computes", ELSEWHERE
+            )
+        return Region(self.inputs, frozenset(n.name for n in self.calls), tuple(r.name for r in self.results))
+
+
+def target(node: torch.fx.Node) -> str:
+    """``aten.add.Tensor``, or ``getitem``."""
+    return "getitem" if getattr(node.target, "__name__", "") == "getitem" else str(node.target)
+
+
+def place(node: torch.fx.Node) -> str:
+    """`` at line 12: y = x.cumsum(-1)``, where the exporter kept it."""
+    frames = _LINE.findall(node.meta.get("stack_trace") or "")
+    if not frames:
+        return ""
+    line, _, code = frames[-1]
+    return f" at line {line}: {code.strip()}"
+
+
+def _placeholders(exported: torch.export.ExportedProgram, workload: Workload) -> tuple[tuple[str, ...], dict[str, Any]]:
+    """(names in the order of the workload's inputs, values of tensors that the reference makes). Placeholders come as
+    parameters, buffers, arguments; a problem's inputs as arguments, parameters, buffers."""
+    specs = exported.graph_signature.input_specs
+    placeholders = [n for n in exported.graph.nodes if n.op == "placeholder"]
+    order = {InputKind.USER_INPUT: 0, InputKind.PARAMETER: 1, InputKind.BUFFER: 2}
+    pairs = list(zip(specs, placeholders, strict=True))
+    tensors = [
+        (order[spec.kind], node.name)
+        for spec, node in pairs
+        if spec.kind in order and isinstance(node.meta.get("val"), torch.Tensor)
+    ]
+    tensors.sort(key=lambda pair: pair[0])
+    if len(tensors) != len(workload.inputs):
+        raise ProviderError(
+            f"the templates do not cover a module with {len(tensors)} tensors where the problem names "
+            f"{len(workload.inputs)}",
+            ELSEWHERE,
+        )
+    constants = {
+        node.name: exported.constants[spec.target] for spec, node in pairs if spec.kind is InputKind.CONSTANT_TENSOR
+    }
+    return tuple(name for _, name in tensors), constants

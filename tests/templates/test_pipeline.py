@@ -1,0 +1,166 @@
+"""References that take several kernels: where they are cut, and that the module is right, judged on the emulator."""
+
+from __future__ import annotations
+
+import ast
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from cutegen_lab.compile import CageCompiler
+from cutegen_lab.core.artifact import Artifact
+from cutegen_lab.core.errors import ProviderError
+from cutegen_lab.core.problem import Problem, TensorSpec, Workload
+from cutegen_lab.devices.emulator import EmulatorDevice
+from cutegen_lab.judge import StandardJudge
+from cutegen_lab.problems import read_text
+from cutegen_lab.templates.pipeline import Pipeline
+from cutegen_lab.templates.pipeline.module import Module, definitions, renamed
+from cutegen_lab.templates.pipeline.sizes import fitted
+from cutegen_lab.templates.recognise import template_for
+from cutegen_lab.templates.template import Single, Template
+from cutegen_lab.tuning import read_tunables
+
+
+@pytest.fixture(scope="module")
+def compiler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CageCompiler]:
+    with CageCompiler(tmp_path_factory.mktemp("cache")) as made:
+        yield made
+
+
+def problem(body: str, inputs: str, checks: int | None = 0) -> Problem:
+    """``body`` ends in a return statement; ``checks`` derived workloads are kept (None: all)."""
+    arguments = ", ".join(part.split(":")[0].strip() for part in inputs.split("], "))
+    lines = "\n".join(f"    {line}" for line in body.split("; "))
+    made = read_text(f"def reference({arguments}):\n{lines}\n", name="work", inputs_text=inputs)
+    return replace(made, check_workloads=made.check_workloads[:checks])
+
+
+def steps(template: Template) -> list[tuple[str, list[str], list[str]]]:
+    """Of each: its name, what it reads and what it writes."""
+    assert isinstance(template, Pipeline)
+    return [(s.name, [str(t) for t in s.inputs], [str(t) for t in s.outputs]) for s in template.steps]
+
+
+LINEAR = "x: bf16[64,128], w: bf16[256,128]"
+
+
+@pytest.mark.parametrize(
+    ("body", "inputs", "cut"),
+    [
+        ("return F.linear(F.gelu(F.linear(x, w)), v)", f"{LINEAR}, v: bf16[64,256]",
+         ["gemm1 > h1: bf16[64,256]", "gemm2"]),
+        ("return F.linear(x, w).softmax(-1)", LINEAR, ["gemm > h1: bf16[64,256]", "row"]),
+        ("return F.rms_norm(F.linear(x, w) + r, (256,), g)", f"{LINEAR}, r: bf16[64,256], g: bf16[256]",
+         ["gemm > h1: bf16[64,256]", "row"]),
+        ("return torch.softmax(q @ k.transpose(-1, -2) * 0.125, -1) @ v",
+         "q: f32[2,8,16], k: f32[2,8,16], v: f32[2,8,16]",
+         ["gemm1 > h1: f32[2,8,8]", "row > h2: f32[2,8,8]", "gemm2"]),
+        ("return (x + b) @ w.T", f"{LINEAR}, b: bf16[128]", ["elementwise > h1: bf16[64,128]", "gemm"]),
+        ("return torch.softmax(x - x.mean(0), -1)", "x: f32[64,100]", ["column > h1: f32[100]", "row"]),
+        ("return x.amax(0), torch.softmax(x, 1)", "x: f32[64,100]", ["column > out0: f32[100]", "row"]),
+        ("y = F.linear(x, w) * 2 + x[:, :1]; y = y.clamp(-1, 1).logsumexp(1, keepdim=True); return y * F.mish(y)",
+         LINEAR, ["gemm > h1: bf16[64,256]", "row"]),
+        # What PyTorch keeps in fp32 stays so; what it rounds to is where the cut is, for fewer bytes cross there.
+        ("y = x.float(); return (y * torch.rsqrt((y * y).mean(-1, keepdim=True) + 1e-6)).to(x.dtype) @ w.T", LINEAR,
+         ["row > h1: bf16[64,128]", "gemm"]),
+        # One memory in two shapes: views cost nothing.
+        ("return F.linear(x, w).view(64, 4, 64).softmax(-1)", LINEAR, ["gemm > h1: bf16[64,256]", "row"]),
+        ("return F.linear(torch.relu(x.sum(1)), w).view(-1)", "x: f32[4,3,16], w: f32[8,16]",
+         ["column > h1: f32[4,16]", "gemm"]),
+        ("return x + x.T", "x: f32[32,32]", ["elementwise1 > h1: f32[32,32]", "elementwise2"]),
+    ],
+)  # fmt: skip
+def test_it_is_cut_where_the_fewest_bytes_cross(body: str, inputs: str, cut: list[str]) -> None:
+    found = steps(template_for(problem(body, inputs)))
+    *before, (last, _, _) = found
+    assert [f"{name} > {', '.join(results)}" for name, _, results in before] + [last] == cut
+
+
+def test_what_one_kernel_serves_is_no_pipeline() -> None:
+    assert isinstance(template_for(problem("return F.gelu(F.linear(x, w))", LINEAR)), Single)
+
+
+@pytest.mark.parametrize(
+    ("body", "inputs", "checks"),
+    [
+        ("return F.linear(F.gelu(F.linear(x, w)), v)", "x: bf16[40,64], w: bf16[72,64], v: bf16[48,72]", 1),
+        ("return F.layer_norm(F.linear(x, w) + r, (40,), g, g)",
+         "x: f32[9,20], w: f32[40,20], r: f32[9,40], g: f32[40]", 0),
+        ("return torch.softmax(x - x.mean(0), -1), x.amin()", "x: bf16[40,100]", 2),
+        ("return torch.softmax(x, -1).mean()", "x: f32[300,130]", 2),
+        ("h = F.linear(x, w).view(2, 8, 4, 16).transpose(1, 2); return (h.softmax(-1) @ h.mT).flatten(1)",
+         "x: f32[2,8,20], w: f32[64,20]", 0),
+    ],
+)  # fmt: skip
+def test_the_module_is_right(compiler: CageCompiler, body: str, inputs: str, checks: int | None) -> None:
+    asked = problem(body, inputs, checks)
+    template = template_for(asked)
+    assert isinstance(template, Pipeline)
+    config = template.default_config()
+    assert template.feasible(config) and set(config) == set(template.domains)
+    source = template.write(config)
+    assert read_tunables(source).default == config
+    device, cancel = EmulatorDevice(), threading.Event()
+    workloads = (*asked.workloads, *asked.check_workloads)
+    artifact = compiler.compile(source, {}, workloads, "sm_90a", lambda line: None, cancel)
+    assert isinstance(artifact, Artifact), f"{artifact}\n{source}"
+    assert len(artifact.builds["main"].plan.launches) >= len(template.steps)
+    result = StandardJudge().check(asked, artifact, device, lambda line: None, cancel)
+    assert result.verdict.passed, result.reason
+
+
+def test_parameters_stand_behind_their_steps_names() -> None:
+    template = template_for(problem("return F.linear(x, w).softmax(-1)", LINEAR))
+    assert {"gemm_tile_m", "row_threads_per_row"} <= set(template.domains)
+    assert template.knobs["row_vec", 1].startswith("row: ")
+    config = dict(template.default_config())
+    assert not template.feasible({**config, "row_threads_per_row": 8, "row_rows_per_block": 1})
+    changed = template.write({**config, "row_loads": 2})
+    assert "row_loads: cutlass.Constexpr = 2" in changed
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        ("return torch.sort(x @ x).values + 1", r"aten\.sort\.default at line 2: return torch\.sort"),
+        ("y = torch.relu(x).sum(0); return y.cumprod(-1)", r"aten\.cumprod\.default at line 3"),
+    ],
+)
+def test_what_no_cut_helps_is_named(body: str, says: str) -> None:
+    with pytest.raises(ProviderError, match=f"{says}.*--provider openai"):
+        template_for(problem(body, "x: f32[32,32]"))
+
+
+def test_sizes_follow_from_the_inputs_in_every_workload() -> None:
+    def of(*shape: int) -> Workload:
+        return Workload("w", (TensorSpec.parse(f"x: f32[{','.join(map(str, shape))}]"),), ())
+
+    names = ["x"]
+    workloads = [of(4, 6, 64), of(3, 5, 32)]
+    cases = [((6, 5), "x.shape[1]"), ((7, 7), "7"), ((8, 4), "x.shape[2] // 8"), ((24, 15), "x.shape[0] * x.shape[1]"),
+             ((128, 64), "x.shape[2] * 2")]  # fmt: skip
+    for sizes, text in cases:
+        assert fitted(list(zip(workloads, sizes, strict=True))).text(names) == text
+    with pytest.raises(ProviderError, match="no rule for the size of a tensor between two kernels"):
+        fitted(list(zip(workloads, (17, 23), strict=True)))
+
+
+def test_modules_share_what_is_the_same_and_keep_apart_what_is_not() -> None:
+    first = (
+        "def plus(a, b):\n    return a + b\n\ndef fold(x):\n    return plus(x, 1)\n\ndef put(x):\n    return fold(x)\n"
+    )
+    second = first.replace("plus(x, 1)", "plus(x, 2)")
+    written = definitions([Module("a", first), Module("b", second)])
+    names = [node.name for text in written for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)]
+    assert names == ["plus", "a_fold", "a_put", "b_fold", "b_put"]
+    assert "return b_fold(x)" in written[-1]
+
+
+def test_only_names_themselves_are_renamed() -> None:
+    text = "def fetch(x, fetch=1):\n    # fetch\n    return x.fetch(fetch, put=fetch, fetch=2), 'fetch'"
+    assert renamed(text, {"fetch": "a_fetch"}) == (
+        "def a_fetch(x, fetch=1):\n    # fetch\n    return x.fetch(a_fetch, put=a_fetch, fetch=2), 'fetch'"
+    )
