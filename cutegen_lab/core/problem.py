@@ -18,6 +18,9 @@ _SPEC = re.compile(r"^\s*([A-Za-z_]\w*)\s*:\s*([\w.]+)\s*\[([\d_,\s]*)\]\s*(?::\
 class TensorSpec:
     """One tensor: name, element type, shape and strides in elements. ``strides`` is () where it is row-major and dense.
 
+    Integers that index something are drawn from 0 up to ``below``, or are one of ``beside`` (a loss's ignore_index);
+    ``below`` is 0 where nothing is known of them.
+
     Raises ValueError for strides under which elements overlap, or not one a dimension.
     """
 
@@ -25,6 +28,8 @@ class TensorSpec:
     dtype: DType
     shape: tuple[int, ...]
     strides: tuple[int, ...] = ()
+    below: int = 0
+    beside: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.strides:
@@ -81,12 +86,16 @@ class TensorSpec:
 
     def to_dict(self) -> dict[str, Any]:
         plain = {"name": self.name, "dtype": self.dtype.value, "shape": list(self.shape)}
-        return {**plain, "strides": list(self.strides)} if self.strides else plain
+        given = {"strides": list(self.strides), "below": self.below, "beside": list(self.beside)}
+        return {**plain, **{key: value for key, value in given.items() if value}}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> TensorSpec:
         """Raises KeyError and ValueError."""
-        return cls(data["name"], DType(data["dtype"]), tuple(data["shape"]), tuple(data.get("strides", ())))
+        return cls(
+            data["name"], DType(data["dtype"]), tuple(data["shape"]), tuple(data.get("strides", ())),
+            data.get("below", 0), tuple(data.get("beside", ())),
+        )  # fmt: skip
 
 
 def _row_major(shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -8,6 +8,7 @@ so nothing is asked of them.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
@@ -62,7 +63,7 @@ def _trial(spec: TensorSpec, seed: int, generator: torch.Generator) -> _Trial:
     pieces = -(-spec.storage_bytes // PIECE_BYTES)
     chosen = torch.randperm(pieces, generator=generator)[:PIECES].tolist()
     size = PIECE_BYTES // spec.dtype.itemsize
-    flat = TensorSpec(spec.name, spec.dtype, (size * len(chosen),))
+    flat = replace(spec, shape=(size * len(chosen),), strides=())
     values: list[Tensors] = [draw(Workload("pieces", (flat,), ()), name, seed)[0].split(size) for name in _VALUES]
     return _Trial(chosen, values, len(chosen) == pieces)
 

@@ -9,6 +9,7 @@ import math
 import os
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import torch
 
@@ -178,7 +179,7 @@ def fill(workload: Workload, seed: int) -> list[torch.Tensor]:
     generator = torch.Generator().manual_seed(seed)
     tensors = []
     for spec in workload.inputs:
-        tile = _draw_one(TensorSpec(spec.name, spec.dtype, (min(spec.cosize, _TILE),)), "normal", generator)
+        tile = _draw_one(replace(spec, shape=(min(spec.cosize, _TILE),), strides=()), "normal", generator)
         repeats = -(-spec.cosize // max(tile.numel(), 1))
         tensors.append(laid_out(tile if repeats == 1 else tile.repeat(repeats)[: spec.cosize], spec))
     return tensors
@@ -198,8 +199,21 @@ def _draw_one(spec: TensorSpec, distribution: str, generator: torch.Generator, m
         else:
             values = DISTRIBUTIONS.get(distribution, _standard)(spec.shape, generator)
         return values.to(TORCH[spec.dtype])
+    if spec.below:
+        return _indices(spec, distribution, generator).to(TORCH[spec.dtype])
     low, high = _integers(spec.dtype, distribution, most_terms)
     return torch.randint(low, high, spec.shape, generator=generator).to(TORCH[spec.dtype])
+
+
+def _indices(spec: TensorSpec, distribution: str, generator: torch.Generator) -> torch.Tensor:
+    """Within their range; some of them what they may be beside it."""
+    high = {"zeros": 1, "bits": min(2, spec.below)}.get(distribution, spec.below)
+    values = torch.randint(high, spec.shape, generator=generator)
+    if spec.beside and distribution not in ("zeros", "bits"):
+        chosen = torch.randint(len(spec.beside), spec.shape, generator=generator)
+        rare = torch.rand(spec.shape, generator=generator) < between(0, 0.3, generator)
+        values = torch.where(rare, torch.tensor(spec.beside)[chosen], values)
+    return values
 
 
 def _integers(dtype: DType, distribution: str, most_terms: int) -> tuple[int, int]:

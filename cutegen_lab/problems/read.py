@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -12,10 +13,12 @@ from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicO
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 from torch.utils.flop_counter import FlopCounterMode
 
+from cutegen_lab.core.dtypes import DType
 from cutegen_lab.core.errors import ProblemError
 from cutegen_lab.core.problem import Problem, TensorSpec, Workload
 from cutegen_lab.problems.arguments import declared
 from cutegen_lab.problems.dtypes import TORCH, from_torch
+from cutegen_lab.problems.indices import ranged
 from cutegen_lab.problems.reference import Bound
 from cutegen_lab.problems.source import load
 from cutegen_lab.problems.tensors import empty, placed
@@ -63,7 +66,8 @@ def read_text(source: str, *, name: str = "problem", inputs_text: str = "", dete
     checks = derive(main, len(main.inputs) - len(state), lambda inputs: _traced_or_none(bound, inputs), flops > 0)
     _validate(bound, [*checks, main], deterministic)
     return Problem(
-        name=name, source=source, kind=loaded.kind, workloads=tuple(workloads), check_workloads=checks,
+        name=name, source=source, kind=loaded.kind, workloads=tuple(_ranged(bound, w) for w in workloads),
+        check_workloads=tuple(_ranged(bound, w) for w in checks),
         deterministic=strict, flops=flops, inputs_text=inputs_text,
     )  # fmt: skip
 
@@ -114,6 +118,14 @@ def _traced_or_none(bound: Bound, inputs: tuple[TensorSpec, ...]) -> tuple[Tenso
         return _outputs(bound, inputs)
     except Exception:  # a reference may refuse shapes in any way it likes; then they are no workload
         return None
+
+
+def _ranged(bound: Bound, workload: Workload) -> Workload:
+    """With the ranges of integers that are indices."""
+    if all(spec.dtype.is_float or spec.dtype is DType.BOOL for spec in workload.inputs):
+        return workload
+    with _quiet(), FakeTensorMode(allow_non_fake_inputs=True), torch.no_grad():
+        return replace(workload, inputs=tuple(ranged(workload.inputs, bound.call, empty)))
 
 
 def _flops(bound: Bound, main: Workload) -> int:

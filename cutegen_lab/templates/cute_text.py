@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 
-from cutegen_lab.templates.expr import Const, Dot, Extent, Graph, Index, Load, Map, Reduce, Size
+from cutegen_lab.templates.expr import Const, Dot, Extent, Graph, Index, Load, Map, Pick, Reduce, Size, Total
 
 _ATOM, _PRODUCT, _SUM, _COMPARE, _LOOSE = 4, 3, 2, 1, 0
 _INFIX = {"add": ("+", _SUM), "sub": ("-", _SUM), "mul": ("*", _PRODUCT), "div": ("/", _PRODUCT)}
@@ -92,12 +92,12 @@ class Writer:
         if isinstance(node, Const):
             return number(node.value), _ATOM if node.value >= 0 else _PRODUCT
         if isinstance(node, Extent):
-            return self.extent, _ATOM
+            return ("rows" if node.rows else self.extent), _ATOM
         if isinstance(node, Size):
             return f"Float32({node.name})", _ATOM
         if isinstance(node, Index):
             return self.index, _ATOM
-        if isinstance(node, Load | Dot | Reduce):
+        if isinstance(node, Load | Pick | Dot | Reduce | Total):
             raise KeyError(f"node {index} ({node}) has no name yet")
         return self._map(node, env)
 
@@ -200,7 +200,7 @@ def divided_by_rows(graph: Graph) -> Graph:
     names = []
     suggested = dict(graph.names)
     for index, node in enumerate(graph.nodes):
-        if isinstance(node, Map | Reduce):
+        if isinstance(node, Map | Reduce | Total | Pick):
             node = replace(node, args=tuple(moved[a] for a in node.args))
         old = graph.nodes[index]
         if (

@@ -2,8 +2,9 @@
 
 A :class:`Graph` is a flat list of nodes in topological order, each naming its operands by index, so sharing is explicit
 and equal subexpressions are one node. Every value lives on one *iteration space* (the dimensions everything is
-broadcast to); a :class:`Reduce` folds the space's reduced dimensions away. Values are fp32 or truth values: families
-convert at loads and stores.
+broadcast to); a :class:`Reduce` folds the space's reduced dimensions away, a :class:`Total` what is then left. Values
+are fp32 or truth values: families convert at loads and stores. Integers are read to be compared and to index only,
+which fp32 does exactly up to 2**24.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from cutegen_lab.templates.spans import Length, Span
 Dims = tuple[int | None, ...]
 """For each dimension of the iteration space, the tensor dimension that walks along it (None: broadcast)."""
 
-TRUTH_OPS = frozenset({"lt", "le", "gt", "ge", "eq", "ne", "and", "or", "not"})
+TRUTH_OPS = frozenset({"lt", "le", "gt", "ge", "eq", "ne", "and", "or", "not", "isnan"})
 NEUTRAL = {"add": 0.0, "mul": 1.0, "max": -math.inf, "min": math.inf}  # every reduction, and what changes nothing in it
 
 
@@ -34,6 +35,17 @@ class Load:
 
 
 @dataclass(frozen=True)
+class Pick:
+    """One element of input ``tensor``: along its dimension ``axis`` the one that ``args[0]`` names (the nearest, where
+    that lies beyond an end), along the others as ``dims`` say."""
+
+    tensor: int
+    axis: int
+    dims: Dims
+    args: tuple[int, ...]
+
+
+@dataclass(frozen=True)
 class Const:
     value: float
 
@@ -42,7 +54,9 @@ class Const:
 
 @dataclass(frozen=True)
 class Extent:
-    """How many elements a reduction folds, as a number (it differs between workloads)."""
+    """How many elements a reduction (or ``rows``: a total) folds, as a number (it differs between workloads)."""
+
+    rows: bool = False
 
     args: tuple[int, ...] = field(default=(), init=False)
 
@@ -81,15 +95,24 @@ class Reduce:
 
 
 @dataclass(frozen=True)
+class Total:
+    """``op`` folded over every dimension that is not reduced, of a value with one element for each of them."""
+
+    op: str
+    args: tuple[int, ...]
+
+
+@dataclass(frozen=True)
 class Dot:
     """One element of a matrix product: input ``first`` times input ``second``, summed over k. From there on it is a
     value like any other. ``first_dims`` and ``second_dims`` say, for each dimension of the iteration space and then for
-    k, which of the tensor's dimensions walks along it."""
+    k, which of the tensor's dimensions walks along it. ``f32``: its inputs are fp32."""
 
     first: int
     second: int
     first_dims: Dims
     second_dims: Dims
+    f32: bool = False
 
     args: tuple[int, ...] = field(default=(), init=False)
 
@@ -98,7 +121,7 @@ class Dot:
         return self.first_dims[dim] is not None or self.second_dims[dim] is not None
 
 
-Node = Load | Dot | Const | Size | Extent | Index | Map | Reduce
+Node = Load | Pick | Dot | Const | Size | Extent | Index | Map | Reduce | Total
 
 
 @dataclass(frozen=True)
@@ -128,6 +151,16 @@ class Graph:
             if isinstance(node, Load):
                 yield index, node
 
+    def picks(self) -> Iterator[tuple[int, Pick]]:
+        for index, node in enumerate(self.nodes):
+            if isinstance(node, Pick):
+                yield index, node
+
+    def totals(self) -> Iterator[tuple[int, Total]]:
+        for index, node in enumerate(self.nodes):
+            if isinstance(node, Total):
+                yield index, node
+
     def dots(self) -> Iterator[tuple[int, Dot]]:
         for index, node in enumerate(self.nodes):
             if isinstance(node, Dot):
@@ -145,6 +178,9 @@ class Graph:
         for node in self.nodes:
             if isinstance(node, Load):
                 result.append(not self.reduced or any(node.dims[d] is not None for d in self.reduced))
+            elif isinstance(node, Pick):
+                own = not self.reduced or any(node.dims[d] is not None for d in self.reduced)
+                result.append(own or result[node.args[0]])
             elif isinstance(node, Dot):
                 result.append(not self.reduced or any(node.along(d) for d in self.reduced))
             elif isinstance(node, Index):
@@ -159,7 +195,7 @@ class Graph:
         """For each node: is its value the same all along dimension ``dim`` of the space (no reductions in it)?"""
         result: list[bool] = []
         for node in self.nodes:
-            own = node.dims[dim] is None if isinstance(node, Load) else not isinstance(node, Dot | Index)
+            own = node.dims[dim] is None if isinstance(node, Load | Pick) else not isinstance(node, Dot | Index)
             result.append(own and all(result[a] for a in node.args))
         return result
 
@@ -169,6 +205,25 @@ class Graph:
         for node in self.nodes:
             below = max((result[a] for a in node.args), default=0)
             result.append(below + 1 if isinstance(node, Reduce) else below)
+        return result
+
+    def late(self) -> list[bool]:
+        """Which values wait for a total."""
+        result: list[bool] = []
+        for node in self.nodes:
+            result.append(isinstance(node, Total) or any(result[a] for a in node.args))
+        return result
+
+    def single(self) -> list[bool]:
+        """Which values are one number, the same in the whole space, and not reduced from it but by totals."""
+        result: list[bool] = []
+        for node in self.nodes:
+            if isinstance(node, Load):
+                result.append(all(dim is None for dim in node.dims))
+            elif isinstance(node, Map):
+                result.append(all(result[a] for a in node.args))
+            else:
+                result.append(isinstance(node, Const | Size | Extent | Total))
         return result
 
     def is_truth(self, index: int) -> bool:
@@ -202,7 +257,7 @@ class Graph:
 
 
 def _renumbered(node: Node, new_index: dict[int, int]) -> Node:
-    if isinstance(node, Map | Reduce):
+    if isinstance(node, Map | Reduce | Total | Pick):
         return replace(node, args=tuple(new_index[a] for a in node.args))
     return node
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cutegen_lab.templates.expr import Const, Dims, Dot, Extent, Graph, Index, Load, Map, Size
+from cutegen_lab.templates.expr import Const, Dims, Dot, Extent, Graph, Index, Load, Map, Pick, Size, Total
 
 _INFIX = {"add": "+", "sub": "-", "mul": "·", "div": "/", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==",
           "ne": "!=", "and": "and", "or": "or"}  # fmt: skip
@@ -27,7 +27,7 @@ def _text(graph: Graph, index: int, names: list[str], depth: int) -> str:
     if isinstance(node, Const):
         return f"{node.value:g}"
     if isinstance(node, Extent):
-        return "n"
+        return "rows" if node.rows else "n"
     if isinstance(node, Size):
         return node.length.text(names)
     if isinstance(node, Index):
@@ -40,6 +40,11 @@ def _text(graph: Graph, index: int, names: list[str], depth: int) -> str:
         return text if depth == 0 else f"({text})"
     if isinstance(node, Map):
         return f"{node.op}({', '.join(args)})"
+    if isinstance(node, Pick):
+        before = [":"] * node.axis
+        return f"{names[node.tensor]}[{', '.join([*before, args[0]])}]"
+    if isinstance(node, Total):
+        return f"{_FOLDS[node.op]} over rows of {args[0]}"
     inner = args[0][1:-1] if args[0].startswith("(") and args[0].endswith(")") else args[0]
     return f"{_FOLDS[node.op]}({inner if inner.count('(') == inner.count(')') else args[0]})"
 

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from cutegen_lab.core.dtypes import DType
 from cutegen_lab.core.problem import Workload
 from cutegen_lab.templates.axes import Axes
-from cutegen_lab.templates.expr import TRUTH_OPS, Builder, Dot, Extent, Index, Load, Map, Reduce
+from cutegen_lab.templates.expr import TRUTH_OPS, Builder, Dot, Extent, Index, Load, Map, Pick, Reduce, Total
 from cutegen_lab.templates.spans import Span, fixed
 
 
@@ -34,15 +34,18 @@ class Unsupported(Exception):
 
 
 class Lowering:
-    """Grows one graph. ``reduced`` holds the symbols of the dimensions that reductions fold (one set a graph)."""
+    """Grows one graph. ``reduced`` holds the symbols of the dimensions that reductions fold (one set a graph), and
+    ``totalled`` of those that totals fold afterwards."""
 
     def __init__(self) -> None:
         self.build = Builder()
         self.axes = Axes()
         self.reduced: tuple[int, ...] | None = None
+        self.totalled: tuple[int, ...] | None = None
         self.spaces: list[tuple[int, ...]] = []  # axes of whatever was reduced, for choosing the iteration space
         self.products: dict[int, tuple[int, ...]] = {}  # the axes of each matrix product
         self.spans: list[Span] = []  # parts of inputs
+        self.tested: set[int] = set()  # values that an operation on truth values takes for true where they are not 0
         self._depends: dict[int, frozenset[int]] = {}
 
     # --- values ---
@@ -58,9 +61,22 @@ class Lowering:
         return operand if isinstance(operand, Value) else self.const(float(operand))
 
     def map(self, op: str, *operands: Operand, name: str = "") -> Value:
-        values = [self.value(o) for o in operands]
+        values = [self._suited(op, at, self.value(o)) for at, o in enumerate(operands)]
         axes = self.axes.broadcast([v.axes for v in values])
         return Value(self.build.map(op, *(v.node for v in values), name=name), axes)
+
+    def _suited(self, op: str, at: int, value: Value) -> Value:
+        """A truth value where one is wanted, a number where not."""
+        node = self.build.nodes[value.node]
+        truth = isinstance(node, Map) and node.op in TRUTH_OPS
+        if op in ("and", "or", "not") or (op == "where" and at == 0):
+            if truth:
+                return value
+            self.tested.add(value.node)
+            return Value(self.build.map("ne", value.node, self.build.const(0.0)), value.axes)
+        if not truth:
+            return value
+        return Value(self.build.map("where", value.node, self.build.const(1.0), self.build.const(0.0)), value.axes)
 
     def constant_of(self, value: Operand) -> float | None:
         return self.build.value(value.node) if isinstance(value, Value) else float(value)
@@ -98,6 +114,29 @@ class Lowering:
                     self.spans.append(span)
                 dims[axis], spans[axis] = new, self.spans.index(span)
         return self.build.add(Load(node.tensor, tuple(dims), tuple(spans)))
+
+    # --- elements that an input's values name ---
+
+    def pick(self, value: Value, dim: int, at: Value) -> int:
+        """The node of what ``value`` has at ``at`` along ``dim``: every input it is computed from is indexed."""
+        symbol = self.axes.find(value.axes[dim])
+        if self.axes.size(symbol) > 1 << 24:
+            raise Unsupported(f"an index over {self.axes.size(symbol)} elements (exact only up to 2**24)")
+        return self._pick(value.node, symbol, at.node)
+
+    def _pick(self, index: int, symbol: int, at: int) -> int:
+        node = self.build.nodes[index]
+        if symbol not in self.depends(index):
+            return index
+        if isinstance(node, Map):
+            return self.build.map(node.op, *(self._pick(a, symbol, at) for a in node.args))
+        if isinstance(node, Index):
+            return at
+        if not isinstance(node, Load) or node.spans:
+            raise Unsupported("an element, by its index, of anything but a whole input or a row of it")
+        walks = [None if s is None else self.axes.find(s) for s in node.dims]
+        dims = tuple(None if s == symbol else s for s in walks)
+        return self.build.add(Pick(node.tensor, walks.index(symbol), dims, (at,)))
 
     # --- matrix products ---
 
@@ -141,12 +180,22 @@ class Lowering:
     def reduce(
         self, op: str, value: Value, dims: Sequence[int] | int | None, keepdim: bool = False, name: str = ""
     ) -> Value:
-        """Folds ``dims``. All reductions of a graph must fold the same dimensions of the iteration space."""
+        """Folds ``dims``. All reductions of a graph must fold the same dimensions of the iteration space; after them,
+        or with them, all others may be folded."""
         chosen = self._dims(value, dims)
         symbols = self.axes.resolve([value.axes[d] for d in chosen])
         real = tuple(s for s in symbols if not self.axes.is_made(s))
         node = value.node
-        if real:
+        if rest := self._beyond(real):
+            if len(rest) < len(real):
+                return self.reduce(op, self.reduce(op, value, self._at(value, self.reduced), True), dims, keepdim, name)
+            if self.totalled is not None and set(self.axes.resolve(self.totalled)) != set(rest):
+                raise Unsupported("totals over different dimensions in one reference")
+            if not self.depends(node) & set(rest) or self.depends(node) & set(self.axes.resolve(self.reduced or ())):
+                raise Unsupported("reductions over different dimensions in one reference")
+            self.totalled = rest
+            node = self.build.add(Total(op, (node,)), name)
+        elif real:
             self._enter(real, value)
             if self.depends(node) & set(real):
                 node = self.build.reduce(op, node, name)
@@ -160,8 +209,13 @@ class Lowering:
         real = tuple(s for s in symbols if not self.axes.is_made(s))
         if not real:
             return self.const(1.0)
-        self._enter(real, value)
-        return Value(self.build.add(Extent()), ())
+        rest = self._beyond(real)
+        count = self.const(1.0)
+        if len(rest) < len(real):
+            if not rest:
+                self._enter(real, value)
+            count = Value(self.build.add(Extent()), ())
+        return self.map("mul", count, Value(self.build.add(Extent(rows=True)), ())) if rest else count
 
     def position(self, value: Value, dim: int) -> Value:
         """The index along ``dim``, of the shape of ``value``."""
@@ -194,6 +248,10 @@ class Lowering:
                 found = frozenset(d for d in item.dims if d is not None)
             elif isinstance(item, Dot):
                 found = frozenset(self.products[node])
+            elif isinstance(item, Pick):
+                found = self.depends(item.args[0]).union(d for d in item.dims if d is not None)
+            elif isinstance(item, Total):
+                found = frozenset()
             elif isinstance(item, Index):
                 found = frozenset(self.reduced or ())
             else:
@@ -203,6 +261,17 @@ class Lowering:
         if isinstance(self.build.nodes[node], Reduce):
             found -= set(self.axes.resolve(self.reduced or ()))
         return found
+
+    def _beyond(self, symbols: tuple[int, ...]) -> tuple[int, ...]:
+        """Those of ``symbols`` that reductions leave, where it is these that a total folds; else ()."""
+        reduced = set(self.axes.resolve(self.reduced or ()))
+        rest = tuple(s for s in symbols if s not in reduced)
+        return rest if reduced and len(rest) in (len(symbols), len(symbols) - len(reduced)) else ()
+
+    def _at(self, value: Value, symbols: Sequence[int] | None) -> list[int]:
+        """Which of its dimensions walk along ``symbols``."""
+        wanted = set(self.axes.resolve(symbols or ()))
+        return [d for d, s in enumerate(value.axes) if self.axes.find(s) in wanted]
 
     def _enter(self, symbols: tuple[int, ...], value: Value) -> None:
         if self.reduced is None:
@@ -256,8 +325,8 @@ plain("round", "round.default")
 plain("mul", "mul.Tensor", "mul.Scalar")
 plain("max", "maximum.default")
 plain("min", "minimum.default")
-plain("and", "logical_and.default", "bitwise_and.Tensor")
-plain("or", "logical_or.default", "bitwise_or.Tensor")
+plain("and", "logical_and.default", "bitwise_and.Tensor", "__and__.Tensor")
+plain("or", "logical_or.default", "bitwise_or.Tensor", "__or__.Tensor")
 plain("not", "logical_not.default", "bitwise_not.default")
 plain("where", "where.self", "where.ScalarOther", "where.ScalarSelf", "where.Scalar")
 for _op in ("lt", "le", "gt", "ge", "eq", "ne"):

@@ -23,6 +23,7 @@ from cutegen_lab.templates.resolve import resolve, with_extents
 from cutegen_lab.templates.spans import Span, fitted, fitted_constant
 
 COMPUTED = (DType.BF16, DType.F16, DType.F32)
+INDICES = (DType.I64, DType.I32)
 CASTS = ("aten._to_copy.default", "aten.to.dtype", "aten.to.dtype_layout", "prims.convert_element_type.default")
 
 _ = operators  # importing the module registers its rules
@@ -165,7 +166,7 @@ class _Reader:
             spec = self.workload.inputs[position]
             if not self.program.nodes[name].users:
                 continue
-            if spec.dtype not in (*COMPUTED, DType.BOOL):
+            if spec.dtype not in (*COMPUTED, *INDICES, DType.BOOL):
                 raise Unsupported(f"input {spec.name} of dtype {spec.dtype.value}")
             self.values[name] = self.lowering.load(position, spec.shape)
         for name, constant in self.program.constants.items():

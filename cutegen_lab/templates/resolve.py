@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from cutegen_lab.core.dtypes import DType
 from cutegen_lab.core.problem import Workload
-from cutegen_lab.templates.expr import Dims, Dot, Graph, Load, Node, Output
+from cutegen_lab.templates.expr import TRUTH_OPS, Const, Dims, Dot, Graph, Load, Map, Node, Output, Pick
 from cutegen_lab.templates.lowering import Lowering, Unsupported, Value
 from cutegen_lab.templates.spans import Length
 
@@ -28,18 +29,26 @@ def resolve(lowering: Lowering, results: Sequence[Value], workload: Workload) ->
     reduced = axes.resolve(lowering.reduced or ())
     if any(s not in space for s in reduced):
         raise Unsupported("reductions over dimensions that the result does not share")
+    if lowering.totalled is not None and {*reduced, *axes.resolve(lowering.totalled)} != set(space):
+        raise Unsupported("reductions over different dimensions in one reference")
+
+    for node in (nodes[index] for index in lowering.tested):
+        if not isinstance(node, Load) or workload.inputs[node.tensor].dtype is not DType.BOOL:
+            raise Unsupported("an operation on the bits of numbers")
 
     where = {s: d for d, s in enumerate(space)}
     resolved, live = [], _live(nodes, results)
     for index, node in enumerate(nodes):
         if isinstance(node, Dot):
             node = _placed(node, axes.resolve(lowering.products[index]), space)
-        if isinstance(node, Load):
-            symbols = axes.resolve([s for s in node.dims if s is not None])
-            stray = [s for s in symbols if s not in where and axes.size(s) > 1]
+            f32 = all(workload.inputs[t].dtype is DType.F32 for t in (node.first, node.second))
+            node = replace(node, f32=f32)
+        if isinstance(node, Load | Pick):
+            walks = [None if s is None else axes.find(s) for s in node.dims]
+            stray = [s for s in walks if s is not None and s not in where and axes.size(s) > 1]
             if stray and index in live:
                 raise Unsupported(f"input {workload.inputs[node.tensor].name} walking along a dimension of its own")
-            node = replace(node, dims=tuple(symbols.index(s) if s in symbols else None for s in space))
+            node = replace(node, dims=tuple(walks.index(s) if s in walks else None for s in space))
         resolved.append(node)
 
     outputs = []
@@ -49,6 +58,8 @@ def resolve(lowering: Lowering, results: Sequence[Value], workload: Workload) ->
             raise Unsupported(f"output {position} with its dimensions in another order")
         if any(s not in where and axes.size(s) > 1 for s in symbols):
             raise Unsupported(f"output {position} larger than what is computed")
+        if [axes.size(s) for s in symbols] != list(workload.outputs[position].shape):
+            raise Unsupported(f"output {position} of some rows that a gather leaves out")
         outputs.append(Output(result.node, tuple(symbols.index(s) if s in symbols else None for s in space)))
 
     graph = Graph(
@@ -60,9 +71,29 @@ def resolve(lowering: Lowering, results: Sequence[Value], workload: Workload) ->
         names=tuple(sorted(lowering.build.names.items())),
         spans=tuple(lowering.spans),
     ).pruned()
+    _only_indices(graph, workload)
     if any(graph.dots()) and any(load.spans for _, load in graph.loads()):
         raise Unsupported("a part of an input beside a matrix product")
     return with_extents(graph)
+
+
+def _only_indices(graph: Graph, workload: Workload) -> None:
+    """Integers are values in fp32 here, which serves as an index and to be compared with what fp32 holds exactly."""
+    whole = {i for i, load in graph.loads() if workload.inputs[load.tensor].dtype in (DType.I64, DType.I32)}
+    for index, node in enumerate(graph.nodes):
+        used = whole.intersection(node.args)
+        if not used or isinstance(node, Pick):
+            continue
+        others = [graph.nodes[a] for a in node.args if a not in used]
+        small = all(isinstance(other, Const) and abs(other.value) < 1 << 24 for other in others)
+        if isinstance(node, Map) and node.op in TRUTH_OPS and len(used) == 1 and small:
+            continue
+        if not (isinstance(node, Map) and node.op == "where" and node.args[0] not in used):
+            name = next(workload.inputs[load.tensor].name for i, load in graph.loads() if i in whole)
+            raise Unsupported(f"input {name} of integers, but as an index or compared with a number below 2**24")
+        whole.add(index)
+    if whole & {output.node for output in graph.outputs}:
+        raise Unsupported("integers as a result")
 
 
 def _live(nodes: Sequence[Node], results: Sequence[Value]) -> set[int]:
@@ -102,13 +133,15 @@ def _adjacent(dims: Sequence[int]) -> tuple[int, ...]:
 def with_extents(graph: Graph) -> Graph:
     """``graph`` with the sizes of its space, as its inputs and their parts have them."""
     found = []
+    indices = {arg for _, pick in graph.picks() for arg in pick.args}  # they may have fewer rows than what they index
     for d in range(len(graph.space)):
         walks: list[tuple[int, int | None, int | None]] = []
         for _, dot in graph.dots():
             walks += [(dot.first, dot.first_dims[d], None), (dot.second, dot.second_dims[d], None)]
-        for _, load in graph.loads():
+        for _, load in sorted(graph.loads(), key=lambda pair: pair[0] not in indices):
             axis = load.dims[d]
             walks.append((load.tensor, axis, load.spans[axis] if load.spans and axis is not None else None))
+        walks += [(pick.tensor, pick.dims[d], None) for _, pick in graph.picks()]
         walks.sort(key=lambda walk: walk[2] is not None)  # whole inputs before parts
         source = next((walk for walk in walks if walk[1] is not None), None)
         if source is None or source[1] is None:

@@ -11,12 +11,13 @@ from cutegen_lab.templates.expr import Dims, Graph
 @dataclass(frozen=True)
 class View:
     """Tensor ``tensor``, or a part of it, as ``name``. ``starts`` has for each dimension of the tensor where the part
-    begins (None: all of it is seen); empty for a whole tensor."""
+    begins (None: all of it is seen); empty for a whole tensor. ``picked`` is the dimension that a value indexes."""
 
     name: str
     tensor: str
     dims: Dims
     starts: tuple[str | None, ...] = ()
+    picked: int | None = None
 
     @property
     def offset(self) -> str:
@@ -84,8 +85,17 @@ class Views:
                     name += "_"
             starts = [None if s is None else graph.spans[s].start.text(inputs) for s in load.spans]
             self.of_load[index] = View(name, inputs[load.tensor], load.dims, tuple(starts))
+        self.of_pick: dict[int, View] = {}
+        for index, pick in graph.picks():
+            again = [v for v in self.of_pick.values() if (v.tensor, v.dims) == (inputs[pick.tensor], pick.dims)]
+            name = f"{inputs[pick.tensor]}Picked"
+            while not again and (name in taken or any(view.name == name for view in self.of_pick.values())):
+                name += "_"
+            picked = View(name, inputs[pick.tensor], pick.dims, picked=pick.axis)
+            self.of_pick[index] = next((view for view in again if view.picked == pick.axis), picked)
         self.by_name = {view.name: view for view in self.of_load.values()}
         self.loaded = list(self.by_name)
+        self.by_name |= {view.name: view for view in self.of_pick.values()}
         self.by_name |= {
             name: View(name, name, output.dims) for name, output in zip(outputs, graph.outputs, strict=True)
         }
@@ -93,7 +103,8 @@ class Views:
     @classmethod
     def nameless(cls, graph: Graph) -> Views:
         """For asking what fits where, before there are names."""
-        inputs = 1 + max((load.tensor for _, load in graph.loads()), default=-1)
+        read = [load.tensor for _, load in graph.loads()] + [pick.tensor for _, pick in graph.picks()]
+        inputs = 1 + max(read, default=-1)
         return cls(graph, tuple(f"x{i}" for i in range(inputs)), tuple(f"y{i}" for i in range(len(graph.outputs))))
 
     def __iter__(self) -> Iterator[View]:

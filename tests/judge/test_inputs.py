@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -17,6 +18,7 @@ from cutegen_lab.judge.inputs import (
     WIDE_RANGE,
     distributions,
     draw,
+    fill,
     terms,
 )
 
@@ -112,3 +114,13 @@ def test_the_means_of_a_small_workload_leave_no_gap(secret: float) -> None:
     small = [-AROUND_UP_TO, *means(512), AROUND_UP_TO]
     assert max(b - a for a, b in itertools.pairwise(small)) <= 3.01
     assert len(means(7)) == len(means(1 << 20)) == 3
+
+
+def test_an_index_stays_in_its_range_or_is_what_it_may_be_beside_it() -> None:
+    spec = replace(TensorSpec.parse("t: i64[4000]"), below=7, beside=(-100,))
+    one = Workload("w", (spec,), (TensorSpec.parse("out: f32[64]"),))
+    for name in distributions(one):
+        (values,) = draw(one, name, 5)
+        assert set(values.tolist()) <= {-100, *range(7)}
+    assert set(draw(one, "normal", 5)[0].tolist()) == {-100, *range(7)}
+    assert set(fill(one, 5)[0].tolist()) <= {-100, *range(7)}

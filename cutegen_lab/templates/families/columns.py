@@ -12,7 +12,7 @@ import math
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import Problem, Workload
 from cutegen_lab.templates.cute_text import number
-from cutegen_lab.templates.expr import NEUTRAL, Graph, Index, Map, Output, Reduce
+from cutegen_lab.templates.expr import NEUTRAL, Dot, Graph, Index, Map, Output, Pick, Reduce, Total
 from cutegen_lab.templates.families.kernel_module import COMBINE_VECTORS, KernelModule
 from cutegen_lab.templates.module import variable
 from cutegen_lab.templates.views import View
@@ -39,7 +39,9 @@ MAX_SMEM = 48 << 10
 
 def matches(graph: Graph) -> bool:
     rank = len(graph.space)
-    return len(graph.reduced) == 1 and graph.reduced[0] < rank - 1 and not any(graph.dots()) and not graph.sizes()
+    if len(graph.reduced) != 1 or graph.reduced[0] == rank - 1 or graph.sizes():
+        return False
+    return not any(isinstance(node, Dot | Pick | Total) for node in graph.nodes)
 
 
 def default_config(graph: Graph, workload: Workload) -> Config:

@@ -29,7 +29,7 @@ MAX_VALUES = 64
 
 
 def matches(graph: Graph) -> bool:
-    if graph.reduced or not graph.space or any(graph.dots()):
+    if graph.reduced or not graph.space or any(graph.dots()) or any(graph.picks()):
         return False
     return all(o.dims[d] is not None or graph.space[d] == 1 for o in graph.outputs for d in range(len(graph.space) - 1))
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from cutegen_lab.core.candidate import Config, Scalar
 from cutegen_lab.core.problem import Problem
 from cutegen_lab.templates.cute_text import Writer
-from cutegen_lab.templates.expr import Graph, Reduce
+from cutegen_lab.templates.expr import Graph, Reduce, Total
 from cutegen_lab.templates.module import (
     Space,
     approximate,
@@ -19,7 +19,7 @@ from cutegen_lab.templates.module import (
     tunable,
     variable,
 )
-from cutegen_lab.templates.views import Views
+from cutegen_lab.templates.views import View, Views
 
 COMBINE = {"add": "plus", "mul": "times", "max": "larger", "min": "smaller"}  # functions of two scalars …
 OPERATIONS = {
@@ -66,13 +66,13 @@ class KernelModule:
 
     def combiners(self) -> list[str]:
         """Functions of two scalars, one for each kind of reduction."""
-        names = sorted({COMBINE[node.op] for node in self.graph.nodes if isinstance(node, Reduce)})
+        names = sorted({COMBINE[node.op] for node in self.graph.nodes if isinstance(node, Reduce | Total)})
         return [f"def {name}(a, b):\n    return {OPERATIONS[name]}" for name in names]
 
     def reduction_name(self, index: int) -> str:
         """A new variable's name for a reduction."""
         node = self.graph.nodes[index]
-        assert isinstance(node, Reduce)
+        assert isinstance(node, Reduce | Total)
         return self.writer.name(dict(self.graph.names).get(index, _WISHES[node.op]))
 
     def kernel(self, name: str, tensors: Sequence[str], constants: Sequence[str], body: Sequence[str]) -> list[str]:
@@ -87,6 +87,21 @@ class KernelModule:
     def size_lines(self) -> list[str]:
         """Sizes that are constants of the reference, in a launcher."""
         return [f"    {name} = {text}" for name, text in self.sizes.items()]
+
+    def _single(self, view: View) -> bool:
+        return all(dim is None for dim in view.dims)
+
+    def single_loads(self, env: dict[int, str], roots: Sequence[int]) -> list[str]:
+        """Reads what ``roots`` need of inputs that are one number; their names go to ``env``."""
+        wanted = self.writer.pending(roots, env)
+        found = {i: view.name for i, view in self.views.of_load.items() if self._single(view) and i in wanted}
+        env |= found
+        return [f"{name} = Float32({variable('g', name)}[0])" for name in dict.fromkeys(found.values())]
+
+    @property
+    def single_tensors(self) -> list[str]:
+        """Inputs that are one number, as kernels name them."""
+        return [variable("g", n) for n in self.views.loaded if self._single(self.views.by_name[n])]
 
     @property
     def tensors(self) -> list[str]:

@@ -11,10 +11,11 @@ import math
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import Problem, Workload
 from cutegen_lab.templates.cute_text import number
-from cutegen_lab.templates.expr import NEUTRAL, Graph, Index, Reduce
+from cutegen_lab.templates.expr import NEUTRAL, Graph, Index, Pick, Reduce, Total
+from cutegen_lab.templates.families.finish import buffers, finishing_kernel, finishing_launch
 from cutegen_lab.templates.families.kernel_module import COMBINE, COMBINE_VECTORS, KernelModule
 from cutegen_lab.templates.families.rows import pieces
-from cutegen_lab.templates.module import CUTE_TYPE, variable
+from cutegen_lab.templates.module import variable
 from cutegen_lab.templates.views import View, Views
 
 NAME = "total"
@@ -42,7 +43,7 @@ def matches(graph: Graph) -> bool:
     """Everything, and it is much, is reduced in one pass, and every input is read evenly or is a single number."""
     if len(graph.reduced) != len(graph.space) or any(graph.dots()) or math.prod(graph.space) < MIN_ELEMENTS:
         return False
-    if max(graph.depths()) != 1 or any(isinstance(node, Index) for node in graph.nodes):
+    if max(graph.depths()) != 1 or any(isinstance(node, Index | Pick | Total) for node in graph.nodes):
         return False
     if any(graph.varies(output.node) for output in graph.outputs):
         return False
@@ -75,7 +76,8 @@ class _Totals(KernelModule):
         self.names = {i: self.reduction_name(i) for i in self.reductions}
 
     def text(self) -> str:
-        partial, total = self._partial(), self._total()
+        partial = self._partial()
+        total = finishing_kernel(self, self.outputs, self.names, "partials", "blocks")
         sentences = (
             "The first kernel's blocks share everything there is to read and leave a partial result each; the second "
             "reduces those. The order of every sum is fixed, so results are the same at every call."
@@ -103,7 +105,7 @@ class _Totals(KernelModule):
             "share = threads * loads  # vectors that a block reads at once",
             "steps = (vectors + share * blocks - 1) // (share * blocks)",
             "ragged = vectors % (share * blocks) != 0",
-            *self._buffers(),
+            *buffers(len(self.reductions)),
         ]
         for view in wide:
             register = variable("r", view.name)
@@ -114,7 +116,7 @@ class _Totals(KernelModule):
             body.append(f"{register} = cute.make_rmem_tensor(mine, Float32)")
             body.append(f"{register}.fill({number(NEUTRAL[node.op])})")
         env: dict[int, str] = {}
-        body += self._scalars(env, self._needed())
+        body += self.single_loads(env, [node.args[0] for node in self.reductions.values()])
         body += ["", "for step in cutlass.range(steps, unroll=1):"]
         body += [f"    {line}" for line in ("start = (step * blocks + bidx) * share + tidx", *self._step(wide, env))]
         for position, (index, node) in enumerate(self.reductions.items()):
@@ -148,47 +150,6 @@ class _Totals(KernelModule):
             lines.append(f"{register}.store({COMBINE_VECTORS[node.op].format(f'{register}.load()', kept)})")
         return lines
 
-    def _buffers(self) -> list[str]:
-        return [
-            "smem = cutlass.utils.SmemAllocator()",
-            "warps = cute.make_layout((1, threads // 32))",
-            *(f"buffer{i} = smem.allocate_tensor(Float32, warps, 16)" for i in range(len(self.reductions))),
-        ]
-
-    def _needed(self) -> set[int]:
-        return set(self.writer.pending([node.args[0] for node in self.reductions.values()], {}))
-
-    def _scalars(self, env: dict[int, str], wanted: set[int]) -> list[str]:
-        """Inputs that are one number."""
-        lines = []
-        for index, view in self.views.of_load.items():
-            if not self._along(view) and index in wanted:
-                lines.append(f"{view.name} = Float32({variable('g', view.name)}[0])")
-                env[index] = view.name
-        return lines
-
-    def _total(self) -> list[str]:
-        body = ["tidx, _, _ = cute.arch.thread_idx()", *self._buffers()]
-        env = dict(self.names)
-        for position, (index, node) in enumerate(self.reductions.items()):
-            name, combine, neutral = self.names[index], COMBINE[node.op], number(NEUTRAL[node.op])
-            body += [
-                f"{name} = Float32({neutral})",
-                "for i in cutlass.range(tidx, blocks, threads):",
-                f"    {name} = {combine}({name}, partials[{position}, i])",
-                f"{name} = row_reduce({name}, buffer{position}, {combine}, {neutral}, threads)",
-            ]
-        roots = [output.node for output in self.graph.outputs]
-        body += self._scalars(env, set(self.writer.pending(roots, env)))
-        body += self.writer.assignments(roots, env, {})
-        body.append("if tidx == 0:")
-        for spec, output in zip(self.problem.workload.outputs, self.graph.outputs, strict=True):
-            text, _ = self.writer.expression(output.node, env)
-            body.append(f"    {variable('g', spec.name)}[0] = {CUTE_TYPE[spec.dtype]}({text})")
-        tensors = [variable("g", view.name) for view in self.loaded if not self._along(view)]
-        tensors += ["partials", *(variable("g", name) for name in self.outputs)]
-        return self.kernel("total_kernel", tensors, ["n", "threads", "blocks", *self.sizes], body)
-
     # --- the launch ---
 
     def _launch(self) -> list[str]:
@@ -209,16 +170,13 @@ class _Totals(KernelModule):
             else:
                 lines += view.tensor_lines("cute.make_layout(1)")
         loaded = [variable("g", view.name) for view in self.loaded]
-        single = [variable("g", view.name) for view in self.loaded if not self._along(view)]
-        outputs = [variable("g", name) for name in self.outputs]
         first = ", ".join([*loaded, "partials", "n", "vectors", "width", "threads", "loads", "working", *self.sizes])
-        second = ", ".join([*single, "partials", *outputs, "n", "threads", "working", *self.sizes])
         return [
             *lines,
             f"    partial_kernel({first}).launch(",
             "        grid=[working, 1, 1], block=[threads, 1, 1], stream=stream",
             "    )",
-            f"    total_kernel({second}).launch(grid=[1, 1, 1], block=[threads, 1, 1], stream=stream)",
+            *finishing_launch(self, self.outputs, "partials", ["n", "working"], "threads"),
         ]
 
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cutegen_lab.templates.lowering import Lowering, Value, rule
+from cutegen_lab.templates.lowering import Lowering, Operand, Unsupported, Value, rule
+from cutegen_lab.templates.operators.norms import log_softmax
+from cutegen_lab.templates.operators.reductions import vector_norm
+from cutegen_lab.templates.operators.shapes import unsqueeze
 
 MEAN = 1
 
@@ -68,3 +71,102 @@ def hinge_embedding_loss(g: Lowering, a: Value, b: Value, margin: float = 1.0, r
 def soft_margin_loss(g: Lowering, a: Value, b: Value, reduction: int = MEAN) -> Value:
     power = g.map("exp", g.map("neg", g.map("mul", a, b)))
     return _reduced(g, g.map("log1p", power), reduction)
+
+
+@rule("nll_loss_nd.default", "nll_loss.default")
+def nll_loss(
+    g: Lowering, a: Value, target: Value, weight: Value | None = None, reduction: int = MEAN, ignored: int = -100
+) -> Value:
+    """``a`` (rows, classes, …) are log-probabilities; of each row the one that ``target`` names counts."""
+    row, share = _of_class(g, a, target, weight, ignored)
+    loss = g.map("mul", g.map("neg", row), share)
+    return _weighted(g, _kept(g, loss, target, ignored), share, reduction)
+
+
+@rule("cross_entropy_loss.default")
+def cross_entropy(
+    g: Lowering, a: Value, target: Value, weight: Value | None = None, reduction: int = MEAN, ignored: int = -100,
+    smoothing: float = 0.0,
+) -> Value:  # fmt: skip
+    dim = _class_dim(a)
+    logs = log_softmax(g, a, dim)
+    classes = g.extent(a, dim)
+    if len(target.axes) == len(a.axes):
+        return _from_probabilities(g, logs, target, weight, reduction, smoothing)
+    if not smoothing:
+        return nll_loss(g, logs, target, weight, reduction, ignored)
+    row, share = _of_class(g, logs, target, weight, ignored)
+    sharp = g.map("mul", g.map("neg", row), share)
+    weighted = logs if weight is None else g.map("mul", logs, _along_classes(g, weight, a))
+    flat = g.map("neg", g.reduce("add", weighted, dim))
+    hard, soft = (_weighted(g, _kept(g, loss, target, ignored), share, reduction) for loss in (sharp, flat))
+    return g.map("add", g.map("mul", hard, 1 - smoothing), g.map("mul", soft, g.map("div", smoothing, classes)))
+
+
+def _from_probabilities(
+    g: Lowering, logs: Value, target: Value, weight: Value | None, reduction: int, smoothing: float
+) -> Value:
+    dim = _class_dim(logs)
+    if smoothing:
+        even = g.map("div", smoothing, g.extent(logs, dim))
+        target = g.map("add", g.map("mul", target, 1 - smoothing), even)
+    product = g.map("mul", logs, target)
+    if weight is not None:
+        product = g.map("mul", product, _along_classes(g, weight, logs))
+    return _reduced(g, g.map("neg", g.reduce("add", product, dim)), reduction)
+
+
+def _class_dim(a: Value) -> int:
+    return 0 if len(a.axes) == 1 else 1
+
+
+def _along_classes(g: Lowering, weight: Value, a: Value) -> Value:
+    for _ in a.axes[_class_dim(a) + 1 :]:
+        weight = unsqueeze(g, weight, -1)
+    return weight
+
+
+def _of_class(g: Lowering, a: Value, target: Value, weight: Value | None, ignored: int) -> tuple[Value, Value]:
+    """(what each row has at its class, that class's weight: 1 without weights, 0 where it is ignored)."""
+    dim = _class_dim(a)
+    rest = (*a.axes[:dim], *a.axes[dim + 1 :])
+    if tuple(map(g.axes.size, rest)) != tuple(map(g.axes.size, target.axes)):
+        raise Unsupported("a target of another shape than the classes are of")
+    axes = g.axes.broadcast([rest, target.axes])
+    share: Operand = 1.0 if weight is None else Value(g.pick(weight, 0, target), axes)
+    share = g.map("where", g.map("eq", target, float(ignored)), 0.0, share)
+    return Value(g.pick(a, dim, target), axes), share
+
+
+def _kept(g: Lowering, loss: Value, target: Value, ignored: int) -> Value:
+    """0 where the class is to be ignored, even if what stands in its place is not finite."""
+    return g.map("where", g.map("eq", target, float(ignored)), 0.0, loss)
+
+
+def _weighted(g: Lowering, loss: Value, share: Value, reduction: int) -> Value:
+    """Reduced; the mean is over the weights."""
+    if reduction != MEAN:
+        return _reduced(g, loss, reduction)
+    return g.map("div", g.reduce("add", loss, None), g.reduce("add", share, None))
+
+
+@rule("cosine_similarity.default")
+def cosine_similarity(g: Lowering, a: Value, b: Value, dim: int = 1, eps: float = 1e-8) -> Value:
+    """Each norm at least ``eps``, as PyTorch has it since 2.0."""
+    g.axes.broadcast([a.axes, b.axes])
+    lengths = [g.map("max", vector_norm(g, v, 2, dim, False), eps) for v in (a, b)]
+    return g.map("div", g.reduce("add", g.map("mul", a, b), dim), g.map("mul", *lengths))
+
+
+@rule("triplet_margin_loss.default")
+def triplet_margin_loss(
+    g: Lowering, anchor: Value, positive: Value, negative: Value, margin: float = 1.0, p: float = 2,
+    eps: float = 1e-6, swap: bool = False, reduction: int = MEAN,
+) -> Value:  # fmt: skip
+    def distance(a: Value, b: Value) -> Value:
+        return vector_norm(g, g.map("add", g.map("sub", a, b), eps), p, -1, False)
+
+    near, far = distance(anchor, positive), distance(anchor, negative)
+    if swap:
+        far = g.map("min", far, distance(positive, negative))
+    return _reduced(g, g.map("max", g.map("sub", g.map("add", near, margin), far), 0.0), reduction)

@@ -107,6 +107,21 @@ def chunk(g: Lowering, a: Value, chunks: int, dim: int = 0) -> tuple[Value, ...]
     return split(g, a, -(-g.axes.size(a.axes[dim]) // chunks), dim)
 
 
+@rule("gather.default")
+def gather(g: Lowering, a: Value, dim: int, index: Value, **_: Any) -> Value:
+    """The index may have fewer rows, whose number is then the result's."""
+    at = dim % len(a.axes)
+    for d, (mine, its) in enumerate(zip(a.axes, index.axes, strict=True)):
+        if d != at:
+            g.axes.unify(its, mine)
+    return Value(g.pick(a, at, index), index.axes)
+
+
+@rule("embedding.default")
+def embedding(g: Lowering, table: Value, index: Value, *_: Any) -> Value:
+    return Value(g.pick(table, 0, index), (*index.axes, *table.axes[1:]))
+
+
 @rule("full.default")
 def full(g: Lowering, sizes: Sequence[int], value: float, **_: Any) -> Value:
     return Value(g.build.const(value), tuple(g.axes.fresh(int(s)) for s in sizes))

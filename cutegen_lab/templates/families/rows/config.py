@@ -6,14 +6,15 @@ import math
 
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import Workload
-from cutegen_lab.templates.expr import Graph
+from cutegen_lab.templates.expr import Graph, Map, Total
+from cutegen_lab.templates.families.rows.online import online
 from cutegen_lab.templates.views import Views
 
 NAME = "row reduction"
 DOMAINS = {
     "vec": (1, 2, 4, 8, 16),
-    "threads_per_row": (8, 16, 32, 64, 128, 256, 512, 1024),
-    "rows_per_block": (1, 2, 4, 8, 16, 32),
+    "threads_per_row": (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024),
+    "rows_per_block": (1, 2, 4, 8, 16, 32, 64, 128, 256),
     "cluster_n": (1, 2, 4, 8),
     "loads": (1, 2, 4, 8, 16, 32, 64),
 }
@@ -30,13 +31,34 @@ KNOBS = {
     ("loads", -1): "Fewer registers a thread, so more warps an SM; every reduction reads the row again, from L2.",
 }
 MAX_VALUES = 64  # of a row in one thread's registers
+SHORT = 64  # rows up to here may have fewer threads than FEWEST
+FEWEST = 8
+_RESIDENT = {1024: 32}  # values that a thread of so many keeps without spilling, where it is fewer than MAX_VALUES
 MAX_ROW = 1 << 24  # positions along a row are exact in fp32
 _MANY_ROWS = 264  # two for each of an H200's multiprocessors: enough blocks without a cluster
 
 
 def matches(graph: Graph) -> bool:
     rank = len(graph.space)
-    return bool(graph.reduced) and graph.reduced[-1] == rank - 1 and not _partly_along(graph) and not any(graph.dots())
+    if not graph.reduced or graph.reduced[-1] != rank - 1 or any(graph.dots()):
+        return False
+    return not _partly_along(graph) and _picks_once_a_row(graph) and _totals_last(graph)
+
+
+def _picks_once_a_row(graph: Graph) -> bool:
+    """What is indexed has one value a row, and the index is known before the row is."""
+    depths = graph.depths()
+    return all(not graph.varies(index) and depths[index] == 0 for index, _ in graph.picks())
+
+
+def _totals_last(graph: Graph) -> bool:
+    """Nothing of a row waits for a total."""
+    late, single = graph.late(), graph.single()
+    return all(
+        not late[node.args[0]] if isinstance(node, Total) else isinstance(node, Map) and single[index]
+        for index, node in enumerate(graph.nodes)
+        if late[index]
+    )
 
 
 def _partly_along(graph: Graph) -> bool:
@@ -50,24 +72,37 @@ def _partly_along(graph: Graph) -> bool:
 
 
 def default_config(graph: Graph, workload: Workload) -> Config:
-    """16-byte vectors; as few threads a row as keep about four vectors each in flight; full warps in a block. A row too
-    long for one block is shared by a cluster; one too long for a cluster is walked in steps."""
+    """16-byte vectors; as few threads a row as keep about four vectors each in flight; full warps in a block.
+
+    A row too long for one block is shared by a cluster, so that it is read once; one too long for a cluster is walked
+    in steps. Where one walk is all there is, nothing needs to stay, and blocks share a row only if there are few rows.
+    """
     n = math.prod(graph.space[d] for d in graph.reduced)
     itemsize = min(t.dtype.itemsize for t in workload.tensors)
     vec = min(max(v for v in DOMAINS["vec"] if v * itemsize <= 16), 8)
     vectors = -(-n // math.gcd(n, vec))
-    threads = next((t for t in DOMAINS["threads_per_row"] if vectors <= 4 * t), 1024)
+    threads = next((t for t in DOMAINS["threads_per_row"] if vectors <= t * (1 if t < FEWEST else 4)), 1024)
     rows = math.prod(graph.space) // max(n, 1)
     per_block = max(128 // threads, 1)
     while per_block > 1 and per_block > rows:
         per_block //= 2
     config = {"vec": vec, "threads_per_row": threads, "rows_per_block": per_block, "cluster_n": 1}
-    while _held(n, config) > MAX_VALUES and config["cluster_n"] < DOMAINS["cluster_n"][-1]:
+    most = _RESIDENT.get(threads, MAX_VALUES)
+    once = _walks(graph) == 1
+    while _held(n, config) > most and config["cluster_n"] < DOMAINS["cluster_n"][-1]:
+        if once and rows * config["cluster_n"] >= _MANY_ROWS:
+            break
         config["cluster_n"] *= 2
-    resident = _held(n, config) <= MAX_VALUES
+    resident = _held(n, config) <= most
     if not resident and rows >= _MANY_ROWS:
         config["cluster_n"] = 1
     return {**config, "loads": DOMAINS["loads"][-1] if resident else 4}
+
+
+def _walks(graph: Graph) -> int:
+    """How often a row that does not stay in registers is read."""
+    written = any(graph.varies(output.node) for output in graph.outputs)
+    return max(graph.depths()) - (online(graph) is not None) + written
 
 
 def _held(n: int, config: Config) -> int:
@@ -81,6 +116,8 @@ def feasible(graph: Graph, config: Config) -> bool:
     threads = int(config["threads_per_row"]) * int(config["rows_per_block"])
     loads, vec = int(config["loads"]), math.gcd(n, int(config["vec"]))
     if threads % 32 or threads > 1024 or int(config["cluster_n"]) > int(config["threads_per_row"]) or n > MAX_ROW:
+        return False
+    if int(config["threads_per_row"]) < FEWEST and n > SHORT:
         return False
     held = _held(n, config)
     binds = vec * loads < held or loads == DOMAINS["loads"][-1]  # other bounds would be the same kernel twice

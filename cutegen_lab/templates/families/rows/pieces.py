@@ -125,3 +125,29 @@ def fold(values, combine, neutral, columns, n):
         parts = [combine(a, b) for a, b in zip(parts[::2], parts[1::2])] + odd
     return parts[0]
 '''
+
+PICK = '''
+def pick(gX, at, row):
+    """The element of a row that ``at`` names: the nearest, where it lies beyond an end."""
+    last = cute.size(gX, mode=[0]) - 1
+    return Float32(gX[cutlass.min(cutlass.max(cutlass.Int32(at), 0), last), row])
+'''
+
+
+def rescale(fast: bool) -> str:
+    """``fast``: by the hardware's exponential."""
+    return _RESCALE.replace("$fast", ", fastmath=True" if fast else "")
+
+
+_RESCALE = '''
+@cute.jit
+def finite(top: Float32):
+    """What exponents are taken relative to; nothing but -inf was seen where that is the maximum."""
+    return top if top > -Float32.inf else Float32(0.0)
+
+
+@cute.jit
+def rescale(before: Float32, after: Float32):
+    """What a sum of exponentials relative to one maximum is multiplied by for another."""
+    return Float32(1.0) if before == after else cute.math.exp(before - after$fast)
+'''

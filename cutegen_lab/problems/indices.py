@@ -1,0 +1,73 @@
+"""Which integer inputs are indices, and of how many things: seen by watching the reference on fake tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from cutegen_lab.core.problem import TensorSpec
+
+Use = tuple[torch.Tensor, int, tuple[int, ...]]  # an index, how many things it chooses from, what else it may be
+
+
+def ranged(specs: Sequence[TensorSpec], run: Callable[[Sequence[torch.Tensor]], object], made: Any) -> list[TensorSpec]:
+    """``specs``, those of indices with their range. ``run`` is the reference, ``made(spec)`` a tensor for it (a fake
+    one, under FakeTensorMode)."""
+    tensors = [made(spec) for spec in specs]
+    watch = _Watch({id(t): {i} for i, t in enumerate(tensors) if _whole(t)})
+    with watch:
+        run(tensors)
+    return [
+        replace(spec, below=min(n for n, _ in seen), beside=tuple(sorted({v for _, other in seen for v in other})))
+        if (seen := watch.ranges.get(position))
+        else spec
+        for position, spec in enumerate(specs)
+    ]
+
+
+class _Watch(TorchDispatchMode):
+    """Follows integers from inputs (by number) to where something is indexed with them."""
+
+    def __init__(self, origins: dict[int, set[int]]) -> None:
+        super().__init__()
+        self.ranges: dict[int, list[tuple[int, tuple[int, ...]]]] = {}
+        self._origins = origins
+        self._kept: list[torch.Tensor] = []  # an id names one tensor only as long as that lives
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        result = func(*args, **(kwargs or {}))
+        for index, count, beside in _uses(str(func), args):
+            for position in self._origins.get(id(index), ()):
+                self.ranges.setdefault(position, []).append((count, beside))
+        found = set().union(*(self._origins.get(id(t), set()) for t in args if isinstance(t, torch.Tensor)))
+        if found and isinstance(result, torch.Tensor) and _whole(result):
+            self._kept.append(result)
+            self._origins[id(result)] = found
+        return result
+
+
+def _whole(tensor: torch.Tensor) -> bool:
+    return not tensor.is_floating_point() and tensor.dtype is not torch.bool
+
+
+def _uses(name: str, args: Sequence[Any]) -> Iterator[Use]:
+    """Every index among an ATen operator's arguments."""
+    operator = name.removeprefix("aten.").partition(".")[0]
+    if operator in ("nll_loss_forward", "nll_loss2d_forward"):
+        yield args[1], args[0].shape[min(1, args[0].dim() - 1)], (args[4],)
+    elif operator in ("gather", "index_select", "scatter", "scatter_add", "index_add", "index_copy", "index_fill"):
+        yield args[2], args[0].shape[args[1]] if args[0].dim() else 1, ()
+    elif operator == "embedding":
+        yield args[1], args[0].shape[0], ()
+    elif operator == "take":
+        yield args[1], args[0].numel(), ()
+    elif operator == "index":
+        for dim, index in enumerate(args[1]):
+            if index is not None and _whole(index):
+                yield index, args[0].shape[dim], ()

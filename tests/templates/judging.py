@@ -1,0 +1,54 @@
+"""From an expression to a judged kernel, for tests of families."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+
+import torch
+
+from cutegen_lab.compile import CageCompiler
+from cutegen_lab.core.artifact import Artifact
+from cutegen_lab.core.problem import Problem
+from cutegen_lab.core.verdict import Verdict
+from cutegen_lab.devices.emulator import EmulatorDevice
+from cutegen_lab.judge import StandardJudge, select_workloads
+from cutegen_lab.judge.buffers import POISONS, Buffers
+from cutegen_lab.problems import read_text
+from cutegen_lab.templates.reader import read
+from cutegen_lab.templates.registry import family_for
+
+
+def problem_of(expression: str, inputs: str, *, checks: tuple[str, ...] = ("prime", "tail")) -> Problem:
+    """With only the derived workloads that ``checks`` name, which keeps a test short."""
+    arguments = ", ".join(part.split(":")[0].strip() for part in inputs.split("], "))
+    problem = read_text(f"def reference({arguments}):\n    return {expression}\n", name="tested", inputs_text=inputs)
+    return replace(problem, check_workloads=tuple(w for w in problem.check_workloads if w.name in checks))
+
+
+def compiled(compiler: CageCompiler, problem: Problem, **config: int) -> tuple[str, Artifact]:
+    """The family that serves it, and the artifact; ``config`` changes the family's default."""
+    graph = read(problem)
+    family = family_for(graph)
+    text = family.write(problem, graph, {**family.default_config(graph, problem.workload), **config})
+    workloads = select_workloads(problem, EmulatorDevice())
+    artifact = compiler.compile(text, {}, workloads, "sm_90a", lambda line: None, threading.Event())
+    assert isinstance(artifact, Artifact), f"{artifact}\n{text}"
+    return family.NAME, artifact
+
+
+def judged(compiler: CageCompiler, problem: Problem, **config: int) -> tuple[str, Artifact]:
+    """As :func:`compiled`; the artifact passed."""
+    family, artifact = compiled(compiler, problem, **config)
+    result = StandardJudge().check(problem, artifact, EmulatorDevice(), lambda line: None, threading.Event())
+    assert result.verdict is Verdict.PASSED, result.reason
+    return family, artifact
+
+
+def outputs(problem: Problem, artifact: Artifact, inputs: list[torch.Tensor]) -> list[torch.Tensor]:
+    """What the kernel makes of ``inputs`` (the main workload's); it must do no harm."""
+    buffers = Buffers(problem.workload, artifact.builds["main"], inputs, POISONS[0])
+    ran = EmulatorDevice().execute(buffers.build, buffers.tensors, buffers.views, threading.Event())
+    assert ran.fault is None, ran.fault
+    assert buffers.modified_input() is None
+    return buffers.outputs
