@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 import re
 import threading
 from collections.abc import Iterator
@@ -22,12 +24,12 @@ from cutegen_lab.problems.dtypes import TORCH
 from cutegen_lab.problems.tensors import laid_out
 from cutegen_lab.templates.families import gemm
 from cutegen_lab.templates.families.gemm.config import DOMAINS, stages_that_fit
-from cutegen_lab.templates.families.gemm.shape import product
+from cutegen_lab.templates.families.gemm.shape import products
 from cutegen_lab.templates.reader import read
 from cutegen_lab.templates.registry import family_for
 
 SMALL = {"tile_m": 64, "tile_n": 64, "tile_k": 64, "stages": 3, "cluster_m": 1, "cluster_n": 1,
-         "schedule": "cooperative", "raster": "m", "group": 8}  # fmt: skip
+         "schedule": "cooperative", "raster": "m", "group": 8, "split_k": 1}  # fmt: skip
 ROUNDING = {"bf16": 3e-3, "f16": 4e-4, "f32": 1e-6}
 
 
@@ -38,12 +40,14 @@ def compiler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CageCompiler]
 
 
 def problem_of(expression: str, inputs: str) -> Problem:
-    names = ", ".join(re.findall(r"(\w+): ", inputs))
+    names = ", ".join(re.findall(r"(\w+):", inputs))
     return read_text(f"def reference({names}):\n    return {expression}\n", name="gemm", inputs_text=inputs)
 
 
-def error_of(compiler: CageCompiler, problem: Problem, config: dict[str, Any]) -> tuple[float, str]:
-    """(norm-wise error against float64, the kernel that ran)."""
+def result_of(
+    compiler: CageCompiler, problem: Problem, config: dict[str, Any], given: list[torch.Tensor]
+) -> tuple[torch.Tensor, str]:
+    """(the result, the kernels that ran), of inputs as they lie in memory."""
     graph = read(problem)
     assert family_for(graph) is gemm
     source = gemm.write(problem, graph, {**SMALL, **config})
@@ -51,19 +55,26 @@ def error_of(compiler: CageCompiler, problem: Problem, config: dict[str, Any]) -
     artifact = compiler.compile(source, {}, [workload], "sm_90a", lambda line: None, threading.Event())
     assert isinstance(artifact, Artifact), f"{artifact}\n{source}"
     build = artifact.builds[workload.name]
-    torch.manual_seed(0)
-    given = [torch.randn(spec.cosize).to(TORCH[spec.dtype]) for spec in workload.inputs]
     (spec,) = workload.outputs
     result = torch.full((spec.numel,), float("nan"), dtype=TORCH[spec.dtype])
-    views = [memoryview(t.view(torch.uint8).numpy()) for t in (*given, result)]
-    fault = EmulatorDevice().execute(build, workload.tensors, views, threading.Event()).fault
+    scratch = [torch.full((spec.nbytes,), 0xFF, dtype=torch.uint8) for spec in build.plan.workspace]
+    views = [memoryview(t.view(-1).view(torch.uint8).numpy()) for t in (*given, result, *scratch)]
+    tensors = (*workload.tensors, *build.plan.workspace)
+    fault = EmulatorDevice().execute(build, tensors, views, threading.Event()).fault
     assert fault is None, f"{fault}\n{source}"
-    values = [laid_out(t, s).double() for t, s in zip(given, workload.inputs, strict=True)]
+    return laid_out(result, spec), "+".join(kernel.name for kernel in build.kernels)
+
+
+def error_of(compiler: CageCompiler, problem: Problem, config: dict[str, Any]) -> tuple[float, str]:
+    """(norm-wise error against float64, the kernels that ran)."""
+    torch.manual_seed(0)
+    given = [torch.randn(spec.cosize).to(TORCH[spec.dtype]) for spec in problem.workload.inputs]
+    result, ran = result_of(compiler, problem, config, given)
+    values = [laid_out(t, s).double() for t, s in zip(given, problem.workload.inputs, strict=True)]
     namespace: dict[str, Any] = {}
     exec("import torch\nimport torch.nn.functional as F\n" + problem.source, namespace)  # noqa: S102
     expected = namespace["reference"](*values)
-    difference = laid_out(result, spec).double() - expected
-    return float(difference.norm() / expected.norm()), build.kernels[0].name
+    return float((result.double() - expected).norm() / expected.norm()), ran
 
 
 @pytest.mark.parametrize(
@@ -115,9 +126,11 @@ def test_epilogues_are_applied_in_fp32(compiler: CageCompiler, expression: str, 
         ("v @ a", "v: bf16[64], a: bf16[64,40]", "gemm_kernel"),
         ("a @ b", "a: bf16[77,1], b: bf16[1,72]", "gemm_kernel"),
         ("a @ b.T", "a: bf16[1,64], b: bf16[67,64]", "gemm_kernel"),
-        ("a @ b", "a: bf16[77,67], b: bf16[67,71]", "plain_kernel"),
-        ("a @ b", "a: f32[77,64], b: f32[64,72]", "plain_kernel"),
+        ("a @ b", "a: bf16[57,67], b: bf16[67,65]", "plain_kernel"),
+        ("a @ b", "a: f32[57,64], b: f32[64,71]", "plain_kernel"),
         ("torch.bmm(a, b).transpose(1, 2) + a.transpose(1, 2)", "a: f32[3,40,40], b: f32[3,40,40]", "plain_kernel"),
+        ("(a @ b) * (a @ b.T)", "a: bf16[40,64], b: bf16[64,64]", "plain_kernel"),
+        ("x @ w + y @ v", "x: bf16[40,64], w: bf16[64,72], y: bf16[40,96], v: bf16[96,72]", "plain_kernel"),
         ("torch.dot(v, w)", "v: f32[67], w: f32[67]", "plain_kernel"),
     ],
 )
@@ -127,6 +140,73 @@ def test_batches_vectors_and_what_tma_cannot_address(
     problem = problem_of(expression, inputs)
     error, ran = error_of(compiler, problem, {})
     assert error < ROUNDING[problem.workload.outputs[0].dtype.value] and kernel in ran
+
+
+@pytest.mark.parametrize(
+    ("expression", "inputs"),
+    [
+        ("F.silu(x @ g.T) * (x @ u.T)", "x: bf16[136,72], g: bf16[200,72], u: bf16[200,72]"),
+        ("F.gelu(x @ g + c) * (x @ u)", "x: f16[136,72], g: f16[72,88], u: f16[72,88], c: f16[88]"),
+        ("x @ w.T + y @ v.T + c", "x: bf16[40,72], w: bf16[88,72], y: bf16[40,72], v: bf16[88,72], c: bf16[88]"),
+        ("(x @ w) * (y @ w)", "x: f32[72,104], w: f32[104,88], y: f32[72,104]"),
+    ],
+    ids=["SwiGLU", "GEGLU", "a sum", "fp32"],
+)
+def test_several_products_go_through_one_kernel(compiler: CageCompiler, expression: str, inputs: str) -> None:
+    problem = problem_of(expression, inputs)
+    error, ran = error_of(compiler, problem, {"tile_m": 128, "tile_n": 64, "stages": 8})
+    assert error < ROUNDING[problem.workload.outputs[0].dtype.value] and ran.count("gemm_kernel") == 1
+
+
+@pytest.mark.parametrize(
+    ("expression", "inputs"),
+    [
+        ("a @ b", "a: bf16[77,67], b: bf16[67,71]"),
+        ("a @ b.T", "a: bf16[72,72], b: bf16[71,72]:(73,1)"),
+        ("torch.bmm(a.mT, b)", "a: f32[3,66,72], b: f32[3,66,35]"),
+        ("a @ b.T", "a: f32[2,3,24,64], b: f32[71,64]"),
+    ],
+    ids=["odd pitches", "one odd pitch", "fp32 dense along rows", "fp32 batches"],
+)
+def test_what_tma_cannot_address_is_converted(compiler: CageCompiler, expression: str, inputs: str) -> None:
+    problem = problem_of(expression, inputs)
+    error, ran = error_of(compiler, problem, {})
+    assert error < ROUNDING[problem.workload.outputs[0].dtype.value]
+    assert "convert_kernel" in ran and "gemm_kernel" in ran
+
+
+@pytest.mark.parametrize(
+    ("expression", "inputs"),
+    [
+        ("F.relu(a @ b.T + c)", "a: bf16[72,1000], b: bf16[87,1000], c: bf16[87]"),
+        ("torch.bmm(a, b)", "a: bf16[2,40,328], b: bf16[2,328,72]"),
+        ("a @ b", "a: f32[40,1000], b: f32[1000,72]"),
+    ],
+)
+def test_few_tiles_share_a_long_k(compiler: CageCompiler, expression: str, inputs: str) -> None:
+    problem = problem_of(expression, inputs)
+    error, ran = error_of(compiler, problem, {"split_k": 4})
+    assert error < ROUNDING[problem.workload.outputs[0].dtype.value] and "total_kernel" in ran
+
+
+def test_products_of_halves_are_as_exact_as_fp32(compiler: CageCompiler) -> None:
+    """Rows of every size, and what is not finite, come out as fp32's own products do."""
+    problem = problem_of("a @ b.T", "a: f32[64,1000], b: f32[72,1000]")
+    generator = torch.Generator().manual_seed(1)
+    a, b = (torch.randn(spec.shape, generator=generator) for spec in problem.workload.inputs)
+    a[0] *= 1e-42
+    a[1] *= 1e30
+    a[2] = 0.0
+    a[3] *= torch.exp2(-torch.arange(1000) % 20.0)
+    b[0] *= 1e-30
+    b[1, 7] = 0.0
+    a[8, 7], a[9, 7], b[10, 3] = math.inf, math.nan, -math.inf
+    got, _ = result_of(compiler, problem, {"tile_m": 64, "tile_n": 128}, [a, b])
+    own, expected = a @ b.T, a.double() @ b.T.double()
+    assert torch.equal(got.isnan(), own.isnan()) and torch.equal(got[got.isinf()], own[own.isinf()])
+    finite, size = own.isfinite(), a.double().abs() @ b.T.double().abs() + 1e-37
+    mine, theirs = (((x.double() - expected).abs() / size)[finite] for x in (got, own))
+    assert mine.max() < max(1.5 * float(theirs.max()), 2.0**-22) and mine.mean() < 1.5 * theirs.mean()
 
 
 @pytest.mark.parametrize(
@@ -178,15 +258,15 @@ def test_the_default_passes_the_judge_on_every_derived_workload(compiler: CageCo
 
 
 def test_dimensions_that_lie_as_one_become_one() -> None:
-    found = product(read(problem_of("x @ w", "x: bf16[4,8,16,64], w: bf16[64,32]")))
+    found = products(read(problem_of("x @ w", "x: bf16[4,8,16,64], w: bf16[64,32]")))
     assert found and (found.m, found.n, found.batch) == ((0, 1, 2), (3,), ())
-    found = product(read(problem_of("x.transpose(1, 2) @ w", "x: bf16[8,64,16], w: bf16[64,32]")))
+    found = products(read(problem_of("x.transpose(1, 2) @ w", "x: bf16[8,64,16], w: bf16[64,32]")))
     assert found and (found.m, found.n, found.batch) == ((1,), (2,), (0,))
 
 
 def test_a_transposed_result_swaps_the_operands() -> None:
-    found = product(read(problem_of("(a @ b).T", "a: bf16[64,32], b: bf16[32,128]")))
-    assert found and (found.left, found.right) == (1, 0)
+    found = products(read(problem_of("(a @ b).T", "a: bf16[64,32], b: bf16[32,128]")))
+    assert found and (found.lefts[0].tensor, found.rights[0].tensor) == (1, 0)
 
 
 def test_every_candidate_for_the_default_is_feasible() -> None:
@@ -196,29 +276,44 @@ def test_every_candidate_for_the_default_is_feasible() -> None:
         assert gemm.feasible(read(problem), config) and all(config[name] in DOMAINS[name] for name in DOMAINS)
 
 
-def test_the_module_says_what_the_family_says() -> None:
+@pytest.mark.parametrize(
+    ("expression", "inputs"),
+    [
+        ("a @ b", "a: bf16[4096,64], b: bf16[64,4096]"),
+        ("a @ b", "a: f32[512,64], b: f32[64,512]"),
+        ("(a @ b) * (a @ c)", "a: bf16[64,64], b: bf16[64,64], c: bf16[64,64]"),
+    ],
+)
+def test_the_module_says_what_the_family_says(expression: str, inputs: str) -> None:
     """``constraints`` in the text and ``feasible`` are two writings of one rule."""
-    problem = problem_of("a @ b", "a: bf16[64,64], b: bf16[64,64]")
+    problem = problem_of(expression, inputs)
     graph = read(problem)
     text = gemm.write(problem, graph, SMALL)
-    namespace: dict[str, Any] = {"EPI_STAGE": 2}
+    namespace: dict[str, Any] = {"EPI_STAGE": 2, "math": math}
     start = text.index("def constraints")
     exec(text[start : text.index("@cute.jit", start)], namespace)  # noqa: S102
-    for tile_m in DOMAINS["tile_m"]:
-        for tile_n in DOMAINS["tile_n"]:
-            for schedule in DOMAINS["schedule"]:
-                for stages in DOMAINS["stages"]:
-                    config = {**SMALL, "tile_m": tile_m, "tile_n": tile_n, "schedule": schedule, "stages": stages}
-                    assert namespace["constraints"](config, None, None) == gemm.feasible(graph, config)
-    assert stages_that_fit({**SMALL, "tile_m": 128, "tile_n": 256}) == 4
+    found, names = set(), ("tile_m", "tile_n", "schedule", "stages", "split_k")
+    for values in itertools.product(*(DOMAINS[name] for name in names)):
+        config = {**SMALL, **dict(zip(names, values, strict=True))}
+        assert namespace["constraints"](config, problem.workload, None) == gemm.feasible(graph, config)
+        found.add(gemm.feasible(graph, config))
+    assert found == {True, False}
+
+
+def test_what_fits_shared_memory_and_registers() -> None:
+    graph = read(problem_of("a @ b", "a: bf16[64,64], b: bf16[64,64]"))
+    one = products(graph)
+    assert one and stages_that_fit(one, {**SMALL, "tile_m": 128, "tile_n": 256}) == 4
     assert not gemm.feasible(graph, {**SMALL, "tile_m": 256, "tile_n": 256}), "256 accumulators a thread"
+    halves = products(read(problem_of("a @ b", "a: f32[64,64], b: f32[64,64]")))
+    assert halves and stages_that_fit(halves, {**SMALL, "tile_m": 128, "tile_n": 128}) == 3
 
 
 @pytest.mark.parametrize(
     ("expression", "inputs", "says"),
     [
         ("torch.relu(a) @ b", "a: bf16[64,64], b: bf16[64,64]", "a matrix product of something computed before it"),
-        ("(a @ b) * (a @ b.T)", "a: bf16[64,64], b: bf16[64,64]", "several matrix products"),
+        ("(a @ b) * (v @ b)", "a: bf16[64,64], b: bf16[64,64], v: bf16[64]", "several matrix products"),
         ("torch.softmax(a @ b, -1)", "a: bf16[64,64], b: bf16[64,64]", "a reduction of a matrix product's result"),
         ("torch.einsum('ij,jk,kl->il', a, b, b)", "a: bf16[64,64], b: bf16[64,64]", "einsum 'ij,jk,kl->il'"),
         ("a @ b > 0", "a: bf16[64,64], b: bf16[64,64]", "not bool"),

@@ -1,13 +1,16 @@
 """Matrix products on Hopper: TMA, wgmma, warp specialisation, clusters, and an epilogue of any elementwise expression.
 
-A module holds two kernels and chooses at compile time, by its static shapes: the warp-specialised one where TMA can
-address both operands (16-bit, pitches of whole 16 bytes), otherwise a plain one that serves any layout and fp32.
+A module chooses at compile time, by its static shapes. The warp-specialised kernel multiplies 16-bit operands that TMA
+can address; several products of one result in one go (SwiGLU). A kernel before it brings fp32 operands, as two halves
+each, and 16-bit ones of odd pitches into that form (``halves``); one after it adds up results cut into parts along k
+(``parts``). A plain kernel serves small products and the layouts that are left.
 """
 
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import Problem
 from cutegen_lab.templates.expr import Graph
-from cutegen_lab.templates.families.gemm.config import DOMAINS, KNOBS, NAME, default_config, feasible, matches
+from cutegen_lab.templates.families.gemm.choice import default_config
+from cutegen_lab.templates.families.gemm.config import DOMAINS, KNOBS, NAME, feasible, matches
 from cutegen_lab.templates.families.gemm.module import GemmModule
 
 __all__ = ["DOMAINS", "KNOBS", "NAME", "default_config", "feasible", "matches", "write"]

@@ -1,14 +1,12 @@
-"""Which products the family serves, and with what: domains, what each parameter is moved for, limits, the default."""
+"""Which products the family serves, and with what: domains, what each parameter is moved for, limits."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from math import ceil
+from math import prod
 
 from cutegen_lab.core.candidate import Config
-from cutegen_lab.core.problem import Workload
-from cutegen_lab.templates.expr import Graph, Map
-from cutegen_lab.templates.families.gemm.shape import Product, product
+from cutegen_lab.templates.expr import Graph
+from cutegen_lab.templates.families.gemm.shape import Products, products
 
 NAME = "matrix product"
 DOMAINS = {
@@ -21,6 +19,7 @@ DOMAINS = {
     "schedule": ("cooperative", "pingpong"),
     "raster": ("m", "n"),
     "group": (1, 2, 4, 8, 16),
+    "split_k": (1, 2, 4, 8, 16),
 }
 KNOBS = {
     ("schedule", 1): "Two warpgroups take tiles in turn: one multiplies while the other stores.",
@@ -39,106 +38,50 @@ KNOBS = {
     ("group", -1): "Lower bands: tiles in flight share more of the left operand in L2.",
     ("raster", 1): "Bands run down the rows: the left operand is read again rather than the right.",
     ("raster", -1): "Bands run along the columns: the right operand is read again rather than the left.",
+    ("split_k", 1): "Twice as many blocks share the steps along k; a second kernel adds up what they find.",
+    ("split_k", -1): "Half as many parts to store and to add up.",
     ("tile_k", 1): "Half as many steps, each with twice the products between its barriers.",
     ("tile_k", -1): "Twice as many stages fit: loads run further ahead.",
 }
 SMEM_BYTES = 227 << 10  # a block's most, on Hopper
-ACCUMULATORS = 128  # fp32 registers of a thread; the epilogue needs the rest
 EPI_STAGE = 2
 RESIDENT = {1: 132, 2: 66, 4: 30}  # clusters of so many blocks at a time, as an H200 places them, one a multiprocessor
 
 
+FULL = 264  # blocks beyond which a result is not cut into parts: a GPU twice full
+
+
 def matches(graph: Graph) -> bool:
-    return product(graph) is not None and not graph.reduced and len(graph.outputs) == 1
+    return products(graph) is not None and not graph.reduced and len(graph.outputs) == 1
+
+
+def accumulators(found: Products) -> int:
+    """fp32 registers of a thread that its sums may take; the epilogue needs the rest. Those of fp32 operands are in use
+    one piece after another then."""
+    return 192 if found.f32 else 128
 
 
 def feasible(graph: Graph, config: Config) -> bool:
-    """What the module's own ``constraints`` say: accumulators fit registers, two stages and more fit shared memory."""
-    fit, stages = stages_that_fit(config), int(config["stages"])
-    registers = int(config["tile_m"]) * int(config["tile_n"]) // (128 * _team_groups(config))
+    """What the module's own ``constraints`` say: accumulators fit registers, two stages and more fit shared memory, and
+    one product alone is added up from parts, where tiles are few."""
+    found = products(graph)
+    assert found is not None
+    tile, split = int(config["tile_m"]) * int(config["tile_n"]), int(config["split_k"])
+    fit, stages = stages_that_fit(found, config), int(config["stages"])
+    registers = tile * found.sums // (128 * _team_groups(config))
     binds = stages <= fit or stages == DOMAINS["stages"][-1]  # other bounds would be the same kernel twice
-    return registers <= ACCUMULATORS and fit >= 2 and binds
+    few = split * prod(graph.space) <= FULL * tile and len(found.pairs) == 1
+    return (split == 1 or few) and registers <= accumulators(found) and fit >= 2 and binds
 
 
-def stages_that_fit(config: Config) -> int:
+def stages_that_fit(found: Products, config: Config) -> int:
     """Pipeline stages that shared memory has room for, beside the results on their way out."""
     tile_m, tile_n, tile_k = (int(config[name]) for name in ("tile_m", "tile_n", "tile_k"))
-    teams = 2 if config["schedule"] == "pingpong" else 1
-    return (SMEM_BYTES - 2048 - teams * _team_groups(config) * 64 * 128 * EPI_STAGE) // ((tile_m + tile_n) * tile_k * 2)
+    teams, (lefts, rights) = 2 if config["schedule"] == "pingpong" else 1, found.loads
+    left = SMEM_BYTES - 2048 - teams * _team_groups(config) * 64 * 128 * EPI_STAGE
+    return left // ((tile_m * lefts + tile_n * rights) * tile_k * 2)
 
 
 def _team_groups(config: Config) -> int:
     """Warpgroups that share a tile."""
     return 1 if config["schedule"] == "pingpong" else min(int(config["tile_m"]) // 64, 2)
-
-
-def default_config(graph: Graph, workload: Workload) -> Config:
-    """What :func:`_expected_us` expects to be fastest, with as many stages as fit."""
-    found = product(graph)
-    assert found is not None
-    work = _Work(
-        *found.sizes(graph, workload),
-        bytes_moved=workload.compulsory_bytes,
-        epilogue=sum(_OPERATION.get(node.op, 1) for node in graph.nodes if isinstance(node, Map)),
-        even=_even_pitches(found, workload),
-        dense_k=workload.inputs[found.right].stride[found.right_dims[-1] or 0] == 1,
-    )
-    tile, cluster_m, schedule = min(_CANDIDATES, key=lambda c: _expected_us(c, work))
-    return {
-        "tile_m": tile[0], "tile_n": tile[1], "tile_k": 128 if tile[0] == 64 else 64, "stages": 8,
-        "cluster_m": cluster_m, "cluster_n": 1, "schedule": schedule, "raster": "m", "group": 8,
-    }  # fmt: skip
-
-
-# Microseconds that a multiprocessor of an H200 takes for 64 of k (benchmarks/results/gemm_sweep_on_gpu.json).
-_STEP_US = {(64, 32): 0.14, (64, 64): 0.145, (64, 128): 0.20, (128, 128): 0.335, (128, 192): 0.52, (128, 256): 0.68}
-_Candidate = tuple[tuple[int, int], int, str]  # tile, cluster_m, schedule
-_CANDIDATES: list[_Candidate] = [
-    *((tile, cluster_m, "cooperative") for tile in _STEP_US for cluster_m in (1, 2)),
-    ((128, 128), 1, "pingpong"),
-]
-_LAUNCH_US, _BYTES_PER_US = 2.2, 4.1e6
-_POWER_BOUND = 3e11  # operations from which the clock falls: loads saved are power for the tensor cores
-
-
-_OPERATION = {"erf": 25, "exp": 8, "sigmoid": 8, "tanh": 8, "log": 8, "log1p": 8, "expm1": 8, "div": 6}
-
-
-@dataclass(frozen=True)
-class _Work:
-    """``epilogue``: operations for each result, about. ``even``: operands' rows begin at multiples of 128 bytes.
-    ``dense_k``: the right operand lies densely along k."""
-
-    m: int
-    n: int
-    k: int
-    batches: int
-    bytes_moved: int
-    epilogue: int
-    even: bool
-    dense_k: bool
-
-
-def _expected_us(candidate: _Candidate, work: _Work) -> float:
-    """Waves of tiles, each its steps along k and what begins and ends it; no less than memory takes."""
-    tile, cluster_m, schedule = candidate
-    clusters = ceil(work.m / (tile[0] * cluster_m)) * ceil(work.n / tile[1]) * work.batches
-    waves = ceil(clusters / RESIDENT[cluster_m])
-    step, ends = _STEP_US[tile], 0.3 + (0.1 + 0.02 * work.epilogue) * tile[0] * tile[1] / 4096
-    if waves > 2:  # in one or two waves little is loaded twice
-        step *= 0.75 + 0.25 * (128 / tile[0] + 128 / tile[1]) / 1.5
-    if schedule == "pingpong":  # the ends of one team's tile are hidden behind the other's steps, if it has any
-        step, ends = step * (1.0 if work.dense_k else 1.2), ends * (0.3 if waves > 2 else 1.2)
-    if cluster_m > 1:
-        power_bound = 2 * work.m * work.n * work.k * work.batches > _POWER_BOUND
-        step, ends = step * (0.97 if power_bound else 0.99), ends + 0.6
-    elif not work.even:  # rows begin in the middle of L2's lines: more of them are touched
-        step *= 1.2 if tile[0] > 64 else 1.8
-    computed, moved = waves * (step * ceil(work.k / 64) + ends), work.bytes_moved / _BYTES_PER_US
-    return _LAUNCH_US + max(computed, moved) + 0.1 * min(computed, moved)
-
-
-def _even_pitches(found: Product, workload: Workload) -> bool:
-    """Do the operands' rows begin at multiples of 128 bytes?"""
-    operands = [workload.inputs[found.left], workload.inputs[found.right]]
-    return all(step * t.dtype.itemsize % 128 == 0 for t in operands for step in t.stride if step > 1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.dtypes import DType
@@ -10,16 +10,17 @@ from cutegen_lab.core.errors import ProviderError
 from cutegen_lab.core.problem import Problem
 from cutegen_lab.templates.cute_text import Writer
 from cutegen_lab.templates.expr import Dims, Graph
-from cutegen_lab.templates.families.gemm import pieces, plain, wgmma
+from cutegen_lab.templates.families.gemm import halves, parts, pieces, plain, wgmma
 from cutegen_lab.templates.families.gemm.config import (
-    ACCUMULATORS,
     DOMAINS,
     EPI_STAGE,
+    FULL,
     NAME,
     RESIDENT,
     SMEM_BYTES,
+    accumulators,
 )
-from cutegen_lab.templates.families.gemm.shape import adjacent, product
+from cutegen_lab.templates.families.gemm.shape import Operand, adjacent, products
 from cutegen_lab.templates.formula import formula
 from cutegen_lab.templates.module import (
     Space,
@@ -38,23 +39,31 @@ import cutlass.utils as utils
 import cutlass.utils.hopper_helpers as sm90
 from cutlass.cute.nvgpu import cpasync, warp, warpgroup
 """
-_CONSTRAINTS = f'''
+_CONSTRAINTS = '''
 def constraints(config, workload, device):
-    """Accumulators stay in registers; ``stages`` is what fits shared memory, or 8: as many as fit."""
+    """Accumulators stay in registers; ``stages`` is what fits shared memory, or 8: as many as fit. One product alone
+    is added up from parts, and only where tiles are few."""
     tile_shape_mnk = (config["tile_m"], config["tile_n"], config["tile_k"])
     pingpong = config["schedule"] == "pingpong"
     team_groups = 1 if pingpong else min(config["tile_m"] // 64, 2)
-    registers = config["tile_m"] * config["tile_n"] // (128 * team_groups)
+    registers = config["tile_m"] * config["tile_n"] * {sums} // (128 * team_groups)
     fit = stages_that_fit(tile_shape_mnk, 2 if pingpong else team_groups)
-    return registers <= {ACCUMULATORS} and fit >= 2 and (config["stages"] <= fit or config["stages"] == 8)
+    results = math.prod(workload.outputs[0].shape)
+    few = config["split_k"] * results <= {full} * config["tile_m"] * config["tile_n"] and {products} == 1
+    whole = config["split_k"] == 1 or few
+    return whole and registers <= {registers} and fit >= 2 and (config["stages"] <= fit or config["stages"] == 8)
 
 
 def stages_that_fit(tile_shape_mnk, consumers):
     """Pipeline stages of 16-bit tiles that a block's shared memory has room for, beside results on their way out."""
     tile_m, tile_n, tile_k = tile_shape_mnk
-    return ({SMEM_BYTES} - 2048 - consumers * 64 * 128 * EPI_STAGE) // ((tile_m + tile_n) * tile_k * 2)
+    return ({smem} - 2048 - consumers * 64 * 128 * EPI_STAGE) // ((tile_m * {lefts} + tile_n * {rights}) * tile_k * 2)
 '''
-_TAKEN = frozenset({"m", "n", "k", "batches", "mA", "mB", "mC", "tma_a", "tma_b", "same", "acc", "stream", *DOMAINS})
+_TAKEN = frozenset(
+    {"m", "n", "k", "batches", "mC", "mPart", "partials", "lefts", "rights", "pairs", "exact", "terms", "acc",
+     "by_tma", "ready", "stream", "math", *DOMAINS}
+)  # fmt: skip
+LEAST = 1 << 18  # products of numbers below which one plain kernel is sooner done than two that convert and multiply
 
 
 def _free(name: str) -> str:
@@ -67,9 +76,9 @@ class GemmModule:
 
     def __init__(self, problem: Problem, graph: Graph, config: Config) -> None:
         self.problem, self.graph, self.config = problem, graph, config
-        found = product(graph)
+        found = products(graph)
         assert found is not None
-        self.product = found
+        self.products = found
         self.inputs = tuple(_free(t.name) for t in problem.workload.inputs)
         (self.output,) = problem.workload.outputs
         if self.output.dtype not in (DType.BF16, DType.F16, DType.F32):
@@ -81,42 +90,62 @@ class GemmModule:
         self.read = {load.tensor: load.dims for _, load in graph.loads()}
         fast, coarse = approximate(problem.workload)
         self.writer = Writer(graph, graph.varies, fast=fast, coarse=coarse, extent="1.0", index="0.0")
-        self.writer.reserve(["acc", *self.inputs])
+        several = len(found.pairs) > 1
+        self.accumulators = [f"acc{number + 1}" if several else "acc" for number in range(len(found.pairs))]
+        self.writer.reserve([*self.accumulators, *self.inputs])
+        self.views = {o: f"m{'AB'[right]}{number or ''}" for right, side in enumerate((found.lefts, found.rights))
+                      for number, o in enumerate(side)}  # fmt: skip
+        self.converted = [o for o in found.operands if self._to_convert(o)]
+
+    def _to_convert(self, operand: Operand) -> bool:
+        """Is it fp32, or do its rows begin where TMA cannot read?"""
+        specs = [workload.inputs[operand.tensor] for workload in self.problem.workloads]
+        steps = [step for spec in specs for step, size in zip(spec.stride, spec.shape, strict=True) if size > 1]
+        uneven = any(step != 1 and step % 8 for step in steps)
+        return self.products.f32 or (specs[0].dtype.itemsize == 2 and uneven)
 
     def text(self) -> str:
         epilogue = self._epilogue()
         sentences = (
-            "Where TMA can address both operands, one warp loads tiles into swizzled shared memory, stages ahead of "
-            "the warpgroups that multiply them; elsewhere, and in fp32, a plain kernel does it. Either applies the "
-            "epilogue in fp32."
+            "One warp loads tiles by TMA into swizzled shared memory, stages ahead of the warpgroups that multiply "
+            "them; a plain kernel serves small products and what TMA cannot address. Either applies the epilogue in "
+            "fp32."
         )
-        lines = [line for line in header(self.problem, self.graph, NAME, sentences) if line != "import math"]
+        if self.products.f32:
+            sentences += " fp32 operands are multiplied as two fp16 halves each, three products for one."
+        lines = header(self.problem, self.graph, NAME, sentences)
         lines[-2:-2] = _IMPORTS.strip().splitlines()
         lines += tunable(DOMAINS)
         lines += [f"EPI_STAGE = {EPI_STAGE}  # pieces of results on their way out, for each team"]
         lines += [f"RESIDENT = {RESIDENT}  # clusters of so many blocks that run at a time, on an H200", "", ""]
-        lines += [*_CONSTRAINTS.strip().splitlines(), "", *helpers(self.writer.helpers), "", *epilogue]
-        for text in (
-            pieces.WALK,
-            pieces.ACCESS,
-            wgmma.KERNEL,
-            pieces.TMA_VIEW,
-            wgmma.LAUNCH,
-            plain.KERNEL,
-            plain.LAUNCH,
-        ):
+        lefts, rights = self.products.loads
+        rules = _CONSTRAINTS.format(
+            sums=self.products.sums, registers=accumulators(self.products), products=len(self.products.pairs),
+            full=FULL, smem=SMEM_BYTES, lefts=lefts, rights=rights,
+        )  # fmt: skip
+        lines += [*rules.strip().splitlines(), "", "", *self._workspace(), "", *helpers(self.writer.helpers), ""]
+        lines += epilogue
+        for text in self._texts():
             lines += ["", "", *self._filled(text).strip().splitlines()]
         return clean([*lines, "", "", *self._launch()])
 
+    def _texts(self) -> Iterator[str]:
+        yield from (pieces.WALK, pieces.ACCESS)
+        if self.converted:
+            yield halves.KERNEL
+        if self.products.f32:
+            yield halves.RESTORED
+        yield from (wgmma.KERNEL, pieces.TMA_VIEW, wgmma.LAUNCH, parts.KERNEL, parts.LAUNCH, plain.KERNEL, plain.LAUNCH)
+
     def _epilogue(self) -> list[str]:
-        env = {self.product.node: "acc"}
+        env = dict(zip(self.products.nodes, self.accumulators, strict=True))
         env |= {index: self.inputs[load.tensor] for index, load in self.graph.loads()}
         root = self.graph.outputs[0].node
         body = self.writer.assignments([root], env, {})
         text, _ = self.writer.expression(root, env)
         said = formula(self.graph, root, list(self.inputs)).replace('"', "'")
         return [
-            *signature("epilogue", ["acc", *(self.inputs[t] for t in self.read)]),
+            *signature("epilogue", [*self.accumulators, *(self.inputs[t] for t in self.read)]),
             f'    """{said}, of vectors in fp32."""' if len(said) < 80 else '    """Of vectors in fp32."""',
             *(f"    {line}" for line in body),
             f"    return {text}",
@@ -124,50 +153,138 @@ class GemmModule:
 
     def _filled(self, text: str) -> str:
         """A piece with the epilogue's tensors in it."""
-        wide = text is wgmma.KERNEL  # it takes results in pieces, neighbours in n next to each other
-        row, column = ("epi_row", "epi_column") if wide else ("row", "column")
+        wide = text in (wgmma.KERNEL, parts.KERNEL)  # they take results in pieces, neighbours in n next to each other
+        row, column = ("epi_row", "epi_column") if text is wgmma.KERNEL else ("row", "column")
         views = [variable("e", self.inputs[t]) for t in self.read]
-        parts = {
+        filled: Mapping[str, list[str]] = {
             "$parameters": [f"{view}: cute.Tensor," for view in views],
             "$fetches": [f"fetch({view}, cC, {row}, {column}, batch, (m, n), {wide})," for view in views],
         }
         lines: list[str] = []
         for line in text.splitlines():
             indent = line[: len(line) - len(line.lstrip())]
-            lines += [indent + part for part in parts.get(line.strip(), [line.strip()])]
+            lines += [indent + part for part in filled.get(line.strip(), [line.strip()])]
         return "\n".join(lines).replace(" $names", "".join(f" {view}," for view in views))
 
-    def _launch(self) -> list[str]:
-        p, out = self.product, _free(self.output.name)
-        left, right = self.inputs[p.left], self.inputs[p.right]
-        epilogue = [(variable("e", self.inputs[t]), self.inputs[t], dims) for t, dims in self.read.items()]
-        body = [f"m = {self.space.product(p.m)}", f"n = {self.space.product(p.n)}"]
-        body += [f"k = {left}.shape[{p.left_dims[-1]}]", f"batches = {self.space.product(p.batch)}"]
-        along_k = [("k", f"{name}.stride[{dims[-1]}]") for name, dims in ((left, p.left_dims), (right, p.right_dims))]
-        batches = [
-            self._mode(left, p.left_dims, p.batch, "batches"),
-            self._mode(right, p.right_dims, p.batch, "batches"),
+    # --- the workspace ---
+
+    def _workspace(self) -> list[str]:
+        """``workspace``'s text; :meth:`_scratch` has its tensors' names in ``launch``."""
+        inputs = tuple(f"inputs[{t}]" for t in range(len(self.inputs)))
+        space = Space(self.graph, inputs)
+        m, n, batches = (space.product(over) for over in (self.products.m, self.products.n, self.products.batch))
+        lines = [
+            "def workspace(workload, config):",
+            '    """What one kernel leaves for the next: parts of results, operands as TMA can read them."""',
+            "    inputs = workload.inputs",
+            f"    results = ({batches}, {m}, {n})",
+            '    split = config["split_k"]',
+            '    wanted = [("partials", "f32", (split, *results) if split > 1 else (1, 1, 1, 1))]',
         ]
-        body += _view("mA", left, [self._mode(left, p.left_dims, p.m, "m"), along_k[0], batches[0]])
-        body += _view("mB", right, [self._mode(right, p.right_dims, p.n, "n"), along_k[1], batches[1]])
-        for view, name, dims in [("mC", out, self.graph.outputs[0].dims), *epilogue]:
+        for operand in self.converted:
+            dims, rows = operand.dims, space.product(self._rows(operand))
+            count = "results[0]" if any(dims[d] is not None for d in self.products.batch) else "1"
+            spec, x = self.problem.workload.inputs[operand.tensor], inputs[operand.tensor]
+            copies, dtype = (2, '"f16"') if self.products.f32 else (1, f"{x}.dtype.value")
+            size = f"scratch_size({rows}, {x}.shape[{dims[-1]}])"
+            lines.append(f'    wanted.append(("{spec.name}_scratch", {dtype}, ({copies}, {count}, {size})))')
+            if self.products.f32:
+                lines.append(f'    wanted.append(("{spec.name}_scale", "f32", ({count}, {rows})))')
+        return [*lines, "    return wanted"]
+
+    def _scratch(self) -> list[str]:
+        scales = ("scratch", "scale") if self.products.f32 else ("scratch",)
+        return ["partials", *(f"{self.views[o]}_{kind}" for o in self.converted for kind in scales)]
+
+    def _rows(self, operand: Operand) -> tuple[int, ...]:
+        return self.products.m if operand in self.products.lefts else self.products.n
+
+    # --- the launch ---
+
+    def _launch(self) -> list[str]:
+        p, out = self.products, _free(self.output.name)
+        body = [f"m = {self.space.product(p.m)}", f"n = {self.space.product(p.n)}"]
+        body += [f"batches = {self.space.product(p.batch)}"]
+        for operand in p.operands:
+            name, dims = self.inputs[operand.tensor], operand.dims
+            over = self._rows(operand)
+            rows = self._mode(name, dims, over, "m" if over is p.m else "n")
+            along_k = (f"{name}.shape[{dims[-1]}]", f"{name}.stride[{dims[-1]}]")
+            body += _view(self.views[operand], name, [rows, along_k, self._mode(name, dims, p.batch, "batches")])
+        for view, name, dims in [("mC", out, self.graph.outputs[0].dims), *self._fetched()]:
             modes = [(p.m, "m"), (p.n, "n"), (p.batch, "batches")]
             body += _view(view, name, [self._mode(name, dims, over, count) for over, count in modes])
-        names = "".join(f"{view}, " for view, _, _ in epilogue)
-        body += [
-            "tma_a, tma_b = tma_view(mA, (1, 0)), tma_view(mB, (1, 0))",
-            "same = mA.element_type == mB.element_type and mA.element_type.width == 16",
-            "if cutlass.const_expr(same and tma_a is not None and tma_b is not None):",
-            "    multiply_by_wgmma(",
-            f"        tma_a, tma_b, mC, {names}stream, k, (tile_m, tile_n, tile_k), (cluster_m, cluster_n),",
-            "        stages, schedule, raster, group,",
-            "    )",
-            "else:",
-            f"    multiply_plainly(mA, mB, mC, {names}stream)",
-        ]
-        tensors = [f"{name}: cute.Tensor" for name in (*self.inputs, out)]
+        body += [f"lefts, rights = ({self._side(p.lefts)}), ({self._side(p.rights)})"]
+        body += [f"pairs, exact = {p.pairs}, ()"]
+        body += self._conversion() + self._choice()
+        tensors = [f"{name}: cute.Tensor" for name in (*self.inputs, out, *self._scratch())]
         head = signature("launch", [*tensors, "stream: cuda.CUstream", *constexprs(self.config)])
         return ["@cute.jit", *head, *(f"    {line}" for line in body)]
+
+    def _fetched(self) -> list[tuple[str, str, Dims]]:
+        return [(variable("e", self.inputs[t]), self.inputs[t], dims) for t, dims in self.read.items()]
+
+    def _side(self, operands: Sequence[Operand]) -> str:
+        return "".join(f"{self.views[o]}, " for o in operands).rstrip()
+
+    def _conversion(self) -> list[str]:
+        """Operands that TMA cannot read as they are: halves of fp32, copies of the others."""
+        if not self.converted:
+            return ["by_tma = lefts, rights"]
+        p = self.products
+        large = f"m * n * batches * cute.size({self.views[p.lefts[0]]}, mode=[1]) >= {LEAST}"
+        if not p.f32:
+            lines = ["by_tma = lefts, rights", f"if cutlass.const_expr({large}):"]
+            for o in self.converted:
+                view = self.views[o]
+                lines += [f"    {view}_copies = converted({view}, {view}_scratch, None, stream)"]
+            sides = ["".join(f"{self.views[o]}{'_copies[0]' if o in self.converted else ''}, " for o in side).rstrip()
+                     for side in (p.lefts, p.rights)]  # fmt: skip
+            return [*lines, f"    by_tma = ({sides[0]}), ({sides[1]})"]
+        lines = ["by_tma = (), ()", f"if cutlass.const_expr({large}):"]
+        for o in self.converted:
+            view, rows = self.views[o], "m" if o in p.lefts else "n"
+            strides = "1, 0" if o in p.lefts else "0, 1"
+            lines += [
+                f"    {view}_scales = cute.make_tensor({view}_scale.iterator, cute.make_layout(({rows}, "
+                f"{view}_scale.shape[0]), stride=(1, {rows})))",
+                f"    {view}_halves = converted({view}, {view}_scratch, {view}_scales, stream)",
+                f"    {view}_factors = cute.make_tensor(",
+                f"        {view}_scale.iterator,",
+                f"        cute.make_layout((m, n, batches), stride=({strides}, {rows} if {view}_scale.shape[0] > 1 "
+                "else 0)),",
+                "    )",
+            ]
+        sides = [" + ".join(f"{self.views[o]}_halves" for o in side) for side in (p.lefts, p.rights)]
+        exact = [(self.views[p.lefts[left]], self.views[p.rights[right]]) for left, right in p.pairs]
+        lines += [f"    by_tma = {sides[0]}, {sides[1]}", "    exact = ("]
+        lines += [f"        ({a}, {b}, {a}_factors, {b}_factors)," for a, b in exact]
+        return [*lines, "    )"]
+
+    def _choice(self) -> list[str]:
+        names = "".join(f"{view}, " for view, _, _ in self._fetched())
+        rest = "(tile_m, tile_n, tile_k), (cluster_m, cluster_n),"
+        return [
+            "ready = tma_views(by_tma[0]), tma_views(by_tma[1])",
+            "if cutlass.const_expr(None not in ready and fit_together(ready, (*lefts, *rights))):",
+            "    k, terms = cute.size(lefts[0], mode=[1]), terms_of(pairs, len(exact) > 0)",
+            "    if cutlass.const_expr(split_k > 1):",
+            "        mPart = cute.make_tensor(",
+            "            partials.iterator, cute.make_layout((m, n, batches * split_k), stride=(n, 1, m * n))",
+            "        )",
+            f"        multiply_by_wgmma(*ready, mPart, exact, {names}stream, k, terms, split_k, {rest}",
+            "                          stages, schedule, raster, group)",
+            "        mPart = cute.make_tensor(",
+            "            partials.iterator,",
+            "            cute.make_layout((m, n, batches, split_k), stride=(n, 1, m * n, batches * m * n)),",
+            "        )",
+            f"        add_up(mPart, mC, {names}stream)",
+            "    else:",
+            f"        multiply_by_wgmma(*ready, mC, exact, {names}stream, k, terms, 1, {rest}",
+            "                          stages, schedule, raster, group)",
+            "else:",
+            f"    multiply_plainly(lefts, rights, mC, {names}stream, pairs)",
+        ]
 
     def _mode(self, name: str, dims: Dims, over: Sequence[int], count: str) -> tuple[str, str]:
         """(shape, stride) of one mode; a nested one, innermost first, where the dimensions lie unevenly."""

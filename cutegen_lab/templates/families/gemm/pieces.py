@@ -111,4 +111,36 @@ def tma_view(x, dense_in):
             strides[d] = quantum  # never walked
             sizes[d] = 1 if d == 2 else cutlass.Int32(1)  # a static 1 would drop the dimension TMA counts on
     return cute.make_tensor(x.iterator, cute.make_layout(tuple(sizes), stride=tuple(strides)))
+
+
+def tma_views(operands):
+    """Each 16-bit operand of a side as TMA can address it; None where one is not, or none is given."""
+    views = tuple(tma_view(x, (1, 0)) if x.element_type.width == 16 else None for x in operands)
+    return None if None in views or not views else views
+
+
+def fit_together(sides, operands):
+    """Have all operands one dtype and one length along k, and those of a side, as TMA sees them, one layout?"""
+    alike = {x.element_type for side in sides for x in side}, {cute.size(x, mode=[1]) for x in operands}
+    layouts = [{x.stride.index(1) for x in side} for side in sides]
+    return all(len(values) == 1 for values in (*alike, *layouts))
+
+
+def terms_of(pairs, halved):
+    """What the wgmma kernel adds up: (left, right, sum). Of halves, left and right come in pairs of high and low, and
+    the products of the low ones follow in sums of their own."""
+    if not halved:
+        return tuple((left, right, number) for number, (left, right) in enumerate(pairs))
+    high = [(2 * left, 2 * right, number) for number, (left, right) in enumerate(pairs)]
+    low = [
+        term
+        for left, right, number in high
+        for term in ((left, right + 1, number + len(pairs)), (left + 1, right, number + len(pairs)))
+    ]
+    return (*high, *low)
+
+
+def opens(terms, number):
+    """Is this term the first of a step along k that its sum gets?"""
+    return [term[2] for term in terms].index(terms[number][2]) == number
 '''

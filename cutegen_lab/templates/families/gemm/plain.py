@@ -1,17 +1,17 @@
-"""The text of the kernel for what TMA cannot address, and for fp32: FMAs from shared memory, any layout and size."""
+"""The text of the kernel for small products and for what TMA cannot address: FMAs from shared memory, any layout."""
 
 KERNEL = '''
 @cute.kernel
 def plain_kernel(
-    mA: cute.Tensor,
-    mB: cute.Tensor,
+    lefts: tuple,
+    rights: tuple,
     mC: cute.Tensor,
     $parameters
-    problem_mnkl: cutlass.Constexpr,
+    pairs: cutlass.Constexpr,
     dense_in_k: cutlass.Constexpr,
 ):
-    """A block computes 64×64 results, a thread 4×4 of them, in steps of 16 along k."""
-    m, n, k, _ = problem_mnkl
+    """A block computes 64×64 results, a thread 4×4 of them, in steps of 16 along k, one product after another."""
+    m, n = cute.size(mC, mode=[0]), cute.size(mC, mode=[1])
     tidx, _, _ = cute.arch.thread_idx()
     bidx, _, _ = cute.arch.block_idx()
     high, wide = cute.ceil_div(m, 64), cute.ceil_div(n, 64)
@@ -22,23 +22,26 @@ def plain_kernel(
     tA = cute.local_tile(sA, (4, 16), (tidx // 16, 0))
     tB = cute.local_tile(sB, (4, 16), (tidx % 16, 0))
     rA, rB = (cute.make_rmem_tensor(4, Float32) for _ in range(2))
-    acc = cute.make_rmem_tensor(16, Float32)  # row by row
-    acc.fill(0.0)
-    for start in cutlass.range(0, k, 16, unroll=1):
-        load_slab(mA, sA, row, start, batch, m, k, dense_in_k[0])
-        load_slab(mB, sB, column, start, batch, n, k, dense_in_k[1])
-        cute.arch.sync_threads()
-        for step in cutlass.range_constexpr(16):
-            cute.autovec_copy(tA[None, step], rA)
-            cute.autovec_copy(tB[None, step], rB)
-            for i in cutlass.range_constexpr(4):
-                for j in cutlass.range_constexpr(4):
-                    acc[4 * i + j] = acc[4 * i + j] + rA[i] * rB[j]
-        cute.arch.sync_threads()
+    accs = [cute.make_rmem_tensor(16, Float32) for _ in pairs]  # row by row
+    for p in cutlass.range_constexpr(len(pairs)):
+        acc, (left, right) = accs[p], pairs[p]
+        k = cute.size(lefts[left], mode=[1])
+        acc.fill(0.0)
+        for start in cutlass.range(0, k, 16, unroll=1):
+            load_slab(lefts[left], sA, row, start, batch, m, k, dense_in_k[0][left])
+            load_slab(rights[right], sB, column, start, batch, n, k, dense_in_k[1][right])
+            cute.arch.sync_threads()
+            for step in cutlass.range_constexpr(16):
+                cute.autovec_copy(tA[None, step], rA)
+                cute.autovec_copy(tB[None, step], rB)
+                for i in cutlass.range_constexpr(4):
+                    for j in cutlass.range_constexpr(4):
+                        acc[4 * i + j] = acc[4 * i + j] + rA[i] * rB[j]
+            cute.arch.sync_threads()
     cC = cute.local_tile(cute.make_identity_tensor((64, 64)), (4, 4), (tidx // 16, tidx % 16))
     cC = cute.make_tensor(cC.iterator, cute.select(cC.layout, mode=[1, 0]))
     result = epilogue(
-        acc.load(),
+        *[acc.load() for acc in accs],
         $fetches
     )
     rC = cute.make_rmem_tensor(16, mC.element_type)
@@ -71,16 +74,16 @@ def load_slab(
 LAUNCH = """
 @cute.jit
 def multiply_plainly(
-    mA: cute.Tensor,
-    mB: cute.Tensor,
+    lefts: tuple,
+    rights: tuple,
     mC: cute.Tensor,
     $parameters
     stream: cuda.CUstream,
+    pairs: cutlass.Constexpr,
 ):
     m, n, batches = (cute.size(mC, mode=[d]) for d in range(3))
-    problem_mnkl = (m, n, cute.size(mA, mode=[1]), batches)
-    dense_in_k = (mA.stride[1] == 1, mB.stride[1] == 1)
-    plain_kernel(mA, mB, mC, $names problem_mnkl, dense_in_k).launch(
+    dense_in_k = tuple(tuple(x.stride[1] == 1 for x in side) for side in (lefts, rights))
+    plain_kernel(lefts, rights, mC, $names pairs, dense_in_k).launch(
         grid=[cute.ceil_div(m, 64) * cute.ceil_div(n, 64) * batches, 1, 1], block=[256, 1, 1], stream=stream
     )
 """

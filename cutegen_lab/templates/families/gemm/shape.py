@@ -1,4 +1,4 @@
-"""A matrix product as the kernels take it: which dimensions of the result are rows, columns and batches."""
+"""Matrix products as the kernels take them: which dimensions of the result are rows, columns and batches."""
 
 from __future__ import annotations
 
@@ -11,47 +11,90 @@ from cutegen_lab.templates.expr import Dims, Dot, Graph
 
 
 @dataclass(frozen=True)
-class Product:
-    """``left`` (m, k) times ``right`` (n, k) for each batch: inputs by number, with the space and then k as dims.
+class Operand:
+    """Input number ``tensor``; ``dims`` are the space's dimensions and then k."""
+
+    tensor: int
+    dims: Dims
+
+
+@dataclass(frozen=True)
+class Products:
+    """Each of ``pairs`` is a left operand (m, k) times a right one (n, k) for each batch, by their numbers in ``lefts``
+    and ``rights``; ``nodes`` are the values of the graph that they make. ``f32``: operands are fp32, and the tensor
+    cores multiply their halves.
 
     ``m``, ``n`` and ``batch`` are dimensions of the space. n comes last in it, so that results lie densely along n:
     where the reference asks for a transposed result, its operands have changed sides.
     """
 
-    node: int
-    left: int
-    right: int
-    left_dims: Dims
-    right_dims: Dims
+    nodes: tuple[int, ...]
+    lefts: tuple[Operand, ...]
+    rights: tuple[Operand, ...]
+    pairs: tuple[tuple[int, int], ...]
     m: tuple[int, ...]
     n: tuple[int, ...]
     batch: tuple[int, ...]
+    f32: bool
+
+    @property
+    def operands(self) -> tuple[Operand, ...]:
+        return (*self.lefts, *self.rights)
+
+    @property
+    def loads(self) -> tuple[int, int]:
+        """Tiles of 16-bit numbers that a step along k needs of the left side and of the right."""
+        halves = 2 if self.f32 else 1
+        return halves * len(self.lefts), halves * len(self.rights)
+
+    @property
+    def sums(self) -> int:
+        """Accumulators for each result: an fp32 product has one for its large terms, their total, the small ones."""
+        return len(self.pairs) * (3 if self.f32 else 1)
 
     def sizes(self, graph: Graph, workload: Workload) -> tuple[int, int, int, int]:
-        """(m, n, k, batches)."""
-        k = workload.inputs[self.left].shape[self.left_dims[-1] or 0]
+        """(m, n, the longest k, batches)."""
+        k = max(workload.inputs[left.tensor].shape[left.dims[-1] or 0] for left in self.lefts)
         m, n, batches = (math.prod(graph.space[d] for d in dims) for dims in (self.m, self.n, self.batch))
         return m, n, k, batches
 
 
-def product(graph: Graph) -> Product | None:
-    """The graph's matrix product, where it has one whose last dimension belongs to one operand."""
-    dots = list(graph.dots())
-    if len(dots) != 1:
+def products(graph: Graph) -> Products | None:
+    """The graph's matrix products, where all lie in the same rows and columns of the result."""
+    found = [_sided(dot, len(graph.space) - 1) for _, dot in graph.dots()]
+    places = {_place(dot, len(graph.space) - 1) for dot in found if dot is not None}
+    if None in found or len(places) != 1:
         return None
-    node, dot = dots[0]
-    last = len(graph.space) - 1
-    if last < 0:  # of two vectors
-        return Product(node, dot.first, dot.second, dot.first_dims, dot.second_dims, (), (), ())
+    dots = [dot for dot in found if dot is not None]
+    lefts = list(dict.fromkeys(Operand(dot.first, dot.first_dims) for dot in dots))
+    rights = list(dict.fromkeys(Operand(dot.second, dot.second_dims) for dot in dots))
+    pairs = tuple(
+        (lefts.index(Operand(d.first, d.first_dims)), rights.index(Operand(d.second, d.second_dims))) for d in dots
+    )
+    nodes = tuple(index for index, _ in graph.dots())
+    return Products(nodes, tuple(lefts), tuple(rights), pairs, *places.pop(), f32=all(dot.f32 for dot in dots))
+
+
+def _sided(dot: Dot, last: int) -> Dot | None:
+    """The product with the result's last dimension belonging to its second operand, or None where both or none has it
+    (of two vectors: as it is)."""
+    if last < 0:
+        return dot
     if (dot.first_dims[last] is None) == (dot.second_dims[last] is None):
         return None
     if dot.second_dims[last] is None:
-        dot = Dot(dot.second, dot.first, dot.second_dims, dot.first_dims)
+        return Dot(dot.second, dot.first, dot.second_dims, dot.first_dims, dot.f32)
+    return dot
+
+
+def _place(dot: Dot, last: int) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+    """(m, n, batch)."""
+    if last < 0:
+        return (), (), ()
     n = _run(dot.second_dims, dot.first_dims, last)
     only_left = [d for d in range(last) if dot.first_dims[d] is not None and dot.second_dims[d] is None]
     m = _run(dot.first_dims, dot.second_dims, only_left[-1]) if only_left else ()
-    batch = tuple(d for d in range(last + 1) if d not in (*m, *n))
-    return Product(node, dot.first, dot.second, dot.first_dims, dot.second_dims, m, n, batch)
+    return m, n, tuple(d for d in range(last + 1) if d not in (*m, *n))
 
 
 def _run(mine: Dims, other: Dims, end: int) -> tuple[int, ...]:

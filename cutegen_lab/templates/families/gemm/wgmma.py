@@ -1,18 +1,20 @@
 """The text of the warp-specialised kernel for Hopper's tensor cores, and of the launch that sets it up.
 
 ``$parameters``, ``$names`` and ``$fetches`` stand for the tensors that the epilogue reads, each with its own name.
+A kernel may have several operands a side: each of ``terms`` (left, right, sum) adds a product to one of its sums.
 """
 
 KERNEL = '''
 @cute.kernel
 def gemm_kernel(
-    tma_a: cute.CopyAtom,
-    mA: cute.Tensor,
-    tma_b: cute.CopyAtom,
-    mB: cute.Tensor,
+    tmas_a: tuple,
+    mAs: tuple,
+    tmas_b: tuple,
+    mBs: tuple,
     tma_c: cute.CopyAtom,
     tC: cute.Tensor,
     mC: cute.Tensor,
+    exact: tuple,
     $parameters
     mma: cute.TiledMma,
     epi_mma: cute.TiledMma,
@@ -20,6 +22,9 @@ def gemm_kernel(
     layout_b: cute.ComposedLayout,
     layout_c: cute.ComposedLayout,
     problem_mnkl: cutlass.Constexpr,
+    terms: cutlass.Constexpr,
+    promoted: cutlass.Constexpr,
+    parts: cutlass.Constexpr,
     tile_shape_mnk: cutlass.Constexpr,
     epi_tile: cutlass.Constexpr,
     cluster_shape_mn: cutlass.Constexpr,
@@ -30,13 +35,18 @@ def gemm_kernel(
     by_tma: cutlass.Constexpr,
 ):
     """One warp loads tiles of A and B by TMA; the consumers' warpgroups multiply, in one team or in two that take tiles
-    in turn. Blocks stay and take tile after tile."""
+    in turn. Blocks stay and take tile after tile.
+
+    The first ``promoted`` terms have sums of their own, which are added to totals after each step along k: those are
+    products of fp32 operands, which ``exact`` has. ``parts``: k is cut in so many, batches of results to be added up.
+    """
     m, n, k, batches = problem_mnkl
     tile_m, tile_n, tile_k = tile_shape_mnk
     cluster_m, cluster_n = cluster_shape_mn
     cluster_size = cluster_m * cluster_n
     ab_dtype, c_dtype = dtypes
-    ab_stage = cute.size(layout_a.outer, mode=[2])
+    lefts, rights, sums = len(mAs), len(mBs), 1 + max(term[2] for term in terms)
+    ab_stage = cute.size(layout_a.outer, mode=[2]) // lefts
     epi_stage = cute.size(layout_c.outer, mode=[2]) // teams
     team_groups = epi_tile[0] // 64  # warpgroups of a team
     team_threads = team_groups * 128
@@ -49,7 +59,7 @@ def gemm_kernel(
     rank_m, rank_n = rank % cluster_m, rank // cluster_m
 
     if warp_idx == 0:
-        for tma in (tma_a, tma_b, tma_c):
+        for tma in (*tmas_a, *tmas_b, tma_c):
             if cutlass.const_expr(tma is not None):
                 cpasync.prefetch_descriptor(tma)
 
@@ -78,18 +88,20 @@ def gemm_kernel(
     else:
         cute.arch.sync_threads()
 
-    gA = cute.local_tile(mA, (tile_m, tile_k), (None, None, None))
-    gB = cute.local_tile(mB, (tile_n, tile_k), (None, None, None))
+    gAs = [cute.local_tile(mA, (tile_m, tile_k), (None, None, None)) for mA in mAs]
+    gBs = [cute.local_tile(mB, (tile_n, tile_k), (None, None, None)) for mB in mBs]
     along_m, across_n = cute.make_layout(cluster_m), cute.make_layout(cluster_n)
-    tAsA, tAgA = cpasync.tma_partition(
-        tma_a, rank_n, across_n, cute.group_modes(sA, 0, 2), cute.group_modes(gA, 0, 2)
-    )
-    tBsB, tBgB = cpasync.tma_partition(
-        tma_b, rank_m, along_m, cute.group_modes(sB, 0, 2), cute.group_modes(gB, 0, 2)
-    )
-    k_tiles = cute.ceil_div(k, tile_k)
+    tAs = [
+        cpasync.tma_partition(tma, rank_n, across_n, cute.group_modes(sA, 0, 2), cute.group_modes(gA, 0, 2))
+        for tma, gA in zip(tmas_a, gAs)
+    ]
+    tBs = [
+        cpasync.tma_partition(tma, rank_m, along_m, cute.group_modes(sB, 0, 2), cute.group_modes(gB, 0, 2))
+        for tma, gB in zip(tmas_b, gBs)
+    ]
+    k_tiles = cute.ceil_div(cute.ceil_div(k, tile_k), parts)  # of each part; what lies past k is zeros
     across_mn = (cute.ceil_div(m, tile_m * cluster_m), cute.ceil_div(n, tile_n * cluster_n))  # in clusters
-    tiles = across_mn[0] * across_mn[1] * batches
+    tiles = across_mn[0] * across_mn[1] * batches * parts
     first, step = cute.arch.block_idx()[0] // cluster_size, cute.arch.grid_dim()[0] // cluster_size
 
     if warpgroup_idx == consumers:
@@ -100,25 +112,29 @@ def gemm_kernel(
             every = (1 << cluster_size) - 1
             mask_a = cutlass.Int16(every // ((1 << cluster_m) - 1)) << rank_m
             mask_b = cutlass.Int16((1 << cluster_m) - 1) << (rank_n * cluster_m)
-            stage_bytes = (tile_m + tile_n) * tile_k * ab_dtype.width // 8
+            stage_bytes = (lefts * tile_m + rights * tile_n) * tile_k * ab_dtype.width // 8
             stage, phase = cutlass.Int32(0), cutlass.Int32(1)  # every stage begins empty
             for tile in cutlass.range(first, tiles, step, unroll=1):
                 i, j, batch = tile_at(tile, across_mn, group, along_n)
                 i, j = i * cluster_m + rank_m, j * cluster_n + rank_n
-                batch_a = batch if cutlass.const_expr(cute.size(gA, mode=[4]) > 1) else 0
-                batch_b = batch if cutlass.const_expr(cute.size(gB, mode=[4]) > 1) else 0
+                k_first = batch // batches * k_tiles if cutlass.const_expr(parts > 1) else 0
+                batch = batch % batches if cutlass.const_expr(parts > 1) else batch
                 for k_tile in cutlass.range(k_tiles, unroll=1):
                     cute.arch.mbarrier_wait(empty + stage, phase)
                     with cute.arch.elect_one():
                         cute.arch.mbarrier_arrive_and_expect_tx(full + stage, stage_bytes)
-                    cute.copy(
-                        tma_a, tAgA[None, i, k_tile, batch_a], tAsA[None, stage], tma_bar_ptr=full + stage,
-                        mcast_mask=mask_a if cutlass.const_expr(cluster_n > 1) else None,
-                    )
-                    cute.copy(
-                        tma_b, tBgB[None, j, k_tile, batch_b], tBsB[None, stage], tma_bar_ptr=full + stage,
-                        mcast_mask=mask_b if cutlass.const_expr(cluster_m > 1) else None,
-                    )
+                    for o in cutlass.range_constexpr(lefts):
+                        at = batch if cutlass.const_expr(cute.size(gAs[o], mode=[4]) > 1) else 0
+                        cute.copy(
+                            tmas_a[o], tAs[o][1][None, i, k_first + k_tile, at], tAs[o][0][None, stage * lefts + o],
+                            tma_bar_ptr=full + stage, mcast_mask=mask_a if cutlass.const_expr(cluster_n > 1) else None,
+                        )
+                    for o in cutlass.range_constexpr(rights):
+                        at = batch if cutlass.const_expr(cute.size(gBs[o], mode=[4]) > 1) else 0
+                        cute.copy(
+                            tmas_b[o], tBs[o][1][None, j, k_first + k_tile, at], tBs[o][0][None, stage * rights + o],
+                            tma_bar_ptr=full + stage, mcast_mask=mask_b if cutlass.const_expr(cluster_m > 1) else None,
+                        )
                     stage, phase = next_stage(stage, phase, ab_stage)
     else:
         if cutlass.const_expr(consumers > 1):
@@ -128,13 +144,19 @@ def gemm_kernel(
         thr_mma = mma.get_slice(thread)
         tCrA = mma.make_fragment_A(thr_mma.partition_A(sA))
         tCrB = mma.make_fragment_B(thr_mma.partition_B(sB))
-        acc = cute.make_rmem_tensor(mma.partition_shape_C((tile_m, tile_n)), Float32)
+        accs, totals = (
+            [cute.make_rmem_tensor(mma.partition_shape_C((tile_m, tile_n)), Float32) for _ in range(count)]
+            for count in (sums, promoted)
+        )
         k_blocks = cute.size(tCrA, mode=[2])
 
         # The epilogue takes the accumulators in pieces of epi_tile: as if a narrower wgmma had computed each.
         epi_m, epi_n = tile_m // epi_tile[0], tile_n // epi_tile[1]
         piece = epi_mma.partition_shape_C(epi_tile)
-        pieces = cute.make_tensor(acc.iterator, cute.make_layout((cute.size(piece), epi_n, epi_m)))
+        pieces = [
+            cute.make_tensor(acc.iterator, cute.make_layout((cute.size(piece), epi_n, epi_m)))
+            for acc in (*totals, *(accs[p] for p in range(promoted, sums)))
+        ]
         cC = epi_mma.get_slice(thread).partition_C(cute.make_identity_tensor(epi_tile))
         if cutlass.const_expr(c_dtype.width == 16):
             to_shared = cute.make_tiled_copy_C(cute.make_copy_atom(warp.StMatrix8x8x16bOp(False, 4), c_dtype), epi_mma)
@@ -156,15 +178,29 @@ def gemm_kernel(
                 if tile > first:
                     cute.arch.barrier(barrier_id=3 + team, number_of_threads=consumers * 128)
             before = stage
-            mma.set(warpgroup.Field.ACCUMULATE, False)
+            for p in cutlass.range_constexpr(promoted):
+                totals[p].fill(0.0)
             for k_tile in cutlass.range(k_tiles, unroll=1):
                 cute.arch.mbarrier_wait(full + stage, phase)
                 warpgroup.fence()
-                for k_block in cutlass.range_constexpr(k_blocks):
-                    cute.gemm(mma, acc, tCrA[None, None, k_block, stage], tCrB[None, None, k_block, stage], acc)
-                    mma.set(warpgroup.Field.ACCUMULATE, True)
+                for t in cutlass.range_constexpr(len(terms)):
+                    for k_block in cutlass.range_constexpr(k_blocks):
+                        if cutlass.const_expr(k_block > 0 or not opens(terms, t)):
+                            mma.set(warpgroup.Field.ACCUMULATE, True)
+                        elif cutlass.const_expr(t < promoted):
+                            mma.set(warpgroup.Field.ACCUMULATE, False)
+                        else:
+                            mma.set(warpgroup.Field.ACCUMULATE, k_tile > 0)
+                        cute.gemm(
+                            mma, accs[terms[t][2]], tCrA[None, None, k_block, stage * lefts + terms[t][0]],
+                            tCrB[None, None, k_block, stage * rights + terms[t][1]], accs[terms[t][2]],
+                        )
+                    if cutlass.const_expr(t + 1 == promoted):
+                        warpgroup.commit_group()
                 warpgroup.commit_group()
-                warpgroup.wait_group(1)  # the step before has read its stage
+                warpgroup.wait_group(1)  # the step before has read its stage; what is promoted is there
+                for p in cutlass.range_constexpr(promoted):
+                    totals[p].store(totals[p].load() + accs[p].load())
                 if k_tile > 0 and tidx % 128 < cluster_size:  # one thread for each block that fills it
                     cute.arch.mbarrier_arrive(empty + before, tidx % 128)
                 before = stage
@@ -183,10 +219,23 @@ def gemm_kernel(
             for epi_i in cutlass.range_constexpr(epi_m):
                 for epi_j in cutlass.range_constexpr(epi_n):
                     epi_row, epi_column = row + epi_i * epi_tile[0], column + epi_j * epi_tile[1]
-                    result = epilogue(
-                        pieces[None, epi_j, epi_i].load(),
-                        $fetches
-                    )
+                    values = [of[None, epi_j, epi_i].load() for of in pieces]
+                    if cutlass.const_expr(promoted > 0):
+                        values = [
+                            restored(
+                                values[p], values[promoted + p], exact[p], cC, epi_row, epi_column, batch % batches,
+                                batch // batches * k_tiles * tile_k,
+                                cutlass.min((batch // batches + 1) * k_tiles * tile_k, k), (m, n),
+                            )
+                            for p in range(promoted)
+                        ]
+                    if cutlass.const_expr(parts > 1):
+                        result = values[0]
+                    else:
+                        result = epilogue(
+                            *values,
+                            $fetches
+                        )
                     rC = cute.make_rmem_tensor(cute.size(piece), c_dtype)
                     rC.store(result.to(c_dtype))
                     if cutlass.const_expr(by_tma):
@@ -217,12 +266,15 @@ def gemm_kernel(
 LAUNCH = '''
 @cute.jit
 def multiply_by_wgmma(
-    mA: cute.Tensor,
-    mB: cute.Tensor,
+    lefts: tuple,
+    rights: tuple,
     mC: cute.Tensor,
+    exact: tuple,
     $parameters
     stream: cuda.CUstream,
     k: cutlass.Constexpr,
+    terms: cutlass.Constexpr,
+    parts: cutlass.Constexpr,
     tile_shape_mnk: cutlass.Constexpr,
     cluster_shape_mn: cutlass.Constexpr,
     stages: cutlass.Constexpr,
@@ -232,13 +284,14 @@ def multiply_by_wgmma(
 ):
     tile_m, tile_n, tile_k = tile_shape_mnk
     cluster_m, cluster_n = cluster_shape_mn
-    ab_dtype, c_dtype = mA.element_type, mC.element_type
+    ab_dtype, c_dtype = lefts[0].element_type, mC.element_type
     m, n, batches = (cute.size(mC, mode=[d]) for d in range(3))
+    batches = batches // parts
     teams = 2 if schedule == "pingpong" else 1
     team_groups = 1 if teams == 2 else min(tile_m // 64, 2)
     epi_tile = (64 * team_groups, min(tile_n, 1024 // c_dtype.width))  # rows of up to 128 bytes
     ab_stage = min(stages, stages_that_fit(tile_shape_mnk, teams * team_groups))
-    major_a, major_b = utils.LayoutEnum.from_tensor(mA), utils.LayoutEnum.from_tensor(mB)
+    major_a, major_b = utils.LayoutEnum.from_tensor(lefts[0]), utils.LayoutEnum.from_tensor(rights[0])
     mma, epi_mma = (
         sm90.make_trivial_tiled_mma(
             ab_dtype, ab_dtype, major_a.sm90_mma_major_mode(), major_b.sm90_mma_major_mode(), Float32,
@@ -246,27 +299,31 @@ def multiply_by_wgmma(
         )
         for columns in (tile_n, epi_tile[1])
     )
-    layout_a = sm90.make_smem_layout_a(major_a, tile_shape_mnk, ab_dtype, ab_stage)
-    layout_b = sm90.make_smem_layout_b(major_b, tile_shape_mnk, ab_dtype, ab_stage)
+    layout_a = sm90.make_smem_layout_a(major_a, tile_shape_mnk, ab_dtype, ab_stage * len(lefts))
+    layout_b = sm90.make_smem_layout_b(major_b, tile_shape_mnk, ab_dtype, ab_stage * len(rights))
     layout_c = sm90.make_smem_layout_epi(c_dtype, utils.LayoutEnum.ROW_MAJOR, epi_tile, EPI_STAGE * teams)
     stage_a, stage_b, stage_c = (cute.slice_(layout, (None, None, 0)) for layout in (layout_a, layout_b, layout_c))
-    tma_a, tA = cpasync.make_tiled_tma_atom(
-        load_op(cluster_n), mA, stage_a, (tile_m, tile_k), num_multicast=cluster_n
-    )
-    tma_b, tB = cpasync.make_tiled_tma_atom(
-        load_op(cluster_m), mB, stage_b, (tile_n, tile_k), num_multicast=cluster_m
-    )
+    by_tma_a = [
+        cpasync.make_tiled_tma_atom(load_op(cluster_n), x, stage_a, (tile_m, tile_k), num_multicast=cluster_n)
+        for x in lefts
+    ]
+    by_tma_b = [
+        cpasync.make_tiled_tma_atom(load_op(cluster_m), x, stage_b, (tile_n, tile_k), num_multicast=cluster_m)
+        for x in rights
+    ]
     aligned = tma_view(mC, (1,))
     tma_c, tC = None, None
     if cutlass.const_expr(aligned is not None):
         tma_c, tC = cpasync.make_tiled_tma_atom(cpasync.CopyBulkTensorTileS2GOp(), aligned, stage_c, epi_tile)
     clusters = (
-        cute.ceil_div(m, tile_m * cluster_m) * cute.ceil_div(n, tile_n * cluster_n) * batches
+        cute.ceil_div(m, tile_m * cluster_m) * cute.ceil_div(n, tile_n * cluster_n) * batches * parts
     )
     gemm_kernel(
-        tma_a, tA, tma_b, tB, tma_c, tC, mC, $names mma, epi_mma, layout_a, layout_b, layout_c, (m, n, k, batches),
-        tile_shape_mnk, epi_tile, cluster_shape_mn, teams, group, raster == "n", (ab_dtype, c_dtype),
-        aligned is not None,
+        tuple(atom for atom, _ in by_tma_a), tuple(x for _, x in by_tma_a),
+        tuple(atom for atom, _ in by_tma_b), tuple(x for _, x in by_tma_b),
+        tma_c, tC, mC, exact, $names mma, epi_mma, layout_a, layout_b, layout_c, (m, n, k, batches),
+        terms, len(exact), parts, tile_shape_mnk, epi_tile, cluster_shape_mn, teams, group, raster == "n",
+        (ab_dtype, c_dtype), aligned is not None,
     ).launch(
         grid=[min(clusters, RESIDENT[cluster_m * cluster_n]) * cluster_m * cluster_n, 1, 1],
         block=[(teams * team_groups + 1) * 128, 1, 1],

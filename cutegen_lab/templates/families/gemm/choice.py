@@ -1,0 +1,92 @@
+"""The config to begin with, by what each of a few would take on an H200."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil
+
+from cutegen_lab.core.candidate import Config
+from cutegen_lab.core.problem import Workload
+from cutegen_lab.templates.expr import Graph, Map
+from cutegen_lab.templates.families.gemm.config import RESIDENT, feasible
+from cutegen_lab.templates.families.gemm.shape import Products, products
+
+# Microseconds that a multiprocessor of an H200 takes for 64 of k (benchmarks/results/gemm_sweep_on_gpu.json).
+_STEP_US = {(64, 32): 0.14, (64, 64): 0.145, (64, 128): 0.20, (128, 64): 0.20, (128, 128): 0.335, (128, 192): 0.52,
+            (128, 256): 0.68}  # fmt: skip
+_LAUNCH_US, _BYTES_PER_US = 2.2, 4.1e6
+_OPERATION = {"erf": 25, "exp": 8, "sigmoid": 8, "tanh": 8, "log": 8, "log1p": 8, "expm1": 8, "div": 6}
+
+
+def default_config(graph: Graph, workload: Workload) -> Config:
+    """What :func:`_expected_us` expects to be fastest, with as many stages as fit."""
+    found = products(graph)
+    assert found is not None
+    right = found.rights[0]
+    work = _Work(
+        *found.sizes(graph, workload),
+        loads=found.loads,
+        terms=len(found.pairs) * (3 if found.f32 else 1),
+        bytes_moved=workload.compulsory_bytes,
+        epilogue=sum(_OPERATION.get(node.op, 1) for node in graph.nodes if isinstance(node, Map)),
+        even=found.f32 or _even_pitches(found, workload),
+        dense_k=workload.inputs[right.tensor].stride[right.dims[-1] or 0] == 1,
+    )
+    return min(filter(lambda config: feasible(graph, config), _candidates()), key=lambda c: _expected_us(c, work))
+
+
+def _candidates() -> list[Config]:
+    shapes = [(tile, cluster_m, "cooperative") for tile in _STEP_US for cluster_m in (1, 2)]
+    shapes += [((128, 128), 1, "pingpong"), ((64, 128), 1, "pingpong")]
+    return [
+        {
+            "tile_m": tile[0], "tile_n": tile[1], "tile_k": tile_k, "stages": 8, "cluster_m": cluster_m,
+            "cluster_n": 1, "schedule": schedule, "raster": "m", "group": 8, "split_k": split,
+        }
+        for tile, cluster_m, schedule in shapes for split in (1, 2, 4, 8, 16) for tile_k in (128, 64)
+        if tile_k == 64 or tile[0] == 64
+    ]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Work:
+    """``loads`` and ``terms``: tiles and products of a step along k. ``epilogue``: operations for each result, about.
+    ``even``: operands' rows begin at multiples of 128 bytes. ``dense_k``: the right operand lies densely along k."""
+
+    m: int
+    n: int
+    k: int
+    batches: int
+    loads: tuple[int, int]
+    terms: int
+    bytes_moved: int
+    epilogue: int
+    even: bool
+    dense_k: bool
+
+
+def _expected_us(config: Config, work: _Work) -> float:
+    """Waves of tiles, each its steps along k and what begins and ends it; no less than memory takes."""
+    tile_m, tile_n, cluster_m, split = (int(config[name]) for name in ("tile_m", "tile_n", "cluster_m", "split_k"))
+    clusters = ceil(work.m / (tile_m * cluster_m)) * ceil(work.n / tile_n) * work.batches * split
+    waves = ceil(clusters / RESIDENT[cluster_m])
+    loaded = (work.loads[0] * tile_m + work.loads[1] * tile_n) / (tile_m + tile_n)
+    step = max(_STEP_US[tile_m, tile_n] * loaded, work.terms * 0.32 * tile_m * tile_n / 128**2)
+    ends = 0.3 + (0.1 + 0.02 * work.epilogue * (split == 1)) * tile_m * tile_n / 4096
+    if waves > 2:  # in one or two waves little is loaded twice
+        step *= 0.9 + 0.1 * (128 / tile_m + 128 / tile_n) / 1.5
+    if config["schedule"] == "pingpong":  # one team's ends are hidden behind the other's steps, if it has any
+        step, ends = step * (1.0 if work.dense_k else 1.2), ends * (0.15 if waves > 2 else 1.2)
+    if cluster_m > 1:
+        ends += 0.6
+    elif not work.even:  # rows begin in the middle of L2's lines: more of them are touched
+        step *= 1.2 if tile_m > 64 else 1.8
+    computed, moved = waves * (step * ceil(ceil(work.k / 64) / split) + ends), work.bytes_moved / _BYTES_PER_US
+    added_up = 2.0 + split * work.m * work.n * work.batches * 4 / _BYTES_PER_US if split > 1 else 0.0
+    return _LAUNCH_US + max(computed, moved) + 0.1 * min(computed, moved) + added_up
+
+
+def _even_pitches(found: Products, workload: Workload) -> bool:
+    """Do the operands' rows begin at multiples of 128 bytes?"""
+    operands = [workload.inputs[operand.tensor] for operand in found.operands]
+    return all(step * t.dtype.itemsize % 128 == 0 for t in operands for step in t.stride if step > 1)
