@@ -14,40 +14,62 @@ from cutegen_lab.cli.judge import OTHER_VERDICT, read_given
 from cutegen_lab.cli.main import INTERRUPTED
 from cutegen_lab.cli.output import Output
 from cutegen_lab.config import Settings
+from cutegen_lab.core.errors import InputError
 from cutegen_lab.core.problem import Problem
+from cutegen_lab.core.protocols import Say
 from cutegen_lab.session import Session
 from cutegen_lab.session.kernels import write_atomically
 from cutegen_lab.session.parts import make_compiler
-from cutegen_lab.session.tuned import kernel_text, report
+from cutegen_lab.session.tuned import Tunable, Untuned, kernel_text, report
 
 
 def execute(arguments: argparse.Namespace, output: Output) -> int:
     from cutegen_lab.problems import read_file
-    from cutegen_lab.session.tune import TuneSettings, from_template, from_text, tune
+    from cutegen_lab.session.refactor import account, made_tunable
+    from cutegen_lab.session.tune import TuneSettings, tune
     from cutegen_lab.tuning.tuner import Limits
 
     problem = read_file(arguments.problem, inputs_text=arguments.inputs)
-    if arguments.kernel:
-        given = read_given(Path(arguments.kernel), None)
-        tunable = from_text(given.source, given.config, arguments.kernel, arguments.seed)
-    else:
-        tunable = from_template(problem, arguments.seed)
     limits = Limits(arguments.budget, math.inf if arguments.max_seconds is None else arguments.max_seconds)
     settings = TuneSettings(limits, arguments.arch, arguments.gpu, arguments.device, arguments.seed)
+    kernel = _kernel(arguments, problem)
     if arguments.simulate:
-        return _simulate(arguments, problem, tunable, settings, output)
+        if isinstance(kernel, Untuned):
+            raise InputError("--simulate replays a search and --refactor compiles", "Give one of them.")
+        return _simulate(arguments, problem, kernel, settings, output)
+    say: Say = lambda line: _progress(problem, line)  # noqa: E731
     compiler = make_compiler(Settings.from_environment().cache_dir, workers=os.cpu_count() or 2)
+    stage_one: dict[str, Any] = {}
     with Session.open(arguments.workdir, compiler=compiler) as session:
-        found = tune(session, problem, tunable, settings, lambda line: _progress(problem, line))
+        if isinstance(kernel, Untuned):
+            refactored, kernel = made_tunable(session, problem, kernel, settings, say)
+            for line in account(refactored):
+                output.line(line)
+            output.line()
+            stage_one = {"refactored": asdict(refactored)}
+        found = tune(session, problem, kernel, settings, say)
     for line in report(problem, found):
         output.line(line)
     if arguments.out and found.best is not None:
         write_atomically(Path(arguments.out), kernel_text(problem, found))
         output.line(f"written to {arguments.out}")
-    output.result(_facts(problem, found))
+    output.result({**_facts(problem, found), **stage_one})
     if found.interrupted:
         return INTERRUPTED
     return 0 if found.best is not None else OTHER_VERDICT
+
+
+def _kernel(arguments: argparse.Namespace, problem: Problem) -> Tunable | Untuned:
+    from cutegen_lab.session.tune import from_template, from_text
+
+    if not arguments.kernel:
+        if arguments.refactor:
+            raise InputError("--refactor has no kernel to make a template of", "Add KERNEL.py.")
+        return from_template(problem, arguments.seed)
+    given = read_given(Path(arguments.kernel), None)
+    if arguments.refactor:
+        return Untuned(arguments.kernel, given.source)
+    return from_text(given.source, given.config, arguments.kernel, arguments.seed)
 
 
 def _simulate(arguments: argparse.Namespace, problem: Problem, tunable: Any, settings: Any, output: Output) -> int:

@@ -137,13 +137,14 @@ class NotebookRun:
         assert chosen is not None  # or there would be no profile
         return profile_figure(profiles, state.candidates[chosen].source, f"{state.problem.name} {chosen}")
 
-    def tune(self, candidate_id: str | None = None, budget: int = 40) -> NotebookSearch:
+    def tune(self, candidate_id: str | None = None, budget: int = 40, refactor: bool = False) -> NotebookSearch:
         """A search among up to ``budget`` configs of a candidate's tunables (default: as for :meth:`evidence`), begun
-        in the background. Raises InputError where there is nothing to search."""
+        in the background; with ``refactor`` a candidate without TUNABLE is made a template first. Raises InputError
+        where there is nothing to search."""
         from cutegen_lab.notebook.search import NotebookSearch
         from cutegen_lab.tuning.tuner import Limits
 
-        return NotebookSearch(self.handle.search(candidate_id, Limits(budget)).start())
+        return NotebookSearch(self.handle.search(candidate_id, Limits(budget), refactor).start())
 
     def _rested(self, wait: bool) -> NotebookRun:
         if wait:

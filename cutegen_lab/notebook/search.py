@@ -13,6 +13,7 @@ from uuid import uuid4
 
 from cutegen_lab.core.errors import InputError
 from cutegen_lab.notebook.search_figure import headline, search_figure
+from cutegen_lab.session.refactor import account
 from cutegen_lab.session.searching import Searching, Status
 from cutegen_lab.session.tuned import Tuned, concluded, duration, kernel_text, report, searched
 from cutegen_lab.tuning.tuner import brief
@@ -88,6 +89,11 @@ class NotebookSearch:
         near = f"within 3% of the fastest after {found.near} evaluations" if found.near else "never near the fastest"
         title = f"{self._title()}, replayed on {found.configs} recorded configs: {near}"
         return search_figure(found.trace, title)
+
+    @property
+    def template(self) -> str:
+        """The text that is searched: with ``refactor``, what stage one made. Raises InputError before there is one."""
+        return self.found.tunable.source
 
     def export(self, path: str | Path) -> Path:
         """Writes the kernel with the best config. Raises InputError where there is none."""
@@ -187,7 +193,7 @@ def summary_bundle(search: NotebookSearch) -> dict[str, Any]:
 def _text(search: NotebookSearch) -> str:
     searching = search.searching
     if searching.found is not None:
-        return "\n".join(report(searching.problem, searching.found))
+        return "\n".join([*_stage_one(searching), *report(searching.problem, searching.found)])
     return f"{search!r}" + (f"\n{searching.error}" if searching.error else "")
 
 
@@ -205,8 +211,12 @@ def _html(search: NotebookSearch) -> str:
         for row in found.rows
     )
     table = f"<table><caption>{escape(found.kind)} times by workload</caption><tr>{head}</tr>{rows}</table>"
-    before, after = searched(searching.problem, found), concluded(found)
+    before, after = [*_stage_one(searching), *searched(searching.problem, found)], concluded(found)
     return _paragraph(before) + table + _paragraph(after)
+
+
+def _stage_one(searching: Searching) -> list[str]:
+    return account(searching.refactored) if searching.refactored else []
 
 
 def _paragraph(lines: Sequence[str]) -> str:

@@ -45,6 +45,7 @@ class TuneMagic(Magics):
     @argument("--name", default="problem", help="the problem's name")
     @argument("--inputs", default="", help='the inputs: "x: bf16[4096,8192], w: bf16[8192]"; workloads apart by ";"')
     @argument("--kernel", default="", help="a .py file with a TUNABLE (default: the problem's template)")
+    @argument("--refactor", action="store_true", help="make the kernel, which has no TUNABLE, a template first")
     @argument("--budget", type=int, default=40, help="configs to evaluate, those known before among them (40)")
     @argument("--max-seconds", type=float, default=math.inf, help="seconds after which no further config is timed")
     @argument("--arch", default="sm_90a", help="what to compile for: sm_80, sm_89 or sm_90a (the default)")
@@ -76,13 +77,20 @@ class TuneMagic(Magics):
         from cutegen_lab.session.kernels import read_kernel, read_text_file
         from cutegen_lab.session.searching import Searching
         from cutegen_lab.session.tune import TuneSettings, from_template, from_text
+        from cutegen_lab.session.tuned import Tunable, Untuned
         from cutegen_lab.tuning.tuner import Limits
 
         if arguments.budget < 1:
             raise InputError(f"--budget {arguments.budget} allows no config", "Use 1 or more.")
         problem = read_text(cell, name=arguments.name, inputs_text=arguments.inputs.strip("\"'"))
-        if arguments.kernel:
-            tunable = from_text(*read_kernel(read_text_file(Path(arguments.kernel))), arguments.kernel, arguments.seed)
+        if arguments.refactor and not arguments.kernel:
+            raise InputError("--refactor has no kernel to make a template of", "Add --kernel FILE.")
+        source, carried = read_kernel(read_text_file(Path(arguments.kernel))) if arguments.kernel else ("", {})
+        tunable: Tunable | Untuned
+        if arguments.refactor:
+            tunable = Untuned(arguments.kernel, source)
+        elif arguments.kernel:
+            tunable = from_text(source, carried, arguments.kernel, arguments.seed)
         else:
             tunable = from_template(problem, arguments.seed)
         settings = TuneSettings(

@@ -180,11 +180,15 @@ class RunHandle:
             raise SetupError(f"no profile from {device}: {found}", "`cutegen doctor` says what this machine has.")
         return found
 
-    def search(self, candidate_id: str | None = None, limits: Limits | None = None) -> Searching:
+    def search(
+        self, candidate_id: str | None = None, limits: Limits | None = None, refactor: bool = False
+    ) -> Searching:  # fmt: skip
         """A search, not yet begun, for the fastest config of a candidate (default: the one in work, else the accepted
-        one), for the run's arch and device. Raises InputError where there is none, or it has nothing to search."""
+        one), for the run's arch and device. ``refactor`` makes a template of a candidate without TUNABLE first. Raises
+        InputError where there is no such candidate, or it has nothing to search."""
         from cutegen_lab.session.searching import Searching
         from cutegen_lab.session.tune import TuneSettings, from_text
+        from cutegen_lab.session.tuned import Tunable, Untuned
         from cutegen_lab.tuning.tuner import Limits
 
         state, chosen = self.state, self.meant(candidate_id)
@@ -192,7 +196,10 @@ class RunHandle:
             known = ", ".join(state.candidates) or "none"
             raise InputError(f"run {self.run_id} has no candidate {chosen or ''}", f"Candidates: {known}.")
         candidate, of = state.candidates[chosen], state.settings
-        tunable = from_text(candidate.source, candidate.config, f"{self.run_id} {chosen}")
+        what = f"{self.run_id} {chosen}"
+        tunable: Tunable | Untuned = (
+            Untuned(what, candidate.source) if refactor else from_text(candidate.source, candidate.config, what)
+        )
         settings = TuneSettings(limits or Limits(), of.arch, of.gpu, of.device)
         return Searching(self._session, state.problem, tunable, settings)
 

@@ -10,10 +10,12 @@ from typing import Literal
 
 from cutegen_lab.core.errors import Cancelled, CutegenError, InputError
 from cutegen_lab.core.problem import Problem
+from cutegen_lab.session.refactor import made_tunable
 from cutegen_lab.session.session import Session
 from cutegen_lab.session.simulate import Simulated, simulate
 from cutegen_lab.session.tune import CACHE, TuneSettings, Tuning
-from cutegen_lab.session.tuned import Tunable, Tuned
+from cutegen_lab.session.tuned import Tunable, Tuned, Untuned
+from cutegen_lab.tuning.refactor import Refactored
 from cutegen_lab.tuning.trace import Trace
 
 Status = Literal["running", "done", "cancelled", "failed"]
@@ -21,14 +23,18 @@ _KEPT = 200  # lines of what was said
 
 
 class Searching:
-    """A search for ``tunable``'s fastest config on a thread of its own, begun by :meth:`start`.
+    """A search for ``tunable``'s fastest config on a thread of its own, begun by :meth:`start`. A kernel without a
+    TUNABLE is made a template first: ``refactored`` then says how.
 
     ``found`` is what it came to, a cancelled one's too; ``error`` why it failed. Every evaluation is kept as it is
     made, so a search of the same goes on where one was cancelled or killed, in this process or another.
     """
 
-    def __init__(self, session: Session, problem: Problem, tunable: Tunable, settings: TuneSettings) -> None:
+    def __init__(
+        self, session: Session, problem: Problem, tunable: Tunable | Untuned, settings: TuneSettings
+    ) -> None:  # fmt: skip
         self.problem, self.tunable, self.settings = problem, tunable, settings
+        self.refactored: Refactored | None = None
         self._session = session
         self.found: Tuned | None = None
         self.error: CutegenError | None = None
@@ -57,9 +63,9 @@ class Searching:
             if evaluations is not None:
                 self.settings = replace(self.settings, limits=replace(self.settings.limits, evaluations=evaluations))
             self._cancel, self.found, self.error = threading.Event(), None, None
-            self._tuning = Tuning(self._session, self.problem, self.tunable, self.settings, self._say, self._cancel)
+            self._session.device(self.settings.device)
             self._running = True
-            self._thread = threading.Thread(target=self._work, args=(self._tuning,), name="cutegen-search", daemon=True)
+            self._thread = threading.Thread(target=self._work, name="cutegen-search", daemon=True)
             self._thread.start()
         return self
 
@@ -74,13 +80,15 @@ class Searching:
         return self.status != "running"
 
     def trace(self) -> Trace:
-        """Everything evaluated so far. Raises InputError before the first start."""
+        """Everything evaluated so far."""
         if self._tuning is None:
-            raise InputError("the search was not begun", "Call start().")
+            return Trace(self.tunable.what, "predicted", "", {}, {}, ())
         return self._tuning.trace()
 
     def replayed(self) -> Simulated:
         """The same search over what is recorded, without running anything. Raises InputError where nothing is."""
+        if isinstance(self.tunable, Untuned):
+            raise InputError(f"{self.tunable.what} has no TUNABLE", "Search it first.")
         return simulate(self._session.workdir / CACHE, self.problem, self.tunable, self.settings)
 
     def subscribe(self, callback: Callable[[], None]) -> None:
@@ -95,9 +103,14 @@ class Searching:
         for callback in self._heard:
             callback()
 
-    def _work(self, tuning: Tuning) -> None:
+    def _work(self) -> None:
         try:
-            self.found = tuning.run()
+            if isinstance(self.tunable, Untuned):
+                self.refactored, self.tunable = made_tunable(
+                    self._session, self.problem, self.tunable, self.settings, self._say, self._cancel
+                )
+            self._tuning = Tuning(self._session, self.problem, self.tunable, self.settings, self._say, self._cancel)
+            self.found = self._tuning.run()
         except Cancelled:
             self.log.append("cancelled")
         except CutegenError as error:

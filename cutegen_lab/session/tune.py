@@ -27,7 +27,7 @@ from cutegen_lab.tuning.tuner import Limits, Tuner, brief
 CACHE = "tuning.jsonl"
 PREDICTED = 24  # configs predicted on the CPU before a GPU's search begins
 _SHARE = 0.25  # of the time that a search may take, for predictions at most
-_CHECKED = 6  # of the fastest, until one is right
+_CHECKED = 6  # of the fastest, until one is right; then the default
 
 
 @dataclass(frozen=True)
@@ -165,9 +165,12 @@ class Tuning:
         def compiled(config: Config) -> Artifact | CompileFailure:
             return compiler.compile(self.tunable.source, config, every, self.settings.arch, quiet, self.cancel)
 
-        default = compiled(self.tunable.space.default)
+        original = self.tunable.space.default
+        default = compiled(original)
         incumbent = default if isinstance(default, Artifact) else None
-        for config, _ in list(found.ranked)[:_CHECKED]:
+        ran = [config for config, _ in found.ranked]
+        last = [original] if original in ran[_CHECKED:] else []  # what there was before is an answer too
+        for config in [*ran[:_CHECKED], *last]:
             self.say(f"checking {brief(config)}")
             artifact = compiled(config)
             if isinstance(artifact, CompileFailure):
@@ -177,7 +180,7 @@ class Tuning:
             if not check.verdict.passed:
                 self._reject(found, tuner, config, check.verdict, check.reason)
                 continue
-            against = incumbent if config != self.tunable.space.default else None
+            against = incumbent if config != original else None
             timing, _ = judge.time(self.problem, artifact, self.device, self.gpu, quiet, self.cancel, against)
             if isinstance(timing, Fault):
                 self._reject(found, tuner, config, timing.verdict, str(timing))

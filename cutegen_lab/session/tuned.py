@@ -28,6 +28,14 @@ class Tunable:
 
 
 @dataclass(frozen=True)
+class Untuned:
+    """A kernel's text without a TUNABLE, from which stage one makes a :class:`Tunable`."""
+
+    what: str
+    source: str
+
+
+@dataclass(frozen=True)
 class Row:
     """One workload: the default's time, the chosen config's, and its own fastest config among those evaluated."""
 

@@ -17,7 +17,7 @@ from cutegen_lab.core.syntax import parse
 LISTED = 20_000  # configs: of a larger product a sample is searched
 _HOW = (
     'Add TUNABLE = {"threads": (64, 128, 256)} at the top level and the keyword threads: cutlass.Constexpr = 128 to '
-    "launch(), and use it where the number stood."
+    "launch(), and use it where the number stood; or have that done: --refactor."
 )
 
 

@@ -86,6 +86,40 @@ def test_nothing_to_search(place: Path) -> None:
     assert "has no TUNABLE" in done.stderr and 'Add TUNABLE = {"threads": (64, 128, 256)}' in done.stderr
 
 
+def test_a_kernel_without_tunable_is_made_a_template_and_tuned(place: Path) -> None:
+    """64 is the block's size and the loop's step; the 2 of the arithmetic and the kernel's bounds stay."""
+    text = (
+        SCALE[: SCALE.index("TUNABLE")]
+        + """
+@cute.kernel
+def scale(mX: cute.Tensor, mY: cute.Tensor):
+    lane, _, _ = cute.arch.thread_idx()
+    row, _, _ = cute.arch.block_idx()
+    for column in range(lane, mX.shape[1], 64):
+        mY[row, column] = mX[row, column] * 2.0
+
+
+@cute.jit
+def launch(x: cute.Tensor, y: cute.Tensor, stream: cuda.CUstream):
+    scale(x, y).launch(grid=[x.shape[0], 1, 1], block=[64, 1, 1], stream=stream)
+"""
+    )
+    (place / "scale.py").write_text(text)
+    done = cutegen(place, *tune("scale.py", "--refactor", "--budget", "3", "--out", "best.py"))
+    found = only_object(done)
+    assert done.returncode == 0, done.stderr
+    (kept,) = found["refactored"]["kept"]
+    assert (kept["name"], kept["domain"], kept["places"]) == ("threads", [32, 64, 128, 256], 2)
+    source, config = read_kernel((place / "best.py").read_text())
+    assert "mX.shape[1], threads)" in source and "block=[threads, 1, 1]" in source and config == found["best"]
+
+
+def test_nothing_to_refactor(place: Path) -> None:
+    for arguments, says in (("scale.py",), "has a TUNABLE already"), ((), "no kernel to make a template of"):
+        done = cutegen(place, *tune(*arguments, "--refactor"))
+        assert done.returncode == 2 and says in done.stderr
+
+
 def test_nothing_to_simulate(place: Path) -> None:
     done = cutegen(place, *tune("scale.py", "--simulate"))
     assert done.returncode == 2 and "holds no evaluation of scale.py" in done.stderr

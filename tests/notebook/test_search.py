@@ -105,3 +105,30 @@ def test_nothing_to_replay_and_a_bad_budget_are_one_line(
         shell.run_cell_magic("cutegen_tune", options, other)
         error = capsys.readouterr().err
         assert says in error and error.count("\n") == 1
+
+
+PLAIN = """
+import cuda.bindings.driver as cuda
+import cutlass
+import cutlass.cute as cute
+
+@cute.kernel
+def double(mX: cute.Tensor, mY: cute.Tensor):
+    lane, _, _ = cute.arch.thread_idx()
+    row, _, _ = cute.arch.block_idx()
+    for column in range(lane, mX.shape[1], 512):
+        mY[row, column] = mX[row, column] * 2.0
+
+@cute.jit
+def launch(x: cute.Tensor, y: cute.Tensor, stream: cuda.CUstream):
+    double(x, y).launch(grid=[x.shape[0], 1, 1], block=[512, 1, 1], stream=stream)
+"""
+
+
+def test_a_kernel_without_tunable_is_made_a_template_in_the_background(shell: InteractiveShell, tmp_path: Path) -> None:
+    (tmp_path / "plain.py").write_text(PLAIN)
+    options = f"{OPTIONS} --kernel {tmp_path / 'plain.py'} --refactor --budget 2 --out made --wait"
+    shell.run_cell_magic("cutegen_tune", options, CELL)
+    made = shell.user_ns["made"]
+    assert made.status == "done" and "block=[threads, 1, 1]" in made.template
+    assert "threads: 512 on line 15 in 2 places" in summary_bundle(made)["text/html"]

@@ -17,7 +17,7 @@ from cutegen_lab.session import Session
 from cutegen_lab.session.simulate import simulate
 from cutegen_lab.session.tune import CACHE, TuneSettings, from_text, tune
 from cutegen_lab.session.tuned import Tunable
-from cutegen_lab.tuning import key
+from cutegen_lab.tuning import Space, key
 from cutegen_lab.tuning.tuner import Limits
 from tests.judge.fake_stopwatch import FakeStopwatch
 from tests.session.test_clocks import PROBLEM, double
@@ -56,11 +56,13 @@ class Judge:
         return Timing("measured", true_us(artifact.config), "a table", device.name), None
 
 
-def search(place: Path, judge: Judge, said: list[str], budget: int = 16, **watch: Any) -> Any:
+def search(
+    place: Path, judge: Judge, said: list[str], budget: int = 16, tunable: Tunable = TUNABLE, **watch: Any
+) -> Any:  # fmt: skip
     times: Mapping[str, float] = {key(c): true_us(c) for c in SPACE.configs}
     device = FakeStopwatch(double, times, noise=1e-5, **watch)
     with Session.open(place, compiler=Compiler(), judge=judge, device=lambda kind: device) as session:  # type: ignore[arg-type]
-        return tune(session, PROBLEM, TUNABLE, TuneSettings(Limits(budget, batch=2)), said.append)
+        return tune(session, PROBLEM, tunable, TuneSettings(Limits(budget, batch=2, finalists=6)), said.append)
 
 
 @pytest.mark.parametrize("judge", [Judge(), Judge(wrong=(WRONG,)), Judge(faulty=(WRONG,))])
@@ -82,6 +84,13 @@ def test_the_fastest_that_is_right(tmp_path: Path, judge: Judge) -> None:
 def test_nothing_right(tmp_path: Path) -> None:
     found = search(tmp_path, Judge(wrong=tuple(SPACE.configs)), [])
     assert found.best is None and len(found.rejected) == 6 and found.timing is None
+
+
+def test_where_all_that_is_faster_is_wrong_the_default_is_the_answer(tmp_path: Path) -> None:
+    slowest = Tunable("a table", "text", Space.build(SPACE.domains, {"vec": 8, "threads": 512}))
+    judge = Judge(wrong=tuple(c for c in SPACE.configs if c != slowest.space.default))
+    found = search(tmp_path, judge, [], tunable=slowest)
+    assert found.best == slowest.space.default and len(found.rejected) == 6
 
 
 def test_what_was_recorded_is_replayed(tmp_path: Path) -> None:

@@ -1,0 +1,70 @@
+"""Stage one of the two-stage tuner, wired: the cage compiles, the emulator's judge says what is right."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+
+from cutegen_lab.core.errors import InputError
+from cutegen_lab.core.problem import Problem
+from cutegen_lab.core.protocols import Cancel, Say
+from cutegen_lab.session.session import Session
+from cutegen_lab.session.tune import TuneSettings, from_text
+from cutegen_lab.session.tuned import Tunable, Untuned
+from cutegen_lab.tuning.refactor import Refactored, refactor
+
+_DERIVED = 3  # small workloads that every value is tried on; the judge tries all of them on what a search finds
+
+
+def as_template(
+    session: Session, problem: Problem, source: str, arch: str, device: str, say: Say, cancel: Cancel | None = None
+) -> Refactored:
+    """``source`` with its steering literals as tunables, checked on ``device``. Raises InputError where it has a
+    TUNABLE, does not compile or is not right as it is; SetupError, CageError, Cancelled."""
+    from cutegen_lab.judge.probe import Probe
+
+    stop, place = cancel or threading.Event(), session.device(device)
+    judged = session.workloads(problem, place)
+    derived = [w for w in judged if w.derived][:_DERIVED]
+    probed = [*derived, *(w for w in judged if not w.derived)]
+    right = Probe(problem, probed, place, stop)
+    return refactor(source, problem.workloads, probed, arch, session.compiler(), right, say, stop)
+
+
+def made_tunable(
+    session: Session, problem: Problem, kernel: Untuned, settings: TuneSettings, say: Say, cancel: Cancel | None = None
+) -> tuple[Refactored, Tunable]:
+    """Stage one, and what stage two searches. Raises InputError where nothing became a parameter, and as
+    :func:`as_template`."""
+    found = as_template(session, problem, kernel.source, settings.arch, settings.device, say, cancel)
+    if not found.kept:
+        whys = "; ".join(f"{d.name} = {d.value}: {_short(d.why)}" for d in found.dropped)
+        raise InputError(f"nothing in {kernel.what} can be a parameter ({whys or 'no literal steers it'})", "")
+    return found, from_text(found.source, {}, f"{kernel.what}, refactored", settings.seed)
+
+
+def account(found: Refactored) -> list[str]:
+    """What became a parameter, what did not and why, line by line."""
+    lines = []
+    for kept in found.kept:
+        several = f" in {kept.places} places" if kept.places > 1 else ""
+        lines.append(f"{kept.name}: {kept.value} on line {kept.line}{several}, now one of {_listed(kept.domain)}")
+        lines += [f"    not {value}: {_short(why)}" for value, why in kept.refused]
+    lines += [f"constraint: {each}" for each in found.constraints]
+    lines += [f"left as it is: {d.name} = {d.value} on line {d.line}: {_short(d.why)}" for d in found.dropped]
+    if found.kept:
+        tried, right = found.mixed
+        lines.append("at the old values it compiles to the same PTX")
+        lines += [f"{right} of {tried} configs with several values changed are right"] if tried else []
+    else:
+        lines.append("nothing became a parameter")
+    return lines
+
+
+def _listed(values: Sequence[object]) -> str:
+    return ", ".join(map(str, values))
+
+
+def _short(text: str) -> str:
+    plain = " ".join(text.split())
+    return plain if len(plain) <= 160 else plain[:159] + "…"

@@ -1,0 +1,5 @@
+"""Stage one of the two-stage tuner: a kernel without TUNABLE becomes a template of the same kernel."""
+
+from cutegen_lab.tuning.refactor.template import Dropped, Kept, Refactored, refactor
+
+__all__ = ["Dropped", "Kept", "Refactored", "refactor"]
