@@ -47,10 +47,11 @@ def _told(kernel: Kernel, output: Output) -> dict[str, Any]:
     problem = kernel.problem
     bound = speed_of_light(problem, target_gpu(kernel.arch))
     output.line(f"{problem.name}: {problem.workload.describe()}")
-    output.line(f"  template        {kernel.family}")
+    wide = max(15, *map(len, kernel.config))
+    output.line(f"  {'template':{wide}} {kernel.family}")
     for name, value in kernel.config.items():
-        output.line(f"  {name:15} {value}{'  (chosen by the template)' if name in kernel.chosen else ''}")
-    output.line(f"  speed of light  {bound.time_us:.2f} µs on {bound.gpu}, {bound.limiter} bound")
+        output.line(f"  {name:{wide}} {value}{'  (chosen by the template)' if name in kernel.chosen else ''}")
+    output.line(f"  {'speed of light':{wide}} {bound.time_us:.2f} µs on {bound.gpu}, {bound.limiter} bound")
     return {
         "problem": problem.name, "template": kernel.family, "arch": kernel.arch, "config": dict(kernel.config),
         "chosen": list(kernel.chosen), "workloads": [w.describe() for w in problem.workloads],

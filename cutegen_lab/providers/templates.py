@@ -27,21 +27,21 @@ class _Move:
 class TemplatesProvider:
     """A :class:`~cutegen_lab.core.protocols.Provider`.
 
-    Starts from ``first``, or a sound default; every refinement changes one parameter of the candidate it grows from and
-    never repeats a config of this run. Raises ProviderError naming the operator the templates do not know, and
-    ProviderExhausted when every neighbour was tried.
+    Starts from ``first``, or a sound default, of ``template``, or of the one that serves the problem; every refinement
+    changes one parameter of the candidate it grows from and never repeats a config of this run. Raises ProviderError
+    naming the operator the templates do not know, and ProviderExhausted when every neighbour was tried.
     """
 
     name = "templates"
 
-    def __init__(self, first: Config | None = None) -> None:
-        self._first = first
+    def __init__(self, first: Config | None = None, template: Template | None = None) -> None:
+        self._first, self._given = first, template
         self._read: dict[str, Template] = {}
 
     def propose(self, request: GenerateRequest, say: Say, cancel: Cancel) -> Proposal:
         template, problem = self._recognise(request, say), request.problem
-        tried = {canonical_json(_config(a, template)) for a in request.history if _is_ours(a)}
-        if not tried or request.parent is None or not _is_ours(request.parent):
+        tried = {canonical_json(_config(a, template)) for a in request.history if _is_ours(a, template)}
+        if not tried or request.parent is None or not _is_ours(request.parent, template):
             config = self._first or template.default_config()
             if not template.feasible(config):
                 raise ProviderError(
@@ -69,6 +69,8 @@ class TemplatesProvider:
         raise ProviderExhausted("every neighbouring config was tried")
 
     def _recognise(self, request: GenerateRequest, say: Say) -> Template:
+        if self._given is not None:
+            return self._given
         key = request.problem.key
         if key not in self._read:
             # torch is imported by the reader alone, when a problem is first read.
@@ -88,8 +90,10 @@ def _nothing_more(parent: Attempt | None) -> str:
     )
 
 
-def _is_ours(attempt: Attempt) -> bool:
-    return attempt.candidate.provider == TemplatesProvider.name
+def _is_ours(attempt: Attempt, template: Template) -> bool:
+    """Was it written from this template? A spec's steps may be cut differently."""
+    mine = attempt.candidate.provider == TemplatesProvider.name
+    return mine and set(template.domains) <= set(attempt.candidate.config)
 
 
 def _config(attempt: Attempt, template: Template) -> dict[str, Scalar]:

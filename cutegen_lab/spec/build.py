@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from cutegen_lab.core.candidate import Config, Scalar
 from cutegen_lab.core.errors import InputError, ProviderError
 from cutegen_lab.core.problem import Problem
 from cutegen_lab.core.roofline import target_gpu
+from cutegen_lab.spec.align import vector_width
 from cutegen_lab.spec.form import Option, Place, Spec, Step
 from cutegen_lab.spec.parse import parse
-from cutegen_lab.spec.reference import problem_of
-from cutegen_lab.templates.expr import Graph
-from cutegen_lab.templates.reader import read
-from cutegen_lab.templates.registry import Family, family_for
+from cutegen_lab.spec.reference import problem_of, reference
+from cutegen_lab.templates.pipeline import Asked, Pipeline, StepRefused, pipeline_of
+from cutegen_lab.templates.reader import Programs
+from cutegen_lab.templates.recognise import single_for, template_for
+from cutegen_lab.templates.template import Template
 
 # Statements that set several parameters of a template by position; the first list whose names it has is meant.
 _POSITIONAL: Mapping[str, tuple[tuple[str, ...], ...]] = {
@@ -24,7 +26,8 @@ _POSITIONAL: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "cluster": (("cluster_m", "cluster_n"),),
     "split": (("split_k",),),
 }
-_AT_LINE = re.compile(r" at line \d+: .*$")
+_AT_LINE = re.compile(r" at line (\d+): .*$")
+_WHOLE = "main"  # the step of a spec that names none: as many kernels as it takes
 Settings = dict[str, tuple[Scalar, Option]]
 """Parameters that a step sets, each with its value and where."""
 
@@ -35,11 +38,15 @@ class Kernel:
     to the template."""
 
     problem: Problem
-    family: str
+    template: Template
     source: str
     config: Config
     chosen: tuple[str, ...]
     arch: str
+
+    @property
+    def family(self) -> str:
+        return self.template.name
 
 
 def compile_text(text: str) -> Kernel:
@@ -54,51 +61,105 @@ def compile_spec(spec: Spec) -> Kernel:
     except InputError as error:
         raise Place(1, 1).error(error.message, error.action) from None
     problem = problem_of(spec)
-    if len(spec.steps) > 1:
-        place = spec.steps[1].place
-        raise place.error("several steps do not become one module yet", "Give each step a spec of its own.")
+    template = _template(spec, problem)
+    config, given = dict[str, Scalar](), set[str]()
+    for prefix, step, part in _parts(spec, template):
+        settings = _set(step, part)
+        config |= {prefix + name: value for name, value in _config(settings, step, part, problem).items()}
+        given |= {prefix + name for name in settings}
+    chosen = tuple(name for name in config if name not in given)
+    return Kernel(problem, template, template.write(config), config, chosen, spec.arch)
+
+
+def _template(spec: Spec, problem: Problem) -> Template:
+    """Raises SpecError."""
     step = spec.steps[0]
     try:
-        graph = read(problem)
-        family = family_for(graph)
+        if len(spec.steps) > 1:
+            _check_names(spec)
+            return _steps(spec, problem)
+        return template_for(problem) if step.name == _WHOLE else single_for(problem)
     except ProviderError as error:
-        message = _AT_LINE.sub("", error.message)  # of PyTorch's text, which the spec's author has not seen
-        raise step.values[-1].place.error(message, "Split it, or write the kernel itself.") from error
-    given = _set(step, family)
-    config = _config(given, step, family, graph, problem)
-    chosen = tuple(name for name in config if name not in given)
-    return Kernel(problem, family.NAME, family.write(problem, graph, config), config, chosen, spec.arch)
+        if isinstance(error, StepRefused):
+            step = next(s for s in spec.steps if s.name == error.step)
+        found = _AT_LINE.search(error.message)  # of PyTorch's text, which the spec's author has not seen
+        place = reference(spec)[1].get(int(found[1])) if found else None
+        action = "Write the kernel itself." if step.name == _WHOLE else "Split the step, by a tmp, or write the kernel."
+        if isinstance(error, StepRefused) and error.action:
+            action = error.action
+        raise (place or step.values[-1].place).error(_AT_LINE.sub("", error.message), action) from error
 
 
-def _set(step: Step, family: Family) -> Settings:
+def _steps(spec: Spec, problem: Problem) -> Pipeline:
+    """Each of the spec's steps one kernel. Raises ProviderError."""
+    source, _ = reference(spec, tmps=True)
+    order = [value.name for value in (*spec.tmps, *spec.outputs)]
+    asked = [
+        Asked(step.name, tuple(order.index(v.name) for v in step.values if v.kind != "let")) for step in spec.steps
+    ]
+    return pipeline_of(Programs(replace(problem, source=source)), asked, len(spec.tmps))
+
+
+def _check_names(spec: Spec) -> None:
+    seen = dict[str, Step]()
+    for step in spec.steps:
+        if all(value.kind == "let" for value in step.values):
+            raise step.place.error(f"the step {step.name} has no result", "Write a tmp or an out in it.")
+        for name in seen:
+            if name == step.name or f"{name}_".startswith(f"{step.name}_") or f"{step.name}_".startswith(f"{name}_"):
+                raise step.place.error(
+                    f"the names of the steps {name} and {step.name} are too alike",
+                    "Their kernels' parameters stand behind them: choose another.",
+                )
+        seen[step.name] = step
+
+
+def _parts(spec: Spec, template: Template) -> Iterator[tuple[str, Step, Template]]:
+    """Each step with its own template, and what goes before the names of its parameters."""
+    if len(spec.steps) == 1 or not isinstance(template, Pipeline):
+        yield "", spec.steps[0], template
+        return
+    for step, made in zip(spec.steps, template.steps, strict=True):
+        yield f"{made.name}_", step, made.kernel
+
+
+def _set(step: Step, template: Template) -> Settings:
     """What ``step`` sets. Raises SpecError."""
     found: Settings = {}
     for option in step.options:
-        for name, value in zip(_names(option, family), option.values, strict=True):
+        for name, value in _meant(option, template):
             if name in found:
                 raise option.place.error(f"{name} is set twice", f"The first time at line {found[name][1].place.line}.")
-            found[name] = (_legal(name, value, option, family), option)
+            found[name] = (_legal(name, value, option, template), option)
     return found
 
 
-def _names(option: Option, family: Family) -> tuple[str, ...]:
-    """The parameters of ``family`` that ``option`` means."""
+def _meant(option: Option, template: Template) -> list[tuple[str, Scalar]]:
+    """The parameters of ``template`` that ``option`` means, with their values."""
+    if option.name == "align":
+        width = vector_width(option, template)
+        return [("vec", width)] if "vec" in template.domains else []
+    return list(zip(_names(option, template), option.values, strict=True))
+
+
+def _names(option: Option, template: Template) -> tuple[str, ...]:
+    """The parameters of ``template`` that ``option`` means."""
     candidates = _POSITIONAL.get(option.name, ((option.name,),))
     for names in candidates:
-        if all(name in family.DOMAINS for name in names):
+        if all(name in template.domains for name in names):
             if len(option.values) > len(names):
                 raise option.place.error(f"{option.name} has {len(option.values)} sizes; there are {len(names)}: "
                                          f"{', '.join(names)}")  # fmt: skip
             return names[: len(option.values)]
-    near = difflib.get_close_matches(option.name, family.DOMAINS, 1)
+    near = difflib.get_close_matches(option.name, template.domains, 1)
     hint = f"Did you mean {near[0]!r}? " if near else ""
     raise option.place.error(
-        f"the template ({family.NAME}) has no {option.name}", f"{hint}It has: {', '.join(family.DOMAINS)}."
+        f"the template ({template.name}) has no {option.name}", f"{hint}It has: {', '.join(template.domains)}."
     )
 
 
-def _legal(name: str, value: Scalar, option: Option, family: Family) -> Scalar:
-    domain = family.DOMAINS[name]
+def _legal(name: str, value: Scalar, option: Option, template: Template) -> Scalar:
+    domain = template.domains[name]
     if value in domain:
         return value
     words = ", ".join(map(str, domain))
@@ -109,20 +170,20 @@ def _legal(name: str, value: Scalar, option: Option, family: Family) -> Scalar:
     raise option.place.error(f"{name} is {value}; it may be {words}", f"Did you mean {near[0]!r}?" if near else "")
 
 
-def _config(given: Settings, step: Step, family: Family, graph: Graph, problem: Problem) -> Config:
+def _config(given: Settings, step: Step, template: Template, problem: Problem) -> Config:
     """The template's default for the main workload under what ``step`` sets; what it leaves open gives way."""
     fixed = {name: value for name, (value, _) in given.items()}
-    config = {**family.default_config(graph, problem.workload), **fixed}
-    if family.feasible(graph, config):
+    config = {**template.default_config(), **fixed}
+    if template.feasible(config):
         return config
     for name in (n for n in config if n not in fixed):
-        for value in _by_distance(config[name], family.DOMAINS[name]):
-            if family.feasible(graph, {**config, name: value}):
+        for value in _by_distance(config[name], template.domains[name]):
+            if template.feasible({**config, name: value}):
                 return {**config, name: value}
     if not given:
         shapes = problem.workload.describe()
-        raise step.values[0].place.error(f"no config of the template ({family.NAME}) serves {shapes}")
-    return _refuse(given, family, graph, config)
+        raise step.values[0].place.error(f"no config of the template ({template.name}) serves {shapes}")
+    return _refuse(given, template, config)
 
 
 def _by_distance(value: Scalar, domain: Sequence[Scalar]) -> list[Scalar]:
@@ -131,11 +192,11 @@ def _by_distance(value: Scalar, domain: Sequence[Scalar]) -> list[Scalar]:
     return sorted((v for v in values if v != value), key=lambda v: abs(values.index(v) - at))
 
 
-def _refuse(given: Settings, family: Family, graph: Graph, config: Config) -> Config:
+def _refuse(given: Settings, template: Template, config: Config) -> Config:
     """Names the setting that must give way, and to what."""
     for name, (value, option) in reversed(list(given.items())):
-        for other in _by_distance(value, family.DOMAINS[name]):
-            if family.feasible(graph, {**config, name: other}):
+        for other in _by_distance(value, template.domains[name]):
+            if template.feasible({**config, name: other}):
                 together = ", ".join(f"{n}={config[n]}" for n in given if n != name)
                 raise option.place.error(
                     f"{name}={value}{' with ' + together if together else ''} is beyond what a block has "

@@ -107,5 +107,9 @@ class Spec:
     sizes: tuple[Mapping[str, int], ...] = field(default=({},))
 
     @property
+    def tmps(self) -> tuple[Value, ...]:
+        return tuple(v for step in self.steps for v in step.values if v.kind == "tmp")
+
+    @property
     def outputs(self) -> tuple[Value, ...]:
         return tuple(v for step in self.steps for v in step.values if v.kind == "out")

@@ -23,7 +23,8 @@ MOST_DEPTH = 64  # of an expression
 MOST_DIGITS = 15
 _BINARY = {"add", "subtract", "multiply", "divide", "matmul", "power", "less", "less_equal", "greater", "greater_equal",
            "equal", "not_equal"}  # fmt: skip
-_STATEMENTS = ("in", "out", "tmp", "size", "step", "tile", "cluster", "schedule", "stages", "split", "with")
+_STATEMENTS = ("in", "out", "tmp", "size", "step", "tile", "cluster", "schedule", "stages", "split", "align",
+               "with")  # fmt: skip
 _WORDS = {  # of the grammar's terminals, for people
     "_NL": "the end of the line", "$END": "the end", "NAME": "a name", "INT": "a whole number", "NUMBER": "a number",
     "DTYPE": "a dtype (bf16, f16, f32, …)", "ARCH": "an architecture (sm_90a)", "EXTENTS": "sizes such as 128x256x64",

@@ -34,12 +34,14 @@ def problem_of(spec: Spec) -> Problem:
     return problem
 
 
-def reference(spec: Spec) -> tuple[str, dict[int, Place]]:
-    """``reference``'s text, and which place of the spec each of its lines comes from. Raises SpecError."""
+def reference(spec: Spec, tmps: bool = False) -> tuple[str, dict[int, Place]]:
+    """``reference``'s text, and which place of the spec each of its lines comes from. ``tmps``: it returns what goes
+    through memory from step to step before its results. Raises SpecError."""
     names = _Names(spec)
     arguments = ", ".join(i.name for i in spec.inputs)
     lines, places = [f"def reference({arguments}):"], {1: spec.inputs[0].place}
-    for value in (v for step in spec.steps for v in step.values):
+    for step, value in ((s, v) for s in spec.steps for v in s.values):
+        names.step = step.name
         text = names.text(value.expr)
         if value.dtype is not None:
             text = (
@@ -48,12 +50,15 @@ def reference(spec: Spec) -> tuple[str, dict[int, Place]]:
         names.define(value)
         lines.append(f"    {value.name} = {text}")
         places[len(lines)] = value.place
-    lines.append(f"    return {', '.join(v.name for v in spec.outputs)}")
+    results = [*(spec.tmps if tmps else ()), *spec.outputs]
+    lines.append(f"    return {', '.join(v.name for v in results)}")
     return "\n".join(lines) + "\n", places
 
 
 class _Names:
-    """What has a name so far."""
+    """What has a name so far, in ``step``: what ``let`` names in one is not known in the next."""
+
+    step = ""
 
     def __init__(self, spec: Spec) -> None:
         if not spec.inputs:
@@ -61,12 +66,14 @@ class _Names:
         if not spec.outputs:
             raise spec.inputs[-1].place.error("the kernel has no result", "Write a line such as: out y: bf16 = exp(x).")
         self._known: dict[str, Place] = {}
-        self._used: set[str] = set()
+        self._lets: dict[str, str] = {}  # and the step that each belongs to
         for given in spec.inputs:
             self._add(given.name, given.place)
 
     def define(self, value: Value) -> None:
         self._add(value.name, value.place)
+        if value.kind == "let":
+            self._lets[value.name] = self.step
 
     def _add(self, name: str, place: Place) -> None:
         if keyword.iskeyword(name) or name in _TAKEN or name.startswith("__"):
@@ -85,6 +92,11 @@ class _Names:
         if expr.name not in self._known:
             has = ", ".join(self._known)
             raise expr.place.error(f"{expr.name} has no value here", f"So far there are: {has}.")
+        if (owner := self._lets.get(expr.name, self.step)) != self.step:
+            raise expr.place.error(
+                f"{expr.name} is a value inside the step {owner}",
+                f"Write `tmp {expr.name}: DTYPE = …` there, so that it goes through memory.",
+            )
         return expr.name
 
 

@@ -14,12 +14,14 @@ def template_for(problem: Problem) -> Template:
     """Raises ProviderError naming the operation that no family serves."""
     programs = Programs(problem)
     try:
-        return _single(problem, programs)
+        return single_for(problem, programs)
     except ProviderError as error:
         return pipeline_for(programs, error)
 
 
-def _single(problem: Problem, programs: Programs) -> Single:
+def single_for(problem: Problem, programs: Programs | None = None) -> Single:
+    """One kernel for everything. Raises ProviderError where no family has it."""
+    programs = programs or Programs(problem)
     graph = read(problem, programs)
     family = family_for(graph)
     others = [programs.of(workload.name) for workload in problem.workloads[1:]]

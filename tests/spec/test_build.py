@@ -39,6 +39,9 @@ def verdict(kernel: Kernel, folder: Path) -> str:
          {"vec": 4, "threads": 128}),
         ("s = x * 0.125\nout y: bf16 = softmax(s, dim=-1)\nwith threads_per_row=32\nwith rows_per_block=2",
          "row reduction", {"threads_per_row": 32, "rows_per_block": 2}),
+        ("step wide\ntmp h: f32 = x.T\nwith vec=2\nstep norm\ntmp n: bf16[M, N] = rms_norm(h.T, w)\nalign 4\n"
+         "step total\nout y: f32[N] = sum(n, dim=0)",
+         "elementwise chain, then row reduction, then column reduction", {"wide_vec": 2, "norm_vec": 2}),
         ("out y: f32[N] = sum(x, dim=0)", "column reduction", {}),
     ],
 )  # fmt: skip
@@ -64,7 +67,14 @@ def test_a_spec_becomes_a_right_kernel(statements: str, family: str, config: dic
         ("out y: bf16 = x @ x", 4, "RuntimeError"),
         ("out y: bf16[M, L] = x * w", 4, "the size of L is not given"),
         ("out y: bf16 = amax(x, dim=0) + amax(x, dim=1)", 4, ""),
-        ("step a\ntmp h: bf16 = x * w\nstep b\nout y: bf16 = sum(h, dim=1)", 6, "several steps"),
+        ("step a\nd = x * w\ntmp h: bf16 = d\nstep b\nout y: f32 = sum(d, dim=1)", 8, "d is a value inside the step a"),
+        ("step a\ntmp h: bf16 = x * w\nstep b\nout y: f32 = sum(x, dim=1)", 5, "no result follows from the step a"),
+        ("step a\ntmp h: bf16 = x\nstep b\nout y: f32 = sum(h, dim=1)", 5, "the step a hands an input on as it is"),
+        ("step a\ntmp h: bf16 = x * w\nstep a_b\nout y: f32 = sum(h, dim=1)", 6, "a and a_b are too alike"),
+        ("step a\ntmp h: bf16 = x * w\nstep b\nout y: bf16 = softmax(sum(h, dim=1), dim=0)", 7, ""),
+        ("step a\ntmp h: bf16 = x * w\nwith vec=4\nstep b\nout y: f32 = sum(h, dim=1)\nwith vec=5", 9, "vec is 5"),
+        ("out y: bf16 = x * w\nalign 32", 5, "for tensors begin at multiples of 16. The nearest is 16."),
+        ("out y: bf16 = x * w\nalign 16", 5, "rows of x: bf16[3,100] begin every 200 bytes. The nearest is 8."),
     ],
 )
 def test_what_cannot_be_is_told_with_its_place(statements: str, line: int, says: str) -> None:

@@ -90,7 +90,7 @@ def test_what_one_kernel_serves_is_no_pipeline() -> None:
         ("return F.layer_norm(F.linear(x, w) + r, (40,), g, g)",
          "x: f32[9,20], w: f32[40,20], r: f32[9,40], g: f32[40]", 0),
         ("return torch.softmax(x - x.mean(0), -1), x.amin()", "x: bf16[40,100]", 2),
-        ("return torch.softmax(x, -1).mean()", "x: f32[300,130]", 2),
+        ("return torch.softmax(x, -1).mean(0)", "x: f32[300,130]", 2),
         ("h = F.linear(x, w).view(2, 8, 4, 16).transpose(1, 2); return (h.softmax(-1) @ h.mT).flatten(1)",
          "x: f32[2,8,20], w: f32[64,20]", 0),
     ],

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from cutegen_lab.core.errors import ProviderError
 from cutegen_lab.templates.pipeline.cut import Cutter, Piece
+from cutegen_lab.templates.pipeline.flow import Flow
 from cutegen_lab.templates.pipeline.pipeline import Pipeline
 from cutegen_lab.templates.pipeline.wiring import Wiring
 from cutegen_lab.templates.reader import Programs
 
-__all__ = ["Pipeline", "pipeline_for"]
+__all__ = ["Asked", "Pipeline", "StepRefused", "pipeline_for", "pipeline_of"]
 _WORDS = {"matrix": "gemm"}  # others go by the first word of their names
 
 
@@ -27,6 +29,45 @@ def pipeline_for(programs: Programs, why: ProviderError) -> Pipeline:
     if len(pieces) < 2:
         raise why
     return Pipeline(programs.problem, Wiring(cutter, pieces, list(_names(pieces))))
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A step that somebody asks for: ``results`` are those of the program's that it leaves, by number."""
+
+    name: str
+    results: tuple[int, ...]
+
+
+class StepRefused(ProviderError):
+    """No family computes the step ``step`` in one kernel."""
+
+    def __init__(self, step: str, message: str, action: str = "") -> None:
+        self.step = step
+        super().__init__(message, action)
+
+
+def pipeline_of(programs: Programs, asked: Sequence[Asked], between: int) -> Pipeline:
+    """Each step one kernel. The first ``between`` results of the programs are what steps leave for others, the rest
+    the problem's own. Raises StepRefused; ProviderError where a result is an input."""
+    program = programs.of(programs.problem.workload.name)
+    results = program.whole().results
+    left = {step.name: [results[at] for at in step.results] for step in asked}
+    for name, values in left.items():
+        if any(program.nodes[value].op != "call_function" for value in values):
+            raise StepRefused(name, f"the step {name} hands an input on as it is", "Leave it out.")
+    cutter = Cutter(programs, Flow(program, (value for values in left.values() for value in values), results[between:]))
+    pieces, taken = list[Piece](), set[str]()
+    for step in asked:
+        mine = cutter.flow.leading_to(left[step.name]) - taken
+        taken |= mine
+        if not mine:
+            raise StepRefused(step.name, f"no result follows from the step {step.name}", "Leave it out.")
+        found = cutter.piece([name for name in cutter.flow.order if name in mine])
+        if isinstance(found, str):
+            raise StepRefused(step.name, found)
+        pieces.append(found)
+    return Pipeline(programs.problem, Wiring(cutter, pieces, [step.name for step in asked]))
 
 
 def _names(pieces: Sequence[Piece]) -> Iterator[str]:

@@ -39,12 +39,13 @@ class Piece:
 
 
 class Cutter:
-    """Raises ProviderError where the programs are too long, or have a result that no kernel computes."""
+    """``flow`` is that of the main workload's program (default: up to all its results). Raises ProviderError where it
+    is too long, or has a result that no kernel computes."""
 
-    def __init__(self, programs: Programs) -> None:
+    def __init__(self, programs: Programs, flow: Flow | None = None) -> None:
         self.programs, self.problem = programs, programs.problem
         self.main = programs.of(self.problem.workload.name)
-        self.flow = Flow(self.main)
+        self.flow = flow or Flow(self.main)
         if len(self.flow.order) > MOST_OPERATIONS:
             raise ProviderError(
                 f"the reference has {len(self.flow.order)} operations, and the templates cut up to {MOST_OPERATIONS} "

@@ -85,6 +85,16 @@ class Flow:
         positions = {name: at for at, name in enumerate(self.program.nodes)}
         return Region(tuple(sorted(inputs, key=positions.__getitem__)), frozenset(nodes), tuple(results))
 
+    def leading_to(self, names: Iterable[str]) -> set[str]:
+        """The values ``names`` and all they follow from, those that are stored."""
+        found, stack = set[str](), list(names)
+        while stack:
+            name = stack.pop()
+            if name not in found:
+                found.add(name)
+                stack += self._reached(name)
+        return found & set(self.order)
+
     def storage(self, name: str) -> str:
         """The value whose memory holds what a region takes by ``name``."""
         return self.regrouped.get(name, name)

@@ -13,6 +13,7 @@ from cutegen_lab.templates.module import clean, constexprs, signature, tunable
 from cutegen_lab.templates.pipeline.module import Module, definitions, imports
 from cutegen_lab.templates.pipeline.wiring import Step, Tensor, Wiring
 
+_NAMED = 3  # kernels: more are counted
 _OWN = '''
 def own(config, step):
     """One step's parameters under the names that it knows."""
@@ -39,7 +40,8 @@ class Pipeline:
 
     @property
     def name(self) -> str:
-        return f"pipeline of {len(self.steps)} kernels"
+        names = [step.kernel.name for step in self.steps]
+        return ", then ".join(names) if len(names) <= _NAMED else f"pipeline of {len(names)} kernels"
 
     @property
     def domains(self) -> Mapping[str, Sequence[Scalar]]:

@@ -1,0 +1,43 @@
+"""What ``align`` promises of a step's tensors, held against their shapes, and the vectors that follow from it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from cutegen_lab.core.problem import TensorSpec
+from cutegen_lab.spec.form import Option
+from cutegen_lab.templates.template import Single, Template
+
+LEGAL = (1, 2, 4, 8, 16)  # bytes; a tensor itself begins at a multiple of 16, wherever the caller has it
+
+
+def vector_width(option: Option, template: Template) -> int:
+    """Elements of the narrowest type in an access of so many bytes. Raises SpecError where rows do not begin at
+    multiples of them, naming the tensor."""
+    (size,) = option.values
+    if not isinstance(template, Single):
+        raise option.place.error("align is for one kernel, and this takes several", "Name each by a `step`.")
+    if not isinstance(size, int) or size not in LEGAL:
+        nearest = max((v for v in LEGAL if isinstance(size, int) and v <= size), default=LEGAL[0])
+        words = ", ".join(map(str, LEGAL))
+        raise option.place.error(
+            f"align is {size}; it may be {words} bytes, for tensors begin at multiples of 16",
+            f"The nearest is {nearest}.",
+        )
+    tensors = [tensor for workload in template.problem.workloads for tensor in workload.tensors]
+    for tensor in tensors:
+        for pitch in _pitches(tensor):
+            if pitch % size:
+                raise option.place.error(
+                    f"align is {size}, and rows of {tensor} begin every {pitch} bytes",
+                    f"The nearest is {math.gcd(pitch, size)}.",
+                )
+    return max(1, size // min(tensor.dtype.itemsize for tensor in tensors))
+
+
+def _pitches(tensor: TensorSpec) -> Iterator[int]:
+    """Bytes from one row to the next, for every dimension but the dense one."""
+    for size, step in zip(tensor.shape, tensor.stride, strict=True):
+        if size > 1 and step > 1:
+            yield step * tensor.dtype.itemsize
