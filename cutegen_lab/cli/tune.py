@@ -106,7 +106,8 @@ def _facts(problem: Problem, found: Any) -> dict[str, Any]:
         "leading": found.leading and {"config": found.leading[0], "time_us": found.leading[1]},
         "space": {"configs": len(found.tunable.space.configs), "total": found.tunable.space.total,
                   "sampled": found.tunable.space.sampled, "domains": found.tunable.space.domains},
-        "search": tally, "cache": str(found.cache), "workloads": [asdict(row) for row in found.rows],
+        "search": tally, "gpu_busy": round(found.tally.busy, 3) if found.kind == "measured" else None,
+        "cache": str(found.cache), "workloads": [asdict(row) for row in found.rows],
         "ranked": [{"config": c, "time_us": t} for c, t in found.ranked],
         "rejected": [{"config": c, "verdict": v.value, "reason": r} for c, v, r in found.rejected],
     }  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 
@@ -15,6 +16,8 @@ from cutegen_lab.core.stopwatch import Stopwatch, TimesInTurns
 from cutegen_lab.core.verdict import Fault
 from cutegen_lab.tuning import MODEL
 from cutegen_lab.tuning.evaluations import Kind
+
+_KEPT_BYTES = 4 << 30  # of inputs, on the host
 
 
 def of_workload(problem: Problem, workload: Workload) -> Problem:
@@ -32,6 +35,7 @@ class PredictedClock:
     def __init__(self, problem: Problem, judge: Judge, device: Device, gpu: GpuSpec, cancel: Cancel) -> None:
         self._problem, self._judge, self._device, self._gpu, self._cancel = problem, judge, device, gpu, cancel
         self.device, self.driver = gpu.name, MODEL
+        self.busy_seconds = 0.0
 
     def time(
         self, workload: Workload, artifacts: Mapping[str, Artifact], samples: int
@@ -40,7 +44,9 @@ class PredictedClock:
         for name, artifact in artifacts.items():
             if self._cancel.is_set():
                 raise Cancelled()
+            started = time.monotonic()
             timing, _ = self._judge.time(problem, artifact, self._device, self._gpu, lambda _: None, self._cancel)
+            self.busy_seconds += time.monotonic() - started
             yield name, timing if isinstance(timing, Fault) else (timing.time_us,)
 
     def in_turns(self, workload: Workload, artifacts: Mapping[str, Artifact]) -> Iterator[tuple[str, Sequence[float]]]:
@@ -69,6 +75,8 @@ class MeasuredClock:
         self._problem, self._timer, self._cancel = problem, device, cancel
         self._seconds, self._seed = seconds, seed
         self._open: tuple[str, Stopwatch, set[str]] | None = None
+        self._inputs: dict[str, list[memoryview]] = {}
+        self.busy_seconds = 0.0
         self.device = name
         watch, _ = self._watch(problem.workload)
         self.device = watch.conditions.get("GPU", name)
@@ -94,7 +102,9 @@ class MeasuredClock:
             added = {name: self._added(watch, held, workload, name, artifact) for name, artifact in left.items()}
             if not (bad := next((name for name, fault in added.items() if fault), None)):
                 turns = Turns(watch, list(left), self._seed, self._cancel)
+                started = time.monotonic()
                 taken = turns.converge(Effort(seconds=self._seconds))
+                self.busy_seconds += time.monotonic() - started
                 if not isinstance(taken, Fault):
                     yield from taken.times_us.items()
                     return
@@ -111,7 +121,9 @@ class MeasuredClock:
         watch, held = self._watch(workload)
         if fault := self._added(watch, held, workload, name, artifact):
             return fault
+        started = time.monotonic()
         found = watch.sample(name, "cold", samples + 1, self._seed())  # the first warms up
+        self.busy_seconds += time.monotonic() - started
         return found if isinstance(found, Fault) else found.times_us[1:]
 
     def _added(
@@ -129,6 +141,15 @@ class MeasuredClock:
         if self._open is not None and self._open[0] == workload.name:
             return self._open[1], self._open[2]
         self.close()
+        views = self._inputs.get(workload.name) or self._drawn(workload)
+        watch = self._timer.stopwatch(workload.tensors, views, self._cancel)
+        if isinstance(watch, Fault):
+            raise SetupError(f"{workload.name} cannot be timed on the {self.device}: {watch.message}", "")
+        self._open = (workload.name, watch, set())
+        return watch, self._open[2]
+
+    def _drawn(self, workload: Workload) -> list[memoryview]:
+        """Inputs of a workload; kept where they are small, for a search goes to and fro between workloads."""
         import torch
 
         from cutegen_lab.judge.timed_outputs import inputs_for
@@ -139,11 +160,9 @@ class MeasuredClock:
         inputs = inputs_for(problem, Reference(problem), self._seed())
         flat = [storage(t, spec) for t, spec in zip(inputs, workload.inputs, strict=True)]
         views = [memoryview(t.view(torch.uint8).numpy()) for t in flat]
-        watch = self._timer.stopwatch(workload.tensors, views, self._cancel)
-        if isinstance(watch, Fault):
-            raise SetupError(f"{workload.name} cannot be timed on the {self.device}: {watch.message}", "")
-        self._open = (workload.name, watch, set())
-        return watch, self._open[2]
+        if sum(v.nbytes for v in (*views, *(v for kept in self._inputs.values() for v in kept))) <= _KEPT_BYTES:
+            self._inputs[workload.name] = views
+        return views
 
 
 Clocks = PredictedClock | MeasuredClock

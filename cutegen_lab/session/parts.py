@@ -17,6 +17,8 @@ PROVIDERS = "templates, openai, manual, manual:DIR, replay:FILE"
 def make_provider(chosen: RunSettings, settings: Settings, workdir: Path) -> Provider:
     """Raises :class:`InputError` for an unknown name, and what the provider raises on bad options."""
     kind, _, argument = chosen.provider.partition(":")
+    if chosen.language == "spec" and kind == "templates":
+        raise InputError("templates read the reference, and write no specs", "Use --provider openai or manual:DIR.")
     match kind:
         case "templates":
             from cutegen_lab.providers.templates import TemplatesProvider

@@ -5,15 +5,17 @@ from __future__ import annotations
 import os
 import threading
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from cutegen_lab.core.artifact import Artifact, CompileFailure
 from cutegen_lab.core.candidate import Config
-from cutegen_lab.core.errors import Cancelled, InputError
+from cutegen_lab.core.errors import Cancelled, CutegenError, InputError
 from cutegen_lab.core.hashing import sha256
 from cutegen_lab.core.problem import Problem
 from cutegen_lab.core.protocols import Device, Say
 from cutegen_lab.core.roofline import GpuSpec, target_gpu
+from cutegen_lab.core.stopwatch import TimesInTurns
 from cutegen_lab.core.verdict import Fault, Verdict
 from cutegen_lab.session.clocks import Clocks, PredictedClock, clock_for
 from cutegen_lab.session.session import Session
@@ -90,14 +92,17 @@ class Tuning:
         self.say(
             f"{self.tunable.what}: {len(self.tunable.space.configs)} of {self.tunable.space.total} configs{sampled}"
         )
-        with clock_for(self.problem, self.session.judge(), self.device, self.gpu, self.cancel) as clock:
-            tuner = self._tuner(search, clock, self.settings.limits)
-            if clock.kind == "measured" and not self._predict(search):
-                tuner.tally.stopped = "interrupted"
-            else:
+        guide = self._predicting() if isinstance(self.device, TimesInTurns) else None
+        try:
+            with clock_for(self.problem, self.session.judge(), self.device, self.gpu, self.cancel) as clock:
+                tuner = self._tuner(search, clock, self.settings.limits)
+                tuner.guide = guide
                 tuner.limits = replace(tuner.limits, seconds=tuner.limits.seconds - (time.monotonic() - started))
                 tuner.run()
-            found = Tuned(self.tunable, clock.kind, clock.device, self.cache, tuner.tally)
+                found = Tuned(self.tunable, clock.kind, clock.device, self.cache, tuner.tally)
+        finally:
+            if guide is not None:
+                guide.end()
         found.ranked = tuner.ranked()
         found.leading = found.ranked[0] if found.ranked else None
         try:
@@ -140,21 +145,22 @@ class Tuning:
             self.session.compiler(), clock, evaluations, self.say, self.cancel, os.cpu_count() or 2, limits,
         )  # fmt: skip
 
-    def _predict(self, search: Search) -> bool:
-        """Has the emulator predict some configs, those it finds fast by a search of its own. False after Ctrl-C."""
+    def _predicting(self) -> _Predicting | None:
+        """Has the emulator predict some configs on the CPU meanwhile, those it finds fast by a search of its own."""
         try:
             from cutegen_lab.devices.emulator import EmulatorDevice
         except ImportError:
             self.say("no emulator here: the search begins without predicted times")
-            return True
-        clock = PredictedClock(self.problem, self.session.judge(), EmulatorDevice(), self.gpu, self.cancel)
-        first = Search(self.tunable.space, seed=self.settings.seed)
+            return None
+        cancel = threading.Event()
+        clock = PredictedClock(self.problem, self.session.judge(), EmulatorDevice(), self.gpu, cancel)
+        search = Search(self.tunable.space, seed=self.settings.seed)
         whole = self.settings.limits
         limits = replace(whole, evaluations=PREDICTED, seconds=whole.seconds * _SHARE)
         self.say(f"predicting up to {PREDICTED} configs on the CPU")
-        tally = self._tuner(first, clock, limits, workloads=1).run()
-        search.predict({name: time_us for name, time_us in first.times_us.items() if time_us})
-        return tally.stopped != "interrupted"
+        tuner = self._tuner(search, clock, limits, workloads=1)
+        tuner.cancel = cancel
+        return _Predicting(tuner)
 
     def _judged(self, found: Tuned, tuner: Tuner) -> None:
         workloads = self.session.workloads(self.problem, self.device)
@@ -203,3 +209,28 @@ class Tuning:
             tuner.time_us(chosen, workload) if chosen is not None else None, own_us,
             tuner.ranked()[at][0] if at >= 0 else {},
         )  # fmt: skip
+
+
+class _Predicting:
+    """A search by predicted time on a thread of its own; a :class:`~cutegen_lab.tuning.tuner.Guide`."""
+
+    def __init__(self, tuner: Tuner) -> None:
+        self._tuner = tuner
+        self._thread = threading.Thread(target=self._work, name="cutegen-predictions", daemon=True)
+        self._thread.start()
+
+    def times_us(self) -> Mapping[str, float]:
+        return {name: time_us for name, time_us in self._tuner.search.times_us.copy().items() if time_us}
+
+    def finished(self) -> bool:
+        return not self._thread.is_alive()
+
+    def end(self) -> None:
+        self._tuner.cancel.set()
+        self._thread.join()
+
+    def _work(self) -> None:
+        try:
+            self._tuner.run()
+        except CutegenError as error:  # a search can do without them
+            self._tuner.say(f"no more predictions: {error}")

@@ -15,7 +15,7 @@ from cutegen_lab.session.versions import versions
 from cutegen_lab.tuning import Space
 from cutegen_lab.tuning.evaluations import Kind
 from cutegen_lab.tuning.tuner import Tally, brief
-from cutegen_lab.views.units import microseconds
+from cutegen_lab.views.units import microseconds, seconds
 
 
 @dataclass(frozen=True)
@@ -87,8 +87,8 @@ def searched(problem: Problem, found: Tuned) -> list[str]:
     ]
     if found.kind == "predicted":
         lines.append("times are the emulator's predictions; nothing was measured")
-    elif tally.seconds:
-        lines.append(f"the device was busy for {tally.busy_seconds / tally.seconds:.0%} of {tally.seconds:.0f} s")
+    else:
+        lines.append(f"the GPU was sampling for {tally.busy:.0%} of the search's {seconds(tally.seconds)}")
     return lines
 
 

@@ -10,10 +10,10 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from statistics import median
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 from cutegen_lab.core.artifact import Artifact, CompileFailure
 from cutegen_lab.core.candidate import Config
@@ -27,10 +27,13 @@ from cutegen_lab.tuning.space import key
 from cutegen_lab.tuning.trace import geometric
 from cutegen_lab.tuning.unpromising import unpromising
 
-T = TypeVar("T")
 QUICK, CAREFUL = 3, 12  # samples of every config, and of one that stays in the race
 _RULED_OUT = 8  # configs for each one of the budget: a space that is mostly infeasible is not compiled to its end
 _CLOSE = 1.10  # times the best: what stays in the race
+_ENOUGH = 60  # samples: more do not tell configs apart that these do not
+_LED = 12  # predictions that lead a search well enough to begin
+_POLL_SECONDS = 0.05
+Waiting = tuple[Config, Future[Artifact | CompileFailure]]
 _OURS = (Verdict.DEVICE_ERROR, Verdict.CANCELLED)  # says nothing about the config
 
 
@@ -39,6 +42,7 @@ class Clock(Protocol):
 
     kind: Kind
     repeats: bool  # whether another sample tells more
+    busy_seconds: float  # that it spent sampling, without preparing
 
     def time(
         self, workload: Workload, artifacts: Mapping[str, Artifact], samples: int
@@ -54,7 +58,7 @@ class Clock(Protocol):
 @dataclass(frozen=True)
 class Limits:
     """When a search ends, whatever it might still gain. ``evaluations`` are configs timed, those of earlier searches
-    among them. ``batch`` are timed at a time while as many more are compiled; ``finalists`` are timed in turns."""
+    among them. Up to ``batch`` are timed at a time while others are compiled; ``finalists`` are timed in turns."""
 
     evaluations: int = 40
     seconds: float = math.inf
@@ -64,7 +68,7 @@ class Limits:
 
 @dataclass
 class Tally:
-    """What a search came to. ``stopped`` says why it ended; ``busy_seconds`` of ``seconds`` the clock was in use."""
+    """What a search came to. ``stopped`` says why it ended; ``busy_seconds`` of ``seconds`` the clock was sampling."""
 
     stopped: str = ""
     evaluated: int = 0
@@ -74,6 +78,21 @@ class Tally:
     seconds: float = 0.0
     busy_seconds: float = 0.0
     in_turns: dict[str, tuple[Config, float]] = field(default_factory=dict)
+
+    @property
+    def busy(self) -> float:
+        """Share of the time in which the clock was sampling, from 0 to 1."""
+        return min(1.0, self.busy_seconds / self.seconds) if self.seconds else 0.0
+
+
+class Guide(Protocol):
+    """Predictions that are made while the search goes on."""
+
+    def times_us(self) -> Mapping[str, float]:
+        """By :func:`key`, those made so far."""
+        ...
+
+    def finished(self) -> bool: ...
 
 
 @dataclass
@@ -91,8 +110,10 @@ class Tuner:
     cancel: threading.Event
     workers: int = 2
     limits: Limits = Limits()
+    guide: Guide | None = None
     tally: Tally = field(default_factory=Tally)
     _artifacts: dict[str, Artifact] = field(default_factory=dict)
+    _samples: dict[tuple[str, str], list[float]] = field(default_factory=dict)  # by config and workload
 
     def run(self) -> Tally:
         """Searches until the budget, the time or what can be gained is used up. On Ctrl-C it ends with what it knows
@@ -109,6 +130,7 @@ class Tuner:
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
             self.tally.seconds += time.monotonic() - started
+            self.tally.busy_seconds = self.clock.busy_seconds
         return self.tally
 
     def ranked(self) -> list[tuple[Config, float]]:
@@ -143,31 +165,72 @@ class Tuner:
             self.say(f"{self.tally.from_cache} configs were evaluated before")
 
     def _loop(self, pool: ThreadPoolExecutor, started: float) -> str:
-        waiting: deque[tuple[Config, Future[Artifact | CompileFailure]]] = deque()
+        """Times what is compiled while the rest compiles; where nothing is ready, the best are sampled more."""
+        waiting: deque[Waiting] = deque()
         while True:
-            asked = True
-            while asked and len(waiting) < 2 * self.limits.batch and self._left(len(waiting)) > 0:
-                wanted = min(2 * self.limits.batch - len(waiting), self._left(len(waiting)))
-                asked = self._queue(pool, waiting, wanted)
-            if not waiting:
+            guided = self._take_predictions()
+            self._queue(pool, waiting)
+            if not waiting and not guided:
                 return "the budget is used up" if self._left(0) <= 0 else "nothing more to gain is expected"
             if self.tally.ruled_out >= _RULED_OUT * self.limits.evaluations:
                 return f"{self.tally.ruled_out} configs were ruled out: narrow TUNABLE's domains"
             if time.monotonic() - started > self.limits.seconds:
                 return "the time is up"
-            taken = [waiting.popleft() for _ in range(min(self.limits.batch, len(waiting)))]
-            ready = [(c, a) for c, future in taken if (a := self._settled(c, future.result())) is not None]
-            self._evaluate(ready)
+            if self.cancel.is_set():
+                raise Cancelled()
+            if (taken := self._compiled(waiting)) or self._sample_more():
+                self._evaluate(taken)
+            else:
+                wait((future for _, future in waiting), timeout=_POLL_SECONDS, return_when=FIRST_COMPLETED)
+                if not waiting:
+                    self.cancel.wait(_POLL_SECONDS)
+
+    def _take_predictions(self) -> bool:
+        """Whether more may come."""
+        if self.guide is None:
+            return False
+        coming = not self.guide.finished()
+        if len(known := dict(self.guide.times_us())) > len(self.search.predicted_us):
+            self.search.predict(known)
+        return coming
 
     def _left(self, waiting: int) -> int:
         return self.limits.evaluations - self.tally.evaluated - self.tally.from_cache - waiting
 
-    def _queue(
-        self, pool: ThreadPoolExecutor, waiting: deque[tuple[Config, Future[Artifact | CompileFailure]]], wanted: int
-    ) -> bool:
-        asked = self.search.ask(wanted)
-        waiting.extend((config, pool.submit(self._compile, config)) for config in asked)
-        return bool(asked)
+    def _queue(self, pool: ThreadPoolExecutor, waiting: deque[Waiting]) -> None:
+        """Keeps every core at work, a batch ahead of the clock. Until predictions lead, only the default is asked."""
+        ahead = self.limits.batch + -(-self.workers // len(self.workloads))
+        if self.guide and not self.guide.finished() and len(self.search.predicted_us) < _LED:
+            ahead = 0 if self.search.times_us or waiting else 1
+        while (wanted := min(ahead - len(waiting), self._left(len(waiting)))) > 0:
+            asked = self.search.ask(wanted)
+            waiting.extend((config, pool.submit(self._compile, config)) for config in asked)
+            if not asked:
+                return
+
+    def _compiled(self, waiting: deque[Waiting]) -> list[tuple[Config, Artifact]]:
+        """Up to a batch of those that are done, the most promising first, without those that are not worth timing."""
+        done = [one for one in waiting if one[1].done()][: self.limits.batch]
+        for one in done:
+            waiting.remove(one)
+        return [(c, a) for c, future in done if (a := self._settled(c, future.result())) is not None]
+
+    def _sample_more(self) -> bool:
+        """Uses the clock's time while compilers work: another round of samples for the close config with the fewest."""
+        best = self.search.best
+        if not self.clock.repeats or best is None:
+            return False
+        close = {n: t for n, t in self.search.times_us.items() if t is not None and t < _CLOSE * best[1]}
+        counts = {
+            n: len(self._samples.get((n, self.workloads[0].signature), ())) for n in close if n in self._artifacts
+        }
+        name = min(counts, key=lambda n: counts[n], default="")
+        if not name or counts[name] >= _ENOUGH:
+            return False
+        config = self._artifacts[name].config
+        for timed in self._timed({name: config}, self._artifacts, CAREFUL):
+            self._tell(timed)
+        return True
 
     def _compile(self, config: Config) -> Artifact | CompileFailure:
         return self.compiler.compile(self.source, config, self.workloads, self.arch, lambda _: None, self.cancel)
@@ -220,11 +283,13 @@ class Tuner:
         """Those that ran on every workload; what each did is in the cache."""
         left = dict(configs)
         for workload in self.workloads:
-            for name, times in self._clocked(self.clock.time(workload, {n: artifacts[n] for n in left}, samples)):
+            for name, times in self.clock.time(workload, {n: artifacts[n] for n in left}, samples):
                 if isinstance(times, Fault):
                     self._faulty(left.pop(name), workload, times)
                     continue
-                self.cache.add(Evaluation(left[name], workload.signature, median(times), len(times)))
+                every = self._samples.setdefault((name, workload.signature), [])
+                every.extend(times)
+                self.cache.add(Evaluation(left[name], workload.signature, median(every), len(every)))
                 if workload is self.workloads[-1]:
                     yield left[name]
 
@@ -258,25 +323,13 @@ class Tuner:
         chosen = {key(c): self._artifacts[key(c)] for c in few if key(c) in self._artifacts}
         logs: dict[str, list[float]] = {name: [] for name in chosen}
         for workload in self.workloads:
-            for name, times in self._clocked(self.clock.in_turns(workload, chosen)):
+            for name, times in self.clock.in_turns(workload, chosen):
                 logs[name].append(median(times))
                 config = few[[key(c) for c in few].index(name)]
                 self.cache.add(Evaluation(config, workload.signature, median(times), len(times)))
         for config in few:
             if len(times_us := logs.get(key(config), [])) == len(self.workloads):
                 self.tally.in_turns[key(config)] = (config, geometric(times_us))
-
-    def _clocked(self, work: Iterator[T]) -> Iterator[T]:
-        """``work``, with the time it takes counted as the clock's."""
-        while True:
-            started = time.monotonic()
-            try:
-                found = next(work)
-            except StopIteration:
-                return
-            finally:
-                self.tally.busy_seconds += time.monotonic() - started
-            yield found
 
 
 def brief(config: Config) -> str:

@@ -144,3 +144,17 @@ def test_ctrl_c_keeps_what_is_known(place: Path) -> None:
     assert running.returncode == 130 and found["interrupted"] and found["leading"]["time_us"] > 0
     assert found["best"] is None and not (place / "best.py").exists()
     assert len((place / "lab" / "tuning.jsonl").read_text().splitlines()) >= 3
+
+
+def test_a_search_that_was_killed_goes_on(place: Path) -> None:
+    running = start(place, [sys.executable, "-m", "cutegen_lab", *tune("--budget", "90")])
+    assert running.stderr is not None
+    for line in running.stderr:
+        if "4/90" in line:
+            running.kill()
+            break
+    running.communicate(timeout=60)
+    assert running.returncode == -signal.SIGKILL
+    known = len((place / "lab" / "tuning.jsonl").read_bytes().splitlines())
+    found = only_object(cutegen(place, *tune("--budget", str(known + 1))))
+    assert found["search"]["from_cache"] >= 4 and found["search"]["evaluated"] <= 2 and found["verdict"] == "passed"

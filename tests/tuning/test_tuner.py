@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -65,6 +67,7 @@ class Clock:
 
     kind: Kind = "measured"
     repeats: bool = True
+    busy_seconds: float = 0.0
     faults: Mapping[str, Verdict] = field(default_factory=dict)
     stop_after: int = 1000
     timed: list[tuple[str, str, int]] = field(default_factory=list)
@@ -205,3 +208,67 @@ def test_what_the_compilers_figures_rule_out(registers: int, spilled: int, why: 
     from cutegen_lab.tuning.unpromising import unpromising
 
     assert why in unpromising(build(SMALL, registers, spilled), "sm_90a")
+
+
+@dataclass
+class SlowCompiler(Compiler):
+    """Notes when it was at work."""
+
+    spans: list[tuple[float, float]] = field(default_factory=list)
+
+    def compile(self, *asked: Any, **more: Any) -> Artifact | CompileFailure:
+        started = time.monotonic()
+        time.sleep(0.03)
+        found = super().compile(*asked, **more)
+        self.spans.append((started, time.monotonic()))
+        return found
+
+
+@dataclass
+class SlowClock(Clock):
+    """Takes 2 ms a sample."""
+
+    spans: list[tuple[float, float]] = field(default_factory=list)
+
+    def time(
+        self, workload: Workload, artifacts: Mapping[str, Artifact], samples: int
+    ) -> Iterator[tuple[str, Sequence[float] | Fault]]:
+        for name, artifact in artifacts.items():
+            started = time.monotonic()
+            time.sleep(0.002 * samples)
+            self.spans.append((started, time.monotonic()))
+            self.busy_seconds += self.spans[-1][1] - started
+            yield name, (time_us(artifact.config, workload),) * samples
+
+
+def test_the_clock_works_while_the_rest_compiles(tmp_path: Path) -> None:
+    clock, compiler = SlowClock(), SlowCompiler()
+    tuning = tuner(tmp_path, clock, compiler)
+    tally = tuning.run()
+    beside = sum(any(a < end and start < b for a, b in clock.spans) for start, end in compiler.spans)
+    assert beside >= len(compiler.spans) // 2 and 0.5 < tally.busy <= 1.0
+    best = tuning.cache.get(tuning.ranked()[0][0], SMALL.signature)
+    assert best is not None and best.samples >= 15  # quick, careful, and more while there was nothing new to time
+
+
+@dataclass
+class Guided:
+    """Predictions come one by one; the last ones make another config look best."""
+
+    asked: int = 0
+
+    def times_us(self) -> Mapping[str, float]:
+        self.asked += 1
+        return {key(c): time_us(c, SMALL) for c in SPACE.configs[: 2 * self.asked]}
+
+    def finished(self) -> bool:
+        return 2 * self.asked >= len(SPACE.configs)
+
+
+def test_predictions_come_while_the_search_goes_on(tmp_path: Path) -> None:
+    clock = Clock()
+    tuning = tuner(tmp_path, clock, limits=Limits(evaluations=3, batch=1))
+    tuning.guide = Guided()
+    tuning.run()
+    first = list(dict.fromkeys(name for name, *_ in clock.timed))
+    assert first[:2] == [key(SPACE.default), key({"vec": 2, "threads": 256})]

@@ -23,16 +23,17 @@ def even_divisions(text: KernelText, names: Sequence[str], default: Config, work
     tensors = [a.arg for a in launch.args.args]
     tensors = tensors[: tensors.index("stream")] if "stream" in tensors else tensors
     bound = {name: f"workload.tensors[{at}]" for at, name in enumerate(tensors)}
-    for expression in _divisions(text, launch, bound, {n: f'config["{n}"]' for n in names}, 0):
+    for expression in _divisions(text, launch, bound, {}, {n: f'config["{n}"]' for n in names}, 0):
         if all(holds(expression, default, w) for w in workloads):
             found[expression] = None
     return list(found)
 
 
 def _divisions(
-    text: KernelText, function: ast.FunctionDef, tensors: Mapping[str, str], values: Mapping[str, str], depth: int
-) -> Iterator[str]:
-    sizes, known = dict[str, str](), dict(values)
+    text: KernelText, function: ast.FunctionDef, tensors: Mapping[str, str], extents: Mapping[str, str],
+    values: Mapping[str, str], depth: int,
+) -> Iterator[str]:  # fmt: skip
+    sizes, known = dict(extents), dict(values)
     for statement in ast.walk(function):
         for name, value in assigned(statement) if isinstance(statement, ast.stmt) else ():
             if (size := _size(value, tensors, sizes)) is not None:
@@ -41,9 +42,14 @@ def _divisions(
                 known[name] = computed
     for node in ast.walk(function):
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.FloorDiv):
-            size, by = _size(node.left, tensors, sizes), _computed(node.right, known)
-            if size is not None and by is not None and "config[" in by:
-                yield f"{size} % {by} == 0"
+            whole: ast.expr = node.left
+            parts = [_computed(node.right, known)]
+            while isinstance(whole, ast.BinOp) and isinstance(whole.op, ast.FloorDiv):
+                parts = [_computed(whole.right, known), *parts]
+                whole = whole.left
+            size, by = _size(whole, tensors, sizes), [part for part in parts if part is not None]
+            if size is not None and len(by) == len(parts) and any("config[" in part for part in by):
+                yield f"{size} % {by[0] if len(by) == 1 else '(' + ' * '.join(by) + ')'} == 0"
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and depth < _HELD:
             called = text.functions.get(node.func.id)
             if called is not None:
@@ -51,6 +57,7 @@ def _divisions(
                 yield from _divisions(
                     text, called,
                     {a: tensors[v.id] for a, v in handed if isinstance(v, ast.Name) and v.id in tensors},
+                    {a: size for a, v in handed if (size := _size(v, tensors, sizes)) is not None},
                     {a: c for a, v in handed if (c := _computed(v, known)) is not None}, depth + 1,
                 )  # fmt: skip
 

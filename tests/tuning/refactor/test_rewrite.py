@@ -69,6 +69,13 @@ def test_what_is_even_now_must_stay_so() -> None:
     text = KernelText(rewrite(KernelText(CONSTANTS), [knobs(CONSTANTS)["vec"]]))
     assert even_divisions(text, ["vec"], {"vec": 8}, [SMALL]) == ['workload.tensors[0].shape[0] % config["vec"] == 0']
     assert even_divisions(text, ["vec"], {"vec": 7}, [SMALL]) == []
+    handed = (
+        "def kernel(n, t):\n    return n // 8 // t\n\n\ndef launch(x, y, stream, vec=4):\n    kernel(x.shape[0], vec)\n"
+    )
+    found = even_divisions(KernelText(handed), ["vec"], {"vec": 4}, [SMALL])
+    assert 'workload.tensors[0].shape[0] % (8 * config["vec"]) == 0' in found
+    rounded_up = handed.replace("n // 8", "(n + 7)")
+    assert even_divisions(KernelText(rounded_up), ["vec"], {"vec": 4}, [SMALL]) == []
 
 
 SHARED = """import cutlass.cute as cute
