@@ -324,3 +324,14 @@ def test_float_to_float_integer_rounding_and_double() -> None:
     d = np.random.default_rng(0).standard_normal(64)
     assert (evaluate("cvt.rn.f32.f64 %r9, %rd10;", [d], np.float32) == d.astype(np.float32)).all()
     assert (evaluate("cvt.f64.f32 %rd9, %r10;", [x], np.float64) == x.astype(np.float64)).all()
+
+
+@pytest.mark.parametrize("kind", ["f16x2", "bf16x2"])
+def test_setp_of_packed_halves(kind: str) -> None:
+    rng = np.random.default_rng(4)
+    dtype = {"f16x2": torch.float16, "bf16x2": torch.bfloat16}[kind]
+    halves = torch.from_numpy(rng.choice([-1.5, 0.0, -0.0, 2.0, float("nan"), float("inf")], (2, 128))).to(dtype)
+    a, b = (row.view(torch.int16).numpy().view(np.uint32) for row in halves)
+    code = f"setp.lt.{kind} %p1|%p2, %r10, %r11; selp.b32 %r9, 1, 0, %p1; @%p2 add.s32 %r9, %r9, 2;"
+    less = (halves[0] < halves[1]).view(-1, 2).int()
+    assert evaluate(code, [a, b], np.uint32).tolist() == (less[:, 0] + 2 * less[:, 1]).tolist()

@@ -22,7 +22,7 @@ def _comparison(e: Emit, kind: str) -> str:
     compare = e.one_of("equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan", *_INTEGER)
     if not compare:
         raise e.refuse(f"the comparison of `{e.ins.name}` is not executed here")
-    if kind in ("bf16", "f16", "f32", "f64"):
+    if kind in ("bf16", "f16", "f32", "f64", "f16x2", "bf16x2"):
         a, b = (_floating(e, i, kind) for i in (1, 2))
         if compare in ("eq", "lt", "le", "gt", "ge"):
             return f"np.{_INTEGER[compare]}({a},{b})"
@@ -35,21 +35,22 @@ def _comparison(e: Emit, kind: str) -> str:
 def _floating(e: Emit, index: int, kind: str) -> str:
     if kind == "bf16":
         return f"bf16_to_f32({e.s(e.ops[index], 'b16')})"
+    if kind.endswith("x2"):
+        return f"half_in({e.s(e.ops[index], 'b32')},{kind!r})"
     return e.s(e.ops[index], kind)
 
 
 @opcode("setp")
 def setp(e: Emit) -> None:
-    """9.7.6.2 setp, with .and .or .xor of a further predicate and ``p|q``; halves 9.7.7.2."""
+    """9.7.6.2 setp, with .and .or .xor of a further predicate and ``p|q``: the opposite, and of packed halves
+    (9.7.7.2) the upper one's own."""
     kind = e.type()
-    if kind.endswith("x2"):
-        raise e.refuse(f"`{e.ins.name}` with type {kind} is not executed here")
     e.klass = "integer" if VIEW[kind] in "HISULD" else kind
     e.skip("ftz")
     logic = e.one_of("and", "or", "xor")
     result = _comparison(e, kind)
     target = e.ops[0]
-    if not logic and isinstance(target, ptx.Reg):
+    if not logic and isinstance(target, ptx.Reg) and not kind.endswith("x2"):
         if result.startswith("np."):
             e.line(f"{result[:-1]},out={e.d(target, 'pred')})")
         else:
@@ -59,7 +60,8 @@ def setp(e: Emit) -> None:
     e.line(f"w={result}")
     both = (target.first, target.second) if isinstance(target, ptx.Pair) else (target, ptx.Sink())
     outcomes = []
-    for name, value in zip(both, ("w", "~w"), strict=True):
+    values = ("w[...,::2]", "w[...,1::2]") if kind.endswith("x2") else ("w", "~w")
+    for name, value in zip(both, values, strict=True):
         if not isinstance(name, ptx.Sink):
             outcomes.append((name, f"np.bitwise_{logic}({value},{other})" if logic else value))
     for i, (_, value) in enumerate(outcomes):
@@ -72,6 +74,8 @@ def setp(e: Emit) -> None:
 def set_value(e: Emit) -> None:
     """9.7.6.1 set: all ones or zero, or 1.0 or 0.0."""
     out, kind = e.types()
+    if kind.endswith("x2"):
+        raise e.refuse(f"`{e.ins.name}` with type {kind} is not executed here")
     e.klass = "integer"
     e.skip("ftz")
     value = _comparison(e, kind)
