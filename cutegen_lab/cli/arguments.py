@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from typing import NoReturn
+from typing import NoReturn, get_args
 
 from cutegen_lab import __version__
 from cutegen_lab.core.errors import InputError
 from cutegen_lab.core.roofline import GPUS
-from cutegen_lab.core.run import Budget, RunSettings
+from cutegen_lab.core.run import Budget, Language, RunSettings
 
 _DEFAULTS, _BUDGET = RunSettings(), Budget()
 
@@ -70,6 +70,8 @@ def _add_run(run: Parser) -> None:
     run.add_argument("--provider", default=_DEFAULTS.provider,
                      help="templates, openai, manual, manual:DIR or replay:FILE (default templates)")  # fmt: skip
     run.add_argument("--model", default="", help="the model's name, for --provider openai; with manual, who answers")
+    run.add_argument("--language", choices=get_args(Language), default=_DEFAULTS.language,
+                     help="what a model writes: CuTe modules or specs (%(default)s)")  # fmt: skip
     run.add_argument("--auto", action="store_true", help="accept by itself what passed and is faster")
     run.add_argument("--max-steps", type=_positive, default=_BUDGET.max_steps, metavar="N",
                      help=f"candidates (default {_BUDGET.max_steps})")  # fmt: skip

@@ -28,6 +28,7 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
         gpu=arguments.gpu,
         device=arguments.device,
         auto=arguments.auto,
+        language=arguments.language,
         budget=Budget(
             max_steps=arguments.max_steps, max_seconds=arguments.max_seconds, max_tokens=arguments.max_tokens
         ),

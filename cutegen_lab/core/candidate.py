@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from cutegen_lab.core.hashing import canonical_json, sha256
+from cutegen_lab.core.verdict import Diagnostic
 
 Scalar = int | float | bool | str
 Config = Mapping[str, Scalar]
@@ -35,7 +36,8 @@ class Proposal:
     """What a provider answers with: a candidate's text before it has an id and a parent.
 
     ``config`` holds tunables that differ from the defaults in ``source``. ``title`` is one line ("threads 256 → 512");
-    ``reason`` says why; ``predicted_effect`` is falsifiable ("−12% time: twice the bytes in flight").
+    ``reason`` says why; ``predicted_effect`` is falsifiable ("−12% time: twice the bytes in flight"). Where the answer
+    was a spec, ``spec`` is its text, and ``refused`` why it could not be compiled: then ``source`` is that text too.
     """
 
     source: str
@@ -46,6 +48,8 @@ class Proposal:
     prompts: tuple[PromptRef, ...] = ()
     usage: TokenUsage = TokenUsage()
     model: str = ""
+    spec: str = ""
+    refused: tuple[Diagnostic, ...] = ()
 
 
 @dataclass(frozen=True)

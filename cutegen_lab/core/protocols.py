@@ -13,7 +13,7 @@ from cutegen_lab.core.artifact import Artifact, Build, CompileFailure
 from cutegen_lab.core.candidate import Candidate, Config, Proposal
 from cutegen_lab.core.problem import Problem, TensorSpec, Workload
 from cutegen_lab.core.roofline import GpuSpec
-from cutegen_lab.core.run import Event, RunState, RunSummary, StoredEvent
+from cutegen_lab.core.run import Event, Language, RunState, RunSummary, StoredEvent
 from cutegen_lab.core.trial import CheckResult, Profile, Timing, Trial
 from cutegen_lab.core.verdict import Fault
 
@@ -45,7 +45,8 @@ GenerateKind = Literal["generate", "fix", "refine"]
 class GenerateRequest:
     """What a provider is asked. ``parent`` is the candidate to fix or refine (None for the first).
 
-    ``feedback`` is the analyst's reason for a rejection. ``history`` is every earlier attempt, oldest first.
+    ``feedback`` is the analyst's reason for a rejection. ``history`` is every earlier attempt, oldest first. In the
+    ``language`` "spec" the answer is a text of the compact language, or a module as in "dsl".
     """
 
     kind: GenerateKind
@@ -55,6 +56,7 @@ class GenerateRequest:
     parent: Attempt | None = None
     feedback: str = ""
     history: tuple[Attempt, ...] = ()
+    language: Language = "dsl"
 
 
 class Provider(Protocol):

@@ -17,6 +17,9 @@ from cutegen_lab.core.roofline import SpeedOfLight
 from cutegen_lab.core.trial import CheckResult, Profile, Provenance, Resources, Timing, Trial
 from cutegen_lab.core.verdict import Diagnostic, Fault, Verdict
 
+Language = Literal["dsl", "spec"]
+"""What a model writes: CuTe modules, or texts of the compact language that templates write the modules for."""
+
 
 class Step(str, Enum):
     """The loop's steps, in order, and where a run rests."""
@@ -44,7 +47,8 @@ class Budget:
 class RunSettings:
     """Everything an analyst chose for a run. ``auto`` approves by itself whatever passes and is faster.
 
-    ``gpu`` is whose speed of light is the bound ("": the first that runs ``arch``).
+    ``gpu`` is whose speed of light is the bound ("": the first that runs ``arch``). ``language`` is what a model is
+    asked to write.
     """
 
     provider: str = "templates"
@@ -54,6 +58,7 @@ class RunSettings:
     device: str = "auto"
     auto: bool = False
     budget: Budget = Budget()
+    language: Language = "dsl"
     profile_after: int = 0  # profiling is withheld until this many candidates passed (CuTeGen's delayed profiling)
 
 

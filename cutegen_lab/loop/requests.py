@@ -35,4 +35,5 @@ def generate_request(state: RunState) -> GenerateRequest:
         parent=attempt(state, state.ask_parent_id) if state.ask_parent_id else None,
         feedback=state.feedback,
         history=tuple(attempt(state, i) for i in state.candidates),
+        language=settings.language,
     )

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from cutegen_lab.core.artifact import Artifact, CompileFailure
-from cutegen_lab.core.candidate import Candidate
+from cutegen_lab.core.candidate import Candidate, Proposal
 from cutegen_lab.core.errors import ProviderError, ProviderExhausted
 from cutegen_lab.core.problem import Problem, Workload
 from cutegen_lab.core.protocols import Cancel, Compiler, Device, Judge, Provider, Say, Store
@@ -82,7 +82,9 @@ class Steps:
         started = time.monotonic()
         workloads = self._workloads(state.problem)
         arch = state.settings.arch
-        result = self.parts.compiler.compile(candidate.source, candidate.config, workloads, arch, say, cancel)
+        result = _refused(candidate.proposal) or self.parts.compiler.compile(
+            candidate.source, candidate.config, workloads, arch, say, cancel
+        )
         provenance = self._provenance(candidate, state, result)
         if isinstance(result, CompileFailure):
             return CompileFailed(candidate.id, result.verdict, result.reason, provenance, result.diagnostics)
@@ -149,6 +151,14 @@ class Steps:
             isolation=result.isolation,
             artifact_sha256=built.sha256 if built else "",
         )
+
+
+def _refused(proposal: Proposal) -> CompileFailure | None:
+    """Why there is nothing to compile, where a spec did not become a kernel."""
+    if not proposal.refused:
+        return None
+    reason = f"the spec cannot be compiled: {proposal.refused[0]}"
+    return CompileFailure(Verdict.COMPILE_ERROR, reason, proposal.refused)
 
 
 def resources(artifact: Artifact, workload: str) -> Resources:

@@ -9,7 +9,7 @@ import sys
 import traceback
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from IPython.core.magic import Magics, cell_magic, line_magic, magics_class
 from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from cutegen_lab.core.problem import Problem
     from cutegen_lab.core.protocols import Provider
-    from cutegen_lab.core.run import Budget, RunSettings
+    from cutegen_lab.core.run import Budget, Language, RunSettings
     from cutegen_lab.notebook.run import NotebookRun
     from cutegen_lab.notebook.widget import RefineWidget
     from cutegen_lab.session import Session
@@ -94,6 +94,7 @@ class CutegenMagics(Magics):
     @argument("--arch", default="sm_90a", help="what to compile for: sm_80, sm_89 or sm_90a (the default)")
     @argument("--provider", default="templates", help="templates, openai, manual, manual:DIR or replay:FILE")
     @argument("--model", default="", help="the model, for --provider openai")
+    @argument("--language", default="dsl", help="what a model writes: dsl (CuTe modules, the default) or spec")
     @argument("--review", action="store_true", help="ask before each refinement (the default)")
     @argument("--replay", default="", help="play a recorded conversation: same as --provider replay:FILE")
     @_of_a_run
@@ -136,6 +137,7 @@ class CutegenMagics(Magics):
             gpu=arguments.gpu,
             device=arguments.device,
             auto=arguments.auto and not arguments.review,
+            language=_language(arguments.language),
             budget=parse_budget(arguments.budget, arguments.max_steps),
         )
         self._begin(arguments, problem, settings)
@@ -280,6 +282,17 @@ def parse_budget(text: str, max_steps: int) -> Budget:
     if max_steps < 1:
         raise InputError(f"--max-steps {max_steps} allows no candidate", "Use 1 or more.")
     return Budget(max_steps=max_steps, max_seconds=seconds, max_tokens=tokens)
+
+
+def _language(text: str) -> Language:
+    """Raises InputError for a language that there is not."""
+    from cutegen_lab.core.run import Language
+
+    known: tuple[Language, ...] = get_args(Language)
+    for language in known:
+        if text == language:
+            return language
+    raise InputError(f"unknown language {text!r}", f"Use {' or '.join(known)}.")
 
 
 def _one(words: list[str], usage: str) -> str:

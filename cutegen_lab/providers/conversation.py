@@ -12,6 +12,7 @@ from cutegen_lab.core.errors import ProviderError
 from cutegen_lab.core.protocols import Cancel, GenerateRequest, Say
 from cutegen_lab.providers.answers import MalformedAnswer, parse
 from cutegen_lab.providers.prompting import RenderedPrompt, render, render_reask
+from cutegen_lab.providers.specs import written_out
 
 CONVERSATION_SCHEMA = "cutegen-conversation"
 CONVERSATION_VERSION = 1
@@ -52,7 +53,7 @@ class ConversationProvider(ABC):
             self._keep(prompts[-1], answer)
             spent = TokenUsage(spent.prompt + answer.usage.prompt, spent.completion + answer.usage.completion)
             try:
-                parsed = parse(answer.text)
+                parsed = parse(answer.text, specs=request.language == "spec")
             except MalformedAnswer as error:
                 if len(prompts) > MAX_REASKS:
                     raise ProviderError(
@@ -61,11 +62,12 @@ class ConversationProvider(ABC):
                 say(f"{error.message}; asking again")
                 prompts.append(render_reask(prompts[0], f"{error.message[0].upper()}{error.message[1:]}."))
                 continue
-            return Proposal(
+            proposal = Proposal(
                 source=parsed.source, title=parsed.title, reason=parsed.reason,
                 predicted_effect=parsed.predicted_effect, prompts=tuple(p.ref for p in prompts), usage=spent,
                 model=answer.model,
             )  # fmt: skip
+            return written_out(proposal, request) if parsed.is_spec else proposal
 
     def _keep(self, prompt: RenderedPrompt, answer: Answer) -> None:
         if self._record is None:

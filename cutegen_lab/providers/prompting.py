@@ -15,8 +15,10 @@ from cutegen_lab.core.errors import SetupError
 from cutegen_lab.core.hashing import sha256
 from cutegen_lab.core.protocols import Attempt, GenerateRequest
 from cutegen_lab.core.roofline import speed_of_light
+from cutegen_lab.providers.answers import SPEC_BLOCK
 from cutegen_lab.providers.evidence import evidence_text, failure_text, history_line
 from cutegen_lab.providers.recognise import HINTS, work_class
+from cutegen_lab.providers.specs import grammar
 
 _FRONT = re.compile(r"\A---\n(.*?)\n---\n", re.DOTALL)
 
@@ -30,21 +32,24 @@ class RenderedPrompt:
 
 
 def render(request: GenerateRequest) -> RenderedPrompt:
-    """The prompt for ``request``: ``generate``, ``fix`` or ``refine``."""
-    parent = request.parent
+    """The prompt for ``request``: ``generate``, ``fix`` or ``refine``, and the same with ``_spec`` in that language."""
+    parent, in_spec = request.parent, request.language == "spec"
     values: dict[str, object] = {
         **_problem_values(request),
-        "example": (prompts_dir() / "example_softmax.py").read_text().rstrip(),
+        **(grammar() if in_spec else {"example": (prompts_dir() / "example_softmax.py").read_text().rstrip()}),
         "feedback": request.feedback,
         "history": [history_line(attempt) for attempt in request.history[-8:]],
     }
     if parent is not None:
-        values |= {"candidate": parent.candidate.source.rstrip(), "fence": _fence(values["reference"], parent)}
+        written = parent.candidate.proposal.spec if in_spec else ""
+        values["candidate"] = (written or parent.candidate.source).rstrip()
+        values["fence"] = _fence(values["reference"], parent)
+        values |= {"block": SPEC_BLOCK if written else "python"} if in_spec else {}
         values["verdict"] = parent.trial.verdict.value if parent.trial else "not judged"
         values["failure" if request.kind == "fix" else "evidence"] = (
             failure_text(parent) if request.kind == "fix" else evidence_text(parent)
         )
-    return _render(request.kind if parent is not None else "generate", values)
+    return _render((request.kind if parent is not None else "generate") + ("_spec" if in_spec else ""), values)
 
 
 def render_reask(prompt: RenderedPrompt, complaint: str) -> RenderedPrompt:

@@ -14,7 +14,7 @@ from cutegen_lab.core.roofline import target_gpu
 from cutegen_lab.spec.align import vector_width
 from cutegen_lab.spec.form import Option, Place, Spec, Step
 from cutegen_lab.spec.parse import parse
-from cutegen_lab.spec.reference import problem_of, reference
+from cutegen_lab.spec.reference import check_tensors, problem_of, reference
 from cutegen_lab.templates.pipeline import Asked, Pipeline, StepRefused, pipeline_of
 from cutegen_lab.templates.reader import Programs
 from cutegen_lab.templates.recognise import single_for, template_for
@@ -54,13 +54,25 @@ def compile_text(text: str) -> Kernel:
     return compile_spec(parse(text))
 
 
-def compile_spec(spec: Spec) -> Kernel:
-    """Raises SpecError."""
+def compile_for(problem: Problem, arch: str, text: str) -> Kernel:
+    """A spec as an answer to ``problem``: it must take and give the same tensors, and its kernel serves every workload
+    of the problem. Raises SpecError."""
+    spec = parse(text)
+    if spec.arch != arch:
+        raise Place(1, 1).error(f"the spec is for {spec.arch}, and {arch} was asked for", f"Write `for {arch}`.")
+    mine = problem_of(spec)
+    check_tensors(spec, mine.workload, problem.workload)
+    asked = replace(problem, source=mine.source, kind="reference", inputs_text=mine.inputs_text)
+    return compile_spec(spec, asked)
+
+
+def compile_spec(spec: Spec, problem: Problem | None = None) -> Kernel:
+    """``problem``: with its workloads instead of the spec's own. Raises SpecError."""
     try:
         target_gpu(spec.arch)
     except InputError as error:
         raise Place(1, 1).error(error.message, error.action) from None
-    problem = problem_of(spec)
+    problem = problem or problem_of(spec)
     template = _template(spec, problem)
     config, given = dict[str, Scalar](), set[str]()
     for prefix, step, part in _parts(spec, template):
@@ -68,7 +80,11 @@ def compile_spec(spec: Spec) -> Kernel:
         config |= {prefix + name: value for name, value in _config(settings, step, part, problem).items()}
         given |= {prefix + name for name in settings}
     chosen = tuple(name for name in config if name not in given)
-    return Kernel(problem, template, template.write(config), config, chosen, spec.arch)
+    try:
+        source = template.write(config)
+    except ProviderError as error:
+        raise spec.outputs[-1].place.error(error.message, "Write the kernel itself.") from error
+    return Kernel(problem, template, source, config, chosen, spec.arch)
 
 
 def _template(spec: Spec, problem: Problem) -> Template:

@@ -78,6 +78,8 @@ FUNCTIONS: Mapping[str, Function] = {
     "linear": _plain("F.linear", 2, 3), "bmm": _plain("torch.bmm", 2),
 }  # fmt: skip
 _OPERATORS = {"add", "subtract", "multiply", "divide", "power", "negative", "transpose", "matmul"}
+_COMPARISONS = {"less", "less_equal", "greater", "greater_equal", "equal", "not_equal"}
+NAMED = {name: function for name, function in FUNCTIONS.items() if name not in _OPERATORS | _COMPARISONS}
 
 
 def call(apply: Apply, arguments: list[str]) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from cutegen_lab.core.dtypes import DType
 from cutegen_lab.core.errors import ProblemError
-from cutegen_lab.core.problem import Problem
+from cutegen_lab.core.problem import Problem, TensorSpec, Workload
 from cutegen_lab.problems import read_text
 from cutegen_lab.spec.form import Apply, Dim, Expr, Input, Name, Number, Place, Spec, Value
 from cutegen_lab.spec.functions import call
@@ -116,6 +116,23 @@ def _size(dim: Dim, sizes: Mapping[str, int], place: Place) -> int:
     if dim not in sizes:
         raise place.error(f"the size of {dim} is not given", f"Add a line such as: size {dim}=4096.")
     return sizes[dim]
+
+
+def check_tensors(spec: Spec, mine: Workload, asked: Workload) -> None:
+    """Are the tensors of ``mine``, a spec's workload, those of ``asked``, but for their names? Raises SpecError."""
+    kinds: list[tuple[str, Sequence[TensorSpec], Sequence[TensorSpec], Sequence[Input | Value]]] = [
+        ("in", mine.inputs, asked.inputs, spec.inputs),
+        ("out", mine.outputs, asked.outputs, spec.outputs),
+    ]
+    for kind, given, wanted, written in kinds:
+        if len(given) != len(wanted):
+            raise written[-1].place.error(
+                f"the spec has {len(given)} `{kind}` and the problem {len(wanted)}: {', '.join(map(str, wanted))}",
+                "Write the problem's, in its order.",
+            )
+        for number, (ours, theirs, line) in enumerate(zip(given, wanted, written, strict=True), 1):
+            if (ours.dtype, ours.shape, ours.stride) != (theirs.dtype, theirs.shape, theirs.stride):
+                raise line.place.error(f"`{kind}` {number} is {ours}, and the problem has {theirs}", "Write it so.")
 
 
 def _check_results(spec: Spec, problem: Problem) -> None:

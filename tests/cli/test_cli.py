@@ -81,6 +81,7 @@ def test_version_and_help_import_nothing_heavy(place: Path) -> None:
         (["run", "softmax.py"], "review needs a terminal"),
         (["run", "softmax.py", "--auto", "--provider", "gpt"], "unknown provider 'gpt'"),
         (["run", "softmax.py", "--auto", "--provider", "openai"], "OPENAI_API_KEY"),
+        (["run", "softmax.py", "--auto", "--language", "spec"], "templates read the reference, and write no specs"),
         (["run", "softmax.py", "--auto", "--max-steps", "0"], "not a positive number"),
         (["run", "empty.py", "--auto"], "empty.py"),
         (["sol", "softmax.py", "--arch", "sm_70"], "no speed-of-light figures for arch 'sm_70'"),

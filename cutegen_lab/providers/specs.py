@@ -1,0 +1,56 @@
+"""Answers in the compact language: from a spec's text to the module that the templates write for it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from cutegen_lab.core.candidate import Proposal
+from cutegen_lab.core.errors import SpecError
+from cutegen_lab.core.protocols import GenerateRequest
+from cutegen_lab.core.verdict import Diagnostic
+
+_AROUND = 2  # lines shown before and after the one at fault
+
+
+def written_out(proposal: Proposal, request: GenerateRequest) -> Proposal:
+    """``proposal``, whose source is a spec, with its module and config; or with what is wrong with it."""
+    from cutegen_lab.spec.build import compile_for  # torch: not before it is needed
+
+    spec = proposal.source
+    try:
+        kernel = compile_for(request.problem, request.arch, spec)
+    except SpecError as error:
+        return replace(proposal, spec=spec, refused=(_diagnostic(error, spec),))
+    return replace(proposal, source=kernel.source, config=kernel.config, spec=spec)
+
+
+def grammar() -> dict[str, object]:
+    """What a prompt says of the language: its grammar's file, its functions, and every template's parameters."""
+    from cutegen_lab.spec import GRAMMAR
+    from cutegen_lab.spec.functions import NAMED
+    from cutegen_lab.templates.registry import FAMILIES
+
+    return {
+        "grammar": GRAMMAR.read_text().rstrip(),
+        "functions": [
+            name + (f" ({', '.join(f'{key}=' for key in function.keywords)})" if function.keywords else "")
+            for name, function in NAMED.items()
+        ],
+        "templates": [
+            {"name": family.NAME, "parameters": {n: ", ".join(map(str, v)) for n, v in family.DOMAINS.items()}}
+            for family in FAMILIES
+        ],
+    }
+
+
+def _diagnostic(error: SpecError, spec: str) -> Diagnostic:
+    lines = spec.splitlines()
+    shown = []
+    for number in range(max(error.line - _AROUND, 1), min(error.line + _AROUND, len(lines)) + 1):
+        shown.append(f"{number:4} {lines[number - 1]}")
+        if number == error.line:
+            shown.append(" " * (4 + error.column) + "^")
+    return Diagnostic(
+        "error", "spec", f"column {error.column}: {error.message.split(': ', 1)[1]}", error.line, "\n".join(shown),
+        suggestion=error.action,
+    )  # fmt: skip
