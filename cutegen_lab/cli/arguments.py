@@ -88,6 +88,8 @@ def _add_tune(tune: Parser) -> None:
     tune.add_argument("kernel", metavar="KERNEL.py", nargs="?", help="with a TUNABLE (default: the problem's template)")
     tune.add_argument("--refactor", action="store_true",
                       help="make KERNEL, which has no TUNABLE, a template first, checked step by step")  # fmt: skip
+    tune.add_argument("--provider", default="", help="with --refactor, whom to ask for more parameters: openai, manual")
+    tune.add_argument("--model", default="", help="the model's name, for --provider openai")
     tune.add_argument("--budget", type=_positive, default=40, metavar="N", help="configs to evaluate (default 40)")
     tune.add_argument("--max-seconds", type=float, metavar="S", help="seconds after which no further config is timed")
     tune.add_argument("--out", metavar="KERNEL.py", help="write the kernel with the best config here")

@@ -19,7 +19,7 @@ from cutegen_lab.core.problem import Problem
 from cutegen_lab.core.protocols import Say
 from cutegen_lab.session import Session
 from cutegen_lab.session.kernels import write_atomically
-from cutegen_lab.session.parts import make_compiler
+from cutegen_lab.session.parts import make_compiler, make_provider
 from cutegen_lab.session.tuned import Tunable, Untuned, kernel_text, report
 
 
@@ -42,7 +42,8 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
     stage_one: dict[str, Any] = {}
     with Session.open(arguments.workdir, compiler=compiler) as session:
         if isinstance(kernel, Untuned):
-            refactored, kernel = made_tunable(session, problem, kernel, settings, say)
+            provider = _provider(arguments)
+            refactored, kernel = made_tunable(session, problem, kernel, settings, say, provider=provider)
             for line in account(refactored):
                 output.line(line)
             output.line()
@@ -70,6 +71,21 @@ def _kernel(arguments: argparse.Namespace, problem: Problem) -> Tunable | Untune
     if arguments.refactor:
         return Untuned(arguments.kernel, given.source)
     return from_text(given.source, given.config, arguments.kernel, arguments.seed)
+
+
+def _provider(arguments: argparse.Namespace) -> Any:
+    """Whom to ask for parameters that the text alone does not show; None where nobody is named."""
+    if not arguments.provider:
+        return None
+    from cutegen_lab.core.run import RunSettings
+    from cutegen_lab.providers.conversation import ConversationProvider
+
+    settings = Settings.from_environment()
+    chosen = RunSettings(provider=arguments.provider, model=arguments.model)
+    made = make_provider(chosen, settings, Path(arguments.workdir or settings.workdir))
+    if not isinstance(made, ConversationProvider):
+        raise InputError(f"{arguments.provider} answers no questions", "Use --provider openai or manual:DIR.")
+    return made
 
 
 def _simulate(arguments: argparse.Namespace, problem: Problem, tunable: Any, settings: Any, output: Output) -> int:

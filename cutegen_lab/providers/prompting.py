@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -55,6 +56,11 @@ def render(request: GenerateRequest) -> RenderedPrompt:
 def render_reask(prompt: RenderedPrompt, complaint: str) -> RenderedPrompt:
     """Asks again after an answer that could not be used."""
     return _render("reask", {"prompt": prompt.text.rstrip(), "complaint": complaint})
+
+
+def render_refactor(source: str, found: Sequence[str]) -> RenderedPrompt:
+    """Asks for parameters of a kernel beyond those ``found``."""
+    return _render("refactor", {"candidate": source.rstrip(), "found": list(found), "fence": _fence(source, None)})
 
 
 @lru_cache(maxsize=1)

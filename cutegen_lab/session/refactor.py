@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from cutegen_lab.core.errors import InputError
 from cutegen_lab.core.problem import Problem
 from cutegen_lab.core.protocols import Cancel, Say
+from cutegen_lab.providers.conversation import ConversationProvider
+from cutegen_lab.providers.prompting import render_refactor
 from cutegen_lab.session.session import Session
 from cutegen_lab.session.tune import TuneSettings, from_text
 from cutegen_lab.session.tuned import Tunable, Untuned
@@ -17,26 +19,30 @@ _DERIVED = 3  # small workloads that every value is tried on; the judge tries al
 
 
 def as_template(
-    session: Session, problem: Problem, source: str, arch: str, device: str, say: Say, cancel: Cancel | None = None
-) -> Refactored:
-    """``source`` with its steering literals as tunables, checked on ``device``. Raises InputError where it has a
-    TUNABLE, does not compile or is not right as it is; SetupError, CageError, Cancelled."""
+    session: Session, problem: Problem, source: str, settings: TuneSettings, say: Say, cancel: Cancel | None = None,
+    provider: ConversationProvider | None = None,
+) -> Refactored:  # fmt: skip
+    """``source`` with its steering literals as tunables, checked on the settings' device. ``provider`` is asked for
+    more of them. Raises InputError where the kernel has a TUNABLE, does not compile or is not right as it is;
+    SetupError, CageError, ProviderError, Cancelled."""
     from cutegen_lab.judge.probe import Probe
 
-    stop, place = cancel or threading.Event(), session.device(device)
+    stop, place = cancel or threading.Event(), session.device(settings.device)
     judged = session.workloads(problem, place)
     derived = [w for w in judged if w.derived][:_DERIVED]
     probed = [*derived, *(w for w in judged if not w.derived)]
     right = Probe(problem, probed, place, stop)
-    return refactor(source, problem.workloads, probed, arch, session.compiler(), right, say, stop)
+    ask = None if provider is None else lambda found: provider.answer(render_refactor(source, found), say, stop).text
+    return refactor(source, problem.workloads, probed, settings.arch, session.compiler(), right, say, stop, ask)
 
 
 def made_tunable(
-    session: Session, problem: Problem, kernel: Untuned, settings: TuneSettings, say: Say, cancel: Cancel | None = None
-) -> tuple[Refactored, Tunable]:
+    session: Session, problem: Problem, kernel: Untuned, settings: TuneSettings, say: Say, cancel: Cancel | None = None,
+    provider: ConversationProvider | None = None,
+) -> tuple[Refactored, Tunable]:  # fmt: skip
     """Stage one, and what stage two searches. Raises InputError where nothing became a parameter, and as
     :func:`as_template`."""
-    found = as_template(session, problem, kernel.source, settings.arch, settings.device, say, cancel)
+    found = as_template(session, problem, kernel.source, settings, say, cancel, provider)
     if not found.kept:
         whys = "; ".join(f"{d.name} = {d.value}: {_short(d.why)}" for d in found.dropped)
         raise InputError(f"nothing in {kernel.what} can be a parameter ({whys or 'no literal steers it'})", "")

@@ -19,12 +19,15 @@ from cutegen_lab.core.problem import Workload
 from cutegen_lab.core.protocols import Cancel, Compiler, Say
 from cutegen_lab.tuning.refactor.divides import even_divisions, holds
 from cutegen_lab.tuning.refactor.knobs import MOST, Knob, find
+from cutegen_lab.tuning.refactor.proposals import proposed
 from cutegen_lab.tuning.refactor.rewrite import CannotPlumb, rewrite
 from cutegen_lab.tuning.refactor.text import KernelText
 from cutegen_lab.tuning.space import Space
 
 Right = Callable[[Artifact], str]
 """Why an artifact's answers are not right; empty where they are."""
+Asks = Callable[[Sequence[str]], str]
+"""A model's answer, given what is known already; :mod:`~cutegen_lab.tuning.refactor.proposals` has its form."""
 _NEAREST = 2  # configs that show whether a value is right that others must change for
 _MIXED = 4  # configs with several values changed, tried at the end
 
@@ -65,13 +68,13 @@ class Refactored:
 
 def refactor(
     source: str, own: Sequence[Workload], judged: Sequence[Workload], arch: str, compiler: Compiler, right: Right,
-    say: Say, cancel: Cancel | None = None,
+    say: Say, cancel: Cancel | None = None, ask: Asks | None = None,
 ) -> Refactored:  # fmt: skip
-    """``own`` are the analyst's workloads, ``judged`` all that ``right`` looks at.
+    """``own`` are the analyst's workloads, ``judged`` all that ``right`` looks at; ``ask`` may propose more parameters.
 
     Raises InputError for a text that has a TUNABLE, does not compile or is not right as it is; CageError, Cancelled.
     """
-    return _Refactoring(source, own, judged, arch, compiler, right, say, cancel or threading.Event()).run()
+    return _Refactoring(source, own, judged, arch, compiler, right, say, cancel or threading.Event(), ask).run()
 
 
 @dataclass(frozen=True)
@@ -88,11 +91,11 @@ class _Tried:
 class _Refactoring:
     def __init__(
         self, source: str, own: Sequence[Workload], judged: Sequence[Workload], arch: str, compiler: Compiler,
-        right: Right, say: Say, cancel: Cancel,
+        right: Right, say: Say, cancel: Cancel, ask: Asks | None,
     ) -> None:  # fmt: skip
         self.text, self.own, self.arch = KernelText(source), own, arch
         self.every = tuple({w.name: w for w in (*own, *judged)}.values())
-        self.compiler, self.right, self.say, self.cancel = compiler, right, say, cancel
+        self.compiler, self.right, self.say, self.cancel, self.ask = compiler, right, say, cancel, ask
         if "TUNABLE" in self.text.constants:
             raise InputError("the kernel has a TUNABLE already", "Tune it as it is.")
         self.kept: list[tuple[Knob, tuple[tuple[int, str], ...]]] = []  # with the values refused
@@ -106,7 +109,7 @@ class _Refactoring:
             raise InputError(f"the kernel does not compile: {self.old.reason}", "Correct it first.")
         found = find(self.text)
         self.say(f"{len(found)} literals or keywords may steer it: {', '.join(k.name for k in found) or 'none'}")
-        found = self._same(found)
+        found = self._same([*found, *self._asked_for(found)])
         self.values = {k.name: k.value for k in found}
         self.constraints = self._divisions(found)
         if why := self._wrong(self._template(found), {}):
@@ -124,6 +127,24 @@ class _Refactoring:
         return self._whole()
 
     # --- inside -------------------------------------------------------------------------------------------------------
+
+    def _asked_for(self, found: Sequence[Knob]) -> list[Knob]:
+        """What a model names beyond ``found``; a literal that already belongs to a parameter is not taken away."""
+        if self.ask is None:
+            return []
+        answer = self.ask([f"{k.name} = {k.value} on line {k.line}" for k in found])
+        taken = {site for knob in found for site in knob.sites} | {k.name for k in found}
+        new = list[Knob]()
+        for one in proposed(answer, self.text):
+            if isinstance(one, str):
+                self.say(f"proposed, but {one}")
+            elif one.name in taken or not taken.isdisjoint(one.sites):
+                self.say(f"proposed, but {one.name} stands where another parameter does")
+            else:
+                new.append(one)
+                taken |= {one.name, *one.sites}
+        self.say(f"{len(new)} more parameters are proposed: {', '.join(k.name for k in new) or 'none'}")
+        return new
 
     def _same(self, found: Sequence[Knob]) -> list[Knob]:
         """The knobs that can be parameters and leave the PTX as it was."""

@@ -63,8 +63,9 @@ def right(artifact: Artifact) -> str:
     return "" if value["magic"] == "64" else "wrong result: no magic"
 
 
-def made(source: str = SOURCE) -> Refactored:
-    return refactor(source, [SMALL], [SMALL], "sm_90a", Compiler(), right, lambda _: None, threading.Event())
+def made(source: str = SOURCE, ask: Any = None, said: list[str] | None = None) -> Refactored:
+    say = (said if said is not None else []).append
+    return refactor(source, [SMALL], [SMALL], "sm_90a", Compiler(), right, say, threading.Event(), ask)
 
 
 def test_what_becomes_a_parameter_and_what_does_not() -> None:
@@ -113,3 +114,23 @@ def test_ptx_without_names_comments_and_lines() -> None:
     one = ".visible .entry kernel_a_128(\n\t.loc 1 2 3\n\tadd.s32 %r1, 1; // here\n\t.section\t.debug_info\n.b8 1"
     two = ".file 1\n.visible .entry kernel_b(\n\tadd.s32 %r1, 1;\n"
     assert plain_ptx(one) == plain_ptx(two) != plain_ptx(two.replace("1;", "2;"))
+
+
+def test_a_model_proposes_and_the_same_checks_decide() -> None:
+    """The 16 under the division is nothing that the text alone shows."""
+    told: list[str] = []
+    said: list[str] = []
+
+    def ask(found: Sequence[str]) -> str:
+        told.extend(found)
+        return (
+            "Here they are:\n- rows_each = 16 at line 11 in 8, 16, 32\nmany = 99 at lines 1 in 3\n"
+            "kernel = 128 at line 7 in 64\nbigger = 128 at line 11 in 256"
+        )
+
+    found = made(ask=ask, said=said)
+    assert "stages = 3 on line 2" in told
+    assert next(k for k in found.kept if k.name == "rows_each").domain == (8, 16, 32)
+    assert "x.shape[0] // rows_each" in found.source
+    refusals = [line for line in said if line.startswith("proposed, but")]
+    assert len(refusals) == 3 and "no 99 in a function" in refusals[0] and "kernel is taken" in refusals[1]
