@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 
-from cutegen_lab.templates.expr import Const, Dot, Extent, Graph, Index, Load, Map, Pick, Reduce, Size, Total
+from cutegen_lab.templates.expr import Const, Dot, Extent, Graph, Index, Load, Map, Pick, Reduce, Scan, Size, Total
 
 _ATOM, _PRODUCT, _SUM, _COMPARE, _LOOSE = 4, 3, 2, 1, 0
 _INFIX = {"add": ("+", _SUM), "sub": ("-", _SUM), "mul": ("*", _PRODUCT), "div": ("/", _PRODUCT)}
@@ -97,7 +97,7 @@ class Writer:
             return f"Float32({node.name})", _ATOM
         if isinstance(node, Index):
             return self.index, _ATOM
-        if isinstance(node, Load | Pick | Dot | Reduce | Total):
+        if isinstance(node, Load | Pick | Dot | Reduce | Scan | Total):
             raise KeyError(f"node {index} ({node}) has no name yet")
         return self._map(node, env)
 
@@ -122,6 +122,9 @@ class Writer:
         if node.op == "sigmoid":
             self.helpers.add("sigmoid_fast" if self.fast else "sigmoid")
             return f"sigmoid({texts[0][0]})", _ATOM
+        if node.op == "erf" and self.fast and vectors[0]:
+            self.helpers.add("erf_fast")
+            return f"erf({texts[0][0]})", _ATOM
         if node.op in ("max", "min"):
             return self._extremum(node, [t[0] for t in texts], vectors)
         if node.op == "where":
@@ -200,7 +203,7 @@ def divided_by_rows(graph: Graph) -> Graph:
     names = []
     suggested = dict(graph.names)
     for index, node in enumerate(graph.nodes):
-        if isinstance(node, Map | Reduce | Total | Pick):
+        if isinstance(node, Map | Reduce | Scan | Total | Pick):
             node = replace(node, args=tuple(moved[a] for a in node.args))
         old = graph.nodes[index]
         if (

@@ -25,11 +25,13 @@ NEUTRAL = {"add": 0.0, "mul": 1.0, "max": -math.inf, "min": math.inf}  # every r
 @dataclass(frozen=True)
 class Load:
     """One element of input ``tensor`` (an index into the problem's inputs). Where a part of it is read, ``spans`` has
-    for each of its dimensions the number of a span of the graph's, or None."""
+    for each of its dimensions the number of a span of the graph's, or None. ``flipped`` are dimensions walked from
+    their end."""
 
     tensor: int
     dims: Dims
     spans: tuple[int | None, ...] = ()
+    flipped: tuple[int, ...] = ()
 
     args: tuple[int, ...] = field(default=(), init=False)
 
@@ -95,6 +97,15 @@ class Reduce:
 
 
 @dataclass(frozen=True)
+class Scan:
+    """``op`` (add or mul) folded over the reduced dimension up to and with each position; ``reverse``: from it on."""
+
+    op: str
+    args: tuple[int, ...]
+    reverse: bool = False
+
+
+@dataclass(frozen=True)
 class Total:
     """``op`` folded over every dimension that is not reduced, of a value with one element for each of them."""
 
@@ -121,7 +132,7 @@ class Dot:
         return self.first_dims[dim] is not None or self.second_dims[dim] is not None
 
 
-Node = Load | Pick | Dot | Const | Size | Extent | Index | Map | Reduce | Total
+Node = Load | Pick | Dot | Const | Size | Extent | Index | Map | Reduce | Scan | Total
 
 
 @dataclass(frozen=True)
@@ -146,6 +157,13 @@ class Graph:
     names: tuple[tuple[int, str], ...] = ()
     spans: tuple[Span, ...] = ()
 
+    def padding(self, load: Load) -> int:
+        """How many zeros stand before what ``load`` reads, along the reduced dimension."""
+        axes = [axis for d in self.reduced if (axis := load.dims[d]) is not None]
+        numbers = [load.spans[axis] for axis in axes] if load.spans else []
+        starts = [self.spans[number].start for number in numbers if number is not None]
+        return max([0, *(-start.plus for start in starts if start.tensor is None)])
+
     def loads(self) -> Iterator[tuple[int, Load]]:
         for index, node in enumerate(self.nodes):
             if isinstance(node, Load):
@@ -154,6 +172,11 @@ class Graph:
     def picks(self) -> Iterator[tuple[int, Pick]]:
         for index, node in enumerate(self.nodes):
             if isinstance(node, Pick):
+                yield index, node
+
+    def scans(self) -> Iterator[tuple[int, Scan]]:
+        for index, node in enumerate(self.nodes):
+            if isinstance(node, Scan):
                 yield index, node
 
     def totals(self) -> Iterator[tuple[int, Total]]:
@@ -183,7 +206,7 @@ class Graph:
                 result.append(own or result[node.args[0]])
             elif isinstance(node, Dot):
                 result.append(not self.reduced or any(node.along(d) for d in self.reduced))
-            elif isinstance(node, Index):
+            elif isinstance(node, Index | Scan):
                 result.append(True)
             elif isinstance(node, Map):
                 result.append(any(result[a] for a in node.args))
@@ -195,7 +218,7 @@ class Graph:
         """For each node: is its value the same all along dimension ``dim`` of the space (no reductions in it)?"""
         result: list[bool] = []
         for node in self.nodes:
-            own = node.dims[dim] is None if isinstance(node, Load | Pick) else not isinstance(node, Dot | Index)
+            own = node.dims[dim] is None if isinstance(node, Load | Pick) else not isinstance(node, Dot | Index | Scan)
             result.append(own and all(result[a] for a in node.args))
         return result
 
@@ -257,7 +280,7 @@ class Graph:
 
 
 def _renumbered(node: Node, new_index: dict[int, int]) -> Node:
-    if isinstance(node, Map | Reduce | Total | Pick):
+    if isinstance(node, Map | Reduce | Scan | Total | Pick):
         return replace(node, args=tuple(new_index[a] for a in node.args))
     return node
 

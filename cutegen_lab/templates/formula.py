@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cutegen_lab.templates.expr import Const, Dims, Dot, Extent, Graph, Index, Load, Map, Pick, Size, Total
+from cutegen_lab.templates.expr import Const, Dims, Dot, Extent, Graph, Index, Load, Map, Pick, Scan, Size, Total
 
 _INFIX = {"add": "+", "sub": "-", "mul": "·", "div": "/", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==",
           "ne": "!=", "and": "and", "or": "or"}  # fmt: skip
@@ -43,6 +43,8 @@ def _text(graph: Graph, index: int, names: list[str], depth: int) -> str:
     if isinstance(node, Pick):
         before = [":"] * node.axis
         return f"{names[node.tensor]}[{', '.join([*before, args[0]])}]"
+    if isinstance(node, Scan):
+        return f"{'reverse ' * node.reverse}cum{_FOLDS[node.op]}({args[0]})"
     if isinstance(node, Total):
         return f"{_FOLDS[node.op]} over rows of {args[0]}"
     inner = args[0][1:-1] if args[0].startswith("(") and args[0].endswith(")") else args[0]

@@ -7,13 +7,13 @@ tuple of them for operators with several results). What has no rule is :class:`U
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from cutegen_lab.core.dtypes import DType
 from cutegen_lab.core.problem import Workload
 from cutegen_lab.templates.axes import Axes
-from cutegen_lab.templates.expr import TRUTH_OPS, Builder, Dot, Extent, Index, Load, Map, Pick, Reduce, Total
+from cutegen_lab.templates.expr import TRUTH_OPS, Builder, Dot, Extent, Index, Load, Map, Pick, Reduce, Scan, Total
 from cutegen_lab.templates.spans import Span, fixed
 
 
@@ -77,6 +77,9 @@ class Lowering:
         if not truth:
             return value
         return Value(self.build.map("where", value.node, self.build.const(1.0), self.build.const(0.0)), value.axes)
+
+    def is_input(self, value: Value) -> bool:
+        return isinstance(self.build.nodes[value.node], Load)
 
     def constant_of(self, value: Operand) -> float | None:
         return self.build.value(value.node) if isinstance(value, Value) else float(value)
@@ -223,6 +226,32 @@ class Lowering:
         if self.axes.size(value.axes[dim]) > 1 << 24:
             raise Unsupported(f"an index over {self.axes.size(value.axes[dim])} elements (exact only up to 2**24)")
         return Value(self.build.add(Index()), value.axes)
+
+    # --- scans ---
+
+    def scan(self, op: str, value: Value, dim: int) -> Value:
+        if any(isinstance(node, Reduce) for node in self.build.nodes):
+            raise Unsupported("a scan beside a reduction")
+        self._enter(self.axes.resolve([value.axes[dim]]), value)
+        return Value(self.build.add(Scan(op, (value.node,))), value.axes)
+
+    def flip(self, value: Value, dim: int) -> Value:
+        """From the end on: every input it is computed from, and what was scanned."""
+        return Value(self._flip(value.node, self.axes.find(value.axes[dim])), value.axes)
+
+    def _flip(self, index: int, symbol: int) -> int:
+        node = self.build.nodes[index]
+        if symbol not in self.depends(index):
+            return index
+        if isinstance(node, Map):
+            return self.build.map(node.op, *(self._flip(a, symbol) for a in node.args))
+        if isinstance(node, Scan):
+            again = symbol in self.axes.resolve(self.reduced or ())
+            return self.build.add(Scan(node.op, (self._flip(node.args[0], symbol),), node.reverse != again))
+        if not isinstance(node, Load) or node.spans:
+            raise Unsupported("a flip of anything but whole inputs")
+        axis = [None if s is None else self.axes.find(s) for s in node.dims].index(symbol)
+        return self.build.add(replace(node, flipped=tuple(sorted({axis} ^ set(node.flipped)))))
 
     def mean(self, value: Value, dims: Sequence[int] | int | None, keepdim: bool, name: str = "mean") -> Value:
         total = self.reduce("add", value, dims, keepdim)

@@ -10,6 +10,8 @@ from cutegen_lab.core.errors import ProviderError
 from cutegen_lab.core.problem import Problem, Workload
 from cutegen_lab.templates.expr import Graph
 from cutegen_lab.templates.families import columns, elementwise, gemm, rows, totals
+from cutegen_lab.templates.families.scans import columns as column_scans
+from cutegen_lab.templates.families.scans import rows as row_scans
 
 
 class Family(Protocol):
@@ -30,7 +32,8 @@ class Family(Protocol):
     def write(self, problem: Problem, graph: Graph, config: Config) -> str: ...
 
 
-FAMILIES: tuple[Family, ...] = tuple(cast(Family, family) for family in (gemm, totals, rows, columns, elementwise))
+_MODULES = (gemm, totals, rows, columns, row_scans, column_scans, elementwise)
+FAMILIES: tuple[Family, ...] = tuple(cast(Family, family) for family in _MODULES)
 
 
 def family_for(graph: Graph) -> Family:

@@ -49,6 +49,8 @@ def resolve(lowering: Lowering, results: Sequence[Value], workload: Workload) ->
             if stray and index in live:
                 raise Unsupported(f"input {workload.inputs[node.tensor].name} walking along a dimension of its own")
             node = replace(node, dims=tuple(walks.index(s) if s in walks else None for s in space))
+            if isinstance(node, Load) and node.flipped and index in live:
+                raise Unsupported("a flip, but before and after a scan")
         resolved.append(node)
 
     outputs = []
@@ -72,6 +74,10 @@ def resolve(lowering: Lowering, results: Sequence[Value], workload: Workload) ->
         spans=tuple(lowering.spans),
     ).pruned()
     _only_indices(graph, workload)
+    for _, load in graph.loads():
+        padded = [n for n in load.spans if n is not None and graph.spans[n].start.plus < 0]
+        if len(padded) > (graph.padding(load) > 0 and any(graph.scans())):
+            raise Unsupported("zeros before an input, but where it is scanned")
     if any(graph.dots()) and any(load.spans for _, load in graph.loads()):
         raise Unsupported("a part of an input beside a matrix product")
     return with_extents(graph)

@@ -69,7 +69,8 @@ def fitted(
         of_all = [(workload, spans[position]) for workload, spans in readings]
         if any((s.tensor, s.axis) != (span.tensor, span.axis) for _, s in of_all):
             return None
-        sizes = [(w, w.inputs[span.tensor].shape[span.axis]) for w in others]
+        known = others if span.start.plus >= 0 else ()  # zeros before an input lie outside of it
+        sizes = [(w, w.inputs[span.tensor].shape[span.axis]) for w in known]
         length = _fit([(w, s.length.plus) for w, s in of_all], span, [(w, 1, size) for w, size in sizes])
         if length is None:
             return None

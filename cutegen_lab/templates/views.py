@@ -11,13 +11,16 @@ from cutegen_lab.templates.expr import Dims, Graph
 @dataclass(frozen=True)
 class View:
     """Tensor ``tensor``, or a part of it, as ``name``. ``starts`` has for each dimension of the tensor where the part
-    begins (None: all of it is seen); empty for a whole tensor. ``picked`` is the dimension that a value indexes."""
+    begins (None: all of it is seen); empty for a whole tensor. ``picked`` is the dimension that a value indexes.
+    ``padding`` zeros are seen before it along the reduced dimension, which ``padded`` are of the tensor's."""
 
     name: str
     tensor: str
     dims: Dims
     starts: tuple[str | None, ...] = ()
     picked: int | None = None
+    padding: int = 0
+    padded: tuple[int, ...] = ()
 
     @property
     def offset(self) -> str:
@@ -66,7 +69,8 @@ class View:
         if axis is None:
             return []
         pitch = [f"{self.tensor}.stride[{axis - 1}]"] if axis > 0 and self._cut(range(axis, len(self.starts))) else []
-        return pitch + ([self.offset] if self.offset else [])
+        padding = [str(self.padding)] if any(self.dims[d] in self.padded for d in over) else []
+        return pitch + ([self.offset] if self.offset else []) + padding
 
 
 class Views:
@@ -83,8 +87,13 @@ class Views:
                 name += str(1 + parts[load.tensor].index(load))
                 while name in taken:
                     name += "_"
-            starts = [None if s is None else graph.spans[s].start.text(inputs) for s in load.spans]
-            self.of_load[index] = View(name, inputs[load.tensor], load.dims, tuple(starts))
+            padding = graph.padding(load)
+            starts = [None if s is None else graph.spans[s].start for s in load.spans]
+            texts = [None if s is None else "0" if s.plus == -padding != 0 else s.text(inputs) for s in starts]
+            padded = tuple(axis for d in graph.reduced if padding and (axis := load.dims[d]) is not None)
+            self.of_load[index] = View(
+                name, inputs[load.tensor], load.dims, tuple(texts), padding=padding, padded=padded
+            )
         self.of_pick: dict[int, View] = {}
         for index, pick in graph.picks():
             again = [v for v in self.of_pick.values() if (v.tensor, v.dims) == (inputs[pick.tensor], pick.dims)]

@@ -12,10 +12,10 @@ import math
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import Problem, Workload
 from cutegen_lab.templates.cute_text import number
-from cutegen_lab.templates.expr import NEUTRAL, Dot, Graph, Index, Map, Output, Pick, Reduce, Total
-from cutegen_lab.templates.families.kernel_module import COMBINE_VECTORS, KernelModule
+from cutegen_lab.templates.expr import NEUTRAL, Dot, Graph, Index, Map, Output, Pick, Reduce, Scan, Total
+from cutegen_lab.templates.families.column_kernel import ColumnKernel
+from cutegen_lab.templates.families.kernel_module import COMBINE_VECTORS
 from cutegen_lab.templates.module import variable
-from cutegen_lab.templates.views import View
 
 NAME = "column reduction"
 DOMAINS = {
@@ -39,9 +39,9 @@ MAX_SMEM = 48 << 10
 
 def matches(graph: Graph) -> bool:
     rank = len(graph.space)
-    if len(graph.reduced) != 1 or graph.reduced[0] == rank - 1 or graph.sizes():
+    if len(graph.reduced) != 1 or graph.reduced[0] == rank - 1:
         return False
-    return not any(isinstance(node, Dot | Pick | Total) for node in graph.nodes)
+    return not any(isinstance(node, Dot | Pick | Scan | Total) for node in graph.nodes)
 
 
 def default_config(graph: Graph, workload: Workload) -> Config:
@@ -68,11 +68,9 @@ def write(problem: Problem, graph: Graph, config: Config) -> str:
     return _Columns(problem, graph, config).text()
 
 
-class _Columns(KernelModule):
+class _Columns(ColumnKernel):
     def __init__(self, problem: Problem, graph: Graph, config: Config) -> None:
-        reserved = "n inner outer columns column block tidx slice_ i extent position"
-        super().__init__(problem, graph, config, reserved, vector=lambda index: True, extent="extent", index="position")
-        self.axis = graph.reduced[0]
+        super().__init__(problem, graph, config, "n inner outer columns column block tidx slice_ i extent position")
 
     def text(self) -> str:
         kernel = self._kernel()
@@ -112,7 +110,7 @@ class _Columns(KernelModule):
             body += self._reduction(index, names[index], env)
             env[index] = names[index]
         body += self._outputs(env)
-        constants = ["n", "columns", "vec", "threads", "slices", "loads"]
+        constants = ["n", "columns", "vec", "threads", "slices", "loads", *self.sizes]
         return self.kernel("column_kernel", self.tensors, constants, body)
 
     def _reduction(self, index: int, name: str, env: dict[int, str]) -> list[str]:
@@ -155,7 +153,7 @@ class _Columns(KernelModule):
             name = view.name
             register, source = variable("r", name), variable("g", name)
             lines.append(f"{register} = cute.make_rmem_tensor(mine, {source}.element_type)")
-            if self._wide(view):
+            if self.wide(view):
                 lines.append(f"cute.autovec_copy({source}[None, source, i], {register})")
             else:
                 lines.append(f"{register}.fill({source}[source, i])")
@@ -204,36 +202,11 @@ class _Columns(KernelModule):
             lines += [f"cute.autovec_copy({register}, {target}[None, column, {row}])"]
         return lines
 
-    def _wide(self, view: View) -> bool:
-        return view.dims[-1] is not None
-
-    # --- the launch ---
-
     def _launch(self) -> list[str]:
-        rank = len(self.graph.space)
-        lines = self.launch_head()
-        rest = [d for d in range(rank - 1) if d != self.axis]
-        lines += [f"    n = {self.space.size(self.axis)}", f"    inner = {self.space.size(rank - 1)}"]
-        lines += [f"    outer = {self.space.product(rest)}"]
-        lines += [
-            "    # Shapes are Python ints here: the widest vector that divides the last dimension needs no scalar tail."
-        ]
-        lines += [f"    width = {self.views.width('inner', [rank - 1])}", "    columns = inner // width * outer"]
-        for view in self.views:
-            shape, stride = self.space.outer_mode(view, rest, "outer") if rest else ("outer", "0")
-            down = view.dims[self.axis]
-            downward = "0" if down is None else f"{view.tensor}.stride[{down}]"
-            if self._wide(view):
-                step = view.step([rank - 1])
-                across = "width" if step == "1" else f"width * {step}"
-                strides = f"({step}, ({across}, {stride}), {downward})"
-                layout = f"cute.make_layout((width, (inner // width, {shape}), n), stride={strides})"
-            else:
-                layout = f"cute.make_layout(((inner // width, {shape}), n), stride=((0, {stride}), {downward}))"
-            lines += view.tensor_lines(layout)
-        names = [*self.tensors, "n", "columns", "width", "threads", "slices", "loads"]
+        names = [*self.tensors, "n", "columns", "width", "threads", "slices", "loads", *self.sizes]
         return [
-            *lines,
+            *self.launch_head(),
+            *self.size_and_view_lines(),
             f"    column_kernel({', '.join(names)}).launch(",
             "        grid=[(columns + threads - 1) // threads, 1, 1],",
             "        block=[threads, slices, 1],",

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from cutegen_lab.core.candidate import Config, Scalar
 from cutegen_lab.core.problem import Problem
 from cutegen_lab.templates.cute_text import Writer
-from cutegen_lab.templates.expr import Graph, Reduce, Total
+from cutegen_lab.templates.expr import Graph, Reduce, Scan, Total
 from cutegen_lab.templates.module import (
     Space,
     approximate,
@@ -66,7 +66,7 @@ class KernelModule:
 
     def combiners(self) -> list[str]:
         """Functions of two scalars, one for each kind of reduction."""
-        names = sorted({COMBINE[node.op] for node in self.graph.nodes if isinstance(node, Reduce | Total)})
+        names = sorted({COMBINE[node.op] for node in self.graph.nodes if isinstance(node, Reduce | Scan | Total)})
         return [f"def {name}(a, b):\n    return {OPERATIONS[name]}" for name in names]
 
     def reduction_name(self, index: int) -> str:

@@ -46,6 +46,16 @@ def _arg(g: Lowering, op: str, a: Value, dim: int | None, keepdim: bool) -> tupl
     return value, g.reduce("min", where, dim, keepdim, name=f"arg{op}")
 
 
+@rule("cumsum.default")
+def cumsum(g: Lowering, a: Value, dim: int, **_: Any) -> Value:
+    return g.scan("add", a, dim) if a.axes else a
+
+
+@rule("cumprod.default")
+def cumprod(g: Lowering, a: Value, dim: int, **_: Any) -> Value:
+    return g.scan("mul", a, dim) if a.axes else a
+
+
 @rule("argmax.default")
 def argmax(g: Lowering, a: Value, dim: int | None = None, keepdim: bool = False) -> Value:
     return _arg(g, "max", a, dim, keepdim)[1]

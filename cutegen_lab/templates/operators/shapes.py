@@ -107,6 +107,35 @@ def chunk(g: Lowering, a: Value, chunks: int, dim: int = 0) -> tuple[Value, ...]
     return split(g, a, -(-g.axes.size(a.axes[dim]) // chunks), dim)
 
 
+@rule("flip.default")
+def flip(g: Lowering, a: Value, dims: Sequence[int]) -> Value:
+    for dim in dims:
+        a = g.flip(a, dim)
+    return a
+
+
+@rule("cat.default")
+def cat(g: Lowering, values: Sequence[Value], dim: int = 0) -> Value:
+    """Zeros, and then one input: as it is written before an exclusive scan."""
+    if len(values) != 2 or g.constant_of(values[0]) != 0:
+        raise Unsupported("several inputs side by side")
+    return _padded(g, values[1], dim, g.axes.size(values[0].axes[dim]))
+
+
+@rule("pad.default", "constant_pad_nd.default")
+def pad(g: Lowering, a: Value, widths: Sequence[int], *rest: Any, value: float | None = None, **_: Any) -> Value:
+    before, after = widths[::2], widths[1::2]
+    if any(after) or any(before[1:]) or value or any(r not in ("constant", None, 0.0) for r in rest):
+        raise Unsupported("padding but by zeros before the last dimension")
+    return _padded(g, a, -1, before[0])
+
+
+def _padded(g: Lowering, a: Value, dim: int, count: int) -> Value:
+    if not g.is_input(a):
+        raise Unsupported("zeros before what is computed")
+    return g.part(a, dim, -count, g.axes.size(a.axes[dim]) + count)
+
+
 @rule("gather.default")
 def gather(g: Lowering, a: Value, dim: int, index: Value, **_: Any) -> Value:
     """The index may have fewer rows, whose number is then the result's."""

@@ -40,9 +40,9 @@ _MANY_ROWS = 264  # two for each of an H200's multiprocessors: enough blocks wit
 
 def matches(graph: Graph) -> bool:
     rank = len(graph.space)
-    if not graph.reduced or graph.reduced[-1] != rank - 1 or any(graph.dots()):
+    if not graph.reduced or graph.reduced[-1] != rank - 1 or any(graph.dots()) or any(graph.scans()):
         return False
-    return not _partly_along(graph) and _picks_once_a_row(graph) and _totals_last(graph)
+    return not partly_along(graph) and _picks_once_a_row(graph) and _totals_last(graph)
 
 
 def _picks_once_a_row(graph: Graph) -> bool:
@@ -61,7 +61,7 @@ def _totals_last(graph: Graph) -> bool:
     )
 
 
-def _partly_along(graph: Graph) -> bool:
+def partly_along(graph: Graph) -> bool:
     """A load that walks along some but not all reduced dimensions, or a part of them, has no single stride along the
     row."""
     for view in Views.nameless(graph):

@@ -10,8 +10,7 @@ from cutegen_lab.templates.families.finish import finishing_kernel, finishing_la
 from cutegen_lab.templates.families.rows import pieces
 from cutegen_lab.templates.families.rows.config import DOMAINS, FEWEST, MAX_ROW, MAX_VALUES, NAME, SHORT
 from cutegen_lab.templates.families.rows.passes import Passes
-from cutegen_lab.templates.module import Space, approximate, variable
-from cutegen_lab.templates.views import View
+from cutegen_lab.templates.module import Space, approximate
 
 _FINISHERS = "min(1024, (rows + 31) // 32 * 32)"
 
@@ -24,7 +23,6 @@ class RowModule(Passes):
         )
         graph = divided_by_rows(graph) if approximate(problem.workload)[0] else graph
         super().__init__(problem, graph, config, reserved)
-        self.outer = [d for d in range(len(graph.space)) if d not in graph.reduced]
 
     # --- the whole module ---
 
@@ -43,7 +41,8 @@ class RowModule(Passes):
             names = {index: self.reduction_name(index) for index in self.totals}
             kernels.append(finishing_kernel(self, self.late_outputs, names, "row_values", "rows", 8))
         device = [
-            *self.combiners(), pieces.FETCH, pieces.PUT, pieces.FOLD, pieces.ROW_REDUCE, pieces.CLUSTER_REDUCE,
+            *self.combiners(), pieces.FETCH, pieces.PUT, pieces.POSITIONS, pieces.FOLD, pieces.ROW_REDUCE,
+            pieces.CLUSTER_REDUCE,
             *([pieces.PICK] if self.views.of_pick else []), *([pieces.rescale(self.fast)] if self.online else []),
         ]  # fmt: skip
         return self.module(NAME, sentences, DOMAINS, self._host(), device, [*kernels, self._launch()])
@@ -70,18 +69,12 @@ class RowModule(Passes):
         return lines
 
     def _launch(self) -> list[str]:
-        views = [f"    {variable('g', view.name)} = {self._view(view)}" for view in self.views]
         sizes = ["rows", "n", "width", "threads_per_row", "rows_per_block", "cluster_n", "loads", *self.sizes]
         arguments = ", ".join([*self.row_tensors, *sizes])
         workspace = ["row_values"] if self.totals else []
         return [
             *self.launch_head(*workspace),
-            f"    rows = {self.space.product(self.outer)}",
-            f"    n = {self.space.product(self.graph.reduced)}",
-            "    # Shapes are Python ints here: the widest vector that divides the row needs no scalar tail.",
-            f"    width = {self.views.width('n', self.graph.reduced)}",
-            *self.size_lines(),
-            *views,
+            *self.size_and_view_lines(),
             f"    row_kernel({arguments}).launch(",
             "        grid=[(rows + rows_per_block - 1) // rows_per_block * cluster_n, 1, 1],",
             "        block=[threads_per_row * rows_per_block, 1, 1],",
@@ -94,23 +87,6 @@ class RowModule(Passes):
                 else []
             ),
         ]
-
-    def _view(self, view: View) -> str:
-        """Text of a tensor seen as (values of a vector, vectors of a row, rows), or (rows) with one value a row;
-        (values to choose from, rows) where a value indexes it."""
-        shape, stride = self.space.outer_mode(view, self.outer, "rows")
-        if view.picked is not None:
-            size, step = (f"{view.tensor}.{what}[{view.picked}]" for what in ("shape", "stride"))
-            layout = f"cute.make_layout(({size}, {shape}), stride=({step}, {stride}))"
-            return f"cute.make_tensor(\n        {view.pointer}, {layout}\n    )"
-        if not self.along(view):
-            return f"cute.make_tensor({view.pointer}, cute.make_layout({shape}, stride={stride}))"
-        step = view.step(self.graph.reduced)
-        across = "width" if step == "1" else f"width * {step}"
-        return (
-            f"cute.make_tensor(\n        {view.pointer}, cute.make_layout((width, n // width, {shape}), "
-            f"stride=({step}, {across}, {stride}))\n    )"
-        )
 
     # --- the kernel ---
 

@@ -9,15 +9,15 @@ from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import Problem
 from cutegen_lab.templates.cute_text import number
 from cutegen_lab.templates.expr import NEUTRAL, Graph, Index, Reduce
-from cutegen_lab.templates.families.kernel_module import COMBINE, KernelModule
+from cutegen_lab.templates.families.kernel_module import COMBINE
 from cutegen_lab.templates.families.rows.online import Online, online
+from cutegen_lab.templates.families.rows.row_kernel import RowKernel
 from cutegen_lab.templates.module import CUTE_TYPE, variable
-from cutegen_lab.templates.views import View
 
 
-class Passes(KernelModule):
+class Passes(RowKernel):
     def __init__(self, problem: Problem, graph: Graph, config: Config, reserved: str) -> None:
-        super().__init__(problem, graph, config, reserved, vector=graph.varies, extent="n", index="columns")
+        super().__init__(problem, graph, config, reserved)
         depths, late = graph.depths(), graph.late()
         self.reductions = [i for i, node in enumerate(graph.nodes) if isinstance(node, Reduce)]
         in_order = sorted(self.reductions, key=lambda i: (depths[i], i))
@@ -35,9 +35,6 @@ class Passes(KernelModule):
         """The row kernel's parameters."""
         names = [name for name in self.views.by_name if name not in self.late_outputs]
         return [variable("g", name) for name in names] + (["row_values"] if self.totals else [])
-
-    def along(self, view: View) -> bool:
-        return view.dims[self.graph.reduced[-1]] is not None
 
     @cached_property
     def _wide(self) -> list[str]:

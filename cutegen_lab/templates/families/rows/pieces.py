@@ -98,8 +98,9 @@ def put(
             cute.autovec_copy(rX[None, i], gX[None, column, row])
         elif column < cute.size(gX, mode=[1]):
             cute.autovec_copy(rX[None, i], gX[None, column, row])
+'''
 
-
+POSITIONS = '''
 def positions(start, stride, mine, wanted):
     """Each of a thread's values' position in the row; None where nobody asks."""
     if not wanted:
@@ -111,6 +112,12 @@ def positions(start, stride, mine, wanted):
             rColumn[j, i] = Float32((start + i * stride) * vec + j)
     return rColumn.load()
 '''
+
+
+def backwards(piece: str) -> str:
+    """FETCH or PUT for a walk from the row's end, whose ``stride`` is negative."""
+    return piece.replace("column < cute.size(gX, mode=[1])", "column >= 0")
+
 
 FOLD = '''
 def fold(values, combine, neutral, columns, n):

@@ -1,0 +1,52 @@
+"""How kernels see tensors along a dimension that is not the last: as vectors of columns, and rows of those."""
+
+from __future__ import annotations
+
+from cutegen_lab.core.candidate import Config
+from cutegen_lab.core.problem import Problem
+from cutegen_lab.templates.expr import Const, Graph, Map, Size
+from cutegen_lab.templates.families.kernel_module import KernelModule
+from cutegen_lab.templates.views import View
+
+
+class ColumnKernel(KernelModule):
+    """``axis`` is the dimension of the space that columns are walked down. Every value but constants is a vector."""
+
+    def __init__(self, problem: Problem, graph: Graph, config: Config, reserved: str) -> None:
+        constant: list[bool] = []
+        for node in graph.nodes:
+            constant.append(
+                all(constant[a] for a in node.args) if isinstance(node, Map) else isinstance(node, Const | Size)
+            )
+        super().__init__(
+            problem, graph, config, reserved, vector=lambda i: not constant[i], extent="extent", index="position"
+        )
+        self.axis = graph.reduced[0]
+
+    def wide(self, view: View) -> bool:
+        return view.dims[-1] is not None
+
+    def size_and_view_lines(self) -> list[str]:
+        """``n``, ``columns``, ``width``, sizes and every view's tensor, in a launcher."""
+        rank = len(self.graph.space)
+        rest = [d for d in range(rank - 1) if d != self.axis]
+        lines = [f"    n = {self.space.size(self.axis)}", f"    inner = {self.space.size(rank - 1)}"]
+        lines += [f"    outer = {self.space.product(rest)}"]
+        lines += [
+            "    # Shapes are Python ints here: the widest vector that divides the last dimension needs no scalar tail."
+        ]
+        lines += [f"    width = {self.views.width('inner', [rank - 1])}", "    columns = inner // width * outer"]
+        lines += self.size_lines()
+        for view in self.views:
+            shape, stride = self.space.outer_mode(view, rest, "outer") if rest else ("outer", "0")
+            down = view.dims[self.axis]
+            downward = "0" if down is None else f"{view.tensor}.stride[{down}]"
+            if self.wide(view):
+                step = view.step([rank - 1])
+                across = "width" if step == "1" else f"width * {step}"
+                strides = f"({step}, ({across}, {stride}), {downward})"
+                layout = f"cute.make_layout((width, (inner // width, {shape}), n), stride={strides})"
+            else:
+                layout = f"cute.make_layout(((inner // width, {shape}), n), stride=((0, {stride}), {downward}))"
+            lines += view.tensor_lines(layout)
+        return lines

@@ -1,0 +1,49 @@
+"""How kernels see tensors whose last dimensions are a row: as vectors of a row, or one value a row."""
+
+from __future__ import annotations
+
+from cutegen_lab.core.candidate import Config
+from cutegen_lab.core.problem import Problem
+from cutegen_lab.templates.expr import Graph
+from cutegen_lab.templates.families.kernel_module import KernelModule
+from cutegen_lab.templates.module import variable
+from cutegen_lab.templates.views import View
+
+
+class RowKernel(KernelModule):
+    """``outer`` are the dimensions of the space that rows are counted along."""
+
+    def __init__(self, problem: Problem, graph: Graph, config: Config, reserved: str) -> None:
+        super().__init__(problem, graph, config, reserved, vector=graph.varies, extent="n", index="columns")
+        self.outer = [d for d in range(len(graph.space)) if d not in graph.reduced]
+
+    def along(self, view: View) -> bool:
+        return view.dims[self.graph.reduced[-1]] is not None
+
+    def size_and_view_lines(self) -> list[str]:
+        """``rows``, ``n``, ``width``, sizes and every view's tensor, in a launcher."""
+        return [
+            f"    rows = {self.space.product(self.outer)}",
+            f"    n = {self.space.product(self.graph.reduced)}",
+            "    # Shapes are Python ints here: the widest vector that divides the row needs no scalar tail.",
+            f"    width = {self.views.width('n', self.graph.reduced)}",
+            *self.size_lines(),
+            *(f"    {variable('g', view.name)} = {self._view(view)}" for view in self.views),
+        ]
+
+    def _view(self, view: View) -> str:
+        """Text of a tensor seen as (values of a vector, vectors of a row, rows), or (rows) with one value a row;
+        (values to choose from, rows) where a value indexes it."""
+        shape, stride = self.space.outer_mode(view, self.outer, "rows")
+        if view.picked is not None:
+            size, step = (f"{view.tensor}.{what}[{view.picked}]" for what in ("shape", "stride"))
+            layout = f"cute.make_layout(({size}, {shape}), stride=({step}, {stride}))"
+            return f"cute.make_tensor(\n        {view.pointer}, {layout}\n    )"
+        if not self.along(view):
+            return f"cute.make_tensor({view.pointer}, cute.make_layout({shape}, stride={stride}))"
+        step = view.step(self.graph.reduced)
+        across = "width" if step == "1" else f"width * {step}"
+        return (
+            f"cute.make_tensor(\n        {view.pointer}, cute.make_layout((width, n // width, {shape}), "
+            f"stride=({step}, {across}, {stride}))\n    )"
+        )

@@ -1,0 +1,280 @@
+"""Scans along the last dimension: a row is walked in steps, what came before is carried from one to the next.
+
+Each step's vectors are scanned by the threads that hold them, by warps with shuffles, and over all warps of the row
+through shared memory, in two buffers by turns, so that one barrier a step is enough.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from cutegen_lab.core.candidate import Config
+from cutegen_lab.core.problem import Problem, Workload
+from cutegen_lab.templates.cute_text import number
+from cutegen_lab.templates.expr import NEUTRAL, Dot, Graph, Index, Pick, Reduce, Scan, Total
+from cutegen_lab.templates.families.kernel_module import COMBINE
+from cutegen_lab.templates.families.rows import pieces
+from cutegen_lab.templates.families.rows.config import partly_along
+from cutegen_lab.templates.families.rows.row_kernel import RowKernel
+from cutegen_lab.templates.module import variable
+from cutegen_lab.templates.views import View
+
+NAME = "row scan"
+DOMAINS = {
+    "vec": (1, 2, 4, 8),
+    "threads_per_row": (32, 64, 128, 256, 512, 1024),
+    "rows_per_block": (1, 2, 4, 8, 16),
+    "loads": (1, 2, 4, 8),
+}
+KNOBS = {
+    ("loads", 1): "Twice the independent loads in flight a thread, and half as many barriers.",
+    ("threads_per_row", 1): "Longer steps: fewer barriers a row.",
+    ("rows_per_block", 1): "Larger blocks: half as many to start, and one barrier serves two rows.",
+    ("threads_per_row", -1): "Barriers wait for fewer warps, and more blocks fit an SM.",
+    ("vec", 1): "Half as many memory instructions for the same bytes, and half as many shuffles.",
+    ("loads", -1): "Fewer registers a thread: more warps fit an SM.",
+    ("rows_per_block", -1): "Smaller blocks: barriers wait for fewer warps and the last wave is finer.",
+    ("vec", -1): "Narrower accesses: fewer registers a thread.",
+}
+MAX_VALUES = 64
+SLOTS = 32  # a lane of every warp adds up one of a step's partial results
+
+
+def matches(graph: Graph) -> bool:
+    """Scans of elementwise values, and nothing else, along the last dimension."""
+    return scans_alone(graph) and graph.reduced == (len(graph.space) - 1,) and not partly_along(graph)
+
+
+def scans_alone(graph: Graph) -> bool:
+    """Scans, all from the same end and of nothing scanned, with no reduction, product or index beside them."""
+    after: list[bool] = []
+    for node in graph.nodes:
+        inside = any(after[a] for a in node.args)
+        if isinstance(node, Dot | Index | Pick | Reduce | Total) or (isinstance(node, Scan) and inside):
+            return False
+        after.append(inside or isinstance(node, Scan))
+    return len({scan.reverse for _, scan in graph.scans()}) == 1
+
+
+def default_config(graph: Graph, workload: Workload) -> Config:
+    """16-byte vectors and about 32 bytes in flight a thread; rows of one step where a block can do it."""
+    n = graph.space[-1]
+    itemsize = min(t.dtype.itemsize for t in workload.tensors)
+    vec = min(max(v for v in DOMAINS["vec"] if v * itemsize <= 16), 8)
+    width = 1 if any(graph.padding(load) for _, load in graph.loads()) else math.gcd(n, vec)
+    loads = min(max(32 // (width * itemsize), 1), DOMAINS["loads"][-1])
+    most = [t for t in DOMAINS["threads_per_row"] if t // 32 * loads <= SLOTS]
+    threads = next((t for t in most if n // width <= loads * t), min(256, most[-1]))
+    rows = math.prod(graph.space[:-1])
+    per_block = max(128 // threads, 1)
+    while per_block > 1 and per_block > rows:
+        per_block //= 2
+    return {"vec": vec, "threads_per_row": threads, "rows_per_block": per_block, "loads": loads}
+
+
+def feasible(graph: Graph, config: Config) -> bool:
+    threads, loads = int(config["threads_per_row"]), int(config["loads"])
+    whole = threads * int(config["rows_per_block"])
+    return whole <= 1024 and threads // 32 * loads <= SLOTS and int(config["vec"]) * loads <= MAX_VALUES
+
+
+def write(problem: Problem, graph: Graph, config: Config) -> str:
+    """The module's text with ``config`` as defaults."""
+    return _RowScans(problem, graph, config).text()
+
+
+class _RowScans(RowKernel):
+    def __init__(self, problem: Problem, graph: Graph, config: Config) -> None:
+        reserved = (
+            "n rows vec row lane vectors share steps step turn start mine ragged tidx bidx source_row width smem slots"
+        )
+        super().__init__(problem, graph, config, reserved)
+        self.scans = dict(graph.scans())
+        self.reverse = any(scan.reverse for scan in self.scans.values())
+        self.padding = {view.name: view.padding for view in self.views}
+        self.names = {index: self.writer.name("running") for index in self.scans}
+
+    def text(self) -> str:
+        kernel = self._kernel()
+        sentences = (
+            "A block walks its rows in steps; threads, then warps, then all warps of a row scan what they hold, and "
+            "what came before is carried along. Every element is read once and every result written once."
+        )
+        host = [
+            "def constraints(config, workload, device):",
+            '    """At most 1,024 threads, a partial result of a step for each lane of a warp, values in registers."""',
+            '    threads, loads = config["threads_per_row"], config["loads"]',
+            '    fits = threads * config["rows_per_block"] <= 1024',
+            f'    return fits and threads // 32 * loads <= {SLOTS} and config["vec"] * loads <= {MAX_VALUES}',
+        ]
+        padded = [_FETCH_AFTER] if any(self.padding.values()) else []
+        copies = [pieces.backwards(p) if self.reverse else p for p in (pieces.FETCH, pieces.PUT)]
+        return self.module(
+            NAME, sentences, DOMAINS, host, [*self.combiners(), *copies, *padded, _SCAN], [kernel, self._launch()]
+        )
+
+    def _kernel(self) -> list[str]:
+        body = [
+            "tidx, _, _ = cute.arch.thread_idx()",
+            "bidx, _, _ = cute.arch.block_idx()",
+            "lane = tidx % threads_per_row",
+            "row = bidx * rows_per_block + tidx // threads_per_row",
+            "# Threads past the last row work on it too, and store nothing: barriers stay uniform.",
+            "source_row = cutlass.min(row, rows - 1)",
+            "vectors = n // vec",
+            "share = threads_per_row * loads  # vectors of a step",
+            "steps = (vectors + share - 1) // share",
+            "ragged = vectors % share != 0",
+            "mine = cute.make_layout((vec, loads))",
+            "smem = cutlass.utils.SmemAllocator()",
+            "slots = cute.make_layout((loads * threads_per_row // 32, rows_per_block, 2))",
+            *(f"parts_{name} = smem.allocate_tensor(Float32, slots, 16)" for name in self.names.values()),
+        ]
+        wide = {name: view for name, view in self.views.by_name.items() if self.along(view)}
+        for name in self.views.loaded:
+            if name in wide:
+                register = variable("r", name)
+                body.append(f"{register} = cute.make_rmem_tensor(mine, {variable('g', name)}.element_type)")
+                body.append(f"{register}.fill(0.0)")
+            else:
+                body.append(f"{name} = Float32({variable('g', name)}[source_row])")
+        for index, name in self.names.items():
+            body.append(f"r{name} = cute.make_rmem_tensor(mine, Float32)")
+            body.append(f"{name} = Float32({number(NEUTRAL[self.scans[index].op])})")
+        body += ["for step in cutlass.range(steps, unroll=1):", *(f"    {line}" for line in self._step(wide))]
+        constants = ["rows", "n", "vec", "threads_per_row", "rows_per_block", "loads", *self.sizes]
+        return self.kernel("scan_kernel", self.tensors, constants, body)
+
+    def _step(self, wide: Mapping[str, View]) -> list[str]:
+        start, stride = "step * share + lane", "threads_per_row"
+        if self.reverse:
+            start, stride = f"vectors - 1 - ({start})", "-threads_per_row"
+        lines = [f"start = {start}"]
+        for name in self.views.loaded:
+            if name in wide:
+                padding = self.padding[name]
+                given = f"{variable('g', name)}, {variable('r', name)}, source_row, start, {stride}, "
+                move = f"fetch_after({given}{padding})" if padding else f"fetch({given}ragged)"
+                lines += [move, f"{name} = {variable('r', name)}.load().to(Float32)"]
+        env = {index: view.name for index, view in self.views.of_load.items()}
+        lines += self.writer.assignments([scan.args[0] for scan in self.scans.values()], env, {})
+        for index, scan in self.scans.items():
+            name, combine, neutral = self.names[index], COMBINE[scan.op], number(NEUTRAL[scan.op])
+            lines += [
+                f"r{name}.store({self._vector(scan.args[0], env)})",
+                f"{name} = row_scan(",
+                f"    r{name}, parts_{name}, {name}, step % 2, {combine}, {neutral}, threads_per_row, {self.reverse}",
+                ")",
+            ]
+            env[index] = f"r{name}.load()"
+        named = list(zip(self.outputs, self.graph.outputs, strict=True))
+        lines += self.writer.assignments([output.node for _, output in named], env, {})
+        for name, output in named:
+            register, target = variable("r", name), variable("g", name)
+            lines.append(f"{register} = cute.make_rmem_tensor(mine, {target}.element_type)")
+            lines.append(f"{register}.store(({self._vector(output.node, env)}).to({target}.element_type))")
+        lines.append("if row < rows:")
+        for name, _ in named:
+            lines.append(f"    put({variable('r', name)}, {variable('g', name)}, row, start, {stride}, ragged)")
+        return lines
+
+    def _vector(self, index: int, env: dict[int, str]) -> str:
+        text, _ = self.writer.expression(index, env)
+        return (
+            text if self.graph.varies(index) else f"cute.full_like(r{next(iter(self.names.values()))}.load(), {text})"
+        )
+
+    def _launch(self) -> list[str]:
+        sizes = ["rows", "n", "width", "threads_per_row", "rows_per_block", "loads", *self.sizes]
+        return [
+            *self.launch_head(),
+            *self.size_and_view_lines(),
+            f"    scan_kernel({', '.join([*self.tensors, *sizes])}).launch(",
+            "        grid=[(rows + rows_per_block - 1) // rows_per_block, 1, 1],",
+            "        block=[threads_per_row * rows_per_block, 1, 1],",
+            "        stream=stream,",
+            "    )",
+        ]
+
+
+_FETCH_AFTER = '''
+@cute.jit
+def fetch_after(
+    gX: cute.Tensor,
+    rX: cute.Tensor,
+    row: cutlass.Int32,
+    start: cutlass.Int32,
+    stride: cutlass.Constexpr,
+    padding: cutlass.Constexpr,
+):
+    """As ``fetch``, with ``padding`` zeros before each row; vectors are of one value."""
+    rX.fill(0.0)
+    for i in cutlass.range_constexpr(cute.size(rX, mode=[1])):
+        column = start + i * stride
+        if column >= padding and column < cute.size(gX, mode=[1]):
+            cute.autovec_copy(gX[None, column - padding, row], rX[None, i])
+'''
+
+_SCAN = '''
+@cute.jit
+def warp_scan(value: Float32, op: cutlass.Constexpr):
+    """Each lane gets ``op`` over the lanes up to it."""
+    lane = cute.arch.lane_idx()
+    for i in cutlass.range_constexpr(5):
+        below = cute.arch.shuffle_sync_up(value, 1 << i)
+        if lane >= (1 << i):
+            value = op(below, value)
+    return value
+
+
+@cute.jit
+def below_lane(value: Float32, neutral: cutlass.Constexpr):
+    """What the lane below has."""
+    below = cute.arch.shuffle_sync_up(value, 1)
+    return below if cute.arch.lane_idx() > 0 else Float32(neutral)
+
+
+@cute.jit
+def row_scan(
+    rX: cute.Tensor,
+    parts: cute.Tensor,
+    carried: Float32,
+    turn: cutlass.Int32,
+    op: cutlass.Constexpr,
+    neutral: cutlass.Constexpr,
+    threads_per_row: cutlass.Constexpr,
+    reverse: cutlass.Constexpr,
+):
+    """Scans a step in place: ``rX`` (values of a vector, vectors) a thread, vector by vector over the row's threads.
+
+    ``carried`` comes before it; what comes before the next step is returned. ``parts`` are partial results (vectors and
+    warps, rows a block, 2): a warp that is a step ahead writes to the other half.
+    """
+    tidx, _, _ = cute.arch.thread_idx()
+    lane = tidx % 32
+    warp = tidx % threads_per_row // 32
+    local_row = tidx // threads_per_row
+    vec, loads = rX.shape
+    warps = threads_per_row // 32
+    order = tuple(range(vec - 1, -1, -1)) if reverse else tuple(range(vec))
+    before = cute.make_rmem_tensor(cute.make_layout(loads), Float32)
+    for i in cutlass.range_constexpr(loads):
+        for j in cutlass.range_constexpr(1, vec):
+            rX[order[j], i] = op(rX[order[j - 1], i], rX[order[j], i])
+        upto = warp_scan(rX[order[vec - 1], i], op)
+        before[i] = below_lane(upto, neutral)
+        if lane == 31:
+            parts[i * warps + warp, local_row, turn] = upto
+    cute.arch.sync_threads()
+    part = Float32(neutral)
+    if lane < warps * loads:
+        part = parts[lane, local_row, turn]
+    part = warp_scan(part, op)
+    earlier = below_lane(part, neutral)
+    for i in cutlass.range_constexpr(loads):
+        start = op(op(carried, cute.arch.shuffle_sync(earlier, i * warps + warp)), before[i])
+        for j in cutlass.range_constexpr(vec):
+            rX[j, i] = op(start, rX[j, i])
+    return op(carried, cute.arch.shuffle_sync(part, 31))
+'''
