@@ -243,7 +243,7 @@ def test_what_lies_outside_a_result_of_one_tile_is_not_stored(
 
 
 @pytest.mark.parametrize("inputs", ["a: bf16[136,72], b: bf16[72,200], bias: bf16[200]",
-                                    "a: f32[40,24], b: f32[24,33], bias: f32[33]"])  # fmt: skip
+                                    "a: f32[72,96], b: f32[96,83], bias: f32[83]"])  # fmt: skip
 def test_the_default_passes_the_judge_on_every_derived_workload(compiler: CageCompiler, inputs: str) -> None:
     problem = problem_of("torch.relu(a @ b + bias)", inputs)
     graph = read(problem)

@@ -14,8 +14,10 @@ from cutegen_lab.templates.families.gemm.shape import Products, products
 # Microseconds that a multiprocessor of an H200 takes for 64 of k (benchmarks/results/gemm_sweep_on_gpu.json).
 _STEP_US = {(64, 32): 0.14, (64, 64): 0.145, (64, 128): 0.20, (128, 64): 0.20, (128, 128): 0.335, (128, 192): 0.52,
             (128, 256): 0.68}  # fmt: skip
+# The same for fp32's halves: two warpgroups that take 64×128 in turn, the other tiles by one team.
+_F32_STEP_US = {(64, 32): 0.22, (64, 64): 0.33, (64, 128): 0.60, (128, 128): 1.15}
 _LAUNCH_US, _BYTES_PER_US = 2.2, 4.1e6
-_OPERATION = {"erf": 25, "exp": 8, "sigmoid": 8, "tanh": 8, "log": 8, "log1p": 8, "expm1": 8, "div": 6}
+_OPERATION = {"erf": 16, "exp": 8, "sigmoid": 8, "tanh": 8, "log": 8, "log1p": 8, "expm1": 8, "div": 6}
 
 
 def default_config(graph: Graph, workload: Workload) -> Config:
@@ -26,39 +28,44 @@ def default_config(graph: Graph, workload: Workload) -> Config:
     work = _Work(
         *found.sizes(graph, workload),
         loads=found.loads,
-        terms=len(found.pairs) * (3 if found.f32 else 1),
+        products=len(found.pairs),
+        f32=found.f32,
         bytes_moved=workload.compulsory_bytes,
         epilogue=sum(_OPERATION.get(node.op, 1) for node in graph.nodes if isinstance(node, Map)),
-        even=found.f32 or _even_pitches(found, workload),
+        even=_even_pitches(found, workload),
         dense_k=workload.inputs[right.tensor].stride[right.dims[-1] or 0] == 1,
     )
-    return min(filter(lambda config: feasible(graph, config), _candidates()), key=lambda c: _expected_us(c, work))
+    candidates = filter(lambda config: feasible(graph, config), _candidates(found.f32))
+    return min(candidates, key=lambda config: _expected_us(config, work))
 
 
-def _candidates() -> list[Config]:
+def _candidates(f32: bool) -> list[Config]:
     shapes = [(tile, cluster_m, "cooperative") for tile in _STEP_US for cluster_m in (1, 2)]
     shapes += [((128, 128), 1, "pingpong"), ((64, 128), 1, "pingpong")]
+    if f32:
+        shapes = [(tile, 1, "pingpong" if tile == (64, 128) else "cooperative") for tile in _F32_STEP_US]
     return [
         {
             "tile_m": tile[0], "tile_n": tile[1], "tile_k": tile_k, "stages": 8, "cluster_m": cluster_m,
             "cluster_n": 1, "schedule": schedule, "raster": "m", "group": 8, "split_k": split,
         }
         for tile, cluster_m, schedule in shapes for split in (1, 2, 4, 8, 16) for tile_k in (128, 64)
-        if tile_k == 64 or tile[0] == 64
+        if tile_k == 64 or (tile[0] == 64 and not (f32 and tile[1] > 32))
     ]  # fmt: skip
 
 
 @dataclass(frozen=True)
 class _Work:
-    """``loads`` and ``terms``: tiles and products of a step along k. ``epilogue``: operations for each result, about.
-    ``even``: operands' rows begin at multiples of 128 bytes. ``dense_k``: the right operand lies densely along k."""
+    """``loads``: tiles of a step along k. ``epilogue``: operations for each result, about. ``even``: operands' rows
+    begin at multiples of 128 bytes. ``dense_k``: the right operand lies densely along k."""
 
     m: int
     n: int
     k: int
     batches: int
     loads: tuple[int, int]
-    terms: int
+    products: int
+    f32: bool
     bytes_moved: int
     epilogue: int
     even: bool
@@ -71,12 +78,15 @@ def _expected_us(config: Config, work: _Work) -> float:
     clusters = ceil(work.m / (tile_m * cluster_m)) * ceil(work.n / tile_n) * work.batches * split
     waves = ceil(clusters / RESIDENT[cluster_m])
     loaded = (work.loads[0] * tile_m + work.loads[1] * tile_n) / (tile_m + tile_n)
-    step = max(_STEP_US[tile_m, tile_n] * loaded, work.terms * 0.32 * tile_m * tile_n / 128**2)
+    if work.f32:
+        step = _F32_STEP_US[tile_m, tile_n] * work.products
+    else:
+        step = max(_STEP_US[tile_m, tile_n] * loaded, work.products * 0.33 * tile_m * tile_n / 128**2)
     ends = 0.3 + (0.1 + 0.02 * work.epilogue * (split == 1)) * tile_m * tile_n / 4096
-    if waves > 2:  # in one or two waves little is loaded twice
+    if waves > 2 and not work.f32:  # in one or two waves little is loaded twice
         step *= 0.9 + 0.1 * (128 / tile_m + 128 / tile_n) / 1.5
     if config["schedule"] == "pingpong":  # one team's ends are hidden behind the other's steps, if it has any
-        step, ends = step * (1.0 if work.dense_k else 1.2), ends * (0.15 if waves > 2 else 1.2)
+        step, ends = step * (1.0 if work.dense_k or work.f32 else 1.2), ends * (0.15 if waves > 2 else 1.2)
     if cluster_m > 1:
         ends += 0.6
     elif not work.even:  # rows begin in the middle of L2's lines: more of them are touched
@@ -87,6 +97,7 @@ def _expected_us(config: Config, work: _Work) -> float:
 
 
 def _even_pitches(found: Products, workload: Workload) -> bool:
-    """Do the operands' rows begin at multiples of 128 bytes?"""
+    """Do the operands' rows begin at multiples of 128 bytes? Those of copies that the kernel makes itself do."""
     operands = [workload.inputs[operand.tensor] for operand in found.operands]
-    return all(step * t.dtype.itemsize % 128 == 0 for t in operands for step in t.stride if step > 1)
+    steps = [step * t.dtype.itemsize for t in operands for step in t.stride if step > 1]
+    return found.f32 or all(step % 128 == 0 for step in steps) or any(step % 16 for step in steps)

@@ -40,7 +40,7 @@ def convert_kernel(
     rX = cute.make_rmem_tensor(vec, mX.element_type)
     rHigh = cute.make_rmem_tensor(vec, mHigh.element_type)
     if cutlass.const_expr(mLow is None):
-        for step in cutlass.range(walker, vectors, walkers, unroll=4):
+        for step in cutlass.range(walker, vectors, walkers, unroll=8):
             cute.autovec_copy(gX[None, step], rX)
             cute.autovec_copy(rX, gHigh[None, step])
     else:
@@ -48,7 +48,7 @@ def convert_kernel(
         rLow = cute.make_rmem_tensor(vec, mLow.element_type)
         bits = cute.recast_tensor(rX, cutlass.Int32)
         largest = cutlass.Int32(0)  # of the bits without their sign, which order as the numbers do
-        for step in cutlass.range(walker, vectors, walkers, unroll=4):
+        for step in cutlass.range(walker, vectors, walkers, unroll=8):
             cute.autovec_copy(gX[None, step], rX)
             for e in cutlass.range_constexpr(vec):
                 largest = cutlass.max(largest, bits[e] & 0x7FFFFFFF)
@@ -70,7 +70,7 @@ def convert_kernel(
         scale = factors[0]
         if walker == 0 and row < rows:
             mScale[row, batch] = factors[1]
-        for step in cutlass.range(walker, vectors, walkers, unroll=4):
+        for step in cutlass.range(walker, vectors, walkers, unroll=8):
             cute.autovec_copy(gX[None, step], rX)
             scaled = rX.load() * scale
             high = scaled.to(mHigh.element_type)
@@ -83,13 +83,13 @@ def convert_kernel(
 def converted(mX, scratch, mScale, stream):
     """``mX`` (rows, k, batch) in ``scratch`` as TMA can address it: its halves and their scales, or one copy.
 
-    ``scratch`` is (1 or 2 copies, batches, :func:`scratch_size`); a copy lies as ``mX`` does, rows or columns apart by
-    whole 16 bytes.
+    ``scratch`` is (1 or 2 copies, batches, :func:`scratch_size`); a copy lies as ``mX`` does, but its rows or
+    columns begin at L2's lines.
     """
     rows, k = cute.size(mX, mode=[0]), cute.size(mX, mode=[1])
     copies, batches, room = scratch.shape
     along_k = mX.stride[1] == 1 or mX.stride[0] != 1
-    outer, pitch = (rows, (k + 7) // 8 * 8) if along_k else (k, (rows + 7) // 8 * 8)
+    outer, pitch = (rows, even_pitch(k)) if along_k else (k, even_pitch(rows))
     stride = (pitch, 1, outer * pitch) if along_k else (1, pitch, outer * pitch)
     parts = [
         cute.make_tensor(
@@ -100,8 +100,12 @@ def converted(mX, scratch, mScale, stream):
     steps = [step for step in mX.stride if step != 1]
     even = along_k and k % 4 == 0 and all(isinstance(step, int) and step % 4 == 0 for step in steps)
     vec = 4 if even else 1
-    walkers = 32 if not along_k else next((w for w in (8, 16, 32, 64, 128) if w * vec * 4 >= k), 256)
-    block_rows = 32 if not along_k else 256 // walkers
+    if along_k:
+        walkers = next((w for w in (8, 16, 32, 64, 128) if w * vec * 4 >= k), 256)
+        block_rows = 256 // walkers
+    else:  # neighbours are rows: as many as leave work for every multiprocessor
+        block_rows = next((r for r in (32, 16) if rows * batches >= 132 * r), 8)
+        walkers = 1024 // block_rows
     convert_kernel(
         mX, parts[0], parts[1] if copies > 1 else None, mScale, (rows, k, batches), along_k, vec, walkers, block_rows
     ).launch(
@@ -110,9 +114,14 @@ def converted(mX, scratch, mScale, stream):
     return tuple(parts)
 
 
+def even_pitch(length):
+    """The next multiple of 128 bytes, of 16-bit numbers."""
+    return (length + 63) // 64 * 64
+
+
 def scratch_size(rows, k):
     """Elements that one batch of a copy takes at most, in either layout."""
-    return (rows + 7) // 8 * 8 * ((k + 7) // 8 * 8)
+    return max(rows * even_pitch(k), k * even_pitch(rows))
 '''
 
 RESTORED = '''

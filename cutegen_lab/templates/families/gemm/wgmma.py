@@ -20,10 +20,12 @@ def gemm_kernel(
     epi_mma: cute.TiledMma,
     layout_a: cute.ComposedLayout,
     layout_b: cute.ComposedLayout,
+    layout_wide: cute.ComposedLayout,
     layout_c: cute.ComposedLayout,
     problem_mnkl: cutlass.Constexpr,
     terms: cutlass.Constexpr,
     promoted: cutlass.Constexpr,
+    joined: cutlass.Constexpr,
     parts: cutlass.Constexpr,
     tile_shape_mnk: cutlass.Constexpr,
     epi_tile: cutlass.Constexpr,
@@ -38,7 +40,8 @@ def gemm_kernel(
     in turn. Blocks stay and take tile after tile.
 
     The first ``promoted`` terms have sums of their own, which are added to totals after each step along k: those are
-    products of fp32 operands, which ``exact`` has. ``parts``: k is cut in so many, batches of results to be added up.
+    products of fp32 operands, which ``exact`` has. ``joined``: tiles of so many right operands lie side by side and are
+    multiplied as one. ``parts``: k is cut in so many, batches of results to be added up.
     """
     m, n, k, batches = problem_mnkl
     tile_m, tile_n, tile_k = tile_shape_mnk
@@ -143,9 +146,10 @@ def gemm_kernel(
         thread = tidx % team_threads
         thr_mma = mma.get_slice(thread)
         tCrA = mma.make_fragment_A(thr_mma.partition_A(sA))
-        tCrB = mma.make_fragment_B(thr_mma.partition_B(sB))
+        wide = storage.b.get_tensor(layout_wide.outer, swizzle=layout_wide.inner)
+        tCrB = mma.make_fragment_B(thr_mma.partition_B(wide))
         accs, totals = (
-            [cute.make_rmem_tensor(mma.partition_shape_C((tile_m, tile_n)), Float32) for _ in range(count)]
+            [cute.make_rmem_tensor(mma.partition_shape_C((tile_m, tile_n * joined)), Float32) for _ in range(count)]
             for count in (sums, promoted)
         )
         k_blocks = cute.size(tCrA, mode=[2])
@@ -154,7 +158,7 @@ def gemm_kernel(
         epi_m, epi_n = tile_m // epi_tile[0], tile_n // epi_tile[1]
         piece = epi_mma.partition_shape_C(epi_tile)
         pieces = [
-            cute.make_tensor(acc.iterator, cute.make_layout((cute.size(piece), epi_n, epi_m)))
+            cute.make_tensor(acc.iterator, cute.make_layout((cute.size(piece), epi_n, joined, epi_m)))
             for acc in (*totals, *(accs[p] for p in range(promoted, sums)))
         ]
         cC = epi_mma.get_slice(thread).partition_C(cute.make_identity_tensor(epi_tile))
@@ -193,7 +197,7 @@ def gemm_kernel(
                             mma.set(warpgroup.Field.ACCUMULATE, k_tile > 0)
                         cute.gemm(
                             mma, accs[terms[t][2]], tCrA[None, None, k_block, stage * lefts + terms[t][0]],
-                            tCrB[None, None, k_block, stage * rights + terms[t][1]], accs[terms[t][2]],
+                            tCrB[None, None, k_block, stage * (rights // joined) + terms[t][1]], accs[terms[t][2]],
                         )
                     if cutlass.const_expr(t + 1 == promoted):
                         warpgroup.commit_group()
@@ -219,7 +223,7 @@ def gemm_kernel(
             for epi_i in cutlass.range_constexpr(epi_m):
                 for epi_j in cutlass.range_constexpr(epi_n):
                     epi_row, epi_column = row + epi_i * epi_tile[0], column + epi_j * epi_tile[1]
-                    values = [of[None, epi_j, epi_i].load() for of in pieces]
+                    values = [of[None, epi_j, beside, epi_i].load() for of in pieces for beside in range(joined)]
                     if cutlass.const_expr(promoted > 0):
                         values = [
                             restored(
@@ -292,15 +296,20 @@ def multiply_by_wgmma(
     epi_tile = (64 * team_groups, min(tile_n, 1024 // c_dtype.width))  # rows of up to 128 bytes
     ab_stage = min(stages, stages_that_fit(tile_shape_mnk, teams * team_groups))
     major_a, major_b = utils.LayoutEnum.from_tensor(lefts[0]), utils.LayoutEnum.from_tensor(rights[0])
+    joined = joined_of(lefts, rights, exact, tile_shape_mnk, major_b)
+    if cutlass.const_expr(joined > 1):
+        terms = ((0, 0, 0),)
     mma, epi_mma = (
         sm90.make_trivial_tiled_mma(
             ab_dtype, ab_dtype, major_a.sm90_mma_major_mode(), major_b.sm90_mma_major_mode(), Float32,
             (team_groups, 1, 1), tiler_mn=(64, columns),
         )
-        for columns in (tile_n, epi_tile[1])
+        for columns in (tile_n * joined, epi_tile[1])
     )
     layout_a = sm90.make_smem_layout_a(major_a, tile_shape_mnk, ab_dtype, ab_stage * len(lefts))
     layout_b = sm90.make_smem_layout_b(major_b, tile_shape_mnk, ab_dtype, ab_stage * len(rights))
+    wide_mnk = (tile_m, tile_n * joined, tile_k)
+    layout_wide = sm90.make_smem_layout_b(major_b, wide_mnk, ab_dtype, ab_stage * len(rights) // joined)
     layout_c = sm90.make_smem_layout_epi(c_dtype, utils.LayoutEnum.ROW_MAJOR, epi_tile, EPI_STAGE * teams)
     stage_a, stage_b, stage_c = (cute.slice_(layout, (None, None, 0)) for layout in (layout_a, layout_b, layout_c))
     by_tma_a = [
@@ -321,8 +330,8 @@ def multiply_by_wgmma(
     gemm_kernel(
         tuple(atom for atom, _ in by_tma_a), tuple(x for _, x in by_tma_a),
         tuple(atom for atom, _ in by_tma_b), tuple(x for _, x in by_tma_b),
-        tma_c, tC, mC, exact, $names mma, epi_mma, layout_a, layout_b, layout_c, (m, n, k, batches),
-        terms, len(exact), parts, tile_shape_mnk, epi_tile, cluster_shape_mn, teams, group, raster == "n",
+        tma_c, tC, mC, exact, $names mma, epi_mma, layout_a, layout_b, layout_wide, layout_c, (m, n, k, batches),
+        terms, len(exact), joined, parts, tile_shape_mnk, epi_tile, cluster_shape_mn, teams, group, raster == "n",
         (ab_dtype, c_dtype), aligned is not None,
     ).launch(
         grid=[min(clusters, RESIDENT[cluster_m * cluster_n]) * cluster_m * cluster_n, 1, 1],
@@ -331,6 +340,13 @@ def multiply_by_wgmma(
         min_blocks_per_mp=1,  # so that ptxas knows how many registers there are for setmaxregister to move
         stream=stream,
     )
+
+
+def joined_of(lefts, rights, exact, tile_shape_mnk, major_b):
+    """How many tiles of right operands lie in shared memory as one that many times as wide would."""
+    _, tile_n, tile_k = tile_shape_mnk
+    one_left = len(lefts) == 1 and not exact and len(rights) * tile_n <= 256
+    return len(rights) if one_left and (tile_k == 64 or major_b == utils.LayoutEnum.COL_MAJOR) else 1
 
 
 def load_op(blocks):
