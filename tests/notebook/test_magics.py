@@ -122,7 +122,8 @@ def test_a_bad_cell_is_one_line(shell: InteractiveShell, capsys: pytest.CaptureF
 def test_question_mark_helps(shell: InteractiveShell, capsys: pytest.CaptureFixture[str]) -> None:
     shell.run_cell("%%cutegen?")
     text = capsys.readouterr().out
-    for option in ("--inputs", "--provider", "--language", "--max-steps", "--budget", "--replay", "--out", "--auto", "--review"):
+    for option in ("--inputs", "--provider", "--language", "--max-steps", "--budget", "--replay", "--out", "--auto",
+                   "--review"):  # fmt: skip
         assert option in text
 
 
