@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from cutegen_lab.core.errors import InputError
 from cutegen_lab.core.problem import Problem
 from cutegen_lab.core.protocols import Cancel, Say
-from cutegen_lab.providers.conversation import ConversationProvider
-from cutegen_lab.providers.prompting import render_refactor
 from cutegen_lab.session.session import Session
 from cutegen_lab.session.tune import TuneSettings, from_text
 from cutegen_lab.session.tuned import Tunable, Untuned
 from cutegen_lab.tuning.refactor import Refactored, refactor
+
+if TYPE_CHECKING:
+    from cutegen_lab.providers.conversation import ConversationProvider
 
 _DERIVED = 3  # small workloads that every value is tried on; the judge tries all of them on what a search finds
 
@@ -32,8 +34,15 @@ def as_template(
     derived = [w for w in judged if w.derived][:_DERIVED]
     probed = [*derived, *(w for w in judged if not w.derived)]
     right = Probe(problem, probed, place, stop)
-    ask = None if provider is None else lambda found: provider.answer(render_refactor(source, found), say, stop).text
-    return refactor(source, problem.workloads, probed, settings.arch, session.compiler(), right, say, stop, ask)
+
+    def ask(found: Sequence[str]) -> str:
+        from cutegen_lab.providers.prompting import render_refactor
+
+        assert provider is not None
+        return provider.answer(render_refactor(source, found), say, stop).text
+
+    asked, compiler = ask if provider else None, session.compiler()
+    return refactor(source, problem.workloads, probed, settings.arch, compiler, right, say, stop, asked)
 
 
 def made_tunable(
