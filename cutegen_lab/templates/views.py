@@ -45,7 +45,7 @@ class View:
         return [f"    {name} = cute.make_tensor(", f"        {self.pointer}, {layout}", "    )"]
 
     def _cut(self, axes: Sequence[int]) -> bool:
-        return any(axis < len(self.starts) and self.starts[axis] is not None for axis in axes)
+        return any(axis == self.picked or (axis < len(self.starts) and self.starts[axis] is not None) for axis in axes)
 
     def contiguous(self, over: Sequence[int]) -> bool:
         """Does it walk all of ``over``, in order, without gaps?"""
@@ -57,7 +57,8 @@ class View:
     def dense(self, over: Sequence[int]) -> bool:
         """... and neighbours in the last of them are neighbours in memory?"""
         last = self.dims[over[-1]] if over else None
-        return self.contiguous(over) and (last is None or not self._cut(range(last + 1, len(self.starts))))
+        end = max(len(self.starts), (self.picked or 0) + 1)
+        return self.contiguous(over) and (last is None or not self._cut(range(last + 1, end)))
 
     def step(self, over: Sequence[int]) -> str:
         """Text of the distance between neighbours in the last dimension of ``over``."""

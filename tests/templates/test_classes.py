@@ -41,6 +41,22 @@ def test_a_loss_is_a_row_kernel_and_one_that_adds_up_rows(
     assert family == "row reduction" and len(artifact.builds["main"].kernels) == kernels
 
 
+GATHERS = [
+    ("F.embedding(t, w) * 2 + b", "t: i32[4,6], w: bf16[100,48], b: bf16[48]"),
+    ("x.gather(1, t)", "x: f32[12,100], t: i64[12,8]"),
+    ("F.nll_loss(x, t, reduction='none')", "x: f32[64,100], t: i64[64]"),
+]
+
+
+@pytest.mark.parametrize(("expression", "inputs"), GATHERS, ids=[case[0] for case in GATHERS])
+def test_what_a_value_names_is_read_element_by_element_or_in_rows(
+    compiler: CageCompiler, expression: str, inputs: str
+) -> None:
+    family, artifact = judged(compiler, problem_of(expression, inputs, checks=("prime",)))
+    assert family == "elementwise chain"
+    assert ("ld.global.v4" in artifact.builds["main"].ptx) is ("embedding" in expression)
+
+
 @pytest.mark.parametrize("cluster_n", [1, 2])
 def test_a_row_in_steps_is_read_once(compiler: CageCompiler, cluster_n: int) -> None:
     problem = problem_of("F.cross_entropy(x, t)", "x: f32[3,5000], t: i64[3]", checks=())

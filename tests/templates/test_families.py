@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,9 @@ CASES = [
     ("l2", body("F.normalize(x, dim=-1)"), "x: {}[16,512]", "row reduction"),
     ("gelu gate", body("F.gelu(x) * torch.sigmoid(g)", "x, g"), "x: {0}[64,500], g: {0}[500]", "elementwise chain"),
     ("silu and mul", body("F.silu(x) * y", "x, y"), "x: {0}[31,77], y: {0}[31,77]", "elementwise chain"),
+    ("two ranks", "def reference(x, y, z):\n    return x + y + z, y.exp(), z * 2\n",
+     "x: {0}[3,6,20], y: {0}[6,1], z: {0}[3,1,1]", "elementwise chain"),
+    ("glu", body("F.glu(x)"), "x: {}[9,64]", "elementwise chain"),
     ("bias over rows", body("x + b[:, None]", "x, b"), "x: {0}[64,96], b: {0}[64]", "elementwise chain"),
     ("sum over 0", body("x.sum(0)"), "x: {}[200,96]", "column reduction"),
     ("softmax over 1", body("torch.softmax(x, 1)"), "x: {}[4,50,72]", "column reduction"),
@@ -90,8 +94,6 @@ def test_the_default_is_right(
 def test_other_configs_are_right_too(compiler: CageCompiler, config: dict[str, int]) -> None:
     problem = read_text(body("torch.softmax(x, -1)"), name="softmax", inputs_text="x: f16[20,256]")
     small = problem.check_workloads[1:2] + problem.check_workloads[3:4]
-    from dataclasses import replace
-
     chosen = replace(problem, check_workloads=tuple(w for w in small if w.inputs[0].shape[-1] <= 512))
     _, verdict, reason = judged(compiler, chosen, config)
     assert verdict is Verdict.PASSED, reason
@@ -133,6 +135,31 @@ def test_rows_too_long_for_a_cluster_are_right(compiler: CageCompiler) -> None:
         assert read(problem) and family_for(read(problem)).default_config(read(problem), problem.workload)["loads"] == 4
         _, verdict, reason = judged(compiler, problem)
         assert verdict is Verdict.PASSED, reason
+
+
+@pytest.mark.parametrize("reference", ["torch.softmax(x, -1)", "F.layer_norm(x, x.shape[-1:])"])
+@pytest.mark.parametrize(("shape", "cluster_n"), [("4096,65536", 2), ("64,262144", 8)])
+def test_a_long_row_stays_in_the_registers_of_a_cluster(
+    compiler: CageCompiler, reference: str, shape: str, cluster_n: int
+) -> None:
+    problem = read_text(body(reference), inputs_text=f"x: f32[{shape}]")
+    graph = read(problem)
+    family = family_for(graph)
+    config = family.default_config(graph, problem.workload)
+    source = family.write(problem, graph, config)
+    artifact = compiler.compile(source, {}, (problem.workload,), "sm_90a", lambda line: None, threading.Event())
+    assert isinstance(artifact, Artifact)
+    (kernel,) = artifact.builds["main"].kernels
+    assert config["cluster_n"] == cluster_n and kernel.spill_store_bytes == 0
+    assert artifact.builds["main"].ptx.count("ld.global.v4") == 8, "a thread's 32 values are read once"
+
+
+@pytest.mark.parametrize(("n", "threads"), [(1, 1), (3, 4), (8, 2)])
+def test_a_short_row_has_as_many_threads_as_vectors(compiler: CageCompiler, n: int, threads: int) -> None:
+    problem = read_text(body("torch.softmax(x, -1)"), inputs_text=f"x: f32[70,{n}]")
+    problem = replace(problem, check_workloads=())
+    assert family_for(read(problem)).default_config(read(problem), problem.workload)["threads_per_row"] == threads
+    assert judged(compiler, problem)[1] is Verdict.PASSED
 
 
 def test_wide_loads(compiler: CageCompiler) -> None:

@@ -10,7 +10,7 @@ import math
 
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import Problem, Workload
-from cutegen_lab.templates.expr import Graph, Output
+from cutegen_lab.templates.expr import Graph, Load, Output
 from cutegen_lab.templates.families.kernel_module import KernelModule
 from cutegen_lab.templates.module import variable
 from cutegen_lab.templates.views import View
@@ -29,9 +29,9 @@ MAX_VALUES = 64
 
 
 def matches(graph: Graph) -> bool:
-    if graph.reduced or not graph.space or any(graph.dots()) or any(graph.picks()):
+    if graph.reduced or not graph.space or any(graph.dots()):
         return False
-    return all(o.dims[d] is not None or graph.space[d] == 1 for o in graph.outputs for d in range(len(graph.space) - 1))
+    return all(isinstance(graph.nodes[pick.args[0]], Load) for _, pick in graph.picks())
 
 
 def default_config(graph: Graph, workload: Workload) -> Config:
@@ -43,8 +43,14 @@ def default_config(graph: Graph, workload: Workload) -> Config:
     return {"vec": vec, "threads": 128, "loads": loads}
 
 
+def why_not(graph: Graph, config: Config) -> str:
+    """The limit that ``config`` is beyond; empty where it is feasible."""
+    values = int(config["vec"]) * int(config["loads"])
+    return f"{values} values in a thread's registers, of {MAX_VALUES} at most" if values > MAX_VALUES else ""
+
+
 def feasible(graph: Graph, config: Config) -> bool:
-    return int(config["vec"]) * int(config["loads"]) <= MAX_VALUES
+    return not why_not(graph, config)
 
 
 def write(problem: Problem, graph: Graph, config: Config) -> str:
@@ -60,6 +66,10 @@ class _Elementwise(KernelModule):
         self.flat = all(view.dense(everything) for view in self.views)
         self.along = everything if self.flat else everything[-1:]  # what vectors lie along
         self.narrow = graph.fixed(everything[-1])
+        self.picked = {index: self.writer.name("picked") for index in self.views.of_pick}
+        self.lacking = {
+            name: [d for d in everything[:-1] if self.views.by_name[name].dims[d] is None] for name in self.outputs
+        }  # dimensions of the space that an output does not have: who is first along them stores it
 
     def text(self) -> str:
         kernel = self._kernel()
@@ -70,7 +80,8 @@ class _Elementwise(KernelModule):
             "def constraints(config, workload, device):", '    """A thread\'s values stay in registers."""',
             f'    return config["vec"] * config["loads"] <= {MAX_VALUES}',
         ]  # fmt: skip
-        return self.module(NAME, sentences, DOMAINS, host, [], [kernel, self._launch()])
+        device = [_NEAREST] if self.picked else []
+        return self.module(NAME, sentences, DOMAINS, host, device, [kernel, self._launch()])
 
     def _kernel(self) -> list[str]:
         body = [
@@ -79,7 +90,7 @@ class _Elementwise(KernelModule):
             "first = bidx * threads * loads + tidx",
             "mine = cute.make_layout((vec, loads))",
         ]
-        if any(not self._wide(view) for view in self.views):
+        if any(not self._wide(view) for view in self.views) or any(self.narrow[index] for index in self.picked):
             body.append("one = cute.make_layout((1, loads))  # what has one value for a whole vector")
         body.append("")
         loaded = [self.views.by_name[name] for name in self.views.loaded]
@@ -96,16 +107,55 @@ class _Elementwise(KernelModule):
                 body.append(f"        cute.autovec_copy({source}[None, at], {register}[None, i])")
             else:
                 body.append(f"        {register}[0, i] = {source}[at]")
-        body += ["", *self._values(), "for i in cutlass.range_constexpr(loads):", "    at = first + i * threads"]
-        for wide, condition in ((True, "at < vectors"), (False, "at < vectors and at % per_row == 0")):
-            stored = [name for name in self.outputs if self._wide(self.views.by_name[name]) is wide]
-            if stored:
-                body.append(f"    if {condition}:")
-            for name in stored:
+        body += [
+            *self._picks(),
+            "",
+            *self._values(),
+            "for i in cutlass.range_constexpr(loads):",
+            "    at = first + i * threads",
+        ]
+        conditions = {name: self._condition(name) for name in self.outputs}
+        for condition in dict.fromkeys(conditions.values()):
+            body.append(f"    if {condition}:")
+            for name in (n for n in self.outputs if conditions[n] == condition):
                 register, target = variable("r", name), variable("g", name)
                 copy = f"cute.autovec_copy({register}[None, i], {target}[None, at])"
+                wide = self._wide(self.views.by_name[name])
                 body.append(f"        {copy if wide else f'{target}[at] = {register}[0, i]'}")
         return self.kernel("elementwise_kernel", self.tensors, self._constants(), body)
+
+    def _condition(self, name: str) -> str:
+        """Who stores an output."""
+        tests = ["at < vectors"]
+        if not self._wide(self.views.by_name[name]):
+            tests.append("at % per_row == 0")
+        tests += [f"at // per_row // within_{d} % count_{d} == 0" for d in self.lacking[name]]
+        return " and ".join(tests)
+
+    def _picks(self) -> list[str]:
+        """Loads of what other loads name."""
+        lines: list[str] = []
+        for index, view in self.views.of_pick.items():
+            source, shape = variable("g", view.name), "one" if self.narrow[index] else "mine"
+            at = self.graph.nodes[index].args[0]
+            wide = not self.narrow[at]
+            which = f"{variable('r', self.views.of_load[at].name)}[{'j' if wide else 0}, i]"
+            named, register = f"nearest({source}, {which})", variable("r", self.picked[index])
+            lines += [
+                f"{register} = cute.make_rmem_tensor({shape}, {source}.element_type)",
+                f"{register}.fill(0.0)",
+                "for i in cutlass.range_constexpr(loads):",
+                "    at = first + i * threads",
+                "    if at < vectors:",
+            ]
+            if wide:
+                lines.append("        for j in cutlass.range_constexpr(vec):")
+                lines.append(f"            {register}[j, i] = {source}[j, {named}, at]")
+            elif self._wide(view):
+                lines.append(f"        cute.autovec_copy({source}[None, {named}, at], {register}[None, i])")
+            else:
+                lines.append(f"        {register}[0, i] = {source}[0, {named}, at]")
+        return lines
 
     def _values(self) -> list[str]:
         """From registers with inputs to registers with outputs: first what is the same all along a vector."""
@@ -113,6 +163,9 @@ class _Elementwise(KernelModule):
         for index, view in self.views.of_load.items():
             lines.append(f"{view.name} = {variable('r', view.name)}.load().to(Float32)")
             env[index] = view.name
+        for index, name in self.picked.items():
+            lines.append(f"{name} = {variable('r', name)}.load().to(Float32)")
+            env[index] = name
         named = list(zip(self.outputs, self.graph.outputs, strict=True))
         single = [(name, o) for name, o in named if not self._wide(self.views.by_name[name])]
         wide = [(name, o) for name, o in named if self._wide(self.views.by_name[name])]
@@ -158,8 +211,11 @@ class _Elementwise(KernelModule):
         return view.dims[-1] is not None
 
     def _constants(self) -> list[str]:
-        per_row = [] if all(self._wide(self.views.by_name[name]) for name in self.outputs) else ["per_row"]
-        return ["vectors", "vec", *per_row, "threads", "loads", *self.sizes]
+        lacking = sorted({d for dims in self.lacking.values() for d in dims})
+        narrow = any(not self._wide(self.views.by_name[name]) for name in self.outputs)
+        places = ["per_row"] if narrow or lacking else []
+        places += [f"{what}_{d}" for d in lacking for what in ("within", "count")]
+        return ["vectors", "vec", *places, "threads", "loads", *self.sizes]
 
     def _launch(self) -> list[str]:
         rank = len(self.graph.space)
@@ -175,14 +231,20 @@ class _Elementwise(KernelModule):
         ]
         for view in self.views:
             shape, stride = self.space.outer_mode(view, outer, "rows") if outer else ("rows", "0")
-            if self._wide(view):
-                step = view.step(self.along)
-                across = "width" if step == "1" else f"width * {step}"
+            step = view.step(self.along) if self._wide(view) else "0"
+            across = "width" if step == "1" else f"width * {step}" if step != "0" else "0"
+            if view.picked is not None:
+                size, pitch = (f"{view.tensor}.{what}[{view.picked}]" for what in ("shape", "stride"))
+                modes = f"(width, {size}, (n // width, {shape})), stride=({step}, {pitch}, ({across}, {stride}))"
+                layout = f"cute.make_layout({modes})"
+            elif self._wide(view):
                 layout = f"cute.make_layout((width, (n // width, {shape})), stride=({step}, ({across}, {stride})))"
             else:
                 layout = f"cute.make_layout((n // width, {shape}), stride=(0, {stride}))"
             lines += view.tensor_lines(layout)
         given = {"vec": "width", "per_row": "n // width"}
+        for d in range(rank - 1):
+            given |= {f"count_{d}": self.space.size(d), f"within_{d}": self.space.product(range(d + 1, rank - 1))}
         arguments = self.tensors + [given.get(name, name) for name in self._constants()]
         return [
             *lines,
@@ -192,3 +254,10 @@ class _Elementwise(KernelModule):
             "        stream=stream,",
             "    )",
         ]
+
+
+_NEAREST = '''
+def nearest(gX, at):
+    """``at``, or the end that it lies beyond."""
+    return cutlass.min(cutlass.max(at, 0), cute.size(gX, mode=[1]) - 1)
+'''

@@ -6,6 +6,7 @@ import math
 
 from cutegen_lab.templates.lowering import Lowering, Value, rule
 from cutegen_lab.templates.operators.arithmetic import clamp
+from cutegen_lab.templates.operators.shapes import chunk
 
 
 @rule("relu.default")
@@ -32,6 +33,12 @@ def elu(g: Lowering, a: Value, alpha: float = 1.0, scale: float = 1.0, input_sca
 @rule("sigmoid.default")
 def sigmoid(g: Lowering, a: Value) -> Value:
     return g.map("sigmoid", a)
+
+
+@rule("glu.default")
+def glu(g: Lowering, a: Value, dim: int = -1) -> Value:
+    first, second = chunk(g, a, 2, dim)
+    return g.map("mul", first, sigmoid(g, second))
 
 
 @rule("silu.default")
