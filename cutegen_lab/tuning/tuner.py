@@ -115,6 +115,11 @@ class Tuner:
     _artifacts: dict[str, Artifact] = field(default_factory=dict)
     _samples: dict[tuple[str, str], list[float]] = field(default_factory=dict)  # by config and workload
 
+    def __post_init__(self) -> None:
+        self._order = list(self.workloads)  # first the one that the clock has prepared
+        self._changes = self.clock.repeats and len(self.workloads) > 1  # which the clock must prepare for each time
+        self._batch = self.limits.batch * (len(self.workloads) if self._changes else 1)
+
     def run(self) -> Tally:
         """Searches until the budget, the time or what can be gained is used up. On Ctrl-C it ends with what it knows
         (``stopped`` is "interrupted") and :attr:`cancel` is set. Raises CageError, SetupError, StoreError."""
@@ -199,7 +204,7 @@ class Tuner:
 
     def _queue(self, pool: ThreadPoolExecutor, waiting: deque[Waiting]) -> None:
         """Keeps every core at work, a batch ahead of the clock. Until predictions lead, only the default is asked."""
-        ahead = self.limits.batch + -(-self.workers // len(self.workloads))
+        ahead = self._batch + -(-self.workers // len(self.workloads))
         if self.guide and not self.guide.finished() and len(self.search.predicted_us) < _LED:
             ahead = 0 if self.search.times_us or waiting else 1
         while (wanted := min(ahead - len(waiting), self._left(len(waiting)))) > 0:
@@ -209,8 +214,11 @@ class Tuner:
                 return
 
     def _compiled(self, waiting: deque[Waiting]) -> list[tuple[Config, Artifact]]:
-        """Up to a batch of those that are done, the most promising first, without those that are not worth timing."""
-        done = [one for one in waiting if one[1].done()][: self.limits.batch]
+        """Up to a batch of those that are done, the most promising first, without those that are not worth timing.
+        None before there is a batch where the clock has to change between workloads."""
+        done = [one for one in waiting if one[1].done()][: self._batch]
+        if self._changes and len(done) < min(self._batch, len(waiting)):
+            return []
         for one in done:
             waiting.remove(one)
         return [(c, a) for c, future in done if (a := self._settled(c, future.result())) is not None]
@@ -221,14 +229,13 @@ class Tuner:
         if not self.clock.repeats or best is None:
             return False
         close = {n: t for n, t in self.search.times_us.items() if t is not None and t < _CLOSE * best[1]}
-        counts = {
-            n: len(self._samples.get((n, self.workloads[0].signature), ())) for n in close if n in self._artifacts
-        }
+        workload = self._order[0]
+        counts = {n: len(self._samples.get((n, workload.signature), ())) for n in close if n in self._artifacts}
         name = min(counts, key=lambda n: counts[n], default="")
         if not name or counts[name] >= _ENOUGH:
             return False
         config = self._artifacts[name].config
-        for timed in self._timed({name: config}, self._artifacts, CAREFUL):
+        for timed in self._timed({name: config}, self._artifacts, CAREFUL, [workload]):
             self._tell(timed)
         return True
 
@@ -278,11 +285,14 @@ class Tuner:
         self._artifacts.update((n, a) for n, a in artifacts.items() if self.search.times_us.get(n) is not None)
 
     def _timed(
-        self, configs: Mapping[str, Config], artifacts: Mapping[str, Artifact], samples: int
-    ) -> Iterator[Config]:
-        """Those that ran on every workload; what each did is in the cache."""
-        left = dict(configs)
-        for workload in self.workloads:
+        self, configs: Mapping[str, Config], artifacts: Mapping[str, Artifact], samples: int,
+        workloads: Sequence[Workload] | None = None,
+    ) -> Iterator[Config]:  # fmt: skip
+        """Those that ran on every workload; what each did is in the cache. The next call begins where this one ends."""
+        left, order = dict(configs), list(workloads or self._order)
+        if not workloads:
+            self._order.reverse()
+        for workload in order:
             for name, times in self.clock.time(workload, {n: artifacts[n] for n in left}, samples):
                 if isinstance(times, Fault):
                     self._faulty(left.pop(name), workload, times)
@@ -290,7 +300,7 @@ class Tuner:
                 every = self._samples.setdefault((name, workload.signature), [])
                 every.extend(times)
                 self.cache.add(Evaluation(left[name], workload.signature, median(every), len(every)))
-                if workload is self.workloads[-1]:
+                if workload is order[-1]:
                     yield left[name]
 
     def _faulty(self, config: Config, workload: Workload, fault: Fault) -> None:

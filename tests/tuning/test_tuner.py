@@ -186,6 +186,13 @@ def test_one_config_for_all_workloads(tmp_path: Path) -> None:
     assert tuning.time_us(best, LARGE) == time_us(best, LARGE)
 
 
+def test_the_clock_changes_between_workloads_as_seldom_as_it_can(tmp_path: Path) -> None:
+    clock = Clock()
+    tally = tuner(tmp_path, clock, workloads=(SMALL, LARGE)).run()
+    changes = sum(one[1] != other[1] for one, other in zip(clock.timed, clock.timed[1:], strict=False))
+    assert tally.evaluated > 8 and changes <= tally.evaluated
+
+
 def test_what_the_judge_rejects_is_never_the_best_again(tmp_path: Path) -> None:
     tuning = tuner(tmp_path)
     tuning.run()
