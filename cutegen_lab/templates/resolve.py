@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from cutegen_lab.core.dtypes import DType
 from cutegen_lab.core.problem import Workload
+from cutegen_lab.templates.by_rows import by_rows
 from cutegen_lab.templates.expr import TRUTH_OPS, Const, Dims, Dot, Graph, Load, Map, Node, Output, Pick
 from cutegen_lab.templates.lowering import Lowering, Unsupported, Value
 from cutegen_lab.templates.spans import Length
@@ -80,7 +81,7 @@ def resolve(lowering: Lowering, results: Sequence[Value], workload: Workload) ->
             raise Unsupported("zeros before an input, but where it is scanned")
     if any(graph.dots()) and any(load.spans for _, load in graph.loads()):
         raise Unsupported("a part of an input beside a matrix product")
-    return with_extents(graph)
+    return with_extents(by_rows(graph))
 
 
 def _only_indices(graph: Graph, workload: Workload) -> None:

@@ -46,6 +46,7 @@ def judged(compiler: CageCompiler, expression: str, inputs: str, **config: int) 
         ("F.smooth_l1_loss(x, y, beta=0.5)", "x: f16[256,132], y: f16[256,132]"),
         ("F.kl_div(x, torch.sigmoid(y), reduction='batchmean')", "x: f32[256,128], y: f32[256,128]"),
         ("torch.clamp(1 - x * y, min=0).mean()", "x: f32[32771], y: f32[32771]"),
+        ("F.binary_cross_entropy_with_logits(x, y)", "x: f32[256,128], y: f32[256,128]"),
         ("F.hinge_embedding_loss(x, y)", "x: f32[256,128], y: f32[256,128]"),
         ("x.max() * w + x.sum()", "x: f32[256,129], w: f32[1]"),
     ],
@@ -54,6 +55,18 @@ def test_everything_is_reduced_by_two_kernels(compiler: CageCompiler, expression
     family, artifact = judged(compiler, expression, inputs)
     kernels = [kernel.name for kernel in artifact.builds["main"].kernels]
     assert family == "total" and len(kernels) == 2
+
+
+@pytest.mark.parametrize(
+    ("expression", "inputs"),
+    [
+        ("torch.clamp(1 - x * y, min=0).mean()", "x: f32[24,96], y: f32[96]"),
+        ("(x * y[:, None]).sum()", "x: bf16[24,96], y: bf16[24]"),
+    ],
+)
+def test_an_input_that_rows_share_makes_rows_first(compiler: CageCompiler, expression: str, inputs: str) -> None:
+    family, artifact = judged(compiler, expression, inputs)
+    assert family == "row reduction" and len(artifact.builds["main"].kernels) == 2
 
 
 def test_blocks_walk_in_steps_where_there_are_few(compiler: CageCompiler) -> None:

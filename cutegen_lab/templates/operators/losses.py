@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cutegen_lab.templates.lowering import Lowering, Operand, Unsupported, Value, rule
+from cutegen_lab.templates.operators.activations import log_sigmoid
 from cutegen_lab.templates.operators.norms import log_softmax
 from cutegen_lab.templates.operators.reductions import vector_norm
 from cutegen_lab.templates.operators.shapes import unsqueeze
@@ -71,6 +72,27 @@ def hinge_embedding_loss(g: Lowering, a: Value, b: Value, margin: float = 1.0, r
 def soft_margin_loss(g: Lowering, a: Value, b: Value, reduction: int = MEAN) -> Value:
     power = g.map("exp", g.map("neg", g.map("mul", a, b)))
     return _reduced(g, g.map("log1p", power), reduction)
+
+
+@rule("binary_cross_entropy.default")
+def binary_cross_entropy(g: Lowering, a: Value, b: Value, weight: Value | None = None, reduction: int = MEAN) -> Value:
+    """Logarithms are at least -100, as PyTorch has it."""
+    yes = g.map("max", g.map("log", a), -100.0)
+    no = g.map("max", g.map("log1p", g.map("neg", a)), -100.0)
+    loss = g.map("sub", g.map("mul", g.map("sub", b, 1.0), no), g.map("mul", b, yes))
+    return _reduced(g, loss if weight is None else g.map("mul", loss, weight), reduction)
+
+
+@rule("binary_cross_entropy_with_logits.default")
+def binary_cross_entropy_with_logits(
+    g: Lowering, a: Value, b: Value, weight: Value | None = None, positive: Value | None = None, reduction: int = MEAN
+) -> Value:
+    """(1 - b)·a - (1 + (positive - 1)·b)·log sigmoid(a)."""
+    logarithm = log_sigmoid(g, a)[0]
+    if positive is not None:
+        logarithm = g.map("mul", g.map("add", g.map("mul", g.map("sub", positive, 1.0), b), 1.0), logarithm)
+    loss = g.map("sub", g.map("mul", g.map("sub", 1.0, b), a), logarithm)
+    return _reduced(g, loss if weight is None else g.map("mul", loss, weight), reduction)
 
 
 @rule("nll_loss_nd.default", "nll_loss.default")

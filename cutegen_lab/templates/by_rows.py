@@ -1,0 +1,37 @@
+"""Reductions of everything, in two: along the last dimension, and then over rows. For inputs that rows share."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from cutegen_lab.templates.expr import Dot, Extent, Graph, Index, Map, Node, Pick, Reduce, Scan, Total
+
+
+def by_rows(graph: Graph) -> Graph:
+    """``graph``, or an equal one whose rows are reduced first, where it folds all dimensions in one pass and an input
+    walks along some of them only: no single stride leads through that."""
+    everything = tuple(range(len(graph.space)))
+    plain = not any(isinstance(node, Dot | Index | Pick | Scan | Total) for node in graph.nodes)
+    if graph.reduced != everything or len(everything) < 2 or max(graph.depths()) != 1 or not plain:
+        return graph
+    if not any(len({dim is None for dim in load.dims}) > 1 for _, load in graph.loads()):
+        return graph
+    nodes: list[Node] = []
+    moved: list[int] = []
+    for node in graph.nodes:
+        if isinstance(node, Map | Reduce):
+            node = replace(node, args=tuple(moved[a] for a in node.args))
+        nodes.append(node)
+        if isinstance(node, Reduce):
+            nodes.append(Total(node.op, (len(nodes) - 1,)))
+        elif node == Extent():
+            nodes.append(Extent(rows=True))
+            nodes.append(Map("mul", (len(nodes) - 2, len(nodes) - 1)))
+        moved.append(len(nodes) - 1)
+    return replace(
+        graph,
+        nodes=tuple(nodes),
+        outputs=tuple(replace(output, node=moved[output.node]) for output in graph.outputs),
+        names=tuple((moved[index], name) for index, name in graph.names),
+        reduced=everything[-1:],
+    )
