@@ -27,7 +27,7 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
     from cutegen_lab.problems import read_file
     from cutegen_lab.session.refactor import account, made_tunable
     from cutegen_lab.session.tune import TuneSettings, tune
-    from cutegen_lab.tuning.tuner import Limits
+    from cutegen_lab.tuning.protocols import Limits
 
     problem = read_file(arguments.problem, inputs_text=arguments.inputs)
     limits = Limits(arguments.budget, math.inf if arguments.max_seconds is None else arguments.max_seconds)

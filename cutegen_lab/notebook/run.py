@@ -142,7 +142,7 @@ class NotebookRun:
         in the background; with ``refactor`` a candidate without TUNABLE is made a template first. Raises InputError
         where there is nothing to search."""
         from cutegen_lab.notebook.search import NotebookSearch
-        from cutegen_lab.tuning.tuner import Limits
+        from cutegen_lab.tuning.protocols import Limits
 
         return NotebookSearch(self.handle.search(candidate_id, Limits(budget), refactor).start())
 

@@ -16,7 +16,7 @@ from cutegen_lab.notebook.search_figure import headline, search_figure
 from cutegen_lab.session.refactor import account
 from cutegen_lab.session.searching import Searching, Status
 from cutegen_lab.session.tuned import Tuned, concluded, duration, kernel_text, report, searched
-from cutegen_lab.tuning.tuner import brief
+from cutegen_lab.tuning.space import brief
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure

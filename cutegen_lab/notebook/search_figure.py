@@ -7,8 +7,8 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from cutegen_lab.core.candidate import Config, Scalar
+from cutegen_lab.tuning.space import brief
 from cutegen_lab.tuning.trace import Point, Trace
-from cutegen_lab.tuning.tuner import brief
 from cutegen_lab.views.units import microseconds
 
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 _ACROSS = 4  # plots of single parameters beside each other
 _BLUE, _ORANGE, _GREY, _RED = "#2b6cb0", "#c4560f", "#5f6b7a", "#b3261e"
 _PARALLEL = "each config as a line: its values and its time"
+_SPREAD = 4.0
 _PLOT_PX, _SMALL_PX = 320, 230
 
 
@@ -82,7 +83,8 @@ def headline(trace: Trace) -> str:
 def _lay_out(figure: Figure, trace: Trace, title: str, height: int) -> None:
     note = "predictions of the emulator's model: nothing was measured" if trace.kind == "predicted" else ""
     lines = [f"<b>{escape(title or trace.what)}</b>", *map(escape, headline(trace).split("; ")), note]
-    figure.update_yaxes(type="log", row=1, col=1)
+    if _wide_spread(trace):
+        figure.update_yaxes(type="log", nticks=6)
     figure.update_xaxes(rangemode="tozero", row=1, col=1)
     figure.update_annotations(font_size=13)
     figure.update_annotations(yshift=36, selector={"text": _PARALLEL})  # above the names of its axes
@@ -92,6 +94,12 @@ def _lay_out(figure: Figure, trace: Trace, title: str, height: int) -> None:
         margin={"l": 60, "r": 40, "t": 150, "b": 50}, uirevision="search", font_size=12,
         legend={"orientation": "h", "y": 1 + 32 / (height - 200), "yanchor": "bottom", "x": 0.0},
     )  # fmt: skip
+
+
+def _wide_spread(trace: Trace) -> bool:
+    """Times that a linear axis would press together."""
+    times = [p.time_us for p in trace.points if p.time_us is not None]
+    return bool(times) and max(times) > _SPREAD * min(times)
 
 
 def _evaluations(trace: Trace) -> list[Scatter]:

@@ -78,7 +78,7 @@ class TuneMagic(Magics):
         from cutegen_lab.session.searching import Searching
         from cutegen_lab.session.tune import TuneSettings, from_template, from_text
         from cutegen_lab.session.tuned import Tunable, Untuned
-        from cutegen_lab.tuning.tuner import Limits
+        from cutegen_lab.tuning.protocols import Limits
 
         if arguments.budget < 1:
             raise InputError(f"--budget {arguments.budget} allows no config", "Use 1 or more.")

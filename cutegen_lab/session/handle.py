@@ -18,7 +18,7 @@ from cutegen_lab.loop.machine import fold
 if TYPE_CHECKING:
     from cutegen_lab.session.searching import Searching
     from cutegen_lab.session.session import Session
-    from cutegen_lab.tuning.tuner import Limits
+    from cutegen_lab.tuning.protocols import Limits
     from cutegen_lab.views.model import RunView
 
 LOG_LINES = 500
@@ -189,7 +189,7 @@ class RunHandle:
         from cutegen_lab.session.searching import Searching
         from cutegen_lab.session.tune import TuneSettings, from_text
         from cutegen_lab.session.tuned import Tunable, Untuned
-        from cutegen_lab.tuning.tuner import Limits
+        from cutegen_lab.tuning.protocols import Limits
 
         state, chosen = self.state, self.meant(candidate_id)
         if chosen is None or chosen not in state.candidates:

@@ -23,8 +23,10 @@ from cutegen_lab.session.tuned import Row, Tunable, Tuned
 from cutegen_lab.session.versions import versions
 from cutegen_lab.tuning import Evaluations, Place, Search, Space, key, read_tunables
 from cutegen_lab.tuning.evaluations import Kind
+from cutegen_lab.tuning.protocols import Limits
+from cutegen_lab.tuning.space import brief
 from cutegen_lab.tuning.trace import Trace, folded
-from cutegen_lab.tuning.tuner import Limits, Tuner, brief
+from cutegen_lab.tuning.tuner import Tuner
 
 CACHE = "tuning.jsonl"
 PREDICTED = 24  # configs predicted on the CPU before a GPU's search begins

@@ -14,7 +14,8 @@ from cutegen_lab.session.kernels import headed
 from cutegen_lab.session.versions import versions
 from cutegen_lab.tuning import Space
 from cutegen_lab.tuning.evaluations import Kind
-from cutegen_lab.tuning.tuner import Tally, brief
+from cutegen_lab.tuning.protocols import Tally
+from cutegen_lab.tuning.space import brief
 from cutegen_lab.views.units import microseconds, seconds
 
 

@@ -26,6 +26,10 @@ def key(config: Config) -> str:
     return canonical_json(dict(config))
 
 
+def brief(config: Config) -> str:
+    return " ".join(f"{name}={value}" for name, value in config.items()) or "its only config"
+
+
 @dataclass(frozen=True)
 class Tunables:
     """What a kernel's text says of its own: the domains, and the values it has where nobody says otherwise."""

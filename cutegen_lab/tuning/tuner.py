@@ -13,7 +13,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from statistics import median
-from typing import Protocol
 
 from cutegen_lab.core.artifact import Artifact, CompileFailure
 from cutegen_lab.core.candidate import Config
@@ -21,9 +20,10 @@ from cutegen_lab.core.errors import Cancelled
 from cutegen_lab.core.problem import Workload
 from cutegen_lab.core.protocols import Compiler, Say
 from cutegen_lab.core.verdict import Fault, Verdict
-from cutegen_lab.tuning.evaluations import Evaluation, Evaluations, Kind
+from cutegen_lab.tuning.evaluations import Evaluation, Evaluations
+from cutegen_lab.tuning.protocols import Clock, Guide, Limits, Tally
 from cutegen_lab.tuning.search import Search
-from cutegen_lab.tuning.space import key
+from cutegen_lab.tuning.space import brief, key
 from cutegen_lab.tuning.trace import geometric
 from cutegen_lab.tuning.unpromising import unpromising
 
@@ -35,64 +35,6 @@ _LED = 12  # predictions that lead a search well enough to begin
 _POLL_SECONDS = 0.05
 Waiting = tuple[Config, Future[Artifact | CompileFailure]]
 _OURS = (Verdict.DEVICE_ERROR, Verdict.CANCELLED)  # says nothing about the config
-
-
-class Clock(Protocol):
-    """Times artifacts by name. ``kind`` says whether its times are measured or a model's."""
-
-    kind: Kind
-    repeats: bool  # whether another sample tells more
-    busy_seconds: float  # that it spent sampling, without preparing
-
-    def time(
-        self, workload: Workload, artifacts: Mapping[str, Artifact], samples: int
-    ) -> Iterator[tuple[str, Sequence[float] | Fault]]:
-        """Samples in microseconds a call, of one after another. Raises Cancelled."""
-        ...
-
-    def in_turns(self, workload: Workload, artifacts: Mapping[str, Artifact]) -> Iterator[tuple[str, Sequence[float]]]:
-        """As many samples of each as it takes to tell them apart, taken in turns; what failed is left out."""
-        ...
-
-
-@dataclass(frozen=True)
-class Limits:
-    """When a search ends, whatever it might still gain. ``evaluations`` are configs timed, those of earlier searches
-    among them. Up to ``batch`` are timed at a time while others are compiled; ``finalists`` are timed in turns."""
-
-    evaluations: int = 40
-    seconds: float = math.inf
-    batch: int = 4
-    finalists: int = 4
-
-
-@dataclass
-class Tally:
-    """What a search came to. ``stopped`` says why it ended; ``busy_seconds`` of ``seconds`` the clock was sampling."""
-
-    stopped: str = ""
-    evaluated: int = 0
-    from_cache: int = 0
-    failed: int = 0
-    ruled_out: int = 0
-    seconds: float = 0.0
-    busy_seconds: float = 0.0
-    in_turns: dict[str, tuple[Config, float]] = field(default_factory=dict)
-
-    @property
-    def busy(self) -> float:
-        """Share of the time in which the clock was sampling, from 0 to 1."""
-        return min(1.0, self.busy_seconds / self.seconds) if self.seconds else 0.0
-
-
-class Guide(Protocol):
-    """Predictions that are made while the search goes on."""
-
-    def times_us(self) -> Mapping[str, float]:
-        """By :func:`key`, those made so far."""
-        ...
-
-    def finished(self) -> bool: ...
 
 
 @dataclass
@@ -109,7 +51,7 @@ class Tuner:
     say: Say
     cancel: threading.Event
     workers: int = 2
-    limits: Limits = Limits()
+    limits: Limits = field(default_factory=Limits)
     guide: Guide | None = None
     tally: Tally = field(default_factory=Tally)
     _artifacts: dict[str, Artifact] = field(default_factory=dict)
@@ -340,7 +282,3 @@ class Tuner:
         for config in few:
             if len(times_us := logs.get(key(config), [])) == len(self.workloads):
                 self.tally.in_turns[key(config)] = (config, geometric(times_us))
-
-
-def brief(config: Config) -> str:
-    return " ".join(f"{name}={value}" for name, value in config.items()) or "its only config"

@@ -18,7 +18,7 @@ from cutegen_lab.session.simulate import simulate
 from cutegen_lab.session.tune import CACHE, TuneSettings, from_text, tune
 from cutegen_lab.session.tuned import Tunable
 from cutegen_lab.tuning import Space, key
-from cutegen_lab.tuning.tuner import Limits
+from cutegen_lab.tuning.protocols import Limits
 from tests.judge.fake_stopwatch import FakeStopwatch
 from tests.session.test_clocks import PROBLEM, double
 from tests.tuning.test_tuner import SPACE, Compiler

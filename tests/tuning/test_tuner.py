@@ -19,7 +19,8 @@ from cutegen_lab.core.protocols import Cancel, Say
 from cutegen_lab.core.verdict import Fault, Verdict
 from cutegen_lab.tuning import Evaluations, Place, Search, Space, key
 from cutegen_lab.tuning.evaluations import Kind
-from cutegen_lab.tuning.tuner import Limits, Tuner
+from cutegen_lab.tuning.protocols import Limits
+from cutegen_lab.tuning.tuner import Tuner
 
 SPACE = Space.build({"vec": (1, 2, 4, 8), "threads": (64, 128, 256, 512)}, {"vec": 1, "threads": 64})
 SMALL, LARGE = (
