@@ -35,7 +35,9 @@ SHORT = 64  # rows up to here may have fewer threads than FEWEST
 FEWEST = 8
 _RESIDENT = {1024: 32}  # values that a thread of so many keeps without spilling, where it is fewer than MAX_VALUES
 MAX_ROW = 1 << 24  # positions along a row are exact in fp32
-_MANY_ROWS = 264  # two for each of an H200's multiprocessors: enough blocks without a cluster
+_SMS = 132  # an H200's multiprocessors
+_MANY_ROWS = 2 * _SMS  # enough blocks without a cluster
+_L2_BYTES = 32 << 20  # of its 50 MB, what one can count on
 
 
 def matches(graph: Graph) -> bool:
@@ -75,7 +77,8 @@ def default_config(graph: Graph, workload: Workload) -> Config:
     """16-byte vectors; as few threads a row as keep about four vectors each in flight; full warps in a block.
 
     A row too long for one block is shared by a cluster, so that it is read once; one too long for a cluster is walked
-    in steps. Where one walk is all there is, nothing needs to stay, and blocks share a row only if there are few rows.
+    in steps, by as many blocks as it takes for L2 to hold the rows at work. Where one walk is all there is, nothing
+    needs to stay, and blocks share a row only if there are few rows.
     """
     n = math.prod(graph.space[d] for d in graph.reduced)
     itemsize = min(t.dtype.itemsize for t in workload.tensors)
@@ -89,13 +92,14 @@ def default_config(graph: Graph, workload: Workload) -> Config:
     config = {"vec": vec, "threads_per_row": threads, "rows_per_block": per_block, "cluster_n": 1}
     most = _RESIDENT.get(threads, MAX_VALUES)
     once = _walks(graph) == 1
+    row_bytes = n * sum(t.dtype.itemsize for t in workload.inputs if t.numel >= n * rows)
     while _held(n, config) > most and config["cluster_n"] < DOMAINS["cluster_n"][-1]:
         if once and rows * config["cluster_n"] >= _MANY_ROWS:
             break
         config["cluster_n"] *= 2
     resident = _held(n, config) <= most
-    if not resident and rows >= _MANY_ROWS:
-        config["cluster_n"] = 1
+    while not resident and not once and _in_l2(row_bytes, config["cluster_n"] // 2):
+        config["cluster_n"] //= 2
     return {**config, "loads": DOMAINS["loads"][-1] if resident else 4}
 
 
@@ -103,6 +107,11 @@ def _walks(graph: Graph) -> int:
     """How often a row that does not stay in registers is read."""
     written = any(graph.varies(output.node) for output in graph.outputs)
     return max(graph.depths()) - (online(graph) is not None) + written
+
+
+def _in_l2(row_bytes: int, cluster_n: int) -> bool:
+    """Do the rows that an H200 works on at a time stay in L2 until they are read again?"""
+    return cluster_n > 0 and row_bytes * (_SMS // cluster_n) <= _L2_BYTES
 
 
 def _held(n: int, config: Config) -> int:
