@@ -52,6 +52,7 @@ def search_figure(trace: Trace, title: str = "") -> Figure:
         figure.add_trace(part, row=1, col=1)
     for part in _agreement(pairs) if pairs else ():
         figure.add_trace(part, row=1, col=half + 1)
+        figure.update_xaxes(type="log" if _wide_spread(trace) else "linear", nticks=6, row=1, col=half + 1)
     if names:
         figure.add_trace(_parallel(trace, names), row=2, col=1)
     for at, name in enumerate(names):
