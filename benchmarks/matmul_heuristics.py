@@ -1,0 +1,161 @@
+"""What nvidia-matmul-heuristics would add to a search among GEMM configs: ``python -m benchmarks.matmul_heuristics``.
+
+It estimates a config's time on a named GPU from tile, cluster and stages, on a CPU, in microseconds. Here its estimates
+lead a search in place of the emulator's predictions, and together with them, over the configs that an H200 has measured
+(``results/gemm_sweep_on_gpu.json``). ``predict`` adds the emulator's predictions for shapes up to 4096 to the results
+(minutes); without it the comparison is made with those that are there. The library runs in a process of its own: its
+``estimateSiliconMetric`` crashed the interpreter.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import statistics
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from functools import partial
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from benchmarks.search_on_sweeps import RESULTS, SEEDS, Sweep, at_random, ours
+from cutegen_lab.tuning import Patience, key
+
+OUT = RESULTS / "matmul_heuristics.json"
+NEVER = Patience(gain=0.0, least=1 << 20)
+LARGEST = 4096  # of a shape that the emulator predicts in seconds
+
+CHILD = """
+import ctypes, json, sys
+from nvMatmulHeuristics import (
+    NvMatmulHeuristicsInterfaceEx as Interface, NvMatmulHeuristicsMatmulLayout as Layout,
+    NvMatmulHeuristicsNvidiaGpu as Gpu, NvMatmulHeuristicsTarget as Target,
+)
+library = Interface(Target.CUTLASS3, gpu=Gpu.H200_SXM)
+library._ensure_discovery_loaded(library.target, "HSH", Layout.NN_ROW_MAJOR)
+library._ensure_discovery_loaded(library.target, "HSH", Layout.NT_ROW_MAJOR)
+for m, n, k, batches, transposed, c in json.load(sys.stdin):
+    layout = Layout.NT_ROW_MAJOR if transposed else Layout.NN_ROW_MAJOR
+    problem = library.makeNvMatmulHeuristicsProblem(m, n, k, layout, batches)
+    kernel = Interface.nvmmhKernelConfiguration()
+    kernel.cta[:] = [c["tile_m"], c["tile_n"], c["tile_k"]]
+    kernel.warp[:], kernel.instr[:] = [64, c["tile_n"], c["tile_k"]], [64, 8, 16]
+    kernel.splitK, kernel.loadStages = c.get("split_k", 1), c["stages"]
+    kernel.gridSwizzle, kernel.ctaOrder = c["group"], c["raster"] != "m"
+    kernel.cluster[:] = [c["cluster_m"], c["cluster_n"]]
+    seconds = library.nvMatmulHeuristicsEstimateRuntime(
+        library.handle, b"HSH", ctypes.c_int(library.target), ctypes.byref(problem), ctypes.byref(kernel),
+        library.hardware_descriptor,
+    )
+    print(1e6 * seconds, flush=True)
+"""
+
+
+def shapes() -> dict[str, dict[str, Any]]:
+    return {s["name"]: s for s in json.loads((RESULTS / "gemm_sweep_on_gpu.json").read_text())["shapes"]}
+
+
+def estimated(shape: Mapping[str, Any], configs: list[Mapping[str, Any]]) -> dict[str, float]:
+    """By key, in microseconds. Raises CalledProcessError where the library crashed before the last."""
+    transposed = shape["name"].startswith(("linear", "skinny-64", "skinny-256", "ragged-4096", "fused-bias"))
+    asked = json.dumps([[*shape["mnkl"], transposed, config] for config in configs])
+    done = subprocess.run([sys.executable, "-c", CHILD], input=asked, capture_output=True, text=True)  # noqa: S603
+    times = [float(line) for line in done.stdout.split()]
+    if len(times) < len(configs):
+        raise subprocess.CalledProcessError(done.returncode, "nvidia-matmul-heuristics", done.stdout, done.stderr)
+    return {key(c): t for c, t in zip(configs, times, strict=True)}
+
+
+def predict() -> dict[str, dict[str, float]]:
+    """The emulator's predictions by shape and config."""
+    from benchmarks import gemm_on_gpu
+    from cutegen_lab.compile import CageCompiler
+    from cutegen_lab.core.roofline import target_gpu
+    from cutegen_lab.core.verdict import Fault
+    from cutegen_lab.devices.emulator import EmulatorDevice
+    from cutegen_lab.judge import StandardJudge
+    from cutegen_lab.problems import read_text
+    from cutegen_lab.templates.reader import read
+    from cutegen_lab.templates.registry import family_for
+
+    known = {s.name: s for s in (*gemm_on_gpu.SHAPES, *gemm_on_gpu.FUSED)}
+    judge, emulator, gpu = StandardJudge(), EmulatorDevice(), target_gpu("sm_90a", "")
+    quiet, found = (lambda line: None), {}
+    with CageCompiler(Path("~/.cache/cutegen-lab").expanduser()) as compiler:
+        for name, shape in shapes().items():
+            if max(shape["mnkl"]) > LARGEST or name not in known:
+                continue
+            problem = read_text(known[name].reference, name="product", inputs_text=known[name].inputs)
+            graph = read(problem)
+            family, times = family_for(graph), dict[str, float]()
+            for config in shape["configs"].values():
+                built = compiler.compile(
+                    family.write(problem, graph, config), config, [problem.workload], "sm_90a", quiet, threading.Event()
+                )
+                timing, _ = judge.time(problem, built, emulator, gpu, quiet, threading.Event())  # type: ignore[arg-type]
+                if not isinstance(timing, Fault):
+                    times[key(config)] = timing.time_us
+            found[name] = times
+            print(name, len(times), file=sys.stderr, flush=True)
+    return found
+
+
+def compare(shape: Mapping[str, Any], predicted: Mapping[str, float]) -> dict[str, Any]:
+    """Mean evaluations until within 3% of the fastest, an arm each."""
+    ran = {n: c for n, c in shape["configs"].items() if n in shape["times_us"]}
+    times = {key(c): shape["times_us"][n] for n, c in ran.items()}
+    configs = list({key(c): c for c in ran.values()}.values())
+    estimates = estimated(shape, configs)
+    whole = len(predicted) == len(configs)
+    guides: dict[str, Mapping[str, float]] = {"nothing": {}, "heuristics": estimates}
+    if whole:
+        guides["emulator"] = predicted
+        guides["both"] = {name: math.sqrt(predicted[name] * estimates[name]) for name in predicted}
+    needed: dict[str, float] = {}
+    for name, guide in guides.items():
+        sweep = Sweep(shape["name"], False, configs, times, guide)
+        counts = [sweep.needed(ours(sweep, seed, bool(guide), NEVER)) for seed in range(SEEDS)]
+        needed[name] = round(statistics.fmean(counts), 2)
+    drawn = partial(at_random, default_first=True)
+    counts = [sweep.needed(drawn(sweep, seed)) for seed in range(SEEDS)]
+    first = min(estimates, key=lambda name: estimates[name])
+    return {
+        "configs": len(configs), "needed": {**needed, "random": round(statistics.fmean(counts), 2)},
+        "first_choice": round(times[first] / sweep.best_us, 3), "distinct_estimates": len(set(estimates.values())),
+    }  # fmt: skip
+
+
+def main() -> None:
+    kept: dict[str, dict[str, float]] = json.loads(OUT.read_text())["predicted_us"] if OUT.exists() else {}
+    if "predict" in sys.argv[1:]:
+        kept = predict()
+    try:
+        library = version("nvidia-matmul-heuristics")
+    except PackageNotFoundError:
+        sys.exit("this needs nvidia-matmul-heuristics: pip install nvidia-matmul-heuristics==0.1.0.27")
+    every = {name: compare(shape, kept.get(name, {})) for name, shape in shapes().items()}
+    led = [found["needed"] for found in every.values() if "emulator" in found["needed"]]
+    arms = led[0] if led else ()
+    result = {
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "what": f"evaluations until within 3% of the fastest of a shape's configs, measured on an H200; {SEEDS} seeds",
+        "library": library,
+        "all_shapes": {arm: round(statistics.fmean(f["needed"][arm] for f in every.values()), 2)
+                       for arm in ("nothing", "heuristics", "random")},
+        "shapes_that_the_emulator_predicted": {
+            "shapes": len(led), **{arm: round(statistics.fmean(n[arm] for n in led), 2) for arm in arms}
+        },
+        "first_choice_times_the_best": round(statistics.median(f["first_choice"] for f in every.values()), 3),
+        "by_shape": every, "predicted_us": kept,
+    }  # fmt: skip
+    OUT.write_text(json.dumps(result, indent=1) + "\n")
+    print(json.dumps({name: result[name] for name in ("all_shapes", "shapes_that_the_emulator_predicted",
+                                                      "first_choice_times_the_best")}, indent=1))  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()
