@@ -72,6 +72,11 @@ def load(source: str) -> LoadedSource:
     return _classify(namespace, filename)
 
 
+def is_source(filename: str) -> bool:
+    """Is it what a problem's text goes by in tracebacks?"""
+    return filename.startswith("<problem ")
+
+
 def describe(error: BaseException, filename: str) -> str:
     """``ValueError at line 3: message`` with the innermost line of the problem's own source."""
     lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == filename]

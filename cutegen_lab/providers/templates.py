@@ -46,7 +46,7 @@ class TemplatesProvider:
             if not template.feasible(config):
                 raise ProviderError(
                     f"no config of the {template.name} template serves {problem.workload.inputs[0]}: "
-                    "what it reduces is too long",
+                    f"{template.why_not(config)}",
                     "Try --provider openai (a model writes the kernel), manual (paste one) or replay:FILE.",
                 )
             if canonical_json(dict(config)) in tried:

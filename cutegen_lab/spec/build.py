@@ -197,8 +197,8 @@ def _config(given: Settings, step: Step, template: Template, problem: Problem) -
             if template.feasible({**config, name: value}):
                 return {**config, name: value}
     if not given:
-        shapes = problem.workload.describe()
-        raise step.values[0].place.error(f"no config of the template ({template.name}) serves {shapes}")
+        shapes, why = problem.workload.describe(), template.why_not(config)
+        raise step.values[0].place.error(f"no config of the template ({template.name}) serves {shapes}: {why}")
     return _refuse(given, template, config)
 
 
@@ -215,9 +215,10 @@ def _refuse(given: Settings, template: Template, config: Config) -> Config:
             if template.feasible({**config, name: other}):
                 together = ", ".join(f"{n}={config[n]}" for n in given if n != name)
                 raise option.place.error(
-                    f"{name}={value}{' with ' + together if together else ''} is beyond what a block has "
-                    "(registers, shared memory or threads)",
+                    f"{name}={value}{' with ' + together if together else ''}: {template.why_not(config)}",
                     f"The nearest that fits is {name}={other}.",
                 )
     option = next(iter(given.values()))[1]
-    raise option.place.error("these settings fit no block together", "Leave some of them to the template.")
+    raise option.place.error(
+        f"these settings fit no block together: {template.why_not(config)}", "Leave some of them to the template."
+    )

@@ -13,10 +13,11 @@ from torch.export.graph_signature import InputKind
 
 from cutegen_lab.core.errors import ProviderError
 from cutegen_lab.core.problem import Workload
+from cutegen_lab.problems.source import is_source
 
 ELSEWHERE = "Try --provider openai (a model writes the kernel), manual (paste one) or replay:FILE."
 CHECKS = ("aten._assert_tensor_metadata.default", "aten._assert_scalar.default", "aten._assert_async.msg")
-_LINE = re.compile(r'File "[^"]*", line (\d+), in (\w+)\n\s*(.*)')
+_LINE = re.compile(r'File "([^"]*)", line (\d+), in \w+\n\s*(.*)')
 
 
 @dataclass(frozen=True)
@@ -72,12 +73,9 @@ def target(node: torch.fx.Node) -> str:
 
 
 def place(node: torch.fx.Node) -> str:
-    """`` at line 12: y = x.cumsum(-1)``, where the exporter kept it."""
-    frames = _LINE.findall(node.meta.get("stack_trace") or "")
-    if not frames:
-        return ""
-    line, _, code = frames[-1]
-    return f" at line {line}: {code.strip()}"
+    """`` at line 12: y = x.cumsum(-1)`` of the reference's text, where the exporter kept it."""
+    frames = [(line, code) for file, line, code in _LINE.findall(node.meta.get("stack_trace") or "") if is_source(file)]
+    return f" at line {frames[-1][0]}: {frames[-1][1].strip()}" if frames else ""
 
 
 def _placeholders(exported: torch.export.ExportedProgram, workload: Workload) -> tuple[tuple[str, ...], dict[str, Any]]:

@@ -29,6 +29,10 @@ class Family(Protocol):
         """What the module's own ``constraints`` say, without running it."""
         ...
 
+    def why_not(self, graph: Graph, config: Config) -> str:
+        """The limit that a config is beyond, with its figures; empty where it is feasible."""
+        ...
+
     def write(self, problem: Problem, graph: Graph, config: Config) -> str: ...
 
 

@@ -32,6 +32,10 @@ class Template(Protocol):
         """For every workload of the problem, derived ones aside: what ``constraints`` say, without running the text."""
         ...
 
+    def why_not(self, config: Config) -> str:
+        """The limit that a config is beyond, with its figures; empty where it is feasible."""
+        ...
+
     def write(self, config: Config) -> str:
         """The module's text with ``config`` as defaults. Raises ProviderError."""
         ...
@@ -68,6 +72,9 @@ class Single:
 
     def feasible(self, config: Config) -> bool:
         return all(self.family.feasible(graph, config) for graph in self.graphs)
+
+    def why_not(self, config: Config) -> str:
+        return next(filter(None, (self.family.why_not(graph, config) for graph in self.graphs)), "")
 
     def write(self, config: Config) -> str:
         return self.family.write(self.problem, self.graph, config)

@@ -52,13 +52,18 @@ class View:
         walked = [w for w in (self.dims[d] for d in over) if w is not None]
         if len(walked) < len(over) or walked != sorted(walked):
             return False
-        return not walked or not self._cut(range(walked[0] + 1, walked[-1] + 1))
+        between = range(walked[0] + 1, walked[-1] + 1) if walked else range(0)
+        elsewhere = set(self.dims) - set(walked)  # what another dimension of the space walks is no gap of one element
+        return not self._cut(between) and not elsewhere & set(between)
 
     def dense(self, over: Sequence[int]) -> bool:
         """... and neighbours in the last of them are neighbours in memory?"""
         last = self.dims[over[-1]] if over else None
         end = max(len(self.starts), (self.picked or 0) + 1)
-        return self.contiguous(over) and (last is None or not self._cut(range(last + 1, end)))
+        if last is None:
+            return self.contiguous(over)
+        inner = any(axis is not None and axis > last for axis in self.dims)
+        return self.contiguous(over) and not inner and not self._cut(range(last + 1, end))
 
     def step(self, over: Sequence[int]) -> str:
         """Text of the distance between neighbours in the last dimension of ``over``."""

@@ -39,7 +39,7 @@ def verdict(kernel: Kernel, folder: Path) -> str:
          {"vec": 4, "threads": 128}),
         ("s = x * 0.125\nout y: bf16 = softmax(s, dim=-1)\nwith threads_per_row=32\nwith rows_per_block=2",
          "row reduction", {"threads_per_row": 32, "rows_per_block": 2}),
-        ("step wide\ntmp h: f32 = x.T\nwith vec=2\nstep norm\ntmp n: bf16[M, N] = rms_norm(h.T, w)\nalign 4\n"
+        ("step wide\ntmp h: f32 = x.T\nwith vec=2\nstep norm\ntmp n: bf16[M, N] = softmax(h.T * w, dim=-1)\nalign 4\n"
          "step total\nout y: f32[N] = sum(n, dim=0)",
          "elementwise chain, then row reduction, then column reduction", {"wide_vec": 2, "norm_vec": 2}),
         ("out y: f32[N] = sum(x, dim=0)", "column reduction", {}),
@@ -58,7 +58,11 @@ def test_a_spec_becomes_a_right_kernel(statements: str, family: str, config: dic
     ("statements", "line", "says"),
     [
         ("out y: bf16 = x * w\nwith vec=3", 5, "vec is 3; it may be 1, 2, 4, 8, 16. The nearest is 4."),
-        ("out y: bf16 = x * w\nwith vec=16, loads=8", 5, "loads=8 with vec=16 is beyond"),
+        (
+            "out y: bf16 = x * w\nwith vec=16, loads=8",
+            5,
+            "loads=8 with vec=16: 128 values in a thread's registers, of 64 at most",
+        ),
         ("out y: bf16 = x * w\nwith vec=16, loads=8", 5, "The nearest that fits is loads=4."),
         ("out y: bf16 = x * w\nwith veq=16", 5, "has no veq. Did you mean 'vec'? It has: vec, threads, loads."),
         ("out y: bf16 = x * w\nwith vec=4\nwith vec=8", 6, "vec is set twice. The first time at line 5."),

@@ -17,6 +17,7 @@ from cutegen_lab.problems import read_text
 from cutegen_lab.templates.reader import read
 from cutegen_lab.templates.registry import family_for
 from cutegen_lab.templates.spans import Length
+from cutegen_lab.templates.views import View
 
 
 @pytest.fixture(scope="module")
@@ -129,3 +130,12 @@ def test_what_is_no_part_of_an_input_is_named(expression: str, says: str) -> Non
     problem = read_text(f"def reference(x):\n    return {expression}\n", inputs_text="x: f32[40,64]")
     with pytest.raises(ProviderError, match=says):
         read(problem)
+
+
+def test_a_transposed_tensor_is_walked_by_its_own_stride() -> None:
+    """x + y.T, softmax(x.T): neighbours in the space's last dimension are rows apart in memory."""
+    rows, columns = View("x", "x", (0, 1)), View("x", "x", (1, 0))
+    assert (rows.step([1]), columns.step([1])) == ("1", "x.stride[0]")
+    assert rows.contiguous([0, 1]) and not columns.contiguous([0, 1])
+    assert View("x", "x", (0, None)).step([0]) == "1", "what is broadcast lies in nobody's way"
+    assert not View("x", "x", (0, 2, 1)).contiguous([0, 1]) and View("x", "x", (0, 2, None)).contiguous([0, 1])

@@ -74,7 +74,6 @@ def test_what_the_profile_complains_about_comes_first() -> None:
 @pytest.mark.parametrize(
     ("source", "inputs", "names"),
     [
-        ("def reference(x):\n    return x.cumsum(-1)\n", "x: f32[8,64]", "aten.cumsum"),
         ("def reference(x, y):\n    return F.conv1d(x, y)\n", "x: f32[8,4,64], y: f32[8,4,3]", "aten.conv1d"),
         ("def reference(x):\n    return torch.sort(x).values\n", "x: f32[8,64]", "aten.sort"),
     ],
@@ -85,7 +84,7 @@ def test_what_it_does_not_know_is_named_with_who_could(source: str, inputs: str,
 
 
 def test_a_row_whose_positions_fp32_cannot_count_is_refused_before_anything_is_compiled() -> None:
-    with pytest.raises(ProviderError, match="what it reduces is too long"):
+    with pytest.raises(ProviderError, match="a row of 20,000,000, of 16,777,216 at most"):
         proposed(TemplatesProvider(), first(inputs="x: bf16[1,20000000]"))
 
 

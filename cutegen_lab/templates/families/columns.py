@@ -58,9 +58,17 @@ def default_config(graph: Graph, workload: Workload) -> Config:
     return config
 
 
-def feasible(graph: Graph, config: Config) -> bool:
+def why_not(graph: Graph, config: Config) -> str:
+    """The limit that ``config`` is beyond; empty where it is feasible."""
     threads = int(config["threads"]) * int(config["slices"])
-    return threads <= 1024 and threads * int(config["vec"]) * 4 <= MAX_SMEM
+    smem = threads * int(config["vec"]) * 4
+    if threads > 1024:
+        return f"{threads:,} threads in a block, of 1,024 at most"
+    return f"{smem:,} bytes of shared memory for partial results, of {MAX_SMEM:,} at most" if smem > MAX_SMEM else ""
+
+
+def feasible(graph: Graph, config: Config) -> bool:
+    return not why_not(graph, config)
 
 
 def write(problem: Problem, graph: Graph, config: Config) -> str:

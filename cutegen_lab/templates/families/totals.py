@@ -58,8 +58,14 @@ def default_config(graph: Graph, workload: Workload) -> Config:
     return {"vec": vec, "threads": 256, "loads": 4, "blocks": 528}
 
 
+def why_not(graph: Graph, config: Config) -> str:
+    """The limit that ``config`` is beyond; empty where it is feasible."""
+    values = int(config["vec"]) * int(config["loads"])
+    return f"{values} values in a thread's registers, of {MAX_VALUES} at most" if values > MAX_VALUES else ""
+
+
 def feasible(graph: Graph, config: Config) -> bool:
-    return int(config["vec"]) * int(config["loads"]) <= MAX_VALUES
+    return not why_not(graph, config)
 
 
 def write(problem: Problem, graph: Graph, config: Config) -> str:

@@ -133,7 +133,8 @@ class Cutter:
             family = family_for(graph)
             config = family.default_config(graph, part)
             if not family.feasible(graph, config):
-                return f"no config of the {family.NAME} template serves {part.describe()}"
+                why = family.why_not(graph, config)
+                return f"no config of the {family.NAME} template serves {part.describe()}: {why}"
             family.write(problem, graph, config)
         except (ProviderError, ProblemError) as error:
             return error.message

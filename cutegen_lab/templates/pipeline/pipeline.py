@@ -61,6 +61,12 @@ class Pipeline:
     def feasible(self, config: Config) -> bool:
         return all(step.kernel.feasible(own(config, step)) for step in self.steps)
 
+    def why_not(self, config: Config) -> str:
+        for step in self.steps:
+            if why := step.kernel.why_not(own(config, step)):
+                return f"{step.name}: {why}"
+        return ""
+
     def write(self, config: Config) -> str:
         return _Text(self, config).text()
 

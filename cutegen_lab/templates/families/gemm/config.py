@@ -61,17 +61,30 @@ def accumulators(found: Products) -> int:
     return 192 if found.f32 else 128
 
 
-def feasible(graph: Graph, config: Config) -> bool:
-    """What the module's own ``constraints`` say: accumulators fit registers, two stages and more fit shared memory, and
-    one product alone is added up from parts, where tiles are few."""
+def why_not(graph: Graph, config: Config) -> str:
+    """The limit that ``config`` is beyond; empty where it is feasible. Accumulators fit registers, two stages and more
+    fit shared memory, and one product alone is added up from parts, where tiles are few."""
     found = products(graph)
     assert found is not None
     tile, split = int(config["tile_m"]) * int(config["tile_n"]), int(config["split_k"])
-    fit, stages = stages_that_fit(found, config), int(config["stages"])
+    fit, stages, most = stages_that_fit(found, config), int(config["stages"]), DOMAINS["stages"][-1]
     registers = tile * found.sums // (128 * _team_groups(config))
-    binds = stages <= fit or stages == DOMAINS["stages"][-1]  # other bounds would be the same kernel twice
-    few = split * prod(graph.space) <= FULL * tile and len(found.pairs) == 1
-    return (split == 1 or few) and registers <= accumulators(found) and fit >= 2 and binds
+    if registers > accumulators(found):
+        return f"{registers} accumulators in a thread's registers, of {accumulators(found)} at most"
+    if fit < 2:
+        return f"shared memory of {SMEM_BYTES:,} bytes with room for {fit} stages of such tiles, of 2 at least"
+    if stages > fit and stages != most:  # another bound would be the same kernel twice
+        return f"{stages} stages, of {fit} that {SMEM_BYTES:,} bytes of shared memory have room for ({most}: all)"
+    if split > 1 and len(found.pairs) > 1:
+        return f"k in {split} parts, which is for one product alone"
+    if split > 1 and split * prod(graph.space) > FULL * tile:
+        tiles = -(-prod(graph.space) // tile)
+        return f"k in {split} parts of {tiles} tiles: {split * tiles} blocks, of {FULL} at most"
+    return ""
+
+
+def feasible(graph: Graph, config: Config) -> bool:
+    return not why_not(graph, config)
 
 
 def stages_that_fit(found: Products, config: Config) -> int:

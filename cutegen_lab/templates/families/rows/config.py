@@ -120,14 +120,25 @@ def _held(n: int, config: Config) -> int:
     return -(-n // (vec * int(config["threads_per_row"]) * int(config["cluster_n"]))) * vec
 
 
-def feasible(graph: Graph, config: Config) -> bool:
+def why_not(graph: Graph, config: Config) -> str:
+    """The limit that ``config`` is beyond; empty where it is feasible."""
     n = math.prod(graph.space[d] for d in graph.reduced)
-    threads = int(config["threads_per_row"]) * int(config["rows_per_block"])
-    loads, vec = int(config["loads"]), math.gcd(n, int(config["vec"]))
-    if threads % 32 or threads > 1024 or int(config["cluster_n"]) > int(config["threads_per_row"]) or n > MAX_ROW:
-        return False
-    if int(config["threads_per_row"]) < FEWEST and n > SHORT:
-        return False
-    held = _held(n, config)
-    binds = vec * loads < held or loads == DOMAINS["loads"][-1]  # other bounds would be the same kernel twice
-    return binds and min(held, vec * loads) <= MAX_VALUES
+    per_row, cluster_n, loads = (int(config[name]) for name in ("threads_per_row", "cluster_n", "loads"))
+    threads, vec = per_row * int(config["rows_per_block"]), math.gcd(n, int(config["vec"]))
+    if n > MAX_ROW:
+        return f"a row of {n:,}, of {MAX_ROW:,} at most"
+    if threads % 32 or threads > 1024:
+        return f"{threads:,} threads in a block, which takes whole warps of 32 and up to 1,024"
+    if cluster_n > per_row:
+        return f"a cluster of {cluster_n} blocks, of at most as many as a row has threads in each, {per_row}"
+    if per_row < FEWEST and n > SHORT:
+        return f"{per_row} threads a row, of {FEWEST} at least for rows longer than {SHORT}"
+    held, most = _held(n, config), DOMAINS["loads"][-1]
+    if vec * loads >= held and loads != most:  # another bound would be the same kernel twice
+        return f"{loads} loads in flight where a thread's share of a row is {held // vec}: {most} stands for all of it"
+    values = min(held, vec * loads)
+    return f"{values} values of a row in a thread's registers, of {MAX_VALUES} at most" if values > MAX_VALUES else ""
+
+
+def feasible(graph: Graph, config: Config) -> bool:
+    return not why_not(graph, config)

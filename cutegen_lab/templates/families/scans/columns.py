@@ -49,9 +49,19 @@ def default_config(graph: Graph, workload: Workload) -> Config:
     return {"vec": vec, "threads": 16, "slices": 16, "loads": min(32 // vec, DOMAINS["loads"][-1])}
 
 
-def feasible(graph: Graph, config: Config) -> bool:
+def why_not(graph: Graph, config: Config) -> str:
+    """The limit that ``config`` is beyond; empty where it is feasible."""
     threads, vec = int(config["threads"]) * int(config["slices"]), int(config["vec"])
-    return threads <= 1024 and 8 * threads * vec <= MAX_SMEM and vec * int(config["loads"]) <= MAX_VALUES
+    smem, values = 8 * threads * vec, vec * int(config["loads"])
+    if threads > 1024:
+        return f"{threads:,} threads in a block, of 1,024 at most"
+    if smem > MAX_SMEM:
+        return f"{smem:,} bytes of shared memory for the slices' sums, of {MAX_SMEM:,} at most"
+    return f"{values} values in a thread's registers, of {MAX_VALUES} at most" if values > MAX_VALUES else ""
+
+
+def feasible(graph: Graph, config: Config) -> bool:
+    return not why_not(graph, config)
 
 
 def write(problem: Problem, graph: Graph, config: Config) -> str:

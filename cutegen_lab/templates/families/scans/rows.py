@@ -73,10 +73,19 @@ def default_config(graph: Graph, workload: Workload) -> Config:
     return {"vec": vec, "threads_per_row": threads, "rows_per_block": per_block, "loads": loads}
 
 
-def feasible(graph: Graph, config: Config) -> bool:
+def why_not(graph: Graph, config: Config) -> str:
+    """The limit that ``config`` is beyond; empty where it is feasible."""
     threads, loads = int(config["threads_per_row"]), int(config["loads"])
-    whole = threads * int(config["rows_per_block"])
-    return whole <= 1024 and threads // 32 * loads <= SLOTS and int(config["vec"]) * loads <= MAX_VALUES
+    whole, values = threads * int(config["rows_per_block"]), int(config["vec"]) * loads
+    if whole > 1024:
+        return f"{whole:,} threads in a block, of 1,024 at most"
+    if threads // 32 * loads > SLOTS:
+        return f"{threads // 32 * loads} sums of warps that a warp adds up, of {SLOTS} at most"
+    return f"{values} values in a thread's registers, of {MAX_VALUES} at most" if values > MAX_VALUES else ""
+
+
+def feasible(graph: Graph, config: Config) -> bool:
+    return not why_not(graph, config)
 
 
 def write(problem: Problem, graph: Graph, config: Config) -> str:
