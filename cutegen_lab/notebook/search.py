@@ -54,7 +54,7 @@ class NotebookSearch:
         if self.searching.error is not None:
             raise self.searching.error
         if self.searching.found is None:
-            raise InputError(f"the search is {self.status}", "Call wait() first.")
+            raise InputError(f"the search is {self.status}", "Call wait(), or resume() first.")
         return self.searching.found
 
     @property

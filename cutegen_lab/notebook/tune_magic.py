@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import math
 from collections.abc import Callable
 from pathlib import Path
@@ -14,10 +13,7 @@ from IPython.core.magic_arguments import argument, magic_arguments, parse_argstr
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
-    from cutegen_lab.notebook.search import NotebookSearch
     from cutegen_lab.session import Session
-
-_END_SECONDS = 10  # that searches have to end in when the kernel does
 
 
 @magics_class
@@ -30,16 +26,6 @@ class TuneMagic(Magics):
     ) -> None:  # fmt: skip
         super().__init__(shell)
         self._session, self._guarded = session, guarded
-        self._searches: list[NotebookSearch] = []
-        atexit.register(self.close)  # before the sessions', which were registered first
-
-    def close(self) -> None:
-        """Ends every search, so that nothing compiles or runs beside a session that closes."""
-        for search in self._searches:
-            search.cancel()
-        for search in self._searches:
-            search.wait(_END_SECONDS)
-        self._searches.clear()
 
     @magic_arguments()
     @argument("--name", default="problem", help="the problem's name")
@@ -102,7 +88,6 @@ class TuneMagic(Magics):
             display(search.plot_replay())
             return
         search.resume()
-        self._searches.append(search)
         self.shell.user_ns[arguments.out] = search
         if arguments.wait:
             search.wait()

@@ -20,6 +20,7 @@ from cutegen_lab.tuning.trace import Trace
 
 Status = Literal["running", "done", "cancelled", "failed"]
 _KEPT = 200  # lines of what was said
+_END_SECONDS = 10.0
 
 
 class Searching:
@@ -45,6 +46,7 @@ class Searching:
         self._thread: threading.Thread | None = None
         self._running = False
         self._cancel = threading.Event()
+        session.at_close(self.end)
 
     @property
     def status(self) -> Status:
@@ -72,6 +74,11 @@ class Searching:
     def cancel(self) -> None:
         """Asks it to end with what it knows, and returns at once."""
         self._cancel.set()
+
+    def end(self) -> None:
+        """Cancels it and waits until it has ended, a few seconds at most."""
+        self.cancel()
+        self.wait(_END_SECONDS)
 
     def wait(self, timeout: float | None = None) -> bool:
         """Until it has ended, or ``timeout`` seconds have passed. Whether it has ended."""

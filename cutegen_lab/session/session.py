@@ -57,6 +57,7 @@ class Session:
         self._leases: dict[str, Lease] = {}
         self._handles: dict[str, RunHandle] = {}
         self._providers: dict[str, Provider] = {}
+        self._at_close: list[Callable[[], None]] = []
 
     @classmethod
     def open(
@@ -207,8 +208,14 @@ class Session:
     def kernel_path(self, run_id: str, candidate_id: str) -> Path:
         return self.workdir / "kernels" / f"{run_id}-{candidate_id}.py"
 
+    def at_close(self, end: Callable[[], None]) -> None:
+        """``end`` is called before what it works with is closed."""
+        self._at_close.append(end)
+
     def close(self) -> None:
-        """Gives every run up (resumable), ends child processes, closes the store."""
+        """Ends searches and gives every run up (all resumable), ends child processes, closes the store."""
+        for end in self._at_close:
+            end()
         for handle in list(self._handles.values()):
             handle.close()
         for part in (self._compiler, *self._devices.values()):

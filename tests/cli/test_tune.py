@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from cutegen_lab.cli import main
 from cutegen_lab.session.kernels import read_kernel
 from tests.cli.test_cli import KERNEL, cutegen, only_object, start
 
@@ -114,10 +115,15 @@ def launch(x: cute.Tensor, y: cute.Tensor, stream: cuda.CUstream):
     assert "mX.shape[1], threads)" in source and "block=[threads, 1, 1]" in source and config == found["best"]
 
 
-def test_nothing_to_refactor(place: Path) -> None:
-    for arguments, says in (("scale.py",), "has a TUNABLE already"), ((), "no kernel to make a template of"):
-        done = cutegen(place, *tune(*arguments, "--refactor"))
-        assert done.returncode == 2 and says in done.stderr
+@pytest.mark.parametrize(
+    ("arguments", "says"), [(["scale.py"], "has a TUNABLE already"), ([], "no kernel to make a template of")]
+)
+def test_nothing_to_refactor(
+    place: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], arguments: list[str], says: str
+) -> None:
+    monkeypatch.chdir(place)
+    status = main(["tune", "double.py", *arguments, "--refactor", "--device", "emulator", "--workdir", "lab"])
+    assert status == 2 and says in capfd.readouterr().err
 
 
 def test_nothing_to_simulate(place: Path) -> None:
