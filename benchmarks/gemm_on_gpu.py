@@ -152,7 +152,7 @@ PAIRED = (
     _config("128x128"), _config("128x128", "2x1"), _config("256x64"), _config("64x128", "1x1", "pingpong"),
 )  # fmt: skip
 HALVED = (
-    _config("128x128"), _config("64x128", "1x1", "pingpong"), _config("64x64"), _config("64x32x128"),
+    _config("128x128"), _config("64x128", "1x1", "pingpong"), _config("64x64"), _config("64x32"),
 )  # fmt: skip
 IN_PARTS = (
     _config("128x128", split_k=8), _config("128x128", split_k=4), _config("64x128x128", split_k=4),

@@ -93,8 +93,9 @@ def predict() -> dict[str, dict[str, float]]:
             graph = read(problem)
             family, times = family_for(graph), dict[str, float]()
             for config in shape["configs"].values():
+                whole = {"split_k": 1, **config}  # the sweep is older than this parameter
                 built = compiler.compile(
-                    family.write(problem, graph, config), config, [problem.workload], "sm_90a", quiet, threading.Event()
+                    family.write(problem, graph, whole), whole, [problem.workload], "sm_90a", quiet, threading.Event()
                 )
                 timing, _ = judge.time(problem, built, emulator, gpu, quiet, threading.Event())  # type: ignore[arg-type]
                 if not isinstance(timing, Fault):

@@ -292,7 +292,7 @@ def test_the_module_says_what_the_family_says(expression: str, inputs: str) -> N
     namespace: dict[str, Any] = {"EPI_STAGE": 2, "math": math}
     start = text.index("def constraints")
     exec(text[start : text.index("@cute.jit", start)], namespace)  # noqa: S102
-    found, names = set(), ("tile_m", "tile_n", "schedule", "stages", "split_k")
+    found, names = set(), ("tile_m", "tile_n", "tile_k", "schedule", "stages", "split_k")
     for values in itertools.product(*(DOMAINS[name] for name in names)):
         config = {**SMALL, **dict(zip(names, values, strict=True))}
         assert namespace["constraints"](config, problem.workload, None) == gemm.feasible(graph, config)

@@ -8,15 +8,17 @@ from math import ceil
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import Workload
 from cutegen_lab.templates.expr import Graph, Map
-from cutegen_lab.templates.families.gemm.config import RESIDENT, feasible
+from cutegen_lab.templates.families.gemm.config import DOMAINS, RESIDENT, feasible
 from cutegen_lab.templates.families.gemm.shape import Products, products
 
-# Microseconds that a multiprocessor of an H200 takes for 64 of k (benchmarks/results/gemm_sweep_on_gpu.json).
+# Microseconds that a multiprocessor of an H200 takes for 64 of k (benchmarks/results/gemm_sweep_on_gpu.json and
+# gemm_fused_on_gpu.json); right operands side by side count as one.
 _STEP_US = {(64, 32): 0.14, (64, 64): 0.145, (64, 128): 0.20, (128, 64): 0.20, (128, 128): 0.335, (128, 192): 0.52,
-            (128, 256): 0.68}  # fmt: skip
-# The same for fp32's halves: two warpgroups that take 64×128 in turn, the other tiles by one team.
-_F32_STEP_US = {(64, 32): 0.22, (64, 64): 0.33, (64, 128): 0.60, (128, 128): 1.15}
+            (128, 256): 0.68, (256, 128): 0.672}  # fmt: skip
+# The same for fp32's halves (gemm_fp32_on_gpu.json): two warpgroups take 64×128 in turn, one team takes other tiles.
+_F32_STEP_US = {(64, 32): 0.22, (64, 64): 0.33, (64, 128): 0.595, (128, 128): 1.15}
 _LAUNCH_US, _BYTES_PER_US = 2.2, 4.1e6
+_POWER_BOUND = 8e11  # operations from which the clock falls, and blocks on their own keep the tensor cores busy enough
 _OPERATION = {"erf": 16, "exp": 8, "sigmoid": 8, "tanh": 8, "log": 8, "log1p": 8, "expm1": 8, "div": 6}
 
 
@@ -27,43 +29,45 @@ def default_config(graph: Graph, workload: Workload) -> Config:
     right = found.rights[0]
     work = _Work(
         *found.sizes(graph, workload),
-        loads=found.loads,
         products=len(found.pairs),
         f32=found.f32,
         bytes_moved=workload.compulsory_bytes,
-        epilogue=sum(_OPERATION.get(node.op, 1) for node in graph.nodes if isinstance(node, Map)),
+        epilogue=sum(_OPERATION.get(node.op, 1) for node in graph.nodes if isinstance(node, Map)) + 14 * found.f32,
         even=_even_pitches(found, workload),
         dense_k=workload.inputs[right.tensor].stride[right.dims[-1] or 0] == 1,
     )
-    candidates = filter(lambda config: feasible(graph, config), _candidates(found.f32))
+    candidates = filter(lambda config: feasible(graph, config), _candidates(found))
     return min(candidates, key=lambda config: _expected_us(config, work))
 
 
-def _candidates(f32: bool) -> list[Config]:
-    shapes = [(tile, cluster_m, "cooperative") for tile in _STEP_US for cluster_m in (1, 2)]
-    shapes += [((128, 128), 1, "pingpong"), ((64, 128), 1, "pingpong")]
-    if f32:
+def _candidates(found: Products) -> list[Config]:
+    beside = len(found.pairs)
+    if found.f32:
         shapes = [(tile, 1, "pingpong" if tile == (64, 128) else "cooperative") for tile in _F32_STEP_US]
+    else:
+        wide = [tile for tile in _STEP_US if beside > 1 or tile != (256, 128)]
+        tiles = [(tile_m, tile_n // beside) for tile_m, tile_n in wide if tile_n // beside in DOMAINS["tile_n"]]
+        shapes = [(tile, cluster_m, "cooperative") for tile in tiles for cluster_m in (1, 2)]
+        shapes += [((128, 128), cluster_m, "pingpong") for cluster_m in (1, 2) if beside == 1]
     return [
         {
             "tile_m": tile[0], "tile_n": tile[1], "tile_k": tile_k, "stages": 8, "cluster_m": cluster_m,
             "cluster_n": 1, "schedule": schedule, "raster": "m", "group": 8, "split_k": split,
         }
         for tile, cluster_m, schedule in shapes for split in (1, 2, 4, 8, 16) for tile_k in (128, 64)
-        if tile_k == 64 or (tile[0] == 64 and not (f32 and tile[1] > 32))
+        if tile_k == 64 or (tile[0] == 64 and beside == 1)
     ]  # fmt: skip
 
 
 @dataclass(frozen=True)
 class _Work:
-    """``loads``: tiles of a step along k. ``epilogue``: operations for each result, about. ``even``: operands' rows
-    begin at multiples of 128 bytes. ``dense_k``: the right operand lies densely along k."""
+    """``epilogue``: operations for each result, about. ``even``: operands' rows begin at multiples of 128 bytes.
+    ``dense_k``: the right operand lies densely along k."""
 
     m: int
     n: int
     k: int
     batches: int
-    loads: tuple[int, int]
     products: int
     f32: bool
     bytes_moved: int
@@ -77,16 +81,17 @@ def _expected_us(config: Config, work: _Work) -> float:
     tile_m, tile_n, cluster_m, split = (int(config[name]) for name in ("tile_m", "tile_n", "cluster_m", "split_k"))
     clusters = ceil(work.m / (tile_m * cluster_m)) * ceil(work.n / tile_n) * work.batches * split
     waves = ceil(clusters / RESIDENT[cluster_m])
-    loaded = (work.loads[0] * tile_m + work.loads[1] * tile_n) / (tile_m + tile_n)
     if work.f32:
         step = _F32_STEP_US[tile_m, tile_n] * work.products
     else:
-        step = max(_STEP_US[tile_m, tile_n] * loaded, work.products * 0.33 * tile_m * tile_n / 128**2)
+        step = _STEP_US[tile_m, tile_n * work.products]
     ends = 0.3 + (0.1 + 0.02 * work.epilogue * (split == 1)) * tile_m * tile_n / 4096
     if waves > 2 and not work.f32:  # in one or two waves little is loaded twice
-        step *= 0.9 + 0.1 * (128 / tile_m + 128 / tile_n) / 1.5
+        step *= 0.9 + 0.1 * (128 / tile_m + 128 / (tile_n * work.products)) / 1.5
     if config["schedule"] == "pingpong":  # one team's ends are hidden behind the other's steps, if it has any
         step, ends = step * (1.0 if work.dense_k or work.f32 else 1.2), ends * (0.15 if waves > 2 else 1.2)
+        if cluster_m > 1 and waves > 2 and 2 * work.m * work.n * work.k * work.batches < _POWER_BOUND:
+            step, ends = step * 0.96, ends - 0.5
     if cluster_m > 1:
         ends += 0.6
     elif not work.even:  # rows begin in the middle of L2's lines: more of them are touched

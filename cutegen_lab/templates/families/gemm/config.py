@@ -75,6 +75,8 @@ def why_not(graph: Graph, config: Config) -> str:
         return f"shared memory of {SMEM_BYTES:,} bytes with room for {fit} stages of such tiles, of 2 at least"
     if stages > fit and stages != most:  # another bound would be the same kernel twice
         return f"{stages} stages, of {fit} that {SMEM_BYTES:,} bytes of shared memory have room for ({most}: all)"
+    if found.f32 and config["tile_k"] != 64:  # wgmma truncates: its sums stay short
+        return f"steps of {config['tile_k']} along k, of 64 for sums of fp32 halves"
     if split > 1 and len(found.pairs) > 1:
         return f"k in {split} parts, which is for one product alone"
     if split > 1 and split * prod(graph.space) > FULL * tile:

@@ -24,6 +24,7 @@ def convert_kernel(
     vec: cutlass.Constexpr,
     walkers: cutlass.Constexpr,
     block_rows: cutlass.Constexpr,
+    unroll: cutlass.Constexpr,
 ):
     """``block_rows`` rows of ``mX`` (rows, k, batch) a block, ``walkers`` threads on each: a copy of them in ``mHigh``,
     or, with ``mLow``, both halves of each number times a power of two, and one over that (NaN: the row is not all
@@ -40,7 +41,7 @@ def convert_kernel(
     rX = cute.make_rmem_tensor(vec, mX.element_type)
     rHigh = cute.make_rmem_tensor(vec, mHigh.element_type)
     if cutlass.const_expr(mLow is None):
-        for step in cutlass.range(walker, vectors, walkers, unroll=8):
+        for step in cutlass.range(walker, vectors, walkers, unroll=unroll):
             cute.autovec_copy(gX[None, step], rX)
             cute.autovec_copy(rX, gHigh[None, step])
     else:
@@ -48,7 +49,7 @@ def convert_kernel(
         rLow = cute.make_rmem_tensor(vec, mLow.element_type)
         bits = cute.recast_tensor(rX, cutlass.Int32)
         largest = cutlass.Int32(0)  # of the bits without their sign, which order as the numbers do
-        for step in cutlass.range(walker, vectors, walkers, unroll=8):
+        for step in cutlass.range(walker, vectors, walkers, unroll=unroll):
             cute.autovec_copy(gX[None, step], rX)
             for e in cutlass.range_constexpr(vec):
                 largest = cutlass.max(largest, bits[e] & 0x7FFFFFFF)
@@ -70,7 +71,7 @@ def convert_kernel(
         scale = factors[0]
         if walker == 0 and row < rows:
             mScale[row, batch] = factors[1]
-        for step in cutlass.range(walker, vectors, walkers, unroll=8):
+        for step in cutlass.range(walker, vectors, walkers, unroll=unroll):
             cute.autovec_copy(gX[None, step], rX)
             scaled = rX.load() * scale
             high = scaled.to(mHigh.element_type)
@@ -106,8 +107,10 @@ def converted(mX, scratch, mScale, stream):
     else:  # neighbours are rows: as many as leave work for every multiprocessor
         block_rows = next((r for r in (32, 16) if rows * batches >= 132 * r), 8)
         walkers = 1024 // block_rows
+    unroll = next(count for count in (8, 4, 2, 1) if k // vec >= count * walkers or count == 1)  # loads in flight
     convert_kernel(
-        mX, parts[0], parts[1] if copies > 1 else None, mScale, (rows, k, batches), along_k, vec, walkers, block_rows
+        mX, parts[0], parts[1] if copies > 1 else None, mScale, (rows, k, batches), along_k, vec, walkers, block_rows,
+        unroll,
     ).launch(
         grid=[cute.ceil_div(rows, block_rows) * batches, 1, 1], block=[walkers * block_rows, 1, 1], stream=stream
     )

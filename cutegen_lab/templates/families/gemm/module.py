@@ -42,7 +42,7 @@ from cutlass.cute.nvgpu import cpasync, warp, warpgroup
 _CONSTRAINTS = '''
 def constraints(config, workload, device):
     """Accumulators stay in registers; ``stages`` is what fits shared memory, or 8: as many as fit. One product alone
-    is added up from parts, and only where tiles are few."""
+    is added up from parts, and only where tiles are few. wgmma's sums of fp32 halves stay short: 64 of k."""
     tile_shape_mnk = (config["tile_m"], config["tile_n"], config["tile_k"])
     pingpong = config["schedule"] == "pingpong"
     team_groups = 1 if pingpong else min(config["tile_m"] // 64, 2)
@@ -50,7 +50,7 @@ def constraints(config, workload, device):
     fit = stages_that_fit(tile_shape_mnk, 2 if pingpong else team_groups)
     results = math.prod(workload.outputs[0].shape)
     few = config["split_k"] * results <= {full} * config["tile_m"] * config["tile_n"] and {products} == 1
-    whole = config["split_k"] == 1 or few
+    whole = (config["split_k"] == 1 or few) and config["tile_k"] in {tile_k}
     return whole and registers <= {registers} and fit >= 2 and (config["stages"] <= fit or config["stages"] == 8)
 
 
@@ -122,6 +122,7 @@ class GemmModule:
         rules = _CONSTRAINTS.format(
             sums=self.products.sums, registers=accumulators(self.products), products=len(self.products.pairs),
             full=FULL, smem=SMEM_BYTES, lefts=lefts, rights=rights,
+            tile_k=(64,) if self.products.f32 else DOMAINS["tile_k"],
         )  # fmt: skip
         lines += [*rules.strip().splitlines(), "", "", *self._workspace(), "", *helpers(self.writer.helpers), ""]
         lines += epilogue
