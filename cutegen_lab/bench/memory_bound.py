@@ -45,6 +45,8 @@ WORKS = (
     Work("sum", "x.sum(-1)", "x: {t}[{n},{k}]", 1),
     Work("column_sum", "x.sum(0)", "x: {t}[{n},{k}]", 1),
     Work("total", "x.sum()", "x: {t}[{n},{k}]", 1),
+    Work("cross_entropy", 'F.cross_entropy(x, t, reduction="none")', "x: {t}[{n},{k}], t: i64[{n}]", 1,
+         peers.CROSS_ENTROPY, VOCABULARIES),
 )  # fmt: skip
 
 

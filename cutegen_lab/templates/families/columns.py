@@ -1,8 +1,9 @@
 """Reductions over a dimension that is not the last: threads lie along the inner dimensions, which stay contiguous.
 
 Each thread owns ``vec`` adjacent columns and, with ``slices - 1`` others, walks down the reduced dimension; the slices'
-partial results meet in shared memory. Every reduction is one pass, and a last pass writes what varies along it, so a
-column is read once a pass (from L2 where it fits).
+partial results meet in shared memory, and those of a cluster's ``cluster_m`` blocks in its distributed shared memory.
+Every reduction is one pass, and a last pass writes what varies along it, so a column is read once a pass (from L2 where
+it fits).
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from cutegen_lab.core.problem import Problem, Workload
 from cutegen_lab.templates.cute_text import number
 from cutegen_lab.templates.expr import NEUTRAL, Dot, Graph, Index, Map, Output, Pick, Reduce, Scan, Total
 from cutegen_lab.templates.families.column_kernel import ColumnKernel
-from cutegen_lab.templates.families.kernel_module import COMBINE_VECTORS
+from cutegen_lab.templates.families.kernel_module import COMBINE, COMBINE_VECTORS
 from cutegen_lab.templates.module import variable
 
 NAME = "column reduction"
@@ -22,19 +23,71 @@ DOMAINS = {
     "vec": (1, 2, 4, 8),
     "threads": (16, 32, 64, 128, 256),
     "slices": (1, 2, 4, 8, 16, 32),
+    "cluster_m": (1, 2, 4, 8),
     "loads": (1, 2, 4, 8),
 }
 KNOBS = {
     ("slices", 1): "Twice as many threads share a column: more loads in flight when there are few columns.",
+    ("cluster_m", 1): "Twice as many blocks share a column: more loads in flight when there are few columns.",
     ("loads", 1): "Twice the independent loads in flight a thread.",
     ("threads", -1): "Narrower blocks: more of them for the same columns.",
     ("slices", -1): "Fewer partial results to meet in shared memory.",
+    ("cluster_m", -1): "Fewer partial results to meet in distributed shared memory.",
     ("vec", 1): "Half as many memory instructions for the same bytes.",
     ("threads", 1): "Wider blocks: longer contiguous reads.",
     ("vec", -1): "Twice as many threads for the same columns.",
     ("loads", -1): "Fewer registers a thread.",
 }
 MAX_SMEM = 48 << 10
+_BLOCKS = 256  # two for each of an H200's multiprocessors
+_LEAST_ROWS = 16  # of a block, that a cluster may be worth its barriers
+MEET = '''
+@cute.jit
+def meet(
+    rX: cute.Tensor,
+    partials: cute.Tensor,
+    column: cutlass.Int32,
+    slice_: cutlass.Int32,
+    op: cutlass.Constexpr,
+    slices: cutlass.Constexpr,
+    cluster_m: cutlass.Constexpr,
+):
+    """Reduces a column over a block's slices, and over the blocks of its cluster in the order of their ranks; every
+    thread of the column gets the result."""
+    first = partials[None, column, 0]
+    rOther = cute.make_fragment_like(rX)
+    cute.autovec_copy(rX, partials[None, column, slice_])
+    cute.arch.sync_threads()
+    if slice_ == 0:
+        for other in cutlass.range_constexpr(1, slices):
+            cute.autovec_copy(partials[None, column, other], rOther)
+            join(rX, rOther, op)
+        if cutlass.const_expr(cluster_m > 1):
+            cute.autovec_copy(rX, first)
+    if cutlass.const_expr(cluster_m > 1):
+        cute.arch.cluster_arrive()
+        cute.arch.cluster_wait()
+        if slice_ == 0:
+            for rank in cutlass.range_constexpr(cluster_m):
+                there = cute.make_tensor(cute.arch.map_dsmem_ptr(partials.iterator, rank), partials.layout)
+                if cutlass.const_expr(rank == 0):
+                    cute.autovec_copy(there[None, column, 0], rX)
+                else:
+                    cute.autovec_copy(there[None, column, 0], rOther)
+                    join(rX, rOther, op)
+        cute.arch.cluster_arrive()  # nobody writes again, or leaves, before all have read
+        cute.arch.cluster_wait()
+    if slice_ == 0:
+        cute.autovec_copy(rX, first)
+    cute.arch.sync_threads()
+    cute.autovec_copy(first, rX)
+    cute.arch.sync_threads()  # the partial results make room for the next reduction's
+
+
+def join(rX, rOther, op):
+    for v in range(cute.size(rX)):
+        rX[v] = op(rX[v], rOther[v])
+'''
 
 
 def matches(graph: Graph) -> bool:
@@ -45,14 +98,29 @@ def matches(graph: Graph) -> bool:
 
 
 def default_config(graph: Graph, workload: Workload) -> Config:
-    """Enough blocks and slices to fill the GPU: wide vectors only where there are columns to spare."""
+    """16-byte vectors and a warp across; then blocks, in clusters where there are few columns, and slices until the GPU
+    is full; narrower blocks where that is not enough."""
     itemsize = min(t.dtype.itemsize for t in workload.tensors)
-    vec = min(max(v for v in DOMAINS["vec"] if v * itemsize <= 16), 8)
-    inner = math.prod(graph.space[graph.reduced[0] + 1 :])
-    threads = next((t for t in DOMAINS["threads"] if t * vec >= inner), 32)
-    threads = min(threads, 32)
-    slices = min(max(256 // threads, 1), 32)
-    config = {"vec": vec, "threads": threads, "slices": slices, "loads": 4}
+    inner, walked = math.prod(graph.space[graph.reduced[0] + 1 :]), graph.space[graph.reduced[0]]
+    outer = math.prod(graph.space[: graph.reduced[0]])
+    widest = min(max(v for v in DOMAINS["vec"] if v * itemsize <= 16), 8)
+    shapes = [(widest, 32), (widest, 16), (max(widest // 2, 1), 16)]
+    config = {}
+    for vec, threads in shapes:
+        blocks = -(-inner // (vec * threads)) * outer
+        cluster_m = next((c for c in DOMAINS["cluster_m"] if blocks * c >= _BLOCKS), DOMAINS["cluster_m"][-1])
+        while cluster_m > 1 and walked < cluster_m * _LEAST_ROWS:
+            cluster_m //= 2
+        config = {"vec": vec, "threads": threads, "slices": 1, "cluster_m": cluster_m, "loads": 4}
+        if blocks * cluster_m >= _BLOCKS:
+            break
+    rows = -(-walked // int(config["cluster_m"]))
+    slices = next((s for s in DOMAINS["slices"] if s * config["threads"] >= 512), DOMAINS["slices"][-1])
+    while slices > 1 and rows < 2 * slices:
+        slices //= 2
+    config["slices"] = slices
+    if blocks * int(config["cluster_m"]) < _BLOCKS:
+        config["loads"] = 8
     while not feasible(graph, config):
         config["slices"] //= 2
     return config
@@ -78,18 +146,24 @@ def write(problem: Problem, graph: Graph, config: Config) -> str:
 
 class _Columns(ColumnKernel):
     def __init__(self, problem: Problem, graph: Graph, config: Config) -> None:
-        super().__init__(problem, graph, config, "n inner outer columns column block tidx slice_ i extent position")
+        reserved = (
+            "n inner outer columns column block tidx slice_ first step start at u batch i extent position meet join"
+        )
+        super().__init__(problem, graph, config, reserved)
 
     def text(self) -> str:
         kernel = self._kernel()
-        sentences = "Threads lie along the contiguous columns and share the walk down the reduced dimension in slices."
+        sentences = (
+            "Threads lie along the contiguous columns and share the walk down the reduced dimension in slices, and in "
+            "clusters of blocks. The order of every sum is fixed, so results are the same at every call."
+        )
         host = [
             "def constraints(config, workload, device):",
             '    """At most 1,024 threads; partial results in 48 KB."""',
             '    threads = config["threads"] * config["slices"]',
             f'    return threads <= 1024 and threads * config["vec"] * 4 <= {MAX_SMEM}',
         ]
-        return self.module(NAME, sentences, DOMAINS, host, [], [kernel, self._launch()])
+        return self.module(NAME, sentences, DOMAINS, host, [*self.combiners(), MEET], [kernel, self._launch()])
 
     # --- the kernel ---
 
@@ -97,10 +171,14 @@ class _Columns(ColumnKernel):
         body = [
             "tidx, slice_, _ = cute.arch.thread_idx()",
             "bidx, _, _ = cute.arch.block_idx()",
-            "column = bidx * threads + tidx",
+            "column = bidx // cluster_m * threads + tidx",
+            "first = slice_  # of the rows this thread walks",
+            "if cutlass.const_expr(cluster_m > 1):",
+            "    first = cute.arch.block_idx_in_cluster() * slices + slice_",
+            "step = slices * cluster_m",
             "# Threads past the last column work on it too, and store nothing: barriers stay uniform.",
             "source = cutlass.min(column, columns - 1)",
-            "mine = cute.make_layout(vec)",
+            "mine, batch = cute.make_layout(vec), cute.make_layout((vec, loads))",
             "smem = cutlass.utils.SmemAllocator()",
             "partials = smem.allocate_tensor(",
             "    Float32, cute.make_layout((vec, threads, slices), stride=(1, vec, vec * threads)), 16",
@@ -118,56 +196,63 @@ class _Columns(ColumnKernel):
             body += self._reduction(index, names[index], env)
             env[index] = names[index]
         body += self._outputs(env)
-        constants = ["n", "columns", "vec", "threads", "slices", "loads", *self.sizes]
+        constants = ["n", "columns", "vec", "threads", "slices", "cluster_m", "loads", *self.sizes]
         return self.kernel("column_kernel", self.tensors, constants, body)
 
     def _reduction(self, index: int, name: str, env: dict[int, str]) -> list[str]:
         node = self.graph.nodes[index]
         assert isinstance(node, Reduce)
-        neutral = number(NEUTRAL[node.op])
-        inner = dict(env)
-        loads = self._load_lines([node.args[0]], inner)
-        lines = self.writer.assignments([node.args[0]], inner, {})
+        register, inner = variable("r", name), dict(env)
+        lines = self._rows([node.args[0]], inner)
         text, _ = self.writer.expression(node.args[0], inner)
-        register = variable("r", name)
         combined = COMBINE_VECTORS[node.op].format(f"{register}.load()", f"({text})")
-        meet = COMBINE_VECTORS[node.op].format(f"{register}.load()", "partials[None, tidx, other].load()")
         return [
             f"{register} = cute.make_rmem_tensor(mine, Float32)",
-            f"{register}.fill({neutral})",
-            "for i in cutlass.range(slice_, n, slices, unroll=loads):",
-            *(f"    {line}" for line in (*loads, *lines)),
-            f"    {register}.store({combined})",
-            "if cutlass.const_expr(slices > 1):",
-            f"    cute.autovec_copy({register}, partials[None, tidx, slice_])",
-            "    cute.arch.sync_threads()",
-            f"    {register}.fill({neutral})",
-            "    for other in cutlass.range_constexpr(slices):",
-            f"        {register}.store({meet})",
-            "    cute.arch.sync_threads()  # the partial results make room for the next reduction's",
+            f"{register}.fill({number(NEUTRAL[node.op])})",
+            *lines,
+            "        if i < n:",
+            f"            {register}.store({combined})",
+            "if cutlass.const_expr(slices * cluster_m > 1):",
+            f"    meet({register}, partials, tidx, slice_, {COMBINE[node.op]}, slices, cluster_m)",
             f"{name} = {register}.load()",
             "",
         ]
 
-    def _load_lines(self, roots: list[int], env: dict[int, str]) -> list[str]:
-        """Loads that ``roots`` need at row ``i`` of the walk."""
+    def _rows(self, roots: list[int], env: dict[int, str]) -> list[str]:
+        """The walk down a thread's rows up to what ``roots`` need of row ``i``, which may lie past the end: ``loads``
+        rows at once, all of which are loaded before the first is used."""
+        registers, copies, values = self._loads(roots, env, "batch", "at", "[None, u]")
+        return [
+            "for start in cutlass.range(first, n, step * loads, unroll=1):",
+            *(f"    {line}" for line in registers),
+            "    for u in cutlass.range_constexpr(loads):",
+            "        at = cutlass.min(start + u * step, n - 1)",
+            *(f"        {line}" for line in copies),
+            "    for u in cutlass.range_constexpr(loads):",
+            "        i = start + u * step",
+            *(f"        {line}" for line in values),
+        ]
+
+    def _loads(
+        self, roots: list[int], env: dict[int, str], layout: str, row: str, part: str
+    ) -> tuple[list[str], list[str], list[str]]:
+        """Lines that make registers, fill them from ``row``, and make ``roots`` expressible."""
         needed = self._needed(roots, env)
-        lines = []
-        if any(isinstance(self.graph.nodes[i], Index) for i in needed):
-            lines.append("position = cute.full_like(rZero.load(), Float32(i))")
+        registers, copies, values = [], [], []
+        if any(isinstance(self.graph.nodes[index], Index) for index in needed):
+            values.append("position = cute.full_like(rZero.load(), Float32(i))")
         for index, view in self.views.of_load.items():
             if index not in needed:
                 continue
-            name = view.name
-            register, source = variable("r", name), variable("g", name)
-            lines.append(f"{register} = cute.make_rmem_tensor(mine, {source}.element_type)")
+            register, source = variable("r", view.name), variable("g", view.name)
+            registers.append(f"{register} = cute.make_rmem_tensor({layout}, {source}.element_type)")
             if self.wide(view):
-                lines.append(f"cute.autovec_copy({source}[None, source, i], {register})")
+                copies.append(f"cute.autovec_copy({source}[None, source, {row}], {register}{part})")
             else:
-                lines.append(f"{register}.fill({source}[source, i])")
-            lines.append(f"{name} = {register}.load().to(Float32)")
-            env[index] = name
-        return lines
+                copies.append(f"{register}{part}.fill({source}[source, {row}])")
+            values.append(f"{view.name} = {register}{part}.load().to(Float32)")
+            env[index] = view.name
+        return registers, copies, values + self.writer.assignments(roots, env, {})
 
     def _needed(self, roots: list[int], env: dict[int, str]) -> set[int]:
         seen: set[int] = set()
@@ -182,28 +267,26 @@ class _Columns(ColumnKernel):
 
     def _outputs(self, env: dict[int, str]) -> list[str]:
         """One more walk for outputs that vary along it; the others are stored once, by the first slice."""
-        walked = [
-            (n, o) for n, o in zip(self.outputs, self.graph.outputs, strict=True) if o.dims[self.axis] is not None
-        ]
-        single = [(n, o) for n, o in zip(self.outputs, self.graph.outputs, strict=True) if o.dims[self.axis] is None]
+        every = list(zip(self.outputs, self.graph.outputs, strict=True))
+        walked = [(name, output) for name, output in every if output.dims[self.axis] is not None]
+        single = [(name, output) for name, output in every if output.dims[self.axis] is None]
         lines: list[str] = []
         if single:
             inner = dict(env)
-            body = self._store_lines(single, inner, "0")
-            lines += ["if column < columns and slice_ == 0:", "    i = 0", *(f"    {line}" for line in body)]
+            parts = self._loads([output.node for _, output in single], inner, "mine", "0", "")
+            body = ["i = 0", *(line for part in parts for line in part), *self._stores(single, inner, "0")]
+            lines += ["if column < columns and first == 0:", *(f"    {line}" for line in body)]
         if walked:
             inner = dict(env)
-            body = self._store_lines(walked, inner, "i")
-            lines += ["if column < columns:", "    for i in cutlass.range(slice_, n, slices, unroll=loads):"]
-            lines += [f"        {line}" for line in body]
+            lines += self._rows([output.node for _, output in walked], inner)
+            lines += ["        if column < columns and i < n:"]
+            lines += [f"            {line}" for line in self._stores(walked, inner, "i")]
         return lines
 
-    def _store_lines(self, outputs: list[tuple[str, Output]], env: dict[int, str], row: str) -> list[str]:
-        roots = [self.graph.outputs[self.outputs.index(name)].node for name, _ in outputs]
-        lines = self._load_lines(roots, env)
-        lines += self.writer.assignments(roots, env, {})
-        for (name, _), root in zip(outputs, roots, strict=True):
-            text, _ = self.writer.expression(root, env)
+    def _stores(self, outputs: list[tuple[str, Output]], env: dict[int, str], row: str) -> list[str]:
+        lines = []
+        for name, output in outputs:
+            text, _ = self.writer.expression(output.node, env)
             register, target = variable("r", name), variable("g", name)
             lines += [f"{register} = cute.make_rmem_tensor(mine, {target}.element_type)"]
             lines += [f"{register}.store(({text}).to({target}.element_type))"]
@@ -211,13 +294,14 @@ class _Columns(ColumnKernel):
         return lines
 
     def _launch(self) -> list[str]:
-        names = [*self.tensors, "n", "columns", "width", "threads", "slices", "loads", *self.sizes]
+        names = [*self.tensors, "n", "columns", "width", "threads", "slices", "cluster_m", "loads", *self.sizes]
         return [
             *self.launch_head(),
             *self.size_and_view_lines(),
             f"    column_kernel({', '.join(names)}).launch(",
-            "        grid=[(columns + threads - 1) // threads, 1, 1],",
+            "        grid=[(columns + threads - 1) // threads * cluster_m, 1, 1],",
             "        block=[threads, slices, 1],",
+            "        cluster=[cluster_m, 1, 1] if cutlass.const_expr(cluster_m > 1) else None,",
             "        stream=stream,",
             "    )",
         ]

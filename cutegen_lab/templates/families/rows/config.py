@@ -30,10 +30,12 @@ KNOBS = {
     ("loads", 1): "More loads in flight, and fewer steps that read the row again.",
     ("loads", -1): "Fewer registers a thread, so more warps an SM; every reduction reads the row again, from L2.",
 }
-MAX_VALUES = 64  # of a row in one thread's registers
+MAX_VALUES = 96  # of a row in one thread's registers
 SHORT = 64  # rows up to here may have fewer threads than FEWEST
 FEWEST = 8
-_RESIDENT = {1024: 32}  # values that a thread of so many keeps without spilling, where it is fewer than MAX_VALUES
+_RESIDENT = {1024: 32, 512: 64}  # values that a thread of so many keeps without spilling
+_ALONE = 48 << 10  # bytes of a row up to which one block reads it
+_SHARE = 16 << 10  # bytes of a longer row that each block of a cluster reads
 MAX_ROW = 1 << 24  # positions along a row are exact in fp32
 _SMS = 132  # an H200's multiprocessors
 _MANY_ROWS = 2 * _SMS  # enough blocks without a cluster
@@ -74,33 +76,46 @@ def partly_along(graph: Graph) -> bool:
 
 
 def default_config(graph: Graph, workload: Workload) -> Config:
-    """16-byte vectors; as few threads a row as keep about four vectors each in flight; full warps in a block.
+    """16-byte vectors; threads a row so that each has about four and none is idle; full warps in a block.
 
     A row too long for one block is shared by a cluster, so that it is read once; one too long for a cluster is walked
     in steps, by as many blocks as it takes for L2 to hold the rows at work. Where one walk is all there is, nothing
     needs to stay, and blocks share a row only if there are few rows.
     """
     n = math.prod(graph.space[d] for d in graph.reduced)
-    itemsize = min(t.dtype.itemsize for t in workload.tensors)
-    vec = min(max(v for v in DOMAINS["vec"] if v * itemsize <= 16), 8)
-    vectors = -(-n // math.gcd(n, vec))
-    threads = next((t for t in DOMAINS["threads_per_row"] if vectors <= t * (1 if t < FEWEST else 4)), 1024)
     rows = math.prod(graph.space) // max(n, 1)
-    per_block = max(128 // threads, 1)
-    while per_block > 1 and per_block > rows:
+    itemsize = min(t.dtype.itemsize for t in workload.tensors)
+    widest = min(max(v for v in DOMAINS["vec"] if v * itemsize <= 16), 8)
+    vec = math.gcd(n, widest)
+    cluster_n = 1
+    if n * itemsize > _ALONE and (_walks(graph) > 1 or rows < _MANY_ROWS):
+        cluster_n = next((c for c in DOMAINS["cluster_n"] if n * itemsize <= _SHARE * c), DOMAINS["cluster_n"][-1])
+    threads = _threads(-(-n // (vec * cluster_n)), vec, (4 if cluster_n == 1 else 8) * widest)
+    per_block = max(64 // threads, 1)
+    while per_block > rows and per_block * threads > 32:
         per_block //= 2
-    config = {"vec": vec, "threads_per_row": threads, "rows_per_block": per_block, "cluster_n": 1}
-    most = _RESIDENT.get(threads, MAX_VALUES)
-    once = _walks(graph) == 1
+    config = {"vec": widest, "threads_per_row": threads, "rows_per_block": per_block, "cluster_n": cluster_n}
+    resident = _held(n, config) <= _RESIDENT.get(threads, MAX_VALUES)
     row_bytes = n * sum(t.dtype.itemsize for t in workload.inputs if t.numel >= n * rows)
-    while _held(n, config) > most and config["cluster_n"] < DOMAINS["cluster_n"][-1]:
-        if once and rows * config["cluster_n"] >= _MANY_ROWS:
-            break
-        config["cluster_n"] *= 2
-    resident = _held(n, config) <= most
-    while not resident and not once and _in_l2(row_bytes, config["cluster_n"] // 2):
+    while not resident and _walks(graph) > 1 and _in_l2(row_bytes, config["cluster_n"] // 2):
         config["cluster_n"] //= 2
-    return {**config, "loads": DOMAINS["loads"][-1] if resident else 4}
+    return {**config, "loads": DOMAINS["loads"][-1] if resident else 4 * widest // vec}
+
+
+def _threads(vectors: int, vec: int, wanted: int) -> int:
+    """Threads for a block's ``vectors`` of a row: nearly all have as many, and close to ``wanted`` values."""
+    if vectors <= 4 * FEWEST:
+        return next(t for t in DOMAINS["threads_per_row"] if vectors <= t * (1 if t < FEWEST else 4))
+
+    def idle_and_far(threads: int) -> tuple[float, float]:
+        each = -(-vectors // threads)
+        return max(each * threads / vectors - 1.05, 0.0), abs(math.log2(each * vec / wanted))
+
+    fitting = [
+        t for t in DOMAINS["threads_per_row"]
+        if t >= FEWEST and -(-vectors // t) * vec <= _RESIDENT.get(t, MAX_VALUES)
+    ]  # fmt: skip
+    return min(fitting, key=idle_and_far, default=DOMAINS["threads_per_row"][-1])
 
 
 def _walks(graph: Graph) -> int:

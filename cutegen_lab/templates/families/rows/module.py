@@ -5,7 +5,7 @@ from __future__ import annotations
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import Problem
 from cutegen_lab.templates.cute_text import divided_by_rows
-from cutegen_lab.templates.expr import Graph
+from cutegen_lab.templates.expr import Graph, Index
 from cutegen_lab.templates.families.finish import finishing_kernel, finishing_launch
 from cutegen_lab.templates.families.rows import pieces
 from cutegen_lab.templates.families.rows.config import DOMAINS, FEWEST, MAX_ROW, MAX_VALUES, NAME, SHORT
@@ -18,7 +18,7 @@ _FINISHERS = "min(1024, (rows + 31) // 32 * 32)"
 class RowModule(Passes):
     def __init__(self, problem: Problem, graph: Graph, config: Config) -> None:
         reserved = (
-            "n rows vec row lane first stride rank arrived columns vectors chunks held steps step start mine ragged "
+            "n rows vec row lane first stride rank arrived columns vectors chunks held steps step start mine sure "
             "tidx bidx local_row source_row width smem warps partials"
         )
         graph = divided_by_rows(graph) if approximate(problem.workload)[0] else graph
@@ -40,9 +40,10 @@ class RowModule(Passes):
             )
             names = {index: self.reduction_name(index) for index in self.totals}
             kernels.append(finishing_kernel(self, self.late_outputs, names, "row_values", "rows", 8))
+        indexed = any(isinstance(node, Index) for node in self.graph.nodes)
         device = [
-            *self.combiners(), pieces.FETCH, pieces.PUT, pieces.POSITIONS, pieces.FOLD, pieces.ROW_REDUCE,
-            pieces.CLUSTER_REDUCE,
+            *self.combiners(), pieces.FETCH, pieces.PUT, *([pieces.POSITIONS] if indexed else []), pieces.FOLD,
+            pieces.ROW_REDUCE, pieces.CLUSTER_REDUCE,
             *([pieces.PICK] if self.views.of_pick else []), *([pieces.rescale(self.fast)] if self.online else []),
         ]  # fmt: skip
         return self.module(NAME, sentences, DOMAINS, self._host(), device, [*kernels, self._launch()])
@@ -108,7 +109,8 @@ class RowModule(Passes):
             "chunks = (vectors + stride - 1) // stride  # a thread's share, in vectors",
             "held = min(loads, chunks)  # of them at once",
             "steps = (chunks + held - 1) // held",
-            "ragged = vectors % (stride * held) != 0",
+            "# Vectors of a step that every thread has: all, or all but the last one of a row's only step.",
+            "sure = held if vectors % (stride * held) == 0 else vectors // stride if steps == 1 else 0",
             "rank = 0  # of this block among those that share its rows",
             "if cutlass.const_expr(cluster_n > 1):",
             "    rank = cute.arch.block_idx_in_cluster()",

@@ -41,13 +41,31 @@ class Passes(RowKernel):
         """Inputs with a value for each position of the row."""
         return [name for name in self.views.loaded if self.along(self.views.by_name[name])]
 
+    @cached_property
+    def _shared(self) -> list[str]:
+        """Those of them that all rows share and no reduction reads, a norm's weights. A block alone with its rows reads
+        them after the reductions: from near by, and without a register before."""
+        waited = self.writer.pending([self.graph.nodes[i].args[0] for i in self.reductions], {})
+        early = {view.name for index, view in self.views.of_load.items() if index in waited}
+        views = self.views.by_name
+        return [n for n in self._wide if n not in early and all(views[n].dims[d] is None for d in self.outer)]
+
     def loads(self) -> list[str]:
         """Registers for the row; where one step covers it, its only reading. Values with one a row are read here."""
         lines = []
         for name in self._wide:
             lines.append(f"{variable('r', name)} = cute.make_rmem_tensor(mine, {variable('g', name)}.element_type)")
-        lines += ["if cutlass.const_expr(ragged):", *(f"    {variable('r', name)}.fill(0.0)" for name in self._wide)]
-        lines += ["if cutlass.const_expr(steps == 1):", *(f"    {self._fetch(name, 'first')}" for name in self._wide)]
+        lines += [
+            "if cutlass.const_expr(sure < held):",
+            *(f"    {variable('r', name)}.fill(0.0)" for name in self._wide),
+        ]
+        early = [name for name in self._wide if name not in self._shared]
+        lines += ["if cutlass.const_expr(steps == 1):", *(f"    {self._fetch(name, 'first')}" for name in early)]
+        if self._shared:
+            lines.append(
+                "if cutlass.const_expr(steps == 1 and cluster_n > 1):  # whose blocks wait for each other anyway"
+            )
+            lines += [f"    {self._fetch(name, 'first')}" for name in self._shared]
         for index, view in self.views.of_load.items():
             name = view.name
             if name not in self._wide:
@@ -62,12 +80,12 @@ class Passes(RowKernel):
         return [*lines, ""]
 
     def _fetch(self, name: str, start: str) -> str:
-        return f"fetch({variable('g', name)}, {variable('r', name)}, source_row, {start}, stride, ragged)"
+        return f"fetch({variable('g', name)}, {variable('r', name)}, source_row, {start}, stride, sure)"
 
     def _text(self, index: int, env: dict[int, str] | None = None) -> str:
         return self.writer.expression(index, self.env if env is None else env)[0]
 
-    def _walked(self, roots: list[int], env: dict[int, str], masked: bool) -> tuple[list[str], list[str]]:
+    def _walked(self, roots: list[int], env: dict[int, str]) -> tuple[list[str], list[str]]:
         """(lines before the walk, first lines of its body) after which ``roots`` can be written from ``env``."""
         pending = self.writer.pending(roots, self.env)
         fixed = [i for i in pending if not self.graph.varies(i)]
@@ -76,11 +94,16 @@ class Passes(RowKernel):
         needed = [(i, view.name) for i, view in self.views.of_load.items() if i in pending and i not in self.env]
         names = list(dict.fromkeys(name for _, name in needed))
         body = ["start = first + step * (stride * held)"]
-        if names:
-            body += ["if cutlass.const_expr(steps > 1):", *(f"    {self._fetch(name, 'start')}" for name in names)]
+        early = [name for name in names if name not in self._shared]
+        for when, some in (
+            ("steps > 1", early),
+            ("steps > 1 or cluster_n == 1", [n for n in names if n in self._shared]),
+        ):
+            if some:
+                body += [f"if cutlass.const_expr({when}):", *(f"    {self._fetch(name, 'start')}" for name in some)]
         indexed = any(isinstance(self.graph.nodes[i], Index) for i in pending)
-        if indexed or masked:
-            body.append(f"columns = positions(start, stride, mine, {'True' if indexed else 'ragged'})")
+        if indexed:
+            body.append("columns = positions(start, stride, mine)")
         for index, name in needed:
             env[index] = name
             line = f"{name} = {variable('r', name)}.load().to(Float32)"
@@ -112,7 +135,7 @@ class Passes(RowKernel):
 
     def _walk(self, indices: list[int]) -> list[str]:
         env: dict[int, str] = {}
-        before, body = self._walked([self.graph.nodes[i].args[0] for i in indices], env, masked=True)
+        before, body = self._walked([self.graph.nodes[i].args[0] for i in indices], env)
         lines = list(before)
         for index in indices:
             combine, neutral = self._operation(index)
@@ -137,7 +160,7 @@ class Passes(RowKernel):
         text = self._text(arg, env)
         if not self.graph.varies(arg):
             text = f"cute.full_like(cute.make_rmem_tensor(mine, Float32).load(), {text})"
-        return f"fold({text}, {combine}, {neutral}, columns, n)"
+        return f"fold({text}, {combine}, {neutral}, start, stride, vectors, sure)"
 
     def _met(self, index: int, value: str) -> list[str]:
         """Every thread of the row gets the reduction of all ``value``."""
@@ -155,7 +178,7 @@ class Passes(RowKernel):
         rescaled whenever the maximum grows; threads' sums likewise when they meet."""
         top, total = self.names[pair.top], self.names[pair.total]
         env: dict[int, str] = {}
-        before, body = self._walked([self.graph.nodes[pair.top].args[0]], env, masked=True)
+        before, body = self._walked([self.graph.nodes[pair.top].args[0]], env)
         body.append(f"grown = larger({top}, {self._folded(pair.top, env)})")
         shift = "finite(grown)" if pair.shift == pair.top else self._text(pair.shift, {**env, pair.top: "grown"})
         body.append(f"shift = {shift}")
@@ -185,7 +208,7 @@ class Passes(RowKernel):
         lines: list[str] = []
         if wide:
             env: dict[int, str] = {}
-            before, body = self._walked([node for _, node in wide], env, masked=False)
+            before, body = self._walked([node for _, node in wide], env)
             for name, node in wide:
                 text = self._text(node, env)
                 register, target = variable("r", name), variable("g", name)
@@ -195,7 +218,7 @@ class Passes(RowKernel):
                 body.append(f"{register}.store(({text}).to({target}.element_type))")
             body.append("if row < rows:")
             body += [
-                f"    put({variable('r', name)}, {variable('g', name)}, row, start, stride, ragged)" for name, _ in wide
+                f"    put({variable('r', name)}, {variable('g', name)}, row, start, stride, sure)" for name, _ in wide
             ]
             lines += [*before, "for step in cutlass.range(steps, unroll=1):", *(f"    {line}" for line in body)]
         folded = [total.args[0] for total in self.totals.values()]

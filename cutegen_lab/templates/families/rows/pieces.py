@@ -70,12 +70,12 @@ def fetch(
     row: cutlass.Int32,
     start: cutlass.Int32,
     stride: cutlass.Constexpr,
-    ragged: cutlass.Constexpr,
+    sure: cutlass.Constexpr,
 ):
-    """Loads a thread's vectors of one step: ``start``, ``start + stride``, … of ``row``."""
+    """Loads a thread's vectors of one step, ``start``, ``start + stride``, … of ``row``; ``sure`` are always there."""
     for i in cutlass.range_constexpr(cute.size(rX, mode=[1])):
         column = start + i * stride
-        if cutlass.const_expr(not ragged):
+        if cutlass.const_expr(i < sure):
             cute.autovec_copy(gX[None, column, row], rX[None, i])
         elif column < cute.size(gX, mode=[1]):
             cute.autovec_copy(gX[None, column, row], rX[None, i])
@@ -89,22 +89,20 @@ def put(
     row: cutlass.Int32,
     start: cutlass.Int32,
     stride: cutlass.Constexpr,
-    ragged: cutlass.Constexpr,
+    sure: cutlass.Constexpr,
 ):
     """Stores what ``fetch`` would load."""
     for i in cutlass.range_constexpr(cute.size(rX, mode=[1])):
         column = start + i * stride
-        if cutlass.const_expr(not ragged):
+        if cutlass.const_expr(i < sure):
             cute.autovec_copy(rX[None, i], gX[None, column, row])
         elif column < cute.size(gX, mode=[1]):
             cute.autovec_copy(rX[None, i], gX[None, column, row])
 '''
 
 POSITIONS = '''
-def positions(start, stride, mine, wanted):
-    """Each of a thread's values' position in the row; None where nobody asks."""
-    if not wanted:
-        return None
+def positions(start, stride, mine):
+    """Each of a thread's values' position in the row."""
     rColumn = cute.make_rmem_tensor(mine, Float32)
     vec, loads = mine.shape
     for i in range(loads):
@@ -120,17 +118,28 @@ def backwards(piece: str) -> str:
 
 
 FOLD = '''
-def fold(values, combine, neutral, columns, n):
-    """Reduces a thread's values, pairwise; ``columns`` (None: all are real) masks what lies past the row's end."""
-    if columns is not None:
-        values = cute.where(columns < n, values, cute.full_like(values, neutral))
+def fold(values, combine, neutral, start, stride, vectors, sure):
+    """Reduces a thread's values of one step, pairwise; vectors past the row's end count for nothing."""
     rValue = cute.make_rmem_tensor(values.shape, Float32)
     rValue.store(values)
-    parts = [rValue[i] for i in range(cute.size(rValue))]
+    vec, held = values.shape
+    parts = []
+    for i in range(held):
+        part = pairwise([rValue[j, i] for j in range(vec)], combine)
+        parts.append(part if i < sure else within(start + i * stride < vectors, part, Float32(neutral)))
+    return pairwise(parts, combine)
+
+
+def pairwise(parts, combine):
     while len(parts) > 1:
         odd = parts[len(parts) // 2 * 2 :]
         parts = [combine(a, b) for a, b in zip(parts[::2], parts[1::2])] + odd
     return parts[0]
+
+
+@cute.jit
+def within(there: cutlass.Boolean, value: Float32, neutral: Float32):
+    return value if there else neutral
 '''
 
 PICK = '''

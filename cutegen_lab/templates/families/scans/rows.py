@@ -96,7 +96,7 @@ def write(problem: Problem, graph: Graph, config: Config) -> str:
 class _RowScans(RowKernel):
     def __init__(self, problem: Problem, graph: Graph, config: Config) -> None:
         reserved = (
-            "n rows vec row lane vectors share steps step turn start mine ragged tidx bidx source_row width smem slots"
+            "n rows vec row lane vectors share steps step turn start mine sure tidx bidx source_row width smem slots"
         )
         super().__init__(problem, graph, config, reserved)
         self.scans = dict(graph.scans())
@@ -134,7 +134,7 @@ class _RowScans(RowKernel):
             "vectors = n // vec",
             "share = threads_per_row * loads  # vectors of a step",
             "steps = (vectors + share - 1) // share",
-            "ragged = vectors % share != 0",
+            "sure = loads if vectors % share == 0 else 0  # of the vectors of a step, that every thread has",
             "mine = cute.make_layout((vec, loads))",
             "smem = cutlass.utils.SmemAllocator()",
             "slots = cute.make_layout((loads * threads_per_row // 32, rows_per_block, 2))",
@@ -164,7 +164,7 @@ class _RowScans(RowKernel):
             if name in wide:
                 padding = self.padding[name]
                 given = f"{variable('g', name)}, {variable('r', name)}, source_row, start, {stride}, "
-                move = f"fetch_after({given}{padding})" if padding else f"fetch({given}ragged)"
+                move = f"fetch_after({given}{padding})" if padding else f"fetch({given}sure)"
                 lines += [move, f"{name} = {variable('r', name)}.load().to(Float32)"]
         env = {index: view.name for index, view in self.views.of_load.items()}
         lines += self.writer.assignments([scan.args[0] for scan in self.scans.values()], env, {})
@@ -185,7 +185,7 @@ class _RowScans(RowKernel):
             lines.append(f"{register}.store(({self._vector(output.node, env)}).to({target}.element_type))")
         lines.append("if row < rows:")
         for name, _ in named:
-            lines.append(f"    put({variable('r', name)}, {variable('g', name)}, row, start, {stride}, ragged)")
+            lines.append(f"    put({variable('r', name)}, {variable('g', name)}, row, start, {stride}, sure)")
         return lines
 
     def _vector(self, index: int, env: dict[int, str]) -> str:
