@@ -12,6 +12,7 @@ from itertools import pairwise
 
 import torch
 
+from cutegen_lab.core.dtypes import DType
 from cutegen_lab.core.errors import ProblemError, ProviderError
 from cutegen_lab.core.problem import Problem, TensorSpec, Workload
 from cutegen_lab.problems.dtypes import from_torch
@@ -25,6 +26,7 @@ LAUNCH_BYTES = 8 << 20  # that an H200 moves while a further kernel starts
 _PATIENCE = 8  # stretches that no family serves, one after another, before no longer one is tried
 _LONGEST = 40  # operations of one kernel
 MOST_OPERATIONS = 300
+_SMALL = 8  # times smaller
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,7 @@ class Cutter:
                 ELSEWHERE,
             )
         self._found: dict[tuple[str, ...], Piece | str] = {}
+        self._exact: frozenset[str] = frozenset()  # values stored in fp32, whatever PyTorch rounds them to
 
     def pieces(self) -> list[Piece]:
         """The cut over which the fewest bytes cross. Raises ProviderError naming the operation that is in the way."""
@@ -61,8 +64,29 @@ class Cutter:
             if stretches is None:
                 continue  # with more values stored
             found = [self.piece(stretch) for stretch in stretches]
-            if all(isinstance(piece, Piece) for piece in found):
-                return [piece for piece in found if isinstance(piece, Piece)]
+            pieces = [piece for piece in found if isinstance(piece, Piece)]
+            if len(pieces) < len(found):
+                continue
+            if self._exact or not (small := self._small(pieces)):
+                return pieces
+            self._exact = small
+            self._found = {key: why for key, why in self._found.items() if isinstance(why, str)}
+
+    def _small(self, pieces: Sequence[Piece]) -> frozenset[str]:
+        """16-bit values that are small beside what their kernels read (what reductions leave): fp32 costs nothing there
+        and is nearer to the truth. Matrix products want their operands as they are."""
+        found = {
+            name
+            for piece in pieces
+            for name in piece.region.results
+            if name not in self.flow.targets and name not in self.flow.kept
+            and self.tensor(self.main, name).dtype in (DType.BF16, DType.F16)
+            and _SMALL * self.flow.bytes_of([name]) <= max(self.flow.bytes_of([i]) for i in piece.region.inputs)
+        }  # fmt: skip
+        for piece in pieces:
+            for _, dot in piece.graphs[0].dots():
+                found -= {self.flow.storage(piece.region.inputs[at]) for at in (dot.first, dot.second)}
+        return frozenset(found)
 
     def piece(self, computed: Sequence[str]) -> Piece | str:
         """The kernel of ``computed``, right for every workload; or why there is none."""
@@ -158,18 +182,19 @@ class Cutter:
     def _part(self, region: Region, workload: Workload) -> Workload:
         """``workload`` as a region sees it; tensors between steps are called as the values are."""
         program = self.programs.of(workload.name)
-        inputs, results = ([tensor_of(program, name) for name in names] for names in (region.inputs, region.results))
+        inputs, results = ([self.tensor(program, name) for name in names] for names in (region.inputs, region.results))
         return Workload(workload.name, tuple(inputs), tuple(results), workload.why)
 
-
-def tensor_of(program: Program, name: str) -> TensorSpec:
-    """An input of the problem, or the tensor that a value is. Raises ProviderError where the program has none."""
-    if name in program.inputs:
-        return program.workload.inputs[program.inputs.index(name)]
-    if name not in program.nodes:
-        raise ProviderError(
-            f"the reference takes other steps for the workload {program.workload.name!r} than for the main one",
-            ELSEWHERE,
-        )
-    value = program.nodes[name].meta["val"]
-    return TensorSpec(name, from_torch(value.dtype, "a value between two steps"), tuple(value.shape))
+    def tensor(self, program: Program, name: str) -> TensorSpec:
+        """An input of the problem, or the tensor that a value is. Raises ProviderError where the program has none."""
+        if name in program.inputs:
+            return program.workload.inputs[program.inputs.index(name)]
+        if name not in program.nodes:
+            raise ProviderError(
+                f"the reference takes other steps for the workload {program.workload.name!r} than for the main one",
+                ELSEWHERE,
+            )
+        value = program.nodes[name].meta["val"]
+        dtype = from_torch(value.dtype, "a value between two steps")
+        exact = self.flow.storage(name) in self._exact
+        return TensorSpec(name, DType.F32 if exact else dtype, tuple(value.shape))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from cutegen_lab.core.problem import TensorSpec, Workload
-from cutegen_lab.templates.pipeline.cut import Cutter, Piece, tensor_of
+from cutegen_lab.templates.pipeline.cut import Cutter, Piece
 from cutegen_lab.templates.pipeline.sizes import Size, fitted
 from cutegen_lab.templates.template import Single
 
@@ -75,11 +75,13 @@ class Wiring:
         targets = self.cutter.flow.targets.get(value, [])
         if not targets:
             name = self._free("h")
-            self.tensors.append(Tensor(name, tensor_of(self.cutter.main, value).dtype.value, self._shape(value)))
+            self.tensors.append(
+                Tensor(name, self.cutter.tensor(self.cutter.main, value).dtype.value, self._shape(value))
+            )
         else:
             out = self.problem.workload.outputs[targets[at]]
             same = all(
-                tensor_of(self.cutter.programs.of(w.name), value).shape == w.outputs[targets[at]].shape
+                self.cutter.tensor(self.cutter.programs.of(w.name), value).shape == w.outputs[targets[at]].shape
                 for w in self.workloads
             )
             name = out.name if same else self._seen(out.name, value)
@@ -88,7 +90,7 @@ class Wiring:
 
     def _seen(self, base: str, value: str) -> str:
         """The memory of ``base`` in the shape of ``value``."""
-        spec, shape = tensor_of(self.cutter.main, value), self._shape(value)
+        spec, shape = self.cutter.tensor(self.cutter.main, value), self._shape(value)
         made = next((t for t in self.tensors if t.base == base and t.shape == shape), None)
         if made is None:
             made = Tensor(self._free(f"{base}_{len(shape)}d"), spec.dtype.value, shape, base)
@@ -96,7 +98,7 @@ class Wiring:
         return made.name
 
     def _shape(self, value: str) -> tuple[Size, ...]:
-        shapes = [tensor_of(self.cutter.programs.of(w.name), value).shape for w in self.workloads]
+        shapes = [self.cutter.tensor(self.cutter.programs.of(w.name), value).shape for w in self.workloads]
         return tuple(fitted(list(zip(self.workloads, sizes, strict=True))) for sizes in zip(*shapes, strict=True))
 
     def _free(self, wish: str) -> str:
