@@ -132,6 +132,7 @@ def test_epilogues_are_applied_in_fp32(compiler: CageCompiler, expression: str, 
         ("(a @ b) * (a @ b.T)", "a: bf16[40,64], b: bf16[64,64]", "plain_kernel"),
         ("x @ w + y @ v", "x: bf16[40,64], w: bf16[64,72], y: bf16[40,96], v: bf16[96,72]", "plain_kernel"),
         ("torch.dot(v, w)", "v: f32[67], w: f32[67]", "plain_kernel"),
+        ("torch.dot(v, v)", "v: f32[67]", "plain_kernel"),
     ],
 )
 def test_batches_vectors_and_what_tma_cannot_address(

@@ -95,7 +95,7 @@ class GemmModule:
         self.writer.reserve([*self.accumulators, *self.inputs])
         self.views = {o: f"m{'AB'[right]}{number or ''}" for right, side in enumerate((found.lefts, found.rights))
                       for number, o in enumerate(side)}  # fmt: skip
-        self.converted = [o for o in found.operands if self._to_convert(o)]
+        self.converted = [o for o in self.views if self._to_convert(o)]
 
     def _to_convert(self, operand: Operand) -> bool:
         """Is it fp32, or do its rows begin where TMA cannot read?"""
@@ -206,7 +206,7 @@ class GemmModule:
         p, out = self.products, _free(self.output.name)
         body = [f"m = {self.space.product(p.m)}", f"n = {self.space.product(p.n)}"]
         body += [f"batches = {self.space.product(p.batch)}"]
-        for operand in p.operands:
+        for operand in self.views:
             name, dims = self.inputs[operand.tensor], operand.dims
             over = self._rows(operand)
             rows = self._mode(name, dims, over, "m" if over is p.m else "n")
