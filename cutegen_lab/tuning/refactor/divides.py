@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import Workload
@@ -16,14 +17,19 @@ from cutegen_lab.tuning.refactor.text import KernelText, assigned
 _HELD = 4  # functions deep
 
 
-def even_divisions(text: KernelText, names: Sequence[str], default: Config, workloads: Sequence[Workload]) -> list[str]:
-    """Expressions for ``constraints(config, workload, device)`` that hold for ``default`` on ``workloads``."""
+def even_divisions(
+    text: KernelText, names: Sequence[str], default: Config, workloads: Sequence[Workload],
+    numbers: Mapping[str, int] = MappingProxyType({}),
+) -> list[str]:  # fmt: skip
+    """Expressions for ``constraints(config, workload, device)`` that hold for ``default`` on ``workloads``. ``numbers``
+    are keywords of launch() that the config does not set."""
     found: dict[str, None] = {}
     launch = text.functions["launch"]
     tensors = [a.arg for a in launch.args.args]
     tensors = tensors[: tensors.index("stream")] if "stream" in tensors else tensors
     bound = {name: f"workload.tensors[{at}]" for at, name in enumerate(tensors)}
-    for expression in _divisions(text, launch, bound, {}, {n: f'config["{n}"]' for n in names}, 0):
+    values = {**{n: str(v) for n, v in numbers.items()}, **{n: f'config["{n}"]' for n in names}}
+    for expression in _divisions(text, launch, bound, {}, values, 0):
         if all(holds(expression, default, w) for w in workloads):
             found[expression] = None
     return list(found)
@@ -40,8 +46,9 @@ def _divisions(
                 sizes[name] = size
             elif (computed := _computed(value, known)) is not None and name not in known:
                 known[name] = computed
+    inner = {id(n.left) for n in ast.walk(function) if isinstance(n, ast.BinOp) and isinstance(n.op, ast.FloorDiv)}
     for node in ast.walk(function):
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.FloorDiv):
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.FloorDiv) and id(node) not in inner:
             whole: ast.expr = node.left
             parts = [_computed(node.right, known)]
             while isinstance(whole, ast.BinOp) and isinstance(whole.op, ast.FloorDiv):

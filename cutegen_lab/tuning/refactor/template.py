@@ -179,7 +179,6 @@ class _Refactoring:
         return f"as a parameter it compiles to other PTX for {', '.join(apart)}" if apart else ""
 
     def _divisions(self, knobs: Sequence[Knob]) -> list[str]:
-        """Those of the text, unless it rules configs out by itself."""
         if "constraints" in self.text.functions or not knobs:
             return []
         template = KernelText(rewrite(self.text, knobs))
@@ -189,13 +188,18 @@ class _Refactoring:
         return rewrite(self.text, knobs, self._constraints(knobs)) if knobs else self.text.source
 
     def _constraints(self, knobs: Sequence[Knob]) -> list[str]:
-        """With the old values of what is no parameter."""
-        names = {k.name for k in knobs}
+        """Divisions by these parameters, and those by literals that might have been some, with their numbers."""
+        if "constraints" in self.text.functions:
+            return []  # it rules configs out by itself
+        names = [k.name for k in knobs]
+        template = KernelText(rewrite(self.text, knobs))
+        found = even_divisions(template, names, {k.name: k.value for k in knobs}, self.own, self.values)
 
         def put_in(match: re.Match[str]) -> str:
             return match[0] if match[1] in names else str(self.values[match[1]])
 
-        return list(dict.fromkeys(re.sub(r'config\["(\w+)"\]', put_in, each) for each in self.constraints))
+        fixed = (re.sub(r'config\["(\w+)"\]', put_in, each) for each in self.constraints)
+        return list(dict.fromkeys([*found, *(each for each in fixed if "config[" not in each)]))
 
     def _try(self, knob: Knob) -> None:
         """The variant with the most values that are right: with the literals of the same value, or without them."""
@@ -225,7 +229,7 @@ class _Refactoring:
         right, together, refused, effect = list[int](), list[int](), list[tuple[int, str]](), False
         for value in knob.others:
             artifact = self._compiled(source, {knob.name: value}, self.every)
-            if isinstance(artifact, CompileFailure) and artifact.ruled_out and self.constraints:
+            if isinstance(artifact, CompileFailure) and artifact.ruled_out and self._constraints([knob]):
                 together.append(value)
             elif why := self._judged(artifact):
                 refused.append((value, why))

@@ -87,6 +87,13 @@ def test_a_division_by_a_parameter_becomes_a_constraint() -> None:
     assert 3 in stages.domain and 4 not in stages.domain and 7 not in stages.domain
 
 
+def test_constraints_follow_literals_that_join_a_parameter() -> None:
+    source = SOURCE.replace("x.shape[0] // 16", "x.shape[0] // 128 // 2")
+    found = made(source)
+    assert next(k for k in found.kept if k.name == "threads").places == 3
+    assert found.constraints == ['workload.tensors[0].shape[0] % (config["threads"] * 2) == 0']
+
+
 def test_a_literal_that_changes_nothing_stays() -> None:
     source = SOURCE.replace('"magic", MAGIC]', '"magic", 64] + [0] * (MAGIC * 0)')
     assert ("magic", "other values compile to the same PTX") in [(d.name, d.why) for d in made(source).dropped]
