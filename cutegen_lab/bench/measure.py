@@ -27,8 +27,9 @@ from cutegen_lab.problems import Reference
 from cutegen_lab.problems.tensors import laid_out, storage
 
 PEERS: Sequence[ReferenceKind] = ("eager", "compile")
-EFFORT = Effort(half_width=0.003, seconds=1.0, min_rounds=8, warm_up_seconds=0.1)
-CHECKED_ON_CPU = 1 << 28  # bytes of a workload whose reference must run on the CPU; a larger one is timed unchecked
+EFFORT = Effort(half_width=0.003, seconds=0.5, min_rounds=8, warm_up_seconds=0.05)
+CHECKED_BYTES = 1 << 29  # of outputs: larger ones are timed unchecked, and so are those of
+CHECKED_ON_CPU = 1 << 28  # bytes in all whose reference must run on the CPU
 _SEED = 1
 
 
@@ -78,7 +79,8 @@ def _check(watch: Stopwatch, device: CudaDevice, case: Case, given: Sequence[tor
     """Compares what each build leaves in one call with the reference's result, by the judge's own rule for timings."""
     workload = case.problem.workload
     place = Place(device, workload)
-    if place.on_cpu and workload.compulsory_bytes > CHECKED_ON_CPU:
+    outputs = sum(spec.nbytes for spec in workload.outputs)
+    if outputs > CHECKED_BYTES or (place.on_cpu and workload.compulsory_bytes > CHECKED_ON_CPU):
         return
     right = answers(case.problem, Reference(case.problem), place)
     inputs = rotated(given, workload.inputs, _SEED, 0)
@@ -86,11 +88,11 @@ def _check(watch: Stopwatch, device: CudaDevice, case: Case, given: Sequence[tor
         sampled = watch.sample(name, "cold", 1, _SEED)
         got = sampled if isinstance(sampled, Fault) else watch.outputs(name, 0)
         if not isinstance(got, Fault):
-            outputs = [
+            results = [
                 laid_out(torch.frombuffer(data, dtype=torch.uint8), spec)
                 for spec, data in zip(workload.outputs, got, strict=True)
             ]
-            got = right(inputs, outputs, _SEED) or got
+            got = right(inputs, results, _SEED) or got
         if isinstance(got, Fault):
             row.faults[name] = str(got)
             del row.times_us[name]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +17,7 @@ from cutegen_lab.core.artifact import Artifact
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.errors import ProviderError
 from cutegen_lab.core.protocols import Say
-from cutegen_lab.templates.reader import read
-from cutegen_lab.templates.registry import family_for
+from cutegen_lab.templates.recognise import template_for
 
 
 def prepare(cases: Sequence[Case], folder: Path, compiler: CageCompiler, arch: str, configs: int, say: Say) -> None:
@@ -38,16 +37,15 @@ def _prepared(case: Case, compiler: CageCompiler, arch: str, configs: int, say: 
     workloads = (case.problem.workload,)
     prepared = Prepared(case.name)
     try:
-        graph = read(case.problem)
-        family = family_for(graph)
+        template = template_for(case.problem)
     except ProviderError as error:
         prepared.why_not = error.message
     else:
-        prepared.family = family.NAME
-        default = dict(family.default_config(graph, case.problem.workload))
-        near = [c for c in _neighbours(default, family.DOMAINS) if family.feasible(graph, c)]
-        chosen = [default, *near[: configs - 1]]
-        jobs = [CompileJob(family.write(case.problem, graph, c), c, workloads, arch) for c in chosen]
+        prepared.family = template.name
+        default = dict(template.default_config())
+        near = (config for config in _neighbours(default, template.domains) if template.feasible(config))
+        chosen = [default, *islice(near, configs - 1)]
+        jobs = [CompileJob(template.write(config), config, workloads, arch) for config in chosen]
         for config, built in zip(chosen, compiler.compile_many(jobs, lambda _: None), strict=True):
             if isinstance(built, Artifact):
                 prepared.configs.append(config)

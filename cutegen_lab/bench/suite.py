@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cutegen_lab.bench import memory_bound
+from cutegen_lab.bench import memory_bound, products
 from cutegen_lab.bench.case import Case
 
-CASES: tuple[Case, ...] = tuple(memory_bound.cases())
+CASES: tuple[Case, ...] = (*memory_bound.cases(), *products.cases())
