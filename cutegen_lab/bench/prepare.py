@@ -37,7 +37,7 @@ def _prepared(case: Case, compiler: CageCompiler, arch: str, configs: int, say: 
     workloads = (case.problem.workload,)
     prepared = Prepared(case.name)
     try:
-        template = template_for(case.problem)
+        template = template_for(case.problem, arch)
     except ProviderError as error:
         prepared.why_not = error.message
     else:

@@ -66,7 +66,7 @@ def _kernel(arguments: argparse.Namespace, problem: Problem) -> Tunable | Untune
     if not arguments.kernel:
         if arguments.refactor:
             raise InputError("--refactor has no kernel to make a template of", "Add KERNEL.py.")
-        return from_template(problem, arguments.seed)
+        return from_template(problem, arguments.arch, arguments.seed)
     given = read_given(Path(arguments.kernel), None)
     if arguments.refactor:
         return Untuned(arguments.kernel, given.source)

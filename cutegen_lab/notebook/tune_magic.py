@@ -78,7 +78,7 @@ class TuneMagic(Magics):
         elif arguments.kernel:
             tunable = from_text(source, carried, arguments.kernel, arguments.seed)
         else:
-            tunable = from_template(problem, arguments.seed)
+            tunable = from_template(problem, arguments.arch, arguments.seed)
         settings = TuneSettings(
             Limits(arguments.budget, arguments.max_seconds), arguments.arch, arguments.gpu, arguments.device,
             arguments.seed,

@@ -77,7 +77,7 @@ class TemplatesProvider:
             from cutegen_lab.templates.recognise import template_for
 
             say("reading the reference through torch.export")
-            self._read[key] = template_for(request.problem)
+            self._read[key] = template_for(request.problem, request.arch)
         return self._read[key]
 
 

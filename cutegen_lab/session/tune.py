@@ -43,12 +43,12 @@ class TuneSettings:
     seed: int = 0
 
 
-def from_template(problem: Problem, seed: int = 0) -> Tunable:
+def from_template(problem: Problem, arch: str, seed: int = 0) -> Tunable:
     """The template that serves ``problem``, in configs that serve every workload. Raises ProviderError where no family
     does, InputError where no config can."""
     from cutegen_lab.templates.recognise import template_for
 
-    template = template_for(problem)
+    template = template_for(problem, arch)
     space = Space.build(template.domains, template.default_config(), template.feasible, seed)
     return Tunable(f"the {template.name} template", template.write(space.default), space)
 

@@ -18,6 +18,7 @@ from cutegen_lab.spec.reference import check_tensors, problem_of, reference
 from cutegen_lab.templates.pipeline import Asked, Pipeline, StepRefused, pipeline_of
 from cutegen_lab.templates.reader import Programs
 from cutegen_lab.templates.recognise import single_for, template_for
+from cutegen_lab.templates.registry import OtherArch
 from cutegen_lab.templates.template import Template
 
 # Statements that set several parameters of a template by position; the first list whose names it has is meant.
@@ -94,7 +95,9 @@ def _template(spec: Spec, problem: Problem) -> Template:
         if len(spec.steps) > 1:
             _check_names(spec)
             return _steps(spec, problem)
-        return template_for(problem) if step.name == _WHOLE else single_for(problem)
+        if step.name == _WHOLE:
+            return template_for(problem, spec.arch)
+        return single_for(Programs(problem, spec.arch))
     except ProviderError as error:
         if isinstance(error, StepRefused):
             step = next(s for s in spec.steps if s.name == error.step)
@@ -103,6 +106,8 @@ def _template(spec: Spec, problem: Problem) -> Template:
         action = "Write the kernel itself." if step.name == _WHOLE else "Split the step, by a tmp, or write the kernel."
         if isinstance(error, StepRefused) and error.action:
             action = error.action
+        if isinstance(error, OtherArch):
+            action = f"Write `for {error.arch}`, or the kernel itself."
         raise (place or step.values[-1].place).error(_AT_LINE.sub("", error.message), action) from error
 
 
@@ -113,7 +118,7 @@ def _steps(spec: Spec, problem: Problem) -> Pipeline:
     asked = [
         Asked(step.name, tuple(order.index(v.name) for v in step.values if v.kind != "let")) for step in spec.steps
     ]
-    return pipeline_of(Programs(replace(problem, source=source)), asked, len(spec.tmps))
+    return pipeline_of(Programs(replace(problem, source=source), spec.arch), asked, len(spec.tmps))
 
 
 def _check_names(spec: Spec) -> None:

@@ -30,10 +30,11 @@ _ = operators  # importing the module registers its rules
 
 
 class Programs:
-    """A problem's programs by the names of its workloads, each exported when it is first asked for."""
+    """A problem's programs by the names of its workloads, each exported when it is first asked for; ``arch`` is what
+    their kernels are to run on."""
 
-    def __init__(self, problem: Problem) -> None:
-        self.problem = problem
+    def __init__(self, problem: Problem, arch: str = "sm_90a") -> None:
+        self.problem, self.arch = problem, arch
         self._reference = Reference(problem)
         self._made: dict[str, Program] = {}
 

@@ -10,20 +10,20 @@ from cutegen_lab.templates.registry import family_for
 from cutegen_lab.templates.template import Single, Template
 
 
-def template_for(problem: Problem) -> Template:
-    """Raises ProviderError naming the operation that no family serves."""
-    programs = Programs(problem)
+def template_for(problem: Problem, arch: str) -> Template:
+    """Raises ProviderError naming the operation that no family serves on ``arch``."""
+    programs = Programs(problem, arch)
     try:
-        return single_for(problem, programs)
+        return single_for(programs)
     except ProviderError as error:
         return pipeline_for(programs, error)
 
 
-def single_for(problem: Problem, programs: Programs | None = None) -> Single:
+def single_for(programs: Programs) -> Single:
     """One kernel for everything. Raises ProviderError where no family has it."""
-    programs = programs or Programs(problem)
+    problem = programs.problem
     graph = read(problem, programs)
-    family = family_for(graph)
+    family = family_for(graph, programs.arch)
     others = [programs.of(workload.name) for workload in problem.workloads[1:]]
     graphs = [graph, *(read_region(program, program.whole(), program.workload) for program in others)]
-    return Single(problem, tuple(graphs), family)
+    return Single(problem, tuple(graphs), family, programs.arch)

@@ -40,10 +40,26 @@ _MODULES = (gemm, totals, rows, columns, row_scans, column_scans, elementwise)
 FAMILIES: tuple[Family, ...] = tuple(cast(Family, family) for family in _MODULES)
 
 
-def family_for(graph: Graph) -> Family:
-    """Raises ProviderError where no family serves the graph."""
+class OtherArch(ProviderError):
+    """A family serves the graph, but its kernels are for ``arch``."""
+
+    def __init__(self, family: str, arch: str, asked: str) -> None:
+        self.arch = arch
+        super().__init__(
+            f"the {family} template is for {arch} (TMA and wgmma), not for {asked}",
+            f"Ask for {arch}, or try --provider openai (a model writes the kernel) or manual.",
+        )
+
+
+_ONLY = {gemm.NAME: "sm_90a"}  # whose kernels are written for one arch
+
+
+def family_for(graph: Graph, arch: str = "sm_90a") -> Family:
+    """Raises ProviderError where no family serves the graph, OtherArch where one does on another arch."""
     for family in FAMILIES:
         if family.matches(graph):
+            if _ONLY.get(family.NAME, arch) != arch:
+                raise OtherArch(family.NAME, _ONLY[family.NAME], arch)
             return family
     raise ProviderError(
         f"no template family serves {_hindrance(graph)}",

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from cutegen_lab.core.candidate import Config, Scalar
 from cutegen_lab.core.problem import Problem
+from cutegen_lab.core.roofline import target_gpu
 from cutegen_lab.templates.expr import Graph
 from cutegen_lab.templates.registry import Family
 
@@ -41,13 +42,17 @@ class Template(Protocol):
         ...
 
 
+_CLUSTERS = ("cluster_m", "cluster_n")
+
+
 @dataclass(frozen=True)
 class Single:
-    """One family's kernel for a whole problem. ``graphs`` are those of its workloads, the main one first."""
+    """One family's kernel for a problem on ``arch``. ``graphs`` are those of its workloads, the main one first."""
 
     problem: Problem
     graphs: tuple[Graph, ...]
     family: Family
+    arch: str
 
     @property
     def graph(self) -> Graph:
@@ -59,7 +64,9 @@ class Single:
 
     @property
     def domains(self) -> Mapping[str, Sequence[Scalar]]:
-        return self.family.DOMAINS
+        if self._clusters:
+            return self.family.DOMAINS
+        return {name: (1,) if name in _CLUSTERS else values for name, values in self.family.DOMAINS.items()}
 
     @property
     def knobs(self) -> Mapping[tuple[str, int], str]:
@@ -68,13 +75,30 @@ class Single:
     def default_config(self) -> Config:
         pairs = zip(self.graphs, self.problem.workloads, strict=True)
         configs = [self.family.default_config(graph, workload) for graph, workload in pairs]
+        if not self._clusters:
+            configs = [alone for config in configs for alone in self._alone(config)]
         return next(filter(self.feasible, configs), configs[0])
 
     def feasible(self, config: Config) -> bool:
-        return all(self.family.feasible(graph, config) for graph in self.graphs)
+        return not self.why_not(config)
 
     def why_not(self, config: Config) -> str:
+        sizes = {name: int(config[name]) for name in _CLUSTERS if name in config and not self._clusters}
+        for name, size in sizes.items():
+            if size > 1:
+                return f"{name} of {size}, and {self.arch} has no clusters of blocks"
         return next(filter(None, (self.family.why_not(graph, config) for graph in self.graphs)), "")
+
+    @property
+    def _clusters(self) -> bool:
+        return target_gpu(self.arch).max_cluster > 1
+
+    def _alone(self, config: Config) -> Iterator[Config]:
+        """``config`` for blocks that share nothing, with as much in flight as they can hold by themselves."""
+        single = {name: 1 if name in _CLUSTERS else value for name, value in config.items()}
+        yield single
+        for loads in reversed(self.family.DOMAINS.get("loads", ())):
+            yield {**single, "loads": loads}
 
     def write(self, config: Config) -> str:
         return self.family.write(self.problem, self.graph, config)

@@ -91,3 +91,23 @@ def test_what_cannot_be_is_told_with_its_place(statements: str, line: int, says:
 def test_an_unknown_architecture_is_named() -> None:
     with pytest.raises(SpecError, match=r"line 1, column 1: .*sm_100a.*sm_90a"):
         compile_text(spec("out y: bf16 = x * w").replace("kernel k", "kernel k for sm_100a"))
+
+
+def test_a_template_for_another_architecture_is_named() -> None:
+    text = "kernel k for sm_80\nin x: bf16[64, 64]\nin w: bf16[64, 64]\nout y: bf16 = x @ w.T\n"
+    with pytest.raises(SpecError, match=r"line 4.*for sm_90a.*not for sm_80\. Write `for sm_90a`"):
+        compile_text(text)
+
+
+def test_blocks_share_no_row_where_there_are_no_clusters(tmp_path: Path) -> None:
+    text = "kernel k for sm_80\nin x: f32[512, 65536]\nout y: f32 = x / sum(x, dim=-1, keepdim=true)\n"
+    kernel = compile_text(text)
+    assert kernel.config["cluster_n"] == 1
+    with CageCompiler(tmp_path) as compiler:
+        built = compiler.compile(
+            kernel.source, kernel.config, kernel.problem.workloads, "sm_80", print, threading.Event()
+        )
+    assert isinstance(built, Artifact)
+    assert compile_text(text.replace("sm_80", "sm_90a")).config["cluster_n"] > 1
+    with pytest.raises(SpecError, match="cluster_n is 4; it may be 1"):
+        compile_text(text + "with cluster_n=4\n")

@@ -23,6 +23,8 @@ from cutegen_lab.templates.recognise import template_for
 from cutegen_lab.templates.template import Single, Template
 from cutegen_lab.tuning import read_tunables
 
+ARCH = "sm_90a"
+
 
 @pytest.fixture(scope="module")
 def compiler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CageCompiler]:
@@ -78,13 +80,13 @@ LINEAR = "x: bf16[64,128], w: bf16[256,128]"
     ],
 )  # fmt: skip
 def test_it_is_cut_where_the_fewest_bytes_cross(body: str, inputs: str, cut: list[str]) -> None:
-    found = steps(template_for(problem(body, inputs)))
+    found = steps(template_for(problem(body, inputs), ARCH))
     *before, (last, _, _) = found
     assert [f"{name} > {', '.join(results)}" for name, _, results in before] + [last] == cut
 
 
 def test_what_one_kernel_serves_is_no_pipeline() -> None:
-    assert isinstance(template_for(problem("return F.gelu(F.linear(x, w))", LINEAR)), Single)
+    assert isinstance(template_for(problem("return F.gelu(F.linear(x, w))", LINEAR), ARCH), Single)
 
 
 @pytest.mark.parametrize(
@@ -100,7 +102,7 @@ def test_what_one_kernel_serves_is_no_pipeline() -> None:
 )  # fmt: skip
 def test_the_module_is_right(compiler: CageCompiler, body: str, inputs: str, checks: int | None) -> None:
     asked = problem(body, inputs, checks)
-    template = template_for(asked)
+    template = template_for(asked, ARCH)
     assert isinstance(template, Pipeline)
     config = template.default_config()
     assert template.feasible(config) and set(config) == set(template.domains)
@@ -116,7 +118,7 @@ def test_the_module_is_right(compiler: CageCompiler, body: str, inputs: str, che
 
 
 def test_parameters_stand_behind_their_steps_names() -> None:
-    template = template_for(problem("return F.linear(x, w).softmax(-1)", LINEAR))
+    template = template_for(problem("return F.linear(x, w).softmax(-1)", LINEAR), ARCH)
     assert {"gemm_tile_m", "row_threads_per_row"} <= set(template.domains)
     assert template.knobs["row_vec", 1].startswith("row: ")
     config = dict(template.default_config())
@@ -134,7 +136,7 @@ def test_parameters_stand_behind_their_steps_names() -> None:
 )
 def test_what_no_cut_helps_is_named(body: str, says: str) -> None:
     with pytest.raises(ProviderError, match=f"{says}.*--provider openai"):
-        template_for(problem(body, "x: f32[32,32]"))
+        template_for(problem(body, "x: f32[32,32]"), ARCH)
 
 
 def test_sizes_follow_from_the_inputs_in_every_workload() -> None:

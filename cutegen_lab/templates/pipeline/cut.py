@@ -154,7 +154,7 @@ class Cutter:
             part = self._part(region, self.problem.workload)
             problem = replace(self.problem, workloads=(part,), check_workloads=())
             graph = read_region(self.main, region, part)
-            family = family_for(graph)
+            family = family_for(graph, self.programs.arch)
             config = family.default_config(graph, part)
             if not family.feasible(graph, config):
                 why = family.why_not(graph, config)

@@ -60,7 +60,7 @@ class Wiring:
             workloads=tuple(_named(w, inputs, results) for w in piece.problem.workloads),
             check_workloads=tuple(_named(w, inputs, results) for w in piece.problem.check_workloads),
         )
-        return Step(name, Single(problem, piece.graphs, piece.family))
+        return Step(name, Single(problem, piece.graphs, piece.family, self.cutter.programs.arch))
 
     def _input(self, value: str) -> str:
         program = self.cutter.main
