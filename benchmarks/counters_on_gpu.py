@@ -30,7 +30,7 @@ from typing import Any
 
 import torch
 
-from benchmarks.machine import about
+from cutegen_lab.bench.record import about
 from cutegen_lab.core.artifact import Build
 from cutegen_lab.core.problem import TensorSpec, Workload
 from cutegen_lab.core.verdict import Fault

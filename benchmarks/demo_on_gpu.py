@@ -52,7 +52,7 @@ def prepare(folder: Path) -> None:
 
 def run(folder: Path, out: Path) -> None:
     """Judges and times what ``prepare`` wrote."""
-    from benchmarks.machine import about
+    from cutegen_lab.bench.record import about
     from cutegen_lab.devices.cuda import CudaDevice
     from cutegen_lab.judge import StandardJudge
 

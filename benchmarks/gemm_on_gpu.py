@@ -26,7 +26,7 @@ from typing import Any
 
 import torch
 
-from benchmarks.machine import about
+from cutegen_lab.bench.record import about
 from cutegen_lab.core.artifact import Artifact, Build
 from cutegen_lab.core.dtypes import DType
 from cutegen_lab.core.problem import Problem

@@ -68,7 +68,7 @@ def record(folder: Path, tests: Sequence[str]) -> int:
 def compare(folder: Path, out: Path, keep: Path | None = None) -> int:
     import torch
 
-    from benchmarks.machine import about
+    from cutegen_lab.bench.record import about
     from cutegen_lab.devices.cuda.driver import Driver
 
     torch.zeros(1, device="cuda")

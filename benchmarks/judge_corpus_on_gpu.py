@@ -22,7 +22,7 @@ from typing import Any
 
 import torch
 
-from benchmarks.machine import about
+from cutegen_lab.bench.record import about
 from cutegen_lab.core.artifact import Artifact
 from cutegen_lab.devices.cuda import CudaDevice
 from cutegen_lab.problems import read_text

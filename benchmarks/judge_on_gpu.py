@@ -26,7 +26,7 @@ from typing import Any
 import torch
 
 from benchmarks.judge_corpus_on_gpu import judged
-from benchmarks.machine import about
+from cutegen_lab.bench.record import about
 from cutegen_lab.core.artifact import Artifact
 from cutegen_lab.core.dtypes import DType
 from cutegen_lab.core.errors import CutegenError
