@@ -75,7 +75,7 @@ def write(problem: Problem, graph: Graph, config: Config) -> str:
 
 class _Totals(KernelModule):
     def __init__(self, problem: Problem, graph: Graph, config: Config) -> None:
-        reserved = "n vectors vec width threads loads blocks tidx bidx mine warps step steps start ragged partials real"
+        reserved = "n vectors vec width threads loads blocks tidx bidx mine warps step steps start sure partials real"
         super().__init__(problem, graph, config, reserved, vector=graph.varies, extent="n", index="0")
         self.loaded = [self.views.by_name[name] for name in self.views.loaded]
         self.reductions = {i: node for i, node in enumerate(graph.nodes) if isinstance(node, Reduce)}
@@ -94,7 +94,7 @@ class _Totals(KernelModule):
             "def workspace(workload, config):", '    """A partial result for each reduction and block."""',
             f'    return [("partials", "f32", ({len(self.reductions)}, config["blocks"]))]',
         ]  # fmt: skip
-        device = [*self.combiners(), pieces.FETCH, _INSIDE, pieces.FOLD, pieces.ROW_REDUCE]
+        device = [*self.combiners(), pieces.FETCH, _INSIDE, _VALUES_OF, pieces.PAIRWISE, pieces.ROW_REDUCE]
         return self.module(NAME, sentences, DOMAINS, host, device, [partial, total, self._launch()])
 
     def _along(self, view: View) -> bool:
@@ -110,7 +110,7 @@ class _Totals(KernelModule):
             "mine = cute.make_layout((vec, loads))",
             "share = threads * loads  # vectors that a block reads at once",
             "steps = (vectors + share * blocks - 1) // (share * blocks)",
-            "ragged = vectors % (share * blocks) != 0",
+            "sure = loads if vectors % (share * blocks) == 0 else 0  # of the vectors of a step, that every thread has",
             *buffers(len(self.reductions)),
         ]
         for view in wide:
@@ -127,7 +127,7 @@ class _Totals(KernelModule):
         body += [f"    {line}" for line in ("start = (step * blocks + bidx) * share + tidx", *self._step(wide, env))]
         for position, (index, node) in enumerate(self.reductions.items()):
             name, combine, neutral = self.names[index], COMBINE[node.op], number(NEUTRAL[node.op])
-            folded = f"fold({variable('r', name)}.load(), {combine}, {neutral}, None, 0)"
+            folded = f"pairwise(values_of({variable('r', name)}), {combine})"
             body.append(f"{name} = row_reduce({folded}, buffer{position}, {combine}, {neutral}, threads)")
         body.append("if tidx == 0:")
         body += [f"    partials[{at}, bidx] = {self.names[i]}" for at, i in enumerate(self.reductions)]
@@ -139,7 +139,7 @@ class _Totals(KernelModule):
     def _step(self, wide: list[View], env: dict[int, str]) -> list[str]:
         """Loads, values, and their place in a thread's running results."""
         lines = [
-            f"fetch({variable('g', view.name)}, {variable('r', view.name)}, 0, start, threads, ragged)" for view in wide
+            f"fetch({variable('g', view.name)}, {variable('r', view.name)}, 0, start, threads, sure)" for view in wide
         ]
         inner = dict(env)
         for index, view in self.views.of_load.items():
@@ -148,7 +148,7 @@ class _Totals(KernelModule):
                 inner[index] = view.name
         roots = [node.args[0] for node in self.reductions.values()]
         lines += self.writer.assignments(roots, inner, {})
-        lines.append("real = inside(start, threads, vectors, mine, ragged)")
+        lines.append("real = inside(start, threads, vectors, mine, sure)")
         for index, node in self.reductions.items():
             text, _ = self.writer.expression(node.args[0], inner)
             register = variable("r", self.names[index])
@@ -186,13 +186,18 @@ class _Totals(KernelModule):
         ]
 
 
+_VALUES_OF = """
+def values_of(rX):
+    return [rX[i] for i in range(cute.size(rX))]
+"""
+
 _INSIDE = '''
-def inside(start, stride, vectors, mine, ragged):
+def inside(start, stride, vectors, mine, sure):
     """1 for each of a thread's values that lies inside, 0 past the end; None where none ever does."""
-    if not ragged:
+    vec, loads = mine.shape
+    if sure == loads:
         return None
     rInside = cute.make_rmem_tensor(mine, Float32)
-    vec, loads = mine.shape
     for i in range(loads):
         left = cutlass.max(vectors - (start + i * stride), 0)
         for j in range(vec):

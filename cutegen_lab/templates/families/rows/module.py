@@ -42,8 +42,8 @@ class RowModule(Passes):
             kernels.append(finishing_kernel(self, self.late_outputs, names, "row_values", "rows", 8))
         indexed = any(isinstance(node, Index) for node in self.graph.nodes)
         device = [
-            *self.combiners(), pieces.FETCH, pieces.PUT, *([pieces.POSITIONS] if indexed else []), pieces.FOLD,
-            pieces.ROW_REDUCE, pieces.CLUSTER_REDUCE,
+            *self.combiners(), pieces.FETCH, pieces.PUT, *([pieces.POSITIONS] if indexed else []), pieces.PAIRWISE,
+            pieces.FOLD, pieces.ROW_REDUCE, pieces.CLUSTER_REDUCE,
             *([pieces.PICK] if self.views.of_pick else []), *([pieces.rescale(self.fast)] if self.online else []),
         ]  # fmt: skip
         return self.module(NAME, sentences, DOMAINS, self._host(), device, [*kernels, self._launch()])

@@ -117,6 +117,14 @@ def backwards(piece: str) -> str:
     return piece.replace("column < cute.size(gX, mode=[1])", "column >= 0")
 
 
+PAIRWISE = """
+def pairwise(parts, combine):
+    while len(parts) > 1:
+        odd = parts[len(parts) // 2 * 2 :]
+        parts = [combine(a, b) for a, b in zip(parts[::2], parts[1::2])] + odd
+    return parts[0]
+"""
+
 FOLD = '''
 def fold(values, combine, neutral, start, stride, vectors, sure):
     """Reduces a thread's values of one step, pairwise; vectors past the row's end count for nothing."""
@@ -128,13 +136,6 @@ def fold(values, combine, neutral, start, stride, vectors, sure):
         part = pairwise([rValue[j, i] for j in range(vec)], combine)
         parts.append(part if i < sure else within(start + i * stride < vectors, part, Float32(neutral)))
     return pairwise(parts, combine)
-
-
-def pairwise(parts, combine):
-    while len(parts) > 1:
-        odd = parts[len(parts) // 2 * 2 :]
-        parts = [combine(a, b) for a, b in zip(parts[::2], parts[1::2])] + odd
-    return parts[0]
 
 
 @cute.jit
