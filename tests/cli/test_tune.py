@@ -139,6 +139,8 @@ def test_a_space_that_constraints_empty(place: Path) -> None:
 
 
 def test_ctrl_c_keeps_what_is_known(place: Path) -> None:
+    longer = SCALE.replace('"skip": (0, 1)', f'"skip": {tuple(range(40))}')  # than it takes a signal to arrive
+    (place / "scale.py").write_text(longer)
     running = start(place, [sys.executable, "-m", "cutegen_lab", *tune("--budget", "90", "--out", "best.py")])
     assert running.stderr is not None
     for line in running.stderr:
