@@ -101,7 +101,7 @@ def _add_tune(tune: Parser) -> None:
 
 def _add_bench(bench: Parser) -> None:
     bench.add_argument("gpu", metavar="GPU", type=_gpu, help=f"what to compile for: {', '.join(GPUS).lower()}")
-    bench.add_argument("parts", metavar="PART", nargs="*", help="cases with one of these in their names (default: all)")
+    bench.add_argument("--only", metavar="PART", nargs="+", default=[""], help="cases with one of these in their names")
     bench.add_argument("--list", action="store_true", help="say what there is, and time nothing")
     bench.add_argument("--prepare", metavar="FOLDER", help="compile only; needs no GPU")
     bench.add_argument("--prepared", metavar="FOLDER", help="time what was compiled there; needs no DSL")

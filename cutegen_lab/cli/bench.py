@@ -1,4 +1,4 @@
-"""``cutegen bench GPU [PART ...]``: templates beside PyTorch, torch.compile, quack and a copy. Exit 0: all timed."""
+"""``cutegen bench GPU``: templates beside PyTorch, torch.compile, quack and a copy. Exit 0: all timed."""
 
 from __future__ import annotations
 
@@ -30,12 +30,11 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
 
     if arguments.show:
         rows = read(Path(arguments.show))
-        return _told([row for row in rows if any(part in row.name for part in arguments.parts or [""])], {}, output)
-    parts = arguments.parts or [""]
-    cases = [case for case in CASES if any(part in case.name for part in parts)]
+        return _told([row for row in rows if any(part in row.name for part in arguments.only)], {}, output)
+    cases = [case for case in CASES if any(part in case.name for part in arguments.only)]
     if not cases:
         works = ", ".join(dict.fromkeys(case.work for case in CASES))
-        raise InputError(f"no case has {' or '.join(parts)} in its name", f"There are {works}; --list shows all.")
+        raise InputError(f"no case has {' or '.join(arguments.only)} in its name", f"There are {works}; --list shows all.")
     if arguments.list:
         for case in cases:
             output.line(f"{case.name:44} {case.expression}   {case.inputs}")

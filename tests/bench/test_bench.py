@@ -109,9 +109,9 @@ def test_rows_survive(tmp_path: Path) -> None:
 
 
 def test_commands(tmp_path: Path) -> None:
-    listed = only_object(cutegen(tmp_path, "bench", "h200", "softmax-bf16", "--list", "--json"))
+    listed = only_object(cutegen(tmp_path, "bench", "h200", "--only", "softmax-bf16", "--list", "--json"))
     assert len(listed["cases"]) == 8 * 2
-    unknown = cutegen(tmp_path, "bench", "h200", "nothing-like-it", "--list")
+    unknown = cutegen(tmp_path, "bench", "h200", "--only", "nothing-like-it", "--list")
     assert unknown.returncode == 2 and "column_sum" in unknown.stderr
-    lacking = cutegen(tmp_path, "bench", "h200", "gelu", "--prepared", str(tmp_path))
+    lacking = cutegen(tmp_path, "bench", "h200", "--only", "gelu", "--prepared", str(tmp_path))
     assert lacking.returncode == 2 and "--prepare" in lacking.stderr
