@@ -34,7 +34,8 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
     cases = [case for case in CASES if any(part in case.name for part in arguments.only)]
     if not cases:
         works = ", ".join(dict.fromkeys(case.work for case in CASES))
-        raise InputError(f"no case has {' or '.join(arguments.only)} in its name", f"There are {works}; --list shows all.")
+        asked = " or ".join(arguments.only)
+        raise InputError(f"no case has {asked} in its name", f"There are {works}; --list shows all.")
     if arguments.list:
         for case in cases:
             output.line(f"{case.name:44} {case.expression}   {case.inputs}")
