@@ -84,7 +84,7 @@ class CageCompiler:
         return self._compile(jobs, say, cancel, gated=True)
 
     def compile_ungated(self, job: CompileJob, say: Say, cancel: Cancel = _NEVER) -> Artifact | CompileFailure:
-        """Without the gate, so that tests can show the cage alone holds. Not for use elsewhere."""
+        """Without the gate: for tests that show the cage alone holds, and for texts that are not a candidate's."""
         return self._compile([job], say, cancel, gated=False)[0]
 
     def isolation_report(self, say: Say = lambda _: None) -> tuple[str, ...]:
