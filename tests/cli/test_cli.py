@@ -32,9 +32,14 @@ def cutegen(place: Path, *arguments: str, **options: Any) -> subprocess.Complete
 
 
 def start(place: Path, command: list[str]) -> subprocess.Popen[str]:
-    return subprocess.Popen(  # noqa: S603
-        command, cwd=place, env=environment(place), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+    """A process that Ctrl-C reaches: a suite in a shell's background ignores SIGINT, which children would inherit."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        return subprocess.Popen(  # noqa: S603
+            command, cwd=place, env=environment(place), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def environment(place: Path, **extra: str) -> dict[str, str]:
@@ -188,12 +193,7 @@ def test_ctrl_c_is_130_and_the_run_can_be_resumed(place: Path) -> None:
         "--provider",
         f"manual:{place / 'talk'}",
     ]
-    # A suite started in a shell's background ignores SIGINT, and its children would inherit that.
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        process = start(place, command)
-    finally:
-        signal.signal(signal.SIGINT, before)
+    process = start(place, command)
     deadline = time.monotonic() + 60
     while not (place / "talk" / "0001.request.md").exists():
         assert time.monotonic() < deadline and process.poll() is None

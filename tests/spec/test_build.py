@@ -39,7 +39,7 @@ def verdict(kernel: Kernel, folder: Path) -> str:
          {"vec": 4, "threads": 128}),
         ("s = x * 0.125\nout y: bf16 = softmax(s, dim=-1)\nwith threads_per_row=32\nwith rows_per_block=2",
          "row reduction", {"threads_per_row": 32, "rows_per_block": 2}),
-        ("step wide\ntmp h: f32 = x.T\nwith vec=2\nstep norm\ntmp n: bf16[M, N] = softmax(h.T * w, dim=-1)\nalign 4\n"
+        ("step wide\ntmp h: f32 = x.T\nwith vec=2\nstep norm\ntmp n: f32[M, N] = softmax(h.T * w, dim=-1)\nalign 4\n"
          "step total\nout y: f32[N] = sum(n, dim=0)",
          "elementwise chain, then row reduction, then column reduction", {"wide_vec": 2, "norm_vec": 2}),
         ("out y: f32[N] = sum(x, dim=0)", "column reduction", {}),
