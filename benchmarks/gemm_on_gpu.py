@@ -189,7 +189,7 @@ def _texts(shape: Shape, others: Sequence[dict[str, Any]] | None) -> Iterator[tu
     m, n, _, batches = shape.mnkl
     few_tiles = math.ceil(m / 128) * math.ceil(n / 256) * batches < 264
     others = (SMALL if few_tiles else LARGE) if others is None else others
-    for config in [default, *(c for c in others if c != default and family.feasible(graph, c))]:
+    for config in [default, *(c for c in others if c != default and not family.why_not(graph, c))]:
         yield family.write(problem, graph, config), config
 
 

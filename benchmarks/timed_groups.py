@@ -45,7 +45,7 @@ class Group:
         family = family_for(graph)
         default = dict(family.default_config(graph, problem.workload))
         every = [dict(zip(family.DOMAINS, values, strict=True)) for values in product(*family.DOMAINS.values())]
-        every = [c for c in every if c != default and family.feasible(graph, c)]
+        every = [c for c in every if c != default and not family.why_not(graph, c)]
         draw = random.Random(self.name)  # noqa: S311 - the same every time
         chosen = draw.sample(every, min(FIRST - 1, len(every)))
         rest = [c for c in every if c not in chosen]

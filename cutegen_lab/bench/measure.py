@@ -24,7 +24,7 @@ from cutegen_lab.judge.timed_outputs import answers, inputs_for
 from cutegen_lab.judge.timing import rotated
 from cutegen_lab.judge.turns import Effort, Turns
 from cutegen_lab.problems import Reference
-from cutegen_lab.problems.tensors import laid_out, storage
+from cutegen_lab.problems.tensors import from_bytes, to_bytes
 
 PEERS: Sequence[ReferenceKind] = ("eager", "compile")
 EFFORT = Effort(half_width=0.003, seconds=0.5, min_rounds=8, warm_up_seconds=0.05)
@@ -43,9 +43,9 @@ def measure(device: CudaDevice, case: Case, prepared: Prepared, cancel: Cancel, 
     if prepared.peer:
         builds[QUACK] = prepared.peer
     given = inputs_for(case.problem, Reference(case.problem), _SEED)
-    flat = [storage(t, spec).view(torch.uint8).numpy() for t, spec in zip(given, workload.inputs, strict=True)]
+    views = to_bytes(given, workload.inputs)
     while True:
-        watch = device.stopwatch(workload.tensors, [memoryview(data) for data in flat], cancel)
+        watch = device.stopwatch(workload.tensors, views, cancel)
         if isinstance(watch, Fault):
             row.faults["all"] = str(watch)
             return row
@@ -88,10 +88,7 @@ def _check(watch: Stopwatch, device: CudaDevice, case: Case, given: Sequence[tor
         sampled = watch.sample(name, "cold", 1, _SEED)
         got = sampled if isinstance(sampled, Fault) else watch.outputs(name, 0)
         if not isinstance(got, Fault):
-            results = [
-                laid_out(torch.frombuffer(data, dtype=torch.uint8), spec)
-                for spec, data in zip(workload.outputs, got, strict=True)
-            ]
+            results = [from_bytes(data, spec) for spec, data in zip(workload.outputs, got, strict=True)]
             got = right(inputs, results, _SEED) or got
         if isinstance(got, Fault):
             row.faults[name] = str(got)

@@ -20,7 +20,7 @@ from cutegen_lab.core.verdict import Fault, Verdict
 from cutegen_lab.judge.conditions import described, slowed
 from cutegen_lab.judge.spread import comparison, measurement, relative_half_width
 from cutegen_lab.judge.turns import Effort, Taken, Turns
-from cutegen_lab.problems.tensors import empty, laid_out, storage
+from cutegen_lab.problems.tensors import from_bytes, laid_out, storage, to_bytes
 
 FLOOR_MARGIN = 0.95  # of the time the compulsory bytes take at the bus's peak, which no real access pattern reaches
 CANDIDATE, INCUMBENT, COPY = "candidate", "incumbent", "copy of the compulsory bytes"
@@ -63,9 +63,7 @@ def time_in_turns(
     job: Job, device: TimesInTurns, name: str, effort: Effort, seed: Callable[[], int], say: Say, cancel: Cancel
 ) -> Timing | Fault:
     """Raises Cancelled. The Fault is the candidate's, or DEVICE_ERROR where the device or a baseline broke it."""
-    flat = [storage(t, spec) for t, spec in zip(job.inputs, job.workload.inputs, strict=True)]
-    views = [memoryview(t.view(torch.uint8).numpy()) for t in flat]
-    watch = device.stopwatch(job.workload.tensors, views, cancel)
+    watch = device.stopwatch(job.workload.tensors, to_bytes(job.inputs, job.workload.inputs), cancel)
     if isinstance(watch, Fault):
         return watch
     with closing(watch):
@@ -147,7 +145,7 @@ class _Timer:
         """The first timed call whose outputs are not the reference's for its own inputs."""
         job = self._job
         for kept in self._kept:
-            outputs = [_tensor(s, b) for s, b in zip(job.workload.outputs, kept.outputs, strict=True)]
+            outputs = [from_bytes(b, s) for s, b in zip(job.workload.outputs, kept.outputs, strict=True)]
             inputs = rotated(job.inputs, job.workload.inputs, kept.seed, kept.call)
             if fault := job.answers(inputs, outputs, kept.seed):
                 where = f"timed call {kept.call + 1} of {self._calls}"
@@ -218,10 +216,6 @@ def rotated(inputs: Sequence[torch.Tensor], specs: Sequence[TensorSpec], seed: i
         laid_out(torch.roll(storage(t, spec), rotation(seed, call, index, spec.cosize)), spec)
         for index, (t, spec) in enumerate(zip(inputs, specs, strict=True))
     ]
-
-
-def _tensor(spec: TensorSpec, data: bytearray) -> torch.Tensor:
-    return laid_out(torch.frombuffer(data, dtype=torch.uint8), spec) if data else empty(spec)
 
 
 def _unsure(times: Mapping[str, list[float]], effort: Effort) -> list[str]:

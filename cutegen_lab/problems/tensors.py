@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 
 from cutegen_lab.core.problem import TensorSpec
@@ -29,6 +31,17 @@ def placed(values: torch.Tensor, spec: TensorSpec) -> torch.Tensor:
 def moved(tensor: torch.Tensor, spec: TensorSpec, device: str) -> torch.Tensor:
     """On another device, laid out as before; a copy there, the tensor itself where it is there already."""
     return laid_out(storage(tensor, spec).to(device), spec)
+
+
+def from_bytes(data: bytearray, spec: TensorSpec) -> torch.Tensor:
+    """``spec.storage_bytes`` bytes as the tensor ``spec``; shares memory."""
+    return laid_out(torch.frombuffer(data, dtype=torch.uint8), spec) if data else empty(spec)
+
+
+def to_bytes(tensors: Sequence[torch.Tensor], specs: Sequence[TensorSpec]) -> list[memoryview]:
+    """The memory that each tensor spans (:func:`storage`), on the CPU, as bytes; shared."""
+    pairs = zip(tensors, specs, strict=True)
+    return [memoryview(storage(tensor, spec).view(torch.uint8).numpy()) for tensor, spec in pairs]
 
 
 def storage(tensor: torch.Tensor, spec: TensorSpec) -> torch.Tensor:

@@ -150,16 +150,13 @@ class MeasuredClock:
 
     def _drawn(self, workload: Workload) -> list[memoryview]:
         """Inputs of a workload; kept where they are small, for a search goes to and fro between workloads."""
-        import torch
-
         from cutegen_lab.judge.timed_outputs import inputs_for
         from cutegen_lab.problems import Reference
-        from cutegen_lab.problems.tensors import storage
+        from cutegen_lab.problems.tensors import to_bytes
 
         problem = of_workload(self._problem, workload)
         inputs = inputs_for(problem, Reference(problem), self._seed())
-        flat = [storage(t, spec) for t, spec in zip(inputs, workload.inputs, strict=True)]
-        views = [memoryview(t.view(torch.uint8).numpy()) for t in flat]
+        views = to_bytes(inputs, workload.inputs)
         if sum(v.nbytes for v in (*views, *(v for kept in self._inputs.values() for v in kept))) <= _KEPT_BYTES:
             self._inputs[workload.name] = views
         return views

@@ -25,12 +25,9 @@ class Family(Protocol):
 
     def default_config(self, graph: Graph, workload: Workload) -> Config: ...
 
-    def feasible(self, graph: Graph, config: Config) -> bool:
-        """What the module's own ``constraints`` say, without running it."""
-        ...
-
     def why_not(self, graph: Graph, config: Config) -> str:
-        """The limit that a config is beyond, with its figures; empty where it is feasible."""
+        """The limit that a config is beyond, with its figures; empty where it is feasible: what the module's own
+        ``constraints`` say, without running it."""
         ...
 
     def write(self, problem: Problem, graph: Graph, config: Config) -> str: ...

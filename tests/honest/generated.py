@@ -60,5 +60,5 @@ def write(name: str, case: Case) -> str:
     graph = read(problem)
     family = family_for(graph)
     config = {**family.default_config(graph, problem.workload), **case.config}
-    assert family.feasible(graph, config), f"{name}: {config} is not feasible"
+    assert not family.why_not(graph, config), f"{name}: {config} is not feasible"
     return family.write(problem, graph, config)

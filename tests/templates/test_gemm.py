@@ -274,7 +274,7 @@ def test_every_candidate_for_the_default_is_feasible() -> None:
     for inputs in ("a: bf16[8,8], b: bf16[8,8]", "a: bf16[4096,4096], b: bf16[4096,4096]"):
         problem = problem_of("a @ b", inputs)
         config = gemm.default_config(read(problem), problem.workload)
-        assert gemm.feasible(read(problem), config) and all(config[name] in DOMAINS[name] for name in DOMAINS)
+        assert not gemm.why_not(read(problem), config) and all(config[name] in DOMAINS[name] for name in DOMAINS)
 
 
 @pytest.mark.parametrize(
@@ -286,7 +286,7 @@ def test_every_candidate_for_the_default_is_feasible() -> None:
     ],
 )
 def test_the_module_says_what_the_family_says(expression: str, inputs: str) -> None:
-    """``constraints`` in the text and ``feasible`` are two writings of one rule."""
+    """``constraints`` in the text and ``why_not`` are two writings of one rule."""
     problem = problem_of(expression, inputs)
     graph = read(problem)
     text = gemm.write(problem, graph, SMALL)
@@ -296,8 +296,8 @@ def test_the_module_says_what_the_family_says(expression: str, inputs: str) -> N
     found, names = set(), ("tile_m", "tile_n", "tile_k", "schedule", "stages", "split_k")
     for values in itertools.product(*(DOMAINS[name] for name in names)):
         config = {**SMALL, **dict(zip(names, values, strict=True))}
-        assert namespace["constraints"](config, problem.workload, None) == gemm.feasible(graph, config)
-        found.add(gemm.feasible(graph, config))
+        assert namespace["constraints"](config, problem.workload, None) == (not gemm.why_not(graph, config))
+        found.add(not gemm.why_not(graph, config))
     assert found == {True, False}
 
 
@@ -305,7 +305,7 @@ def test_what_fits_shared_memory_and_registers() -> None:
     graph = read(problem_of("a @ b", "a: bf16[64,64], b: bf16[64,64]"))
     one = products(graph)
     assert one and stages_that_fit(one, {**SMALL, "tile_m": 128, "tile_n": 256}) == 4
-    assert not gemm.feasible(graph, {**SMALL, "tile_m": 256, "tile_n": 256}), "256 accumulators a thread"
+    assert gemm.why_not(graph, {**SMALL, "tile_m": 256, "tile_n": 256}), "256 accumulators a thread"
     halves = products(read(problem_of("a @ b", "a: f32[64,64], b: f32[64,64]")))
     assert halves and stages_that_fit(halves, {**SMALL, "tile_m": 128, "tile_n": 128}) == 3
 

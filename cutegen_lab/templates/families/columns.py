@@ -121,7 +121,7 @@ def default_config(graph: Graph, workload: Workload) -> Config:
     config["slices"] = slices
     if blocks * int(config["cluster_m"]) < _BLOCKS:
         config["loads"] = 8
-    while not feasible(graph, config):
+    while why_not(graph, config):
         config["slices"] //= 2
     return config
 
@@ -133,10 +133,6 @@ def why_not(graph: Graph, config: Config) -> str:
     if threads > 1024:
         return f"{threads:,} threads in a block, of 1,024 at most"
     return f"{smem:,} bytes of shared memory for partial results, of {MAX_SMEM:,} at most" if smem > MAX_SMEM else ""
-
-
-def feasible(graph: Graph, config: Config) -> bool:
-    return not why_not(graph, config)
 
 
 def write(problem: Problem, graph: Graph, config: Config) -> str:

@@ -49,10 +49,6 @@ def why_not(graph: Graph, config: Config) -> str:
     return f"{values} values in a thread's registers, of {MAX_VALUES} at most" if values > MAX_VALUES else ""
 
 
-def feasible(graph: Graph, config: Config) -> bool:
-    return not why_not(graph, config)
-
-
 def write(problem: Problem, graph: Graph, config: Config) -> str:
     """The module's text with ``config`` as defaults."""
     return _Elementwise(problem, graph, config).text()

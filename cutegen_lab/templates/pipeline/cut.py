@@ -156,8 +156,7 @@ class Cutter:
             graph = read_region(self.main, region, part)
             family = family_for(graph, self.programs.arch)
             config = family.default_config(graph, part)
-            if not family.feasible(graph, config):
-                why = family.why_not(graph, config)
+            if why := family.why_not(graph, config):
                 return f"no config of the {family.NAME} template serves {part.describe()}: {why}"
             family.write(problem, graph, config)
         except (ProviderError, ProblemError) as error:

@@ -8,7 +8,7 @@ from math import ceil
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import Workload
 from cutegen_lab.templates.expr import Graph, Map
-from cutegen_lab.templates.families.gemm.config import DOMAINS, RESIDENT, feasible
+from cutegen_lab.templates.families.gemm.config import DOMAINS, RESIDENT, why_not
 from cutegen_lab.templates.families.gemm.shape import Products, products
 
 # Microseconds that a multiprocessor of an H200 takes for 64 of k (benchmarks/results/gemm_sweep_on_gpu.json and
@@ -36,7 +36,7 @@ def default_config(graph: Graph, workload: Workload) -> Config:
         even=_even_pitches(found, workload),
         dense_k=workload.inputs[right.tensor].stride[right.dims[-1] or 0] == 1,
     )
-    candidates = filter(lambda config: feasible(graph, config), _candidates(found))
+    candidates = filter(lambda config: not why_not(graph, config), _candidates(found))
     return min(candidates, key=lambda config: _expected_us(config, work))
 
 

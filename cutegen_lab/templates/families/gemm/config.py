@@ -85,10 +85,6 @@ def why_not(graph: Graph, config: Config) -> str:
     return ""
 
 
-def feasible(graph: Graph, config: Config) -> bool:
-    return not why_not(graph, config)
-
-
 def stages_that_fit(found: Products, config: Config) -> int:
     """Pipeline stages that shared memory has room for, beside the results on their way out."""
     tile_m, tile_n, tile_k = (int(config[name]) for name in ("tile_m", "tile_n", "tile_k"))

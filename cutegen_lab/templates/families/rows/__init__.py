@@ -10,10 +10,10 @@ row is read once and stays in registers; a longer share is walked in steps, and 
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import Problem
 from cutegen_lab.templates.expr import Graph
-from cutegen_lab.templates.families.rows.config import DOMAINS, KNOBS, NAME, default_config, feasible, matches, why_not
+from cutegen_lab.templates.families.rows.config import DOMAINS, KNOBS, NAME, default_config, matches, why_not
 from cutegen_lab.templates.families.rows.module import RowModule
 
-__all__ = ["DOMAINS", "KNOBS", "NAME", "default_config", "feasible", "matches", "why_not", "write"]
+__all__ = ["DOMAINS", "KNOBS", "NAME", "default_config", "matches", "why_not", "write"]
 
 
 def write(problem: Problem, graph: Graph, config: Config) -> str:

@@ -153,7 +153,3 @@ def why_not(graph: Graph, config: Config) -> str:
         return f"{loads} loads in flight where a thread's share of a row is {held // vec}: {most} stands for all of it"
     values = min(held, vec * loads)
     return f"{values} values of a row in a thread's registers, of {MAX_VALUES} at most" if values > MAX_VALUES else ""
-
-
-def feasible(graph: Graph, config: Config) -> bool:
-    return not why_not(graph, config)

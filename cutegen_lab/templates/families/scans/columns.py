@@ -9,10 +9,11 @@ from __future__ import annotations
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import Problem, Workload
 from cutegen_lab.templates.cute_text import number
-from cutegen_lab.templates.expr import NEUTRAL, Graph
+from cutegen_lab.templates.expr import NEUTRAL, Graph, Scan
 from cutegen_lab.templates.families.column_kernel import ColumnKernel
 from cutegen_lab.templates.families.kernel_module import COMBINE
 from cutegen_lab.templates.families.scans.rows import MAX_VALUES, scans_alone
+from cutegen_lab.templates.families.scans.scanning import Scanning
 from cutegen_lab.templates.module import variable
 
 NAME = "column scan"
@@ -60,23 +61,15 @@ def why_not(graph: Graph, config: Config) -> str:
     return f"{values} values in a thread's registers, of {MAX_VALUES} at most" if values > MAX_VALUES else ""
 
 
-def feasible(graph: Graph, config: Config) -> bool:
-    return not why_not(graph, config)
-
-
 def write(problem: Problem, graph: Graph, config: Config) -> str:
     """The module's text with ``config`` as defaults."""
     return _ColumnScans(problem, graph, config).text()
 
 
-class _ColumnScans(ColumnKernel):
+class _ColumnScans(Scanning, ColumnKernel):
     def __init__(self, problem: Problem, graph: Graph, config: Config) -> None:
         reserved = "n inner outer columns column tidx bidx slice_ source mine share steps step start stride ragged smem"
         super().__init__(problem, graph, config, reserved)
-        self.scans = dict(graph.scans())
-        self.reverse = any(scan.reverse for scan in self.scans.values())
-        self.padding = {view.name: view.padding for view in self.views}
-        self.names = {index: self.writer.name("running") for index in self.scans}
 
     def text(self) -> str:
         kernel = self._kernel()
@@ -137,30 +130,15 @@ class _ColumnScans(ColumnKernel):
             given = f"{variable('g', name)}, {variable('r', name)}, source, start, {stride}, "
             call = f"fetch_after({given}{padding})" if padding else f"{move}({given}ragged)"
             lines += [call, f"{name} = {variable('r', name)}.load().to(Float32)"]
-        env = {index: view.name for index, view in self.views.of_load.items()}
-        lines += self.writer.assignments([scan.args[0] for scan in self.scans.values()], env, {})
-        for index, scan in self.scans.items():
-            name, combine = self.names[index], COMBINE[scan.op]
-            lines += [
-                f"r{name}.store({self._vector(scan.args[0], env)})",
-                f"column_scan(r{name}, parts_{name}, {name}, step % 2, {combine}, slices)",
-            ]
-            env[index] = f"r{name}.load()"
-        named = list(zip(self.outputs, self.graph.outputs, strict=True))
-        lines += self.writer.assignments([output.node for _, output in named], env, {})
-        for name, output in named:
-            register, target = variable("r", name), variable("g", name)
-            lines.append(f"{register} = cute.make_rmem_tensor(mine, {target}.element_type)")
-            lines.append(f"{register}.store(({self._vector(output.node, env)}).to({target}.element_type))")
+
+        def scan_lines(name: str, scan: Scan) -> list[str]:
+            return [f"column_scan(r{name}, parts_{name}, {name}, step % 2, {COMBINE[scan.op]}, slices)"]
+
+        lines += self.scanned(scan_lines)
         lines.append("if column < columns:")
-        for name, _ in named:
+        for name in self.outputs:
             lines.append(f"    put({variable('r', name)}, {variable('g', name)}, column, start, {stride}, ragged)")
         return lines
-
-    def _vector(self, index: int, env: dict[int, str]) -> str:
-        text, _ = self.writer.expression(index, env)
-        like = next(iter(self.names.values()))
-        return text if self.writer.is_vector(index) else f"cute.full_like(r{like}.load(), {text})"
 
     def _launch(self) -> list[str]:
         names = [*self.tensors, "n", "columns", "width", "threads", "slices", "loads", *self.sizes]

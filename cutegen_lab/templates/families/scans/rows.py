@@ -17,6 +17,7 @@ from cutegen_lab.templates.families.kernel_module import COMBINE
 from cutegen_lab.templates.families.rows import pieces
 from cutegen_lab.templates.families.rows.config import partly_along
 from cutegen_lab.templates.families.rows.row_kernel import RowKernel
+from cutegen_lab.templates.families.scans.scanning import Scanning
 from cutegen_lab.templates.module import variable
 from cutegen_lab.templates.views import View
 
@@ -84,25 +85,17 @@ def why_not(graph: Graph, config: Config) -> str:
     return f"{values} values in a thread's registers, of {MAX_VALUES} at most" if values > MAX_VALUES else ""
 
 
-def feasible(graph: Graph, config: Config) -> bool:
-    return not why_not(graph, config)
-
-
 def write(problem: Problem, graph: Graph, config: Config) -> str:
     """The module's text with ``config`` as defaults."""
     return _RowScans(problem, graph, config).text()
 
 
-class _RowScans(RowKernel):
+class _RowScans(Scanning, RowKernel):
     def __init__(self, problem: Problem, graph: Graph, config: Config) -> None:
         reserved = (
             "n rows vec row lane vectors share steps step turn start mine sure tidx bidx source_row width smem slots"
         )
         super().__init__(problem, graph, config, reserved)
-        self.scans = dict(graph.scans())
-        self.reverse = any(scan.reverse for scan in self.scans.values())
-        self.padding = {view.name: view.padding for view in self.views}
-        self.names = {index: self.writer.name("running") for index in self.scans}
 
     def text(self) -> str:
         kernel = self._kernel()
@@ -166,33 +159,20 @@ class _RowScans(RowKernel):
                 given = f"{variable('g', name)}, {variable('r', name)}, source_row, start, {stride}, "
                 move = f"fetch_after({given}{padding})" if padding else f"fetch({given}sure)"
                 lines += [move, f"{name} = {variable('r', name)}.load().to(Float32)"]
-        env = {index: view.name for index, view in self.views.of_load.items()}
-        lines += self.writer.assignments([scan.args[0] for scan in self.scans.values()], env, {})
-        for index, scan in self.scans.items():
-            name, combine, neutral = self.names[index], COMBINE[scan.op], number(NEUTRAL[scan.op])
-            lines += [
-                f"r{name}.store({self._vector(scan.args[0], env)})",
+
+        def scan_lines(name: str, scan: Scan) -> list[str]:
+            combine, neutral = COMBINE[scan.op], number(NEUTRAL[scan.op])
+            return [
                 f"{name} = row_scan(",
                 f"    r{name}, parts_{name}, {name}, step % 2, {combine}, {neutral}, threads_per_row, {self.reverse}",
                 ")",
             ]
-            env[index] = f"r{name}.load()"
-        named = list(zip(self.outputs, self.graph.outputs, strict=True))
-        lines += self.writer.assignments([output.node for _, output in named], env, {})
-        for name, output in named:
-            register, target = variable("r", name), variable("g", name)
-            lines.append(f"{register} = cute.make_rmem_tensor(mine, {target}.element_type)")
-            lines.append(f"{register}.store(({self._vector(output.node, env)}).to({target}.element_type))")
+
+        lines += self.scanned(scan_lines)
         lines.append("if row < rows:")
-        for name, _ in named:
+        for name in self.outputs:
             lines.append(f"    put({variable('r', name)}, {variable('g', name)}, row, start, {stride}, sure)")
         return lines
-
-    def _vector(self, index: int, env: dict[int, str]) -> str:
-        text, _ = self.writer.expression(index, env)
-        return (
-            text if self.graph.varies(index) else f"cute.full_like(r{next(iter(self.names.values()))}.load(), {text})"
-        )
 
     def _launch(self) -> list[str]:
         sizes = ["rows", "n", "width", "threads_per_row", "rows_per_block", "loads", *self.sizes]
