@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 
 from cutegen_lab.core.candidate import Config
-from cutegen_lab.core.dtypes import DType
-from cutegen_lab.core.errors import ProviderError
 from cutegen_lab.core.problem import Problem
-from cutegen_lab.templates.cute_text import Writer
-from cutegen_lab.templates.expr import Dims, Graph
+from cutegen_lab.templates.expr import Graph
 from cutegen_lab.templates.families.gemm import halves, parts, pieces, plain, wgmma
 from cutegen_lab.templates.families.gemm.config import (
     DOMAINS,
@@ -20,19 +17,9 @@ from cutegen_lab.templates.families.gemm.config import (
     SMEM_BYTES,
     accumulators,
 )
-from cutegen_lab.templates.families.gemm.shape import Operand, adjacent, products
-from cutegen_lab.templates.formula import formula
-from cutegen_lab.templates.module import (
-    Space,
-    approximate,
-    clean,
-    constexprs,
-    header,
-    helpers,
-    signature,
-    tunable,
-    variable,
-)
+from cutegen_lab.templates.families.gemm.product_module import ProductModule
+from cutegen_lab.templates.families.gemm.shape import Operand
+from cutegen_lab.templates.module import Space, clean, header, helpers, tunable
 
 _IMPORTS = """
 import cutlass.utils as utils
@@ -59,42 +46,12 @@ def stages_that_fit(tile_shape_mnk, consumers):
     tile_m, tile_n, tile_k = tile_shape_mnk
     return ({smem} - 2048 - consumers * 64 * 128 * EPI_STAGE) // ((tile_m * {lefts} + tile_n * {rights}) * tile_k * 2)
 '''
-_TAKEN = frozenset(
-    {"m", "n", "k", "batches", "mC", "mPart", "partials", "lefts", "rights", "pairs", "exact", "terms", "acc",
-     "by_tma", "ready", "stream", "math", *DOMAINS}
-)  # fmt: skip
 LEAST = 1 << 18  # products of numbers below which one plain kernel is sooner done than two that convert and multiply
 
 
-def _free(name: str) -> str:
-    """A tensor's name in ``launch`` and in the epilogue, whose parameters go by position."""
-    return f"{name}_" if name in _TAKEN else name
-
-
-class GemmModule:
-    """Raises ProviderError where the result is no floating-point number of 16 or 32 bits."""
-
+class GemmModule(ProductModule):
     def __init__(self, problem: Problem, graph: Graph, config: Config) -> None:
-        self.problem, self.graph, self.config = problem, graph, config
-        found = products(graph)
-        assert found is not None
-        self.products = found
-        self.inputs = tuple(_free(t.name) for t in problem.workload.inputs)
-        (self.output,) = problem.workload.outputs
-        if self.output.dtype not in (DType.BF16, DType.F16, DType.F32):
-            raise ProviderError(
-                f"the templates write a matrix product's result as bf16, f16 or f32, not {self.output.dtype.value}",
-                "Try --provider openai (a model writes the kernel), manual (paste one) or replay:FILE.",
-            )
-        self.space = Space(graph, self.inputs)
-        self.read = {load.tensor: load.dims for _, load in graph.loads()}
-        fast, coarse = approximate(problem.workload)
-        self.writer = Writer(graph, graph.varies, fast=fast, coarse=coarse, extent="1.0", index="0.0")
-        several = len(found.pairs) > 1
-        self.accumulators = [f"acc{number + 1}" if several else "acc" for number in range(len(found.pairs))]
-        self.writer.reserve([*self.accumulators, *self.inputs])
-        self.views = {o: f"m{'AB'[right]}{number or ''}" for right, side in enumerate((found.lefts, found.rights))
-                      for number, o in enumerate(side)}  # fmt: skip
+        super().__init__(problem, graph, config, "mPart partials exact terms by_tma ready")
         self.converted = [o for o in self.views if self._to_convert(o)]
 
     def _to_convert(self, operand: Operand) -> bool:
@@ -105,7 +62,7 @@ class GemmModule:
         return self.products.f32 or (specs[0].dtype.itemsize == 2 and uneven)
 
     def text(self) -> str:
-        epilogue = self._epilogue()
+        epilogue = self.epilogue()
         sentences = (
             "One warp loads tiles by TMA into swizzled shared memory, stages ahead of the warpgroups that multiply "
             "them; a plain kernel serves small products and what TMA cannot address. Either applies the epilogue in "
@@ -127,7 +84,9 @@ class GemmModule:
         lines += [*rules.strip().splitlines(), "", "", *self._workspace(), "", *helpers(self.writer.helpers), ""]
         lines += epilogue
         for text in self._texts():
-            lines += ["", "", *self._filled(text).strip().splitlines()]
+            at = ("epi_row", "epi_column") if text is wgmma.KERNEL else ("row", "column")
+            wide = text in (wgmma.KERNEL, parts.KERNEL)  # they take results in pieces
+            lines += ["", "", *self.filled(text, at=at, wide=wide).strip().splitlines()]
         return clean([*lines, "", "", *self._launch()])
 
     def _texts(self) -> Iterator[str]:
@@ -137,35 +96,6 @@ class GemmModule:
         if self.products.f32:
             yield halves.RESTORED
         yield from (wgmma.KERNEL, pieces.TMA_VIEW, wgmma.LAUNCH, parts.KERNEL, parts.LAUNCH, plain.KERNEL, plain.LAUNCH)
-
-    def _epilogue(self) -> list[str]:
-        env = dict(zip(self.products.nodes, self.accumulators, strict=True))
-        env |= {index: self.inputs[load.tensor] for index, load in self.graph.loads()}
-        root = self.graph.outputs[0].node
-        body = self.writer.assignments([root], env, {})
-        text, _ = self.writer.expression(root, env)
-        said = formula(self.graph, root, list(self.inputs)).replace('"', "'")
-        return [
-            *signature("epilogue", [*self.accumulators, *(self.inputs[t] for t in self.read)]),
-            f'    """{said}, of vectors in fp32."""' if len(said) < 80 else '    """Of vectors in fp32."""',
-            *(f"    {line}" for line in body),
-            f"    return {text}",
-        ]
-
-    def _filled(self, text: str) -> str:
-        """A piece with the epilogue's tensors in it."""
-        wide = text in (wgmma.KERNEL, parts.KERNEL)  # they take results in pieces, neighbours in n next to each other
-        row, column = ("epi_row", "epi_column") if text is wgmma.KERNEL else ("row", "column")
-        views = [variable("e", self.inputs[t]) for t in self.read]
-        filled: Mapping[str, list[str]] = {
-            "$parameters": [f"{view}: cute.Tensor," for view in views],
-            "$fetches": [f"fetch({view}, cC, {row}, {column}, batch, (m, n), {wide})," for view in views],
-        }
-        lines: list[str] = []
-        for line in text.splitlines():
-            indent = line[: len(line) - len(line.lstrip())]
-            lines += [indent + part for part in filled.get(line.strip(), [line.strip()])]
-        return "\n".join(lines).replace(" $names", "".join(f" {view}," for view in views))
 
     # --- the workspace ---
 
@@ -183,7 +113,7 @@ class GemmModule:
             '    wanted = [("partials", "f32", (split, *results) if split > 1 else (1, 1, 1, 1))]',
         ]
         for operand in self.converted:
-            dims, rows = operand.dims, space.product(self._rows(operand))
+            dims, rows = operand.dims, space.product(self.rows(operand))
             count = "results[0]" if any(dims[d] is not None for d in self.products.batch) else "1"
             spec, x = self.problem.workload.inputs[operand.tensor], inputs[operand.tensor]
             copies, dtype = (2, '"f16"') if self.products.f32 else (1, f"{x}.dtype.value")
@@ -197,36 +127,11 @@ class GemmModule:
         scales = ("scratch", "scale") if self.products.f32 else ("scratch",)
         return ["partials", *(f"{self.views[o]}_{kind}" for o in self.converted for kind in scales)]
 
-    def _rows(self, operand: Operand) -> tuple[int, ...]:
-        return self.products.m if operand in self.products.lefts else self.products.n
-
     # --- the launch ---
 
     def _launch(self) -> list[str]:
-        p, out = self.products, _free(self.output.name)
-        body = [f"m = {self.space.product(p.m)}", f"n = {self.space.product(p.n)}"]
-        body += [f"batches = {self.space.product(p.batch)}"]
-        for operand in self.views:
-            name, dims = self.inputs[operand.tensor], operand.dims
-            over = self._rows(operand)
-            rows = self._mode(name, dims, over, "m" if over is p.m else "n")
-            along_k = (f"{name}.shape[{dims[-1]}]", f"{name}.stride[{dims[-1]}]")
-            body += _view(self.views[operand], name, [rows, along_k, self._mode(name, dims, p.batch, "batches")])
-        for view, name, dims in [("mC", out, self.graph.outputs[0].dims), *self._fetched()]:
-            modes = [(p.m, "m"), (p.n, "n"), (p.batch, "batches")]
-            body += _view(view, name, [self._mode(name, dims, over, count) for over, count in modes])
-        body += [f"lefts, rights = ({self._side(p.lefts)}), ({self._side(p.rights)})"]
-        body += [f"pairs, exact = {p.pairs}, ()"]
-        body += self._conversion() + self._choice()
-        tensors = [f"{name}: cute.Tensor" for name in (*self.inputs, out, *self._scratch())]
-        head = signature("launch", [*tensors, "stream: cuda.CUstream", *constexprs(self.config)])
-        return ["@cute.jit", *head, *(f"    {line}" for line in body)]
-
-    def _fetched(self) -> list[tuple[str, str, Dims]]:
-        return [(variable("e", self.inputs[t]), self.inputs[t], dims) for t, dims in self.read.items()]
-
-    def _side(self, operands: Sequence[Operand]) -> str:
-        return "".join(f"{self.views[o]}, " for o in operands).rstrip()
+        body = [*self.view_lines(), f"pairs, exact = {self.products.pairs}, ()", *self._conversion(), *self._choice()]
+        return [*self.launch_head(*self._scratch()), *(f"    {line}" for line in body)]
 
     def _conversion(self) -> list[str]:
         """Operands that TMA cannot read as they are: halves of fp32, copies of the others."""
@@ -263,7 +168,7 @@ class GemmModule:
         return [*lines, "    )"]
 
     def _choice(self) -> list[str]:
-        names = "".join(f"{view}, " for view, _, _ in self._fetched())
+        names = "".join(f"{view}, " for view, _, _ in self.fetched)
         rest = "(tile_m, tile_n, tile_k), (cluster_m, cluster_n),"
         return [
             "ready = tma_views(by_tma[0]), tma_views(by_tma[1])",
@@ -286,26 +191,3 @@ class GemmModule:
             "else:",
             f"    multiply_plainly(lefts, rights, mC, {names}stream, pairs)",
         ]
-
-    def _mode(self, name: str, dims: Dims, over: Sequence[int], count: str) -> tuple[str, str]:
-        """(shape, stride) of one mode; a nested one, innermost first, where the dimensions lie unevenly."""
-        walked = [d for d in over if dims[d] is not None]
-        if not walked:
-            return count, "0"
-        named = zip(self.inputs, self.problem.workload.inputs, strict=True)
-        strided = any(name == mine and spec.strides for mine, spec in named)
-        if len(over) == 1 or (adjacent(dims, over) and not strided):
-            return count, f"{name}.stride[{dims[over[-1]]}]"
-        sizes = ", ".join(self.space.size(d) for d in reversed(over))
-        strides = ", ".join("0" if dims[d] is None else f"{name}.stride[{dims[d]}]" for d in reversed(over))
-        return f"({sizes})", f"({strides})"
-
-
-def _view(view: str, name: str, modes: Sequence[tuple[str, str]]) -> list[str]:
-    """``view`` of tensor ``name`` with these (shape, stride) modes: rows, columns (or k), batches."""
-    shape, stride = (", ".join(mode[part] for mode in modes) for part in (0, 1))
-    layout = f"cute.make_layout(({shape}), stride=({stride}))"
-    line = f"{view} = cute.make_tensor({name}.iterator, {layout})"
-    if len(line) <= 110:
-        return [line]
-    return [f"{view} = cute.make_tensor(", f"    {name}.iterator, {layout}", ")"]

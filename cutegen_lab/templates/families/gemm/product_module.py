@@ -1,0 +1,141 @@
+"""What every family of matrix products begins with: the operands' views, and the epilogue that all of them apply."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from cutegen_lab.core.candidate import Config
+from cutegen_lab.core.dtypes import DType
+from cutegen_lab.core.errors import ProviderError
+from cutegen_lab.core.problem import Problem
+from cutegen_lab.templates.cute_text import Writer
+from cutegen_lab.templates.expr import Dims, Graph
+from cutegen_lab.templates.families.gemm.shape import Operand, adjacent, products
+from cutegen_lab.templates.formula import formula
+from cutegen_lab.templates.module import Space, approximate, constexprs, signature, variable
+
+
+class ProductModule:
+    """One module's text in the making. ``reserved`` are the family's own names in ``launch``, by blanks.
+
+    Raises ProviderError where the result is no floating-point number of 16 or 32 bits.
+    """
+
+    def __init__(self, problem: Problem, graph: Graph, config: Config, reserved: str) -> None:
+        self.problem, self.graph, self.config = problem, graph, config
+        self._reserved = {*f"m n k batches mC lefts rights pairs acc stream math {reserved}".split(), *config}
+        found = products(graph)
+        assert found is not None
+        self.products = found
+        self.inputs = tuple(self._free(t.name) for t in problem.workload.inputs)
+        (self.output,) = problem.workload.outputs
+        if self.output.dtype not in (DType.BF16, DType.F16, DType.F32):
+            raise ProviderError(
+                f"the templates write a matrix product's result as bf16, f16 or f32, not {self.output.dtype.value}",
+                "Try --provider openai (a model writes the kernel), manual (paste one) or replay:FILE.",
+            )
+        self.space = Space(graph, self.inputs)
+        self.read = {load.tensor: load.dims for _, load in graph.loads()}
+        fast, coarse = approximate(problem.workload)
+        self.writer = Writer(graph, graph.varies, fast=fast, coarse=coarse, extent="1.0", index="0.0")
+        several = len(found.pairs) > 1
+        self.accumulators = [f"acc{number + 1}" if several else "acc" for number in range(len(found.pairs))]
+        self.writer.reserve([*self.accumulators, *self.inputs])
+        self.views = {o: f"m{'AB'[right]}{number or ''}" for right, side in enumerate((found.lefts, found.rights))
+                      for number, o in enumerate(side)}  # fmt: skip
+
+    def _free(self, name: str) -> str:
+        """A tensor's name in ``launch`` and in the epilogue, whose parameters go by position."""
+        return f"{name}_" if name in self._reserved else name
+
+    # --- the epilogue ---
+
+    def epilogue(self) -> list[str]:
+        env = dict(zip(self.products.nodes, self.accumulators, strict=True))
+        env |= {index: self.inputs[load.tensor] for index, load in self.graph.loads()}
+        root = self.graph.outputs[0].node
+        body = self.writer.assignments([root], env, {})
+        text, _ = self.writer.expression(root, env)
+        said = formula(self.graph, root, list(self.inputs)).replace('"', "'")
+        return [
+            *signature("epilogue", [*self.accumulators, *(self.inputs[t] for t in self.read)]),
+            f'    """{said}, of vectors in fp32."""' if len(said) < 80 else '    """Of vectors in fp32."""',
+            *(f"    {line}" for line in body),
+            f"    return {text}",
+        ]
+
+    def filled(self, text: str, *, at: tuple[str, str] = ("row", "column"), wide: bool = False) -> str:
+        """A piece of text with the epilogue's tensors in it: ``$parameters`` of a kernel, their ``$names`` in a call,
+        and ``$fetches`` of their values in the tile at ``at`` (``wide``: neighbours in ``cC`` are neighbours in n)."""
+        views = [view for view, _, _ in self.fetched]
+        filled: Mapping[str, list[str]] = {
+            "$parameters": [f"{view}: cute.Tensor," for view in views],
+            "$fetches": [f"fetch({view}, cC, {at[0]}, {at[1]}, batch, (m, n), {wide})," for view in views],
+        }
+        lines: list[str] = []
+        for line in text.splitlines():
+            indent = line[: len(line) - len(line.lstrip())]
+            lines += [indent + part for part in filled.get(line.strip(), [line.strip()])]
+        return "\n".join(lines).replace(" $names", "".join(f" {view}," for view in views))
+
+    # --- the launch ---
+
+    @property
+    def fetched(self) -> list[tuple[str, str, Dims]]:
+        """(view, tensor, its dimensions) of each input that the epilogue reads."""
+        return [(variable("e", self.inputs[t]), self.inputs[t], dims) for t, dims in self.read.items()]
+
+    @property
+    def result(self) -> str:
+        """The output's name in ``launch``."""
+        return self._free(self.output.name)
+
+    def rows(self, operand: Operand) -> tuple[int, ...]:
+        return self.products.m if operand in self.products.lefts else self.products.n
+
+    def launch_head(self, *workspace: str) -> list[str]:
+        tensors = [f"{name}: cute.Tensor" for name in (*self.inputs, self.result, *workspace)]
+        return ["@cute.jit", *signature("launch", [*tensors, "stream: cuda.CUstream", *constexprs(self.config)])]
+
+    def view_lines(self) -> list[str]:
+        """``m``, ``n``, ``batches``; operands as (rows, k, batch) in ``lefts`` and ``rights``; the result, ``mC``, and
+        what the epilogue reads as (m, n, batch)."""
+        p = self.products
+        lines = [f"m = {self.space.product(p.m)}", f"n = {self.space.product(p.n)}"]
+        lines += [f"batches = {self.space.product(p.batch)}"]
+        for operand in self.views:
+            name, dims = self.inputs[operand.tensor], operand.dims
+            over = self.rows(operand)
+            rows = self._mode(name, dims, over, "m" if over is p.m else "n")
+            along_k = (f"{name}.shape[{dims[-1]}]", f"{name}.stride[{dims[-1]}]")
+            lines += _view(self.views[operand], name, [rows, along_k, self._mode(name, dims, p.batch, "batches")])
+        for view, name, dims in [("mC", self.result, self.graph.outputs[0].dims), *self.fetched]:
+            modes = [(p.m, "m"), (p.n, "n"), (p.batch, "batches")]
+            lines += _view(view, name, [self._mode(name, dims, over, count) for over, count in modes])
+        return [*lines, f"lefts, rights = ({self._side(p.lefts)}), ({self._side(p.rights)})"]
+
+    def _side(self, operands: Sequence[Operand]) -> str:
+        return "".join(f"{self.views[o]}, " for o in operands).rstrip()
+
+    def _mode(self, name: str, dims: Dims, over: Sequence[int], count: str) -> tuple[str, str]:
+        """(shape, stride) of one mode; a nested one, innermost first, where the dimensions lie unevenly."""
+        walked = [d for d in over if dims[d] is not None]
+        if not walked:
+            return count, "0"
+        named = zip(self.inputs, self.problem.workload.inputs, strict=True)
+        strided = any(name == mine and spec.strides for mine, spec in named)
+        if len(over) == 1 or (adjacent(dims, over) and not strided):
+            return count, f"{name}.stride[{dims[over[-1]]}]"
+        sizes = ", ".join(self.space.size(d) for d in reversed(over))
+        strides = ", ".join("0" if dims[d] is None else f"{name}.stride[{dims[d]}]" for d in reversed(over))
+        return f"({sizes})", f"({strides})"
+
+
+def _view(view: str, name: str, modes: Sequence[tuple[str, str]]) -> list[str]:
+    """``view`` of tensor ``name`` with these (shape, stride) modes: rows, columns (or k), batches."""
+    shape, stride = (", ".join(mode[part] for mode in modes) for part in (0, 1))
+    layout = f"cute.make_layout(({shape}), stride=({stride}))"
+    line = f"{view} = cute.make_tensor({name}.iterator, {layout})"
+    if len(line) <= 110:
+        return [line]
+    return [f"{view} = cute.make_tensor(", f"    {name}.iterator, {layout}", ")"]
