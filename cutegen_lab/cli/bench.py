@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import tempfile
 import threading
@@ -54,6 +53,8 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
 
 
 def _prepare(cases: Sequence[Case], folder: Path, arguments: argparse.Namespace) -> None:
+    from loky import cpu_count
+
     from cutegen_lab.bench.prepare import prepare
     from cutegen_lab.compile import CageCompiler
     from cutegen_lab.config import Settings
@@ -62,7 +63,7 @@ def _prepare(cases: Sequence[Case], folder: Path, arguments: argparse.Namespace)
     if not arguments.prepare:
         _device(arguments.index).close()  # before minutes of compiling: is there one?
     arch = GPUS[arguments.gpu].arch
-    with CageCompiler(Settings.from_environment().cache_dir, os.cpu_count() or 2) as compiler:
+    with CageCompiler(Settings.from_environment().cache_dir, cpu_count()) as compiler:
         prepare(cases, folder, compiler, arch, arguments.configs, _say)
 
 

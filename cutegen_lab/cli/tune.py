@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import math
-import os
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -19,7 +18,7 @@ from cutegen_lab.core.problem import Problem
 from cutegen_lab.core.protocols import Say
 from cutegen_lab.session import Session
 from cutegen_lab.session.kernels import write_atomically
-from cutegen_lab.session.parts import make_compiler, make_provider
+from cutegen_lab.session.parts import make_provider
 from cutegen_lab.session.tuned import Tunable, Untuned, kernel_text, report
 
 
@@ -38,9 +37,8 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
             raise InputError("--simulate replays a search and --refactor compiles", "Give one of them.")
         return _simulate(arguments, problem, kernel, settings, output)
     say: Say = lambda line: _progress(problem, line)  # noqa: E731
-    compiler = make_compiler(Settings.from_environment().cache_dir, workers=os.cpu_count() or 2)
     stage_one: dict[str, Any] = {}
-    with Session.open(arguments.workdir, compiler=compiler) as session:
+    with Session.open(arguments.workdir) as session:
         if isinstance(kernel, Untuned):
             provider = _provider(arguments)
             refactored, kernel = made_tunable(session, problem, kernel, settings, say, provider=provider)

@@ -7,6 +7,7 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,7 @@ from cutegen_lab.core.roofline import target_gpu
 from cutegen_lab.core.verdict import Diagnostic, Verdict
 
 _NEVER = threading.Event()
+_LINTED = 16  # texts whose findings are kept
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,8 @@ class CageCompiler:
         self._cache = BuildCache(self._cache_dir / "builds")
         self._pool = Pool(self._workers, self._limits, self._cache_dir / "scratch")
         self._dsl_version = ""
+        self._linting = threading.Lock()
+        self._linted = lru_cache(_LINTED)(self._lint_anew)
 
     def compile(
         self, source: str, config: Config, workloads: Sequence[Workload], arch: str, say: Say, cancel: Cancel
@@ -254,10 +258,11 @@ class CageCompiler:
         return bool(variables)
 
     def _lint(self, job: CompileJob) -> tuple[Diagnostic, ...]:
-        def missing(names: list[str]) -> dict[str, list[str]]:
-            return self._pool.missing_names(names, job.arch, self._standin())
+        with self._linting:  # a search compiles one text in many configs at once
+            return self._linted(job.source, job.arch)
 
-        return tuple(lint(job.source, missing))
+    def _lint_anew(self, source: str, arch: str) -> tuple[Diagnostic, ...]:
+        return tuple(lint(source, lambda names: self._pool.missing_names(names, arch, self._standin())))
 
     def _standin(self) -> Path:
         return standin_library(self._cache_dir)

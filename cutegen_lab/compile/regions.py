@@ -34,8 +34,9 @@ def _block(body: list[ast.stmt], known: set[str], born: set[str], found: list[Di
             else:
                 born |= (inside | otherwise) - known
         else:
-            _uses(statement, known | _stores(statement), born - _targets_before_use(statement), found)
-            known |= _stores(statement)
+            bound = _stores(statement)
+            _uses(statement, known | bound, born - bound - _parameters(statement), found)
+            known |= bound
             born -= known
     return known
 
@@ -46,9 +47,9 @@ def _unrolled(node: ast.If | ast.For | ast.While) -> bool:
     return is_constant_control(node)
 
 
-def _targets_before_use(statement: ast.stmt) -> set[str]:
-    """A nested function's own parameters and a comprehension's variables shadow."""
-    return {a.arg for a in ast.walk(statement) if isinstance(a, ast.arg)} | _stores(statement)
+def _parameters(statement: ast.stmt) -> set[str]:
+    """A nested function's own, which shadow."""
+    return {a.arg for a in ast.walk(statement) if isinstance(a, ast.arg)}
 
 
 def _uses(node: ast.AST, known: set[str], born: set[str], found: list[Diagnostic]) -> None:
@@ -63,9 +64,13 @@ def _uses(node: ast.AST, known: set[str], born: set[str], found: list[Diagnostic
 
 
 def _stores(node: ast.AST) -> set[str]:
-    names = {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-    names |= {n.name for n in ast.walk(node) if isinstance(n, (ast.FunctionDef, ast.ClassDef))}
-    return names | {
-        a.asname or a.name.split(".")[0] for n in ast.walk(node) if isinstance(n, (ast.Import, ast.ImportFrom))
-        for a in n.names
-    }  # fmt: skip
+    names: set[str] = set()
+    for inner in ast.walk(node):
+        if isinstance(inner, ast.Name):
+            if isinstance(inner.ctx, ast.Store):
+                names.add(inner.id)
+        elif isinstance(inner, (ast.FunctionDef, ast.ClassDef)):
+            names.add(inner.name)
+        elif isinstance(inner, (ast.Import, ast.ImportFrom)):
+            names |= {a.asname or a.name.split(".")[0] for a in inner.names}
+    return names

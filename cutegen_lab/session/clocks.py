@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 import secrets
+import signal
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing, contextmanager
+from dataclasses import replace
+
+import psutil
+from loky import ProcessPoolExecutor
 
 from cutegen_lab.core.artifact import Artifact
 from cutegen_lab.core.errors import Cancelled, SetupError
@@ -13,11 +21,14 @@ from cutegen_lab.core.problem import Problem, Workload
 from cutegen_lab.core.protocols import Cancel, Device, Judge
 from cutegen_lab.core.roofline import GpuSpec
 from cutegen_lab.core.stopwatch import Stopwatch, TimesInTurns
-from cutegen_lab.core.verdict import Fault
+from cutegen_lab.core.trial import Timing
+from cutegen_lab.core.verdict import Fault, Verdict
 from cutegen_lab.tuning import MODEL
 from cutegen_lab.tuning.evaluations import Kind
 
 _KEPT_BYTES = 4 << 30  # of inputs, on the host
+_PROCESS_BYTES = 1 << 30  # that a process which predicts needs, beside copies of the tensors
+_POLL_SECONDS = 0.1
 
 
 def of_workload(problem: Problem, workload: Workload) -> Problem:
@@ -27,26 +38,33 @@ def of_workload(problem: Problem, workload: Workload) -> Problem:
 
 
 class PredictedClock:
-    """Times are the emulator's predictions for ``gpu``: one a config, and the same each time."""
+    """Times are the emulator's predictions for ``gpu``: one a config, and the same each time.
+
+    They are made in processes of their own, up to ``workers`` at once, from when :meth:`prepare` names a config.
+    ``busy_seconds`` is the share of the cores' time that predictions took.
+    """
 
     kind: Kind = "predicted"
     repeats = False
 
-    def __init__(self, problem: Problem, judge: Judge, device: Device, gpu: GpuSpec, cancel: Cancel) -> None:
-        self._problem, self._judge, self._device, self._gpu, self._cancel = problem, judge, device, gpu, cancel
+    def __init__(self, problem: Problem, judge: Judge, gpu: GpuSpec, cancel: Cancel, workers: int) -> None:
+        self._problem, self._judge, self._gpu, self._cancel = problem, judge, gpu, cancel
+        self._workers = min(workers, _room_for(problem.workloads))
+        self._pool: ProcessPoolExecutor | None = None
+        self._coming: dict[tuple[str, str], Future[tuple[Timing | Fault, float]]] = {}
+        self._lock = threading.Lock()
         self.device, self.driver = gpu.name, MODEL
         self.busy_seconds = 0.0
+
+    def prepare(self, workloads: Sequence[Workload], name: str, artifact: Artifact) -> None:
+        for workload in workloads:
+            self._begun(workload, name, artifact)
 
     def time(
         self, workload: Workload, artifacts: Mapping[str, Artifact], samples: int
     ) -> Iterator[tuple[str, Sequence[float] | Fault]]:
-        problem = of_workload(self._problem, workload)
         for name, artifact in artifacts.items():
-            if self._cancel.is_set():
-                raise Cancelled()
-            started = time.monotonic()
-            timing, _ = self._judge.time(problem, artifact, self._device, self._gpu, lambda _: None, self._cancel)
-            self.busy_seconds += time.monotonic() - started
+            timing = self._awaited(workload, name, self._begun(workload, name, artifact))
             yield name, timing if isinstance(timing, Fault) else (timing.time_us,)
 
     def in_turns(self, workload: Workload, artifacts: Mapping[str, Artifact]) -> Iterator[tuple[str, Sequence[float]]]:
@@ -55,7 +73,57 @@ class PredictedClock:
                 yield name, times
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Ends what is still being predicted."""
+        with self._lock:
+            pool, self._pool = self._pool, None
+            self._coming.clear()
+        if pool is not None:
+            pool.shutdown(kill_workers=True)
+
+    def _begun(self, workload: Workload, name: str, artifact: Artifact) -> Future[tuple[Timing | Fault, float]]:
+        problem = of_workload(self._problem, workload)
+        mine = replace(artifact, builds={workload.name: artifact.builds[workload.name]})
+        with self._lock:
+            if (workload.name, name) not in self._coming:
+                self._pool = self._pool or ProcessPoolExecutor(self._workers, initializer=_deaf_to_ctrl_c)
+                future = self._pool.submit(_predicted, self._judge, problem, mine, self._gpu)
+                self._coming[workload.name, name] = future
+            return self._coming[workload.name, name]
+
+    def _awaited(self, workload: Workload, name: str, coming: Future[tuple[Timing | Fault, float]]) -> Timing | Fault:
+        while True:
+            if self._cancel.is_set():
+                raise Cancelled()
+            try:
+                timing, seconds = coming.result(_POLL_SECONDS)
+            except TimeoutError:
+                continue
+            except BrokenProcessPool as error:  # out of memory, most often
+                self.close()
+                return Fault(Verdict.DEVICE_ERROR, f"the process that predicted it ended: {error}")
+            with self._lock:
+                self._coming.pop((workload.name, name), None)
+            self.busy_seconds += seconds / self._workers
+            return timing
+
+
+def _predicted(judge: Judge, problem: Problem, artifact: Artifact, gpu: GpuSpec) -> tuple[Timing | Fault, float]:
+    """In a process of its own: the prediction, and the seconds that it took."""
+    from cutegen_lab.devices.emulator import EmulatorDevice
+
+    started = time.monotonic()
+    timing, _ = judge.time(problem, artifact, EmulatorDevice(), gpu, lambda _: None, threading.Event())
+    return timing, time.monotonic() - started
+
+
+def _deaf_to_ctrl_c() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # it is the search that hears it
+
+
+def _room_for(workloads: Sequence[Workload]) -> int:
+    """How many predictions there is memory for at once, one at least."""
+    each = _PROCESS_BYTES + 4 * max(workload.compulsory_bytes for workload in workloads)
+    return max(1, int(psutil.virtual_memory().available // each))
 
 
 class MeasuredClock:
@@ -92,6 +160,9 @@ class MeasuredClock:
             if isinstance(found, Fault):
                 self.close()
             yield name, found
+
+    def prepare(self, workloads: Sequence[Workload], name: str, artifact: Artifact) -> None:
+        """A GPU times one config at a time, and loads it then."""
 
     def in_turns(self, workload: Workload, artifacts: Mapping[str, Artifact]) -> Iterator[tuple[str, Sequence[float]]]:
         from cutegen_lab.judge.turns import Effort, Turns
@@ -166,12 +237,14 @@ Clocks = PredictedClock | MeasuredClock
 
 
 @contextmanager
-def clock_for(problem: Problem, judge: Judge, device: Device, gpu: GpuSpec, cancel: Cancel) -> Iterator[Clocks]:
+def clock_for(
+    problem: Problem, judge: Judge, device: Device, gpu: GpuSpec, cancel: Cancel, workers: int
+) -> Iterator[Clocks]:  # fmt: skip
     """The device's own clock where it has one, else the model's."""
     made: Clocks = (
         MeasuredClock(problem, device, device.name, cancel)
         if isinstance(device, TimesInTurns)
-        else PredictedClock(problem, judge, device, gpu, cancel)
+        else PredictedClock(problem, judge, gpu, cancel, workers)
     )
     with closing(made):
         yield made

@@ -46,14 +46,16 @@ def make_provider(chosen: RunSettings, settings: Settings, workdir: Path) -> Pro
     raise InputError(f"unknown provider {chosen.provider!r}", f"Use one of: {PROVIDERS}.")
 
 
-def make_compiler(cache_dir: Path, build_seconds: float | None = None, workers: int = 2) -> Compiler:
-    """``build_seconds`` bounds each build more tightly than the cage's own limits do; ``workers`` build at once."""
+def make_compiler(cache_dir: Path, build_seconds: float | None = None) -> Compiler:
+    """Builds on every core at once. ``build_seconds`` bounds each build more tightly than the cage's own limits do."""
+    from loky import cpu_count
+
     from cutegen_lab.compile import CageCompiler, Limits
 
     limits = (
         Limits() if build_seconds is None else Limits(wall_seconds=3 * build_seconds, cpu_seconds=int(build_seconds))
     )
-    return CageCompiler(cache_dir, workers, limits)
+    return CageCompiler(cache_dir, cpu_count(), limits)
 
 
 def make_judge(deep: bool = False, max_autotune: bool = False) -> Judge:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass, field, replace
+
+from loky import cpu_count
 
 from cutegen_lab.core.artifact import Artifact, CompileFailure
 from cutegen_lab.core.candidate import Config
@@ -96,7 +98,9 @@ class Tuning:
         )
         guide = self._predicting() if isinstance(self.device, TimesInTurns) else None
         try:
-            with clock_for(self.problem, self.session.judge(), self.device, self.gpu, self.cancel) as clock:
+            with clock_for(
+                self.problem, self.session.judge(), self.device, self.gpu, self.cancel, cpu_count()
+            ) as clock:
                 tuner = self._tuner(search, clock, self.settings.limits)
                 tuner.guide = guide
                 tuner.limits = replace(tuner.limits, seconds=tuner.limits.seconds - (time.monotonic() - started))
@@ -144,25 +148,20 @@ class Tuning:
         self._evaluated[clock.kind] = evaluations
         return Tuner(
             self.tunable.source, self.settings.arch, self.problem.workloads[:workloads], search,
-            self.session.compiler(), clock, evaluations, self.say, self.cancel, os.cpu_count() or 2, limits,
+            self.session.compiler(), clock, evaluations, self.say, self.cancel, cpu_count(), limits,
         )  # fmt: skip
 
-    def _predicting(self) -> _Predicting | None:
+    def _predicting(self) -> _Predicting:
         """Has the emulator predict some configs on the CPU meanwhile, those it finds fast by a search of its own."""
-        try:
-            from cutegen_lab.devices.emulator import EmulatorDevice
-        except ImportError:
-            self.say("no emulator here: the search begins without predicted times")
-            return None
         cancel = threading.Event()
-        clock = PredictedClock(self.problem, self.session.judge(), EmulatorDevice(), self.gpu, cancel)
+        clock = PredictedClock(self.problem, self.session.judge(), self.gpu, cancel, cpu_count())
         search = Search(self.tunable.space, seed=self.settings.seed)
         whole = self.settings.limits
         limits = replace(whole, evaluations=PREDICTED, seconds=whole.seconds * _SHARE)
         self.say(f"predicting up to {PREDICTED} configs on the CPU")
         tuner = self._tuner(search, clock, limits, workloads=1)
         tuner.cancel = cancel
-        return _Predicting(tuner)
+        return _Predicting(tuner, clock)
 
     def _judged(self, found: Tuned, tuner: Tuner) -> None:
         workloads = self.session.workloads(self.problem, self.device)
@@ -216,8 +215,8 @@ class Tuning:
 class _Predicting:
     """A search by predicted time on a thread of its own; a :class:`~cutegen_lab.tuning.tuner.Guide`."""
 
-    def __init__(self, tuner: Tuner) -> None:
-        self._tuner = tuner
+    def __init__(self, tuner: Tuner, clock: PredictedClock) -> None:
+        self._tuner, self._clock = tuner, clock
         self._thread = threading.Thread(target=self._work, name="cutegen-predictions", daemon=True)
         self._thread.start()
 
@@ -233,6 +232,7 @@ class _Predicting:
 
     def _work(self) -> None:
         try:
-            self._tuner.run()
+            with closing(self._clock):
+                self._tuner.run()
         except CutegenError as error:  # a search can do without them
             self._tuner.say(f"no more predictions: {error}")

@@ -21,6 +21,10 @@ class Clock(Protocol):
     repeats: bool  # whether another sample tells more
     busy_seconds: float  # that it spent sampling, without preparing
 
+    def prepare(self, workloads: Sequence[Workload], name: str, artifact: Artifact) -> None:
+        """Says, from any thread, what will be timed soon."""
+        ...
+
     def time(
         self, workload: Workload, artifacts: Mapping[str, Artifact], samples: int
     ) -> Iterator[tuple[str, Sequence[float] | Fault]]:

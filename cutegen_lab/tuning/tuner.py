@@ -33,7 +33,8 @@ _CLOSE = 1.10  # times the best: what stays in the race
 _ENOUGH = 60  # samples: more do not tell configs apart that these do not
 _LED = 12  # predictions that lead a search well enough to begin
 _POLL_SECONDS = 0.05
-Waiting = tuple[Config, Future[Artifact | CompileFailure]]
+Compiled = Artifact | CompileFailure | str  # or why it is not worth timing
+Waiting = tuple[Config, Future[Compiled]]
 _OURS = (Verdict.DEVICE_ERROR, Verdict.CANCELLED)  # says nothing about the config
 
 
@@ -181,18 +182,25 @@ class Tuner:
             self._tell(timed)
         return True
 
-    def _compile(self, config: Config) -> Artifact | CompileFailure:
-        return self.compiler.compile(self.source, config, self.workloads, self.arch, lambda _: None, self.cancel)
+    def _compile(self, config: Config) -> Compiled:
+        quiet: Say = lambda _: None  # noqa: E731
+        outcome = self.compiler.compile(self.source, config, self.workloads, self.arch, quiet, self.cancel)
+        if isinstance(outcome, CompileFailure):
+            return outcome
+        why = next((w for b in outcome.builds.values() if (w := unpromising(b, self.arch))), "")
+        if why and config != self.search.space.default:
+            return why
+        self.clock.prepare(self.workloads, key(config), outcome)
+        return outcome
 
-    def _settled(self, config: Config, outcome: Artifact | CompileFailure) -> Artifact | None:
+    def _settled(self, config: Config, outcome: Compiled) -> Artifact | None:
         """The artifact if it is worth the device's time."""
+        if isinstance(outcome, Artifact):
+            return outcome
         if isinstance(outcome, CompileFailure):
             verdict, reason, out = outcome.verdict.value, outcome.reason, outcome.ruled_out
         else:
-            why = next((w for b in outcome.builds.values() if (w := unpromising(b, self.arch))), "")
-            if not why or config == self.search.space.default:
-                return outcome
-            verdict, reason, out = "unpromising", why, True
+            verdict, reason, out = "unpromising", outcome, True
         self.cache.add(Evaluation(config, self.workloads[0].signature, None, 0, verdict, reason, out))
         if not out:
             self.say(f"{brief(config)}: {verdict.replace('_', ' ')}, {reason}")

@@ -38,7 +38,6 @@ class Judge:
     wrong: tuple[Config, ...] = ()
     faulty: tuple[Config, ...] = ()
     checked: list[Config] = field(default_factory=list)
-    predicted: list[Config] = field(default_factory=list)
 
     def check(self, problem: Any, artifact: Artifact, device: Any, say: Any, cancel: Any) -> CheckResult:
         self.checked.append(artifact.config)
@@ -49,7 +48,6 @@ class Judge:
         self, problem: Any, artifact: Artifact, device: Any, gpu: Any, say: Any, cancel: Any, incumbent: Any = None
     ) -> tuple[Timing | Fault, None]:
         if device.kind == "emulator":
-            self.predicted.append(artifact.config)
             return Timing("predicted", 1.5 * true_us(artifact.config), "a table", "H200"), None
         if artifact.config in self.faulty:
             return Fault(Verdict.TOO_FAST, "under the floor"), None
@@ -70,7 +68,11 @@ def test_the_fastest_that_is_right(tmp_path: Path, judge: Judge) -> None:
     said: list[str] = []
     found = search(tmp_path, judge, said)
     wrong = bool(judge.wrong or judge.faulty)
-    assert found.kind == "measured" and judge.predicted and found.timing.kind == "measured"
+    assert (
+        found.kind == "measured"
+        and '"kind":"predicted"' in (tmp_path / CACHE).read_text()
+        and found.timing.kind == "measured"
+    )
     assert (found.best == WRONG) != wrong and [c for c, *_ in found.rejected] == [WRONG] * wrong
     assert found.check.verdict.passed and judge.checked[-1] == found.best
     assert [row.workload for row in found.rows] == [w.name for w in PROBLEM.workloads]

@@ -72,6 +72,10 @@ class Clock:
     faults: Mapping[str, Verdict] = field(default_factory=dict)
     stop_after: int = 1000
     timed: list[tuple[str, str, int]] = field(default_factory=list)
+    prepared: list[str] = field(default_factory=list)
+
+    def prepare(self, workloads: Sequence[Workload], name: str, artifact: Artifact) -> None:
+        self.prepared.append(name)
 
     def time(
         self, workload: Workload, artifacts: Mapping[str, Artifact], samples: int
