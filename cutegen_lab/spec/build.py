@@ -25,7 +25,7 @@ from cutegen_lab.templates.template import Template
 _POSITIONAL: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "tile": (("tile_m", "tile_n", "tile_k"),),
     "cluster": (("cluster_m", "cluster_n"),),
-    "split": (("split_k",),),
+    "split": (("split_k",), ("cluster_k",)),
 }
 _AT_LINE = re.compile(r" at line (\d+): .*$")
 _WHOLE = "main"  # the step of a spec that names none: as many kernels as it takes

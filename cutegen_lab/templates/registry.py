@@ -9,7 +9,7 @@ from cutegen_lab.core.candidate import Config, Scalar
 from cutegen_lab.core.errors import ProviderError
 from cutegen_lab.core.problem import Problem, Workload
 from cutegen_lab.templates.expr import Graph
-from cutegen_lab.templates.families import columns, elementwise, gemm, rows, totals
+from cutegen_lab.templates.families import columns, elementwise, gemm, rows, skinny, totals
 from cutegen_lab.templates.families.scans import columns as column_scans
 from cutegen_lab.templates.families.scans import rows as row_scans
 
@@ -33,7 +33,7 @@ class Family(Protocol):
     def write(self, problem: Problem, graph: Graph, config: Config) -> str: ...
 
 
-_MODULES = (gemm, totals, rows, columns, row_scans, column_scans, elementwise)
+_MODULES = (skinny, gemm, totals, rows, columns, row_scans, column_scans, elementwise)
 FAMILIES: tuple[Family, ...] = tuple(cast(Family, family) for family in _MODULES)
 
 

@@ -42,7 +42,7 @@ class Template(Protocol):
         ...
 
 
-_CLUSTERS = ("cluster_m", "cluster_n")
+_CLUSTERS = ("cluster_m", "cluster_n", "cluster_k")
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import itertools
 import math
-import re
 import threading
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import torch
@@ -19,18 +18,16 @@ from cutegen_lab.core.problem import Problem
 from cutegen_lab.core.verdict import Verdict
 from cutegen_lab.devices.emulator import EmulatorDevice
 from cutegen_lab.judge import StandardJudge, select_workloads
-from cutegen_lab.problems import read_text
-from cutegen_lab.problems.dtypes import TORCH
-from cutegen_lab.problems.tensors import laid_out
 from cutegen_lab.templates.families import gemm
 from cutegen_lab.templates.families.gemm.config import DOMAINS, stages_that_fit
 from cutegen_lab.templates.families.gemm.shape import products
 from cutegen_lab.templates.reader import read
-from cutegen_lab.templates.registry import family_for
+from cutegen_lab.templates.registry import Family, family_for
+from tests.templates import multiplying
+from tests.templates.multiplying import ROUNDING, problem_of
 
 SMALL = {"tile_m": 64, "tile_n": 64, "tile_k": 64, "stages": 3, "cluster_m": 1, "cluster_n": 1,
          "schedule": "cooperative", "raster": "m", "group": 8, "split_k": 1}  # fmt: skip
-ROUNDING = {"bf16": 3e-3, "f16": 4e-4, "f32": 1e-6}
 
 
 @pytest.fixture(scope="module")
@@ -39,42 +36,14 @@ def compiler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CageCompiler]
         yield made
 
 
-def problem_of(expression: str, inputs: str) -> Problem:
-    names = ", ".join(re.findall(r"(\w+):", inputs))
-    return read_text(f"def reference({names}):\n    return {expression}\n", name="gemm", inputs_text=inputs)
-
-
 def result_of(
     compiler: CageCompiler, problem: Problem, config: dict[str, Any], given: list[torch.Tensor]
 ) -> tuple[torch.Tensor, str]:
-    """(the result, the kernels that ran), of inputs as they lie in memory."""
-    graph = read(problem)
-    assert family_for(graph) is gemm
-    source = gemm.write(problem, graph, {**SMALL, **config})
-    workload = problem.workload
-    artifact = compiler.compile(source, {}, [workload], "sm_90a", lambda line: None, threading.Event())
-    assert isinstance(artifact, Artifact), f"{artifact}\n{source}"
-    build = artifact.builds[workload.name]
-    (spec,) = workload.outputs
-    result = torch.full((spec.numel,), float("nan"), dtype=TORCH[spec.dtype])
-    scratch = [torch.full((spec.nbytes,), 0xFF, dtype=torch.uint8) for spec in build.plan.workspace]
-    views = [memoryview(t.view(-1).view(torch.uint8).numpy()) for t in (*given, result, *scratch)]
-    tensors = (*workload.tensors, *build.plan.workspace)
-    fault = EmulatorDevice().execute(build, tensors, views, threading.Event()).fault
-    assert fault is None, f"{fault}\n{source}"
-    return laid_out(result, spec), "+".join(kernel.name for kernel in build.kernels)
+    return multiplying.result_of(compiler, cast(Family, gemm), problem, {**SMALL, **config}, given)
 
 
 def error_of(compiler: CageCompiler, problem: Problem, config: dict[str, Any]) -> tuple[float, str]:
-    """(norm-wise error against float64, the kernels that ran)."""
-    torch.manual_seed(0)
-    given = [torch.randn(spec.cosize).to(TORCH[spec.dtype]) for spec in problem.workload.inputs]
-    result, ran = result_of(compiler, problem, config, given)
-    values = [laid_out(t, s).double() for t, s in zip(given, problem.workload.inputs, strict=True)]
-    namespace: dict[str, Any] = {}
-    exec("import torch\nimport torch.nn.functional as F\n" + problem.source, namespace)  # noqa: S102
-    expected = namespace["reference"](*values)
-    return float((result.double() - expected).norm() / expected.norm()), ran
+    return multiplying.error_of(compiler, cast(Family, gemm), problem, {**SMALL, **config})
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,18 @@
+"""Matrix products where one side has few rows: a matrix times a vector, a linear layer of a few tokens.
+
+What counts is one pass over the large operand at the rate of a copy; see ``kernel``. fp32 operands are multiplied as
+they are.
+"""
+
+from cutegen_lab.core.candidate import Config
+from cutegen_lab.core.problem import Problem
+from cutegen_lab.templates.expr import Graph
+from cutegen_lab.templates.families.skinny.config import DOMAINS, KNOBS, NAME, default_config, matches, why_not
+from cutegen_lab.templates.families.skinny.module import SkinnyModule
+
+__all__ = ["DOMAINS", "KNOBS", "NAME", "default_config", "matches", "why_not", "write"]
+
+
+def write(problem: Problem, graph: Graph, config: Config) -> str:
+    """The module's text with ``config`` as defaults."""
+    return SkinnyModule(problem, graph, config).text()

@@ -1,0 +1,114 @@
+"""Which products the family serves, and with what: domains, what each parameter is moved for, limits, the default."""
+
+from __future__ import annotations
+
+from math import ceil
+
+from cutegen_lab.core.candidate import Config
+from cutegen_lab.core.problem import Workload
+from cutegen_lab.templates.expr import Graph
+from cutegen_lab.templates.families.gemm.shape import Products, products
+
+NAME = "product with few rows"
+DOMAINS = {
+    "rows": (1, 2, 4, 8),
+    "threads_n": (1, 2, 4, 8, 16, 32),
+    "threads_k": (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024),
+    "loads": (1, 2, 4, 8),
+    "cluster_k": (1, 2, 4, 8),
+}
+KNOBS = {
+    ("rows", 1): "Twice the rows a thread: what it loads of the small operand serves twice as many products.",
+    ("rows", -1): "Half the rows a thread: more threads share the large operand, with fewer registers each.",
+    ("threads_n", 1): "Larger blocks, or wider accesses where the large operand lies along its rows.",
+    ("threads_n", -1): "Smaller blocks, so that the last wave is finer.",
+    ("threads_k", 1): "Twice the threads share a sum: more loads in flight where there are few rows.",
+    ("threads_k", -1): "Half the threads share a sum: fewer of them to add up.",
+    ("loads", 1): "More loads in flight hide more of the memory's latency.",
+    ("loads", -1): "Fewer registers a thread, so more warps an SM.",
+    ("cluster_k", 1): "Twice the blocks share a sum, where there are too few of them for every multiprocessor.",
+    ("cluster_k", -1): "Half the blocks share a sum: fewer waits on other multiprocessors.",
+}
+MOST = {False: 8, True: 16}  # few rows that one pass serves, of 16-bit operands and of fp32: more are bound by FMAs
+MAX_SUMS = 64  # of a thread
+MAX_LOADS = 16  # vectors of the large operand that a thread has in flight
+SMEM_BYTES = 64 << 10
+_BLOCKS = 2 * 132  # enough for every multiprocessor of an H200
+
+
+def matches(graph: Graph) -> bool:
+    found = products(graph)
+    if found is None or graph.reduced or len(graph.outputs) != 1:
+        return False
+    return min(_sizes(graph, found)) <= MOST[found.f32]
+
+
+def _sizes(graph: Graph, found: Products) -> tuple[int, int]:
+    """(rows of the result, its columns)."""
+    m, n = 1, 1
+    for d in found.m:
+        m *= graph.space[d]
+    for d in found.n:
+        n *= graph.space[d]
+    return m, n
+
+
+def tile_of(few: int, f32: bool) -> int:
+    """Of ``few`` rows, how many a block takes: the fewest in as many blocks as it needs."""
+    return ceil(few / ceil(few / MOST[f32]))
+
+
+def default_config(graph: Graph, workload: Workload) -> Config:
+    """Whole warps along k, or 128 bytes of neighbouring rows; more threads along k, and then blocks, until each
+    multiprocessor has two."""
+    found = products(graph)
+    assert found is not None
+    m, n, k, batches = found.sizes(graph, workload)
+    few, many = sorted((m, n))
+    larges = found.rights if m <= n else found.lefts
+    specs = [(workload.inputs[large.tensor], large.dims[-1] or 0) for large in larges]
+    along_k = any(spec.stride[axis] == 1 for spec, axis in specs)
+    wide = 16 // specs[0][0].dtype.itemsize
+    tile = tile_of(few, found.f32)
+    if along_k:
+        config = {"rows": 2 if tile < 4 else 4, "threads_n": 4, "threads_k": 32, "loads": 4 if tile < 4 else 2}
+        step = wide * int(config["loads"])
+    else:
+        config = {"rows": min(wide, MAX_SUMS // tile), "threads_n": 8, "threads_k": 32, "loads": 2}
+        step = 8
+    config["cluster_k"] = 1
+
+    def blocks() -> int:
+        return ceil(many / (config["rows"] * config["threads_n"])) * batches * config["cluster_k"]
+
+    while along_k and blocks() < _BLOCKS and config["threads_n"] > 1 and config["threads_k"] * step * 2 <= k:
+        config["threads_n"] //= 2
+        config["threads_k"] *= 2
+    while blocks() < _BLOCKS and config["cluster_k"] < 8 and config["threads_k"] * config["cluster_k"] * step * 2 <= k:
+        config["cluster_k"] *= 2
+    return dict(config)
+
+
+def why_not(graph: Graph, config: Config) -> str:
+    """The limit that ``config`` is beyond; empty where it is feasible."""
+    found = products(graph)
+    assert found is not None
+    rows, threads_n, threads_k, loads = (int(config[name]) for name in ("rows", "threads_n", "threads_k", "loads"))
+    threads, tile = threads_n * threads_k, tile_of(min(_sizes(graph, found)), found.f32)
+    if threads % 32 or threads > 1024:
+        return f"{threads:,} threads in a block, which takes whole warps of 32 and up to 1,024"
+    if rows * tile > MAX_SUMS:
+        return f"{rows * tile} sums in a thread's registers, of {MAX_SUMS} at most"
+    if rows * loads > MAX_LOADS:
+        return f"{rows * loads} vectors in flight in a thread's registers, of {MAX_LOADS} at most"
+    used = smem_bytes(config, tile, len(found.pairs))
+    return f"{used:,} bytes of shared memory, of {SMEM_BYTES:,} at most" if used > SMEM_BYTES else ""
+
+
+def smem_bytes(config: Config, tile: int, pairs: int) -> int:
+    """What warps, and a cluster's blocks, leave for each other: at most, whichever way the large operand lies."""
+    rows, threads_n, threads_k, cluster_k = (
+        int(config[name]) for name in ("rows", "threads_n", "threads_k", "cluster_k")
+    )
+    warps = max(threads_k // max(32 // threads_n, 1), 1)
+    return 4 * rows * threads_n * tile * pairs * (warps + cluster_k)

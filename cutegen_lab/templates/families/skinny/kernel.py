@@ -1,0 +1,257 @@
+"""The text of the kernel for products with few rows on one side: one pass over the other side's matrix, FMAs in fp32.
+
+The large operand's rows are shared out among blocks, k among a block's threads and a cluster's blocks. Where the large
+operand lies densely along k, a warp reads vectors along k; otherwise vectors of neighbouring rows. Either way a thread
+holds ``rows`` of the large operand's rows by ``tile`` of the small one's as sums, over its own part of k.
+"""
+
+KERNEL = '''
+@cute.kernel
+def skinny_kernel(
+    smalls: tuple,
+    larges: tuple,
+    mC: cute.Tensor,
+    $parameters
+    pairs: cutlass.Constexpr,
+    forms: cutlass.Constexpr,
+    tile: cutlass.Constexpr,
+    rows: cutlass.Constexpr,
+    threads: cutlass.Constexpr,
+    along_k: cutlass.Constexpr,
+    loads: cutlass.Constexpr,
+    cluster_k: cutlass.Constexpr,
+):
+    """``mC`` is (rows of the large operands, rows of the small ones, batch). Of ``threads`` (n, k), those next to each
+    other read neighbours in memory: in k (``along_k``), or in rows. ``forms`` are the vector along k of each pair."""
+    m, n = cute.size(mC, mode=[0]), cute.size(mC, mode=[1])
+    threads_n, threads_k = threads
+    tidx, _, _ = cute.arch.thread_idx()
+    bidx, _, _ = cute.arch.block_idx()
+    rank = 0
+    if cutlass.const_expr(cluster_k > 1):
+        rank = cute.arch.block_idx_in_cluster()
+    at_n, at_k = (tidx // threads_k, tidx % threads_k) if along_k else (tidx % threads_n, tidx // threads_n)
+    span, high, wide = rows * threads_n, cute.ceil_div(m, rows * threads_n), cute.ceil_div(n, tile)
+    block = bidx // cluster_k
+    row, column, batch = block % high * span, block // high % wide * tile, block // (high * wide)
+
+    lanes_k = min(threads_k, 32) if along_k else max(32 // threads_n, 1)  # of a warp, that share its rows
+    smem = utils.SmemAllocator()
+    warps = cute.make_layout((span, tile, threads_k // lanes_k, len(pairs)))
+    sPart = smem.allocate_tensor(Float32, warps, 16)
+    if cutlass.const_expr(cluster_k > 1):
+        sSent = smem.allocate_tensor(Float32, cute.make_layout((span, tile, cluster_k, len(pairs))), 16)
+        arrived = smem.allocate_array(cutlass.Int64, num_elems=1)
+        if tidx == 0:
+            cute.arch.mbarrier_init(arrived, 1)
+        cute.arch.mbarrier_init_fence()
+        cute.arch.cluster_arrive_relaxed()
+        cute.arch.cluster_wait()
+
+    acc = cute.make_rmem_tensor(cute.make_layout((rows, tile)), Float32)
+    for p in cutlass.range_constexpr(len(pairs)):
+        small, large, vec = smalls[pairs[p][0]], larges[pairs[p][1]], forms[p]
+        vectors = cute.size(large, mode=[1]) // vec
+        stride = threads_k * cluster_k  # vectors of k that are loaded at once
+        whole = vectors // (stride * loads)
+        first = rank * threads_k + at_k
+        acc.fill(0.0)
+        for step in cutlass.range(whole, unroll=1):
+            multiply_vectors(
+                small, large, acc, row + at_n * rows, column, batch, first + step * (stride * loads), stride, vec,
+                loads, along_k, True,
+            )
+        if cutlass.const_expr(vectors % (stride * loads) > 0):
+            multiply_vectors(
+                small, large, acc, row + at_n * rows, column, batch, first + whole * (stride * loads), stride, vec,
+                min(loads, cute.ceil_div(vectors % (stride * loads), stride)), along_k, False,
+            )
+        apart = 1 if along_k else threads_n
+        values, owned, spare = across_lanes(acc, tidx % 32, [apart << fold for fold in range(lanes_k.bit_length() - 1)])
+        if (tidx & spare) == 0:
+            for e in cutlass.range_constexpr(len(values)):
+                sPart[at_n * rows + (owned + e) % rows, (owned + e) // rows, at_k // lanes_k, p] = values[e]
+    cute.arch.sync_threads()
+
+    cC = cute.make_identity_tensor((1, 1))
+    share = threads_n * threads_k
+    if cutlass.const_expr(cluster_k > 1):
+        if tidx == 0 and rank == 0:
+            cute.arch.mbarrier_arrive_and_expect_tx(arrived, cute.size(sSent) * 4)
+        for turn in cutlass.range_constexpr(cute.ceil_div(span * tile, share)):
+            at = tidx + turn * share
+            i, j = at % span, at // span
+            if at < span * tile:
+                for p in cutlass.range_constexpr(len(pairs)):
+                    mine = cute.make_rmem_tensor(cute.make_layout(1), Float32)
+                    mine[0] = added(sPart, i, j, p)
+                    bits = cute.recast_tensor(mine, cutlass.Int32)  # the store takes 32-bit integers
+                    cute.arch.store_async_dsmem(
+                        sSent.iterator + cute.crd2idx((i, j, rank, p), sSent.layout), bits[0], arrived, 0
+                    )
+        if rank == 0:
+            cute.arch.mbarrier_wait(arrived, 0)
+    sums = sSent if cutlass.const_expr(cluster_k > 1) else sPart
+    for turn in cutlass.range_constexpr(cute.ceil_div(span * tile, share)):
+        at = tidx + turn * share
+        i, j = at % span, at // span
+        if at < span * tile and rank == 0:
+            rSums = cute.make_rmem_tensor(cute.make_layout((1, len(pairs))), Float32)
+            for p in cutlass.range_constexpr(len(pairs)):
+                rSums[0, p] = added(sums, i, j, p)
+            result = epilogue(
+                *[rSums[None, p].load() for p in range(len(pairs))],
+                $fetches
+            )
+            rC = cute.make_rmem_tensor(1, mC.element_type)
+            rC.store(result.to(mC.element_type))
+            put(rC, mC, cC, row + i, column + j, batch, (m, n))
+'''
+
+DEVICE = '''
+@cute.jit
+def multiply_vectors(
+    small: cute.Tensor,
+    large: cute.Tensor,
+    acc: cute.Tensor,
+    row: cutlass.Int32,
+    column: cutlass.Int32,
+    batch: cutlass.Int32,
+    start: cutlass.Int32,
+    stride: cutlass.Constexpr,
+    vec: cutlass.Constexpr,
+    loads: cutlass.Constexpr,
+    along_k: cutlass.Constexpr,
+    sure: cutlass.Constexpr,
+):
+    """Adds to ``acc`` (rows of ``large``, rows of ``small``) products of the vectors ``start``, ``start + stride``, … .
+    All of ``large`` is loaded before the first product; rows past an edge are the last one again. ``sure``: all
+    vectors are there."""
+    rows, tile = acc.shape
+    m, n, vectors = cute.size(large, mode=[0]), cute.size(small, mode=[0]), cute.size(large, mode=[1]) // vec
+    shape = cute.make_layout((rows, vec), stride=(vec, 1) if along_k else (1, rows))
+    once = cute.make_copy_atom(  # L1 is for the small operand
+        cute.nvgpu.CopyG2ROp(), large.element_type,
+        num_bits_per_copy=(vec if along_k else rows) * large.element_type.width,
+        l1c_evict_priority=cute.nvgpu.CacheEvictionPriority.NO_ALLOCATE,
+    )
+    dense_in_rows = small.stride[0] == 1 and small.stride[1] == tile and n == tile
+    few = cute.make_layout((tile, vec), stride=(1, tile) if dense_in_rows else (vec, 1))
+    rLarge = [cute.make_rmem_tensor(shape, large.element_type) for _ in range(loads)]
+    rSmall = cute.make_rmem_tensor(few, small.element_type)
+    for load in cutlass.range_constexpr(loads):
+        at = start + load * stride
+        if cutlass.const_expr(not sure):
+            rLarge[load].fill(0.0)
+        if at < vectors or sure:
+            for r in cutlass.range_constexpr(rows if along_k else vec):
+                if cutlass.const_expr(along_k):
+                    gRow = cute.flat_divide(large[cutlass.min(row + r, m - 1), None, batch], (vec,))
+                    cute.copy(once, gRow[None, at], rLarge[load][r, None])
+                else:
+                    gRows = cute.flat_divide(large[None, at * vec + r, batch], (rows,))
+                    cute.copy(once, gRows[None, cutlass.min(row // rows, m // rows - 1)], rLarge[load][None, r])
+    left, right = (cute.make_rmem_tensor(layout, Float32) for layout in (shape, few))
+    for load in cutlass.range_constexpr(loads):
+        at = start + load * stride
+        if cutlass.const_expr(not sure):
+            rSmall.fill(0.0)
+        if at < vectors or sure:
+            if cutlass.const_expr(dense_in_rows):
+                cute.autovec_copy(cute.local_tile(small[None, None, batch], (tile, vec), (0, at)), rSmall)
+            else:
+                for j in cutlass.range_constexpr(tile):
+                    gRow = cute.flat_divide(small[cutlass.min(column + j, n - 1), None, batch], (vec,))
+                    cute.autovec_copy(gRow[None, at], rSmall[j, None])
+        left.store(rLarge[load].load().to(Float32))
+        right.store(rSmall.load().to(Float32))
+        for e in cutlass.range_constexpr(vec):
+            for j in cutlass.range_constexpr(tile):
+                acc[None, j].store(acc[None, j].load() + left[None, e].load() * right[j, e])
+
+
+def across_lanes(acc, lane, apart):
+    """Sums of ``acc`` over lanes whose numbers differ in the bits ``apart``: (those that this lane has then, the number
+    of the first of them, bits that are 0 in one of the lanes that have the same). Lanes halve what they hold with each
+    exchange while they can."""
+    values, owned, spare = [acc[e] for e in range(cute.size(acc))], cutlass.Int32(0), 0
+    for bit in apart:
+        half, odd = divmod(len(values), 2)
+        if odd:
+            values = [value + cute.arch.shuffle_sync_bfly(value, offset=bit) for value in values]
+            spare |= bit
+        else:
+            upper = (lane & bit) != 0
+            sent = [chosen(upper, low, high) for low, high in zip(values[:half], values[half:])]
+            kept = [chosen(upper, high, low) for low, high in zip(values[:half], values[half:])]
+            values = [mine + cute.arch.shuffle_sync_bfly(other, offset=bit) for mine, other in zip(kept, sent)]
+            owned = owned + (lane & bit) // bit * half
+    return values, owned, spare
+
+
+@cute.jit
+def chosen(first: cutlass.Boolean, a: Float32, b: Float32):
+    return a if first else b
+
+
+def added(sums, i, j, p):
+    """Over the third mode of ``sums``."""
+    total = sums[i, j, 0, p]
+    for part in range(1, cute.size(sums, mode=[2])):
+        total = total + sums[i, j, part, p]
+    return total
+'''
+
+LAUNCH = '''
+@cute.jit
+def multiply_few(
+    smalls: tuple,
+    larges: tuple,
+    mC: cute.Tensor,
+    $parameters
+    stream: cuda.CUstream,
+    pairs: cutlass.Constexpr,
+    threads: cutlass.Constexpr,
+    rows: cutlass.Constexpr,
+    loads: cutlass.Constexpr,
+    cluster_k: cutlass.Constexpr,
+):
+    m, n, batches = (cute.size(mC, mode=[d]) for d in range(3))
+    along_k = any(x.stride[0] != 1 for x in larges)
+    if cutlass.const_expr(not along_k):
+        rows = math.gcd(rows, *[widest(x, 0) for x in larges])
+    forms = tuple(widest(larges[large], 1) if along_k else depth(smalls[small]) for small, large in pairs)
+    tile = cute.ceil_div(n, cute.ceil_div(n, MOST))
+    blocks = cute.ceil_div(m, rows * threads[0]) * cute.ceil_div(n, tile) * batches
+    skinny_kernel(
+        smalls, larges, mC, $names pairs, forms, tile, rows, threads, along_k, loads, cluster_k
+    ).launch(
+        grid=[blocks * cluster_k, 1, 1],
+        block=[threads[0] * threads[1], 1, 1],
+        cluster=[cluster_k, 1, 1] if cutlass.const_expr(cluster_k > 1) else None,
+        min_blocks_per_mp=1,  # so that ptxas spends registers on loads in flight
+        stream=stream,
+    )
+
+
+def widest(x, along):
+    """Neighbours along a mode of ``x`` that one load of up to 16 bytes takes. Shapes and strides are Python ints."""
+    if x.stride[along] != 1:
+        return 1
+    pitches = leaves([x.stride[d] for d in range(3) if d != along])
+    return math.gcd(128 // x.element_type.width, cute.size(x, mode=[along]), *pitches)
+
+
+def depth(x):
+    """Neighbours along k that a thread takes at once where its loads go along rows."""
+    return math.gcd(4, cute.size(x, mode=[1]))
+
+
+def leaves(numbers):
+    return [leaf for n in numbers for leaf in ([n] if isinstance(n, int) else leaves(n))]
+
+
+def turned(x):
+    """``x`` (m, n, batch) as (n, m, batch)."""
+    return cute.make_tensor(x.iterator, cute.select(x.layout, mode=[1, 0, 2]))
+'''

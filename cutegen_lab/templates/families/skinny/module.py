@@ -1,0 +1,68 @@
+"""The text of a module for products with few rows."""
+
+from __future__ import annotations
+
+from cutegen_lab.core.candidate import Config
+from cutegen_lab.core.problem import Problem
+from cutegen_lab.templates.expr import Graph
+from cutegen_lab.templates.families.gemm import pieces
+from cutegen_lab.templates.families.gemm.product_module import ProductModule
+from cutegen_lab.templates.families.skinny import kernel
+from cutegen_lab.templates.families.skinny.config import DOMAINS, MAX_LOADS, MAX_SUMS, MOST, NAME, SMEM_BYTES
+from cutegen_lab.templates.module import Space, clean, header, helpers, tunable
+
+_CONSTRAINTS = '''
+def constraints(config, workload, device):
+    """Whole warps in a block of at most 1,024 threads; a thread's sums and loads in registers, what warps leave for
+    each other in shared memory."""
+    inputs = workload.inputs
+    few = min({m}, {n})
+    tile = -(-few // -(-few // MOST))
+    threads = config["threads_n"] * config["threads_k"]
+    warps = max(config["threads_k"] // max(32 // config["threads_n"], 1), 1)
+    smem = 4 * config["rows"] * config["threads_n"] * tile * {pairs} * (warps + config["cluster_k"])
+    registers = config["rows"] * tile <= {sums} and config["rows"] * config["loads"] <= {loads}
+    return threads % 32 == 0 and threads <= 1024 and registers and smem <= {smem}
+'''
+
+
+class SkinnyModule(ProductModule):
+    def __init__(self, problem: Problem, graph: Graph, config: Config) -> None:
+        super().__init__(problem, graph, config, "threads")
+
+    def text(self) -> str:
+        epilogue = self.epilogue()
+        sentences = (
+            "The large operand is read once, by vectors, and multiplied with the few rows of the other in fp32. The "
+            "threads of a block, and the blocks of a cluster, share k; the order of every sum is fixed. The epilogue "
+            "is applied in fp32."
+        )
+        p = self.products
+        space = Space(self.graph, tuple(f"inputs[{t}]" for t in range(len(self.inputs))))
+        rules = _CONSTRAINTS.format(
+            m=space.product(p.m), n=space.product(p.n), pairs=len(p.pairs), sums=MAX_SUMS, loads=MAX_LOADS,
+            smem=SMEM_BYTES,
+        )  # fmt: skip
+        lines = header(self.problem, self.graph, NAME, sentences)
+        lines[-2:-2] = ["import cutlass.utils as utils"]
+        lines += [*tunable(DOMAINS), f"MOST = {MOST[p.f32]}  # few rows that a block takes", "", ""]
+        lines += [*rules.strip().splitlines(), "", *helpers(self.writer.helpers), "", *epilogue]
+        for text in (pieces.ACCESS, kernel.DEVICE, kernel.KERNEL, kernel.LAUNCH):
+            filled = self.filled(text, at=("row + i", "column + j"))
+            lines += ["", "", *filled.strip().splitlines()]
+        return clean([*lines, "", "", *self._launch()])
+
+    def _launch(self) -> list[str]:
+        views = [view for view, _, _ in self.fetched]
+        whole = "".join(f"{view}, " for view in views)
+        turned = "".join(f"turned({view}), " for view in views)
+        swapped = tuple((right, left) for left, right in self.products.pairs)
+        rest = "(threads_n, threads_k), rows, loads, cluster_k"
+        body = [
+            *self.view_lines(),
+            "if cutlass.const_expr(m <= n):",
+            f"    multiply_few(lefts, rights, turned(mC), {turned}stream, {self.products.pairs}, {rest})",
+            "else:",
+            f"    multiply_few(rights, lefts, mC, {whole}stream, {swapped}, {rest})",
+        ]
+        return [*self.launch_head(), *(f"    {line}" for line in body)]
