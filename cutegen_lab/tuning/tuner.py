@@ -129,8 +129,9 @@ class Tuner:
             if (taken := self._compiled(waiting)) or self._sample_more():
                 self._evaluate(taken)
             else:
-                wait((future for _, future in waiting), timeout=_POLL_SECONDS, return_when=FIRST_COMPLETED)
-                if not waiting:
+                compiling = [future for _, future in waiting if not future.done()]
+                wait(compiling, timeout=_POLL_SECONDS, return_when=FIRST_COMPLETED)
+                if not compiling:
                     self.cancel.wait(_POLL_SECONDS)
 
     def _take_predictions(self) -> bool:
