@@ -16,11 +16,11 @@ from cutegen_lab.core.roofline import GpuSpec, target_gpu
 from cutegen_lab.core.stopwatch import TimesInTurns
 from cutegen_lab.core.trial import CheckResult, Profile, Timing, WorkloadCheck
 from cutegen_lab.core.verdict import Fault, Verdict
-from cutegen_lab.judge.buffers import POISONS, Buffers
+from cutegen_lab.judge.buffers import POISONS, Buffers, Kept
 from cutegen_lab.judge.case import Case
 from cutegen_lab.judge.compelled import shares, unread
 from cutegen_lab.judge.deep import inspected
-from cutegen_lab.judge.inputs import between, fill
+from cutegen_lab.judge.inputs import between
 from cutegen_lab.judge.place import Place
 from cutegen_lab.judge.plan import validate_plan
 from cutegen_lab.judge.prints import ADVICE, Listening, prints, told
@@ -51,6 +51,7 @@ class StandardJudge:
         detector: Callable[[], Device | None] | None = None,
     ) -> None:  # fmt: skip
         self._seed, self._deep, self._detector = seed_source, deep, detector
+        self._tensors = Kept()
 
     def check(self, problem: Problem, artifact: Artifact, device: Device, say: Say, cancel: Cancel) -> CheckResult:
         """Checks every workload ``device`` can afford, cheap ones first; ends at the first that does not pass.
@@ -155,8 +156,10 @@ class StandardJudge:
                     return fault, counted
             job = Job(problem, build, best, inputs, gpu, answers(problem, reference, place))
             return time_in_turns(job, device, device.name, self.effort, self._seed, say, cancel), counted
-        buffers = Buffers(workload, build, fill(workload, self._seed()), POISONS[0])
-        return device.time(build, buffers.tensors, buffers.views, gpu, cancel)
+        buffers = self._tensors.lent(workload, build, self._seed())
+        found = device.time(build, buffers.tensors, buffers.views, gpu, cancel)
+        self._tensors.back(buffers)
+        return found
 
     def profile(self, problem: Problem, artifact: Artifact, device: Device, say: Say, cancel: Cancel) -> Profile | str:
         """What the emulator or the GPU's profiler counts, in one schema; or why there is none. Raises Cancelled."""

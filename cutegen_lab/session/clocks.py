@@ -27,6 +27,7 @@ from cutegen_lab.tuning import MODEL
 from cutegen_lab.tuning.evaluations import Kind
 
 _KEPT_BYTES = 4 << 30  # of inputs, on the host
+_PROCESSES = 8  # at most: more of them start more slowly than they predict
 _PROCESS_BYTES = 1 << 30  # that a process which predicts needs, beside copies of the tensors
 _POLL_SECONDS = 0.1
 
@@ -49,8 +50,8 @@ class PredictedClock:
 
     def __init__(self, problem: Problem, judge: Judge, gpu: GpuSpec, cancel: Cancel, workers: int) -> None:
         self._problem, self._judge, self._gpu, self._cancel = problem, judge, gpu, cancel
-        self._workers = min(workers, _room_for(problem.workloads))
-        self._pool: ProcessPoolExecutor | None = None
+        self._workers = min(workers, _PROCESSES, _room_for(problem.workloads))
+        self._pool: ProcessPoolExecutor | None = self._started()  # they begin while the first config compiles
         self._coming: dict[tuple[str, str], Future[tuple[Timing | Fault, float]]] = {}
         self._lock = threading.Lock()
         self.device, self.driver = gpu.name, MODEL
@@ -80,13 +81,18 @@ class PredictedClock:
         if pool is not None:
             pool.shutdown(kill_workers=True)
 
+    def _started(self) -> ProcessPoolExecutor:
+        pool = ProcessPoolExecutor(self._workers, initializer=_begin, initargs=(self._judge, self._gpu))
+        pool.submit(time.monotonic)
+        return pool
+
     def _begun(self, workload: Workload, name: str, artifact: Artifact) -> Future[tuple[Timing | Fault, float]]:
         problem = of_workload(self._problem, workload)
         mine = replace(artifact, builds={workload.name: artifact.builds[workload.name]})
         with self._lock:
             if (workload.name, name) not in self._coming:
-                self._pool = self._pool or ProcessPoolExecutor(self._workers, initializer=_deaf_to_ctrl_c)
-                future = self._pool.submit(_predicted, self._judge, problem, mine, self._gpu)
+                self._pool = self._pool or self._started()
+                future = self._pool.submit(_predicted, problem, mine)
                 self._coming[workload.name, name] = future
             return self._coming[workload.name, name]
 
@@ -107,17 +113,25 @@ class PredictedClock:
             return timing
 
 
-def _predicted(judge: Judge, problem: Problem, artifact: Artifact, gpu: GpuSpec) -> tuple[Timing | Fault, float]:
-    """In a process of its own: the prediction, and the seconds that it took."""
+_given: tuple[Judge, GpuSpec] | None = None  # in a process that predicts
+
+
+def _begin(judge: Judge, gpu: GpuSpec) -> None:
+    """First in a process that predicts."""
+    global _given
+    _given = judge, gpu
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # it is the search that hears Ctrl-C
+
+
+def _predicted(problem: Problem, artifact: Artifact) -> tuple[Timing | Fault, float]:
+    """The prediction, and the seconds that it took."""
     from cutegen_lab.devices.emulator import EmulatorDevice
 
+    assert _given is not None
+    judge, gpu = _given
     started = time.monotonic()
     timing, _ = judge.time(problem, artifact, EmulatorDevice(), gpu, lambda _: None, threading.Event())
     return timing, time.monotonic() - started
-
-
-def _deaf_to_ctrl_c() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # it is the search that hears it
 
 
 def _room_for(workloads: Sequence[Workload]) -> int:
