@@ -80,6 +80,11 @@ def _swiglu(name: str, m: int, n: int, k: int) -> Shape:
     return Shape(f"fused-swiglu-{name}", "F.silu(F.linear(x, g)) * F.linear(x, u)", inputs, (m, n, 2 * k, 1))
 
 
+def _residual(m: int, n: int, k: int) -> Shape:
+    inputs = f"a: bf16[{m},{k}], b: bf16[{n},{k}], r: bf16[{m},{n}]"
+    return Shape(f"fused-residual-{m}x{n}x{k}", "F.linear(a, b) + r", inputs, (m, n, k, 1))
+
+
 SHAPES = (
     *(_nn(f"square-{n}", n, n, n) for n in (512, 1024, 2048, 4096, 8192, 16384)),
     _linear("skinny-64x4096x4096", 64, 4096, 4096),
@@ -119,6 +124,10 @@ FUSED = (
     _gelu("8192", 8192, 8192, 8192),
     Shape("fused-residual-4096", "a @ b + r", "a: bf16[4096,4096], b: bf16[4096,4096], r: bf16[4096,4096]",
           (4096, 4096, 4096, 1)),
+    _residual(4096, 4096, 4096),
+    _residual(4096, 4096, 11008),
+    _residual(8192, 4096, 4096),
+    _residual(16384, 768, 3072),
 )  # fmt: skip
 ODD = (_nn("odd-1001x1003x1005", 1001, 1003, 1005), _linear("odd-4095x4097x4099", 4095, 4097, 4099))
 

@@ -33,6 +33,7 @@ def default_config(graph: Graph, workload: Workload) -> Config:
         f32=found.f32,
         bytes_moved=workload.compulsory_bytes,
         epilogue=sum(_OPERATION.get(node.op, 1) for node in graph.nodes if isinstance(node, Map)) + 14 * found.f32,
+        matrices=sum(None not in load.dims for _, load in graph.loads()),
         even=_even_pitches(found, workload),
         dense_k=workload.inputs[right.tensor].stride[right.dims[-1] or 0] == 1,
     )
@@ -61,8 +62,8 @@ def _candidates(found: Products) -> list[Config]:
 
 @dataclass(frozen=True)
 class _Work:
-    """``epilogue``: operations for each result, about. ``even``: operands' rows begin at multiples of 128 bytes.
-    ``dense_k``: the right operand lies densely along k."""
+    """``epilogue``: operations for each result, about; it reads so many ``matrices`` of the result's size. ``even``:
+    operands' rows begin at multiples of 128 bytes. ``dense_k``: the right operand lies densely along k."""
 
     m: int
     n: int
@@ -72,6 +73,7 @@ class _Work:
     f32: bool
     bytes_moved: int
     epilogue: int
+    matrices: int
     even: bool
     dense_k: bool
 
@@ -88,10 +90,14 @@ def _expected_us(config: Config, work: _Work) -> float:
     ends = 0.3 + (0.1 + 0.02 * work.epilogue * (split == 1)) * tile_m * tile_n / 4096
     if waves > 2 and not work.f32:  # in one or two waves little is loaded twice
         step *= 0.9 + 0.1 * (128 / tile_m + 128 / (tile_n * work.products)) / 1.5
+    read = work.matrices * (split == 1) * tile_m * tile_n / 4096
     if config["schedule"] == "pingpong":  # one team's ends are hidden behind the other's steps, if it has any
         step, ends = step * (1.0 if work.dense_k or work.f32 else 1.2), ends * (0.15 if waves > 2 else 1.2)
+        ends += 0.4 * read  # by the epilogue itself
         if cluster_m > 1 and waves > 2 and 2 * work.m * work.n * work.k * work.batches < _POWER_BOUND:
             step, ends = step * 0.96, ends - 0.5
+    else:
+        ends += 0.1 * read  # ahead of it
     if cluster_m > 1:
         ends += 0.6
     elif not work.even:  # rows begin in the middle of L2's lines: more of them are touched

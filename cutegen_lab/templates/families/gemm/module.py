@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import Problem
 from cutegen_lab.templates.expr import Graph
-from cutegen_lab.templates.families.gemm import halves, parts, pieces, plain, wgmma
+from cutegen_lab.templates.families.gemm import halves, parts, pieces, plain, sheets, wgmma
 from cutegen_lab.templates.families.gemm.config import (
     DOMAINS,
     EPI_STAGE,
@@ -95,7 +95,8 @@ class GemmModule(ProductModule):
             yield halves.KERNEL
         if self.products.f32:
             yield halves.RESTORED
-        yield from (wgmma.KERNEL, pieces.TMA_VIEW, wgmma.LAUNCH, parts.KERNEL, parts.LAUNCH, plain.KERNEL, plain.LAUNCH)
+        yield from (wgmma.KERNEL, pieces.TMA_VIEW, sheets.HOST, wgmma.LAUNCH)
+        yield from (parts.KERNEL, parts.LAUNCH, plain.KERNEL, plain.LAUNCH)
 
     # --- the workspace ---
 

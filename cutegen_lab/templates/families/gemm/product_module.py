@@ -70,6 +70,7 @@ class ProductModule:
         views = [view for view, _, _ in self.fetched]
         filled: Mapping[str, list[str]] = {
             "$parameters": [f"{view}: cute.Tensor," for view in views],
+            "$tensors": [f"{view}," for view in views],
             "$fetches": [f"fetch({view}, cC, {at[0]}, {at[1]}, batch, (m, n), {wide})," for view in views],
         }
         lines: list[str] = []

@@ -1,6 +1,6 @@
 """The text of the warp-specialised kernel for Hopper's tensor cores, and of the launch that sets it up.
 
-``$parameters``, ``$names`` and ``$fetches`` stand for the tensors that the epilogue reads, each with its own name.
+``$parameters``, ``$names`` and ``$tensors`` stand for the tensors that the epilogue reads, each with its own name.
 A kernel may have several operands a side: each of ``terms`` (left, right, sum) adds a product to one of its sums.
 """
 
@@ -16,6 +16,10 @@ def gemm_kernel(
     mC: cute.Tensor,
     exact: tuple,
     $parameters
+    tmas_e: tuple,
+    mEs: tuple,
+    layouts_e: tuple,
+    sheets: cutlass.Constexpr,
     mma: cute.TiledMma,
     epi_mma: cute.TiledMma,
     layout_a: cute.ComposedLayout,
@@ -41,13 +45,17 @@ def gemm_kernel(
 
     The first ``promoted`` terms have sums of their own, which are added to totals after each step along k: those are
     products of fp32 operands, which ``exact`` has. ``joined``: tiles of so many right operands lie side by side and are
-    multiplied as one. ``parts``: k is cut in so many, batches of results to be added up.
+    multiplied as one. ``parts``: k is cut in so many, batches of results to be added up. ``tmas_e`` are those of the
+    epilogue's tensors that come as sheets, None for the others.
     """
     m, n, k, batches = problem_mnkl
     tile_m, tile_n, tile_k = tile_shape_mnk
     cluster_m, cluster_n = cluster_shape_mn
     cluster_size = cluster_m * cluster_n
     ab_dtype, c_dtype = dtypes
+    extras = (
+        $tensors
+    )
     lefts, rights, sums = len(mAs), len(mBs), 1 + max(term[2] for term in terms)
     ab_stage = cute.size(layout_a.outer, mode=[2]) // lefts
     epi_stage = cute.size(layout_c.outer, mode=[2]) // teams
@@ -62,7 +70,7 @@ def gemm_kernel(
     rank_m, rank_n = rank % cluster_m, rank // cluster_m
 
     if warp_idx == 0:
-        for tma in (*tmas_a, *tmas_b, tma_c):
+        for tma in (*tmas_a, *tmas_b, tma_c, *tmas_e):
             if cutlass.const_expr(tma is not None):
                 cpasync.prefetch_descriptor(tma)
 
@@ -103,6 +111,19 @@ def gemm_kernel(
         for tma, gB in zip(tmas_b, gBs)
     ]
     k_tiles = cute.ceil_div(cute.ceil_div(k, tile_k), parts)  # of each part; what lies past k is zeros
+
+    epi_m, epi_n = tile_m // epi_tile[0], tile_n // epi_tile[1]
+    room = storage.a if tile_m * lefts >= tile_n * rights else storage.b
+    sEs, tEs = [None for _ in extras], [None for _ in extras]
+    for o in cutlass.range_constexpr(len(extras)):
+        if cutlass.const_expr(tmas_e[o] is not None):
+            layout_e = layouts_e[o]
+            sEs[o] = room.get_tensor(layout_e.outer, swizzle=layout_e.inner, dtype=extras[o].element_type)
+            gE = cute.local_tile(mEs[o], epi_tile, (None, None, None))
+            tEs[o] = cpasync.tma_partition(
+                tmas_e[o], 0, cute.make_layout(1), cute.group_modes(sEs[o], 0, 2), cute.group_modes(gE, 0, 2)
+            )
+
     across_mn = (cute.ceil_div(m, tile_m * cluster_m), cute.ceil_div(n, tile_n * cluster_n))  # in clusters
     tiles = across_mn[0] * across_mn[1] * batches * parts
     first, step = cute.arch.block_idx()[0] // cluster_size, cute.arch.grid_dim()[0] // cluster_size
@@ -139,6 +160,19 @@ def gemm_kernel(
                             tma_bar_ptr=full + stage, mcast_mask=mask_b if cutlass.const_expr(cluster_m > 1) else None,
                         )
                     stage, phase = next_stage(stage, phase, ab_stage)
+                for s in cutlass.range_constexpr(len(sheets)):
+                    step_bytes, pieces_here = sheets[s]
+                    cute.arch.mbarrier_wait(empty + stage, phase)
+                    with cute.arch.elect_one():
+                        cute.arch.mbarrier_arrive_and_expect_tx(full + stage, step_bytes)
+                    for slot in cutlass.range_constexpr(len(pieces_here)):
+                        epi_i, epi_j, o = pieces_here[slot]
+                        at = batch if cutlass.const_expr(cute.size(mEs[o], mode=[2]) > 1) else 0
+                        cute.copy(
+                            tmas_e[o], tEs[o][1][None, i * epi_m + epi_i, j * epi_n + epi_j, at],
+                            tEs[o][0][None, slot, stage], tma_bar_ptr=full + stage,
+                        )
+                    stage, phase = next_stage(stage, phase, ab_stage)
     else:
         if cutlass.const_expr(consumers > 1):
             cute.arch.setmaxregister_increase(232)
@@ -155,7 +189,6 @@ def gemm_kernel(
         k_blocks = cute.size(tCrA, mode=[2])
 
         # The epilogue takes the accumulators in pieces of epi_tile: as if a narrower wgmma had computed each.
-        epi_m, epi_n = tile_m // epi_tile[0], tile_n // epi_tile[1]
         piece = epi_mma.partition_shape_C(epi_tile)
         pieces = [
             cute.make_tensor(acc.iterator, cute.make_layout((cute.size(piece), epi_n, joined, epi_m)))
@@ -173,6 +206,17 @@ def gemm_kernel(
             bSsC, bSgC = cpasync.tma_partition(
                 tma_c, 0, cute.make_layout(1), cute.group_modes(sC, 0, 2), cute.group_modes(gC, 0, 2)
             )
+
+        from_shared = [
+            cute.make_tiled_copy_C(
+                cute.make_copy_atom(
+                    warp.LdMatrix8x8x16bOp(False, 4) if x.element_type.width == 16 else cute.nvgpu.CopyUniversalOp(),
+                    x.element_type,
+                ),
+                epi_mma,
+            )
+            for x in extras
+        ]
 
         stored = cutlass.Int32(0)  # pieces this team has stored
         stage, phase = stage_after(cutlass.Int32(0), cutlass.Int32(0), team * k_tiles, ab_stage)
@@ -233,13 +277,27 @@ def gemm_kernel(
                             )
                             for p in range(promoted)
                         ]
+                    loaded, drained = [], []
+                    for o in cutlass.range_constexpr(len(extras) if parts == 1 else 0):
+                        if cutlass.const_expr(tmas_e[o] is None):
+                            loaded.append(fetch(extras[o], cC, epi_row, epi_column, batch, (m, n), True))
+                        else:
+                            place, last = place_of((epi_i, epi_j, o), sheets)
+                            if cutlass.const_expr(place == 0):
+                                cute.arch.mbarrier_wait(full + stage, phase)
+                            thr_from_shared = from_shared[o].get_slice(thread)
+                            tCsE = thr_from_shared.partition_S(sEs[o])
+                            rE = cute.make_rmem_tensor(cute.size(piece), extras[o].element_type)
+                            tCrE = thr_from_shared.retile(cute.make_tensor(rE.iterator, cute.make_layout(piece)))
+                            cute.copy(from_shared[o], tCsE[None, None, None, place, stage], tCrE)
+                            loaded.append(rE.load().to(Float32))
+                            if cutlass.const_expr(place == last):
+                                drained.append(stage)
+                                stage, phase = next_stage(stage, phase, ab_stage)
                     if cutlass.const_expr(parts > 1):
                         result = values[0]
                     else:
-                        result = epilogue(
-                            *values,
-                            $fetches
-                        )
+                        result = epilogue(*values, *loaded)
                     rC = cute.make_rmem_tensor(cute.size(piece), c_dtype)
                     rC.store(result.to(c_dtype))
                     if cutlass.const_expr(by_tma):
@@ -247,6 +305,9 @@ def gemm_kernel(
                         if thread < 32:
                             cute.arch.cp_async_bulk_wait_group(epi_stage - 1, read=True)  # what was there has left
                         cute.arch.barrier(barrier_id=1 + team, number_of_threads=team_threads)
+                        for d in cutlass.range_constexpr(len(drained)):
+                            if tidx % 128 < cluster_size:
+                                cute.arch.mbarrier_arrive(empty + drained[d], tidx % 128)
                         tCrC = thr_to_shared.retile(cute.make_tensor(rC.iterator, cute.make_layout(piece)))
                         cute.copy(to_shared, tCrC, tCsC[None, None, None, slot])
                         cute.arch.fence_proxy("async.shared", space="cta")
@@ -293,8 +354,17 @@ def multiply_by_wgmma(
     batches = batches // parts
     teams = 2 if schedule == "pingpong" else 1
     team_groups = 1 if teams == 2 else min(tile_m // 64, 2)
-    epi_tile = (64 * team_groups, min(tile_n, 1024 // c_dtype.width))  # rows of up to 128 bytes
     ab_stage = min(stages, stages_that_fit(tile_shape_mnk, teams * team_groups))
+    aligned = tma_view(mC, (1,))
+    extras = (
+        $tensors
+    )
+    alone = parts == 1 and teams == 1  # two teams hide such loads behind each other's steps
+    views = tuple(sheet_view(x, aligned) if alone else None for x in extras)
+    if cutlass.const_expr(len([x for x in views if x is not None]) > ab_stage):  # a piece's sheets are there at once
+        views = tuple(None for _ in extras)
+    stage_bits = max(tile_m * len(lefts), tile_n * len(rights)) * tile_k * ab_dtype.width
+    epi_tile, slots, sheets = sheets_of(views, c_dtype, tile_shape_mnk, 64 * team_groups, stage_bits)
     major_a, major_b = utils.LayoutEnum.from_tensor(lefts[0]), utils.LayoutEnum.from_tensor(rights[0])
     joined = joined_of(lefts, rights, exact, tile_shape_mnk, major_b)
     if cutlass.const_expr(joined > 1):
@@ -320,17 +390,28 @@ def multiply_by_wgmma(
         cpasync.make_tiled_tma_atom(load_op(cluster_m), x, stage_b, (tile_n, tile_k), num_multicast=cluster_m)
         for x in rights
     ]
-    aligned = tma_view(mC, (1,))
     tma_c, tC = None, None
     if cutlass.const_expr(aligned is not None):
         tma_c, tC = cpasync.make_tiled_tma_atom(cpasync.CopyBulkTensorTileS2GOp(), aligned, stage_c, epi_tile)
+    layouts_e = tuple(
+        None if x is None else sheet_layout(x.element_type, epi_tile, slots, ab_stage, stage_bits) for x in views
+    )
+    by_tma_e = [
+        (None, None)
+        if x is None
+        else cpasync.make_tiled_tma_atom(
+            cpasync.CopyBulkTensorTileG2SOp(), x, cute.slice_(layout, (None, None, 0, 0)), epi_tile
+        )
+        for x, layout in zip(views, layouts_e)
+    ]
     clusters = (
         cute.ceil_div(m, tile_m * cluster_m) * cute.ceil_div(n, tile_n * cluster_n) * batches * parts
     )
     gemm_kernel(
         tuple(atom for atom, _ in by_tma_a), tuple(x for _, x in by_tma_a),
         tuple(atom for atom, _ in by_tma_b), tuple(x for _, x in by_tma_b),
-        tma_c, tC, mC, exact, $names mma, epi_mma, layout_a, layout_b, layout_wide, layout_c, (m, n, k, batches),
+        tma_c, tC, mC, exact, $names tuple(atom for atom, _ in by_tma_e), tuple(x for _, x in by_tma_e),
+        layouts_e, sheets, mma, epi_mma, layout_a, layout_b, layout_wide, layout_c, (m, n, k, batches),
         terms, len(exact), joined, parts, tile_shape_mnk, epi_tile, cluster_shape_mn, teams, group, raster == "n",
         (ab_dtype, c_dtype), aligned is not None,
     ).launch(
