@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import threading
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 import torch
+from loky import process_executor
 
 from cutegen_lab.core.artifact import Artifact
 from cutegen_lab.core.errors import Cancelled, SetupError
+from cutegen_lab.core.roofline import target_gpu
+from cutegen_lab.core.trial import Timing
 from cutegen_lab.core.verdict import Fault, Verdict
 from cutegen_lab.problems import read_text
-from cutegen_lab.session.clocks import MeasuredClock
+from cutegen_lab.session.clocks import MeasuredClock, PredictedClock
 from tests.judge.fake_stopwatch import FakeStopwatch, hang
 from tests.tuning.test_tuner import build
 
@@ -73,3 +78,42 @@ def test_no_room_and_ctrl_c() -> None:
     cancel.set()
     with pytest.raises(Cancelled):
         list(measured.time(PROBLEM.workload, ARTIFACTS, 3))
+
+
+def test_a_prediction_is_made_in_a_process_of_its_own_and_may_be_cancelled() -> None:
+    cancel = threading.Event()
+    predicting = PredictedClock(PROBLEM, Slow(), target_gpu("sm_90a", ""), cancel, workers=2)  # type: ignore[arg-type]
+    try:
+        predicting.prepare([PROBLEM.workload], "a", ARTIFACTS["a"])
+        ((name, times),) = predicting.time(PROBLEM.workload, {"a": ARTIFACTS["a"]}, 1)
+        assert name == "a" and times != (os.getpid(),) and predicting.busy_seconds > 0
+        threading.Timer(0.3, cancel.set).start()
+        with pytest.raises(Cancelled):
+            list(predicting.time(PROBLEM.workload, {"b": ARTIFACTS["b"]}, 1))
+    finally:
+        predicting.close()
+
+
+def test_a_process_that_ends_says_nothing_about_the_config() -> None:
+    predicting = PredictedClock(PROBLEM, Slow(), target_gpu("sm_90a", ""), threading.Event(), workers=1)  # type: ignore[arg-type]
+    try:
+        found = dict(predicting.time(PROBLEM.workload, {name: ARTIFACTS[name] for name in ("c", "a")}, 1))
+        assert isinstance(found["c"], Fault) and found["c"].verdict is Verdict.DEVICE_ERROR
+        assert not isinstance(found["a"], Fault)  # a new one took its place
+    finally:
+        predicting.close()
+
+
+class Slow:
+    """A judge that answers with its process's number, takes its time over "b" and dies of "c"."""
+
+    def time(self, problem: object, artifact: Artifact, *_: object) -> tuple[Timing, None]:
+        if artifact.source_sha256 == "b":
+            time.sleep(60)
+        if artifact.source_sha256 == "c":
+            os._exit(1)
+        return Timing("predicted", float(os.getpid()), "a process", "H200"), None
+
+
+def test_loky_still_has_what_is_switched_off_in_those_processes() -> None:
+    assert process_executor._USE_PSUTIL is True
