@@ -35,9 +35,10 @@ class RenderedPrompt:
 def render(request: GenerateRequest) -> RenderedPrompt:
     """The prompt for ``request``: ``generate``, ``fix`` or ``refine``, and the same with ``_spec`` in that language."""
     parent, in_spec = request.parent, request.language == "spec"
+    example = (prompts_dir() / "example_softmax.py").read_text().rstrip()
     values: dict[str, object] = {
         **_problem_values(request),
-        **(grammar() if in_spec else {"example": (prompts_dir() / "example_softmax.py").read_text().rstrip()}),
+        **(grammar(request.arch) if in_spec else {"example": example}),
         "feedback": request.feedback,
         "history": [history_line(attempt) for attempt in request.history[-8:]],
     }

@@ -24,11 +24,12 @@ def written_out(proposal: Proposal, request: GenerateRequest) -> Proposal:
     return replace(proposal, source=kernel.source, config=kernel.config, spec=spec)
 
 
-def grammar() -> dict[str, object]:
-    """What a prompt says of the language: its grammar's file, its functions, and every template's parameters."""
+def grammar(arch: str) -> dict[str, object]:
+    """What a prompt says of the language: its grammar's file, its functions, and the parameters of every template that
+    has kernels for ``arch``."""
     from cutegen_lab.spec import GRAMMAR
     from cutegen_lab.spec.functions import NAMED
-    from cutegen_lab.templates.registry import FAMILIES
+    from cutegen_lab.templates.registry import families
 
     return {
         "grammar": GRAMMAR.read_text().rstrip(),
@@ -38,7 +39,7 @@ def grammar() -> dict[str, object]:
         ],
         "templates": [
             {"name": family.NAME, "parameters": {n: ", ".join(map(str, v)) for n, v in family.DOMAINS.items()}}
-            for family in FAMILIES
+            for family in families(arch)
         ],
     }
 

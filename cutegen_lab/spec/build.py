@@ -18,7 +18,6 @@ from cutegen_lab.spec.reference import check_tensors, problem_of, reference
 from cutegen_lab.templates.pipeline import Asked, Pipeline, StepRefused, pipeline_of
 from cutegen_lab.templates.reader import Programs
 from cutegen_lab.templates.recognise import single_for, template_for
-from cutegen_lab.templates.registry import OtherArch
 from cutegen_lab.templates.template import Template
 
 # Statements that set several parameters of a template by position; the first list whose names it has is meant.
@@ -106,8 +105,6 @@ def _template(spec: Spec, problem: Problem) -> Template:
         action = "Write the kernel itself." if step.name == _WHOLE else "Split the step, by a tmp, or write the kernel."
         if isinstance(error, StepRefused) and error.action:
             action = error.action
-        if isinstance(error, OtherArch):
-            action = f"Write `for {error.arch}`, or the kernel itself."
         raise (place or step.values[-1].place).error(_AT_LINE.sub("", error.message), action) from error
 
 

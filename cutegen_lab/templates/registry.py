@@ -1,4 +1,4 @@
-"""The families, in the order they are asked. A new one is a module with :class:`Family`'s members and a line here."""
+"""The families, in the order they are asked. A new one is a module with :class:`Family`'s members and a name here."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from typing import Protocol, cast
 from cutegen_lab.core.candidate import Config, Scalar
 from cutegen_lab.core.errors import ProviderError
 from cutegen_lab.core.problem import Problem, Workload
+from cutegen_lab.core.roofline import target_gpu
 from cutegen_lab.templates.expr import Graph
 from cutegen_lab.templates.families import columns, elementwise, gemm, rows, skinny, totals
+from cutegen_lab.templates.families.mma import Mma
 from cutegen_lab.templates.families.scans import columns as column_scans
 from cutegen_lab.templates.families.scans import rows as row_scans
 
@@ -33,30 +35,17 @@ class Family(Protocol):
     def write(self, problem: Problem, graph: Graph, config: Config) -> str: ...
 
 
-_MODULES = (skinny, gemm, totals, rows, columns, row_scans, column_scans, elementwise)
-FAMILIES: tuple[Family, ...] = tuple(cast(Family, family) for family in _MODULES)
-
-
-class OtherArch(ProviderError):
-    """A family serves the graph, but its kernels are for ``arch``."""
-
-    def __init__(self, family: str, arch: str, asked: str) -> None:
-        self.arch = arch
-        super().__init__(
-            f"the {family} template is for {arch} (TMA and wgmma), not for {asked}",
-            f"Ask for {arch}, or try --provider openai (a model writes the kernel) or manual.",
-        )
-
-
-_ONLY = {gemm.NAME: "sm_90a"}  # whose kernels are written for one arch
+def families(arch: str) -> tuple[Family, ...]:
+    """Those that have kernels for ``arch``. Raises InputError where nothing is known of its GPUs."""
+    product = gemm if arch == "sm_90a" else Mma(target_gpu(arch))
+    asked = (skinny, product, totals, rows, columns, row_scans, column_scans, elementwise)
+    return tuple(cast(Family, family) for family in asked)
 
 
 def family_for(graph: Graph, arch: str = "sm_90a") -> Family:
-    """Raises ProviderError where no family serves the graph, OtherArch where one does on another arch."""
-    for family in FAMILIES:
+    """Raises ProviderError where no family serves the graph, InputError where nothing is known of the arch."""
+    for family in families(arch):
         if family.matches(graph):
-            if _ONLY.get(family.NAME, arch) != arch:
-                raise OtherArch(family.NAME, _ONLY[family.NAME], arch)
             return family
     raise ProviderError(
         f"no template family serves {_hindrance(graph)}",

@@ -93,10 +93,18 @@ def test_an_unknown_architecture_is_named() -> None:
         compile_text(spec("out y: bf16 = x * w").replace("kernel k", "kernel k for sm_100a"))
 
 
-def test_a_template_for_another_architecture_is_named() -> None:
-    text = "kernel k for sm_80\nin x: bf16[64, 64]\nin w: bf16[64, 64]\nout y: bf16 = x @ w.T\n"
-    with pytest.raises(SpecError, match=r"line 4.*for sm_90a.*not for sm_80\. Write `for sm_90a`"):
-        compile_text(text)
+def test_each_architecture_has_its_own_template_for_products() -> None:
+    text = "kernel k for sm_80\nin x: bf16[64, 64]\nin w: bf16[64, 64]\nout y: bf16 = x @ w.T\ntile 64x32\n"
+    kernel = compile_text(text)
+    assert kernel.family == "matrix product by mma.sync" and kernel.config["tile_n"] == 32
+    assert compile_text(text.replace("sm_80", "sm_90a")).family == "matrix product"
+    with pytest.raises(SpecError, match=r"schedule.*It has: tile_m"):
+        compile_text(text + "schedule pingpong\n")
+    with pytest.raises(SpecError, match=r"shared memory, of 101,376 at most"):
+        compile_text(
+            text.replace("sm_80", "sm_89").replace("tile 64x32", "tile 128x128x64\nwith warps_m=2, warps_n=4")
+            + "stages 4\n"
+        )
 
 
 def test_blocks_share_no_row_where_there_are_no_clusters(tmp_path: Path) -> None:

@@ -142,13 +142,31 @@ def restored(
     shape_mn: cutlass.Constexpr,
 ):
     """A thread's products of fp32 operands (themselves, then what their rows' halves are to be multiplied by), from the
-    sums of high·high and of the halves' other products. What is not finite then, be it that an operand is not or that
-    the result is too large, is computed again from the operands themselves, over k from ``first`` to ``last``."""
+    sums of high·high and of the halves' other products, over k from ``first`` to ``last``."""
     mA, mB, scale_a, scale_b = operands
     a = fetch(scale_a, cC, row, column, batch, shape_mn, False)
     b = fetch(scale_b, cC, row, column, batch, shape_mn, True)
     # The smaller first: two large factors overflow only if the result does.
     result = (high + low * 0.00048828125) * cute.where(a < b, a, b) * cute.where(a < b, b, a)
+    return recomputed(result, mA, mB, cC, row, column, batch, first, last, shape_mn)
+'''
+
+RECOMPUTED = '''
+@cute.jit
+def recomputed(
+    result: cute.TensorSSA,
+    mA: cute.Tensor,
+    mB: cute.Tensor,
+    cC: cute.Tensor,
+    row: cutlass.Int32,
+    column: cutlass.Int32,
+    batch: cutlass.Int32,
+    first: cutlass.Int32,
+    last: cutlass.Int32,
+    shape_mn: cutlass.Constexpr,
+):
+    """A thread's products of fp32 operands, which halves made. What is not finite, be it that an operand is not or that
+    the result is too large, is computed again from the operands themselves, over k from ``first`` to ``last``."""
     rC = cute.make_rmem_tensor(cute.size(cC), Float32)
     rC.store(result)
     nothing = (result * 0.0).reduce(cute.ReductionOp.ADD, 0.0, reduction_profile=0)

@@ -94,7 +94,7 @@ class GemmModule(ProductModule):
         if self.converted:
             yield halves.KERNEL
         if self.products.f32:
-            yield halves.RESTORED
+            yield from (halves.RECOMPUTED, halves.RESTORED)
         yield from (wgmma.KERNEL, pieces.TMA_VIEW, sheets.HOST, wgmma.LAUNCH)
         yield from (parts.KERNEL, parts.LAUNCH, plain.KERNEL, plain.LAUNCH)
 
@@ -104,15 +104,7 @@ class GemmModule(ProductModule):
         """``workspace``'s text; :meth:`_scratch` has its tensors' names in ``launch``."""
         inputs = tuple(f"inputs[{t}]" for t in range(len(self.inputs)))
         space = Space(self.graph, inputs)
-        m, n, batches = (space.product(over) for over in (self.products.m, self.products.n, self.products.batch))
-        lines = [
-            "def workspace(workload, config):",
-            '    """What one kernel leaves for the next: parts of results, operands as TMA can read them."""',
-            "    inputs = workload.inputs",
-            f"    results = ({batches}, {m}, {n})",
-            '    split = config["split_k"]',
-            '    wanted = [("partials", "f32", (split, *results) if split > 1 else (1, 1, 1, 1))]',
-        ]
+        lines = self.partials()
         for operand in self.converted:
             dims, rows = operand.dims, space.product(self.rows(operand))
             count = "results[0]" if any(dims[d] is not None for d in self.products.batch) else "1"
@@ -170,25 +162,19 @@ class GemmModule(ProductModule):
 
     def _choice(self) -> list[str]:
         names = "".join(f"{view}, " for view, _, _ in self.fetched)
-        rest = "(tile_m, tile_n, tile_k), (cluster_m, cluster_n),"
+
+        def multiply(target: str, split: str) -> list[str]:
+            return [
+                f"multiply_by_wgmma(*ready, {target}, exact, {names}stream, k, terms, {split}, "
+                "(tile_m, tile_n, tile_k), (cluster_m, cluster_n),",
+                "                  stages, schedule, raster, group)",
+            ]
+
         return [
             "ready = tma_views(by_tma[0]), tma_views(by_tma[1])",
             "if cutlass.const_expr(None not in ready and fit_together(ready, (*lefts, *rights))):",
             "    k, terms = cute.size(lefts[0], mode=[1]), terms_of(pairs, len(exact) > 0)",
-            "    if cutlass.const_expr(split_k > 1):",
-            "        mPart = cute.make_tensor(",
-            "            partials.iterator, cute.make_layout((m, n, batches * split_k), stride=(n, 1, m * n))",
-            "        )",
-            f"        multiply_by_wgmma(*ready, mPart, exact, {names}stream, k, terms, split_k, {rest}",
-            "                          stages, schedule, raster, group)",
-            "        mPart = cute.make_tensor(",
-            "            partials.iterator,",
-            "            cute.make_layout((m, n, batches, split_k), stride=(n, 1, m * n, batches * m * n)),",
-            "        )",
-            f"        add_up(mPart, mC, {names}stream)",
-            "    else:",
-            f"        multiply_by_wgmma(*ready, mC, exact, {names}stream, k, terms, 1, {rest}",
-            "                          stages, schedule, raster, group)",
+            *(f"    {line}" for line in self.in_parts(multiply)),
             "else:",
             f"    multiply_plainly(lefts, rights, mC, {names}stream, pairs)",
         ]

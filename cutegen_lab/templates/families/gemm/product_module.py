@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.dtypes import DType
@@ -78,6 +78,39 @@ class ProductModule:
             indent = line[: len(line) - len(line.lstrip())]
             lines += [indent + part for part in filled.get(line.strip(), [line.strip()])]
         return "\n".join(lines).replace(" $names", "".join(f" {view}," for view in views))
+
+    # --- results in parts along k ---
+
+    def partials(self) -> list[str]:
+        """The first lines of ``workspace``: room for parts of the results, in ``wanted``."""
+        space = Space(self.graph, tuple(f"inputs[{t}]" for t in range(len(self.inputs))))
+        m, n, batches = (space.product(over) for over in (self.products.m, self.products.n, self.products.batch))
+        return [
+            "def workspace(workload, config):",
+            '    """What one kernel leaves for the next: parts of results, operands as TMA can read them."""',
+            "    inputs = workload.inputs",
+            f"    results = ({batches}, {m}, {n})",
+            '    split = config["split_k"]',
+            '    wanted = [("partials", "f32", (split, *results) if split > 1 else (1, 1, 1, 1))]',
+        ]
+
+    def in_parts(self, multiply: Callable[[str, str], Sequence[str]]) -> list[str]:
+        """``multiply`` writes the call for a result and a number of parts."""
+        names = "".join(f"{view}, " for view, _, _ in self.fetched)
+        return [
+            "if cutlass.const_expr(split_k > 1):",
+            "    mPart = cute.make_tensor(",
+            "        partials.iterator, cute.make_layout((m, n, batches * split_k), stride=(n, 1, m * n))",
+            "    )",
+            *(f"    {line}" for line in multiply("mPart", "split_k")),
+            "    mPart = cute.make_tensor(",
+            "        partials.iterator,",
+            "        cute.make_layout((m, n, batches, split_k), stride=(n, 1, m * n, batches * m * n)),",
+            "    )",
+            f"    add_up(mPart, mC, {names}stream)",
+            "else:",
+            *(f"    {line}" for line in multiply("mC", "1")),
+        ]
 
     # --- the launch ---
 

@@ -234,21 +234,9 @@ def multiply_few(
     )
 
 
-def widest(x, along):
-    """Neighbours along a mode of ``x`` that one load of up to 16 bytes takes. Shapes and strides are Python ints."""
-    if x.stride[along] != 1:
-        return 1
-    pitches = leaves([x.stride[d] for d in range(3) if d != along])
-    return math.gcd(128 // x.element_type.width, cute.size(x, mode=[along]), *pitches)
-
-
 def depth(x):
     """Neighbours along k that a thread takes at once where its loads go along rows."""
     return math.gcd(4, cute.size(x, mode=[1]))
-
-
-def leaves(numbers):
-    return [leaf for n in numbers for leaf in ([n] if isinstance(n, int) else leaves(n))]
 
 
 def turned(x):

@@ -47,7 +47,7 @@ class SkinnyModule(ProductModule):
         lines[-2:-2] = ["import cutlass.utils as utils"]
         lines += [*tunable(DOMAINS), f"MOST = {MOST[p.f32]}  # few rows that a block takes", "", ""]
         lines += [*rules.strip().splitlines(), "", *helpers(self.writer.helpers), "", *epilogue]
-        for text in (pieces.ACCESS, kernel.DEVICE, kernel.KERNEL, kernel.LAUNCH):
+        for text in (pieces.ACCESS, pieces.WIDEST, kernel.DEVICE, kernel.KERNEL, kernel.LAUNCH):
             filled = self.filled(text, at=("row + i", "column + j"))
             lines += ["", "", *filled.strip().splitlines()]
         return clean([*lines, "", "", *self._launch()])

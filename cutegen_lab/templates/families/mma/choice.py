@@ -1,0 +1,51 @@
+"""The config to begin with, by what each of a few would take."""
+
+from __future__ import annotations
+
+from math import ceil
+
+from cutegen_lab.core.candidate import Config
+from cutegen_lab.core.dtypes import DType
+from cutegen_lab.core.problem import Workload
+from cutegen_lab.core.roofline import GpuSpec
+from cutegen_lab.templates.expr import Graph
+from cutegen_lab.templates.families.gemm.shape import products
+from cutegen_lab.templates.families.mma.config import shared_bytes, why_not
+
+_TILES = {(16, 64): (1, 2), (32, 64): (1, 2), (64, 64): (2, 2), (64, 128): (2, 2), (128, 64): (2, 2),
+          (128, 128): (2, 2), (128, 256): (2, 4), (256, 128): (4, 2)}  # fmt: skip
+_LAUNCH_US = 2.2
+
+
+def default_config(graph: Graph, workload: Workload, gpu: GpuSpec) -> Config:
+    """What :func:`_expected_us` expects to be fastest."""
+    candidates = (
+        {
+            "tile_m": tile_m, "tile_n": tile_n, "tile_k": tile_k, "stages": stages, "warps_m": warps_m,
+            "warps_n": warps_n, "raster": "m", "group": 8, "split_k": split,
+        }
+        for (tile_m, tile_n), (warps_m, warps_n) in _TILES.items()
+        for tile_k in (32, 64) for stages in (4, 3) for split in (1, 2, 4, 8, 16)
+    )  # fmt: skip
+    fit = (c for c in candidates if not why_not(graph, c, gpu.max_smem_per_block, gpu.sm_count))
+    return min(fit, key=lambda config: _expected_us(graph, workload, gpu, config))
+
+
+def _expected_us(graph: Graph, workload: Workload, gpu: GpuSpec, config: Config) -> float:
+    """Waves of tiles, each its steps along k and what begins and ends it; no less than memory takes."""
+    found = products(graph)
+    assert found is not None
+    m, n, k, batches = found.sizes(graph, workload)
+    names = ("tile_m", "tile_n", "tile_k", "warps_m", "warps_n", "split_k")
+    tile_m, tile_n, tile_k, warps_m, warps_n, split = (int(config[name]) for name in names)
+    blocks = ceil(m / tile_m) * ceil(n / tile_n) * batches * split
+    resident = max(1, min(gpu.smem_per_sm // (shared_bytes(found, config) + 1024), 8 // (warps_m * warps_n)))
+    at_once = min(resident, ceil(blocks / gpu.sm_count))
+    waves = ceil(blocks / (gpu.sm_count * at_once))
+    rate = gpu.flops[DType.BF16] / gpu.sm_count / (6 if found.f32 else 1) * 1e-6  # operations in a microsecond
+    reads = 1 + 16 * (warps_m / tile_m + warps_n / tile_n)  # of shared memory, which the tensor cores wait for
+    step = 2 * tile_m * tile_n * tile_k * len(found.pairs) * reads / rate + 0.1 / at_once
+    computed = waves * at_once * step * ceil(ceil(k / tile_k) / split) + waves * 1.5
+    moved = workload.compulsory_bytes / gpu.copy_bytes_per_s * 1e6
+    added_up = 2.0 + split * m * n * batches * 8 / gpu.copy_bytes_per_s * 1e6 if split > 1 else 0.0
+    return _LAUNCH_US + max(computed, moved) + 0.1 * min(computed, moved) + added_up

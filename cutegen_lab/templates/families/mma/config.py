@@ -1,0 +1,83 @@
+"""Which products the family serves, and with what: domains, what each parameter is moved for, limits."""
+
+from __future__ import annotations
+
+from math import prod
+
+from cutegen_lab.core.candidate import Config
+from cutegen_lab.templates.expr import Graph
+from cutegen_lab.templates.families.gemm.shape import Products, products
+
+NAME = "matrix product by mma.sync"
+DOMAINS = {
+    "tile_m": (16, 32, 64, 128, 256),
+    "tile_n": (32, 64, 128, 256),
+    "tile_k": (32, 64),
+    "stages": (2, 3, 4, 5, 6),
+    "warps_m": (1, 2, 4),
+    "warps_n": (1, 2, 4),
+    "raster": ("m", "n"),
+    "group": (1, 2, 4, 8, 16),
+    "split_k": (1, 2, 4, 8, 16),
+}
+KNOBS = {
+    ("tile_n", 1): "A wider tile: more products for each byte loaded.",
+    ("tile_n", -1): "Narrower tiles: more of them, so the last wave is finer.",
+    ("tile_m", 1): "A higher tile: more products for each byte loaded.",
+    ("tile_m", -1): "Lower tiles: more of them, so the last wave is finer.",
+    ("tile_k", 1): "Half as many steps along k, each with twice the products between its barriers.",
+    ("tile_k", -1): "Twice as many stages fit: loads run further ahead.",
+    ("stages", 1): "One more tile in flight hides more of the memory's latency.",
+    ("stages", -1): "Fewer tiles in flight: less shared memory, so that more blocks fit an SM.",
+    ("warps_m", 1): "Twice the warps share a tile: half the sums a thread, more to hide waits behind.",
+    ("warps_m", -1): "Half the warps: each reads less of shared memory for what it multiplies.",
+    ("warps_n", 1): "Twice the warps share a tile: half the sums a thread, more to hide waits behind.",
+    ("warps_n", -1): "Half the warps: each reads less of shared memory for what it multiplies.",
+    ("group", 1): "Higher bands: tiles in flight share more of the right operand in L2.",
+    ("group", -1): "Lower bands: tiles in flight share more of the left operand in L2.",
+    ("raster", 1): "Bands run down the rows: the left operand is read again rather than the right.",
+    ("raster", -1): "Bands run along the columns: the right operand is read again rather than the left.",
+    ("split_k", 1): "Twice as many blocks share the steps along k; a second kernel adds up what they find.",
+    ("split_k", -1): "Half as many parts to store and to add up.",
+}
+MAX_SUMS = 128  # fp32 registers of a thread that its sums may take; fragments and the epilogue need the rest
+FULL = 4  # blocks a multiprocessor, beyond which a result is not cut into parts
+
+
+def matches(graph: Graph) -> bool:
+    return products(graph) is not None and not graph.reduced and len(graph.outputs) == 1
+
+
+def sums(found: Products, config: Config) -> int:
+    """A thread's accumulators; fp32 products have one for the step and one for the total."""
+    threads = 32 * int(config["warps_m"]) * int(config["warps_n"])
+    return int(config["tile_m"]) * int(config["tile_n"]) * len(found.pairs) * (2 if found.f32 else 1) // threads
+
+
+def shared_bytes(found: Products, config: Config) -> int:
+    """Of the operands' stages, or of a tile of results where that is more."""
+    tile_m, tile_n, tile_k, stages = (int(config[name]) for name in ("tile_m", "tile_n", "tile_k", "stages"))
+    rows = tile_m * len(found.lefts) + tile_n * len(found.rights)
+    return max(stages * rows * tile_k * (4 if found.f32 else 2), tile_m * (tile_n * 4 + 16))
+
+
+def why_not(graph: Graph, config: Config, smem_bytes: int, sms: int) -> str:
+    """The limit that ``config`` is beyond on a GPU with so much shared memory for a block and so many multiprocessors;
+    empty where it is feasible."""
+    found = products(graph)
+    assert found is not None
+    for side in ("m", "n"):
+        tile, warps = int(config[f"tile_{side}"]), int(config[f"warps_{side}"])
+        if tile < 16 * warps:
+            return f"warps_{side} of {warps}, each with 16 at least of a tile_{side} of {tile}"
+    if (held := sums(found, config)) > MAX_SUMS:
+        return f"{held} accumulators in a thread's registers, of {MAX_SUMS} at most"
+    if (used := shared_bytes(found, config)) > smem_bytes:
+        return f"{used:,} bytes of shared memory, of {smem_bytes:,} at most"
+    split, tile = int(config["split_k"]), int(config["tile_m"]) * int(config["tile_n"])
+    if split > 1 and len(found.pairs) > 1:
+        return f"k in {split} parts, which is for one product alone"
+    if split > 1 and split * prod(graph.space) > FULL * sms * tile:
+        tiles = -(-prod(graph.space) // tile)
+        return f"k in {split} parts of {tiles} tiles: {split * tiles} blocks, of {FULL * sms} at most"
+    return ""
