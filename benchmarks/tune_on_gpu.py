@@ -53,7 +53,8 @@ def searched(problem: Path) -> dict[str, Any]:
     found = json.loads(done.stdout)
     search = found["search"]
     return {
-        "device": found["device"], "problem": name, "inputs": PROBLEMS[name][1], "kernel": found["kernel"], "verdict": found["verdict"],
+        "device": found["device"], "problem": name, "inputs": PROBLEMS[name][1],
+        "kernel": found["kernel"].replace(str(PLAIN), PLAIN.name), "verdict": found["verdict"],
         "configs": found["space"]["configs"], "evaluated": search["evaluated"], "ruled_out": search["ruled_out"],
         "killed_after": killed, "from_cache": search["from_cache"], "search_s": round(search["seconds"], 1),
         "gpu_busy": found["gpu_busy"], "best": found["best"], "workloads": found["workloads"],
