@@ -194,8 +194,9 @@ def _fit(text: Text, level: int) -> str:
     return text[0] if text[1] >= level else f"({text[0]})"
 
 
-def divided_by_rows(graph: Graph) -> Graph:
-    """Vector ÷ row value becomes vector × reciprocal: one division a row for one an element (1 ulp more error)."""
+def divided_by_rows(graph: Graph, divisor: int | None = None) -> Graph:
+    """Vector ÷ row value becomes vector × reciprocal: one division a row for one an element (1 ulp more error). Only
+    where the row value is node ``divisor``, if that is given."""
     from dataclasses import replace
 
     nodes: list[object] = []
@@ -208,7 +209,8 @@ def divided_by_rows(graph: Graph) -> Graph:
         old = graph.nodes[index]
         if (
             isinstance(node, Map) and isinstance(old, Map) and node.op == "div" and graph.varies(old.args[0])
-            and not graph.varies(old.args[1]) and not isinstance(graph.nodes[old.args[1]], Const | Extent)
+            and divisor in (None, old.args[1]) and not graph.varies(old.args[1])
+            and not isinstance(graph.nodes[old.args[1]], Const | Extent)
         ):  # fmt: skip
             inverse = Map("recip", (node.args[1],))
             if inverse not in nodes:

@@ -34,7 +34,7 @@ def finishing_kernel(
             f"{name} = Float32({neutral})",
             f"for i in cutlass.range(tidx, {count}, threads{many}):",
             f"    {name} = {combine}({name}, {left}[{position}, i])",
-            f"{name} = row_reduce({name}, buffer{position}, {combine}, {neutral}, threads)",
+            f"{name} = row_reduce({name}, buffer{position}, {combine}, threads)",
         ]
     given = dict(zip(module.outputs, module.graph.outputs, strict=True))
     roots = [given[name].node for name in outputs]

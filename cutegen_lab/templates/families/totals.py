@@ -90,7 +90,7 @@ class _Totals(KernelModule):
             "def workspace(workload, config):", '    """A partial result for each reduction and block."""',
             f'    return [("partials", "f32", ({len(self.reductions)}, config["blocks"]))]',
         ]  # fmt: skip
-        device = [*self.combiners(), pieces.FETCH, _INSIDE, _VALUES_OF, pieces.PAIRWISE, pieces.ROW_REDUCE]
+        device = [*self.combiners(), pieces.FETCH, _INSIDE, pieces.PAIRWISE, pieces.ROW_REDUCE]
         return self.module(NAME, sentences, DOMAINS, host, device, [partial, total, self._launch()])
 
     def _along(self, view: View) -> bool:
@@ -122,9 +122,9 @@ class _Totals(KernelModule):
         body += ["", "for step in cutlass.range(steps, unroll=1):"]
         body += [f"    {line}" for line in ("start = (step * blocks + bidx) * share + tidx", *self._step(wide, env))]
         for position, (index, node) in enumerate(self.reductions.items()):
-            name, combine, neutral = self.names[index], COMBINE[node.op], number(NEUTRAL[node.op])
+            name, combine = self.names[index], COMBINE[node.op]
             folded = f"pairwise(values_of({variable('r', name)}), {combine})"
-            body.append(f"{name} = row_reduce({folded}, buffer{position}, {combine}, {neutral}, threads)")
+            body.append(f"{name} = row_reduce({folded}, buffer{position}, {combine}, threads)")
         body.append("if tidx == 0:")
         body += [f"    partials[{at}, bidx] = {self.names[i]}" for at, i in enumerate(self.reductions)]
         tensors = [variable("g", view.name) for view in self.loaded] + ["partials"]
@@ -181,11 +181,6 @@ class _Totals(KernelModule):
             *finishing_launch(self, self.outputs, "partials", ["n", "working"], "threads"),
         ]
 
-
-_VALUES_OF = """
-def values_of(rX):
-    return [rX[i] for i in range(cute.size(rX))]
-"""
 
 _INSIDE = '''
 def inside(start, stride, vectors, mine, sure):

@@ -4,7 +4,9 @@ A row is split over ``threads_per_row`` threads of each of ``cluster_n`` blocks.
 warp, then the warps of the row through shared memory, then the cluster's blocks through distributed shared memory.
 
 ``loads`` bounds a thread's vector loads in flight, all issued before the first is used. Where they cover its share, the
-row is read once and stays in registers; a longer share is walked in steps, and read again for every reduction.
+row is read once and stays in registers; a longer share is walked in steps, and read again for every reduction but those
+that can share a walk: a maximum and a sum of exponentials, a mean and the squares about it. What all rows share, a
+norm's weights, is asked for before the row and waits in registers or in shared memory.
 """
 
 from cutegen_lab.core.candidate import Config

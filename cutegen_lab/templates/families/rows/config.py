@@ -7,7 +7,7 @@ import math
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import Workload
 from cutegen_lab.templates.expr import Graph, Map, Total
-from cutegen_lab.templates.families.rows.online import online
+from cutegen_lab.templates.families.rows.online import in_one_walk
 from cutegen_lab.templates.views import Views
 
 NAME = "row reduction"
@@ -39,6 +39,10 @@ _SHARE = 16 << 10  # bytes of a longer row that each block of a cluster reads
 MAX_ROW = 1 << 24  # positions along a row are exact in fp32
 _SMS = 132  # an H200's multiprocessors
 _MANY_ROWS = 2 * _SMS  # enough blocks without a cluster
+_FULL = 1 << 17  # threads that an H200 takes to read at its full rate, nearly
+_LONG = 1 << 13  # of a row that two reductions share one walk of: from here on in steps, by
+_STEPPING = 128  # threads, that have
+_A_STEP = 16  # values each at once: more blocks than of rows in registers, and so more of their waits hidden
 _L2_BYTES = 32 << 20  # of its 50 MB, what one can count on
 
 
@@ -80,26 +84,38 @@ def default_config(graph: Graph, workload: Workload) -> Config:
 
     A row too long for one block is shared by a cluster, so that it is read once; one too long for a cluster is walked
     in steps, by as many blocks as it takes for L2 to hold the rows at work. Where one walk is all there is, nothing
-    needs to stay, and blocks share a row only if there are few rows.
+    needs to stay, and blocks share a row only if there are few rows. Few short rows have more threads each.
     """
     n = math.prod(graph.space[d] for d in graph.reduced)
     rows = math.prod(graph.space) // max(n, 1)
     itemsize = min(t.dtype.itemsize for t in workload.tensors)
     widest = min(max(v for v in DOMAINS["vec"] if v * itemsize <= 16), 8)
     vec = math.gcd(n, widest)
+    stepwise = _walks(graph) == 1 and in_one_walk(graph) is not None and n > _LONG
     cluster_n = 1
-    if n * itemsize > _ALONE and (_walks(graph) > 1 or rows < _MANY_ROWS):
+    if n * itemsize > _ALONE and (_walks(graph) > 1 or rows < (_SMS if stepwise else _MANY_ROWS)):
         cluster_n = next((c for c in DOMAINS["cluster_n"] if n * itemsize <= _SHARE * c), DOMAINS["cluster_n"][-1])
+    stepwise = stepwise and cluster_n == 1
     threads = _threads(-(-n // (vec * cluster_n)), vec, (4 if cluster_n == 1 else 8) * widest)
+    if cluster_n == 1:
+        threads = _filling(rows, _STEPPING if stepwise else threads, n)
     per_block = max(64 // threads, 1)
     while per_block > rows and per_block * threads > 32:
         per_block //= 2
     config = {"vec": widest, "threads_per_row": threads, "rows_per_block": per_block, "cluster_n": cluster_n}
-    resident = _held(n, config) <= _RESIDENT.get(threads, MAX_VALUES)
+    at_once = _A_STEP if stepwise else 4 * widest
+    resident = _held(n, config) <= (at_once if stepwise else _RESIDENT.get(threads, MAX_VALUES))
     row_bytes = n * sum(t.dtype.itemsize for t in workload.inputs if t.numel >= n * rows)
     while not resident and _walks(graph) > 1 and _in_l2(row_bytes, config["cluster_n"] // 2):
         config["cluster_n"] //= 2
-    return {**config, "loads": DOMAINS["loads"][-1] if resident else 4 * widest // vec}
+    return {**config, "loads": DOMAINS["loads"][-1] if resident else at_once // vec}
+
+
+def _filling(rows: int, threads: int, n: int) -> int:
+    """Twice as many threads a row, and again, while a GPU has room for them and they have a vector or two each."""
+    while rows * threads < _FULL and n >= 16 * threads and threads < DOMAINS["threads_per_row"][-1]:
+        threads *= 2
+    return threads
 
 
 def _threads(vectors: int, vec: int, wanted: int) -> int:
@@ -121,7 +137,7 @@ def _threads(vectors: int, vec: int, wanted: int) -> int:
 def _walks(graph: Graph) -> int:
     """How often a row that does not stay in registers is read."""
     written = any(graph.varies(output.node) for output in graph.outputs)
-    return max(graph.depths()) - (online(graph) is not None) + written
+    return max(graph.depths()) - (in_one_walk(graph) is not None) + written
 
 
 def _in_l2(row_bytes: int, cluster_n: int) -> bool:

@@ -9,19 +9,28 @@ from cutegen_lab.templates.expr import Graph, Index
 from cutegen_lab.templates.families.finish import finishing_kernel, finishing_launch
 from cutegen_lab.templates.families.rows import pieces
 from cutegen_lab.templates.families.rows.config import DOMAINS, FEWEST, MAX_ROW, MAX_VALUES, NAME, SHORT
+from cutegen_lab.templates.families.rows.online import Moments, Online, in_one_walk
 from cutegen_lab.templates.families.rows.passes import Passes
 from cutegen_lab.templates.module import Space, approximate
 
+_TURNS = [
+    "    groups = (rows + rows_per_block - 1) // rows_per_block",
+    "    turns = min(max(groups // 256, 1), 4) if cluster_n > 1 else 1  # of a block, which keeps what rows share",
+]
 _FINISHERS = "min(1024, (rows + 31) // 32 * 32)"
 
 
 class RowModule(Passes):
     def __init__(self, problem: Problem, graph: Graph, config: Config) -> None:
         reserved = (
-            "n rows vec row lane first stride rank arrived columns vectors chunks held steps step start mine sure "
-            "tidx bidx local_row source_row width smem warps partials"
+            "n rows vec row lane first stride rank arrived columns vectors chunks held turns turn groups steps step "
+            "start mine sure tidx bidx local_row source_row width smem threads slots roomy staged warps partials "
+            "moments partial_moments seen count part about centre"
         )
-        graph = divided_by_rows(graph) if approximate(problem.workload)[0] else graph
+        if approximate(problem.workload)[0]:
+            graph = divided_by_rows(graph)
+        elif isinstance(pair := in_one_walk(graph), Online):  # between 1 and the row's length: no reciprocal overflows
+            graph = divided_by_rows(graph, pair.total)
         super().__init__(problem, graph, config, reserved)
 
     # --- the whole module ---
@@ -31,7 +40,7 @@ class RowModule(Passes):
         sentences = (
             "A row stays in registers between its reductions: it is read once and written once. Each thread issues "
             "up to ``loads`` vector loads before it uses the first; where they do not cover its share, it walks the "
-            "row in steps and reads it again for every reduction."
+            "row in steps and reads it again for every reduction that cannot share a walk."
         )
         if self.totals:
             sentences += (
@@ -43,8 +52,10 @@ class RowModule(Passes):
         indexed = any(isinstance(node, Index) for node in self.graph.nodes)
         device = [
             *self.combiners(), pieces.FETCH, pieces.PUT, *([pieces.POSITIONS] if indexed else []), pieces.PAIRWISE,
-            pieces.FOLD, pieces.ROW_REDUCE, pieces.CLUSTER_REDUCE,
-            *([pieces.PICK] if self.views.of_pick else []), *([pieces.rescale(self.fast)] if self.online else []),
+            pieces.FOLD, pieces.ROW_REDUCE, pieces.EXCHANGE, pieces.CLUSTER_REDUCE,
+            *([pieces.MOMENTS, pieces.CLUSTER_MOMENTS] if isinstance(self.pair, Moments) else []),
+            *([pieces.rescale(self.fast)] if isinstance(self.pair, Online) else []),
+            *([pieces.STAGED] if self.shares else []), *([pieces.PICK] if self.views.of_pick else []),
         ]  # fmt: skip
         return self.module(NAME, sentences, DOMAINS, self._host(), device, [*kernels, self._launch()])
 
@@ -70,14 +81,17 @@ class RowModule(Passes):
         return lines
 
     def _launch(self) -> list[str]:
-        sizes = ["rows", "n", "width", "threads_per_row", "rows_per_block", "cluster_n", "loads", *self.sizes]
+        turns = ["turns"] if self.turning else []
+        sizes = ["rows", "n", "width", "threads_per_row", "rows_per_block", "cluster_n", "loads", *turns, *self.sizes]
         arguments = ", ".join([*self.row_tensors, *sizes])
         workspace = ["row_values"] if self.totals else []
+        groups = "(rows + rows_per_block - 1) // rows_per_block"
         return [
             *self.launch_head(*workspace),
             *self.size_and_view_lines(),
+            *(_TURNS if self.turning else []),
             f"    row_kernel({arguments}).launch(",
-            "        grid=[(rows + rows_per_block - 1) // rows_per_block * cluster_n, 1, 1],",
+            f"        grid=[{'(groups + turns - 1) // turns' if self.turning else groups} * cluster_n, 1, 1],",
             "        block=[threads_per_row * rows_per_block, 1, 1],",
             "        cluster=[cluster_n, 1, 1] if cutlass.const_expr(cluster_n > 1) else None,",
             "        stream=stream,",
@@ -92,18 +106,26 @@ class RowModule(Passes):
     # --- the kernel ---
 
     def _kernel(self) -> list[str]:
-        constants = ("rows", "n", "vec", "threads_per_row", "rows_per_block", "cluster_n", "loads", *self.sizes)
-        body = self._prologue() + self.loads() + self.passes() + self.stores()
-        return self.kernel("row_kernel", self.row_tensors, constants, body)
+        turns, group = (["turns"], "(bidx // cluster_n * turns + turn)") if self.turning else ([], "bidx // cluster_n")
+        constants = ("rows", "n", "vec", "threads_per_row", "rows_per_block", "cluster_n", "loads", *turns, *self.sizes)
+        row = [
+            f"row = {group} * rows_per_block + tidx // threads_per_row",
+            "# Threads past the last row work on it too, and store nothing: barriers stay uniform.",
+            "source_row = cutlass.min(row, rows - 1)",
+            *self.loads(),
+            *self.passes(),
+            *self.stores(),
+        ]
+        if self.turning:
+            again = ["if cutlass.const_expr(turns > 1):", "    cute.arch.sync_threads()  # before anyone writes again"]
+            row = ["for turn in cutlass.range(turns, unroll=1):", *(f"    {line}" for line in [*row, *again])]
+        return self.kernel("row_kernel", self.row_tensors, constants, [*self._prologue(), *self.waiting(), *row])
 
     def _prologue(self) -> list[str]:
         lines = [
             "tidx, _, _ = cute.arch.thread_idx()",
             "bidx, _, _ = cute.arch.block_idx()",
             "lane = tidx % threads_per_row",
-            "row = bidx // cluster_n * rows_per_block + tidx // threads_per_row",
-            "# Threads past the last row work on it too, and store nothing: barriers stay uniform.",
-            "source_row = cutlass.min(row, rows - 1)",
             "vectors = n // vec",
             "stride = threads_per_row * cluster_n  # vectors of a row that are loaded at once",
             "chunks = (vectors + stride - 1) // stride  # a thread's share, in vectors",
@@ -118,20 +140,5 @@ class RowModule(Passes):
             "mine = cute.make_layout((vec, held))",
             "",
             "smem = cutlass.utils.SmemAllocator()",
-            "warps = max(threads_per_row // 32, 1)",
-            "partials = cute.make_layout((rows_per_block, warps), stride=(warps, 1))",
         ]
-        count = len(self.reductions)
-        lines += [f"buffer{i} = smem.allocate_tensor(Float32, partials, 16)" for i in range(count)]
-        lines += [
-            "if cutlass.const_expr(cluster_n > 1):",
-            "    sent = cute.make_layout((cluster_n, rows_per_block))",
-            *(f"    parts{i} = smem.allocate_tensor(Float32, sent, 16)" for i in range(count)),
-            f"    arrived = smem.allocate_array(cutlass.Int64, num_elems={count})",
-            "    if tidx == 0:",
-            *(f"        cute.arch.mbarrier_init(arrived + {i}, 1)" for i in range(count)),
-            "    cute.arch.mbarrier_init_fence()",
-            "    cute.arch.cluster_arrive_relaxed()",
-            "    cute.arch.cluster_wait()",
-        ]
-        return [*lines, ""]
+        return [*lines, *self.meeting_places(), ""]

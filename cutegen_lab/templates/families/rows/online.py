@@ -1,11 +1,14 @@
-"""Which two reductions of a row can be done in one reading of it: a maximum, and a sum of exponentials below it."""
+"""Which two reductions of a row can be done in one reading of it, though one waits for the other.
+
+A maximum, and a sum of exponentials below it; a mean, and the squares about it.
+"""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
 
-from cutegen_lab.templates.expr import Const, Graph, Map, Reduce
+from cutegen_lab.templates.expr import Const, Extent, Graph, Map, Reduce
 
 
 @dataclass(frozen=True)
@@ -17,9 +20,56 @@ class Online:
     total: int
     shift: int
 
+    @property
+    def reductions(self) -> tuple[int, int]:
+        return self.top, self.total
 
-def online(graph: Graph) -> Online | None:
-    """The first such pair."""
+
+@dataclass(frozen=True)
+class Moments:
+    """``squares`` sums (f - ``mean``)², where ``mean`` is ``total`` over the row's length, and that the sum of f."""
+
+    total: int
+    squares: int
+    mean: int
+
+    @property
+    def reductions(self) -> tuple[int, int]:
+        return self.total, self.squares
+
+
+def _moments(graph: Graph) -> Moments | None:
+    for index, node in enumerate(graph.nodes):
+        if not (isinstance(node, Reduce) and node.op == "add"):
+            continue
+        square = graph.nodes[node.args[0]]
+        if not (isinstance(square, Map) and square.op == "mul" and len(set(square.args)) == 1):
+            continue
+        centred = graph.nodes[square.args[0]]
+        if not (isinstance(centred, Map) and centred.op == "sub"):
+            continue
+        value, mean = centred.args
+        total = _sum_of(graph, mean)
+        if total is not None and graph.nodes[total].args[0] == value and graph.depths()[total] == 1:
+            return Moments(total, index, mean)
+    return None
+
+
+def in_one_walk(graph: Graph) -> Online | Moments | None:
+    """The first pair that can share a walk, if any."""
+    return _online(graph) or _moments(graph)
+
+
+def _sum_of(graph: Graph, mean: int) -> int | None:
+    """The sum that ``mean`` is the row's length's share of."""
+    node = graph.nodes[mean]
+    if not (isinstance(node, Map) and node.op == "div" and graph.nodes[node.args[1]] == Extent()):
+        return None
+    total = graph.nodes[node.args[0]]
+    return node.args[0] if isinstance(total, Reduce) and total.op == "add" else None
+
+
+def _online(graph: Graph) -> Online | None:
     for index, node in enumerate(graph.nodes):
         if not (isinstance(node, Reduce) and node.op == "add"):
             continue

@@ -1,34 +1,32 @@
-"""What a row kernel does with a row: its loads, one walk for each depth of reductions, one that writes."""
+"""What a row kernel does with a row: one walk for each depth of reductions, one that writes."""
 
 from __future__ import annotations
 
-from functools import cached_property
 from itertools import groupby
 
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import Problem
 from cutegen_lab.templates.cute_text import number
-from cutegen_lab.templates.expr import NEUTRAL, Graph, Index, Reduce
+from cutegen_lab.templates.expr import NEUTRAL, Graph, Reduce
 from cutegen_lab.templates.families.kernel_module import COMBINE
-from cutegen_lab.templates.families.rows.online import Online, online
-from cutegen_lab.templates.families.rows.row_kernel import RowKernel
+from cutegen_lab.templates.families.rows.loading import Loading
+from cutegen_lab.templates.families.rows.online import Moments, Online, in_one_walk
 from cutegen_lab.templates.module import CUTE_TYPE, variable
 
 
-class Passes(RowKernel):
+class Passes(Loading):
     def __init__(self, problem: Problem, graph: Graph, config: Config, reserved: str) -> None:
         super().__init__(problem, graph, config, reserved)
         depths, late = graph.depths(), graph.late()
-        self.reductions = [i for i, node in enumerate(graph.nodes) if isinstance(node, Reduce)]
         in_order = sorted(self.reductions, key=lambda i: (depths[i], i))
         self.walks = [list(indices) for _, indices in groupby(in_order, key=lambda i: depths[i])]
-        self.online = online(graph)
+        self.pair = in_one_walk(graph)
+        joined = self.pair.reductions if isinstance(self.pair, Moments) else ()
+        self._sent = [i for i in self.reductions if i not in joined]  # to other blocks, one by one
         self.totals = dict(graph.totals())
         named = list(zip(self.outputs, graph.outputs, problem.workload.outputs, strict=True))
         self.late_outputs = [name for name, output, _ in named if late[output.node]]
         self.row_outputs = [row for row in named if row[0] not in self.late_outputs]
-        self.env: dict[int, str] = {}  # values with one a row, and their names
-        self.local: dict[int, str] = {}
 
     @property
     def row_tensors(self) -> list[str]:
@@ -36,97 +34,57 @@ class Passes(RowKernel):
         names = [name for name in self.views.by_name if name not in self.late_outputs]
         return [variable("g", name) for name in names] + (["row_values"] if self.totals else [])
 
-    @cached_property
-    def _wide(self) -> list[str]:
-        """Inputs with a value for each position of the row."""
-        return [name for name in self.views.loaded if self.along(self.views.by_name[name])]
-
-    @cached_property
-    def _shared(self) -> list[str]:
-        """Those of them that all rows share and no reduction reads, a norm's weights. A block alone with its rows reads
-        them after the reductions: from near by, and without a register before."""
-        waited = self.writer.pending([self.graph.nodes[i].args[0] for i in self.reductions], {})
-        early = {view.name for index, view in self.views.of_load.items() if index in waited}
-        views = self.views.by_name
-        return [n for n in self._wide if n not in early and all(views[n].dims[d] is None for d in self.outer)]
-
-    def loads(self) -> list[str]:
-        """Registers for the row; where one step covers it, its only reading. Values with one a row are read here."""
-        lines = []
-        for name in self._wide:
-            lines.append(f"{variable('r', name)} = cute.make_rmem_tensor(mine, {variable('g', name)}.element_type)")
-        lines += [
-            "if cutlass.const_expr(sure < held):",
-            *(f"    {variable('r', name)}.fill(0.0)" for name in self._wide),
-        ]
-        early = [name for name in self._wide if name not in self._shared]
-        lines += ["if cutlass.const_expr(steps == 1):", *(f"    {self._fetch(name, 'first')}" for name in early)]
-        if self._shared:
-            lines.append(
-                "if cutlass.const_expr(steps == 1 and cluster_n > 1):  # whose blocks wait for each other anyway"
-            )
-            lines += [f"    {self._fetch(name, 'first')}" for name in self._shared]
-        for index, view in self.views.of_load.items():
-            name = view.name
-            if name not in self._wide:
-                line = f"{name} = Float32({variable('g', name)}[source_row])"
-                lines += [line] if line not in lines else []
-                self.env[index] = name
-        for index, view in self.views.of_pick.items():
-            at = self.graph.nodes[index].args[0]
-            lines += self.writer.assignments([at], self.env, self.local)
-            name = self.env[index] = self.writer.name("picked")
-            lines.append(f"{name} = pick({variable('g', view.name)}, {self._text(at)}, source_row)")
-        return [*lines, ""]
-
-    def _fetch(self, name: str, start: str) -> str:
-        return f"fetch({variable('g', name)}, {variable('r', name)}, source_row, {start}, stride, sure)"
-
-    def _text(self, index: int, env: dict[int, str] | None = None) -> str:
-        return self.writer.expression(index, self.env if env is None else env)[0]
-
-    def _walked(self, roots: list[int], env: dict[int, str]) -> tuple[list[str], list[str]]:
-        """(lines before the walk, first lines of its body) after which ``roots`` can be written from ``env``."""
-        pending = self.writer.pending(roots, self.env)
-        fixed = [i for i in pending if not self.graph.varies(i)]
-        before = self.writer.assignments(fixed, self.env, self.local)
-        env.update(self.env)
-        needed = [(i, view.name) for i, view in self.views.of_load.items() if i in pending and i not in self.env]
-        names = list(dict.fromkeys(name for _, name in needed))
-        body = ["start = first + step * (stride * held)"]
-        early = [name for name in names if name not in self._shared]
-        for when, some in (
-            ("steps > 1", early),
-            ("steps > 1 or cluster_n == 1", [n for n in names if n in self._shared]),
-        ):
-            if some:
-                body += [f"if cutlass.const_expr({when}):", *(f"    {self._fetch(name, 'start')}" for name in some)]
-        indexed = any(isinstance(self.graph.nodes[i], Index) for i in pending)
-        if indexed:
-            body.append("columns = positions(start, stride, mine)")
-        for index, name in needed:
-            env[index] = name
-            line = f"{name} = {variable('r', name)}.load().to(Float32)"
-            if line not in body:
-                body.append(line)
-        return before, body + self.writer.assignments(roots, env, self.local)
-
     # --- reductions ---
 
+    def meeting_places(self) -> list[str]:
+        """Shared memory where the parts of a row meet."""
+        lines = [
+            "warps = max(threads_per_row // 32, 1)",
+            "partials = cute.make_layout((rows_per_block, warps), stride=(warps, 1))",
+            *(f"buffer{i} = smem.allocate_tensor(Float32, partials, 16)" for i in range(len(self.reductions))),
+        ]
+        two = ", 2" if self.turning else ""  # by turns: a block may be one ahead of another
+        places = [f"(cluster_n, 1, rows_per_block{two})" for _ in self._sent]
+        if isinstance(self.pair, Moments):
+            lines.append("partial_moments = cute.make_layout((rows_per_block, warps, 3), stride=(3 * warps, 1, warps))")
+            lines.append("moments = smem.allocate_tensor(Float32, partial_moments, 16)")
+            places.append(f"(cluster_n, 3, rows_per_block{two})")
+        barriers = range(len(places) * (2 if self.turning else 1))
+        return [
+            *lines,
+            "if cutlass.const_expr(cluster_n > 1):",
+            *(f"    parts{i} = smem.allocate_tensor(Float32, cute.make_layout({p}), 16)" for i, p in enumerate(places)),
+            f"    arrived = smem.allocate_array(cutlass.Int64, num_elems={len(barriers)})",
+            "    if tidx == 0:",
+            *(f"        cute.arch.mbarrier_init(arrived + {i}, 1)" for i in barriers),
+            "    cute.arch.mbarrier_init_fence()",
+            "    cute.arch.cluster_arrive_relaxed()",
+            "    cute.arch.cluster_wait()",
+        ]
+
+    def _place(self, number: int) -> str:
+        """Where the blocks of a cluster meet for the ``number``-th time: what is sent, a barrier and its phase."""
+        if not self.turning:
+            return f"parts{number}, arrived + {number}, 0"
+        return f"parts{number}[None, None, None, turn % 2], arrived + ({2 * number} + turn % 2), turn // 2 % 2"
+
     def passes(self) -> list[str]:
-        """A walk for each depth. Where the row is walked in steps, a maximum and the sum of exponentials that waits for
-        it share one."""
+        """A walk for each depth. A pair that can share a walk does, where that saves reading the row again; a mean and
+        the squares about it also where blocks would have to wait for each other twice."""
         self.names = {index: self.reduction_name(index) for walk in self.walks for index in walk}
-        if self.online is None:
+        if self.pair is None:
             return self._all(self.walks)
-        top, total = self.online.top, self.online.total
-        others = [[i for i in walk if i not in (top, total)] for walk in self.walks]
         before = dict(self.env)
-        resident = self._all(self.walks)[:-1]
+        apart = self._all(self.walks)[:-1]
         held, self.env = self.env, before
-        streamed = [*self._online(self.online), *self._all([walk for walk in others if walk])]
+        if isinstance(self.pair, Online):
+            when, together = "steps == 1", self._online(self.pair)
+        else:
+            when, together = "steps == 1 and cluster_n == 1", self._moments(self.pair)
+        others = [[i for i in walk if i not in self.pair.reductions] for walk in self.walks]
+        together += self._all([walk for walk in others if walk])
         self.env = {index: name for index, name in self.env.items() if held.get(index) == name}
-        branches = (("if cutlass.const_expr(steps == 1):", resident), ("else:", streamed))
+        branches = ((f"if cutlass.const_expr({when}):", apart), ("else:", together))
         lines = [line for head, body in branches for line in (head, *(f"    {line}" if line else "" for line in body))]
         return [*lines, ""]
 
@@ -164,14 +122,18 @@ class Passes(RowKernel):
 
     def _met(self, index: int, value: str) -> list[str]:
         """Every thread of the row gets the reduction of all ``value``."""
-        number_, name, (combine, neutral) = self.reductions.index(index), self.names[index], self._operation(index)
-        return [
-            f"{name} = row_reduce({value}, buffer{number_}, {combine}, {neutral}, threads_per_row)",
-            "if cutlass.const_expr(cluster_n > 1):",
-            f"    {name} = cluster_reduce(",
-            f"        {name}, parts{number_}, arrived + {number_}, rank, {combine}, threads_per_row, cluster_n",
-            "    )",
-        ]
+        name, (combine, _) = self.names[index], self._operation(index)
+        buffer = f"buffer{self.reductions.index(index)}"
+        lines = [f"{name} = row_reduce({value}, {buffer}, {combine}, threads_per_row)"]
+        if index in self._sent:
+            place = self._place(self._sent.index(index))
+            lines += [
+                "if cutlass.const_expr(cluster_n > 1):",
+                f"    {name} = cluster_reduce(",
+                f"        {name}, {place}, rank, {combine}, threads_per_row, cluster_n",
+                "    )",
+            ]
+        return lines
 
     def _online(self, pair: Online) -> list[str]:
         """Milakov & Gimelshein, Online normalizer calculation for softmax, 2018, algorithm 3: what was summed is
@@ -198,6 +160,37 @@ class Passes(RowKernel):
             f"own = {top}",
             *self._met(pair.top, "own"),
             *self._met(pair.total, f"{total} * rescale(own, {top})"),
+        ]
+
+    def _moments(self, pair: Moments) -> list[str]:
+        """Each step's values are summed, and squared about their own mean; then the row's parts are put together."""
+        total, squares = self.names[pair.total], self.names[pair.squares]
+        env: dict[int, str] = {}
+        before, body = self._walked([self.graph.nodes[pair.total].args[0]], env)
+        body += [
+            "count = inside(start, stride, vectors, mine, sure)",
+            f"part = {self._folded(pair.total, env)}",
+            "centre = centre_of(count, part)",
+        ]
+        env[pair.mean] = "centre"
+        body += self.writer.assignments([self.graph.nodes[pair.squares].args[0]], env, {})
+        found = f"seen, {total}, {squares}"
+        self.env |= {pair.total: total, pair.squares: squares}
+        return [
+            *before,
+            *(f"{name} = Float32(0.0)" for name in ("seen", total, squares)),
+            "for step in cutlass.range(steps, unroll=1):",
+            *(f"    {line}" for line in body),
+            f"    about = {self._folded(pair.squares, env)}",
+            "    if cutlass.const_expr(steps == 1):",
+            f"        {found} = count, part, about",
+            "    else:",
+            f"        {found} = together([seen, count], [{total}, part], [{squares}, about])",
+            f"{found} = row_moments({found}, moments, sure == held, threads_per_row)",
+            "if cutlass.const_expr(cluster_n > 1):",
+            f"    {found} = cluster_moments(",
+            f"        {found}, {self._place(len(self._sent))}, rank, sure == held, threads_per_row, cluster_n",
+            "    )",
         ]
 
     # --- results ---

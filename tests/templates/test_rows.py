@@ -1,0 +1,81 @@
+"""What row kernels do with memory and shared memory, and that statistics in one walk are as exact as in two."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+import torch
+
+from cutegen_lab.compile import CageCompiler
+from cutegen_lab.templates.reader import read
+from cutegen_lab.templates.registry import family_for
+from tests.templates.judging import compiled, judged, outputs, problem_of
+
+LAYER_NORM = "F.layer_norm(x, w.shape, w, b)"
+IN_STEPS = {"threads_per_row": 32, "rows_per_block": 1, "loads": 2}
+
+
+@pytest.fixture(scope="module")
+def compiler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CageCompiler]:
+    with CageCompiler(tmp_path_factory.mktemp("cache")) as made:
+        yield made
+
+
+@pytest.mark.parametrize("n", [2048, 2001])
+def test_a_mean_and_the_squares_about_it_share_a_walk(compiler: CageCompiler, n: int) -> None:
+    problem = problem_of("F.layer_norm(x, x.shape[-1:])", f"x: f32[3,{n}]", checks=())
+    _, artifact = judged(compiler, problem, **IN_STEPS)
+    loads = "ld.global.v4" if n == 2048 else "ld.global.b32"
+    assert artifact.builds["main"].ptx.count(loads) == 4, "two vectors a step of two walks: one reduces, one writes"
+
+
+@pytest.mark.parametrize("config", [{}, IN_STEPS, {"threads_per_row": 64, "rows_per_block": 1, "cluster_n": 2}])
+def test_a_variance_is_as_exact_as_two_walks_have_it(compiler: CageCompiler, config: dict[str, int]) -> None:
+    problem = problem_of("torch.var(x, -1, correction=0)", "x: f32[6,3001]", checks=())
+    _, artifact = compiled(compiler, problem, **config)
+    x = torch.randn(6, 3001)
+    x[1] += 1000  # squares of the values themselves would leave nothing of the variance
+    x[2, 0] = 1e4  # nor may it hang on any one value
+    x[3] = torch.linspace(0, 1e4, 3001)
+    x[4, :1500] = 3e3
+    x[5] = 7.3
+    (got,) = outputs(problem, artifact, [x])
+    torch.testing.assert_close(got[:5].double(), x[:5].double().var(-1, correction=0), rtol=1e-5, atol=0)
+    assert 0 <= got[5] <= 1e-11
+
+
+@pytest.mark.parametrize(
+    ("n", "threads", "waits"), [(512, 64, "registers"), (4096, 128, "shared memory"), (4098, 1024, "memory")]
+)
+def test_a_norms_weights_wait_where_there_is_room(compiler: CageCompiler, n: int, threads: int, waits: str) -> None:
+    config = {"threads_per_row": threads, "rows_per_block": 1, "loads": 1 if waits == "memory" else 64}
+    problem = problem_of(LAYER_NORM, f"x: bf16[6,{n}], w: bf16[{n}], b: bf16[{n}]", checks=())
+    _, artifact = judged(compiler, problem, **config)
+    ptx = artifact.builds["main"].ptx
+    assert ("cp.async" in ptx) is (waits == "shared memory")
+    before = ptx[: ptx.index("shfl.sync.bfly")].count("ld.global")
+    assert before == {"registers": 3, "shared memory": 4, "memory": 1}[waits]
+
+
+def test_blocks_of_a_cluster_take_rows_in_turn_and_read_the_weights_once(compiler: CageCompiler) -> None:
+    problem = problem_of(LAYER_NORM, "x: f32[1030,256], w: f32[256], b: f32[256]", checks=())
+    _, artifact = judged(compiler, problem, vec=4, threads_per_row=32, rows_per_block=1, cluster_n=2)
+    (launch,) = artifact.builds["main"].plan.launches
+    assert launch.grid == (2 * 258, 1, 1), "four rows a cluster, the last has two"
+
+
+@pytest.mark.parametrize(
+    ("expression", "inputs", "threads", "loads"),
+    [
+        ("torch.softmax(x, -1)", "x: bf16[1024,1024]", 128, 64),  # few short rows: more threads each
+        ("torch.softmax(x, -1)", "x: bf16[65536,1024]", 32, 64),
+        ("F.cross_entropy(x, t)", "x: bf16[4096,32768], t: i64[4096]", 128, 2),  # read once: small blocks, short steps
+        ("F.cross_entropy(x, t)", "x: f32[300,32768], t: i64[300]", 512, 4),
+    ],
+)
+def test_the_default_suits_how_many_rows_there_are(expression: str, inputs: str, threads: int, loads: int) -> None:
+    problem = problem_of(expression, inputs, checks=())
+    graph = read(problem)
+    config = family_for(graph).default_config(graph, problem.workload)
+    assert (config["threads_per_row"], config["loads"]) == (threads, loads)
