@@ -34,7 +34,7 @@ from cutegen_lab.core.stopwatch import Stopwatch, rotation
 from cutegen_lab.core.verdict import Fault
 from cutegen_lab.devices.cuda import CudaDevice
 from cutegen_lab.judge.turns import Effort, Turns
-from cutegen_lab.problems import read_text
+from cutegen_lab.problems import Reference, read_text
 from cutegen_lab.problems.dtypes import TORCH
 from cutegen_lab.problems.tensors import laid_out
 
@@ -85,6 +85,13 @@ def _residual(m: int, n: int, k: int) -> Shape:
     return Shape(f"fused-residual-{m}x{n}x{k}", "F.linear(a, b) + r", inputs, (m, n, k, 1))
 
 
+def _scaled(m: int, n: int, k: int, fast: bool = False) -> Shape:
+    inputs = f"a: f8e4m3fn[{m},{k}], b: f8e4m3fn[{n},{k}], sa: f32[1], sb: f32[1]"
+    options = f"out_dtype=torch.bfloat16, use_fast_accum={fast}"
+    name = f"f8-{'fast' if fast else 'scaled'}-{m}x{n}x{k}"
+    return Shape(name, f"torch._scaled_mm(a, b.t(), sa, sb, {options})", inputs, (m, n, k, 1))
+
+
 SHAPES = (
     *(_nn(f"square-{n}", n, n, n) for n in (512, 1024, 2048, 4096, 8192, 16384)),
     _linear("skinny-64x4096x4096", 64, 4096, 4096),
@@ -129,6 +136,14 @@ FUSED = (
     _residual(8192, 4096, 4096),
     _residual(16384, 768, 3072),
 )  # fmt: skip
+F8 = (  # PyTorch's fast sums are not promoted
+    _scaled(2048, 2048, 2048),
+    _scaled(4096, 4096, 4096),
+    _scaled(4096, 4096, 4096, fast=True),
+    _scaled(4096, 14336, 4096),
+    _scaled(8192, 8192, 8192),
+    _scaled(8192, 8192, 8192, fast=True),
+)
 ODD = (_nn("odd-1001x1003x1005", 1001, 1003, 1005), _linear("odd-4095x4097x4099", 4095, 4097, 4099))
 
 
@@ -167,7 +182,12 @@ IN_PARTS = (
     _config("128x128", split_k=8), _config("128x128", split_k=4), _config("64x128x128", split_k=4),
     _config("64x64x128", split_k=2), _config("64x64x128", split_k=4),
 )  # fmt: skip
-GROUPS = ((SHAPES, None), (FP32, HALVED), (LONG, IN_PARTS), (GATED, PAIRED), (FUSED, EPILOGUE), (ODD, LARGE))
+EIGHT_BITS = (
+    _config("128x128x128"), _config("128x128x128", "2x1"), _config("128x192x128"), _config("128x192x128", "2x1"),
+    _config("64x128x128"), _config("64x128x128", "1x1", "pingpong"),
+)  # fmt: skip
+GROUPS = ((SHAPES, None), (FP32, HALVED), (LONG, IN_PARTS), (GATED, PAIRED), (FUSED, EPILOGUE), (F8, EIGHT_BITS),
+          (ODD, LARGE))  # fmt: skip
 
 
 def prepare(folder: Path, parts: Sequence[str]) -> None:
@@ -274,7 +294,9 @@ def _error(watch: Stopwatch, name: str, seed: int, problem: Problem, drawn: Sequ
         return str(got)
     workload = problem.workload
     inputs = [
-        laid_out(torch.roll(t.cuda(), rotation(seed, 0, i, spec.cosize)).view(torch.uint8), spec)
+        laid_out(
+            torch.roll(t.cuda().view(_BITS[t.itemsize]), rotation(seed, 0, i, spec.cosize)).view(torch.uint8), spec
+        )
         for i, (t, spec) in enumerate(zip(drawn, workload.inputs, strict=True))
     ]
     expected = _result(problem, inputs, exact=True)
@@ -289,12 +311,15 @@ def _eager_error(problem: Problem, drawn: Sequence[torch.Tensor]) -> float:
 
 def _result(problem: Problem, inputs: Sequence[torch.Tensor], exact: bool = False) -> torch.Tensor:
     """The reference's; ``exact``: of 16-bit inputs in float32, of others in float64."""
+    if exact and any(t.itemsize == 1 for t in inputs):
+        return Reference(problem).run_float64(inputs)[0]
     namespace: dict[str, Any] = {}
     exec("import torch\nimport torch.nn.functional as F\n" + problem.source, namespace)  # noqa: S102 - our own text
     result: torch.Tensor = namespace["reference"](*(t.to(_WIDER[t.dtype]) if exact else t for t in inputs))
     return result
 
 
+_BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32}
 _WIDER = {torch.bfloat16: torch.float32, torch.float32: torch.float64}
 
 

@@ -34,6 +34,7 @@ _PTX_HEAD = re.compile(
 _NUMERIC = {
     DType.F64: "Float64", DType.F32: "Float32", DType.F16: "Float16", DType.BF16: "BFloat16", DType.I64: "Int64",
     DType.I32: "Int32", DType.I16: "Int16", DType.I8: "Int8", DType.U8: "Uint8", DType.BOOL: "Boolean",
+    DType.F8E4M3: "Float8E4M3FN", DType.F8E5M2: "Float8E5M2",
 }  # fmt: skip
 
 

@@ -12,6 +12,8 @@ class DType(str, Enum):
     F32 = "f32"
     F16 = "f16"
     BF16 = "bf16"
+    F8E4M3 = "f8e4m3fn"
+    F8E5M2 = "f8e5m2"
     I64 = "i64"
     I32 = "i32"
     I16 = "i16"
@@ -26,7 +28,11 @@ class DType(str, Enum):
 
     @property
     def is_float(self) -> bool:
-        return self in (DType.F64, DType.F32, DType.F16, DType.BF16)
+        return self.is_float8 or self in (DType.F64, DType.F32, DType.F16, DType.BF16)
+
+    @property
+    def is_float8(self) -> bool:
+        return self in (DType.F8E4M3, DType.F8E5M2)
 
     @property
     def eps(self) -> float:
@@ -45,11 +51,14 @@ class DType(str, Enum):
 
 _ITEMSIZE = {
     DType.F64: 8, DType.F32: 4, DType.F16: 2, DType.BF16: 2, DType.I64: 8,
-    DType.I32: 4, DType.I16: 2, DType.I8: 1, DType.U8: 1, DType.BOOL: 1,
+    DType.I32: 4, DType.I16: 2, DType.F8E4M3: 1, DType.F8E5M2: 1, DType.I8: 1, DType.U8: 1, DType.BOOL: 1,
 }  # fmt: skip
-_EPS = {DType.F64: 2.0**-52, DType.F32: 2.0**-23, DType.F16: 2.0**-10, DType.BF16: 2.0**-7}
+_EPS = {
+    DType.F64: 2.0**-52, DType.F32: 2.0**-23, DType.F16: 2.0**-10, DType.BF16: 2.0**-7, DType.F8E4M3: 2.0**-3,
+    DType.F8E5M2: 2.0**-2,
+}  # fmt: skip
 _ALIASES = {
     "float64": "f64", "double": "f64", "float32": "f32", "float": "f32", "fp32": "f32", "float16": "f16", "half": "f16",
     "fp16": "f16", "bfloat16": "bf16", "int64": "i64", "long": "i64", "int32": "i32", "int": "i32", "int16": "i16",
-    "int8": "i8", "uint8": "u8",
+    "int8": "i8", "uint8": "u8", "float8_e4m3fn": "f8e4m3fn", "float8_e5m2": "f8e5m2",
 }  # fmt: skip

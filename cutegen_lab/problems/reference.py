@@ -18,7 +18,7 @@ from cutegen_lab.problems.source import LoadedSource, describe, load
 from cutegen_lab.problems.tensors import empty
 
 INIT_SEED = 0
-_NARROW = (torch.float32, torch.float16, torch.bfloat16)
+_NARROW = (torch.float32, torch.float16, torch.bfloat16, torch.float8_e4m3fn, torch.float8_e5m2)
 _NARROWING = {torch.Tensor.float, torch.Tensor.half, torch.Tensor.bfloat16}
 
 
@@ -178,8 +178,20 @@ class _Float64(TorchFunctionMode):
     ) -> Any:
         if func in _NARROWING:
             return args[0].double()
+        if func is torch._scaled_mm:
+            return _scaled_mm(*args, **(kwargs or {}))
         args = tuple(_widened(a) for a in args)
         return func(*args, **{k: _widened(v) for k, v in (kwargs or {}).items()})
+
+
+def _scaled_mm(
+    a: torch.Tensor, b: torch.Tensor, scale_a: torch.Tensor, scale_b: torch.Tensor, bias: torch.Tensor | None = None,
+    scale_result: torch.Tensor | None = None, **_: Any,
+) -> torch.Tensor:  # fmt: skip
+    """torch's own, which takes 8-bit numbers alone, of any floating-point numbers."""
+    product = (a @ b) * scale_a * scale_b
+    product = product if bias is None else product + bias
+    return product if scale_result is None else product * scale_result
 
 
 def _widened(value: Any) -> Any:

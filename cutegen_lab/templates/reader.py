@@ -167,7 +167,7 @@ class _Reader:
             spec = self.workload.inputs[position]
             if not self.program.nodes[name].users:
                 continue
-            if spec.dtype not in (*COMPUTED, *INDICES, DType.BOOL):
+            if spec.dtype not in (*COMPUTED, *INDICES, DType.BOOL) and not spec.dtype.is_float8:
                 raise Unsupported(f"input {spec.name} of dtype {spec.dtype.value}")
             self.values[name] = self.lowering.load(position, spec.shape)
         for name, constant in self.program.constants.items():

@@ -42,8 +42,11 @@ def resolve(lowering: Lowering, results: Sequence[Value], workload: Workload) ->
     for index, node in enumerate(nodes):
         if isinstance(node, Dot):
             node = _placed(node, axes.resolve(lowering.products[index]), space)
-            f32 = all(workload.inputs[t].dtype is DType.F32 for t in (node.first, node.second))
-            node = replace(node, f32=f32)
+            kinds = [workload.inputs[t].dtype for t in (node.first, node.second)]
+            if kinds[0].is_float8 != kinds[1].is_float8:
+                raise Unsupported(f"a matrix product of {kinds[0].value} and {kinds[1].value}")
+            f8, fine = kinds[0].is_float8, any(t.dtype.eps < DType.BF16.eps for t in workload.outputs)
+            node = replace(node, f32=set(kinds) == {DType.F32}, f8=f8 and not fine, as_f16=f8 and fine)
         if isinstance(node, Load | Pick):
             walks = [None if s is None else axes.find(s) for s in node.dims]
             stray = [s for s in walks if s is not None and s not in where and axes.size(s) > 1]
@@ -76,6 +79,9 @@ def resolve(lowering: Lowering, results: Sequence[Value], workload: Workload) ->
     ).pruned()
     _only_indices(graph, workload)
     for _, load in graph.loads():
+        if workload.inputs[load.tensor].dtype.is_float8:
+            spec = workload.inputs[load.tensor]
+            raise Unsupported(f"input {spec.name} of dtype {spec.dtype.value}, but as a matrix product's operand")
         padded = [n for n in load.spans if n is not None and graph.spans[n].start.plus < 0]
         if len(padded) > (graph.padding(load) > 0 and any(graph.scans())):
             raise Unsupported("zeros before an input, but where it is scanned")

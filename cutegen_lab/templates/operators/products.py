@@ -45,6 +45,20 @@ def addmm(g: Lowering, bias: Value, a: Value, b: Value, *, beta: float = 1, alph
     return product if beta == 0 else add(g, product, bias, beta)
 
 
+@rule("_scaled_mm.default")
+def scaled(
+    g: Lowering, a: Value, b: Value, scale_a: Value, scale_b: Value, bias: Value | None = None,
+    scale_result: Value | None = None, *_: Any,
+) -> Value:  # fmt: skip
+    """Scales are one number each, or one for each row of ``a`` and one for each column of ``b``."""
+    if scale_result is not None or any(
+        len(scale.axes) > 1 and g.axes.size(scale.axes[along]) > 1 for scale, along in ((scale_a, -1), (scale_b, -2))
+    ):
+        raise Unsupported("scales but for whole operands, their rows and columns")
+    product = g.map("mul", g.map("mul", matmul(g, a, b), scale_a), scale_b)
+    return product if bias is None else add(g, product, bias)
+
+
 @rule("einsum.default")
 def einsum(g: Lowering, equation: str, operands: Sequence[Value], **_: Any) -> Value:
     """Two operands that share one summed letter, one of them with a single letter of its own."""

@@ -17,6 +17,8 @@ _STEP_US = {(64, 32): 0.14, (64, 64): 0.145, (64, 128): 0.20, (128, 64): 0.20, (
             (128, 256): 0.68, (256, 128): 0.672}  # fmt: skip
 # The same for fp32's halves (gemm_fp32_on_gpu.json): two warpgroups take 64×128 in turn, one team takes other tiles.
 _F32_STEP_US = {(64, 32): 0.22, (64, 64): 0.33, (64, 128): 0.595, (128, 128): 1.15}
+# The same for 128 of k in 8 bits (gemm_f8_on_gpu.json), by blocks on their own.
+_F8_STEP_US = {(64, 32): 0.15, (64, 64): 0.19, (64, 128): 0.30, (128, 128): 0.38, (128, 192): 0.53}
 _LAUNCH_US, _BYTES_PER_US = 2.2, 4.1e6
 _POWER_BOUND = 8e11  # operations from which the clock falls, and blocks on their own keep the tensor cores busy enough
 _OPERATION = {"erf": 16, "exp": 8, "sigmoid": 8, "tanh": 8, "log": 8, "log1p": 8, "expm1": 8, "div": 6}
@@ -27,16 +29,18 @@ def default_config(graph: Graph, workload: Workload) -> Config:
     found = products(graph)
     assert found is not None
     right = found.rights[0]
+    m, n, k, batches = found.sizes(graph, workload)
     work = _Work(
-        *found.sizes(graph, workload),
+        m, n, ceil(k * found.itemsize / 2), batches,
         products=len(found.pairs),
         f32=found.f32,
+        f8=found.f8,
         bytes_moved=workload.compulsory_bytes,
         epilogue=sum(_OPERATION.get(node.op, 1) for node in graph.nodes if isinstance(node, Map)) + 14 * found.f32,
         matrices=sum(None not in load.dims for _, load in graph.loads()),
         even=_even_pitches(found, workload),
-        dense_k=workload.inputs[right.tensor].stride[right.dims[-1] or 0] == 1,
-    )
+        dense_k=found.f8 or workload.inputs[right.tensor].stride[right.dims[-1] or 0] == 1,
+    )  # fmt: skip
     candidates = filter(lambda config: not why_not(graph, config), _candidates(found))
     return min(candidates, key=lambda config: _expected_us(config, work))
 
@@ -46,24 +50,25 @@ def _candidates(found: Products) -> list[Config]:
     if found.f32:
         shapes = [(tile, 1, "pingpong" if tile == (64, 128) else "cooperative") for tile in _F32_STEP_US]
     else:
-        wide = [tile for tile in _STEP_US if beside > 1 or tile != (256, 128)]
+        wide = [tile for tile in (_F8_STEP_US if found.f8 else _STEP_US) if beside > 1 or tile != (256, 128)]
         tiles = [(tile_m, tile_n // beside) for tile_m, tile_n in wide if tile_n // beside in DOMAINS["tile_n"]]
         shapes = [(tile, cluster_m, "cooperative") for tile in tiles for cluster_m in (1, 2)]
-        shapes += [((128, 128), cluster_m, "pingpong") for cluster_m in (1, 2) if beside == 1]
+        shapes += [((128, 128), cluster_m, "pingpong") for cluster_m in (1, 2) if beside == 1 and not found.f8]
     return [
         {
             "tile_m": tile[0], "tile_n": tile[1], "tile_k": tile_k, "stages": 8, "cluster_m": cluster_m,
             "cluster_n": 1, "schedule": schedule, "raster": "m", "group": 8, "split_k": split,
         }
         for tile, cluster_m, schedule in shapes for split in (1, 2, 4, 8, 16) for tile_k in (128, 64)
-        if tile_k == 64 or (tile[0] == 64 and beside == 1)
+        if tile_k == 64 or found.f8 or (tile[0] == 64 and beside == 1)
     ]  # fmt: skip
 
 
 @dataclass(frozen=True)
 class _Work:
-    """``epilogue``: operations for each result, about; it reads so many ``matrices`` of the result's size. ``even``:
-    operands' rows begin at multiples of 128 bytes. ``dense_k``: the right operand lies densely along k."""
+    """``k`` counts numbers of 16 bits. ``epilogue``: operations for each result, about; it reads so many ``matrices``
+    of the result's size. ``even``: operands' rows begin at multiples of 128 bytes. ``dense_k``: the right operand lies
+    densely along k."""
 
     m: int
     n: int
@@ -71,6 +76,7 @@ class _Work:
     batches: int
     products: int
     f32: bool
+    f8: bool
     bytes_moved: int
     epilogue: int
     matrices: int
@@ -85,6 +91,8 @@ def _expected_us(config: Config, work: _Work) -> float:
     waves = ceil(clusters / RESIDENT[cluster_m])
     if work.f32:
         step = _F32_STEP_US[tile_m, tile_n] * work.products
+    elif work.f8:
+        step = _F8_STEP_US[tile_m, tile_n * work.products] * (0.93 if cluster_m > 1 else 1.0)
     else:
         step = _STEP_US[tile_m, tile_n * work.products]
     ends = 0.3 + (0.1 + 0.02 * work.epilogue * (split == 1)) * tile_m * tile_n / 4096

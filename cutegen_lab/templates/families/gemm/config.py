@@ -56,9 +56,14 @@ def matches(graph: Graph) -> bool:
 
 
 def accumulators(found: Products) -> int:
-    """fp32 registers of a thread that its sums may take; the epilogue needs the rest. Those of fp32 operands are in use
-    one piece after another then."""
-    return 192 if found.f32 else 128
+    """fp32 registers of a thread that its sums may take; the epilogue needs the rest. Where a step's sums are added to
+    totals, they are in use one piece after another then."""
+    return 192 if found.f32 or found.f8 else 128
+
+
+def steps_along_k(found: Products) -> tuple[str | int, ...]:
+    """wgmma truncates: the sums of fp32 halves stay short. Rows of 8-bit operands have 128 bytes."""
+    return (64,) if found.f32 else (128,) if found.f8 else DOMAINS["tile_k"]
 
 
 def why_not(graph: Graph, config: Config) -> str:
@@ -75,8 +80,9 @@ def why_not(graph: Graph, config: Config) -> str:
         return f"shared memory of {SMEM_BYTES:,} bytes with room for {fit} stages of such tiles, of 2 at least"
     if stages > fit and stages != most:  # another bound would be the same kernel twice
         return f"{stages} stages, of {fit} that {SMEM_BYTES:,} bytes of shared memory have room for ({most}: all)"
-    if found.f32 and config["tile_k"] != 64:  # wgmma truncates: its sums stay short
-        return f"steps of {config['tile_k']} along k, of 64 for sums of fp32 halves"
+    if config["tile_k"] not in steps_along_k(found):
+        (only,), of = steps_along_k(found), "sums of fp32 halves" if found.f32 else "operands of 8 bits"
+        return f"steps of {config['tile_k']} along k, of {only} for {of}"
     if split > 1 and len(found.pairs) > 1:
         return f"k in {split} parts, which is for one product alone"
     if split > 1 and split * prod(graph.space) > FULL * tile:
@@ -90,7 +96,7 @@ def stages_that_fit(found: Products, config: Config) -> int:
     tile_m, tile_n, tile_k = (int(config[name]) for name in ("tile_m", "tile_n", "tile_k"))
     teams, (lefts, rights) = 2 if config["schedule"] == "pingpong" else 1, found.loads
     left = SMEM_BYTES - 2048 - teams * _team_groups(config) * 64 * 128 * EPI_STAGE
-    return left // ((tile_m * lefts + tile_n * rights) * tile_k * 2)
+    return left // ((tile_m * lefts + tile_n * rights) * tile_k * found.itemsize)
 
 
 def _team_groups(config: Config) -> int:

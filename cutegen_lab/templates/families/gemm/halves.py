@@ -1,4 +1,4 @@
-"""The text that takes fp32 operands to the tensor cores, and 16-bit ones that TMA cannot address.
+"""The text that takes fp32 operands to the tensor cores, and those of 16 and 8 bits that TMA or wgmma cannot address.
 
 An fp32 number x, times a power of two s for its row (of the left operand; of the right one, its column), is
 ``high + low / 2**11`` with both halves fp16: s brings the row's largest number to [2**14, 2**15), so nothing overflows,
@@ -43,7 +43,8 @@ def convert_kernel(
     if cutlass.const_expr(mLow is None):
         for step in cutlass.range(walker, vectors, walkers, unroll=unroll):
             cute.autovec_copy(gX[None, step], rX)
-            cute.autovec_copy(rX, gHigh[None, step])
+            rHigh.store(rX.load().to(mHigh.element_type))
+            cute.autovec_copy(rHigh, gHigh[None, step])
     else:
         gLow = cute.flat_divide(mLow[inside, None, batch], (vec,))
         rLow = cute.make_rmem_tensor(vec, mLow.element_type)
@@ -84,14 +85,15 @@ def convert_kernel(
 def converted(mX, scratch, mScale, stream):
     """``mX`` (rows, k, batch) in ``scratch`` as TMA can address it: its halves and their scales, or one copy.
 
-    ``scratch`` is (1 or 2 copies, batches, :func:`scratch_size`); a copy lies as ``mX`` does, but its rows or
-    columns begin at L2's lines.
+    ``scratch`` is (1 or 2 copies, batches, :func:`scratch_size`); a copy lies as ``mX`` does (of 8 bits: densely along
+    k), but its rows or columns begin at L2's lines.
     """
     rows, k = cute.size(mX, mode=[0]), cute.size(mX, mode=[1])
     copies, batches, room = scratch.shape
     along_k = mX.stride[1] == 1 or mX.stride[0] != 1
-    outer, pitch = (rows, even_pitch(k)) if along_k else (k, even_pitch(rows))
-    stride = (pitch, 1, outer * pitch) if along_k else (1, pitch, outer * pitch)
+    k_major = along_k or scratch.element_type.width == 8
+    outer, pitch = (rows, even_pitch(k)) if k_major else (k, even_pitch(rows))
+    stride = (pitch, 1, outer * pitch) if k_major else (1, pitch, outer * pitch)
     parts = [
         cute.make_tensor(
             scratch.iterator + part * batches * room, cute.make_layout((rows, k, batches), stride=stride)
@@ -100,7 +102,7 @@ def converted(mX, scratch, mScale, stream):
     ]
     steps = [step for step in mX.stride if step != 1]
     even = along_k and k % 4 == 0 and all(isinstance(step, int) and step % 4 == 0 for step in steps)
-    vec = 4 if even else 1
+    vec = math.gcd(16, k) if mX.element_type.width == 8 else 4 if even else 1
     if along_k:
         walkers = next((w for w in (8, 16, 32, 64, 128) if w * vec * 4 >= k), 256)
         block_rows = 256 // walkers

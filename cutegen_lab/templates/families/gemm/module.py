@@ -16,6 +16,7 @@ from cutegen_lab.templates.families.gemm.config import (
     RESIDENT,
     SMEM_BYTES,
     accumulators,
+    steps_along_k,
 )
 from cutegen_lab.templates.families.gemm.product_module import ProductModule
 from cutegen_lab.templates.families.gemm.shape import Operand
@@ -29,7 +30,7 @@ from cutlass.cute.nvgpu import cpasync, warp, warpgroup
 _CONSTRAINTS = '''
 def constraints(config, workload, device):
     """Accumulators stay in registers; ``stages`` is what fits shared memory, or 8: as many as fit. One product alone
-    is added up from parts, and only where tiles are few. wgmma's sums of fp32 halves stay short: 64 of k."""
+    is added up from parts, and only where tiles are few."""
     tile_shape_mnk = (config["tile_m"], config["tile_n"], config["tile_k"])
     pingpong = config["schedule"] == "pingpong"
     team_groups = 1 if pingpong else min(config["tile_m"] // 64, 2)
@@ -42,9 +43,10 @@ def constraints(config, workload, device):
 
 
 def stages_that_fit(tile_shape_mnk, consumers):
-    """Pipeline stages of 16-bit tiles that a block's shared memory has room for, beside results on their way out."""
+    """Pipeline stages that a block's shared memory has room for, beside results on their way out."""
     tile_m, tile_n, tile_k = tile_shape_mnk
-    return ({smem} - 2048 - consumers * 64 * 128 * EPI_STAGE) // ((tile_m * {lefts} + tile_n * {rights}) * tile_k * 2)
+    stage_bytes = (tile_m * {lefts} + tile_n * {rights}) * tile_k * {itemsize}
+    return ({smem} - 2048 - consumers * 64 * 128 * EPI_STAGE) // stage_bytes
 '''
 LEAST = 1 << 18  # products of numbers below which one plain kernel is sooner done than two that convert and multiply
 
@@ -55,11 +57,14 @@ class GemmModule(ProductModule):
         self.converted = [o for o in self.views if self._to_convert(o)]
 
     def _to_convert(self, operand: Operand) -> bool:
-        """Is it fp32, or do its rows begin where TMA cannot read?"""
+        """Is it fp32, or do its rows begin where TMA cannot read, or wgmma where they are of 8 bits and not along k?"""
         specs = [workload.inputs[operand.tensor] for workload in self.problem.workloads]
-        steps = [step for spec in specs for step, size in zip(spec.stride, spec.shape, strict=True) if size > 1]
-        uneven = any(step != 1 and step % 8 for step in steps)
-        return self.products.f32 or (specs[0].dtype.itemsize == 2 and uneven)
+        even = 16 // specs[0].dtype.itemsize
+        walks = [(d, *walk) for spec in specs for d, walk in enumerate(zip(spec.stride, spec.shape, strict=True))]
+        uneven = any(size > 1 and step != 1 and step % even for _, step, size in walks)
+        across = any(size > 1 and (step == 1) != (d == operand.dims[-1]) for d, step, size in walks)
+        p = self.products
+        return p.f32 or p.as_f16 or (even == 8 and uneven) or (p.f8 and (uneven or across))
 
     def text(self) -> str:
         epilogue = self.epilogue()
@@ -70,6 +75,10 @@ class GemmModule(ProductModule):
         )
         if self.products.f32:
             sentences += " fp32 operands are multiplied as two fp16 halves each, three products for one."
+        if self.products.f8:
+            sentences += " What a step along k adds up is added to a total in fp32: wgmma keeps 13 bits of such sums."
+        if self.products.as_f16:
+            sentences += " 8-bit operands are multiplied as fp16, which holds them: wgmma keeps 13 bits of their sums."
         lines = header(self.problem, self.graph, NAME, sentences)
         lines[-2:-2] = _IMPORTS.strip().splitlines()
         lines += tunable(DOMAINS)
@@ -79,7 +88,7 @@ class GemmModule(ProductModule):
         rules = _CONSTRAINTS.format(
             sums=self.products.sums, registers=accumulators(self.products), products=len(self.products.pairs),
             full=FULL, smem=SMEM_BYTES, lefts=lefts, rights=rights,
-            tile_k=(64,) if self.products.f32 else DOMAINS["tile_k"],
+            tile_k=steps_along_k(self.products), itemsize=self.products.itemsize,
         )  # fmt: skip
         lines += [*rules.strip().splitlines(), "", "", *self._workspace(), "", *helpers(self.writer.helpers), ""]
         lines += epilogue
@@ -109,7 +118,8 @@ class GemmModule(ProductModule):
             dims, rows = operand.dims, space.product(self.rows(operand))
             count = "results[0]" if any(dims[d] is not None for d in self.products.batch) else "1"
             spec, x = self.problem.workload.inputs[operand.tensor], inputs[operand.tensor]
-            copies, dtype = (2, '"f16"') if self.products.f32 else (1, f"{x}.dtype.value")
+            copies = 2 if self.products.f32 else 1
+            dtype = '"f16"' if self.products.f32 or self.products.as_f16 else f"{x}.dtype.value"
             size = f"scratch_size({rows}, {x}.shape[{dims[-1]}])"
             lines.append(f'    wanted.append(("{spec.name}_scratch", {dtype}, ({copies}, {count}, {size})))')
             if self.products.f32:
@@ -133,7 +143,7 @@ class GemmModule(ProductModule):
         p = self.products
         large = f"m * n * batches * cute.size({self.views[p.lefts[0]]}, mode=[1]) >= {LEAST}"
         if not p.f32:
-            lines = ["by_tma = lefts, rights", f"if cutlass.const_expr({large}):"]
+            lines = [f"by_tma = {'(), ()' if p.as_f16 else 'lefts, rights'}", f"if cutlass.const_expr({large}):"]
             for o in self.converted:
                 view = self.views[o]
                 lines += [f"    {view}_copies = converted({view}, {view}_scratch, None, stream)"]

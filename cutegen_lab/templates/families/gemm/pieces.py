@@ -114,16 +114,21 @@ def tma_view(x, dense_in):
 
 
 def tma_views(operands):
-    """Each 16-bit operand of a side as TMA can address it; None where one is not, or none is given."""
-    views = tuple(tma_view(x, (1, 0)) if x.element_type.width == 16 else None for x in operands)
+    """Each operand of a side as TMA can address it, of 16 bits, or of 8 and dense along k as wgmma needs it; None where
+    one is not, or none is given."""
+    dense_in = {8: (1,), 16: (1, 0), 32: ()}
+    views = tuple(tma_view(x, dense_in[x.element_type.width]) for x in operands)
     return None if None in views or not views else views
 
 
 def fit_together(sides, operands):
-    """Have all operands one dtype and one length along k, and those of a side, as TMA sees them, one layout?"""
-    alike = {x.element_type for side in sides for x in side}, {cute.size(x, mode=[1]) for x in operands}
+    """Have all operands one length along k, and those of a side one dtype and, as TMA sees them, one layout? Sides may
+    differ in dtype where both have 8 bits."""
+    dtypes = [{x.element_type for x in side} for side in sides]
     layouts = [{x.stride.index(1) for x in side} for side in sides]
-    return all(len(values) == 1 for values in (*alike, *layouts))
+    lengths = {cute.size(x, mode=[1]) for x in operands}
+    both = {dtype if dtype.width > 8 else 8 for side in dtypes for dtype in side}
+    return all(len(values) == 1 for values in (lengths, both, *dtypes, *layouts))
 
 
 def terms_of(pairs, halved):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from cutegen_lab.core.problem import Workload
 from cutegen_lab.templates.expr import Dims, Dot, Graph
@@ -22,7 +22,8 @@ class Operand:
 class Products:
     """Each of ``pairs`` is a left operand (m, k) times a right one (n, k) for each batch, by their numbers in ``lefts``
     and ``rights``; ``nodes`` are the values of the graph that they make. ``f32``: operands are fp32, and the tensor
-    cores multiply their halves.
+    cores multiply their halves; ``f8``: of 8 bits; ``as_f16``: of 8 bits, multiplied as fp16,
+    which holds them all: of 8-bit numbers, wgmma keeps 13 bits of what it adds up.
 
     ``m``, ``n`` and ``batch`` are dimensions of the space. n comes last in it, so that results lie densely along n:
     where the reference asks for a transposed result, its operands have changed sides.
@@ -36,6 +37,8 @@ class Products:
     n: tuple[int, ...]
     batch: tuple[int, ...]
     f32: bool
+    f8: bool
+    as_f16: bool
 
     @property
     def operands(self) -> tuple[Operand, ...]:
@@ -49,8 +52,18 @@ class Products:
 
     @property
     def sums(self) -> int:
-        """Accumulators for each result: an fp32 product has one for its large terms, their total, the small ones."""
-        return len(self.pairs) * (3 if self.f32 else 1)
+        """Accumulators for each result: an fp32 product has one for its large terms, their total, the small ones; one
+        of 8 bits the sum of a step along k, and the total."""
+        return len(self.pairs) * (3 if self.f32 else 2 if self.f8 else 1)
+
+    @property
+    def of_8_bits(self) -> bool:
+        return self.f8 or self.as_f16
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of a number in shared memory."""
+        return 1 if self.f8 else 2
 
     def sizes(self, graph: Graph, workload: Workload) -> tuple[int, int, int, int]:
         """(m, n, the longest k, batches)."""
@@ -72,7 +85,10 @@ def products(graph: Graph) -> Products | None:
         (lefts.index(Operand(d.first, d.first_dims)), rights.index(Operand(d.second, d.second_dims))) for d in dots
     )
     nodes = tuple(index for index, _ in graph.dots())
-    return Products(nodes, tuple(lefts), tuple(rights), pairs, *places.pop(), f32=all(dot.f32 for dot in dots))
+    if len({(dot.f8, dot.as_f16) for dot in dots}) > 1:
+        return None
+    f32, f8, as_f16 = all(dot.f32 for dot in dots), dots[0].f8, dots[0].as_f16
+    return Products(nodes, tuple(lefts), tuple(rights), pairs, *places.pop(), f32=f32, f8=f8, as_f16=as_f16)
 
 
 def _sided(dot: Dot, last: int) -> Dot | None:
@@ -83,7 +99,7 @@ def _sided(dot: Dot, last: int) -> Dot | None:
     if (dot.first_dims[last] is None) == (dot.second_dims[last] is None):
         return None
     if dot.second_dims[last] is None:
-        return Dot(dot.second, dot.first, dot.second_dims, dot.first_dims, dot.f32)
+        return replace(dot, first=dot.second, second=dot.first, first_dims=dot.second_dims, second_dims=dot.first_dims)
     return dot
 
 

@@ -43,16 +43,16 @@ def gemm_kernel(
     """One warp loads tiles of A and B by TMA; the consumers' warpgroups multiply, in one team or in two that take tiles
     in turn. Blocks stay and take tile after tile.
 
-    The first ``promoted`` terms have sums of their own, which are added to totals after each step along k: those are
-    products of fp32 operands, which ``exact`` has. ``joined``: tiles of so many right operands lie side by side and are
-    multiplied as one. ``parts``: k is cut in so many, batches of results to be added up. ``tmas_e`` are those of the
-    epilogue's tensors that come as sheets, None for the others.
+    The first ``promoted`` terms have sums of their own, which are added to totals after each step along k: products of
+    fp32 operands, which ``exact`` has, and of 8 bits. ``joined``: tiles of so many right operands lie side by side and
+    are multiplied as one. ``parts``: k is cut in so many, batches of results to be added up. ``tmas_e`` are those of
+    the epilogue's tensors that come as sheets, None for the others.
     """
     m, n, k, batches = problem_mnkl
     tile_m, tile_n, tile_k = tile_shape_mnk
     cluster_m, cluster_n = cluster_shape_mn
     cluster_size = cluster_m * cluster_n
-    ab_dtype, c_dtype = dtypes
+    a_dtype, b_dtype, c_dtype = dtypes
     extras = (
         $tensors
     )
@@ -78,8 +78,8 @@ def gemm_kernel(
     class Storage:
         full: cute.struct.MemRange[cutlass.Int64, ab_stage]
         empty: cute.struct.MemRange[cutlass.Int64, ab_stage]
-        a: cute.struct.Align[cute.struct.MemRange[ab_dtype, cute.cosize(layout_a)], 1024]
-        b: cute.struct.Align[cute.struct.MemRange[ab_dtype, cute.cosize(layout_b)], 1024]
+        a: cute.struct.Align[cute.struct.MemRange[a_dtype, cute.cosize(layout_a)], 1024]
+        b: cute.struct.Align[cute.struct.MemRange[b_dtype, cute.cosize(layout_b)], 1024]
         c: cute.struct.Align[cute.struct.MemRange[c_dtype, cute.cosize(layout_c)], 1024]
 
     storage = utils.SmemAllocator().allocate(Storage)
@@ -136,7 +136,7 @@ def gemm_kernel(
             every = (1 << cluster_size) - 1
             mask_a = cutlass.Int16(every // ((1 << cluster_m) - 1)) << rank_m
             mask_b = cutlass.Int16((1 << cluster_m) - 1) << (rank_n * cluster_m)
-            stage_bytes = (lefts * tile_m + rights * tile_n) * tile_k * ab_dtype.width // 8
+            stage_bytes = (lefts * tile_m + rights * tile_n) * tile_k * a_dtype.width // 8
             stage, phase = cutlass.Int32(0), cutlass.Int32(1)  # every stage begins empty
             for tile in cutlass.range(first, tiles, step, unroll=1):
                 i, j, batch = tile_at(tile, across_mn, group, along_n)
@@ -268,7 +268,7 @@ def gemm_kernel(
                 for epi_j in cutlass.range_constexpr(epi_n):
                     epi_row, epi_column = row + epi_i * epi_tile[0], column + epi_j * epi_tile[1]
                     values = [of[None, epi_j, beside, epi_i].load() for of in pieces for beside in range(joined)]
-                    if cutlass.const_expr(promoted > 0):
+                    if cutlass.const_expr(len(exact) > 0):
                         values = [
                             restored(
                                 values[p], values[promoted + p], exact[p], cC, epi_row, epi_column, batch % batches,
@@ -349,7 +349,7 @@ def multiply_by_wgmma(
 ):
     tile_m, tile_n, tile_k = tile_shape_mnk
     cluster_m, cluster_n = cluster_shape_mn
-    ab_dtype, c_dtype = lefts[0].element_type, mC.element_type
+    a_dtype, b_dtype, c_dtype = lefts[0].element_type, rights[0].element_type, mC.element_type
     m, n, batches = (cute.size(mC, mode=[d]) for d in range(3))
     batches = batches // parts
     teams = 2 if schedule == "pingpong" else 1
@@ -363,23 +363,24 @@ def multiply_by_wgmma(
     views = tuple(sheet_view(x, aligned) if alone else None for x in extras)
     if cutlass.const_expr(len([x for x in views if x is not None]) > ab_stage):  # a piece's sheets are there at once
         views = tuple(None for _ in extras)
-    stage_bits = max(tile_m * len(lefts), tile_n * len(rights)) * tile_k * ab_dtype.width
+    stage_bits = max(tile_m * len(lefts), tile_n * len(rights)) * tile_k * a_dtype.width
     epi_tile, slots, sheets = sheets_of(views, c_dtype, tile_shape_mnk, 64 * team_groups, stage_bits)
     major_a, major_b = utils.LayoutEnum.from_tensor(lefts[0]), utils.LayoutEnum.from_tensor(rights[0])
     joined = joined_of(lefts, rights, exact, tile_shape_mnk, major_b)
     if cutlass.const_expr(joined > 1):
         terms = ((0, 0, 0),)
+    promoted = len(terms) if a_dtype.width == 8 else len(exact)
     mma, epi_mma = (
         sm90.make_trivial_tiled_mma(
-            ab_dtype, ab_dtype, major_a.sm90_mma_major_mode(), major_b.sm90_mma_major_mode(), Float32,
+            a_dtype, b_dtype, major_a.sm90_mma_major_mode(), major_b.sm90_mma_major_mode(), Float32,
             (team_groups, 1, 1), tiler_mn=(64, columns),
         )
         for columns in (tile_n * joined, epi_tile[1])
     )
-    layout_a = sm90.make_smem_layout_a(major_a, tile_shape_mnk, ab_dtype, ab_stage * len(lefts))
-    layout_b = sm90.make_smem_layout_b(major_b, tile_shape_mnk, ab_dtype, ab_stage * len(rights))
+    layout_a = sm90.make_smem_layout_a(major_a, tile_shape_mnk, a_dtype, ab_stage * len(lefts))
+    layout_b = sm90.make_smem_layout_b(major_b, tile_shape_mnk, b_dtype, ab_stage * len(rights))
     wide_mnk = (tile_m, tile_n * joined, tile_k)
-    layout_wide = sm90.make_smem_layout_b(major_b, wide_mnk, ab_dtype, ab_stage * len(rights) // joined)
+    layout_wide = sm90.make_smem_layout_b(major_b, wide_mnk, b_dtype, ab_stage * len(rights) // joined)
     layout_c = sm90.make_smem_layout_epi(c_dtype, utils.LayoutEnum.ROW_MAJOR, epi_tile, EPI_STAGE * teams)
     stage_a, stage_b, stage_c = (cute.slice_(layout, (None, None, 0)) for layout in (layout_a, layout_b, layout_c))
     by_tma_a = [
@@ -412,8 +413,8 @@ def multiply_by_wgmma(
         tuple(atom for atom, _ in by_tma_b), tuple(x for _, x in by_tma_b),
         tma_c, tC, mC, exact, $names tuple(atom for atom, _ in by_tma_e), tuple(x for _, x in by_tma_e),
         layouts_e, sheets, mma, epi_mma, layout_a, layout_b, layout_wide, layout_c, (m, n, k, batches),
-        terms, len(exact), joined, parts, tile_shape_mnk, epi_tile, cluster_shape_mn, teams, group, raster == "n",
-        (ab_dtype, c_dtype), aligned is not None,
+        terms, promoted, joined, parts, tile_shape_mnk, epi_tile, cluster_shape_mn, teams, group, raster == "n",
+        (a_dtype, b_dtype, c_dtype), aligned is not None,
     ).launch(
         grid=[min(clusters, RESIDENT[cluster_m * cluster_n]) * cluster_m * cluster_n, 1, 1],
         block=[(teams * team_groups + 1) * 128, 1, 1],
@@ -427,7 +428,8 @@ def joined_of(lefts, rights, exact, tile_shape_mnk, major_b):
     """How many tiles of right operands lie in shared memory as one that many times as wide would."""
     _, tile_n, tile_k = tile_shape_mnk
     one_left = len(lefts) == 1 and not exact and len(rights) * tile_n <= 256
-    return len(rights) if one_left and (tile_k == 64 or major_b == utils.LayoutEnum.COL_MAJOR) else 1
+    one_row = tile_k * rights[0].element_type.width == 1024  # of 128 bytes
+    return len(rights) if one_left and (one_row or major_b == utils.LayoutEnum.COL_MAJOR) else 1
 
 
 def load_op(blocks):

@@ -45,7 +45,8 @@ FULL = 4  # blocks a multiprocessor, beyond which a result is not cut into parts
 
 
 def matches(graph: Graph) -> bool:
-    return products(graph) is not None and not graph.reduced and len(graph.outputs) == 1
+    found = products(graph)
+    return found is not None and not found.of_8_bits and not graph.reduced and len(graph.outputs) == 1
 
 
 def sums(found: Products, config: Config) -> int:

@@ -38,7 +38,7 @@ _BLOCKS = 2 * 132  # enough for every multiprocessor of an H200
 
 def matches(graph: Graph) -> bool:
     found = products(graph)
-    if found is None or graph.reduced or len(graph.outputs) != 1:
+    if found is None or found.of_8_bits or graph.reduced or len(graph.outputs) != 1:
         return False
     return min(_sizes(graph, found)) <= MOST[found.f32]
 
