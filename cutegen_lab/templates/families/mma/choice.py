@@ -14,6 +14,7 @@ from cutegen_lab.templates.families.mma.config import shared_bytes, why_not
 
 _TILES = {(16, 64): (1, 2), (32, 64): (1, 2), (64, 64): (2, 2), (64, 128): (2, 2), (128, 64): (2, 2),
           (128, 128): (2, 2), (128, 256): (2, 4), (256, 128): (4, 2)}  # fmt: skip
+_WARPS = 8  # that keep a multiprocessor's tensor cores busy: with half as many, an H200 takes 1.2 times as long
 _LAUNCH_US = 2.2
 
 
@@ -45,6 +46,7 @@ def _expected_us(graph: Graph, workload: Workload, gpu: GpuSpec, config: Config)
     rate = gpu.flops[DType.BF16] / gpu.sm_count / (6 if found.f32 else 1) * 1e-6  # operations in a microsecond
     reads = 1 + 16 * (warps_m / tile_m + warps_n / tile_n)  # of shared memory, which the tensor cores wait for
     step = 2 * tile_m * tile_n * tile_k * len(found.pairs) * reads / rate + 0.1 / at_once
+    step *= 1.2 if at_once * warps_m * warps_n < _WARPS else 1.0
     computed = waves * at_once * step * ceil(ceil(k / tile_k) / split) + waves * 1.5
     moved = workload.compulsory_bytes / gpu.copy_bytes_per_s * 1e6
     added_up = 2.0 + split * m * n * batches * 8 / gpu.copy_bytes_per_s * 1e6 if split > 1 else 0.0

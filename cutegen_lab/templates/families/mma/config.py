@@ -40,7 +40,7 @@ KNOBS = {
     ("split_k", 1): "Twice as many blocks share the steps along k; a second kernel adds up what they find.",
     ("split_k", -1): "Half as many parts to store and to add up.",
 }
-MAX_SUMS = 128  # fp32 registers of a thread that its sums may take; fragments and the epilogue need the rest
+MAX_SUMS = {False: 128, True: 64}  # a thread's, of 16-bit operands and of fp32, whose halves need registers too
 FULL = 4  # blocks a multiprocessor, beyond which a result is not cut into parts
 
 
@@ -71,8 +71,8 @@ def why_not(graph: Graph, config: Config, smem_bytes: int, sms: int) -> str:
         tile, warps = int(config[f"tile_{side}"]), int(config[f"warps_{side}"])
         if tile < 16 * warps:
             return f"warps_{side} of {warps}, each with 16 at least of a tile_{side} of {tile}"
-    if (held := sums(found, config)) > MAX_SUMS:
-        return f"{held} accumulators in a thread's registers, of {MAX_SUMS} at most"
+    if (held := sums(found, config)) > MAX_SUMS[found.f32]:
+        return f"{held} accumulators in a thread's registers, of {MAX_SUMS[found.f32]} at most"
     if (used := shared_bytes(found, config)) > smem_bytes:
         return f"{used:,} bytes of shared memory, of {smem_bytes:,} at most"
     split, tile = int(config["split_k"]), int(config["tile_m"]) * int(config["tile_n"])

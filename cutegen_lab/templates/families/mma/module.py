@@ -54,7 +54,7 @@ class MmaModule(ProductModule):
         if p.f32:
             sentences += " fp32 operands are multiplied as two tf32 halves each, three products for one."
         rules = _CONSTRAINTS.format(
-            sums=len(p.pairs) * (2 if p.f32 else 1), full=FULL * self.sms, products=len(p.pairs), most=MAX_SUMS,
+            sums=len(p.pairs) * (2 if p.f32 else 1), full=FULL * self.sms, products=len(p.pairs), most=MAX_SUMS[p.f32],
             smem=self.smem_bytes, lefts=len(p.lefts), rights=len(p.rights), itemsize=4 if p.f32 else 2,
         )  # fmt: skip
         lines = header(self.problem, self.graph, NAME, sentences)

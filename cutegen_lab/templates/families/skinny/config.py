@@ -29,18 +29,19 @@ KNOBS = {
     ("cluster_k", 1): "Twice the blocks share a sum, where there are too few of them for every multiprocessor.",
     ("cluster_k", -1): "Half the blocks share a sum: fewer waits on other multiprocessors.",
 }
-MOST = {False: 8, True: 16}  # few rows that one pass serves, of 16-bit operands and of fp32: more are bound by FMAs
+MOST = 16  # few rows that one pass serves
+MANY = 3  # few rows of 16 bits from which they go through the tensor cores
 MAX_SUMS = 64  # of a thread
 MAX_LOADS = 16  # vectors of the large operand that a thread has in flight
 SMEM_BYTES = 64 << 10
-_BLOCKS = 2 * 132  # enough for every multiprocessor of an H200
+_BLOCKS = 200  # about three for every two multiprocessors of an H200
 
 
 def matches(graph: Graph) -> bool:
     found = products(graph)
     if found is None or found.of_8_bits or graph.reduced or len(graph.outputs) != 1:
         return False
-    return min(_sizes(graph, found)) <= MOST[found.f32]
+    return min(_sizes(graph, found)) <= MOST
 
 
 def _sizes(graph: Graph, found: Products) -> tuple[int, int]:
@@ -53,14 +54,20 @@ def _sizes(graph: Graph, found: Products) -> tuple[int, int]:
     return m, n
 
 
-def tile_of(few: int, f32: bool) -> int:
+def tile_of(few: int) -> int:
     """Of ``few`` rows, how many a block takes: the fewest in as many blocks as it needs."""
-    return ceil(few / ceil(few / MOST[f32]))
+    return ceil(few / ceil(few / MOST))
+
+
+def by_mma(found: Products, few: int, config: Config) -> bool:
+    """Do the tensor cores multiply, where sizes allow?"""
+    lanes = int(config["threads_n"]) % 8 == 0 and int(config["threads_k"]) % 4 == 0
+    return not found.f32 and tile_of(few) >= MANY and lanes
 
 
 def default_config(graph: Graph, workload: Workload) -> Config:
-    """Whole warps along k, or 128 bytes of neighbouring rows; more threads along k, and then blocks, until each
-    multiprocessor has two."""
+    """By what few configs took on an H200 (benchmarks/results/few_rows_on_gpu.json): eight loads in flight; more
+    threads along k, and then blocks, until there are enough blocks."""
     found = products(graph)
     assert found is not None
     m, n, k, batches = found.sizes(graph, workload)
@@ -69,19 +76,24 @@ def default_config(graph: Graph, workload: Workload) -> Config:
     specs = [(workload.inputs[large.tensor], large.dims[-1] or 0) for large in larges]
     along_k = any(spec.stride[axis] == 1 for spec, axis in specs)
     wide = 16 // specs[0][0].dtype.itemsize
-    tile = tile_of(few, found.f32)
-    if along_k:
-        config = {"rows": 2 if tile < 4 else 4, "threads_n": 4, "threads_k": 32, "loads": 4 if tile < 4 else 2}
-        step = wide * int(config["loads"])
-    else:
-        config = {"rows": min(wide, MAX_SUMS // tile), "threads_n": 8, "threads_k": 32, "loads": 2}
+    tile = tile_of(few)
+    tensor = not found.f32 and tile >= MANY
+    if not along_k:
+        config = {"rows": wide if tensor else min(wide, MAX_SUMS // tile), "threads_n": 8, "threads_k": 32, "loads": 2}
         step = 8
+    elif tensor:
+        config = {"rows": 2, "threads_n": 8, "threads_k": 32, "loads": 4}
+        step = 4 * wide
+    else:
+        config = {"rows": 2 if tile < MANY else 4, "threads_n": 4, "threads_k": 32, "loads": 4 if tile < MANY else 1}
+        step = wide * int(config["loads"])
     config["cluster_k"] = 1
 
     def blocks() -> int:
         return ceil(many / (config["rows"] * config["threads_n"])) * batches * config["cluster_k"]
 
-    while along_k and blocks() < _BLOCKS and config["threads_n"] > 1 and config["threads_k"] * step * 2 <= k:
+    narrowest = 8 if tensor else 1
+    while along_k and blocks() < _BLOCKS and config["threads_n"] > narrowest and config["threads_k"] * step * 2 <= k:
         config["threads_n"] //= 2
         config["threads_k"] *= 2
     while blocks() < _BLOCKS and config["cluster_k"] < 8 and config["threads_k"] * config["cluster_k"] * step * 2 <= k:
@@ -94,11 +106,13 @@ def why_not(graph: Graph, config: Config) -> str:
     found = products(graph)
     assert found is not None
     rows, threads_n, threads_k, loads = (int(config[name]) for name in ("rows", "threads_n", "threads_k", "loads"))
-    threads, tile = threads_n * threads_k, tile_of(min(_sizes(graph, found)), found.f32)
+    few = min(_sizes(graph, found))
+    threads, tile = threads_n * threads_k, tile_of(few)
     if threads % 32 or threads > 1024:
         return f"{threads:,} threads in a block, which takes whole warps of 32 and up to 1,024"
-    if rows * tile > MAX_SUMS:
-        return f"{rows * tile} sums in a thread's registers, of {MAX_SUMS} at most"
+    sums = rows * (4 if by_mma(found, few, config) else tile)
+    if sums > MAX_SUMS:
+        return f"{sums} sums in a thread's registers, of {MAX_SUMS} at most"
     if rows * loads > MAX_LOADS:
         return f"{rows * loads} vectors in flight in a thread's registers, of {MAX_LOADS} at most"
     used = smem_bytes(config, tile, len(found.pairs))

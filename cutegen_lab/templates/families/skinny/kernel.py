@@ -1,8 +1,11 @@
-"""The text of the kernel for products with few rows on one side: one pass over the other side's matrix, FMAs in fp32.
+"""The text of the kernel for products with few rows on one side: one pass over the other side's matrix.
 
 The large operand's rows are shared out among blocks, k among a block's threads and a cluster's blocks. Where the large
-operand lies densely along k, a warp reads vectors along k; otherwise vectors of neighbouring rows. Either way a thread
-holds ``rows`` of the large operand's rows by ``tile`` of the small one's as sums, over its own part of k.
+operand lies densely along k, threads read vectors along k; otherwise vectors of neighbouring rows. Either way a thread
+has ``rows`` of the large operand's rows, over its own part of k, straight from memory to registers. One or two rows of
+the small operand, and fp32, are multiplied by FMAs; more rows of 16 bits would be bound by those and go through the
+tensor cores, whose fragments the vectors are: which of k's numbers a thread holds is the same for both operands, and
+otherwise free.
 """
 
 KERNEL = '''
@@ -20,9 +23,11 @@ def skinny_kernel(
     along_k: cutlass.Constexpr,
     loads: cutlass.Constexpr,
     cluster_k: cutlass.Constexpr,
+    mma: cute.TiledMma,
 ):
     """``mC`` is (rows of the large operands, rows of the small ones, batch). Of ``threads`` (n, k), those next to each
-    other read neighbours in memory: in k (``along_k``), or in rows. ``forms`` are the vector along k of each pair."""
+    other read neighbours in memory: in k (``along_k``), or in rows; with ``mma``, in 8 rows and 4 vectors of k.
+    ``forms`` are the vector along k of each pair."""
     m, n = cute.size(mC, mode=[0]), cute.size(mC, mode=[1])
     threads_n, threads_k = threads
     tidx, _, _ = cute.arch.thread_idx()
@@ -30,12 +35,18 @@ def skinny_kernel(
     rank = 0
     if cutlass.const_expr(cluster_k > 1):
         rank = cute.arch.block_idx_in_cluster()
-    at_n, at_k = (tidx // threads_k, tidx % threads_k) if along_k else (tidx % threads_n, tidx // threads_n)
+    lane, warp = tidx % 32, tidx // 32
+    if cutlass.const_expr(mma is not None):
+        at_n, at_k = warp % (threads_n // 8) * 8 + lane // 4, warp // (threads_n // 8) * 4 + lane % 4
+    elif cutlass.const_expr(along_k):
+        at_n, at_k = tidx // threads_k, tidx % threads_k
+    else:
+        at_n, at_k = tidx % threads_n, tidx // threads_n
     span, high, wide = rows * threads_n, cute.ceil_div(m, rows * threads_n), cute.ceil_div(n, tile)
     block = bidx // cluster_k
     row, column, batch = block % high * span, block // high % wide * tile, block // (high * wide)
 
-    lanes_k = min(threads_k, 32) if along_k else max(32 // threads_n, 1)  # of a warp, that share its rows
+    lanes_k = 4 if mma is not None else min(threads_k, 32) if along_k else max(32 // threads_n, 1)  # share rows
     smem = utils.SmemAllocator()
     warps = cute.make_layout((span, tile, threads_k // lanes_k, len(pairs)))
     sPart = smem.allocate_tensor(Float32, warps, 16)
@@ -48,29 +59,39 @@ def skinny_kernel(
         cute.arch.cluster_arrive_relaxed()
         cute.arch.cluster_wait()
 
-    acc = cute.make_rmem_tensor(cute.make_layout((rows, tile)), Float32)
+    acc = cute.make_rmem_tensor(cute.make_layout((rows, 4 if mma is not None else tile)), Float32)
     for p in cutlass.range_constexpr(len(pairs)):
         small, large, vec = smalls[pairs[p][0]], larges[pairs[p][1]], forms[p]
         vectors = cute.size(large, mode=[1]) // vec
         stride = threads_k * cluster_k  # vectors of k that are loaded at once
-        whole = vectors // (stride * loads)
-        first = rank * threads_k + at_k
+        whole, rest = vectors // (stride * loads), vectors % (stride * loads)
+        first, apart, last = rank * threads_k + at_k, stride, cute.ceil_div(rest, stride)
+        if cutlass.const_expr(mma is not None):  # what a warp loads at once lies together
+            first, apart, last = (rank * threads_k + at_k - lane % 4) * loads + lane % 4, 4, loads
         acc.fill(0.0)
         for step in cutlass.range(whole, unroll=1):
             multiply_vectors(
-                small, large, acc, row + at_n * rows, column, batch, first + step * (stride * loads), stride, vec,
-                loads, along_k, True,
+                small, large, acc, row + at_n * rows, column, batch, first + step * (stride * loads), apart, tile, vec,
+                loads, along_k, True, mma,
             )
-        if cutlass.const_expr(vectors % (stride * loads) > 0):
+        if cutlass.const_expr(rest > 0):
             multiply_vectors(
-                small, large, acc, row + at_n * rows, column, batch, first + whole * (stride * loads), stride, vec,
-                min(loads, cute.ceil_div(vectors % (stride * loads), stride)), along_k, False,
+                small, large, acc, row + at_n * rows, column, batch, first + whole * (stride * loads), apart, tile, vec,
+                min(loads, last), along_k, False, mma,
             )
-        apart = 1 if along_k else threads_n
-        values, owned, spare = across_lanes(acc, tidx % 32, [apart << fold for fold in range(lanes_k.bit_length() - 1)])
-        if (tidx & spare) == 0:
-            for e in cutlass.range_constexpr(len(values)):
-                sPart[at_n * rows + (owned + e) % rows, (owned + e) // rows, at_k // lanes_k, p] = values[e]
+        if cutlass.const_expr(mma is not None):
+            for e in cutlass.range_constexpr(4):
+                beside, of = at_n - lane // 4 + lane % 4 * 2 + e % 2, lane // 4 + e // 2 * 8
+                if of < tile:
+                    for r in cutlass.range_constexpr(rows):
+                        sPart[beside * rows + r, of, at_k // 4, p] = acc[r, e]
+        else:
+            near = 1 if along_k else threads_n
+            folds = [near << fold for fold in range(lanes_k.bit_length() - 1)]
+            values, owned, spare = across_lanes(acc, lane, folds)
+            if (lane & spare) == 0:
+                for e in cutlass.range_constexpr(len(values)):
+                    sPart[at_n * rows + (owned + e) % rows, (owned + e) // rows, at_k // lanes_k, p] = values[e]
     cute.arch.sync_threads()
 
     cC = cute.make_identity_tensor((1, 1))
@@ -118,16 +139,18 @@ def multiply_vectors(
     column: cutlass.Int32,
     batch: cutlass.Int32,
     start: cutlass.Int32,
-    stride: cutlass.Constexpr,
+    apart: cutlass.Constexpr,
+    tile: cutlass.Constexpr,
     vec: cutlass.Constexpr,
     loads: cutlass.Constexpr,
     along_k: cutlass.Constexpr,
     sure: cutlass.Constexpr,
+    mma: cute.TiledMma,
 ):
-    """Adds to ``acc`` (rows of ``large``, rows of ``small``) products of the vectors ``start``, ``start + stride``, … .
+    """Adds to ``acc`` (rows of ``large``, rows of ``small``) products of vectors ``start``, ``start + apart``, … of k.
     All of ``large`` is loaded before the first product; rows past an edge are the last one again. ``sure``: all
     vectors are there."""
-    rows, tile = acc.shape
+    rows, lane = acc.shape[0], cute.arch.lane_idx()
     m, n, vectors = cute.size(large, mode=[0]), cute.size(small, mode=[0]), cute.size(large, mode=[1]) // vec
     shape = cute.make_layout((rows, vec), stride=(vec, 1) if along_k else (1, rows))
     once = cute.make_copy_atom(  # L1 is for the small operand
@@ -135,12 +158,13 @@ def multiply_vectors(
         num_bits_per_copy=(vec if along_k else rows) * large.element_type.width,
         l1c_evict_priority=cute.nvgpu.CacheEvictionPriority.NO_ALLOCATE,
     )
-    dense_in_rows = small.stride[0] == 1 and small.stride[1] == tile and n == tile
-    few = cute.make_layout((tile, vec), stride=(1, tile) if dense_in_rows else (vec, 1))
+    dense_in_rows = mma is None and small.stride[0] == 1 and small.stride[1] == tile and n == tile
+    count = tile if mma is None else cute.ceil_div(tile, 8)  # of a thread
+    few = cute.make_layout((count, vec), stride=(1, count) if dense_in_rows else (vec, 1))
     rLarge = [cute.make_rmem_tensor(shape, large.element_type) for _ in range(loads)]
     rSmall = cute.make_rmem_tensor(few, small.element_type)
     for load in cutlass.range_constexpr(loads):
-        at = start + load * stride
+        at = start + load * apart
         if cutlass.const_expr(not sure):
             rLarge[load].fill(0.0)
         if at < vectors or sure:
@@ -152,22 +176,41 @@ def multiply_vectors(
                     gRows = cute.flat_divide(large[None, at * vec + r, batch], (rows,))
                     cute.copy(once, gRows[None, cutlass.min(row // rows, m // rows - 1)], rLarge[load][None, r])
     left, right = (cute.make_rmem_tensor(layout, Float32) for layout in (shape, few))
+    rA = cute.make_rmem_tensor(((2, 2, 2), 1, 1), small.element_type)
+    rB = cute.make_rmem_tensor(((2, 2), 1, 1), small.element_type)
+    rA.fill(0.0)
     for load in cutlass.range_constexpr(loads):
-        at = start + load * stride
+        at = start + load * apart
         if cutlass.const_expr(not sure):
             rSmall.fill(0.0)
         if at < vectors or sure:
             if cutlass.const_expr(dense_in_rows):
                 cute.autovec_copy(cute.local_tile(small[None, None, batch], (tile, vec), (0, at)), rSmall)
             else:
-                for j in cutlass.range_constexpr(tile):
-                    gRow = cute.flat_divide(small[cutlass.min(column + j, n - 1), None, batch], (vec,))
+                for j in cutlass.range_constexpr(count):
+                    mine = column + j if cutlass.const_expr(mma is None) else column + j * 8 + lane // 4
+                    gRow = cute.flat_divide(small[cutlass.min(mine, n - 1), None, batch], (vec,))
                     cute.autovec_copy(gRow[None, at], rSmall[j, None])
-        left.store(rLarge[load].load().to(Float32))
-        right.store(rSmall.load().to(Float32))
-        for e in cutlass.range_constexpr(vec):
-            for j in cutlass.range_constexpr(tile):
-                acc[None, j].store(acc[None, j].load() + left[None, e].load() * right[j, e])
+        if cutlass.const_expr(mma is not None):  # of each four of k, a thread holds two beside each other, then two
+            for e in cutlass.range_constexpr(0, vec, 4):
+                for v in cutlass.range_constexpr(4):
+                    for j in cutlass.range_constexpr(count):
+                        rA[v % 2 + 2 * j + 4 * (v // 2)] = rSmall[j, e + v]
+                for r in cutlass.range_constexpr(rows):
+                    for v in cutlass.range_constexpr(4):
+                        rB[v] = rLarge[load][r, e + v]
+                    sums = cute.make_rmem_tensor(((2, 2), 1, 1), Float32)
+                    for v in cutlass.range_constexpr(4):
+                        sums[v] = acc[r, v]
+                    cute.gemm(mma, sums, rA, rB, sums)
+                    for v in cutlass.range_constexpr(4):
+                        acc[r, v] = sums[v]
+        else:
+            left.store(rLarge[load].load().to(Float32))
+            right.store(rSmall.load().to(Float32))
+            for e in cutlass.range_constexpr(vec):
+                for j in cutlass.range_constexpr(tile):
+                    acc[None, j].store(acc[None, j].load() + left[None, e].load() * right[j, e])
 
 
 def across_lanes(acc, lane, apart):
@@ -222,9 +265,16 @@ def multiply_few(
         rows = math.gcd(rows, *[widest(x, 0) for x in larges])
     forms = tuple(widest(larges[large], 1) if along_k else depth(smalls[small]) for small, large in pairs)
     tile = cute.ceil_div(n, cute.ceil_div(n, MOST))
+    dtypes = {x.element_type for x in (*smalls, *larges)}
+    by_mma = tile >= MANY and all(vec % 4 == 0 for vec in forms) and threads[0] % 8 == 0 and threads[1] % 4 == 0
+    mma = None
+    if cutlass.const_expr(by_mma and len(dtypes) == 1 and dtypes <= {cutlass.BFloat16, cutlass.Float16}):
+        mma = cute.make_tiled_mma(warp.MmaF16BF16Op(smalls[0].element_type, Float32, (16, 8, 16)), (1, 1, 1))
+    else:
+        tile = min(tile, max(MAX_SUMS // rows, 1))
     blocks = cute.ceil_div(m, rows * threads[0]) * cute.ceil_div(n, tile) * batches
     skinny_kernel(
-        smalls, larges, mC, $names pairs, forms, tile, rows, threads, along_k, loads, cluster_k
+        smalls, larges, mC, $names pairs, forms, tile, rows, threads, along_k, loads, cluster_k, mma
     ).launch(
         grid=[blocks * cluster_k, 1, 1],
         block=[threads[0] * threads[1], 1, 1],

@@ -8,7 +8,7 @@ from cutegen_lab.templates.expr import Graph
 from cutegen_lab.templates.families.gemm import pieces
 from cutegen_lab.templates.families.gemm.product_module import ProductModule
 from cutegen_lab.templates.families.skinny import kernel
-from cutegen_lab.templates.families.skinny.config import DOMAINS, MAX_LOADS, MAX_SUMS, MOST, NAME, SMEM_BYTES
+from cutegen_lab.templates.families.skinny.config import DOMAINS, MANY, MAX_LOADS, MAX_SUMS, MOST, NAME, SMEM_BYTES
 from cutegen_lab.templates.module import Space, clean, header, helpers, tunable
 
 _CONSTRAINTS = '''
@@ -21,7 +21,9 @@ def constraints(config, workload, device):
     threads = config["threads_n"] * config["threads_k"]
     warps = max(config["threads_k"] // max(32 // config["threads_n"], 1), 1)
     smem = 4 * config["rows"] * config["threads_n"] * tile * {pairs} * (warps + config["cluster_k"])
-    registers = config["rows"] * tile <= {sums} and config["rows"] * config["loads"] <= {loads}
+    lanes = config["threads_n"] % 8 == 0 and config["threads_k"] % 4 == 0
+    sums = config["rows"] * (4 if {halves} and tile >= MANY and lanes else tile)
+    registers = sums <= MAX_SUMS and config["rows"] * config["loads"] <= {loads}
     return threads % 32 == 0 and threads <= 1024 and registers and smem <= {smem}
 '''
 
@@ -33,19 +35,21 @@ class SkinnyModule(ProductModule):
     def text(self) -> str:
         epilogue = self.epilogue()
         sentences = (
-            "The large operand is read once, by vectors, and multiplied with the few rows of the other in fp32. The "
-            "threads of a block, and the blocks of a cluster, share k; the order of every sum is fixed. The epilogue "
-            "is applied in fp32."
+            "The large operand is read once, by vectors, and multiplied with the few rows of the other, by FMAs or on "
+            "the tensor cores, adding up in fp32. The threads of a block, and the blocks of a cluster, share k; the "
+            "order of every sum is fixed. The epilogue is applied in fp32."
         )
         p = self.products
         space = Space(self.graph, tuple(f"inputs[{t}]" for t in range(len(self.inputs))))
         rules = _CONSTRAINTS.format(
-            m=space.product(p.m), n=space.product(p.n), pairs=len(p.pairs), sums=MAX_SUMS, loads=MAX_LOADS,
+            m=space.product(p.m), n=space.product(p.n), pairs=len(p.pairs), halves=not p.f32, loads=MAX_LOADS,
             smem=SMEM_BYTES,
         )  # fmt: skip
         lines = header(self.problem, self.graph, NAME, sentences)
-        lines[-2:-2] = ["import cutlass.utils as utils"]
-        lines += [*tunable(DOMAINS), f"MOST = {MOST[p.f32]}  # few rows that a block takes", "", ""]
+        lines[-2:-2] = ["import cutlass.utils as utils", "from cutlass.cute.nvgpu import warp"]
+        lines += [*tunable(DOMAINS), f"MOST = {MOST}  # few rows that a block takes",
+                  f"MANY = {MANY}  # few rows of 16 bits from which they go through the tensor cores",
+                  f"MAX_SUMS = {MAX_SUMS}  # of a thread", "", ""]  # fmt: skip
         lines += [*rules.strip().splitlines(), "", *helpers(self.writer.helpers), "", *epilogue]
         for text in (pieces.ACCESS, pieces.WIDEST, kernel.DEVICE, kernel.KERNEL, kernel.LAUNCH):
             filled = self.filled(text, at=("row + i", "column + j"))
