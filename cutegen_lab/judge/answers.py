@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import torch
 
@@ -63,8 +64,14 @@ class Answers:
         errors = compared([])
         if all(error.ok for error in errors):
             return errors
-        # Before a kernel is called wrong: how much do the last bits matter to this problem?
-        return compared(rounding.samples(self._reference, inputs, check.seed))
+        # Before a kernel is called wrong: how much do the last bits matter to this problem, and was PyTorch lucky?
+        samples = rounding.samples(self._reference, inputs, check.seed)
+        errors = compared(samples)
+        if all(error.ok for error in errors):
+            return errors
+        again = zip(*rounding.rerounded(self._reference, inputs, check.seed), strict=True)
+        allowances = [replace(a, again=tuple(results)) for a, results in zip(allowances, again, strict=True)]
+        return compared(samples)
 
 
 def _all_bits(inputs: Sequence[torch.Tensor]) -> bool:

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map
+from torch.utils.weak import WeakTensorKeyDictionary
 
 from cutegen_lab.core.dtypes import DType
 from cutegen_lab.problems import Reference
@@ -49,26 +50,33 @@ _SUMS = {
 }
 
 
+class _Draw:
+    """Numbers from one seed, where the tensors are that they are for."""
+
+    def __init__(self, seed: int) -> None:
+        self._seed = seed
+        self._generators: dict[torch.device, torch.Generator] = {}
+
+    def uniform(self, like: torch.Tensor) -> torch.Tensor:
+        """Float64 over [0, 1) in the shape of ``like``."""
+        if like.device not in self._generators:
+            self._generators[like.device] = torch.Generator(like.device).manual_seed(self._seed)
+        generator = self._generators[like.device]
+        return torch.rand(like.shape, generator=generator, dtype=torch.float64, device=like.device)
+
+
 class _Moved(TorchDispatchMode):
     """Every float64 result that an operator rounds is multiplied by 1 ± up to ``unit``."""
 
     def __init__(self, unit: float, seed: int) -> None:
         super().__init__()
-        self._unit, self._seed = unit, seed
-        self._generators: dict[torch.device, torch.Generator] = {}
+        self._unit, self._draw = unit, _Draw(seed)
 
     def moved(self, value: Any) -> Any:
         if not isinstance(value, torch.Tensor) or value.dtype is not torch.float64:
             return value
-        noise = torch.rand(
-            value.shape, generator=self._generator(value.device), dtype=torch.float64, device=value.device
-        )
+        noise = self._draw.uniform(value)
         return noise.mul_(2 * self._unit).add_(1 - self._unit).mul_(value)
-
-    def _generator(self, device: torch.device) -> torch.Generator:
-        if device not in self._generators:
-            self._generators[device] = torch.Generator(device).manual_seed(self._seed)
-        return self._generators[device]
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -77,6 +85,39 @@ class _Moved(TorchDispatchMode):
         if func.overloadpacket.__name__ in _CHOOSE or _aliases(func):
             return result
         return tree_map(self.moved, result)
+
+
+class _Rerounded(TorchDispatchMode):
+    """Every result that an operator rounded is rounded once more, at random, before it is used: what a kernel does that
+    hands intermediate results on in the same types, and rounds each the other way. Results nobody uses stay."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__()
+        self._draw = _Draw(seed)
+        self._made: WeakTensorKeyDictionary[torch.Tensor | None] = WeakTensorKeyDictionary()
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        if func._schema.is_mutable:
+            return func(*args, **(kwargs or {}))
+        result = func(*tree_map(self._used, args), **tree_map(self._used, kwargs or {}))
+        if func.overloadpacket.__name__ not in _CHOOSE and not _aliases(func):
+            tree_map(self._make, result)
+        return result
+
+    def _make(self, value: Any) -> None:
+        if isinstance(value, torch.Tensor) and value.is_floating_point():
+            self._made[value] = None
+
+    def _used(self, value: Any) -> Any:
+        if not isinstance(value, torch.Tensor) or value not in self._made:
+            return value
+        if (again := self._made[value]) is None:
+            unit = torch.finfo(value.dtype).eps / 2
+            noise = self._draw.uniform(value).mul_(2 * unit).add_(1 - unit)
+            again = self._made[value] = noise.mul_(value).to(value.dtype)
+        return again
 
 
 class _Watched(TorchDispatchMode):
@@ -112,6 +153,15 @@ def samples(reference: Reference, inputs: Sequence[torch.Tensor], seed: int) -> 
     """Several such runs, at the precision kernels compute in: float32, or float64 where an input is."""
     unit = UNIT[DType.F64] if any(t.dtype is torch.float64 for t in inputs) else UNIT[DType.F32]
     return [moved(reference, inputs, unit, seed ^ (index + 1)) for index in range(SAMPLES)]
+
+
+def rerounded(reference: Reference, inputs: Sequence[torch.Tensor], seed: int) -> list[tuple[torch.Tensor, ...]]:
+    """PyTorch's own results, with intermediate ones rounded otherwise, several times."""
+    results = []
+    for index in range(SAMPLES):
+        with _Rerounded(seed ^ (index + 1)):
+            results.append(reference.run(inputs))
+    return results
 
 
 def watched(run: Callable[[], tuple[torch.Tensor, ...]]) -> tuple[tuple[torch.Tensor, ...], bool]:
