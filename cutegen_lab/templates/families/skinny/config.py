@@ -66,8 +66,8 @@ def by_mma(found: Products, few: int, config: Config) -> bool:
 
 
 def default_config(graph: Graph, workload: Workload) -> Config:
-    """By what few configs took on an H200 (benchmarks/results/few_rows_on_gpu.json): eight loads in flight; more
-    threads along k, and then blocks, until there are enough blocks."""
+    """By what a few configs took on an H200 (benchmarks/results/few_rows_on_gpu.json): eight loads in flight, no thread
+    without one; more threads along k, and then blocks, until there are enough blocks."""
     found = products(graph)
     assert found is not None
     m, n, k, batches = found.sizes(graph, workload)
@@ -78,27 +78,41 @@ def default_config(graph: Graph, workload: Workload) -> Config:
     wide = 16 // specs[0][0].dtype.itemsize
     tile = tile_of(few)
     tensor = not found.f32 and tile >= MANY
-    if not along_k:
+    if along_k:
+        vectors = max(k // wide, 1)  # of a row
+        threads_k = _power_of_2(min(vectors, max(vectors // 4, 16), 32 if tensor else 128))
+        loads = _power_of_2(min(vectors // threads_k, 2 if found.f32 and tile >= MANY else 4))
+        threads_n = max(128 // threads_k, 8 if tensor else 1)
+        config = {
+            "rows": 2 if loads == 4 else 4,
+            "threads_n": min(threads_n, 32),
+            "threads_k": threads_k,
+            "loads": loads,
+        }
+        step = wide * loads
+    else:
         config = {"rows": wide if tensor else min(wide, MAX_SUMS // tile), "threads_n": 8, "threads_k": 32, "loads": 2}
         step = 8
-    elif tensor:
-        config = {"rows": 2, "threads_n": 8, "threads_k": 32, "loads": 4}
-        step = 4 * wide
-    else:
-        config = {"rows": 2 if tile < MANY else 4, "threads_n": 4, "threads_k": 32, "loads": 4 if tile < MANY else 1}
-        step = wide * int(config["loads"])
     config["cluster_k"] = 1
 
     def blocks() -> int:
         return ceil(many / (config["rows"] * config["threads_n"])) * batches * config["cluster_k"]
 
-    narrowest = 8 if tensor else 1
-    while along_k and blocks() < _BLOCKS and config["threads_n"] > narrowest and config["threads_k"] * step * 2 <= k:
-        config["threads_n"] //= 2
+    narrowest, most = (8 if tensor else 1), 512
+    while along_k and blocks() < _BLOCKS and config["threads_k"] * step * 2 <= k:
+        if config["threads_n"] > narrowest:
+            config["threads_n"] //= 2
+        elif config["threads_n"] * config["threads_k"] >= most:
+            break
         config["threads_k"] *= 2
     while blocks() < _BLOCKS and config["cluster_k"] < 8 and config["threads_k"] * config["cluster_k"] * step * 2 <= k:
         config["cluster_k"] *= 2
     return dict(config)
+
+
+def _power_of_2(most: int) -> int:
+    """The largest that is not larger."""
+    return 1 << (max(most, 1).bit_length() - 1)
 
 
 def why_not(graph: Graph, config: Config) -> str:
