@@ -44,15 +44,13 @@ def mma_kernel(
 
     smem = utils.SmemAllocator()
     memory = smem.allocate(room, 128)  # of the stages, and then of the results on their way out
-    mXs, sizes = (*lefts, *rights), [cute.size(layout) for layout in layouts]
-    sXs = [
-        cute.make_tensor(cute.recast_ptr(memory, dtype=dtype) + sum(sizes[:o]), layout)
-        for o, layout in enumerate(layouts)
-    ]
+    mXs, beginning = (*lefts, *rights), cute.recast_ptr(memory, dtype=dtype)
+    sXs = [cute.make_tensor(beginning + first, layout) for first, layout in zip(firsts_of(layouts), layouts)]
 
     thr_mma = mma.get_slice(tidx)
-    rAs = [mma.make_fragment_A(thr_mma.partition_A(s[None, None, 0])) for s in sXs[: len(lefts)]]
-    rBs = [mma.make_fragment_B(thr_mma.partition_B(s[None, None, 0])) for s in sXs[len(lefts) :]]
+    sAs, sBs = ([s for o, s in enumerate(sXs) if (o < len(lefts)) == left] for left in (True, False))
+    rAs = [mma.make_fragment_A(thr_mma.partition_A(s[None, None, 0])) for s in sAs]
+    rBs = [mma.make_fragment_B(thr_mma.partition_B(s[None, None, 0])) for s in sBs]
     rAs, rBs = ([cute.recast_tensor(r, dtype) for r in some] for some in (rAs, rBs))  # fp32 is no tf32 yet
     accs = [cute.make_rmem_tensor(mma.partition_shape_C((tile_m, tile_n)), Float32) for _ in pairs]
     steps = [cute.make_rmem_tensor(acc.layout, Float32) for acc in accs] if exact else []  # of one step along k each
@@ -203,6 +201,14 @@ def fill_stage(
                     to[0] = source[0]
             else:
                 to.fill(0.0)
+
+
+def firsts_of(layouts):
+    """Where each begins, one after another."""
+    firsts = [0]
+    for layout in layouts:
+        firsts.append(firsts[-1] + cute.size(layout))
+    return firsts
 
 
 def vector_at(pointer, vec):
