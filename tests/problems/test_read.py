@@ -184,3 +184,15 @@ def test_torch_compile_finds_a_references_globals() -> None:
     inputs = [torch.randn(8, 64)]
     compiled = torch.compile(Reference(problem).run, dynamic=False, backend="eager")
     assert torch.equal(compiled(inputs)[0], torch.softmax(inputs[0], -1))
+
+
+def test_8_bit_numbers_are_read_and_their_products_known_in_float64() -> None:
+    source = "def reference(a, b, s, t):\n    return torch._scaled_mm(a, b.T, s, t, out_dtype=torch.bfloat16)\n"
+    problem = read_text(source, inputs_text="a: float8_e4m3fn[32,48], b: f8e5m2[16,48], s: f32[1], t: f32[1]")
+    assert problem.workload.describe().startswith("(a: f8e4m3fn[32,48], b: f8e5m2[16,48]")
+    torch.manual_seed(0)
+    a, b = torch.randn(32, 48).to(torch.float8_e4m3fn), torch.randn(16, 48).to(torch.float8_e5m2)
+    s, t = torch.tensor([0.3]), torch.tensor([0.7])
+    (result,) = Reference(problem).run_float64([a, b, s, t])
+    assert result.dtype is torch.float64
+    torch.testing.assert_close(result, (a.double() @ b.double().T) * s.double() * t.double(), rtol=1e-14, atol=1e-14)
