@@ -14,7 +14,7 @@ from cutegen_lab.templates.pipeline.wiring import Wiring
 from cutegen_lab.templates.reader import Programs
 
 __all__ = ["Asked", "Pipeline", "StepRefused", "pipeline_for", "pipeline_of"]
-_WORDS = {"matrix": "gemm"}  # others go by the first word of their names
+_WORDS = {"matrix": "gemm", "product": "gemm"}  # others go by the first word of their names
 
 
 def pipeline_for(programs: Programs, why: ProviderError) -> Pipeline:
