@@ -101,7 +101,7 @@ def _expected_us(config: Config, work: _Work) -> float:
     read = work.matrices * (split == 1) * tile_m * tile_n / 4096
     if config["schedule"] == "pingpong":  # one team's ends are hidden behind the other's steps, if it has any
         step, ends = step * (1.0 if work.dense_k or work.f32 else 1.2), ends * (0.15 if waves > 2 else 1.2)
-        ends += 0.4 * read  # by the epilogue itself
+        ends += 0.6 * read  # by the epilogue itself
         if cluster_m > 1 and waves > 2 and 2 * work.m * work.n * work.k * work.batches < _POWER_BOUND:
             step, ends = step * 0.96, ends - 0.5
     else:
