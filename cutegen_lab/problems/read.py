@@ -97,7 +97,8 @@ def _outputs(bound: Bound, inputs: tuple[TensorSpec, ...]) -> tuple[TensorSpec, 
                 raise ProblemError(f"the reference modifies its input {spec.name!r} in place", "Work on a clone of it.")
     names = ["out"] if len(outputs) == 1 else [f"out{i}" for i in range(len(outputs))]
     return tuple(
-        TensorSpec(n, from_torch(t.dtype, f"output {n!r}"), tuple(t.shape)) for n, t in zip(names, outputs, strict=True)
+        TensorSpec(n, from_torch(t.dtype, f"output {n!r}", result=True), tuple(t.shape))
+        for n, t in zip(names, outputs, strict=True)
     )
 
 

@@ -196,3 +196,8 @@ def test_8_bit_numbers_are_read_and_their_products_known_in_float64() -> None:
     (result,) = Reference(problem).run_float64([a, b, s, t])
     assert result.dtype is torch.float64
     torch.testing.assert_close(result, (a.double() @ b.double().T) * s.double() * t.double(), rtol=1e-14, atol=1e-14)
+
+
+def test_results_of_8_bits_are_refused() -> None:
+    with pytest.raises(ProblemError, match="output 'out' has the unsupported dtype float8_e5m2"):
+        read_text("def reference(x):\n    return x.to(torch.float8_e5m2)\n", inputs_text="x: f32[8,8]")

@@ -194,6 +194,6 @@ class Cutter:
                 ELSEWHERE,
             )
         value = program.nodes[name].meta["val"]
-        dtype = from_torch(value.dtype, "a value between two steps")
+        dtype = from_torch(value.dtype, "a value between two steps", result=True)
         exact = self.flow.storage(name) in self._exact
         return TensorSpec(name, DType.F32 if exact else dtype, tuple(value.shape))
