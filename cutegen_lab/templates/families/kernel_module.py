@@ -75,8 +75,13 @@ class KernelModule:
         assert isinstance(node, Reduce | Total)
         return self.writer.name(dict(self.graph.names).get(index, _WISHES[node.op]))
 
-    def kernel(self, name: str, tensors: Sequence[str], constants: Sequence[str], body: Sequence[str]) -> list[str]:
+    def kernel(
+        self, name: str, tensors: Sequence[str], constants: Sequence[str], body: Sequence[str],
+        numbers: Sequence[str] = (),
+    ) -> list[str]:  # fmt: skip
+        """``numbers`` are parameters that the compiler is not to know."""
         parameters = [f"{tensor}: cute.Tensor" for tensor in tensors]
+        parameters += [f"{number}: cutlass.Int32" for number in numbers]
         head = signature(name, [*parameters, *(f"{constant}: cutlass.Constexpr" for constant in constants)])
         return ["@cute.kernel", *head, *(f"    {line}" if line else "" for line in body)]
 

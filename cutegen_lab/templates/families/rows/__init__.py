@@ -7,6 +7,8 @@ warp, then the warps of the row through shared memory, then the cluster's blocks
 row is read once and stays in registers; a longer share is walked in steps, and read again for every reduction but those
 that can share a walk: a maximum and a sum of exponentials, a mean and the squares about it. What all rows share, a
 norm's weights, is asked for before the row and waits in registers or in shared memory.
+
+A row's length need not be a multiple of a vector's: see ``skewed``.
 """
 
 from cutegen_lab.core.candidate import Config

@@ -8,6 +8,7 @@ from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import Workload
 from cutegen_lab.templates.expr import Graph, Map, Total
 from cutegen_lab.templates.families.rows.online import in_one_walk
+from cutegen_lab.templates.families.rows.skewed import width_of
 from cutegen_lab.templates.views import Views
 
 NAME = "row reduction"
@@ -90,7 +91,7 @@ def default_config(graph: Graph, workload: Workload) -> Config:
     rows = math.prod(graph.space) // max(n, 1)
     itemsize = min(t.dtype.itemsize for t in workload.tensors)
     widest = min(max(v for v in DOMAINS["vec"] if v * itemsize <= 16), 8)
-    vec = math.gcd(n, widest)
+    vec = width_of(graph, widest)
     stepwise = _walks(graph) == 1 and in_one_walk(graph) is not None and n > _LONG
     cluster_n = 1
     if n * itemsize > _ALONE and (_walks(graph) > 1 or rows < (_SMS if stepwise else _MANY_ROWS)):
@@ -104,7 +105,7 @@ def default_config(graph: Graph, workload: Workload) -> Config:
         per_block //= 2
     config = {"vec": widest, "threads_per_row": threads, "rows_per_block": per_block, "cluster_n": cluster_n}
     at_once = _A_STEP if stepwise else 4 * widest
-    resident = _held(n, config) <= (at_once if stepwise else _RESIDENT.get(threads, MAX_VALUES))
+    resident = _held(graph, config) <= (at_once if stepwise else _RESIDENT.get(threads, MAX_VALUES))
     row_bytes = n * sum(t.dtype.itemsize for t in workload.inputs if t.numel >= n * rows)
     while not resident and _walks(graph) > 1 and _in_l2(row_bytes, config["cluster_n"] // 2):
         config["cluster_n"] //= 2
@@ -145,9 +146,9 @@ def _in_l2(row_bytes: int, cluster_n: int) -> bool:
     return cluster_n > 0 and row_bytes * (_SMS // cluster_n) <= _L2_BYTES
 
 
-def _held(n: int, config: Config) -> int:
-    """Values of a row of ``n`` that are one thread's share."""
-    vec = math.gcd(n, int(config["vec"]))
+def _held(graph: Graph, config: Config) -> int:
+    """Values of a row that are one thread's share."""
+    n, vec = math.prod(graph.space[d] for d in graph.reduced), width_of(graph, int(config["vec"]))
     return -(-n // (vec * int(config["threads_per_row"]) * int(config["cluster_n"]))) * vec
 
 
@@ -155,7 +156,7 @@ def why_not(graph: Graph, config: Config) -> str:
     """The limit that ``config`` is beyond; empty where it is feasible."""
     n = math.prod(graph.space[d] for d in graph.reduced)
     per_row, cluster_n, loads = (int(config[name]) for name in ("threads_per_row", "cluster_n", "loads"))
-    threads, vec = per_row * int(config["rows_per_block"]), math.gcd(n, int(config["vec"]))
+    threads, vec = per_row * int(config["rows_per_block"]), width_of(graph, int(config["vec"]))
     if n > MAX_ROW:
         return f"a row of {n:,}, of {MAX_ROW:,} at most"
     if threads % 32 or threads > 1024:
@@ -164,7 +165,7 @@ def why_not(graph: Graph, config: Config) -> str:
         return f"a cluster of {cluster_n} blocks, of at most as many as a row has threads in each, {per_row}"
     if per_row < FEWEST and n > SHORT:
         return f"{per_row} threads a row, of {FEWEST} at least for rows longer than {SHORT}"
-    held, most = _held(n, config), DOMAINS["loads"][-1]
+    held, most = _held(graph, config), DOMAINS["loads"][-1]
     if vec * loads >= held and loads != most:  # another bound would be the same kernel twice
         return f"{loads} loads in flight where a thread's share of a row is {held // vec}: {most} stands for all of it"
     values = min(held, vec * loads)

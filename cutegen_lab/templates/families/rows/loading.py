@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import cached_property
 
 from cutegen_lab.core.candidate import Config
@@ -9,6 +10,7 @@ from cutegen_lab.core.problem import Problem
 from cutegen_lab.templates.expr import Graph, Index, Reduce
 from cutegen_lab.templates.families.rows.config import MAX_VALUES
 from cutegen_lab.templates.families.rows.row_kernel import RowKernel
+from cutegen_lab.templates.families.rows.skewed import width_of
 from cutegen_lab.templates.module import variable
 
 
@@ -18,6 +20,8 @@ class Loading(RowKernel):
         self.reductions = [i for i, node in enumerate(graph.nodes) if isinstance(node, Reduce)]
         self.env: dict[int, str] = {}  # values with one a row, and their names
         self.local: dict[int, str] = {}
+        vec, n = int(config["vec"]), math.prod(graph.space[d] for d in graph.reduced)
+        self.skewed = width_of(graph, vec) != math.gcd(n, vec)
 
     @cached_property
     def _wide(self) -> list[str]:
@@ -88,7 +92,13 @@ class Loading(RowKernel):
         return [*lines, ""]
 
     def _fetch(self, name: str, start: str, row: str = "source_row") -> str:
-        return f"fetch({variable('g', name)}, {variable('r', name)}, {row}, {start}, stride, sure)"
+        where = f"begin, {start}, stride, sure, tail" if self.skewed else f"{row}, {start}, stride, sure"
+        return f"fetch({variable('g', name)}, {variable('r', name)}, {where})"
+
+    @property
+    def bounds(self) -> str:
+        """What device functions go by to tell a row's values from others."""
+        return "(skew, n)" if self.skewed else "vectors"
 
     def _text(self, index: int, env: dict[int, str] | None = None) -> str:
         return self.writer.expression(index, self.env if env is None else env)[0]
@@ -113,7 +123,7 @@ class Loading(RowKernel):
             body += [f"    {self._fetch(name, 'start', '0')}" for name in shared]
         indexed = any(isinstance(self.graph.nodes[i], Index) for i in pending)
         if indexed:
-            body.append("columns = positions(start, stride, mine)")
+            body.append(f"columns = positions(start, stride, mine){' - Float32(skew)' if self.skewed else ''}")
         for index, name in needed:
             env[index] = name
             line = f"{name} = {variable('r', name)}.load().to(Float32)"

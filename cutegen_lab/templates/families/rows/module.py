@@ -7,12 +7,16 @@ from cutegen_lab.core.problem import Problem
 from cutegen_lab.templates.cute_text import divided_by_rows
 from cutegen_lab.templates.expr import Graph, Index
 from cutegen_lab.templates.families.finish import finishing_kernel, finishing_launch
-from cutegen_lab.templates.families.rows import pieces
+from cutegen_lab.templates.families.rows import pieces, skewed
 from cutegen_lab.templates.families.rows.config import DOMAINS, FEWEST, MAX_ROW, MAX_VALUES, NAME, SHORT
 from cutegen_lab.templates.families.rows.online import Moments, Online, in_one_walk
 from cutegen_lab.templates.families.rows.passes import Passes
 from cutegen_lab.templates.module import Space, approximate
 
+_SKEW = [
+    "begin = source_row * (n // vec) + source_row * (n % vec) // vec  # the first vector it touches",
+    "skew = source_row * (n % vec) % vec  # values of the row before in that",
+]
 _TURNS = [
     "    groups = (rows + rows_per_block - 1) // rows_per_block",
     "    turns = min(max(groups // 256, 1), 4) if cluster_n > 1 else 1  # of a block, which keeps what rows share",
@@ -24,8 +28,8 @@ class RowModule(Passes):
     def __init__(self, problem: Problem, graph: Graph, config: Config) -> None:
         reserved = (
             "n rows vec row lane first stride rank arrived columns vectors chunks held turns turn groups steps step "
-            "start mine sure tidx bidx local_row source_row width smem threads slots roomy staged warps partials "
-            "moments partial_moments seen count part about centre"
+            "start mine sure begin skew reach whole tail tidx bidx local_row source_row width smem threads "
+            "slots roomy staged warps partials moments partial_moments seen count part about centre"
         )
         if approximate(problem.workload)[0]:
             graph = divided_by_rows(graph)
@@ -50,10 +54,11 @@ class RowModule(Passes):
             names = {index: self.reduction_name(index) for index in self.totals}
             kernels.append(finishing_kernel(self, self.late_outputs, names, "row_values", "rows", 8))
         indexed = any(isinstance(node, Index) for node in self.graph.nodes)
+        moves = skewed if self.skewed else pieces
         device = [
-            *self.combiners(), pieces.FETCH, pieces.PUT, *([pieces.POSITIONS] if indexed else []), pieces.PAIRWISE,
-            pieces.FOLD, pieces.ROW_REDUCE, pieces.EXCHANGE, pieces.CLUSTER_REDUCE,
-            *([pieces.MOMENTS, pieces.CLUSTER_MOMENTS] if isinstance(self.pair, Moments) else []),
+            *self.combiners(), moves.FETCH, moves.PUT, *([pieces.POSITIONS] if indexed else []), pieces.PAIRWISE,
+            moves.FOLD, pieces.ROW_REDUCE, pieces.EXCHANGE, pieces.CLUSTER_REDUCE,
+            *([moves.INSIDE, pieces.MOMENTS, pieces.CLUSTER_MOMENTS] if isinstance(self.pair, Moments) else []),
             *([pieces.rescale(self.fast)] if isinstance(self.pair, Online) else []),
             *([pieces.STAGED] if self.shares else []), *([pieces.PICK] if self.views.of_pick else []),
         ]  # fmt: skip
@@ -61,12 +66,13 @@ class RowModule(Passes):
 
     def _host(self) -> list[str]:
         space = Space(self.graph, tuple(f"workload.inputs[{i}]" for i in range(len(self.inputs))))
+        vec = 'config["vec"]' if self.skewed else 'math.gcd(n, config["vec"])'
         lines = [
             "def constraints(config, workload, device):",
             '    """Whole warps in a block of at most 1,024 threads; what a thread holds of the row in registers."""',
             f"    n = {space.product(self.graph.reduced)}",
             '    threads = config["threads_per_row"] * config["rows_per_block"]',
-            '    vec = math.gcd(n, config["vec"])',
+            f"    vec = {vec}",
             '    chunks = -(-n // (vec * config["threads_per_row"] * config["cluster_n"]))',
             f"    fits = n <= {MAX_ROW} and threads % 32 == 0 and threads <= 1024",
             f'    fits = fits and (config["threads_per_row"] >= {FEWEST} or n <= {SHORT})',
@@ -81,9 +87,9 @@ class RowModule(Passes):
         return lines
 
     def _launch(self) -> list[str]:
-        turns = ["turns"] if self.turning else []
-        sizes = ["rows", "n", "width", "threads_per_row", "rows_per_block", "cluster_n", "loads", *turns, *self.sizes]
-        arguments = ", ".join([*self.row_tensors, *sizes])
+        more = ["turns"] * self.turning
+        sizes = ["rows", "n", "width", "threads_per_row", "rows_per_block", "cluster_n", "loads", *more, *self.sizes]
+        arguments = ", ".join([*self.row_tensors, *self._numbers, *sizes])
         workspace = ["row_values"] if self.totals else []
         groups = "(rows + rows_per_block - 1) // rows_per_block"
         return [
@@ -103,15 +109,21 @@ class RowModule(Passes):
             ),
         ]
 
+    @property
+    def _numbers(self) -> list[str]:
+        return ["tail"] * self.skewed
+
     # --- the kernel ---
 
     def _kernel(self) -> list[str]:
-        turns, group = (["turns"], "(bidx // cluster_n * turns + turn)") if self.turning else ([], "bidx // cluster_n")
-        constants = ("rows", "n", "vec", "threads_per_row", "rows_per_block", "cluster_n", "loads", *turns, *self.sizes)
+        more = ["turns"] * self.turning
+        group = "(bidx // cluster_n * turns + turn)" if self.turning else "bidx // cluster_n"
+        constants = ("rows", "n", "vec", "threads_per_row", "rows_per_block", "cluster_n", "loads", *more, *self.sizes)
         row = [
             f"row = {group} * rows_per_block + tidx // threads_per_row",
             "# Threads past the last row work on it too, and store nothing: barriers stay uniform.",
             "source_row = cutlass.min(row, rows - 1)",
+            *(_SKEW if self.skewed else []),
             *self.loads(),
             *self.passes(),
             *self.stores(),
@@ -119,20 +131,23 @@ class RowModule(Passes):
         if self.turning:
             again = ["if cutlass.const_expr(turns > 1):", "    cute.arch.sync_threads()  # before anyone writes again"]
             row = ["for turn in cutlass.range(turns, unroll=1):", *(f"    {line}" for line in [*row, *again])]
-        return self.kernel("row_kernel", self.row_tensors, constants, [*self._prologue(), *self.waiting(), *row])
+        return self.kernel(
+            "row_kernel", self.row_tensors, constants, [*self._prologue(), *self.waiting(), *row], self._numbers
+        )
 
     def _prologue(self) -> list[str]:
         lines = [
             "tidx, _, _ = cute.arch.thread_idx()",
             "bidx, _, _ = cute.arch.block_idx()",
             "lane = tidx % threads_per_row",
-            "vectors = n // vec",
+            "vectors = n // vec if n % vec == 0 else (n + vec - 2) // vec + 1" if self.skewed else "vectors = n // vec",
             "stride = threads_per_row * cluster_n  # vectors of a row that are loaded at once",
             "chunks = (vectors + stride - 1) // stride  # a thread's share, in vectors",
             "held = min(loads, chunks)  # of them at once",
             "steps = (chunks + held - 1) // held",
             "# Vectors of a step that every thread has: all, or all but the last one of a row's only step.",
-            "sure = held if vectors % (stride * held) == 0 else vectors // stride if steps == 1 else 0",
+            f"sure = held if {'n % vec == 0 and ' if self.skewed else ''}vectors % (stride * held) == 0 else "
+            f"{'n // vec' if self.skewed else 'vectors'} // stride if steps == 1 else 0",
             "rank = 0  # of this block among those that share its rows",
             "if cutlass.const_expr(cluster_n > 1):",
             "    rank = cute.arch.block_idx_in_cluster()",

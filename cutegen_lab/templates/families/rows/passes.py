@@ -118,7 +118,7 @@ class Passes(Loading):
         text = self._text(arg, env)
         if not self.graph.varies(arg):
             text = f"cute.full_like(cute.make_rmem_tensor(mine, Float32).load(), {text})"
-        return f"fold({text}, {combine}, {neutral}, start, stride, vectors, sure)"
+        return f"fold({text}, {combine}, {neutral}, start, stride, {self.bounds}, sure)"
 
     def _met(self, index: int, value: str) -> list[str]:
         """Every thread of the row gets the reduction of all ``value``."""
@@ -168,7 +168,7 @@ class Passes(Loading):
         env: dict[int, str] = {}
         before, body = self._walked([self.graph.nodes[pair.total].args[0]], env)
         body += [
-            "count = inside(start, stride, vectors, mine, sure)",
+            f"count = inside(start, stride, {self.bounds}, mine, sure)",
             f"part = {self._folded(pair.total, env)}",
             "centre = centre_of(count, part)",
         ]
@@ -210,9 +210,8 @@ class Passes(Loading):
                 body.append(f"{register} = cute.make_rmem_tensor(mine, {target}.element_type)")
                 body.append(f"{register}.store(({text}).to({target}.element_type))")
             body.append("if row < rows:")
-            body += [
-                f"    put({variable('r', name)}, {variable('g', name)}, row, start, stride, sure)" for name, _ in wide
-            ]
+            where = "begin, start, stride, sure, skew, n" if self.skewed else "row, start, stride, sure"
+            body += [f"    put({variable('r', name)}, {variable('g', name)}, {where})" for name, _ in wide]
             lines += [*before, "for step in cutlass.range(steps, unroll=1):", *(f"    {line}" for line in body)]
         folded = [total.args[0] for total in self.totals.values()]
         if single or folded:

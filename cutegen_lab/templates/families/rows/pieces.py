@@ -76,6 +76,16 @@ def cluster_reduce(
     return pairwise(values_of(sent[None, 0]), op)
 '''
 
+INSIDE = '''
+def inside(start, stride, vectors, mine, sure):
+    """How many of a thread's values of one step lie in the row."""
+    vec, held = mine.shape
+    count = Float32(vec * sure)
+    for i in range(sure, held):
+        count += within(start + i * stride < vectors, Float32(vec), Float32(0.0))
+    return count
+'''
+
 MOMENTS = '''
 def together(counts, totals, squares):
     """How many values several parts of a row are, their sum, and their squares about their mean, of each part's.
@@ -96,15 +106,6 @@ def apart(count, total, mean):
 def centre_of(count, total):
     """Exactly divided: of equal values, whose squares about it must be 0, it is one."""
     return total / cute.arch.fmax(count, 1.0)
-
-
-def inside(start, stride, vectors, mine, sure):
-    """How many of a thread's values of one step lie in the row."""
-    vec, held = mine.shape
-    count = Float32(vec * sure)
-    for i in range(sure, held):
-        count += within(start + i * stride < vectors, Float32(vec), Float32(0.0))
-    return count
 
 
 def lanes_together(count, total, squares, even, lanes):

@@ -16,17 +16,27 @@ class RowKernel(KernelModule):
     def __init__(self, problem: Problem, graph: Graph, config: Config, reserved: str) -> None:
         super().__init__(problem, graph, config, reserved, vector=graph.varies, extent="n", index="columns")
         self.outer = [d for d in range(len(graph.space)) if d not in graph.reduced]
+        self.skewed = False
 
     def along(self, view: View) -> bool:
         return view.dims[self.graph.reduced[-1]] is not None
 
     def size_and_view_lines(self) -> list[str]:
         """``rows``, ``n``, ``width``, sizes and every view's tensor, in a launcher."""
+        widths = [
+            "    # Shapes are Python ints here: the widest vector that divides the row needs no scalar tail.",
+            f"    width = {self.views.width('n', self.graph.reduced)}",
+        ]
+        if self.skewed:
+            widths = [
+                "    width = vec  # rows may begin and end inside a vector",
+                "    reach = n // width if n % width == 0 else (n + width - 2) // width + 1  # vectors of a row",
+                "    whole, tail = rows * n // width, rows * n % width  # vectors of a tensor, and values after them",
+            ]
         return [
             f"    rows = {self.space.product(self.outer)}",
             f"    n = {self.space.product(self.graph.reduced)}",
-            "    # Shapes are Python ints here: the widest vector that divides the row needs no scalar tail.",
-            f"    width = {self.views.width('n', self.graph.reduced)}",
+            *widths,
             *self.size_lines(),
             *(f"    {variable('g', view.name)} = {self._view(view)}" for view in self.views),
         ]
@@ -43,7 +53,10 @@ class RowKernel(KernelModule):
             return f"cute.make_tensor({view.pointer}, cute.make_layout({shape}, stride={stride}))"
         step = view.step(self.graph.reduced)
         across = "width" if step == "1" else f"width * {step}"
+        reach = "n // width"
+        if self.skewed:
+            reach, shape, stride = "reach", "whole + 1", "width"
         return (
-            f"cute.make_tensor(\n        {view.pointer}, cute.make_layout((width, n // width, {shape}), "
+            f"cute.make_tensor(\n        {view.pointer}, cute.make_layout((width, {reach}, {shape}), "
             f"stride=({step}, {across}, {stride}))\n    )"
         )
