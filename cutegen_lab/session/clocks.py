@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import signal
 import threading
@@ -15,6 +16,7 @@ from dataclasses import replace
 import psutil
 from loky import ProcessPoolExecutor, process_executor
 
+from cutegen_lab.compile.isolate import die_with_parent
 from cutegen_lab.core.artifact import Artifact
 from cutegen_lab.core.errors import Cancelled, SetupError
 from cutegen_lab.core.problem import Problem, Workload
@@ -51,7 +53,7 @@ class PredictedClock:
     def __init__(self, problem: Problem, judge: Judge, gpu: GpuSpec, cancel: Cancel, workers: int) -> None:
         self._problem, self._judge, self._gpu, self._cancel = problem, judge, gpu, cancel
         self._workers = min(workers, _PROCESSES, _room_for(problem.workloads))
-        self._pool: ProcessPoolExecutor | None = None
+        self._pool: ProcessPoolExecutor | None = self._started()  # on this thread, with which its processes end
         self._coming: dict[tuple[str, str], Future[tuple[Timing | Fault, float]]] = {}
         self._lock = threading.Lock()
         self.device, self.driver = gpu.name, MODEL
@@ -81,14 +83,17 @@ class PredictedClock:
         if pool is not None:
             pool.shutdown(kill_workers=True)
 
+    def _started(self) -> ProcessPoolExecutor:
+        pool = ProcessPoolExecutor(self._workers, initializer=_begin, initargs=(self._judge, self._gpu))
+        pool.submit(os.getpid)  # they start while the first config compiles
+        return pool
+
     def _begun(self, workload: Workload, name: str, artifact: Artifact) -> Future[tuple[Timing | Fault, float]]:
         problem = of_workload(self._problem, workload)
         mine = replace(artifact, builds={workload.name: artifact.builds[workload.name]})
         with self._lock:
             if (workload.name, name) not in self._coming:
-                self._pool = self._pool or ProcessPoolExecutor(
-                    self._workers, initializer=_begin, initargs=(self._judge, self._gpu)
-                )
+                self._pool = self._pool or self._started()
                 future = self._pool.submit(_predicted, problem, mine)
                 self._coming[workload.name, name] = future
             return self._coming[workload.name, name]
@@ -116,6 +121,7 @@ _given: tuple[Judge, GpuSpec] | None = None  # in a process that predicts
 def _begin(judge: Judge, gpu: GpuSpec) -> None:
     """First in a process that predicts."""
     global _given
+    die_with_parent()
     _given = judge, gpu
     process_executor._USE_PSUTIL = False  # loky's guard against leaks would take kept tensors for one
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # it is the search that hears Ctrl-C
