@@ -26,6 +26,7 @@ from typing import Any
 
 import torch
 
+from cutegen_lab.bench.case import problem_of
 from cutegen_lab.bench.record import about
 from cutegen_lab.core.artifact import Artifact, Build
 from cutegen_lab.core.dtypes import DType
@@ -52,9 +53,8 @@ class Shape:
     mnkl: tuple[int, int, int, int]
 
     @property
-    def reference(self) -> str:
-        names = ", ".join(part.split(":")[0].strip() for part in self.inputs.split("], "))
-        return f"def reference({names}):\n    return {self.expression}\n"
+    def problem(self) -> Problem:
+        return problem_of(self.name, self.expression, self.inputs)
 
 
 def _nn(name: str, m: int, n: int, k: int, dtype: str = "bf16") -> Shape:
@@ -201,7 +201,7 @@ def prepare(folder: Path, parts: Sequence[str]) -> None:
             texts = _texts(shape, others)
             built = list(threads.map(lambda text: _compiled(compiler, shape, *text), texts))  # noqa: B023
             found = [b for b in built if b is not None]
-            data = {"name": shape.name, "problem": shape.reference, "inputs": shape.inputs, "mnkl": shape.mnkl}
+            data = {"name": shape.name, "problem": shape.problem.source, "inputs": shape.inputs, "mnkl": shape.mnkl}
             (folder / f"{shape.name}.json").write_text(json.dumps({**data, "builds": found}))
             print(f"{shape.name}: {len(found)} configs", flush=True)
 
@@ -211,7 +211,7 @@ def _texts(shape: Shape, others: Sequence[dict[str, Any]] | None) -> Iterator[tu
     from cutegen_lab.templates.reader import read
     from cutegen_lab.templates.registry import family_for
 
-    problem = read_text(shape.reference, name=shape.name, inputs_text=shape.inputs)
+    problem = shape.problem
     graph = read(problem)
     family = family_for(graph)
     default = dict(family.default_config(graph, problem.workload))
@@ -223,7 +223,7 @@ def _texts(shape: Shape, others: Sequence[dict[str, Any]] | None) -> Iterator[tu
 
 
 def _compiled(compiler: Any, shape: Shape, source: str, config: dict[str, Any]) -> dict[str, Any] | None:
-    problem = read_text(shape.reference, name=shape.name, inputs_text=shape.inputs)
+    problem = shape.problem
     built = compiler.compile(source, {}, [problem.workload], ARCH, lambda line: None, threading.Event())
     if not isinstance(built, Artifact):
         print(f"{shape.name} {config}: {built.verdict.value}, {built.reason[:200]}", flush=True)

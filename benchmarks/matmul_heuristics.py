@@ -78,7 +78,6 @@ def predict() -> dict[str, dict[str, float]]:
     from cutegen_lab.core.verdict import Fault
     from cutegen_lab.devices.emulator import EmulatorDevice
     from cutegen_lab.judge import StandardJudge
-    from cutegen_lab.problems import read_text
     from cutegen_lab.templates.reader import read
     from cutegen_lab.templates.registry import family_for
 
@@ -89,7 +88,7 @@ def predict() -> dict[str, dict[str, float]]:
         for name, shape in shapes().items():
             if max(shape["mnkl"]) > LARGEST or name not in known:
                 continue
-            problem = read_text(known[name].reference, name="product", inputs_text=known[name].inputs)
+            problem = known[name].problem
             graph = read(problem)
             family, times = family_for(graph), dict[str, float]()
             for config in shape["configs"].values():

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
 
+from cutegen_lab.bench.case import problem_of
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import Problem, Workload
-from cutegen_lab.problems import read_text
 from cutegen_lab.templates.reader import read
 from cutegen_lab.templates.registry import family_for
 from tests.honest import corpus
@@ -34,9 +34,7 @@ class Group:
 
     @property
     def problem(self) -> Problem:
-        arguments = ", ".join(part.split(":")[0].strip() for part in self.inputs.split("], "))
-        text = f"def reference({arguments}):\n    return {self.expression}\n"
-        return read_text(text, name=self.name, inputs_text=self.inputs)
+        return problem_of(self.name, self.expression, self.inputs)
 
     def kernels(self) -> Iterator[tuple[Workload, str, Config]]:
         """(workload, text, config): the family's default and a sample of its feasible configs, each time the same."""

@@ -27,6 +27,10 @@ class Case:
 
     @cached_property
     def problem(self) -> Problem:
-        arguments = ", ".join(part.split(":")[0].strip() for part in self.inputs.split("], "))
-        source = f"def reference({arguments}):\n    return {self.expression}\n"
-        return read_text(source, name=self.name, inputs_text=self.inputs)
+        return problem_of(self.name, self.expression, self.inputs)
+
+
+def problem_of(name: str, expression: str, inputs: str) -> Problem:
+    """``expression`` of ``inputs`` ("x: bf16[8,4], w: bf16[4]") as a reference."""
+    arguments = ", ".join(part.split(":")[0].strip() for part in inputs.split("], "))
+    return read_text(f"def reference({arguments}):\n    return {expression}\n", name=name, inputs_text=inputs)
