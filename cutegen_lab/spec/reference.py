@@ -43,6 +43,10 @@ def reference(spec: Spec, tmps: bool = False) -> tuple[str, dict[int, Place]]:
     for step, value in ((s, v) for s in spec.steps for v in s.values):
         names.step = step.name
         text = names.text(value.expr)
+        if value.dtype is not None and value.dtype.is_float8:
+            raise value.place.error(
+                f"{value.name} is {value.dtype.value}, which only inputs may be", "Write bf16, say."
+            )
         if value.dtype is not None:
             text = (
                 f"({text}).to({_TORCH[value.dtype]})" if not text.endswith(")") else f"{text}.to({_TORCH[value.dtype]})"
@@ -67,6 +71,7 @@ class _Names:
             raise spec.inputs[-1].place.error("the kernel has no result", "Write a line such as: out y: bf16 = exp(x).")
         self._known: dict[str, Place] = {}
         self._lets: dict[str, str] = {}  # and the step that each belongs to
+        self._widened = {given.name for given in spec.inputs if given.dtype.is_float8}  # torch adds no such numbers
         for given in spec.inputs:
             self._add(given.name, given.place)
 
@@ -97,7 +102,7 @@ class _Names:
                 f"{expr.name} is a value inside the step {owner}",
                 f"Write `tmp {expr.name}: DTYPE = …` there, so that it goes through memory.",
             )
-        return expr.name
+        return f"{expr.name}.float()" if expr.name in self._widened else expr.name
 
 
 def _declared(given: Input, sizes: Mapping[str, int]) -> str:

@@ -69,6 +69,7 @@ def test_a_spec_becomes_a_right_kernel(statements: str, family: str, config: dic
         ("out y: bf16 = x * w\ntile 64x64", 5, "has no tile"),
         ("out y: bf16[N, M] = x * w", 4, "y is declared as [512, 64], and its expression gives [64, 512]"),
         ("out y: bf16 = x @ x", 4, "RuntimeError"),
+        ("out y: f8e5m2 = x * w", 4, "y is f8e5m2, which only inputs may be"),
         ("out y: bf16[M, L] = x * w", 4, "the size of L is not given"),
         ("out y: bf16 = amax(x, dim=0) + amax(x, dim=1)", 4, ""),
         ("step a\nd = x * w\ntmp h: bf16 = d\nstep b\nout y: f32 = sum(d, dim=1)", 8, "d is a value inside the step a"),
@@ -86,6 +87,15 @@ def test_what_cannot_be_is_told_with_its_place(statements: str, line: int, says:
         compile_text(spec(statements))
     assert error.value.line == line, error.value
     assert says in str(error.value)
+
+
+def test_products_of_8_bits_with_their_scales(tmp_path: Path) -> None:
+    kernel = compile_text(
+        "kernel k\nin x: f8e4m3fn[M, 256]\nin w: f8e5m2[N, 256]\nin sx: f32[M, 1]\nin sw: f32[N]\n"
+        "out y: bf16[M, N] = (x @ w.T) * sx * sw\ntile 64x64x128\nsize M=40, N=72\n"
+    )
+    assert kernel.family == "matrix product" and "f8" in str(kernel.problem.workload.inputs[0])
+    assert verdict(kernel, tmp_path) == "passed"
 
 
 def test_an_unknown_architecture_is_named() -> None:
