@@ -40,13 +40,15 @@ class Allowance:
     allowed. ``nan_for_infinity``: a NaN may stand for an infinity, because inputs are not finite (∞ − ∞, where PyTorch
     has a formula of its own). ``scale``: errors are relative to no less (the output's usual size, where inputs far from
     zero bring all of it into a function's vanishing tail). ``again`` are PyTorch's results with
-    intermediate ones rounded otherwise: its own error may be small by luck.
+    intermediate ones rounded otherwise: its own error may be small by luck. ``vague`` are elements of which rounding
+    decides the sign: an infinite one may be either, or NaN.
     """
 
     exact: bool = False
     nan_for_infinity: bool = False
     scale: float = 0.0
     again: tuple[torch.Tensor, ...] = ()
+    vague: torch.Tensor | None = None
 
 
 def compare(
@@ -86,6 +88,9 @@ def compare(
     moved, again = every[: len(moved)], every[len(moved) :]
     if allow.nan_for_infinity:
         got = torch.where(got.isnan() & own.isinf(), own.to(got.dtype), got)
+    if allow.vague is not None:
+        either = allow.vague.reshape(-1) & ~(got.isfinite() | reference.isfinite())
+        got = torch.where(either, reference.to(got.dtype), got)
     mine, theirs = distances(got, own, reference, allow.scale)
     luck = [theirs, *(distances(a, own, reference, allow.scale)[0] for a in again)]
     luck = [theirs, *(d for d in luck if math.isfinite(d.worst))]  # what rounding makes infinite allows nothing

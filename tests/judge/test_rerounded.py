@@ -53,3 +53,16 @@ def test_what_nobody_uses_is_not_rounded_again(expression: str, same: bool) -> N
     reference, inputs = Reference(problem), draw(problem.workload, "normal", 3)
     results = [result for (result,) in rerounded(reference, inputs, 1)]
     assert all(torch.equal(result, reference.run(inputs)[0]) for result in results) == same
+
+
+@pytest.mark.parametrize(("size", "ok"), [(1e-4, True), (3.0, False)])
+def test_infinite_times_next_to_nothing_has_either_sign(size: float, ok: bool) -> None:
+    problem = read_text("def reference(x, s):\n    return x * s\n", name="p", inputs_text="x: f32[4,8], s: f32[1]")
+    x, s = torch.linspace(1, 2, 32).reshape(4, 8), torch.tensor([torch.inf])
+    x[2, 3] = size
+    got = x * s
+    got[2, 3] = -torch.inf  # as where the sum that x is had been rounded otherwise
+    workload = problem.workload
+    answers = Answers(Reference(problem), workload, problem.tolerances, Place(EmulatorDevice(), workload))
+    check = WorkloadCheck(workload.name, "infinity", 1, Verdict.PASSED)
+    assert all(e.ok for e in answers.errors([x, s], [got], check)) == ok
