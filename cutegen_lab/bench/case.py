@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -31,6 +32,6 @@ class Case:
 
 
 def problem_of(name: str, expression: str, inputs: str) -> Problem:
-    """``expression`` of ``inputs`` ("x: bf16[8,4], w: bf16[4]") as a reference."""
-    arguments = ", ".join(part.split(":")[0].strip() for part in inputs.split("], "))
+    """``expression`` of ``inputs`` ("x: bf16[8,4], w: bf16[4]"; further workloads after semicolons) as a reference."""
+    arguments = ", ".join(re.findall(r"(\w+):", inputs.partition(";")[0]))
     return read_text(f"def reference({arguments}):\n    return {expression}\n", name=name, inputs_text=inputs)

@@ -14,7 +14,7 @@ from contextlib import closing, contextmanager
 from dataclasses import replace
 
 import psutil
-from loky import ProcessPoolExecutor, process_executor
+from loky import ProcessPoolExecutor, cpu_count, process_executor
 
 from cutegen_lab.compile.isolate import die_with_parent
 from cutegen_lab.core.artifact import Artifact
@@ -29,7 +29,6 @@ from cutegen_lab.tuning import MODEL
 from cutegen_lab.tuning.evaluations import Kind
 
 _KEPT_BYTES = 4 << 30  # of inputs, on the host
-_PROCESSES = 8  # at most: more of them start more slowly than they predict
 _PROCESS_BYTES = 1 << 30  # that a process which predicts needs, beside copies of the tensors
 _POLL_SECONDS = 0.1
 
@@ -43,16 +42,17 @@ def of_workload(problem: Problem, workload: Workload) -> Problem:
 class PredictedClock:
     """Times are the emulator's predictions for ``gpu``: one a config, and the same each time.
 
-    They are made in processes of their own, up to ``workers`` at once, from when :meth:`prepare` names a config.
+    They are made in ``processes`` of their own at most (more of them start more slowly than they predict), from when
+    :meth:`prepare` names a config.
     ``busy_seconds`` is the share of the cores' time that predictions took.
     """
 
     kind: Kind = "predicted"
     repeats = False
 
-    def __init__(self, problem: Problem, judge: Judge, gpu: GpuSpec, cancel: Cancel, workers: int) -> None:
+    def __init__(self, problem: Problem, judge: Judge, gpu: GpuSpec, cancel: Cancel, processes: int = 8) -> None:
         self._problem, self._judge, self._gpu, self._cancel = problem, judge, gpu, cancel
-        self._workers = min(workers, _PROCESSES, _room_for(problem.workloads))
+        self._workers = min(processes, cpu_count(), _room_for(problem.workloads))
         self._pool: ProcessPoolExecutor | None = self._started()  # on this thread, with which its processes end
         self._coming: dict[tuple[str, str], Future[tuple[Timing | Fault, float]]] = {}
         self._lock = threading.Lock()
@@ -255,14 +255,12 @@ Clocks = PredictedClock | MeasuredClock
 
 
 @contextmanager
-def clock_for(
-    problem: Problem, judge: Judge, device: Device, gpu: GpuSpec, cancel: Cancel, workers: int
-) -> Iterator[Clocks]:  # fmt: skip
+def clock_for(problem: Problem, judge: Judge, device: Device, gpu: GpuSpec, cancel: Cancel) -> Iterator[Clocks]:
     """The device's own clock where it has one, else the model's."""
     made: Clocks = (
         MeasuredClock(problem, device, device.name, cancel)
         if isinstance(device, TimesInTurns)
-        else PredictedClock(problem, judge, gpu, cancel, workers)
+        else PredictedClock(problem, judge, gpu, cancel)
     )
     with closing(made):
         yield made

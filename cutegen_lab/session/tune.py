@@ -98,9 +98,7 @@ class Tuning:
         )
         guide = self._predicting() if isinstance(self.device, TimesInTurns) else None
         try:
-            with clock_for(
-                self.problem, self.session.judge(), self.device, self.gpu, self.cancel, cpu_count()
-            ) as clock:
+            with clock_for(self.problem, self.session.judge(), self.device, self.gpu, self.cancel) as clock:
                 tuner = self._tuner(search, clock, self.settings.limits)
                 tuner.guide = guide
                 tuner.limits = replace(tuner.limits, seconds=tuner.limits.seconds - (time.monotonic() - started))
@@ -154,7 +152,7 @@ class Tuning:
     def _predicting(self) -> _Predicting:
         """Has the emulator predict some configs on the CPU meanwhile, those it finds fast by a search of its own."""
         cancel = threading.Event()
-        clock = PredictedClock(self.problem, self.session.judge(), self.gpu, cancel, cpu_count())
+        clock = PredictedClock(self.problem, self.session.judge(), self.gpu, cancel)
         search = Search(self.tunable.space, seed=self.settings.seed)
         whole = self.settings.limits
         limits = replace(whole, evaluations=PREDICTED, seconds=whole.seconds * _SHARE)

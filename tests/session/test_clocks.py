@@ -82,7 +82,7 @@ def test_no_room_and_ctrl_c() -> None:
 
 def test_a_prediction_is_made_in_a_process_of_its_own_and_may_be_cancelled() -> None:
     cancel = threading.Event()
-    predicting = PredictedClock(PROBLEM, Slow(), target_gpu("sm_90a", ""), cancel, workers=2)  # type: ignore[arg-type]
+    predicting = PredictedClock(PROBLEM, Slow(), target_gpu("sm_90a", ""), cancel, processes=2)  # type: ignore[arg-type]
     try:
         predicting.prepare([PROBLEM.workload], "a", ARTIFACTS["a"])
         ((name, times),) = predicting.time(PROBLEM.workload, {"a": ARTIFACTS["a"]}, 1)
@@ -95,7 +95,7 @@ def test_a_prediction_is_made_in_a_process_of_its_own_and_may_be_cancelled() -> 
 
 
 def test_a_process_that_ends_says_nothing_about_the_config() -> None:
-    predicting = PredictedClock(PROBLEM, Slow(), target_gpu("sm_90a", ""), threading.Event(), workers=1)  # type: ignore[arg-type]
+    predicting = PredictedClock(PROBLEM, Slow(), target_gpu("sm_90a", ""), threading.Event(), processes=1)  # type: ignore[arg-type]
     try:
         found = dict(predicting.time(PROBLEM.workload, {name: ARTIFACTS[name] for name in ("c", "a")}, 1))
         assert isinstance(found["c"], Fault) and found["c"].verdict is Verdict.DEVICE_ERROR

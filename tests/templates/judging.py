@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import torch
 
+from cutegen_lab.bench import case
 from cutegen_lab.compile import CageCompiler
 from cutegen_lab.core.artifact import Artifact
 from cutegen_lab.core.problem import Problem
@@ -14,15 +15,13 @@ from cutegen_lab.core.verdict import Verdict
 from cutegen_lab.devices.emulator import EmulatorDevice
 from cutegen_lab.judge import StandardJudge, select_workloads
 from cutegen_lab.judge.buffers import POISONS, Buffers
-from cutegen_lab.problems import read_text
 from cutegen_lab.templates.reader import read
 from cutegen_lab.templates.registry import family_for
 
 
 def problem_of(expression: str, inputs: str, *, checks: tuple[str, ...] = ("prime", "tail")) -> Problem:
     """With only the derived workloads that ``checks`` name, which keeps a test short."""
-    arguments = ", ".join(part.split(":")[0].strip() for part in inputs.split("], "))
-    problem = read_text(f"def reference({arguments}):\n    return {expression}\n", name="tested", inputs_text=inputs)
+    problem = case.problem_of("tested", expression, inputs)
     return replace(problem, check_workloads=tuple(w for w in problem.check_workloads if w.name in checks))
 
 

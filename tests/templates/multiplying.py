@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import re
 import threading
 from typing import Any
 
 import torch
 
+from cutegen_lab.bench import case
 from cutegen_lab.compile import CageCompiler
 from cutegen_lab.core.artifact import Artifact
 from cutegen_lab.core.problem import Problem
 from cutegen_lab.devices.emulator import EmulatorDevice
-from cutegen_lab.problems import read_text
 from cutegen_lab.problems.dtypes import TORCH
 from cutegen_lab.problems.tensors import laid_out
 from cutegen_lab.templates.reader import read
@@ -22,8 +21,7 @@ ROUNDING = {"bf16": 3e-3, "f16": 4e-4, "f32": 1e-6}
 
 
 def problem_of(expression: str, inputs: str) -> Problem:
-    names = ", ".join(re.findall(r"(\w+):", inputs))
-    return read_text(f"def reference({names}):\n    return {expression}\n", name="product", inputs_text=inputs)
+    return case.problem_of("product", expression, inputs)
 
 
 def result_of(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 
 import pytest
 import torch
@@ -13,13 +12,6 @@ from cutegen_lab.compile import CageCompiler
 from cutegen_lab.core.errors import ProviderError
 from cutegen_lab.templates.reader import read
 from tests.templates.judging import compiled, judged, outputs, problem_of
-
-
-@pytest.fixture(scope="module")
-def compiler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CageCompiler]:
-    with CageCompiler(tmp_path_factory.mktemp("cache")) as made:
-        yield made
-
 
 LOSSES = [
     ("F.cross_entropy(x, t)", "x: f32[12,100], t: i64[12]", 2),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 import threading
-from collections.abc import Iterator
 from typing import Any, cast
 
 import pytest
@@ -28,12 +27,6 @@ from tests.templates.multiplying import ROUNDING, problem_of
 
 SMALL = {"tile_m": 64, "tile_n": 64, "tile_k": 64, "stages": 3, "cluster_m": 1, "cluster_n": 1,
          "schedule": "cooperative", "raster": "m", "group": 8, "split_k": 1}  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def compiler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CageCompiler]:
-    with CageCompiler(tmp_path_factory.mktemp("cache")) as made:
-        yield made
 
 
 def result_of(

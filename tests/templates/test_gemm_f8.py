@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -19,12 +18,6 @@ from tests.templates.multiplying import ROUNDING, error_of, problem_of, result_o
 
 SMALL = {"tile_m": 64, "tile_n": 64, "tile_k": 128, "stages": 3, "cluster_m": 1, "cluster_n": 1,
          "schedule": "cooperative", "raster": "m", "group": 8, "split_k": 1}  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def compiler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CageCompiler]:
-    with CageCompiler(tmp_path_factory.mktemp("cache")) as made:
-        yield made
 
 
 PRODUCT = "(a.float() @ b.float().T)"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -18,12 +17,6 @@ from tests.templates.multiplying import ROUNDING, error_of, problem_of
 SMALL = {"tile_m": 64, "tile_n": 64, "tile_k": 64, "stages": 3, "cluster_m": 1, "cluster_n": 1,
          "schedule": "cooperative", "raster": "m", "group": 8, "split_k": 1}  # fmt: skip
 DESCRIPTOR_BYTES = 128  # of a tensor map, as a kernel's parameter
-
-
-@pytest.fixture(scope="module")
-def compiler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CageCompiler]:
-    with CageCompiler(tmp_path_factory.mktemp("cache")) as made:
-        yield made
 
 
 def by_descriptor(compiler: CageCompiler, problem: Problem, config: dict[str, Any]) -> set[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 
 import pytest
 
@@ -15,12 +14,6 @@ from cutegen_lab.judge import StandardJudge, select_workloads
 from cutegen_lab.problems import read_text
 from cutegen_lab.templates.reader import read
 from cutegen_lab.templates.registry import family_for
-
-
-@pytest.fixture(scope="module")
-def compiler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CageCompiler]:
-    with CageCompiler(tmp_path_factory.mktemp("cache")) as made:
-        yield made
 
 
 def judged(compiler: CageCompiler, expression: str, inputs: str, **config: int) -> tuple[str, Artifact]:

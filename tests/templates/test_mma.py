@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -25,12 +24,6 @@ from tests.templates.multiplying import ROUNDING, error_of, problem_of, result_o
 FAMILY = Mma(target_gpu("sm_80"))
 SMALL = {"tile_m": 64, "tile_n": 32, "tile_k": 32, "stages": 3, "warps_m": 2, "warps_n": 1, "raster": "m", "group": 8,
          "split_k": 1}  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def compiler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CageCompiler]:
-    with CageCompiler(tmp_path_factory.mktemp("cache")) as made:
-        yield made
 
 
 @pytest.mark.parametrize(

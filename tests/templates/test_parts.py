@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 
 import pytest
 
@@ -18,12 +17,6 @@ from cutegen_lab.templates.reader import read
 from cutegen_lab.templates.registry import family_for
 from cutegen_lab.templates.spans import Length
 from cutegen_lab.templates.views import View
-
-
-@pytest.fixture(scope="module")
-def compiler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CageCompiler]:
-    with CageCompiler(tmp_path_factory.mktemp("cache")) as made:
-        yield made
 
 
 def judged(compiler: CageCompiler, source: str, inputs: str) -> tuple[str, Artifact]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import threading
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -24,12 +23,6 @@ from cutegen_lab.templates.template import Single, Template
 from cutegen_lab.tuning import read_tunables
 
 ARCH = "sm_90a"
-
-
-@pytest.fixture(scope="module")
-def compiler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CageCompiler]:
-    with CageCompiler(tmp_path_factory.mktemp("cache")) as made:
-        yield made
 
 
 def problem(body: str, inputs: str, checks: int | None = 0) -> Problem:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 
 import pytest
 import torch
@@ -15,12 +14,6 @@ from tests.templates.judging import compiled, judged, outputs, problem_of
 
 LAYER_NORM = "F.layer_norm(x, w.shape, w, b)"
 IN_STEPS = {"threads_per_row": 32, "rows_per_block": 1, "loads": 2}
-
-
-@pytest.fixture(scope="module")
-def compiler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CageCompiler]:
-    with CageCompiler(tmp_path_factory.mktemp("cache")) as made:
-        yield made
 
 
 @pytest.mark.parametrize("n", [2048, 2001])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from cutegen_lab.compile import CageCompiler
@@ -11,13 +9,6 @@ from cutegen_lab.core.errors import ProviderError
 from cutegen_lab.templates.reader import read
 from cutegen_lab.templates.registry import family_for
 from tests.templates.judging import judged, problem_of
-
-
-@pytest.fixture(scope="module")
-def compiler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CageCompiler]:
-    with CageCompiler(tmp_path_factory.mktemp("cache")) as made:
-        yield made
-
 
 SHIFTED = "torch.cat((torch.zeros_like(x.select({0}, 0).unsqueeze({0})), x), dim={0})[:-1]"
 ROWS, COLUMNS = "row scan", "column scan"

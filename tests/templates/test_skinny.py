@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, cast
 
@@ -22,12 +21,6 @@ from tests.templates.multiplying import ROUNDING, error_of, problem_of
 
 FAMILY = cast(Family, skinny)
 SMALL = {"rows": 2, "threads_n": 8, "threads_k": 8, "loads": 2, "cluster_k": 1}
-
-
-@pytest.fixture(scope="module")
-def compiler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CageCompiler]:
-    with CageCompiler(tmp_path_factory.mktemp("cache")) as made:
-        yield made
 
 
 @pytest.mark.parametrize(

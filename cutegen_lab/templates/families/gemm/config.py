@@ -21,25 +21,32 @@ DOMAINS = {
     "group": (1, 2, 4, 8, 16),
     "split_k": (1, 2, 4, 8, 16),
 }
-KNOBS = {
-    ("schedule", 1): "Two warpgroups take tiles in turn: one multiplies while the other stores.",
-    ("schedule", -1): "Two warpgroups share a tile: twice the tile in the same registers, fewer loads a product.",
+# Of every family that multiplies tile by tile.
+TILES = {
     ("tile_n", 1): "A wider tile: more products for each byte loaded.",
     ("tile_n", -1): "Narrower tiles: more of them, so the last wave is finer.",
     ("tile_m", 1): "A higher tile: more products for each byte loaded.",
     ("tile_m", -1): "Lower tiles: more of them, so the last wave is finer.",
-    ("cluster_m", 1): "Two blocks share each tile of the right operand: one load from L2 serves both.",
-    ("cluster_n", 1): "Two blocks share each tile of the left operand: one load from L2 serves both.",
-    ("cluster_m", -1): "Blocks on their own: they wait for no other, and fit anywhere.",
-    ("cluster_n", -1): "Blocks on their own: they wait for no other, and fit anywhere.",
-    ("stages", 1): "One more tile in flight hides more of the memory's latency.",
-    ("stages", -1): "Fewer tiles in flight: less shared memory, and a shorter way for the first to come through.",
+}
+ORDER = {
     ("group", 1): "Higher bands: tiles in flight share more of the right operand in L2.",
     ("group", -1): "Lower bands: tiles in flight share more of the left operand in L2.",
     ("raster", 1): "Bands run down the rows: the left operand is read again rather than the right.",
     ("raster", -1): "Bands run along the columns: the right operand is read again rather than the left.",
     ("split_k", 1): "Twice as many blocks share the steps along k; a second kernel adds up what they find.",
     ("split_k", -1): "Half as many parts to store and to add up.",
+}
+KNOBS = {
+    ("schedule", 1): "Two warpgroups take tiles in turn: one multiplies while the other stores.",
+    ("schedule", -1): "Two warpgroups share a tile: twice the tile in the same registers, fewer loads a product.",
+    **TILES,
+    ("cluster_m", 1): "Two blocks share each tile of the right operand: one load from L2 serves both.",
+    ("cluster_n", 1): "Two blocks share each tile of the left operand: one load from L2 serves both.",
+    ("cluster_m", -1): "Blocks on their own: they wait for no other, and fit anywhere.",
+    ("cluster_n", -1): "Blocks on their own: they wait for no other, and fit anywhere.",
+    ("stages", 1): "One more tile in flight hides more of the memory's latency.",
+    ("stages", -1): "Fewer tiles in flight: less shared memory, and a shorter way for the first to come through.",
+    **ORDER,
     ("tile_k", 1): "Half as many steps, each with twice the products between its barriers.",
     ("tile_k", -1): "Twice as many stages fit: loads run further ahead.",
 }

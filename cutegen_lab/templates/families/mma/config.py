@@ -6,6 +6,7 @@ from math import prod
 
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.templates.expr import Graph
+from cutegen_lab.templates.families.gemm.config import ORDER, TILES
 from cutegen_lab.templates.families.gemm.shape import Products, products
 
 NAME = "matrix product by mma.sync"
@@ -21,10 +22,7 @@ DOMAINS = {
     "split_k": (1, 2, 4, 8, 16),
 }
 KNOBS = {
-    ("tile_n", 1): "A wider tile: more products for each byte loaded.",
-    ("tile_n", -1): "Narrower tiles: more of them, so the last wave is finer.",
-    ("tile_m", 1): "A higher tile: more products for each byte loaded.",
-    ("tile_m", -1): "Lower tiles: more of them, so the last wave is finer.",
+    **TILES,
     ("tile_k", 1): "Half as many steps along k, each with twice the products between its barriers.",
     ("tile_k", -1): "Twice as many stages fit: loads run further ahead.",
     ("stages", 1): "One more tile in flight hides more of the memory's latency.",
@@ -33,12 +31,7 @@ KNOBS = {
     ("warps_m", -1): "Half the warps: each reads less of shared memory for what it multiplies.",
     ("warps_n", 1): "Twice the warps share a tile: half the sums a thread, more to hide waits behind.",
     ("warps_n", -1): "Half the warps: each reads less of shared memory for what it multiplies.",
-    ("group", 1): "Higher bands: tiles in flight share more of the right operand in L2.",
-    ("group", -1): "Lower bands: tiles in flight share more of the left operand in L2.",
-    ("raster", 1): "Bands run down the rows: the left operand is read again rather than the right.",
-    ("raster", -1): "Bands run along the columns: the right operand is read again rather than the left.",
-    ("split_k", 1): "Twice as many blocks share the steps along k; a second kernel adds up what they find.",
-    ("split_k", -1): "Half as many parts to store and to add up.",
+    **ORDER,
 }
 MAX_SUMS = {False: 128, True: 64}  # a thread's, of 16-bit operands and of fp32, whose halves need registers too
 FULL = 4  # blocks a multiprocessor, beyond which a result is not cut into parts
