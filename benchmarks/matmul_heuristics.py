@@ -23,6 +23,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.search_on_sweeps import RESULTS, SEEDS, Sweep, at_random, ours
+from cutegen_lab.bench.case import problem_of
+from cutegen_lab.core.problem import Problem
 from cutegen_lab.tuning import Patience, key
 
 OUT = RESULTS / "matmul_heuristics.json"
@@ -61,8 +63,7 @@ def shapes() -> dict[str, dict[str, Any]]:
 
 def estimated(shape: Mapping[str, Any], configs: list[Mapping[str, Any]]) -> dict[str, float]:
     """By key, in microseconds. Raises CalledProcessError where the library crashed before the last."""
-    transposed = shape["name"].startswith(("linear", "skinny-64", "skinny-256", "ragged-4096", "fused-bias"))
-    asked = json.dumps([[*shape["mnkl"], transposed, config] for config in configs])
+    asked = json.dumps([[*shape["mnkl"], _transposed(shape), config] for config in configs])
     done = subprocess.run([sys.executable, "-c", CHILD], input=asked, capture_output=True, text=True)  # noqa: S603
     times = [float(line) for line in done.stdout.split()]
     if len(times) < len(configs):
@@ -70,9 +71,27 @@ def estimated(shape: Mapping[str, Any], configs: list[Mapping[str, Any]]) -> dic
     return {key(c): t for c, t in zip(configs, times, strict=True)}
 
 
+def _transposed(shape: Mapping[str, Any]) -> bool:
+    name: str = shape["name"]
+    return name.startswith(("linear", "skinny-64", "skinny-256", "ragged-4096", "fused-bias"))
+
+
+def problem(shape: Mapping[str, Any]) -> Problem:
+    """The product that was timed; what followed it was a residual where it is no larger than :data:`LARGEST`."""
+    m, n, k, batches = shape["mnkl"]
+    if batches > 1:
+        expression, inputs = "torch.bmm(a, b)", f"a: bf16[{batches},{m},{k}], b: bf16[{batches},{k},{n}]"
+    elif _transposed(shape):
+        expression, inputs = "F.linear(a, b)", f"a: bf16[{m},{k}], b: bf16[{n},{k}]"
+    else:
+        expression, inputs = "a @ b", f"a: bf16[{m},{k}], b: bf16[{k},{n}]"
+    if shape["name"].startswith("fused"):
+        expression, inputs = f"{expression} + r", f"{inputs}, r: bf16[{m},{n}]"
+    return problem_of(shape["name"], expression, inputs)
+
+
 def predict() -> dict[str, dict[str, float]]:
     """The emulator's predictions by shape and config."""
-    from benchmarks import gemm_on_gpu
     from cutegen_lab.compile import CageCompiler
     from cutegen_lab.core.roofline import target_gpu
     from cutegen_lab.core.verdict import Fault
@@ -81,22 +100,21 @@ def predict() -> dict[str, dict[str, float]]:
     from cutegen_lab.templates.reader import read
     from cutegen_lab.templates.registry import family_for
 
-    known = {s.name: s for s in (*gemm_on_gpu.SHAPES, *gemm_on_gpu.FUSED)}
     judge, emulator, gpu = StandardJudge(), EmulatorDevice(), target_gpu("sm_90a", "")
     quiet, found = (lambda line: None), {}
     with CageCompiler(Path("~/.cache/cutegen-lab").expanduser()) as compiler:
         for name, shape in shapes().items():
-            if max(shape["mnkl"]) > LARGEST or name not in known:
+            if max(shape["mnkl"]) > LARGEST:
                 continue
-            problem = known[name].problem
-            graph = read(problem)
+            asked = problem(shape)
+            graph = read(asked)
             family, times = family_for(graph), dict[str, float]()
             for config in shape["configs"].values():
                 whole = {"split_k": 1, **config}  # the sweep is older than this parameter
                 built = compiler.compile(
-                    family.write(problem, graph, whole), whole, [problem.workload], "sm_90a", quiet, threading.Event()
+                    family.write(asked, graph, whole), whole, [asked.workload], "sm_90a", quiet, threading.Event()
                 )
-                timing, _ = judge.time(problem, built, emulator, gpu, quiet, threading.Event())  # type: ignore[arg-type]
+                timing, _ = judge.time(asked, built, emulator, gpu, quiet, threading.Event())  # type: ignore[arg-type]
                 if not isinstance(timing, Fault):
                     times[key(config)] = timing.time_us
             found[name] = times

@@ -20,7 +20,7 @@ from cutegen_lab.core.verdict import Fault
 from cutegen_lab.devices.cuda import CudaDevice
 from cutegen_lab.judge.place import Place
 from cutegen_lab.judge.spread import relative_half_width
-from cutegen_lab.judge.timed_outputs import answers, inputs_for
+from cutegen_lab.judge.timed_outputs import errors, inputs_for, undone
 from cutegen_lab.judge.timing import rotated
 from cutegen_lab.judge.turns import Effort, Turns
 from cutegen_lab.problems import Reference
@@ -82,14 +82,17 @@ def _check(watch: Stopwatch, device: CudaDevice, case: Case, given: Sequence[tor
     outputs = sum(spec.nbytes for spec in workload.outputs)
     if outputs > CHECKED_BYTES or (place.on_cpu and workload.compulsory_bytes > CHECKED_ON_CPU):
         return
-    right = answers(case.problem, Reference(case.problem), place)
+    compared = errors(case.problem, Reference(case.problem), place)
     inputs = rotated(given, workload.inputs, _SEED, 0)
     for name in [n for n in row.times_us if n not in (*PEERS, COPY)]:
         sampled = watch.sample(name, "cold", 1, _SEED)
         got = sampled if isinstance(sampled, Fault) else watch.outputs(name, 0)
         if not isinstance(got, Fault):
             results = [from_bytes(data, spec) for spec, data in zip(workload.outputs, got, strict=True)]
-            got = right(inputs, results, _SEED) or got
+            found = compared(inputs, results)
+            row.errors[name] = float(f"{max(error.norm for error in found):.3g}")
+            row.errors["eager"] = float(f"{max(error.torch_norm for error in found):.3g}")
+            got = undone(found) or got
         if isinstance(got, Fault):
             row.faults[name] = str(got)
             del row.times_us[name]

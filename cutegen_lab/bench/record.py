@@ -22,7 +22,8 @@ _DRIVER = Path("/proc/driver/nvidia/version")
 @dataclass
 class Row:
     """Medians in µs by subject: ``c0`` is the default config, ``c1`` and on are others, then peers. ``faults`` are what
-    was not timed or was wrong; of ``checked`` subjects every element was compared with float64's result."""
+    was not timed or was wrong; of ``checked`` subjects every element was compared with float64's result, and ``errors``
+    are theirs and eager's: ‖out − ref‖ / ‖ref‖ of the output where it is largest."""
 
     name: str
     work: str
@@ -34,6 +35,7 @@ class Row:
     half_widths: dict[str, float] = field(default_factory=dict)  # of the 95% intervals, relative
     rounds: int = 0
     checked: list[str] = field(default_factory=list)
+    errors: dict[str, float] = field(default_factory=dict)
     faults: dict[str, str] = field(default_factory=dict)
 
 

@@ -52,6 +52,10 @@ def _summed(work: str, rows: Sequence[Row]) -> str:
     large = [ratio(row, COPY) for row in timed if row.bytes >= LARGE_BYTES and not row.flops and COPY in row.times_us]
     if large:
         parts.append(f"{min(large):.3f} to {max(large):.3f} of the copy rate from 256 MB up")
+    known = [row.errors for row in timed if row.flops and "c0" in row.errors]
+    of_eager = [errors["c0"] / errors["eager"] for errors in known if errors["eager"]]
+    if of_eager:
+        parts.append(f"error {min(of_eager):.2f} to {max(of_eager):.2f} of eager's")
     for other in OTHERS:
         found = {row.name: ratio(row, other) for row in timed if other in row.times_us}
         if found:

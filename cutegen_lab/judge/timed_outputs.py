@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 import torch
@@ -17,6 +17,7 @@ from cutegen_lab.judge.timing import OutputCheck
 from cutegen_lab.problems import Reference
 from cutegen_lab.problems.tensors import moved
 
+Tensors = Sequence[torch.Tensor]
 LENIENCE = 16.0
 """How far beyond a check's tightest limits an output may be: rounding was judged there, here work not done is looked
 for, and what was left undone is wrong by as much as the values themselves."""
@@ -33,22 +34,31 @@ def inputs_for(problem: Problem, reference: Reference, seed: int) -> list[torch.
     ]  # fmt: skip
 
 
-def answers(problem: Problem, reference: Reference, place: Place) -> OutputCheck:
-    """A check of outputs against the float64 reference of the inputs they were computed from, at ``place``."""
+def errors(problem: Problem, reference: Reference, place: Place) -> Callable[[Tensors, Tensors], list[OutputError]]:
+    """A function from inputs and the outputs computed from them to each output's error, against the float64 reference
+    at ``place``."""
 
-    def check(inputs: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor], seed: int) -> Fault | None:
-        def there(where: str) -> Fault | None:
+    def compared(inputs: Tensors, outputs: Tensors) -> list[OutputError]:
+        def there(where: str) -> list[OutputError]:
             given = [moved(t, spec, where) for t, spec in zip(inputs, problem.workload.inputs, strict=True)]
             exact, own = reference.run_float64(given), reference.run(given)
-            for spec, got, want, mine in zip(problem.workload.outputs, outputs, exact, own, strict=True):
-                error = compare(spec, got.to(where), want, mine, problem.tolerances)
-                if _beyond(error):
-                    return Fault(Verdict.WRONG_RESULT, _told(error))
-            return None
+            results = zip(problem.workload.outputs, outputs, exact, own, strict=True)
+            return [compare(spec, got.to(where), want, mine, problem.tolerances) for spec, got, want, mine in results]
 
         return place.run(there)
 
-    return check
+    return compared
+
+
+def answers(problem: Problem, reference: Reference, place: Place) -> OutputCheck:
+    """A check of outputs against the float64 reference of the inputs they were computed from, at ``place``."""
+    compared = errors(problem, reference, place)
+    return lambda inputs, outputs, seed: undone(compared(inputs, outputs))
+
+
+def undone(found: Iterable[OutputError]) -> Fault | None:
+    """The first error that says that work was left undone."""
+    return next((Fault(Verdict.WRONG_RESULT, _told(error)) for error in found if _beyond(error)), None)
 
 
 def _beyond(error: OutputError) -> bool:

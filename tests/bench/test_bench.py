@@ -74,13 +74,14 @@ def test_medians_and_checks() -> None:
     row = measured(watch())
     assert row.times_us == pytest.approx(TRUE_US, rel=0.01) and row.rounds >= 4
     assert row.checked == ["c0", "c1", "quack"] and not row.faults
+    assert row.errors == {"c0": 0.0, "c1": 0.0, "quack": 0.0, "eager": 0.0}
     assert "10.0 µs" in line(row) and "another config: 0.900" in line(row)
 
 
 def test_a_wrong_result_is_told_and_not_timed() -> None:
     row = measured(watch(lambda inputs: [torch.zeros_like(inputs[0])]))
     assert set(row.times_us) == {"eager", "compile", "copy"}
-    assert "against float64" in row.faults["c0"]
+    assert "against float64" in row.faults["c0"] and row.errors["c0"] == 1.0
 
 
 def test_a_build_that_breaks_the_device_leaves_the_others() -> None:
@@ -95,6 +96,14 @@ def test_the_summary_says_who_is_faster_where() -> None:
     (said,) = summary([large, small, Row("c", "softmax", 1 << 20, faults={"c0": "not served"})])
     assert "2 of 3 timed; 0.970 to 0.970 of the copy rate from 256 MB up" in said
     assert "compile 1.90x (least 0.90, a)" in said
+
+
+def test_the_summary_compares_errors_of_products() -> None:
+    rows = [Row(name, "gemm_f32", 1, 2.0, times_us={"c0": 1.0}, errors={"c0": error, "eager": 4e-7})
+            for name, error in (("a", 1e-7), ("b", 3e-7))]  # fmt: skip
+    exact = Row("c", "gemm_f32", 1, 2.0, times_us={"c0": 1.0}, errors={"c0": 0.0, "eager": 0.0})
+    (said,) = summary([*rows, exact])
+    assert "error 0.25 to 0.75 of eager's" in said
 
 
 def test_rows_survive(tmp_path: Path) -> None:
