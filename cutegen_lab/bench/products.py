@@ -41,6 +41,12 @@ def _norm(model: str, m: int, n: int, k: int) -> Case:
     return Case("linear_residual_norm", f"{model}-{m}x{n}x{k}", expression, inputs, flops=2.0 * m * n * k)
 
 
+def _f8(m: int, n: int, k: int) -> Case:
+    inputs = f"a: f8e4m3fn[{m},{k}], b: f8e4m3fn[{n},{k}], sa: f32[], sb: f32[]"
+    expression = "torch._scaled_mm(a, b.t(), sa, sb, out_dtype=torch.bfloat16)"
+    return Case("gemm_f8", f"{m}x{n}x{k}", expression, inputs, flops=2.0 * m * n * k)
+
+
 def cases() -> Iterator[Case]:
     """Fused shapes are (tokens, features out, features in) of models."""
     yield from (_nn("gemm", n, n, n) for n in (512, 1024, 2048, 4096, 8192, 16384))
@@ -63,6 +69,7 @@ def cases() -> Iterator[Case]:
     yield _nn("gemm_odd", 1001, 1003, 1005)
     yield _linear("gemm_odd", 4095, 4097, 4099)
 
+    yield from (_f8(*mnk) for mnk in ((2048, 2048, 2048), (4096, 4096, 4096), (4096, 14336, 4096), (8192, 8192, 8192)))
     yield from (_linear("few_rows", *mnk) for mnk in ((1, 4096, 4096), (1, 14336, 4096), (1, 128256, 4096)))
     yield from (_linear("few_rows", *mnk) for mnk in ((4, 14336, 4096), (16, 14336, 4096)))
     yield _linear("few_rows_f32", 1, 14336, 4096, F32)

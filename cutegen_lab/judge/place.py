@@ -21,11 +21,14 @@ T = TypeVar("T")
 
 class Place:
     """Where ``workload`` is judged on ``device``. Integers may be indices, and one out of range ends a CUDA context:
-    references that take some always run on the CPU."""
+    references that take some always run on the CPU. 8-bit floats never do so by choice: a PyTorch may multiply them
+    there number by number."""
 
     def __init__(self, device: Device, workload: Workload) -> None:
-        large = workload.compulsory_bytes >= LARGE_BYTES and all(spec.dtype.is_float for spec in workload.inputs)
-        self._where = device.torch_device if large and torch.cuda.is_available() else CPU
+        dtypes = [spec.dtype for spec in workload.inputs]
+        slow = workload.compulsory_bytes >= LARGE_BYTES or any(dtype.is_float8 for dtype in dtypes)
+        there = slow and all(dtype.is_float for dtype in dtypes)
+        self._where = device.torch_device if there and torch.cuda.is_available() else CPU
 
     @property
     def on_cpu(self) -> bool:

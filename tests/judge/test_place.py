@@ -14,6 +14,7 @@ from tests.judge.torch_device import TorchDevice
 LARGE = TensorSpec.parse(f"x: f32[{LARGE_BYTES // 4}]")
 SMALL = TensorSpec.parse("x: f32[8]")
 INDEX = TensorSpec.parse("at: i64[8]")
+EIGHT_BITS = TensorSpec.parse("x: f8e4m3fn[8]")
 
 
 @pytest.fixture(autouse=True)
@@ -29,9 +30,10 @@ def place(*inputs: TensorSpec, beside: str) -> Place:
     return Place(device, Workload("w", inputs, (SMALL,)))
 
 
-def test_only_large_floating_point_work_leaves_the_cpu() -> None:
+def test_large_or_8_bit_floating_point_work_leaves_the_cpu() -> None:
     assert place(SMALL, beside="cpu:0").run(str) == "cpu"
     assert place(LARGE, beside="cpu:0").run(str) == "cpu:0"
+    assert place(EIGHT_BITS, beside="cpu:0").run(str) == "cpu:0", "a CPU may multiply them number by number"
     assert place(LARGE, INDEX, beside="cpu:0").run(str) == "cpu", "an index out of range would end the context"
 
 
