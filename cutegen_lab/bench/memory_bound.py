@@ -17,12 +17,19 @@ SIZES = (  # compulsory bytes, and columns: powers of two, a model's hidden and 
     (4 * MIB, 1024), (16 * MIB, 4096), (64 * MIB, 5120), (256 * MIB, 4096), (512 * MIB, 11008), (1024 * MIB, 8192),
     (2048 * MIB, 65536), (4096 * MIB, 8192),
 )  # fmt: skip
+HEAD = 128  # numbers of an attention head
+HEADS = (1024, 4096, 5120, 4096, 6144, 8192, 16384, 8192)  # columns of all heads: 8 to 128 of them
+MERGED = """(
+        torch.exp(la - torch.logaddexp(la, lb)).unsqueeze(-1) * a
+        + torch.exp(lb - torch.logaddexp(la, lb)).unsqueeze(-1) * b
+    ).to(a.dtype), torch.logaddexp(la, lb)"""
 VOCABULARIES = (1024, 32000, 50257, 32768, 128256, 50304, 152064, 262144)  # GPT-2's own 50257 has no aligned rows
 
 
 @dataclass(frozen=True)
 class Work:
-    """``inputs`` with {n} rows, {k} columns and type {t}; ``tensors`` counts the tensors [n, k] that are moved."""
+    """``inputs`` with {n} rows, {k} columns (of {h} heads) and type {t}; ``tensors`` counts the tensors [n, k] that
+    are moved."""
 
     name: str
     expression: str
@@ -41,6 +48,8 @@ WORKS = (
     Work("fused_add_rmsnorm", "F.rms_norm(x + r, w.shape, w, 1e-6), x + r",
          "x: {t}[{n},{k}], r: {t}[{n},{k}], w: {t}[{k}]", 4, peers.ADD_RMS_NORM),
     Work("silu_and_mul", "F.silu(x[..., : x.shape[-1] // 2]) * x[..., x.shape[-1] // 2 :]", "x: {t}[{n},{k2}]", 3),
+    Work("merge_attn_states", MERGED,
+         "a: {t}[{n},{h},128], la: f32[{n},{h}], b: {t}[{n},{h},128], lb: f32[{n},{h}]", 3, columns=HEADS),
     Work("gelu", "F.gelu(x)", "x: {t}[{n},{k}]", 2),
     Work("sum", "x.sum(-1)", "x: {t}[{n},{k}]", 1),
     Work("cross_entropy", 'F.cross_entropy(x, t, reduction="none")', "x: {t}[{n},{k}], t: i64[{n}]", 1,
@@ -55,5 +64,5 @@ def cases() -> Iterator[Case]:
         for dtype, itemsize in ITEMSIZE.items():
             for (size, _), columns in zip(SIZES, work.columns, strict=True):
                 rows = max(round(size / (work.tensors * itemsize * columns)), 1)
-                inputs = work.inputs.format(n=rows, k=columns, k2=2 * columns, t=dtype)
+                inputs = work.inputs.format(n=rows, k=columns, k2=2 * columns, h=columns // HEAD, t=dtype)
                 yield Case(work.name, f"{dtype}-{rows}x{columns}", work.expression, inputs, work.peer)

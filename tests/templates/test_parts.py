@@ -61,6 +61,13 @@ def reference(a, lse_a, b, lse_b):
     return out.to(a.dtype), torch.log(total) + peak
 """
 
+MERGED_BY_LOGADDEXP = """
+def reference(a, lse_a, b, lse_b):
+    lse = torch.logaddexp(lse_a, lse_b)
+    out = a * torch.exp(lse_a - lse).unsqueeze(-1) + b * torch.exp(lse_b - lse).unsqueeze(-1)
+    return out.to(a.dtype), lse
+"""
+
 
 @pytest.mark.parametrize("dtype", ["bf16", "f32"])
 def test_silu_and_mul_reads_both_halves_in_full_vectors(compiler: CageCompiler, dtype: str) -> None:
@@ -83,6 +90,11 @@ def test_merge_attn_states_writes_both_results(compiler: CageCompiler, dtype: st
     ptx = artifact.builds["main"].ptx
     assert family == "elementwise chain"
     assert ptx.count("ex2.approx") == 2, "weights are worked out once a vector, not once an element"
+
+
+def test_merged_by_logaddexp(compiler: CageCompiler) -> None:
+    inputs = "a: bf16[6,4,64], lse_a: f32[6,4], b: bf16[6,4,64], lse_b: f32[6,4]"
+    assert judged(compiler, MERGED_BY_LOGADDEXP, inputs)[0] == "elementwise chain"
 
 
 PARTS = [

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from cutegen_lab.templates.lowering import Lowering, Operand, Unsupported, Value, rule
 
 
@@ -77,6 +79,13 @@ def addcmul(g: Lowering, a: Value, b: Value, c: Value, value: float = 1) -> Valu
 @rule("addcdiv.default")
 def addcdiv(g: Lowering, a: Value, b: Value, c: Value, value: float = 1) -> Value:
     return add(g, a, g.map("div", b, c), value)
+
+
+@rule("logaddexp.default")
+def logaddexp(g: Lowering, a: Value, b: Value) -> Value:
+    apart = g.map("exp", g.map("neg", g.map("abs", g.map("sub", a, b))))
+    larger = g.map("add", g.map("max", a, b), g.map("log1p", apart))
+    return g.map("where", g.map("eq", a, b), g.map("add", a, math.log(2.0)), larger)  # infinities have no difference
 
 
 @rule("lerp.Scalar", "lerp.Tensor")
