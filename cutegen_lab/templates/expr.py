@@ -16,7 +16,8 @@ from dataclasses import dataclass, field, replace
 from cutegen_lab.templates.spans import Length, Span
 
 Dims = tuple[int | None, ...]
-"""For each dimension of the iteration space, the tensor dimension that walks along it (None: broadcast)."""
+"""For each dimension of the iteration space, the tensor dimension that walks along it (None: broadcast). Several may be
+parts of one tensor dimension, the outermost first."""
 
 TRUTH_OPS = frozenset({"lt", "le", "gt", "ge", "eq", "ne", "and", "or", "not", "isnan"})
 NEUTRAL = {"add": 0.0, "mul": 1.0, "max": -math.inf, "min": math.inf}  # every reduction, and what changes nothing in it

@@ -33,6 +33,9 @@ class Unsupported(Exception):
     """The templates cannot express this; the text says what, in the reference's terms."""
 
 
+_REGROUPED = "a part, an index or a matrix product along a dimension that a view has regrouped"
+
+
 class Lowering:
     """Grows one graph. ``reduced`` holds the symbols of the dimensions that reductions fold (one set a graph), and
     ``totalled`` of those that totals fold afterwards."""
@@ -90,11 +93,31 @@ class Lowering:
             return workload.inputs[node.tensor].dtype is DType.BOOL
         return isinstance(node, Map) and node.op in TRUTH_OPS
 
+    # --- views ---
+
+    def split(self, value: Value, dim: int, count: int) -> Value:
+        """``dim`` as ``count`` times as many as there are then."""
+        at = dim % len(value.axes)
+        parts = self.axes.split(value.axes[at], (count, self.axes.size(value.axes[at]) // count))
+        return Value(value.node, (*value.axes[:at], *parts, *value.axes[at + 1 :]))
+
+    def _one(self, symbol: int) -> int:
+        if not self.axes.whole(symbol):
+            raise Unsupported(_REGROUPED)
+        return self.axes.find(symbol)
+
+    def _walks(self, load: Load, symbol: int) -> list[int]:
+        """The input's dimensions that walk along ``symbol``, on which it depends."""
+        found = [axis for axis, s in enumerate(load.dims) if s is not None and self.axes.find(s) == symbol]
+        if not found:
+            raise Unsupported(_REGROUPED)
+        return found
+
     # --- parts ---
 
     def part(self, value: Value, dim: int, start: int, length: int) -> Value:
         """``length`` elements from ``start`` on along ``dim``: of every input that the value is computed from."""
-        symbol = self.axes.find(value.axes[dim])
+        symbol = self._one(value.axes[dim])
         new = self.axes.fresh(length, made=length == 1)
         node = self._part(value.node, symbol, new, start)
         return Value(node, tuple(new if self.axes.find(s) == symbol else s for s in value.axes))
@@ -108,21 +131,20 @@ class Lowering:
         if not isinstance(node, Load):
             raise Unsupported("a part of a reduction's or a matrix product's result")
         dims, spans = list(node.dims), list(node.spans or (None,) * len(node.dims))
-        for axis, walking in enumerate(node.dims):
-            if walking is not None and self.axes.find(walking) == symbol:
-                before = spans[axis]
-                first = start + (0 if before is None else self.spans[before].start.plus)
-                span = fixed(node.tensor, axis, first, self.axes.size(new))
-                if span not in self.spans:
-                    self.spans.append(span)
-                dims[axis], spans[axis] = new, self.spans.index(span)
+        for axis in self._walks(node, symbol):
+            before = spans[axis]
+            first = start + (0 if before is None else self.spans[before].start.plus)
+            span = fixed(node.tensor, axis, first, self.axes.size(new))
+            if span not in self.spans:
+                self.spans.append(span)
+            dims[axis], spans[axis] = new, self.spans.index(span)
         return self.build.add(Load(node.tensor, tuple(dims), tuple(spans)))
 
     # --- elements that an input's values name ---
 
     def pick(self, value: Value, dim: int, at: Value) -> int:
         """The node of what ``value`` has at ``at`` along ``dim``: every input it is computed from is indexed."""
-        symbol = self.axes.find(value.axes[dim])
+        symbol = self._one(value.axes[dim])
         if self.axes.size(symbol) > 1 << 24:
             raise Unsupported(f"an index over {self.axes.size(symbol)} elements (exact only up to 2**24)")
         return self._pick(value.node, symbol, at.node)
@@ -137,9 +159,9 @@ class Lowering:
             return at
         if not isinstance(node, Load) or node.spans:
             raise Unsupported("an element, by its index, of anything but a whole input or a row of it")
-        walks = [None if s is None else self.axes.find(s) for s in node.dims]
-        dims = tuple(None if s == symbol else s for s in walks)
-        return self.build.add(Pick(node.tensor, walks.index(symbol), dims, (at,)))
+        axis = self._walks(node, symbol)[0]
+        dims = tuple(None if s is None or self.axes.find(s) == symbol else s for s in node.dims)
+        return self.build.add(Pick(node.tensor, axis, dims, (at,)))
 
     # --- matrix products ---
 
@@ -174,9 +196,13 @@ class Lowering:
 
     def _walking(self, load: Load, symbol: int | None, size: int) -> int | None:
         """The tensor's dimension that walks along an axis of ``size``; None where the tensor is broadcast along it."""
-        if symbol is None or symbol not in load.dims or self.axes.size(symbol) != size:
+        if symbol is None or self.axes.size(symbol) != size:
             return None
-        return load.dims.index(symbol)
+        if symbol in load.dims and self.axes.whole(symbol):
+            return load.dims.index(symbol)
+        if self.depends(self.build.add(load)).intersection(self.axes.parts(symbol)):
+            raise Unsupported(_REGROUPED)
+        return None
 
     # --- reductions ---
 
@@ -237,7 +263,7 @@ class Lowering:
 
     def flip(self, value: Value, dim: int) -> Value:
         """From the end on: every input it is computed from, and what was scanned."""
-        return Value(self._flip(value.node, self.axes.find(value.axes[dim])), value.axes)
+        return Value(self._flip(value.node, self._one(value.axes[dim])), value.axes)
 
     def _flip(self, index: int, symbol: int) -> int:
         node = self.build.nodes[index]
@@ -250,7 +276,7 @@ class Lowering:
             return self.build.add(Scan(node.op, (self._flip(node.args[0], symbol),), node.reverse != again))
         if not isinstance(node, Load) or node.spans:
             raise Unsupported("a flip of anything but whole inputs")
-        axis = [None if s is None else self.axes.find(s) for s in node.dims].index(symbol)
+        axis = self._walks(node, symbol)[0]
         return self.build.add(replace(node, flipped=tuple(sorted({axis} ^ set(node.flipped)))))
 
     def mean(self, value: Value, dims: Sequence[int] | int | None, keepdim: bool, name: str = "mean") -> Value:
@@ -286,7 +312,7 @@ class Lowering:
             else:
                 found = frozenset().union(*(self.depends(a) for a in item.args)) if item.args else frozenset()
             self._depends[node] = found
-        found = frozenset(self.axes.find(s) for s in self._depends[node])
+        found = frozenset(self.axes.resolve(tuple(self._depends[node])))
         if isinstance(self.build.nodes[node], Reduce):
             found -= set(self.axes.resolve(self.reduced or ()))
         return found
@@ -300,7 +326,7 @@ class Lowering:
     def _at(self, value: Value, symbols: Sequence[int] | None) -> list[int]:
         """Which of its dimensions walk along ``symbols``."""
         wanted = set(self.axes.resolve(symbols or ()))
-        return [d for d, s in enumerate(value.axes) if self.axes.find(s) in wanted]
+        return [d for d, s in enumerate(value.axes) if wanted.issuperset(self.axes.parts(s))]
 
     def _enter(self, symbols: tuple[int, ...], value: Value) -> None:
         if self.reduced is None:

@@ -67,11 +67,18 @@ class Space:
         if all(view.dims[d] is None for d in outer):
             return count, "0"
         if view.contiguous(outer):
-            return count, f"{view.tensor}.stride[{view.dims[outer[-1]]}]"
-        axes = [view.dims[d] for d in reversed(outer)]
+            return count, self.stride(view, outer[-1])
         sizes = ", ".join(self.size(d) for d in reversed(outer))
-        strides = ", ".join("0" if axis is None else f"{view.tensor}.stride[{axis}]" for axis in axes)
+        strides = ", ".join(self.stride(view, d) for d in reversed(outer))
         return f"({sizes})", f"({strides})"
+
+    def stride(self, view: View, dim: int) -> str:
+        """Text of the distance between neighbours along a dimension of the space."""
+        axis = view.dims[dim]
+        if axis is None:
+            return "0"
+        finer = [d for d in range(dim + 1, len(view.dims)) if view.dims[d] == axis]
+        return f"{view.tensor}.stride[{axis}]" + (f" * ({self.product(finer)})" if finer else "")
 
 
 def header(problem: Problem, graph: Graph, family: str, sentences: str) -> list[str]:

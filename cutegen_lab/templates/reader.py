@@ -16,11 +16,12 @@ from cutegen_lab.core.errors import ProviderError
 from cutegen_lab.core.problem import Problem, Workload
 from cutegen_lab.problems import Reference
 from cutegen_lab.templates import operators
+from cutegen_lab.templates.axes import Misfit
 from cutegen_lab.templates.expr import Const, Graph, Node, Size
 from cutegen_lab.templates.lowering import RULES, Lowering, Unsupported, Value
 from cutegen_lab.templates.program import ELSEWHERE, Program, Region, place, target
 from cutegen_lab.templates.resolve import resolve, with_extents
-from cutegen_lab.templates.spans import Span, fitted, fitted_constant
+from cutegen_lab.templates.spans import Span, fitted, fitted_constant, fitted_factor
 
 COMPUTED = (DType.BF16, DType.F16, DType.F32)
 INDICES = (DType.I64, DType.I32)
@@ -87,7 +88,23 @@ def agreed(workloads: Sequence[Workload], read_one: Callable[[Workload], Graph])
             other = read_one(workload)
             if [type(node) for node in other.nodes] == [type(node) for node in graph.nodes]:
                 graphs.append((workload, other))
-    return with_extents(replace(graph, spans=spans, nodes=_with_sizes(graphs)))
+    return _with_parts(with_extents(replace(graph, spans=spans, nodes=_with_sizes(graphs))), graphs)
+
+
+def _with_parts(graph: Graph, graphs: Sequence[tuple[Workload, Graph]]) -> Graph:
+    """``graph`` with the sizes of dimensions' parts as formulas for every workload. Raises ProviderError."""
+    found = list(graph.extent_from)
+    for d, length in enumerate(found):
+        if length.tensor is None and length.plus == graph.space[d]:
+            load = next(load for _, load in graph.loads() if load.dims[d] is not None)
+            numbers = [(workload, other.space[d]) for workload, other in graphs]
+            fitting = fitted_factor(numbers, load.tensor, load.dims[d] or 0)
+            if fitting is None:
+                raise ProviderError(
+                    "the templates find no rule for the parts of a dimension that a view cuts", ELSEWHERE
+                )
+            found[d] = fitting
+    return replace(graph, extent_from=tuple(found))
 
 
 def _perhaps_sizes(graph: Graph, workload: Workload) -> bool:
@@ -190,7 +207,7 @@ class _Reader:
         named = {k: v for k, v in named.items() if not isinstance(v, torch.dtype | torch.device | torch.layout)}
         try:
             return rule(self.lowering, *args, **named)
-        except Unsupported as error:
+        except (Unsupported, Misfit) as error:
             raise Unsupported(f"{error}: {name}{where}") from error
         except TypeError as error:
             raise Unsupported(f"this form of {name}{where}") from error

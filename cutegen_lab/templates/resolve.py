@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from cutegen_lab.core.dtypes import DType
@@ -30,6 +31,7 @@ def resolve(lowering: Lowering, results: Sequence[Value], workload: Workload) ->
     reduced = axes.resolve(lowering.reduced or ())
     if any(s not in space for s in reduced):
         raise Unsupported("reductions over dimensions that the result does not share")
+    walked, space = space, _together(space, reduced)
     if lowering.totalled is not None and {*reduced, *axes.resolve(lowering.totalled)} != set(space):
         raise Unsupported("reductions over different dimensions in one reference")
 
@@ -41,6 +43,8 @@ def resolve(lowering: Lowering, results: Sequence[Value], workload: Workload) ->
     resolved, live = [], _live(nodes, results)
     for index, node in enumerate(nodes):
         if isinstance(node, Dot):
+            if not all(axes.whole(s) for s in lowering.products[index]):
+                raise Unsupported("a view that regroups dimensions of a matrix product's result")
             node = _placed(node, axes.resolve(lowering.products[index]), space)
             kinds = [workload.inputs[t].dtype for t in (node.first, node.second)]
             if kinds[0].is_float8 != kinds[1].is_float8:
@@ -48,32 +52,35 @@ def resolve(lowering: Lowering, results: Sequence[Value], workload: Workload) ->
             f8, fine = kinds[0].is_float8, any(t.dtype.eps < DType.BF16.eps for t in workload.outputs)
             node = replace(node, f32=set(kinds) == {DType.F32}, f8=f8 and not fine, as_f16=f8 and fine)
         if isinstance(node, Load | Pick):
-            walks = [None if s is None else axes.find(s) for s in node.dims]
-            stray = [s for s in walks if s is not None and s not in where and axes.size(s) > 1]
+            walks = [() if s is None else axes.parts(s) for s in node.dims]
+            stray = [s for s in itertools.chain(*walks) if s not in where and axes.size(s) > 1]
             if stray and index in live:
                 raise Unsupported(f"input {workload.inputs[node.tensor].name} walking along a dimension of its own")
-            node = replace(node, dims=tuple(walks.index(s) if s in walks else None for s in space))
+            if index in live and any(not _in_order(parts, where) for parts in walks):
+                raise Unsupported("a view's parts of a dimension in another order")
+            node = replace(node, dims=_dims(walks, space))
             if isinstance(node, Load) and node.flipped and index in live:
                 raise Unsupported("a flip, but before and after a scan")
         resolved.append(node)
 
     outputs = []
     for position, result in enumerate(results):
-        symbols = axes.resolve(result.axes)
-        if [s for s in symbols if s in where] != [s for s in space if s in symbols]:
+        symbols, walks = axes.resolve(result.axes), [axes.parts(s) for s in result.axes]
+        apart = [[s for s in symbols if s in reduced], [s for s in symbols if s not in reduced]]
+        if not all(_in_order(some, where) for some in (*walks, *([symbols] if space == walked else apart))):
             raise Unsupported(f"output {position} with its dimensions in another order")
         if any(s not in where and axes.size(s) > 1 for s in symbols):
             raise Unsupported(f"output {position} larger than what is computed")
-        if [axes.size(s) for s in symbols] != list(workload.outputs[position].shape):
+        if list(map(axes.size, result.axes)) != list(workload.outputs[position].shape):
             raise Unsupported(f"output {position} of some rows that a gather leaves out")
-        outputs.append(Output(result.node, tuple(symbols.index(s) if s in symbols else None for s in space)))
+        outputs.append(Output(result.node, _dims(walks, space)))
 
     graph = Graph(
         nodes=tuple(resolved),
         outputs=tuple(outputs),
         space=tuple(axes.size(s) for s in space),
         extent_from=(),
-        reduced=_adjacent([where[s] for s in reduced]),
+        reduced=tuple(sorted(where[s] for s in reduced)),
         names=tuple(sorted(lowering.build.names.items())),
         spans=tuple(lowering.spans),
     ).pruned()
@@ -136,29 +143,51 @@ def _placed(dot: Dot, symbols: tuple[int, ...], space: tuple[int, ...]) -> Dot:
     return replace(dot, first_dims=over(dot.first_dims), second_dims=over(dot.second_dims))
 
 
-def _adjacent(dims: Sequence[int]) -> tuple[int, ...]:
-    ordered = tuple(sorted(dims))
-    if ordered and ordered != tuple(range(ordered[0], ordered[0] + len(ordered))):
-        raise Unsupported("a reduction over dimensions that are not next to each other")
-    return ordered
+def _together(space: tuple[int, ...], reduced: tuple[int, ...]) -> tuple[int, ...]:
+    """``space`` with what is reduced side by side: last where its last dimension is reduced, else first of all that
+    follow the first of it."""
+    places = [d for d, s in enumerate(space) if s in reduced]
+    if not places or places == list(range(places[0], places[-1] + 1)):
+        return space
+    kept = [s for s in space if s not in reduced]
+    at = len(kept) if space[-1] in reduced else places[0]
+    return (*kept[:at], *(space[d] for d in places), *kept[at:])
+
+
+def _in_order(symbols: Sequence[int], where: Mapping[int, int]) -> bool:
+    places = [where[s] for s in symbols if s in where]
+    return places == sorted(places)
+
+
+def _dims(walks: Sequence[Sequence[int]], space: Sequence[int]) -> Dims:
+    """Which of a tensor's dimensions each of the space's is a part of."""
+    axis_of = {s: axis for axis, parts in reversed(list(enumerate(walks))) for s in parts}
+    return tuple(axis_of.get(s) for s in space)
 
 
 def with_extents(graph: Graph) -> Graph:
-    """``graph`` with the sizes of its space, as its inputs and their parts have them."""
+    """``graph`` with the sizes of its space, as its inputs and their parts have them. A part of a dimension has the
+    size that it has here."""
     found = []
     indices = {arg for _, pick in graph.picks() for arg in pick.args}  # they may have fewer rows than what they index
     for d in range(len(graph.space)):
         walks: list[tuple[int, int | None, int | None]] = []
         for _, dot in graph.dots():
             walks += [(dot.first, dot.first_dims[d], None), (dot.second, dot.second_dims[d], None)]
+        part = False
         for _, load in sorted(graph.loads(), key=lambda pair: pair[0] not in indices):
             axis = load.dims[d]
-            walks.append((load.tensor, axis, load.spans[axis] if load.spans and axis is not None else None))
-        walks += [(pick.tensor, pick.dims[d], None) for _, pick in graph.picks()]
+            if load.dims.count(axis) == 1:
+                walks.append((load.tensor, axis, load.spans[axis] if load.spans and axis is not None else None))
+            part = part or axis is not None
+        walks += [(pick.tensor, axis, None) for _, pick in graph.picks() if pick.dims.count(axis := pick.dims[d]) == 1]
         walks.sort(key=lambda walk: walk[2] is not None)  # whole inputs before parts
         source = next((walk for walk in walks if walk[1] is not None), None)
         if source is None or source[1] is None:
-            raise Unsupported("a result larger than every input (a size that comes from expand)")
-        tensor, axis, span = source
+            if not part:
+                raise Unsupported("a result larger than every input (a size that comes from expand)")
+            found.append(Length(plus=graph.space[d]))
+            continue
+        tensor, _, span = source
         found.append(Length(tensor, source[1]) if span is None else graph.spans[span].length)
     return replace(graph, extent_from=tuple(found))

@@ -106,6 +106,15 @@ def fitted_constant(numbers: Sequence[tuple[Workload, float]]) -> Length | None:
     return None
 
 
+def fitted_factor(numbers: Sequence[tuple[Workload, int]], tensor: int, axis: int) -> Length | None:
+    """A factor of a dimension, in every workload: always the same number, or the dimension over one."""
+    workload, number = numbers[0]
+    over = workload.inputs[tensor].shape[axis] // max(number, 1)
+    known = [Length(plus=number), Length(tensor, axis, over=over)]
+    known += [Length(t, d) for t, spec in enumerate(workload.inputs) for d in range(len(spec.shape))]
+    return next((length for length in known if all(length.of(w) == n for w, n in numbers)), None)
+
+
 def _candidates(workload: Workload, number: int, span: Span) -> Iterator[Length]:
     """Formulas for ``number``, the likeliest first."""
     if number == 0:

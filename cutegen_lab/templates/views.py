@@ -47,14 +47,20 @@ class View:
     def _cut(self, axes: Sequence[int]) -> bool:
         return any(axis == self.picked or (axis < len(self.starts) and self.starts[axis] is not None) for axis in axes)
 
+    @property
+    def memory(self) -> list[int]:
+        """The space's dimensions that it walks, as its own order has them."""
+        walked = [(axis, d) for d, axis in enumerate(self.dims) if axis is not None]
+        return [d for _, d in sorted(walked)]
+
     def contiguous(self, over: Sequence[int]) -> bool:
         """Does it walk all of ``over``, in order, without gaps?"""
         walked = [w for w in (self.dims[d] for d in over) if w is not None]
-        if len(walked) < len(over) or walked != sorted(walked):
+        if len(walked) < len(over):
             return False
+        at = self.memory.index(over[0]) if over else 0
         between = range(walked[0] + 1, walked[-1] + 1) if walked else range(0)
-        elsewhere = set(self.dims) - set(walked)  # what another dimension of the space walks is no gap of one element
-        return not self._cut(between) and not elsewhere & set(between)
+        return self.memory[at : at + len(over)] == list(over) and not self._cut(between)
 
     def dense(self, over: Sequence[int]) -> bool:
         """... and neighbours in the last of them are neighbours in memory?"""
@@ -62,8 +68,7 @@ class View:
         end = max(len(self.starts), (self.picked or 0) + 1)
         if last is None:
             return self.contiguous(over)
-        inner = any(axis is not None and axis > last for axis in self.dims)
-        return self.contiguous(over) and not inner and not self._cut(range(last + 1, end))
+        return self.contiguous(over) and over[-1] == self.memory[-1] and not self._cut(range(last + 1, end))
 
     def step(self, over: Sequence[int]) -> str:
         """Text of the distance between neighbours in the last dimension of ``over``."""
@@ -124,6 +129,14 @@ class Views:
 
     def __iter__(self) -> Iterator[View]:
         return iter(self.by_name.values())
+
+    def run(self, over: Sequence[int]) -> tuple[int, ...]:
+        """The last of ``over`` through which each view has a single stride, or is the same everywhere."""
+
+        def even(view: View, dims: Sequence[int]) -> bool:
+            return view.contiguous(dims) or all(view.dims[d] is None for d in dims)
+
+        return next(tuple(over[at:]) for at in range(len(over)) if all(even(view, over[at:]) for view in self))
 
     def width(self, length: str, over: Sequence[int]) -> str:
         """Text of the widest vector up to ``vec`` that divides ``length``, and what keeps accesses aligned."""

@@ -1,4 +1,4 @@
-"""How kernels see tensors along a dimension that is not the last: as vectors of columns, and rows of those."""
+"""How kernels see tensors along dimensions before the last: as vectors of columns, and rows of those."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cutegen_lab.templates.views import View
 
 
 class ColumnKernel(KernelModule):
-    """``axis`` is the dimension of the space that columns are walked down. Every value but constants is a vector."""
+    """``axis`` is the first dimension that columns are walked down. Every value but constants is a vector."""
 
     def __init__(self, problem: Problem, graph: Graph, config: Config, reserved: str) -> None:
         constant: list[bool] = []
@@ -29,8 +29,8 @@ class ColumnKernel(KernelModule):
     def size_and_view_lines(self) -> list[str]:
         """``n``, ``columns``, ``width``, sizes and every view's tensor, in a launcher."""
         rank = len(self.graph.space)
-        rest = [d for d in range(rank - 1) if d != self.axis]
-        lines = [f"    n = {self.space.size(self.axis)}", f"    inner = {self.space.size(rank - 1)}"]
+        rest = [d for d in range(rank - 1) if d not in self.graph.reduced]
+        lines = [f"    n = {self.space.product(self.graph.reduced)}", f"    inner = {self.space.size(rank - 1)}"]
         lines += [f"    outer = {self.space.product(rest)}"]
         lines += [
             "    # Shapes are Python ints here: the widest vector that divides the last dimension needs no scalar tail."
@@ -39,14 +39,13 @@ class ColumnKernel(KernelModule):
         lines += self.size_lines()
         for view in self.views:
             shape, stride = self.space.outer_mode(view, rest, "outer") if rest else ("outer", "0")
-            down = view.dims[self.axis]
-            downward = "0" if down is None else f"{view.tensor}.stride[{down}]"
+            n, downward = self.space.outer_mode(view, self.graph.reduced, "n")
             if self.wide(view):
                 step = view.step([rank - 1])
                 across = "width" if step == "1" else f"width * {step}"
                 strides = f"({step}, ({across}, {stride}), {downward})"
-                layout = f"cute.make_layout((width, (inner // width, {shape}), n), stride={strides})"
+                layout = f"cute.make_layout((width, (inner // width, {shape}), {n}), stride={strides})"
             else:
-                layout = f"cute.make_layout(((inner // width, {shape}), n), stride=((0, {stride}), {downward}))"
+                layout = f"cute.make_layout(((inner // width, {shape}), {n}), stride=((0, {stride}), {downward}))"
             lines += view.tensor_lines(layout)
         return lines

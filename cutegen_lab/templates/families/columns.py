@@ -1,4 +1,4 @@
-"""Reductions over a dimension that is not the last: threads lie along the inner dimensions, which stay contiguous.
+"""Reductions over dimensions before the last: threads lie along the inner dimensions, which stay contiguous.
 
 Each thread owns ``vec`` adjacent columns and, with ``slices - 1`` others, walks down the reduced dimension; the slices'
 partial results meet in shared memory, and those of a cluster's ``cluster_m`` blocks in its distributed shared memory.
@@ -16,6 +16,7 @@ from cutegen_lab.templates.cute_text import number
 from cutegen_lab.templates.expr import NEUTRAL, Dot, Graph, Index, Map, Output, Pick, Reduce, Scan, Total
 from cutegen_lab.templates.families.column_kernel import ColumnKernel
 from cutegen_lab.templates.families.kernel_module import COMBINE, COMBINE_VECTORS
+from cutegen_lab.templates.families.rows.config import partly_written
 from cutegen_lab.templates.module import variable
 
 NAME = "column reduction"
@@ -92,7 +93,7 @@ def join(rX, rOther, op):
 
 def matches(graph: Graph) -> bool:
     rank = len(graph.space)
-    if len(graph.reduced) != 1 or graph.reduced[0] == rank - 1:
+    if not graph.reduced or graph.reduced[-1] == rank - 1 or partly_written(graph):
         return False
     return not any(isinstance(node, Dot | Pick | Scan | Total) for node in graph.nodes)
 
@@ -101,7 +102,8 @@ def default_config(graph: Graph, workload: Workload) -> Config:
     """16-byte vectors and a warp across; then blocks, in clusters where there are few columns, and slices until the GPU
     is full; narrower blocks where that is not enough."""
     itemsize = min(t.dtype.itemsize for t in workload.tensors)
-    inner, walked = math.prod(graph.space[graph.reduced[0] + 1 :]), graph.space[graph.reduced[0]]
+    inner = math.prod(graph.space[graph.reduced[-1] + 1 :])
+    walked = math.prod(graph.space[d] for d in graph.reduced)
     outer = math.prod(graph.space[: graph.reduced[0]])
     widest = min(max(v for v in DOMAINS["vec"] if v * itemsize <= 16), 8)
     shapes = [(widest, 32), (widest, 16), (max(widest // 2, 1), 16)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from cutegen_lab.templates.lowering import Lowering, Value, rule
+from cutegen_lab.templates.lowering import Lowering, Unsupported, Value, rule
 
 
 @rule("_softmax.default", "softmax.int")
@@ -59,3 +59,65 @@ def fused_rms_norm(
     rstd = g.map("rsqrt", g.map("add", mean_square, 2.0**-23 if eps is None else eps), name="rstd")
     result = g.map("mul", a, rstd)
     return (result if weight is None else g.map("mul", result, weight)), rstd
+
+
+@rule("group_norm.default")
+def group_norm(
+    g: Lowering, a: Value, groups: int, weight: Value | None = None, bias: Value | None = None, eps: float = 1e-5,
+    *_: Any,
+) -> Value:  # fmt: skip
+    """Over the channels of each group and all that follows them."""
+    apart = g.split(a, 1, groups)
+    statistics = g.variance(apart, range(2, len(apart.axes)), 0, True)
+    weight, bias = (v if v is None else g.split(_of_channels(g, v, a), 0, groups) for v in (weight, bias))
+    return Value(_scaled(g, apart, *statistics, eps, weight, bias).node, a.axes)
+
+
+@rule("instance_norm.default")
+def instance_norm(
+    g: Lowering, a: Value, weight: Value | None, bias: Value | None, mean: Value | None, variance: Value | None,
+    own: bool, _momentum: float, eps: float, *_: Any,
+) -> Value:  # fmt: skip
+    """``own``: by statistics of each image and channel, not by given ones of a channel."""
+    if not own:
+        return by_given(g, a, weight, bias, mean, variance, 0.0, eps)[0]
+    statistics = g.variance(a, range(2, len(a.axes)), 0, True)
+    return _scaled(g, a, *statistics, eps, _of_channels(g, weight, a), _of_channels(g, bias, a))
+
+
+@rule("_native_batch_norm_legit.no_stats")
+def batch_norm(
+    g: Lowering, a: Value, weight: Value | None, bias: Value | None, own: bool, _momentum: float, eps: float
+) -> tuple[Value, Value, Value]:
+    """By statistics of each channel, of this batch."""
+    variance, mean = g.variance(a, [0, *range(2, len(a.axes))], 0, True)
+    result = _scaled(g, a, variance, mean, eps, _of_channels(g, weight, a), _of_channels(g, bias, a))
+    return result, mean, variance
+
+
+@rule("_native_batch_norm_legit_no_training.default")
+def by_given(
+    g: Lowering, a: Value, weight: Value | None, bias: Value | None, mean: Value | None, variance: Value | None,
+    _momentum: float, eps: float,
+) -> tuple[Value]:  # fmt: skip
+    mean, variance, weight, bias = (_of_channels(g, v, a) for v in (mean, variance, weight, bias))
+    if mean is None or variance is None:
+        raise Unsupported("a norm by given statistics without any")
+    return (_scaled(g, a, variance, mean, eps, weight, bias),)
+
+
+def _of_channels(g: Lowering, a: Value | None, like: Value) -> Any:
+    """``a`` (channels) as it meets ``like`` (batch, channels, …)."""
+    return a and Value(a.node, (*a.axes, *(g.axes.fresh(1, made=True) for _ in like.axes[2:])))
+
+
+def _scaled(
+    g: Lowering, a: Value, variance: Value, mean: Value, eps: float, weight: Value | None, bias: Value | None
+) -> Value:
+    """One multiplication and addition, as PyTorch has it: of an infinite weight it leaves NaN."""
+    scale = g.map("rsqrt", g.map("add", variance, eps), name="rstd")
+    if weight is not None:
+        scale = g.map("mul", scale, weight, name="scale")
+    shift = g.map("mul", mean, scale)
+    shift = g.map("neg", shift) if bias is None else g.map("sub", bias, shift)
+    return g.map("add", g.map("mul", a, scale), shift)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -57,13 +58,11 @@ def t(g: Lowering, a: Value) -> Value:
 
 @rule("view.default", "_unsafe_view.default", "reshape.default")
 def view(g: Lowering, a: Value, sizes: Sequence[int]) -> Value:
-    """Only views that add or drop dimensions of size 1: those keep every element where it was."""
-    kept = [s for s in a.axes if g.axes.size(s) > 1]
-    if [size for size in sizes if size > 1] != [g.axes.size(s) for s in kept]:
-        shape = [g.axes.size(s) for s in a.axes]
-        raise Unsupported(f"a view that regroups dimensions ({shape} as {list(sizes)})")
-    rest = iter(kept)
-    return Value(a.node, tuple(next(rest) if size > 1 else g.axes.fresh(1, made=True) for size in sizes))
+    """Dimensions are split, put together, and those of size 1 added or dropped."""
+    known = math.prod(size for size in sizes if size != -1)
+    shape = [math.prod(map(g.axes.size, a.axes)) // known if size == -1 else int(size) for size in sizes]
+    rest = g.axes.regrouped(a.axes, [size for size in shape if size != 1])
+    return Value(a.node, tuple(rest.pop(0) if size != 1 else g.axes.fresh(1, made=True) for size in shape))
 
 
 @rule("slice.Tensor")

@@ -9,7 +9,6 @@ from cutegen_lab.core.problem import Workload
 from cutegen_lab.templates.expr import Graph, Map, Total
 from cutegen_lab.templates.families.rows.online import in_one_walk
 from cutegen_lab.templates.families.rows.skewed import width_of
-from cutegen_lab.templates.views import Views
 
 NAME = "row reduction"
 DOMAINS = {
@@ -51,7 +50,7 @@ def matches(graph: Graph) -> bool:
     rank = len(graph.space)
     if not graph.reduced or graph.reduced[-1] != rank - 1 or any(graph.dots()) or any(graph.scans()):
         return False
-    return not partly_along(graph) and _picks_once_a_row(graph) and _totals_last(graph)
+    return not partly_written(graph) and _picks_once_a_row(graph) and _totals_last(graph)
 
 
 def _picks_once_a_row(graph: Graph) -> bool:
@@ -70,14 +69,9 @@ def _totals_last(graph: Graph) -> bool:
     )
 
 
-def partly_along(graph: Graph) -> bool:
-    """A load that walks along some but not all reduced dimensions, or a part of them, has no single stride along the
-    row."""
-    for view in Views.nameless(graph):
-        along = [view.dims[d] is not None for d in graph.reduced]
-        if any(along) and not (all(along) and view.contiguous(graph.reduced)):
-            return True
-    return False
+def partly_written(graph: Graph) -> bool:
+    """A result that has some but not all reduced dimensions."""
+    return any(len({output.dims[d] is None for d in graph.reduced}) > 1 for output in graph.outputs)
 
 
 def default_config(graph: Graph, workload: Workload) -> Config:

@@ -10,7 +10,7 @@ from cutegen_lab.core.problem import Problem
 from cutegen_lab.templates.expr import Graph, Index, Reduce
 from cutegen_lab.templates.families.rows.config import MAX_VALUES
 from cutegen_lab.templates.families.rows.row_kernel import RowKernel
-from cutegen_lab.templates.families.rows.skewed import width_of
+from cutegen_lab.templates.families.rows.skewed import skewed
 from cutegen_lab.templates.module import variable
 
 
@@ -21,7 +21,7 @@ class Loading(RowKernel):
         self.env: dict[int, str] = {}  # values with one a row, and their names
         self.local: dict[int, str] = {}
         vec, n = int(config["vec"]), math.prod(graph.space[d] for d in graph.reduced)
-        self.skewed = width_of(graph, vec) != math.gcd(n, vec)
+        self.skewed = n % vec > 0 and skewed(graph)
 
     @cached_property
     def _wide(self) -> list[str]:
@@ -34,7 +34,8 @@ class Loading(RowKernel):
         waited = self.writer.pending([self.graph.nodes[i].args[0] for i in self.reductions], {})
         early = {view.name for index, view in self.views.of_load.items() if index in waited}
         views = self.views.by_name
-        return [n for n in self._wide if n not in early and all(views[n].dims[d] is None for d in self.outer)]
+        whole = [n for n in self._wide if n not in early and views[n].contiguous(self.graph.reduced)]
+        return [n for n in whole if all(views[n].dims[d] is None for d in self.outer)]
 
     @property
     def shares(self) -> bool:

@@ -6,7 +6,7 @@ from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import Problem
 from cutegen_lab.templates.cute_text import divided_by_rows
 from cutegen_lab.templates.expr import Graph, Index
-from cutegen_lab.templates.families.finish import finishing_kernel, finishing_launch
+from cutegen_lab.templates.families.finish import OVERLAPPING, finishing_kernel, finishing_launch, started
 from cutegen_lab.templates.families.rows import pieces, skewed
 from cutegen_lab.templates.families.rows.config import DOMAINS, FEWEST, MAX_ROW, MAX_VALUES, NAME, SHORT
 from cutegen_lab.templates.families.rows.online import Moments, Online, in_one_walk
@@ -61,12 +61,14 @@ class RowModule(Passes):
             *([moves.INSIDE, pieces.MOMENTS, pieces.CLUSTER_MOMENTS] if isinstance(self.pair, Moments) else []),
             *([pieces.rescale(self.fast)] if isinstance(self.pair, Online) else []),
             *([pieces.STAGED] if self.shares else []), *([pieces.PICK] if self.views.of_pick else []),
+            *([OVERLAPPING] if self.totals else []),
         ]  # fmt: skip
         return self.module(NAME, sentences, DOMAINS, self._host(), device, [*kernels, self._launch()])
 
     def _host(self) -> list[str]:
         space = Space(self.graph, tuple(f"workload.inputs[{i}]" for i in range(len(self.inputs))))
-        vec = 'config["vec"]' if self.skewed else 'math.gcd(n, config["vec"])'
+        even = space.product(self.run) if self.broken else "n"
+        vec = 'config["vec"]' if self.skewed else f'math.gcd({even}, config["vec"])'
         lines = [
             "def constraints(config, workload, device):",
             '    """Whole warps in a block of at most 1,024 threads; what a thread holds of the row in registers."""',
@@ -139,6 +141,7 @@ class RowModule(Passes):
         lines = [
             "tidx, _, _ = cute.arch.thread_idx()",
             "bidx, _, _ = cute.arch.block_idx()",
+            *(started() if self.totals else []),
             "lane = tidx % threads_per_row",
             "vectors = n // vec if n % vec == 0 else (n + vec - 2) // vec + 1" if self.skewed else "vectors = n // vec",
             "stride = threads_per_row * cluster_n  # vectors of a row that are loaded at once",

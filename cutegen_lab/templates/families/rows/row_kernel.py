@@ -17,15 +17,17 @@ class RowKernel(KernelModule):
         super().__init__(problem, graph, config, reserved, vector=graph.varies, extent="n", index="columns")
         self.outer = [d for d in range(len(graph.space)) if d not in graph.reduced]
         self.skewed = False
+        self.run = self.views.run(graph.reduced)
+        self.broken = [d for d in graph.reduced if d not in self.run]  # dimensions that no single stride leads through
 
     def along(self, view: View) -> bool:
-        return view.dims[self.graph.reduced[-1]] is not None
+        return any(view.dims[d] is not None for d in self.graph.reduced)
 
     def size_and_view_lines(self) -> list[str]:
         """``rows``, ``n``, ``width``, sizes and every view's tensor, in a launcher."""
         widths = [
             "    # Shapes are Python ints here: the widest vector that divides the row needs no scalar tail.",
-            f"    width = {self.views.width('n', self.graph.reduced)}",
+            f"    width = {self.views.width(self.space.product(self.run) if self.broken else 'n', self.run)}",
         ]
         if self.skewed:
             widths = [
@@ -51,9 +53,13 @@ class RowKernel(KernelModule):
             return f"cute.make_tensor(\n        {view.pointer}, {layout}\n    )"
         if not self.along(view):
             return f"cute.make_tensor({view.pointer}, cute.make_layout({shape}, stride={stride}))"
-        step = view.step(self.graph.reduced)
-        across = "width" if step == "1" else f"width * {step}"
+        step = view.step(self.run) if view.dims[self.run[-1]] is not None else "0"
+        across = "width" if step == "1" else f"width * {step}" if step != "0" else "0"
         reach = "n // width"
+        if self.broken:
+            inner = f"({self.space.product(self.run)}) // width"
+            over, strides = self.space.outer_mode(view, self.broken, self.space.product(self.broken))
+            reach, across = f"({inner}, {over})", f"({across}, {strides})"
         if self.skewed:
             reach, shape, stride = "reach", "whole + 1", "width"
         return (

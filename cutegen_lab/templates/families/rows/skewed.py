@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 
 from cutegen_lab.templates.expr import Graph
+from cutegen_lab.templates.families.rows.pieces import WITHIN
 from cutegen_lab.templates.views import Views
 
 FROM = 256  # shorter rows are read element by element
@@ -18,13 +19,14 @@ FROM = 256  # shorter rows are read element by element
 def width_of(graph: Graph, vec: int) -> int:
     """Values of a vector, of ``vec`` at most."""
     n = math.prod(graph.space[d] for d in graph.reduced)
-    return vec if n % vec and skewed(graph) else math.gcd(n, vec)
+    run = Views.nameless(graph).run(graph.reduced)
+    return vec if n % vec and skewed(graph) else math.gcd(math.prod(graph.space[d] for d in run), vec)
 
 
 def skewed(graph: Graph) -> bool:
     """Long enough, and every tensor that walks along rows has all of them, and nothing between."""
     everywhere = range(len(graph.space))
-    along = [view for view in Views.nameless(graph) if view.dims[graph.reduced[-1]] is not None]
+    along = [view for view in Views.nameless(graph) if any(view.dims[d] is not None for d in graph.reduced)]
     whole = all(view.dense(everywhere) and not view.starts and view.picked is None for view in along)
     return whole and math.prod(graph.space[d] for d in graph.reduced) >= FROM
 
@@ -117,12 +119,7 @@ def own(
         inner = [within((before <= j) & (j < before + n), rValue[j], Float32(neutral)) for j in range(vec)]
         result = pairwise(inner, combine)
     return result
-
-
-@cute.jit
-def within(there: cutlass.Boolean, value: Float32, neutral: Float32):
-    return value if there else neutral
-'''
+''' + WITHIN
 
 INSIDE = '''
 def inside(start, stride, row, mine, sure):

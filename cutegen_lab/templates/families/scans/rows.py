@@ -15,7 +15,6 @@ from cutegen_lab.templates.cute_text import number
 from cutegen_lab.templates.expr import NEUTRAL, Dot, Graph, Index, Pick, Reduce, Scan, Total
 from cutegen_lab.templates.families.kernel_module import COMBINE
 from cutegen_lab.templates.families.rows import pieces
-from cutegen_lab.templates.families.rows.config import partly_along
 from cutegen_lab.templates.families.rows.row_kernel import RowKernel
 from cutegen_lab.templates.families.scans.scanning import Scanning
 from cutegen_lab.templates.module import variable
@@ -44,7 +43,7 @@ SLOTS = 32  # a lane of every warp adds up one of a step's partial results
 
 def matches(graph: Graph) -> bool:
     """Scans of elementwise values, and nothing else, along the last dimension."""
-    return scans_alone(graph) and graph.reduced == (len(graph.space) - 1,) and not partly_along(graph)
+    return scans_alone(graph) and graph.reduced == (len(graph.space) - 1,)
 
 
 def scans_alone(graph: Graph) -> bool:
