@@ -6,7 +6,7 @@ from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import Problem
 from cutegen_lab.templates.cute_text import divided_by_rows
 from cutegen_lab.templates.expr import Graph, Index
-from cutegen_lab.templates.families.finish import OVERLAPPING, finishing_kernel, finishing_launch, started
+from cutegen_lab.templates.families.finish import finishing_kernel, finishing_launch
 from cutegen_lab.templates.families.rows import pieces, skewed
 from cutegen_lab.templates.families.rows.config import DOMAINS, FEWEST, MAX_ROW, MAX_VALUES, NAME, SHORT
 from cutegen_lab.templates.families.rows.online import Moments, Online, in_one_walk
@@ -61,7 +61,6 @@ class RowModule(Passes):
             *([moves.INSIDE, pieces.MOMENTS, pieces.CLUSTER_MOMENTS] if isinstance(self.pair, Moments) else []),
             *([pieces.rescale(self.fast)] if isinstance(self.pair, Online) else []),
             *([pieces.STAGED] if self.shares else []), *([pieces.PICK] if self.views.of_pick else []),
-            *([OVERLAPPING] if self.totals else []),
         ]  # fmt: skip
         return self.module(NAME, sentences, DOMAINS, self._host(), device, [*kernels, self._launch()])
 
@@ -141,7 +140,6 @@ class RowModule(Passes):
         lines = [
             "tidx, _, _ = cute.arch.thread_idx()",
             "bidx, _, _ = cute.arch.block_idx()",
-            *(started() if self.totals else []),
             "lane = tidx % threads_per_row",
             "vectors = n // vec if n % vec == 0 else (n + vec - 2) // vec + 1" if self.skewed else "vectors = n // vec",
             "stride = threads_per_row * cluster_n  # vectors of a row that are loaded at once",

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 
 from cutegen_lab.templates.expr import Graph
-from cutegen_lab.templates.families.rows.pieces import WITHIN
 from cutegen_lab.templates.views import Views
 
 FROM = 256  # shorter rows are read element by element
@@ -119,7 +118,12 @@ def own(
         inner = [within((before <= j) & (j < before + n), rValue[j], Float32(neutral)) for j in range(vec)]
         result = pairwise(inner, combine)
     return result
-''' + WITHIN
+
+
+@cute.jit
+def within(there: cutlass.Boolean, value: Float32, neutral: Float32):
+    return value if there else neutral
+'''
 
 INSIDE = '''
 def inside(start, stride, row, mine, sure):
