@@ -10,7 +10,21 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 
-from cutegen_lab.templates.expr import Const, Dot, Extent, Graph, Index, Load, Map, Pick, Reduce, Scan, Size, Total
+from cutegen_lab.templates.expr import (
+    Const,
+    Dot,
+    Extent,
+    Graph,
+    Index,
+    Load,
+    Map,
+    Pick,
+    Place,
+    Reduce,
+    Scan,
+    Size,
+    Total,
+)
 
 _ATOM, _PRODUCT, _SUM, _COMPARE, _LOOSE = 4, 3, 2, 1, 0
 _INFIX = {"add": ("+", _SUM), "sub": ("-", _SUM), "mul": ("*", _PRODUCT), "div": ("/", _PRODUCT)}
@@ -97,7 +111,7 @@ class Writer:
             return f"Float32({node.name})", _ATOM
         if isinstance(node, Index):
             return self.index, _ATOM
-        if isinstance(node, Load | Pick | Dot | Reduce | Scan | Total):
+        if isinstance(node, Load | Pick | Place | Dot | Reduce | Scan | Total):
             raise KeyError(f"node {index} ({node}) has no name yet")
         return self._map(node, env)
 

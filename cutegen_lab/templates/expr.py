@@ -82,6 +82,15 @@ class Index:
 
 
 @dataclass(frozen=True)
+class Place:
+    """Position along one dimension of the space, as a number: exact in fp32 up to 2**24."""
+
+    dim: int
+
+    args: tuple[int, ...] = field(default=(), init=False)
+
+
+@dataclass(frozen=True)
 class Map:
     """An elementwise operation; ``op`` is one of the names :mod:`cutegen_lab.templates.cute_text` can write."""
 
@@ -136,7 +145,7 @@ class Dot:
         return self.first_dims[dim] is not None or self.second_dims[dim] is not None
 
 
-Node = Load | Pick | Dot | Const | Size | Extent | Index | Map | Reduce | Scan | Total
+Node = Load | Pick | Dot | Const | Size | Extent | Index | Place | Map | Reduce | Scan | Total
 
 
 @dataclass(frozen=True)
@@ -193,6 +202,11 @@ class Graph:
             if isinstance(node, Dot):
                 yield index, node
 
+    def places(self) -> Iterator[tuple[int, Place]]:
+        for index, node in enumerate(self.nodes):
+            if isinstance(node, Place):
+                yield index, node
+
     def sizes(self) -> list[Size]:
         return [node for node in self.nodes if isinstance(node, Size)]
 
@@ -212,6 +226,8 @@ class Graph:
                 result.append(not self.reduced or any(node.along(d) for d in self.reduced))
             elif isinstance(node, Index | Scan):
                 result.append(True)
+            elif isinstance(node, Place):
+                result.append(not self.reduced or node.dim in self.reduced)
             elif isinstance(node, Map):
                 result.append(any(result[a] for a in node.args))
             else:
@@ -223,6 +239,7 @@ class Graph:
         result: list[bool] = []
         for node in self.nodes:
             own = node.dims[dim] is None if isinstance(node, Load | Pick) else not isinstance(node, Dot | Index | Scan)
+            own = node.dim != dim if isinstance(node, Place) else own
             result.append(own and all(result[a] for a in node.args))
         return result
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cutegen_lab.templates.expr import Const, Dims, Dot, Extent, Graph, Index, Load, Map, Pick, Scan, Size, Total
+from cutegen_lab.templates.expr import Const, Dims, Dot, Extent, Graph, Index, Load, Map, Pick, Place, Scan, Size, Total
 
 _INFIX = {"add": "+", "sub": "-", "mul": "·", "div": "/", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==",
           "ne": "!=", "and": "and", "or": "or"}  # fmt: skip
@@ -32,6 +32,8 @@ def _text(graph: Graph, index: int, names: list[str], depth: int) -> str:
         return node.length.text(names)
     if isinstance(node, Index):
         return "index"
+    if isinstance(node, Place):
+        return f"index {node.dim}"
     if depth > 24:
         return "…"
     args = [_text(graph, a, names, depth + 1) for a in node.args]

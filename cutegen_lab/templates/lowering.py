@@ -6,6 +6,7 @@ tuple of them for operators with several results). What has no rule is :class:`U
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
@@ -13,7 +14,20 @@ from typing import Any, TypeVar
 from cutegen_lab.core.dtypes import DType
 from cutegen_lab.core.problem import Workload
 from cutegen_lab.templates.axes import Axes
-from cutegen_lab.templates.expr import TRUTH_OPS, Builder, Dot, Extent, Index, Load, Map, Pick, Reduce, Scan, Total
+from cutegen_lab.templates.expr import (
+    TRUTH_OPS,
+    Builder,
+    Dot,
+    Extent,
+    Index,
+    Load,
+    Map,
+    Pick,
+    Place,
+    Reduce,
+    Scan,
+    Total,
+)
 from cutegen_lab.templates.spans import Span, fixed
 
 
@@ -48,6 +62,7 @@ class Lowering:
         self.spaces: list[tuple[int, ...]] = []  # axes of whatever was reduced, for choosing the iteration space
         self.products: dict[int, tuple[int, ...]] = {}  # the axes of each matrix product
         self.spans: list[Span] = []  # parts of inputs
+        self.largest = math.inf  # number that PyTorch's result of the present operation can be
         self.tested: set[int] = set()  # values that an operation on truth values takes for true where they are not 0
         self._depends: dict[int, frozenset[int]] = {}
 
@@ -128,6 +143,8 @@ class Lowering:
             return index
         if isinstance(node, Map):
             return self.build.map(node.op, *(self._part(a, symbol, new, start) for a in node.args))
+        if isinstance(node, Place):
+            return self.build.map("add", self.build.add(Place(new)), self.build.const(start))
         if not isinstance(node, Load):
             raise Unsupported("a part of a reduction's or a matrix product's result")
         dims, spans = list(node.dims), list(node.spans or (None,) * len(node.dims))
@@ -155,7 +172,7 @@ class Lowering:
             return index
         if isinstance(node, Map):
             return self.build.map(node.op, *(self._pick(a, symbol, at) for a in node.args))
-        if isinstance(node, Index):
+        if isinstance(node, Index | Place):
             return at
         if not isinstance(node, Load) or node.spans:
             raise Unsupported("an element, by its index, of anything but a whole input or a row of it")
@@ -211,6 +228,7 @@ class Lowering:
     ) -> Value:
         """Folds ``dims``. All reductions of a graph must fold the same dimensions of the iteration space; after them,
         or with them, all others may be folded."""
+        value = self._suited("", 0, value)
         chosen = self._dims(value, dims)
         symbols = self.axes.resolve([value.axes[d] for d in chosen])
         real = tuple(s for s in symbols if not self.axes.is_made(s))
@@ -252,6 +270,13 @@ class Lowering:
         if self.axes.size(value.axes[dim]) > 1 << 24:
             raise Unsupported(f"an index over {self.axes.size(value.axes[dim])} elements (exact only up to 2**24)")
         return Value(self.build.add(Index()), value.axes)
+
+    def place(self, symbol: int) -> Value:
+        """The position along one dimension, that of ``symbol``."""
+        symbol = self._one(symbol)
+        if self.axes.size(symbol) > 1 << 24:
+            raise Unsupported(f"an index over {self.axes.size(symbol)} elements (exact only up to 2**24)")
+        return Value(self.build.add(Place(symbol)), (symbol,))
 
     # --- scans ---
 
@@ -307,6 +332,8 @@ class Lowering:
                 found = self.depends(item.args[0]).union(d for d in item.dims if d is not None)
             elif isinstance(item, Total):
                 found = frozenset()
+            elif isinstance(item, Place):
+                found = frozenset((item.dim,))
             elif isinstance(item, Index):
                 found = frozenset(self.reduced or ())
             else:

@@ -47,13 +47,13 @@ HELPERS: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class Space:
-    """Text for the sizes of the iteration space: ``x.shape[0]`` for each dimension."""
+    """Text for the sizes of the iteration space: ``x.shape[0]`` for each dimension. ``tensors`` are the kernel's."""
 
     graph: Graph
-    inputs: tuple[str, ...]
+    tensors: tuple[str, ...]
 
     def size(self, dim: int) -> str:
-        return self.graph.extent_from[dim].text(self.inputs)
+        return self.graph.extent_from[dim].text(self.tensors)
 
     def product(self, dims: Sequence[int]) -> str:
         sizes = [self.size(d) for d in dims]

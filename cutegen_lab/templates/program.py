@@ -39,7 +39,7 @@ class Program:
 
     def __init__(self, module: torch.nn.Module, args: Sequence[Any], workload: Workload) -> None:
         try:
-            with torch.no_grad(), warnings.catch_warnings():
+            with torch.no_grad(), torch.device("meta"), warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # torch.export warns about its own internals
                 exported = torch.export.export(module.eval(), tuple(args), strict=False).run_decompositions({})
         except ProviderError:

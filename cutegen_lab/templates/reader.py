@@ -5,6 +5,7 @@ Shapes come from fake tensors, so reading a problem of any size takes no memory 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -88,7 +89,7 @@ def agreed(workloads: Sequence[Workload], read_one: Callable[[Workload], Graph])
             other = read_one(workload)
             if [type(node) for node in other.nodes] == [type(node) for node in graph.nodes]:
                 graphs.append((workload, other))
-    return _with_parts(with_extents(replace(graph, spans=spans, nodes=_with_sizes(graphs))), graphs)
+    return _with_parts(with_extents(replace(graph, spans=spans, nodes=_with_sizes(graphs)), len(main.inputs)), graphs)
 
 
 def _with_parts(graph: Graph, graphs: Sequence[tuple[Workload, Graph]]) -> Graph:
@@ -153,6 +154,12 @@ def read_region(program: Program, region: Region, workload: Workload) -> Graph:
         raise ProviderError(f"the templates do not cover {error}", ELSEWHERE) from error
 
 
+def _largest(node: torch.fx.Node) -> float:
+    value = node.meta.get("val")
+    known = isinstance(value, torch.Tensor) and value.dtype.is_floating_point
+    return torch.finfo(value.dtype).max if known else math.inf
+
+
 class _Reader:
     """Walks one region, operator by operator."""
 
@@ -201,6 +208,7 @@ class _Reader:
             return args[0][args[1]]
         if name in CASTS:
             return self._cast(args[0], node)
+        self.lowering.largest = _largest(node)
         rule = RULES.get(name)
         if rule is None:
             raise Unsupported(f"{name}{where}")

@@ -8,8 +8,9 @@ from dataclasses import replace
 
 from cutegen_lab.core.dtypes import DType
 from cutegen_lab.core.problem import Workload
+from cutegen_lab.templates.axes import Axes
 from cutegen_lab.templates.by_rows import by_rows
-from cutegen_lab.templates.expr import TRUTH_OPS, Const, Dims, Dot, Graph, Load, Map, Node, Output, Pick
+from cutegen_lab.templates.expr import TRUTH_OPS, Const, Dims, Dot, Graph, Index, Load, Map, Node, Output, Pick, Place
 from cutegen_lab.templates.lowering import Lowering, Unsupported, Value
 from cutegen_lab.templates.spans import Length
 
@@ -61,6 +62,8 @@ def resolve(lowering: Lowering, results: Sequence[Value], workload: Workload) ->
             node = replace(node, dims=_dims(walks, space))
             if isinstance(node, Load) and node.flipped and index in live:
                 raise Unsupported("a flip, but before and after a scan")
+        if isinstance(node, Place):
+            node = _positioned(node, axes, where, tuple(where[s] for s in reduced), index in live)
         resolved.append(node)
 
     outputs = []
@@ -92,9 +95,11 @@ def resolve(lowering: Lowering, results: Sequence[Value], workload: Workload) ->
         padded = [n for n in load.spans if n is not None and graph.spans[n].start.plus < 0]
         if len(padded) > (graph.padding(load) > 0 and any(graph.scans())):
             raise Unsupported("zeros before an input, but where it is scanned")
+    if any(graph.dots()) and any(graph.places()):
+        raise Unsupported("positions beside a matrix product")
     if any(graph.dots()) and any(load.spans for _, load in graph.loads()):
         raise Unsupported("a part of an input beside a matrix product")
-    return with_extents(by_rows(graph))
+    return with_extents(by_rows(graph), len(workload.inputs))
 
 
 def _only_indices(graph: Graph, workload: Workload) -> None:
@@ -143,6 +148,22 @@ def _placed(dot: Dot, symbols: tuple[int, ...], space: tuple[int, ...]) -> Dot:
     return replace(dot, first_dims=over(dot.first_dims), second_dims=over(dot.second_dims))
 
 
+def _positioned(
+    node: Place, axes: Axes, where: Mapping[int, int], reduced: tuple[int, ...], live: bool
+) -> Place | Index | Const:
+    symbol = axes.find(node.dim)
+    if symbol not in where:
+        if live and axes.size(symbol) > 1:
+            raise Unsupported("positions along a dimension that the result does not have")
+        return Const(0.0)
+    dim = where[symbol]
+    if dim not in reduced:
+        return Place(dim)
+    if len(reduced) > 1:
+        raise Unsupported("positions along one of several reduced dimensions")
+    return Index()
+
+
 def _together(space: tuple[int, ...], reduced: tuple[int, ...]) -> tuple[int, ...]:
     """``space`` with what is reduced side by side: last where its last dimension is reduced, else first of all that
     follow the first of it."""
@@ -165,9 +186,9 @@ def _dims(walks: Sequence[Sequence[int]], space: Sequence[int]) -> Dims:
     return tuple(axis_of.get(s) for s in space)
 
 
-def with_extents(graph: Graph) -> Graph:
-    """``graph`` with the sizes of its space, as its inputs and their parts have them. A part of a dimension has the
-    size that it has here."""
+def with_extents(graph: Graph, inputs: int) -> Graph:
+    """``graph`` with the sizes of its space, as its inputs and their parts have them, or else its results. A part of a
+    dimension has the size that it has here. ``inputs`` is their number."""
     found = []
     indices = {arg for _, pick in graph.picks() for arg in pick.args}  # they may have fewer rows than what they index
     for d in range(len(graph.space)):
@@ -184,10 +205,16 @@ def with_extents(graph: Graph) -> Graph:
         walks.sort(key=lambda walk: walk[2] is not None)  # whole inputs before parts
         source = next((walk for walk in walks if walk[1] is not None), None)
         if source is None or source[1] is None:
-            if not part:
-                raise Unsupported("a result larger than every input (a size that comes from expand)")
-            found.append(Length(plus=graph.space[d]))
+            found.append(Length(plus=graph.space[d]) if part else _of_output(graph, d, inputs))
             continue
         tensor, _, span = source
         found.append(Length(tensor, source[1]) if span is None else graph.spans[span].length)
     return replace(graph, extent_from=tuple(found))
+
+
+def _of_output(graph: Graph, dim: int, inputs: int) -> Length:
+    for at, output in enumerate(graph.outputs):
+        axis = output.dims[dim]
+        if axis is not None and output.dims.count(axis) == 1 and not any(graph.dots()):
+            return Length(inputs + at, axis)
+    raise Unsupported("a result larger than every input (a size that comes from expand)")

@@ -12,9 +12,10 @@ _PARTS = range(2, 9)
 
 @dataclass(frozen=True)
 class Length:
-    """A number that follows from an input's dimension: ``shape[axis] // over * times + plus``.
+    """A number that follows from a tensor's dimension: ``shape[axis] // over * times + plus``.
 
-    ``up``: the division rounds up. ``most``: not more than that. Without a ``tensor`` it is ``plus`` alone.
+    ``tensor`` counts inputs, then outputs. ``up``: the division rounds up. ``most``: not more than that. Without a
+    ``tensor`` it is ``plus`` alone.
     """
 
     tensor: int | None = None
@@ -28,7 +29,7 @@ class Length:
     def of(self, workload: Workload) -> int:
         if self.tensor is None:
             return self.plus
-        size = workload.inputs[self.tensor].shape[self.axis] + (self.over - 1 if self.up else 0)
+        size = workload.tensors[self.tensor].shape[self.axis] + (self.over - 1 if self.up else 0)
         length = size // self.over * self.times + self.plus
         return length if self.most is None else min(length, self.most)
 

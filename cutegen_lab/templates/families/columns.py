@@ -13,7 +13,7 @@ import math
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import Problem, Workload
 from cutegen_lab.templates.cute_text import number
-from cutegen_lab.templates.expr import NEUTRAL, Dot, Graph, Index, Map, Output, Pick, Reduce, Scan, Total
+from cutegen_lab.templates.expr import NEUTRAL, Dot, Graph, Index, Map, Output, Pick, Place, Reduce, Scan, Total
 from cutegen_lab.templates.families.column_kernel import ColumnKernel
 from cutegen_lab.templates.families.kernel_module import COMBINE, COMBINE_VECTORS
 from cutegen_lab.templates.families.rows.config import partly_written
@@ -95,7 +95,7 @@ def matches(graph: Graph) -> bool:
     rank = len(graph.space)
     if not graph.reduced or graph.reduced[-1] == rank - 1 or partly_written(graph):
         return False
-    return not any(isinstance(node, Dot | Pick | Scan | Total) for node in graph.nodes)
+    return not any(isinstance(node, Dot | Pick | Place | Scan | Total) for node in graph.nodes)
 
 
 def default_config(graph: Graph, workload: Workload) -> Config:

@@ -59,7 +59,8 @@ class _Elementwise(KernelModule):
         reserved = "n width vectors vec tidx bidx first mine one at per_row"
         super().__init__(problem, graph, config, reserved, vector=graph.varies, extent="1.0", index="0.0")
         everything = range(len(graph.space))
-        self.flat = all(view.dense(everything) for view in self.views)
+        self.places = dict(graph.places())
+        self.flat = not self.places and all(view.dense(everything) for view in self.views)
         self.along = everything if self.flat else everything[-1:]  # what vectors lie along
         self.narrow = graph.fixed(everything[-1])
         self.picked = {index: self.writer.name("picked") for index in self.views.of_pick}
@@ -76,7 +77,7 @@ class _Elementwise(KernelModule):
             "def constraints(config, workload, device):", '    """A thread\'s values stay in registers."""',
             f'    return config["vec"] * config["loads"] <= {MAX_VALUES}',
         ]  # fmt: skip
-        device = [_NEAREST] if self.picked else []
+        device = [*([_NEAREST] if self.picked else []), *([_PLACES] if self.places else [])]
         return self.module(NAME, sentences, DOMAINS, host, device, [kernel, self._launch()])
 
     def _kernel(self) -> list[str]:
@@ -86,7 +87,8 @@ class _Elementwise(KernelModule):
             "first = bidx * threads * loads + tidx",
             "mine = cute.make_layout((vec, loads))",
         ]
-        if any(not self._wide(view) for view in self.views) or any(self.narrow[index] for index in self.picked):
+        alike = any(self.narrow[index] for index in (*self.picked, *self.places))
+        if alike or any(not self._wide(view) for view in self.views):
             body.append("one = cute.make_layout((1, loads))  # what has one value for a whole vector")
         body.append("")
         loaded = [self.views.by_name[name] for name in self.views.loaded]
@@ -162,6 +164,11 @@ class _Elementwise(KernelModule):
         for index, name in self.picked.items():
             lines.append(f"{name} = {variable('r', name)}.load().to(Float32)")
             env[index] = name
+        for index, place in self.places.items():
+            env[index] = self.writer.name("place")
+            shape, each = ("one", f"per_row * within_{place.dim}") if self.narrow[index] else ("mine", "1")
+            count = f"count_{place.dim}" if self.narrow[index] else "per_row"
+            lines.append(f"{env[index]} = places(first, threads, {each}, {count}, {shape})")
         named = list(zip(self.outputs, self.graph.outputs, strict=True))
         single = [(name, o) for name, o in named if not self._wide(self.views.by_name[name])]
         wide = [(name, o) for name, o in named if self._wide(self.views.by_name[name])]
@@ -207,9 +214,10 @@ class _Elementwise(KernelModule):
         return view.dims[-1] is not None
 
     def _constants(self) -> list[str]:
-        lacking = sorted({d for dims in self.lacking.values() for d in dims})
+        told = {p.dim for index, p in self.places.items() if self.narrow[index]}
+        lacking = sorted(told.union(*self.lacking.values()))
         narrow = any(not self._wide(self.views.by_name[name]) for name in self.outputs)
-        places = ["per_row"] if narrow or lacking else []
+        places = ["per_row"] if narrow or lacking or self.places else []
         places += [f"{what}_{d}" for d in lacking for what in ("within", "count")]
         return ["vectors", "vec", *places, "threads", "loads", *self.sizes]
 
@@ -256,4 +264,16 @@ _NEAREST = '''
 def nearest(gX, at):
     """``at``, or the end that it lies beyond."""
     return cutlass.min(cutlass.max(at, 0), cute.size(gX, mode=[1]) - 1)
+'''
+
+_PLACES = '''
+def places(first, stride, each, count, mine):
+    """Where each of a thread's values is along a dimension of ``count`` vectors, the next every ``each`` vectors."""
+    rPlace = cute.make_rmem_tensor(mine, Float32)
+    vec, loads = mine.shape
+    for i in range(loads):
+        at = (first + i * stride) // each % count * vec
+        for j in range(vec):
+            rPlace[j, i] = Float32(at + j)
+    return rPlace.load()
 '''

@@ -45,7 +45,7 @@ class KernelModule:
         self.fast, coarse = approximate(problem.workload)
         self.inputs = tuple(t.name for t in problem.workload.inputs)
         self.outputs = tuple(t.name for t in problem.workload.outputs)
-        self.space = Space(graph, self.inputs)
+        self.space = Space(graph, (*self.inputs, *self.outputs))
         self.views = Views(graph, self.inputs, self.outputs)
         self.sizes = {size.name: size.length.text(self.inputs) for size in graph.sizes()}
         self.writer = Writer(graph, vector, fast=self.fast, coarse=coarse, extent=extent, index=index)

@@ -11,7 +11,7 @@ import math
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import Problem, Workload
 from cutegen_lab.templates.cute_text import number
-from cutegen_lab.templates.expr import NEUTRAL, Graph, Index, Pick, Reduce, Total
+from cutegen_lab.templates.expr import NEUTRAL, Graph, Index, Pick, Place, Reduce, Total
 from cutegen_lab.templates.families.finish import buffers, finishing_kernel, finishing_launch
 from cutegen_lab.templates.families.kernel_module import COMBINE, COMBINE_VECTORS, KernelModule
 from cutegen_lab.templates.families.rows import pieces
@@ -43,7 +43,7 @@ def matches(graph: Graph) -> bool:
     """Everything, and it is much, is reduced in one pass, and every input is read evenly or is a single number."""
     if len(graph.reduced) != len(graph.space) or any(graph.dots()) or math.prod(graph.space) < MIN_ELEMENTS:
         return False
-    if max(graph.depths()) != 1 or any(isinstance(node, Index | Pick | Total) for node in graph.nodes):
+    if max(graph.depths()) != 1 or any(isinstance(node, Index | Pick | Place | Total) for node in graph.nodes):
         return False
     if any(graph.varies(output.node) for output in graph.outputs):
         return False

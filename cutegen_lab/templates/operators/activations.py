@@ -30,6 +30,17 @@ def elu(g: Lowering, a: Value, alpha: float = 1.0, scale: float = 1.0, input_sca
     return g.map("where", g.map("gt", a, 0.0), g.map("mul", a, scale), negative)
 
 
+@rule("selu.default")
+def selu(g: Lowering, a: Value) -> Value:
+    """Klambauer et al., Self-Normalizing Neural Networks, 2017: the two constants of section 2."""
+    return elu(g, a, 1.6732632423543772, 1.0507009873554805)
+
+
+@rule("celu.default")
+def celu(g: Lowering, a: Value, alpha: float = 1.0) -> Value:
+    return elu(g, a, alpha, 1.0, 1.0 / alpha)
+
+
 @rule("sigmoid.default")
 def sigmoid(g: Lowering, a: Value) -> Value:
     return g.map("sigmoid", a)
@@ -46,10 +57,15 @@ def silu(g: Lowering, a: Value) -> Value:
     return g.map("mul", a, sigmoid(g, a))
 
 
-@rule("log_sigmoid_forward.default", "log_sigmoid.default")
-def log_sigmoid(g: Lowering, a: Value) -> tuple[Value]:
+@rule("log_sigmoid.default")
+def log_sigmoid(g: Lowering, a: Value) -> Value:
     tail = g.map("log1p", g.map("exp", g.map("neg", g.map("abs", a))))
-    return (g.map("sub", g.map("min", a, 0.0), tail),)
+    return g.map("sub", g.map("min", a, 0.0), tail)
+
+
+@rule("log_sigmoid_forward.default")
+def log_sigmoid_forward(g: Lowering, a: Value) -> tuple[Value]:
+    return (log_sigmoid(g, a),)
 
 
 @rule("gelu.default")

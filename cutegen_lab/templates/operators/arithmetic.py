@@ -71,6 +71,16 @@ def sign(g: Lowering, a: Value) -> Value:
     return g.map("where", g.map("lt", a, 0.0), -1.0, positive)
 
 
+@rule("nan_to_num.default")
+def nan_to_num(
+    g: Lowering, a: Value, nan: float | None = None, posinf: float | None = None, neginf: float | None = None
+) -> Value:
+    high, low = (g.largest if posinf is None else posinf), (-g.largest if neginf is None else neginf)
+    known = g.map("where", g.map("isnan", a), nan or 0.0, a)
+    known = g.map("where", g.map("eq", a, math.inf), high, known)
+    return g.map("where", g.map("eq", a, -math.inf), low, known)
+
+
 @rule("addcmul.default")
 def addcmul(g: Lowering, a: Value, b: Value, c: Value, value: float = 1) -> Value:
     return add(g, a, g.map("mul", b, c), value)

@@ -88,7 +88,7 @@ def binary_cross_entropy_with_logits(
     g: Lowering, a: Value, b: Value, weight: Value | None = None, positive: Value | None = None, reduction: int = MEAN
 ) -> Value:
     """(1 - b)·a - (1 + (positive - 1)·b)·log sigmoid(a)."""
-    logarithm = log_sigmoid(g, a)[0]
+    logarithm = log_sigmoid(g, a)
     if positive is not None:
         logarithm = g.map("mul", g.map("add", g.map("mul", g.map("sub", positive, 1.0), b), 1.0), logarithm)
     loss = g.map("sub", g.map("mul", g.map("sub", 1.0, b), a), logarithm)

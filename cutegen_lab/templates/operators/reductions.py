@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 from cutegen_lab.templates.lowering import Lowering, Unsupported, Value, rule
@@ -86,8 +87,18 @@ def min_all(g: Lowering, a: Value) -> Value:
     return g.reduce("min", a, None)
 
 
-@rule("var.correction", "var.dim")
-def var(g: Lowering, a: Value, dim: Any = None, *_: Any, correction: float | None = 1, keepdim: bool = False) -> Value:
+@rule("any.default", "any.dim", "any.dims")
+def any_(g: Lowering, a: Value, dim: Any = None, keepdim: bool = False) -> Value:
+    return g.map("ne", g.reduce("max", g.map("ne", a, 0.0), dim, keepdim), 0.0)
+
+
+@rule("all.default", "all.dim", "all.dims")
+def all_(g: Lowering, a: Value, dim: Any = None, keepdim: bool = False) -> Value:
+    return g.map("ne", g.reduce("min", g.map("ne", a, 0.0), dim, keepdim), 0.0)
+
+
+@rule("var.correction")
+def var(g: Lowering, a: Value, dim: Any = None, *, correction: float | None = 1, keepdim: bool = False) -> Value:
     return g.variance(a, dim, 1 if correction is None else correction, keepdim)[0]
 
 
@@ -95,12 +106,41 @@ def var(g: Lowering, a: Value, dim: Any = None, *_: Any, correction: float | Non
 def var_mean(
     g: Lowering, a: Value, dim: Any = None, *, correction: float | None = 1, keepdim: bool = False
 ) -> tuple[Value, Value]:
-    return g.variance(a, dim, 1 if correction is None else correction, keepdim)
+    """Where a variance is none, for an infinity, PyTorch's mean is none either."""
+    variance, average = g.variance(a, dim, 1 if correction is None else correction, keepdim)
+    return variance, g.map("where", g.map("isnan", variance), variance, average)
 
 
 @rule("std.correction")
 def std(g: Lowering, a: Value, dim: Any = None, *, correction: float | None = 1, keepdim: bool = False) -> Value:
     return g.map("sqrt", var(g, a, dim, correction=correction, keepdim=keepdim))
+
+
+@rule("std_mean.correction")
+def std_mean(
+    g: Lowering, a: Value, dim: Any = None, *, correction: float | None = 1, keepdim: bool = False
+) -> tuple[Value, Value]:
+    variance, average = var_mean(g, a, dim, correction=correction, keepdim=keepdim)
+    return g.map("sqrt", variance), average
+
+
+def _older(of: Callable[..., Any]) -> Callable[..., Any]:
+    """The same where the last argument says whether to subtract one from the count."""
+
+    def by_dim(g: Lowering, a: Value, dim: Any = None, unbiased: bool = True, keepdim: bool = False) -> Any:
+        return of(g, a, dim, correction=int(unbiased), keepdim=keepdim)
+
+    def of_all(g: Lowering, a: Value, unbiased: bool = True) -> Any:
+        return of(g, a, None, correction=int(unbiased))
+
+    name = of.__name__
+    rule(f"{name}.dim")(by_dim)
+    rule(f"{name}.default")(of_all)
+    return of
+
+
+for _statistic in (var, var_mean, std, std_mean):
+    _older(_statistic)
 
 
 @rule("linalg_vector_norm.default")

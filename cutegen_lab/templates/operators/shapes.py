@@ -155,6 +155,16 @@ def full(g: Lowering, sizes: Sequence[int], value: float, **_: Any) -> Value:
     return Value(g.build.const(value), tuple(g.axes.fresh(int(s)) for s in sizes))
 
 
+@rule("ones.default")
+def ones(g: Lowering, sizes: Sequence[int], **_: Any) -> Value:
+    return full(g, sizes, 1.0)
+
+
+@rule("zeros.default")
+def zeros(g: Lowering, sizes: Sequence[int], **_: Any) -> Value:
+    return full(g, sizes, 0.0)
+
+
 @rule("scalar_tensor.default")
 def scalar_tensor(g: Lowering, value: float, **_: Any) -> Value:
     return g.const(value)
@@ -173,3 +183,49 @@ def ones_like(g: Lowering, a: Value, **_: Any) -> Value:
 @rule("full_like.default")
 def full_like(g: Lowering, a: Value, value: float, **_: Any) -> Value:
     return Value(g.build.const(value), a.axes)
+
+
+@rule("tril.default")
+def tril(g: Lowering, a: Value, diagonal: int = 0) -> Value:
+    return g.map("where", _below(g, a, diagonal), a, 0.0)
+
+
+@rule("triu.default")
+def triu(g: Lowering, a: Value, diagonal: int = 0) -> Value:
+    return g.map("where", _below(g, a, diagonal - 1), 0.0, a)
+
+
+def _below(g: Lowering, a: Value, diagonal: int) -> Value:
+    """Is a column's number at most the row's and ``diagonal``?"""
+    row, column = (g.place(s) for s in a.axes[-2:])
+    return g.map("le", column, unsqueeze(g, g.map("add", row, diagonal), -1))
+
+
+@rule("arange.default", "arange.start", "arange.start_step")
+def arange(g: Lowering, *ends: float, **_: Any) -> Value:
+    start, end, step = (0, *ends, 1) if len(ends) == 1 else (*ends, 1)[:3]
+    count = max(math.ceil((end - start) / step), 0)
+    return g.map("add", g.map("mul", g.place(g.axes.fresh(count)), step), start)
+
+
+@rule("adaptive_avg_pool1d.default", "adaptive_avg_pool2d.default", "_adaptive_avg_pool2d.default",
+      "adaptive_avg_pool3d.default", "_adaptive_avg_pool3d.default")  # fmt: skip
+def adaptive_avg_pool(g: Lowering, a: Value, sizes: Sequence[int] | int) -> Value:
+    wanted = [sizes] if isinstance(sizes, int) else list(sizes)
+    if set(wanted) != {1}:
+        raise Unsupported(f"pooling to {wanted}, but to one element")
+    return g.mean(a, range(-len(wanted), 0), True)
+
+
+@rule("outer.default", "ger.default")
+def outer(g: Lowering, a: Value, b: Value) -> Value:
+    return g.map("mul", unsqueeze(g, a, -1), b)
+
+
+@rule("diag.default")
+def diag(g: Lowering, a: Value, diagonal: int = 0) -> Value:
+    if len(a.axes) != 1 or diagonal:
+        raise Unsupported("a diagonal, but a vector on the main one of a matrix")
+    column = g.axes.fresh(g.axes.size(a.axes[0]))
+    on = g.map("eq", unsqueeze(g, g.place(a.axes[0]), -1), g.place(column))
+    return g.map("where", on, unsqueeze(g, a, -1), 0.0)

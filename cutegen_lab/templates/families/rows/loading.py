@@ -20,6 +20,9 @@ class Loading(RowKernel):
         self.reductions = [i for i, node in enumerate(graph.nodes) if isinstance(node, Reduce)]
         self.env: dict[int, str] = {}  # values with one a row, and their names
         self.local: dict[int, str] = {}
+        for dim in sorted({place.dim for _, place in graph.places()}):
+            finer = [d for d in self.outer if d > dim]
+            self.sizes |= {f"within_{dim}": self.space.product(finer), f"count_{dim}": self.space.size(dim)}
         vec, n = int(config["vec"]), math.prod(graph.space[d] for d in graph.reduced)
         self.skewed = n % vec > 0 and skewed(graph)
 
@@ -85,6 +88,9 @@ class Loading(RowKernel):
                 line = f"{name} = Float32({variable('g', name)}[source_row])"
                 lines += [line] if line not in lines else []
                 self.env[index] = name
+        for index, place in self.graph.places():
+            name = self.env[index] = self.writer.name("place")
+            lines.append(f"{name} = Float32(source_row // within_{place.dim} % count_{place.dim})")
         for index, view in self.views.of_pick.items():
             at = self.graph.nodes[index].args[0]
             lines += self.writer.assignments([at], self.env, self.local)

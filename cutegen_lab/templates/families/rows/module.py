@@ -65,7 +65,8 @@ class RowModule(Passes):
         return self.module(NAME, sentences, DOMAINS, self._host(), device, [*kernels, self._launch()])
 
     def _host(self) -> list[str]:
-        space = Space(self.graph, tuple(f"workload.inputs[{i}]" for i in range(len(self.inputs))))
+        tensors = [(where, i) for where in ("inputs", "outputs") for i in range(len(getattr(self, where)))]
+        space = Space(self.graph, tuple(f"workload.{where}[{i}]" for where, i in tensors))
         even = space.product(self.run) if self.broken else "n"
         vec = 'config["vec"]' if self.skewed else f'math.gcd({even}, config["vec"])'
         lines = [

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import Problem, Workload
 from cutegen_lab.templates.cute_text import number
-from cutegen_lab.templates.expr import NEUTRAL, Dot, Graph, Index, Pick, Reduce, Scan, Total
+from cutegen_lab.templates.expr import NEUTRAL, Dot, Graph, Index, Pick, Place, Reduce, Scan, Total
 from cutegen_lab.templates.families.kernel_module import COMBINE
 from cutegen_lab.templates.families.rows import pieces
 from cutegen_lab.templates.families.rows.row_kernel import RowKernel
@@ -51,7 +51,7 @@ def scans_alone(graph: Graph) -> bool:
     after: list[bool] = []
     for node in graph.nodes:
         inside = any(after[a] for a in node.args)
-        if isinstance(node, Dot | Index | Pick | Reduce | Total) or (isinstance(node, Scan) and inside):
+        if isinstance(node, Dot | Index | Pick | Place | Reduce | Total) or (isinstance(node, Scan) and inside):
             return False
         after.append(inside or isinstance(node, Scan))
     return len({scan.reverse for _, scan in graph.scans()}) == 1
