@@ -35,6 +35,7 @@ MAX_SUMS = 64  # of a thread
 MAX_LOADS = 16  # vectors of the large operand that a thread has in flight
 SMEM_BYTES = 64 << 10
 _BLOCKS = 200  # about three for every two multiprocessors of an H200
+_MANY_BLOCKS = 300
 
 
 def matches(graph: Graph) -> bool:
@@ -66,8 +67,9 @@ def by_mma(found: Products, few: int, config: Config) -> bool:
 
 
 def default_config(graph: Graph, workload: Workload) -> Config:
-    """By what a few configs took on an H200 (benchmarks/results/few_rows_on_gpu.json): eight loads in flight, no thread
-    without one; more threads along k, and then blocks, until there are enough blocks."""
+    """By what a few configs took on an H200 (benchmarks/results/few_rows_on_gpu.json): eight loads in flight (16 before
+    the tensor cores where they wait for little else), no thread without one; more threads along k, and then blocks,
+    until there are enough blocks. Where there are many, each has more rows, since all of them read the small operand."""
     found = products(graph)
     assert found is not None
     m, n, k, batches = found.sizes(graph, workload)
@@ -80,11 +82,13 @@ def default_config(graph: Graph, workload: Workload) -> Config:
     tensor = not found.f32 and tile >= MANY
     if along_k:
         vectors = max(k // wide, 1)  # of a row
-        threads_k = _power_of_2(min(vectors, max(vectors // 4, 16), 32 if tensor else 128))
-        loads = _power_of_2(min(vectors // threads_k, 2 if found.f32 and tile >= MANY else 4))
+        roomy = tensor and ceil(many / 32) * batches >= _MANY_BLOCKS
+        threads_k = _power_of_2(min(vectors, max(vectors // 4, 16), 16 if roomy else 32 if tensor else 128))
+        few_loads = roomy or (found.f32 and tile >= MANY)
+        loads = _power_of_2(min(vectors // threads_k, 8 if tensor and tile <= 8 else 2 if few_loads else 4))
         threads_n = max(128 // threads_k, 8 if tensor else 1)
         config = {
-            "rows": 2 if loads == 4 else 4,
+            "rows": 2 if loads >= 4 else 4,
             "threads_n": min(threads_n, 32),
             "threads_k": threads_k,
             "loads": loads,
