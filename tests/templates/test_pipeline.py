@@ -69,6 +69,8 @@ LINEAR = "x: bf16[64,128], w: bf16[256,128]"
         ("return F.linear(x, w).view(64, 4, 64).softmax(-1)", LINEAR, ["gemm > h1: bf16[64,256]", "row"]),
         ("return F.linear(torch.relu(x.sum(1)), w).view(-1)", "x: f32[4,3,16], w: f32[8,16]",
          ["column > h1: f32[4,16]", "gemm"]),
+        ("return F.scaled_dot_product_attention(q, q, q, is_causal=True)", "q: bf16[2,48,32]",
+         ["gemm1 > h1: f32[2,48,48]", "row > h2: bf16[2,48,48]", "gemm2"]),
         ("return x + x.T", "x: f32[32,32]", ["elementwise1 > h1: f32[32,32]", "elementwise2"]),
     ],
 )  # fmt: skip
@@ -91,6 +93,10 @@ def test_what_one_kernel_serves_is_no_pipeline() -> None:
         ("return torch.softmax(x - x.mean(0), -1), x.amin()", "x: bf16[40,100]", 2),
         ("h = F.linear(x, w).view(2, 8, 4, 16).transpose(1, 2); return (h.softmax(-1) @ h.mT).flatten(1)",
          "x: f32[2,8,20], w: f32[64,20]", 0),
+        ("return F.scaled_dot_product_attention(q, k, v, is_causal=True)",
+         "q: bf16[2,2,48,32], k: bf16[2,2,48,32], v: bf16[2,2,48,32]", 0),
+        ("return F.scaled_dot_product_attention(q, k, v, m)",
+         "q: f16[40,32], k: f16[48,32], v: f16[48,32], m: bool[40,48]", 0),
     ],
 )  # fmt: skip
 def test_the_module_is_right(compiler: CageCompiler, body: str, inputs: str, checks: int | None) -> None:

@@ -98,7 +98,8 @@ class _Elementwise(KernelModule):
                 f"{register} = cute.make_rmem_tensor({shape}, {variable('g', view.name)}.element_type)",
                 f"{register}.fill(0.0)",
             ]
-        body += ["for i in cutlass.range_constexpr(loads):", "    at = first + i * threads", "    if at < vectors:"]
+        if loaded:
+            body += ["for i in cutlass.range_constexpr(loads):", "    at = first + i * threads", "    if at < vectors:"]
         for view in loaded:
             source, register = variable("g", view.name), variable("r", view.name)
             if self._wide(view):

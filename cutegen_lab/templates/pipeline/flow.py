@@ -42,6 +42,7 @@ class Flow:
     def __init__(self, program: Program, kept: Iterable[str] = (), results: Sequence[str] | None = None) -> None:
         self.program, self.kept = program, frozenset(kept)
         self.results = tuple(results or program.whole().results)
+        self._made = _made_of_nothing(program)
         self.stored = {n.name for n in program.calls if _is_tensor(n) and not self._is_move(n)} | self.kept
         self.regrouped: dict[str, str] = {}  # a view with other dimensions → whose memory it is
         for node in program.calls:
@@ -112,6 +113,8 @@ class Flow:
         return f"{target(node)}{place(node)}"
 
     def _is_move(self, node: torch.fx.Node) -> bool:
+        if node.name in self._made:
+            return True
         if target(node) == "getitem":
             return self._is_move(node.all_input_nodes[0])
         if target(node) in CASTS:
@@ -156,6 +159,15 @@ class Flow:
                 stack.append((name, True))
                 stack += [(source, False) for source in reversed(list(self._reached(name)))]
         return list(found)
+
+
+def _made_of_nothing(program: Program) -> set[str]:
+    """Values that follow from no input: masks of positions, constants. Whoever reads them can make them."""
+    found = set[str]()
+    for node in program.calls:
+        if all(source.name in found or source.name in program.constants for source in node.all_input_nodes):
+            found.add(node.name)
+    return found
 
 
 def _is_tensor(node: torch.fx.Node) -> bool:
