@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 import warnings
 from collections.abc import Sequence
@@ -15,8 +14,9 @@ from torch.export.graph_signature import InputKind
 from cutegen_lab.core.errors import ProviderError
 from cutegen_lab.core.problem import Workload
 from cutegen_lab.problems.source import is_source
+from cutegen_lab.templates.steps import ELSEWHERE as ELSEWHERE
+from cutegen_lab.templates.steps import IN_STEPS
 
-ELSEWHERE = "Try --provider openai (a model writes the kernel), manual (paste one) or replay:FILE."
 CHECKS = ("aten._assert_tensor_metadata.default", "aten._assert_scalar.default", "aten._assert_async.msg")
 _LINE = re.compile(r'File "([^"]*)", line (\d+), in \w+\n\s*(.*)')
 
@@ -31,30 +31,6 @@ class Region:
     results: tuple[str, ...]
 
 
-def _attention(
-    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: torch.Tensor | None = None, dropout: float = 0.0,
-    causal: bool = False, *, scale: float | None = None, enable_gqa: bool = False,
-) -> torch.Tensor:  # fmt: skip
-    """As ``torch.nn.functional.scaled_dot_product_attention`` documents it, in steps that kernels may be cut between.
-    Scores stay in fp32, as in PyTorch's own kernels; 16-bit operands widened are multiplied as they are."""
-    if dropout or enable_gqa:
-        what = "dropout" if dropout else "fewer heads of keys than of queries"
-        raise ProviderError(f"the templates do not cover scaled_dot_product_attention with {what}", ELSEWHERE)
-    scores = q.float() @ k.float().transpose(-2, -1) * (q.shape[-1] ** -0.5 if scale is None else scale)
-    if causal:
-        rows, columns = (torch.arange(n, device=q.device) for n in scores.shape[-2:])
-        scores = scores.masked_fill(columns > rows[:, None], -math.inf)
-    if mask is not None:
-        scores = scores + (torch.where(mask, 0.0, -math.inf) if mask.dtype is torch.bool else mask)
-    shares = torch.softmax(scores, -1)
-    if mask is not None:  # rows of which nothing is left
-        shares = shares.masked_fill(scores.amax(-1, keepdim=True) == -math.inf, 0.0)
-    return shares.to(v.dtype) @ v
-
-
-_IN_STEPS = {torch.ops.aten.scaled_dot_product_attention.default: _attention}
-
-
 class Program:
     """One workload's operators in order. ``inputs`` are the placeholders in the order of the workload's inputs.
 
@@ -66,7 +42,7 @@ class Program:
         try:
             with torch.no_grad(), torch.device("meta"), warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # torch.export warns about its own internals
-                exported = torch.export.export(module.eval(), tuple(args), strict=False).run_decompositions(_IN_STEPS)
+                exported = torch.export.export(module.eval(), tuple(args), strict=False).run_decompositions(IN_STEPS)
         except ProviderError:
             raise
         except Exception as error:  # torch.export raises many types; the reference itself was run and is sound

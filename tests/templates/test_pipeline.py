@@ -97,6 +97,8 @@ def test_what_one_kernel_serves_is_no_pipeline() -> None:
          "q: bf16[2,2,48,32], k: bf16[2,2,48,32], v: bf16[2,2,48,32]", 0),
         ("return F.scaled_dot_product_attention(q, k, v, m)",
          "q: f16[40,32], k: f16[48,32], v: f16[48,32], m: bool[40,48]", 0),
+        ("return F.cross_entropy(x, t)", "x: f32[3,16,4,8], t: i64[3,4,8]", 0),
+        ("return F.nll_loss(x, t)", "x: bf16[24,40], t: i64[24]", 0),
     ],
 )  # fmt: skip
 def test_the_module_is_right(compiler: CageCompiler, body: str, inputs: str, checks: int | None) -> None:

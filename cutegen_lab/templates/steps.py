@@ -1,0 +1,76 @@
+"""Operators that are several kernels' work, in PyTorch operators that a program can be cut between."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+
+from cutegen_lab.core.errors import ProviderError
+
+ELSEWHERE = "Try --provider openai (a model writes the kernel), manual (paste one) or replay:FILE."
+MEAN, SUM = 1, 2  # as PyTorch numbers reductions
+
+
+def attention(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: torch.Tensor | None = None, dropout: float = 0.0,
+    causal: bool = False, *, scale: float | None = None, enable_gqa: bool = False,
+) -> torch.Tensor:  # fmt: skip
+    """As ``torch.nn.functional.scaled_dot_productattention`` documents it, in steps that kernels may be cut between.
+    Scores stay in fp32, as in PyTorch's own kernels; 16-bit operands widened are multiplied as they are."""
+    if dropout or enable_gqa:
+        what = "dropout" if dropout else "fewer heads of keys than of queries"
+        raise ProviderError(f"the templates do not cover scaled_dot_productattention with {what}", ELSEWHERE)
+    scores = q.float() @ k.float().transpose(-2, -1) * (q.shape[-1] ** -0.5 if scale is None else scale)
+    if causal:
+        rows, columns = (torch.arange(n, device=q.device) for n in scores.shape[-2:])
+        scores = scores.masked_fill(columns > rows[:, None], -math.inf)
+    if mask is not None:
+        scores = scores + (torch.where(mask, 0.0, -math.inf) if mask.dtype is torch.bool else mask)
+    shares = torch.softmax(scores, -1)
+    if mask is not None:  # rows of which nothing is left
+        shares = shares.masked_fill(scores.amax(-1, keepdim=True) == -math.inf, 0.0)
+    return shares.to(v.dtype) @ v
+
+
+def cross_entropy(
+    a: torch.Tensor, target: torch.Tensor, weight: torch.Tensor | None = None, reduction: int = MEAN,
+    ignored: int = -100, smoothing: float = 0.0,
+) -> Any:  # fmt: skip
+    """Of (batch, classes, places, …): a column reduction, and what is made of each place's own class."""
+    if a.dim() < 3 or weight is not None or smoothing or target.dim() == a.dim():
+        return NotImplemented
+    wide = a.float()
+    top = wide.amax(1, keepdim=True)
+    total = torch.log(torch.exp(wide - top).sum(1)) + top.squeeze(1)  # NaN of an infinity, as of log_softmax
+    return _of_targets(total - _named(wide, target), target, reduction, ignored).to(a.dtype)
+
+
+def nll_loss(
+    a: torch.Tensor, target: torch.Tensor, weight: torch.Tensor | None = None, reduction: int = MEAN,
+    ignored: int = -100,
+) -> Any:  # fmt: skip
+    if a.dim() < 2 or weight is not None:
+        return NotImplemented
+    return _of_targets(-_named(a.float(), target), target, reduction, ignored).to(a.dtype)
+
+
+def _named(a: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+    return a.gather(1, target.unsqueeze(1)).squeeze(1)
+
+
+def _of_targets(loss: torch.Tensor, target: torch.Tensor, reduction: int, ignored: int) -> torch.Tensor:
+    """The mean is over what is not ignored."""
+    ignoring = target == ignored
+    loss = loss.masked_fill(ignoring, 0.0)
+    if reduction not in (MEAN, SUM):
+        return loss
+    return loss.sum() / (~ignoring).float().sum() if reduction == MEAN else loss.sum()
+
+
+IN_STEPS = {
+    torch.ops.aten.scaled_dot_product_attention.default: attention,
+    torch.ops.aten.cross_entropy_loss.default: cross_entropy,
+    torch.ops.aten.nll_loss_nd.default: nll_loss,
+}
