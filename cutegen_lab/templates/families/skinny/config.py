@@ -69,7 +69,7 @@ def by_mma(found: Products, few: int, config: Config) -> bool:
 def default_config(graph: Graph, workload: Workload) -> Config:
     """By what a few configs took on an H200 (benchmarks/results/few_rows_on_gpu.json): eight loads in flight (16 before
     the tensor cores where they wait for little else), no thread without one; more threads along k, and then blocks,
-    until there are enough blocks. Where there are many, each has more rows, since all of them read the small operand."""
+    until there are enough blocks. Where there are many, each has more rows, since all read the small operand."""
     found = products(graph)
     assert found is not None
     m, n, k, batches = found.sizes(graph, workload)
