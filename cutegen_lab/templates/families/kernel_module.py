@@ -30,7 +30,13 @@ COMBINE_VECTORS = {
     "add": "{0} + {1}", "mul": "{0} * {1}", "max": "cute.math.max({0}, {1}, propagate_nan=True)",
     "min": "cute.math.min({0}, {1}, propagate_nan=True)",
 }  # fmt: skip
-_WISHES = {"add": "total", "mul": "product", "max": "peak", "min": "least"}
+WISHES = {"add": "total", "mul": "product", "max": "peak", "min": "least"}
+
+
+def combiners(graph: Graph) -> list[str]:
+    """Functions of two scalars, one for each kind of reduction."""
+    names = sorted({COMBINE[node.op] for node in graph.nodes if isinstance(node, Reduce | Scan | Total)})
+    return [f"def {name}(a, b):\n    return {OPERATIONS[name]}" for name in names]
 
 
 class KernelModule:
@@ -65,15 +71,13 @@ class KernelModule:
         return clean(lines)
 
     def combiners(self) -> list[str]:
-        """Functions of two scalars, one for each kind of reduction."""
-        names = sorted({COMBINE[node.op] for node in self.graph.nodes if isinstance(node, Reduce | Scan | Total)})
-        return [f"def {name}(a, b):\n    return {OPERATIONS[name]}" for name in names]
+        return combiners(self.graph)
 
     def reduction_name(self, index: int) -> str:
         """A new variable's name for a reduction."""
         node = self.graph.nodes[index]
         assert isinstance(node, Reduce | Total)
-        return self.writer.name(dict(self.graph.names).get(index, _WISHES[node.op]))
+        return self.writer.name(dict(self.graph.names).get(index, WISHES[node.op]))
 
     def kernel(
         self, name: str, tensors: Sequence[str], constants: Sequence[str], body: Sequence[str],

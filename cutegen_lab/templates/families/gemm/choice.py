@@ -19,18 +19,27 @@ _STEP_US = {(64, 32): 0.14, (64, 64): 0.145, (64, 128): 0.20, (128, 64): 0.20, (
 _F32_STEP_US = {(64, 32): 0.22, (64, 64): 0.33, (64, 128): 0.595, (128, 128): 1.15}
 # The same for 128 of k in 8 bits (gemm_f8_on_gpu.json), by blocks on their own.
 _F8_STEP_US = {(64, 32): 0.15, (64, 64): 0.19, (64, 128): 0.30, (128, 128): 0.38, (128, 192): 0.53}
-_LAUNCH_US, _BYTES_PER_US = 2.2, 4.1e6
+LAUNCH_US, BYTES_PER_US = 2.2, 4.1e6
 _POWER_BOUND = 8e11  # operations from which the clock falls, and blocks on their own keep the tensor cores busy enough
 _OPERATION = {"erf": 16, "exp": 8, "sigmoid": 8, "tanh": 8, "log": 8, "log1p": 8, "expm1": 8, "div": 6}
 
 
 def default_config(graph: Graph, workload: Workload) -> Config:
-    """What :func:`_expected_us` expects to be fastest, with as many stages as fit."""
+    """What :func:`expected_us` expects to be fastest, with as many stages as fit."""
+    found = products(graph)
+    assert found is not None
+    work = work_of(graph, workload)
+    candidates = filter(lambda config: not why_not(graph, config), _candidates(found))
+    return min(candidates, key=lambda config: expected_us(config, work))
+
+
+def work_of(graph: Graph, workload: Workload) -> Work:
+    """What the time of the graph's products depends on."""
     found = products(graph)
     assert found is not None
     right = found.rights[0]
     m, n, k, batches = found.sizes(graph, workload)
-    work = _Work(
+    return Work(
         m, n, ceil(k * found.itemsize / 2), batches,
         products=len(found.pairs),
         f32=found.f32,
@@ -41,8 +50,6 @@ def default_config(graph: Graph, workload: Workload) -> Config:
         even=_even_pitches(found, workload),
         dense_k=found.f8 or workload.inputs[right.tensor].stride[right.dims[-1] or 0] == 1,
     )  # fmt: skip
-    candidates = filter(lambda config: not why_not(graph, config), _candidates(found))
-    return min(candidates, key=lambda config: _expected_us(config, work))
 
 
 def _candidates(found: Products) -> list[Config]:
@@ -65,7 +72,7 @@ def _candidates(found: Products) -> list[Config]:
 
 
 @dataclass(frozen=True)
-class _Work:
+class Work:
     """``k`` counts numbers of 16 bits. ``epilogue``: operations for each result, about; it reads so many ``matrices``
     of the result's size. ``even``: operands' rows begin at multiples of 128 bytes. ``dense_k``: the right operand lies
     densely along k."""
@@ -84,7 +91,7 @@ class _Work:
     dense_k: bool
 
 
-def _expected_us(config: Config, work: _Work) -> float:
+def expected_us(config: Config, work: Work) -> float:
     """Waves of tiles, each its steps along k and what begins and ends it; no less than memory takes."""
     tile_m, tile_n, cluster_m, split = (int(config[name]) for name in ("tile_m", "tile_n", "cluster_m", "split_k"))
     clusters = ceil(work.m / (tile_m * cluster_m)) * ceil(work.n / tile_n) * work.batches * split
@@ -110,9 +117,9 @@ def _expected_us(config: Config, work: _Work) -> float:
         ends += 0.6
     elif not work.even:  # rows begin in the middle of L2's lines: more of them are touched
         step *= 1.2 if tile_m > 64 else 1.8
-    computed, moved = waves * (step * ceil(ceil(work.k / 64) / split) + ends), work.bytes_moved / _BYTES_PER_US
-    added_up = 2.0 + split * work.m * work.n * work.batches * 4 / _BYTES_PER_US if split > 1 else 0.0
-    return _LAUNCH_US + max(computed, moved) + 0.1 * min(computed, moved) + added_up
+    computed, moved = waves * (step * ceil(ceil(work.k / 64) / split) + ends), work.bytes_moved / BYTES_PER_US
+    added_up = 2.0 + split * work.m * work.n * work.batches * 4 / BYTES_PER_US if split > 1 else 0.0
+    return LAUNCH_US + max(computed, moved) + 0.1 * min(computed, moved) + added_up
 
 
 def _even_pitches(found: Products, workload: Workload) -> bool:

@@ -80,7 +80,7 @@ def why_not(graph: Graph, config: Config) -> str:
     assert found is not None
     tile, split = int(config["tile_m"]) * int(config["tile_n"]), int(config["split_k"])
     fit, stages, most = stages_that_fit(found, config), int(config["stages"]), DOMAINS["stages"][-1]
-    registers = tile * found.sums // (128 * _team_groups(config))
+    registers = tile * found.sums // (128 * team_groups(config))
     if registers > accumulators(found):
         return f"{registers} accumulators in a thread's registers, of {accumulators(found)} at most"
     if fit < 2:
@@ -98,14 +98,14 @@ def why_not(graph: Graph, config: Config) -> str:
     return ""
 
 
-def stages_that_fit(found: Products, config: Config) -> int:
-    """Pipeline stages that shared memory has room for, beside the results on their way out."""
+def stages_that_fit(found: Products, config: Config, beside: int = 0) -> int:
+    """Pipeline stages that shared memory has room for, beside the results on their way out and ``beside`` bytes."""
     tile_m, tile_n, tile_k = (int(config[name]) for name in ("tile_m", "tile_n", "tile_k"))
     teams, (lefts, rights) = 2 if config["schedule"] == "pingpong" else 1, found.loads
-    left = SMEM_BYTES - 2048 - teams * _team_groups(config) * 64 * 128 * EPI_STAGE
+    left = SMEM_BYTES - beside - 2048 - teams * team_groups(config) * 64 * 128 * EPI_STAGE
     return left // ((tile_m * lefts + tile_n * rights) * tile_k * found.itemsize)
 
 
-def _team_groups(config: Config) -> int:
+def team_groups(config: Config) -> int:
     """Warpgroups that share a tile."""
     return 1 if config["schedule"] == "pingpong" else min(int(config["tile_m"]) // 64, 2)

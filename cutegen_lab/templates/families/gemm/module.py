@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import Problem
 from cutegen_lab.templates.expr import Graph
-from cutegen_lab.templates.families.gemm import halves, parts, pieces, plain, sheets, wgmma
+from cutegen_lab.templates.families.gemm import halves, parts, pieces, plain, sheets, tiles
 from cutegen_lab.templates.families.gemm.config import (
     DOMAINS,
     EPI_STAGE,
@@ -22,7 +22,7 @@ from cutegen_lab.templates.families.gemm.product_module import ProductModule
 from cutegen_lab.templates.families.gemm.shape import Operand
 from cutegen_lab.templates.module import Space, clean, header, helpers, tunable
 
-_IMPORTS = """
+IMPORTS = """
 import cutlass.utils as utils
 import cutlass.utils.hopper_helpers as sm90
 from cutlass.cute.nvgpu import cpasync, warp, warpgroup
@@ -41,7 +41,8 @@ def constraints(config, workload, device):
     whole = (config["split_k"] == 1 or few) and config["tile_k"] in {tile_k}
     return whole and registers <= {registers} and fit >= 2 and (config["stages"] <= fit or config["stages"] == 8)
 
-
+'''
+STAGES_THAT_FIT = '''
 def stages_that_fit(tile_shape_mnk, consumers):
     """Pipeline stages that a block's shared memory has room for, beside results on their way out."""
     tile_m, tile_n, tile_k = tile_shape_mnk
@@ -80,21 +81,22 @@ class GemmModule(ProductModule):
         if self.products.as_f16:
             sentences += " 8-bit operands are multiplied as fp16, which holds them: wgmma keeps 13 bits of their sums."
         lines = header(self.problem, self.graph, NAME, sentences)
-        lines[-2:-2] = _IMPORTS.strip().splitlines()
+        lines[-2:-2] = IMPORTS.strip().splitlines()
         lines += tunable(DOMAINS)
         lines += [f"EPI_STAGE = {EPI_STAGE}  # pieces of results on their way out, for each team"]
         lines += [f"RESIDENT = {RESIDENT}  # clusters of so many blocks that run at a time, on an H200", "", ""]
         lefts, rights = self.products.loads
         rules = _CONSTRAINTS.format(
             sums=self.products.sums, registers=accumulators(self.products), products=len(self.products.pairs),
-            full=FULL, smem=SMEM_BYTES, lefts=lefts, rights=rights,
-            tile_k=steps_along_k(self.products), itemsize=self.products.itemsize,
+            full=FULL, tile_k=steps_along_k(self.products),
         )  # fmt: skip
-        lines += [*rules.strip().splitlines(), "", "", *self._workspace(), "", *helpers(self.writer.helpers), ""]
+        fits = STAGES_THAT_FIT.format(lefts=lefts, rights=rights, smem=SMEM_BYTES, itemsize=self.products.itemsize)
+        lines += [*rules.strip().splitlines(), "", "", *fits.strip().splitlines(), "", ""]
+        lines += [*self._workspace(), "", *helpers(self.writer.helpers), ""]
         lines += epilogue
         for text in self._texts():
-            at = ("epi_row", "epi_column") if text is wgmma.KERNEL else ("row", "column")
-            wide = text in (wgmma.KERNEL, parts.KERNEL)  # they take results in pieces
+            at = ("epi_row", "epi_column") if text is tiles.KERNEL else ("row", "column")
+            wide = text in (tiles.KERNEL, parts.KERNEL)  # they take results in pieces
             lines += ["", "", *self.filled(text, at=at, wide=wide).strip().splitlines()]
         return clean([*lines, "", "", *self._launch()])
 
@@ -104,7 +106,7 @@ class GemmModule(ProductModule):
             yield halves.KERNEL
         if self.products.f32:
             yield from (halves.RECOMPUTED, halves.RESTORED)
-        yield from (wgmma.KERNEL, pieces.TMA_VIEW, sheets.HOST, wgmma.LAUNCH)
+        yield from (tiles.KERNEL, pieces.TMA_VIEW, sheets.HOST, tiles.LAUNCH)
         yield from (parts.KERNEL, parts.LAUNCH, plain.KERNEL, plain.LAUNCH)
 
     # --- the workspace ---

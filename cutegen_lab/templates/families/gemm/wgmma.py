@@ -2,7 +2,10 @@
 
 ``$parameters``, ``$names`` and ``$tensors`` stand for the tensors that the epilogue reads, each with its own name.
 A kernel may have several operands a side: each of ``terms`` (left, right, sum) adds a product to one of its sums.
+What differs between one epilogue and another has a line of its own that :func:`written` fills: see ``tiles``.
 """
+
+from collections.abc import Mapping
 
 KERNEL = '''
 @cute.kernel
@@ -16,6 +19,7 @@ def gemm_kernel(
     mC: cute.Tensor,
     exact: tuple,
     $parameters
+    $workspace
     tmas_e: tuple,
     mEs: tuple,
     layouts_e: tuple,
@@ -81,6 +85,7 @@ def gemm_kernel(
         a: cute.struct.Align[cute.struct.MemRange[a_dtype, cute.cosize(layout_a)], 1024]
         b: cute.struct.Align[cute.struct.MemRange[b_dtype, cute.cosize(layout_b)], 1024]
         c: cute.struct.Align[cute.struct.MemRange[c_dtype, cute.cosize(layout_c)], 1024]
+        $storage
 
     storage = utils.SmemAllocator().allocate(Storage)
     sA = storage.a.get_tensor(layout_a.outer, swizzle=layout_a.inner)
@@ -92,6 +97,7 @@ def gemm_kernel(
         for i in cutlass.range_constexpr(ab_stage):
             cute.arch.mbarrier_init(full + i, 1)
             cute.arch.mbarrier_init(empty + i, cluster_size * team_groups)
+        $barriers
         cute.arch.mbarrier_init_fence()
     if cutlass.const_expr(cluster_size > 1):
         cute.arch.cluster_arrive()
@@ -103,7 +109,7 @@ def gemm_kernel(
     gBs = [cute.local_tile(mB, (tile_n, tile_k), (None, None, None)) for mB in mBs]
     along_m, across_n = cute.make_layout(cluster_m), cute.make_layout(cluster_n)
     tAs = [
-        cpasync.tma_partition(tma, rank_n, across_n, cute.group_modes(sA, 0, 2), cute.group_modes(gA, 0, 2))
+        $part_of_a
         for tma, gA in zip(tmas_a, gAs)
     ]
     tBs = [
@@ -149,10 +155,7 @@ def gemm_kernel(
                         cute.arch.mbarrier_arrive_and_expect_tx(full + stage, stage_bytes)
                     for o in cutlass.range_constexpr(lefts):
                         at = batch if cutlass.const_expr(cute.size(gAs[o], mode=[4]) > 1) else 0
-                        cute.copy(
-                            tmas_a[o], tAs[o][1][None, i, k_first + k_tile, at], tAs[o][0][None, stage * lefts + o],
-                            tma_bar_ptr=full + stage, mcast_mask=mask_a if cutlass.const_expr(cluster_n > 1) else None,
-                        )
+                        $load_of_a
                     for o in cutlass.range_constexpr(rights):
                         at = batch if cutlass.const_expr(cute.size(gBs[o], mode=[4]) > 1) else 0
                         cute.copy(
@@ -219,7 +222,7 @@ def gemm_kernel(
         ]
 
         stored = cutlass.Int32(0)  # pieces this team has stored
-        stage, phase = stage_after(cutlass.Int32(0), cutlass.Int32(0), team * k_tiles, ab_stage)
+        stage, phase = stage_after(cutlass.Int32(0), cutlass.Int32(0), team * $steps, ab_stage)
         for tile in cutlass.range(first + team * step, tiles, step * teams, unroll=1):
             # Teams multiply in turn: a barrier's phase tells nothing to who is more than one round ahead of it.
             if cutlass.const_expr(teams > 1):
@@ -259,67 +262,11 @@ def gemm_kernel(
             warpgroup.wait_group(0)
             if tidx % 128 < cluster_size:
                 cute.arch.mbarrier_arrive(empty + before, tidx % 128)
-            if cutlass.const_expr(teams > 1):
-                stage, phase = stage_after(stage, phase, cutlass.Int32(k_tiles), ab_stage)
+            $skip
 
             i, j, batch = tile_at(tile, across_mn, group, along_n)
             row, column = (i * cluster_m + rank_m) * tile_m, (j * cluster_n + rank_n) * tile_n
-            for epi_i in cutlass.range_constexpr(epi_m):
-                for epi_j in cutlass.range_constexpr(epi_n):
-                    epi_row, epi_column = row + epi_i * epi_tile[0], column + epi_j * epi_tile[1]
-                    values = [of[None, epi_j, beside, epi_i].load() for of in pieces for beside in range(joined)]
-                    if cutlass.const_expr(len(exact) > 0):
-                        values = [
-                            restored(
-                                values[p], values[promoted + p], exact[p], cC, epi_row, epi_column, batch % batches,
-                                batch // batches * k_tiles * tile_k,
-                                cutlass.min((batch // batches + 1) * k_tiles * tile_k, k), (m, n),
-                            )
-                            for p in range(promoted)
-                        ]
-                    loaded, drained = [], []
-                    for o in cutlass.range_constexpr(len(extras) if parts == 1 else 0):
-                        if cutlass.const_expr(tmas_e[o] is None):
-                            loaded.append(fetch(extras[o], cC, epi_row, epi_column, batch, (m, n), True))
-                        else:
-                            place, last = place_of((epi_i, epi_j, o), sheets)
-                            if cutlass.const_expr(place == 0):
-                                cute.arch.mbarrier_wait(full + stage, phase)
-                            thr_from_shared = from_shared[o].get_slice(thread)
-                            tCsE = thr_from_shared.partition_S(sEs[o])
-                            rE = cute.make_rmem_tensor(cute.size(piece), extras[o].element_type)
-                            tCrE = thr_from_shared.retile(cute.make_tensor(rE.iterator, cute.make_layout(piece)))
-                            cute.copy(from_shared[o], tCsE[None, None, None, place, stage], tCrE)
-                            loaded.append(rE.load().to(Float32))
-                            if cutlass.const_expr(place == last):
-                                drained.append(stage)
-                                stage, phase = next_stage(stage, phase, ab_stage)
-                    if cutlass.const_expr(parts > 1):
-                        result = values[0]
-                    else:
-                        result = epilogue(*values, *loaded)
-                    rC = cute.make_rmem_tensor(cute.size(piece), c_dtype)
-                    rC.store(result.to(c_dtype))
-                    if cutlass.const_expr(by_tma):
-                        slot = team * epi_stage + stored % epi_stage
-                        if thread < 32:
-                            cute.arch.cp_async_bulk_wait_group(epi_stage - 1, read=True)  # what was there has left
-                        cute.arch.barrier(barrier_id=1 + team, number_of_threads=team_threads)
-                        for d in cutlass.range_constexpr(len(drained)):
-                            if tidx % 128 < cluster_size:
-                                cute.arch.mbarrier_arrive(empty + drained[d], tidx % 128)
-                        tCrC = thr_to_shared.retile(cute.make_tensor(rC.iterator, cute.make_layout(piece)))
-                        cute.copy(to_shared, tCrC, tCsC[None, None, None, slot])
-                        cute.arch.fence_proxy("async.shared", space="cta")
-                        cute.arch.barrier(barrier_id=1 + team, number_of_threads=team_threads)
-                        if thread < 32:
-                            if epi_row < m and epi_column < n:  # where C is one tile high, every other is that one too
-                                at = (epi_row // epi_tile[0], epi_column // epi_tile[1], batch)
-                                cute.copy(tma_c, bSsC[None, slot], bSgC[(None, *at)])
-                            cute.arch.cp_async_bulk_commit_group()
-                        stored = stored + 1
-                    else:
-                        put(rC, mC, cC, epi_row, epi_column, batch, (m, n))
+            $epilogue
         if cutlass.const_expr(by_tma):
             if thread < 32:
                 cute.arch.cp_async_bulk_wait_group(0, read=True)
@@ -336,6 +283,7 @@ def multiply_by_wgmma(
     mC: cute.Tensor,
     exact: tuple,
     $parameters
+    $workspace
     stream: cuda.CUstream,
     k: cutlass.Constexpr,
     terms: cutlass.Constexpr,
@@ -354,13 +302,13 @@ def multiply_by_wgmma(
     batches = batches // parts
     teams = 2 if schedule == "pingpong" else 1
     team_groups = 1 if teams == 2 else min(tile_m // 64, 2)
-    ab_stage = min(stages, stages_that_fit(tile_shape_mnk, teams * team_groups))
+    $fit
     aligned = tma_view(mC, (1,))
     extras = (
         $tensors
     )
     alone = parts == 1 and teams == 1  # two teams hide such loads behind each other's steps
-    views = tuple(sheet_view(x, aligned) if alone else None for x in extras)
+    $views
     if cutlass.const_expr(len([x for x in views if x is not None]) > ab_stage):  # a piece's sheets are there at once
         views = tuple(None for _ in extras)
     stage_bits = max(tile_m * len(lefts), tile_n * len(rights)) * tile_k * a_dtype.width
@@ -384,7 +332,7 @@ def multiply_by_wgmma(
     layout_c = sm90.make_smem_layout_epi(c_dtype, utils.LayoutEnum.ROW_MAJOR, epi_tile, EPI_STAGE * teams)
     stage_a, stage_b, stage_c = (cute.slice_(layout, (None, None, 0)) for layout in (layout_a, layout_b, layout_c))
     by_tma_a = [
-        cpasync.make_tiled_tma_atom(load_op(cluster_n), x, stage_a, (tile_m, tile_k), num_multicast=cluster_n)
+        $atom_of_a
         for x in lefts
     ]
     by_tma_b = [
@@ -411,7 +359,7 @@ def multiply_by_wgmma(
     gemm_kernel(
         tuple(atom for atom, _ in by_tma_a), tuple(x for _, x in by_tma_a),
         tuple(atom for atom, _ in by_tma_b), tuple(x for _, x in by_tma_b),
-        tma_c, tC, mC, exact, $names tuple(atom for atom, _ in by_tma_e), tuple(x for _, x in by_tma_e),
+        tma_c, tC, mC, exact, $names$given tuple(atom for atom, _ in by_tma_e), tuple(x for _, x in by_tma_e),
         layouts_e, sheets, mma, epi_mma, layout_a, layout_b, layout_wide, layout_c, (m, n, k, batches),
         terms, promoted, joined, parts, tile_shape_mnk, epi_tile, cluster_shape_mn, teams, group, raster == "n",
         (a_dtype, b_dtype, c_dtype), aligned is not None,
@@ -436,3 +384,16 @@ def load_op(blocks):
     """A TMA load for one block, or for several of a cluster at once."""
     return cpasync.CopyBulkTensorTileG2SMulticastOp() if blocks > 1 else cpasync.CopyBulkTensorTileG2SOp()
 '''
+
+
+def written(text: str, parts: Mapping[str, str]) -> str:
+    """:data:`KERNEL` or :data:`LAUNCH` with ``parts`` in place of what names them, lines or words."""
+    lines: list[str] = []
+    for line in text.splitlines():
+        name, indent = line.strip(), line[: len(line) - len(line.lstrip())]
+        part = parts[name].strip("\n").splitlines() if name in parts else [name]
+        lines += [indent + entry if entry else "" for entry in part]
+    found = "\n".join(lines) + "\n"
+    for word in ("$given", "$steps"):
+        found = found.replace(word, parts.get(word, ""))
+    return found

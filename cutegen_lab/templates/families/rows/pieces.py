@@ -86,17 +86,7 @@ def inside(start, stride, vectors, mine, sure):
     return count
 '''
 
-MOMENTS = '''
-def together(counts, totals, squares):
-    """How many values several parts of a row are, their sum, and their squares about their mean, of each part's.
-
-    Chan, Golub & LeVeque, Updating formulae and a pairwise algorithm for computing sample variances, 1979.
-    """
-    count, total = pairwise(counts, plus), pairwise(totals, plus)
-    mean = centre_of(count, total)
-    return count, total, pairwise([s + apart(c, t, mean) for c, t, s in zip(counts, totals, squares)], plus)
-
-
+APART = '''
 def apart(count, total, mean):
     """What a part's squares grow by about another mean than its own."""
     distance = total - count * mean
@@ -106,7 +96,22 @@ def apart(count, total, mean):
 def centre_of(count, total):
     """Exactly divided: of equal values, whose squares about it must be 0, it is one."""
     return total / cute.arch.fmax(count, 1.0)
+'''
 
+MOMENTS = (
+    '''
+def together(counts, totals, squares):
+    """How many values several parts of a row are, their sum, and their squares about their mean, of each part's.
+
+    Chan, Golub & LeVeque, Updating formulae and a pairwise algorithm for computing sample variances, 1979.
+    """
+    count, total = pairwise(counts, plus), pairwise(totals, plus)
+    mean = centre_of(count, total)
+    return count, total, pairwise([s + apart(c, t, mean) for c, t, s in zip(counts, totals, squares)], plus)
+
+'''
+    + APART
+    + '''
 
 def lanes_together(count, total, squares, even, lanes):
     """``together`` of what neighbouring lanes have; ``even``: each as many values."""
@@ -143,6 +148,7 @@ def row_moments(
         seen, whole, rest = lanes_together(seen, parts[part, 1], parts[part, 2], even, warps)
     return seen, whole, rest
 '''
+)
 
 CLUSTER_MOMENTS = '''
 @cute.jit
@@ -274,7 +280,15 @@ def pairwise(parts, combine):
     return parts[0]
 """
 
-FOLD = '''
+WITHIN = """
+
+@cute.jit
+def within(there: cutlass.Boolean, value: Float32, neutral: Float32):
+    return value if there else neutral
+"""
+
+FOLD = (
+    '''
 def fold(values, combine, neutral, start, stride, vectors, sure):
     """Reduces a thread's values of one step, pairwise; vectors past the row's end count for nothing."""
     rValue = cute.make_rmem_tensor(values.shape, Float32)
@@ -285,12 +299,9 @@ def fold(values, combine, neutral, start, stride, vectors, sure):
         part = pairwise([rValue[j, i] for j in range(vec)], combine)
         parts.append(part if i < sure else within(start + i * stride < vectors, part, Float32(neutral)))
     return pairwise(parts, combine)
-
-
-@cute.jit
-def within(there: cutlass.Boolean, value: Float32, neutral: Float32):
-    return value if there else neutral
 '''
+    + WITHIN
+)
 
 PICK = '''
 def pick(gX, at, row):

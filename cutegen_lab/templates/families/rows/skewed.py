@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 
 from cutegen_lab.templates.expr import Graph
+from cutegen_lab.templates.families.rows.pieces import WITHIN
 from cutegen_lab.templates.views import Views
 
 FROM = 256  # shorter rows are read element by element
@@ -86,7 +87,8 @@ def put(
                     gX[j, column, begin] = rX[j, i]
 '''
 
-FOLD = '''
+FOLD = (
+    '''
 def fold(values, combine, neutral, start, stride, row, sure):
     """Reduces a thread's values of one step, pairwise; a neighbour's count for nothing. ``row``: (skew, length)."""
     rValue = cute.make_rmem_tensor(values.shape, Float32)
@@ -118,12 +120,9 @@ def own(
         inner = [within((before <= j) & (j < before + n), rValue[j], Float32(neutral)) for j in range(vec)]
         result = pairwise(inner, combine)
     return result
-
-
-@cute.jit
-def within(there: cutlass.Boolean, value: Float32, neutral: Float32):
-    return value if there else neutral
 '''
+    + WITHIN
+)
 
 INSIDE = '''
 def inside(start, stride, row, mine, sure):
