@@ -37,7 +37,7 @@ def main(out: Path) -> None:
             problem.write_text(f"import torch\n\n\ndef reference({names}):  # {inputs}\n    return {expression}\n")
             rows.append(searched(problem))
             print(json.dumps(rows[-1]), flush=True)
-    out.write_text(json.dumps(about(rows[0]["device"]) | {"searches": rows}, indent=1) + "\n")
+            out.write_text(json.dumps(about(rows[0]["device"]) | {"searches": rows}, indent=1) + "\n")
 
 
 def searched(problem: Path) -> dict[str, Any]:
@@ -56,8 +56,9 @@ def searched(problem: Path) -> dict[str, Any]:
         "device": found["device"], "problem": name, "inputs": PROBLEMS[name][1],
         "kernel": found["kernel"].replace(str(PLAIN), PLAIN.name), "verdict": found["verdict"],
         "configs": found["space"]["configs"], "evaluated": search["evaluated"], "ruled_out": search["ruled_out"],
-        "killed_after": killed, "from_cache": search["from_cache"], "search_s": round(search["seconds"], 1),
-        "gpu_busy": found["gpu_busy"], "best": found["best"], "workloads": found["workloads"],
+        "killed_after": killed, "from_cache": search["from_cache"], "prepare_s": round(found["prepare_s"], 1),
+        "search_s": round(found["search_s"], 1), "gpu_busy": found["gpu_busy"],
+        "best": found["best"], "workloads": found["workloads"],
     }  # fmt: skip
 
 

@@ -28,17 +28,16 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
     from cutegen_lab.session.tune import TuneSettings, tune
     from cutegen_lab.tuning.protocols import Limits
 
-    problem = read_file(arguments.problem, inputs_text=arguments.inputs)
     limits = Limits(arguments.budget, math.inf if arguments.max_seconds is None else arguments.max_seconds)
     settings = TuneSettings(limits, arguments.arch, arguments.gpu, arguments.device, arguments.seed)
-    kernel = _kernel(arguments, problem)
     if arguments.simulate:
-        if isinstance(kernel, Untuned):
-            raise InputError("--simulate replays a search and --refactor compiles", "Give one of them.")
-        return _simulate(arguments, problem, kernel, settings, output)
-    say: Say = lambda line: _progress(problem, line)  # noqa: E731
+        return _simulate(arguments, settings, output)
     stage_one: dict[str, Any] = {}
     with Session.open(arguments.workdir) as session:
+        session.wake(arguments.arch, arguments.device)
+        problem = read_file(arguments.problem, inputs_text=arguments.inputs)
+        say: Say = lambda line: _progress(problem, line)  # noqa: E731
+        kernel = _kernel(arguments, problem)
         if isinstance(kernel, Untuned):
             provider = _provider(arguments)
             refactored, kernel = made_tunable(session, problem, kernel, settings, say, provider=provider)
@@ -86,10 +85,15 @@ def _provider(arguments: argparse.Namespace) -> Any:
     return made
 
 
-def _simulate(arguments: argparse.Namespace, problem: Problem, tunable: Any, settings: Any, output: Output) -> int:
+def _simulate(arguments: argparse.Namespace, settings: Any, output: Output) -> int:
+    from cutegen_lab.problems import read_file
     from cutegen_lab.session.simulate import simulate
     from cutegen_lab.session.tune import CACHE
 
+    problem = read_file(arguments.problem, inputs_text=arguments.inputs)
+    tunable = _kernel(arguments, problem)
+    if isinstance(tunable, Untuned):
+        raise InputError("--simulate replays a search and --refactor compiles", "Give one of them.")
     home = Path(arguments.workdir) if arguments.workdir else Settings.from_environment().workdir
     found = simulate(home / CACHE, problem, tunable, settings)
     place = found.place
@@ -120,7 +124,8 @@ def _facts(problem: Problem, found: Any) -> dict[str, Any]:
         "leading": found.leading and {"config": found.leading[0], "time_us": found.leading[1]},
         "space": {"configs": len(found.tunable.space.configs), "total": found.tunable.space.total,
                   "sampled": found.tunable.space.sampled, "domains": found.tunable.space.domains},
-        "search": tally, "gpu_busy": round(found.tally.busy, 3) if found.kind == "measured" else None,
+        "search": tally, "prepare_s": tally["prepare_seconds"], "search_s": tally["search_seconds"],
+        "gpu_busy": round(found.tally.busy, 3) if found.kind == "measured" else None,
         "cache": str(found.cache), "workloads": [asdict(row) for row in found.rows],
         "ranked": [{"config": c, "time_us": t} for c, t in found.ranked],
         "rejected": [{"config": c, "verdict": v.value, "reason": r} for c, v, r in found.rejected],

@@ -91,6 +91,11 @@ class CageCompiler:
         """Without the gate: for tests that show the cage alone holds, and for texts that are not a candidate's."""
         return self._compile([job], say, cancel, gated=False)[0]
 
+    def wake(self, arch: str) -> None:
+        """Starts the process that builds are forked from, which the first of them would wait for. Raises CageError,
+        SetupError."""
+        self._pool.archs(arch, self._standin())
+
     def isolation_report(self, say: Say = lambda _: None) -> tuple[str, ...]:
         """The isolation this machine gives a build, found out by compiling nothing."""
         job = {"source": "", "config": {}, "workload": {"name": "none", "inputs": [], "outputs": []}}

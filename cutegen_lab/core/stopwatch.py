@@ -73,12 +73,18 @@ class Stopwatch(Protocol):
         of it (that sample's inputs were rotated for the last seed)."""
         ...
 
+    def beside(self, tensors: Sequence[TensorSpec], inputs: Sequence[memoryview]) -> Stopwatch | Fault:
+        """One for another workload, open as long as this one at most; as :meth:`TimesInTurns.stopwatch`."""
+        ...
+
     def close(self) -> None: ...
 
 
 @runtime_checkable
 class TimesInTurns(Protocol):
-    """A device that has a stopwatch."""
+    """A device that has a stopwatch. ``conditions`` are its stopwatches', known before one is open."""
+
+    conditions: Mapping[str, str]
 
     def stopwatch(
         self, tensors: Sequence[TensorSpec], inputs: Sequence[memoryview], cancel: Cancel

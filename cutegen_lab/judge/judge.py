@@ -36,18 +36,22 @@ from cutegen_lab.problems import Reference
 COUNTED_BYTES = 4 << 30  # of a workload: twice as much host memory goes into counting what it moves
 
 
+def _secret_seed() -> int:
+    return secrets.randbits(63)
+
+
 class StandardJudge:
     """A :class:`~cutegen_lab.core.protocols.Judge`. Seeds are secret until the verdict, then recorded.
 
     ``seed_source`` gives one 63-bit seed a draw (tests pass a counter). ``deep`` has the device's sanitizers look at
     what passed. ``detector`` makes an emulator, which looks at the small workloads of what passed on a GPU, and for
-    the cause of a symptom there.
+    the cause of a symptom there. With functions of modules for these it can be sent to another process.
     """
 
     effort = Effort()  # how long a measured time is sought, and beside which baselines
 
     def __init__(
-        self, seed_source: Callable[[], int] = lambda: secrets.randbits(63), deep: bool = False,
+        self, seed_source: Callable[[], int] = _secret_seed, deep: bool = False,
         detector: Callable[[], Device | None] | None = None,
     ) -> None:  # fmt: skip
         self._seed, self._deep, self._detector = seed_source, deep, detector

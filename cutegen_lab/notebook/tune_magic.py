@@ -68,6 +68,9 @@ class TuneMagic(Magics):
 
         if arguments.budget < 1:
             raise InputError(f"--budget {arguments.budget} allows no config", "Use 1 or more.")
+        session = self._session(arguments.workdir)
+        if not arguments.replay:
+            session.wake(arguments.arch, arguments.device)
         problem = read_text(cell, name=arguments.name, inputs_text=arguments.inputs.strip("\"'"))
         if arguments.refactor and not arguments.kernel:
             raise InputError("--refactor has no kernel to make a template of", "Add --kernel FILE.")
@@ -83,7 +86,7 @@ class TuneMagic(Magics):
             Limits(arguments.budget, arguments.max_seconds), arguments.arch, arguments.gpu, arguments.device,
             arguments.seed,
         )  # fmt: skip
-        search = NotebookSearch(Searching(self._session(arguments.workdir), problem, tunable, settings))
+        search = NotebookSearch(Searching(session, problem, tunable, settings))
         if arguments.replay:
             display(search.plot_replay())
             return

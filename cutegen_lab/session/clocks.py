@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import secrets
-import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
-from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 import psutil
-from loky import ProcessPoolExecutor, cpu_count, process_executor
+from loky import cpu_count
 
-from cutegen_lab.compile.isolate import die_with_parent
 from cutegen_lab.core.artifact import Artifact
 from cutegen_lab.core.errors import Cancelled, SetupError
 from cutegen_lab.core.problem import Problem, Workload
@@ -25,12 +20,13 @@ from cutegen_lab.core.roofline import GpuSpec
 from cutegen_lab.core.stopwatch import Stopwatch, TimesInTurns
 from cutegen_lab.core.trial import Timing
 from cutegen_lab.core.verdict import Fault, Verdict
+from cutegen_lab.session.predictors import Predictors
 from cutegen_lab.tuning import MODEL
 from cutegen_lab.tuning.evaluations import Kind
 
 _KEPT_BYTES = 4 << 30  # of inputs, on the host
+_TOGETHER_BYTES = 1 << 30  # of tensors, of which a stopwatch has 16 sets and more
 _PROCESS_BYTES = 1 << 30  # that a process which predicts needs, beside copies of the tensors
-_POLL_SECONDS = 0.1
 
 
 def of_workload(problem: Problem, workload: Workload) -> Problem:
@@ -42,32 +38,33 @@ def of_workload(problem: Problem, workload: Workload) -> Problem:
 class PredictedClock:
     """Times are the emulator's predictions for ``gpu``: one a config, and the same each time.
 
-    They are made in ``processes`` of their own at most (more of them start more slowly than they predict), from when
-    :meth:`prepare` names a config.
-    ``busy_seconds`` is the share of the cores' time that predictions took.
+    :meth:`prepare` makes them, by ``predictors`` (closed with the clock), as many at a time as it is called on threads
+    and there is memory for. ``busy_seconds`` is the share of the cores' time that predictions took.
     """
 
     kind: Kind = "predicted"
-    repeats = False
+    repeats = changes = False
 
-    def __init__(self, problem: Problem, judge: Judge, gpu: GpuSpec, cancel: Cancel, processes: int = 8) -> None:
+    def __init__(
+        self, problem: Problem, judge: Judge, gpu: GpuSpec, cancel: Cancel, predictors: Predictors
+    ) -> None:  # fmt: skip
         self._problem, self._judge, self._gpu, self._cancel = problem, judge, gpu, cancel
-        self._workers = min(processes, cpu_count(), _room_for(problem.workloads))
-        self._pool: ProcessPoolExecutor | None = self._started()  # on this thread, with which its processes end
-        self._coming: dict[tuple[str, str], Future[tuple[Timing | Fault, float]]] = {}
+        self._predictors = predictors
+        self._room = threading.Semaphore(_room_for(problem.workloads))
+        self._made: dict[tuple[str, str], Timing | Fault] = {}
         self._lock = threading.Lock()
         self.device, self.driver = gpu.name, MODEL
         self.busy_seconds = 0.0
 
     def prepare(self, workloads: Sequence[Workload], name: str, artifact: Artifact) -> None:
         for workload in workloads:
-            self._begun(workload, name, artifact)
+            self._made[workload.name, name] = self._predicted(workload, artifact)
 
     def time(
         self, workload: Workload, artifacts: Mapping[str, Artifact], samples: int
     ) -> Iterator[tuple[str, Sequence[float] | Fault]]:
         for name, artifact in artifacts.items():
-            timing = self._awaited(workload, name, self._begun(workload, name, artifact))
+            timing = self._made.pop((workload.name, name), None) or self._predicted(workload, artifact)
             yield name, timing if isinstance(timing, Fault) else (timing.time_us,)
 
     def in_turns(self, workload: Workload, artifacts: Mapping[str, Artifact]) -> Iterator[tuple[str, Sequence[float]]]:
@@ -77,65 +74,16 @@ class PredictedClock:
 
     def close(self) -> None:
         """Ends what is still being predicted."""
-        with self._lock:
-            pool, self._pool = self._pool, None
-            self._coming.clear()
-        if pool is not None:
-            pool.shutdown(kill_workers=True)
+        self._predictors.close()
 
-    def _started(self) -> ProcessPoolExecutor:
-        pool = ProcessPoolExecutor(self._workers, initializer=_begin, initargs=(self._judge, self._gpu))
-        pool.submit(os.getpid)  # they start while the first config compiles
-        return pool
-
-    def _begun(self, workload: Workload, name: str, artifact: Artifact) -> Future[tuple[Timing | Fault, float]]:
+    def _predicted(self, workload: Workload, artifact: Artifact) -> Timing | Fault:
         problem = of_workload(self._problem, workload)
         mine = replace(artifact, builds={workload.name: artifact.builds[workload.name]})
+        with self._room:
+            timing, seconds = self._predictors.predict(self._judge, self._gpu, problem, mine, self._cancel)
         with self._lock:
-            if (workload.name, name) not in self._coming:
-                self._pool = self._pool or self._started()
-                future = self._pool.submit(_predicted, problem, mine)
-                self._coming[workload.name, name] = future
-            return self._coming[workload.name, name]
-
-    def _awaited(self, workload: Workload, name: str, coming: Future[tuple[Timing | Fault, float]]) -> Timing | Fault:
-        while True:
-            if self._cancel.is_set():
-                raise Cancelled()
-            try:
-                timing, seconds = coming.result(_POLL_SECONDS)
-            except TimeoutError:
-                continue
-            except BrokenProcessPool as error:  # out of memory, most often
-                self.close()
-                return Fault(Verdict.DEVICE_ERROR, f"the process that predicted it ended: {error}")
-            with self._lock:
-                self._coming.pop((workload.name, name), None)
-            self.busy_seconds += seconds / self._workers
-            return timing
-
-
-_given: tuple[Judge, GpuSpec] | None = None  # in a process that predicts
-
-
-def _begin(judge: Judge, gpu: GpuSpec) -> None:
-    """First in a process that predicts."""
-    global _given
-    die_with_parent()
-    _given = judge, gpu
-    process_executor._USE_PSUTIL = False  # loky's guard against leaks would take kept tensors for one
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # it is the search that hears Ctrl-C
-
-
-def _predicted(problem: Problem, artifact: Artifact) -> tuple[Timing | Fault, float]:
-    """The prediction, and the seconds that it took."""
-    from cutegen_lab.devices.emulator import EmulatorDevice
-
-    assert _given is not None
-    judge, gpu = _given
-    started = time.monotonic()
-    timing, _ = judge.time(problem, artifact, EmulatorDevice(), gpu, lambda _: None, threading.Event())
-    return timing, time.monotonic() - started
+            self.busy_seconds += seconds / cpu_count()
+        return timing
 
 
 def _room_for(workloads: Sequence[Workload]) -> int:
@@ -147,7 +95,8 @@ def _room_for(workloads: Sequence[Workload]) -> int:
 class MeasuredClock:
     """Times are a GPU's: CUDA graphs with a cold L2, as the judge takes them, without its baselines.
 
-    The stopwatch stays open from one call to the next of the same workload; a fault closes it, for it may have spoiled
+    It takes the device when it first times something, and keeps it until it is closed. Stopwatches stay open from one
+    call to the next, of several workloads where their tensors are small; a fault closes them, for it may have spoiled
     the device. ``seconds`` bound the final timing in turns of one workload.
     """
 
@@ -159,14 +108,15 @@ class MeasuredClock:
         seed: Callable[[], int] = lambda: secrets.randbits(62),
     ) -> None:  # fmt: skip
         self._problem, self._timer, self._cancel = problem, device, cancel
+        self._together = sum(s.storage_bytes for w in problem.workloads for s in w.tensors) <= _TOGETHER_BYTES
+        self.changes = len(problem.workloads) > 1 and not self._together
         self._seconds, self._seed = seconds, seed
-        self._open: tuple[str, Stopwatch, set[str]] | None = None
+        self._open: dict[str, _Open] = {}  # by workload, the one that holds the device first
         self._inputs: dict[str, list[memoryview]] = {}
+        self._drawing = threading.Lock()
         self.busy_seconds = 0.0
-        self.device = name
-        watch, _ = self._watch(problem.workload)
-        self.device = watch.conditions.get("GPU", name)
-        self.driver = watch.conditions.get("driver", "unknown driver")
+        self.device = device.conditions.get("GPU", name)
+        self.driver = device.conditions.get("driver", "unknown driver")
 
     def time(
         self, workload: Workload, artifacts: Mapping[str, Artifact], samples: int
@@ -180,87 +130,114 @@ class MeasuredClock:
             yield name, found
 
     def prepare(self, workloads: Sequence[Workload], name: str, artifact: Artifact) -> None:
-        """A GPU times one config at a time, and loads it then."""
+        """Inputs that fit beside each other are drawn before the GPU is needed."""
+        if self._together:
+            for workload in workloads:
+                self._inputs_of(workload)
 
     def in_turns(self, workload: Workload, artifacts: Mapping[str, Artifact]) -> Iterator[tuple[str, Sequence[float]]]:
         from cutegen_lab.judge.turns import Effort, Turns
 
         left = dict(artifacts)
         while left:
-            watch, held = self._watch(workload)
-            added = {name: self._added(watch, held, workload, name, artifact) for name, artifact in left.items()}
-            if not (bad := next((name for name, fault in added.items() if fault), None)):
-                turns = Turns(watch, list(left), self._seed, self._cancel)
+            crowded = self._watch(workload).held - left.keys()
+            faults = {name: fault for name, a in left.items() if (fault := self._added(workload, name, a))}
+            if not faults:
+                turns = Turns(self._watch(workload).watch, list(left), self._seed, self._cancel)
                 started = time.monotonic()
                 taken = turns.converge(Effort(seconds=self._seconds))
                 self.busy_seconds += time.monotonic() - started
                 if not isinstance(taken, Fault):
                     yield from taken.times_us.items()
                     return
-                bad = turns.names[0]  # whose fault ends a timing
+                faults = {turns.names[0]: taken}  # whose fault ends a timing
             self.close()
-            del left[bad]
+            bad, fault = next(iter(faults.items()))
+            if not crowded or fault.verdict is not Verdict.OUT_OF_MEMORY:
+                del left[bad]
 
     def close(self) -> None:
-        if self._open is not None:
-            self._open[1].close()
-            self._open = None
+        for first in list(self._open.values())[:1]:
+            first.watch.close()
+        self._open.clear()
 
     def _sampled(self, workload: Workload, name: str, artifact: Artifact, samples: int) -> Sequence[float] | Fault:
-        watch, held = self._watch(workload)
-        if fault := self._added(watch, held, workload, name, artifact):
+        fault = self._added(workload, name, artifact)
+        if fault and fault.verdict is Verdict.OUT_OF_MEMORY:  # for those before it, perhaps
+            self.close()
+            fault = self._added(workload, name, artifact)
+        if fault:
             return fault
         started = time.monotonic()
-        found = watch.sample(name, "cold", samples + 1, self._seed())  # the first warms up
+        found = self._watch(workload).watch.sample(name, "cold", samples + 1, self._seed())  # the first warms up
         self.busy_seconds += time.monotonic() - started
         return found if isinstance(found, Fault) else found.times_us[1:]
 
-    def _added(
-        self, watch: Stopwatch, held: set[str], workload: Workload, name: str, artifact: Artifact
-    ) -> Fault | None:
-        if name not in held:
-            added = watch.add_build(name, artifact.builds[workload.name])
+    def _added(self, workload: Workload, name: str, artifact: Artifact) -> Fault | None:
+        opened = self._watch(workload)
+        if name not in opened.held:
+            added = opened.watch.add_build(name, artifact.builds[workload.name])
             if isinstance(added, Fault):
                 return added
-            held.add(name)
+            opened.held.add(name)
         return None
 
-    def _watch(self, workload: Workload) -> tuple[Stopwatch, set[str]]:
-        """A stopwatch for ``workload`` and the names it holds. Raises SetupError where there is no room for it."""
-        if self._open is not None and self._open[0] == workload.name:
-            return self._open[1], self._open[2]
-        self.close()
-        views = self._inputs.get(workload.name) or self._drawn(workload)
-        watch = self._timer.stopwatch(workload.tensors, views, self._cancel)
-        if isinstance(watch, Fault):
-            raise SetupError(f"{workload.name} cannot be timed on the {self.device}: {watch.message}", "")
-        self._open = (workload.name, watch, set())
-        return watch, self._open[2]
+    def _watch(self, workload: Workload) -> _Open:
+        """Raises SetupError where there is no room for the workload."""
+        if workload.name not in self._open:
+            if not self._together:
+                self.close()
+            views = self._inputs_of(workload)
+            first = next(iter(self._open.values()), None)
+            watch = (
+                first.watch.beside(workload.tensors, views)
+                if first
+                else self._timer.stopwatch(workload.tensors, views, self._cancel)
+            )
+            if isinstance(watch, Fault) and first:  # no room beside the others
+                self.close()
+                return self._watch(workload)
+            if isinstance(watch, Fault):
+                raise SetupError(f"{workload.name} cannot be timed on the {self.device}: {watch.message}", "")
+            self._open[workload.name] = _Open(watch)
+        return self._open[workload.name]
 
-    def _drawn(self, workload: Workload) -> list[memoryview]:
-        """Inputs of a workload; kept where they are small, for a search goes to and fro between workloads."""
+    def _inputs_of(self, workload: Workload) -> list[memoryview]:
+        """Kept where they are small, for a search goes to and fro between workloads."""
         from cutegen_lab.judge.timed_outputs import inputs_for
         from cutegen_lab.problems import Reference
         from cutegen_lab.problems.tensors import to_bytes
 
-        problem = of_workload(self._problem, workload)
-        inputs = inputs_for(problem, Reference(problem), self._seed())
-        views = to_bytes(inputs, workload.inputs)
-        if sum(v.nbytes for v in (*views, *(v for kept in self._inputs.values() for v in kept))) <= _KEPT_BYTES:
-            self._inputs[workload.name] = views
-        return views
+        with self._drawing:
+            if kept := self._inputs.get(workload.name):
+                return kept
+            problem = of_workload(self._problem, workload)
+            views = to_bytes(inputs_for(problem, Reference(problem), self._seed()), workload.inputs)
+            if sum(v.nbytes for v in (*views, *(v for kept in self._inputs.values() for v in kept))) <= _KEPT_BYTES:
+                self._inputs[workload.name] = views
+            return views
+
+
+@dataclass
+class _Open:
+    """A stopwatch and the names of what was added to it."""
+
+    watch: Stopwatch
+    held: set[str] = field(default_factory=set)
 
 
 Clocks = PredictedClock | MeasuredClock
 
 
 @contextmanager
-def clock_for(problem: Problem, judge: Judge, device: Device, gpu: GpuSpec, cancel: Cancel) -> Iterator[Clocks]:
+def clock_for(
+    problem: Problem, judge: Judge, device: Device, gpu: GpuSpec, cancel: Cancel, predictors: Callable[[], Predictors]
+) -> Iterator[Clocks]:
     """The device's own clock where it has one, else the model's."""
     made: Clocks = (
         MeasuredClock(problem, device, device.name, cancel)
         if isinstance(device, TimesInTurns)
-        else PredictedClock(problem, judge, gpu, cancel)
+        else PredictedClock(problem, judge, gpu, cancel, predictors())
     )
     with closing(made):
         yield made

@@ -64,17 +64,19 @@ def make_judge(deep: bool = False, max_autotune: bool = False) -> Judge:
     from cutegen_lab.judge import StandardJudge
     from cutegen_lab.judge.turns import Effort
 
-    def emulator() -> Device | None:
-        try:
-            from cutegen_lab.devices.emulator import EmulatorDevice
-        except ImportError:
-            return None
-        return EmulatorDevice()
-
-    judge = StandardJudge(deep=deep, detector=emulator)
+    judge = StandardJudge(deep=deep, detector=_emulator)
     if max_autotune:
         judge.effort = Effort(references=(*judge.effort.references, "max-autotune"))
     return judge
+
+
+def _emulator() -> Device | None:
+    """None where NumPy is not installed."""
+    try:
+        from cutegen_lab.devices.emulator import EmulatorDevice
+    except ImportError:
+        return None
+    return EmulatorDevice()
 
 
 def make_device(kind: str) -> Device:

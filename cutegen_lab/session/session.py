@@ -6,6 +6,8 @@ import re
 import secrets
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,6 +23,7 @@ from cutegen_lab.loop.steps import Parts
 from cutegen_lab.session import parts as make
 from cutegen_lab.session.handle import RunHandle
 from cutegen_lab.session.kernels import write_kernel
+from cutegen_lab.session.predictors import Predictors
 from cutegen_lab.session.versions import versions
 
 if TYPE_CHECKING:
@@ -54,6 +57,9 @@ class Session:
         self._compiler: Compiler | None = None
         self._judge: Judge | None = None
         self._devices: dict[str, Device] = {}
+        self._devices_lock = threading.Lock()  # held while one starts
+        self._predictors: Predictors | None = None
+        self._waking: list[threading.Thread] = []
         self._leases: dict[str, Lease] = {}
         self._handles: dict[str, RunHandle] = {}
         self._providers: dict[str, Provider] = {}
@@ -163,6 +169,27 @@ class Session:
             self._compiler = self._compiler or self._make_compiler()
             return self._compiler
 
+    def wake(self, arch: str, device: str) -> None:
+        """Begins to start what a search needs and returns at once: while a problem is read, processes import. What
+        fails here fails again, and is told, where it is needed."""
+        with self._lock:
+            self._predictors = self._predictors or Predictors()
+
+        def start(part: Callable[[], object]) -> None:
+            with suppress(CutegenError):
+                part()
+
+        compiler = getattr(self.compiler(), "wake", lambda arch: None)
+        for part in (partial(compiler, arch), partial(self.device, device)):
+            self._waking.append(threading.Thread(target=start, args=(part,), name="cutegen-wake", daemon=True))
+            self._waking[-1].start()
+
+    def predictors(self) -> Predictors:
+        """For one search, which closes them."""
+        with self._lock:
+            awake, self._predictors = self._predictors, None
+            return awake or Predictors()
+
     def judge(self) -> Judge:
         with self._lock:
             self._judge = self._judge or self._make_judge()
@@ -170,7 +197,7 @@ class Session:
 
     def device(self, kind: str) -> Device:
         """One device a kind for the whole session. Raises SetupError, InputError."""
-        with self._lock:
+        with self._devices_lock:
             if kind not in self._devices:
                 self._devices[kind] = self._make_device(kind)
             return self._devices[kind]
@@ -218,7 +245,9 @@ class Session:
             end()
         for handle in list(self._handles.values()):
             handle.close()
-        for part in (self._compiler, *self._devices.values()):
+        for thread in self._waking:
+            thread.join()
+        for part in (self._compiler, self._predictors, *self._devices.values()):
             close = getattr(part, "close", None)
             if close is not None:
                 close()

@@ -19,6 +19,7 @@ from cutegen_lab.core.protocols import Device, Say
 from cutegen_lab.core.roofline import GpuSpec, target_gpu
 from cutegen_lab.core.stopwatch import TimesInTurns
 from cutegen_lab.core.verdict import Fault, Verdict
+from cutegen_lab.emulator.blas import one_thread
 from cutegen_lab.session.clocks import Clocks, PredictedClock, clock_for
 from cutegen_lab.session.session import Session
 from cutegen_lab.session.tuned import Row, Tunable, Tuned
@@ -98,11 +99,14 @@ class Tuning:
         )
         guide = self._predicting() if isinstance(self.device, TimesInTurns) else None
         try:
-            with clock_for(self.problem, self.session.judge(), self.device, self.gpu, self.cancel) as clock:
+            with clock_for(
+                self.problem, self.session.judge(), self.device, self.gpu, self.cancel, self.session.predictors
+            ) as clock:
                 tuner = self._tuner(search, clock, self.settings.limits)
                 tuner.guide = guide
                 tuner.limits = replace(tuner.limits, seconds=tuner.limits.seconds - (time.monotonic() - started))
-                tuner.run()
+                with one_thread():  # small products, beside compilers on every core
+                    tuner.run()
                 found = Tuned(self.tunable, clock.kind, clock.device, self.cache, tuner.tally)
         finally:
             if guide is not None:
@@ -152,7 +156,7 @@ class Tuning:
     def _predicting(self) -> _Predicting:
         """Has the emulator predict some configs on the CPU meanwhile, those it finds fast by a search of its own."""
         cancel = threading.Event()
-        clock = PredictedClock(self.problem, self.session.judge(), self.gpu, cancel)
+        clock = PredictedClock(self.problem, self.session.judge(), self.gpu, cancel, self.session.predictors())
         search = Search(self.tunable.space, seed=self.settings.seed)
         whole = self.settings.limits
         limits = replace(whole, evaluations=PREDICTED, seconds=whole.seconds * _SHARE)

@@ -89,7 +89,10 @@ def searched(problem: Problem, found: Tuned) -> list[str]:
     if found.kind == "predicted":
         lines.append("times are the emulator's predictions; nothing was measured")
     else:
-        lines.append(f"the GPU was sampling for {tally.busy:.0%} of the search's {seconds(tally.seconds)}")
+        lines.append(
+            f"prepared without the GPU in {seconds(tally.prepare_seconds)}, searched on it in "
+            f"{seconds(tally.search_seconds)}: it was sampling for {tally.busy:.0%} of these"
+        )
     return lines
 
 

@@ -62,8 +62,9 @@ def evaluation_key(place: Place, config: Config, workload: str) -> str:
 
 
 class Evaluations:
-    """The evaluations of one ``place`` in one file, which other places share. Thread-safe; a line is on disk before
-    :meth:`add` returns, and the latest line of a key holds. Raises StoreError for a file that cannot be used."""
+    """The evaluations of one ``place`` in one file, which other places share. Thread-safe; a line is in
+    the file before :meth:`add` returns, so that a killed process loses none (what a power cut takes is timed again),
+    and the latest line of a key holds. Raises StoreError for a file that cannot be used."""
 
     def __init__(self, path: Path, place: Place) -> None:
         self.path, self.place = path, place
@@ -94,7 +95,6 @@ class Evaluations:
                 fd = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
                 try:
                     os.write(fd, (b"" if _ended(fd) else b"\n") + line.encode())
-                    os.fsync(fd)
                 finally:
                     os.close(fd)
             except OSError as error:

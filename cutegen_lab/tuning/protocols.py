@@ -19,10 +19,11 @@ class Clock(Protocol):
 
     kind: Kind
     repeats: bool  # whether another sample tells more
+    changes: bool  # whether it takes time to turn to another workload
     busy_seconds: float  # that it spent sampling, without preparing
 
     def prepare(self, workloads: Sequence[Workload], name: str, artifact: Artifact) -> None:
-        """Says, from any thread, what will be timed soon."""
+        """Says, from any thread, what will be timed soon, and returns when all that can be done ahead is done."""
         ...
 
     def time(
@@ -59,18 +60,20 @@ class Limits:
 
 @dataclass
 class Tally:
-    """What a search came to. ``stopped`` says why it ended; ``busy_seconds`` of ``seconds`` the clock was sampling."""
+    """What a search came to. ``stopped`` says why it ended. ``prepare_seconds`` passed until the clock was first asked,
+    ``search_seconds`` from then to its last answer; ``busy_seconds`` of these it was sampling."""
 
     stopped: str = ""
     evaluated: int = 0
     from_cache: int = 0
     failed: int = 0
     ruled_out: int = 0
-    seconds: float = 0.0
+    prepare_seconds: float = 0.0
+    search_seconds: float = 0.0
     busy_seconds: float = 0.0
     in_turns: dict[str, tuple[Config, float]] = field(default_factory=dict)
 
     @property
     def busy(self) -> float:
-        """Share of the time in which the clock was sampling, from 0 to 1."""
-        return min(1.0, self.busy_seconds / self.seconds) if self.seconds else 0.0
+        """Share of the search, without its preparation, in which the clock was sampling: from 0 to 1."""
+        return min(1.0, self.busy_seconds / self.search_seconds) if self.search_seconds else 0.0

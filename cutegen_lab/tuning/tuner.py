@@ -8,9 +8,7 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from statistics import median
 
@@ -20,21 +18,19 @@ from cutegen_lab.core.errors import Cancelled
 from cutegen_lab.core.problem import Workload
 from cutegen_lab.core.protocols import Compiler, Say
 from cutegen_lab.core.verdict import Fault, Verdict
+from cutegen_lab.tuning.ahead import Ahead, Compiled
 from cutegen_lab.tuning.evaluations import Evaluation, Evaluations
 from cutegen_lab.tuning.protocols import Clock, Guide, Limits, Tally
 from cutegen_lab.tuning.search import Search
 from cutegen_lab.tuning.space import brief, key
 from cutegen_lab.tuning.trace import geometric
-from cutegen_lab.tuning.unpromising import unpromising
 
 QUICK, CAREFUL = 3, 12  # samples of every config, and of one that stays in the race
 _RULED_OUT = 8  # configs for each one of the budget: a space that is mostly infeasible is not compiled to its end
 _CLOSE = 1.10  # times the best: what stays in the race
 _ENOUGH = 60  # samples: more do not tell configs apart that these do not
 _LED = 12  # predictions that lead a search well enough to begin
-_POLL_SECONDS = 0.05
-Compiled = Artifact | CompileFailure | str  # or why it is not worth timing
-Waiting = tuple[Config, Future[Compiled]]
+_PREPARED = 0.75  # of the budget: compiled before a clock that predictions lead begins, so that it need not wait later
 _OURS = (Verdict.DEVICE_ERROR, Verdict.CANCELLED)  # says nothing about the config
 
 
@@ -60,25 +56,32 @@ class Tuner:
 
     def __post_init__(self) -> None:
         self._order = list(self.workloads)  # first the one that the clock has prepared
-        self._changes = self.clock.repeats and len(self.workloads) > 1  # which the clock must prepare for each time
-        self._batch = self.limits.batch * (len(self.workloads) if self._changes else 1)
+        self._batch = self.limits.batch * (len(self.workloads) if self.clock.changes else 1)
+        self._ready: list[tuple[Config, Artifact]] = []  # compiled, and worth timing
+        self._begun: float | None = None  # when the clock was first asked
+        self._depth = self._batch + -(-self.workers // len(self.workloads))  # configs that compile ahead of it
 
     def run(self) -> Tally:
         """Searches until the budget, the time or what can be gained is used up. On Ctrl-C it ends with what it knows
         (``stopped`` is "interrupted") and :attr:`cancel` is set. Raises CageError, SetupError, StoreError."""
         started = time.monotonic()
         self._recall()
-        pool = ThreadPoolExecutor(self.workers, thread_name_prefix="ahead")
+        if self.guide:
+            self._depth = max(self._depth, math.ceil(_PREPARED * self._left(0)))
+        ahead = Ahead(self.source, self.arch, self.workloads, self.compiler, self.clock, self.search.space.default,
+                      self.cancel, self.workers)  # fmt: skip
         try:
-            self.tally.stopped = self._loop(pool, started)
-            self._final(pool)
+            self.tally.stopped = self._loop(ahead, started)
+            self._final(ahead)
         except (KeyboardInterrupt, Cancelled):
             self.cancel.set()
             self.tally.stopped = "interrupted"
         finally:
-            pool.shutdown(wait=True, cancel_futures=True)
-            self.tally.seconds += time.monotonic() - started
+            ended = time.monotonic()
+            begun = self._begun or ended
+            self.tally.prepare_seconds, self.tally.search_seconds = begun - started, ended - begun
             self.tally.busy_seconds = self.clock.busy_seconds
+            ahead.close()
         return self.tally
 
     def ranked(self) -> list[tuple[Config, float]]:
@@ -112,13 +115,17 @@ class Tuner:
         if self.tally.from_cache:
             self.say(f"{self.tally.from_cache} configs were evaluated before")
 
-    def _loop(self, pool: ThreadPoolExecutor, started: float) -> str:
-        """Times what is compiled while the rest compiles; where nothing is ready, the best are sampled more."""
-        waiting: deque[Waiting] = deque()
+    def _loop(self, ahead: Ahead, started: float) -> str:
+        """Times what is compiled while the rest compiles; where nothing is ready, the best are sampled more.
+
+        Until predictions lead, only the default is asked for; where there are any, the clock begins when all that is
+        asked for ahead is compiled.
+        """
         while True:
             guided = self._take_predictions()
-            self._queue(pool, waiting)
-            if not waiting and not guided:
+            led = not guided or len(self.search.predicted_us) >= _LED
+            self._queue(ahead, self._depth if led else 0 if self.search.times_us else 1)
+            if not ahead and not self._ready and not guided:
                 return "the budget is used up" if self._left(0) <= 0 else "nothing more to gain is expected"
             if self.tally.ruled_out >= _RULED_OUT * self.limits.evaluations:
                 return f"{self.tally.ruled_out} configs were ruled out: narrow TUNABLE's domains"
@@ -126,13 +133,12 @@ class Tuner:
                 return "the time is up"
             if self.cancel.is_set():
                 raise Cancelled()
-            if (taken := self._compiled(waiting)) or self._sample_more():
-                self._evaluate(taken)
-            else:
-                compiling = [future for _, future in waiting if not future.done()]
-                wait(compiling, timeout=_POLL_SECONDS, return_when=FIRST_COMPLETED)
-                if not compiling:
-                    self.cancel.wait(_POLL_SECONDS)
+            if self._begun is None and led and not (self.guide and ahead):
+                self._begin(started)
+            if self._begun and (batch := self._batch_of(ahead)):
+                self._evaluate(batch)
+            elif not self._begun or not self._sample_more():
+                ahead.rest()
 
     def _take_predictions(self) -> bool:
         """Whether more may come."""
@@ -146,26 +152,26 @@ class Tuner:
     def _left(self, waiting: int) -> int:
         return self.limits.evaluations - self.tally.evaluated - self.tally.from_cache - waiting
 
-    def _queue(self, pool: ThreadPoolExecutor, waiting: deque[Waiting]) -> None:
-        """Keeps every core at work, a batch ahead of the clock. Until predictions lead, only the default is asked."""
-        ahead = self._batch + -(-self.workers // len(self.workloads))
-        if self.guide and not self.guide.finished() and len(self.search.predicted_us) < _LED:
-            ahead = 0 if self.search.times_us or waiting else 1
-        while (wanted := min(ahead - len(waiting), self._left(len(waiting)))) > 0:
+    def _queue(self, ahead: Ahead, depth: int) -> None:
+        """Sees to it that ``depth`` configs compile or wait for the clock."""
+        self._ready += [(c, a) for c, outcome in ahead.take() if (a := self._settled(c, outcome)) is not None]
+        while (wanted := min(depth - (waiting := len(ahead) + len(self._ready)), self._left(waiting))) > 0:
             asked = self.search.ask(wanted)
-            waiting.extend((config, pool.submit(self._compile, config)) for config in asked)
+            ahead.ask(asked)
             if not asked:
                 return
 
-    def _compiled(self, waiting: deque[Waiting]) -> list[tuple[Config, Artifact]]:
-        """Up to a batch of those that are done, the most promising first, without those that are not worth timing.
-        None before there is a batch where the clock has to change between workloads."""
-        done = [one for one in waiting if one[1].done()][: self._batch]
-        if self._changes and len(done) < min(self._batch, len(waiting)):
+    def _begin(self, started: float) -> None:
+        self._begun = time.monotonic()
+        if self.guide:
+            self.say(f"prepared in {self._begun - started:.1f} s; timing begins")
+
+    def _batch_of(self, ahead: Ahead) -> list[tuple[Config, Artifact]]:
+        """Of what is ready. Nothing before there is a whole batch where the clock has to change between workloads."""
+        if self.clock.changes and ahead and len(self._ready) < self._batch:
             return []
-        for one in done:
-            waiting.remove(one)
-        return [(c, a) for c, future in done if (a := self._settled(c, future.result())) is not None]
+        batch, self._ready = self._ready[: self._batch], self._ready[self._batch :]
+        return batch
 
     def _sample_more(self) -> bool:
         """Uses the clock's time while compilers work: another round of samples for the close config with the fewest."""
@@ -182,17 +188,6 @@ class Tuner:
         for timed in self._timed({name: config}, self._artifacts, CAREFUL, [workload]):
             self._tell(timed)
         return True
-
-    def _compile(self, config: Config) -> Compiled:
-        quiet: Say = lambda _: None  # noqa: E731
-        outcome = self.compiler.compile(self.source, config, self.workloads, self.arch, quiet, self.cancel)
-        if isinstance(outcome, CompileFailure):
-            return outcome
-        why = next((w for b in outcome.builds.values() if (w := unpromising(b, self.arch))), "")
-        if why and config != self.search.space.default:
-            return why
-        self.clock.prepare(self.workloads, key(config), outcome)
-        return outcome
 
     def _settled(self, config: Config, outcome: Compiled) -> Artifact | None:
         """The artifact if it is worth the device's time."""
@@ -266,7 +261,7 @@ class Tuner:
         self.search.tell(config, mean)
         return mean
 
-    def _final(self, pool: ThreadPoolExecutor) -> None:
+    def _final(self, ahead: Ahead) -> None:
         """The fastest few, each workload in turns, and the default beside them: what it is worth is asked first."""
         if not self.clock.repeats:
             return
@@ -278,7 +273,7 @@ class Tuner:
             return
         self.say(f"timing the best {len(few)} in turns")
         missing = [c for c in few if key(c) not in self._artifacts]
-        for config, outcome in zip(missing, pool.map(self._compile, missing), strict=True):
+        for config, outcome in zip(missing, ahead.now(missing), strict=True):
             if isinstance(outcome, Artifact):
                 self._artifacts[key(config)] = outcome
         chosen = {key(c): self._artifacts[key(c)] for c in few if key(c) in self._artifacts}

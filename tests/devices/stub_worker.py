@@ -12,7 +12,7 @@ from typing import Any
 def answer(request: dict[str, Any]) -> dict[str, Any]:
     match request["verb"]:
         case "open":
-            return {"ok": True, "dram_bytes_per_s": 1e12, "l2_bytes": 1 << 20, "driver": "1", "cuda_driver": "13.0"}
+            return {"ok": True, "dram_bytes_per_s": 1e12, "l2_bytes": 1 << 20}
         case "add":
             return {"ok": True, "calls": 3, "notes": ["a note"]}
         case "sample":
@@ -38,7 +38,8 @@ def act(word: str) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    hello = {"ok": True, "name": "Stub", "torch": "2", "cuda": "13.0", "arch": "sm_90", "records": True}
+    hello = {"ok": True, "name": "Stub", "torch": "2", "cuda": "13.0", "arch": "sm_90", "records": True, "driver": "1",
+             "cuda_driver": "13.0"}  # fmt: skip
     print(json.dumps(hello), flush=True)
     for line in sys.stdin:
         print(json.dumps(answer(json.loads(line))), flush=True)

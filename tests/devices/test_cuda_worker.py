@@ -51,6 +51,17 @@ def test_a_stopwatch_asks_and_is_answered(worker: WorkerProcess) -> None:
     assert watch.outputs("candidate", 1) == [bytearray(range(10))]
 
 
+def test_stopwatches_beside_each_other_are_told_apart_and_end_with_the_first(worker: WorkerProcess) -> None:
+    watch = opened(worker)
+    other = watch.beside((X, Y), [memoryview(bytes(X.nbytes))])
+    assert isinstance(other, CudaStopwatch)
+    asked = []
+    worker.ask = lambda request, seconds, cancel: asked.append(request) or {"ok": True, "calls": 3, "notes": []}  # type: ignore[method-assign, func-returns-value]
+    watch.add_build("candidate", BUILD), other.add_build("candidate", BUILD)
+    watch.close()
+    assert [(one["verb"], one["bench"]) for one in asked] == [("add", 0), ("add", 1), ("close", 1), ("close", 0)]
+
+
 def test_a_hang_is_killed_within_the_watchdog_and_named(worker: WorkerProcess) -> None:
     watch, started = opened(worker, watchdog=0.5), time.monotonic()
     watch.add_build("hang", BUILD)

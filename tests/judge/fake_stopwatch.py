@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -25,6 +26,7 @@ class FakeStopwatch:
     """``true_us`` by subject; a sample is that times the drift of the moment (``drift`` a sample) and Gaussian noise.
 
     ``faults``: what adding (name) or sampling (name, count of samples before; name, mode) a subject comes to.
+    ``crowded`` subjects it has room for, if any number.
     """
 
     kernel: Callable[[Sequence[torch.Tensor]], Sequence[torch.Tensor]]
@@ -40,6 +42,9 @@ class FakeStopwatch:
     l2_bytes: int = 60 << 20
     log: list[tuple[str, Mode, int]] = field(default_factory=list)
     fetched: list[tuple[str, int]] = field(default_factory=list)
+    added: list[str] = field(default_factory=list)
+    crowded: int = 1000
+    opened: int = 0
     closed: bool = False
     name: str = "fake"
     kind: str = "cuda"
@@ -51,13 +56,18 @@ class FakeStopwatch:
     ) -> FakeStopwatch | Fault:
         if "open" in self.faults:
             return self.faults["open"]
+        self.opened += 1
         self._random = random.Random(7)  # noqa: S311
+        self._room = self.crowded
         self._inputs = [
             laid_out(torch.frombuffer(bytearray(data), dtype=torch.uint8), spec)
             for spec, data in zip(tensors, inputs, strict=False)
         ]
         self._specs = tensors[: len(inputs)]
         return self
+
+    def beside(self, tensors: Sequence[TensorSpec], inputs: Sequence[memoryview]) -> FakeStopwatch | Fault:
+        return self.stopwatch(tensors, inputs, threading.Event())
 
     def add_build(self, name: str, build: Build) -> Subject | Fault:
         return self._add(name)
@@ -96,6 +106,10 @@ class FakeStopwatch:
         self.closed = True
 
     def _add(self, name: str) -> Subject | Fault:
+        self.added.append(name)
+        self._room -= 1
+        if self._room < 0:
+            return Fault(Verdict.OUT_OF_MEMORY, "no room")
         return self.faults.get(name) or Subject(name, CALLS)
 
 

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from loky import process_executor
 
 from cutegen_lab.core.artifact import Artifact
 from cutegen_lab.core.errors import Cancelled, SetupError
@@ -19,6 +18,7 @@ from cutegen_lab.core.trial import Timing
 from cutegen_lab.core.verdict import Fault, Verdict
 from cutegen_lab.problems import read_text
 from cutegen_lab.session.clocks import MeasuredClock, PredictedClock
+from cutegen_lab.session.predictors import Predictors
 from tests.judge.fake_stopwatch import FakeStopwatch, hang
 from tests.tuning.test_tuner import build
 
@@ -56,6 +56,24 @@ def test_cold_samples_without_the_first(tmp_path: Path) -> None:
     assert device.closed
 
 
+def test_the_device_is_taken_when_it_is_needed_and_for_all_workloads_at_once() -> None:
+    device = watch()
+    measured = clock(device)
+    measured.prepare(PROBLEM.workloads, "a", ARTIFACTS["a"])
+    before = device.opened
+    for workload in (*PROBLEM.workloads, *PROBLEM.workloads):
+        assert dict(measured.time(workload, ARTIFACTS, 1)).keys() == ARTIFACTS.keys()
+    assert (before, device.opened, device.closed) == (0, 2, False) and device.added == ["a", "b", "c"] * 2
+
+
+def test_what_those_before_left_no_room_for_is_tried_again_alone() -> None:
+    device = watch(crowded=2)
+    found = dict(clock(device).time(PROBLEM.workload, ARTIFACTS, 1))
+    assert not any(isinstance(times, Fault) for times in found.values()) and device.opened == 2
+    turns = dict(clock(watch(crowded=3)).in_turns(PROBLEM.workload, ARTIFACTS))
+    assert turns.keys() == ARTIFACTS.keys()
+
+
 def test_a_fault_is_that_configs_alone() -> None:
     device = watch(faults={"b": hang()})
     found = dict(clock(device).time(PROBLEM.workloads[1], ARTIFACTS, 3))
@@ -71,8 +89,12 @@ def test_in_turns_what_fails_is_left_out(faults: dict[str, Fault]) -> None:
 
 
 def test_no_room_and_ctrl_c() -> None:
-    with pytest.raises(SetupError, match="cannot be timed on the cuda:0 fake: too large"):
-        clock(watch(faults={"open": Fault(Verdict.OUT_OF_MEMORY, "too large")}))
+    with pytest.raises(SetupError, match="main cannot be timed on the none: too large"):
+        list(
+            clock(watch(faults={"open": Fault(Verdict.OUT_OF_MEMORY, "too large")})).time(
+                PROBLEM.workload, ARTIFACTS, 3
+            )
+        )
     cancel = threading.Event()
     measured = clock(watch(), cancel)
     cancel.set()
@@ -82,7 +104,7 @@ def test_no_room_and_ctrl_c() -> None:
 
 def test_a_prediction_is_made_in_a_process_of_its_own_and_may_be_cancelled() -> None:
     cancel = threading.Event()
-    predicting = PredictedClock(PROBLEM, Slow(), target_gpu("sm_90a", ""), cancel, processes=2)  # type: ignore[arg-type]
+    predicting = PredictedClock(PROBLEM, Slow(), target_gpu("sm_90a", ""), cancel, Predictors())  # type: ignore[arg-type]
     try:
         predicting.prepare([PROBLEM.workload], "a", ARTIFACTS["a"])
         ((name, times),) = predicting.time(PROBLEM.workload, {"a": ARTIFACTS["a"]}, 1)
@@ -95,7 +117,7 @@ def test_a_prediction_is_made_in_a_process_of_its_own_and_may_be_cancelled() -> 
 
 
 def test_a_process_that_ends_says_nothing_about_the_config() -> None:
-    predicting = PredictedClock(PROBLEM, Slow(), target_gpu("sm_90a", ""), threading.Event(), processes=1)  # type: ignore[arg-type]
+    predicting = PredictedClock(PROBLEM, Slow(), target_gpu("sm_90a", ""), threading.Event(), Predictors())  # type: ignore[arg-type]
     try:
         found = dict(predicting.time(PROBLEM.workload, {name: ARTIFACTS[name] for name in ("c", "a")}, 1))
         assert isinstance(found["c"], Fault) and found["c"].verdict is Verdict.DEVICE_ERROR
@@ -113,7 +135,3 @@ class Slow:
         if artifact.source_sha256 == "c":
             os._exit(1)
         return Timing("predicted", float(os.getpid()), "a process", "H200"), None
-
-
-def test_loky_still_has_what_is_switched_off_in_those_processes() -> None:
-    assert process_executor._USE_PSUTIL is True

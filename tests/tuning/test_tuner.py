@@ -68,6 +68,7 @@ class Clock:
 
     kind: Kind = "measured"
     repeats: bool = True
+    changes: bool = False
     busy_seconds: float = 0.0
     faults: Mapping[str, Verdict] = field(default_factory=dict)
     stop_after: int = 1000
@@ -132,7 +133,7 @@ def test_it_goes_on_where_it_was_stopped(tmp_path: Path) -> None:
     first = tuner(tmp_path, Clock(stop_after=5))
     assert first.run().stopped == "interrupted" and first.cancel.is_set()
     known = len(list(first.cache))
-    assert known >= 4 and first.ranked()
+    assert known >= 2 and first.ranked()
     with (tmp_path / "tuning.jsonl").open("a") as file:
         file.write('{"half a li')
     clock = Clock()
@@ -192,7 +193,7 @@ def test_one_config_for_all_workloads(tmp_path: Path) -> None:
 
 
 def test_the_clock_changes_between_workloads_as_seldom_as_it_can(tmp_path: Path) -> None:
-    clock = Clock()
+    clock = Clock(changes=True)
     tally = tuner(tmp_path, clock, workloads=(SMALL, LARGE)).run()
     changes = sum(one[1] != other[1] for one, other in zip(clock.timed, clock.timed[1:], strict=False))
     assert tally.evaluated > 8 and changes <= tally.evaluated
@@ -284,3 +285,14 @@ def test_predictions_come_while_the_search_goes_on(tmp_path: Path) -> None:
     tuning.run()
     first = list(dict.fromkeys(name for name, *_ in clock.timed))
     assert first[:2] == [key(SPACE.default), key({"vec": 2, "threads": 256})]
+
+
+def test_a_clock_that_predictions_lead_begins_when_most_is_compiled(tmp_path: Path) -> None:
+    clock, compiler, said = SlowClock(), SlowCompiler(), list[str]()
+    tuning = tuner(tmp_path, clock, compiler, Limits(evaluations=8, batch=2), said=said)
+    tuning.guide = Guided(asked=6)
+    tally = tuning.run()
+    begun = clock.spans[0][0]
+    assert sum(end <= begun for _, end in compiler.spans) >= 6 and tally.evaluated == 8
+    assert tally.prepare_seconds >= 3 * 0.03 and tally.busy == pytest.approx(clock.busy_seconds / tally.search_seconds)
+    assert any(line.startswith("prepared in") for line in said)

@@ -33,20 +33,22 @@ _CARD_SECONDS = 0.05  # between readings of the card
 
 
 class Graphs:
-    """A subject's calls captured twice: each on another set, and all on the first."""
+    """A subject's calls, captured twice where they are asked for: each on another set, and all on the first."""
 
     def __init__(self, driver: Driver, runnable: Runnable, calls: int) -> None:
+        self._driver, self._runnable, self._calls = driver, runnable, calls
         self._kept: list[object] = []
+        self._act: dict[Mode, Callable[[int], object]] = {}
+        self._spins: dict[Mode, int] = {}
         for index in range(calls):  # uncaptured first: modules load, autotuners choose, faults show themselves
             runnable.call(index)
             driver.call("cuCtxSynchronize")
-        cold = self._capture(runnable, range(calls), keep=True)
-        warm = self._capture(runnable, [0] * calls, keep=False)
-        self._act: dict[Mode, Callable[[int], object]] = {
-            "cold": lambda single: cold.replay(), "warm": lambda single: warm.replay(), "events": runnable.call,
-            "records": runnable.call,
-        }  # fmt: skip
-        self._spins = {mode: self._spin_cycles(driver, act) for mode, act in self._act.items()}
+
+    def prepare(self, mode: Mode) -> None:
+        """The first of this has to come before :meth:`enqueue` and :meth:`spin`."""
+        if mode not in self._act:
+            self._act[mode] = self._made(mode)
+            self._spins[mode] = self._spin_cycles(self._act[mode])
 
     def enqueue(self, mode: Mode, single: int) -> object:
         """What is timed: a graph, or one call on set ``single``. The result lives as long as it must."""
@@ -56,21 +58,27 @@ class Graphs:
         """Keeps the device busy for as long as :meth:`enqueue` takes the host."""
         records.mark(self._spins[mode])
 
-    def _spin_cycles(self, driver: Driver, act: Callable[[int], object]) -> int:
+    def _made(self, mode: Mode) -> Callable[[int], object]:
+        if mode not in ("cold", "warm"):
+            return self._runnable.call
+        graph = self._capture(range(self._calls) if mode == "cold" else [0] * self._calls, keep=mode == "cold")
+        return lambda single: graph.replay()
+
+    def _spin_cycles(self, act: Callable[[int], object]) -> int:
         seconds = 0.0
         for _ in range(2):  # the first replay uploads the graph
             started = time.perf_counter()
             kept = act(0)
             seconds = time.perf_counter() - started
-            driver.call("cuCtxSynchronize")
+            self._driver.call("cuCtxSynchronize")
             del kept
         return int(max(SPIN_SECONDS, 3 * seconds) * SPIN_CYCLES_PER_S)
 
-    def _capture(self, runnable: Runnable, indices: Sequence[int], keep: bool) -> torch.cuda.CUDAGraph:
+    def _capture(self, indices: Sequence[int], keep: bool) -> torch.cuda.CUDAGraph:
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph):
             for index in indices:
-                result = runnable.call(index)
+                result = self._runnable.call(index)
                 if keep:  # or the allocator would give each call the lines the one before it wrote
                     self._kept.append(result)
         return graph
@@ -111,6 +119,7 @@ class Bench:
     def sample(self, name: str, mode: Mode, count: int, seed: int) -> list[float]:
         """Microseconds a call, ``count`` times."""
         runnable, graphs = self._subjects[name]
+        graphs.prepare(mode)
         if mode == "records":
             return records.spans(lambda number: self._recorded(runnable, graphs, seed + number), count)
         times = []

@@ -18,7 +18,7 @@ from cutegen_lab.core.verdict import Fault
 from cutegen_lab.devices.cuda import ncu, sanitizer
 from cutegen_lab.devices.cuda.driver import Driver, DriverError
 from cutegen_lab.devices.cuda.process import SharedMemory, WorkerProcess, fault_of
-from cutegen_lab.devices.cuda.stopwatch import CudaStopwatch
+from cutegen_lab.devices.cuda.stopwatch import CudaStopwatch, conditions
 
 WATCHDOG_SECONDS = 10.0
 SAMPLES = 30
@@ -53,7 +53,8 @@ class CudaDevice:
         self.torch_device = f"cuda:{index}"
         self._lock = threading.Lock()
         self._worker: WorkerProcess | None = None
-        self.name = f"cuda:{index} {self._started().hello['name']}"
+        hello = self._started().hello
+        self.name, self.conditions = f"cuda:{index} {hello['name']}", conditions(hello)
 
     def execute(
         self, build: Build, tensors: Sequence[TensorSpec], buffers: Sequence[memoryview], cancel: Cancel

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import count
 from typing import Any
 
 from cutegen_lab.core.artifact import Build
 from cutegen_lab.core.errors import Cancelled
 from cutegen_lab.core.problem import Problem, TensorSpec
 from cutegen_lab.core.protocols import Cancel
-from cutegen_lab.core.stopwatch import Mode, ReferenceKind, Samples, Subject
+from cutegen_lab.core.stopwatch import Mode, ReferenceKind, Samples, Stopwatch, Subject
 from cutegen_lab.core.verdict import Fault, Verdict
 from cutegen_lab.devices.cuda.process import SharedMemory, WorkerProcess, fault_of
 from cutegen_lab.devices.cuda.terms import tell_problem
@@ -30,19 +32,31 @@ _FLUSHES: Mapping[Mode, str] = {
 }
 
 
+def conditions(hello: Mapping[str, Any]) -> Mapping[str, str]:
+    """Of a worker that says ``hello``."""
+    versions = {
+        "GPU": hello["name"], "driver": hello["driver"], "CUDA driver": hello["cuda_driver"], "torch": hello["torch"],
+        "torch's CUDA": hello["cuda"], "TF32 in baselines": TF32,
+    }  # fmt: skip
+    return {name: value for name, value in versions.items() if value}
+
+
 class CudaStopwatch:
-    """A :class:`~cutegen_lab.core.stopwatch.Stopwatch` over one worker. ``release`` is called once, when it closes."""
+    """A :class:`~cutegen_lab.core.stopwatch.Stopwatch` over one worker. ``release`` is called once, when it closes.
+    ``numbers`` tell those apart that are open at once."""
 
     def __init__(
         self, worker: WorkerProcess, tensors: Sequence[TensorSpec], cancel: Cancel, watchdog: float,
-        release: Callable[[], None],
+        release: Callable[[], None], numbers: Iterator[int] | None = None,
     ) -> None:  # fmt: skip
         self._worker, self._tensors, self._cancel, self._watchdog = worker, tensors, cancel, watchdog
         self._release: Callable[[], None] | None = release
+        self._numbers = numbers or count()
+        self._number, self._beside = next(self._numbers), list[CudaStopwatch]()
         self._calls: dict[str, int] = {}
         self._ended = ""  # by whom and why the worker died
         self._outputs: Sequence[TensorSpec] = ()
-        self.conditions: Mapping[str, str] = {}
+        self.conditions = conditions(worker.hello)
         self.dram_bytes_per_s, self.l2_bytes = 0.0, 0
         self.modes: Sequence[Mode] = ("cold", "warm", "events")
 
@@ -56,19 +70,19 @@ class CudaStopwatch:
             answer = self._ask("the workload's tensors", {**request, **memory.request}, memory.seconds)
         if isinstance(answer, Fault):
             return answer
-        hello = self._worker.hello
         self.dram_bytes_per_s, self.l2_bytes = answer["dram_bytes_per_s"], answer["l2_bytes"]
-        if hello["records"]:
+        if self._worker.hello["records"]:
             self.modes = (*self.modes, "records")
-        versions = {
-            "GPU": hello["name"], "driver": answer["driver"], "CUDA driver": answer["cuda_driver"],
-            "torch": hello["torch"], "torch's CUDA": hello["cuda"], "TF32 in baselines": TF32,
-        }  # fmt: skip
-        self.conditions = {name: value for name, value in versions.items() if value}
         return None
 
+    def beside(self, tensors: Sequence[TensorSpec], inputs: Sequence[memoryview]) -> Stopwatch | Fault:
+        opened = CudaStopwatch(self._worker, tensors, self._cancel, self._watchdog, lambda: None, self._numbers)
+        self._beside.append(opened)
+        return opened.open(inputs) or opened
+
     def add_build(self, name: str, build: Build) -> Subject | Fault:
-        return self._add(name, {"build": build.to_dict()})
+        needed = replace(build, ptx="", lines=(), notes=())
+        return self._add(name, {"build": needed.to_dict()})
 
     def add_reference(self, name: str, problem: Problem, kind: ReferenceKind) -> Subject | Fault:
         return self._add(name, {"problem": tell_problem(problem), "kind": kind}, COMPILE_SECONDS[kind])
@@ -97,6 +111,8 @@ class CudaStopwatch:
         """Frees the device for other work; more than once is the same as once."""
         if self._release is None:
             return
+        for other in self._beside:
+            other.close()
         try:
             if self._worker.alive and isinstance(self._ask("closing", {"verb": "close"}), Fault):
                 self._worker.kill()  # whatever it still holds goes with it
@@ -116,7 +132,7 @@ class CudaStopwatch:
     def _ask(self, who: str, request: dict[str, Any], seconds: float = 0.0) -> dict[str, Any] | Fault:
         if self._ended:
             return Fault(Verdict.DEVICE_ERROR, f"the worker ended with {self._ended}")
-        answer = self._worker.ask(request, self._watchdog + seconds, self._cancel)
+        answer = self._worker.ask({**request, "bench": self._number}, self._watchdog + seconds, self._cancel)
         if answer["ok"]:
             return answer
         if not self._worker.alive:

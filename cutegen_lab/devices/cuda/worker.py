@@ -24,6 +24,7 @@ from cutegen_lab.core.verdict import Verdict
 from cutegen_lab.devices.cuda import records
 from cutegen_lab.devices.cuda.bench import Bench
 from cutegen_lab.devices.cuda.driver import Driver, DriverError, LoadedBuild
+from cutegen_lab.devices.cuda.nvml import Card
 from cutegen_lab.devices.cuda.terms import aligned, hear_problem
 
 GUARD_BYTES = 1024  # canary on each side of every tensor
@@ -77,10 +78,11 @@ class Worker:
 
     def __init__(self, index: int) -> None:
         self._driver = Driver()
-        self._bench: Bench | None = None
+        self._benches: dict[int, Bench] = {}  # by the parent's numbers
         torch.cuda.set_device(index)
         torch.zeros(1, device="cuda")
         self._index = index
+        self._arch = "sm_{}{}".format(*torch.cuda.get_device_capability())
         # Baselines run at the problem's own precision: TF32 would be another.
         torch.backends.cuda.matmul.allow_tf32 = False
         torch.backends.cudnn.allow_tf32 = False
@@ -88,7 +90,8 @@ class Worker:
     def hello(self) -> Answer:
         return {
             "ok": True, "name": torch.cuda.get_device_name(), "torch": torch.__version__, "cuda": torch.version.cuda,
-            "arch": "sm_{}{}".format(*torch.cuda.get_device_capability()), "records": records.available(),
+            "arch": self._arch, "records": records.available(), "cuda_driver": self._driver.version,
+            "driver": Card(self._driver.pci_bus_id(self._index)).driver_version,
         }  # fmt: skip
 
     def answer(self, request: Answer) -> Answer:
@@ -127,15 +130,12 @@ class Worker:
         """A workload's sets of tensors: the first request of a stopwatch."""
         self.on_close(request)
         inputs, outputs = ([TensorSpec.from_dict(s) for s in request[kind]] for kind in ("inputs", "outputs"))
-        self._bench = Bench(self._driver, inputs, outputs)
-        self._bench.load(host_tensors(request))
-        return {
-            "dram_bytes_per_s": self._driver.dram_bytes_per_s(self._index), "l2_bytes": self._bench.l2_bytes,
-            "driver": self._bench.card.driver_version, "cuda_driver": self._driver.version,
-        }  # fmt: skip
+        bench = self._benches[request["bench"]] = Bench(self._driver, inputs, outputs)
+        bench.load(host_tensors(request))
+        return {"dram_bytes_per_s": self._driver.dram_bytes_per_s(self._index), "l2_bytes": bench.l2_bytes}
 
     def on_add(self, request: Answer) -> Answer:
-        bench, name = self._opened(), request["name"]
+        bench, name = self._opened(request), request["name"]
         if "build" in request:
             notes = bench.add_build(name, self._build(request))
         elif "problem" in request:
@@ -145,30 +145,30 @@ class Worker:
         return {"calls": len(bench.sets), "notes": notes}
 
     def on_sample(self, request: Answer) -> Answer:
-        bench = self._opened()
+        bench = self._opened(request)
         times = bench.sample(request["name"], request["mode"], request["count"], request["seed"])
         return {"times_us": times, "readings": bench.readings()}
 
     def on_outputs(self, request: Answer) -> Answer:
-        for host, output in zip(host_tensors(request), self._opened().outputs(request["call"]), strict=True):
+        for host, output in zip(host_tensors(request), self._opened(request).outputs(request["call"]), strict=True):
             host.copy_(output)
         return {}
 
     def on_close(self, request: Answer) -> Answer:
-        if self._bench is not None:
-            self._bench.close()
-            self._bench = None
+        if (bench := self._benches.pop(request["bench"], None)) is not None:
+            bench.close()
+            del bench
             gc.collect()
             torch.cuda.empty_cache()
         return {}
 
-    def _opened(self) -> Bench:
-        if self._bench is None:
+    def _opened(self, request: Answer) -> Bench:
+        if (bench := self._benches.get(request["bench"])) is None:
             raise _Refused("no stopwatch is open")
-        return self._bench
+        return bench
 
     def _build(self, request: Answer) -> Build:
-        build, mine = Build.from_dict(request["build"]), self.hello()["arch"]
+        build, mine = Build.from_dict(request["build"]), self._arch
         if build.arch.rstrip("af") != mine:
             raise _Refused(f"the artifact is for {build.arch}, this GPU is {mine}: compile it for that")
         return build
