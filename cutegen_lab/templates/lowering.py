@@ -130,19 +130,20 @@ class Lowering:
 
     # --- parts ---
 
-    def part(self, value: Value, dim: int, start: int, length: int) -> Value:
-        """``length`` elements from ``start`` on along ``dim``: of every input that the value is computed from."""
+    def part(self, value: Value, dim: int, start: int, length: int, beyond: bool = False) -> Value:
+        """``length`` elements from ``start`` on along ``dim``: of every input that the value is computed from.
+        ``beyond``: what lies outside of an input is read as 0."""
         symbol = self._one(value.axes[dim])
         new = self.axes.fresh(length, made=length == 1)
-        node = self._part(value.node, symbol, new, start)
+        node = self._part(value.node, symbol, new, start, beyond)
         return Value(node, tuple(new if self.axes.find(s) == symbol else s for s in value.axes))
 
-    def _part(self, index: int, symbol: int, new: int, start: int) -> int:
+    def _part(self, index: int, symbol: int, new: int, start: int, beyond: bool) -> int:
         node = self.build.nodes[index]
         if symbol not in self.depends(index):
             return index
         if isinstance(node, Map):
-            return self.build.map(node.op, *(self._part(a, symbol, new, start) for a in node.args))
+            return self.build.map(node.op, *(self._part(a, symbol, new, start, beyond) for a in node.args))
         if isinstance(node, Place):
             return self.build.map("add", self.build.add(Place(new)), self.build.const(start))
         if not isinstance(node, Load):
@@ -151,7 +152,8 @@ class Lowering:
         for axis in self._walks(node, symbol):
             before = spans[axis]
             first = start + (0 if before is None else self.spans[before].start.plus)
-            span = fixed(node.tensor, axis, first, self.axes.size(new))
+            outside = beyond or (before is not None and self.spans[before].beyond)
+            span = fixed(node.tensor, axis, first, self.axes.size(new), outside)
             if span not in self.spans:
                 self.spans.append(span)
             dims[axis], spans[axis] = new, self.spans.index(span)

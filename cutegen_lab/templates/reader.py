@@ -125,7 +125,7 @@ def _with_sizes(graphs: Sequence[tuple[Workload, Graph]]) -> tuple[Node, ...]:
     for index, node in enumerate(nodes):
         values = [(workload, other.value) for workload, g in graphs if isinstance(other := g.nodes[index], Const)]
         if isinstance(node, Const) and any(value != node.value for _, value in values):
-            length = fitted_constant(values)
+            length = fitted_constant(values, parts=True)
             if length is None or any(graphs[0][1].dots()):
                 beside = "" if length is None else " beside a matrix product"
                 raise ProviderError(

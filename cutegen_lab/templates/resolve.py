@@ -92,9 +92,9 @@ def resolve(lowering: Lowering, results: Sequence[Value], workload: Workload) ->
         if workload.inputs[load.tensor].dtype.is_float8:
             spec = workload.inputs[load.tensor]
             raise Unsupported(f"input {spec.name} of dtype {spec.dtype.value}, but as a matrix product's operand")
-        padded = [n for n in load.spans if n is not None and graph.spans[n].start.plus < 0]
-        if len(padded) > (graph.padding(load) > 0 and any(graph.scans())):
-            raise Unsupported("zeros before an input, but where it is scanned")
+        beyond = [n for n in load.spans if n is not None and graph.spans[n].beyond]
+        if graph.reduced and len(beyond) > (graph.padding(load) > 0 and any(graph.scans())):
+            raise Unsupported("tensors side by side, or padding, in one kernel with what is reduced")
     if any(graph.dots()) and any(graph.places()):
         raise Unsupported("positions beside a matrix product")
     if any(graph.dots()) and any(load.spans for _, load in graph.loads()):
@@ -199,8 +199,10 @@ def with_extents(graph: Graph, inputs: int) -> Graph:
         for _, load in sorted(graph.loads(), key=lambda pair: pair[0] not in indices):
             axis = load.dims[d]
             if load.dims.count(axis) == 1:
-                walks.append((load.tensor, axis, load.spans[axis] if load.spans and axis is not None else None))
-            part = part or axis is not None
+                span = load.spans[axis] if load.spans and axis is not None else None
+                if span is None or not graph.spans[span].beyond or any(graph.scans()):
+                    walks.append((load.tensor, axis, span))
+            part = part or (axis is not None and load.dims.count(axis) > 1)
         walks += [(pick.tensor, axis, None) for _, pick in graph.picks() if pick.dims.count(axis := pick.dims[d]) == 1]
         walks.sort(key=lambda walk: walk[2] is not None)  # whole inputs before parts
         source = next((walk for walk in walks if walk[1] is not None), None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from cutegen_lab.core.problem import Workload
 
@@ -40,46 +40,49 @@ class Length:
         if self.up:
             text = f"({text} + {self.over - 1})"
         text += f" // {self.over}" if self.over > 1 else ""
-        text += f" * {self.times}" if self.times > 1 else ""
+        text += f" * {self.times}" if self.times != 1 else ""
         text += f" {'+' if self.plus > 0 else '-'} {abs(self.plus)}" if self.plus else ""
         return text if self.most is None else f"min({text}, {self.most})"
 
 
 @dataclass(frozen=True)
 class Span:
-    """``length`` elements from ``start`` on along dimension ``axis`` of input ``tensor``."""
+    """``length`` elements from ``start`` on along dimension ``axis`` of input ``tensor``. ``beyond``: there are zeros
+    before the input, or after it, or both."""
 
     tensor: int
     axis: int
     start: Length
     length: Length
+    beyond: bool = False
 
 
-def fixed(tensor: int, axis: int, start: int, length: int) -> Span:
+def fixed(tensor: int, axis: int, start: int, length: int, beyond: bool = False) -> Span:
     """As one workload has it."""
-    return Span(tensor, axis, Length(plus=start), Length(plus=length))
+    return Span(tensor, axis, Length(plus=start), Length(plus=length), beyond)
 
 
 def fitted(
     readings: Sequence[tuple[Workload, tuple[Span, ...]]], others: Sequence[Workload] = ()
 ) -> tuple[Span, ...] | None:
     """The first workload's spans as formulas that are right for all of them, and for ``others`` at least lie inside the
-    tensor; None where there are none."""
+    tensor; None where there are none. Of one that lies beyond its input the length may stay without a formula."""
     found = []
     for position, span in enumerate(readings[0][1]):
         of_all = [(workload, spans[position]) for workload, spans in readings]
         if any((s.tensor, s.axis) != (span.tensor, span.axis) for _, s in of_all):
             return None
-        known = others if span.start.plus >= 0 else ()  # zeros before an input lie outside of it
+        known = () if span.beyond else others
         sizes = [(w, w.inputs[span.tensor].shape[span.axis]) for w in known]
-        length = _fit([(w, s.length.plus) for w, s in of_all], span, [(w, 1, size) for w, size in sizes])
+        lengths = [(w, s.length.plus) for w, s in of_all]
+        length = _fit(lengths, span, [(w, 1, size) for w, size in sizes]) or (span.length if span.beyond else None)
         if length is None:
             return None
         rest = [(w, 0, size - length.of(w)) for w, size in sizes]
         start = _fit([(w, s.start.plus) for w, s in of_all], span, rest)
         if start is None:
             return None
-        found.append(Span(span.tensor, span.axis, start, length))
+        found.append(replace(span, start=start, length=length))
     return tuple(found)
 
 
@@ -95,13 +98,15 @@ def _fit(
     return None
 
 
-def fitted_constant(numbers: Sequence[tuple[Workload, float]]) -> Length | None:
-    """A dimension of an input, or one less or more, that is the number in every workload."""
+def fitted_constant(numbers: Sequence[tuple[Workload, float]], parts: bool = False) -> Length | None:
+    """A dimension of an input, or one less or more, or (``parts``) a part of it, that is the number in every
+    workload."""
     workload = numbers[0][0]
-    for plus in (0, -1, 1):
+    choices = [(1, plus) for plus in (0, -1, 1)] + [(over, 0) for over in _PARTS if parts]
+    for over, plus in choices:
         for tensor, spec in enumerate(workload.inputs):
             for axis in range(len(spec.shape)):
-                length = Length(tensor, axis, plus=plus)
+                length = Length(tensor, axis, over=over, plus=plus)
                 if all(length.of(w) == number for w, number in numbers):
                     return length
     return None
@@ -110,7 +115,7 @@ def fitted_constant(numbers: Sequence[tuple[Workload, float]]) -> Length | None:
 def fitted_factor(numbers: Sequence[tuple[Workload, int]], tensor: int, axis: int) -> Length | None:
     """A factor of a dimension, in every workload: always the same number, or the dimension over one."""
     workload, number = numbers[0]
-    over = workload.inputs[tensor].shape[axis] // max(number, 1)
+    over = max(workload.inputs[tensor].shape[axis] // max(number, 1), 1)
     known = [Length(plus=number), Length(tensor, axis, over=over)]
     known += [Length(t, d) for t, spec in enumerate(workload.inputs) for d in range(len(spec.shape))]
     return next((length for length in known if all(length.of(w) == n for w, n in numbers)), None)
@@ -118,6 +123,12 @@ def fitted_factor(numbers: Sequence[tuple[Workload, int]], tensor: int, axis: in
 
 def _candidates(workload: Workload, number: int, span: Span) -> Iterator[Length]:
     """Formulas for ``number``, the likeliest first."""
+    if number < 0:
+        yield Length(plus=number)
+        for length in _candidates(workload, -number, span):
+            if not (length.up or length.most):
+                yield replace(length, times=-length.times, plus=-length.plus)
+        return
     if number == 0:
         yield Length()
     size = workload.inputs[span.tensor].shape[span.axis]

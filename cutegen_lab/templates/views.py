@@ -12,7 +12,8 @@ from cutegen_lab.templates.expr import Dims, Graph
 class View:
     """Tensor ``tensor``, or a part of it, as ``name``. ``starts`` has for each dimension of the tensor where the part
     begins (None: all of it is seen); empty for a whole tensor. ``picked`` is the dimension that a value indexes.
-    ``padding`` zeros are seen before it along the reduced dimension, which ``padded`` are of the tensor's."""
+    ``padding`` zeros are seen before it along the reduced dimension, which ``padded`` are of the tensor's. ``beyond``
+    are the space's dimensions along which some of the part lies outside of the tensor."""
 
     name: str
     tensor: str
@@ -21,12 +22,15 @@ class View:
     picked: int | None = None
     padding: int = 0
     padded: tuple[int, ...] = ()
+    beyond: tuple[int, ...] = ()
 
     @property
     def offset(self) -> str:
         """Text of the distance from the tensor's first element to the part's, empty for none."""
         terms = []
         for axis, start in enumerate(self.starts):
+            if not self.padding and axis in (self.dims[d] for d in self.beyond):
+                start = f"max({start}, 0)"
             if start not in (None, "0"):
                 stride = "" if axis == len(self.starts) - 1 else f" * {self.tensor}.stride[{axis}]"
                 terms.append(f"({start}){stride}" if stride and " " in str(start) else f"{start}{stride}")
@@ -81,7 +85,9 @@ class View:
             return []
         pitch = [f"{self.tensor}.stride[{axis - 1}]"] if axis > 0 and self._cut(range(axis, len(self.starts))) else []
         padding = [str(self.padding)] if any(self.dims[d] in self.padded for d in over) else []
-        return pitch + ([self.offset] if self.offset else []) + padding
+        outside = [self.dims[d] or 0 for d in self.beyond if d in over and not self.padding]
+        ends = [text for axis in outside for text in (f"{self.tensor}.shape[{axis}]", str(self.starts[axis]))]
+        return pitch + ([self.offset] if self.offset else []) + padding + ends
 
 
 class Views:
@@ -102,9 +108,12 @@ class Views:
             starts = [None if s is None else graph.spans[s].start for s in load.spans]
             texts = [None if s is None else "0" if s.plus == -padding != 0 else s.text(inputs) for s in starts]
             padded = tuple(axis for d in graph.reduced if padding and (axis := load.dims[d]) is not None)
+            beyond = [d for d, axis in enumerate(load.dims) if axis is not None and load.spans]
+            outside = [d for d in beyond if (n := load.spans[load.dims[d] or 0]) is not None and graph.spans[n].beyond]
             self.of_load[index] = View(
-                name, inputs[load.tensor], load.dims, tuple(texts), padding=padding, padded=padded
-            )
+                name, inputs[load.tensor], load.dims, tuple(texts), padding=padding, padded=padded,
+                beyond=tuple(outside),
+            )  # fmt: skip
         self.of_pick: dict[int, View] = {}
         for index, pick in graph.picks():
             again = [v for v in self.of_pick.values() if (v.tensor, v.dims) == (inputs[pick.tensor], pick.dims)]

@@ -60,7 +60,8 @@ class _Elementwise(KernelModule):
         super().__init__(problem, graph, config, reserved, vector=graph.varies, extent="1.0", index="0.0")
         everything = range(len(graph.space))
         self.places = dict(graph.places())
-        self.flat = not self.places and all(view.dense(everything) for view in self.views)
+        self.beyond = {d for view in self.views for d in view.beyond}
+        self.flat = not (self.places or self.beyond) and all(view.dense(everything) for view in self.views)
         self.along = everything if self.flat else everything[-1:]  # what vectors lie along
         self.narrow = graph.fixed(everything[-1])
         self.picked = {index: self.writer.name("picked") for index in self.views.of_pick}
@@ -102,10 +103,15 @@ class _Elementwise(KernelModule):
             body += ["for i in cutlass.range_constexpr(loads):", "    at = first + i * threads", "    if at < vectors:"]
         for view in loaded:
             source, register = variable("g", view.name), variable("r", view.name)
+            indent = " " * 8
+            if view.beyond:
+                body.append(f"{indent}if {self._inside(view)}:")
+                indent += " " * 4
+            at = " - ".join(["at", *(self._before(view, d) for d in view.beyond)])
             if self._wide(view):
-                body.append(f"        cute.autovec_copy({source}[None, at], {register}[None, i])")
+                body.append(f"{indent}cute.autovec_copy({source}[None, {at}], {register}[None, i])")
             else:
-                body.append(f"        {register}[0, i] = {source}[at]")
+                body.append(f"{indent}{register}[0, i] = {source}[{at}]")
         body += [
             *self._picks(),
             "",
@@ -130,6 +136,33 @@ class _Elementwise(KernelModule):
             tests.append("at % per_row == 0")
         tests += [f"at // per_row // within_{d} % count_{d} == 0" for d in self.lacking[name]]
         return " and ".join(tests)
+
+    def _place(self, dim: int) -> str:
+        """Text of where a vector begins along a dimension of the space."""
+        last = dim == len(self.graph.space) - 1
+        return "at % per_row * vec" if last else f"at // per_row // within_{dim} % count_{dim}"
+
+    def _before(self, view: View, dim: int) -> str:
+        """Text of how many vectors a part has before its tensor begins."""
+        last = dim == len(self.graph.space) - 1
+        return f"{view.name}_from_{dim}" + (" // vec" if last else f" * per_row * within_{dim}")
+
+    def _inside(self, view: View) -> str:
+        """Who loads a part that lies beyond its tensor."""
+        return " and ".join(
+            f"{view.name}_from_{d} <= {self._place(d)} and {self._place(d)} < {view.name}_to_{d}" for d in view.beyond
+        )
+
+    @property
+    def _ends(self) -> dict[str, str]:
+        """Where tensors begin and end in their parts, in a launcher."""
+        found = {}
+        for view in self.views:
+            for d in view.beyond:
+                axis = view.dims[d] or 0
+                found[f"{view.name}_from_{d}"] = f"max(-({view.starts[axis]}), 0)"
+                found[f"{view.name}_to_{d}"] = f"{view.tensor}.shape[{axis}] - ({view.starts[axis]})"
+        return found
 
     def _picks(self) -> list[str]:
         """Loads of what other loads name."""
@@ -215,12 +248,13 @@ class _Elementwise(KernelModule):
         return view.dims[-1] is not None
 
     def _constants(self) -> list[str]:
-        told = {p.dim for index, p in self.places.items() if self.narrow[index]}
+        everything = range(len(self.graph.space))
+        told = {p.dim for index, p in self.places.items() if self.narrow[index]} | (self.beyond - {everything[-1]})
         lacking = sorted(told.union(*self.lacking.values()))
         narrow = any(not self._wide(self.views.by_name[name]) for name in self.outputs)
-        places = ["per_row"] if narrow or lacking or self.places else []
+        places = ["per_row"] if narrow or lacking or self.places or self.beyond else []
         places += [f"{what}_{d}" for d in lacking for what in ("within", "count")]
-        return ["vectors", "vec", *places, "threads", "loads", *self.sizes]
+        return ["vectors", "vec", *places, "threads", "loads", *self.sizes, *self._ends]
 
     def _launch(self) -> list[str]:
         rank = len(self.graph.space)
@@ -250,6 +284,7 @@ class _Elementwise(KernelModule):
         given = {"vec": "width", "per_row": "n // width"}
         for d in range(rank - 1):
             given |= {f"count_{d}": self.space.size(d), f"within_{d}": self.space.product(range(d + 1, rank - 1))}
+        given |= self._ends
         arguments = self.tensors + [given.get(name, name) for name in self._constants()]
         return [
             *lines,

@@ -113,26 +113,60 @@ def flip(g: Lowering, a: Value, dims: Sequence[int]) -> Value:
     return a
 
 
-@rule("cat.default")
+@rule("cat.default", "concat.default")
 def cat(g: Lowering, values: Sequence[Value], dim: int = 0) -> Value:
-    """Zeros, and then one input: as it is written before an exclusive scan."""
-    if len(values) != 2 or g.constant_of(values[0]) != 0:
-        raise Unsupported("several inputs side by side")
-    return _padded(g, values[1], dim, g.axes.size(values[0].axes[dim]))
+    """Each value is read where it stands, and chosen there; zeros before one input need no choice."""
+    values = [v for v in values if len(v.axes) != 1 or g.axes.size(v.axes[0])]
+    at = dim % len(values[0].axes)
+    sizes = [g.axes.size(v.axes[at]) for v in values]
+    whole = sum(sizes)
+    if len(values) == 2 and g.constant_of(values[0]) == 0 and g.is_input(values[1]):
+        return g.part(values[1], at, -sizes[0], whole, beyond=True)
+    moved = [g.part(v, at, -sum(sizes[:i]), whole, beyond=True) for i, v in enumerate(values)]
+    result = moved[-1]
+    for i, value in reversed(list(enumerate(moved[:-1]))):
+        result = g.map("where", _before(g, value, at, sum(sizes[: i + 1])), value, result)
+    return result
 
 
 @rule("pad.default", "constant_pad_nd.default")
 def pad(g: Lowering, a: Value, widths: Sequence[int], *rest: Any, value: float | None = None, **_: Any) -> Value:
-    before, after = widths[::2], widths[1::2]
-    if any(after) or any(before[1:]) or value or any(r not in ("constant", None, 0.0) for r in rest):
-        raise Unsupported("padding but by zeros before the last dimension")
-    return _padded(g, a, -1, before[0])
+    mode = [r for r in rest if isinstance(r, str)]
+    fill = value or sum(r for r in rest if isinstance(r, int | float))
+    if mode not in ([], ["constant"]) or min(widths) < 0:
+        raise Unsupported(f"padding in mode {mode[0]}" if mode else "negative padding")
+    for dim, (before, after) in enumerate(zip(widths[::2], widths[1::2], strict=True), 1):
+        at = len(a.axes) - dim
+        size = g.axes.size(a.axes[at])
+        if not (before or after):
+            continue
+        plain = g.is_input(a) and not fill
+        a = g.part(a, at, -before, before + size + after, beyond=True)
+        if after and not plain:
+            a = g.map("where", _before(g, a, at, before + size), a, fill)
+        if before and not plain:
+            a = g.map("where", _before(g, a, at, before), fill, a)
+    return a
 
 
-def _padded(g: Lowering, a: Value, dim: int, count: int) -> Value:
-    if not g.is_input(a):
-        raise Unsupported("zeros before what is computed")
-    return g.part(a, dim, -count, g.axes.size(a.axes[dim]) + count)
+@rule("roll.default")
+def roll(g: Lowering, a: Value, shifts: Sequence[int] | int, dims: Sequence[int] | int = ()) -> Value:
+    pairs = zip(*([x] if isinstance(x, int) else list(x) for x in (shifts, dims)), strict=True)
+    if not dims and dims != 0:
+        raise Unsupported("a roll through all dimensions as one")
+    for shift, dim in pairs:
+        size = g.axes.size(a.axes[dim])
+        if last := shift % size:
+            a = cat(g, [g.part(a, dim, size - last, last), g.part(a, dim, 0, size - last)], dim)
+    return a
+
+
+def _before(g: Lowering, a: Value, dim: int, count: int) -> Value:
+    """Is it one of the first ``count`` along ``dim``?"""
+    place = g.place(a.axes[dim])
+    for _ in a.axes[dim + 1 :]:
+        place = unsqueeze(g, place, -1)
+    return g.map("lt", place, count)
 
 
 @rule("gather.default")

@@ -20,13 +20,16 @@ Axis = tuple[int, int]  # (input, dimension)
 
 @dataclass(frozen=True)
 class Size:
-    """The product of inputs' dimensions, times a number, over a number."""
+    """The product of inputs' dimensions, times a number, over a number; or the sum of those in ``added``."""
 
     axes: tuple[Axis, ...] = ()
     times: int = 1
     over: int = 1
+    added: tuple[Axis, ...] = ()
 
     def text(self, names: Sequence[str]) -> str:
+        if self.added:
+            return " + ".join(f"{names[tensor]}.shape[{axis}]" for tensor, axis in self.added)
         factors = [f"{names[tensor]}.shape[{axis}]" for tensor, axis in self.axes]
         factors += [str(self.times)] if self.times > 1 or not factors else []
         return " * ".join(factors) + (f" // {self.over}" if self.over > 1 else "")
@@ -45,6 +48,10 @@ def fitted(sizes: Sequence[tuple[Workload, int]]) -> Size:
             value * ratio == size for value, size in zip(values, wanted, strict=True)
         ):
             return Size(axes, ratio.numerator, ratio.denominator)
+    for terms in range(2, _FACTORS + 1):
+        for chosen in combinations_with_replacement(known.items(), terms):
+            if [sum(column) for column in zip(*(v for v, _ in chosen), strict=True)] == wanted:
+                return Size(added=tuple(axis for _, axis in chosen))
     raise ProviderError(
         f"the templates find no rule for the size of a tensor between two kernels ({wanted[0]} in the main workload)",
         ELSEWHERE,
