@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from cutegen_lab.core.dtypes import DType
-from cutegen_lab.core.problem import Workload
+from cutegen_lab.core.problem import Problem, Workload
 from cutegen_lab.core.verdict import Verdict
 
 
@@ -41,9 +41,9 @@ class NotApplicable(Exception):
     """This attack does not fit this problem or kernel; the message says why."""
 
 
-def _element_types(outputs: bool, *dtypes: DType) -> Callable[[Workload], bool]:
-    def holds(workload: Workload) -> bool:
-        tensors = workload.outputs if outputs else workload.inputs
+def _element_types(outputs: bool, *dtypes: DType) -> Callable[[Problem], bool]:
+    def holds(problem: Problem) -> bool:
+        tensors = problem.workload.outputs if outputs else problem.workload.inputs
         return bool(tensors) and tensors[0].dtype in dtypes
 
     return holds
@@ -51,15 +51,16 @@ def _element_types(outputs: bool, *dtypes: DType) -> Callable[[Workload], bool]:
 
 _FLOATS = tuple(d for d in DType if d.is_float)
 
-NEEDS: Mapping[str, Callable[[Workload], bool]] = {
-    "an input": lambda workload: bool(workload.inputs),
+NEEDS: Mapping[str, Callable[[Problem], bool]] = {
+    "an input": lambda problem: bool(problem.workload.inputs),
+    "products at float32's accuracy": lambda problem: not problem.tf32,
     "a floating-point input": _element_types(False, *_FLOATS),
     "a float32 input": _element_types(False, DType.F32),
     "a floating-point output": _element_types(True, *_FLOATS),
     "a float32 output": _element_types(True, DType.F32),
     "a 16-bit floating-point output": _element_types(True, DType.BF16, DType.F16),
 }
-"""Said of a problem's first input and first output."""
+"""Said of a problem, its first input and first output."""
 
 SCRATCH: Mapping[str, Callable[[Workload], int]] = {
     "": lambda workload: 0,

@@ -25,7 +25,7 @@ def mount(attack: Attack, problem: Problem, honest: str) -> str:
     Raises :class:`NotApplicable` where the problem lacks what the attack needs, or ``honest`` keeps no contract.
     """
     for need in attack.needs:
-        if not NEEDS[need](problem.workload):
+        if not NEEDS[need](problem):
             raise NotApplicable(f"it needs {need}")
     tree = _parse(honest)
     if not attack.is_kernel:

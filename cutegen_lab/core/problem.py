@@ -172,6 +172,7 @@ class Problem:
     ``workloads[0]`` is the one being optimised; the rest of ``workloads`` were given by the analyst.
     ``check_workloads`` are small ones derived for the emulator (tile tails, one row, primes). ``kind`` says how
     ``source`` is to be called. ``flops`` are those of matrix products in ``workloads[0]`` (0 where there are none).
+    ``tf32``: matrix products may round fp32 operands to TF32 (10 bits of mantissa), which ``source`` asks PyTorch for.
     """
 
     name: str
@@ -183,6 +184,7 @@ class Problem:
     deterministic: bool = True
     flops: int = 0
     inputs_text: str = ""  # the --inputs option, where the source has no inputs() of its own
+    tf32: bool = False
 
     @property
     def workload(self) -> Workload:
@@ -196,7 +198,9 @@ class Problem:
     def key(self) -> str:
         """Hash of all that defines the problem."""
         shapes = [w.signature for w in self.workloads + self.check_workloads]
-        return sha256(canonical_json([self.source, self.kind, shapes, vars(self.tolerances), self.deterministic]))
+        precision = ["tf32"] if self.tf32 else []
+        parts = [self.source, self.kind, shapes, vars(self.tolerances), self.deterministic, *precision]
+        return sha256(canonical_json(parts))
 
     def workload_named(self, name: str) -> Workload:
         for workload in self.workloads + self.check_workloads:

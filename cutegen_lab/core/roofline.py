@@ -33,6 +33,13 @@ class GpuSpec:
     max_threads_per_block: int = 1024
     max_cluster: int = 16
 
+    def peak(self, dtype: DType, tf32: bool = False) -> float:
+        """Matrix operations a second on operands of ``dtype``; ``tf32``: fp32 ones may be rounded to it, which the
+        tensor cores of every GPU here multiply at half bf16's rate."""
+        if tf32 and dtype is DType.F32:
+            return self.flops[DType.BF16] / 2
+        return self.flops.get(dtype, self.flops[DType.F32])
+
 
 def _hopper(name: str, dram: float, copy: float, l2_mib: int, sms: int = 132) -> GpuSpec:
     """What the SXM parts share: NVIDIA H100/H200 datasheets; limits from the CUDA C++ guide, compute capability 9.0."""
@@ -104,9 +111,8 @@ def speed_of_light(problem: Problem, gpu: GpuSpec) -> SpeedOfLight:
     """Bound for ``problem.workloads[0]``: compulsory bytes at the datasheet's bandwidth, matrix FLOPs at its peak."""
     workload = problem.workload
     dtype = workload.inputs[0].dtype if workload.inputs else workload.outputs[0].dtype
-    peak = gpu.flops.get(dtype, gpu.flops[DType.F32])
     memory_us = workload.compulsory_bytes / gpu.dram_bytes_per_s * 1e6
-    compute_us = problem.flops / peak * 1e6
+    compute_us = problem.flops / gpu.peak(dtype, problem.tf32) * 1e6
     limiter: Literal["memory", "compute"] = "memory" if memory_us >= compute_us else "compute"
     return SpeedOfLight(
         max(memory_us, compute_us), memory_us, compute_us, workload.compulsory_bytes, problem.flops, limiter, gpu.name

@@ -9,7 +9,7 @@ import torch
 
 from cutegen_lab.core.problem import Tolerances, Workload
 from cutegen_lab.core.trial import OutputError, WorkloadCheck
-from cutegen_lab.judge import rounding
+from cutegen_lab.judge import rounding, tf32
 from cutegen_lab.judge.correctness import Allowance, compare, rms
 from cutegen_lab.judge.inputs import AROUND, NOT_FINITE, terms
 from cutegen_lab.judge.place import Place
@@ -44,7 +44,7 @@ class Answers:
     def _errors(
         self, inputs: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor], check: WorkloadCheck
     ) -> tuple[OutputError, ...]:
-        own, exact = self._reference.run(inputs), False
+        own, exact = tf32.own(self._reference, inputs), False
         if _all_bits(inputs):
             wanted, exact = rounding.watched(lambda: self._reference.run_float64(inputs))
         else:
@@ -52,7 +52,8 @@ class Answers:
         self._usual = self._usual or [rms(out) for out in wanted]
         far = check.distribution.startswith(_FAR_FROM_ZERO)
         odd = check.distribution in NOT_FINITE
-        allowances = [Allowance(exact, odd, usual if far else 0.0) for usual in self._usual]
+        rounds = self._reference.tf32
+        allowances = [Allowance(exact, odd, usual if far else 0.0, tf32=rounds) for usual in self._usual]
 
         most = terms(self._workload)
 

@@ -11,12 +11,13 @@ from cutegen_lab.core.dtypes import DType
 from cutegen_lab.core.problem import Workload
 from cutegen_lab.core.trial import OutputError
 from cutegen_lab.core.verdict import Verdict
-from cutegen_lab.judge import rounding
+from cutegen_lab.judge import rounding, tf32
 from cutegen_lab.judge.buffers import Buffers
 from cutegen_lab.judge.correctness import distances
 from cutegen_lab.problems import Reference
 
 _EXPLAINED_ELEMENTS = 1 << 22  # a reference this large is not run again only to explain an error
+_SURELY = 1.05  # times the error that dropped bits give, which is always the same
 _LIKELY = 6.0  # times smaller or larger than what a precision would give, and still called its doing
 _LOWER = {
     DType.F64: (("float32", rounding.UNIT[DType.F32]), ("TF32 or float16", rounding.UNIT[DType.F16])),
@@ -24,6 +25,7 @@ _LOWER = {
     DType.F16: (("bfloat16", rounding.UNIT[DType.BF16]),),
     DType.BF16: (("bfloat16 for intermediate results", rounding.UNIT[DType.BF16]),),
 }
+_BELOW_TF32 = (("bfloat16", rounding.UNIT[DType.BF16]),)
 
 
 def difference(workload: Workload, first: Buffers, second: Buffers, deterministic: bool) -> tuple[Verdict, str] | None:
@@ -64,19 +66,24 @@ def lower_precision(
 ) -> str:
     """What to add where output ``index`` is as far off as a lower precision than the problem's would put it."""
     dtype = workload.outputs[index].dtype
-    if dtype not in _LOWER or sum(t.numel for t in workload.tensors) > _EXPLAINED_ELEMENTS or not error.norm > 0:
+    lower = _BELOW_TF32 if reference.tf32 and dtype is DType.F32 else _LOWER.get(dtype)
+    if lower is None or sum(t.numel for t in workload.tensors) > _EXPLAINED_ELEMENTS or not error.norm > 0:
         return ""
     exact = reference.run_float64(inputs)[index].reshape(-1)
-    found = []
-    for name, unit in _LOWER[dtype]:
-        moved = rounding.moved(reference, inputs, unit, index + 1)[index].reshape(-1)
-        effect = distances(moved, moved, exact)[0].norm
-        if 0 < effect < math.inf:
-            found.append((abs(math.log(error.norm / effect)), name))
-    if not found or min(found)[0] > math.log(_LIKELY):
+
+    def apart(results: Sequence[torch.Tensor]) -> float:
+        """By which factor (its logarithm) the error is another than that of ``results``."""
+        result = results[index].reshape(-1)
+        effect = distances(result, result, exact)[0].norm
+        return abs(math.log(error.norm / effect)) if 0 < effect < math.inf else math.inf
+
+    mine = "TF32, which the problem allows" if lower is _BELOW_TF32 else f"the problem's {dtype.value}"
+    if reference.tf32 and apart(tf32.cut_off(reference, inputs)) < math.log(_SURELY):
+        return f"; {tf32.ADVICE}"
+    found = [(apart(rounding.moved(reference, inputs, unit, index + 1)), name) for name, unit in lower]
+    if min(found)[0] > math.log(_LIKELY):
         return ""
-    lower = min(found)[1]
-    return f"; an error of this size is what computing in {lower} gives, which is less than the problem's {dtype.value}"
+    return f"; an error of this size is what computing in {min(found)[1]} gives, which is less than {mine}"
 
 
 def _bits(tensor: torch.Tensor) -> torch.Tensor:

@@ -11,6 +11,7 @@ import torch
 from cutegen_lab.core.dtypes import DType
 from cutegen_lab.core.problem import TensorSpec, Tolerances
 from cutegen_lab.core.trial import OutputError
+from cutegen_lab.judge import tf32
 
 CONDITIONING = 16.0  # roundings an honest kernel may add up; TF32 would be 8,192
 _WALK = 0.75 * 2.0**-24  # norm-wise error a √term: measured 0.3 of an epsilon's half, and room for bad luck
@@ -41,7 +42,8 @@ class Allowance:
     has a formula of its own). ``scale``: errors are relative to no less (the output's usual size, where inputs far from
     zero bring all of it into a function's vanishing tail). ``again`` are PyTorch's results with
     intermediate ones rounded otherwise: its own error may be small by luck. ``vague`` are elements of which rounding
-    decides the sign: an infinite one may be either, or NaN.
+    decides the sign: an infinite one may be either, or NaN. ``tf32``: products may be in TF32, and tensor cores'
+    sums then lose a little with every term.
     """
 
     exact: bool = False
@@ -49,6 +51,7 @@ class Allowance:
     scale: float = 0.0
     again: tuple[torch.Tensor, ...] = ()
     vague: torch.Tensor | None = None
+    tf32: bool = False
 
 
 def compare(
@@ -81,7 +84,7 @@ def compare(
     if not spec.dtype.is_float:
         return _exact(spec, got, reference, own)
     moved = [m.reshape(-1) for m in moved]
-    norm, element = _floors(spec, limits, terms)
+    norm, element = _floors(spec, limits, terms, allow.tf32)
     every = [*moved, *(a.reshape(-1) for a in allow.again)]
     got, own, reference, every = _without_fills(max(2 * spec.dtype.eps, element), got, own, reference, every)
     got, own, reference, every = _without_undecided(got, own, reference, every, len(moved))
@@ -111,13 +114,14 @@ def compare(
     )  # fmt: skip
 
 
-def _floors(spec: TensorSpec, limits: Tolerances, terms: int) -> tuple[float, float]:
+def _floors(spec: TensorSpec, limits: Tolerances, terms: int, with_tf32: bool) -> tuple[float, float]:
     """What limits never fall below, norm-wise and for the worst element, whatever PyTorch's own error is."""
     roundings = math.sqrt(min(terms, _MOST_TERMS))
     if spec.dtype is DType.F64:
         # The reference is float64 too, so "PyTorch's error" is 0: a few roundings, and float32 is 1e8 times as far.
         return (4 + roundings) * spec.dtype.eps, (40 + 10 * roundings) * spec.dtype.eps
-    return limits.floor_norm + _WALK * roundings, limits.floor_element + 10 * _WALK * roundings
+    sums = min(tf32.TRUNCATED * terms, tf32.UNIT) if with_tf32 else 0.0
+    return limits.floor_norm + _WALK * roundings + sums, limits.floor_element + 10 * _WALK * roundings + 2 * sums
 
 
 def _conditioned(effect: float) -> float:

@@ -124,6 +124,12 @@ DISTRIBUTIONS: Mapping[str, Draw] = {
     "mixed": _mixed,  # many magnitudes side by side
 }
 NOT_FINITE = ("nan", "infinity")
+# Of fp32 inputs beyond what fp16 holds: its 10 bits of mantissa are TF32's too, and where that will do, nothing else
+# tells them apart.
+BEYOND_F16: Mapping[str, Draw] = {
+    "huge": lambda shape, g: _normal(2 ** between(20, 24, g), 0.0, shape, g),
+    "minute": lambda shape, g: _normal(2 ** -between(30, 40, g), 0.0, shape, g),
+}
 AROUND = "around "  # and a number: normal values with this mean, which the schedule spreads over ±``AROUND_UP_TO``
 AROUND_UP_TO = 24.0
 AROUND_COUNT = 3  # a workload …
@@ -134,8 +140,11 @@ _SIGNED = (DType.I64, DType.I32, DType.I16, DType.I8)
 _TILE = 1 << 22
 
 
-def distributions(workload: Workload, turn: int = 0, turns: int = 1, secret: float = 0.0) -> tuple[str, ...]:
-    """Those that tell something about ``workload``, the first always normal, in the order of their worth.
+def distributions(
+    workload: Workload, turn: int = 0, turns: int = 1, secret: float = 0.0, tf32: bool = False
+) -> tuple[str, ...]:
+    """Those that tell something about ``workload``, the first always normal, in the order of their worth. ``tf32``: its
+    products may be in TF32.
 
     ``turn`` of ``turns`` counts workloads, and ``secret`` (0 to 1) is the trial's: the means that these give are spread
     evenly over a whole trial, and once more over each small workload, so that a kernel that is wrong only for some of
@@ -149,7 +158,8 @@ def distributions(workload: Workload, turn: int = 0, turns: int = 1, secret: flo
     count = AROUND_MANY if small else AROUND_COUNT
     parts = [(secret + (i + turn / turns) / count) % 1 for i in range(count)]
     around = [f"{AROUND}{AROUND_UP_TO * (2 * part - 1):.4g}" for part in parts]
-    return "normal", *whole, *list(DISTRIBUTIONS)[1:5], *around, *list(DISTRIBUTIONS)[5:]
+    beyond = [*BEYOND_F16] if tf32 else []
+    return "normal", *whole, *beyond, *list(DISTRIBUTIONS)[1:5], *around, *list(DISTRIBUTIONS)[5:]
 
 
 def draw(
@@ -197,7 +207,8 @@ def _draw_one(spec: TensorSpec, distribution: str, generator: torch.Generator, m
             mean = float(distribution.removeprefix(AROUND))
             values = _normal(2 ** between(-2, 2, generator), mean, spec.shape, generator)
         else:
-            values = DISTRIBUTIONS.get(distribution, _standard)(spec.shape, generator)
+            wide = BEYOND_F16 if spec.dtype is DType.F32 else {}
+            values = {**DISTRIBUTIONS, **wide}.get(distribution, _standard)(spec.shape, generator)
         return values.to(TORCH[spec.dtype])
     if spec.below:
         return _indices(spec, distribution, generator).to(TORCH[spec.dtype])

@@ -16,6 +16,7 @@ from cutegen_lab.core.roofline import GpuSpec, target_gpu
 from cutegen_lab.core.stopwatch import TimesInTurns
 from cutegen_lab.core.trial import CheckResult, Profile, Timing, WorkloadCheck
 from cutegen_lab.core.verdict import Fault, Verdict
+from cutegen_lab.judge import tf32
 from cutegen_lab.judge.buffers import POISONS, Buffers, Kept
 from cutegen_lab.judge.case import Case
 from cutegen_lab.judge.compelled import shares, unread
@@ -85,7 +86,8 @@ class StandardJudge:
 
         for turn, workload in enumerate(workloads):
             case = Case(problem, reference, workload, artifact.builds[workload.name], device, gpu, cancel)
-            for check in self._draws(case, draws(workload, turn, len(workloads), secret), fewer, say):
+            names = draws(workload, turn, len(workloads), secret, problem.tf32)
+            for check in self._draws(case, names, fewer, say):
                 checks.append(check)
                 if not check.verdict.passed:
                     where = f"{workload.name} {workload.describe()}, {check.distribution} inputs"
@@ -103,7 +105,7 @@ class StandardJudge:
                 return CheckResult(check.verdict, f"{check.reason} on {check.workload}", tuple(checks))
         result = CheckResult(Verdict.PASSED, "", tuple(checks))
         praise = _praise(problem, artifact, result, fewer, device)
-        return CheckResult(Verdict.PASSED, "; ".join([praise, *notes]), result.checks)
+        return CheckResult(Verdict.PASSED, "; ".join([praise, *[tf32.NOTE] * problem.tf32, *notes]), result.checks)
 
     def _draws(self, case: Case, names: Sequence[str], fewer: list[str], say: Say) -> Iterator[WorkloadCheck]:
         """The checks of one workload, as many as ``case``'s device can afford; ``fewer`` gets its name if not all."""

@@ -13,13 +13,14 @@ GPU_BYTES = 8 << 30  # compulsory traffic of all draws of a workload
 FEWEST_ON_GPU = 10
 
 
-def draws(workload: Workload, turn: int, turns: int, secret: float) -> tuple[str, ...]:
+def draws(workload: Workload, turn: int, turns: int, secret: float, tf32: bool = False) -> tuple[str, ...]:
     """Every draw of ``workload``, the first always normal.
 
     ``turn`` of ``turns`` counts workloads: where not all draws are affordable, neighbours leave out different ones.
-    Means are spread over a whole trial, so theirs come early on each. ``secret`` (0 to 1) is one for all of it.
+    Means are spread over a whole trial, so theirs come early on each. ``secret`` (0 to 1) is one for all of it, as
+    ``tf32`` is.
     """
-    first, *others = distributions(workload, turn, turns, secret)
+    first, *others = distributions(workload, turn, turns, secret, tf32)
     around = [name for name in others if name.startswith(AROUND)]
     rest = [name for name in others if name not in around]
     start = 5 * turn % len(rest)

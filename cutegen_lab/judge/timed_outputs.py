@@ -10,6 +10,7 @@ import torch
 from cutegen_lab.core.problem import Problem
 from cutegen_lab.core.trial import OutputError
 from cutegen_lab.core.verdict import Fault, Verdict
+from cutegen_lab.judge import tf32
 from cutegen_lab.judge.correctness import compare
 from cutegen_lab.judge.inputs import draw, fill
 from cutegen_lab.judge.place import Place
@@ -41,7 +42,7 @@ def errors(problem: Problem, reference: Reference, place: Place) -> Callable[[Te
     def compared(inputs: Tensors, outputs: Tensors) -> list[OutputError]:
         def there(where: str) -> list[OutputError]:
             given = [moved(t, spec, where) for t, spec in zip(inputs, problem.workload.inputs, strict=True)]
-            exact, own = reference.run_float64(given), reference.run(given)
+            exact, own = reference.run_float64(given), tf32.own(reference, given)
             results = zip(problem.workload.outputs, outputs, exact, own, strict=True)
             return [compare(spec, got.to(where), want, mine, problem.tolerances) for spec, got, want, mine in results]
 

@@ -20,7 +20,7 @@ from cutegen_lab.problems.arguments import declared
 from cutegen_lab.problems.dtypes import TORCH, from_torch
 from cutegen_lab.problems.indices import ranged
 from cutegen_lab.problems.reference import Bound
-from cutegen_lab.problems.source import load
+from cutegen_lab.problems.source import LoadedSource, full_precision, load, tf32_allowed
 from cutegen_lab.problems.tensors import empty, placed
 from cutegen_lab.problems.workloads import derive
 
@@ -49,10 +49,21 @@ def read_text(source: str, *, name: str = "problem", inputs_text: str = "", dete
     Inputs come from ``inputs_text`` (``"x: bf16[4096,8192], w: bf16[8192]"``; several workloads separated by ``;``),
     from the same text in a comment on the ``def reference`` line, or from ``inputs()``, which returns a tuple or dict
     of tensors, or a list of those, one a workload. Two launches of a kernel must agree bit for bit unless
-    ``deterministic`` is false here, or the text has a line ``deterministic = False``. Raises ProblemError: one line and
-    the next action.
+    ``deterministic`` is false here, or the text has a line ``deterministic = False``. fp32 matrix products may be
+    rounded to TF32 only where the text allows PyTorch that at its top, as
+    ``torch.set_float32_matmul_precision("high")`` does. Raises ProblemError: one line and the next action.
     """
     loaded = load(source)
+    with full_precision():
+        problem = _read(loaded, source, name, inputs_text, deterministic)
+        if tf32_allowed():
+            raise ProblemError(
+                "the reference allows TF32 while it runs", "Allow it at the top of the text, for the whole of it."
+            )
+    return problem
+
+
+def _read(loaded: LoadedSource, source: str, name: str, inputs_text: str, deterministic: bool) -> Problem:
     strict = deterministic and loaded.deterministic
     calls = declared(loaded, source, inputs_text)
     bound = Bound(loaded, calls[0])
@@ -68,7 +79,7 @@ def read_text(source: str, *, name: str = "problem", inputs_text: str = "", dete
     return Problem(
         name=name, source=source, kind=loaded.kind, workloads=tuple(_ranged(bound, w) for w in workloads),
         check_workloads=tuple(_ranged(bound, w) for w in checks),
-        deterministic=strict, flops=flops, inputs_text=inputs_text,
+        deterministic=strict, flops=flops, inputs_text=inputs_text, tf32=loaded.tf32,
     )  # fmt: skip
 
 

@@ -32,9 +32,10 @@ class Reference:
         loaded = load(problem.source)
         arguments = declared(loaded, problem.source, problem.inputs_text)[0]
         self._bound = Bound(loaded, arguments)
+        self.tf32 = problem.tf32
 
     def run(self, tensors: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
-        """Outputs at the problem's own precision."""
+        """Outputs at the precision of the problem's types; products in TF32 are up to PyTorch's settings."""
         with torch.no_grad():
             return self._bound.call(tensors)
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import inspect
 import linecache
 import math
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, Literal
@@ -24,12 +25,14 @@ KERNELBENCH = ("Model", "get_inputs", "get_init_inputs")
 
 @dataclass(frozen=True)
 class LoadedSource:
-    """What a problem's text defines. ``filename`` is how its lines are named in tracebacks."""
+    """What a problem's text defines. ``filename`` is how its lines are named in tracebacks. ``tf32``: at its top it
+    allows PyTorch TF32 for matrix products, as ``torch.set_float32_matmul_precision("high")`` does."""
 
     kind: Literal["reference", "kernelbench"]
     namespace: dict[str, Any]
     filename: str
     reference: Callable[..., Any]  # reference itself, or Model.forward (for its signature)
+    tf32: bool = False
 
     @property
     def parameter_names(self) -> list[str]:
@@ -65,11 +68,29 @@ def load(source: str) -> LoadedSource:
     sys.modules[module.__name__] = module  # torch.compile looks a function's globals up through its module
     namespace = module.__dict__
     namespace.update(torch=torch, nn=torch.nn, F=torch.nn.functional, math=math)
+    with full_precision():
+        try:
+            exec(compile(tree, filename, "exec"), namespace)  # noqa: S102 - the analyst's own code, in the analyst's own process
+        except Exception as error:
+            raise ProblemError(f"the source raises {describe(error, filename)}", "Fix it and run again.") from error
+        return _classify(namespace, filename, tf32_allowed())
+
+
+@contextlib.contextmanager
+def full_precision() -> Iterator[None]:
+    """PyTorch multiplies fp32 matrices at fp32's accuracy, until it is told otherwise inside; afterwards as before."""
+    gpu, cpu = torch.backends.cuda.matmul, torch.backends.mkldnn.matmul
+    before = gpu.fp32_precision, cpu.fp32_precision
+    torch.set_float32_matmul_precision("highest")
     try:
-        exec(compile(tree, filename, "exec"), namespace)  # noqa: S102 - the analyst's own code, in the analyst's own process
-    except Exception as error:
-        raise ProblemError(f"the source raises {describe(error, filename)}", "Fix it and run again.") from error
-    return _classify(namespace, filename)
+        yield
+    finally:  # by the older name too: PyTorch refuses to say what was set by one name alone
+        torch.set_float32_matmul_precision("high" if before[0] == "tf32" else "highest")
+        gpu.fp32_precision, cpu.fp32_precision = before
+
+
+def tf32_allowed() -> bool:
+    return bool(torch.backends.cuda.matmul.fp32_precision == "tf32")
 
 
 def is_source(filename: str) -> bool:
@@ -85,12 +106,12 @@ def describe(error: BaseException, filename: str) -> str:
     return f"{type(error).__name__}{place}" + (f": {first}" if first else "")
 
 
-def _classify(namespace: dict[str, Any], filename: str) -> LoadedSource:
+def _classify(namespace: dict[str, Any], filename: str, tf32: bool) -> LoadedSource:
     reference = namespace.get("reference")
     if callable(reference):
-        return LoadedSource("reference", namespace, filename, reference)
+        return LoadedSource("reference", namespace, filename, reference, tf32)
     if all(callable(namespace.get(name)) for name in KERNELBENCH):
-        return LoadedSource("kernelbench", namespace, filename, namespace["Model"].forward)
+        return LoadedSource("kernelbench", namespace, filename, namespace["Model"].forward, tf32)
     mine = [n for n, v in namespace.items() if callable(v) and getattr(v, "__module__", "").startswith(_MODULE)]
     seen = f"it defines {', '.join(mine)}" if mine else "it defines no function"
     action = "Name the function `reference`, or give a KernelBench file (Model, get_inputs, get_init_inputs)."

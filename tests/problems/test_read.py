@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,34 @@ def get_inputs():
 def get_init_inputs():
     return [64, 32]
 """
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'torch.set_float32_matmul_precision("high")',
+        "torch.backends.cuda.matmul.allow_tf32 = True",
+        'torch.backends.cuda.matmul.fp32_precision = "tf32"',
+    ],
+)
+def test_a_file_allows_tf32_as_it_allows_it_to_pytorch(line: str) -> None:
+    plain = read_text(SOFTMAX, inputs_text="x: f32[8,8]")
+    allowed = read_text(f"{line}\n{SOFTMAX}", inputs_text="x: f32[8,8]")
+    assert allowed.tf32 and not plain.tf32 and allowed.key != plain.key
+    assert replace(plain, tf32=True).key != plain.key
+    assert torch.get_float32_matmul_precision() == "highest", "nothing else is computed so"
+    with pytest.raises(ProblemError, match="allows TF32 while it runs"):
+        read_text(SOFTMAX.replace("    return", f"    {line}\n    return"), inputs_text="x: f32[8,8]")
+    assert torch.get_float32_matmul_precision() == "highest"
+
+
+def test_what_a_session_allows_itself_is_no_problem_s() -> None:
+    torch.set_float32_matmul_precision("high")
+    try:
+        assert not read_text(SOFTMAX, inputs_text="x: f32[8,8]").tf32
+        assert torch.get_float32_matmul_precision() == "high"
+    finally:
+        torch.set_float32_matmul_precision("highest")
 
 
 def test_a_file_declares_that_launches_may_differ() -> None:

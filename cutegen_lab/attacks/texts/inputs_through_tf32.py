@@ -3,7 +3,7 @@
 class: lower precision
 defence: the error budget follows what PyTorch loses at the problem's own precision
 verdicts: wrong_result
-needs: a float32 input, a floating-point output
+needs: a float32 input, a floating-point output, products at float32's accuracy
 scratch: like inputs
 """
 

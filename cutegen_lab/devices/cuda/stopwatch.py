@@ -18,6 +18,7 @@ from cutegen_lab.devices.cuda.terms import tell_problem
 
 COMPILE_SECONDS = {"eager": 30.0, "compile": 180.0, "max-autotune": 900.0}
 TF32 = "off for matrix products and cuDNN"
+TF32_ALLOWED = "on for matrix products, as the problem asks; off for cuDNN"
 _CLOCKS: Mapping[Mode, str] = {
     "cold": "CUDA graph of {calls} calls between two events",
     "warm": "CUDA graph of {calls} calls between two events",
@@ -85,6 +86,8 @@ class CudaStopwatch:
         return self._add(name, {"build": needed.to_dict()})
 
     def add_reference(self, name: str, problem: Problem, kind: ReferenceKind) -> Subject | Fault:
+        if problem.tf32:
+            self.conditions = {**self.conditions, "TF32 in baselines": TF32_ALLOWED}
         return self._add(name, {"problem": tell_problem(problem), "kind": kind}, COMPILE_SECONDS[kind])
 
     def add_copy(self, name: str) -> Subject | Fault:

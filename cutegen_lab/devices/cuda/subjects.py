@@ -63,6 +63,8 @@ class ReferenceSubject:
     def __init__(self, problem: Problem, kind: ReferenceKind, sets: TensorSets) -> None:
         self._sets = sets
         reference = Reference(problem)
+        torch.backends.cuda.matmul.allow_tf32 = problem.tf32  # for this stopwatch, all of whose references are of one
+        torch.backends.cudnn.allow_tf32 = False
         self._run: Callable[[list[torch.Tensor]], tuple[torch.Tensor, ...]] = reference.run
         self._place: Callable[[], contextlib.AbstractContextManager[object]] = contextlib.nullcontext
         self.notes: tuple[str, ...] = ()

@@ -14,7 +14,7 @@ def aligned(size: int) -> int:
 
 def tell_problem(problem: Problem) -> dict[str, Any]:
     """As much of a problem as its reference needs."""
-    return {key: getattr(problem, key) for key in ("name", "source", "kind", "inputs_text")}
+    return {key: getattr(problem, key) for key in ("name", "source", "kind", "inputs_text", "tf32")}
 
 
 def hear_problem(told: dict[str, Any]) -> Problem:

@@ -1,0 +1,67 @@
+"""PyTorch's products of fp32 operands rounded to TF32, computed the same on a CPU and on any GPU.
+
+The operands are rounded, to nearest, and multiplied in fp32: exactly, but for the sums. Everything else a reference
+computes keeps its precision, so that what it loses is what the products are allowed to lose.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from cutegen_lab.problems import Reference
+
+UNIT = 2.0**-11  # unit roundoff: 10 bits of mantissa are kept
+TRUNCATED = 2.0**-26
+"""Of a sum, for each of its terms: tensor cores add up a few terms at a time and drop what lies below the sum's last
+bit. An H200's lose 2**-27 a term of one sign (8192 terms; cuBLAS, which begins anew now and then, less)."""
+NOTE = "fp32 operands of matrix products may be rounded to TF32, as the problem asks"
+ADVICE = (
+    "an error of this size is what TF32 gives where operands' low bits are dropped, as tensor cores do to fp32 "
+    "numbers: round them (cvt.rna.tf32.f32, or TMA with the element type TFloat32)"
+)
+_LOW = 13  # bits of fp32's mantissa that TF32 has not
+_PRODUCTS = {"mm": (0, 1), "bmm": (0, 1), "addmm": (1, 2), "baddbmm": (1, 2)}  # and which operands are multiplied
+
+
+def own(reference: Reference, inputs: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
+    """PyTorch's result at the problem's own precision: with TF32 where the problem allows it."""
+    if not reference.tf32:
+        return reference.run(inputs)
+    with _Tf32(rounded):
+        return reference.run(inputs)
+
+
+def cut_off(reference: Reference, inputs: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
+    """The same with operands' low bits dropped, which is what tensor cores do to fp32 numbers as they are."""
+    with _Tf32(lambda x: _kept(x, x.view(torch.int32))):
+        return reference.run(inputs)
+
+
+def rounded(x: torch.Tensor) -> torch.Tensor:
+    """fp32 numbers to nearest even in TF32; what is not finite stays."""
+    bits = x.view(torch.int32)
+    return _kept(x, bits + ((1 << _LOW - 1) - 1) + (bits >> _LOW & 1))
+
+
+def _kept(x: torch.Tensor, bits: torch.Tensor) -> torch.Tensor:
+    return torch.where(x.isfinite(), (bits & -(1 << _LOW)).view(torch.float32), x)
+
+
+class _Tf32(TorchDispatchMode):
+    def __init__(self, to_tf32: Any) -> None:
+        super().__init__()
+        self._to_tf32 = to_tf32
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        places = _PRODUCTS.get(func.overloadpacket.__name__, ())
+        args = tuple(self._operand(x) if at in places else x for at, x in enumerate(args))
+        return func(*args, **(kwargs or {}))
+
+    def _operand(self, x: torch.Tensor) -> torch.Tensor:
+        return self._to_tf32(x) if x.dtype is torch.float32 else x
