@@ -13,7 +13,8 @@ from cutegen_lab.problems import read_text
 @dataclass(frozen=True)
 class Case:
     """``expression`` of ``inputs``. ``peer`` is the text of another project's kernel for the same tensors, if any;
-    ``flops`` are those of its matrix products, 0 where memory is what counts."""
+    ``flops`` are those of its matrix products, 0 where memory is what counts; ``tf32``: they may round fp32 operands,
+    PyTorch's too."""
 
     work: str
     shape: str
@@ -21,6 +22,7 @@ class Case:
     inputs: str
     peer: str = ""
     flops: float = 0.0
+    tf32: bool = False
 
     @property
     def name(self) -> str:
@@ -28,10 +30,13 @@ class Case:
 
     @cached_property
     def problem(self) -> Problem:
-        return problem_of(self.name, self.expression, self.inputs)
+        return problem_of(self.name, self.expression, self.inputs, self.tf32)
 
 
-def problem_of(name: str, expression: str, inputs: str) -> Problem:
-    """``expression`` of ``inputs`` ("x: bf16[8,4], w: bf16[4]"; further workloads after semicolons) as a reference."""
+def problem_of(name: str, expression: str, inputs: str, tf32: bool = False) -> Problem:
+    """``expression`` of ``inputs`` ("x: bf16[8,4], w: bf16[4]"; further workloads after semicolons) as a reference,
+    which may use TF32 where ``tf32`` says so."""
     arguments = ", ".join(re.findall(r"(\w+):", inputs.partition(";")[0]))
-    return read_text(f"def reference({arguments}):\n    return {expression}\n", name=name, inputs_text=inputs)
+    asks = 'torch.set_float32_matmul_precision("high")\n' if tf32 else ""
+    source = f"{asks}def reference({arguments}):\n    return {expression}\n"
+    return read_text(source, name=name, inputs_text=inputs)

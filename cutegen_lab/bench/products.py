@@ -1,8 +1,9 @@
-"""Work whose time is its matrix products: plain, at fp32's accuracy, with few tiles, of odd sizes, and fused."""
+"""Work whose time is its matrix products: plain, at fp32's accuracy, in TF32, with few tiles, of odd sizes, fused."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from cutegen_lab.bench.case import Case
 
@@ -61,6 +62,16 @@ def cases() -> Iterator[Case]:
     yield _linear("gemm_f32", 256, 8192, 8192, F32)
     yield _nn("gemm_f32", 1001, 1003, 1005, F32)
     yield _batched("gemm_f32", 16, 1024, 1024, 1024, F32)
+
+    for case in (
+        *(_nn("gemm_tf32", n, n, n, F32) for n in (1024, 2048, 4096, 8192)),
+        _linear("gemm_tf32", 8192, 8192, 8192, F32),
+        _linear("gemm_tf32", 4096, 14336, 4096, F32),
+        _linear("gemm_tf32", 256, 8192, 8192, F32),
+        _nn("gemm_tf32", 1001, 1003, 1005, F32),
+        _batched("gemm_tf32", 16, 1024, 1024, 1024, F32),
+    ):
+        yield replace(case, tf32=True)
 
     yield _linear("gemm_few_tiles", 512, 512, 16384)
     yield _linear("gemm_few_tiles", 64, 4096, 16384)

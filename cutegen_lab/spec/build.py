@@ -62,7 +62,9 @@ def compile_for(problem: Problem, arch: str, text: str) -> Kernel:
         raise Place(1, 1).error(f"the spec is for {spec.arch}, and {arch} was asked for", f"Write `for {arch}`.")
     mine = problem_of(spec)
     check_tensors(spec, mine.workload, problem.workload)
-    asked = replace(problem, source=mine.source, kind="reference", inputs_text=mine.inputs_text)
+    if spec.tf32 and not problem.tf32:
+        raise Place(1, 1).error("the spec is in tf32, which the problem does not allow", "Leave out `in tf32`.")
+    asked = replace(problem, source=mine.source, kind="reference", inputs_text=mine.inputs_text, tf32=spec.tf32)
     return compile_spec(spec, asked)
 
 

@@ -98,13 +98,15 @@ class Step:
 
 @dataclass(frozen=True)
 class Spec:
-    """``sizes`` gives one mapping a workload, the main one first; at least one, which is empty where all is numbers."""
+    """``sizes`` gives one mapping a workload, the main one first; at least one, which is empty where all is numbers.
+    ``tf32``: matrix products round f32 operands to it."""
 
     name: str
     arch: str
     inputs: tuple[Input, ...]
     steps: tuple[Step, ...]
     sizes: tuple[Mapping[str, int], ...] = field(default=({},))
+    tf32: bool = False
 
     @property
     def tmps(self) -> tuple[Value, ...]:

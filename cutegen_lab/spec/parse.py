@@ -28,7 +28,7 @@ _STATEMENTS = ("in", "out", "tmp", "size", "step", "tile", "cluster", "schedule"
 _WORDS = {  # of the grammar's terminals, for people
     "_NL": "the end of the line", "$END": "the end", "NAME": "a name", "INT": "a whole number", "NUMBER": "a number",
     "DTYPE": "a dtype (bf16, f16, f32, …)", "ARCH": "an architecture (sm_90a)", "EXTENTS": "sizes such as 128x256x64",
-    "STRING": 'text in "quotes"', "TRUTH": "true or false", "SIGN": "a sign",
+    "TF32": "in tf32", "STRING": 'text in "quotes"', "TRUTH": "true or false", "SIGN": "a sign",
 }  # fmt: skip
 
 
@@ -89,7 +89,7 @@ class _Reader:
 
     def spec(self, tree: Tree[Token]) -> Spec:
         head, *statements = tree.children
-        name, arch = head.children  # type: ignore[union-attr]
+        name, arch, tf32 = head.children  # type: ignore[union-attr]
         inputs: list[Input] = []
         sizes: list[Mapping[str, int]] = []
         steps: list[tuple[Step, list[Value], list[Option]]] = []
@@ -112,7 +112,7 @@ class _Reader:
                         raise place.error(f"{statement.data} stands before what it is for", "Put it after the outputs.")
                     steps[-1][2].extend(self._options(statement))
         made = tuple(Step(s.name, s.place, tuple(values), tuple(options)) for s, values, options in steps)
-        return Spec(str(name), str(arch or ARCH), tuple(inputs), made, tuple(sizes) or ({},))
+        return Spec(str(name), str(arch or ARCH), tuple(inputs), made, tuple(sizes) or ({},), tf32 is not None)
 
     def _input(self, tree: Tree[Token]) -> Input:
         name, dtype, shape, strides = tree.children

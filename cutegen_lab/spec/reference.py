@@ -16,6 +16,7 @@ from cutegen_lab.spec.functions import call
 _TORCH = {DType.BF16: "torch.bfloat16", DType.F16: "torch.float16", DType.F32: "torch.float32",
           DType.F64: "torch.float64", DType.I32: "torch.int32", DType.I64: "torch.int64", DType.I8: "torch.int8",
           DType.BOOL: "torch.bool"}  # fmt: skip
+_IN_TF32 = ['torch.set_float32_matmul_precision("high")', ""]
 _TAKEN = {"torch", "F", "math", "reference", "inputs"}
 _AT_LINE = re.compile(r" at line (\d+)")
 
@@ -39,7 +40,8 @@ def reference(spec: Spec, tmps: bool = False) -> tuple[str, dict[int, Place]]:
     through memory from step to step before its results. Raises SpecError."""
     names = _Names(spec)
     arguments = ", ".join(i.name for i in spec.inputs)
-    lines, places = [f"def reference({arguments}):"], {1: spec.inputs[0].place}
+    lines = [*_IN_TF32] * spec.tf32 + [f"def reference({arguments}):"]
+    places = dict.fromkeys(range(1, len(lines) + 1), spec.inputs[0].place)
     for step, value in ((s, v) for s in spec.steps for v in s.values):
         names.step = step.name
         text = names.text(value.expr)

@@ -127,8 +127,9 @@ class Total:
 class Dot:
     """One element of a matrix product: input ``first`` times input ``second``, summed over k. From there on it is a
     value like any other. ``first_dims`` and ``second_dims`` say, for each dimension of the iteration space and then for
-    k, which of the tensor's dimensions walks along it. ``f32``: its inputs are fp32; ``f8``: of 8 bits, and
-    its results of bf16's precision; ``as_f16``: of 8 bits, and its results finer than tensor cores make of them."""
+    k, which of the tensor's dimensions walks along it. ``f32``: its inputs are fp32; ``tf32``: and may be
+    rounded to TF32; ``f8``: of 8 bits, and its results of bf16's precision; ``as_f16``: of 8 bits, and its results
+    finer than tensor cores make of them."""
 
     first: int
     second: int
@@ -137,6 +138,7 @@ class Dot:
     f32: bool = False
     f8: bool = False
     as_f16: bool = False
+    tf32: bool = False
 
     args: tuple[int, ...] = field(default=(), init=False)
 

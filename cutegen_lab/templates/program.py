@@ -34,11 +34,11 @@ class Region:
 class Program:
     """One workload's operators in order. ``inputs`` are the placeholders in the order of the workload's inputs.
 
-    Shapes come from fake tensors, so that a problem of any size takes no memory and a few tenths of a second. Raises
-    ProviderError.
+    ``tf32`` is the problem's. Shapes come from fake tensors, so that a problem of any size takes no memory and a few
+    tenths of a second. Raises ProviderError.
     """
 
-    def __init__(self, module: torch.nn.Module, args: Sequence[Any], workload: Workload) -> None:
+    def __init__(self, module: torch.nn.Module, args: Sequence[Any], workload: Workload, tf32: bool = False) -> None:
         try:
             with torch.no_grad(), torch.device("meta"), warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # torch.export warns about its own internals
@@ -48,7 +48,7 @@ class Program:
         except Exception as error:  # torch.export raises many types; the reference itself was run and is sound
             first = (str(error).strip().splitlines() or [type(error).__name__])[0]
             raise ProviderError(f"torch.export cannot read the reference: {first}", ELSEWHERE) from error
-        self.workload = workload
+        self.workload, self.tf32 = workload, tf32
         self.nodes: dict[str, torch.fx.Node] = {node.name: node for node in exported.graph.nodes}
         self.inputs, self.constants = _placeholders(exported, workload)
         (output,) = (node for node in exported.graph.nodes if node.op == "output")

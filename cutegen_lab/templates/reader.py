@@ -44,7 +44,7 @@ class Programs:
         """Raises ProviderError."""
         if workload not in self._made:
             found = self.problem.workload_named(workload)
-            self._made[workload] = Program(*self._reference.module_and_args(found), found)
+            self._made[workload] = Program(*self._reference.module_and_args(found), found, self.problem.tf32)
         return self._made[workload]
 
 
@@ -177,7 +177,7 @@ class _Reader:
         results = [self._argument(self.program.nodes[name]) for name in self.region.results]
         if not all(isinstance(r, Value) for r in results):
             raise Unsupported("an output that is not a tensor the kernel computes")
-        graph = resolve(self.lowering, results, self.workload)
+        graph = resolve(self.lowering, results, self.workload, self.program.tf32)
         for _, load in graph.loads():
             if self.workload.inputs[load.tensor].strides:
                 spec = self.workload.inputs[load.tensor]

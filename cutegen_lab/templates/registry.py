@@ -10,7 +10,7 @@ from cutegen_lab.core.errors import ProviderError
 from cutegen_lab.core.problem import Problem, Workload
 from cutegen_lab.core.roofline import target_gpu
 from cutegen_lab.templates.expr import Graph
-from cutegen_lab.templates.families import columns, elementwise, gemm, rows, skinny, totals
+from cutegen_lab.templates.families import columns, elementwise, gemm, rows, skinny, tf32, totals
 from cutegen_lab.templates.families.mma import Mma
 from cutegen_lab.templates.families.scans import columns as column_scans
 from cutegen_lab.templates.families.scans import rows as row_scans
@@ -37,8 +37,8 @@ class Family(Protocol):
 
 def families(arch: str) -> tuple[Family, ...]:
     """Those that have kernels for ``arch``. Raises InputError where nothing is known of its GPUs."""
-    product = gemm if arch == "sm_90a" else Mma(target_gpu(arch))
-    asked = (skinny, product, totals, rows, columns, row_scans, column_scans, elementwise)
+    matrix_products = (gemm, tf32) if arch == "sm_90a" else (Mma(target_gpu(arch)),)
+    asked = (skinny, *matrix_products, totals, rows, columns, row_scans, column_scans, elementwise)
     return tuple(cast(Family, family) for family in asked)
 
 

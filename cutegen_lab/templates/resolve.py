@@ -15,8 +15,9 @@ from cutegen_lab.templates.lowering import Lowering, Unsupported, Value
 from cutegen_lab.templates.spans import Length
 
 
-def resolve(lowering: Lowering, results: Sequence[Value], workload: Workload) -> Graph:
-    """Raises Unsupported where the values do not share one iteration space."""
+def resolve(lowering: Lowering, results: Sequence[Value], workload: Workload, tf32: bool = False) -> Graph:
+    """``tf32``: products may round fp32 operands to it. Raises Unsupported where the values do not share one iteration
+    space."""
     axes = lowering.axes
     nodes = lowering.build.nodes
     candidates = [axes.resolve(a) for a in [*lowering.spaces, *(r.axes for r in results)]]
@@ -51,7 +52,8 @@ def resolve(lowering: Lowering, results: Sequence[Value], workload: Workload) ->
             if kinds[0].is_float8 != kinds[1].is_float8:
                 raise Unsupported(f"a matrix product of {kinds[0].value} and {kinds[1].value}")
             f8, fine = kinds[0].is_float8, any(t.dtype.eps < DType.BF16.eps for t in workload.outputs)
-            node = replace(node, f32=set(kinds) == {DType.F32}, f8=f8 and not fine, as_f16=f8 and fine)
+            f32 = set(kinds) == {DType.F32}
+            node = replace(node, f32=f32, tf32=f32 and tf32, f8=f8 and not fine, as_f16=f8 and fine)
         if isinstance(node, Load | Pick):
             walks = [() if s is None else axes.parts(s) for s in node.dims]
             stray = [s for s in itertools.chain(*walks) if s not in where and axes.size(s) > 1]

@@ -12,7 +12,7 @@ from cutegen_lab.core.artifact import Artifact
 from cutegen_lab.core.errors import SpecError
 from cutegen_lab.devices.emulator import EmulatorDevice
 from cutegen_lab.judge import StandardJudge
-from cutegen_lab.spec.build import Kernel, compile_text
+from cutegen_lab.spec.build import Kernel, compile_for, compile_text
 
 HEAD = "kernel k\nin x: bf16[M, N]\nin w: bf16[N]\n"
 SIZE = "size M=64, N=512\nsize M=3, N=100\n"
@@ -96,6 +96,18 @@ def test_products_of_8_bits_with_their_scales(tmp_path: Path) -> None:
     )
     assert kernel.family == "matrix product" and "f8" in str(kernel.problem.workload.inputs[0])
     assert verdict(kernel, tmp_path) == "passed"
+
+
+def test_products_in_tf32() -> None:
+    text = "kernel k for sm_90a{}\nin x: f32[64, 160]\nin w: f32[72, 160]\nout y: f32 = linear(x, w)\ntile 64x64x{}\n"
+    kernel = compile_text(text.format(" in tf32", 32))
+    assert (kernel.family, kernel.problem.tf32) == ("matrix product in TF32", True)
+    assert "cutlass.TFloat32" in kernel.source
+    exact = compile_text(text.format("", 64))
+    assert (exact.family, exact.problem.tf32) == ("matrix product", False)
+    with pytest.raises(SpecError, match="the spec is in tf32, which the problem does not allow"):
+        compile_for(exact.problem, "sm_90a", text.format(" in tf32", 32))
+    assert compile_for(kernel.problem, "sm_90a", text.format("", 64)).family == "matrix product"
 
 
 def test_an_unknown_architecture_is_named() -> None:

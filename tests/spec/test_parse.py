@@ -94,6 +94,7 @@ def test_places_are_those_of_the_text() -> None:
     [
         ("", 1, 1, "'kernel'"),
         ("kernel", 1, 7, "a name"),
+        ("kernel k in tf33", 1, 10, "in tf32"),
         ("kernel k\nim x: f32[4]", 2, 4, "Did you mean 'in'?"),
         ("kernel k\nin x: float[4]", 2, 7, "a dtype"),
         ("kernel k\nin x: f32[4", 2, 12, "']'"),

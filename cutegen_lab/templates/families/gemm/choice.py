@@ -8,7 +8,7 @@ from math import ceil
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import Workload
 from cutegen_lab.templates.expr import Graph, Map
-from cutegen_lab.templates.families.gemm.config import DOMAINS, RESIDENT, why_not
+from cutegen_lab.templates.families.gemm.config import DOMAINS, RESIDENT, TF32_DOMAINS, why_not
 from cutegen_lab.templates.families.gemm.shape import Products, products
 
 # Microseconds that a multiprocessor of an H200 takes for 64 of k (benchmarks/results/gemm_sweep_on_gpu.json and
@@ -42,32 +42,34 @@ def work_of(graph: Graph, workload: Workload) -> Work:
     return Work(
         m, n, ceil(k * found.itemsize / 2), batches,
         products=len(found.pairs),
-        f32=found.f32,
+        halved=found.halved,
         f8=found.f8,
         bytes_moved=workload.compulsory_bytes,
-        epilogue=sum(_OPERATION.get(node.op, 1) for node in graph.nodes if isinstance(node, Map)) + 14 * found.f32,
+        epilogue=sum(_OPERATION.get(node.op, 1) for node in graph.nodes if isinstance(node, Map)) + 14 * found.halved,
         matrices=sum(None not in load.dims for _, load in graph.loads()),
         even=_even_pitches(found, workload),
-        dense_k=found.f8 or workload.inputs[right.tensor].stride[right.dims[-1] or 0] == 1,
+        dense_k=found.along_k or workload.inputs[right.tensor].stride[right.dims[-1] or 0] == 1,
     )  # fmt: skip
 
 
 def _candidates(found: Products) -> list[Config]:
     beside = len(found.pairs)
-    if found.f32:
+    if found.halved:
         shapes = [(tile, 1, "pingpong" if tile == (64, 128) else "cooperative") for tile in _F32_STEP_US]
     else:
         wide = [tile for tile in (_F8_STEP_US if found.f8 else _STEP_US) if beside > 1 or tile != (256, 128)]
         tiles = [(tile_m, tile_n // beside) for tile_m, tile_n in wide if tile_n // beside in DOMAINS["tile_n"]]
         shapes = [(tile, cluster_m, "cooperative") for tile in tiles for cluster_m in (1, 2)]
-        shapes += [((128, 128), cluster_m, "pingpong") for cluster_m in (1, 2) if beside == 1 and not found.f8]
+        clusters = (1,) if found.tf32 else (1, 2)  # in TF32, two that share loads take 1% longer
+        shapes += [((128, 128), cluster_m, "pingpong") for cluster_m in clusters if beside == 1 and not found.f8]
+    shorter, longer = (TF32_DOMAINS if found.tf32 else DOMAINS)["tile_k"]
     return [
         {
             "tile_m": tile[0], "tile_n": tile[1], "tile_k": tile_k, "stages": 8, "cluster_m": cluster_m,
             "cluster_n": 1, "schedule": schedule, "raster": "m", "group": 8, "split_k": split,
         }
-        for tile, cluster_m, schedule in shapes for split in (1, 2, 4, 8, 16) for tile_k in (128, 64)
-        if tile_k == 64 or found.f8 or (tile[0] == 64 and beside == 1)
+        for tile, cluster_m, schedule in shapes for split in (1, 2, 4, 8, 16) for tile_k in (longer, shorter)
+        if tile_k == shorter or found.f8 or (tile[0] == 64 and beside == 1)
     ]  # fmt: skip
 
 
@@ -82,7 +84,7 @@ class Work:
     k: int
     batches: int
     products: int
-    f32: bool
+    halved: bool
     f8: bool
     bytes_moved: int
     epilogue: int
@@ -96,18 +98,18 @@ def expected_us(config: Config, work: Work) -> float:
     tile_m, tile_n, cluster_m, split = (int(config[name]) for name in ("tile_m", "tile_n", "cluster_m", "split_k"))
     clusters = ceil(work.m / (tile_m * cluster_m)) * ceil(work.n / tile_n) * work.batches * split
     waves = ceil(clusters / RESIDENT[cluster_m])
-    if work.f32:
+    if work.halved:
         step = _F32_STEP_US[tile_m, tile_n] * work.products
     elif work.f8:
         step = _F8_STEP_US[tile_m, tile_n * work.products] * (0.93 if cluster_m > 1 else 1.0)
     else:
         step = _STEP_US[tile_m, tile_n * work.products]
     ends = 0.3 + (0.1 + 0.02 * work.epilogue * (split == 1)) * tile_m * tile_n / 4096
-    if waves > 2 and not work.f32:  # in one or two waves little is loaded twice
+    if waves > 2 and not work.halved:  # in one or two waves little is loaded twice
         step *= 0.9 + 0.1 * (128 / tile_m + 128 / (tile_n * work.products)) / 1.5
     read = work.matrices * (split == 1) * tile_m * tile_n / 4096
     if config["schedule"] == "pingpong":  # one team's ends are hidden behind the other's steps, if it has any
-        step, ends = step * (1.0 if work.dense_k or work.f32 else 1.2), ends * (0.15 if waves > 2 else 1.2)
+        step, ends = step * (1.0 if work.dense_k or work.halved else 1.2), ends * (0.15 if waves > 2 else 1.2)
         ends += 0.6 * read  # by the epilogue itself
         if cluster_m > 1 and waves > 2 and 2 * work.m * work.n * work.k * work.batches < _POWER_BOUND:
             step, ends = step * 0.96, ends - 0.5
@@ -126,4 +128,4 @@ def _even_pitches(found: Products, workload: Workload) -> bool:
     """Do the operands' rows begin at multiples of 128 bytes? Those of copies that the kernel makes itself do."""
     operands = [workload.inputs[operand.tensor] for operand in found.operands]
     steps = [step * t.dtype.itemsize for t in operands for step in t.stride if step > 1]
-    return found.f32 or all(step % 128 == 0 for step in steps) or any(step % 16 for step in steps)
+    return found.halved or all(step % 128 == 0 for step in steps) or any(step % 16 for step in steps)

@@ -36,6 +36,9 @@ ORDER = {
     ("split_k", 1): "Twice as many blocks share the steps along k; a second kernel adds up what they find.",
     ("split_k", -1): "Half as many parts to store and to add up.",
 }
+# Of fp32 operands in TF32 (the family ``tf32``): steps of as many bytes as 16-bit ones take.
+TF32_NAME = "matrix product in TF32"
+TF32_DOMAINS = {**DOMAINS, "tile_k": (32, 64)}
 KNOBS = {
     ("schedule", 1): "Two warpgroups take tiles in turn: one multiplies while the other stores.",
     ("schedule", -1): "Two warpgroups share a tile: twice the tile in the same registers, fewer loads a product.",
@@ -58,19 +61,21 @@ RESIDENT = {1: 132, 2: 66, 4: 30}  # clusters of so many blocks at a time, as an
 FULL = 264  # blocks beyond which a result is not cut into parts: a GPU twice full
 
 
-def matches(graph: Graph) -> bool:
-    return products(graph) is not None and not graph.reduced and len(graph.outputs) == 1
+def matches(graph: Graph, tf32: bool = False) -> bool:
+    found = products(graph)
+    return found is not None and found.tf32 == tf32 and not graph.reduced and len(graph.outputs) == 1
 
 
 def accumulators(found: Products) -> int:
     """fp32 registers of a thread that its sums may take; the epilogue needs the rest. Where a step's sums are added to
     totals, they are in use one piece after another then."""
-    return 192 if found.f32 or found.f8 else 128
+    return 192 if found.halved or found.f8 else 128
 
 
 def steps_along_k(found: Products) -> tuple[str | int, ...]:
-    """wgmma truncates: the sums of fp32 halves stay short. Rows of 8-bit operands have 128 bytes."""
-    return (64,) if found.f32 else (128,) if found.f8 else DOMAINS["tile_k"]
+    """wgmma truncates: the sums of fp32 halves stay short. Rows of 8-bit operands have 128 bytes, those of TF32 ones
+    128 or twice as many, like those of 16 bits."""
+    return (64,) if found.halved else (128,) if found.f8 else (TF32_DOMAINS if found.tf32 else DOMAINS)["tile_k"]
 
 
 def why_not(graph: Graph, config: Config) -> str:
@@ -88,8 +93,8 @@ def why_not(graph: Graph, config: Config) -> str:
     if stages > fit and stages != most:  # another bound would be the same kernel twice
         return f"{stages} stages, of {fit} that {SMEM_BYTES:,} bytes of shared memory have room for ({most}: all)"
     if config["tile_k"] not in steps_along_k(found):
-        (only,), of = steps_along_k(found), "sums of fp32 halves" if found.f32 else "operands of 8 bits"
-        return f"steps of {config['tile_k']} along k, of {only} for {of}"
+        of = "sums of fp32 halves" if found.halved else "operands of 8 bits" if found.f8 else "TF32"
+        return f"steps of {config['tile_k']} along k, of {' or '.join(map(str, steps_along_k(found)))} for {of}"
     if split > 1 and len(found.pairs) > 1:
         return f"k in {split} parts, which is for one product alone"
     if split > 1 and split * prod(graph.space) > FULL * tile:

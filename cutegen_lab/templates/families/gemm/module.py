@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import Problem
 from cutegen_lab.templates.expr import Graph
-from cutegen_lab.templates.families.gemm import halves, parts, pieces, plain, sheets, tiles
+from cutegen_lab.templates.families.gemm import halves, parts, pieces, plain, sheets, tf32, tiles
 from cutegen_lab.templates.families.gemm.config import (
     DOMAINS,
     EPI_STAGE,
@@ -15,6 +15,8 @@ from cutegen_lab.templates.families.gemm.config import (
     NAME,
     RESIDENT,
     SMEM_BYTES,
+    TF32_DOMAINS,
+    TF32_NAME,
     accumulators,
     steps_along_k,
 )
@@ -58,14 +60,14 @@ class GemmModule(ProductModule):
         self.converted = [o for o in self.views if self._to_convert(o)]
 
     def _to_convert(self, operand: Operand) -> bool:
-        """Is it fp32, or do its rows begin where TMA cannot read, or wgmma where they are of 8 bits and not along k?"""
+        """Is it to be halved, or do its rows begin where TMA cannot read, or not lie along k where wgmma needs it?"""
         specs = [workload.inputs[operand.tensor] for workload in self.problem.workloads]
         even = 16 // specs[0].dtype.itemsize
         walks = [(d, *walk) for spec in specs for d, walk in enumerate(zip(spec.stride, spec.shape, strict=True))]
         uneven = any(size > 1 and step != 1 and step % even for _, step, size in walks)
         across = any(size > 1 and (step == 1) != (d == operand.dims[-1]) for d, step, size in walks)
         p = self.products
-        return p.f32 or p.as_f16 or (even == 8 and uneven) or (p.f8 and (uneven or across))
+        return p.halved or p.as_f16 or (even == 8 and uneven) or (p.along_k and (uneven or across))
 
     def text(self) -> str:
         epilogue = self.epilogue()
@@ -74,15 +76,18 @@ class GemmModule(ProductModule):
             "them; a plain kernel serves small products and what TMA cannot address. Either applies the epilogue in "
             "fp32."
         )
-        if self.products.f32:
+        if self.products.tf32:
+            sentences += " fp32 operands are rounded to TF32 on their way, as the problem allows."
+        if self.products.halved:
             sentences += " fp32 operands are multiplied as two fp16 halves each, three products for one."
         if self.products.f8:
             sentences += " What a step along k adds up is added to a total in fp32: wgmma keeps 13 bits of such sums."
         if self.products.as_f16:
             sentences += " 8-bit operands are multiplied as fp16, which holds them: wgmma keeps 13 bits of their sums."
-        lines = header(self.problem, self.graph, NAME, sentences)
+        name, domains = (TF32_NAME, TF32_DOMAINS) if self.products.tf32 else (NAME, DOMAINS)
+        lines = header(self.problem, self.graph, name, sentences)
         lines[-2:-2] = IMPORTS.strip().splitlines()
-        lines += tunable(DOMAINS)
+        lines += tunable(domains)
         lines += [f"EPI_STAGE = {EPI_STAGE}  # pieces of results on their way out, for each team"]
         lines += [f"RESIDENT = {RESIDENT}  # clusters of so many blocks that run at a time, on an H200", "", ""]
         lefts, rights = self.products.loads
@@ -103,10 +108,11 @@ class GemmModule(ProductModule):
     def _texts(self) -> Iterator[str]:
         yield from (pieces.WALK, pieces.ACCESS)
         if self.converted:
-            yield halves.KERNEL
-        if self.products.f32:
+            yield tf32.COPY if self.products.tf32 else halves.KERNEL
+        if self.products.halved:
             yield from (halves.RECOMPUTED, halves.RESTORED)
-        yield from (tiles.KERNEL, pieces.TMA_VIEW, sheets.HOST, tiles.LAUNCH)
+        yield from (tiles.KERNEL, pieces.TMA_VIEW, sheets.HOST)
+        yield from (tf32.MMA, tf32.rounding(tiles.LAUNCH)) if self.products.tf32 else (tiles.LAUNCH,)
         yield from (parts.KERNEL, parts.LAUNCH, plain.KERNEL, plain.LAUNCH)
 
     # --- the workspace ---
@@ -120,16 +126,16 @@ class GemmModule(ProductModule):
             dims, rows = operand.dims, space.product(self.rows(operand))
             count = "results[0]" if any(dims[d] is not None for d in self.products.batch) else "1"
             spec, x = self.problem.workload.inputs[operand.tensor], inputs[operand.tensor]
-            copies = 2 if self.products.f32 else 1
-            dtype = '"f16"' if self.products.f32 or self.products.as_f16 else f"{x}.dtype.value"
+            copies = 2 if self.products.halved else 1
+            dtype = '"f16"' if self.products.halved or self.products.as_f16 else f"{x}.dtype.value"
             size = f"scratch_size({rows}, {x}.shape[{dims[-1]}])"
             lines.append(f'    wanted.append(("{spec.name}_scratch", {dtype}, ({copies}, {count}, {size})))')
-            if self.products.f32:
+            if self.products.halved:
                 lines.append(f'    wanted.append(("{spec.name}_scale", "f32", ({count}, {rows})))')
         return [*lines, "    return wanted"]
 
     def _scratch(self) -> list[str]:
-        scales = ("scratch", "scale") if self.products.f32 else ("scratch",)
+        scales = ("scratch", "scale") if self.products.halved else ("scratch",)
         return ["partials", *(f"{self.views[o]}_{kind}" for o in self.converted for kind in scales)]
 
     # --- the launch ---
@@ -144,7 +150,7 @@ class GemmModule(ProductModule):
             return ["by_tma = lefts, rights"]
         p = self.products
         large = f"m * n * batches * cute.size({self.views[p.lefts[0]]}, mode=[1]) >= {LEAST}"
-        if not p.f32:
+        if not p.halved:
             lines = [f"by_tma = {'(), ()' if p.as_f16 else 'lefts, rights'}", f"if cutlass.const_expr({large}):"]
             for o in self.converted:
                 view = self.views[o]
@@ -182,8 +188,9 @@ class GemmModule(ProductModule):
                 "                  stages, schedule, raster, group)",
             ]
 
+        view = "tf32_views" if self.products.tf32 else "tma_views"
         return [
-            "ready = tma_views(by_tma[0]), tma_views(by_tma[1])",
+            f"ready = {view}(by_tma[0]), {view}(by_tma[1])",
             "if cutlass.const_expr(None not in ready and fit_together(ready, (*lefts, *rights))):",
             "    k, terms = cute.size(lefts[0], mode=[1]), terms_of(pairs, len(exact) > 0)",
             *(f"    {line}" for line in self.in_parts(multiply)),

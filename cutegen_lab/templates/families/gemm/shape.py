@@ -22,8 +22,8 @@ class Operand:
 class Products:
     """Each of ``pairs`` is a left operand (m, k) times a right one (n, k) for each batch, by their numbers in ``lefts``
     and ``rights``; ``nodes`` are the values of the graph that they make. ``f32``: operands are fp32, and the tensor
-    cores multiply their halves; ``f8``: of 8 bits; ``as_f16``: of 8 bits, multiplied as fp16,
-    which holds them all: of 8-bit numbers, wgmma keeps 13 bits of what it adds up.
+    cores multiply their halves, or, ``tf32``, themselves, rounded; ``f8``: of 8 bits; ``as_f16``: of 8 bits, multiplied
+    as fp16, which holds them all: of 8-bit numbers, wgmma keeps 13 bits of what it adds up.
 
     ``m``, ``n`` and ``batch`` are dimensions of the space. n comes last in it, so that results lie densely along n:
     where the reference asks for a transposed result, its operands have changed sides.
@@ -39,6 +39,17 @@ class Products:
     f32: bool
     f8: bool
     as_f16: bool
+    tf32: bool = False
+
+    @property
+    def halved(self) -> bool:
+        """Are operands multiplied as two halves each?"""
+        return self.f32 and not self.tf32
+
+    @property
+    def along_k(self) -> bool:
+        """Does wgmma read them only where they lie densely along k? It transposes numbers of 16 bits alone."""
+        return self.f8 or self.tf32
 
     @property
     def operands(self) -> tuple[Operand, ...]:
@@ -46,15 +57,15 @@ class Products:
 
     @property
     def loads(self) -> tuple[int, int]:
-        """Tiles of 16-bit numbers that a step along k needs of the left side and of the right."""
-        halves = 2 if self.f32 else 1
+        """Tiles that a step along k needs of the left side and of the right."""
+        halves = 2 if self.halved else 1
         return halves * len(self.lefts), halves * len(self.rights)
 
     @property
     def sums(self) -> int:
         """Accumulators for each result: an fp32 product has one for its large terms, their total, the small ones; one
         of 8 bits the sum of a step along k, and the total."""
-        return len(self.pairs) * (3 if self.f32 else 2 if self.f8 else 1)
+        return len(self.pairs) * (3 if self.halved else 2 if self.f8 else 1)
 
     @property
     def of_8_bits(self) -> bool:
@@ -63,7 +74,7 @@ class Products:
     @property
     def itemsize(self) -> int:
         """Bytes of a number in shared memory."""
-        return 1 if self.f8 else 2
+        return 1 if self.f8 else 4 if self.tf32 else 2
 
     def sizes(self, graph: Graph, workload: Workload) -> tuple[int, int, int, int]:
         """(m, n, the longest k, batches)."""
@@ -88,7 +99,8 @@ def products(graph: Graph) -> Products | None:
     if len({(dot.f8, dot.as_f16) for dot in dots}) > 1:
         return None
     f32, f8, as_f16 = all(dot.f32 for dot in dots), dots[0].f8, dots[0].as_f16
-    return Products(nodes, tuple(lefts), tuple(rights), pairs, *places.pop(), f32=f32, f8=f8, as_f16=as_f16)
+    tf32 = f32 and all(dot.tf32 for dot in dots)
+    return Products(nodes, tuple(lefts), tuple(rights), pairs, *places.pop(), f32=f32, f8=f8, as_f16=as_f16, tf32=tf32)
 
 
 def _sided(dot: Dot, last: int) -> Dot | None:

@@ -43,7 +43,8 @@ def _expected_us(graph: Graph, workload: Workload, gpu: GpuSpec, config: Config)
     resident = max(1, min(gpu.smem_per_sm // (shared_bytes(found, config) + 1024), 8 // (warps_m * warps_n)))
     at_once = min(resident, ceil(blocks / gpu.sm_count))
     waves = ceil(blocks / (gpu.sm_count * at_once))
-    rate = gpu.flops[DType.BF16] / gpu.sm_count / (6 if found.f32 else 1) * 1e-6  # operations in a microsecond
+    slower = 6 if found.halved else 2 if found.tf32 else 1
+    rate = gpu.flops[DType.BF16] / gpu.sm_count / slower * 1e-6  # operations in a microsecond
     reads = 1 + 16 * (warps_m / tile_m + warps_n / tile_n)  # of shared memory, which the tensor cores wait for
     step = 2 * tile_m * tile_n * tile_k * len(found.pairs) * reads / rate + 0.1 / at_once
     step *= 1.2 if at_once * warps_m * warps_n < _WARPS else 1.0

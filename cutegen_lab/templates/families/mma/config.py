@@ -33,7 +33,7 @@ KNOBS = {
     ("warps_n", -1): "Half the warps: each reads less of shared memory for what it multiplies.",
     **ORDER,
 }
-MAX_SUMS = {False: 128, True: 64}  # a thread's, of 16-bit operands and of fp32, whose halves need registers too
+MAX_SUMS = {False: 128, True: 64}  # a thread's, of operands as they are and of fp32's halves, which need registers too
 FULL = 4  # blocks a multiprocessor, beyond which a result is not cut into parts
 
 
@@ -45,7 +45,7 @@ def matches(graph: Graph) -> bool:
 def sums(found: Products, config: Config) -> int:
     """A thread's accumulators; fp32 products have one for the step and one for the total."""
     threads = 32 * int(config["warps_m"]) * int(config["warps_n"])
-    return int(config["tile_m"]) * int(config["tile_n"]) * len(found.pairs) * (2 if found.f32 else 1) // threads
+    return int(config["tile_m"]) * int(config["tile_n"]) * len(found.pairs) * (2 if found.halved else 1) // threads
 
 
 def shared_bytes(found: Products, config: Config) -> int:
@@ -64,8 +64,8 @@ def why_not(graph: Graph, config: Config, smem_bytes: int, sms: int) -> str:
         tile, warps = int(config[f"tile_{side}"]), int(config[f"warps_{side}"])
         if tile < 16 * warps:
             return f"warps_{side} of {warps}, each with 16 at least of a tile_{side} of {tile}"
-    if (held := sums(found, config)) > MAX_SUMS[found.f32]:
-        return f"{held} accumulators in a thread's registers, of {MAX_SUMS[found.f32]} at most"
+    if (held := sums(found, config)) > MAX_SUMS[found.halved]:
+        return f"{held} accumulators in a thread's registers, of {MAX_SUMS[found.halved]} at most"
     if (used := shared_bytes(found, config)) > smem_bytes:
         return f"{used:,} bytes of shared memory, of {smem_bytes:,} at most"
     split, tile = int(config["split_k"]), int(config["tile_m"]) * int(config["tile_n"])

@@ -156,6 +156,19 @@ def mma_kernel(
             cute.autovec_copy(rOut, gC[None, (column + c) // vec_c])
 '''
 
+# Where the problem allows TF32: one product of numbers rounded to it.
+TF32_KERNEL = KERNEL.replace(
+    "exact = lefts[0].element_type, lefts[0].element_type.width == 32", "exact = lefts[0].element_type, False"
+).replace("now = [r[None, None, k_block] for", "now = [rounded(r[None, None, k_block]) for")
+ROUNDED = '''
+def rounded(fragment):
+    """A fragment's fp32 numbers to nearest in TF32."""
+    bits = cute.make_rmem_tensor(cute.make_layout(fragment.shape), cutlass.Int32)
+    for e in range(cute.size(fragment)):
+        bits[e] = cutlass.Int32(cute.arch.cvt_f32_tf32(fragment[e]))
+    return cute.recast_tensor(bits, cutlass.TFloat32)
+'''
+
 DEVICE = '''
 @cute.jit
 def fill_stage(

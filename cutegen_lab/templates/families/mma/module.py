@@ -51,26 +51,31 @@ class MmaModule(ProductModule):
             "Tiles come by cp.async into swizzled shared memory, stages ahead of the warps that multiply them on the "
             "tensor cores; a plain kernel serves operands of different types. Either applies the epilogue in fp32."
         )
-        if p.f32:
+        if p.tf32:
+            sentences += " fp32 operands are rounded to TF32 before they are multiplied, as the problem allows."
+        if p.halved:
             sentences += " fp32 operands are multiplied as two tf32 halves each, three products for one."
         rules = _CONSTRAINTS.format(
-            sums=len(p.pairs) * (2 if p.f32 else 1), full=FULL * self.sms, products=len(p.pairs), most=MAX_SUMS[p.f32],
-            smem=self.smem_bytes, lefts=len(p.lefts), rights=len(p.rights), itemsize=4 if p.f32 else 2,
+            sums=len(p.pairs) * (2 if p.halved else 1), full=FULL * self.sms, products=len(p.pairs),
+            most=MAX_SUMS[p.halved], smem=self.smem_bytes, lefts=len(p.lefts), rights=len(p.rights),
+            itemsize=4 if p.f32 else 2,
         )  # fmt: skip
         lines = header(self.problem, self.graph, NAME, sentences)
         lines[-2:-2] = _IMPORTS.strip().splitlines()
         lines += [*tunable(DOMAINS), "", *rules.strip().splitlines(), "", "", *self.partials(), "    return wanted", ""]
         lines += [*helpers(self.writer.helpers), "", *epilogue]
         for text in self._texts():
-            wide = text in (kernel.KERNEL, parts.KERNEL)
+            wide = text in (kernel.KERNEL, kernel.TF32_KERNEL, parts.KERNEL)
             lines += ["", "", *self.filled(text, wide=wide).strip().splitlines()]
         return clean([*lines, "", "", *self._launch()])
 
     def _texts(self) -> Iterator[str]:
         yield from (pieces.WALK, pieces.ACCESS, pieces.WIDEST)
-        if self.products.f32:
+        if self.products.halved:
             yield halves.RECOMPUTED
-        yield from (kernel.DEVICE, kernel.KERNEL, kernel.LAUNCH)
+        yield kernel.DEVICE
+        yield from (kernel.ROUNDED, kernel.TF32_KERNEL) if self.products.tf32 else (kernel.KERNEL,)
+        yield kernel.LAUNCH
         yield from (parts.KERNEL, parts.LAUNCH, plain.KERNEL, plain.LAUNCH)
 
     def _launch(self) -> list[str]:

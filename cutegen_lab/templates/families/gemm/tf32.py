@@ -1,0 +1,84 @@
+"""The text that multiplies fp32 operands in TF32: TMA rounds them to nearest on their way into shared memory.
+
+wgmma itself would drop the low bits: sums of numbers of one sign would all be off to one side. It reads such operands
+along k alone; others are copied so.
+"""
+
+MMA = '''
+class MmaTF32Op(warpgroup.MmaF16BF16Op):
+    """wgmma's tf32 kind (m64nNk8, operands along k; PTX ISA, wgmma.mma_async), which the DSL has no class for."""
+
+    def _verify(self):
+        """Nothing of what 16-bit operands need."""
+
+
+def tf32_mma(a_dtype, b_dtype, major_a, major_b, acc_dtype, atom_layout_mnk, tiler_mn):
+    op = MmaTF32Op(a_dtype, acc_dtype, (*tiler_mn, 8), warpgroup.OperandSource.SMEM, major_a, major_b)
+    return cute.make_tiled_mma(op, atom_layout_mnk)
+
+
+def tf32_views(operands):
+    """Each operand of a side, along k, as TMA can address and round it; None where one is not."""
+    views = tuple(tma_view(x, (1,)) for x in operands)
+    if None in views:
+        return None
+    return tuple(cute.make_tensor(cute.recast_ptr(x.iterator, dtype=cutlass.TFloat32), x.layout) for x in views)
+'''
+COPY = '''
+@cute.kernel
+def convert_kernel(
+    mX: cute.Tensor,
+    mCopy: cute.Tensor,
+    along_k: cutlass.Constexpr,
+):
+    """A piece of ``mX`` (rows, k, batch), 64×64 numbers, through shared memory: threads next to each other read
+    neighbours in memory (``along_k``: in k), and write neighbours in k."""
+    rows, k = cute.size(mCopy, mode=[0]), cute.size(mCopy, mode=[1])
+    tidx, _, _ = cute.arch.thread_idx()
+    bidx, _, _ = cute.arch.block_idx()
+    high, wide = cute.ceil_div(rows, 64), cute.ceil_div(k, 64)
+    row, first, batch = bidx % high * 64, bidx // high % wide * 64, bidx // (high * wide)
+    sX = utils.SmemAllocator().allocate_tensor(Float32, cute.make_layout((64, 64), stride=(65, 1)), 16)
+    rX = cute.make_rmem_tensor(16, Float32)
+    for turn in cutlass.range_constexpr(16):
+        near, far = tidx % 64, tidx // 64 + 4 * turn
+        i, j = (far, near) if cutlass.const_expr(along_k) else (near, far)
+        rX[turn] = mX[cutlass.min(row + i, rows - 1), cutlass.min(first + j, k - 1), batch]
+    for turn in cutlass.range_constexpr(16):
+        near, far = tidx % 64, tidx // 64 + 4 * turn
+        i, j = (far, near) if cutlass.const_expr(along_k) else (near, far)
+        sX[i, j] = rX[turn]
+    cute.arch.sync_threads()
+    for turn in cutlass.range_constexpr(16):
+        i, j = tidx // 64 + 4 * turn, tidx % 64
+        if row + i < rows and first + j < k:
+            mCopy[row + i, first + j, batch] = sX[i, j]
+
+
+def converted(mX, scratch, mScale, stream):
+    """``mX`` (rows, k, batch) in ``scratch`` (1, batches, :func:`scratch_size`), densely along k."""
+    rows, k = cute.size(mX, mode=[0]), cute.size(mX, mode=[1])
+    _, batches, room = scratch.shape
+    copy = cute.make_tensor(
+        scratch.iterator, cute.make_layout((rows, k, batches), stride=(even_pitch(k), 1, room))
+    )
+    convert_kernel(mX, copy, mX.stride[1] == 1).launch(
+        grid=[cute.ceil_div(rows, 64) * cute.ceil_div(k, 64) * batches, 1, 1], block=[256, 1, 1], stream=stream
+    )
+    return (copy,)
+
+
+def even_pitch(length):
+    """The next multiple of 128 bytes, of fp32 numbers."""
+    return (length + 31) // 32 * 32
+
+
+def scratch_size(rows, k):
+    """Elements that one batch of a copy takes."""
+    return rows * even_pitch(k)
+'''
+
+
+def rounding(launch: str) -> str:
+    """The text of a launch whose products are in TF32."""
+    return launch.replace("sm90.make_trivial_tiled_mma", "tf32_mma")

@@ -1,0 +1,13 @@
+"""Matrix products of fp32 operands in TF32 on Hopper, where the problem allows it: those of ``gemm``, with a space of
+configs of their own."""
+
+from cutegen_lab.templates.expr import Graph
+from cutegen_lab.templates.families.gemm import KNOBS, config, default_config, why_not, write
+
+__all__ = ["DOMAINS", "KNOBS", "NAME", "default_config", "matches", "why_not", "write"]
+
+NAME, DOMAINS = config.TF32_NAME, config.TF32_DOMAINS
+
+
+def matches(graph: Graph) -> bool:
+    return config.matches(graph, tf32=True)
