@@ -7,12 +7,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from cutegen_lab.core.errors import InputError
-from cutegen_lab.core.hashing import sha256
 from cutegen_lab.core.problem import Problem, Workload
 from cutegen_lab.session.tune import TuneSettings
 from cutegen_lab.session.tuned import Tunable
 from cutegen_lab.tuning import Evaluation, Place, Search, key, replay
-from cutegen_lab.tuning.evaluations import recorded
+from cutegen_lab.tuning.evaluations import recorded, source_key
 from cutegen_lab.tuning.search import Step
 from cutegen_lab.tuning.trace import Trace, folded
 
@@ -45,7 +44,7 @@ class Simulated:
 def simulate(path: Path, problem: Problem, tunable: Tunable, settings: TuneSettings) -> Simulated:
     """Replays a search on the place with the most evaluations, a GPU before a model; where it is a GPU, the recorded
     predictions lead the search as they would have. Raises InputError where nothing is recorded."""
-    here = {p: e for p, e in recorded(path, sha256(tunable.source)).items() if p.arch == settings.arch}
+    here = {p: e for p, e in recorded(path, source_key(tunable.source, problem)).items() if p.arch == settings.arch}
     every = {place: _times(found, problem.workloads) for place, found in here.items()}
     every = {place: times for place, times in every.items() if any(times.values())}
     if not every:

@@ -13,7 +13,6 @@ from loky import cpu_count
 from cutegen_lab.core.artifact import Artifact, CompileFailure
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.errors import Cancelled, CutegenError, InputError
-from cutegen_lab.core.hashing import sha256
 from cutegen_lab.core.problem import Problem
 from cutegen_lab.core.protocols import Device, Say
 from cutegen_lab.core.roofline import GpuSpec, target_gpu
@@ -25,7 +24,7 @@ from cutegen_lab.session.session import Session
 from cutegen_lab.session.tuned import Row, Tunable, Tuned
 from cutegen_lab.session.versions import versions
 from cutegen_lab.tuning import Evaluations, Place, Search, Space, key, read_tunables
-from cutegen_lab.tuning.evaluations import Kind
+from cutegen_lab.tuning.evaluations import Kind, source_key
 from cutegen_lab.tuning.protocols import Limits
 from cutegen_lab.tuning.space import brief
 from cutegen_lab.tuning.trace import Trace, folded
@@ -143,7 +142,9 @@ class Tuning:
 
     def _tuner(self, search: Search, clock: Clocks, limits: Limits, workloads: int | None = None) -> Tuner:
         driver = f"{clock.driver}, nvidia-cutlass-dsl {versions()['nvidia-cutlass-dsl']}"
-        place = Place(sha256(self.tunable.source), self.settings.arch, clock.device, driver, clock.kind)
+        place = Place(
+            source_key(self.tunable.source, self.problem), self.settings.arch, clock.device, driver, clock.kind
+        )
         evaluations = Evaluations(self.cache, place)
         if evaluations.damaged:
             self.say(f"{self.cache}: {evaluations.damaged} damaged lines were left out")

@@ -19,6 +19,7 @@ from typing import Any, Literal
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.errors import StoreError
 from cutegen_lab.core.hashing import canonical_json, sha256
+from cutegen_lab.core.problem import Problem
 
 SCHEMA = "cutegen-evaluation-1"
 Kind = Literal["measured", "predicted"]
@@ -26,8 +27,8 @@ Kind = Literal["measured", "predicted"]
 
 @dataclass(frozen=True)
 class Place:
-    """Where evaluations are comparable. ``kind`` says whether times are a clock's or a model's; ``driver`` names the
-    driver's version, or the model's."""
+    """Where evaluations are comparable. ``source_sha256`` is a :func:`source_key`. ``kind`` says whether times are a
+    clock's or a model's; ``driver`` names the driver's version, or the model's."""
 
     source_sha256: str
     arch: str
@@ -55,6 +56,11 @@ class Evaluation:
             raise ValueError("an evaluation has either a time or a failure")
         if self.time_us is not None and not (math.isfinite(self.time_us) and self.time_us > 0):
             raise ValueError(f"a time of {self.time_us} µs")
+
+
+def source_key(source: str, problem: Problem) -> str:
+    """Of a kernel's text judged as ``problem`` asks: with TF32 allowed, what failed before may pass."""
+    return sha256(f"{source}\n# TF32 allowed\n" if problem.tf32 else source)
 
 
 def evaluation_key(place: Place, config: Config, workload: str) -> str:

@@ -9,7 +9,10 @@ from pathlib import Path
 import pytest
 
 from cutegen_lab.core.errors import StoreError
+from cutegen_lab.core.hashing import sha256
+from cutegen_lab.core.problem import Problem
 from cutegen_lab.tuning import Evaluation, Evaluations, Place
+from cutegen_lab.tuning.evaluations import source_key
 
 PLACE = Place("a" * 64, "sm_90a", "NVIDIA H200", "580.1", "measured")
 SHAPE = "bf16[64,1024];bf16[64,1024]"
@@ -47,6 +50,12 @@ def test_what_was_added_comes_back(path: Path) -> None:
 def test_another_place_is_another_evaluation(path: Path, other: dict[str, str]) -> None:
     Evaluations(path, PLACE).add(evaluation(1))
     assert Evaluations(path, replace(PLACE, **other)).get({"vec": 1}, SHAPE) is None  # type: ignore[arg-type]
+
+
+def test_what_failed_at_full_precision_may_pass_in_tf32() -> None:
+    problem = Problem("p", "", "reference", ())
+    assert source_key("a kernel", problem) == sha256("a kernel")
+    assert source_key("a kernel", replace(problem, tf32=True)) != sha256("a kernel")
 
 
 def test_a_line_that_was_cut_short_is_left_out_and_the_next_begins_anew(path: Path) -> None:
