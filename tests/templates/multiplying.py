@@ -13,6 +13,7 @@ from cutegen_lab.core.artifact import Artifact
 from cutegen_lab.core.problem import Problem
 from cutegen_lab.devices.emulator import EmulatorDevice
 from cutegen_lab.problems.dtypes import TORCH
+from cutegen_lab.problems.source import full_precision
 from cutegen_lab.problems.tensors import laid_out
 from cutegen_lab.templates.reader import read
 from cutegen_lab.templates.registry import Family
@@ -53,6 +54,7 @@ def error_of(
     result, ran = result_of(compiler, family, problem, config, given, arch)
     values = [laid_out(t, s).double() for t, s in zip(given, problem.workload.inputs, strict=True)]
     namespace: dict[str, Any] = {}
-    exec("import torch\nimport torch.nn.functional as F\n" + problem.source, namespace)  # noqa: S102
+    with full_precision():  # the source may ask PyTorch for less
+        exec("import torch\nimport torch.nn.functional as F\n" + problem.source, namespace)  # noqa: S102
     expected = namespace["reference"](*values)
     return float((result.double() - expected).norm() / expected.norm()), ran
