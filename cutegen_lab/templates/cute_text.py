@@ -129,6 +129,8 @@ class Writer:
             return f"{_fit(texts[0], _ATOM)} == False", _COMPARE
         if node.op == "isnan":
             return f"{_fit(texts[0], _SUM)} != {_fit(texts[0], _SUM)}", _COMPARE
+        if node.op == "number":
+            return texts[0]
         if node.op == "neg":
             return f"-{_fit(texts[0], _PRODUCT)}", _PRODUCT
         if node.op == "recip":

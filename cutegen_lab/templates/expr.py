@@ -92,7 +92,8 @@ class Place:
 
 @dataclass(frozen=True)
 class Map:
-    """An elementwise operation; ``op`` is one of the names :mod:`cutegen_lab.templates.cute_text` can write."""
+    """An elementwise operation; ``op`` is one of the names :mod:`cutegen_lab.templates.cute_text` can write. ``number``
+    is an integer as PyTorch makes a float of it, rounded where it is long."""
 
     op: str
     args: tuple[int, ...]

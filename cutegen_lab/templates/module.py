@@ -15,7 +15,8 @@ from cutegen_lab.templates.views import View
 
 CUTE_TYPE = {
     DType.F32: "Float32", DType.F16: "cutlass.Float16", DType.BF16: "cutlass.BFloat16", DType.I64: "cutlass.Int64",
-    DType.I32: "cutlass.Int32", DType.BOOL: "cutlass.Boolean",
+    DType.I32: "cutlass.Int32", DType.I16: "cutlass.Int16", DType.I8: "cutlass.Int8", DType.U8: "cutlass.Uint8",
+    DType.BOOL: "cutlass.Boolean",
 }  # fmt: skip
 
 HELPERS: Mapping[str, str] = {
@@ -121,9 +122,10 @@ def signature(name: str, parameters: Sequence[str]) -> list[str]:
 
 
 def approximate(workload: Workload) -> tuple[bool, bool]:
-    """(fast, coarse): 16-bit results allow the hardware's approximations; bf16 results even tanh.approx."""
+    """(fast, coarse): 16-bit results allow the hardware's approximations; bf16 results even tanh.approx. Integers that
+    are rounded to would show them."""
     kinds = {t.dtype for t in workload.outputs}
-    return DType.F32 not in kinds, kinds <= {DType.BF16}
+    return not kinds & {DType.F32, DType.I8, DType.U8, DType.I16, DType.I32}, kinds <= {DType.BF16}
 
 
 def variable(prefix: str, name: str) -> str:

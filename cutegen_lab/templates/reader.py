@@ -18,7 +18,7 @@ from cutegen_lab.core.problem import Problem, Workload
 from cutegen_lab.problems import Reference
 from cutegen_lab.templates import operators
 from cutegen_lab.templates.axes import Misfit
-from cutegen_lab.templates.expr import Const, Graph, Node, Size
+from cutegen_lab.templates.expr import Const, Graph, Map, Node, Size
 from cutegen_lab.templates.lowering import RULES, Lowering, Unsupported, Value
 from cutegen_lab.templates.program import ELSEWHERE, Program, Region, place, target
 from cutegen_lab.templates.resolve import resolve, with_extents
@@ -26,6 +26,8 @@ from cutegen_lab.templates.spans import Span, fitted, fitted_constant, fitted_fa
 
 COMPUTED = (DType.BF16, DType.F16, DType.F32)
 INDICES = (DType.I64, DType.I32)
+SMALL = (DType.I16, DType.I8)  # fp32 holds them all; CuTe reads u8 as signed
+WRAPPING = {"add", "sub", "mul", "neg", "abs", "trunc"}
 CASTS = ("aten._to_copy.default", "aten.to.dtype", "aten.to.dtype_layout", "prims.convert_element_type.default")
 
 _ = operators  # importing the module registers its rules
@@ -160,6 +162,12 @@ def _largest(node: torch.fx.Node) -> float:
     return torch.finfo(value.dtype).max if known else math.inf
 
 
+def _wraps(node: torch.fx.Node) -> bool:
+    """Are its results integers so short that sums leave their range?"""
+    value = node.meta.get("val")
+    return isinstance(value, torch.Tensor) and value.dtype in (torch.int8, torch.uint8, torch.int16)
+
+
 class _Reader:
     """Walks one region, operator by operator."""
 
@@ -191,8 +199,9 @@ class _Reader:
             spec = self.workload.inputs[position]
             if not self.program.nodes[name].users:
                 continue
-            if spec.dtype not in (*COMPUTED, *INDICES, DType.BOOL) and not spec.dtype.is_float8:
-                raise Unsupported(f"input {spec.name} of dtype {spec.dtype.value}")
+            if spec.dtype not in (*COMPUTED, *INDICES, *SMALL, DType.BOOL) and not spec.dtype.is_float8:
+                known = ", ".join(dtype.value for dtype in (*COMPUTED, *INDICES, *SMALL, DType.BOOL))
+                raise Unsupported(f"input {spec.name} of dtype {spec.dtype.value}, but {known}, and 8-bit floats")
             self.values[name] = self.lowering.load(position, spec.shape)
         for name, constant in self.program.constants.items():
             if constant.numel() != 1:
@@ -214,7 +223,10 @@ class _Reader:
             raise Unsupported(f"{name}{where}")
         named = {k: v for k, v in named.items() if not isinstance(v, torch.dtype | torch.device | torch.layout)}
         try:
-            return rule(self.lowering, *args, **named)
+            result = rule(self.lowering, *args, **named)
+            if _wraps(node) and isinstance(made := self.lowering.build.nodes[result.node], Map) and made.op in WRAPPING:
+                raise Unsupported("arithmetic that wraps around")
+            return result
         except (Unsupported, Misfit) as error:
             raise Unsupported(f"{error}: {name}{where}") from error
         except TypeError as error:
@@ -237,6 +249,9 @@ class _Reader:
             return value if truth else self.lowering.map("ne", value, 0.0)
         if truth:
             return self.lowering.map("where", value, 1.0, 0.0)
-        if not result.is_floating_point and node.args[0].meta["val"].dtype.is_floating_point:
+        before = node.args[0].meta["val"].dtype
+        if not result.is_floating_point and before.is_floating_point:
             return self.lowering.map("trunc", value)
+        if result.is_floating_point and not before.is_floating_point and self.lowering.is_input(value):
+            return self.lowering.map("number", value)
         return value

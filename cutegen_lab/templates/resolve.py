@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -10,7 +11,22 @@ from cutegen_lab.core.dtypes import DType
 from cutegen_lab.core.problem import Workload
 from cutegen_lab.templates.axes import Axes
 from cutegen_lab.templates.by_rows import by_rows
-from cutegen_lab.templates.expr import TRUTH_OPS, Const, Dims, Dot, Graph, Index, Load, Map, Node, Output, Pick, Place
+from cutegen_lab.templates.expr import (
+    TRUTH_OPS,
+    Const,
+    Dims,
+    Dot,
+    Graph,
+    Index,
+    Load,
+    Map,
+    Node,
+    Output,
+    Pick,
+    Place,
+    Reduce,
+    Scan,
+)
 from cutegen_lab.templates.lowering import Lowering, Unsupported, Value
 from cutegen_lab.templates.spans import Length
 
@@ -113,12 +129,22 @@ def _only_indices(graph: Graph, workload: Workload) -> None:
             continue
         others = [graph.nodes[a] for a in node.args if a not in used]
         small = all(isinstance(other, Const) and abs(other.value) < 1 << 24 for other in others)
-        if isinstance(node, Map) and node.op in TRUTH_OPS and len(used) == 1 and small:
+        if isinstance(node, Map) and (node.op == "number" or (node.op in TRUTH_OPS and len(used) == 1 and small)):
             continue
         if not (isinstance(node, Map) and node.op == "where" and node.args[0] not in used):
             name = next(workload.inputs[load.tensor].name for i, load in graph.loads() if i in whole)
-            raise Unsupported(f"input {name} of integers, but as an index or compared with a number below 2**24")
+            raise Unsupported(
+                f"input {name} of integers, but as an index, compared with a number below 2**24, or first "
+                "made floats of"
+            )
         whole.add(index)
+    largest = max(
+        (1 << 8 * t.dtype.itemsize - 1 for t in workload.inputs if t.dtype in (DType.I8, DType.I16)), default=0
+    )
+    folded = math.prod(graph.space if any(graph.totals()) else (graph.space[d] for d in graph.reduced))
+    sums = any(isinstance(node, Reduce | Scan) and node.op != "max" and node.op != "min" for node in graph.nodes)
+    if sums and largest * folded > 1 << 24 and not all(t.dtype.is_float for t in workload.outputs):
+        raise Unsupported(f"sums of {folded} integers of up to {largest} (exact only up to 2**24)")
     if whole & {output.node for output in graph.outputs}:
         raise Unsupported("integers as a result")
 
