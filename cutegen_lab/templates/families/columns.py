@@ -40,8 +40,10 @@ KNOBS = {
     ("loads", -1): "Fewer registers a thread.",
 }
 MAX_SMEM = 48 << 10
-_BLOCKS = 256  # two for each of an H200's multiprocessors
-_LEAST_ROWS = 16  # of a block, that a cluster may be worth its barriers
+_FULL = 1 << 17  # threads that an H200 takes to read at its full rate
+_ACROSS = 16  # of them next to each other, at least
+_BLOCK = 256  # of them in a block, at least
+_ROWS = 16  # of a thread: two batches of loads
 MEET = '''
 @cute.jit
 def meet(
@@ -99,32 +101,25 @@ def matches(graph: Graph) -> bool:
 
 
 def default_config(graph: Graph, workload: Workload) -> Config:
-    """16-byte vectors and a warp across; then blocks, in clusters where there are few columns, and slices until the GPU
-    is full; narrower blocks where that is not enough."""
+    """16-byte vectors and half a warp across; then slices, and blocks in clusters, until the GPU is full; where that
+    would leave threads few rows or is not enough, fewer rows a thread, then narrower vectors; wider blocks if small."""
     itemsize = min(t.dtype.itemsize for t in workload.tensors)
     inner = math.prod(graph.space[graph.reduced[-1] + 1 :])
     walked = math.prod(graph.space[d] for d in graph.reduced)
-    outer = math.prod(graph.space[: graph.reduced[0]])
+    outer = math.prod(graph.space) // (inner * walked)
     widest = min(max(v for v in DOMAINS["vec"] if v * itemsize <= 16), 8)
-    shapes = [(widest, 32), (widest, 16), (max(widest // 2, 1), 16)]
     config = {}
-    for vec, threads in shapes:
-        blocks = -(-inner // (vec * threads)) * outer
-        cluster_m = next((c for c in DOMAINS["cluster_m"] if blocks * c >= _BLOCKS), DOMAINS["cluster_m"][-1])
-        while cluster_m > 1 and walked < cluster_m * _LEAST_ROWS:
-            cluster_m //= 2
-        config = {"vec": vec, "threads": threads, "slices": 1, "cluster_m": cluster_m, "loads": 4}
-        if blocks * cluster_m >= _BLOCKS:
+    for vec, least_rows in ((widest, _ROWS), (widest, _ROWS // 2), (max(widest // 2, 1), _ROWS // 2)):
+        across = -(-inner // (vec * _ACROSS)) * _ACROSS * outer
+        shared = max(min(_FULL // across, walked // least_rows), 1)  # by so many threads, a column
+        slices = max(s for s in DOMAINS["slices"] if s <= shared)
+        most = DOMAINS["cluster_m"][-1] if itemsize < 4 else DOMAINS["cluster_m"][-2]
+        cluster_m = max(c for c in DOMAINS["cluster_m"] if slices * c <= shared and c <= most)
+        threads = next(t for t in DOMAINS["threads"] if t * slices >= _BLOCK or t * vec >= inner or t >= 128)
+        few = vec < 8 or cluster_m < 4 or walked <= _ROWS * slices * cluster_m  # registers, or blocks, or rows
+        config = {"vec": vec, "threads": threads, "slices": slices, "cluster_m": cluster_m, "loads": 8 if few else 4}
+        if across * slices * cluster_m >= _FULL // 2:
             break
-    rows = -(-walked // int(config["cluster_m"]))
-    slices = next((s for s in DOMAINS["slices"] if s * config["threads"] >= 512), DOMAINS["slices"][-1])
-    while slices > 1 and rows < 2 * slices:
-        slices //= 2
-    config["slices"] = slices
-    if blocks * int(config["cluster_m"]) < _BLOCKS:
-        config["loads"] = 8
-    while why_not(graph, config):
-        config["slices"] //= 2
     return config
 
 
