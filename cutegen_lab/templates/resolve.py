@@ -106,6 +106,7 @@ def resolve(lowering: Lowering, results: Sequence[Value], workload: Workload, tf
         spans=tuple(lowering.spans),
     ).pruned()
     _only_indices(graph, workload)
+    _exact_sums(graph, workload)
     for _, load in graph.loads():
         if workload.inputs[load.tensor].dtype.is_float8:
             spec = workload.inputs[load.tensor]
@@ -138,15 +139,18 @@ def _only_indices(graph: Graph, workload: Workload) -> None:
                 "made floats of"
             )
         whole.add(index)
-    largest = max(
-        (1 << 8 * t.dtype.itemsize - 1 for t in workload.inputs if t.dtype in (DType.I8, DType.I16)), default=0
-    )
-    folded = math.prod(graph.space if any(graph.totals()) else (graph.space[d] for d in graph.reduced))
-    sums = any(isinstance(node, Reduce | Scan) and node.op != "max" and node.op != "min" for node in graph.nodes)
-    if sums and largest * folded > 1 << 24 and not all(t.dtype.is_float for t in workload.outputs):
-        raise Unsupported(f"sums of {folded} integers of up to {largest} (exact only up to 2**24)")
     if whole & {output.node for output in graph.outputs}:
         raise Unsupported("integers as a result")
+
+
+def _exact_sums(graph: Graph, workload: Workload) -> None:
+    """Sums of short integers, where they are to be exact."""
+    short = [t.dtype.itemsize for t in workload.inputs if t.dtype in (DType.I8, DType.I16)]
+    largest = 1 << 8 * max(short) - 1 if short else 0
+    folded = math.prod(graph.space if any(graph.totals()) else (graph.space[d] for d in graph.reduced))
+    sums = any(isinstance(node, Reduce | Scan) and node.op in ("add", "mul") for node in graph.nodes)
+    if sums and largest * folded > 1 << 24 and not all(t.dtype.is_float for t in workload.outputs):
+        raise Unsupported(f"sums of {folded} integers of up to {largest} (exact only up to 2**24)")
 
 
 def _live(nodes: Sequence[Node], results: Sequence[Value]) -> set[int]:
