@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from dataclasses import replace
 
@@ -42,6 +43,11 @@ def judged(compiler: CageCompiler, problem: Problem, **config: int) -> tuple[str
     result = StandardJudge().check(problem, artifact, EmulatorDevice(), lambda line: None, threading.Event())
     assert result.verdict is Verdict.PASSED, result.reason
     return family, artifact
+
+
+def wide_loads(artifact: Artifact) -> int:
+    """How many instructions load 16 bytes."""
+    return len(re.findall(r"ld\.global(?:\.L2::cache_hint)?\.v4", artifact.builds["main"].ptx))
 
 
 def outputs(problem: Problem, artifact: Artifact, inputs: list[torch.Tensor]) -> list[torch.Tensor]:

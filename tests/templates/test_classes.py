@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from cutegen_lab.compile import CageCompiler
 from cutegen_lab.core.errors import ProviderError
 from cutegen_lab.templates.reader import read
-from tests.templates.judging import compiled, judged, outputs, problem_of
+from tests.templates.judging import compiled, judged, outputs, problem_of, wide_loads
 
 LOSSES = [
     ("F.cross_entropy(x, t)", "x: f32[12,100], t: i64[12]", 2),
@@ -54,7 +54,16 @@ def test_a_row_in_steps_is_read_once(compiler: CageCompiler, cluster_n: int) -> 
     problem = problem_of("F.cross_entropy(x, t)", "x: f32[3,5000], t: i64[3]", checks=())
     config = {"threads_per_row": 64, "rows_per_block": 1, "loads": 2, "cluster_n": cluster_n}
     _, artifact = judged(compiler, problem, **config)
-    assert artifact.builds["main"].ptx.count("ld.global.v4") == 2, "two vectors a step, and no other walk"
+    assert wide_loads(artifact) == 2, "two vectors a step, and no other walk"
+
+
+@pytest.mark.parametrize(
+    ("expression", "inputs"), [("x.sum()", "x: f32[64,1024]"), ("F.cross_entropy(x, t)", "x: f32[9,64], t: i64[9]")]
+)
+def test_the_second_kernel_starts_while_the_first_ends(compiler: CageCompiler, expression: str, inputs: str) -> None:
+    _, artifact = judged(compiler, problem_of(expression, inputs, checks=()))
+    first, second = artifact.builds["main"].plan.launches
+    assert not first.attributes and second.attributes == {6: (1).to_bytes(4, "little")}, "programmatic"
 
 
 def test_a_sum_of_exponentials_starts_from_minus_infinity(compiler: CageCompiler) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +18,7 @@ from cutegen_lab.judge import StandardJudge, select_workloads
 from cutegen_lab.problems import read_text
 from cutegen_lab.templates.reader import read
 from cutegen_lab.templates.registry import family_for
+from tests.templates.judging import wide_loads
 
 
 def body(expression: str, arguments: str = "x") -> str:
@@ -145,7 +147,7 @@ def test_a_long_row_stays_in_the_registers_of_a_cluster(
     (kernel,) = artifact.builds["main"].kernels
     values = n // (int(config["threads_per_row"]) * int(config["cluster_n"]))
     assert int(config["cluster_n"]) > 1 and kernel.spill_store_bytes == 0
-    assert artifact.builds["main"].ptx.count("ld.global.v4") == values // 4, "a thread's values are read once"
+    assert wide_loads(artifact) == values // 4, "a thread's values are read once"
 
 
 @pytest.mark.parametrize(("n", "threads"), [(1, 1), (3, 4), (8, 2)])
@@ -163,8 +165,7 @@ def test_wide_loads(compiler: CageCompiler) -> None:
     source = family.write(problem, graph, family.default_config(graph, problem.workload))
     artifact = compiler.compile(source, {}, (problem.workload,), "sm_90a", lambda line: None, threading.Event())
     assert isinstance(artifact, Artifact)
-    ptx = artifact.builds["main"].ptx
-    assert ptx.count("ld.global.v4") == 4 and "ld.global.b16" not in ptx
+    assert wide_loads(artifact) == 4 and "b16" not in "".join(re.findall(r"ld\.global\S*", artifact.builds["main"].ptx))
     assert artifact.builds["main"].kernels[0].spill_store_bytes == 0
 
 

@@ -106,11 +106,11 @@ def default_config(graph: Graph, workload: Workload) -> Config:
     itemsize = min(t.dtype.itemsize for t in workload.tensors)
     inner = math.prod(graph.space[graph.reduced[-1] + 1 :])
     walked = math.prod(graph.space[d] for d in graph.reduced)
-    outer = math.prod(graph.space) // (inner * walked)
+    outer = math.prod(graph.space) // max(inner * walked, 1)
     widest = min(max(v for v in DOMAINS["vec"] if v * itemsize <= 16), 8)
     config = {}
     for vec, least_rows in ((widest, _ROWS), (widest, _ROWS // 2), (max(widest // 2, 1), _ROWS // 2)):
-        across = -(-inner // (vec * _ACROSS)) * _ACROSS * outer
+        across = max(-(-inner // (vec * _ACROSS)) * outer, 1) * _ACROSS
         shared = max(min(_FULL // across, walked // least_rows), 1)  # by so many threads, a column
         slices = max(s for s in DOMAINS["slices"] if s <= shared)
         most = DOMAINS["cluster_m"][-1] if itemsize < 4 else DOMAINS["cluster_m"][-2]

@@ -9,6 +9,17 @@ from cutegen_lab.templates.expr import NEUTRAL, Reduce, Total
 from cutegen_lab.templates.families.kernel_module import COMBINE, KernelModule
 from cutegen_lab.templates.module import CUTE_TYPE, variable
 
+OVERLAPPING = '''
+def overlapping():
+    """Can a kernel start while the one before it ends (PTX ISA 9.7.13.12, griddepcontrol)? From sm_90 on."""
+    return cutlass.cutlass_dsl.BaseDSL._get_dsl().get_arch_enum() >= cutlass.Arch.sm_90
+'''
+
+
+def started() -> list[str]:
+    """First lines of the kernel before the last: that may start, and wait for what this one leaves."""
+    return ["if cutlass.const_expr(overlapping()):", "    cute.arch.griddepcontrol_launch_dependents()"]
+
 
 def buffers(count: int) -> list[str]:
     """Shared memory for ``count`` reductions over a block of ``threads``."""
@@ -26,6 +37,7 @@ def finishing_kernel(
     body = ["tidx, _, _ = cute.arch.thread_idx()", *buffers(len(names))]
     env = dict(names)
     many = f", unroll={unroll}" if unroll > 1 else ""
+    body += ["if cutlass.const_expr(overlapping()):", "    cute.arch.griddepcontrol_wait()"]
     for position, (index, name) in enumerate(names.items()):
         node = module.graph.nodes[index]
         assert isinstance(node, Reduce | Total)
@@ -55,7 +67,11 @@ def finishing_launch(
     """``sizes`` are what the launcher gives for the kernel's ``n`` and ``count``."""
     n, count = sizes
     arguments = ", ".join([*_tensors(module, outputs, left), n, threads, count, *module.sizes])
-    return [f"    total_kernel({arguments}).launch(grid=[1, 1, 1], block=[{threads}, 1, 1], stream=stream)"]
+    return [
+        f"    total_kernel({arguments}).launch(",
+        f"        grid=[1, 1, 1], block=[{threads}, 1, 1], stream=stream, use_pdl=overlapping()",
+        "    )",
+    ]
 
 
 def _tensors(module: KernelModule, outputs: Sequence[str], left: str) -> list[str]:

@@ -12,7 +12,7 @@ from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import Problem, Workload
 from cutegen_lab.templates.cute_text import number
 from cutegen_lab.templates.expr import NEUTRAL, Graph, Index, Pick, Place, Reduce, Total
-from cutegen_lab.templates.families.finish import buffers, finishing_kernel, finishing_launch
+from cutegen_lab.templates.families.finish import OVERLAPPING, buffers, finishing_kernel, finishing_launch, started
 from cutegen_lab.templates.families.kernel_module import COMBINE, COMBINE_VECTORS, KernelModule
 from cutegen_lab.templates.families.rows import pieces
 from cutegen_lab.templates.module import variable
@@ -52,10 +52,10 @@ def matches(graph: Graph) -> bool:
 
 
 def default_config(graph: Graph, workload: Workload) -> Config:
-    """16-byte vectors, four of them in flight a thread, four blocks for each of an H200's multiprocessors."""
+    """16-byte vectors, four of them in flight a thread, two blocks for each of an H200's multiprocessors."""
     itemsize = min(t.dtype.itemsize for t in workload.inputs)
     vec = min(max(v for v in DOMAINS["vec"] if v * itemsize <= 16), 8)
-    return {"vec": vec, "threads": 256, "loads": 4, "blocks": 528}
+    return {"vec": vec, "threads": 512, "loads": 4, "blocks": 264}
 
 
 def why_not(graph: Graph, config: Config) -> str:
@@ -90,7 +90,7 @@ class _Totals(KernelModule):
             "def workspace(workload, config):", '    """A partial result for each reduction and block."""',
             f'    return [("partials", "f32", ({len(self.reductions)}, config["blocks"]))]',
         ]  # fmt: skip
-        device = [*self.combiners(), pieces.FETCH, _INSIDE, pieces.PAIRWISE, pieces.ROW_REDUCE]
+        device = [*self.combiners(), pieces.FETCH, _INSIDE, pieces.PAIRWISE, pieces.ROW_REDUCE, OVERLAPPING]
         return self.module(NAME, sentences, DOMAINS, host, device, [partial, total, self._launch()])
 
     def _along(self, view: View) -> bool:
@@ -103,6 +103,7 @@ class _Totals(KernelModule):
         body = [
             "tidx, _, _ = cute.arch.thread_idx()",
             "bidx, _, _ = cute.arch.block_idx()",
+            *started(),
             "mine = cute.make_layout((vec, loads))",
             "share = threads * loads  # vectors that a block reads at once",
             "steps = (vectors + share * blocks - 1) // (share * blocks)",

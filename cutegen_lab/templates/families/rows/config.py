@@ -35,14 +35,18 @@ SHORT = 64  # rows up to here may have fewer threads than FEWEST
 FEWEST = 8
 _RESIDENT = {1024: 32, 512: 64}  # values that a thread of so many keeps without spilling
 _ALONE = 48 << 10  # bytes of a row up to which one block reads it
-_SHARE = 16 << 10  # bytes of a longer row that each block of a cluster reads
+_SHARE = 16 << 10  # bytes of a longer row that each block of a cluster reads, or twice as many of a row by itself
 MAX_ROW = 1 << 24  # positions along a row are exact in fp32
 _SMS = 132  # an H200's multiprocessors
 _MANY_ROWS = 2 * _SMS  # enough blocks without a cluster
 _FULL = 1 << 17  # threads that an H200 takes to read at its full rate, nearly
 _LONG = 1 << 13  # of a row that two reductions share one walk of: from here on in steps, by
-_STEPPING = 128  # threads, that have
+_STEPPING = (128, 256, 512)  # threads, that have
 _A_STEP = 16  # values each at once: more blocks than of rows in registers, and so more of their waits hidden
+_STEPS = 15  # of a row, at least, if larger blocks are to pay
+_FULL_STEPS = 0.96  # and so much of them not past its end
+_STEP_BYTES = 16 << 10  # of one, at most
+_WAVES = 8  # times as many threads as read at the full rate, that blocks begin and end at different times
 _L2_BYTES = 32 << 20  # of its 50 MB, what one can count on
 
 
@@ -79,7 +83,7 @@ def default_config(graph: Graph, workload: Workload) -> Config:
 
     A row too long for one block is shared by a cluster, so that it is read once; one too long for a cluster is walked
     in steps, by as many blocks as it takes for L2 to hold the rows at work. Where one walk is all there is, nothing
-    needs to stay, and blocks share a row only if there are few rows. Few short rows have more threads each.
+    needs to stay, and blocks share a row only if there are few rows. Few rows have more threads each.
     """
     n = math.prod(graph.space[d] for d in graph.reduced)
     rows = math.prod(graph.space) // max(n, 1)
@@ -89,11 +93,13 @@ def default_config(graph: Graph, workload: Workload) -> Config:
     stepwise = _walks(graph) == 1 and in_one_walk(graph) is not None and n > _LONG
     cluster_n = 1
     if n * itemsize > _ALONE and (_walks(graph) > 1 or rows < (_SMS if stepwise else _MANY_ROWS)):
-        cluster_n = next((c for c in DOMAINS["cluster_n"] if n * itemsize <= _SHARE * c), DOMAINS["cluster_n"][-1])
+        alone = _walks(graph) > 1 and sum(load.dims[graph.reduced[-1]] is not None for _, load in graph.loads()) == 1
+        share = 2 * _SHARE if alone else _SHARE
+        cluster_n = next((c for c in DOMAINS["cluster_n"] if n * itemsize <= share * c), DOMAINS["cluster_n"][-1])
     stepwise = stepwise and cluster_n == 1
     threads = _threads(-(-n // (vec * cluster_n)), vec, (4 if cluster_n == 1 else 8) * widest)
     if cluster_n == 1:
-        threads = _filling(rows, _STEPPING if stepwise else threads, n)
+        threads = _filling(rows, _stepping(rows, n, itemsize) if stepwise else threads, n)
     per_block = max(64 // threads, 1)
     while per_block > rows and per_block * threads > 32:
         per_block //= 2
@@ -104,6 +110,18 @@ def default_config(graph: Graph, workload: Workload) -> Config:
     while not resident and _walks(graph) > 1 and _in_l2(row_bytes, config["cluster_n"] // 2):
         config["cluster_n"] //= 2
     return {**config, "loads": DOMAINS["loads"][-1] if resident else at_once // vec}
+
+
+def _stepping(rows: int, n: int, itemsize: int) -> int:
+    """More threads where the rows are so few that all begin and end at a time."""
+    threads = _STEPPING[0]
+    for more in _STEPPING[1:]:
+        steps = n / (more * _A_STEP)
+        even = steps >= _STEPS and steps >= _FULL_STEPS * math.ceil(steps)
+        if rows * threads >= _WAVES * _FULL or more * _A_STEP * itemsize > _STEP_BYTES or not even:
+            break
+        threads = more
+    return threads
 
 
 def _filling(rows: int, threads: int, n: int) -> int:

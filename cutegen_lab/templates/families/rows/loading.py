@@ -8,10 +8,11 @@ from functools import cached_property
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import Problem
 from cutegen_lab.templates.expr import Graph, Index, Reduce
-from cutegen_lab.templates.families.rows.config import MAX_VALUES
 from cutegen_lab.templates.families.rows.row_kernel import RowKernel
 from cutegen_lab.templates.families.rows.skewed import skewed
 from cutegen_lab.templates.module import variable
+
+_ROOM = 64  # values in registers from which on fewer threads would fit a multiprocessor
 
 
 class Loading(RowKernel):
@@ -55,12 +56,11 @@ class Loading(RowKernel):
         it piece by piece afterwards, one wait after another; it waits in registers where there is room, else each
         thread copies its own into shared memory."""
         lines = []
-        for name in self._wide:
-            lines.append(f"{variable('r', name)} = cute.make_rmem_tensor(mine, {variable('g', name)}.element_type)")
-        lines += [
-            "if cutlass.const_expr(sure < held):",
-            *(f"    {variable('r', name)}.fill(0.0)" for name in self._wide),
-        ]
+        registers = [(variable("r", name), name) for name in self._wide]
+        registers += [(variable("n", name), name) for name in self._ahead]
+        for register, name in registers:
+            lines.append(f"{register} = cute.make_rmem_tensor(mine, {variable('g', name)}.element_type)")
+        lines += ["if cutlass.const_expr(sure < held):", *(f"    {register}.fill(0.0)" for register, _ in registers)]
         if not self._shared:
             return lines
         tensors = ", ".join(variable("g", name) for name in self._shared)
@@ -68,7 +68,7 @@ class Loading(RowKernel):
         return [
             *lines,
             "threads = threads_per_row * rows_per_block",
-            f"roomy = steps == 1 and {1 + len(self._shared)} * vec * held < {MAX_VALUES}",
+            f"roomy = steps == 1 and {1 + len(self._shared)} * vec * held < {_ROOM}",
             f"staged = steps == 1 and not roomy and stageable(({tensors},), held * threads)",
             "if cutlass.const_expr(roomy):",
             *(f"    {self._fetch(name, 'first', '0')}" for name in self._shared),
@@ -76,12 +76,51 @@ class Loading(RowKernel):
             "    slots = cute.make_layout((vec, held, threads), stride=(1, vec * threads, vec))",
             *(f"    {s} = smem.allocate_tensor({g}.element_type, slots, 16)[None, None, tidx]" for g, s in places),
             *(f"    stage({g}, {s}, first, stride, sure)" for g, s in places),
+            *self._begun(),
+        ]
+
+    def _begun(self) -> list[str]:
+        """The first of the rows that are asked for ahead."""
+        if not self._ahead:
+            return []
+        first = self._next("bidx // cluster_n * turns * rows_per_block + tidx // threads_per_row")
+        return ["ahead = staged and turns > 1", "if cutlass.const_expr(ahead):", *(f"    {line}" for line in first)]
+
+    @cached_property
+    def _early(self) -> list[str]:
+        """What differs from row to row."""
+        return [name for name in self._wide if name not in self._shared]
+
+    @property
+    def _ahead(self) -> list[str]:
+        """What is asked for a row ahead, while the one before it is worked on: registers have room for that where what
+        rows share is in shared memory."""
+        return self._early if self.turning and not self.skewed else []
+
+    def _next(self, row: str) -> list[str]:
+        return [
+            f"next_row = cutlass.min({row}, rows - 1)",
+            *(
+                f"fetch({variable('g', name)}, {variable('n', name)}, next_row, first, stride, sure)"
+                for name in self._ahead
+            ),
         ]
 
     def loads(self) -> list[str]:
         """A row's only reading, where one step covers it. Values with one a row are read here."""
-        early = [name for name in self._wide if name not in self._shared]
-        lines = ["if cutlass.const_expr(steps == 1):", *(f"    {self._fetch(name, 'first')}" for name in early)]
+        fetches = [self._fetch(name, "first") for name in self._early]
+        lines = ["if cutlass.const_expr(steps == 1):", *(f"    {fetch}" for fetch in fetches)]
+        if self._ahead:
+            turned = [f"{variable('r', name)}.store({variable('n', name)}.load())" for name in self._ahead]
+            again = self._next("row + rows_per_block")
+            lines = [
+                "if cutlass.const_expr(ahead):",
+                *(f"    {line}" for line in turned),
+                "    if turn + 1 < turns:",
+                *(f"        {line}" for line in again),
+                "elif cutlass.const_expr(steps == 1):",
+                *(f"    {fetch}" for fetch in fetches),
+            ]
         for index, view in self.views.of_load.items():
             name = view.name
             if name not in self._wide:

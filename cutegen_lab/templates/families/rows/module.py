@@ -6,7 +6,8 @@ from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import Problem
 from cutegen_lab.templates.cute_text import divided_by_rows
 from cutegen_lab.templates.expr import Graph, Index
-from cutegen_lab.templates.families.finish import finishing_kernel, finishing_launch
+from cutegen_lab.templates.families.finish import OVERLAPPING, finishing_kernel, finishing_launch, started
+from cutegen_lab.templates.families.reading import READ, lasting
 from cutegen_lab.templates.families.rows import pieces, skewed
 from cutegen_lab.templates.families.rows.config import DOMAINS, FEWEST, MAX_ROW, MAX_VALUES, NAME, SHORT
 from cutegen_lab.templates.families.rows.online import Moments, Online, in_one_walk
@@ -19,7 +20,7 @@ _SKEW = [
 ]
 _TURNS = [
     "    groups = (rows + rows_per_block - 1) // rows_per_block",
-    "    turns = min(max(groups // 256, 1), 4) if cluster_n > 1 else 1  # of a block, which keeps what rows share",
+    "    turns = min(max(groups // 512, 1), 8) if cluster_n > 1 else 1  # of a block, which keeps what rows share",
 ]
 _FINISHERS = "min(1024, (rows + 31) // 32 * 32)"
 
@@ -29,7 +30,7 @@ class RowModule(Passes):
         reserved = (
             "n rows vec row lane first stride rank arrived columns vectors chunks held turns turn groups steps step "
             "start mine sure begin skew reach whole tail tidx bidx local_row source_row width smem threads "
-            "slots roomy staged warps partials moments partial_moments seen count part about centre"
+            "ahead next_row slots roomy staged warps partials moments partial_moments seen count part about centre"
         )
         if approximate(problem.workload)[0]:
             graph = divided_by_rows(graph)
@@ -55,12 +56,15 @@ class RowModule(Passes):
             kernels.append(finishing_kernel(self, self.late_outputs, names, "row_values", "rows", 8))
         indexed = any(isinstance(node, Index) for node in self.graph.nodes)
         moves = skewed if self.skewed else pieces
+        writes = any(self.along(self.views.by_name[name]) for name, *_ in self.row_outputs)
         device = [
-            *self.combiners(), moves.FETCH, moves.PUT, *([pieces.POSITIONS] if indexed else []), pieces.PAIRWISE,
-            moves.FOLD, pieces.ROW_REDUCE, pieces.EXCHANGE, pieces.CLUSTER_REDUCE,
+            *self.combiners(), *([READ, lasting(moves.FETCH)] if writes else [moves.FETCH]), moves.PUT,
+            *([pieces.POSITIONS] if indexed else []), pieces.PAIRWISE, moves.FOLD,
+            pieces.ROW_REDUCE, pieces.EXCHANGE, pieces.CLUSTER_REDUCE,
             *([moves.INSIDE, pieces.MOMENTS, pieces.CLUSTER_MOMENTS] if isinstance(self.pair, Moments) else []),
             *([pieces.rescale(self.fast)] if isinstance(self.pair, Online) else []),
             *([pieces.STAGED] if self.shares else []), *([pieces.PICK] if self.views.of_pick else []),
+            *([OVERLAPPING] if self.totals else []),
         ]  # fmt: skip
         return self.module(NAME, sentences, DOMAINS, self._host(), device, [*kernels, self._launch()])
 
@@ -141,6 +145,7 @@ class RowModule(Passes):
         lines = [
             "tidx, _, _ = cute.arch.thread_idx()",
             "bidx, _, _ = cute.arch.block_idx()",
+            *(started() if self.totals else []),
             "lane = tidx % threads_per_row",
             "vectors = n // vec if n % vec == 0 else (n + vec - 2) // vec + 1" if self.skewed else "vectors = n // vec",
             "stride = threads_per_row * cluster_n  # vectors of a row that are loaded at once",
