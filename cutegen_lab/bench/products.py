@@ -48,6 +48,20 @@ def _f8(m: int, n: int, k: int) -> Case:
     return Case("gemm_f8", f"{m}x{n}x{k}", expression, inputs, flops=2.0 * m * n * k)
 
 
+def _gate(model: str, m: int, n: int, k: int) -> Case:
+    """Which experts a token goes to."""
+    inputs = f"a: bf16[{m},{k}], b: bf16[{n},{k}]"
+    expression = "F.softmax(F.linear(a, b).float(), dim=-1)"
+    return Case("linear_softmax", f"{model}-{m}x{n}x{k}", expression, inputs, flops=2.0 * m * n * k)
+
+
+def _head(model: str, m: int, n: int, k: int) -> Case:
+    """What a language model's loss divides by."""
+    inputs = f"a: bf16[{m},{k}], b: bf16[{n},{k}]"
+    expression = "F.linear(a, b).float().logsumexp(-1)"
+    return Case("linear_logsumexp", f"{model}-{m}x{n}x{k}", expression, inputs, flops=2.0 * m * n * k)
+
+
 def cases() -> Iterator[Case]:
     """Fused shapes are (tokens, features out, features in) of models."""
     yield from (_nn("gemm", n, n, n) for n in (512, 1024, 2048, 4096, 8192, 16384))
@@ -98,3 +112,6 @@ def cases() -> Iterator[Case]:
     yield _norm("gpt_2", 16384, 768, 3072)
     yield _norm("llama_3_8b", 4096, 4096, 4096)
     yield _norm("llama_3_8b", 4096, 4096, 14336)
+    yield _gate("qwen_3_30b", 16384, 128, 2048)
+    yield _gate("deepseek_v3", 16384, 256, 7168)
+    yield _head("tinyllama", 8192, 32000, 2048)

@@ -14,9 +14,15 @@ def template_for(problem: Problem, arch: str) -> Template:
     """Raises ProviderError naming the operation that no family serves on ``arch``."""
     programs = Programs(problem, arch)
     try:
-        return single_for(programs)
+        single = single_for(programs)
     except ProviderError as error:
         return pipeline_for(programs, error)
+    if single.pays:
+        return single
+    try:
+        return pipeline_for(programs, ProviderError("several kernels are sooner done than one"))
+    except ProviderError:
+        return single
 
 
 def single_for(programs: Programs) -> Single:

@@ -11,6 +11,7 @@ from cutegen_lab.core.problem import Problem, Workload
 from cutegen_lab.core.roofline import target_gpu
 from cutegen_lab.templates.expr import Graph
 from cutegen_lab.templates.families import columns, elementwise, gemm, rows, skinny, tf32, totals
+from cutegen_lab.templates.families.gemm import reduced
 from cutegen_lab.templates.families.mma import Mma
 from cutegen_lab.templates.families.scans import columns as column_scans
 from cutegen_lab.templates.families.scans import rows as row_scans
@@ -37,7 +38,7 @@ class Family(Protocol):
 
 def families(arch: str) -> tuple[Family, ...]:
     """Those that have kernels for ``arch``. Raises InputError where nothing is known of its GPUs."""
-    matrix_products = (gemm, tf32) if arch == "sm_90a" else (Mma(target_gpu(arch)),)
+    matrix_products = (gemm, tf32, reduced) if arch == "sm_90a" else (Mma(target_gpu(arch)),)
     asked = (skinny, *matrix_products, totals, rows, columns, row_scans, column_scans, elementwise)
     return tuple(cast(Family, family) for family in asked)
 
@@ -51,6 +52,12 @@ def family_for(graph: Graph, arch: str = "sm_90a") -> Family:
         f"no template family serves {_hindrance(graph)}",
         "Try --provider openai (a model writes the kernel), manual (paste one) or replay:FILE.",
     )
+
+
+def pays(family: Family, graph: Graph, workload: Workload) -> bool:
+    """Is one kernel of ``family`` sooner done than several? All are, but where rows of a product are spread over so
+    many blocks that fewer run at a time."""
+    return family is not cast(Family, reduced) or reduced.pays(graph, workload)
 
 
 def _hindrance(graph: Graph) -> str:

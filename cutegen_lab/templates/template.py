@@ -10,7 +10,7 @@ from cutegen_lab.core.candidate import Config, Scalar
 from cutegen_lab.core.problem import Problem
 from cutegen_lab.core.roofline import target_gpu
 from cutegen_lab.templates.expr import Graph
-from cutegen_lab.templates.registry import Family
+from cutegen_lab.templates.registry import Family, pays
 
 
 class Template(Protocol):
@@ -71,6 +71,11 @@ class Single:
     @property
     def knobs(self) -> Mapping[tuple[str, int], str]:
         return self.family.KNOBS
+
+    @property
+    def pays(self) -> bool:
+        """Is it sooner done than several kernels, with the main workload?"""
+        return pays(self.family, self.graph, self.problem.workload)
 
     def default_config(self) -> Config:
         pairs = zip(self.graphs, self.problem.workloads, strict=True)

@@ -98,6 +98,25 @@ def test_products_of_8_bits_with_their_scales(tmp_path: Path) -> None:
     assert verdict(kernel, tmp_path) == "passed"
 
 
+PROJECTED = "kernel k\nin x: bf16[M, 64]\nin w: bf16[N, 64]\nin r: bf16[M, N]\n{}\nsize M=72, N={}\n"
+
+
+def test_a_product_and_a_reduction_in_one_step() -> None:
+    text = PROJECTED.format("step one\nout y: bf16 = softmax(x @ w.T + r, dim=-1)\n{}", 700)
+    kernel = compile_text(text.format("tile 64x192\ncluster 2x4"))
+    assert kernel.family == "matrix product and row reduction"
+    assert [kernel.config[name] for name in ("tile_n", "cluster_m", "cluster_n")] == [192, 2, 4]
+    with pytest.raises(SpecError) as error:
+        compile_text(text.format("tile 64x64\ncluster 2x4"))
+    assert error.value.line == 7
+    assert "rows of 700 in the tiles of a cluster, which hold 256 (4 × 64" in str(error.value)
+    with pytest.raises(SpecError, match=r"cluster_n is 5; it may be 1, 2, 3, 4, 6, 8. The nearest is 6"):
+        compile_text(text.format("tile 64x192\ncluster 1x5"))
+    with pytest.raises(SpecError, match=r"rows of 4,096 in the tiles of a cluster, which hold 2,048"):
+        compile_text(text.replace("N=700", "N=4096").format(""))
+    assert "then" in compile_text(PROJECTED.format("out y: bf16 = softmax(x @ w.T + r, dim=-1)", 4096)).family
+
+
 def test_products_in_tf32() -> None:
     text = "kernel k for sm_90a{}\nin x: f32[64, 160]\nin w: f32[72, 160]\nout y: f32 = linear(x, w)\ntile 64x64x{}\n"
     kernel = compile_text(text.format(" in tf32", 32))

@@ -40,6 +40,7 @@ def steps(template: Template) -> list[tuple[str, list[str], list[str]]]:
 
 
 LINEAR = "x: bf16[64,128], w: bf16[256,128]"
+WIDE = "x: bf16[64,128], w: bf16[4096,128]"  # rows that no cluster of blocks holds
 
 
 @pytest.mark.parametrize(
@@ -47,9 +48,11 @@ LINEAR = "x: bf16[64,128], w: bf16[256,128]"
     [
         ("return F.linear(F.gelu(F.linear(x, w)), v)", f"{LINEAR}, v: bf16[64,256]",
          ["gemm1 > h1: bf16[64,256]", "gemm2"]),
-        ("return F.linear(x, w).softmax(-1)", LINEAR, ["gemm > h1: bf16[64,256]", "row"]),
-        ("return F.rms_norm(F.linear(x, w) + r, (256,), g)", f"{LINEAR}, r: bf16[64,256], g: bf16[256]",
-         ["gemm > h1: bf16[64,256]", "row"]),
+        ("return F.linear(x, w).softmax(-1)", WIDE, ["gemm > h1: bf16[64,4096]", "row"]),
+        ("return F.rms_norm(F.linear(x, w) + r, (4096,), g)", f"{WIDE}, r: bf16[64,4096], g: bf16[4096]",
+         ["gemm > h1: bf16[64,4096]", "row"]),
+        ("return F.linear(F.linear(x, w).softmax(-1), v)", f"{LINEAR}, v: bf16[64,256]",
+         ["gemm1 > h1: bf16[64,256]", "gemm2"]),
         ("return torch.softmax(q @ k.transpose(-1, -2) * 0.125, -1) @ v",
          "q: f32[2,8,16], k: f32[2,8,16], v: f32[2,8,16]",
          ["gemm1 > h1: f32[2,8,8]", "row > h2: f32[2,8,8]", "gemm2"]),
@@ -80,8 +83,9 @@ def test_it_is_cut_where_the_fewest_bytes_cross(body: str, inputs: str, cut: lis
     assert [f"{name} > {', '.join(results)}" for name, _, results in before] + [last] == cut
 
 
-def test_what_one_kernel_serves_is_no_pipeline() -> None:
-    assert isinstance(template_for(problem("return F.gelu(F.linear(x, w))", LINEAR), ARCH), Single)
+@pytest.mark.parametrize("body", ["F.gelu(F.linear(x, w))", "F.linear(x, w).softmax(-1)"])
+def test_what_one_kernel_serves_is_no_pipeline(body: str) -> None:
+    assert isinstance(template_for(problem(f"return {body}", LINEAR), ARCH), Single)
 
 
 @pytest.mark.parametrize(
@@ -119,7 +123,7 @@ def test_the_module_is_right(compiler: CageCompiler, body: str, inputs: str, che
 
 
 def test_parameters_stand_behind_their_steps_names() -> None:
-    template = template_for(problem("return F.linear(x, w).softmax(-1)", LINEAR), ARCH)
+    template = template_for(problem("return F.linear(x, w).softmax(-1)", WIDE), ARCH)
     assert {"gemm_tile_m", "row_threads_per_row"} <= set(template.domains)
     assert template.knobs["row_vec", 1].startswith("row: ")
     config = dict(template.default_config())

@@ -20,7 +20,7 @@ from cutegen_lab.templates.expr import Graph
 from cutegen_lab.templates.pipeline.flow import Flow
 from cutegen_lab.templates.program import ELSEWHERE, Program, Region
 from cutegen_lab.templates.reader import Programs, agreed, read_region
-from cutegen_lab.templates.registry import Family, family_for
+from cutegen_lab.templates.registry import Family, family_for, pays
 
 LAUNCH_BYTES = 8 << 20  # that an H200 moves while a further kernel starts
 _PATIENCE = 8  # stretches that no family serves, one after another, before no longer one is tried
@@ -105,7 +105,7 @@ class Cutter:
                 if cost[start] == float("inf") or misses > _PATIENCE:
                     break
                 piece = self._tried(order[start:end])
-                if isinstance(piece, str):
+                if isinstance(piece, str) or not pays(piece.family, piece.graphs[0], piece.problem.workload):
                     misses += 1
                     continue
                 misses = 0

@@ -111,7 +111,8 @@ def expected_us(config: Config, work: Work) -> float:
     if config["schedule"] == "pingpong":  # one team's ends are hidden behind the other's steps, if it has any
         step, ends = step * (1.0 if work.dense_k or work.halved else 1.2), ends * (0.15 if waves > 2 else 1.2)
         ends += 0.6 * read  # by the epilogue itself
-        if cluster_m > 1 and waves > 2 and 2 * work.m * work.n * work.k * work.batches < _POWER_BOUND:
+        light = 2 * work.m * work.n * work.k * work.batches < _POWER_BOUND and not read
+        if cluster_m > 1 and waves > 2 and light:
             step, ends = step * 0.96, ends - 0.5
     else:
         ends += 0.1 * read  # ahead of it

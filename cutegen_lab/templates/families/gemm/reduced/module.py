@@ -1,0 +1,244 @@
+"""The text of a module that multiplies matrices and reduces the result's rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cutegen_lab.core.candidate import Config
+from cutegen_lab.core.problem import Problem
+from cutegen_lab.templates.cute_text import divided_by_rows, number
+from cutegen_lab.templates.expr import NEUTRAL, Graph, Load, Reduce
+from cutegen_lab.templates.families.gemm import halves, pieces, sheets
+from cutegen_lab.templates.families.gemm.config import EPI_STAGE, SMEM_BYTES
+from cutegen_lab.templates.families.gemm.module import IMPORTS, STAGES_THAT_FIT
+from cutegen_lab.templates.families.gemm.product_module import ProductModule
+from cutegen_lab.templates.families.gemm.reduced import parts, text
+from cutegen_lab.templates.families.gemm.reduced.config import DOMAINS, MOST_BLOCKS, NAME, RESIDENT
+from cutegen_lab.templates.families.gemm.reduced.steps import Step, in_parts, steps
+from cutegen_lab.templates.families.gemm.shape import Operand
+from cutegen_lab.templates.families.kernel_module import COMBINE, WISHES, combiners
+from cutegen_lab.templates.families.rows import pieces as rows
+from cutegen_lab.templates.families.rows.online import Moments, Online, in_one_walk
+from cutegen_lab.templates.module import Space, approximate, clean, header, helpers, signature, tunable
+
+_CONSTRAINTS = '''
+def constraints(config, workload, device):
+    """A row lies in the tiles of a cluster{parts}; accumulators stay in registers; ``stages`` is what
+    fits shared memory, or 8: as many as fit."""
+    tile_m, tile_n, cluster_n, stages = (config[name] for name in ("tile_m", "tile_n", "cluster_n", "stages"))
+    pingpong = config["schedule"] == "pingpong"
+    teams, team_groups = (2, 1) if pingpong else (1, min(tile_m // 64, 2))
+    places = exchange_shape(tile_m, cluster_n, teams, team_groups)
+    tile_shape_mnk = (tile_m, tile_n, config["tile_k"])
+    fit = stages_that_fit(tile_shape_mnk, teams * team_groups, math.prod(places) * 4)
+    held = {held}
+    small = config["cluster_m"] * cluster_n <= {blocks} and tile_m * tile_n // (128 * team_groups) <= 128
+    return held and small and fit >= 2 and (stages <= fit or stages == 8)
+
+
+def exchange_shape(tile_m, cluster_n, teams, team_groups):
+    """(blocks, values, rows of a warp, warps' places): where blocks that share rows send what they found."""
+    if cluster_n == 1:
+        return 1, 1, 1, 1
+    return cluster_n, {values}, tile_m // (4 * team_groups), 8 * teams * team_groups
+
+
+'''
+
+
+class ReducedModule(ProductModule):
+    def __init__(self, problem: Problem, graph: Graph, config: Config) -> None:
+        if approximate(problem.workload)[0]:
+            graph = divided_by_rows(graph)
+        elif isinstance(pair := in_one_walk(graph), Online):  # between 1 and the row's length: no reciprocal overflows
+            graph = divided_by_rows(graph, pair.total)
+        super().__init__(problem, graph, config, "mParts parts ready tiles")
+        self.writer.extent = "n"
+        self.steps, self.pair = steps(graph), in_parts(graph)
+        self.written = graph.varies(graph.outputs[0].node)
+        self.writer.reserve(["n", "lane", "row", "batch", "middle", "work", "reads", "held", "loaded", "extras"])
+        self.names: dict[int, str] = {}
+        for index in (index for step in self.steps for index in step.folded):
+            node = graph.nodes[index]
+            assert isinstance(node, Reduce)
+            self.names[index] = self.writer.name(dict(graph.names).get(index, WISHES[node.op]))
+
+    def text(self) -> str:
+        sentences = (
+            "One warp loads tiles by TMA into swizzled shared memory, stages ahead of the warpgroups that multiply "
+            "them. Rows of the result stay in registers while they are reduced: over a quad, and over the blocks of a "
+            "cluster that a row is spread over."
+        )
+        if self.pair is not False:
+            sentences += " Wider rows are reduced tile by tile, and a second kernel puts the parts together."
+        lines = header(self.problem, self.graph, NAME, sentences)
+        lines[-2:-2] = IMPORTS.strip().splitlines()
+        lines += tunable(DOMAINS)
+        lines += [f"EPI_STAGE = {EPI_STAGE}  # pieces of results on their way out, for each team"]
+        lines += [f"RESIDENT = {RESIDENT}  # clusters of so many blocks that run at a time, on an H200", "", ""]
+        functions = self._functions()
+        lines += [*self._constraints(), "", "", *self._workspace(), "", *helpers(self.writer.helpers)]
+        for combiner in combiners(self.graph):
+            lines += ["", "", combiner]
+        lines += ["", "", *functions]
+        for piece in self._texts():
+            lines += ["", "", *self.filled(piece).strip().splitlines()]
+        return clean([*lines, "", "", *self._launch()])
+
+    def _texts(self) -> list[str]:
+        found = [pieces.WALK, pieces.ACCESS, rows.PAIRWISE, rows.WITHIN, text.DEVICE, halves.KERNEL]
+        found += [text.kernel(self.written), pieces.TMA_VIEW, sheets.HOST, text.LAUNCH]
+        if self.pair is not False:
+            found += [rows.rescale(self.writer.fast)] if isinstance(self.pair, Online) else []
+            found += [rows.APART] if isinstance(self.pair, Moments) else []
+            found += [parts.kernel(self.graph, self.names, self.pair), parts.LAUNCH]
+        return found
+
+    def _constraints(self) -> list[str]:
+        space = Space(self.graph, tuple(f"workload.inputs[{t}]" for t in range(len(self.inputs))))
+        rules = _CONSTRAINTS.format(
+            parts="" if self.pair is False else ", or is put together from parts", blocks=MOST_BLOCKS,
+            held=f"{space.product(self.products.n)} <= tile_n * cluster_n" if self.pair is False else True,
+            values=max(len(step.folded) for step in self.steps),
+        )  # fmt: skip
+        fits = STAGES_THAT_FIT.format(smem=SMEM_BYTES, lefts=1, rights=1, itemsize=2)
+        fits = fits.replace("consumers):", "consumers, beside):").replace("- consumers", "- beside - consumers")
+        fits = fits.replace("beside results on their way out.", "beside results on their way out and ``beside`` bytes.")
+        return [*rules.strip().splitlines(), "", "", *fits.strip().splitlines()]
+
+    # --- the expressions ---
+
+    def _functions(self) -> list[str]:
+        """A function for each step and one for what follows, and what the kernel needs to know of them."""
+        lines, entries = list[str](), list[str]()
+        for number_of, step in enumerate(self.steps):
+            lines += self._step(f"step_{number_of}", step, entries)
+        root = self.graph.outputs[0].node
+        held = self.steps[-1].keep if self.written else ()
+        env = self._named(held)
+        reads = self._reads([root], env)
+        lines += self._head("finish", held, list(self.names), reads, "What is written of a row.")
+        lines += [f"    {line}" for line in self.writer.assignments([root], env, {})]
+        lines += [f"    return {self.writer.expression(root, env)[0]}", "", ""]
+        lines += [
+            "# Of each step: the function, the tensors it reads and whether they differ along a row, how many values",
+            "# of a row registers hold for it, what folds its terms, and what changes nothing in that.",
+            "STEPS = (",
+            *entries,
+            ")",
+            f"FINISH = (finish, {_tuple(self._numbered(reads))}, {len(held)})",
+        ]
+        return lines
+
+    def _step(self, name: str, step: Step, entries: list[str]) -> list[str]:
+        known = [i for i in self.names if self.graph.depths()[i] < self.graph.depths()[step.folded[0]]]
+        env = self._named(step.before, known)
+        terms = [self.graph.nodes[i].args[0] for i in step.folded]
+        reads = self._reads([*step.keep, *terms], env)
+        lines = self._head(name, step.before, known, reads, "What is kept of a row, and the terms of what is folded.")
+        if isinstance(self.pair, Online) and self.pair.shift == self.pair.top and known:
+            lines.append(f"    {self.names[self.pair.top]} = finite({self.names[self.pair.top]})")
+        lines += [f"    {line}" for line in self.writer.assignments([*step.keep, *terms], env, {})]
+        kept, folded = (_tuple([self.writer.expression(i, env)[0] for i in of]) for of in (step.keep, terms))
+        ops = [node.op for i in step.folded if isinstance(node := self.graph.nodes[i], Reduce)]
+        entries.append(
+            f"    ({name}, {_tuple(self._numbered(reads))}, {len(step.before)}, {_tuple([COMBINE[op] for op in ops])}, "
+            f"{_tuple([number(NEUTRAL[op]) for op in ops])}),"
+        )
+        return [*lines, f"    return {kept}, {folded}", "", ""]
+
+    def _named(self, held: Sequence[int], known: Sequence[int] | None = None) -> dict[int, str]:
+        """The values that a function starts from, by name."""
+        names = {index: "x" if len(held) == 1 else f"x{at + 1}" for at, index in enumerate(held)}
+        return names | {i: self.names[i] for i in (self.names if known is None else known)}
+
+    def _reads(self, roots: Sequence[int], env: dict[int, str]) -> list[int]:
+        """The loads that ``roots`` need, by tensor, named in ``env``."""
+        wanted = {i: n for i in self.writer.pending(roots, env) if isinstance(n := self.graph.nodes[i], Load)}
+        env |= {i: self.inputs[load.tensor] for i, load in wanted.items()}
+        return [i for i, load in wanted.items() if load.tensor in self.read]
+
+    def _head(self, name: str, held: Sequence[int], known: Sequence[int], reads: Sequence[int], says: str) -> list[str]:
+        tensors = [node.tensor for i in reads if isinstance(node := self.graph.nodes[i], Load)]
+        values = self._named(held, known)
+        return [
+            "@cute.jit",
+            *signature(name, [*values.values(), *(self.inputs[t] for t in tensors), "n"]),
+            f'    """{says}"""',
+        ]
+
+    def _numbered(self, reads: Sequence[int]) -> list[str]:
+        order = list(self.read)
+        loads = [(i, node) for i in reads if isinstance(node := self.graph.nodes[i], Load)]
+        return [f"({order.index(load.tensor)}, {self.graph.varies(i)})" for i, load in loads]
+
+    # --- the workspace and the launch ---
+
+    def _workspace(self) -> list[str]:
+        """Room for parts of rows, and for copies of operands that TMA cannot address."""
+        space = Space(self.graph, tuple(f"inputs[{t}]" for t in range(len(self.inputs))))
+        m, n, batches = (space.product(over) for over in (self.products.m, self.products.n, self.products.batch))
+        lines = [
+            "def workspace(workload, config):",
+            '    """What tiles find of rows wider than a cluster\'s; copies of operands, as TMA can read them."""',
+            "    inputs = workload.inputs",
+            f"    m, n, batches = {m}, {n}, {batches}",
+            f'    parts = ({len(self.names)}, batches, m, -(-n // config["tile_n"]))',
+            '    wide = n > config["tile_n"] * config["cluster_n"]',
+            '    wanted = [("parts", "f32", parts if wide else (1, 1, 1, 1))]',
+        ]
+        for operand, view in self.views.items():
+            x, dims = f"inputs[{operand.tensor}]", operand.dims
+            spec = self.problem.workload.inputs[operand.tensor]
+            count = "batches" if any(dims[d] is not None for d in self.products.batch) else "1"
+            size = f"scratch_size({'m' if view == 'mA' else 'n'}, {x}.shape[{dims[-1]}])"
+            room = f"({count}, {size})" if self._nested(operand) else f"({count}, {size}) if uneven({x}) else (1, 1)"
+            lines.append(f'    wanted.append(("{spec.name}_copy", {x}.dtype.value, (1, *({room}))))')
+        return [
+            *lines,
+            "    return wanted", "", "",
+            "def uneven(x):",
+            '    """Can TMA not address it? It takes dense rows that begin at multiples of 16 bytes."""',
+            "    steps = [step for size, step in zip(x.shape, x.stride) if size > 1]",
+            "    return 1 not in steps or any(step % 8 for step in steps if step > 1)",
+        ]  # fmt: skip
+
+    def _nested(self, operand: Operand) -> bool:
+        """Do several dimensions of the space lie unevenly in it?"""
+        name, dims = self.inputs[operand.tensor], operand.dims
+        over = ((self.rows(operand), "rows"), (self.products.batch, "batches"))
+        return any(self._mode(name, dims, *mode)[0].startswith("(") for mode in over)
+
+    def _launch(self) -> list[str]:
+        names = "".join(f"{view}, " for view, _, _ in self.fetched)
+        specs = [self.problem.workload.inputs[o.tensor].name for o in self.views]
+        copies = [f"{name}_copy" for name in specs]
+        operands = [f"as_tma({view}, {copy}, stream)" for view, copy in zip(self.views.values(), copies, strict=True)]
+        body = [
+            *self.view_lines(),
+            "tiles = (n + tile_n - 1) // tile_n",
+            "mParts = cute.make_tensor(",
+            "    parts.iterator,",
+            f"    cute.make_layout((m, tiles, batches, {len(self.names)}), "
+            "stride=(tiles, 1, m * tiles, batches * m * tiles)),",
+            ")",
+            f"ready = tma_views(({operands[0]},)), tma_views(({operands[1]},))",
+            f"multiply_by_wgmma(*ready, mC, (), {names}mParts, stream, cute.size(mA, mode=[1]), ((0, 0, 0),), 1,",
+            "                  (tile_m, tile_n, tile_k), (cluster_m, cluster_n), stages, schedule, raster, group)",
+        ]
+        if self.pair is not False:
+            body += [
+                "if cutlass.const_expr(n > tile_n * cluster_n):",
+                f"    combine(mParts, mC, {names}stream, tile_n)",
+            ]
+        as_tma = [
+            "def as_tma(x, copy, stream):",
+            '    """An operand as TMA can address it: itself, or a copy where there is room for one."""',
+            "    return converted(x, copy, None, stream)[0] if cute.size(copy) > 1 else x",
+            "", "",
+        ]  # fmt: skip
+        return [*as_tma, *self.launch_head("parts", *copies), *(f"    {line}" for line in body)]
+
+
+def _tuple(entries: Sequence[str]) -> str:
+    return f"({', '.join(entries)}{',' if len(entries) == 1 else ''})"

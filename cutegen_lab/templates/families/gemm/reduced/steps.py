@@ -1,0 +1,72 @@
+"""What an epilogue does with a row that stays in registers: one step for each depth of reductions.
+
+Between two steps the accumulators' registers hold one value that all the rest follows from, where there is one: the
+sums with their residual, then what is left of the mean, or the exponentials.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from cutegen_lab.templates.expr import Dot, Graph, Map, Reduce
+from cutegen_lab.templates.families.rows.online import Moments, Online, in_one_walk
+
+
+@dataclass(frozen=True)
+class Step:
+    """Nodes: what registers hold ``before``, what they ``keep`` and the reductions whose arguments are ``folded``."""
+
+    before: tuple[int, ...]
+    keep: tuple[int, ...]
+    folded: tuple[int, ...]
+
+
+def steps(graph: Graph) -> list[Step]:
+    """One for each depth, in order."""
+    depths = graph.depths()
+    held = tuple(index for index, _ in graph.dots())
+    found = list[Step]()
+    for depth in range(max(depths)):
+        ahead = [i for i, node in enumerate(graph.nodes) if isinstance(node, Reduce) and depths[i] > depth]
+        roots = [*(graph.nodes[i].args[0] for i in ahead), *(output.node for output in graph.outputs)]
+        keep = _kept(graph, held, roots, depth)
+        found.append(Step(held, keep, tuple(i for i in ahead if depths[i] == depth + 1)))
+        held = keep
+    return found
+
+
+def _kept(graph: Graph, held: tuple[int, ...], roots: Sequence[int], depth: int) -> tuple[int, ...]:
+    """The last value known after ``depth`` reductions without which nothing of ``held`` leads to ``roots``."""
+    depths = graph.depths()
+    for index in reversed(range(len(graph.nodes))):
+        known = depths[index] <= depth and isinstance(graph.nodes[index], Map | Dot) and not graph.is_truth(index)
+        if known and graph.varies(index) and not set(held) & _reached(graph, roots, index):
+            return (index,)
+    return held
+
+
+def _reached(graph: Graph, roots: Iterable[int], without: int) -> set[int]:
+    """What ``roots`` are computed from, but for reductions and what ``without`` is computed from."""
+    found, stack = set[int](), list(roots)
+    while stack:
+        index = stack.pop()
+        if index != without and index not in found and not isinstance(graph.nodes[index], Reduce):
+            found.add(index)
+            stack += graph.nodes[index].args
+    return found
+
+
+def in_parts(graph: Graph) -> Online | Moments | bool:
+    """Can what tiles find of a row's parts be put together, each tile's by itself? Reductions one after another only as
+    a pair that is (the pair; True where there is none)."""
+    if any(graph.varies(output.node) for output in graph.outputs):
+        return False
+    depths, pair = graph.depths(), in_one_walk(graph)
+    late = [i for i, node in enumerate(graph.nodes) if isinstance(node, Reduce) and depths[i] > 1]
+    if not late:
+        return True
+    if pair is None or late != [pair.reductions[1]]:
+        return False
+    first = steps(graph)[0]
+    return pair if first.keep == (graph.nodes[pair.reductions[0]].args[0],) else False
