@@ -101,7 +101,7 @@ class GemmModule(ProductModule):
         lines += epilogue
         for text in self._texts():
             at = ("epi_row", "epi_column") if text is tiles.KERNEL else ("row", "column")
-            wide = text in (tiles.KERNEL, parts.KERNEL)  # they take results in pieces
+            wide = {tiles.KERNEL: "True", parts.KERNEL: "vec > 1"}.get(text, "False")  # they take results in pieces
             lines += ["", "", *self.filled(text, at=at, wide=wide).strip().splitlines()]
         return clean([*lines, "", "", *self._launch()])
 

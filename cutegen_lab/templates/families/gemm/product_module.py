@@ -64,9 +64,9 @@ class ProductModule:
             f"    return {text}",
         ]
 
-    def filled(self, text: str, *, at: tuple[str, str] = ("row", "column"), wide: bool = False) -> str:
+    def filled(self, text: str, *, at: tuple[str, str] = ("row", "column"), wide: str = "False") -> str:
         """A piece of text with the epilogue's tensors in it: ``$parameters`` of a kernel, their ``$names`` in a call,
-        and ``$fetches`` of their values in the tile at ``at`` (``wide``: neighbours in ``cC`` are neighbours in n)."""
+        and ``$fetches`` of their values in the tile at ``at``; ``wide`` says whether ``cC`` goes through n by pairs."""
         views = [view for view, _, _ in self.fetched]
         filled: Mapping[str, list[str]] = {
             "$parameters": [f"{view}: cute.Tensor," for view in views],

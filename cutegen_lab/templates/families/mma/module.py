@@ -65,7 +65,7 @@ class MmaModule(ProductModule):
         lines += [*tunable(DOMAINS), "", *rules.strip().splitlines(), "", "", *self.partials(), "    return wanted", ""]
         lines += [*helpers(self.writer.helpers), "", *epilogue]
         for text in self._texts():
-            wide = text in (kernel.KERNEL, kernel.TF32_KERNEL, parts.KERNEL)
+            wide = {kernel.KERNEL: "True", kernel.TF32_KERNEL: "True", parts.KERNEL: "vec > 1"}.get(text, "False")
             lines += ["", "", *self.filled(text, wide=wide).strip().splitlines()]
         return clean([*lines, "", "", *self._launch()])
 
