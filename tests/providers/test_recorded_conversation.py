@@ -4,40 +4,20 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 import cutegen_lab
-from cutegen_lab.core.errors import ProviderError
-from cutegen_lab.core.protocols import GenerateRequest
-from cutegen_lab.core.roofline import GPUS
 from cutegen_lab.core.run import Budget, RunSettings, Step
 from cutegen_lab.core.verdict import Verdict
 from cutegen_lab.problems import read_file
 from cutegen_lab.providers.replay import load
-from cutegen_lab.providers.templates import TemplatesProvider
 from cutegen_lab.session import Session
 
 REPLAYS = Path(cutegen_lab.__file__).parent / "replays"
-
-
-class Never:
-    def is_set(self) -> bool:
-        return False
-
-    def wait(self, timeout: float | None = None) -> bool:
-        return False
 
 
 def test_the_source_of_the_recording_is_stated() -> None:
     source, exchanges = load(REPLAYS / "rope.jsonl")
     assert "language model" in source and "manual:DIR" in source
     assert [e.prompt.id for e in exchanges] == ["generate", "refine"]
-
-
-def test_the_templates_do_not_cover_its_problem() -> None:
-    request = GenerateRequest("generate", read_file(REPLAYS / "rope.py"), GPUS["H200"], "sm_90a")
-    with pytest.raises(ProviderError, match="do not cover"):
-        TemplatesProvider().propose(request, print, Never())
 
 
 def test_it_ends_in_a_correct_and_faster_kernel(tmp_path: Path) -> None:

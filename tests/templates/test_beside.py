@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from cutegen_lab.compile import CageCompiler
@@ -30,7 +32,7 @@ def test_one_kernel(compiler: CageCompiler, expression: str, inputs: str) -> Non
 
 def test_vectors_are_as_wide_as_the_seams_allow(compiler: CageCompiler) -> None:
     _, artifact = judged(compiler, problem_of(ROPE, "x: bf16[2,8,64], c: bf16[8,64], s: bf16[8,64]", checks=()))
-    assert "ld.global.v4" in artifact.builds["main"].ptx or "ld.global.nc.v4" in artifact.builds["main"].ptx
+    assert re.search(r"ld\.global\S*\.v4", artifact.builds["main"].ptx)
 
 
 def test_what_is_reduced_is_put_side_by_side_before() -> None:
