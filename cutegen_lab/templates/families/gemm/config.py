@@ -84,14 +84,8 @@ def why_not(graph: Graph, config: Config) -> str:
     found = products(graph)
     assert found is not None
     tile, split = int(config["tile_m"]) * int(config["tile_n"]), int(config["split_k"])
-    fit, stages, most = stages_that_fit(found, config), int(config["stages"]), DOMAINS["stages"][-1]
-    registers = tile * found.sums // (128 * team_groups(config))
-    if registers > accumulators(found):
-        return f"{registers} accumulators in a thread's registers, of {accumulators(found)} at most"
-    if fit < 2:
-        return f"shared memory of {SMEM_BYTES:,} bytes with room for {fit} stages of such tiles, of 2 at least"
-    if stages > fit and stages != most:  # another bound would be the same kernel twice
-        return f"{stages} stages, of {fit} that {SMEM_BYTES:,} bytes of shared memory have room for ({most}: all)"
+    if crowded := beyond_room(found, config):
+        return crowded
     if config["tile_k"] not in steps_along_k(found):
         of = "sums of fp32 halves" if found.halved else "operands of 8 bits" if found.f8 else "TF32"
         return f"steps of {config['tile_k']} along k, of {' or '.join(map(str, steps_along_k(found)))} for {of}"
@@ -100,6 +94,19 @@ def why_not(graph: Graph, config: Config) -> str:
     if split > 1 and split * prod(graph.space) > FULL * tile:
         tiles = -(-prod(graph.space) // tile)
         return f"k in {split} parts of {tiles} tiles: {split * tiles} blocks, of {FULL} at most"
+    return ""
+
+
+def beyond_room(found: Products, config: Config, beside: int = 0) -> str:
+    """Which limit a tile's sums are beyond in registers, or its stages in shared memory, as :func:`stages_that_fit`."""
+    registers = int(config["tile_m"]) * int(config["tile_n"]) * found.sums // (128 * team_groups(config))
+    fit, stages, most = stages_that_fit(found, config, beside), int(config["stages"]), DOMAINS["stages"][-1]
+    if registers > accumulators(found):
+        return f"{registers} accumulators in a thread's registers, of {accumulators(found)} at most"
+    if fit < 2:
+        return f"shared memory of {SMEM_BYTES:,} bytes with room for {fit} stages of such tiles, of 2 at least"
+    if stages > fit and stages != most:  # another bound would be the same kernel twice
+        return f"{stages} stages, of {fit} that {SMEM_BYTES:,} bytes of shared memory have room for ({most}: all)"
     return ""
 
 

@@ -2,6 +2,32 @@
 
 from cutegen_lab.templates.families.gemm import wgmma
 
+# A piece of results, in registers, on its way out. By TMA when the whole team has met: sheets may be let go of then.
+STORE = """
+if cutlass.const_expr(by_tma):
+    slot = team * epi_stage + stored % epi_stage
+    if thread < 32:
+        cute.arch.cp_async_bulk_wait_group(epi_stage - 1, read=True)  # what was there has left
+    cute.arch.barrier(barrier_id=1 + team, number_of_threads=team_threads)
+    $drained
+    tCrC = thr_to_shared.retile(cute.make_tensor(rC.iterator, cute.make_layout(piece)))
+    cute.copy(to_shared, tCrC, tCsC[None, None, None, slot])
+    cute.arch.fence_proxy("async.shared", space="cta")
+    cute.arch.barrier(barrier_id=1 + team, number_of_threads=team_threads)
+    if thread < 32:
+        if epi_row < m and epi_column < n:  # where C is one tile high, every other is that one too
+            at = (epi_row // epi_tile[0], epi_column // epi_tile[1], batch)
+            cute.copy(tma_c, bSsC[None, slot], bSgC[(None, *at)])
+        cute.arch.cp_async_bulk_commit_group()
+    stored = stored + 1
+else:
+    put(rC, mC, cC, epi_row, epi_column, batch, (m, n))
+"""
+_DRAINED = """
+for d in cutlass.range_constexpr(len(drained)):
+    if tidx % 128 < cluster_size:
+        cute.arch.mbarrier_arrive(empty + drained[d], tidx % 128)
+"""
 _EPILOGUE = """
 for epi_i in cutlass.range_constexpr(epi_m):
     for epi_j in cutlass.range_constexpr(epi_n):
@@ -39,26 +65,7 @@ for epi_i in cutlass.range_constexpr(epi_m):
             result = epilogue(*values, *loaded)
         rC = cute.make_rmem_tensor(cute.size(piece), c_dtype)
         rC.store(result.to(c_dtype))
-        if cutlass.const_expr(by_tma):
-            slot = team * epi_stage + stored % epi_stage
-            if thread < 32:
-                cute.arch.cp_async_bulk_wait_group(epi_stage - 1, read=True)  # what was there has left
-            cute.arch.barrier(barrier_id=1 + team, number_of_threads=team_threads)
-            for d in cutlass.range_constexpr(len(drained)):
-                if tidx % 128 < cluster_size:
-                    cute.arch.mbarrier_arrive(empty + drained[d], tidx % 128)
-            tCrC = thr_to_shared.retile(cute.make_tensor(rC.iterator, cute.make_layout(piece)))
-            cute.copy(to_shared, tCrC, tCsC[None, None, None, slot])
-            cute.arch.fence_proxy("async.shared", space="cta")
-            cute.arch.barrier(barrier_id=1 + team, number_of_threads=team_threads)
-            if thread < 32:
-                if epi_row < m and epi_column < n:  # where C is one tile high, every other is that one too
-                    at = (epi_row // epi_tile[0], epi_column // epi_tile[1], batch)
-                    cute.copy(tma_c, bSsC[None, slot], bSgC[(None, *at)])
-                cute.arch.cp_async_bulk_commit_group()
-            stored = stored + 1
-        else:
-            put(rC, mC, cC, epi_row, epi_column, batch, (m, n))
+        $store
 """
 _LOAD_OF_A = """
 cute.copy(
@@ -71,7 +78,7 @@ if cutlass.const_expr(teams > 1):
     stage, phase = stage_after(stage, phase, cutlass.Int32(k_tiles), ab_stage)
 """
 _PARTS = {
-    "$epilogue": _EPILOGUE,
+    "$epilogue": wgmma.written(_EPILOGUE, {"$store": wgmma.written(STORE, {"$drained": _DRAINED})}),
     "$part_of_a": "cpasync.tma_partition(tma, rank_n, across_n, cute.group_modes(sA, 0, 2), "
     "cute.group_modes(gA, 0, 2))",
     "$load_of_a": _LOAD_OF_A,

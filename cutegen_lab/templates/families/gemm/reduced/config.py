@@ -7,7 +7,7 @@ from math import prod
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.templates.expr import Graph, Index, Pick, Reduce, Scan, Total
 from cutegen_lab.templates.families.gemm import config as gemm
-from cutegen_lab.templates.families.gemm.config import SMEM_BYTES, accumulators, stages_that_fit, team_groups
+from cutegen_lab.templates.families.gemm.config import beyond_room, team_groups
 from cutegen_lab.templates.families.gemm.reduced.steps import in_parts, steps
 from cutegen_lab.templates.families.gemm.shape import products
 
@@ -64,11 +64,8 @@ def why_not(graph: Graph, config: Config) -> str:
     cluster; only what can be put together from parts may be wider."""
     found = products(graph)
     assert found is not None
-    tile_m, tile_n, cluster_m, cluster_n = (int(config[s]) for s in ("tile_m", "tile_n", "cluster_m", "cluster_n"))
+    tile_n, cluster_m, cluster_n = (int(config[s]) for s in ("tile_n", "cluster_m", "cluster_n"))
     n, held = row_length(graph), tile_n * cluster_n
-    registers = tile_m * tile_n // (128 * team_groups(config))
-    fit = stages_that_fit(found, config, room_for_exchange(graph, config))
-    stages, most = int(config["stages"]), DOMAINS["stages"][-1]
     if n > held and in_parts(graph) is False:
         return (
             f"rows of {n:,} in the tiles of a cluster, which hold {held:,} "
@@ -76,10 +73,4 @@ def why_not(graph: Graph, config: Config) -> str:
         )
     if cluster_m * cluster_n > MOST_BLOCKS:
         return f"a cluster of {cluster_m * cluster_n} blocks, of {MOST_BLOCKS} at most"
-    if registers > accumulators(found):
-        return f"{registers} accumulators in a thread's registers, of {accumulators(found)} at most"
-    if fit < 2:
-        return f"shared memory of {SMEM_BYTES:,} bytes with room for {fit} stages of such tiles, of 2 at least"
-    if stages > fit and stages != most:  # another bound would be the same kernel twice
-        return f"{stages} stages, of {fit} that {SMEM_BYTES:,} bytes of shared memory have room for ({most}: all)"
-    return ""
+    return beyond_room(found, config, room_for_exchange(graph, config))

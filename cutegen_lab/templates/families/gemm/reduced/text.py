@@ -11,7 +11,7 @@ Blocks that share a row load A's tiles for each other, taking turns, since a til
 parts.
 """
 
-from cutegen_lab.templates.families.gemm import wgmma
+from cutegen_lab.templates.families.gemm import tiles, wgmma
 
 _EPILOGUE = """
 whole = n <= tile_n * cluster_n  # a row lies in the tiles of a cluster
@@ -96,23 +96,7 @@ if cutlass.const_expr(whole):
                 loaded = read(extras, reads, loaded, None, half, cRow, epi_row, epi_column, batch, (m, n))
                 result = work(*values, *found[2 * epi_i + half], *loaded, Float32(n))
                 put_row(result.to(c_dtype), rC, half, 0, 0)
-            if cutlass.const_expr(by_tma):
-                slot = team * epi_stage + stored % epi_stage
-                if thread < 32:
-                    cute.arch.cp_async_bulk_wait_group(epi_stage - 1, read=True)  # what was there has left
-                cute.arch.barrier(barrier_id=1 + team, number_of_threads=team_threads)
-                tCrC = thr_to_shared.retile(cute.make_tensor(rC.iterator, cute.make_layout(piece)))
-                cute.copy(to_shared, tCrC, tCsC[None, None, None, slot])
-                cute.arch.fence_proxy("async.shared", space="cta")
-                cute.arch.barrier(barrier_id=1 + team, number_of_threads=team_threads)
-                if thread < 32:
-                    if epi_row < m and epi_column < n:  # where C is one tile high, every other is that one too
-                        to = (epi_row // epi_tile[0], epi_column // epi_tile[1], batch)
-                        cute.copy(tma_c, bSsC[None, slot], bSgC[(None, *to)])
-                    cute.arch.cp_async_bulk_commit_group()
-                stored = stored + 1
-            else:
-                put(rC, mC, cC, epi_row, epi_column, batch, (m, n))
+            $store
 """
 _NUMBERS = """
 if cutlass.const_expr(whole):
@@ -244,8 +228,9 @@ def values_of(sX):
 
 def kernel(written: bool) -> str:
     """``written``: the result has rows, not one number for each."""
+    rows = wgmma.written(_ROWS, {"$store": wgmma.written(tiles.STORE, {"$drained": ""})})
     parts = {
-        "$epilogue": _EPILOGUE.replace("$finish", (_ROWS if written else _NUMBERS).strip("\n")),
+        "$epilogue": wgmma.written(_EPILOGUE, {"$finish": rows if written else _NUMBERS}),
         "$part_of_a": "cpasync.tma_partition(tma, 0, cute.make_layout(1), cute.group_modes(sA, 0, 2), "
         "cute.group_modes(gA, 0, 2))",
         "$load_of_a": _LOAD_OF_A,
