@@ -49,7 +49,7 @@ def _us(time_us: float) -> str:
 
 
 def _ratios(rows: Sequence[Row], other: str, most: bool = False) -> str:
-    found = [ratio(row, other) for row in rows if other in row.times_us]
+    found = [ratio(row, other) for row in rows if other in row.ratios]
     if not found:
         return ""
     return f"{geometric_mean(found):.2f} ({min(found):.2f}{f' to {max(found):.2f}' if most else ''})"
@@ -94,7 +94,7 @@ def memory(works: Mapping[str, Sequence[Row]]) -> list[str]:
     lines = []
     for work, rows in works.items():
         if not rows[0].flops:
-            shares = [ratio(r, COPY) for r in rows if r.bytes >= LARGE_BYTES and COPY in r.times_us]
+            shares = [ratio(r, COPY) for r in rows if r.bytes >= LARGE_BYTES and COPY in r.ratios]
             others = (_ratios(rows, other) for other in ("eager", "compile", QUACK))
             lines.append((WORKS.get(work, work), f"{min(shares):.2f} to {max(shares):.2f}", *others))
     return _table(("", "share of the copy rate, from 256 MB up", "eager", "`torch.compile`", "quack 0.6.5"), lines)

@@ -19,7 +19,7 @@ from cutegen_lab.core.stopwatch import ReferenceKind, Stopwatch
 from cutegen_lab.core.verdict import Fault
 from cutegen_lab.devices.cuda import CudaDevice
 from cutegen_lab.judge.place import Place
-from cutegen_lab.judge.spread import relative_half_width
+from cutegen_lab.judge.spread import FEWEST, comparison, relative_half_width
 from cutegen_lab.judge.timed_outputs import errors, inputs_for, undone
 from cutegen_lab.judge.timing import rotated
 from cutegen_lab.judge.turns import Effort, Turns
@@ -27,7 +27,7 @@ from cutegen_lab.problems import Reference
 from cutegen_lab.problems.tensors import from_bytes, to_bytes
 
 PEERS: Sequence[ReferenceKind] = ("eager", "compile")
-EFFORT = Effort(half_width=0.003, seconds=0.5, min_rounds=8, warm_up_seconds=0.05)
+EFFORT = Effort(half_width=0.003, seconds=0.5, min_rounds=8, least_rounds=FEWEST, warm_up_seconds=0.05)
 CHECKED_BYTES = 1 << 29  # of outputs: larger ones are timed unchecked, and so are those of
 CHECKED_ON_CPU = 1 << 28  # bytes in all whose reference must run on the CPU
 _SEED = 1
@@ -110,4 +110,8 @@ def _time(watch: Stopwatch, effort: Effort, cancel: Cancel, row: Row) -> None:
     row.faults |= {name: str(fault) for name, fault in taken.dropped.items()}
     row.times_us = {name: round(median(times), 3) for name, times in taken.times_us.items()}
     row.half_widths = {name: round(relative_half_width(times), 5) for name, times in taken.times_us.items()}
+    if "c0" in taken.times_us:
+        for name in [n for n in taken.times_us if n != "c0"]:
+            found = comparison(name, taken.times_us[name], taken.times_us["c0"])
+            row.ratios[name] = [round(ratio, 4) for ratio in (found.ratio, found.low, found.high)]
     row.rounds = len(next(iter(taken.times_us.values())))

@@ -21,9 +21,10 @@ _DRIVER = Path("/proc/driver/nvidia/version")
 
 @dataclass
 class Row:
-    """Medians in µs by subject: ``c0`` is the default config, ``c1`` and on are others, then peers. ``faults`` are what
-    was not timed or was wrong; of ``checked`` subjects every element was compared with float64's result, and ``errors``
-    are theirs and eager's: ‖out − ref‖ / ‖ref‖ of the output where it is largest."""
+    """Medians in µs by subject: ``c0`` is the default config, ``c1`` and on are others, then peers. ``ratios`` are the
+    others' times over those of ``c0``: the median of each round's own, and its 95% interval. ``faults`` are what was
+    not timed or was wrong; of ``checked`` subjects every element was compared with float64's result, and ``errors`` are
+    theirs and eager's: ‖out − ref‖ / ‖ref‖ of the output where it is largest."""
 
     name: str
     work: str
@@ -33,6 +34,7 @@ class Row:
     configs: list[Config] = field(default_factory=list)
     times_us: dict[str, float] = field(default_factory=dict)
     half_widths: dict[str, float] = field(default_factory=dict)  # of the 95% intervals, relative
+    ratios: dict[str, list[float]] = field(default_factory=dict)
     rounds: int = 0
     checked: list[str] = field(default_factory=list)
     errors: dict[str, float] = field(default_factory=dict)

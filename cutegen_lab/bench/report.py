@@ -18,8 +18,8 @@ def default_us(row: Row) -> float:
 
 
 def ratio(row: Row, other: str) -> float:
-    """``other``'s time over the default config's: above 1 where ours is faster."""
-    return row.times_us.get(other, math.nan) / default_us(row)
+    """``other``'s time over the default config's, by each round's own: above 1 where ours is faster."""
+    return row.ratios[other][0]
 
 
 def line(row: Row) -> str:
@@ -28,9 +28,9 @@ def line(row: Row) -> str:
         return f"{row.name:34} {row.faults.get('c0') or row.faults.get('all', 'not timed')}"
     us = default_us(row)
     rate = f"{row.flops / us / 1e6:6.0f} TFLOP/s" if row.flops else f"{row.bytes / us / 1e3:6.0f} GB/s"
-    others = "".join(f" {ratio(row, o):6.2f}" if o in row.times_us else "      -" for o in (COPY, *OTHERS))
-    best = min(t for name, t in row.times_us.items() if name[0] == "c" and name[1:].isdigit())
-    more = f"  another config: {best / us:.3f}" if best < 0.99 * us else ""
+    others = "".join(f" {ratio(row, o):6.2f}" if o in row.ratios else "      -" for o in (COPY, *OTHERS))
+    best = min((found[0] for name, found in row.ratios.items() if name[0] == "c" and name[1:].isdigit()), default=1.0)
+    more = f"  another config: {best:.3f}" if best < 0.99 else ""
     wrong = "".join(f"  {name}: {said[:90]}" for name, said in row.faults.items())
     return f"{row.name:34} {us:9.1f} µs {rate}{others}{more}{wrong}"
 
@@ -49,7 +49,7 @@ def summary(rows: Iterable[Row]) -> list[str]:
 def _summed(work: str, rows: Sequence[Row]) -> str:
     timed = [row for row in rows if "c0" in row.times_us]
     parts = [f"{len(timed)} of {len(rows)} timed"]
-    large = [ratio(row, COPY) for row in timed if row.bytes >= LARGE_BYTES and not row.flops and COPY in row.times_us]
+    large = [ratio(row, COPY) for row in timed if row.bytes >= LARGE_BYTES and not row.flops and COPY in row.ratios]
     if large:
         parts.append(f"{min(large):.3f} to {max(large):.3f} of the copy rate from 256 MB up")
     known = [row.errors for row in timed if row.flops and "c0" in row.errors]
@@ -57,7 +57,7 @@ def _summed(work: str, rows: Sequence[Row]) -> str:
     if of_eager:
         parts.append(f"error {min(of_eager):.2f} to {max(of_eager):.2f} of eager's")
     for other in OTHERS:
-        found = {row.name: ratio(row, other) for row in timed if other in row.times_us}
+        found = {row.name: ratio(row, other) for row in timed if other in row.ratios}
         if found:
             least = min(found, key=found.__getitem__)
             parts.append(f"{other} {geometric_mean(found.values()):.2f}x (least {found[least]:.2f}, {least})")

@@ -13,13 +13,16 @@ SAME = 0.01  # two times that differ by less are the same to whoever chooses bet
 _Z95 = 1.959963984540054
 
 
+FEWEST = 6  # samples of whose median there is a 95% interval
+
+
 def median_interval(samples: Sequence[float]) -> tuple[float, float]:
     """The 95% confidence interval of the median, by order statistics (Conover, Practical Nonparametric Statistics, 3.2)
 
     Infinitely wide for fewer than six samples: no interval of their order statistics reaches 95%.
     """
     count = len(samples)
-    if count < 6:
+    if count < FEWEST:
         return -math.inf, math.inf
     ordered = sorted(samples)
     reach = _Z95 * math.sqrt(count) / 2

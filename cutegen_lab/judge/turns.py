@@ -18,12 +18,13 @@ Times = Mapping[str, list[float]]
 @dataclass(frozen=True)
 class Effort:
     """How long a timing goes on: until the 95% interval of each cold median is within ``half_width`` of it, or for
-    ``seconds``. Warm L2 and single events are taken ``side_rounds`` times. Up to ``checks`` timed calls' outputs are
-    checked. ``references`` are the baselines in PyTorch."""
+    ``seconds`` and ``least_rounds``, whatever those take. Warm L2 and single events are taken ``side_rounds`` times. Up
+    to ``checks`` timed calls' outputs are checked. ``references`` are the baselines in PyTorch."""
 
     half_width: float = 0.005
     seconds: float = 10.0
     min_rounds: int = 16
+    least_rounds: int = 1
     side_rounds: int = 12
     warm_up_seconds: float = 0.3
     checks: int = 4
@@ -63,7 +64,9 @@ class Turns:
             if fault := self._round("cold", 0, taken, counted=False):
                 return fault
         started, number = self._now(), 0
-        while not self._sure(taken.times_us, effort) and self._now() - started < effort.seconds:
+        while not self._sure(taken.times_us, effort) and (
+            number < effort.least_rounds or self._now() - started < effort.seconds
+        ):
             last = number in chosen
             fault = self._round("cold", number, taken, look=look if last else None)
             if fault is None and last:  # the card rested meanwhile: a round nobody counts wakes it

@@ -20,7 +20,9 @@ from cutegen_lab.templates import operators
 from cutegen_lab.templates.axes import Misfit
 from cutegen_lab.templates.expr import Const, Graph, Map, Node, Size
 from cutegen_lab.templates.lowering import RULES, Lowering, Unsupported, Value
+from cutegen_lab.templates.names import apart
 from cutegen_lab.templates.program import ELSEWHERE, Program, Region, place, target
+from cutegen_lab.templates.ranges import range_of
 from cutegen_lab.templates.resolve import resolve, with_extents
 from cutegen_lab.templates.spans import Span, fitted, fitted_constant, fitted_factor
 
@@ -38,7 +40,7 @@ class Programs:
     their kernels are to run on."""
 
     def __init__(self, problem: Problem, arch: str = "sm_90a") -> None:
-        self.problem, self.arch = problem, arch
+        self.problem, self.arch = apart(problem), arch
         self._reference = Reference(problem)
         self._made: dict[str, Program] = {}
 
@@ -251,7 +253,19 @@ class _Reader:
             return self.lowering.map("where", value, 1.0, 0.0)
         before = node.args[0].meta["val"].dtype
         if not result.is_floating_point and before.is_floating_point:
+            self._check_holds(result, value)
             return self.lowering.map("trunc", value)
         if result.is_floating_point and not before.is_floating_point and self.lowering.is_input(value):
             return self.lowering.map("number", value)
         return value
+
+    def _check_holds(self, kind: torch.dtype, value: Value) -> None:
+        """Raises Unsupported where a short integer may not hold a float: PyTorch leaves open what it is then."""
+        least, largest = range_of(self.lowering.build.nodes, value.node)
+        limits = torch.iinfo(kind)
+        if limits.bits < 32 and not limits.min - 1 < least <= largest < limits.max + 1:
+            name = str(kind).removeprefix("torch.")
+            raise Unsupported(
+                f"a cast to {name} of floats that may be beyond {limits.min} to {limits.max}, where PyTorch's results "
+                "are undefined (clamp them first)"
+            )

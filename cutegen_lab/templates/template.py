@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 from cutegen_lab.core.candidate import Config, Scalar
 from cutegen_lab.core.problem import Problem
 from cutegen_lab.core.roofline import target_gpu
 from cutegen_lab.templates.expr import Graph
+from cutegen_lab.templates.names import well_named
 from cutegen_lab.templates.registry import Family, pays
 
 
@@ -106,4 +108,8 @@ class Single:
             yield {**single, "loads": loads}
 
     def write(self, config: Config) -> str:
-        return self.family.write(self.problem, self.graph, config)
+        return self.family.write(self._well_named, self.graph, config)
+
+    @cached_property
+    def _well_named(self) -> Problem:
+        return well_named(self.problem, lambda problem: self.family.write(problem, self.graph, self.default_config()))

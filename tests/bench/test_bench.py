@@ -72,7 +72,11 @@ def test_prepared_and_read_again(tmp_path: Path) -> None:
 
 def test_medians_and_checks() -> None:
     row = measured(watch())
-    assert row.times_us == pytest.approx(TRUE_US, rel=0.01) and row.rounds >= 4
+    assert row.times_us == pytest.approx(TRUE_US, rel=0.01) and row.rounds >= 6
+    assert {name: found[0] for name, found in row.ratios.items()} == pytest.approx(
+        {name: us / TRUE_US["c0"] for name, us in TRUE_US.items() if name != "c0"}, rel=0.01
+    )
+    assert all(low <= ratio <= high for ratio, low, high in row.ratios.values())
     assert row.checked == ["c0", "c1", "quack"] and not row.faults
     assert row.errors == {"c0": 0.0, "c1": 0.0, "quack": 0.0, "eager": 0.0}
     assert "10.0 µs" in line(row) and "another config: 0.900" in line(row)
@@ -91,8 +95,8 @@ def test_a_build_that_breaks_the_device_leaves_the_others() -> None:
 
 
 def test_the_summary_says_who_is_faster_where() -> None:
-    large = Row("a", "softmax", 1 << 29, times_us={"c0": 100.0, "copy": 97.0, "compile": 90.0, "eager": 300.0})
-    small = Row("b", "softmax", 1 << 20, times_us={"c0": 10.0, "copy": 5.0, "compile": 40.0, "eager": 30.0})
+    large = Row("a", "softmax", 1 << 29, times_us={"c0": 100.0}, ratios={"copy": [0.97], "compile": [0.9]})
+    small = Row("b", "softmax", 1 << 20, times_us={"c0": 10.0}, ratios={"copy": [0.5], "compile": [4.0]})
     (said,) = summary([large, small, Row("c", "softmax", 1 << 20, faults={"c0": "not served"})])
     assert "2 of 3 timed; 0.970 to 0.970 of the copy rate from 256 MB up" in said
     assert "compile 1.90x (least 0.90, a)" in said

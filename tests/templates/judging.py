@@ -31,18 +31,31 @@ def compiled(compiler: CageCompiler, problem: Problem, **config: int) -> tuple[s
     graph = read(problem)
     family = family_for(graph)
     text = family.write(problem, graph, {**family.default_config(graph, problem.workload), **config})
-    workloads = select_workloads(problem, EmulatorDevice())
-    artifact = compiler.compile(text, {}, workloads, "sm_90a", lambda line: None, threading.Event())
-    assert isinstance(artifact, Artifact), f"{artifact}\n{text}"
-    return family.NAME, artifact
+    return family.NAME, _built(compiler, problem, text)
 
 
 def judged(compiler: CageCompiler, problem: Problem, **config: int) -> tuple[str, Artifact]:
     """As :func:`compiled`; the artifact passed."""
     family, artifact = compiled(compiler, problem, **config)
+    _check(problem, artifact)
+    return family, artifact
+
+
+def passed(compiler: CageCompiler, problem: Problem, text: str) -> None:
+    """The kernel of ``text`` passes."""
+    _check(problem, _built(compiler, problem, text))
+
+
+def _built(compiler: CageCompiler, problem: Problem, text: str) -> Artifact:
+    workloads = select_workloads(problem, EmulatorDevice())
+    artifact = compiler.compile(text, {}, workloads, "sm_90a", lambda line: None, threading.Event())
+    assert isinstance(artifact, Artifact), f"{artifact}\n{text}"
+    return artifact
+
+
+def _check(problem: Problem, artifact: Artifact) -> None:
     result = StandardJudge().check(problem, artifact, EmulatorDevice(), lambda line: None, threading.Event())
     assert result.verdict is Verdict.PASSED, result.reason
-    return family, artifact
 
 
 def wide_loads(artifact: Artifact) -> int:

@@ -15,6 +15,7 @@ from tests.templates.judging import judged, problem_of
     [
         ("(a.float() * s).to(torch.bfloat16)", "a: i8[8,48], s: f32[8,1]"),
         ("torch.clamp(torch.round(a / s), -128, 127).to(torch.int8)", "a: f32[8,48], s: f32[8,1]"),
+        ("(torch.sigmoid(a) * 255).round().to(torch.uint8)", "a: f32[8,48]"),
         ("torch.softmax(a.float(), 1)", "a: i32[8,48]"),
         ("a.sum(1)", "a: i8[8,48]"),
     ],
@@ -28,6 +29,7 @@ def test_kernels(compiler: CageCompiler, expression: str, inputs: str) -> None:
     [
         ("a + b", "a: i8[8,48], b: i8[8,48]", "arithmetic that wraps around: aten.add.Tensor"),
         ("a.sum(1)", "a: i16[8,4800]", r"sums of 4800 integers of up to 32768 \(exact only up to 2\*\*24\)"),
+        ("(a * 300).to(torch.uint8)", "a: f32[8,48]", r"a cast to uint8 of .* beyond 0 to 255, .* \(clamp them"),
         ("a.sum(1)", "a: i32[8,48]", "input a of integers, but as an index, .* or first made floats of"),
         ("torch.softmax(a, 1)", "a: f64[8,48]", "input a of dtype f64, but bf16, f16, f32, "),
     ],

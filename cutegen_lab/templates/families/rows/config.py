@@ -6,7 +6,7 @@ import math
 
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import Workload
-from cutegen_lab.templates.expr import Graph, Map, Total
+from cutegen_lab.templates.expr import Graph, Map, Reduce, Total
 from cutegen_lab.templates.families.rows.online import in_one_walk
 from cutegen_lab.templates.families.rows.skewed import width_of
 
@@ -45,7 +45,7 @@ _STEPPING = (128, 256, 512)  # threads, that have
 _A_STEP = 16  # values each at once: more blocks than of rows in registers, and so more of their waits hidden
 _STEPS = 15  # of a row, at least, if larger blocks are to pay
 _FULL_STEPS = 0.96  # and so much of them not past its end
-_STEP_BYTES = 16 << 10  # of one, at most
+_LONG_BYTES = 128 << 10  # of a row of four-byte elements that steps twice as long walk faster
 _WAVES = 8  # times as many threads as read at the full rate, that blocks begin and end at different times
 _L2_BYTES = 32 << 20  # of its 50 MB, what one can count on
 
@@ -93,18 +93,17 @@ def default_config(graph: Graph, workload: Workload) -> Config:
     stepwise = _walks(graph) == 1 and in_one_walk(graph) is not None and n > _LONG
     cluster_n = 1
     if n * itemsize > _ALONE and (_walks(graph) > 1 or rows < (_SMS if stepwise else _MANY_ROWS)):
-        alone = _walks(graph) > 1 and sum(load.dims[graph.reduced[-1]] is not None for _, load in graph.loads()) == 1
-        share = 2 * _SHARE if alone else _SHARE
+        share = 2 * _SHARE if _walks(graph) > 1 and _alone(graph) else _SHARE
         cluster_n = next((c for c in DOMAINS["cluster_n"] if n * itemsize <= share * c), DOMAINS["cluster_n"][-1])
     stepwise = stepwise and cluster_n == 1
     threads = _threads(-(-n // (vec * cluster_n)), vec, (4 if cluster_n == 1 else 8) * widest)
     if cluster_n == 1:
         threads = _filling(rows, _stepping(rows, n, itemsize) if stepwise else threads, n)
-    per_block = max(64 // threads, 1)
+    per_block = max((64 if _walks(graph) > 1 else 128) // threads, 1)
     while per_block > rows and per_block * threads > 32:
         per_block //= 2
     config = {"vec": widest, "threads_per_row": threads, "rows_per_block": per_block, "cluster_n": cluster_n}
-    at_once = _A_STEP if stepwise else 4 * widest
+    at_once = (_A_STEP if itemsize < 4 or n * itemsize > _LONG_BYTES else 2 * _A_STEP) if stepwise else 4 * widest
     resident = _held(graph, config) <= (at_once if stepwise else _RESIDENT.get(threads, MAX_VALUES))
     row_bytes = n * sum(t.dtype.itemsize for t in workload.inputs if t.numel >= n * rows)
     while not resident and _walks(graph) > 1 and _in_l2(row_bytes, config["cluster_n"] // 2):
@@ -112,13 +111,27 @@ def default_config(graph: Graph, workload: Workload) -> Config:
     return {**config, "loads": DOMAINS["loads"][-1] if resident else at_once // vec}
 
 
+def _alone(graph: Graph) -> bool:
+    """Is one input all that a thread keeps of a row? Where a sum's exponentials are not what is written (log-softmax),
+    they are in registers beside it."""
+    users = graph.users()
+    beside = any(
+        isinstance(node, Reduce)
+        and isinstance(taken := graph.nodes[node.args[0]], Map)
+        and taken.op == "exp"
+        and users[node.args[0]] == 1
+        for node in graph.nodes
+    )
+    return not beside and sum(load.dims[graph.reduced[-1]] is not None for _, load in graph.loads()) == 1
+
+
 def _stepping(rows: int, n: int, itemsize: int) -> int:
-    """More threads where the rows are so few that all begin and end at a time."""
+    """More threads where the rows are so few that all begin and end at a time, and elements are of two bytes."""
     threads = _STEPPING[0]
-    for more in _STEPPING[1:]:
+    for more in _STEPPING[1:] if itemsize < 4 else ():
         steps = n / (more * _A_STEP)
         even = steps >= _STEPS and steps >= _FULL_STEPS * math.ceil(steps)
-        if rows * threads >= _WAVES * _FULL or more * _A_STEP * itemsize > _STEP_BYTES or not even:
+        if rows * threads >= _WAVES * _FULL or not even:
             break
         threads = more
     return threads

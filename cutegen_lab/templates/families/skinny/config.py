@@ -95,7 +95,12 @@ def default_config(graph: Graph, workload: Workload) -> Config:
         }
         step = wide * loads
     else:
-        config = {"rows": wide if tensor else min(wide, MAX_SUMS // tile), "threads_n": 8, "threads_k": 32, "loads": 2}
+        config = {
+            "rows": wide if tensor else min(wide, MAX_SUMS // tile),
+            "threads_n": 8,
+            "threads_k": 32 if found.f32 else 16,
+            "loads": 2,
+        }
         step = 8
     config["cluster_k"] = 1
 

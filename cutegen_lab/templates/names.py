@@ -1,0 +1,70 @@
+"""Names of tensors that a kernel's text has for something else: ``row``, ``n``, ``stream``, ``vec``, ``range``."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
+
+from cutegen_lab.core.problem import Problem, Workload
+from cutegen_lab.templates.module import variable
+
+RESERVED = frozenset({"cuda", "cute", "cutlass", "launch", "stream", "workload", "_"})  # whatever the kernel
+_NEUTRAL = "tensor_number_{}"
+_PREFIXES = "gmrs"  # what texts put before a tensor's name for what they make of it
+
+
+def well_named(problem: Problem, write: Callable[[Problem], str]) -> Problem:
+    """``problem`` with other names for those of its tensors whose own ``write`` gives to anything else: kernels take
+    their tensors in order, whatever they are called."""
+    names = _names(problem)
+    neutral = [_NEUTRAL.format(number) for number in range(len(names))]
+    alone = _functions(write(_called(problem, neutral)))
+    beside = _functions(write(problem))
+    clashing = {
+        name
+        for name, other in zip(names, neutral, strict=True)
+        if any(count[other] and count[other] != beside[function][name] for function, count in alone.items())
+    }
+    return well_named(apart(problem, clashing), write) if clashing else problem
+
+
+def apart(problem: Problem, used: Collection[str] = RESERVED) -> Problem:
+    """``problem`` with something behind the names of tensors that are ``used``, or those of tensors before them."""
+    names = list[str]()
+    made = {variable(prefix, name) for prefix in _PREFIXES for name in _names(problem)}
+    for name in _names(problem):
+        while name in used or name in made or name in names:
+            name = name + "_" if not name.endswith("_") else f"{name.rstrip('_')}_t"
+        names.append(name)
+    return _called(problem, names)
+
+
+def _names(problem: Problem) -> list[str]:
+    return [tensor.name for tensor in problem.workload.tensors]
+
+
+def _called(problem: Problem, names: Sequence[str]) -> Problem:
+    def within(workload: Workload) -> Workload:
+        named = [replace(t, name=n) for t, n in zip(workload.tensors, names, strict=True)]
+        count = len(workload.inputs)
+        return replace(workload, inputs=tuple(named[:count]), outputs=tuple(named[count:]))
+
+    if names == _names(problem):
+        return problem
+    workloads, checked = (tuple(map(within, some)) for some in (problem.workloads, problem.check_workloads))
+    return replace(problem, workloads=workloads, check_workloads=checked)
+
+
+def _functions(text: str) -> dict[str, Counter[str]]:
+    """How often each name stands in a function, the functions by theirs."""
+    return {
+        function.name: Counter(
+            node.id if isinstance(node, ast.Name) else node.arg
+            for node in ast.walk(function)
+            if isinstance(node, ast.Name | ast.arg)
+        )
+        for function in ast.parse(text).body
+        if isinstance(function, ast.FunctionDef)
+    }

@@ -1,0 +1,78 @@
+"""Tensors called as kernels call something of their own."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+import pytest
+
+from cutegen_lab.compile import CageCompiler
+from cutegen_lab.core.problem import Problem
+from cutegen_lab.templates.names import apart, well_named
+from cutegen_lab.templates.recognise import template_for
+from tests.templates.judging import passed, problem_of
+
+EXPRESSIONS = {
+    "rows": ("torch.softmax({0} * {1}, -1)", "{0}: bf16[6,1001], {1}: bf16[6,1001]"),
+    "elementwise": ("torch.sin({0}) * {1}", "{0}: bf16[6,1024], {1}: bf16[1024]"),
+    "columns": ("({0} * {1}).sum(0)", "{0}: f32[40,64], {1}: f32[40,64]"),
+    "total": ("({0} * {1}).sum()", "{0}: f32[40,64], {1}: f32[40,64]"),
+    "scan": ("torch.cumsum({0} * {1}, -1)", "{0}: f32[6,96], {1}: f32[6,96]"),
+    "product": ("{0} @ {1}", "{0}: bf16[64,96], {1}: bf16[96,64]"),
+    "few rows": ("{0} @ {1}.T", "{0}: bf16[1,256], {1}: bf16[64,256]"),
+    "several kernels": ("torch.softmax({0} @ {1}, -1) @ {1}.T", "{0}: bf16[64,96], {1}: bf16[96,64]"),
+}
+
+
+@pytest.mark.parametrize("family", EXPRESSIONS)
+@pytest.mark.parametrize("names", [("fetch", "n"), ("stream", "row"), ("gOut", "_")])
+def test_kernels(compiler: CageCompiler, family: str, names: tuple[str, str]) -> None:
+    expression, inputs = (text.format(*names) for text in EXPRESSIONS[family])
+    problem = problem_of(expression, inputs)
+    template = template_for(problem, "sm_90a")
+    passed(compiler, problem, template.write(template.default_config()))
+
+
+def test_every_name_of_a_row_kernel_may_be_a_tensors() -> None:
+    plain = _written("mine_alone")
+    kernel = next(f for f in ast.parse(plain).body if isinstance(f, ast.FunctionDef) and f.name == "row_kernel")
+    names = {node.id for node in ast.walk(kernel) if isinstance(node, ast.Name)} - {"mine_alone", "_"}
+    assert {"row", "start", "held", "peak", "cutlass", "fetch"} <= names
+    for name in sorted(names):
+        assert re.sub(rf"\b([gr]?){name}_\b", r"\1mine_alone", _written(name), flags=re.I).lower() == plain.lower(), (
+            name
+        )
+
+
+def _written(name: str) -> str:
+    template = template_for(problem_of(f"torch.softmax({name}, -1)", f"{name}: bf16[6,1001]"), "sm_90a")
+    return template.write(template.default_config())
+
+
+def test_names_that_nothing_else_has_stay() -> None:
+    problem = problem_of("a + b", "a: f32[4,6], b: f32[4,6]")
+    assert well_named(problem, lambda p: _text(p, "plus")) is problem
+    assert _names(well_named(problem, lambda p: _text(p, "b"))) == ["a", "b_", "out"]
+    assert _names(well_named(problem, lambda p: _text(p, "out", "out_"))) == ["a", "b", "out_t"]
+
+
+def _text(problem: Problem, *own: str) -> str:
+    """A launcher that gives ``own`` to numbers, and one that knows no tensor."""
+    names = ", ".join(_names(problem))
+    numbers = "".join(f"    {name} = 1\n" for name in own)
+    return f"def launch({names}, stream):\n{numbers}    return {names}\n\n\ndef plus(a, b):\n    return a + b\n"
+
+
+def _names(problem: Problem) -> list[str]:
+    return [tensor.name for tensor in problem.workload.tensors]
+
+
+def test_tensors_are_told_apart() -> None:
+    assert _names(apart(problem_of("out * 2", "out: f32[4,6]"))) == ["out", "out_"]
+    assert _names(apart(problem_of("_ * x * gX", "_: f32[4,6], x: f32[4,6], gX: f32[4,6]"))) == [
+        "_t",
+        "x",
+        "gX_",
+        "out",
+    ]
