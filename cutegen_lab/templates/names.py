@@ -11,7 +11,7 @@ from cutegen_lab.core.problem import Problem, Workload
 from cutegen_lab.templates.module import variable
 
 RESERVED = frozenset({"cuda", "cute", "cutlass", "launch", "stream", "workload", "_"})  # whatever the kernel
-_NEUTRAL = "tensor_number_{}"
+_NEUTRAL = 0x4E00  # letters that no text has: names of the same length, since texts wrap and name by it
 _PREFIXES = "gmrs"  # what texts put before a tensor's name for what they make of it
 
 
@@ -19,7 +19,7 @@ def well_named(problem: Problem, write: Callable[[Problem], str]) -> Problem:
     """``problem`` with other names for those of its tensors whose own ``write`` gives to anything else: kernels take
     their tensors in order, whatever they are called."""
     names = _names(problem)
-    neutral = [_NEUTRAL.format(number) for number in range(len(names))]
+    neutral = [chr(_NEUTRAL + number) * len(name) for number, name in enumerate(names)]
     alone = _functions(write(_called(problem, neutral)))
     beside = _functions(write(problem))
     clashing = {
