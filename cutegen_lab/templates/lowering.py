@@ -1,15 +1,11 @@
-"""From ATen operators to the expression graph, one small rule an operator (no torch here: operators go by name).
-
-A rule takes a :class:`Lowering` and the call's arguments, tensors as :class:`Value`, and answers with a Value (or a
-tuple of them for operators with several results). What has no rule is :class:`Unsupported`, by name.
-"""
+"""From a reference's operations to the expression graph: the graph in the making, which operators' rules add to."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from cutegen_lab.core.dtypes import DType
 from cutegen_lab.core.problem import Workload
@@ -28,7 +24,7 @@ from cutegen_lab.templates.expr import (
     Scan,
     Total,
 )
-from cutegen_lab.templates.spans import Span, fixed
+from cutegen_lab.templates.spans import Span
 
 
 @dataclass(frozen=True)
@@ -47,7 +43,7 @@ class Unsupported(Exception):
     """The templates cannot express this; the text says what, in the reference's terms."""
 
 
-_REGROUPED = "a part, an index or a matrix product along a dimension that a view has regrouped"
+REGROUPED = "a part, an index or a matrix product along a dimension that a view has regrouped"
 
 
 class Lowering:
@@ -116,71 +112,17 @@ class Lowering:
         parts = self.axes.split(value.axes[at], (count, self.axes.size(value.axes[at]) // count))
         return Value(value.node, (*value.axes[:at], *parts, *value.axes[at + 1 :]))
 
-    def _one(self, symbol: int) -> int:
+    def whole(self, symbol: int) -> int:
+        """``symbol``, of a dimension that no view has regrouped. Raises Unsupported."""
         if not self.axes.whole(symbol):
-            raise Unsupported(_REGROUPED)
+            raise Unsupported(REGROUPED)
         return self.axes.find(symbol)
 
-    def _walks(self, load: Load, symbol: int) -> list[int]:
-        """The input's dimensions that walk along ``symbol``, on which it depends."""
-        found = [axis for axis, s in enumerate(load.dims) if s is not None and self.axes.find(s) == symbol]
-        if not found:
-            raise Unsupported(_REGROUPED)
-        return found
-
-    # --- parts ---
-
-    def part(self, value: Value, dim: int, start: int, length: int, beyond: bool = False) -> Value:
-        """``length`` elements from ``start`` on along ``dim``: of every input that the value is computed from.
-        ``beyond``: what lies outside of an input is read as 0."""
-        symbol = self._one(value.axes[dim])
-        new = self.axes.fresh(length, made=length == 1)
-        node = self._part(value.node, symbol, new, start, beyond)
-        return Value(node, tuple(new if self.axes.find(s) == symbol else s for s in value.axes))
-
-    def _part(self, index: int, symbol: int, new: int, start: int, beyond: bool) -> int:
-        node = self.build.nodes[index]
-        if symbol not in self.depends(index):
-            return index
-        if isinstance(node, Map):
-            return self.build.map(node.op, *(self._part(a, symbol, new, start, beyond) for a in node.args))
-        if isinstance(node, Place):
-            return self.build.map("add", self.build.add(Place(new)), self.build.const(start))
-        if not isinstance(node, Load):
-            raise Unsupported("a part of a reduction's or a matrix product's result")
-        dims, spans = list(node.dims), list(node.spans or (None,) * len(node.dims))
-        for axis in self._walks(node, symbol):
-            before = spans[axis]
-            first = start + (0 if before is None else self.spans[before].start.plus)
-            outside = beyond or (before is not None and self.spans[before].beyond)
-            span = fixed(node.tensor, axis, first, self.axes.size(new), outside)
-            if span not in self.spans:
-                self.spans.append(span)
-            dims[axis], spans[axis] = new, self.spans.index(span)
-        return self.build.add(Load(node.tensor, tuple(dims), tuple(spans)))
-
-    # --- elements that an input's values name ---
-
-    def pick(self, value: Value, dim: int, at: Value) -> int:
-        """The node of what ``value`` has at ``at`` along ``dim``: every input it is computed from is indexed."""
-        symbol = self._one(value.axes[dim])
+    def counted(self, symbol: int) -> int:
+        """``symbol``, whose positions fp32 holds. Raises Unsupported."""
         if self.axes.size(symbol) > 1 << 24:
             raise Unsupported(f"an index over {self.axes.size(symbol)} elements (exact only up to 2**24)")
-        return self._pick(value.node, symbol, at.node)
-
-    def _pick(self, index: int, symbol: int, at: int) -> int:
-        node = self.build.nodes[index]
-        if symbol not in self.depends(index):
-            return index
-        if isinstance(node, Map):
-            return self.build.map(node.op, *(self._pick(a, symbol, at) for a in node.args))
-        if isinstance(node, Index | Place):
-            return at
-        if not isinstance(node, Load) or node.spans:
-            raise Unsupported("an element, by its index, of anything but a whole input or a row of it")
-        axis = self._walks(node, symbol)[0]
-        dims = tuple(None if s is None or self.axes.find(s) == symbol else s for s in node.dims)
-        return self.build.add(Pick(node.tensor, axis, dims, (at,)))
+        return symbol
 
     # --- matrix products ---
 
@@ -220,7 +162,7 @@ class Lowering:
         if symbol in load.dims and self.axes.whole(symbol):
             return load.dims.index(symbol)
         if self.depends(self.build.add(load)).intersection(self.axes.parts(symbol)):
-            raise Unsupported(_REGROUPED)
+            raise Unsupported(REGROUPED)
         return None
 
     # --- reductions ---
@@ -268,16 +210,12 @@ class Lowering:
 
     def position(self, value: Value, dim: int) -> Value:
         """The index along ``dim``, of the shape of ``value``."""
-        self._enter(self.axes.resolve([value.axes[dim]]), value)
-        if self.axes.size(value.axes[dim]) > 1 << 24:
-            raise Unsupported(f"an index over {self.axes.size(value.axes[dim])} elements (exact only up to 2**24)")
+        self._enter(self.axes.resolve([self.counted(value.axes[dim])]), value)
         return Value(self.build.add(Index()), value.axes)
 
     def place(self, symbol: int) -> Value:
         """The position along one dimension, that of ``symbol``."""
-        symbol = self._one(symbol)
-        if self.axes.size(symbol) > 1 << 24:
-            raise Unsupported(f"an index over {self.axes.size(symbol)} elements (exact only up to 2**24)")
+        symbol = self.counted(self.whole(symbol))
         return Value(self.build.add(Place(symbol)), (symbol,))
 
     # --- scans ---
@@ -287,24 +225,6 @@ class Lowering:
             raise Unsupported("a scan beside a reduction")
         self._enter(self.axes.resolve([value.axes[dim]]), value)
         return Value(self.build.add(Scan(op, (value.node,))), value.axes)
-
-    def flip(self, value: Value, dim: int) -> Value:
-        """From the end on: every input it is computed from, and what was scanned."""
-        return Value(self._flip(value.node, self._one(value.axes[dim])), value.axes)
-
-    def _flip(self, index: int, symbol: int) -> int:
-        node = self.build.nodes[index]
-        if symbol not in self.depends(index):
-            return index
-        if isinstance(node, Map):
-            return self.build.map(node.op, *(self._flip(a, symbol) for a in node.args))
-        if isinstance(node, Scan):
-            again = symbol in self.axes.resolve(self.reduced or ())
-            return self.build.add(Scan(node.op, (self._flip(node.args[0], symbol),), node.reverse != again))
-        if not isinstance(node, Load) or node.spans:
-            raise Unsupported("a flip of anything but whole inputs")
-        axis = self._walks(node, symbol)[0]
-        return self.build.add(replace(node, flipped=tuple(sorted({axis} ^ set(node.flipped)))))
 
     def mean(self, value: Value, dims: Sequence[int] | int | None, keepdim: bool, name: str = "mean") -> Value:
         total = self.reduce("add", value, dims, keepdim)
@@ -375,43 +295,3 @@ class Lowering:
         if keepdim:
             return tuple(self.axes.fresh(1, made=True) if d in chosen else s for d, s in enumerate(value.axes))
         return tuple(s for d, s in enumerate(value.axes) if d not in chosen)
-
-
-Rule = Callable[..., Any]
-RULES: dict[str, Rule] = {}
-
-
-RuleType = TypeVar("RuleType", bound=Rule)
-
-
-def rule(*names: str) -> Callable[[RuleType], RuleType]:
-    """Registers a function for ATen operators (names without ``aten.``)."""
-
-    def register(function: RuleType) -> RuleType:
-        for name in names:
-            RULES[f"aten.{name}"] = function
-        return function
-
-    return register
-
-
-def plain(op: str, *names: str) -> None:
-    """An ATen operator that is one operation of the graph, its tensor arguments in the same order."""
-    for name in names:
-        RULES[f"aten.{name}"] = lambda g, *operands, _op=op: g.map(_op, *operands)
-
-
-for _op in ("exp", "exp2", "log", "log2", "log1p", "expm1", "sqrt", "rsqrt", "tanh", "erf", "sin", "cos", "abs", "neg",
-            "floor", "ceil", "trunc", "isnan"):  # fmt: skip
-    plain(_op, f"{_op}.default")
-plain("recip", "reciprocal.default")
-plain("round", "round.default")
-plain("mul", "mul.Tensor", "mul.Scalar")
-plain("max", "maximum.default")
-plain("min", "minimum.default")
-plain("and", "logical_and.default", "bitwise_and.Tensor", "__and__.Tensor")
-plain("or", "logical_or.default", "bitwise_or.Tensor", "__or__.Tensor")
-plain("not", "logical_not.default", "bitwise_not.default")
-plain("where", "where.self", "where.ScalarOther", "where.ScalarSelf", "where.Scalar")
-for _op in ("lt", "le", "gt", "ge", "eq", "ne"):
-    plain(_op, f"{_op}.Tensor", f"{_op}.Scalar")

@@ -19,8 +19,9 @@ from cutegen_lab.problems import Reference
 from cutegen_lab.templates import operators
 from cutegen_lab.templates.axes import Misfit
 from cutegen_lab.templates.expr import Const, Graph, Map, Node, Size
-from cutegen_lab.templates.lowering import RULES, Lowering, Unsupported, Value
+from cutegen_lab.templates.lowering import Lowering, Unsupported, Value
 from cutegen_lab.templates.names import apart
+from cutegen_lab.templates.operators.rules import RULES
 from cutegen_lab.templates.program import ELSEWHERE, Program, Region, place, target
 from cutegen_lab.templates.ranges import range_of
 from cutegen_lab.templates.resolve import resolve, with_extents

@@ -1,4 +1,4 @@
-"""Rules for ATen operators that are more than one operation. Importing this registers them."""
+"""Rules for ATen operators. Importing this registers them."""
 
 from cutegen_lab.templates.operators import activations, arithmetic, losses, norms, products, reductions, shapes
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 
-from cutegen_lab.templates.lowering import Lowering, Value, rule
+from cutegen_lab.templates.lowering import Lowering, Value
 from cutegen_lab.templates.operators.arithmetic import clamp
+from cutegen_lab.templates.operators.rules import rule
 from cutegen_lab.templates.operators.shapes import chunk
 
 

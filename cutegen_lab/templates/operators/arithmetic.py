@@ -4,7 +4,23 @@ from __future__ import annotations
 
 import math
 
-from cutegen_lab.templates.lowering import Lowering, Operand, Unsupported, Value, rule
+from cutegen_lab.templates.lowering import Lowering, Operand, Unsupported, Value
+from cutegen_lab.templates.operators.rules import plain, rule
+
+for _op in ("exp", "exp2", "log", "log2", "log1p", "expm1", "sqrt", "rsqrt", "tanh", "erf", "sin", "cos", "abs", "neg",
+            "floor", "ceil", "trunc", "isnan"):  # fmt: skip
+    plain(_op, f"{_op}.default")
+plain("recip", "reciprocal.default")
+plain("round", "round.default")
+plain("mul", "mul.Tensor", "mul.Scalar")
+plain("max", "maximum.default")
+plain("min", "minimum.default")
+plain("and", "logical_and.default", "bitwise_and.Tensor", "__and__.Tensor")
+plain("or", "logical_or.default", "bitwise_or.Tensor", "__or__.Tensor")
+plain("not", "logical_not.default", "bitwise_not.default")
+plain("where", "where.self", "where.ScalarOther", "where.ScalarSelf", "where.Scalar")
+for _op in ("lt", "le", "gt", "ge", "eq", "ne"):
+    plain(_op, f"{_op}.Tensor", f"{_op}.Scalar")
 
 
 @rule("add.Tensor", "add.Scalar")

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cutegen_lab.templates.lowering import Lowering, Operand, Unsupported, Value, rule
+from cutegen_lab.templates.elements import picked
+from cutegen_lab.templates.lowering import Lowering, Operand, Unsupported, Value
 from cutegen_lab.templates.operators.activations import log_sigmoid
 from cutegen_lab.templates.operators.norms import log_softmax
 from cutegen_lab.templates.operators.reductions import vector_norm
+from cutegen_lab.templates.operators.rules import rule
 from cutegen_lab.templates.operators.shapes import unsqueeze
 
 MEAN = 1
@@ -155,9 +157,9 @@ def _of_class(g: Lowering, a: Value, target: Value, weight: Value | None, ignore
     if tuple(map(g.axes.size, rest)) != tuple(map(g.axes.size, target.axes)):
         raise Unsupported("a target of another shape than the classes are of")
     axes = g.axes.broadcast([rest, target.axes])
-    share: Operand = 1.0 if weight is None else Value(g.pick(weight, 0, target), axes)
+    share: Operand = 1.0 if weight is None else Value(picked(g, weight, 0, target), axes)
     share = g.map("where", g.map("eq", target, float(ignored)), 0.0, share)
-    return Value(g.pick(a, dim, target), axes), share
+    return Value(picked(g, a, dim, target), axes), share
 
 
 def _kept(g: Lowering, loss: Value, target: Value, ignored: int) -> Value:

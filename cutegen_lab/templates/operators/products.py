@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from cutegen_lab.templates.lowering import Lowering, Unsupported, Value, rule
+from cutegen_lab.templates.lowering import Lowering, Unsupported, Value
 from cutegen_lab.templates.operators.arithmetic import add
+from cutegen_lab.templates.operators.rules import rule
 
 
 @rule("matmul.default", "mm.default", "bmm.default", "mv.default", "dot.default", "vdot.default",

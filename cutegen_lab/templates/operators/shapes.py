@@ -6,7 +6,9 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from cutegen_lab.templates.lowering import Lowering, Unsupported, Value, rule
+from cutegen_lab.templates.elements import flipped, part, picked
+from cutegen_lab.templates.lowering import Lowering, Unsupported, Value
+from cutegen_lab.templates.operators.rules import rule
 
 _TO_THE_END = 2**63 - 1  # what the exporter writes for a missing end
 
@@ -75,24 +77,24 @@ def slice_(
     if not start and (end is None or end >= _TO_THE_END):
         return a
     first, last, _ = slice(start, end).indices(size)
-    return g.part(a, dim, first, last - first)
+    return part(g, a, dim, first, last - first)
 
 
 @rule("narrow.default")
 def narrow(g: Lowering, a: Value, dim: int, start: int, length: int) -> Value:
-    return g.part(a, dim, start % g.axes.size(a.axes[dim]), length)
+    return part(g, a, dim, start % g.axes.size(a.axes[dim]), length)
 
 
 @rule("select.int")
 def select(g: Lowering, a: Value, dim: int, index: int) -> Value:
     at = dim % len(a.axes)
-    one = g.part(a, at, index % g.axes.size(a.axes[at]), 1)
+    one = part(g, a, at, index % g.axes.size(a.axes[at]), 1)
     return Value(one.node, (*one.axes[:at], *one.axes[at + 1 :]))
 
 
 @rule("split_with_sizes.default")
 def split_with_sizes(g: Lowering, a: Value, sizes: Sequence[int], dim: int = 0) -> tuple[Value, ...]:
-    return tuple(g.part(a, dim, sum(sizes[:i]), size) for i, size in enumerate(sizes))
+    return tuple(part(g, a, dim, sum(sizes[:i]), size) for i, size in enumerate(sizes))
 
 
 @rule("split.Tensor")
@@ -109,7 +111,7 @@ def chunk(g: Lowering, a: Value, chunks: int, dim: int = 0) -> tuple[Value, ...]
 @rule("flip.default")
 def flip(g: Lowering, a: Value, dims: Sequence[int]) -> Value:
     for dim in dims:
-        a = g.flip(a, dim)
+        a = flipped(g, a, dim)
     return a
 
 
@@ -121,8 +123,8 @@ def cat(g: Lowering, values: Sequence[Value], dim: int = 0) -> Value:
     sizes = [g.axes.size(v.axes[at]) for v in values]
     whole = sum(sizes)
     if len(values) == 2 and g.constant_of(values[0]) == 0 and g.is_input(values[1]):
-        return g.part(values[1], at, -sizes[0], whole, beyond=True)
-    moved = [g.part(v, at, -sum(sizes[:i]), whole, beyond=True) for i, v in enumerate(values)]
+        return part(g, values[1], at, -sizes[0], whole, beyond=True)
+    moved = [part(g, v, at, -sum(sizes[:i]), whole, beyond=True) for i, v in enumerate(values)]
     result = moved[-1]
     for i, value in reversed(list(enumerate(moved[:-1]))):
         result = g.map("where", _before(g, value, at, sum(sizes[: i + 1])), value, result)
@@ -141,7 +143,7 @@ def pad(g: Lowering, a: Value, widths: Sequence[int], *rest: Any, value: float |
         if not (before or after):
             continue
         plain = g.is_input(a) and not fill
-        a = g.part(a, at, -before, before + size + after, beyond=True)
+        a = part(g, a, at, -before, before + size + after, beyond=True)
         if after and not plain:
             a = g.map("where", _before(g, a, at, before + size), a, fill)
         if before and not plain:
@@ -157,7 +159,7 @@ def roll(g: Lowering, a: Value, shifts: Sequence[int] | int, dims: Sequence[int]
     for shift, dim in pairs:
         size = g.axes.size(a.axes[dim])
         if last := shift % size:
-            a = cat(g, [g.part(a, dim, size - last, last), g.part(a, dim, 0, size - last)], dim)
+            a = cat(g, [part(g, a, dim, size - last, last), part(g, a, dim, 0, size - last)], dim)
     return a
 
 
@@ -176,12 +178,12 @@ def gather(g: Lowering, a: Value, dim: int, index: Value, **_: Any) -> Value:
     for d, (mine, its) in enumerate(zip(a.axes, index.axes, strict=True)):
         if d != at:
             g.axes.unify(its, mine)
-    return Value(g.pick(a, at, index), index.axes)
+    return Value(picked(g, a, at, index), index.axes)
 
 
 @rule("embedding.default")
 def embedding(g: Lowering, table: Value, index: Value, *_: Any) -> Value:
-    return Value(g.pick(table, 0, index), (*index.axes, *table.axes[1:]))
+    return Value(picked(g, table, 0, index), (*index.axes, *table.axes[1:]))
 
 
 @rule("full.default")

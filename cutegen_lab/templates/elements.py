@@ -1,0 +1,89 @@
+"""Values computed from other elements of their inputs: of a part of a dimension, from its end on, of one that an index
+names. What is rewritten are the loads; all between them and the value stays as it is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from cutegen_lab.templates.expr import Index, Load, Map, Pick, Place, Scan
+from cutegen_lab.templates.lowering import REGROUPED, Lowering, Unsupported, Value
+from cutegen_lab.templates.spans import fixed
+
+
+def part(g: Lowering, value: Value, dim: int, start: int, length: int, beyond: bool = False) -> Value:
+    """``length`` elements from ``start`` on along ``dim``: of every input that the value is computed from.
+    ``beyond``: what lies outside of an input is read as 0."""
+    symbol = g.whole(value.axes[dim])
+    new = g.axes.fresh(length, made=length == 1)
+    node = _part(g, value.node, symbol, new, start, beyond)
+    return Value(node, tuple(new if g.axes.find(s) == symbol else s for s in value.axes))
+
+
+def _part(g: Lowering, index: int, symbol: int, new: int, start: int, beyond: bool) -> int:
+    node = g.build.nodes[index]
+    if symbol not in g.depends(index):
+        return index
+    if isinstance(node, Map):
+        return g.build.map(node.op, *(_part(g, a, symbol, new, start, beyond) for a in node.args))
+    if isinstance(node, Place):
+        return g.build.map("add", g.build.add(Place(new)), g.build.const(start))
+    if not isinstance(node, Load):
+        raise Unsupported("a part of a reduction's or a matrix product's result")
+    dims, spans = list(node.dims), list(node.spans or (None,) * len(node.dims))
+    for axis in _walks(g, node, symbol):
+        before = spans[axis]
+        first = start + (0 if before is None else g.spans[before].start.plus)
+        outside = beyond or (before is not None and g.spans[before].beyond)
+        span = fixed(node.tensor, axis, first, g.axes.size(new), outside)
+        if span not in g.spans:
+            g.spans.append(span)
+        dims[axis], spans[axis] = new, g.spans.index(span)
+    return g.build.add(Load(node.tensor, tuple(dims), tuple(spans)))
+
+
+def picked(g: Lowering, value: Value, dim: int, at: Value) -> int:
+    """The node of what ``value`` has at ``at`` along ``dim``: every input it is computed from is indexed."""
+    return _picked(g, value.node, g.counted(g.whole(value.axes[dim])), at.node)
+
+
+def _picked(g: Lowering, index: int, symbol: int, at: int) -> int:
+    node = g.build.nodes[index]
+    if symbol not in g.depends(index):
+        return index
+    if isinstance(node, Map):
+        return g.build.map(node.op, *(_picked(g, a, symbol, at) for a in node.args))
+    if isinstance(node, Index | Place):
+        return at
+    if not isinstance(node, Load) or node.spans:
+        raise Unsupported("an element, by its index, of anything but a whole input or a row of it")
+    axis = _walks(g, node, symbol)[0]
+    dims = tuple(None if s is None or g.axes.find(s) == symbol else s for s in node.dims)
+    return g.build.add(Pick(node.tensor, axis, dims, (at,)))
+
+
+def flipped(g: Lowering, value: Value, dim: int) -> Value:
+    """From the end on: every input it is computed from, and what was scanned."""
+    return Value(_flipped(g, value.node, g.whole(value.axes[dim])), value.axes)
+
+
+def _flipped(g: Lowering, index: int, symbol: int) -> int:
+    node = g.build.nodes[index]
+    if symbol not in g.depends(index):
+        return index
+    if isinstance(node, Map):
+        return g.build.map(node.op, *(_flipped(g, a, symbol) for a in node.args))
+    if isinstance(node, Scan):
+        again = symbol in g.axes.resolve(g.reduced or ())
+        return g.build.add(Scan(node.op, (_flipped(g, node.args[0], symbol),), node.reverse != again))
+    if not isinstance(node, Load) or node.spans:
+        raise Unsupported("a flip of anything but whole inputs")
+    axis = _walks(g, node, symbol)[0]
+    return g.build.add(replace(node, flipped=tuple(sorted({axis} ^ set(node.flipped)))))
+
+
+def _walks(g: Lowering, load: Load, symbol: int) -> list[int]:
+    """The input's dimensions that walk along ``symbol``, on which it depends."""
+    found = [axis for axis, s in enumerate(load.dims) if s is not None and g.axes.find(s) == symbol]
+    if not found:
+        raise Unsupported(REGROUPED)
+    return found
