@@ -60,6 +60,9 @@ class PredictedClock:
         for workload in workloads:
             self._made[workload.name, name] = self._predicted(workload, artifact)
 
+    def open(self) -> None:
+        pass
+
     def time(
         self, workload: Workload, artifacts: Mapping[str, Artifact], samples: int
     ) -> Iterator[tuple[str, Sequence[float] | Fault]]:
@@ -95,9 +98,9 @@ def _room_for(workloads: Sequence[Workload]) -> int:
 class MeasuredClock:
     """Times are a GPU's: CUDA graphs with a cold L2, as the judge takes them, without its baselines.
 
-    It takes the device when it first times something, and keeps it until it is closed. Stopwatches stay open from one
-    call to the next, of several workloads where their tensors are small; a fault closes them, for it may have spoiled
-    the device. ``seconds`` bound the final timing in turns of one workload.
+    It takes the device when it is opened or first times something, and keeps it until it is closed. Stopwatches stay
+    open from one call to the next, of several workloads where their tensors are small; a fault closes them, for it may
+    have spoiled the device. ``seconds`` bound the final timing in turns of one workload.
     """
 
     kind: Kind = "measured"
@@ -134,6 +137,10 @@ class MeasuredClock:
         if self._together:
             for workload in workloads:
                 self._inputs_of(workload)
+
+    def open(self) -> None:
+        for workload in self._problem.workloads if self._together else self._problem.workloads[:1]:
+            self._watch(workload)
 
     def in_turns(self, workload: Workload, artifacts: Mapping[str, Artifact]) -> Iterator[tuple[str, Sequence[float]]]:
         from cutegen_lab.judge.turns import Effort, Turns

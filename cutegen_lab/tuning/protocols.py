@@ -26,6 +26,10 @@ class Clock(Protocol):
         """Says, from any thread, what will be timed soon, and returns when all that can be done ahead is done."""
         ...
 
+    def open(self) -> None:
+        """Takes the device if it has not, so that the first timing need not wait for that. Raises SetupError."""
+        ...
+
     def time(
         self, workload: Workload, artifacts: Mapping[str, Artifact], samples: int
     ) -> Iterator[tuple[str, Sequence[float] | Fault]]:

@@ -119,7 +119,7 @@ class Tuner:
         """Times what is compiled while the rest compiles; where nothing is ready, the best are sampled more.
 
         Until predictions lead, only the default is asked for; where there are any, the clock begins when all that is
-        asked for ahead is compiled.
+        asked for ahead is compiled, and takes its device while the last of that compile.
         """
         while True:
             guided = self._take_predictions()
@@ -133,6 +133,8 @@ class Tuner:
                 return "the time is up"
             if self.cancel.is_set():
                 raise Cancelled()
+            if self._begun is None and led and self.guide and len(ahead) <= self.workers:
+                self.clock.open()
             if self._begun is None and led and not (self.guide and ahead):
                 self._begin(started)
             if self._begun and (batch := self._batch_of(ahead)):

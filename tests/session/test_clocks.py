@@ -61,6 +61,8 @@ def test_the_device_is_taken_when_it_is_needed_and_for_all_workloads_at_once() -
     measured = clock(device)
     measured.prepare(PROBLEM.workloads, "a", ARTIFACTS["a"])
     before = device.opened
+    measured.open()
+    assert device.opened == 2 and not device.added
     for workload in (*PROBLEM.workloads, *PROBLEM.workloads):
         assert dict(measured.time(workload, ARTIFACTS, 1)).keys() == ARTIFACTS.keys()
     assert (before, device.opened, device.closed) == (0, 2, False) and device.added == ["a", "b", "c"] * 2

@@ -74,9 +74,13 @@ class Clock:
     stop_after: int = 1000
     timed: list[tuple[str, str, int]] = field(default_factory=list)
     prepared: list[str] = field(default_factory=list)
+    opened: list[float] = field(default_factory=list)
 
     def prepare(self, workloads: Sequence[Workload], name: str, artifact: Artifact) -> None:
         self.prepared.append(name)
+
+    def open(self) -> None:
+        self.opened.append(time.monotonic())
 
     def time(
         self, workload: Workload, artifacts: Mapping[str, Artifact], samples: int
@@ -296,3 +300,5 @@ def test_a_clock_that_predictions_lead_begins_when_most_is_compiled(tmp_path: Pa
     assert sum(end <= begun for _, end in compiler.spans) >= 6 and tally.evaluated == 8
     assert tally.prepare_seconds >= 3 * 0.03 and tally.busy == pytest.approx(clock.busy_seconds / tally.search_seconds)
     assert any(line.startswith("prepared in") for line in said)
+    ends = sorted(end for _, end in compiler.spans if end <= begun)
+    assert ends[0] < clock.opened[0] < ends[-1], "the device is taken while the last configs compile, not before"
