@@ -111,6 +111,9 @@ class Kept:
     def __init__(self) -> None:
         self._last: list[Buffers] = []
 
+    def __reduce__(self) -> tuple[type[Kept], tuple[()]]:
+        return Kept, ()  # a judge that is sent to another process takes no tensors along: that one has its own
+
     def lent(self, workload: Workload, build: Build, seed: int) -> Buffers:
         with suppress(IndexError):
             last = self._last.pop()  # at once, so that two threads never share them

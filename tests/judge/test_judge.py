@@ -6,6 +6,7 @@ import itertools
 import threading
 from collections.abc import Callable
 from dataclasses import replace
+from multiprocessing.reduction import ForkingPickler
 
 import pytest
 import torch
@@ -226,6 +227,13 @@ def test_time_is_asked_of_the_device_and_keeps_its_label() -> None:
         task, artifact_for(task, device), device, GPUS["H200"], lambda line: None, threading.Event()
     )
     assert isinstance(timing, Timing) and timing.kind == "predicted"
+
+
+def test_a_judge_that_has_predicted_may_still_be_sent_to_another_process() -> None:
+    device, task, judge = TorchDevice(softmax), problem(), StandardJudge()
+    judge.time(task, artifact_for(task, device), device, GPUS["H200"], lambda line: None, threading.Event())
+    sent = ForkingPickler.dumps(judge)  # of a tensor it sends no more than where to ask for it, which needs a key
+    assert b"torch" not in bytes(sent) and isinstance(ForkingPickler.loads(sent), StandardJudge)
 
 
 @pytest.mark.parametrize(
