@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain, repeat
 
 from cutegen_lab.core.problem import TensorSpec, Workload
 
@@ -20,7 +21,7 @@ class _Probe:
     rows: int
     columns: int | None  # None: as in the main workload
     why: str
-    others: tuple[int, ...] = (2, 3, 1, 1, 1)  # what further axes shrink to
+    others: tuple[int, ...] = (2, 3, 1)  # what further axes shrink to, the last for all that are left
     largest_first: bool = False  # … in which order
 
 
@@ -33,7 +34,7 @@ _PROBES = (
     _Probe("one_column", 7, 1, "a single column"),
 )
 # For matrix products: what a kernel with TMA can serve that leaves the others out by its constraints.
-_TILES = _Probe("tiles", 144, 272, "several ragged tiles, every row a multiple of 16 bytes", (208, 2, 2, 2, 2), True)
+_TILES = _Probe("tiles", 144, 272, "several ragged tiles, every row a multiple of 16 bytes", (208, 2), True)
 
 
 def derive(main: Workload, arguments: int, infer: Infer, products: bool = False) -> tuple[Workload, ...]:
@@ -84,7 +85,7 @@ def _mappings(main: Workload, arguments: int, probe: _Probe) -> Iterator[tuple[M
             _axis(size, index - len(t.shape), tied) for t in inputs for index, size in enumerate(t.shape) if size > 1
         }
         outer = sorted((a for a in axes if a != _axis(row, -1, tied)), reverse=probe.largest_first)
-        small = iter((probe.rows, *probe.others))
+        small = chain((probe.rows, *probe.others), repeat(probe.others[-1]))
         mapping = {axis: min(axis[0], next(small)) for axis in outer}
         yield {**mapping, _axis(row, -1, tied): min(row, columns)}, probe.why
         if probe.columns is not None and outer:

@@ -138,6 +138,12 @@ def test_derived_workloads_are_small_distinct_and_explained() -> None:
     assert all(w.why and w.compulsory_bytes < 1 << 20 for w in checks.values())
 
 
+def test_any_number_of_dimensions_is_shrunk() -> None:
+    problem = read_text(SOFTMAX, inputs_text="x: bf16[2,3,2,3,2,3,2,3,2,64]")
+    shapes = [w.inputs[0].shape for w in problem.check_workloads]
+    assert shapes and all(len(shape) == 10 for shape in shapes)
+
+
 @pytest.mark.parametrize(
     ("expression", "inputs", "shapes"),
     [
