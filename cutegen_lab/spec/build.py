@@ -10,15 +10,15 @@ from dataclasses import dataclass, replace
 from cutegen_lab.core.candidate import Config, Scalar
 from cutegen_lab.core.errors import InputError, ProviderError
 from cutegen_lab.core.problem import Problem
-from cutegen_lab.core.roofline import target_gpu
+from cutegen_lab.core.roofline import GPUS, target_gpu
 from cutegen_lab.spec.align import vector_width
-from cutegen_lab.spec.form import Option, Place, Spec, Step
+from cutegen_lab.spec.form import Option, Spec, Step
 from cutegen_lab.spec.parse import parse
 from cutegen_lab.spec.reference import check_tensors, problem_of, reference
 from cutegen_lab.templates.pipeline import Asked, Pipeline, StepRefused, pipeline_of
 from cutegen_lab.templates.reader import Programs
 from cutegen_lab.templates.recognise import single_for, template_for
-from cutegen_lab.templates.template import Template
+from cutegen_lab.templates.template import Single, Template
 
 # Statements that set several parameters of a template by position; the first list whose names it has is meant.
 _POSITIONAL: Mapping[str, tuple[tuple[str, ...], ...]] = {
@@ -26,6 +26,7 @@ _POSITIONAL: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "cluster": (("cluster_m", "cluster_n"),),
     "split": (("split_k",), ("cluster_k",)),
 }
+_STATEMENTS = (*_POSITIONAL, "schedule", "stages")  # a kind of setting, and no misspelt parameter
 _AT_LINE = re.compile(r" at line (\d+): .*$")
 _WHOLE = "main"  # the step of a spec that names none: as many kernels as it takes
 Settings = dict[str, tuple[Scalar, Option]]
@@ -59,11 +60,11 @@ def compile_for(problem: Problem, arch: str, text: str) -> Kernel:
     of the problem. Raises SpecError."""
     spec = parse(text)
     if spec.arch != arch:
-        raise Place(1, 1).error(f"the spec is for {spec.arch}, and {arch} was asked for", f"Write `for {arch}`.")
+        raise spec.place.error(f"the spec is for {spec.arch}, and {arch} was asked for", f"Write `for {arch}`.")
     mine = problem_of(spec)
     check_tensors(spec, mine.workload, problem.workload)
     if spec.tf32 and not problem.tf32:
-        raise Place(1, 1).error("the spec is in tf32, which the problem does not allow", "Leave out `in tf32`.")
+        raise spec.place.error("the spec is in tf32, which the problem does not allow", "Leave out `in tf32`.")
     asked = replace(problem, source=mine.source, kind="reference", inputs_text=mine.inputs_text, tf32=spec.tf32)
     return compile_spec(spec, asked)
 
@@ -73,7 +74,8 @@ def compile_spec(spec: Spec, problem: Problem | None = None) -> Kernel:
     try:
         target_gpu(spec.arch)
     except InputError as error:
-        raise Place(1, 1).error(error.message, error.action) from None
+        known = ", ".join(dict.fromkeys(gpu.arch for gpu in GPUS.values()))
+        raise spec.place.error(error.message, f"Write `for` with one of: {known}.") from None
     problem = problem or problem_of(spec)
     template = _template(spec, problem)
     config, given = dict[str, Scalar](), set[str]()
@@ -171,8 +173,14 @@ def _names(option: Option, template: Template) -> tuple[str, ...]:
                 raise option.place.error(f"{option.name} has {len(option.values)} sizes; there are {len(names)}: "
                                          f"{', '.join(names)}")  # fmt: skip
             return names[: len(option.values)]
-    near = difflib.get_close_matches(option.name, template.domains, 1)
+    if option.name == "cluster" and isinstance(template, Single) and target_gpu(template.arch).max_cluster == 1:
+        raise option.place.error(f"{template.arch} has no clusters of blocks", "Leave the cluster out.")
+    near = [name for name in template.domains if name.startswith(f"{option.name}_")]
+    if not near and option.name not in _STATEMENTS:
+        near = difflib.get_close_matches(option.name, template.domains, 1)
     hint = f"Did you mean {near[0]!r}? " if near else ""
+    if isinstance(template, Pipeline) and option.name in _STATEMENTS:
+        hint = "It takes several kernels: name each by a `step`, or write `with` and the parameter. "
     raise option.place.error(
         f"the template ({template.name}) has no {option.name}", f"{hint}It has: {', '.join(template.domains)}."
     )

@@ -99,7 +99,7 @@ class Step:
 @dataclass(frozen=True)
 class Spec:
     """``sizes`` gives one mapping a workload, the main one first; at least one, which is empty where all is numbers.
-    ``tf32``: matrix products round f32 operands to it."""
+    ``tf32``: matrix products round f32 operands to it. ``place`` is that of the architecture, or of the name alone."""
 
     name: str
     arch: str
@@ -107,6 +107,7 @@ class Spec:
     steps: tuple[Step, ...]
     sizes: tuple[Mapping[str, int], ...] = field(default=({},))
     tf32: bool = False
+    place: Place = Place(1, 1)
 
     @property
     def tmps(self) -> tuple[Value, ...]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Mapping
+import math
+import operator
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from cutegen_lab.spec.form import Apply, Place, Setting
@@ -80,10 +82,36 @@ FUNCTIONS: Mapping[str, Function] = {
 _OPERATORS = {"add", "subtract", "multiply", "divide", "power", "negative", "transpose", "matmul"}
 _COMPARISONS = {"less", "less_equal", "greater", "greater_equal", "equal", "not_equal"}
 NAMED = {name: function for name, function in FUNCTIONS.items() if name not in _OPERATORS | _COMPARISONS}
+_OF_NUMBERS: Mapping[str, Callable[..., float]] = {
+    "add": operator.add, "subtract": operator.sub, "multiply": operator.mul, "divide": operator.truediv,
+    "power": operator.pow, "negative": operator.neg, "less": operator.lt, "less_equal": operator.le,
+    "greater": operator.gt, "greater_equal": operator.ge, "equal": operator.eq, "not_equal": operator.ne,
+}  # fmt: skip
+_MAY_TAKE_NUMBERS = {*_OF_NUMBERS, "where"}
+_INSTEAD = {"maximum": "Write clamp(x, min=…).", "minimum": "Write clamp(x, max=…)."}
 
 
-def call(apply: Apply, arguments: list[str]) -> str:
-    """PyTorch's text for ``apply``, whose arguments' texts are given. Raises SpecError."""
+def folded(apply: Apply, numbers: Sequence[float | None]) -> float | None:
+    """``apply`` of numbers alone; None where a tensor (None) is among them. Python would compute such an expression
+    exactly, however long that took: 9 ** 9 ** 9. Raises SpecError where no fp64 number is the answer."""
+    if apply.function not in _OF_NUMBERS or None in numbers:
+        return None
+    try:
+        found = _OF_NUMBERS[apply.function](*numbers)
+    except ArithmeticError as error:
+        raise apply.place.error(f"{apply.function} of {_and(numbers)}: {error.args[-1]}") from None
+    if isinstance(found, complex) or not math.isfinite(found):
+        raise apply.place.error(f"{apply.function} of {_and(numbers)} is beyond what a number here can be")
+    return float(found)
+
+
+def _and(numbers: Sequence[float | None]) -> str:
+    return " and ".join(f"{number:g}" for number in numbers if number is not None)
+
+
+def call(apply: Apply, arguments: list[str], numbers: Sequence[float | None]) -> str:
+    """PyTorch's text for ``apply``, whose arguments' texts are given, and what those are that are ``numbers``. Raises
+    SpecError."""
     name, place = apply.function, apply.place
     function = FUNCTIONS.get(name)
     if function is None:
@@ -93,6 +121,10 @@ def call(apply: Apply, arguments: list[str]) -> str:
     if not function.least <= len(arguments) <= function.most:
         takes = str(function.least) if function.least == function.most else f"{function.least} to {function.most}"
         raise place.error(f"{name} takes {takes} tensors, and has {len(arguments)}")
+    for position, number in enumerate(numbers, 1):
+        if number is not None and name not in _MAY_TAKE_NUMBERS:
+            hint = _INSTEAD.get(name, "Write the number that it gives." if len(numbers) == 1 else "")
+            raise place.error(f"{name} takes tensors, and argument {position} is the number {number:g}", hint)
     for missing in (k for k in function.required if k not in apply.keywords):
         raise place.error(f"{name} needs {missing}=…", f"Write {name}(x, {missing}=-1).")
     named = "".join(f", {key}={_keyword(name, function, key, v, place)}" for key, v in apply.keywords.items())

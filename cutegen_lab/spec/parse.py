@@ -92,6 +92,7 @@ class _Reader:
         name, arch, tf32 = head.children  # type: ignore[union-attr]
         inputs: list[Input] = []
         sizes: list[Mapping[str, int]] = []
+        sized: list[Token] = []  # the names in them
         steps: list[tuple[Step, list[Value], list[Option]]] = []
         for statement in statements:
             assert isinstance(statement, Tree)
@@ -101,6 +102,7 @@ class _Reader:
                     inputs.append(self._input(statement))
                 case "size":
                     sizes.append(self._size(statement))
+                    sized.extend(statement.children[::2])  # type: ignore[arg-type]
                 case "step":
                     steps.append((Step(str(statement.children[0]), place), [], []))
                 case "let" | "tmp" | "output" as kind:
@@ -112,7 +114,13 @@ class _Reader:
                         raise place.error(f"{statement.data} stands before what it is for", "Put it after the outputs.")
                     steps[-1][2].extend(self._options(statement))
         made = tuple(Step(s.name, s.place, tuple(values), tuple(options)) for s, values, options in steps)
-        return Spec(str(name), str(arch or ARCH), tuple(inputs), made, tuple(sizes) or ({},), tf32 is not None)
+        place = _place(arch or name)
+        spec = Spec(str(name), str(arch or ARCH), tuple(inputs), made, tuple(sizes) or ({},), tf32 is not None, place)
+        used = {dim for i in inputs for dim in i.dims} | {d for v in (*spec.tmps, *spec.outputs) for d in v.dims or ()}
+        for given in sized:
+            if str(given) not in used:
+                raise _place(given).error(f"size {given} is given, and no tensor has it")
+        return spec
 
     def _input(self, tree: Tree[Token]) -> Input:
         name, dtype, shape, strides = tree.children

@@ -11,7 +11,7 @@ from cutegen_lab.core.errors import ProblemError
 from cutegen_lab.core.problem import Problem, TensorSpec, Workload
 from cutegen_lab.problems import read_text
 from cutegen_lab.spec.form import Apply, Dim, Expr, Input, Name, Number, Place, Spec, Value
-from cutegen_lab.spec.functions import call
+from cutegen_lab.spec.functions import call, folded
 
 _TORCH = {DType.BF16: "torch.bfloat16", DType.F16: "torch.float16", DType.F32: "torch.float32",
           DType.F64: "torch.float64", DType.I32: "torch.int32", DType.I64: "torch.int64", DType.I8: "torch.int8",
@@ -23,16 +23,23 @@ _AT_LINE = re.compile(r" at line (\d+)")
 
 def problem_of(spec: Spec) -> Problem:
     """What ``spec`` computes, as PyTorch computes it. Raises SpecError."""
-    source, places = reference(spec)
+    problem = _read(spec)
+    _check_results(spec, problem, spec.outputs)
+    if any(value.dims is not None for value in spec.tmps):
+        _check_results(spec, _read(spec, tmps=True), (*spec.tmps, *spec.outputs))
+    return problem
+
+
+def _read(spec: Spec, tmps: bool = False) -> Problem:
+    """Raises SpecError."""
+    source, places = reference(spec, tmps)
     inputs = "; ".join(", ".join(_declared(i, sizes) for i in spec.inputs) for sizes in spec.sizes)
     try:
-        problem = read_text(source, name=spec.name, inputs_text=inputs)
+        return read_text(source, name=spec.name, inputs_text=inputs)
     except ProblemError as error:
         found = _AT_LINE.search(error.message)
         place = places.get(int(found[1]), spec.inputs[0].place) if found else spec.inputs[0].place
         raise place.error(_AT_LINE.sub("", error.message).removeprefix("the reference "), error.action) from error
-    _check_results(spec, problem)
-    return problem
 
 
 def reference(spec: Spec, tmps: bool = False) -> tuple[str, dict[int, Place]]:
@@ -73,14 +80,20 @@ class _Names:
             raise spec.inputs[-1].place.error("the kernel has no result", "Write a line such as: out y: bf16 = exp(x).")
         self._known: dict[str, Place] = {}
         self._lets: dict[str, str] = {}  # and the step that each belongs to
+        self._numbers: dict[str, float] = {}  # those that name a number, not a tensor
         self._widened = {given.name for given in spec.inputs if given.dtype.is_float8}  # torch adds no such numbers
         for given in spec.inputs:
             self._add(given.name, given.place)
 
     def define(self, value: Value) -> None:
         self._add(value.name, value.place)
+        number = self.number(value.expr)
         if value.kind == "let":
             self._lets[value.name] = self.step
+            if number is not None:
+                self._numbers[value.name] = number
+        elif number is not None:
+            raise value.expr.place.error(f"{value.name} is a number, and no tensor", "Compute it from an input.")
 
     def _add(self, name: str, place: Place) -> None:
         if keyword.iskeyword(name) or name in _TAKEN or name.startswith("__"):
@@ -94,7 +107,8 @@ class _Names:
         if isinstance(expr, Number):
             return repr(expr.value)
         if isinstance(expr, Apply):
-            return call(expr, [self.text(argument) for argument in expr.arguments])
+            texts = [self.text(argument) for argument in expr.arguments]
+            return call(expr, texts, [self.number(argument) for argument in expr.arguments])
         assert isinstance(expr, Name)
         if expr.name not in self._known:
             has = ", ".join(self._known)
@@ -106,13 +120,25 @@ class _Names:
             )
         return f"{expr.name}.float()" if expr.name in self._widened else expr.name
 
+    def number(self, expr: Expr) -> float | None:
+        """What ``expr`` is where no tensor is in it. Raises SpecError where that is none that fp64 holds."""
+        if isinstance(expr, Number):
+            return float(expr.value)
+        if isinstance(expr, Name):
+            return self._numbers.get(expr.name)
+        return folded(expr, [self.number(argument) for argument in expr.arguments])
+
 
 def _declared(given: Input, sizes: Mapping[str, int]) -> str:
-    shape = ",".join(str(_size(dim, sizes, given.place)) for dim in given.dims)
+    shape = tuple(_size(dim, sizes, given.place) for dim in given.dims)
     if given.strides and len(given.strides) != len(given.dims):
         raise given.place.error(f"{given.name} has {len(given.dims)} dimensions and {len(given.strides)} strides")
+    try:
+        TensorSpec(given.name, given.dtype, shape, given.strides)
+    except ValueError as error:
+        raise given.place.error(str(error), "Leave out the strides of a row-major tensor.") from None
     strides = f":({','.join(map(str, given.strides))})" if given.strides else ""
-    return f"{given.name}: {given.dtype.value}[{shape}]{strides}"
+    return f"{given.name}: {given.dtype.value}[{','.join(map(str, shape))}]{strides}"
 
 
 def _size(dim: Dim, sizes: Mapping[str, int], place: Place) -> int:
@@ -142,9 +168,10 @@ def check_tensors(spec: Spec, mine: Workload, asked: Workload) -> None:
                 raise line.place.error(f"`{kind}` {number} is {ours}, and the problem has {theirs}", "Write it so.")
 
 
-def _check_results(spec: Spec, problem: Problem) -> None:
+def _check_results(spec: Spec, problem: Problem, written: Sequence[Value]) -> None:
+    """Has every result of ``problem``, one for each of ``written``, the shape that it is declared with?"""
     for workload, sizes in zip(problem.workloads, spec.sizes, strict=True):
-        for value, found in zip(spec.outputs, workload.outputs, strict=True):
+        for value, found in zip(written, workload.outputs, strict=True):
             if value.dims is None:
                 continue
             wanted = tuple(_size(dim, sizes, value.place) for dim in value.dims)
@@ -152,11 +179,6 @@ def _check_results(spec: Spec, problem: Problem) -> None:
                 raise value.place.error(
                     f"{value.name} is declared as {_shape(wanted)}, and its expression gives {_shape(found.shape)}"
                 )
-    used = {dim for i in spec.inputs for dim in i.dims} | {d for v in spec.outputs for d in v.dims or ()}
-    for sizes in spec.sizes:
-        for name in sizes:
-            if name not in used:
-                raise spec.inputs[0].place.error(f"size {name} is given, and no tensor has it")
 
 
 def _shape(sizes: Sequence[int]) -> str:

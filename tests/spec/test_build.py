@@ -71,6 +71,13 @@ def test_a_spec_becomes_a_right_kernel(statements: str, family: str, config: dic
         ("out y: bf16 = x @ x", 4, "RuntimeError"),
         ("out y: f8e5m2 = x * w", 4, "y is f8e5m2, which only inputs may be"),
         ("out y: bf16[M, L] = x * w", 4, "the size of L is not given"),
+        (
+            "step a\ntmp h: f32[N, M] = x * w\nstep b\nout y: bf16 = h * 2",
+            5,
+            "h is declared as [512, 64], and its expression gives [64, 512]",
+        ),
+        ("out y: bf16 = softmax(x, dim=-1)\ncluster 1x2", 5, "has no cluster. Did you mean 'cluster_n'?"),
+        ("out y: bf16 = gelu(x @ x.T) @ x\ntile 64x64", 5, "It takes several kernels: name each by a `step`"),
         ("out y: bf16 = amax(x, dim=0) + amax(x, dim=1)", 4, ""),
         ("step a\nd = x * w\ntmp h: bf16 = d\nstep b\nout y: f32 = sum(d, dim=1)", 8, "d is a value inside the step a"),
         ("step a\ntmp h: bf16 = x * w\nstep b\nout y: f32 = sum(x, dim=1)", 5, "no result follows from the step a"),
@@ -130,8 +137,14 @@ def test_products_in_tf32() -> None:
 
 
 def test_an_unknown_architecture_is_named() -> None:
-    with pytest.raises(SpecError, match=r"line 1, column 1: .*sm_100a.*sm_90a"):
-        compile_text(spec("out y: bf16 = x * w").replace("kernel k", "kernel k for sm_100a"))
+    with pytest.raises(SpecError, match=r"line 3, column 14: .*sm_100a.*Write `for` with one of: sm_90a"):
+        compile_text("# of another GPU\n\n" + spec("out y: bf16 = x * w").replace("kernel k", "kernel k for sm_100a"))
+
+
+def test_overlapping_strides_are_named_without_options_of_commands() -> None:
+    with pytest.raises(SpecError) as error:
+        compile_text("kernel k\nin x: f32[4, 4]:(1, 1)\nout y: f32 = x * 2\n")
+    assert (error.value.line, "overlap" in str(error.value), "--inputs" in str(error.value)) == (2, True, False)
 
 
 def test_each_architecture_has_its_own_template_for_products() -> None:
@@ -139,6 +152,8 @@ def test_each_architecture_has_its_own_template_for_products() -> None:
     kernel = compile_text(text)
     assert kernel.family == "matrix product by mma.sync" and kernel.config["tile_n"] == 32
     assert compile_text(text.replace("sm_80", "sm_90a")).family == "matrix product"
+    with pytest.raises(SpecError, match=r"line 6, column 1: sm_80 has no clusters of blocks"):
+        compile_text(text + "cluster 2x1\n")
     with pytest.raises(SpecError, match=r"schedule.*It has: tile_m"):
         compile_text(text + "schedule pingpong\n")
     with pytest.raises(SpecError, match=r"shared memory, of 101,376 at most"):

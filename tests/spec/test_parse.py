@@ -103,6 +103,7 @@ def test_places_are_those_of_the_text() -> None:
         ("kernel k\ntile 128x64\n", 2, 1, "before what it is for"),
         ("kernel k\nin x: f32[4]\nsize M=0", 3, 8, "a size of 0"),
         ("kernel k\nin x: f32[4]\nsize M=4, M=5", 3, 11, "given twice"),
+        ("kernel k\nin x: f32[M]\nout y: f32 = exp(x)\nsize M=4, Q=5", 4, 11, "size Q is given, and no tensor has it"),
         (f"kernel k\nin x: f32[4]\nout y: f32 = {'-' * 80}x", 3, 79, "more than 64 deep"),
         (f"kernel k\nin x: f32[{'9' * 5000}]", 2, 11, "5000 digits"),
         ("kernel k\nin x: f32[4]\nout y: f32 = x * 1e999", 3, 18, "beyond"),
@@ -130,6 +131,12 @@ def test_what_is_wrong_is_placed(text: str, line: int, column: int, says: str) -
         ("out x: f32 = exp(x)", "x is defined twice. The first time at line 2."),
         ("lambda = x\nout y: f32 = lambda", "'lambda' cannot be a name"),
         ("y = x", "the kernel has no result"),
+        ("out y: f32 = 2", "line 3, column 14: y is a number, and no tensor"),
+        ("out y: f32 = x * exp(2)", "line 3, column 18: exp takes tensors, and argument 1 is the number 2"),
+        ("c = 2\nout y: f32 = maximum(x, c)", "argument 2 is the number 2. Write clamp(x, min=…)."),
+        ("out y: f32 = x * (1 / 0)", "line 3, column 19: divide of 1 and 0: float division by zero"),
+        ("out y: f32 = x * (0 - 8) ** 0.5", "power of -8 and 0.5 is beyond what a number here can be"),
+        ("out y: f32 = x * 9 ** 9 ** 9", "power of 9 and 3.8742e+08: Numerical result out of range"),
     ],
 )
 def test_meaningless_expressions_are_named(statements: str, says: str) -> None:
