@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 from typing import NoReturn, get_args
 
 from cutegen_lab import __version__
@@ -75,7 +76,9 @@ def _add_run(run: Parser) -> None:
     run.add_argument("--auto", action="store_true", help="accept by itself what passed and is faster")
     run.add_argument("--max-steps", type=_positive, default=_BUDGET.max_steps, metavar="N",
                      help=f"candidates (default {_BUDGET.max_steps})")  # fmt: skip
-    run.add_argument("--max-seconds", type=float, metavar="S", help="seconds of work after which no candidate is asked")
+    run.add_argument(
+        "--max-seconds", type=_seconds, metavar="S", help="seconds of work after which no candidate is asked"
+    )
     run.add_argument("--max-tokens", type=_positive, metavar="N", help="tokens a model may use")
     run.add_argument("--out", metavar="FILE", help="write the accepted kernel here")
     run.add_argument("--name", help="the run's name (default: the file's)")
@@ -91,7 +94,9 @@ def _add_tune(tune: Parser) -> None:
     tune.add_argument("--provider", default="", help="with --refactor, whom to ask for more parameters: openai, manual")
     tune.add_argument("--model", default="", help="the model's name, for --provider openai")
     tune.add_argument("--budget", type=_positive, default=40, metavar="N", help="configs to evaluate (default 40)")
-    tune.add_argument("--max-seconds", type=float, metavar="S", help="seconds after which no further config is timed")
+    tune.add_argument(
+        "--max-seconds", type=_seconds, metavar="S", help="seconds after which no further config is timed"
+    )
     tune.add_argument("--out", metavar="KERNEL.py", help="write the kernel with the best config here")
     tune.add_argument("--simulate", action="store_true", help="replay the search on what earlier ones recorded")
     tune.add_argument("--seed", type=int, default=0, metavar="N", help="of the search (default 0)")
@@ -171,7 +176,14 @@ def _target(parser: Parser) -> None:
 
 
 def _positive(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not a positive number")
-    return value
+    with contextlib.suppress(ValueError):
+        if (value := int(text)) > 0:
+            return value
+    raise argparse.ArgumentTypeError(f"{text!r} is not a positive number")
+
+
+def _seconds(text: str) -> float:
+    with contextlib.suppress(ValueError):
+        if (value := float(text)) > 0:  # nan is not
+            return value
+    raise argparse.ArgumentTypeError(f"{text!r} is not a positive number of seconds")

@@ -16,7 +16,6 @@ from cutegen_lab.notebook.search_figure import headline, search_figure
 from cutegen_lab.session.refactor import account
 from cutegen_lab.session.searching import Searching, Status
 from cutegen_lab.session.tuned import Tuned, concluded, duration, kernel_text, report, searched
-from cutegen_lab.tuning.space import brief
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -207,7 +206,7 @@ def _html(search: NotebookSearch) -> str:
     rows = "".join(
         f'<tr><th scope="row">{escape(row.workload)}</th>'
         + "".join(f"<td>{escape(duration(t))}</td>" for t in (row.default_us, row.chosen_us, row.own_us))
-        + f'<td style="text-align:left">{escape(brief(row.own))}</td></tr>'
+        + f'<td style="text-align:left">{escape(row.by)}</td></tr>'
         for row in found.rows
     )
     table = f"<table><caption>{escape(found.kind)} times by workload</caption><tr>{head}</tr>{rows}</table>"

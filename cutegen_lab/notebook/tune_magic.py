@@ -68,6 +68,8 @@ class TuneMagic(Magics):
 
         if arguments.budget < 1:
             raise InputError(f"--budget {arguments.budget} allows no config", "Use 1 or more.")
+        if not arguments.max_seconds > 0:  # nan neither
+            raise InputError(f"--max-seconds {arguments.max_seconds:g} allows no time", "Use more than 0.")
         session = self._session(arguments.workdir)
         if not arguments.replay:
             session.wake(arguments.arch, arguments.device)

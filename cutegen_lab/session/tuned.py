@@ -47,6 +47,11 @@ class Row:
     own_us: float | None
     own: Config
 
+    @property
+    def by(self) -> str:
+        """Its own fastest config, where one ran."""
+        return "-" if self.own_us is None else brief(self.own)
+
 
 @dataclass
 class Tuned:
@@ -76,7 +81,7 @@ def report(problem: Problem, found: Tuned) -> list[str]:
     table = [f"{'workload':10} {'default':>12} {'one for all':>12} {'its fastest':>12}   by"]
     for row in found.rows:
         times = (duration(t) for t in (row.default_us, row.chosen_us, row.own_us))
-        table.append(f"{row.workload:10} {' '.join(f'{t:>12}' for t in times)}   {brief(row.own)}")
+        table.append(f"{row.workload:10} {' '.join(f'{t:>12}' for t in times)}   {row.by}")
     return [*searched(problem, found), "", *table, "", *concluded(found)]
 
 

@@ -74,7 +74,10 @@ def _domains(value: object, line: int) -> dict[str, tuple[Scalar, ...]]:
         and all(isinstance(v, int | float | bool | str) for v in values) for name, values in value.items()
     )  # fmt: skip
     if not isinstance(value, dict) or not ok or not value:
-        raise InputError(f"line {line}: TUNABLE does not give each name a tuple of numbers or words", _HOW)
+        raise InputError(
+            f"line {line}: TUNABLE does not give each name a tuple of numbers or words",
+            'Write it as TUNABLE = {"threads": (64, 128, 256)}.',
+        )
     return {name: tuple(dict.fromkeys(values)) for name, values in value.items()}
 
 
@@ -108,8 +111,8 @@ def _defaults(tree: ast.Module) -> dict[str, Scalar]:
 
 @dataclass(frozen=True)
 class Space:
-    """``configs`` are what may be searched, ``default`` first. ``total`` counts the product before constraints;
-    ``sampled`` says that it was too large to list."""
+    """``configs`` are what may be searched, ``default`` first. ``total`` counts the product before constraints, and
+    the default where it lies outside; ``sampled`` says that it was too large to list."""
 
     domains: Mapping[str, tuple[Scalar, ...]]
     configs: tuple[Config, ...]
@@ -136,7 +139,8 @@ class Space:
                 f"none of the {total} configs of {', '.join(plain)} is feasible for this problem",
                 "Widen the domains, loosen the constraints, or give another kernel.",
             )
-        return cls(plain, (*first, *rest), total, total > LISTED)
+        beyond = bool(first) and any(value not in plain.get(name, ()) for name, value in default.items())
+        return cls(plain, (*first, *rest), total + beyond, total > LISTED)
 
     def encode(self, config: Config) -> tuple[float, ...]:
         """A point for a model of times: numbers by their logarithm and choices one by one, each from 0 to 1."""

@@ -102,6 +102,8 @@ def test_nothing_to_replay_and_a_bad_budget_are_one_line(
     for options, says in (
         (f"{OPTIONS} --replay", "holds no evaluation"),
         (f"{OPTIONS} --budget 0", "allows no config"),
+        (f"{OPTIONS} --max-seconds -1", "--max-seconds -1 allows no time"),
+        (f"{OPTIONS} --max-seconds nan", "--max-seconds nan allows no time"),
     ):
         shell.run_cell_magic("cutegen_tune", options, other)
         error = capsys.readouterr().err

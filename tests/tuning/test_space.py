@@ -24,7 +24,7 @@ def test_domains_and_defaults_come_from_the_text() -> None:
         ("x = 1\n", "launch\\(\\) has no tunable keyword either"),
         (f"TUNABLE = dict(vec=(2, 4))\n{LAUNCH}", "line 1: TUNABLE is computed.*literal"),
         (f"TUNABLE = {{'vec': ()}}\n{LAUNCH}", "a tuple of numbers or words"),
-        (f"TUNABLE = {{'vec': 4}}\n{LAUNCH}", "a tuple of numbers or words"),
+        (f"TUNABLE = {{'vec': 4}}\n{LAUNCH}", "a tuple of numbers or words. Write it as TUNABLE = "),
         (f"TUNABLE = {{}}\n{LAUNCH}", "a tuple of numbers or words"),
         (f"TUNABLE = {{'warps': (4, 8)}}\n{LAUNCH}", "no keyword warps.*Add warps: cutlass.Constexpr = 4"),
         ("def launch(:\n", "not Python"),
@@ -51,7 +51,7 @@ def test_a_space_without_feasible_configs_is_an_error() -> None:
 def test_a_default_outside_its_domain_is_searched_too() -> None:
     space = Space.build({"threads": (64, 128)}, {"threads": 32})
     assert [c["threads"] for c in space.configs] == [32, 64, 128]
-    assert space.encode({"threads": 32}) == (-1.0,)
+    assert space.encode({"threads": 32}) == (-1.0,) and space.total == 3
 
 
 def test_a_huge_product_is_sampled_the_same_way_each_time() -> None:
