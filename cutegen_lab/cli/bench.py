@@ -28,8 +28,8 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
     from cutegen_lab.bench.suite import CASES
 
     if arguments.show:
-        rows = read(Path(arguments.show))
-        return _told([row for row in rows if any(part in row.name for part in arguments.only)], {}, output)
+        rows = [row for row in read(Path(arguments.show)) if any(part in row.name for part in arguments.only)]
+        return _told(rows, Record({}, None, rows).facts(), output)
     cases = [case for case in CASES if any(part in case.name for part in arguments.only)]
     if not cases:
         works = ", ".join(dict.fromkeys(case.work for case in CASES))

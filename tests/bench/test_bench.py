@@ -117,6 +117,8 @@ def test_rows_survive(tmp_path: Path) -> None:
     assert json.loads(path.read_text())["device"] == "a card"
     shown = cutegen(tmp_path, "bench", "h200", "--show", str(path))
     assert shown.returncode == 0 and "1 of 1 timed" in shown.stdout
+    told = only_object(cutegen(tmp_path, "bench", "h200", "--show", str(path), "--json"))
+    assert [given["name"] for given in told["rows"]] == [row.name]
     path.write_text("[]")
     assert cutegen(tmp_path, "bench", "h200", "--show", str(path)).returncode == 2
 
