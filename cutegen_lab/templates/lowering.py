@@ -238,6 +238,8 @@ class Lowering:
         count = self.extent(value, dims)
         if correction:
             count = self.map("sub", count, correction)
+        if correction > 1:  # PyTorch's divisor is never below 0
+            count = self.map("max", count, 0.0)
         if not keepdim:
             mean = Value(mean.node, self._folded(value, self._dims(value, dims), False))
         return self.map("div", total, count, name="variance"), mean

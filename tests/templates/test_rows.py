@@ -39,6 +39,21 @@ def test_a_variance_is_as_exact_as_two_walks_have_it(compiler: CageCompiler, con
 
 
 @pytest.mark.parametrize(
+    ("expression", "inputs"),
+    [
+        ("torch.var_mean(x, -1)", "x: f32[7,33]"),
+        ("torch.std_mean(x, 0, correction=3, keepdim=True)", "x: f32[33,7]; x: f32[2,9]"),
+        ("x.std(-1, correction=2)", "x: f16[7,33]"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:.*degrees of freedom is <= 0")
+def test_a_variance_of_too_few_elements_is_none_and_their_mean_is_one(
+    compiler: CageCompiler, expression: str, inputs: str
+) -> None:
+    judged(compiler, problem_of(expression, inputs, checks=("one_column", "one_row")))
+
+
+@pytest.mark.parametrize(
     ("n", "threads", "waits"), [(512, 64, "registers"), (4096, 128, "shared memory"), (4098, 1024, "memory")]
 )
 def test_a_norms_weights_wait_where_there_is_room(compiler: CageCompiler, n: int, threads: int, waits: str) -> None:

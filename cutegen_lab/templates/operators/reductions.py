@@ -107,9 +107,10 @@ def var(g: Lowering, a: Value, dim: Any = None, *, correction: float | None = 1,
 def var_mean(
     g: Lowering, a: Value, dim: Any = None, *, correction: float | None = 1, keepdim: bool = False
 ) -> tuple[Value, Value]:
-    """Where a variance is none, for an infinity, PyTorch's mean is none either."""
+    """Where an infinity leaves no variance, PyTorch's mean is none either; of a single element there is one."""
     variance, average = g.variance(a, dim, 1 if correction is None else correction, keepdim)
-    return variance, g.map("where", g.map("isnan", variance), variance, average)
+    apart = g.variance(a, dim, 0, keepdim)[0]
+    return variance, g.map("where", g.map("isnan", apart), apart, average)
 
 
 @rule("std.correction")
