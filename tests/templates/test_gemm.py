@@ -121,6 +121,14 @@ def test_several_products_go_through_one_kernel(compiler: CageCompiler, expressi
     assert error < ROUNDING[problem.workload.outputs[0].dtype.value] and ran.count("gemm_kernel") == 1
 
 
+@pytest.mark.parametrize("tile_n", [32, 64])
+def test_two_right_operands_that_are_dense_along_n(compiler: CageCompiler, tile_n: int) -> None:
+    """Narrow tiles have a narrower swizzle than the two of them side by side would."""
+    problem = problem_of("F.silu(x @ g) * (x @ u)", "x: bf16[64,64], g: bf16[64,72], u: bf16[64,72]")
+    error, _ = error_of(compiler, problem, {"tile_m": 64, "tile_n": tile_n, "tile_k": 64, "stages": 8})
+    assert error < ROUNDING["bf16"]
+
+
 @pytest.mark.parametrize(
     ("expression", "inputs"),
     [

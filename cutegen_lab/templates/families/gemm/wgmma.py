@@ -373,11 +373,13 @@ def multiply_by_wgmma(
 
 
 def joined_of(lefts, rights, exact, tile_shape_mnk, major_b):
-    """How many tiles of right operands lie in shared memory as one that many times as wide would."""
+    """How many tiles of right operands lie in shared memory as one that many times as wide would: those whose rows, or
+    columns where these are dense, are whole ones of the widest swizzle."""
     _, tile_n, tile_k = tile_shape_mnk
     one_left = len(lefts) == 1 and not exact and len(rights) * tile_n <= 256
-    one_row = tile_k * rights[0].element_type.width == 1024  # of 128 bytes
-    return len(rights) if one_left and (one_row or major_b == utils.LayoutEnum.COL_MAJOR) else 1
+    row_bits, column_bits = (length * rights[0].element_type.width for length in (tile_k, tile_n))
+    whole = column_bits % 1024 == 0 if major_b == utils.LayoutEnum.COL_MAJOR else row_bits == 1024
+    return len(rights) if one_left and whole else 1
 
 
 def load_op(blocks):
