@@ -21,6 +21,7 @@ from cutegen_lab.templates.pipeline.sizes import fitted
 from cutegen_lab.templates.recognise import template_for
 from cutegen_lab.templates.template import Single, Template
 from cutegen_lab.tuning import read_tunables
+from tests.templates.judging import passed, problem_of
 
 ARCH = "sm_90a"
 
@@ -174,3 +175,11 @@ def test_only_names_themselves_are_renamed() -> None:
     assert renamed(text, {"fetch": "a_fetch"}) == (
         "def a_fetch(x, fetch=1):\n    # fetch\n    return x.fetch(a_fetch, put=a_fetch, fetch=2), 'fetch'"
     )
+
+
+def test_rows_of_a_view_between_steps_that_has_a_size_of_one(compiler: CageCompiler) -> None:
+    """As attention's packed projections are taken apart, for a batch of one."""
+    text = "F.linear(x, w).unflatten(-1, (3, 8))[..., 1, :].contiguous() + 1"
+    problem = problem_of(text, "x: f32[4,1,16], w: f32[24,16]", checks=())
+    template = template_for(problem, "sm_90a")
+    passed(compiler, problem, template.write(template.default_config()))

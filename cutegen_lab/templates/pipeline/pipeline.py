@@ -25,6 +25,14 @@ def tensor(workload, name, dtype, shape):
     like = workload.inputs[0]
     return dataclasses.replace(like, name=name, dtype=type(like.dtype)(dtype), shape=shape, strides=())
 '''
+_ROW_MAJOR = '''
+def row_major(shape):
+    """Dense strides, of sizes of 1 too: CuTe's own layouts have 0 there, and families fold dimensions by them."""
+    strides = [1]
+    for size in shape[:0:-1]:
+        strides.insert(0, strides[0] * size)
+    return tuple(strides)
+'''
 
 
 @dataclass(frozen=True)
@@ -93,6 +101,8 @@ class _Text:
         lines = [*self._header(), *brought, *imports(self.modules), "", *tunable(self.domains), "", *host]
         for definition in definitions(self.modules):
             lines += ["", "", *definition.splitlines()]
+        if any(tensor.base for tensor in self.tensors):
+            lines += ["", "", *_ROW_MAJOR.strip().splitlines()]
         return clean([*lines, "", "", *self._launch()])
 
     def _header(self) -> list[str]:
@@ -176,10 +186,10 @@ class _Text:
         body = []
         for tensor in self.tensors:
             if tensor.base:
-                order = tuple(reversed(range(len(tensor.shape))))
+                shape = self._shape(tensor, "{}")
                 body += [
                     f"{tensor.name} = cute.make_tensor(",
-                    f"    {tensor.base}.iterator, cute.make_ordered_layout({self._shape(tensor, '{}')}, order={order})",
+                    f"    {tensor.base}.iterator, cute.make_layout({shape}, stride=row_major({shape}))",
                     ")",
                 ]
         for step, module in steps:
