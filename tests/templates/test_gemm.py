@@ -121,6 +121,13 @@ def test_several_products_go_through_one_kernel(compiler: CageCompiler, expressi
     assert error < ROUNDING[problem.workload.outputs[0].dtype.value] and ran.count("gemm_kernel") == 1
 
 
+@pytest.mark.parametrize("dtype", ["bf16", "f32"])
+def test_a_single_step_along_k_is_not_cut_in_parts(compiler: CageCompiler, dtype: str) -> None:
+    problem = problem_of("a @ b + c", f"a: {dtype}[64,64], b: {dtype}[64,72], c: {dtype}[72]")
+    error, ran = error_of(compiler, problem, {"tile_m": 64, "tile_n": 64, "tile_k": 64, "stages": 4, "split_k": 4})
+    assert error < ROUNDING[dtype] and "total_kernel" not in ran
+
+
 @pytest.mark.parametrize("tile_n", [32, 64])
 def test_two_right_operands_that_are_dense_along_n(compiler: CageCompiler, tile_n: int) -> None:
     """Narrow tiles have a narrower swizzle than the two of them side by side would."""

@@ -98,7 +98,7 @@ class ProductModule:
         """``multiply`` writes the call for a result and a number of parts."""
         names = "".join(f"{view}, " for view, _, _ in self.fetched)
         return [
-            "if cutlass.const_expr(split_k > 1):",
+            "if cutlass.const_expr(split_k > 1 and cute.size(lefts[0], mode=[1]) > tile_k):  # one tile is not cut",
             "    mPart = cute.make_tensor(",
             "        partials.iterator, cute.make_layout((m, n, batches * split_k), stride=(n, 1, m * n))",
             "    )",
