@@ -163,6 +163,16 @@ def test_the_default_passes_the_judge(compiler: CageCompiler, expression: str, i
 
 
 @pytest.mark.parametrize(
+    "inputs",
+    ["a: f16[2,2,1,1], b: f16[2,2,3,1]", "a: bf16[4,40,64], b: bf16[4,40,64]:(1,256,4)"],
+    ids=["a number and a column", "dense along batches"],
+)
+def test_matrices_without_dense_rows_or_columns_are_copied(compiler: CageCompiler, inputs: str) -> None:
+    name, _ = judging.judged(compiler, judging.problem_of("torch.softmax(a @ b.mT, -1)", inputs, checks=()))
+    assert name == reduced.NAME
+
+
+@pytest.mark.parametrize(
     ("expression", "inputs", "says"),
     [
         ("torch.softmax(a @ b, -1)", "a: bf16[64,64], b: bf16[64,4096]",

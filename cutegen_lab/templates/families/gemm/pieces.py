@@ -102,13 +102,13 @@ def tma_view(x, dense_in):
         return None  # dimensions that do not lie evenly
     if strides[2] == 0:
         sizes[2] = 1
-    dense = [d for d in dense_in if strides[d] == 1 and sizes[d] > 1]
+    dense = [d for d in dense_in if strides[d] == 1 and sizes[d] > 1] or [d for d in dense_in if sizes[d] == 1]
     others = [d for d in range(3) if [d] != dense[:1]]
     if not dense or any(strides[d] % quantum and sizes[d] > 1 for d in others):
         return None
-    for d in others:
+    for d in range(3):
         if sizes[d] == 1:
-            strides[d] = quantum  # never walked
+            strides[d] = quantum if d in others else 1  # never walked
             sizes[d] = 1 if d == 2 else cutlass.Int32(1)  # a static 1 would drop the dimension TMA counts on
     return cute.make_tensor(x.iterator, cute.make_layout(tuple(sizes), stride=tuple(strides)))
 

@@ -192,15 +192,18 @@ class ReducedModule(ProductModule):
             spec = self.problem.workload.inputs[operand.tensor]
             count = "batches" if any(dims[d] is not None for d in self.products.batch) else "1"
             size = f"scratch_size({'m' if view == 'mA' else 'n'}, {x}.shape[{dims[-1]}])"
-            room = f"({count}, {size})" if self._nested(operand) else f"({count}, {size}) if uneven({x}) else (1, 1)"
+            matrix = tuple(axis for d in (*self.rows(operand), -1) if (axis := dims[d]) is not None)
+            copied = f"({count}, {size}) if uneven({x}, {matrix}) else (1, 1)"
+            room = f"({count}, {size})" if self._nested(operand) else copied
             lines.append(f'    wanted.append(("{spec.name}_copy", {x}.dtype.value, (1, *({room}))))')
         return [
             *lines,
             "    return wanted", "", "",
-            "def uneven(x):",
-            '    """Can TMA not address it? It takes dense rows that begin at multiples of 16 bytes."""',
-            "    steps = [step for size, step in zip(x.shape, x.stride) if size > 1]",
-            "    return 1 not in steps or any(step % 8 for step in steps if step > 1)",
+            "def uneven(x, matrix):",
+            '    """Can TMA not address its matrices, along dimensions ``matrix``? It takes dense rows or columns that',
+            '    begin at multiples of 16 bytes."""',
+            "    dense = any(x.shape[d] > 1 and x.stride[d] == 1 for d in matrix)",
+            "    return not dense or any(step % 8 for size, step in zip(x.shape, x.stride) if size > 1 and step > 1)",
         ]  # fmt: skip
 
     def _nested(self, operand: Operand) -> bool:
