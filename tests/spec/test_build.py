@@ -12,6 +12,7 @@ from cutegen_lab.core.artifact import Artifact
 from cutegen_lab.core.errors import SpecError
 from cutegen_lab.devices.emulator import EmulatorDevice
 from cutegen_lab.judge import StandardJudge
+from cutegen_lab.spec import GRAMMAR
 from cutegen_lab.spec.build import Kernel, compile_for, compile_text
 
 HEAD = "kernel k\nin x: bf16[M, N]\nin w: bf16[N]\n"
@@ -139,6 +140,13 @@ def test_products_in_tf32() -> None:
 def test_an_unknown_architecture_is_named() -> None:
     with pytest.raises(SpecError, match=r"line 3, column 14: .*sm_100a.*Write `for` with one of: sm_90a"):
         compile_text("# of another GPU\n\n" + spec("out y: bf16 = x * w").replace("kernel k", "kernel k for sm_100a"))
+
+
+def test_the_grammars_own_examples_compile() -> None:
+    comments = [line[2:].removeprefix(" ") for line in GRAMMAR.read_text().splitlines() if line.startswith("//")]
+    examples = "\n".join(line.strip() if line.startswith("    ") else "" for line in comments).split("kernel ")[1:]
+    families = [compile_text(f"kernel {example}").family for example in examples]
+    assert families == ["matrix product", "row reduction, then matrix product"]
 
 
 def test_overlapping_strides_are_named_without_options_of_commands() -> None:
