@@ -7,6 +7,7 @@ what is counted goes there. Instructions are counted a basic block at a time. :m
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -39,6 +40,7 @@ _GLOBAL = {"load": _LOAD, "store": _STORE, "atomic": _ATOMIC}
 _BULK = {"load": _BULK_LOAD, "store": _BULK_STORE}
 _SHARED = {"load": _SHARED_LOAD, "store": _SHARED_STORE}
 
+_SLOT_BITS = 24  # of an address, within a tensor's memory
 HOT_STRETCH = 32 << 10  # bytes, an eighth of L1: a row's weights, say, which every block reads again
 
 Site = list[int]
@@ -51,8 +53,8 @@ class Counters:
 
     ``here`` is the site of the instruction that runs. ``block_warps[b]`` is how often a warp executed basic block
     ``b``, ``block_lanes[b]`` how often a lane did. ``by_slot`` splits the sectors that cross L2 by ("load" or "store",
-    address >> 24), which tells tensors apart; ``loaded`` has (lowest, highest, bytes asked for) by the latter, where a
-    group's first and last lane stand for all of it.
+    the address without its lowest :data:`_SLOT_BITS`), which tells tensors apart; ``loaded`` has (lowest, highest,
+    bytes asked for) by the latter, where a group's first and last lane stand for all of it.
     """
 
     count: int = 0  # of sites
@@ -82,11 +84,11 @@ class Counters:
         touched, lines = sectors_and_lines(g.gid, address, g.whole())
         for at in _LINES[kind]:
             self.here[at] += lines
-        slot = int(address[0]) >> 24
-        if kind == "load":
-            self._loaded(slot, int(address[0]), int(address[-1]), g.n * width)
-        for way in ("load", "store") if kind == "atomic" else (kind,):
-            self.by_slot[way, slot] += touched
+        for slot, first, last, lanes, sectors in _by_slot(g, address, touched):
+            if kind == "load":
+                self._loaded(slot, first, last, lanes * width)
+            for way in ("load", "store") if kind == "atomic" else (kind,):
+                self.by_slot[way, slot] += sectors
         self._add(_GLOBAL[kind], g.warps(), touched, g.n * width)
 
     def shared(self, kind: str, g: Group, index: Array, width: int) -> None:
@@ -111,7 +113,7 @@ class Counters:
 
     def bulk(self, kind: str, address: int, touched: int, size: int, times: int = 1) -> None:
         """Counts ``times`` bulk copies, which each move ``size`` bytes of global memory in ``touched`` sectors."""
-        self.by_slot[kind, address >> 24] += touched * times
+        self.by_slot[kind, address >> _SLOT_BITS] += touched * times
         self._add(_BULK[kind], times, touched * times, size * times)
 
     def _loaded(self, slot: int, first: int, last: int, asked: int) -> None:
@@ -135,3 +137,16 @@ class Counters:
     def elapsed(self) -> int:
         """What the clocks have moved on by: a count that only ever grows."""
         return sum(self.block_warps.values())
+
+
+def _by_slot(g: Group, address: Array, touched: int) -> Iterator[tuple[int, int, int, int, int]]:
+    """(slot, first and last address, lanes, distinct sectors) of each slot that lanes access: compilers may make one
+    load of two tensors by choosing the address."""
+    slots = address >> np.uint64(_SLOT_BITS)
+    if slots.min() == slots.max():
+        yield int(slots[0]), int(address[0]), int(address[-1]), g.n, touched
+        return
+    for slot in np.unique(slots):
+        here = slots == slot
+        there = address[here]
+        yield int(slot), int(there[0]), int(there[-1]), len(there), sectors_and_lines(g.gid[here], there, False)[0]

@@ -42,6 +42,21 @@ def test_sectors_and_lines(address: str, load: str, sectors: int, lines: int) ->
     assert got["moved_bytes"] == 32 * sectors
 
 
+def test_one_load_of_two_tensors() -> None:
+    """A load whose address is the lane's choice of two tensors counts for both: every third lane reads the second."""
+    body = """
+  rem.u32 %r5, %r1, 3; setp.eq.u32 %p1, %r5, 2; selp.b64 %rd3, %rd2, %rd1, %p1;
+  mul.wide.u32 %rd4, %r1, 32; add.s64 %rd3, %rd3, %rd4;
+  ld.global.b32 %r6, [%rd3];
+  ret;
+"""
+    ran = run(kernel(body, 2), [np.zeros(4096, np.uint8)] * 2, block=(96, 1, 1))
+    assert ran.execution.fault is None, ran.execution.fault
+    got = ran.execution.counters
+    assert (got["loaded_bytes:t0"], got["loaded_bytes:t1"]) == (32 * 64, 32 * 32)
+    assert (got["global_load_requests"], got["global_load_sectors"]) == (3, 96)
+
+
 # What an H200 counts: benchmarks/results/counters_on_gpu.json has these and others (ptx-…).
 SHARED_LOADS = [  # (what, lane %r1 -> byte offset %r4, instruction, wavefronts, of which without conflicts)
     ("stride 1", "shl.b32 %r4, %r1, 2;", "ld.shared.b32 %r5", 1, 1),
