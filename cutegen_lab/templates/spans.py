@@ -99,10 +99,12 @@ def _fit(
 
 
 def fitted_constant(numbers: Sequence[tuple[Workload, float]], parts: bool = False) -> Length | None:
-    """A dimension of an input, or one less or more, or (``parts``) a part of it, that is the number in every
-    workload."""
-    workload = numbers[0][0]
+    """A dimension of an input, or one less or more, or (``parts``) a part of it or so much more, that is the number in
+    every workload."""
+    workload, number = numbers[0]
     choices = [(1, plus) for plus in (0, -1, 1)] + [(over, 0) for over in _PARTS if parts]
+    if parts:
+        choices += [(1, int(number) - size) for spec in workload.inputs for size in spec.shape]
     for over, plus in choices:
         for tensor, spec in enumerate(workload.inputs):
             for axis in range(len(spec.shape)):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from cutegen_lab.templates.lowering import Lowering, Value
+from cutegen_lab.templates.lowering import Lowering, Operand, Value
 from cutegen_lab.templates.operators.arithmetic import clamp
 from cutegen_lab.templates.operators.rules import rule
 from cutegen_lab.templates.operators.shapes import chunk
@@ -21,8 +21,21 @@ def relu6(g: Lowering, a: Value) -> Value:
 
 
 @rule("leaky_relu.default")
-def leaky_relu(g: Lowering, a: Value, slope: float = 0.01) -> Value:
+def leaky_relu(g: Lowering, a: Value, slope: Operand = 0.01) -> Value:
     return g.map("where", g.map("gt", a, 0.0), a, g.map("mul", a, slope))
+
+
+@rule("prelu.default", "_prelu_kernel.default")
+def prelu(g: Lowering, a: Value, slope: Value) -> Value:
+    """One slope, or one for each position along the second dimension."""
+    if len(slope.axes) == 1 and len(a.axes) > 2:
+        slope = Value(slope.node, (*slope.axes, *(g.axes.fresh(1, made=True) for _ in a.axes[2:])))
+    return leaky_relu(g, a, slope)
+
+
+@rule("threshold.default")
+def threshold(g: Lowering, a: Value, least: float, value: float) -> Value:
+    return g.map("where", g.map("le", a, least), value, a)
 
 
 @rule("elu.default")

@@ -59,6 +59,28 @@ def power(g: Lowering, a: Value, b: Operand) -> Value:
     raise Unsupported(f"pow with exponent {exponent if exponent is not None else 'given as a tensor'}")
 
 
+@rule("pow.Scalar")
+def power_of(g: Lowering, base: float, a: Value) -> Value:
+    if base != 2:
+        raise Unsupported(f"powers of {base}")
+    return g.map("exp2", a)
+
+
+@rule("log10.default")
+def log10(g: Lowering, a: Value) -> Value:
+    return g.map("mul", g.map("log2", a), math.log10(2.0))
+
+
+@rule("frac.default")
+def frac(g: Lowering, a: Value) -> Value:
+    return g.map("sub", a, g.map("trunc", a))
+
+
+@rule("isinf.default")
+def isinf(g: Lowering, a: Value) -> Value:
+    return g.map("eq", g.map("abs", a), math.inf)
+
+
 @rule("square.default")
 def square(g: Lowering, a: Value) -> Value:
     return g.map("mul", a, a)

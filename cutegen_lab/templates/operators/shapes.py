@@ -131,6 +131,11 @@ def cat(g: Lowering, values: Sequence[Value], dim: int = 0) -> Value:
     return result
 
 
+@rule("stack.default")
+def stack(g: Lowering, values: Sequence[Value], dim: int = 0) -> Value:
+    return cat(g, [unsqueeze(g, value, dim) for value in values], dim)
+
+
 @rule("pad.default", "constant_pad_nd.default")
 def pad(g: Lowering, a: Value, widths: Sequence[int], *rest: Any, value: float | None = None, **_: Any) -> Value:
     mode = [r for r in rest if isinstance(r, str)]
@@ -184,6 +189,12 @@ def gather(g: Lowering, a: Value, dim: int, index: Value, **_: Any) -> Value:
 @rule("embedding.default")
 def embedding(g: Lowering, table: Value, index: Value, *_: Any) -> Value:
     return Value(picked(g, table, 0, index), (*index.axes, *table.axes[1:]))
+
+
+@rule("index_select.default")
+def index_select(g: Lowering, a: Value, dim: int, index: Value) -> Value:
+    at = dim % len(a.axes)
+    return Value(picked(g, a, at, index), (*a.axes[:at], *index.axes, *a.axes[at + 1 :]))
 
 
 @rule("full.default")
