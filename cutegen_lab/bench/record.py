@@ -68,7 +68,7 @@ def read(path: Path) -> list[Row]:
         return [Row(**row) for row in json.loads(path.read_text())["rows"]]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InputError(
-            f"{path} is no record of a benchmark: {error}", "cutegen bench writes one with --out."
+            f"{path} is no record of a benchmark ({type(error).__name__})", "cutegen bench writes one with --out."
         ) from None
 
 

@@ -78,6 +78,9 @@ def compile_spec(spec: Spec, problem: Problem | None = None) -> Kernel:
         raise spec.place.error(error.message, f"Write `for` with one of: {known}.") from None
     problem = problem or problem_of(spec)
     template = _template(spec, problem)
+    graphs = [template.graph] if isinstance(template, Single) else [s.kernel.graph for s in template.steps]
+    if spec.tf32 and not any(dot.tf32 for graph in graphs for _, dot in graph.dots()):
+        raise spec.place.error("in tf32, and no matrix product of f32 tensors is in the spec", "Leave out `in tf32`.")
     config, given = dict[str, Scalar](), set[str]()
     for prefix, step, part in _parts(spec, template):
         settings = _set(step, part)
@@ -91,7 +94,7 @@ def compile_spec(spec: Spec, problem: Problem | None = None) -> Kernel:
     return Kernel(problem, template, source, config, chosen, spec.arch)
 
 
-def _template(spec: Spec, problem: Problem) -> Template:
+def _template(spec: Spec, problem: Problem) -> Single | Pipeline:
     """Raises SpecError."""
     step = spec.steps[0]
     try:

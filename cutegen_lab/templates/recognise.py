@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from cutegen_lab.core.errors import ProviderError
 from cutegen_lab.core.problem import Problem
-from cutegen_lab.templates.pipeline import pipeline_for
+from cutegen_lab.templates.pipeline import Pipeline, pipeline_for
 from cutegen_lab.templates.reader import Programs, read, read_region
 from cutegen_lab.templates.registry import family_for
-from cutegen_lab.templates.template import Single, Template
+from cutegen_lab.templates.template import Single
 
 
-def template_for(problem: Problem, arch: str) -> Template:
+def template_for(problem: Problem, arch: str) -> Single | Pipeline:
     """Raises ProviderError naming the operation that no family serves on ``arch``."""
     programs = Programs(problem, arch)
     try:

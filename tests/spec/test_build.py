@@ -132,6 +132,8 @@ def test_products_in_tf32() -> None:
     assert "cutlass.TFloat32" in kernel.source
     exact = compile_text(text.format("", 64))
     assert (exact.family, exact.problem.tf32) == ("matrix product", False)
+    with pytest.raises(SpecError, match="no matrix product of f32 tensors is in the spec"):
+        compile_text("kernel k for sm_90a in tf32\nin x: f32[8, 64]\nout y: f32 = softmax(x, dim=-1)\n")
     with pytest.raises(SpecError, match="the spec is in tf32, which the problem does not allow"):
         compile_for(exact.problem, "sm_90a", text.format(" in tf32", 32))
     assert compile_for(kernel.problem, "sm_90a", text.format("", 64)).family == "matrix product"
