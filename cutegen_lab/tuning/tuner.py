@@ -128,7 +128,8 @@ class Tuner:
             if not ahead and not self._ready and not guided:
                 return "the budget is used up" if self._left(0) <= 0 else "nothing more to gain is expected"
             if self.tally.ruled_out >= _RULED_OUT * self.limits.evaluations:
-                return f"{self.tally.ruled_out} configs were ruled out: narrow TUNABLE's domains"
+                advice = "narrow TUNABLE's domains" if self.tally.evaluated else "does constraints() allow any?"
+                return f"{self.tally.ruled_out} configs were ruled out: {advice}"
             if time.monotonic() - started > self.limits.seconds:
                 return "the time is up"
             if self.cancel.is_set():
