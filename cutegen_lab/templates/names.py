@@ -31,11 +31,12 @@ def well_named(problem: Problem, write: Callable[[Problem], str]) -> Problem:
 
 
 def apart(problem: Problem, used: Collection[str] = RESERVED) -> Problem:
-    """``problem`` with something behind the names of tensors that are ``used``, or those of tensors before them."""
+    """``problem`` with something behind the names of tensors that are ``used``, or those of tensors before them, but
+    for the first letter's case: ``x`` and ``X`` would both be ``gX``."""
     names = list[str]()
     made = {variable(prefix, name) for prefix in _PREFIXES for name in _names(problem)}
     for name in _names(problem):
-        while name in used or name in made or name in names:
+        while name in used or name in made or variable("g", name) in [variable("g", before) for before in names]:
             name = name + "_" if not name.endswith("_") else f"{name.rstrip('_')}_t"
         names.append(name)
     return _called(problem, names)

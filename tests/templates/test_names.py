@@ -71,6 +71,7 @@ def _names(problem: Problem) -> list[str]:
 
 def test_tensors_are_told_apart() -> None:
     assert _names(apart(problem_of("out * 2", "out: f32[4,6]"))) == ["out", "out_"]
+    assert _names(apart(problem_of("x * X", "x: f32[4,6], X: f32[4,6]"))) == ["x", "X_", "out"]
     assert _names(apart(problem_of("_ * x * gX", "_: f32[4,6], x: f32[4,6], gX: f32[4,6]"))) == [
         "_t",
         "x",
