@@ -45,7 +45,7 @@ _STEPPING = (128, 256, 512)  # threads, that have
 _A_STEP = 16  # values each at once: more blocks than of rows in registers, and so more of their waits hidden
 _STEPS = 15  # of a row, at least, if larger blocks are to pay
 _FULL_STEPS = 0.96  # and so much of them not past its end
-_LONG_BYTES = 128 << 10  # of a row of four-byte elements that steps twice as long walk faster
+_LONG_BYTES = 128 << 10  # of a row of four-byte elements, up to which the fewest threads take steps twice as long
 _WAVES = 8  # times as many threads as read at the full rate, that blocks begin and end at different times
 _L2_BYTES = 32 << 20  # of its 50 MB, what one can count on
 
@@ -103,7 +103,8 @@ def default_config(graph: Graph, workload: Workload) -> Config:
     while per_block > rows and per_block * threads > 32:
         per_block //= 2
     config = {"vec": widest, "threads_per_row": threads, "rows_per_block": per_block, "cluster_n": cluster_n}
-    at_once = (_A_STEP if itemsize < 4 or n * itemsize > _LONG_BYTES else 2 * _A_STEP) if stepwise else 4 * widest
+    twice = itemsize >= 4 and n * itemsize <= _LONG_BYTES and threads == _STEPPING[0]
+    at_once = (2 if twice else 1) * _A_STEP if stepwise else 4 * widest
     resident = _held(graph, config) <= (at_once if stepwise else _RESIDENT.get(threads, MAX_VALUES))
     row_bytes = n * sum(t.dtype.itemsize for t in workload.inputs if t.numel >= n * rows)
     while not resident and _walks(graph) > 1 and _in_l2(row_bytes, config["cluster_n"] // 2):
