@@ -10,10 +10,8 @@ from typing import Literal
 from cutegen_lab.core.trial import Comparison, Measurement
 
 SAME = 0.01  # two times that differ by less are the same to whoever chooses between kernels
-_Z95 = 1.959963984540054
-
-
 FEWEST = 6  # samples of whose median there is a 95% interval
+_Z95 = 1.959963984540054
 
 
 def median_interval(samples: Sequence[float]) -> tuple[float, float]:

@@ -144,7 +144,7 @@ class NotebookRun:
         from cutegen_lab.notebook.search import NotebookSearch
         from cutegen_lab.tuning.protocols import Limits
 
-        return NotebookSearch(self.handle.search(candidate_id, Limits(budget), refactor).start(budget))
+        return NotebookSearch(self.handle.search(candidate_id, Limits(budget), refactor).start())
 
     def _rested(self, wait: bool) -> NotebookRun:
         if wait:

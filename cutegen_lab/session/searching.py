@@ -62,10 +62,10 @@ class Searching:
         with self._lock:
             if self.status == "running":
                 raise InputError("the search is at work", "Wait for it, or cancel it first.")
-            if evaluations is not None and evaluations < 1:
-                raise InputError(f"a budget of {evaluations} allows no config", "Use 1 or more.")
-            if evaluations is not None:
-                self.settings = replace(self.settings, limits=replace(self.settings.limits, evaluations=evaluations))
+            budget = self.settings.limits.evaluations if evaluations is None else evaluations
+            if budget < 1:
+                raise InputError(f"a budget of {budget} allows no config", "Use 1 or more.")
+            self.settings = replace(self.settings, limits=replace(self.settings.limits, evaluations=budget))
             self._cancel, self.found, self.error = threading.Event(), None, None
             self._session.device(self.settings.device)
             self._running = True

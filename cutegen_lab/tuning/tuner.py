@@ -134,10 +134,11 @@ class Tuner:
                 return "the time is up"
             if self.cancel.is_set():
                 raise Cancelled()
-            if self._begun is None and led and self.guide and len(ahead) <= self.workers:
-                self.clock.open()
-            if self._begun is None and led and not (self.guide and ahead):
-                self._begin(started)
+            if self._begun is None and led:
+                if self.guide and len(ahead) <= self.workers:
+                    self.clock.open()
+                if not (self.guide and ahead):
+                    self._begin(started)
             if self._begun and (batch := self._batch_of(ahead)):
                 self._evaluate(batch)
             elif not self._begun or not self._sample_more():
