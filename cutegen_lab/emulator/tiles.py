@@ -1,7 +1,10 @@
 """Moves one box of a tensor between global and shared memory, as a tensor copy does (PTX ISA 5.5.3 to 5.5.6).
 
-Elements outside the tensor read as zeros (or NaN) and are not written. In shared memory the box is dense, innermost
-dimension first; under a swizzle the address of each 16-byte piece has bits 4 to 6 changed by bits 7 to 9.
+Elements outside the tensor read as zeros (or NaN) and are not written, but for one thing that the ISA does not tell:
+an H200 writes whole pieces of 16 bytes. What a store or a reduction has beside the end of the innermost dimension goes
+to memory too, up to the next multiple of 16 bytes, and where its innermost coordinate is negative or no multiple of 16
+bytes it ends in an illegal instruction. Loads know neither. In shared memory the box is dense, innermost dimension
+first; under a swizzle the address of each 16-byte piece has bits 4 to 6 changed by bits 7 to 9.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ from cutegen_lab.emulator.tensormap import TensorMap
 from cutegen_lab.emulator.types import MARKED, RAW, Array
 
 _REPEAT = 1024  # bytes after which every swizzle repeats
+_PIECE = 16  # bytes
 _NUMPY = {"u8": np.uint8, "u16": np.uint16, "f16": np.float16, "u32": np.uint32, "s32": np.int32, "f32": np.float32,
           "u64": np.uint64, "s64": np.int64, "f64": np.float64}  # fmt: skip
 Reduction = Callable[[Array, Array], Array]
@@ -59,15 +63,43 @@ class Tensor:
         if self.buffer.constant:
             message = f"writes {self.buffer.name}, which is only for reading, by a bulk copy"
             raise Trap(Verdict.INPUT_MODIFIED, message, gid, self.map.address)
+        begins = coordinates[0] * self.map.element_bytes
+        if begins < 0 or begins % _PIECE:
+            message = (
+                f"a bulk copy to memory begins at byte {begins} of its tensor's rows: illegal but at 0, {_PIECE}, …"
+            )
+            raise Trap(Verdict.LAUNCH_FAILURE, message, gid, self.map.address)
         if target is None:
             return 0, 0
-        box = pieces.view(self._raw).reshape(self.map.counts[::-1])[target]
+        whole = pieces.view(self._raw).reshape(self.map.counts[::-1])
+        self._beside(gid, source, target, whole, reduce)
+        box = whole[target]
         if reduce is not None:
             self._check("load", gid, source)
             box = reduce(self._view[source], box)
         self._check("store", gid, source, box)
         self._view[source] = box
         return self._traffic(source, target, stores=True)
+
+    def _beside(
+        self, gid: int, source: tuple[slice, ...], target: tuple[slice, ...], box: Array, reduce: Reduction | None
+    ) -> None:
+        """Writes what a store has beside the end of its tensor's rows, where these end within a piece of 16 bytes."""
+        tmap, end = self.map, target[-1].stop
+        length = tmap.sizes[0] * tmap.element_bytes
+        over = -length % _PIECE
+        more = over // tmap.element_bytes
+        if not more or tmap.steps[0] != 1 or source[-1].stop != tmap.sizes[0] or end == tmap.counts[0]:
+            return
+        at = self._addresses((*source[:-1], slice(tmap.sizes[0], tmap.sizes[0] + more, 1)))
+        if at[-1] + np.uint64(tmap.element_bytes) > self.buffer.end:
+            what = f"a bulk copy to memory writes whole pieces of {_PIECE} bytes"
+            message = f"{what}: past rows of {length} bytes it writes {over} more, which lie behind {self.buffer.name}"
+            raise Trap(Verdict.OUT_OF_BOUNDS, message, gid, int(at[-1]))
+        lanes, values = _Lanes(np.full(len(at), gid)), box[(*target[:-1], slice(end, end + more))].ravel()
+        if reduce is not None:
+            values = reduce(self._memory.load(lanes, at, tmap.element_bytes), values)
+        self._memory.store(lanes, at, tmap.element_bytes, values)
 
     def starts(self, coordinates: Array) -> Array | None:
         """The 16-byte piece of its buffer that each box [boxes, rank] begins at. None where boxes must be moved one by
@@ -157,18 +189,21 @@ class Tensor:
         races = self._memory.races if self.buffer.writers is not None else None
         if self.buffer.written is None and races is None:
             return
-        address: Array = np.array(self.map.address, np.uint64)
-        for part, stride in zip(source, self.map.strides[::-1], strict=True):
-            address = address[..., None] + np.arange(part.start, part.stop, part.step, dtype=np.uint64) * np.uint64(
-                stride
-            )
-        at = address.ravel()
+        at = self._addresses(source)
         lanes = _Lanes(np.full(len(at), gid))
         if kind == "load":
             self._memory.load(lanes, at, self.map.element_bytes)
         else:
             assert box is not None
             self._memory.store(lanes, at, self.map.element_bytes, np.ascontiguousarray(box).ravel())
+
+    def _addresses(self, source: tuple[slice, ...]) -> Array:
+        """Of each element, in the order of the box."""
+        address: Array = np.array(self.map.address, np.uint64)
+        for part, stride in zip(source, self.map.strides[::-1], strict=True):
+            walked = np.arange(part.start, part.stop, part.step, dtype=np.uint64)
+            address = address[..., None] + walked * np.uint64(stride)
+        return address.ravel()
 
 
 def _pieces_of(written: Array) -> Array:

@@ -165,6 +165,24 @@ def test_a_store_leaves_what_lies_outside() -> None:
     assert np.array_equal(y, expected) and ran.execution.counters["bulk_store_bytes"] == 7 * 8 * 4
 
 
+@pytest.mark.parametrize("reduce", [False, True])
+@pytest.mark.parametrize("length", [1, 4, 5, 7, 8])
+def test_a_store_writes_whole_pieces_of_16_bytes(length: int, reduce: bool) -> None:
+    """As an H200 does: what lies between the end of a row and the next multiple of 16 bytes is overwritten too."""
+    x, y = np.arange(1, 129, dtype=np.uint32), np.full((10, 12), 1000, np.uint32)
+    store = STORE.replace("{4, -1}", "{0, 1}")
+    if reduce:
+        store = store.replace("cp.async", "cp.reduce.async").replace(".bulk_group", ".add.bulk_group")
+    ran = run(
+        IN + "  @%p1 " + store + STORED, encode("u32", (length, 9), (48,), (16, 8)), [x, y], mapped=1, inputs=None
+    )
+    assert ran.execution.fault is None, ran.execution.fault
+    expected = np.full_like(y, 1000)
+    reached = -(-length // 4) * 4
+    expected[1:9, :reached] = x.reshape(8, 16)[:, :reached] + (1000 if reduce else 0)
+    assert np.array_equal(y, expected)
+
+
 @pytest.mark.parametrize(
     ("operation", "kind", "dtype"),
     [("add", "u32", np.uint32), ("add", "s64", np.int64), ("add", "f32", np.float32), ("add", "f16", np.float16),
@@ -254,3 +272,17 @@ def test_mistakes_are_found(name: str) -> None:
     fault = ran.execution.fault
     assert fault is not None and fault.verdict is verdict, fault
     assert words in fault.message
+
+
+@pytest.mark.parametrize(
+    ("at", "length", "verdict", "words"),
+    [("{2, 0}", 14, V.LAUNCH_FAILURE, "begins at byte 8 "), ("{-4, 0}", 14, V.LAUNCH_FAILURE, "begins at byte -16 "),
+     ("{0, 0}", 14, V.OUT_OF_BOUNDS, "writes 8 more"), ("{16, 0}", 14, None, "")],
+)  # fmt: skip
+def test_stores_that_an_h200_refuses(at: str, length: int, verdict: Verdict | None, words: str) -> None:
+    """What it says: an illegal instruction for the first two; bytes behind the tensor change for the third."""
+    x, y = np.arange(128, dtype=np.uint32), np.zeros(7 * 16 + length, np.uint32)
+    ran = run(PUT.replace("{0, 0}", at), encode("u32", (length, 8), (64,), (16, 8)), [x, y], mapped=1)
+    fault = ran.execution.fault
+    assert (fault.verdict if fault else None) is verdict, fault
+    assert fault is None or words in fault.message

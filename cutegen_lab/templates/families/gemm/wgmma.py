@@ -303,7 +303,7 @@ def multiply_by_wgmma(
     teams = 2 if schedule == "pingpong" else 1
     team_groups = 1 if teams == 2 else min(tile_m // 64, 2)
     $fit
-    aligned = tma_view(mC, (1,))
+    aligned = tma_view(mC, (1,)) if n * c_dtype.width % 128 == 0 else None  # TMA stores pieces of 16 bytes, all of each
     extras = (
         $tensors
     )
