@@ -2,9 +2,10 @@
 
 Elements outside the tensor read as zeros (or NaN) and are not written, but for one thing that the ISA does not tell:
 an H200 writes whole pieces of 16 bytes. What a store or a reduction has beside the end of the innermost dimension goes
-to memory too, up to the next multiple of 16 bytes, and where its innermost coordinate is negative or no multiple of 16
-bytes it ends in an illegal instruction. Loads know neither. In shared memory the box is dense, innermost dimension
-first; under a swizzle the address of each 16-byte piece has bits 4 to 6 changed by bits 7 to 9.
+to memory too, up to the next multiple of 16 bytes; and where a coordinate of it is negative, or the innermost no
+multiple of 16 bytes, it is an illegal instruction (benchmarks/results/bulk_stores_on_gpu.json). Loads know neither.
+In shared memory the box is dense, innermost dimension first; under a swizzle the address of each 16-byte piece has
+bits 4 to 6 changed by bits 7 to 9.
 """
 
 from __future__ import annotations
@@ -64,9 +65,10 @@ class Tensor:
             message = f"writes {self.buffer.name}, which is only for reading, by a bulk copy"
             raise Trap(Verdict.INPUT_MODIFIED, message, gid, self.map.address)
         begins = coordinates[0] * self.map.element_bytes
-        if begins < 0 or begins % _PIECE:
+        if begins % _PIECE or min(coordinates) < 0:
             message = (
-                f"a bulk copy to memory begins at byte {begins} of its tensor's rows: illegal but at 0, {_PIECE}, …"
+                f"a bulk copy to memory begins at byte {begins} of its tensor's rows, coordinates {coordinates}: "
+                f"legal are multiples of {_PIECE} bytes, and nothing negative"
             )
             raise Trap(Verdict.LAUNCH_FAILURE, message, gid, self.map.address)
         if target is None:
