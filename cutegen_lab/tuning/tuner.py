@@ -30,6 +30,7 @@ _RULED_OUT = 8  # configs for each one of the budget: a space that is mostly inf
 _CLOSE = 1.10  # times the best: what stays in the race
 _ENOUGH = 60  # samples: more do not tell configs apart that these do not
 _LED = 12  # predictions that lead a search well enough to begin
+_LEAST_WORTH = 0.5  # of what is compiled, as far as a search counts on configs to be ruled out
 _PREPARED = 0.75  # of the budget: compiled before a clock that predictions lead begins, so that it need not wait later
 _OURS = (Verdict.DEVICE_ERROR, Verdict.CANCELLED)  # says nothing about the config
 
@@ -125,8 +126,10 @@ class Tuner:
             guided = self._take_predictions()
             led = not guided or len(self.search.predicted_us) >= _LED
             self._queue(ahead, self._depth if led else 0 if self.search.times_us else 1)
+            if self._left(0) <= 0:
+                return "the budget is used up"
             if not ahead and not self._ready and not guided:
-                return "the budget is used up" if self._left(0) <= 0 else "nothing more to gain is expected"
+                return "nothing more to gain is expected"
             if self.tally.ruled_out >= _RULED_OUT * self.limits.evaluations:
                 advice = "narrow TUNABLE's domains" if self.tally.evaluated else "does constraints() allow any?"
                 return f"{self.tally.ruled_out} configs were ruled out: {advice}"
@@ -157,13 +160,20 @@ class Tuner:
         return self.limits.evaluations - self.tally.evaluated - self.tally.from_cache - waiting
 
     def _queue(self, ahead: Ahead, depth: int) -> None:
-        """Sees to it that ``depth`` configs compile or wait for the clock."""
+        """Sees to it that ``depth`` configs compile or wait for the clock, whatever share of them will be ruled out."""
         self._ready += [(c, a) for c, outcome in ahead.take() if (a := self._settled(c, outcome)) is not None]
-        while (wanted := min(depth - (waiting := len(ahead) + len(self._ready)), self._left(waiting))) > 0:
+        while (wanted := min(depth - (waiting := self._coming(ahead)), self._left(waiting))) > 0:
             asked = self.search.ask(wanted)
             ahead.ask(asked)
             if not asked:
                 return
+
+    def _coming(self, ahead: Ahead) -> int:
+        """How many configs the clock will get of those asked for, if as many are worth its time as were so far. A few
+        too many may be asked for: a device that waits costs more than a compilation."""
+        worth = self.tally.evaluated + len(self._ready)
+        share = worth / (worth + self.tally.ruled_out) if worth and self.clock.repeats else 1.0
+        return len(self._ready) + int(len(ahead) * max(share, _LEAST_WORTH))
 
     def _begin(self, started: float) -> None:
         self._begun = time.monotonic()
@@ -174,7 +184,8 @@ class Tuner:
         """Of what is ready. Nothing before there is a whole batch where the clock has to change between workloads."""
         if self.clock.changes and ahead and len(self._ready) < self._batch:
             return []
-        batch, self._ready = self._ready[: self._batch], self._ready[self._batch :]
+        count = min(self._batch, self._left(0))
+        batch, self._ready = self._ready[:count], self._ready[count:]
         return batch
 
     def _sample_more(self) -> bool:

@@ -302,3 +302,14 @@ def test_a_clock_that_predictions_lead_begins_when_most_is_compiled(tmp_path: Pa
     assert any(line.startswith("prepared in") for line in said)
     ends = sorted(end for _, end in compiler.spans if end <= begun)
     assert ends[0] < clock.opened[0] < ends[-1], "the device is taken while the last configs compile, not before"
+
+
+@pytest.mark.parametrize("repeats", [True, False])
+def test_where_configs_are_ruled_out_more_compile_than_the_clock_needs(tmp_path: Path, repeats: bool) -> None:
+    """A device that waits costs more than a compilation; a model's clock has none that waits. The budget holds."""
+    refused = {key(c): "ruled out" for c in SPACE.configs if c["threads"] in (128, 512)}
+    clock, compiler = Clock(repeats=repeats), SlowCompiler(refused)
+    tally = tuner(tmp_path, clock, compiler, Limits(evaluations=6, batch=1)).run()
+    assert tally.evaluated == 6 == len({name for name, *_ in clock.timed}) and tally.ruled_out
+    surplus = len(set(compiler.asked)) - tally.evaluated - tally.ruled_out
+    assert 0 < surplus <= 6 if repeats else surplus == 0
