@@ -2,7 +2,7 @@
 
     python -m benchmarks.tune_on_gpu OUT.json      (needs the DSL, torch and a GPU)
 
-Each search times up to 40 configs and has the judge check the fastest. The RMSNorm's is killed (SIGKILL) after 8
+What the searches say goes to OUT.log. Each search times up to 40 configs and has the judge check the fastest. The RMSNorm's is killed (SIGKILL) after 8
 configs and started again; the plain softmax is a kernel without a TUNABLE, made a template first.
 """
 
@@ -35,21 +35,22 @@ def main(out: Path) -> None:
         for name, (names, inputs, expression) in PROBLEMS.items():
             problem = Path(folder, f"{name}.py")
             problem.write_text(f"import torch\n\n\ndef reference({names}):  # {inputs}\n    return {expression}\n")
-            rows.append(searched(problem))
+            rows.append(searched(problem, out.with_suffix(".log")))
             print(json.dumps(rows[-1]), flush=True)
             out.write_text(json.dumps(about(rows[0]["device"]) | {"searches": rows}, indent=1) + "\n")
 
 
-def searched(problem: Path) -> dict[str, Any]:
+def searched(problem: Path, log: Path) -> dict[str, Any]:
     name, workdir = problem.stem, problem.with_suffix("")
     command = [sys.executable, "-m", "cutegen_lab", "tune", str(problem), "--device", "cuda", "--budget", "40",
                "--workdir", str(workdir)]  # fmt: skip
     if name == "plain_softmax":
         command[5:5] = [str(PLAIN), "--refactor"]
     killed = kill(command) if name == "rmsnorm" else 0
-    done = subprocess.run([*command, "--json"], capture_output=True, text=True, timeout=SECONDS)  # noqa: S603
+    with log.open("a") as said:
+        done = subprocess.run([*command, "--json"], stdout=subprocess.PIPE, stderr=said, text=True, timeout=SECONDS)  # noqa: S603
     if done.returncode:
-        raise SystemExit(f"{name}: {done.stderr[-2000:]}")
+        raise SystemExit(f"{name}: {log.read_text()[-2000:]}")
     found = json.loads(done.stdout)
     search = found["search"]
     return {
