@@ -2,8 +2,9 @@
 
     python -m benchmarks.tune_on_gpu OUT.json      (needs the DSL, torch and a GPU)
 
-What the searches say goes to OUT.log. Each search times up to 40 configs and has the judge check the fastest. The RMSNorm's is killed (SIGKILL) after 8
-configs and started again; the plain softmax is a kernel without a TUNABLE, made a template first.
+What the searches say goes to OUT.log. Each times up to 40 configs and has the judge check the fastest. The RMSNorm's is
+killed (SIGKILL) after 8 configs and started again; the plain softmax is a kernel without a TUNABLE, made a template
+first.
 """
 
 from __future__ import annotations

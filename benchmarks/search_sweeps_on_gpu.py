@@ -1,0 +1,100 @@
+"""Sweeps of template configs over several shapes on a real GPU, to replay searches on.
+
+    python -m benchmarks.search_sweeps_on_gpu OUT.json [PROBLEM ...]      (needs the DSL, torch and a GPU)
+
+Of each problem's space the default and a random sample are compiled, timed on every shape and predicted by the
+emulator's model. Those that ptxas's figures rule out are left out, as a search does.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import sys
+import tempfile
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from loky import cpu_count
+
+from cutegen_lab.core.artifact import Artifact
+from cutegen_lab.core.candidate import Config
+from cutegen_lab.core.problem import Problem
+from cutegen_lab.core.roofline import target_gpu
+from cutegen_lab.core.verdict import Fault
+
+PROBLEMS = {
+    "softmax": ("x", "x: bf16[16384, 4096]; x: bf16[4096, 16384]", "torch.softmax(x, dim=-1)", 300),
+    "gemm": ("a, b", "a: bf16[2048,2048], b: bf16[2048,2048]; a: bf16[1000,1000], b: bf16[1000,1000]", "a @ b", 200),
+    "rmsnorm": (
+        "x, w",
+        "x: bf16[16384, 8192], w: bf16[8192]",
+        "torch.nn.functional.rms_norm(x, (8192,), w, 1e-6)",
+        200,
+    ),
+}
+ARCH, SAMPLES = "sm_90a", 12
+
+
+def main(out: Path, names: list[str]) -> None:
+    from cutegen_lab.bench.record import about
+    from cutegen_lab.session import Session
+
+    sweeps: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory() as folder, Session.open(Path(folder)) as session:
+        device = session.device("cuda")
+        for name in names:
+            arguments, inputs, expression, count = PROBLEMS[name]
+            path = Path(folder, f"{name}.py")
+            path.write_text(f"import torch\n\n\ndef reference({arguments}):  # {inputs}\n    return {expression}\n")
+            started = time.monotonic()
+            sweeps[name] = {"inputs": inputs, **sweep(session, path, count)}
+            print(f"{name}: {len(sweeps[name]['rows'])} configs in {time.monotonic() - started:.0f} s", flush=True)
+            out.write_text(json.dumps(about(device.name) | {"sweeps": sweeps}) + "\n")
+
+
+def sweep(session: Any, path: Path, count: int) -> dict[str, Any]:
+    from cutegen_lab.problems import read_file
+    from cutegen_lab.session.clocks import MeasuredClock, PredictedClock
+    from cutegen_lab.session.tune import from_template
+    from cutegen_lab.tuning import key
+    from cutegen_lab.tuning.unpromising import unpromising
+
+    problem: Problem = read_file(path)
+    space = from_template(problem, ARCH)
+    rest = [c for c in space.space.configs if c != space.space.default]
+    configs = [space.space.default, *random.Random(0).sample(rest, min(count, len(rest)))]  # noqa: S311
+    cancel, compiler, gpu = threading.Event(), session.compiler(), target_gpu(ARCH)
+    model = PredictedClock(problem, session.judge(), gpu, cancel, session.predictors())
+
+    def made(config: Config) -> Artifact | None:
+        built = compiler.compile(space.source, config, problem.workloads, ARCH, lambda _: None, cancel)
+        if not isinstance(built, Artifact) or any(unpromising(b, ARCH) for b in built.builds.values()):
+            return None
+        model.prepare(problem.workloads, key(config), built)
+        return built
+
+    with ThreadPoolExecutor(cpu_count()) as pool:
+        artifacts = {key(c): (c, a) for c, a in zip(configs, pool.map(made, configs), strict=True) if a is not None}
+    clock = MeasuredClock(problem, session.device("cuda"), "GPU", cancel)
+    rows: dict[str, dict[str, Any]] = {
+        n: {"config": dict(c), "us": [], "predicted_us": []} for n, (c, _) in artifacts.items()
+    }
+    for workload in problem.workloads:
+        only = {n: a for n, (_, a) in artifacts.items()}
+        for name, timing in model.time(workload, only, 1):
+            rows[name]["predicted_us"].append(None if isinstance(timing, Fault) else round(timing[0], 2))
+        for name, times in clock.time(workload, only, SAMPLES):
+            rows[name]["us"].append(None if isinstance(times, Fault) else round(median(times), 3))
+    clock.close()
+    model.close()
+    return {"of": len(space.space.configs), "domains": {n: list(d) for n, d in space.space.domains.items()},
+            "rows": list(rows.values())}  # fmt: skip
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[2:] or list(PROBLEMS))
