@@ -31,8 +31,9 @@ from cutegen_lab.tuning.trace import Trace, folded
 from cutegen_lab.tuning.tuner import Tuner
 
 CACHE = "tuning.jsonl"
-PREDICTED = 24  # configs predicted on the CPU before a GPU's search begins
-_SHARE = 0.25  # of the time that a search may take, for predictions at most
+PREDICTED = (24, 64)  # configs predicted on the CPU before a GPU's search begins, at least and at most
+_BY_CORE = 4  # … each core that many
+_SHARE, _PREDICTING = 0.25, 60.0  # of the time that a search may take, and seconds, for predictions at most
 _CHECKED = 6  # of the fastest, until one is right; then the default
 
 
@@ -127,7 +128,7 @@ class Tuning:
         signatures = [w.signature for w in self.problem.workloads]
         evaluated = dict(self._evaluated)
         points = {kind: list(folded(found, signatures)) for kind, found in evaluated.items()}
-        guesses = folded(evaluated.get("predicted", ()), signatures[:1])
+        guesses = folded(evaluated.get("predicted", ()), signatures)
         predicted = {key(p.config): p.time_us for p in guesses if p.time_us is not None}
         kind: Kind = "measured" if points.get("measured") or "predicted" not in points else "predicted"
         mine = points.get(kind, [])
@@ -140,7 +141,7 @@ class Tuning:
 
     # --- inside -------------------------------------------------------------------------------------------------------
 
-    def _tuner(self, search: Search, clock: Clocks, limits: Limits, workloads: int | None = None) -> Tuner:
+    def _tuner(self, search: Search, clock: Clocks, limits: Limits) -> Tuner:
         driver = f"{clock.driver}, nvidia-cutlass-dsl {versions()['nvidia-cutlass-dsl']}"
         place = Place(
             source_key(self.tunable.source, self.problem), self.settings.arch, clock.device, driver, clock.kind
@@ -150,7 +151,7 @@ class Tuning:
             self.say(f"{self.cache}: {evaluations.damaged} damaged lines were left out")
         self._evaluated[clock.kind] = evaluations
         return Tuner(
-            self.tunable.source, self.settings.arch, self.problem.workloads[:workloads], search,
+            self.tunable.source, self.settings.arch, self.problem.workloads, search,
             self.session.compiler(), clock, evaluations, self.say, self.cancel, cpu_count(), limits,
         )  # fmt: skip
 
@@ -160,9 +161,10 @@ class Tuning:
         clock = PredictedClock(self.problem, self.session.judge(), self.gpu, cancel, self.session.predictors())
         search = Search(self.tunable.space, seed=self.settings.seed)
         whole = self.settings.limits
-        limits = replace(whole, evaluations=PREDICTED, seconds=whole.seconds * _SHARE)
-        self.say(f"predicting up to {PREDICTED} configs on the CPU")
-        tuner = self._tuner(search, clock, limits, workloads=1)
+        count = min(PREDICTED[1], max(PREDICTED[0], _BY_CORE * cpu_count()))
+        limits = replace(whole, evaluations=count, seconds=min(whole.seconds * _SHARE, _PREDICTING))
+        self.say(f"predicting up to {count} configs on the CPU")
+        tuner = self._tuner(search, clock, limits)
         tuner.cancel = cancel
         return _Predicting(tuner, clock)
 

@@ -29,9 +29,8 @@ QUICK, CAREFUL = 3, 12  # samples of every config, and of one that stays in the 
 _RULED_OUT = 8  # configs for each one of the budget: a space that is mostly infeasible is not compiled to its end
 _CLOSE = 1.10  # times the best: what stays in the race
 _ENOUGH = 60  # samples: more do not tell configs apart that these do not
-_LED = 12  # predictions that lead a search well enough to begin
 _LEAST_WORTH = 0.5  # of what is compiled, as far as a search counts on configs to be ruled out
-_PREPARED = 0.75  # of the budget: compiled before a clock that predictions lead begins, so that it need not wait later
+_PREPARED = 0.5  # of the budget: compiled before a clock that predictions lead begins, so that it need not wait later
 _OURS = (Verdict.DEVICE_ERROR, Verdict.CANCELLED)  # says nothing about the config
 
 
@@ -119,13 +118,12 @@ class Tuner:
     def _loop(self, ahead: Ahead, started: float) -> str:
         """Times what is compiled while the rest compiles; where nothing is ready, the best are sampled more.
 
-        Until predictions lead, only the default is asked for; where there are any, the clock begins when all that is
+        While predictions come only the default is asked for; where there are any, the clock begins when all that is
         asked for ahead is compiled, and takes its device while the last of that compile.
         """
         while True:
             guided = self._take_predictions()
-            led = not guided or len(self.search.predicted_us) >= _LED
-            self._queue(ahead, self._depth if led else 0 if self.search.times_us else 1)
+            self._queue(ahead, (0 if self.search.times_us else 1) if guided else self._depth)
             if self._left(0) <= 0:
                 return "the budget is used up"
             if not ahead and not self._ready and not guided:
@@ -137,7 +135,7 @@ class Tuner:
                 return "the time is up"
             if self.cancel.is_set():
                 raise Cancelled()
-            if self._begun is None and led:
+            if self._begun is None and not guided:
                 if self.guide and len(ahead) <= self.workers:
                     self.clock.open()
                 if not (self.guide and ahead):
