@@ -28,6 +28,11 @@ class CutegenError(Exception):
         self.action = action
         super().__init__(f"{self.message}. {action}" if action else message)
 
+    def _render_traceback_(self) -> list[str]:
+        """What IPython shows of it where it ends a cell: the one line. (``traceback.print_exception(sys.last_value)``
+        shows the rest.)"""
+        return [f"cutegen: {self}"]
+
 
 class ProblemError(CutegenError):
     """The reference or its inputs cannot be used as a problem."""

@@ -4,6 +4,8 @@ torch nor the DSL: that waits for the first cell."""
 from __future__ import annotations
 
 import atexit
+import math
+import re
 import shlex
 import sys
 import traceback
@@ -40,6 +42,7 @@ HELP = """%cutegen VERB [--run RUN] [...]          (without --run: the newest ru
   export PATH          the accepted kernel (.py) or the whole run as a page (.html)
 %%cutegen?             the options of the cell magic; %%cutespec? of the one for specs, %%cutegen_tune? of searches"""
 
+_BOUND = re.compile(r"([0-9]{1,15}(?:\.[0-9]*)?)\s*(s|tok)")  # of a budget
 
 _RUN_OPTIONS = (
     argument("--gpu", default="", help="whose speed of light is the bound (the first GPU of the architecture)"),
@@ -111,7 +114,7 @@ class CutegenMagics(Magics):
     @line_magic
     def cutegen(self, line: str) -> Any:
         """Verbs on runs; ``%cutegen help`` lists them."""
-        words = shlex.split(line)
+        words = _words(line)
         debug = "--debug" in words
         return self.guarded(debug, lambda: self._verb([w for w in words if w != "--debug"]))
 
@@ -119,11 +122,14 @@ class CutegenMagics(Magics):
         """One line for what went wrong; the traceback under --debug."""
         try:
             return work()
-        except CutegenError as error:
+        except Exception as error:
             if debug:
                 traceback.print_exc()
-            else:
+            elif isinstance(error, CutegenError):
                 print(f"cutegen: {error}", file=sys.stderr)
+            else:
+                said = f"internal error: {type(error).__name__}: {error}"
+                print(f"cutegen: {said}. Add --debug for the traceback.", file=sys.stderr)
 
     def _start(self, arguments: Any, cell: str) -> None:
         from cutegen_lab.core.run import RunSettings
@@ -217,7 +223,10 @@ class CutegenMagics(Magics):
             case "reject":
                 self._run(named).reject(" ".join(rest), wait=False)
             case "edit":
-                self._run(named).edit(_text(_one(rest, "edit FILE")), wait=False)
+                from cutegen_lab.session.kernels import read_text_file
+
+                text = read_text_file(Path(_one(rest, "edit FILE")))
+                self._run(named).edit(text, wait=False)
             case "branch":
                 self._run(named).branch(_one(rest, "branch CANDIDATE"), wait=False)
             case "export":
@@ -272,13 +281,13 @@ def parse_budget(text: str, max_steps: int) -> Budget:
     seconds: float | None = None
     tokens: int | None = None
     for part in filter(None, (p.strip().strip("\"'") for p in text.split(","))):
-        number = part.rstrip("stok").strip()
-        if not number.replace(".", "", 1).isdigit() or not part.endswith(("s", "tok")):
+        read = _BOUND.fullmatch(part)
+        if read is None or not float(read[1]):
             raise InputError(f"cannot read the budget {part!r}", 'Write it as "600s", "200000tok" or both.')
-        if part.endswith("tok"):
-            tokens = int(float(number))
+        if read[2] == "tok":
+            tokens = math.ceil(float(read[1]))
         else:
-            seconds = float(number)
+            seconds = float(read[1])
     if max_steps < 1:
         raise InputError(f"--max-steps {max_steps} allows no candidate", "Use 1 or more.")
     return Budget(max_steps=max_steps, max_seconds=seconds, max_tokens=tokens)
@@ -295,14 +304,15 @@ def _language(text: str) -> Language:
     raise InputError(f"unknown language {text!r}", f"Use {' or '.join(known)}.")
 
 
+def _words(line: str) -> list[str]:
+    """As a shell splits it, so that a path in quotes may have spaces; an apostrophe in prose is no quotation mark."""
+    try:
+        return shlex.split(line)
+    except ValueError:
+        return line.split()
+
+
 def _one(words: list[str], usage: str) -> str:
     if len(words) != 1:
         raise InputError(f"expected one word after {usage.split()[0]}", f"Write %cutegen {usage}.")
     return words[0]
-
-
-def _text(path: str) -> str:
-    try:
-        return Path(path).read_text()
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}", "Check the path.") from None

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from cutegen_lab.core.errors import InputError, StoreError
 from cutegen_lab.core.run import Step
+from cutegen_lab.notebook.verbs import verb
 from cutegen_lab.session import RunHandle
 
 if TYPE_CHECKING:
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
 
 
 class NotebookRun:
-    """A run in the analyst's hand. Every verb waits until the run rests again (``wait=False`` returns at once)."""
+    """A run in the analyst's hand. Every verb waits until the run rests again (``wait=False`` returns at once), and
+    raises InputError for wrong arguments."""
 
     def __init__(self, handle: RunHandle) -> None:
         self.handle = handle
@@ -53,51 +55,61 @@ class NotebookRun:
             raise InputError(f"run {self.run_id} has no accepted kernel", "Approve one first.")
         return state.candidates[state.incumbent_id].source
 
+    @verb
     def wait(self, timeout: float | None = None) -> NotebookRun:
         """Until the run rests at review or is done, or ``timeout`` seconds have passed."""
         self.handle.wait(timeout)
         return self
 
+    @verb
     def approve(self, wait: bool = True) -> NotebookRun:
         """Accept the candidate under review; needs its compile and check evidence."""
         self.handle.approve()
         return self._rested(wait)
 
+    @verb
     def approve_unproven(self, wait: bool = True) -> NotebookRun:
         """Accept the candidate under review without proof. Recorded and shown as such."""
         self.handle.approve_unproven()
         return self._rested(wait)
 
+    @verb
     def reject(self, reason: str = "", wait: bool = True) -> NotebookRun:
         """Refuse the candidate; the reason goes to the provider."""
         self.handle.reject(reason)
         return self._rested(wait)
 
+    @verb
     def edit(self, text: str, wait: bool = True) -> NotebookRun:
         """``text``, exactly as it stands, is the next candidate."""
         self.handle.edit(text)
         return self._rested(wait)
 
+    @verb
     def retry(self, wait: bool = True) -> NotebookRun:
         """Ask again from the same parent."""
         self.handle.retry()
         return self._rested(wait)
 
+    @verb
     def branch(self, candidate_id: str, wait: bool = True) -> NotebookRun:
         """Grow the next candidate from an earlier one."""
         self.handle.branch(candidate_id)
         return self._rested(wait)
 
+    @verb
     def stop(self) -> NotebookRun:
         """End the run where it is; ``resume`` goes on from there."""
         self.handle.stop()
         return self
 
+    @verb
     def resume(self) -> NotebookRun:
         """Take the run up in this kernel."""
         self.handle.resume()
         return self
 
+    @verb
     def attend(self) -> NotebookRun:
         """Takes a run that waits at review up in this kernel, as after a restart: nothing starts, and every verb is
         there again. Another process that drives it keeps it."""
@@ -110,21 +122,31 @@ class NotebookRun:
         """The run as everything that shows it sees it."""
         return self.handle.view()
 
+    @verb
     def export(self, path: str | Path) -> Path:
         """Writes the accepted kernel (``.py``) or the run as a page (``.html``)."""
         target = Path(path)
         return self.handle.export_page(target) if target.suffix == ".html" else self.handle.export(target)
 
+    @verb
     def evidence(self, candidate_id: str | None = None) -> str:
-        """The evidence card of a candidate as text (default: the one being reviewed, else the accepted one)."""
+        """The evidence card of a candidate as text (default: the one being reviewed, else the accepted one). Raises
+        InputError where there is no such candidate."""
         from cutegen_lab.views.text import evidence_table
 
-        return evidence_table(self.view(), candidate_id)
+        view = self.view()
+        known = [candidate.id for candidate in view.candidates]
+        if candidate_id is not None and candidate_id not in known:
+            has = ", ".join(known) or "none"
+            raise InputError(f"run {self.run_id} has no candidate {candidate_id!r}", f"Candidates: {has}.")
+        return evidence_table(view, candidate_id)
 
+    @verb
     def profile(self, candidate_id: str | None = None, device: str = "emulator") -> Profile:
         """What the emulator or a GPU (``device="cuda"``) counts of a candidate. Raises InputError, SetupError."""
         return self.handle.profile(candidate_id, device)
 
+    @verb
     def plot_profile(self, candidate_id: str | None = None, devices: Sequence[str] = ("emulator",)) -> Figure:
         """Profiles of one candidate on each of ``devices`` ("emulator", "cuda") in one plotly figure.
 
@@ -137,6 +159,7 @@ class NotebookRun:
         assert chosen is not None  # or there would be no profile
         return profile_figure(profiles, state.candidates[chosen].source, f"{state.problem.name} {chosen}")
 
+    @verb
     def tune(self, candidate_id: str | None = None, budget: int = 40, refactor: bool = False) -> NotebookSearch:
         """A search among up to ``budget`` configs of a candidate's tunables (default: as for :meth:`evidence`), begun
         in the background; with ``refactor`` a candidate without TUNABLE is made a template first. Raises InputError

@@ -13,6 +13,7 @@ from uuid import uuid4
 
 from cutegen_lab.core.errors import InputError
 from cutegen_lab.notebook.search_figure import headline, search_figure
+from cutegen_lab.notebook.verbs import verb
 from cutegen_lab.session.refactor import account
 from cutegen_lab.session.searching import Searching, Status
 from cutegen_lab.session.tuned import Tuned, concluded, duration, kernel_text, report, searched
@@ -63,25 +64,30 @@ class NotebookSearch:
             raise InputError("no config passed the judge", "`search.found.rejected` says why; raise the budget.")
         return best
 
+    @verb
     def wait(self, timeout: float | None = None) -> NotebookSearch:
         """Until the search has ended, or ``timeout`` seconds have passed."""
         self.searching.wait(timeout)
         return self
 
+    @verb
     def cancel(self) -> NotebookSearch:
         """End with what is known; :meth:`resume` goes on from there."""
         self.searching.cancel()
         return self
 
+    @verb
     def resume(self, budget: int | None = None) -> NotebookSearch:
         """Go on, with up to ``budget`` configs in all (default: as before)."""
         self.searching.start(budget)
         return self
 
+    @verb
     def plot(self) -> Figure:
         """The search as it stands, as a plotly figure."""
         return search_figure(self.trace, self._title())
 
+    @verb
     def plot_replay(self) -> Figure:
         """The same search replayed on what is recorded; nothing is compiled or run. Raises InputError."""
         found = self.searching.replayed()
@@ -94,6 +100,7 @@ class NotebookSearch:
         """The text that is searched: with ``refactor``, what stage one made. Raises InputError before there is one."""
         return self.found.tunable.source
 
+    @verb
     def export(self, path: str | Path) -> Path:
         """Writes the kernel with the best config. Raises InputError where there is none."""
         from cutegen_lab.session.kernels import write_atomically

@@ -102,15 +102,50 @@ def test_runs_are_listed(run: NotebookRun, shell: InteractiveShell, capsys: pyte
         ("bogus", "cutegen: unknown verb 'bogus'"),
         ("branch", "Write %cutegen branch CANDIDATE"),
         ("edit gone.py", "cannot read gone.py"),
+        ("edit binary.py", "binary.py is not UTF-8 text"),
+        ('edit "half quoted', "Write %cutegen edit FILE"),
         ("show nothing-0000", "nothing-0000"),
+        ("reject it isn't fast --run nothing-0000", "nothing-0000"),
     ],
 )
 def test_what_goes_wrong_is_one_line(
     shell: InteractiveShell, capsys: pytest.CaptureFixture[str], line: str, says: str
 ) -> None:
+    Path("binary.py").write_bytes(b"\xff\xfe\x00")  # in the shell's folder
     shell.run_line_magic("cutegen", line)
     error = capsys.readouterr().err
     assert says in error and error.count("\n") == 1
+
+
+def test_an_error_of_ours_is_one_line_and_a_traceback_under_debug(
+    shell: InteractiveShell, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cutegen_lab.problems.read_text", lambda *_, **__: 1 // 0)
+    shell.run_cell_magic("cutegen", "", CELL)
+    assert capsys.readouterr().err.startswith("cutegen: internal error: ZeroDivisionError: ")
+    shell.run_cell_magic("cutegen", "--debug", CELL)
+    assert "Traceback" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        ("tune(budgte=3)", "Did you mean 'budget'? Write tune(candidate_id=None, budget=40, refactor=False)."),
+        ("tune(budget='many')", "cutegen: tune: budget is 'many', not a whole number. Write tune("),
+        ("tune(budget=0)", "cutegen: a budget of 0 allows no config. Use 1 or more."),
+        ("tune('c9')", "has no candidate c9. Candidates: c1"),
+        ("edit()", "cutegen: edit: missing a required argument: 'text'. Write edit(text, wait=True)."),
+        ("plot_profile(devices='emulator')", "devices is 'emulator', not a list, each of it text"),
+        ("evidence('c9')", "c9"),
+    ],
+)
+def test_a_verb_with_wrong_arguments_shows_one_line(
+    run: NotebookRun, shell: InteractiveShell, capsys: pytest.CaptureFixture[str], call: str, says: str
+) -> None:
+    shell.user_ns["wrongly"] = run
+    assert not shell.run_cell(f"wrongly.{call}").success  # a cell that fails ends a notebook that runs by itself
+    said = capsys.readouterr().out
+    assert says in said and said.count("\n") == 1
 
 
 def test_a_bad_cell_is_one_line(shell: InteractiveShell, capsys: pytest.CaptureFixture[str]) -> None:
@@ -130,7 +165,7 @@ def test_question_mark_helps(shell: InteractiveShell, capsys: pytest.CaptureFixt
 def test_budgets() -> None:
     assert parse_budget("", 8) == Budget(max_steps=8)
     assert parse_budget('"600s, 2000tok"', 3) == Budget(max_steps=3, max_seconds=600.0, max_tokens=2000)
-    for wrong in ("10m", "s", "tok", "x"):
+    for wrong in ("10m", "s", "tok", "x", "9stok", "2toks", "²s", "0s", "1" * 400 + "s"):
         with pytest.raises(InputError, match="cannot read the budget"):
             parse_budget(wrong, 8)
     with pytest.raises(InputError, match="allows no candidate"):
