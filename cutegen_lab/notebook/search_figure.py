@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from cutegen_lab.core.candidate import Config, Scalar
 from cutegen_lab.tuning.space import brief
-from cutegen_lab.tuning.trace import Point, Trace
+from cutegen_lab.tuning.trace import Point, Trace, averaged
 from cutegen_lab.views.units import microseconds
 
 if TYPE_CHECKING:
@@ -76,7 +76,8 @@ def headline(trace: Trace) -> str:
     failed = sum(bool(p.failure) for p in trace.points)
     best = trace.best
     chosen = {n: best.config[n] for n, of in trace.domains.items() if len(of) > 1} if best else {}
-    leads = f"; best {microseconds(best.time_us)} by {brief(chosen)}" if best and best.time_us else ""
+    of = averaged(trace.workloads)
+    leads = f"; best {microseconds(best.time_us)}{of} by {brief(chosen)}" if best and best.time_us else ""
     where = f"{trace.kind} on {trace.device or 'no device'}"
     return f"{ran} configs {where}, {failed} failed, {trace.ruled_out} ruled out{leads}"
 

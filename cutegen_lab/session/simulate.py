@@ -64,7 +64,10 @@ def simulate(path: Path, problem: Problem, tunable: Tunable, settings: TuneSetti
     steps = replay(search, times, settings.limits.evaluations)
     known = {key(p.config): p for p in folded(here[place], [w.signature for w in problem.workloads])}
     points = [replace(known[key(s.config)], predicted_us=predicted.get(key(s.config))) for s in steps]
-    trace = Trace(tunable.what, place.kind, place.device, tunable.space.domains, tunable.space.default, points)
+    trace = Trace(
+        tunable.what, place.kind, place.device, tunable.space.domains, tunable.space.default, points,
+        workloads=len(problem.workloads),
+    )  # fmt: skip
     return Simulated(place, len(configs), min(t for t in times.values() if t is not None), steps, trace)
 
 

@@ -136,7 +136,7 @@ class Tuning:
                for p in mine if not p.ruled_out]  # fmt: skip
         return Trace(
             self.tunable.what, kind, evaluated[kind].place.device if evaluated else "", self.tunable.space.domains,
-            self.tunable.space.default, ran, len(mine) - len(ran),
+            self.tunable.space.default, ran, len(mine) - len(ran), len(signatures),
         )  # fmt: skip
 
     # --- inside -------------------------------------------------------------------------------------------------------

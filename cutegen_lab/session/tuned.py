@@ -98,6 +98,8 @@ def searched(problem: Problem, found: Tuned) -> list[str]:
             f"prepared without the GPU in {seconds(tally.prepare_seconds)}, searched on it in "
             f"{seconds(tally.search_seconds)}: it was sampling for {tally.busy:.0%} of these"
         )
+    if len(problem.workloads) > 1:
+        lines.append(f"configs are compared by the geometric mean of their times on {len(problem.workloads)} workloads")
     return lines
 
 
@@ -105,7 +107,10 @@ def concluded(found: Tuned) -> list[str]:
     lines = [f"not right: {brief(c)}: {v.value} ({reason})" for c, v, reason in found.rejected]
     if found.best is not None and found.check and found.timing:
         lines.append(f"best: {brief(found.best)}")
-        lines.append(f"verdict: passed ({found.check.reason}); {duration(found.timing.time_us)} {found.timing.kind}")
+        at = f" on {found.rows[0].workload}" if len(found.rows) > 1 else ""
+        lines.append(
+            f"verdict: passed ({found.check.reason}); {duration(found.timing.time_us)} {found.timing.kind}{at}"
+        )
     elif found.interrupted and found.leading:
         lines.append(f"interrupted; fastest so far, not checked: {brief(found.leading[0])}")
         lines.append("the same search goes on from here")

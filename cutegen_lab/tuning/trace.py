@@ -38,6 +38,7 @@ class Trace:
     default: Config
     points: Sequence[Point]
     ruled_out: int = 0
+    workloads: int = 1
 
     @property
     def best(self) -> Point | None:
@@ -78,6 +79,11 @@ def folded(found: Iterable[Evaluation], workloads: Sequence[str]) -> Iterator[Po
             bad.failure if bad else "", bad.reason if bad else "", bool(bad and bad.ruled_out),
             first.time_us if first else None,
         )  # fmt: skip
+
+
+def averaged(workloads: int) -> str:
+    """What to say behind a config's time: nothing where it is of one workload."""
+    return f" (geometric mean of {workloads} workloads)" if workloads > 1 else ""
 
 
 def geometric(times_us: Sequence[float]) -> float:

@@ -23,7 +23,7 @@ from cutegen_lab.tuning.evaluations import Evaluation, Evaluations
 from cutegen_lab.tuning.protocols import Clock, Guide, Limits, Tally
 from cutegen_lab.tuning.search import Search
 from cutegen_lab.tuning.space import brief, key
-from cutegen_lab.tuning.trace import geometric
+from cutegen_lab.tuning.trace import averaged, geometric
 
 QUICK, CAREFUL = 3, 12  # samples of every config, and of one that stays in the race
 _RULED_OUT = 8  # configs for each one of the budget: a space that is mostly infeasible is not compiled to its end
@@ -235,8 +235,9 @@ class Tuner:
             self.tally.evaluated += 1
             best = self.search.best
             least = f"; best {best[1]:.1f} µs" if best else ""
+            several = averaged(len(self.workloads))
             self.say(f"{self.tally.evaluated + self.tally.from_cache}/{self.limits.evaluations} {brief(config)}: "
-                     f"{time_us:.1f} µs {self.clock.kind}{least}")  # fmt: skip
+                     f"{time_us:.1f} µs {self.clock.kind}{least}{several}")  # fmt: skip
         if self.clock.repeats and (best := self.search.best):
             near = {n: c for n, c in configs.items() if (self.search.times_us.get(n) or math.inf) < _CLOSE * best[1]}
             for config in self._timed(near, artifacts, CAREFUL):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,11 @@ POINTS = (
 
 def trace(kind: str = "measured", points: tuple[Point, ...] = POINTS) -> Trace:
     return Trace("a kernel", kind, "a card", DOMAINS, SLOW, points, ruled_out=2)  # type: ignore[arg-type]
+
+
+def test_a_time_that_is_a_mean_says_so() -> None:
+    assert "best 10 µs by" in headline(trace())
+    assert "best 10 µs (geometric mean of 3 workloads) by" in headline(replace(trace(), workloads=3))
 
 
 def test_the_trace_knows_best_and_medians() -> None:

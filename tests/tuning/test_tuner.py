@@ -188,8 +188,10 @@ def test_a_device_that_breaks_is_not_held_against_the_config(tmp_path: Path) -> 
 
 
 def test_one_config_for_all_workloads(tmp_path: Path) -> None:
-    tuning = tuner(tmp_path, workloads=(SMALL, LARGE))
+    said = list[str]()
+    tuning = tuner(tmp_path, workloads=(SMALL, LARGE), said=said)
     tuning.run()
+    assert any(line.endswith("µs (geometric mean of 2 workloads)") for line in said)
     best = tuning.ranked()[0][0]
     assert best["threads"] == 256 and 2 <= int(best["vec"]) <= 8
     assert tuning.time_us(best, SMALL) == time_us(best, SMALL)
