@@ -23,7 +23,7 @@ MOST_DEPTH = 64  # of an expression
 MOST_DIGITS = 15
 _BINARY = {"add", "subtract", "multiply", "divide", "matmul", "power", "less", "less_equal", "greater", "greater_equal",
            "equal", "not_equal"}  # fmt: skip
-_STATEMENTS = ("in", "out", "tmp", "size", "step", "tile", "cluster", "schedule", "stages", "split", "align",
+_STATEMENTS = ("kernel", "in", "out", "tmp", "size", "step", "tile", "cluster", "schedule", "stages", "split", "align",
                "with")  # fmt: skip
 _WORDS = {  # of the grammar's terminals, for people
     "_NL": "the end of the line", "$END": "the end", "NAME": "a name", "INT": "a whole number", "NUMBER": "a number",
@@ -59,10 +59,14 @@ def _unexpected(error: UnexpectedInput, text: str) -> SpecError:
     allowed: Iterable[str] = getattr(error, "accepts", None) or getattr(error, "expected", None) or ()
     if token is None or token.type in ("$END", "_NL"):
         return SpecError("the line ends too early", _expected(allowed), line, column)
-    first = text.split("\n")[line - 1].split()[0]  # what looks like a name may be a statement's misspelled word
-    near = difflib.get_close_matches(first, _STATEMENTS, 1, 0.5) if first not in _STATEMENTS else []
+    first, *rest = text.split("\n")[line - 1][: column - 1].split() or [str(token)]
+    misspelt = not rest and first not in _STATEMENTS  # what looks like a name may be a statement's misspelled word
+    near = difflib.get_close_matches(first, _STATEMENTS, 1, 0.5) if misspelt else []
     hint = f"Did you mean {near[0]!r}? " if near else ""
-    return SpecError(f"{str(token)[:40]!r} does not fit here", hint + _expected(allowed), line, column)
+    expected = _expected(allowed)
+    if misspelt and "EQUAL" in allowed:  # a name alone, with which a line may begin too
+        expected = f"A line begins with one of {', '.join(_STATEMENTS)}, or with a name and '='."
+    return SpecError(f"{str(token)[:40]!r} does not fit here", hint + expected, line, column)
 
 
 def _expected(terminals: Iterable[str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import keyword
 import re
 from collections.abc import Mapping, Sequence
@@ -39,7 +40,11 @@ def _read(spec: Spec, tmps: bool = False) -> Problem:
     except ProblemError as error:
         found = _AT_LINE.search(error.message)
         place = places.get(int(found[1]), spec.inputs[0].place) if found else spec.inputs[0].place
-        raise place.error(_AT_LINE.sub("", error.message).removeprefix("the reference "), error.action) from error
+        what = _AT_LINE.sub("", error.message).removeprefix("the reference ")
+        said = f"PyTorch {what}" if what.startswith("raises ") else what
+        raise place.error(
+            said, "Correct the line, or the tensors it takes." if said != what else error.action
+        ) from error
 
 
 def reference(spec: Spec, tmps: bool = False) -> tuple[str, dict[int, Place]]:
@@ -111,8 +116,10 @@ class _Names:
             return call(expr, texts, [self.number(argument) for argument in expr.arguments])
         assert isinstance(expr, Name)
         if expr.name not in self._known:
+            near = difflib.get_close_matches(expr.name, self._known, 1)
+            hint = f"Did you mean {near[0]!r}? " if near else ""
             has = ", ".join(self._known)
-            raise expr.place.error(f"{expr.name} has no value here", f"So far there are: {has}.")
+            raise expr.place.error(f"{expr.name} has no value here", f"{hint}So far there are: {has}.")
         if (owner := self._lets.get(expr.name, self.step)) != self.step:
             raise expr.place.error(
                 f"{expr.name} is a value inside the step {owner}",

@@ -65,6 +65,7 @@ def test_a_spec_becomes_a_right_kernel(statements: str, family: str, config: dic
             "loads=8 with vec=16: 128 values in a thread's registers, of 64 at most",
         ),
         ("out y: bf16 = x * w\nwith vec=16, loads=8", 5, "The nearest that fits is loads=4."),
+        ("out y: bf16 = softmax(x, dim=9) * w", 4, "PyTorch raises IndexError: Dimension out of range"),
         ("out y: bf16 = x * w\nwith veq=16", 5, "has no veq. Did you mean 'vec'? It has: vec, threads, loads."),
         ("out y: bf16 = x * w\nwith vec=4\nwith vec=8", 6, "vec is set twice. The first time at line 5."),
         ("out y: bf16 = x * w\ntile 64x64", 5, "has no tile"),

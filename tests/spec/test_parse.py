@@ -95,7 +95,9 @@ def test_places_are_those_of_the_text() -> None:
         ("", 1, 1, "'kernel'"),
         ("kernel", 1, 7, "a name"),
         ("kernel k in tf33", 1, 10, "in tf32"),
-        ("kernel k\nim x: f32[4]", 2, 4, "Did you mean 'in'?"),
+        ("kernl k", 1, 1, "Did you mean 'kernel'?"),
+        ("kernel k\nim x: f32[4]", 2, 4, "Did you mean 'in'? A line begins with one of kernel, in, out,"),
+        ("kernel k\nin x: f32[4]\nt = x 5.\nout y: f32 = t", 3, 7, "'5.' does not fit here. Expected '!="),
         ("kernel k\nin x: float[4]", 2, 7, "a dtype"),
         ("kernel k\nin x: f32[4", 2, 12, "']'"),
         ("kernel k\nin x: f32[4]\nout y: f32 = exp(x))", 3, 20, "')' does not fit"),
@@ -122,6 +124,8 @@ def test_what_is_wrong_is_placed(text: str, line: int, column: int, says: str) -
 @pytest.mark.parametrize(
     ("statements", "says"),
     [
+        ("out y: f32 = exp(x, dim=9) * xx", "line 3, column 14: exp has no keyword 'dim'"),
+        ("xval = x * 2\nout y: f32 = exp(xvla)", "xvla has no value here. Did you mean 'xval'? So far there are: "),
         ("out y: f32 = sofmax(x, dim=-1)", "line 3, column 14: there is no function 'sofmax'. Did you mean 'softmax'?"),
         ("out y: f32 = softmax(x)", "softmax needs dim=…"),
         ("out y: f32 = exp(x, x)", "exp takes 1 tensors, and has 2"),
