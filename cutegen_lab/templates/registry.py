@@ -8,13 +8,20 @@ from typing import Protocol, cast
 from cutegen_lab.core.candidate import Config, Scalar
 from cutegen_lab.core.errors import ProviderError
 from cutegen_lab.core.problem import Problem, Workload
-from cutegen_lab.core.roofline import target_gpu
+from cutegen_lab.core.roofline import GPUS, target_gpu
 from cutegen_lab.templates.expr import Graph
 from cutegen_lab.templates.families import columns, elementwise, gemm, rows, skinny, tf32, totals
 from cutegen_lab.templates.families.gemm import reduced
 from cutegen_lab.templates.families.mma import Mma
 from cutegen_lab.templates.families.scans import columns as column_scans
 from cutegen_lab.templates.families.scans import rows as row_scans
+
+_ARCHS = tuple(dict.fromkeys(gpu.arch for gpu in GPUS.values()))
+_OTHERS = "Try --provider openai (a model writes the kernel), manual (paste one) or replay:FILE."
+
+
+class ServedElsewhere(ProviderError):
+    """No family serves a graph on its arch, and one does on another."""
 
 
 class Family(Protocol):
@@ -44,14 +51,20 @@ def families(arch: str) -> tuple[Family, ...]:
 
 
 def family_for(graph: Graph, arch: str = "sm_90a") -> Family:
-    """Raises ProviderError where no family serves the graph, InputError where nothing is known of the arch."""
-    for family in families(arch):
-        if family.matches(graph):
-            return family
-    raise ProviderError(
-        f"no template family serves {_hindrance(graph)}",
-        "Try --provider openai (a model writes the kernel), manual (paste one) or replay:FILE.",
-    )
+    """Raises ServedElsewhere or another ProviderError where no family serves the graph, InputError where nothing is
+    known of the arch."""
+    if (found := _serving(graph, arch)) is not None:
+        return found
+    if others := [other for other in _ARCHS if other != arch and _serving(graph, other) is not None]:
+        raise ServedElsewhere(
+            f"no template family serves {_computed(graph)} on {arch}, and one does on {', '.join(others)}",
+            _OTHERS.replace("Try ", f"Try --arch {others[0]}, or else "),
+        )
+    raise ProviderError(f"no template family serves {_hindrance(graph)}", _OTHERS)
+
+
+def _serving(graph: Graph, arch: str) -> Family | None:
+    return next((family for family in families(arch) if family.matches(graph)), None)
 
 
 def pays(family: Family, graph: Graph, workload: Workload) -> bool:
@@ -60,7 +73,16 @@ def pays(family: Family, graph: Graph, workload: Workload) -> bool:
     return family is not cast(Family, reduced) or reduced.pays(graph, workload)
 
 
+def _computed(graph: Graph) -> str:
+    """What some GPUs have kernels for, and others not."""
+    if any(dot.f8 or dot.as_f16 for _, dot in graph.dots()):
+        return "a matrix product of 8-bit floats"
+    return _hindrance(graph)
+
+
 def _hindrance(graph: Graph) -> str:
+    if not graph.space:
+        return "a computation of single numbers: no dimension is there to be spread over threads"
     products = sum(1 for _ in graph.dots())
     if products > 1:
         return "several matrix products in one kernel"

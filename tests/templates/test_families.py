@@ -11,6 +11,7 @@ import pytest
 
 from cutegen_lab.compile import CageCompiler
 from cutegen_lab.core.artifact import Artifact
+from cutegen_lab.core.errors import ProviderError
 from cutegen_lab.core.problem import Problem
 from cutegen_lab.core.verdict import Verdict
 from cutegen_lab.devices.emulator import EmulatorDevice
@@ -122,6 +123,13 @@ def test_a_kernelbench_model_with_parameters_and_buffers(compiler: CageCompiler)
     assert [t.name for t in problem.workload.inputs] == ["x", "scale", "norm_weight", "norm_bias", "shift"]
     seen, verdict, reason = judged(compiler, problem)
     assert (seen, verdict) == ("row reduction", Verdict.PASSED), reason
+
+
+def test_single_numbers_alone_are_named() -> None:
+    for expression, inputs in (("torch.exp(x)", "x: f32[]"), ("x[3]", "x: f32[8]")):
+        problem = read_text(body(expression), inputs_text=inputs)
+        with pytest.raises(ProviderError, match="no template family serves a computation of single numbers"):
+            family_for(read(problem))
 
 
 def test_rows_too_long_for_a_cluster_are_right(compiler: CageCompiler) -> None:

@@ -11,6 +11,7 @@ from cutegen_lab.compile import CageCompiler
 from cutegen_lab.core.errors import ProviderError
 from cutegen_lab.templates.families import gemm
 from cutegen_lab.templates.reader import read
+from cutegen_lab.templates.recognise import template_for
 from cutegen_lab.templates.registry import family_for
 from tests.templates.judging import judged
 from tests.templates.judging import problem_of as judged_problem
@@ -103,5 +104,9 @@ def test_what_it_cannot_serve_is_named(expression: str, inputs: str, says: str) 
 
 
 def test_other_archs_have_none() -> None:
-    with pytest.raises(ProviderError, match="no template family serves"):
-        family_for(read(problem_of(f"{PRODUCT}.bfloat16()", LONG)), "sm_80")
+    problem = problem_of(f"{PRODUCT}.bfloat16()", LONG)
+    says = r"a matrix product of 8-bit floats on sm_80, and one does on sm_90a\. Try --arch sm_90a"
+    with pytest.raises(ProviderError, match=says):
+        family_for(read(problem), "sm_80")
+    with pytest.raises(ProviderError, match=says):  # though there are casts that might be kernels of their own
+        template_for(problem, "sm_80")

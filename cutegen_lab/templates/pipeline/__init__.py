@@ -12,6 +12,7 @@ from cutegen_lab.templates.pipeline.flow import Flow
 from cutegen_lab.templates.pipeline.pipeline import Pipeline
 from cutegen_lab.templates.pipeline.wiring import Wiring
 from cutegen_lab.templates.reader import Programs
+from cutegen_lab.templates.registry import ServedElsewhere
 
 __all__ = ["Asked", "Pipeline", "StepRefused", "pipeline_for", "pipeline_of"]
 _WORDS = {"matrix": "gemm", "product": "gemm"}  # others go by the first word of their names
@@ -19,13 +20,14 @@ _WORDS = {"matrix": "gemm", "product": "gemm"}  # others go by the first word of
 
 def pipeline_for(programs: Programs, why: ProviderError) -> Pipeline:
     """Cuts where the fewest bytes cross. ``why`` is what is wrong with one kernel for everything, raised where there
-    is but one operation; otherwise ProviderError names the operation that is in the way."""
+    is but one operation or another arch has that kernel; otherwise ProviderError names the operation that is in the
+    way."""
     cutter = Cutter(programs)
     alone = len(cutter.flow.order) < 2
     try:
         pieces = cutter.pieces()
     except ProviderError as error:
-        raise why if alone else error from why
+        raise why if alone or isinstance(why, ServedElsewhere) else error from why
     if len(pieces) < 2:
         raise why
     return Pipeline(programs.problem, Wiring(cutter, pieces, list(_names(pieces))))
