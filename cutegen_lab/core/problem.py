@@ -11,7 +11,8 @@ from typing import Any, Literal
 from cutegen_lab.core.dtypes import DType
 from cutegen_lab.core.hashing import canonical_json, sha256
 
-_SPEC = re.compile(r"^\s*([A-Za-z_]\w*)\s*:\s*([\w.]+)\s*\[([\d_,\s]*)\]\s*(?::\s*\(([\d_,\s]*)\)\s*)?$")
+_NUMBERS = r"\s*(?:\d[\d_]*\s*(?:,\s*\d[\d_]*\s*)*,?\s*)?"
+_SPEC = re.compile(rf"^\s*([A-Za-z_]\w*)\s*:\s*([\w.]+)\s*\[({_NUMBERS})\]\s*(?::\s*\(({_NUMBERS})\)\s*)?$")
 
 
 @dataclass(frozen=True)

@@ -67,9 +67,13 @@ def declared(loaded: LoadedSource, source: str, inputs_text: str) -> list[Argume
 
 def _from_text(text: str, names: list[str]) -> Arguments:
     try:
-        specs = {s.name: s for s in map(TensorSpec.parse, re.split(r",(?![^\[]*\]|[^(]*\))", text.strip().rstrip(",")))}
+        given = [TensorSpec.parse(part) for part in re.split(r",(?![^\[]*\]|[^(]*\))", text.strip().rstrip(","))]
     except ValueError as error:
         raise ProblemError(str(error), HOW) from None
+    specs = {spec.name: spec for spec in given}
+    if len(specs) < len(given):
+        twice = next(s.name for n, s in enumerate(given) if s.name in (earlier.name for earlier in given[:n]))
+        raise ProblemError(f"input {twice!r} is declared twice", "Put a further workload behind a ';'.")
     if unknown := [n for n in specs if n not in names]:
         raise ProblemError(
             f"input {unknown[0]!r} is not an argument of reference({', '.join(names)})", "Use its names."
@@ -113,5 +117,5 @@ def _call(loaded: LoadedSource, name: str) -> Any:
     try:
         with FakeTensorMode():
             return loaded.namespace[name]()
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise ProblemError(f"{name}() raises {describe(error, loaded.filename)}", "Fix it and run again.") from error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import warnings
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -53,8 +54,9 @@ def read_text(source: str, *, name: str = "problem", inputs_text: str = "", dete
     rounded to TF32 only where the text allows PyTorch that at its top, as
     ``torch.set_float32_matmul_precision("high")`` does. Raises ProblemError: one line and the next action.
     """
-    loaded = load(source)
-    with full_precision():
+    with warnings.catch_warnings(), full_precision():
+        warnings.simplefilter("ignore")  # the reference is run several times, and a kernel is judged by what it gives
+        loaded = load(source)
         problem = _read(loaded, source, name, inputs_text, deterministic)
         if tf32_allowed():
             raise ProblemError(
@@ -121,7 +123,7 @@ def _traced(bound: Bound, inputs: tuple[TensorSpec, ...]) -> tuple[TensorSpec, .
     except _DATA_DEPENDENT as error:
         message = f"the reference's shapes or control flow depend on data: {bound.explain(error)}"
         raise ProblemError(message, "A kernel's shapes must follow from its inputs' shapes.") from error
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise ProblemError(f"the reference raises {bound.explain(error)}", "Fix it or its inputs.") from error
 
 

@@ -127,7 +127,7 @@ def _kernelbench_model(loaded: LoadedSource) -> torch.nn.Module:
                 if isinstance(initial, dict)
                 else loaded.namespace["Model"](*initial)
             )
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise ProblemError(f"Model(...) raises {describe(error, loaded.filename)}", "Fix it and run again.") from error
     if not isinstance(model, torch.nn.Module):
         raise ProblemError(f"Model is a {type(model).__name__}, not a torch.nn.Module", "Derive it from nn.Module.")

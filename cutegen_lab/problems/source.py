@@ -71,7 +71,7 @@ def load(source: str) -> LoadedSource:
     with full_precision():
         try:
             exec(compile(tree, filename, "exec"), namespace)  # noqa: S102 - the analyst's own code, in the analyst's own process
-        except Exception as error:
+        except (Exception, SystemExit) as error:  # a script's last line may be sys.exit()
             raise ProblemError(f"the source raises {describe(error, filename)}", "Fix it and run again.") from error
         return _classify(namespace, filename, tf32_allowed())
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from pathlib import Path
 
@@ -198,6 +199,11 @@ def test_derived_workloads_keep_what_ties_inputs_together() -> None:
         ("def reference(x):\n    return x", "z: f32[4]", r"'z' is not an argument of reference\(x\)"),
         ("def reference(x):\n    return x", "x: f99[4]", r"unknown dtype 'f99'"),
         ("def reference(x):\n    return x", "x = 3", r"cannot read input 'x = 3'"),
+        ("def reference(x):\n    return x", "x: f32[_]", r"cannot read input 'x: f32\[_\]'"),
+        ("def reference(x):\n    return x", "x: f32[4 4]", r"cannot read input 'x: f32\[4 4\]'"),
+        ("def reference(x):\n    return x", "x: f32[4], x: f32[5]", r"input 'x' is declared twice\. Put a further"),
+        ("def reference(x):\n    exit(3)", "x: f32[4]", r"the reference raises SystemExit at line 2: 3"),
+        ("def reference(x):\n    return x\nexit(3)", "x: f32[4]", r"the source raises SystemExit at line 3"),
         ("def reference(x):\n    return x", "", r"inputs of reference\(x\) are not declared\. Give --inputs"),
         ("import not_there", "", r"raises ModuleNotFoundError at line 1"),
     ],
@@ -207,6 +213,14 @@ def test_what_cannot_be_used_is_said_in_one_line(source: str, inputs: str, says:
         read_text(source, inputs_text=inputs)
     assert "\n" not in str(raised.value)
     assert raised.value.action
+
+
+def test_warnings_of_pytorch_are_not_printed_while_a_problem_is_read() -> None:
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        read_text("def reference(x):\n    return F.softmax(x)\n", inputs_text="x: f32[4,4]")  # without its dim=
+        warnings.warn("after it they are", stacklevel=1)
+    assert [str(one.message) for one in heard] == ["after it they are"]
 
 
 def test_missing_file_is_named(tmp_path: Path) -> None:
