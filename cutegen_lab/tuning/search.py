@@ -82,6 +82,12 @@ class Search:
         time_us, index = min(timed, default=(0.0, -1))
         return (self.space.configs[index], time_us) if index >= 0 else None
 
+    @property
+    def untried(self) -> int:
+        """Configs of which nothing is known, and nothing was asked."""
+        known = self.times_us.keys() | self._pending.keys() | self._out.keys()
+        return sum(name not in known for name in self._keys)
+
     def ask(self, count: int) -> list[Config]:
         """Up to ``count`` configs to time, the most promising first; none when the search is over."""
         asked: list[Config] = []

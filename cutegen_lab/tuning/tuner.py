@@ -127,7 +127,7 @@ class Tuner:
             if self._left(0) <= 0:
                 return "the budget is used up"
             if not ahead and not self._ready and not guided:
-                return "nothing more to gain is expected"
+                return self._over()
             if self.tally.ruled_out >= _RULED_OUT * self.limits.evaluations:
                 advice = "narrow TUNABLE's domains" if self.tally.evaluated else "does constraints() allow any?"
                 return f"{self.tally.ruled_out} configs were ruled out: {advice}"
@@ -144,6 +144,14 @@ class Tuner:
                 self._evaluate(batch)
             elif not self._begun or not self._sample_more():
                 ahead.rest()
+
+    def _over(self) -> str:
+        """Why a search ends that has some of its budget left and asks for no more configs."""
+        if self.search.untried:
+            return "nothing more to gain is expected"
+        if not self.search.times_us:
+            return f"all {len(self.search.space.configs)} configs were ruled out: does constraints() allow any?"
+        return "every config was tried"
 
     def _take_predictions(self) -> bool:
         """Whether more may come."""

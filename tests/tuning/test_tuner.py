@@ -176,6 +176,7 @@ def test_an_infeasible_space_ends(tmp_path: Path) -> None:
     refused = dict.fromkeys(map(key, SPACE.configs), "ruled out")
     tally = (tuning := tuner(tmp_path / "a", compiler=Compiler(refused))).run()
     assert tally.evaluated == 0 and tally.ruled_out == 16 and not tuning.ranked()
+    assert tally.stopped == "all 16 configs were ruled out: does constraints() allow any?"
     tally = tuner(tmp_path / "b", compiler=Compiler(refused), limits=Limits(evaluations=1)).run()
     assert tally.ruled_out < 16 and "does constraints() allow any?" in tally.stopped
 
