@@ -66,7 +66,9 @@ def read(path: Path) -> list[Row]:
     """The rows of a record. Raises InputError where it is none."""
     try:
         return [Row(**row) for row in json.loads(path.read_text())["rows"]]
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}", "cutegen bench writes one with --out.") from None
+    except (ValueError, KeyError, TypeError) as error:
         raise InputError(
             f"{path} is no record of a benchmark ({type(error).__name__})", "cutegen bench writes one with --out."
         ) from None

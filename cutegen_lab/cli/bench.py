@@ -22,11 +22,16 @@ if TYPE_CHECKING:
     from cutegen_lab.devices.cuda import CudaDevice
 
 NOT_ALL = 3
+_ELSEWHERE = "Use --prepare FOLDER to compile here, and --prepared FOLDER where a GPU is."
 
 
 def execute(arguments: argparse.Namespace, output: Output) -> int:
     from cutegen_lab.bench.suite import CASES
 
+    if arguments.prepare and arguments.prepared:
+        raise InputError("--prepare compiles only, and --prepared times only", "Give one of them, then the other.")
+    if arguments.resume and not arguments.out:
+        raise InputError("--resume goes on with the file that --out names, and there is none", "Add --out FILE.json.")
     if arguments.show:
         rows = [row for row in read(Path(arguments.show)) if any(part in row.name for part in arguments.only)]
         return _told(rows, Record({}, None, rows).facts(), output)
@@ -98,11 +103,13 @@ def _told(rows: Sequence[Row], facts: Mapping[str, Any], output: Output) -> int:
 
 
 def _device(index: int) -> CudaDevice:
+    """Raises SetupError where there is no GPU: nothing here is predicted."""
     try:
-        from cutegen_lab.devices.cuda import CudaDevice
+        from cutegen_lab.devices.cuda import CudaDevice, gpu_count
     except ImportError as error:
-        action = "Use --prepare FOLDER, and time it where one is."
-        raise SetupError(f"no GPU can be used here: {error}", action) from None
+        raise SetupError(f"no GPU can be used here: {error}", _ELSEWHERE) from None
+    if not gpu_count():
+        raise SetupError("no CUDA device is visible, and only measured times are told", _ELSEWHERE)
     return CudaDevice(index)
 
 

@@ -20,6 +20,7 @@ from cutegen_lab.bench.suite import CASES
 from cutegen_lab.compile import CageCompiler
 from cutegen_lab.core.errors import ProviderError
 from cutegen_lab.core.verdict import Fault, Verdict
+from cutegen_lab.devices.cuda import gpu_count
 from cutegen_lab.judge.turns import Effort
 from cutegen_lab.templates.recognise import template_for
 from tests.cli.test_cli import cutegen, only_object
@@ -128,5 +129,13 @@ def test_commands(tmp_path: Path) -> None:
     assert len(listed["cases"]) == 8 * 2
     unknown = cutegen(tmp_path, "bench", "h200", "--only", "nothing-like-it", "--list")
     assert unknown.returncode == 2 and "column_sum" in unknown.stderr
+    for options, says in (
+        (("--prepare", "a", "--prepared", "b"), "--prepare compiles only, and --prepared times only"),
+        (("--resume",), "there is none. Add --out FILE.json."),
+        (("--show", "gone.json"), "cannot read gone.json: No such file"),
+        *([] if gpu_count() else [((), "no CUDA device is visible, and only measured times are told. Use --prepare")]),
+    ):
+        refused = cutegen(tmp_path, "bench", "h200", *options)
+        assert refused.returncode == 2 and says in refused.stderr and refused.stderr.count("\n") == 1
     lacking = cutegen(tmp_path, "bench", "h200", "--only", "gelu", "--prepared", str(tmp_path))
     assert lacking.returncode == 2 and "--prepare" in lacking.stderr
