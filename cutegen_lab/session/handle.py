@@ -137,7 +137,7 @@ class RunHandle:
     def export(self, path: Path | str, candidate_id: str | None = None) -> Path:
         """Writes a kernel as a ``.py`` file: ``candidate_id``, else the accepted one the run ended with.
 
-        Raises :class:`InputError` where there is none.
+        Raises :class:`InputError` where there is none, or it is a spec that could not be compiled.
         """
         from cutegen_lab.session.kernels import write_kernel
 
@@ -146,6 +146,9 @@ class RunHandle:
         if chosen is None or chosen not in state.candidates:
             seen = f"no candidate {candidate_id!r}" if candidate_id else "no accepted kernel"
             raise InputError(f"run {self.run_id} has {seen}", f"Candidates: {', '.join(state.candidates) or 'none'}.")
+        if state.candidates[chosen].proposal.refused:
+            kernels = ", ".join(c.id for c in state.candidates.values() if not c.proposal.refused) or "none"
+            raise InputError(f"{chosen} is a spec that no kernel could be made of", f"Kernels: {kernels}.")
         return write_kernel(state, chosen, Path(path))
 
     def export_page(self, path: Path | str) -> Path:

@@ -120,7 +120,10 @@ def test_a_run_takes_a_refused_spec_as_a_compile_error_and_the_next_as_a_kernel(
         provider=f"manual:{folder}", device="emulator", auto=True, language="spec", budget=Budget(max_steps=2)
     )
     with Session.open(tmp_path / "work") as session:
-        state = session.run(problem, settings).state
+        run = session.run(problem, settings)
+        state = run.state
+        with pytest.raises(InputError, match=r"c1 is a spec that no kernel could be made of\. Kernels: c2"):
+            run.export(tmp_path / "k.py", "c1")
     first, second = state.trials["c1"], state.trials["c2"]
     assert first.verdict is Verdict.COMPILE_ERROR and first.diagnostics[0].line == 4
     assert "Did you mean 'silu'?" in (folder / "0002.request.md").read_text()
