@@ -6,6 +6,7 @@ Exit 0: the kernel passes and every attack on it is caught; 3: otherwise; 2: bad
 from __future__ import annotations
 
 import argparse
+import sys
 import tempfile
 import threading
 from collections import Counter
@@ -49,6 +50,8 @@ def execute(arguments: argparse.Namespace, problem: Problem, given: Given, outpu
                 for outcome in attacked.try_all(given.source):
                     outcomes.append(outcome)
                     output.line(_line(outcome))
+                    if output.json:  # which prints nothing before the end: some minutes
+                        print(f"attack {len(outcomes)}: {_line(outcome)}", file=sys.stderr, flush=True)
         finally:
             cancel.set()
     holds = verdict.passed and all(outcome.holds for outcome in outcomes)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from cutegen_lab.cli.facts import sol_facts
 from cutegen_lab.cli.output import Output
 from cutegen_lab.core.roofline import speed_of_light, target_gpu
+from cutegen_lab.views.units import microseconds
 
 
 def execute(arguments: argparse.Namespace, output: Output) -> int:
@@ -25,9 +26,9 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
         output.line(f"{problem.name} {workload.name}: {workload.describe()}")
         output.line(f"  compulsory traffic  {workload.compulsory_bytes:,} B")
         output.line(f"  matrix FLOPs        {sol.flops:,}")
-        output.line(f"  memory bound        {sol.memory_us:.2f} µs at {gpu.dram_bytes_per_s / 1e12:.2f} TB/s")
-        output.line(f"  compute bound       {sol.compute_us:.2f} µs")
-        output.line(f"  speed of light      {sol.time_us:.2f} µs on {sol.gpu}, set by {sol.limiter}")
-        output.line(f"  a copy of the same  {copy_us:.2f} µs at {gpu.copy_bytes_per_s / 1e12:.2f} TB/s")
+        output.line(f"  memory bound        {microseconds(sol.memory_us)} at {gpu.dram_bytes_per_s / 1e12:.2f} TB/s")
+        output.line(f"  compute bound       {microseconds(sol.compute_us)}")
+        output.line(f"  speed of light      {microseconds(sol.time_us)} on {sol.gpu}, set by {sol.limiter}")
+        output.line(f"  a copy of the same  {microseconds(copy_us)} at {gpu.copy_bytes_per_s / 1e12:.2f} TB/s")
     output.result({"problem": problem.name, "gpu": gpu.name, "arch": gpu.arch, **rows[0], "workloads": rows})
     return 0

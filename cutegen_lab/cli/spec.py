@@ -15,6 +15,7 @@ from cutegen_lab.core.errors import InputError
 from cutegen_lab.core.roofline import speed_of_light, target_gpu
 from cutegen_lab.loop.steps import resources
 from cutegen_lab.session import Session
+from cutegen_lab.views.units import microseconds
 
 if TYPE_CHECKING:
     from cutegen_lab.spec.build import Kernel
@@ -51,7 +52,7 @@ def _told(kernel: Kernel, output: Output) -> dict[str, Any]:
     output.line(f"  {'template':{wide}} {kernel.family}")
     for name, value in kernel.config.items():
         output.line(f"  {name:{wide}} {value}{'  (chosen by the template)' if name in kernel.chosen else ''}")
-    output.line(f"  {'speed of light':{wide}} {bound.time_us:.2f} µs on {bound.gpu}, {bound.limiter} bound")
+    output.line(f"  {'speed of light':{wide}} {microseconds(bound.time_us)} on {bound.gpu}, {bound.limiter} bound")
     return {
         "problem": problem.name, "template": kernel.family, "arch": kernel.arch, "config": dict(kernel.config),
         "chosen": list(kernel.chosen), "workloads": [w.describe() for w in problem.workloads],

@@ -49,12 +49,14 @@ def test_one_object_and_status_3_for_what_is_not_caught(
     only("writes_nothing", "hard_codes_one")
     monkeypatch.setattr(session_attack, "mount", lambda attack, problem, honest: honest)  # an attack that does nothing
     assert main(["judge", "softmax.py", str(KERNEL), "--attack", "--json", "--device", "emulator"]) == 3
-    data = json.loads(capfd.readouterr().out)
+    told = capfd.readouterr()
+    data = json.loads(told.out)
     assert (data["verdict"], data["all_caught"]) == ("passed", False)
     assert [(a["name"], a["status"]) for a in data["attacks"]] == [
         ("hard_codes_one", "NOT CAUGHT"), ("writes_nothing", "NOT CAUGHT"),
     ]  # fmt: skip
     assert data["attacks"][0]["should_be_caught_by"]
+    assert "attack 1: " in told.err  # minutes of silence otherwise
 
 
 def test_a_kernel_that_does_not_pass_is_not_attacked(place: Path, capfd: pytest.CaptureFixture[str]) -> None:
