@@ -87,13 +87,17 @@ def _read(loaded: LoadedSource, source: str, name: str, inputs_text: str, determ
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Shapes the reference refuses are an answer, not a fault: torch's own error log is silenced meanwhile."""
+    """Shapes the reference refuses are an answer, not a fault: torch's own error log is silenced meanwhile. Attention's
+    fused kernels take fake tensors of any shape, and are left out."""
     logger = logging.getLogger("torch._subclasses.fake_tensor")
     was, logger.disabled = logger.disabled, True
+    fused = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)
     try:
         yield
     finally:
         logger.disabled = was
+        torch.backends.mha.set_fastpath_enabled(fused)
 
 
 def _fake(specs: tuple[TensorSpec, ...]) -> list[torch.Tensor]:

@@ -139,6 +139,18 @@ def test_derived_workloads_are_small_distinct_and_explained() -> None:
     assert all(w.why and w.compulsory_bytes < 1 << 20 for w in checks.values())
 
 
+def test_a_layer_that_has_fused_kernels_is_not_given_other_lengths_than_its_own() -> None:
+    """They take fake tensors of any length; the layer itself takes none but its own."""
+    layer = "class Model(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+    layer += "        self.a = nn.MultiheadAttention(32, 4, batch_first=True)\n"
+    layer += "    def forward(self, x):\n        return self.a(x, x, x)[0]\n"
+    layer += "def get_inputs():\n    return [torch.randn(2, 9, 32)]\ndef get_init_inputs():\n    return []\n"
+    made = read_text(layer)
+    assert made.check_workloads
+    assert {workload.inputs[0].shape[-1] for workload in made.check_workloads} == {32}
+    assert torch.backends.mha.get_fastpath_enabled()
+
+
 def test_any_number_of_dimensions_is_shrunk() -> None:
     problem = read_text(SOFTMAX, inputs_text="x: bf16[2,3,2,3,2,3,2,3,2,64]")
     shapes = [w.inputs[0].shape for w in problem.check_workloads]
