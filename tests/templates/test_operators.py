@@ -21,6 +21,7 @@ from tests.templates.judging import judged, problem_of
         ("F.prelu(x, w)", "x: {0}[3,5,40], w: {0}[5]"),
         ("torch.stack([x, y], 1)", "x: {0}[9,40], y: {0}[9,40]"),
         ("F.pad(x, (1, 2, 3, 4), value=2.5)", "x: {}[9,40]"),
+        ("torch.max(x, torch.min(y, x * 2))", "x: {0}[9,40], y: {0}[9,40]"),
         ("torch.index_select(x, 1, i) * 2", "x: {}[9,40], i: i64[20]"),
     ],
 )
