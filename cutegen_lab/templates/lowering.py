@@ -179,7 +179,10 @@ class Lowering:
         node = value.node
         if rest := self._beyond(real):
             if len(rest) < len(real):
-                return self.reduce(op, self.reduce(op, value, self._at(value, self.reduced), True), dims, keepdim, name)
+                first = self._at(value, self.reduced)
+                if not first:  # a view has made one dimension of what was folded and what was not
+                    raise Unsupported("reductions over different dimensions in one reference")
+                return self.reduce(op, self.reduce(op, value, first, True), dims, keepdim, name)
             if self.totalled is not None and set(self.axes.resolve(self.totalled)) != set(rest):
                 raise Unsupported("totals over different dimensions in one reference")
             if not self.depends(node) & set(rest) or self.depends(node) & set(self.axes.resolve(self.reduced or ())):
