@@ -10,7 +10,7 @@ which fp32 does exactly up to 2**24.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from cutegen_lab.templates.spans import Length, Span
@@ -50,7 +50,10 @@ class Pick:
 
 @dataclass(frozen=True)
 class Const:
+    """``source``: where the program has it, of one that is another number in another workload."""
+
     value: float
+    source: str = ""
 
     args: tuple[int, ...] = field(default=(), init=False)
 
@@ -66,12 +69,18 @@ class Extent:
 
 @dataclass(frozen=True)
 class Size:
-    """A constant of the reference that follows from an input's shape. ``name`` is a parameter of the kernel."""
+    """A constant of the reference that follows from an input's shape, ``length`` to the ``power``. ``name`` is a
+    parameter of the kernel."""
 
     name: str
     length: Length
+    power: float = 1.0
 
     args: tuple[int, ...] = field(default=(), init=False)
+
+    def text(self, names: Sequence[str]) -> str:
+        length = self.length.text(names)
+        return length if self.power == 1.0 else f"({length}) ** {self.power}"
 
 
 @dataclass(frozen=True)
@@ -330,9 +339,9 @@ class Builder:
         return self.add(Const(float(value)))
 
     def value(self, index: int) -> float | None:
-        """The constant a node is, or None."""
+        """The constant a node is in every workload, or None."""
         node = self.nodes[index]
-        return node.value if isinstance(node, Const) else None
+        return node.value if isinstance(node, Const) and not node.source else None
 
     def map(self, op: str, *args: int, name: str = "") -> int:
         neutral = {"add": 0.0, "sub": 0.0, "mul": 1.0, "div": 1.0}.get(op)

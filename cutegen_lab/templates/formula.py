@@ -29,7 +29,7 @@ def _text(graph: Graph, index: int, names: list[str], depth: int) -> str:
     if isinstance(node, Extent):
         return "rows" if node.rows else "n"
     if isinstance(node, Size):
-        return node.length.text(names)
+        return node.text(names)
     if isinstance(node, Index):
         return "index"
     if isinstance(node, Place):

@@ -18,6 +18,8 @@ from cutegen_lab.templates.steps import ELSEWHERE as ELSEWHERE
 from cutegen_lab.templates.steps import IN_STEPS
 
 CHECKS = ("aten._assert_tensor_metadata.default", "aten._assert_scalar.default", "aten._assert_async.msg")
+ARITHMETIC = {f"aten.{op}.{form}" for op in ("mul", "div", "add", "sub", "rsub") for form in ("Tensor", "Scalar")}
+Scalar = tuple[str, int]  # (a call's name, which of its arguments)
 _LINE = re.compile(r'File "([^"]*)", line (\d+), in \w+\n\s*(.*)')
 
 
@@ -35,7 +37,7 @@ class Program:
     """One workload's operators in order. ``inputs`` are the placeholders in the order of the workload's inputs.
 
     ``tf32`` is the problem's. Shapes come from fake tensors, so that a problem of any size takes no memory and a few
-    tenths of a second. Raises ProviderError.
+    tenths of a second. ``moving`` are the numbers in it that are others in another workload. Raises ProviderError.
     """
 
     def __init__(self, module: torch.nn.Module, args: Sequence[Any], workload: Workload, tf32: bool = False) -> None:
@@ -49,6 +51,7 @@ class Program:
             first = (str(error).strip().splitlines() or [type(error).__name__])[0]
             raise ProviderError(f"torch.export cannot read the reference: {first}", ELSEWHERE) from error
         self.workload, self.tf32 = workload, tf32
+        self.moving: frozenset[Scalar] = frozenset()
         self.nodes: dict[str, torch.fx.Node] = {node.name: node for node in exported.graph.nodes}
         self.inputs, self.constants = _placeholders(exported, workload)
         (output,) = (node for node in exported.graph.nodes if node.op == "output")
@@ -58,6 +61,15 @@ class Program:
     def calls(self) -> list[torch.fx.Node]:
         """Operators in order, but for the exporter's own checks."""
         return [n for n in self.nodes.values() if n.op == "call_function" and target(n) not in CHECKS]
+
+    def scalars(self) -> dict[Scalar, float]:
+        """Numbers that values are multiplied by, divided by, added to, and so on."""
+        return {
+            (node.name, at): float(argument)
+            for node in self.calls if target(node) in ARITHMETIC
+            for at, argument in enumerate(node.args)
+            if isinstance(argument, int | float) and not isinstance(argument, bool)
+        }  # fmt: skip
 
     def whole(self) -> Region:
         """Raises ProviderError where a result is no tensor that the reference computes or takes."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -22,10 +23,10 @@ from cutegen_lab.templates.expr import Const, Graph, Map, Node, Size
 from cutegen_lab.templates.lowering import Lowering, Unsupported, Value
 from cutegen_lab.templates.names import apart
 from cutegen_lab.templates.operators.rules import RULES
-from cutegen_lab.templates.program import ELSEWHERE, Program, Region, place, target
+from cutegen_lab.templates.program import ELSEWHERE, Program, Region, Scalar, place, target
 from cutegen_lab.templates.ranges import range_of
 from cutegen_lab.templates.resolve import resolve, with_extents
-from cutegen_lab.templates.spans import Span, fitted, fitted_constant, fitted_factor
+from cutegen_lab.templates.spans import Span, fitted, fitted_constant, fitted_factor, fitted_power, perhaps_of_shape
 
 COMPUTED = (DType.BF16, DType.F16, DType.F32)
 INDICES = (DType.I64, DType.I32)
@@ -47,10 +48,24 @@ class Programs:
 
     def of(self, workload: str) -> Program:
         """Raises ProviderError."""
+        program = self._exported(workload)
+        program.moving = self._moving
+        return program
+
+    def _exported(self, workload: str) -> Program:
         if workload not in self._made:
             found = self.problem.workload_named(workload)
             self._made[workload] = Program(*self._reference.module_and_args(found), found, self.problem.tf32)
         return self._made[workload]
+
+    @cached_property
+    def _moving(self) -> frozenset[Scalar]:
+        """Numbers that follow from the shape, such as ``x.shape[-1] ** -0.5``: in some workload they are others."""
+        main, *others = (*self.problem.workloads, *self.problem.check_workloads)
+        numbers = self._exported(main.name).scalars()
+        asked = {at: number for at, number in numbers.items() if perhaps_of_shape(number, main)}
+        found = [self._exported(workload.name).scalars() for workload in others] if asked else []
+        return frozenset(at for at, number in asked.items() if any(s.get(at, number) != number for s in found))
 
 
 def read(problem: Problem, programs: Programs | None = None) -> Graph:
@@ -89,12 +104,12 @@ def agreed(workloads: Sequence[Workload], read_one: Callable[[Workload], Graph])
     spans = fitted(readings, poor)
     if spans is None:
         raise ProviderError("the templates find no rule for where the reference's slices begin and end", ELSEWHERE)
-    if _perhaps_sizes(graph, main):
-        for workload in poor:
-            other = read_one(workload)
-            if [type(node) for node in other.nodes] == [type(node) for node in graph.nodes]:
-                graphs.append((workload, other))
-    return _with_parts(with_extents(replace(graph, spans=spans, nodes=_with_sizes(graphs)), len(main.inputs)), graphs)
+    moving = any(isinstance(node, Const) and node.source for node in graph.nodes)
+    poorer = [(workload, read_one(workload)) for workload in poor] if moving or _perhaps_sizes(graph, main) else []
+    shapes = [type(node) for node in graph.nodes]
+    graphs += [(workload, other) for workload, other in poorer if [type(node) for node in other.nodes] == shapes]
+    nodes = _with_sizes(graphs, [*graphs, *(pair for pair in poorer if pair not in graphs)])
+    return _with_parts(with_extents(replace(graph, spans=spans, nodes=nodes), len(main.inputs)), graphs)
 
 
 def _with_parts(graph: Graph, graphs: Sequence[tuple[Workload, Graph]]) -> Graph:
@@ -119,24 +134,29 @@ def _perhaps_sizes(graph: Graph, workload: Workload) -> bool:
 
 
 def _shape_free(graph: Graph) -> tuple[Node, ...]:
-    """The nodes without the values of whole-numbered constants, which may be sizes."""
-    whole = [isinstance(node, Const) and node.value.is_integer() for node in graph.nodes]
+    """The nodes without the values of constants that may be sizes: whole numbers, and those that have a source."""
+    whole = [isinstance(node, Const) and (node.source != "" or node.value.is_integer()) for node in graph.nodes]
     return tuple(Const(0.0) if known else node for node, known in zip(graph.nodes, whole, strict=True))
 
 
-def _with_sizes(graphs: Sequence[tuple[Workload, Graph]]) -> tuple[Node, ...]:
-    """The first graph's nodes, constants that differ between workloads as sizes. Raises ProviderError."""
+def _with_sizes(graphs: Sequence[tuple[Workload, Graph]], every: Sequence[tuple[Workload, Graph]]) -> tuple[Node, ...]:
+    """The first graph's nodes, constants that differ between workloads as sizes. ``every`` has graphs of other nodes,
+    too, in which constants are found by their sources. Raises ProviderError."""
     nodes = list(graphs[0][1].nodes)
     for index, node in enumerate(nodes):
-        values = [(workload, other.value) for workload, g in graphs if isinstance(other := g.nodes[index], Const)]
-        if isinstance(node, Const) and any(value != node.value for _, value in values):
-            length = fitted_constant(values, parts=True)
-            if length is None or any(graphs[0][1].dots()):
-                beside = "" if length is None else " beside a matrix product"
-                raise ProviderError(
-                    f"the templates do not cover a constant that depends on the shape{beside}", ELSEWHERE
-                )
-            nodes[index] = Size(f"size{index}", length)
+        if not isinstance(node, Const):
+            continue
+        if node.source:
+            pairs = [(w, other) for w, graph in every for other in graph.nodes]
+            values = [(w, o.value) for w, o in pairs if isinstance(o, Const) and o.source == node.source]
+        else:
+            values = [(workload, other.value) for workload, g in graphs if isinstance(other := g.nodes[index], Const)]
+        if all(value == node.value for _, value in values):
+            continue
+        fitting = fitted_power(values)
+        if fitting is None:
+            raise ProviderError("the templates do not cover a constant that depends on the shape", ELSEWHERE)
+        nodes[index] = Size(f"size{index}", *fitting)
     return tuple(nodes)
 
 
@@ -213,7 +233,7 @@ class _Reader:
 
     def _call(self, node: torch.fx.Node) -> Any:
         name = target(node)
-        args = [self._argument(a) for a in node.args]
+        args: list[Any] = [self._number(node, at) or self._argument(a) for at, a in enumerate(node.args)]
         named = {k: self._argument(v) for k, v in node.kwargs.items()}
         where = place(node)
         if name == "getitem":
@@ -234,6 +254,12 @@ class _Reader:
             raise Unsupported(f"{error}: {name}{where}") from error
         except TypeError as error:
             raise Unsupported(f"this form of {name}{where}") from error
+
+    def _number(self, node: torch.fx.Node, at: int) -> Value | None:
+        """One that is another in another workload."""
+        if (node.name, at) not in self.program.moving:
+            return None
+        return Value(self.lowering.build.add(Const(float(node.args[at]), f"{node.name} {at}")), ())
 
     def _argument(self, argument: Any) -> Any:
         if isinstance(argument, torch.fx.Node):

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from cutegen_lab.core.problem import Workload
 
 _PARTS = range(2, 9)
+_POWERS = (1.0, -0.5, 0.5, -1.0)  # in which references have sizes
+_LARGEST = 1e9
 
 
 @dataclass(frozen=True)
@@ -112,6 +115,34 @@ def fitted_constant(numbers: Sequence[tuple[Workload, float]], parts: bool = Fal
                 if all(length.of(w) == number for w, number in numbers):
                     return length
     return None
+
+
+def perhaps_of_shape(number: float, workload: Workload) -> bool:
+    """May a constant follow from a size? A root or an inverse root of a part of a dimension, too."""
+    sizes = [n for spec in workload.inputs for n in spec.shape]
+    found = [(power, size) for power in _POWERS if (size := _root(number, power))]
+    return any(
+        abs(n - size) <= 1 or (abs(power) == 0.5 and n % size == 0) for power, size in found for n in sizes if size > 1
+    )
+
+
+def fitted_power(numbers: Sequence[tuple[Workload, float]]) -> tuple[Length, float] | None:
+    """(a length, the power of it that is the number in every workload), or None."""
+    for power in _POWERS:
+        sizes = [_root(number, power) for _, number in numbers]
+        if all(size is not None for size in sizes):
+            length = fitted_constant([(w, size or 0) for (w, _), size in zip(numbers, sizes, strict=True)], parts=True)
+            if length is not None:
+                return length, power
+    return None
+
+
+def _root(number: float, power: float) -> int | None:
+    """The whole number that ``number`` is the power of."""
+    if power == 1.0:
+        return int(number) if number.is_integer() else None
+    size = round(number ** (1 / power)) if 1 / _LARGEST < number < _LARGEST else 0
+    return size if size > 0 and math.isclose(size**power, number) else None
 
 
 def fitted_factor(numbers: Sequence[tuple[Workload, int]], tensor: int, axis: int) -> Length | None:

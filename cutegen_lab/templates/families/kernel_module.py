@@ -53,7 +53,7 @@ class KernelModule:
         self.outputs = tuple(t.name for t in problem.workload.outputs)
         self.space = Space(graph, (*self.inputs, *self.outputs))
         self.views = Views(graph, self.inputs, self.outputs)
-        self.sizes = {size.name: size.length.text(self.inputs) for size in graph.sizes()}
+        self.sizes = {size.name: size.text(self.inputs) for size in graph.sizes()}
         self.writer = Writer(graph, vector, fast=self.fast, coarse=coarse, extent=extent, index=index)
         self.writer.reserve([*reserved.split(), *OPERATIONS, *self.inputs, *self.views.by_name])
 

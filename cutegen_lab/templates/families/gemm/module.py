@@ -179,7 +179,7 @@ class GemmModule(ProductModule):
         return [*lines, "    )"]
 
     def _choice(self) -> list[str]:
-        names = "".join(f"{view}, " for view, _, _ in self.fetched)
+        names = "".join(f"{name}, " for name in self.passed)
 
         def multiply(target: str, split: str) -> list[str]:
             return [

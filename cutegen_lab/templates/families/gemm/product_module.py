@@ -35,6 +35,7 @@ class ProductModule:
                 "Try --provider openai (a model writes the kernel), manual (paste one) or replay:FILE.",
             )
         self.space = Space(graph, self.inputs)
+        self.sizes = {size.name: size.text(self.inputs) for size in graph.sizes()}
         self.read = {load.tensor: load.dims for _, load in graph.loads()}
         fast, coarse = approximate(problem.workload)
         self.writer = Writer(graph, graph.varies, fast=fast, coarse=coarse, extent="1.0", index="0.0")
@@ -58,26 +59,31 @@ class ProductModule:
         text, _ = self.writer.expression(root, env)
         said = formula(self.graph, root, list(self.inputs)).replace('"', "'")
         return [
-            *signature("epilogue", [*self.accumulators, *(self.inputs[t] for t in self.read)]),
+            *signature("epilogue", [*self.accumulators, *(self.inputs[t] for t in self.read), *self.sizes]),
             f'    """{said}, of vectors in fp32."""' if len(said) < 80 else '    """Of vectors in fp32."""',
             *(f"    {line}" for line in body),
             f"    return {text}",
         ]
 
     def filled(self, text: str, *, at: tuple[str, str] = ("row", "column"), wide: str = "False") -> str:
-        """A piece of text with the epilogue's tensors in it: ``$parameters`` of a kernel, their ``$names`` in a call,
-        and ``$fetches`` of their values in the tile at ``at``; ``wide`` says whether ``cC`` goes through n by pairs."""
+        """A piece of text with the epilogue's tensors and sizes in it: ``$parameters`` of a kernel, their ``$names`` in
+        a call, and ``$fetches`` of their values in the tile at ``at``; ``$tensors`` and ``, $sizes`` alone; ``wide``
+        says whether ``cC`` goes through n by pairs."""
         views = [view for view, _, _ in self.fetched]
         filled: Mapping[str, list[str]] = {
-            "$parameters": [f"{view}: cute.Tensor," for view in views],
+            "$parameters": [
+                *(f"{view}: cute.Tensor," for view in views), *(f"{size}: cutlass.Constexpr," for size in self.sizes)
+            ],
             "$tensors": [f"{view}," for view in views],
-            "$fetches": [f"fetch({view}, cC, {at[0]}, {at[1]}, batch, (m, n), {wide})," for view in views],
-        }
+            "$fetches": [f"fetch({view}, cC, {at[0]}, {at[1]}, batch, (m, n), {wide})," for view in views]
+            + [f"{size}," for size in self.sizes],
+        }  # fmt: skip
         lines: list[str] = []
         for line in text.splitlines():
             indent = line[: len(line) - len(line.lstrip())]
             lines += [indent + part for part in filled.get(line.strip(), [line.strip()])]
-        return "\n".join(lines).replace(" $names", "".join(f" {view}," for view in views))
+        found = "\n".join(lines).replace(", $sizes", "".join(f", {size}" for size in self.sizes))
+        return found.replace(" $names", "".join(f" {name}," for name in self.passed))
 
     # --- results in parts along k ---
 
@@ -96,7 +102,7 @@ class ProductModule:
 
     def in_parts(self, multiply: Callable[[str, str], Sequence[str]]) -> list[str]:
         """``multiply`` writes the call for a result and a number of parts."""
-        names = "".join(f"{view}, " for view, _, _ in self.fetched)
+        names = "".join(f"{name}, " for name in self.passed)
         return [
             "if cutlass.const_expr(split_k > 1 and cute.size(lefts[0], mode=[1]) > tile_k):  # one tile is not cut",
             "    mPart = cute.make_tensor(",
@@ -120,6 +126,11 @@ class ProductModule:
         return [(variable("e", self.inputs[t]), self.inputs[t], dims) for t, dims in self.read.items()]
 
     @property
+    def passed(self) -> list[str]:
+        """What the epilogue reads, as kernels are given it: views, then sizes."""
+        return [*(view for view, _, _ in self.fetched), *self.sizes]
+
+    @property
     def result(self) -> str:
         """The output's name in ``launch``."""
         return self._free(self.output.name)
@@ -136,7 +147,7 @@ class ProductModule:
         what the epilogue reads as (m, n, batch)."""
         p = self.products
         lines = [f"m = {self.space.product(p.m)}", f"n = {self.space.product(p.n)}"]
-        lines += [f"batches = {self.space.product(p.batch)}"]
+        lines += [f"batches = {self.space.product(p.batch)}", *(f"{n} = {text}" for n, text in self.sizes.items())]
         for operand in self.views:
             name, dims = self.inputs[operand.tensor], operand.dims
             over = self.rows(operand)

@@ -62,7 +62,7 @@ for epi_i in cutlass.range_constexpr(epi_m):
         if cutlass.const_expr(parts > 1):
             result = values[0]
         else:
-            result = epilogue(*values, *loaded)
+            result = epilogue(*values, *loaded, $sizes)
         rC = cute.make_rmem_tensor(cute.size(piece), c_dtype)
         rC.store(result.to(c_dtype))
         $store

@@ -58,8 +58,8 @@ class SkinnyModule(ProductModule):
 
     def _launch(self) -> list[str]:
         views = [view for view, _, _ in self.fetched]
-        whole = "".join(f"{view}, " for view in views)
-        turned = "".join(f"turned({view}), " for view in views)
+        whole = "".join(f"{name}, " for name in self.passed)
+        turned = "".join(f"turned({name}), " if name in views else f"{name}, " for name in self.passed)
         swapped = tuple((right, left) for left, right in self.products.pairs)
         rest = "(threads_n, threads_k), rows, loads, cluster_k"
         body = [

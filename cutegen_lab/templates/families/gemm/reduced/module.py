@@ -163,7 +163,7 @@ class ReducedModule(ProductModule):
         values = self._named(held, known)
         return [
             "@cute.jit",
-            *signature(name, [*values.values(), *(self.inputs[t] for t in tensors), "n"]),
+            *signature(name, [*values.values(), *(self.inputs[t] for t in tensors), *self.sizes, "n"]),
             f'    """{says}"""',
         ]
 
@@ -213,7 +213,7 @@ class ReducedModule(ProductModule):
         return any(self._mode(name, dims, *mode)[0].startswith("(") for mode in over)
 
     def _launch(self) -> list[str]:
-        names = "".join(f"{view}, " for view, _, _ in self.fetched)
+        names = "".join(f"{name}, " for name in self.passed)
         specs = [self.problem.workload.inputs[o.tensor].name for o in self.views]
         copies = [f"{name}_copy" for name in specs]
         operands = [f"as_tma({view}, {copy}, stream)" for view, copy in zip(self.views.values(), copies, strict=True)]

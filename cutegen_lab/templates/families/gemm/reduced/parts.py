@@ -32,7 +32,7 @@ def combine_kernel(
     work, reads, held = FINISH
     if lane == 0 and index < m * batches:
         loaded = [Float32(extras[o][row, 0, batch]) for o, along in reads]
-        mC[row, 0, batch] = mC.element_type(work($found, *loaded, Float32(n)))
+        mC[row, 0, batch] = mC.element_type(work($found, *loaded, $sizes, Float32(n)))
 '''
 
 LAUNCH = """

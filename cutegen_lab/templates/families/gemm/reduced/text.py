@@ -53,7 +53,7 @@ for s in cutlass.range_constexpr(len(STEPS)):
                 line, cRow = 2 * epi_i + half, cC[(None, half, None), 0, 0]
                 values = [row_of(registers[v], half, epi_j, epi_i) for v in range(held)]
                 loaded = read(extras, reads, loaded, ahead, half, cRow, epi_row, epi_column, batch, (m, n))
-                kept, folded = work(*values, *found[line], *loaded, extent)
+                kept, folded = work(*values, *found[line], *loaded, $sizes, extent)
                 for v in cutlass.range_constexpr(len(kept)):
                     put_row(kept[v], registers[v], half, epi_j, epi_i)
                 for f in cutlass.range_constexpr(len(folded)):
@@ -94,7 +94,7 @@ if cutlass.const_expr(whole):
                 values = [row_of(registers[v], half, epi_j, epi_i) for v in range(held)]
                 cRow = cC[(None, half, None), 0, 0]
                 loaded = read(extras, reads, loaded, None, half, cRow, epi_row, epi_column, batch, (m, n))
-                result = work(*values, *found[2 * epi_i + half], *loaded, Float32(n))
+                result = work(*values, *found[2 * epi_i + half], *loaded, $sizes, Float32(n))
                 put_row(result.to(c_dtype), rC, half, 0, 0)
             $store
 """
@@ -106,7 +106,7 @@ if cutlass.const_expr(whole):
             at_row = row + line // 2 * epi_tile[0] + cC[(0, line % 2, 0), 0, 0][0]
             if at_row < m:
                 others = [Float32(extras[o][at_row, 0, batch]) for o, along in reads]
-                mC[at_row, 0, batch] = mC.element_type(work(*found[line], *others, Float32(n)))
+                mC[at_row, 0, batch] = mC.element_type(work(*found[line], *others, $sizes, Float32(n)))
 """
 _LOAD_OF_A = """
 if (k_first + k_tile) % cluster_n == rank_n:
