@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import warnings
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -23,6 +22,7 @@ from cutegen_lab.problems.indices import ranged
 from cutegen_lab.problems.reference import Bound
 from cutegen_lab.problems.source import LoadedSource, full_precision, load, tf32_allowed
 from cutegen_lab.problems.tensors import empty, placed
+from cutegen_lab.problems.tracing import tracing
 from cutegen_lab.problems.workloads import derive
 
 _DATA_DEPENDENT = (DataDependentOutputException, DynamicOutputShapeException, GuardOnDataDependentSymNode)
@@ -54,8 +54,7 @@ def read_text(source: str, *, name: str = "problem", inputs_text: str = "", dete
     rounded to TF32 only where the text allows PyTorch that at its top, as
     ``torch.set_float32_matmul_precision("high")`` does. Raises ProblemError: one line and the next action.
     """
-    with warnings.catch_warnings(), full_precision():
-        warnings.simplefilter("ignore")  # the reference is run several times, and a kernel is judged by what it gives
+    with tracing(), full_precision():
         loaded = load(source)
         problem = _read(loaded, source, name, inputs_text, deterministic)
         if tf32_allowed():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +13,7 @@ from torch.export.graph_signature import InputKind
 from cutegen_lab.core.errors import ProviderError
 from cutegen_lab.core.problem import Workload
 from cutegen_lab.problems.source import is_source
+from cutegen_lab.problems.tracing import tracing
 from cutegen_lab.templates.steps import ELSEWHERE as ELSEWHERE
 from cutegen_lab.templates.steps import IN_STEPS
 
@@ -42,8 +42,7 @@ class Program:
 
     def __init__(self, module: torch.nn.Module, args: Sequence[Any], workload: Workload, tf32: bool = False) -> None:
         try:
-            with torch.no_grad(), torch.device("meta"), warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # torch.export warns about its own internals
+            with tracing(), torch.no_grad(), torch.device("meta"):
                 exported = torch.export.export(module.eval(), tuple(args), strict=False).run_decompositions(IN_STEPS)
         except ProviderError:
             raise
