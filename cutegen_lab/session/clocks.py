@@ -60,7 +60,7 @@ class PredictedClock:
         for workload in workloads:
             self._made[workload.name, name] = self._predicted(workload, artifact)
 
-    def open(self) -> None:
+    def open(self, artifacts: Mapping[str, Artifact]) -> None:
         pass
 
     def time(
@@ -117,6 +117,7 @@ class MeasuredClock:
         self._open: dict[str, _Open] = {}  # by workload, the one that holds the device first
         self._inputs: dict[str, list[memoryview]] = {}
         self._drawing = threading.Lock()
+        self._ahead = True  # until what is loaded before it is timed does not fit, or faults
         self.busy_seconds = 0.0
         self.device = device.conditions.get("GPU", name)
         self.driver = device.conditions.get("driver", "unknown driver")
@@ -138,9 +139,14 @@ class MeasuredClock:
             for workload in workloads:
                 self._inputs_of(workload)
 
-    def open(self) -> None:
+    def open(self, artifacts: Mapping[str, Artifact]) -> None:
         for workload in self._problem.workloads if self._together else self._problem.workloads[:1]:
             self._watch(workload)
+            for name, artifact in artifacts.items() if self._ahead else ():
+                if self._added(workload, name, artifact):  # whoever times it is told why
+                    self._ahead = False
+                    self.close()
+                    return
 
     def in_turns(self, workload: Workload, artifacts: Mapping[str, Artifact]) -> Iterator[tuple[str, Sequence[float]]]:
         from cutegen_lab.judge.turns import Effort, Turns

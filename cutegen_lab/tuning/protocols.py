@@ -26,8 +26,9 @@ class Clock(Protocol):
         """Says, from any thread, what will be timed soon, and returns when all that can be done ahead is done."""
         ...
 
-    def open(self) -> None:
-        """Takes the device if it has not, so that the first timing need not wait for that. Raises SetupError."""
+    def open(self, artifacts: Mapping[str, Artifact]) -> None:
+        """Takes the device if it has not, and loads ``artifacts``, so that the first timings need not wait for that.
+        Raises SetupError."""
         ...
 
     def time(

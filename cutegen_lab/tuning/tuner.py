@@ -119,7 +119,7 @@ class Tuner:
         """Times what is compiled while the rest compiles; where nothing is ready, the best are sampled more.
 
         While predictions come only the default is asked for; where there are any, the clock begins when all that is
-        asked for ahead is compiled, and takes its device while the last of that compile.
+        asked for ahead is compiled, and takes its device and loads what is ready while the last of that compile.
         """
         while True:
             guided = self._take_predictions()
@@ -137,7 +137,7 @@ class Tuner:
                 raise Cancelled()
             if self._begun is None and not guided:
                 if self.guide and len(ahead) <= self.workers:
-                    self.clock.open()
+                    self.clock.open({key(c): a for c, a in self._ready})
                 if not (self.guide and ahead):
                     self._begin(started)
             if self._begun and (batch := self._batch_of(ahead)):

@@ -61,11 +61,24 @@ def test_the_device_is_taken_when_it_is_needed_and_for_all_workloads_at_once() -
     measured = clock(device)
     measured.prepare(PROBLEM.workloads, "a", ARTIFACTS["a"])
     before = device.opened
-    measured.open()
+    measured.open({})
     assert device.opened == 2 and not device.added
+    measured.open({"a": ARTIFACTS["a"]})
+    assert device.opened == 2 and device.added == ["a"] * 2
     for workload in (*PROBLEM.workloads, *PROBLEM.workloads):
         assert dict(measured.time(workload, ARTIFACTS, 1)).keys() == ARTIFACTS.keys()
-    assert (before, device.opened, device.closed) == (0, 2, False) and device.added == ["a", "b", "c"] * 2
+    assert (before, device.opened, device.closed) == (0, 2, False) and sorted(device.added) == sorted("abc" * 2)
+
+
+def test_what_cannot_be_loaded_ahead_is_told_where_it_is_timed() -> None:
+    device = watch(crowded=2)
+    measured = clock(device)
+    measured.open(ARTIFACTS)
+    assert device.closed and device.added == ["a", "b", "c"]
+    measured.open(ARTIFACTS)
+    assert device.added == ["a", "b", "c"], "once is enough"
+    found = dict(measured.time(PROBLEM.workload, ARTIFACTS, 1))
+    assert not any(isinstance(times, Fault) for times in found.values())
 
 
 def test_what_those_before_left_no_room_for_is_tried_again_alone() -> None:

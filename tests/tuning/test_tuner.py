@@ -75,12 +75,14 @@ class Clock:
     timed: list[tuple[str, str, int]] = field(default_factory=list)
     prepared: list[str] = field(default_factory=list)
     opened: list[float] = field(default_factory=list)
+    loaded: set[str] = field(default_factory=set)
 
     def prepare(self, workloads: Sequence[Workload], name: str, artifact: Artifact) -> None:
         self.prepared.append(name)
 
-    def open(self) -> None:
+    def open(self, artifacts: Mapping[str, Artifact]) -> None:
         self.opened.append(time.monotonic())
+        self.loaded |= artifacts.keys()
 
     def time(
         self, workload: Workload, artifacts: Mapping[str, Artifact], samples: int
@@ -304,6 +306,7 @@ def test_a_clock_that_predictions_lead_begins_when_half_is_compiled(tmp_path: Pa
     assert tally.prepare_seconds >= 2 * 0.03 and tally.busy == pytest.approx(clock.busy_seconds / tally.search_seconds)
     assert any(line.startswith("prepared in") for line in said)
     ends = sorted(end for _, end in compiler.spans if end <= begun)
+    assert clock.loaded and clock.loaded <= set(clock.prepared)
     assert ends[0] < clock.opened[0] < ends[-1], "the device is taken while the last configs compile, not before"
 
 
