@@ -2,7 +2,9 @@
 
 Each group of ``results/predicted_times_on_gpu.json`` is one family at one shape: a template's default (the first) and a
 sample of its feasible configs, each measured and predicted. Searches are replayed on them; counted are evaluations
-until one is within 3% of the group's fastest. Where ``kernel_tuner`` is installed (an environment of its own with NumPy
+until one is within 3% of the group's fastest. ``results/search_sweeps_on_gpu.json`` has 200 to 300 configs a problem,
+two of three for two shapes: there a search goes as on a GPU, led by as many predictions as it makes itself, most
+configs asked for before any is timed. Where ``kernel_tuner`` is installed (an environment of its own with NumPy
 is enough: nothing else is imported here), its strategies run in its simulation mode on the same sweeps.
 """
 
@@ -17,7 +19,7 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
@@ -28,10 +30,13 @@ import numpy as np
 
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.tuning import Patience, Search, Space, key, replay
+from cutegen_lab.tuning.trace import geometric
 
 RESULTS = Path(__file__).parent / "results"
 SEEDS, WITHIN = 20, 0.03
-PATIENCE_S = 3  # for a run of Kernel Tuner's
+PREDICTED, BUDGET, AHEAD = 64, 40, 30  # as cutegen tune's on 16 cores
+POOR = 1.15  # times the fastest: where searches of the large sweeps begin
+PATIENCE_S = 20  # for a run
 # Of Kernel Tuner, with options where the default is for larger spaces. Not hybrid_vndx, which did not end on several
 # sweeps, nor greedy_ils, which breaks off where a config has no neighbour in the sweep.
 STRATEGIES: Mapping[str, Mapping[str, Any]] = {
@@ -84,6 +89,42 @@ def ours(sweep: Sweep, seed: int, predicted: bool, patience: Patience) -> list[f
     search.predict(sweep.predicted_us if predicted else {})
     steps = replay(search, sweep.measured_us, len(sweep.configs))
     return [step.time_us for step in steps if step.time_us is not None]
+
+
+def large_sweeps() -> list[Sweep]:
+    """Their configs' times are the geometric means over the shapes; the first config is no special one."""
+    found = []
+    for name, group in json.loads((RESULTS / "search_sweeps_on_gpu.json").read_text())["sweeps"].items():
+        rows = [row for row in group["rows"] if None not in (*row["us"], *row["predicted_us"])]
+        measured = {key(row["config"]): geometric(row["us"]) for row in rows}
+        predicted = {key(row["config"]): geometric(row["predicted_us"]) for row in rows}
+        found.append(Sweep(name, True, [row["config"] for row in rows], measured, predicted))
+    return found
+
+
+def from_afar(sweep: Sweep, seed: int) -> Sweep:
+    """The same, a poor config in front."""
+    poor = [c for c in sweep.configs if sweep.measured_us[key(c)] > POOR * sweep.best_us]
+    first = random.Random(seed).choice(poor)  # noqa: S311
+    return replace(sweep, configs=[first, *(c for c in sweep.configs if c is not first)])
+
+
+def as_on_a_gpu(sweep: Sweep, seed: int) -> list[float]:
+    """Predictions by a search of their own, then ``AHEAD`` configs, and the rest as these are timed one by one."""
+    sweep = from_afar(sweep, seed)
+    guide = Search(sweep.space, seed=seed)
+    while len(guide.times_us) < PREDICTED and (asked := guide.ask(16)):
+        for config in asked:
+            guide.tell(config, sweep.predicted_us[key(config)])
+    search = Search(sweep.space, seed=seed)
+    search.predict({name: t for name, t in guide.times_us.items() if t is not None})
+    times, coming = list[float](), search.ask(AHEAD)
+    while coming and len(times) < BUDGET:
+        config = coming.pop(0)
+        times.append(sweep.measured_us[key(config)])
+        search.tell(config, times[-1])
+        coming += search.ask(min(AHEAD - len(coming), BUDGET - len(times) - len(coming)))
+    return times
 
 
 def at_random(sweep: Sweep, seed: int, default_first: bool) -> list[float]:
@@ -169,9 +210,24 @@ def stopping(every: Sequence[Sweep]) -> dict[str, float]:
     }  # fmt: skip
 
 
+def on_large_sweeps(arms: Mapping[str, Arm]) -> dict[str, Any]:
+    """Each arm's evaluations and, sweep by sweep, the mean over seeds."""
+    found: dict[str, Any] = {}
+    for name, arm in arms.items():
+        needed = {sweep.name: runs(arm, sweep) for sweep in large_sweeps()}
+        means = {group: round(statistics.fmean(of), 2) for group, of in needed.items() if of}
+        found[name] = summary(needed) | {"groups": means}
+        print(f"large sweeps: {name:30} {found[name]}", file=sys.stderr)
+    return found
+
+
 def main() -> None:
     signal.signal(signal.SIGALRM, out_of_patience)
     never = Patience(gain=0.0, least=1 << 20)
+    large: dict[str, Arm] = {
+        "as on a GPU": as_on_a_gpu,
+        "random": partial(at_random, default_first=False),
+    }
     arms: dict[str, Arm] = {
         "predicted times, then learned": partial(ours, predicted=True, patience=never),
         "learned alone": partial(ours, predicted=False, patience=never),
@@ -181,7 +237,8 @@ def main() -> None:
     try:
         tuner = version("kernel_tuner")
         warnings.simplefilter("ignore")  # its own, about options and repeats
-        arms |= {f"kernel_tuner {name}": partial(kernel_tuner, strategy=name) for name in STRATEGIES}
+        theirs = {f"kernel_tuner {name}": partial(kernel_tuner, strategy=name) for name in STRATEGIES}
+        arms, large = arms | theirs, large | theirs
     except PackageNotFoundError:
         tuner = ""
     every = sweeps()
@@ -206,6 +263,7 @@ def main() -> None:
         "kernel_tuner": tuner or "not installed",
         "arms": found,
         "stops_by_itself": stopping(every),
+        "large_sweeps": on_large_sweeps(large),
     }
     (RESULTS / "search_on_sweeps.json").write_text(json.dumps(result, indent=1) + "\n")
 

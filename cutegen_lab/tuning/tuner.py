@@ -30,7 +30,7 @@ _RULED_OUT = 8  # configs for each one of the budget: a space that is mostly inf
 _CLOSE = 1.10  # times the best: what stays in the race
 _ENOUGH = 60  # samples: more do not tell configs apart that these do not
 _LEAST_WORTH = 0.5  # of what is compiled, as far as a search counts on configs to be ruled out
-_PREPARED = 0.5  # of the budget: compiled before a clock that predictions lead begins, so that it need not wait later
+_PREPARED = 0.75  # of the budget: compiled before a clock that predictions lead begins, so that it need not wait later
 _OURS = (Verdict.DEVICE_ERROR, Verdict.CANCELLED)  # says nothing about the config
 
 
