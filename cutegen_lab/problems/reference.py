@@ -8,6 +8,7 @@ from types import FunctionType
 from typing import Any
 
 import torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.overrides import TorchFunctionMode
 
 from cutegen_lab.core.errors import ProblemError
@@ -40,9 +41,10 @@ class Reference:
             return self._bound.call(tensors)
 
     def run_float64(self, tensors: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
-        """Outputs with every floating-point value, parameter and internal cast in float64."""
+        """Outputs with every floating-point value, parameter and internal cast in float64; attention by its formula,
+        for a fused kernel's rows are zeros where a query holds a NaN."""
         wide = [t.double() if t.is_floating_point() else t for t in tensors]
-        with torch.no_grad(), _Float64():
+        with torch.no_grad(), _Float64(), sdpa_kernel(SDPBackend.MATH):
             return self._bound.call(wide)
 
     def module_and_args(self, workload: Workload) -> tuple[torch.nn.Module, tuple[Any, ...]]:

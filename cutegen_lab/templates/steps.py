@@ -28,9 +28,8 @@ def attention(
         scores = scores.masked_fill(columns > rows[:, None], -math.inf)
     if mask is not None:
         scores = scores + (torch.where(mask, 0.0, -math.inf) if mask.dtype is torch.bool else mask)
-    shares = torch.softmax(scores, -1)
-    if mask is not None:  # rows of which nothing is left
-        shares = shares.masked_fill(scores.amax(-1, keepdim=True) == -math.inf, 0.0)
+    nothing = scores.amax(-1, keepdim=True) == -math.inf  # is left of a row
+    shares = torch.softmax(scores, -1).masked_fill(nothing, 0.0)
     return shares.to(v.dtype) @ v
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from dataclasses import replace
 from pathlib import Path
@@ -262,3 +263,15 @@ def test_8_bit_numbers_are_read_and_their_products_known_in_float64() -> None:
 def test_results_of_8_bits_are_refused() -> None:
     with pytest.raises(ProblemError, match="output 'out' has the unsupported dtype float8_e5m2"):
         read_text("def reference(x):\n    return x.to(torch.float8_e5m2)\n", inputs_text="x: f32[8,8]")
+
+
+def test_attention_in_float64_is_its_formula() -> None:
+    """PyTorch's fused kernel for CPUs makes a row of zeros of a query that holds a NaN."""
+    problem = read_text(
+        "def reference(q, k, v):  # q: bf16[1,2,5,8], k: bf16[1,2,7,8], v: bf16[1,2,7,8]\n"
+        "    return F.scaled_dot_product_attention(q, k, v)\n"
+    )
+    q, k, v = (torch.randn(spec.shape, dtype=torch.bfloat16) for spec in problem.workload.inputs)
+    q[0, 1, 3, 2] = math.nan
+    (result,) = Reference(problem).run_float64([q, k, v])
+    assert result[0, 1, 3].isnan().all() and result.isnan().sum() == 8
