@@ -21,22 +21,14 @@ from typing import Any
 
 from loky import cpu_count
 
+from benchmarks.tune_on_gpu import PROBLEMS, written
 from cutegen_lab.core.artifact import Artifact
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import Problem
 from cutegen_lab.core.roofline import target_gpu
 from cutegen_lab.core.verdict import Fault
 
-PROBLEMS = {
-    "softmax": ("x", "x: bf16[16384, 4096]; x: bf16[4096, 16384]", "torch.softmax(x, dim=-1)", 300),
-    "gemm": ("a, b", "a: bf16[2048,2048], b: bf16[2048,2048]; a: bf16[1000,1000], b: bf16[1000,1000]", "a @ b", 200),
-    "rmsnorm": (
-        "x, w",
-        "x: bf16[16384, 8192], w: bf16[8192]",
-        "torch.nn.functional.rms_norm(x, (8192,), w, 1e-6)",
-        200,
-    ),
-}
+CONFIGS = {"softmax": 300, "gemm": 200, "rmsnorm": 200}
 ARCH, SAMPLES = "sm_90a", 12
 
 
@@ -48,11 +40,9 @@ def main(out: Path, names: list[str]) -> None:
     with tempfile.TemporaryDirectory() as folder, Session.open(Path(folder)) as session:
         device = session.device("cuda")
         for name in names:
-            arguments, inputs, expression, count = PROBLEMS[name]
-            path = Path(folder, f"{name}.py")
-            path.write_text(f"import torch\n\n\ndef reference({arguments}):  # {inputs}\n    return {expression}\n")
+            path = written(name, Path(folder))
             started = time.monotonic()
-            sweeps[name] = {"inputs": inputs, **sweep(session, path, count)}
+            sweeps[name] = {"inputs": PROBLEMS[name][1], **sweep(session, path, CONFIGS[name])}
             print(f"{name}: {len(sweeps[name]['rows'])} configs in {time.monotonic() - started:.0f} s", flush=True)
             out.write_text(json.dumps(about(device.name) | {"sweeps": sweeps}) + "\n")
 
@@ -97,4 +87,4 @@ def sweep(session: Any, path: Path, count: int) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2:] or list(PROBLEMS))
+    main(Path(sys.argv[1]), sys.argv[2:] or list(CONFIGS))

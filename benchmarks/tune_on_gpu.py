@@ -33,12 +33,18 @@ def main(out: Path) -> None:
 
     rows: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as folder:
-        for name, (names, inputs, expression) in PROBLEMS.items():
-            problem = Path(folder, f"{name}.py")
-            problem.write_text(f"import torch\n\n\ndef reference({names}):  # {inputs}\n    return {expression}\n")
-            rows.append(searched(problem, out.with_suffix(".log")))
+        for name in PROBLEMS:
+            rows.append(searched(written(name, Path(folder)), out.with_suffix(".log")))
             print(json.dumps(rows[-1]), flush=True)
             out.write_text(json.dumps(about(rows[0]["device"]) | {"searches": rows}, indent=1) + "\n")
+
+
+def written(name: str, folder: Path) -> Path:
+    """The file of a problem."""
+    arguments, inputs, expression = PROBLEMS[name]
+    problem = folder / f"{name}.py"
+    problem.write_text(f"import torch\n\n\ndef reference({arguments}):  # {inputs}\n    return {expression}\n")
+    return problem
 
 
 def searched(problem: Path, log: Path) -> dict[str, Any]:
