@@ -100,7 +100,7 @@ class Precompiled:
 
 def read_given(path: Path, config: str | None) -> Given:
     """Raises InputError for a file that cannot be read, is neither kernel nor artifact, or a config that is no JSON
-    object."""
+    object or not among the kernel's own."""
     text = read_text_file(path)
     if path.suffix == ".json":
         artifact = _artifact(path, text)
@@ -113,7 +113,7 @@ def read_given(path: Path, config: str | None) -> Given:
             f"{path} is no kernel: it has no function launch()",
             "Define @cute.jit def launch(inputs..., outputs..., stream, ...) at its top level.",
         )
-    return Given("file", source, carried if config is None else _config(config))
+    return Given("file", source, carried if config is None else _in_domain(source, _config(config)))
 
 
 def _artifact(path: Path, text: str) -> Artifact:
@@ -127,6 +127,26 @@ def _artifact(path: Path, text: str) -> Artifact:
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         detail = f"{type(error).__name__}: {error}"
         raise InputError(f"{path} is not an artifact: {detail}", "Give a .json file that cutegen wrote.") from None
+
+
+def _in_domain(source: str, config: Config) -> Config:
+    """``config`` where the kernel's TUNABLE allows it; what has none, or one that is computed, is asked in the cage."""
+    from cutegen_lab.tuning.space import read_tunables
+
+    try:
+        domains = read_tunables(source).domains
+    except InputError:
+        return config
+    for name, value in config.items():
+        if name in domains and value not in domains[name]:
+            numbers = [n for n in domains[name] if isinstance(n, int | float)]
+            near = min(numbers, key=lambda n: abs(n - value)) if numbers and isinstance(value, int | float) else None
+            legal = ", ".join(map(str, domains[name]))
+            raise InputError(
+                f"--config sets {name} to {value}; the kernel's TUNABLE has {legal}",
+                "Choose one of them." if near is None else f"The nearest is {near}.",
+            )
+    return config
 
 
 def _config(text: str) -> Config:

@@ -62,7 +62,7 @@ def search_figure(trace: Trace, title: str = "") -> Figure:
         figure.update_xaxes(
             type="category", categoryorder="array", categoryarray=order, row=3 + at // across, col=1 + at % across
         )
-    _lay_out(figure, trace, title, sum(heights) + 100 * len(heights))
+    _lay_out(figure, trace, title, sum(heights) + 100 * len(heights) + 20)
     return figure
 
 
@@ -84,7 +84,9 @@ def headline(trace: Trace) -> str:
 
 def _lay_out(figure: Figure, trace: Trace, title: str, height: int) -> None:
     note = "predictions of the emulator's model: nothing was measured" if trace.kind == "predicted" else ""
-    lines = [f"<b>{escape(title or trace.what)}</b>", *map(escape, headline(trace).split("; ")), note]
+    told, _, leads = headline(trace).partition("; ")
+    best, _, chosen = leads.partition(" by ")  # a line of its own: configs are long
+    lines = [f"<b>{escape(title or trace.what)}</b>", *map(escape, (told, best, chosen and f"by {chosen}")), note]
     if _wide_spread(trace):
         figure.update_yaxes(type="log", nticks=6)
     figure.update_xaxes(rangemode="tozero", row=1, col=1)
@@ -93,8 +95,8 @@ def _lay_out(figure: Figure, trace: Trace, title: str, height: int) -> None:
     figure.update_layout(
         title_text="<br>".join(filter(None, lines)), title_font_size=14,
         title_y=1 - 16 / height, title_yanchor="top", template="plotly_white", height=height,
-        margin={"l": 60, "r": 40, "t": 150, "b": 50}, uirevision="search", font_size=12,
-        legend={"orientation": "h", "y": 1 + 32 / (height - 200), "yanchor": "bottom", "x": 0.0},
+        margin={"l": 60, "r": 40, "t": 170, "b": 50}, uirevision="search", font_size=12,
+        legend={"orientation": "h", "y": 1 + 32 / (height - 220), "yanchor": "bottom", "x": 0.0},
     )  # fmt: skip
 
 

@@ -14,6 +14,9 @@ from typing import Any
 
 import pytest
 
+from cutegen_lab.cli.judge import read_given
+from cutegen_lab.core.errors import InputError
+
 KERNEL = Path(__file__).with_name("softmax_kernel.py")
 SOFTMAX = "import torch\n\n\ndef reference(x):  # x: bf16[64, 1024]\n    return torch.softmax(x, dim=-1)\n"
 
@@ -315,3 +318,14 @@ def test_a_bad_spec_is_one_line_with_its_place(place: Path) -> None:
     assert bad.stderr.strip() == "cutegen: line 6, column 6: vec is 7; it may be 1, 2, 4, 8, 16. The nearest is 8."
     assert cutegen(place, "spec", "check", "missing.cutespec").stderr.startswith("cutegen: cannot read missing")
     assert cutegen(place, "spec").returncode == 2
+
+
+def test_a_config_that_the_kernel_does_not_have_is_named(tmp_path: Path) -> None:
+    kernel = tmp_path / "kernel.py"
+    kernel.write_text('TUNABLE = {"threads": (64, 128), "order": ("m", "n")}\n\n\n'
+                      'def launch(x, out, stream, threads=64, order="m"):\n    pass\n')  # fmt: skip
+    assert read_given(kernel, '{"threads": 128, "order": "n"}').config == {"threads": 128, "order": "n"}
+    with pytest.raises(InputError, match=r"threads to 100; the kernel's TUNABLE has 64, 128[.] The nearest is 128"):
+        read_given(kernel, '{"threads": 100}')
+    with pytest.raises(InputError, match=r"sets order to k; the kernel's TUNABLE has m, n[.] Choose one of them"):
+        read_given(kernel, '{"order": "k"}')
