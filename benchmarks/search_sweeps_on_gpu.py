@@ -55,14 +55,14 @@ def sweep(session: Any, path: Path, count: int) -> dict[str, Any]:
     from cutegen_lab.tuning.unpromising import unpromising
 
     problem: Problem = read_file(path)
-    space = from_template(problem, ARCH)
-    rest = [c for c in space.space.configs if c != space.space.default]
-    configs = [space.space.default, *random.Random(0).sample(rest, min(count, len(rest)))]  # noqa: S311
+    tunable = from_template(problem, ARCH)
+    rest = [c for c in tunable.space.configs if c != tunable.space.default]
+    configs = [tunable.space.default, *random.Random(0).sample(rest, min(count, len(rest)))]  # noqa: S311
     cancel, compiler, gpu = threading.Event(), session.compiler(), target_gpu(ARCH)
     model = PredictedClock(problem, session.judge(), gpu, cancel, session.predictors())
 
     def made(config: Config) -> Artifact | None:
-        built = compiler.compile(space.source, config, problem.workloads, ARCH, lambda _: None, cancel)
+        built = compiler.compile(tunable.source, config, problem.workloads, ARCH, lambda _: None, cancel)
         if not isinstance(built, Artifact) or any(unpromising(b, ARCH) for b in built.builds.values()):
             return None
         model.prepare(problem.workloads, key(config), built)
@@ -82,7 +82,7 @@ def sweep(session: Any, path: Path, count: int) -> dict[str, Any]:
             rows[name]["us"].append(None if isinstance(times, Fault) else round(median(times), 3))
     clock.close()
     model.close()
-    return {"of": len(space.space.configs), "domains": {n: list(d) for n, d in space.space.domains.items()},
+    return {"of": len(tunable.space.configs), "domains": {n: list(d) for n, d in tunable.space.domains.items()},
             "rows": list(rows.values())}  # fmt: skip
 
 

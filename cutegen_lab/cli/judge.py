@@ -16,7 +16,7 @@ from cutegen_lab.cli.facts import trial_facts
 from cutegen_lab.cli.output import Output
 from cutegen_lab.cli.progress import Progress
 from cutegen_lab.core.artifact import Artifact
-from cutegen_lab.core.candidate import Config, Proposal
+from cutegen_lab.core.candidate import Config, Proposal, nearest_legal
 from cutegen_lab.core.errors import CutegenError, InputError, SetupError
 from cutegen_lab.core.problem import Workload
 from cutegen_lab.core.protocols import Cancel, Compiler, GenerateRequest, Say
@@ -139,12 +139,10 @@ def _in_domain(source: str, config: Config) -> Config:
         return config
     for name, value in config.items():
         if name in domains and value not in domains[name]:
-            numbers = [n for n in domains[name] if isinstance(n, int | float)]
-            near = min(numbers, key=lambda n: abs(n - value)) if numbers and isinstance(value, int | float) else None
             legal = ", ".join(map(str, domains[name]))
             raise InputError(
                 f"--config sets {name} to {value}; the kernel's TUNABLE has {legal}",
-                "Choose one of them." if near is None else f"The nearest is {near}.",
+                nearest_legal(value, domains[name]) or "Choose one of them.",
             )
     return config
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import difflib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from cutegen_lab.core.hashing import canonical_json, sha256
@@ -10,6 +11,14 @@ from cutegen_lab.core.verdict import Diagnostic
 
 Scalar = int | float | bool | str
 Config = Mapping[str, Scalar]
+
+
+def nearest_legal(value: Scalar, domain: Sequence[Scalar]) -> str:
+    """A hint at what of ``domain`` is meant: the nearest number, the larger of two as near, or a word much alike."""
+    if isinstance(value, int | float) and (numbers := [n for n in domain if isinstance(n, int | float)]) == [*domain]:
+        return f"The nearest is {min(numbers, key=lambda n: (abs(n - value), -n))}."
+    near = difflib.get_close_matches(str(value), [str(legal) for legal in domain], 1)
+    return f"Did you mean {near[0]!r}?" if near else ""
 
 
 @dataclass(frozen=True)

@@ -72,21 +72,26 @@ def _wide(columns: int, kind: str = "xy") -> list[dict[str, object] | None]:
 
 def headline(trace: Trace) -> str:
     """One line: how far the search is and what leads."""
+    told, *leads = _headline(trace)
+    return f"{told}; {' '.join(leads)}" if leads else told
+
+
+def _headline(trace: Trace) -> list[str]:
+    """How far the search is; and where something leads its time, and its config."""
     ran = sum(p.time_us is not None for p in trace.points)
     failed = sum(bool(p.failure) for p in trace.points)
     best = trace.best
-    chosen = {n: best.config[n] for n, of in trace.domains.items() if len(of) > 1} if best else {}
-    of = averaged(trace.workloads)
-    leads = f"; best {microseconds(best.time_us)}{of} by {brief(chosen)}" if best and best.time_us else ""
     where = f"{trace.kind} on {trace.device or 'no device'}"
-    return f"{ran} configs {where}, {failed} failed, {trace.ruled_out} ruled out{leads}"
+    told = f"{ran} configs {where}, {failed} failed, {trace.ruled_out} ruled out"
+    if best is None or not best.time_us:
+        return [told]
+    chosen = {n: best.config[n] for n, of in trace.domains.items() if len(of) > 1}
+    return [told, f"best {microseconds(best.time_us)}{averaged(trace.workloads)}", f"by {brief(chosen)}"]
 
 
 def _lay_out(figure: Figure, trace: Trace, title: str, height: int) -> None:
     note = "predictions of the emulator's model: nothing was measured" if trace.kind == "predicted" else ""
-    told, _, leads = headline(trace).partition("; ")
-    best, _, chosen = leads.partition(" by ")  # a line of its own: configs are long
-    lines = [f"<b>{escape(title or trace.what)}</b>", *map(escape, (told, best, chosen and f"by {chosen}")), note]
+    lines = [f"<b>{escape(title or trace.what)}</b>", *map(escape, _headline(trace)), note]
     if _wide_spread(trace):
         figure.update_yaxes(type="log", nticks=6)
     figure.update_xaxes(rangemode="tozero", row=1, col=1)

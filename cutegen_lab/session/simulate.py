@@ -58,7 +58,7 @@ def simulate(path: Path, problem: Problem, tunable: Tunable, settings: TuneSetti
     search = Search(replace(tunable.space, configs=configs), seed=settings.seed)
     predicted: dict[str, float] = {}
     if place.kind == "measured":
-        guesses = [_times(e, problem.workloads) for p, e in here.items() if p.kind == "predicted"]
+        guesses = [found for p, found in every.items() if p.kind == "predicted"]
         predicted = {name: t for found in guesses for name, t in found.items() if t is not None}
         search.predict(predicted)
     steps = replay(search, times, settings.limits.evaluations)

@@ -128,8 +128,7 @@ class Tuning:
         signatures = [w.signature for w in self.problem.workloads]
         evaluated = dict(self._evaluated)
         points = {kind: list(folded(found, signatures)) for kind, found in evaluated.items()}
-        guesses = folded(evaluated.get("predicted", ()), signatures)
-        predicted = {key(p.config): p.time_us for p in guesses if p.time_us is not None}
+        predicted = {key(p.config): p.time_us for p in points.get("predicted", ()) if p.time_us is not None}
         kind: Kind = "measured" if points.get("measured") or "predicted" not in points else "predicted"
         mine = points.get(kind, [])
         ran = [replace(p, predicted_us=predicted.get(key(p.config))) if kind == "measured" else p

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from cutegen_lab.core.candidate import Config, Scalar
+from cutegen_lab.core.candidate import Config, Scalar, nearest_legal
 from cutegen_lab.core.errors import InputError, ProviderError
 from cutegen_lab.core.problem import Problem
 from cutegen_lab.core.roofline import GPUS, target_gpu
@@ -194,11 +194,7 @@ def _legal(name: str, value: Scalar, option: Option, template: Template) -> Scal
     if value in domain:
         return value
     words = ", ".join(map(str, domain))
-    if isinstance(value, int) and all(isinstance(v, int) for v in domain):
-        nearest = min(domain, key=lambda v: (abs(int(v) - value), -int(v)))
-        raise option.place.error(f"{name} is {value}; it may be {words}", f"The nearest is {nearest}.")
-    near = difflib.get_close_matches(str(value), [str(v) for v in domain], 1)
-    raise option.place.error(f"{name} is {value}; it may be {words}", f"Did you mean {near[0]!r}?" if near else "")
+    raise option.place.error(f"{name} is {value}; it may be {words}", nearest_legal(value, domain))
 
 
 def _config(given: Settings, step: Step, template: Template, problem: Problem) -> Config:

@@ -15,9 +15,9 @@ from cutegen_lab.templates.families.gemm import reduced
 from cutegen_lab.templates.families.mma import Mma
 from cutegen_lab.templates.families.scans import columns as column_scans
 from cutegen_lab.templates.families.scans import rows as row_scans
+from cutegen_lab.templates.steps import ELSEWHERE
 
 _ARCHS = tuple(dict.fromkeys(gpu.arch for gpu in GPUS.values()))
-_OTHERS = "Try --provider openai (a model writes the kernel), manual (paste one) or replay:FILE."
 
 
 class ServedElsewhere(ProviderError):
@@ -58,9 +58,9 @@ def family_for(graph: Graph, arch: str = "sm_90a") -> Family:
     if others := [other for other in _ARCHS if other != arch and _serving(graph, other) is not None]:
         raise ServedElsewhere(
             f"no template family serves {_computed(graph)} on {arch}, and one does on {', '.join(others)}",
-            _OTHERS.replace("Try ", f"Try --arch {others[0]}, or else "),
+            ELSEWHERE.replace("Try ", f"Try --arch {others[0]}, or else "),
         )
-    raise ProviderError(f"no template family serves {_hindrance(graph)}", _OTHERS)
+    raise ProviderError(f"no template family serves {_hindrance(graph)}", ELSEWHERE)
 
 
 def _serving(graph: Graph, arch: str) -> Family | None:

@@ -179,7 +179,7 @@ class GemmModule(ProductModule):
         return [*lines, "    )"]
 
     def _choice(self) -> list[str]:
-        names = "".join(f"{name}, " for name in self.passed)
+        names = self.handed_on
 
         def multiply(target: str, split: str) -> list[str]:
             return [

@@ -13,6 +13,7 @@ from cutegen_lab.templates.expr import Dims, Graph
 from cutegen_lab.templates.families.gemm.shape import Operand, adjacent, products
 from cutegen_lab.templates.formula import formula
 from cutegen_lab.templates.module import Space, approximate, constexprs, signature, variable
+from cutegen_lab.templates.steps import ELSEWHERE
 
 
 class ProductModule:
@@ -32,7 +33,7 @@ class ProductModule:
         if self.output.dtype not in (DType.BF16, DType.F16, DType.F32):
             raise ProviderError(
                 f"the templates write a matrix product's result as bf16, f16 or f32, not {self.output.dtype.value}",
-                "Try --provider openai (a model writes the kernel), manual (paste one) or replay:FILE.",
+                ELSEWHERE,
             )
         self.space = Space(graph, self.inputs)
         self.sizes = {size.name: size.text(self.inputs) for size in graph.sizes()}
@@ -102,7 +103,7 @@ class ProductModule:
 
     def in_parts(self, multiply: Callable[[str, str], Sequence[str]]) -> list[str]:
         """``multiply`` writes the call for a result and a number of parts."""
-        names = "".join(f"{name}, " for name in self.passed)
+        names = self.handed_on
         return [
             "if cutlass.const_expr(split_k > 1 and cute.size(lefts[0], mode=[1]) > tile_k):  # one tile is not cut",
             "    mPart = cute.make_tensor(",
@@ -129,6 +130,11 @@ class ProductModule:
     def passed(self) -> list[str]:
         """What the epilogue reads, as kernels are given it: views, then sizes."""
         return [*(view for view, _, _ in self.fetched), *self.sizes]
+
+    @property
+    def handed_on(self) -> str:
+        """The same in a call, before further arguments."""
+        return "".join(f"{name}, " for name in self.passed)
 
     @property
     def result(self) -> str:

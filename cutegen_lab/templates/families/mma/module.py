@@ -79,7 +79,7 @@ class MmaModule(ProductModule):
         yield from (parts.KERNEL, parts.LAUNCH, plain.KERNEL, plain.LAUNCH)
 
     def _launch(self) -> list[str]:
-        pairs, names = self.products.pairs, "".join(f"{name}, " for name in self.passed)
+        pairs, names = self.products.pairs, self.handed_on
         rest = "(tile_m, tile_n, tile_k), stages, (warps_m, warps_n), raster, group"
 
         def multiply(target: str, split: str) -> list[str]:

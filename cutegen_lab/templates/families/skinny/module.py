@@ -58,7 +58,7 @@ class SkinnyModule(ProductModule):
 
     def _launch(self) -> list[str]:
         views = [view for view, _, _ in self.fetched]
-        whole = "".join(f"{name}, " for name in self.passed)
+        whole = self.handed_on
         turned = "".join(f"turned({name}), " if name in views else f"{name}, " for name in self.passed)
         swapped = tuple((right, left) for left, right in self.products.pairs)
         rest = "(threads_n, threads_k), rows, loads, cluster_k"

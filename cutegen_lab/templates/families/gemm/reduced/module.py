@@ -213,7 +213,7 @@ class ReducedModule(ProductModule):
         return any(self._mode(name, dims, *mode)[0].startswith("(") for mode in over)
 
     def _launch(self) -> list[str]:
-        names = "".join(f"{name}, " for name in self.passed)
+        names = self.handed_on
         specs = [self.problem.workload.inputs[o.tensor].name for o in self.views]
         copies = [f"{name}_copy" for name in specs]
         operands = [f"as_tma({view}, {copy}, stream)" for view, copy in zip(self.views.values(), copies, strict=True)]
