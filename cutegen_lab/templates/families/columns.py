@@ -9,6 +9,7 @@ it fits).
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import Problem, Workload
@@ -45,6 +46,7 @@ _ACROSS = 16  # of them next to each other, at least
 _BLOCK = 256  # of them in a block, at least
 _ALMOST = 1.4  # times as many threads as are in a block of most slices
 _ROWS = 16  # of a thread: two batches of loads
+_LONG = 128  # of a thread: sums of a bf16[65536, 8192] take 247 µs by 16 slices, 8 blocks, 2 loads; 255 by 32, 4 and 4
 MEET = '''
 @cute.jit
 def meet(
@@ -103,7 +105,8 @@ def matches(graph: Graph) -> bool:
 
 def default_config(graph: Graph, workload: Workload) -> Config:
     """16-byte vectors and half a warp across; then slices, and blocks in clusters, until the GPU is full; where that
-    would leave threads few rows or is not enough, fewer rows a thread, then narrower vectors; wider blocks if small."""
+    would leave threads few rows or is not enough, fewer rows a thread, then narrower vectors; wider blocks if small;
+    larger clusters of smaller blocks and fewer loads at once for long walks."""
     itemsize = min(t.dtype.itemsize for t in workload.tensors)
     inner = math.prod(graph.space[graph.reduced[-1] + 1 :])
     walked = math.prod(graph.space[d] for d in graph.reduced)
@@ -120,7 +123,10 @@ def default_config(graph: Graph, workload: Workload) -> Config:
             cluster_m = 2  # 172 blocks take 17% longer than 344 for the sums of an f32[12193, 11008]
         threads = next(t for t in DOMAINS["threads"] if t * slices >= _BLOCK or t * vec >= inner or t >= 128)
         few = vec < 8 or cluster_m < 4 or walked <= _ROWS * slices * cluster_m  # registers, or blocks, or rows
-        config = {"vec": vec, "threads": threads, "slices": slices, "cluster_m": cluster_m, "loads": 8 if few else 4}
+        loads = 8 if few else 4
+        if not few and walked >= _LONG * slices * cluster_m:
+            slices, cluster_m, loads = slices * cluster_m // most, most, 2
+        config = {"vec": vec, "threads": threads, "slices": slices, "cluster_m": cluster_m, "loads": loads}
         if across * slices * cluster_m >= _FULL // 2:
             break
     return config
@@ -143,7 +149,8 @@ def write(problem: Problem, graph: Graph, config: Config) -> str:
 class _Columns(ColumnKernel):
     def __init__(self, problem: Problem, graph: Graph, config: Config) -> None:
         reserved = (
-            "n inner outer columns column block tidx slice_ first step start at u batch i extent position meet join"
+            "n inner outer columns column block tidx slice_ first step whole rest start at u batch i inside extent "
+            "position meet join"
         )
         super().__init__(problem, graph, config, reserved)
 
@@ -172,6 +179,8 @@ class _Columns(ColumnKernel):
             "if cutlass.const_expr(cluster_m > 1):",
             "    first = cute.arch.block_idx_in_cluster() * slices + slice_",
             "step = slices * cluster_m",
+            "whole = n // (step * loads) * step * loads  # rows, in batches that every thread has all of",
+            "rest = (n - whole + step - 1) // step  # rows of a thread after them; its last may lie past the end",
             "# Threads past the last column work on it too, and store nothing: barriers stay uniform.",
             "source = cutlass.min(column, columns - 1)",
             "mine, batch = cute.make_layout(vec), cute.make_layout((vec, loads))",
@@ -199,35 +208,52 @@ class _Columns(ColumnKernel):
         node = self.graph.nodes[index]
         assert isinstance(node, Reduce)
         register, inner = variable("r", name), dict(env)
-        lines = self._rows([node.args[0]], inner)
+        walk = self._walk([node.args[0]], inner)
         text, _ = self.writer.expression(node.args[0], inner)
         combined = COMBINE_VECTORS[node.op].format(f"{register}.load()", f"({text})")
         return [
             f"{register} = cute.make_rmem_tensor(mine, Float32)",
             f"{register}.fill({number(NEUTRAL[node.op])})",
-            *lines,
-            "        if i < n:",
-            f"            {register}.store({combined})",
+            *walk(
+                [f"{register}.store({combined})"],
+                [
+                    "inside = cute.full_like(extent, i < n, cutlass.Boolean)",
+                    f"{register}.store(cute.where(inside, {combined}, {register}.load()))",
+                ],
+            ),
             "if cutlass.const_expr(slices * cluster_m > 1):",
             f"    meet({register}, partials, tidx, slice_, {COMBINE[node.op]}, slices, cluster_m)",
             f"{name} = {register}.load()",
             "",
         ]
 
-    def _rows(self, roots: list[int], env: dict[int, str]) -> list[str]:
-        """The walk down a thread's rows up to what ``roots`` need of row ``i``, which may lie past the end: ``loads``
-        rows at once, all of which are loaded before the first is used."""
+    def _walk(self, roots: list[int], env: dict[int, str]) -> Callable[[list[str], list[str]], list[str]]:
+        """The walk down a thread's rows, ``loads`` at once, all of which are loaded before the first is used.
+
+        It takes what uses row ``i``, which may need ``roots``: of batches that every thread has whole, without a
+        branch, into which the compiler would move loads; and of what is left, where ``i`` may lie past the end.
+        """
         registers, copies, values = self._loads(roots, env, "batch", "at", "[None, u]")
-        return [
-            "for start in cutlass.range(first, n, step * loads, unroll=1):",
-            *(f"    {line}" for line in registers),
-            "    for u in cutlass.range_constexpr(loads):",
-            "        at = cutlass.min(start + u * step, n - 1)",
-            *(f"        {line}" for line in copies),
-            "    for u in cutlass.range_constexpr(loads):",
-            "        i = start + u * step",
-            *(f"        {line}" for line in values),
-        ]
+
+        def batch(rows: str, loads: str, at: str, use: list[str]) -> list[str]:
+            return [
+                f"for start in cutlass.range({rows}, step * loads, unroll=1):",
+                *(f"    {line}" for line in registers),
+                f"    for u in cutlass.range_constexpr({loads}):",
+                f"        at = {at}",
+                *(f"        {line}" for line in copies),
+                f"    for u in cutlass.range_constexpr({loads}):",
+                "        i = start + u * step",
+                *(f"        {line}" for line in (*values, *use)),
+            ]
+
+        def walked(whole: list[str], left: list[str]) -> list[str]:
+            return [
+                *batch("first, whole", "loads", "start + u * step", whole),
+                *batch("whole + first, n", "rest", "cutlass.min(start + u * step, n - 1)", left),
+            ]
+
+        return walked
 
     def _loads(
         self, roots: list[int], env: dict[int, str], layout: str, row: str, part: str
@@ -274,9 +300,9 @@ class _Columns(ColumnKernel):
             lines += ["if column < columns and first == 0:", *(f"    {line}" for line in body)]
         if walked:
             inner = dict(env)
-            lines += self._rows([output.node for _, output in walked], inner)
-            lines += ["        if column < columns and i < n:"]
-            lines += [f"            {line}" for line in self._stores(walked, inner, "i")]
+            walk = self._walk([output.node for _, output in walked], inner)
+            stores = [f"    {line}" for line in self._stores(walked, inner, "i")]
+            lines += walk(["if column < columns:", *stores], ["if column < columns and i < n:", *stores])
         return lines
 
     def _stores(self, outputs: list[tuple[str, Output]], env: dict[int, str], row: str) -> list[str]:
