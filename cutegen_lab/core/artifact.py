@@ -47,6 +47,9 @@ class Relocation:
     tensor_offset: int
 
 
+PROGRAMMATIC = 6  # CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION: may begin before what is before it ends
+
+
 @dataclass(frozen=True)
 class Launch:
     """One kernel launch. ``attributes`` maps other CUDA launch attribute ids to their raw value bytes."""

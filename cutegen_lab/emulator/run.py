@@ -12,7 +12,7 @@ from types import TracebackType
 
 import numpy as np
 
-from cutegen_lab.core.artifact import Build, Launch
+from cutegen_lab.core.artifact import PROGRAMMATIC, Build, Launch
 from cutegen_lab.core.counters import SECTOR_BYTES
 from cutegen_lab.core.problem import TensorSpec
 from cutegen_lab.core.protocols import Cancel, Execution
@@ -31,8 +31,6 @@ from cutegen_lab.emulator.program import MODULE_BASE, PARAM_BASE, Program, load
 from cutegen_lab.emulator.schedule import Scheduler
 from cutegen_lab.emulator.split import MOST_BYTES, Split, cluster_bytes, split
 from cutegen_lab.emulator.types import Array
-
-_PROGRAMMATIC = 6  # CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
 
 
 @dataclass
@@ -171,7 +169,7 @@ class _Runner:
     def _run(self, launch: Launch, program: Program, division: Split) -> tuple[Fault | None, dict[str, float]]:
         counters = Counters(program.sites)
         if self._watch is not None:
-            self._watch.begin(program, any(launch.attributes.get(_PROGRAMMATIC, b"")))
+            self._watch.begin(program, any(launch.attributes.get(PROGRAMMATIC, b"")))
         for numbers in division.numbers(self._order, self._options.sample_blocks):
             chunk = Chunk(program, launch, self._memory, numbers, counters, self._shadow, self._clock, self._races)
             if self._watch is not None:

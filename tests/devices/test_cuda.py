@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 
 from cutegen_lab.compile import CageCompiler
-from cutegen_lab.core.artifact import Artifact, Launch, Relocation
+from cutegen_lab.core.artifact import PROGRAMMATIC, Artifact, Launch, Relocation
 from cutegen_lab.core.errors import SetupError
 from cutegen_lab.core.problem import Problem
 from cutegen_lab.core.roofline import target_gpu
 from cutegen_lab.core.trial import Timing
 from cutegen_lab.core.verdict import Fault, Verdict
 from cutegen_lab.devices.cuda import CudaDevice, gpu_count
-from cutegen_lab.devices.cuda.driver import DriverError, _aligned, _relocate
+from cutegen_lab.devices.cuda.driver import DriverError, _aligned, _one_call, _relocate
 from cutegen_lab.judge import StandardJudge
 from cutegen_lab.judge.turns import Effort
 from cutegen_lab.problems import read_text
@@ -42,6 +42,14 @@ def test_relocations_put_device_addresses_into_parameters_and_leave_the_plan_alo
     assert bytes(first) == bytes(8) + struct.pack("<Q", 0x9040)
     assert bytes(second) == struct.pack("<Q", 0x7000)
     assert launch.params == (bytes(16), bytes(8))
+
+
+def test_a_call_never_begins_before_the_one_before_it_ends() -> None:
+    overlapping = {PROGRAMMATIC: (1).to_bytes(4, "little"), 1: b"other"}
+    launch = Launch("k", (1, 1, 1), (32, 1, 1), (1, 1, 1), 0, (), (), overlapping)
+    first, second = _one_call((launch, launch))
+    assert first.attributes == {1: b"other"} and second.attributes == overlapping
+    assert _one_call(()) == []
 
 
 def test_parameters_are_aligned_as_tma_descriptors_need() -> None:
