@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from cutegen_lab.compile import CageCompiler
-from cutegen_lab.core.artifact import Artifact
+from cutegen_lab.core.artifact import PROGRAMMATIC, Artifact
 from cutegen_lab.core.errors import ProviderError
 from cutegen_lab.core.problem import Problem, TensorSpec, Workload
 from cutegen_lab.devices.emulator import EmulatorDevice
@@ -185,3 +185,30 @@ def test_rows_of_a_view_between_steps_that_has_a_size_of_one(compiler: CageCompi
     problem = problem_of(text, "x: f32[4,1,16], w: f32[24,16]", checks=())
     template = template_for(problem, "sm_90a")
     passed(compiler, problem, template.write(template.default_config()))
+
+
+@pytest.mark.parametrize(
+    ("expression", "inputs", "kernels"),
+    [
+        ("torch.softmax(x - x.mean(0), -1)", "x: f32[64,100]", 2),
+        ("(x + b) @ w.T", f"{LINEAR}, b: bf16[128]", 2),
+        ("torch.softmax(x / x.abs().sum(), 0)", "x: f32[64,1024]", 3),  # two of them waited already
+    ],
+)
+def test_kernels_start_while_the_one_before_ends(
+    compiler: CageCompiler, expression: str, inputs: str, kernels: int
+) -> None:
+    made = problem_of(expression, inputs, checks=())
+    template = template_for(made, ARCH)
+    text = template.write(template.default_config())
+    artifact = compiler.compile(text, {}, made.workloads, ARCH, lambda line: None, threading.Event())
+    assert isinstance(artifact, Artifact), artifact
+    build = artifact.builds["main"]
+    assert [set(launch.attributes) for launch in build.plan.launches] == [{PROGRAMMATIC}] * kernels
+    assert build.ptx.count("griddepcontrol.wait") == build.ptx.count("griddepcontrol.launch_dependents") == kernels
+    passed(compiler, made, text)
+
+
+def test_nothing_waits_behind_a_product() -> None:
+    template = template_for(problem_of("F.linear(x, w).softmax(-1)", WIDE, checks=()), ARCH)
+    assert "use_pdl" not in template.write(template.default_config())

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 _ENTRIES = ("launch", "constraints", "workspace")
+_STARTS, _WAITS = "cute.arch.griddepcontrol_launch_dependents()", "cute.arch.griddepcontrol_wait()"
 
 
 @dataclass(frozen=True)
@@ -111,3 +112,28 @@ def renamed(text: str, names: Mapping[str, str]) -> str:
         at = column + len(lines[row]) - len(before[row])
         lines[row] = lines[row][:at] + names[token.string] + lines[row][at + len(token.string) :]
     return "\n".join(lines)
+
+
+def overlapped(text: str) -> str:
+    """``text`` with kernels that start while the one before them ends, and wait for it before they touch memory.
+
+    What is left between two kernels is not a launch then. A kernel that says so itself keeps its own place for it.
+    """
+    lines = text.splitlines()
+    added: list[tuple[int, int, str]] = []  # (row, column, what goes there)
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef) and "cute.kernel" in map(ast.unparse, node.decorator_list):
+            said = ast.unparse(node)
+            calls = [call for call in (_STARTS, _WAITS) if call not in said]
+            row = node.body[1 if ast.get_docstring(node) else 0].lineno - 1
+            if calls:
+                body = ["if cutlass.const_expr(overlapping()):", *(f"    {call}" for call in calls)]
+                added.append((row, 0, "".join(f"    {line}\n" for line in body)))
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "launch":
+            last = node.keywords[-1].value
+            if all(keyword.arg != "use_pdl" for keyword in node.keywords):
+                row, column = (last.end_lineno or 0) - 1, last.end_col_offset or 0
+                added.append((row, column, ", use_pdl=overlapping()"))
+    for row, column, more in sorted(added, reverse=True):
+        lines[row] = lines[row][:column] + more + lines[row][column:]
+    return "\n".join(lines) + "\n"

@@ -8,9 +8,11 @@ from dataclasses import dataclass
 
 from cutegen_lab.core.candidate import Config, Scalar
 from cutegen_lab.core.problem import Problem
+from cutegen_lab.templates.expr import Dot
+from cutegen_lab.templates.families.finish import OVERLAPPING
 from cutegen_lab.templates.formula import formula
 from cutegen_lab.templates.module import clean, constexprs, signature, tunable
-from cutegen_lab.templates.pipeline.module import Module, definitions, imports
+from cutegen_lab.templates.pipeline.module import Module, definitions, imports, overlapped
 from cutegen_lab.templates.pipeline.wiring import Step, Tensor, Wiring
 
 _NAMED = 3  # kernels: more are counted
@@ -99,11 +101,18 @@ class _Text:
         host = [*self._constraints(), *self._workspace(), *self._parts()]
         brought = ["import dataclasses"] if self._parts() else []
         lines = [*self._header(), *brought, *imports(self.modules), "", *tunable(self.domains), "", *host]
-        for definition in definitions(self.modules):
+        overlap = not self._product_before_another()
+        for definition in dict.fromkeys([*definitions(self.modules), *([OVERLAPPING.strip()] if overlap else [])]):
             lines += ["", "", *definition.splitlines()]
         if any(tensor.base for tensor in self.tensors):
             lines += ["", "", *_ROW_MAJOR.strip().splitlines()]
-        return clean([*lines, "", "", *self._launch()])
+        text = clean([*lines, "", "", *self._launch()])
+        return overlapped(text) if overlap else text
+
+    def _product_before_another(self) -> bool:
+        """Blocks that wait for a product's last ones are in their way: attention whose products and softmax are three
+        kernels took 4% longer on an H200. Elsewhere 13 to 20 µs became 4 to 5% less."""
+        return any(isinstance(node, Dot) for step in self.steps[:-1] for node in step.kernel.graph.nodes)
 
     def _header(self) -> list[str]:
         said = []
