@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Protocol, cast
 
@@ -17,6 +18,7 @@ from cutegen_lab.templates.families.scans import columns as column_scans
 from cutegen_lab.templates.families.scans import rows as row_scans
 from cutegen_lab.templates.steps import ELSEWHERE
 
+LAUNCH_BYTES = 8 << 20  # that an H200 moves while a further kernel starts
 _ARCHS = tuple(dict.fromkeys(gpu.arch for gpu in GPUS.values()))
 
 
@@ -67,10 +69,18 @@ def _serving(graph: Graph, arch: str) -> Family | None:
     return next((family for family in families(arch) if family.matches(graph)), None)
 
 
+def slowness(family: Family, graph: Graph, workload: Workload) -> float:
+    """How many times longer one kernel of ``family`` takes than the GPU's memory would: 1 but where rows are so few
+    that they leave multiprocessors idle, infinite where rows of a product do and several kernels are always sooner
+    done."""
+    if family is cast(Family, reduced):
+        return 1.0 if reduced.pays(graph, workload) else math.inf
+    return rows.slowness(graph, workload) if family is cast(Family, rows) else 1.0
+
+
 def pays(family: Family, graph: Graph, workload: Workload) -> bool:
-    """Is one kernel of ``family`` sooner done than several? All are, but where rows of a product are spread over so
-    many blocks that fewer run at a time."""
-    return family is not cast(Family, reduced) or reduced.pays(graph, workload)
+    """Is one kernel of ``family`` sooner done than it takes to start another beside it?"""
+    return workload.compulsory_bytes * (slowness(family, graph, workload) - 1.0) < LAUNCH_BYTES
 
 
 def _computed(graph: Graph) -> str:

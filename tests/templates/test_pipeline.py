@@ -212,3 +212,17 @@ def test_kernels_start_while_the_one_before_ends(
 def test_nothing_waits_behind_a_product() -> None:
     template = template_for(problem_of("F.linear(x, w).softmax(-1)", WIDE, checks=()), ARCH)
     assert "use_pdl" not in template.write(template.default_config())
+
+
+@pytest.mark.parametrize(
+    ("expression", "inputs", "name"),
+    [
+        ("x / x.sum()", "x: f32[4096,4096]", "total, then elementwise chain"),
+        ("x / torch.norm(x, p='fro')", "x: bf16[4096,4096]", "total, then elementwise chain"),
+        ("x / x.sum()", "x: f32[64,1024]", "row reduction"),  # too small for two launches
+        ("F.layer_norm(x, (1048576,))", "x: f32[1,1048576]", "row reduction"),  # one operation: nothing to cut
+        ("F.layer_norm(x, (65536,))", "x: f32[64,65536]", "row reduction"),  # blocks enough
+    ],
+)
+def test_few_rows_are_not_left_to_few_blocks(expression: str, inputs: str, name: str) -> None:
+    assert template_for(problem_of(expression, inputs, checks=()), ARCH).name == name

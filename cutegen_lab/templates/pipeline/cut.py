@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from math import inf
 
 import torch
 
@@ -20,9 +21,8 @@ from cutegen_lab.templates.expr import Graph
 from cutegen_lab.templates.pipeline.flow import Flow
 from cutegen_lab.templates.program import ELSEWHERE, Program, Region
 from cutegen_lab.templates.reader import Programs, agreed, read_region
-from cutegen_lab.templates.registry import Family, family_for, pays
+from cutegen_lab.templates.registry import LAUNCH_BYTES, Family, family_for, slowness
 
-LAUNCH_BYTES = 8 << 20  # that an H200 moves while a further kernel starts
 _PATIENCE = 8  # stretches that no family serves, one after another, before no longer one is tried
 _LONGEST = 40  # operations of one kernel
 MOST_OPERATIONS = 300
@@ -38,6 +38,11 @@ class Piece:
     problem: Problem
     graphs: tuple[Graph, ...]
     family: Family
+
+    @property
+    def slowness(self) -> float:
+        """With the main workload."""
+        return slowness(self.family, self.graphs[0], self.problem.workload)
 
 
 class Cutter:
@@ -97,23 +102,23 @@ class Cutter:
 
     def _shortest(self) -> list[list[str]] | None:
         order, launch = self.flow.order, LAUNCH_BYTES
-        cost: list[float] = [0.0] + [float("inf")] * len(order)
+        cost: list[float] = [0.0] + [inf] * len(order)
         came = [0] * (len(order) + 1)
         for start in range(len(order)):
             misses = 0
             for end in range(start + 1, min(start + _LONGEST, len(order)) + 1):
-                if cost[start] == float("inf") or misses > _PATIENCE:
+                if cost[start] == inf or misses > _PATIENCE:
                     break
                 piece = self._tried(order[start:end])
-                if isinstance(piece, str) or not pays(piece.family, piece.graphs[0], piece.problem.workload):
+                if isinstance(piece, str) or (slow := piece.slowness) == inf:
                     misses += 1
                     continue
                 misses = 0
                 bytes_moved = self.flow.bytes_of((*piece.region.inputs, *piece.region.results))
-                if (total := cost[start] + bytes_moved + launch) <= cost[end]:  # the later cut of two as good
+                if (total := cost[start] + bytes_moved * slow + launch) <= cost[end]:  # the later cut of two as good
                     cost[end], came[end] = total, start
-        if cost[-1] == float("inf"):
-            self._store_more(next(at for at in reversed(range(len(order))) if cost[at] < float("inf")))
+        if cost[-1] == inf:
+            self._store_more(next(at for at in reversed(range(len(order))) if cost[at] < inf))
             return None
         ends = [len(order)]
         while ends[-1]:

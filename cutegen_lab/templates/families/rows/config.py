@@ -39,6 +39,7 @@ _SHARE = 16 << 10  # bytes of a longer row that each block of a cluster reads, o
 MAX_ROW = 1 << 24  # positions along a row are exact in fp32
 _SMS = 132  # an H200's multiprocessors
 _MANY_ROWS = 2 * _SMS  # enough blocks without a cluster
+_MEMORY_BLOCKS = 50  # of one row each read at the full rate: x / x.sum() of f32[4096, 4096] by 8 takes 266 µs, not 42
 _FULL = 1 << 17  # threads that an H200 takes to read at its full rate, nearly
 _LONG = 1 << 13  # of a row that two reductions share one walk of: from here on in steps, by
 _STEPPING = (128, 256, 512)  # threads, that have
@@ -110,6 +111,14 @@ def default_config(graph: Graph, workload: Workload) -> Config:
     while not resident and _walks(graph) > 1 and _in_l2(row_bytes, config["cluster_n"] // 2):
         config["cluster_n"] //= 2
     return {**config, "loads": DOMAINS["loads"][-1] if resident else at_once // vec}
+
+
+def slowness(graph: Graph, workload: Workload) -> float:
+    """How many times longer than all of an H200's blocks those of the default config take to move the rows."""
+    config = default_config(graph, workload)
+    rows = math.prod(graph.space) // max(math.prod(graph.space[d] for d in graph.reduced), 1)
+    blocks = -(-rows // int(config["rows_per_block"])) * int(config["cluster_n"])
+    return max(_MEMORY_BLOCKS / max(blocks, 1), 1.0)
 
 
 def _alone(graph: Graph) -> bool:
