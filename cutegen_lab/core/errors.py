@@ -17,6 +17,8 @@ A candidate's failure is a :class:`~cutegen_lab.core.verdict.Verdict`, never an 
 
 from __future__ import annotations
 
+ELSEWHERE = "Try --provider openai (a model writes the kernel), manual (paste one) or replay:FILE."  # not the templates
+
 
 class CutegenError(Exception):
     """Base of every error raised on purpose. ``message`` is one line; ``action`` says what to do next."""

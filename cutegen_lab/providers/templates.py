@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from cutegen_lab.core.candidate import Config, Proposal, Scalar
-from cutegen_lab.core.errors import ProviderError, ProviderExhausted
+from cutegen_lab.core.errors import ELSEWHERE, ProviderError, ProviderExhausted
 from cutegen_lab.core.hashing import canonical_json
 from cutegen_lab.core.protocols import Attempt, Cancel, GenerateRequest, Say
 from cutegen_lab.templates.template import Template
@@ -47,7 +47,7 @@ class TemplatesProvider:
                 raise ProviderError(
                     f"no config of the {template.name} template serves {problem.workload.inputs[0]}: "
                     f"{template.why_not(config)}",
-                    "Try --provider openai (a model writes the kernel), manual (paste one) or replay:FILE.",
+                    ELSEWHERE,
                 )
             if canonical_json(dict(config)) in tried:
                 raise ProviderExhausted(_nothing_more(request.parent))

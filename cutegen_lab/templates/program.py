@@ -10,11 +10,10 @@ from typing import Any
 import torch
 from torch.export.graph_signature import InputKind
 
-from cutegen_lab.core.errors import ProviderError
+from cutegen_lab.core.errors import ELSEWHERE, ProviderError
 from cutegen_lab.core.problem import Workload
 from cutegen_lab.problems.source import is_source
 from cutegen_lab.problems.tracing import tracing
-from cutegen_lab.templates.steps import ELSEWHERE as ELSEWHERE
 from cutegen_lab.templates.steps import IN_STEPS
 
 CHECKS = ("aten._assert_tensor_metadata.default", "aten._assert_scalar.default", "aten._assert_async.msg")

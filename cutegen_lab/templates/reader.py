@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from cutegen_lab.core.dtypes import DType
-from cutegen_lab.core.errors import ProviderError
+from cutegen_lab.core.errors import ELSEWHERE, ProviderError
 from cutegen_lab.core.problem import Problem, Workload
 from cutegen_lab.problems import Reference
 from cutegen_lab.templates import operators
@@ -23,7 +23,7 @@ from cutegen_lab.templates.expr import Const, Graph, Map, Node, Size
 from cutegen_lab.templates.lowering import Lowering, Unsupported, Value
 from cutegen_lab.templates.names import apart
 from cutegen_lab.templates.operators.rules import RULES
-from cutegen_lab.templates.program import ELSEWHERE, Program, Region, Scalar, place, target
+from cutegen_lab.templates.program import Program, Region, Scalar, place, target
 from cutegen_lab.templates.ranges import range_of
 from cutegen_lab.templates.resolve import resolve, with_extents
 from cutegen_lab.templates.spans import Span, fitted, fitted_constant, fitted_factor, fitted_power, perhaps_of_shape

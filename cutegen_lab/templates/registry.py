@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol, cast
 
 from cutegen_lab.core.candidate import Config, Scalar
-from cutegen_lab.core.errors import ProviderError
+from cutegen_lab.core.errors import ELSEWHERE, ProviderError
 from cutegen_lab.core.problem import Problem, Workload
 from cutegen_lab.core.roofline import GPUS, target_gpu
 from cutegen_lab.templates.expr import Graph
@@ -16,7 +16,6 @@ from cutegen_lab.templates.families.gemm import reduced
 from cutegen_lab.templates.families.mma import Mma
 from cutegen_lab.templates.families.scans import columns as column_scans
 from cutegen_lab.templates.families.scans import rows as row_scans
-from cutegen_lab.templates.steps import ELSEWHERE
 
 LAUNCH_BYTES = 8 << 20  # that an H200 moves while a further kernel starts
 _ARCHS = tuple(dict.fromkeys(gpu.arch for gpu in GPUS.values()))
@@ -79,7 +78,7 @@ def slowness(family: Family, graph: Graph, workload: Workload) -> float:
 
 
 def pays(family: Family, graph: Graph, workload: Workload) -> bool:
-    """Is one kernel of ``family`` sooner done than it takes to start another beside it?"""
+    """Is one kernel of ``family`` all but as fast as memory: may it lose less than a further kernel's start takes?"""
     return workload.compulsory_bytes * (slowness(family, graph, workload) - 1.0) < LAUNCH_BYTES
 
 

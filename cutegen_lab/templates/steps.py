@@ -7,9 +7,8 @@ from typing import Any
 
 import torch
 
-from cutegen_lab.core.errors import ProviderError
+from cutegen_lab.core.errors import ELSEWHERE, ProviderError
 
-ELSEWHERE = "Try --provider openai (a model writes the kernel), manual (paste one) or replay:FILE."
 MEAN, SUM = 1, 2  # as PyTorch numbers reductions
 
 

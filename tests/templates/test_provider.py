@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 from dataclasses import replace
 
@@ -105,3 +107,12 @@ def test_a_bound_on_the_loads_in_flight_is_proposed_where_it_binds() -> None:
 
 def test_a_row_too_long_for_one_block_is_shared_by_a_cluster() -> None:
     assert proposed(TemplatesProvider(), first(inputs="x: bf16[4,262144]")).config["cluster_n"] == 8
+
+
+def test_importing_the_provider_and_its_families_loads_no_torch() -> None:
+    script = (
+        "import sys, cutegen_lab.providers.templates, cutegen_lab.templates.registry\n"
+        "print([m for m in ('torch', 'cutlass') if m in sys.modules])"
+    )
+    told = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)  # noqa: S603
+    assert told.stdout.strip() == "[]"

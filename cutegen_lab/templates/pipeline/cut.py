@@ -14,12 +14,12 @@ from math import inf
 import torch
 
 from cutegen_lab.core.dtypes import DType
-from cutegen_lab.core.errors import ProblemError, ProviderError
+from cutegen_lab.core.errors import ELSEWHERE, ProblemError, ProviderError
 from cutegen_lab.core.problem import Problem, TensorSpec, Workload
 from cutegen_lab.problems.dtypes import from_torch
 from cutegen_lab.templates.expr import Graph
 from cutegen_lab.templates.pipeline.flow import Flow
-from cutegen_lab.templates.program import ELSEWHERE, Program, Region
+from cutegen_lab.templates.program import Program, Region
 from cutegen_lab.templates.reader import Programs, agreed, read_region
 from cutegen_lab.templates.registry import LAUNCH_BYTES, Family, family_for, slowness
 

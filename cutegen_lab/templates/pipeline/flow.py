@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import torch
 
-from cutegen_lab.core.errors import ProviderError
-from cutegen_lab.templates.program import ELSEWHERE, Program, Region, place, target
+from cutegen_lab.core.errors import ELSEWHERE, ProviderError
+from cutegen_lab.templates.program import Program, Region, place, target
 from cutegen_lab.templates.reader import CASTS
 
 # What keeps every element's place in a row-major tensor.

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations_with_replacement
 
-from cutegen_lab.core.errors import ProviderError
+from cutegen_lab.core.errors import ELSEWHERE, ProviderError
 from cutegen_lab.core.problem import Workload
-from cutegen_lab.templates.program import ELSEWHERE
 
 _FACTORS = 3
 _FINEST = 16  # of parts that a dimension is divided into

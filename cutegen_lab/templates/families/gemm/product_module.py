@@ -6,14 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.dtypes import DType
-from cutegen_lab.core.errors import ProviderError
+from cutegen_lab.core.errors import ELSEWHERE, ProviderError
 from cutegen_lab.core.problem import Problem
 from cutegen_lab.templates.cute_text import Writer
 from cutegen_lab.templates.expr import Dims, Graph
 from cutegen_lab.templates.families.gemm.shape import Operand, adjacent, products
 from cutegen_lab.templates.formula import formula
 from cutegen_lab.templates.module import Space, approximate, constexprs, signature, variable
-from cutegen_lab.templates.steps import ELSEWHERE
 
 
 class ProductModule:
