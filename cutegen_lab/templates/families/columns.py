@@ -9,7 +9,7 @@ it fits).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Sequence
 
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import Problem, Workload
@@ -47,6 +47,8 @@ _BLOCK = 256  # of them in a block, at least
 _ALMOST = 1.4  # times as many threads as are in a block of most slices
 _ROWS = 16  # of a thread: two batches of loads
 _LONG = 128  # of a thread: sums of a bf16[65536, 8192] take 247 µs by 16 slices, 8 blocks, 2 loads; 255 by 32, 4 and 4
+_BATCH = ("batch", "at", "[None, u]")  # where rows that are loaded at once go, and from where
+_Loads = tuple[list[str], list[str], list[str]]  # lines: registers, copies into them, what is made of one row's
 MEET = '''
 @cute.jit
 def meet(
@@ -208,13 +210,14 @@ class _Columns(ColumnKernel):
         node = self.graph.nodes[index]
         assert isinstance(node, Reduce)
         register, inner = variable("r", name), dict(env)
-        walk = self._walk([node.args[0]], inner)
+        loads = self._loads([node.args[0]], inner, *_BATCH)
         text, _ = self.writer.expression(node.args[0], inner)
         combined = COMBINE_VECTORS[node.op].format(f"{register}.load()", f"({text})")
         return [
             f"{register} = cute.make_rmem_tensor(mine, Float32)",
             f"{register}.fill({number(NEUTRAL[node.op])})",
-            *walk(
+            *self._walk(
+                loads,
                 [f"{register}.store({combined})"],
                 [
                     "inside = cute.full_like(extent, i < n, cutlass.Boolean)",
@@ -227,37 +230,32 @@ class _Columns(ColumnKernel):
             "",
         ]
 
-    def _walk(self, roots: list[int], env: dict[int, str]) -> Callable[[list[str], list[str]], list[str]]:
-        """The walk down a thread's rows, ``loads`` at once, all of which are loaded before the first is used.
+    def _walk(self, loads: _Loads, whole: Sequence[str], left: Sequence[str]) -> list[str]:
+        """The walk down a thread's rows, a batch at once, all of which ``loads`` bring before the first is used.
 
-        It takes what uses row ``i``, which may need ``roots``: of batches that every thread has whole, without a
-        branch, into which the compiler would move loads; and of what is left, where ``i`` may lie past the end.
+        ``whole`` uses row ``i`` of batches that every thread has all of, without a branch, into which the compiler
+        would move loads; ``left`` of what remains, where ``i`` may lie past the end.
         """
-        registers, copies, values = self._loads(roots, env, "batch", "at", "[None, u]")
+        return [
+            *self._batches("first, whole", "loads", "start + u * step", loads, whole),
+            *self._batches("whole + first, n", "rest", "cutlass.min(start + u * step, n - 1)", loads, left),
+        ]
 
-        def batch(rows: str, loads: str, at: str, use: list[str]) -> list[str]:
-            return [
-                f"for start in cutlass.range({rows}, step * loads, unroll=1):",
-                *(f"    {line}" for line in registers),
-                f"    for u in cutlass.range_constexpr({loads}):",
-                f"        at = {at}",
-                *(f"        {line}" for line in copies),
-                f"    for u in cutlass.range_constexpr({loads}):",
-                "        i = start + u * step",
-                *(f"        {line}" for line in (*values, *use)),
-            ]
+    def _batches(self, rows: str, count: str, at: str, loads: _Loads, use: Sequence[str]) -> list[str]:
+        """``count`` rows at once of the range ``rows``, each loaded from row ``at``."""
+        registers, copies, values = loads
+        return [
+            f"for start in cutlass.range({rows}, step * loads, unroll=1):",
+            *(f"    {line}" for line in registers),
+            f"    for u in cutlass.range_constexpr({count}):",
+            f"        at = {at}",
+            *(f"        {line}" for line in copies),
+            f"    for u in cutlass.range_constexpr({count}):",
+            "        i = start + u * step",
+            *(f"        {line}" for line in (*values, *use)),
+        ]
 
-        def walked(whole: list[str], left: list[str]) -> list[str]:
-            return [
-                *batch("first, whole", "loads", "start + u * step", whole),
-                *batch("whole + first, n", "rest", "cutlass.min(start + u * step, n - 1)", left),
-            ]
-
-        return walked
-
-    def _loads(
-        self, roots: list[int], env: dict[int, str], layout: str, row: str, part: str
-    ) -> tuple[list[str], list[str], list[str]]:
+    def _loads(self, roots: list[int], env: dict[int, str], layout: str, row: str, part: str) -> _Loads:
         """Lines that make registers, fill them from ``row``, and make ``roots`` expressible."""
         needed = self._needed(roots, env)
         registers, copies, values = [], [], []
@@ -300,9 +298,9 @@ class _Columns(ColumnKernel):
             lines += ["if column < columns and first == 0:", *(f"    {line}" for line in body)]
         if walked:
             inner = dict(env)
-            walk = self._walk([output.node for _, output in walked], inner)
+            loads = self._loads([output.node for _, output in walked], inner, *_BATCH)
             stores = [f"    {line}" for line in self._stores(walked, inner, "i")]
-            lines += walk(["if column < columns:", *stores], ["if column < columns and i < n:", *stores])
+            lines += self._walk(loads, ["if column < columns:", *stores], ["if column < columns and i < n:", *stores])
         return lines
 
     def _stores(self, outputs: list[tuple[str, Output]], env: dict[int, str], row: str) -> list[str]:

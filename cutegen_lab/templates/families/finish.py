@@ -9,6 +9,7 @@ from cutegen_lab.templates.expr import NEUTRAL, Reduce, Total
 from cutegen_lab.templates.families.kernel_module import COMBINE, KernelModule
 from cutegen_lab.templates.module import CUTE_TYPE, variable
 
+STARTS, WAITS = "cute.arch.griddepcontrol_launch_dependents()", "cute.arch.griddepcontrol_wait()"
 OVERLAPPING = '''
 def overlapping():
     """Can a kernel start while the one before it ends (PTX ISA 9.7.13.12, griddepcontrol)? From sm_90 on."""
@@ -16,9 +17,14 @@ def overlapping():
 '''
 
 
+def where_overlapping(*calls: str) -> list[str]:
+    """Lines of a kernel that make ``calls`` on GPUs that have them."""
+    return ["if cutlass.const_expr(overlapping()):", *(f"    {call}" for call in calls)]
+
+
 def started() -> list[str]:
     """First lines of the kernel before the last: that may start, and wait for what this one leaves."""
-    return ["if cutlass.const_expr(overlapping()):", "    cute.arch.griddepcontrol_launch_dependents()"]
+    return where_overlapping(STARTS)
 
 
 def buffers(count: int) -> list[str]:
@@ -37,7 +43,7 @@ def finishing_kernel(
     body = ["tidx, _, _ = cute.arch.thread_idx()", *buffers(len(names))]
     env = dict(names)
     many = f", unroll={unroll}" if unroll > 1 else ""
-    body += ["if cutlass.const_expr(overlapping()):", "    cute.arch.griddepcontrol_wait()"]
+    body += where_overlapping(WAITS)
     for position, (index, name) in enumerate(names.items()):
         node = module.graph.nodes[index]
         assert isinstance(node, Reduce | Total)

@@ -9,8 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from cutegen_lab.templates.families.finish import STARTS, WAITS, where_overlapping
+
 _ENTRIES = ("launch", "constraints", "workspace")
-_STARTS, _WAITS = "cute.arch.griddepcontrol_launch_dependents()", "cute.arch.griddepcontrol_wait()"
 
 
 @dataclass(frozen=True)
@@ -124,11 +125,9 @@ def overlapped(text: str) -> str:
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.FunctionDef) and "cute.kernel" in map(ast.unparse, node.decorator_list):
             said = ast.unparse(node)
-            calls = [call for call in (_STARTS, _WAITS) if call not in said]
             row = node.body[1 if ast.get_docstring(node) else 0].lineno - 1
-            if calls:
-                body = ["if cutlass.const_expr(overlapping()):", *(f"    {call}" for call in calls)]
-                added.append((row, 0, "".join(f"    {line}\n" for line in body)))
+            if calls := [call for call in (STARTS, WAITS) if call not in said]:
+                added.append((row, 0, "".join(f"    {line}\n" for line in where_overlapping(*calls))))
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "launch":
             last = node.keywords[-1].value
             if all(keyword.arg != "use_pdl" for keyword in node.keywords):

@@ -86,8 +86,7 @@ def default_config(graph: Graph, workload: Workload) -> Config:
     in steps, by as many blocks as it takes for L2 to hold the rows at work. Where one walk is all there is, nothing
     needs to stay, and blocks share a row only if there are few rows. Few rows have more threads each.
     """
-    n = math.prod(graph.space[d] for d in graph.reduced)
-    rows = math.prod(graph.space) // max(n, 1)
+    n, rows = _extent(graph)
     itemsize = min(t.dtype.itemsize for t in workload.tensors)
     widest = min(max(v for v in DOMAINS["vec"] if v * itemsize <= 16), 8)
     vec = width_of(graph, widest)
@@ -113,10 +112,16 @@ def default_config(graph: Graph, workload: Workload) -> Config:
     return {**config, "loads": DOMAINS["loads"][-1] if resident else at_once // vec}
 
 
+def _extent(graph: Graph) -> tuple[int, int]:
+    """A row's length, and how many there are."""
+    n = math.prod(graph.space[d] for d in graph.reduced)
+    return n, math.prod(graph.space) // max(n, 1)
+
+
 def slowness(graph: Graph, workload: Workload) -> float:
     """How many times longer than all of an H200's blocks those of the default config take to move the rows."""
     config = default_config(graph, workload)
-    rows = math.prod(graph.space) // max(math.prod(graph.space[d] for d in graph.reduced), 1)
+    _, rows = _extent(graph)
     blocks = -(-rows // int(config["rows_per_block"])) * int(config["cluster_n"])
     return max(_MEMORY_BLOCKS / max(blocks, 1), 1.0)
 
