@@ -14,7 +14,7 @@ from cutegen_lab.core.errors import ELSEWHERE, ProviderError
 from cutegen_lab.core.problem import Workload
 from cutegen_lab.problems.source import is_source
 from cutegen_lab.problems.tracing import tracing
-from cutegen_lab.templates.steps import IN_STEPS
+from cutegen_lab.templates.decompose import decomposed
 
 CHECKS = ("aten._assert_tensor_metadata.default", "aten._assert_scalar.default", "aten._assert_async.msg")
 ARITHMETIC = {f"aten.{op}.{form}" for op in ("mul", "div", "add", "sub", "rsub") for form in ("Tensor", "Scalar")}
@@ -42,7 +42,7 @@ class Program:
     def __init__(self, module: torch.nn.Module, args: Sequence[Any], workload: Workload, tf32: bool = False) -> None:
         try:
             with tracing(), torch.no_grad(), torch.device("meta"):
-                exported = torch.export.export(module.eval(), tuple(args), strict=False).run_decompositions(IN_STEPS)
+                exported = decomposed(torch.export.export(module.eval(), tuple(args), strict=False))
         except ProviderError:
             raise
         except Exception as error:  # torch.export raises many types; the reference itself was run and is sound
