@@ -1,4 +1,10 @@
-"""One build, inside the cage: import the candidate, compile it, record its launches, answer with plain data."""
+"""A candidate's builds, inside the cage: import it, compile it for one workload after another, record its launches,
+answer with plain data.
+
+Builds of one candidate share a process, because most of a small kernel's compile time is spent once for all of them:
+starting the process, importing the candidate, rewriting its functions. What one build can do to the next, a candidate
+could do to it anyway.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +16,8 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
@@ -18,7 +25,7 @@ from typing import Any
 from cutegen_lab.compile import dsl, isolate, record
 from cutegen_lab.compile.explain import explain
 from cutegen_lab.compile.limits import Limits
-from cutegen_lab.compile.wire import write_frame
+from cutegen_lab.compile.wire import SEPARATOR, write_frame
 from cutegen_lab.core.dtypes import DType
 from cutegen_lab.core.problem import TensorSpec, Workload
 from cutegen_lab.core.roofline import target_gpu
@@ -36,25 +43,35 @@ class RuledOutError(ContractError):
 
 
 def run(job: Mapping[str, Any], reply: int) -> None:
-    """Writes ``{"isolation": […]}`` and ``{"phase": …}`` frames, then the answer."""
+    """Writes ``{"isolation": […]}``, then for each workload ``{"workload": …}`` and ``{"phase": …}`` frames and its
+    answer; or the one answer of a job that assembles."""
     scratch = job["scratch"]
     limits = Limits(**job["limits"])
     os.environ["HOME"] = os.environ["TMPDIR"] = tempfile.tempdir = scratch
     os.chdir(scratch)
     readable = [*_python_paths(), str(Path(job["standin"]).parent)]
-    write_frame(reply, {"isolation": isolate.restrict(limits, readable, scratch)})
+    count = len(job.get("workloads", ()))
+    write_frame(reply, {"isolation": isolate.restrict(limits, readable, scratch, builds=count)})
+    if "ptx" in job:
+        write_frame(reply, _answered(lambda: _assembled(job), job, limits))
+    for number in range(count):
+        os.write(1, SEPARATOR)
+        isolate.allow_cpu(limits.cpu_seconds)
+        write_frame(reply, {"workload": number})
+        write_frame(reply, _answered(partial(_build, job, number, reply), job, limits))
+
+
+def _answered(work: Callable[[], dict[str, Any]], job: Mapping[str, Any], limits: Limits) -> dict[str, Any]:
     started = time.perf_counter()
     try:
-        answer = _assembled(job) if "ptx" in job else _build(job, reply)
-        answer["seconds"] = time.perf_counter() - started
+        return {**work(), "seconds": time.perf_counter() - started}
     except ContractError as error:
-        answer = _failure(Verdict.CONTRACT, str(error), [], ruled_out=isinstance(error, RuledOutError))
+        return _failure(Verdict.CONTRACT, str(error), [], ruled_out=isinstance(error, RuledOutError))
     except MemoryError:
-        answer = _failure(Verdict.COMPILE_LIMIT, f"memory: over {limits.memory_bytes >> 20} MiB", [])
+        return _failure(Verdict.COMPILE_LIMIT, f"memory: over {limits.memory_bytes >> 20} MiB", [])
     except (Exception, RecursionError) as error:
         found = explain(error, CANDIDATE_FILE, job.get("source", ""))
-        answer = _failure(Verdict.COMPILE_ERROR, f"{found['code']}: {found['message']}"[:500], [found])
-    write_frame(reply, answer)
+        return _failure(Verdict.COMPILE_ERROR, f"{found['code']}: {found['message']}"[:500], [found])
 
 
 def _failure(
@@ -70,13 +87,13 @@ def _assembled(job: Mapping[str, Any]) -> dict[str, Any]:
     return {"assembled": [base64.b64encode(cubin).decode() for cubin in cubins]}
 
 
-def _build(job: Mapping[str, Any], reply: int) -> dict[str, Any]:
-    w = job["workload"]
+def _build(job: Mapping[str, Any], number: int, reply: int) -> dict[str, Any]:
+    w = job["workloads"][number]
     inputs, outputs = (tuple(map(TensorSpec.from_dict, w[kind])) for kind in ("inputs", "outputs"))
     workload = Workload(w["name"], inputs, outputs)
     config = dict(job["config"])
     write_frame(reply, {"phase": "import"})
-    module = _load(job["source"])
+    module = sys.modules.get("candidate") or _load(job["source"])
     gpu = target_gpu(job["arch"])
     settings = _settings(module, config)
     constraints = getattr(module, "constraints", None)
@@ -121,7 +138,11 @@ def _load(source: str) -> ModuleType:
     assert spec is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules["candidate"] = module
-    loader.exec_module(module)
+    try:
+        loader.exec_module(module)
+    except BaseException:
+        del sys.modules["candidate"]
+        raise
     if not callable(getattr(module, "launch", None)):
         raise ContractError("the module defines no launch(); the contract wants one @cute.jit function of that name")
     return module

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -98,9 +97,8 @@ class CageCompiler:
 
     def isolation_report(self, say: Say = lambda _: None) -> tuple[str, ...]:
         """The isolation this machine gives a build, found out by compiling nothing."""
-        job = {"source": "", "config": {}, "workload": {"name": "none", "inputs": [], "outputs": []}}
         say("asking the cage what isolation it has")
-        return tuple(self._pool.run(job, "sm_90a", self._standin(), _NEVER).isolation)
+        return tuple(self._pool.run({"ptx": []}, "sm_90a", self._standin(), _NEVER).of(0).isolation)
 
     def close(self) -> None:
         self._pool.close()
@@ -123,20 +121,35 @@ class CageCompiler:
             errors = gate.check(job.source) if gated else []
             if errors:
                 refused[index] = _refusal(errors)
-        parts = [(i, w) for i, job in enumerate(jobs) if i not in refused for w in job.workloads]
+        results = [[self._cached(job, w, say) for w in job.workloads] for job in jobs]
+        parts = [
+            (index, part) for index in range(len(jobs)) if index not in refused
+            for part in self._parts([at for at, known in enumerate(results[index]) if known is None], len(jobs))
+        ]  # fmt: skip
+
+        def build(part: tuple[int, list[int]]) -> None:
+            index, chosen = part
+            workloads = [jobs[index].workloads[at] for at in chosen]
+            for at, result in zip(chosen, self._build(jobs[index], workloads, say, cancel), strict=True):
+                results[index][at] = result
+
         if len(parts) == 1:
-            results = [self._build(jobs[parts[0][0]], parts[0][1], say, cancel)]
+            build(parts[0])
         else:
             with ThreadPoolExecutor(self._workers, thread_name_prefix="compile") as threads:
-                results = list(threads.map(lambda part: self._build(jobs[part[0]], part[1], say, cancel), parts))
+                list(threads.map(build, parts))
         found: list[Artifact | CompileFailure] = []
         for index, job in enumerate(jobs):
-            mine = [at for at, (i, _) in enumerate(parts) if i == index]
-            kept = self._kept(job.arch, [results[at] for at in mine], cancel) if mine else []
-            found.append(
-                refused.get(index) or self._artifact(job, [(parts[at][1], r) for at, r in zip(mine, kept, strict=True)])
-            )
+            mine = [result for result in results[index] if result is not None]
+            if index not in refused:
+                mine = self._kept(job.arch, mine, cancel)
+            found.append(refused.get(index) or self._artifact(job, list(zip(job.workloads, mine, strict=True))))
         return found
+
+    def _parts(self, workloads: list[int], jobs: int) -> list[list[int]]:
+        """What is to be built of one of so many jobs, by process: in as few as leave no worker idle."""
+        processes = min(max(self._workers // jobs, 1), len(workloads))
+        return [workloads[first::processes] for first in range(processes)]
 
     def _kept(self, arch: str, results: list[_Result], cancel: Cancel) -> list[_Result]:
         """New builds of one candidate whose cubin is not their PTX's made failures; all that is new goes to the cache.
@@ -160,8 +173,8 @@ class CageCompiler:
             return [Failed(Verdict.COMPILE_LIMIT, f"output: {error}", ())] * len(builds)
         cubins: list[bytes] = []
         for part in parts:
-            ending = self._pool.run({"ptx": part}, arch, self._standin(), cancel)
-            assembled = read_assembly(ending, len(part), self._limits)
+            endings = self._pool.run({"ptx": part}, arch, self._standin(), cancel)
+            assembled = read_assembly(endings.of(0), len(part), self._limits)
             if isinstance(assembled, Failed):
                 return [assembled] * len(builds)
             cubins += assembled
@@ -186,30 +199,41 @@ class CageCompiler:
         digest, config = sha256(job.source), dict(job.config)
         return Artifact(digest, config, job.arch, self._version(), builds, isolation, tuple(unserved))
 
-    def _build(self, job: CompileJob, workload: Workload, say: Say, cancel: Cancel) -> _Result:
-        key = BuildCache.key(job.source, job.config, job.arch, self._version(), workload.signature)
-        cached = self._cache.get(key)
-        if cached is not None:
-            known_failure = isinstance(cached[0], CompileFailure)
-            say(f"{workload.name}: {'known not to compile' if known_failure else 'compiled before'} (from the cache)")
-            return _Result(*cached)
-        say(f"compiling {workload.name} {workload.signature} for {job.arch}")
+    def _key(self, job: CompileJob, workload: Workload) -> str:
+        return BuildCache.key(job.source, job.config, job.arch, self._version(), workload.signature)
+
+    def _cached(self, job: CompileJob, workload: Workload, say: Say) -> _Result | None:
+        cached = self._cache.get(self._key(job, workload))
+        if cached is None:
+            return None
+        known_failure = isinstance(cached[0], CompileFailure)
+        say(f"{workload.name}: {'known not to compile' if known_failure else 'compiled before'} (from the cache)")
+        return _Result(*cached)
+
+    def _build(self, job: CompileJob, workloads: Sequence[Workload], say: Say, cancel: Cancel) -> list[_Result]:
+        """One process compiles for all of ``workloads``, one after another."""
         standin = self._standin()
         known = self._pool.archs(job.arch, standin)
         if job.arch not in known:
             raise InputError(f"the DSL cannot compile for {job.arch!r}", f"Use one of: {', '.join(known)}.")
-        started = time.perf_counter()
-        ending = self._pool.run(_message(job, workload), job.arch, standin, cancel)
-        isolation = tuple(ending.isolation)
-        outcome = read_ending(ending, workload.tensors, self._limits)
-        value = self._finish(job, workload, outcome, isolation, ending.output)
-        seconds = time.perf_counter() - started
-        if isinstance(value, CompileFailure):
-            say(f"{workload.name}: {value.verdict.value} after {seconds:.2f} s")
-        else:
-            say(f"compiled {workload.name} in {seconds:.2f} s: {len(value.cubin) / 1024:.0f} KB, "
-                f"{len(value.plan.launches)} launch(es)")  # fmt: skip
-        return _Result(value, isolation, key)
+
+        def begun(number: int) -> None:
+            say(f"compiling {workloads[number].name} {workloads[number].signature} for {job.arch}")
+
+        endings = self._pool.run(_message(job, workloads), job.arch, standin, cancel, begun)
+        results = []
+        for number, workload in enumerate(workloads):
+            ending = endings.of(number)
+            isolation = tuple(ending.isolation)
+            outcome = read_ending(ending, workload.tensors, self._limits)
+            value = self._finish(job, workload, outcome, isolation, ending.output)
+            if isinstance(value, CompileFailure):
+                say(f"{workload.name}: {value.verdict.value}")
+            else:
+                say(f"compiled {workload.name} in {value.compile_seconds:.2f} s: {len(value.cubin) / 1024:.0f} KB, "
+                    f"{len(value.plan.launches)} launch(es)")  # fmt: skip
+            results.append(_Result(value, isolation, self._key(job, workload)))
+        return results
 
     def _finish(
         self,
@@ -283,15 +307,12 @@ class CageCompiler:
         return self._dsl_version
 
 
-def _message(job: CompileJob, workload: Workload) -> dict[str, Any]:
+def _message(job: CompileJob, workloads: Sequence[Workload]) -> dict[str, Any]:
     def plain(specs: Sequence[TensorSpec]) -> list[dict[str, Any]]:
         return [spec.to_dict() for spec in specs]
 
-    return {
-        "source": job.source,
-        "config": dict(job.config),
-        "workload": {"name": workload.name, "inputs": plain(workload.inputs), "outputs": plain(workload.outputs)},
-    }
+    asked = [{"name": w.name, "inputs": plain(w.inputs), "outputs": plain(w.outputs)} for w in workloads]
+    return {"source": job.source, "config": dict(job.config), "workloads": asked}
 
 
 def _refusal(errors: list[Diagnostic]) -> CompileFailure:

@@ -5,7 +5,8 @@ Written against nvidia-cutlass-dsl 4.8.1. What it relies on beyond the documente
 ``_get_cuda_init_and_load`` (the launcher's two set-up entry points), ``capi_func`` (its C entry: an array of pointers
 to each argument's memory, then the returned error), ``artifacts.PTX``/``.CUBIN``, ``total_added_arguments``, and that
 a fake tensor whose layout is static is passed as a struct of one pointer. :func:`assemble` relies on the pass
-``gpu-module-to-binary`` and on a module's own assembly reaching the assembler unchanged.
+``gpu-module-to-binary`` and on a module's own assembly reaching the assembler unchanged. :func:`remember_places`
+relies on ``_mlir_helpers.op._fast_frameinfo`` and ``._is_framework_module`` following from their arguments alone.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ import ctypes
 import importlib
 import re
 from collections.abc import Mapping, Sequence
-from types import ModuleType
+from functools import cache
+from types import CodeType, FrameType, ModuleType
 from typing import Any
 
 from cutegen_lab.core.candidate import Scalar
@@ -49,6 +51,25 @@ def warm_up() -> None:
     for name in ("cutlass", "cutlass.cute", "cutlass.cute.runtime", "cutlass.pipeline", "cutlass.utils",
                  "cutlass.utils.hopper_helpers", "cuda.bindings.driver", "numpy"):  # fmt: skip
         importlib.import_module(name)
+    remember_places()
+
+
+def remember_places() -> None:
+    """Where in the candidate an operation was written is worked out once for each place, not for each operation traced
+    there: the DSL walks a function's whole table of positions every time, a quarter of the time that a kernel with
+    unrolled loops compiles for."""
+    op: Any = importlib.import_module("cutlass._mlir_helpers.op")
+    found: dict[tuple[CodeType, int], Any] = {}
+    look = op._fast_frameinfo
+
+    def frame_info(frame: FrameType) -> Any:
+        place = frame.f_code, frame.f_lasti
+        if place not in found:
+            found[place] = look(frame)
+        return found[place]
+
+    op._fast_frameinfo = frame_info
+    op._is_framework_module = cache(op._is_framework_module)
 
 
 def compile_launch(

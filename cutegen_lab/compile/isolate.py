@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import math
 import os
 import platform
 import resource
@@ -65,13 +66,14 @@ def die_with_parent() -> None:
     _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
-def restrict(limits: Limits, readable: Iterable[str], writable: str) -> list[str]:
-    """What is left after this: reading ``readable``, writing ``writable``, computing within ``limits``."""
+def restrict(limits: Limits, readable: Iterable[str], writable: str, builds: int = 1) -> list[str]:
+    """What is left after this: reading ``readable``, writing ``writable``, computing within ``limits``, of time what
+    ``builds`` of them may take."""
     done = []
     no_new_privileges = _libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
     if no_new_privileges:
         done.append("no-new-privs")
-    _rlimits(limits)
+    _rlimits(limits, max(builds, 1))
     done.append("rlimits")
     if _landlock(readable, writable):
         done.append("landlock")
@@ -80,7 +82,15 @@ def restrict(limits: Limits, readable: Iterable[str], writable: str) -> list[str
     return done
 
 
-def _rlimits(limits: Limits) -> None:
+def allow_cpu(seconds: int) -> None:
+    """So many from now on, within the hard limit."""
+    hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    bound = math.ceil(used.ru_utime + used.ru_stime) + seconds
+    resource.setrlimit(resource.RLIMIT_CPU, (bound if hard == resource.RLIM_INFINITY else min(bound, hard), hard))
+
+
+def _rlimits(limits: Limits, builds: int) -> None:
     data = next(
         int(line.split()[1]) * 1024
         for line in Path("/proc/self/status").read_text().splitlines()
@@ -88,7 +98,7 @@ def _rlimits(limits: Limits) -> None:
     )
     for which, value in (
         (resource.RLIMIT_CORE, 0),
-        (resource.RLIMIT_CPU, limits.cpu_seconds),
+        (resource.RLIMIT_CPU, limits.cpu_seconds * builds),
         (resource.RLIMIT_FSIZE, limits.file_bytes),
         (resource.RLIMIT_NOFILE, limits.open_files),
         (resource.RLIMIT_NPROC, limits.processes),

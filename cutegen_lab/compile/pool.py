@@ -13,13 +13,14 @@ import sys
 import tempfile
 import threading
 import time
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from cutegen_lab.compile import dsl
 from cutegen_lab.compile.limits import Limits
-from cutegen_lab.compile.wire import FrameReader, encode
+from cutegen_lab.compile.wire import SEPARATOR, FrameReader, encode
 from cutegen_lab.core.errors import CageError, Cancelled
 from cutegen_lab.core.protocols import Cancel
 
@@ -46,6 +47,14 @@ class Ending:
     isolation: list[str] = field(default_factory=list)
 
 
+class Endings(list[Ending]):
+    """How the builds of one process ended, those that it came to; never empty."""
+
+    def of(self, number: int) -> Ending:
+        """Of one build. Those that the process did not come to ended as its last did, without an answer."""
+        return self[number] if number < len(self) else replace(self[-1], reply=None)
+
+
 class Pool:
     """Builds run in parallel, at most ``workers`` at a time; safe to use from any thread."""
 
@@ -56,8 +65,16 @@ class Pool:
         self._servers: dict[tuple[str, str], _Server] = {}
         self._closed = False
 
-    def run(self, job: dict[str, Any], arch: str, standin: Path, cancel: Cancel) -> Ending:
-        """One build. Raises Cancelled, CageError."""
+    def run(
+        self,
+        job: dict[str, Any],
+        arch: str,
+        standin: Path,
+        cancel: Cancel,
+        begun: Callable[[int], None] = lambda _: None,
+    ) -> Endings:
+        """The builds of one process, one after another; ``begun`` is told the number of each. Raises Cancelled,
+        CageError."""
         while not self._slots.acquire(timeout=0.1):
             if cancel.is_set():
                 raise Cancelled("stopped while waiting for a compile worker")
@@ -67,7 +84,9 @@ class Pool:
             try:
                 whole = {**job, "scratch": scratch, "standin": str(standin), "arch": arch,
                          "limits": asdict(self._limits)}  # fmt: skip
-                return _Watch(self._limits, cancel).run(lambda fds: self._send(arch, standin, whole, fds))
+                count = len(job.get("workloads", ())) or 1
+                watch = _Watch(self._limits, cancel, count, begun)
+                return watch.run(lambda fds: self._send(arch, standin, whole, fds))
             finally:
                 shutil.rmtree(scratch, ignore_errors=True)
         finally:
@@ -187,11 +206,14 @@ def clean_environment(arch: str, standin: Path, home: str) -> dict[str, str]:
 
 
 class _Watch:
-    """Follows one build from its three pipes, and ends it when it is over a limit or unwanted."""
+    """Follows the builds of one process from its three pipes, and ends it when one is over a limit or unwanted."""
 
-    def __init__(self, limits: Limits, cancel: Cancel) -> None:
-        self._limits, self._cancel = limits, cancel
+    def __init__(self, limits: Limits, cancel: Cancel, count: int, begun: Callable[[int], None]) -> None:
+        self._limits, self._cancel, self._count, self._begun = limits, cancel, count, begun
         self._ending = Ending()
+        self._endings = Endings([self._ending])
+        self._number = -1  # of the build at work
+        self._started = time.monotonic()
         self._pidfd: int | None = None
         self._supervisor = 0
         self._status_text = b""
@@ -199,7 +221,7 @@ class _Watch:
         self._tail = b""
         self._frames = FrameReader(limits.reply_bytes)
 
-    def run(self, send: Any) -> Ending:
+    def run(self, send: Any) -> Endings:
         pipes = [os.pipe() for _ in range(3)]
         try:
             try:
@@ -213,11 +235,12 @@ class _Watch:
                 os.close(r)
             if self._pidfd is not None:
                 os.close(self._pidfd)
-        self._ending.output = self._tail.decode(errors="replace")
-        return self._ending
+        outputs = self._tail.rsplit(SEPARATOR, len(self._endings))[-len(self._endings) :]
+        for ending, output in zip(reversed(self._endings), reversed(outputs), strict=False):  # the tail may lack some
+            ending.output, ending.isolation = output.decode(errors="replace"), self._ending.isolation
+        return self._endings
 
     def _follow(self, ends: list[int]) -> None:
-        started = time.monotonic()
         handlers = dict(zip(ends, (self._on_reply, self._on_output, self._on_status), strict=True))
         with selectors.DefaultSelector() as selector:
             for fd in ends:
@@ -235,8 +258,8 @@ class _Watch:
                     self._kill()
                     raise Cancelled("stopped while compiling")
                 if not self._ending.stopped:
-                    self._check(time.monotonic() - started)
-                elif time.monotonic() - started > self._limits.wall_seconds + 5:
+                    self._check(time.monotonic() - self._started)
+                elif time.monotonic() - self._started > self._limits.wall_seconds + 5:
                     raise CageError("a build did not end when it was killed", "Report this with the kernel's source.")
 
     def _check(self, seconds: float) -> None:
@@ -258,8 +281,10 @@ class _Watch:
             for frame in self._frames.feed(data):
                 if "phase" in frame:
                     self._ending.phase = str(frame["phase"])[:20]
-                elif "isolation" in frame and self._ending.phase == "start":
+                elif "isolation" in frame and self._number < 0 and self._ending.phase == "start":
                     self._ending.isolation += [str(name)[:20] for name in frame["isolation"]][:10]
+                elif "workload" in frame:
+                    self._begin(frame["workload"])
                 elif "touched" in frame:
                     tensor, offset = frame["touched"]
                     self._ending.touched = (int(tensor), int(offset))
@@ -267,6 +292,16 @@ class _Watch:
                     self._ending.reply = frame
         except (ValueError, TypeError) as error:
             self._ending.malformed = f"reply: {error}"
+
+    def _begin(self, number: Any) -> None:
+        """The build before has answered, and this one has as much time. Raises ValueError where it has not."""
+        if number != self._number + 1 or number >= self._count or (number > 0 and self._ending.reply is None):
+            raise ValueError(f"it begins build {str(number)[:20]} of {self._count} after build {self._number}")
+        if number > 0:
+            self._ending = replace(self._ending, reply=None)
+            self._endings.append(self._ending)
+        self._number, self._started = number, time.monotonic()
+        self._begun(number)
 
     def _on_output(self, data: bytes) -> None:
         self._output_bytes += len(data)

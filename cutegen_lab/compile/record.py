@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import ctypes
 import mmap
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from cutegen_lab.compile import dsl, ptx
@@ -37,6 +38,7 @@ class StandIn:
         self._library.cutegen_guard.argtypes = [ctypes.c_int, ctypes.c_uint64, ctypes.c_uint64]
         for attribute, value in device_figures(gpu).items():
             self._library.cutegen_set_figure(attribute, value)
+        self._library.cutegen_forget()
 
     def declare(self, entry: ptx.Entry) -> None:
         sizes = (ctypes.c_uint32 * len(entry.params))(*(p.size for p in entry.params))
@@ -72,8 +74,9 @@ def device_figures(gpu: GpuSpec) -> dict[int, int]:
     }  # fmt: skip
 
 
-def reserve(standin: StandIn, tensors: Sequence[TensorSpec]) -> list[list[int]]:
-    """Two sets of addresses for the tensors.
+@contextmanager
+def reserved(tensors: Sequence[TensorSpec]) -> Iterator[list[list[int]]]:
+    """Two sets of addresses for the tensors, and nothing behind them.
 
     The second is only 16-byte aligned and in reverse order: a launcher that compares or assumes more is found out.
     """
@@ -86,14 +89,21 @@ def reserve(standin: StandIn, tensors: Sequence[TensorSpec]) -> list[list[int]]:
     libc = ctypes.CDLL(None, use_errno=True)
     libc.mmap.restype = ctypes.c_void_p
     libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
-    for bases in (first, second):
-        for base, tensor in zip(bases, tensors, strict=True):
-            start = base // _PAGE * _PAGE
-            size = (base - start + max(tensor.storage_bytes, 1) + _PAGE - 1) // _PAGE * _PAGE
-            flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE
-            if libc.mmap(start, size, 0, flags, -1, 0) != start:
-                raise RuntimeError(f"cannot reserve {size} bytes of addresses for {tensor} at {start:#x}")
-    return [first, second]
+    libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+    taken: list[tuple[int, int]] = []
+    try:
+        for bases in (first, second):
+            for base, tensor in zip(bases, tensors, strict=True):
+                start = base // _PAGE * _PAGE
+                size = (base - start + max(tensor.storage_bytes, 1) + _PAGE - 1) // _PAGE * _PAGE
+                flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE
+                if libc.mmap(start, size, 0, flags, -1, 0) != start:
+                    raise RuntimeError(f"cannot reserve {size} bytes of addresses for {tensor} at {start:#x}")
+                taken.append((start, size))
+        yield [first, second]
+    finally:
+        for start, size in taken:
+            libc.munmap(start, size)
 
 
 def record(
@@ -104,13 +114,13 @@ def record(
     for entry in ptx.entries(ptx_text):
         standin.declare(entry)
     dsl.load(compiled)
-    base_sets = reserve(standin, tensors)
-    standin.install_guard(guard_fd)
     recordings = []
-    for bases in base_sets:
-        for index, (base, tensor) in enumerate(zip(bases, tensors, strict=True)):
-            standin.guard(index, base, base + max(tensor.storage_bytes, 1))
-        standin.reset()
-        error = dsl.call(compiled, bases)
-        recordings.append({"bases": list(bases), "error": error, "log": standin.log()})
+    with reserved(tensors) as base_sets:
+        standin.install_guard(guard_fd)
+        for bases in base_sets:
+            for index, (base, tensor) in enumerate(zip(bases, tensors, strict=True)):
+                standin.guard(index, base, base + max(tensor.storage_bytes, 1))
+            standin.reset()
+            error = dsl.call(compiled, bases)
+            recordings.append({"bases": list(bases), "error": error, "log": standin.log()})
     return recordings

@@ -108,6 +108,12 @@ int cutegen_declare_kernel(const char *name, int count, const uint32_t *sizes) {
     return 0;
 }
 
+/* Forget every kernel and every guarded range: another launcher is about to be recorded. */
+void cutegen_forget(void) {
+    for (int i = 0; i < kernel_count; i++) free(kernels[i].name);
+    kernel_count = 0, guarded_count = 0;
+}
+
 /* What _cudaDeviceGetAttribute answers for one attribute id. */
 void cutegen_set_figure(int attribute, int value) {
     if (attribute >= 0 && attribute < 256) figures[attribute] = value;

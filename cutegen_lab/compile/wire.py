@@ -12,6 +12,7 @@ import struct
 from typing import Any
 
 HEADER = 4
+SEPARATOR = b"\n\x1e\n"  # in what a process prints, before what each of its builds does
 
 
 def encode(message: dict[str, Any]) -> bytes:

@@ -124,6 +124,7 @@ def test_a_forged_reply_is_refused(compiler: CageCompiler) -> None:
         assert said in failure.reason
 
 
+@pytest.mark.kernel
 def test_an_endless_reply_is_cut_off(cache_dir: Path) -> None:
     code = (
         "import os\n"

@@ -15,7 +15,12 @@ PROBE = """
 import inspect, json, sys
 sys.path.insert(0, sys.argv[1])
 from cutegen_lab.compile import dsl
+from cutlass._mlir_helpers import op
+plain = op._fast_frameinfo
 dsl.warm_up()
+def places():
+    frame = sys._getframe()
+    return [op._fast_frameinfo(frame) == plain(frame), op._fast_frameinfo(frame) == plain(frame)]
 from cutlass.cutlass_dsl.cuda_jit_executor import CudaDialectJitCompiledFunction as compiled
 from cutlass.base_dsl.jit_executor import JitFunctionArtifacts as artifacts
 from cutlass.cute import runtime
@@ -24,6 +29,7 @@ print(json.dumps({
     "set_up": hasattr(compiled, "_get_cuda_init_and_load"),
     "artifacts": sorted({"PTX", "CUBIN"} & set(artifacts.__dataclass_fields__)),
     "fake": list(inspect.signature(runtime.make_fake_tensor).parameters),
+    "places": places() + places(),
     "torch": "torch" in sys.modules,
     "missing": sorted(dsl.missing_names([
         "cutlass.cute.maximum", "cutlass.cute.where", "cutlass.utils.SmemAllocator", "cutlass.Float32.mlir_type.x",
@@ -41,5 +47,6 @@ def test_the_dsl_has_what_the_cage_uses() -> None:
     assert "sm_90a" in found["archs"]
     assert found["set_up"] and found["artifacts"] == ["CUBIN", "PTX"]
     assert {"stride", "assumed_align"} <= set(found["fake"])
+    assert found["places"] == [True] * 4, "a place in the source is not what it is without being remembered"
     assert not found["torch"], "the warm server must not carry torch"
     assert found["missing"] == ["cutlass.cute.maximum"]
