@@ -97,8 +97,11 @@ class Device(Protocol):
     torch_device: str  # where PyTorch may compute beside it: "cpu", "cuda:0"
 
     def execute(
-        self, build: Build, tensors: Sequence[TensorSpec], buffers: Sequence[memoryview], cancel: Cancel
-    ) -> Execution: ...
+        self, build: Build, tensors: Sequence[TensorSpec], buffers: Sequence[memoryview], cancel: Cancel,
+        counting: bool = True,
+    ) -> Execution:  # fmt: skip
+        """``counting``: False where nobody asks for the execution's counters, which are left out then."""
+        ...
 
     def time(
         self, build: Build, tensors: Sequence[TensorSpec], buffers: Sequence[memoryview], gpu: GpuSpec, cancel: Cancel

@@ -41,10 +41,11 @@ class EmulatorDevice:
         self._last = threading.local()  # the build a thread executed last, and in which order
 
     def execute(
-        self, build: Build, tensors: Sequence[TensorSpec], buffers: Sequence[memoryview], cancel: Cancel
-    ) -> Execution:
+        self, build: Build, tensors: Sequence[TensorSpec], buffers: Sequence[memoryview], cancel: Cancel,
+        counting: bool = True,
+    ) -> Execution:  # fmt: skip
         """Runs every block of every launch, in place on ``buffers``. Raises Cancelled."""
-        options = self._options
+        options = replace(self._options, counting=counting)
         if options.order is None:
             options = replace(options, order=self._next_order(build))
         return run_plan(build, tensors, buffers, cancel, options).execution

@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from typing import Any
 
 _lock = threading.Lock()
@@ -34,9 +35,18 @@ def one_thread() -> Iterator[None]:
 
 
 def _limited() -> Any:
-    """None where threadpoolctl is missing: a GPU machine may have PyTorch and a driver alone, and is slower then."""
-    with suppress(ImportError):
-        from threadpoolctl import threadpool_limits
+    controller = _controller()
+    return controller and controller.limit(limits=1, user_api="blas")
 
-        return threadpool_limits(limits=1, user_api="blas")
+
+@cache
+def _controller() -> Any:
+    """Looks for the process's BLAS libraries, NumPy's among them, once: it takes as long as a small kernel's run does.
+
+    None where threadpoolctl is missing: a GPU machine may have PyTorch and a driver alone, and is slower then.
+    """
+    with suppress(ImportError):
+        from threadpoolctl import ThreadpoolController
+
+        return ThreadpoolController()
     return None

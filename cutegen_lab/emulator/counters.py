@@ -139,6 +139,26 @@ class Counters:
         return sum(self.block_warps.values())
 
 
+class Uncounted(Counters):
+    """Counts instructions, which clocks go by, and no accesses."""
+
+    def access(self, kind: str, g: Group, address: Array, width: int) -> None: ...
+
+    def shared(self, kind: str, g: Group, index: Array, width: int) -> None: ...
+
+    def copy(self, g: Group, index: Array, address: Array, moved: Array, width: int, past_l1: bool) -> None: ...
+
+    def matrices(self, kind: str, warps: int, index: Array) -> None: ...
+
+    def cluster(self, g: Group) -> None: ...
+
+    def shared_atomic(self, g: Group) -> None: ...
+
+    def bulk(self, kind: str, address: int, touched: int, size: int, times: int = 1) -> None: ...
+
+    def expect(self, lanes: int, size: Array) -> None: ...
+
+
 def _by_slot(g: Group, address: Array, touched: int) -> Iterator[tuple[int, int, int, int, int]]:
     """(slot, first and last address, lanes, distinct sectors) of each slot that lanes access: compilers may make one
     load of two tensors by choosing the address."""

@@ -7,7 +7,7 @@ ever written.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -41,10 +41,10 @@ class Buffer:
     written: Array | None = None
     constant: bool = False
     writers: Array | None = None  # who wrote each byte, where :class:`BlockRaces` looks
+    end: int = field(init=False)
 
-    @property
-    def end(self) -> int:
-        return self.base + len(self.data)
+    def __post_init__(self) -> None:
+        self.end = self.base + len(self.data)
 
 
 class GlobalMemory:
@@ -142,10 +142,11 @@ class GlobalMemory:
         return buffer, index
 
     def _one(self, address: Array, width: int) -> Buffer | None:
-        low, high = int(address.min()), int(address.max()) + width
+        """The buffer that every lane's access lies in, if it is one."""
+        low = int(np.minimum.reduce(address))
         for buffer in self.buffers:
-            if buffer.base <= low and high <= buffer.end:
-                return buffer
+            if buffer.base <= low < buffer.end:
+                return buffer if int(np.maximum.reduce(address)) + width <= buffer.end else None
         return None
 
     def _index(self, g: HasLanes, buffer: Buffer, address: Array, width: int) -> Array:

@@ -22,7 +22,7 @@ from cutegen_lab.emulator.accounts import NOT_SUMS, Account, Sums, by_line
 from cutegen_lab.emulator.blas import one_thread
 from cutegen_lab.emulator.block_races import BlockRaces
 from cutegen_lab.emulator.chunk import Chunk
-from cutegen_lab.emulator.counters import Counters
+from cutegen_lab.emulator.counters import Counters, Uncounted
 from cutegen_lab.emulator.faults import Trap, Unsupported
 from cutegen_lab.emulator.memory import Buffer, GlobalMemory
 from cutegen_lab.emulator.options import CHUNK_COST, RACES_BYTES, SHADOW_BYTES, Options
@@ -80,7 +80,7 @@ def run_plan(
                 break
             result.per_launch.append(counters)
             totals.update({k: v for k, v in counters.items() if k not in NOT_SUMS})
-    totals.update(runner.loaded(tensors))
+    totals.update(runner.loaded(tensors) if options.counting else {})
     result.accounts = runner.accounts
     printed = runner.printed()
     seconds = time.perf_counter() - started
@@ -167,7 +167,7 @@ class _Runner:
         return block
 
     def _run(self, launch: Launch, program: Program, division: Split) -> tuple[Fault | None, dict[str, float]]:
-        counters = Counters(program.sites)
+        counters = Counters(program.sites) if self._options.counting else Uncounted(program.sites)
         if self._watch is not None:
             self._watch.begin(program, any(launch.attributes.get(PROGRAMMATIC, b"")))
         for numbers in division.numbers(self._order, self._options.sample_blocks):
@@ -184,6 +184,8 @@ class _Runner:
             self._left -= budget - scheduler.budget + CHUNK_COST
             counters.blocks += len(numbers)
         self._clock += counters.elapsed()
+        if not self._options.counting:
+            return None, {}
         scale = division.clusters * division.cluster / max(counters.blocks, 1)
         account = Account(program, counters, scale)
         self.accounts.append(account)

@@ -31,7 +31,7 @@ _NO_MEMORY = ("can't allocate memory", "out of memory", "not enough memory", "Ca
 
 @dataclass
 class Case:
-    """``executed`` is the last run, for what the device counted. Raises Cancelled where it is run."""
+    """``executed``: the first run of the first draw, for what the device counted. Raises Cancelled where it is run."""
 
     problem: Problem
     reference: Reference
@@ -76,9 +76,9 @@ class Case:
         buffers = self._buffers(inputs, passed.seed, first)
         # The candidate runs before the reference: nothing it could find in memory is the answer.
         ran: list[Buffers] = []
-        for make in buffers:
+        for number, make in enumerate(buffers):
             ran.append(make())
-            if wrong := self._execute(passed, ran[-1]):
+            if wrong := self._execute(passed, ran[-1], counting=first and number == 0):
                 return wrong
         if len(ran) == 2 and (found := difference(self.workload, ran[0], ran[1], self.problem.deterministic)):
             return replace(passed, verdict=found[0], reason=found[1])
@@ -128,11 +128,13 @@ class Case:
             return [None, reversed_order(count, generator)]
         return [shuffled(count, inputs, generator), shuffled(count, inputs, generator)]
 
-    def _execute(self, passed: WorkloadCheck, buffers: Buffers) -> WorkloadCheck | None:
+    def _execute(self, passed: WorkloadCheck, buffers: Buffers, counting: bool) -> WorkloadCheck | None:
         """None where the run did no harm."""
-        self.executed = self.device.execute(buffers.build, buffers.tensors, buffers.views, self.cancel)
-        if self.executed.fault:
-            return _faulted(passed, self.executed.fault)
+        done = self.device.execute(buffers.build, buffers.tensors, buffers.views, self.cancel, counting)
+        if counting:
+            self.executed = done
+        if done.fault:
+            return _faulted(passed, done.fault)
         if name := buffers.modified_input():
             return replace(passed, verdict=Verdict.INPUT_MODIFIED, reason=f"the kernel changed its input {name!r}")
         if name := buffers.broken_guard():

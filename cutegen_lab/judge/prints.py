@@ -36,10 +36,11 @@ class Listening:
         self.first, self.last = "", ""
 
     def execute(
-        self, build: Build, tensors: Sequence[TensorSpec], buffers: Sequence[memoryview], cancel: Cancel
-    ) -> Execution:
+        self, build: Build, tensors: Sequence[TensorSpec], buffers: Sequence[memoryview], cancel: Cancel,
+        counting: bool = True,
+    ) -> Execution:  # fmt: skip
         """As the device does it. Raises Cancelled."""
-        execution = self._device.execute(build, tensors, buffers, cancel)
+        execution = self._device.execute(build, tensors, buffers, cancel, counting)
         self.last = execution.printed
         self.first = self.first or self.last
         return execution

@@ -57,8 +57,9 @@ class CudaDevice:
         self.name, self.conditions = f"cuda:{index} {hello['name']}", conditions(hello)
 
     def execute(
-        self, build: Build, tensors: Sequence[TensorSpec], buffers: Sequence[memoryview], cancel: Cancel
-    ) -> Execution:
+        self, build: Build, tensors: Sequence[TensorSpec], buffers: Sequence[memoryview], cancel: Cancel,
+        counting: bool = True,
+    ) -> Execution:  # fmt: skip
         """Runs the plan once on copies of ``buffers`` and writes every tensor back. Raises Cancelled."""
         launched = tuple((launch.kernel, launch.grid) for launch in build.plan.launches)
         with self._lock, SharedMemory(buffers) as memory:
