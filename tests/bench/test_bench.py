@@ -23,7 +23,7 @@ from cutegen_lab.core.verdict import Fault, Verdict
 from cutegen_lab.devices.cuda import gpu_count
 from cutegen_lab.judge.turns import Effort
 from cutegen_lab.templates.recognise import template_for
-from tests.cli.test_cli import cutegen, only_object
+from tests.cli.command import cutegen, only_object
 from tests.judge.fake_stopwatch import FakeStopwatch
 from tests.tuning.test_tuner import build
 
@@ -60,6 +60,7 @@ def test_a_template_serves(work: str) -> None:
         pytest.fail(f"{case.name}: {error}")
 
 
+@pytest.mark.kernel
 def test_prepared_and_read_again(tmp_path: Path) -> None:
     said: list[str] = []
     with CageCompiler(tmp_path / "cache") as compiler:

@@ -11,8 +11,9 @@ import pytest
 from cutegen_lab.attacks import catalogue
 from cutegen_lab.cli import main
 from cutegen_lab.session import attack as session_attack
+from tests.cli.command import KERNEL
 
-KERNEL = Path(__file__).with_name("softmax_kernel.py")
+pytestmark = pytest.mark.kernel
 CAUGHT = ("writes_nothing", "reads_files", "hard_codes_one")
 
 

@@ -10,52 +10,12 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from cutegen_lab.cli.judge import read_given
 from cutegen_lab.core.errors import InputError
-
-KERNEL = Path(__file__).with_name("softmax_kernel.py")
-SOFTMAX = "import torch\n\n\ndef reference(x):  # x: bf16[64, 1024]\n    return torch.softmax(x, dim=-1)\n"
-
-
-@pytest.fixture
-def place(tmp_path: Path) -> Path:
-    (tmp_path / "softmax.py").write_text(SOFTMAX)
-    return tmp_path
-
-
-def cutegen(place: Path, *arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "cutegen_lab", *arguments]
-    return subprocess.run(  # noqa: S603
-        command, cwd=place, env=environment(place), capture_output=True, text=True, timeout=120, **options
-    )
-
-
-def start(place: Path, command: list[str]) -> subprocess.Popen[str]:
-    """A process that Ctrl-C reaches: a suite in a shell's background ignores SIGINT, which children would inherit."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        return subprocess.Popen(  # noqa: S603
-            command, cwd=place, env=environment(place), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
-def environment(place: Path, **extra: str) -> dict[str, str]:
-    root = str(Path(__file__).parents[2])
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(("OPENAI_", "CUTEGEN_"))}
-    return {**kept, "PYTHONPATH": root, "CUTEGEN_HOME": str(place / "lab"), "NO_COLOR": "1", **extra}
-
-
-def only_object(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
-    assert done.stdout.count("\n") == 1, done.stdout
-    data = json.loads(done.stdout)
-    assert {"verdict", "reason"} <= set(data)
-    return dict(data)
+from tests.cli.command import KERNEL, cutegen, cutegen_process, environment, only_object, start
 
 
 def answer(folder: Path, *sources: str) -> None:
@@ -68,6 +28,7 @@ def test_version_and_help_import_nothing_heavy(place: Path) -> None:
     for arguments in (["--version"], ["--help"], ["run", "--help"]):
         done = cutegen(place, *arguments)
         assert done.returncode == 0 and done.stdout
+    assert cutegen_process(place, "--version").stdout == cutegen(place, "--version").stdout
     heavy = "import sys; from cutegen_lab.cli import main\ntry: main(['--help'])\nexcept SystemExit: pass\n"
     check = f"{heavy}print([m for m in ('torch','cutlass','pydantic','rich','numpy') if m in sys.modules])"
     done = start(place, [sys.executable, "-c", check])
@@ -118,9 +79,10 @@ def test_without_json_an_error_leaves_stdout_empty(place: Path) -> None:
     done = cutegen(place, "sol", "nowhere.py")
     assert (done.returncode, done.stdout) == (2, "")
     assert "Traceback" not in done.stderr
-    assert "Traceback" in cutegen(place, "sol", "nowhere.py", "--debug").stderr
+    assert "Traceback" in cutegen_process(place, "sol", "nowhere.py", "--debug").stderr
 
 
+@pytest.mark.kernel
 def test_judge_passed_and_wrong(place: Path) -> None:
     done = cutegen(place, "judge", "softmax.py", str(KERNEL), "--json")
     data = only_object(done)
@@ -141,6 +103,7 @@ def test_judge_passed_and_wrong(place: Path) -> None:
     assert "verdict: rejected_source" in done.stdout
 
 
+@pytest.mark.kernel
 @pytest.mark.parametrize(("arch", "gpu"), [("sm_80", "A100"), ("sm_89", "L40S")])
 def test_judge_for_older_gpus(place: Path, arch: str, gpu: str) -> None:
     data = only_object(cutegen(place, "judge", "softmax.py", str(KERNEL), "--arch", arch, "--json"))
@@ -148,7 +111,9 @@ def test_judge_for_older_gpus(place: Path, arch: str, gpu: str) -> None:
 
 
 def test_what_a_reference_prints_stays_off_stdout(place: Path) -> None:
-    (place / "loud.py").write_text("print('hello')\nimport os\nos.system('echo from a child')\n" + SOFTMAX)
+    (place / "loud.py").write_text(
+        "print('hello')\nimport os\nos.system('echo from a child')\n" + (place / "softmax.py").read_text()
+    )
     data = only_object(cutegen(place, "sol", "loud.py", "--json"))
     assert data["limiter"] == "memory" and data["compulsory_bytes"] == 64 * 1024 * 2 * 2
 
@@ -159,6 +124,7 @@ def test_sol(place: Path) -> None:
     assert "262,144 B" in done.stdout and "0.0546 µs on H200, set by memory" in done.stdout
 
 
+@pytest.mark.kernel
 def test_a_run_through_a_written_answer_to_an_exported_kernel(place: Path) -> None:
     answer(place / "talk", KERNEL.read_text())
     talk = ["run", "softmax.py", "--provider", f"manual:{place / 'talk'}", "--auto", "--max-steps", "1"]
@@ -181,6 +147,7 @@ def test_a_run_through_a_written_answer_to_an_exported_kernel(place: Path) -> No
     assert ended.returncode == 0
 
 
+@pytest.mark.kernel
 def test_a_run_without_a_correct_kernel_is_status_1(place: Path) -> None:
     answer(place / "talk", KERNEL.read_text().replace("value / total", "value"))
     done = cutegen(place, "run", "softmax.py", "--provider", f"manual:{place / 'talk'}", "--auto", "--max-steps", "1")
@@ -216,6 +183,7 @@ def test_ctrl_c_is_130_and_the_run_can_be_resumed(place: Path) -> None:
     assert run["step"] == "done" and run["outcome"] == "nothing_accepted"
 
 
+@pytest.mark.kernel
 def test_review_at_a_terminal(place: Path, request: pytest.FixtureRequest) -> None:
     answer(place / "talk", KERNEL.read_text())
     editor = place / "editor.py"
@@ -271,6 +239,7 @@ class Terminal:
             os.close(self.fd)
 
 
+@pytest.mark.kernel
 def test_doctor(place: Path) -> None:
     done = cutegen(place, "doctor", "--json")
     data = only_object(done)
@@ -280,10 +249,9 @@ def test_doctor(place: Path) -> None:
     assert not found["model key"]["ok"] and not found["model key"]["needed"]
 
 
+@pytest.mark.kernel
 def test_doctor_never_prints_a_key_and_names_what_is_missing(place: Path) -> None:
-    command = [sys.executable, "-m", "cutegen_lab", "doctor"]
-    env = environment(place, OPENAI_API_KEY="sk-secret", PATH="/nonexistent")
-    done = subprocess.run(command, cwd=place, env=env, capture_output=True, text=True)  # noqa: S603
+    done = cutegen_process(place, "doctor", OPENAI_API_KEY="sk-secret", PATH="/nonexistent")
     assert done.returncode == 1
     assert "sk-secret" not in done.stdout + done.stderr
     assert "MISSING" in done.stdout and "Install gcc or clang." in done.stdout
@@ -299,6 +267,7 @@ with vec=8
 """
 
 
+@pytest.mark.kernel
 def test_a_spec_is_checked_compiled_and_proven(place: Path) -> None:
     (place / "scale.cutespec").write_text(SPEC)
     checked = cutegen(place, "spec", "check", "scale.cutespec", "--json")

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from pathlib import Path
 
 import pytest
 
 from cutegen_lab.stores.sqlite import SqliteStore
-from tests.cli.test_cli import cutegen, only_object, place
+from tests.cli.command import cutegen, cutegen_process, only_object
 
-__all__ = ["place"]
+pytestmark = pytest.mark.kernel
 
 
 def test_run_a_softmax(place: Path) -> None:
-    done = cutegen(place, "run", "softmax.py", "--auto", "--max-steps", "2", "--device", "emulator", "--json")
+    done = cutegen_process(place, "run", "softmax.py", "--auto", "--max-steps", "2", "--device", "emulator", "--json")
     data = only_object(done)
     assert (done.returncode, data["verdict"], data["outcome"]) == (0, "passed", "accepted"), done.stderr
     assert "Warning" not in done.stderr
@@ -36,8 +37,6 @@ def test_run_a_softmax(place: Path) -> None:
 
 
 def test_an_artifact_is_judged_without_compiling(place: Path) -> None:
-    import json
-
     assert cutegen(place, "run", "softmax.py", "--auto", "--max-steps", "1").returncode == 0
     store = SqliteStore(place / "lab" / "lab.db")
     (sha,) = sqlite3.connect(store.path).execute("SELECT sha256 FROM artifacts").fetchone()
@@ -51,9 +50,8 @@ def test_an_artifact_is_judged_without_compiling(place: Path) -> None:
     assert "has no build of workload" in only_object(done)["error"]
 
 
-@pytest.mark.slow
 def test_demo(place: Path) -> None:
-    done = cutegen(place, "demo", "--out", "out", "--max-steps", "2", "--device", "emulator", "--json")
+    done = cutegen_process(place, "demo", "--out", "out", "--max-steps", "2", "--device", "emulator", "--json")
     data = only_object(done)
     assert (done.returncode, data["verdict"]) == (0, "passed"), done.stderr
     assert [r["verdict"] for r in data["runs"]] == ["passed", "passed"]

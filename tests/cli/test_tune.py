@@ -11,8 +11,9 @@ import pytest
 
 from cutegen_lab.cli import main
 from cutegen_lab.session.kernels import read_kernel
-from tests.cli.test_cli import KERNEL, cutegen, only_object, start
+from tests.cli.command import KERNEL, cutegen, only_object, start
 
+pytestmark = pytest.mark.kernel
 PROBLEM = "def reference(x):  # x: f32[8, 512]\n    return x * 2\n"
 SCALE = """
 import cuda.bindings.driver as cuda

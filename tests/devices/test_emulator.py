@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from dataclasses import replace
 from itertools import count
-from pathlib import Path
 
 import pytest
 import torch
 
-from cutegen_lab.compile import CageCompiler
 from cutegen_lab.core.artifact import Build
 from cutegen_lab.core.hot_lines import hottest
 from cutegen_lab.core.problem import TensorSpec, Workload
@@ -21,6 +18,7 @@ from cutegen_lab.core.trial import Timing
 from cutegen_lab.core.verdict import Verdict
 from cutegen_lab.devices.emulator import EmulatorDevice
 from cutegen_lab.emulator import Options, Order, Result
+from tests.harness.checking import Compiler, built
 
 SOFTMAX = '''
 import math, operator
@@ -75,20 +73,9 @@ def launch(x: cute.Tensor, o: cute.Tensor, stream: cuda.CUstream, threads: cutla
 ROWS, COLUMNS = 48, 2048
 
 
-@pytest.fixture(scope="module")
-def compiler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CageCompiler]:
-    made = CageCompiler(Path(tmp_path_factory.mktemp("cache")), workers=1)
-    yield made
-    made.close()
-
-
-def compiled(compiler: CageCompiler, source: str = SOFTMAX, **config: int) -> tuple[Build, tuple[TensorSpec, ...]]:
+def compiled(compiler: Compiler, source: str = SOFTMAX, **config: int) -> tuple[Build, tuple[TensorSpec, ...]]:
     x, o = (TensorSpec.parse(f"{n}: bf16[{ROWS},{COLUMNS}]") for n in "xo")
-    artifact = compiler.compile(
-        source, config, [Workload("main", (x,), (o,))], "sm_90a", lambda _: None, threading.Event()
-    )
-    assert hasattr(artifact, "builds"), artifact
-    return artifact.builds["main"], (x, o)
+    return built(compiler, source, [Workload("main", (x,), (o,))], config=config).builds["main"], (x, o)
 
 
 def views(*tensors: torch.Tensor) -> list[memoryview]:
@@ -100,7 +87,7 @@ def source_line(words: str) -> int:
 
 
 @pytest.mark.parametrize("threads", [64, 256])
-def test_a_compiled_softmax_is_right(compiler: CageCompiler, threads: int) -> None:
+def test_a_compiled_softmax_is_right(compiler: Compiler, threads: int) -> None:
     build, specs = compiled(compiler, threads=threads)
     torch.manual_seed(0)
     x = (torch.randn(ROWS, COLUMNS) * 3).bfloat16()
@@ -116,7 +103,7 @@ def test_a_compiled_softmax_is_right(compiler: CageCompiler, threads: int) -> No
     assert execution.launched[0][1] == (ROWS, 1, 1)
 
 
-def test_a_row_too_many_is_out_of_bounds_with_its_source_line(compiler: CageCompiler) -> None:
+def test_a_row_too_many_is_out_of_bounds_with_its_source_line(compiler: Compiler) -> None:
     build, specs = compiled(compiler, extra=1)
     x = torch.zeros(ROWS, COLUMNS).bfloat16()
     fault = EmulatorDevice().execute(build, specs, views(x, x.clone()), threading.Event()).fault
@@ -124,7 +111,7 @@ def test_a_row_too_many_is_out_of_bounds_with_its_source_line(compiler: CageComp
     assert fault.line == source_line("autovec_copy(tX, r)") and fault.block == (ROWS, 0, 0)
 
 
-def test_a_warp_that_forgets_its_partial_result(compiler: CageCompiler) -> None:
+def test_a_warp_that_forgets_its_partial_result(compiler: Compiler) -> None:
     build, specs = compiled(compiler, missing=1)
     x = torch.zeros(ROWS, COLUMNS).bfloat16()
     fault = EmulatorDevice().execute(build, specs, views(x, x.clone()), threading.Event()).fault
@@ -139,7 +126,7 @@ def test_a_warp_that_forgets_its_partial_result(compiler: CageCompiler) -> None:
         ("red[warp, 1] = s", "u = red[lane, 1]", "red[warp, 1] = s"),
     ],
 )
-def test_a_missing_barrier_is_a_race(compiler: CageCompiler, after: str, reads: str, writes: str) -> None:
+def test_a_missing_barrier_is_a_race(compiler: Compiler, after: str, reads: str, writes: str) -> None:
     barrier = "    cute.arch.barrier()\n"
     at = SOFTMAX.index(barrier, SOFTMAX.index(after))
     build, specs = compiled(compiler, SOFTMAX[:at] + "    pass\n" + SOFTMAX[at + len(barrier) :])
@@ -150,7 +137,7 @@ def test_a_missing_barrier_is_a_race(compiler: CageCompiler, after: str, reads: 
     assert fault.block == (0, 0, 0) and fault.thread is not None
 
 
-def test_time_is_a_labelled_prediction(compiler: CageCompiler) -> None:
+def test_time_is_a_labelled_prediction(compiler: Compiler) -> None:
     build, specs = compiled(compiler)
     x = torch.zeros(ROWS, COLUMNS).bfloat16()
     timing, profile = EmulatorDevice().time(build, specs, views(x, x.clone()), GPUS["H200"], threading.Event())
@@ -160,7 +147,7 @@ def test_time_is_a_labelled_prediction(compiler: CageCompiler) -> None:
     assert any("48 blocks leave 84 of 132" in text for text in profile.findings)
 
 
-def test_a_profile_says_what_each_line_costs(compiler: CageCompiler) -> None:
+def test_a_profile_says_what_each_line_costs(compiler: Compiler) -> None:
     build, specs = compiled(compiler)
     x = torch.zeros(ROWS, COLUMNS).bfloat16()
     _, profile = EmulatorDevice().time(build, specs, views(x, x.clone()), GPUS["H200"], threading.Event())
@@ -174,14 +161,14 @@ def test_a_profile_says_what_each_line_costs(compiler: CageCompiler) -> None:
     assert first.share == "50% of global sectors" and first.cost == "16.0 sectors a request of 16 ideal"
 
 
-def test_another_arch_is_refused_by_name(compiler: CageCompiler) -> None:
+def test_another_arch_is_refused_by_name(compiler: Compiler) -> None:
     build, specs = compiled(compiler)
     x = torch.zeros(ROWS, COLUMNS).bfloat16()
     fault = EmulatorDevice().execute(replace(build, arch="sm_100a"), specs, views(x, x), threading.Event()).fault
     assert fault is not None and fault.verdict is Verdict.UNSUPPORTED and "sm_100a" in fault.message
 
 
-def test_workspace_counts_as_unwritten(compiler: CageCompiler) -> None:
+def test_workspace_counts_as_unwritten(compiler: Compiler) -> None:
     """The input handed in as workspace: reading it is reading what nothing wrote."""
     build, specs = compiled(compiler)
     moved = replace(build, inputs=0, plan=replace(build.plan, workspace=specs))
@@ -190,7 +177,7 @@ def test_workspace_counts_as_unwritten(compiler: CageCompiler) -> None:
     assert fault is not None and fault.verdict is Verdict.UNINITIALISED_READ
 
 
-def test_executions_of_a_build_come_in_opposite_pairs(compiler: CageCompiler, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_executions_of_a_build_come_in_opposite_pairs(compiler: Compiler, monkeypatch: pytest.MonkeyPatch) -> None:
     build, specs = compiled(compiler)
     other = replace(build)
     seeds = count(1)

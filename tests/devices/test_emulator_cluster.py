@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import threading
-from pathlib import Path
 
 import torch
 
-from cutegen_lab.compile import CageCompiler
 from cutegen_lab.core.problem import TensorSpec, Workload
 from cutegen_lab.devices.emulator import EmulatorDevice
+from tests.harness.checking import Compiler, built
 
 SOURCE = """
 import cutlass, cutlass.cute as cute
@@ -52,14 +51,9 @@ def zero_kernel(gCount: cute.Tensor):
 """
 
 
-def test_cluster_reduction_and_two_launches(tmp_path: Path) -> None:
+def test_cluster_reduction_and_two_launches(compiler: Compiler) -> None:
     specs = tuple(TensorSpec.parse(t) for t in ("x: i32[1024]", "o: i32[1024]", "count: i32[1]"))
-    compiler = CageCompiler(tmp_path, workers=1)
-    workload = Workload("main", specs[:1], specs[1:])
-    artifact = compiler.compile(SOURCE, {}, [workload], "sm_90a", lambda _: None, threading.Event())
-    compiler.close()
-    assert hasattr(artifact, "builds"), artifact
-    build = artifact.builds["main"]
+    build = built(compiler, SOURCE, [Workload("main", specs[:1], specs[1:])]).builds["main"]
     assert [launch.cluster for launch in build.plan.launches] == [(1, 1, 1), (4, 1, 1)]
     torch.manual_seed(0)
     x = torch.randint(-1000, 1000, (1024,), dtype=torch.int32)

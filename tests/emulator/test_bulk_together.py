@@ -8,26 +8,22 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cutegen_lab.compile import CageCompiler
-from cutegen_lab.core.artifact import Artifact, Build
+from cutegen_lab.core.artifact import Build
 from cutegen_lab.core.problem import TensorSpec, Workload
 from cutegen_lab.core.verdict import Verdict
 from cutegen_lab.emulator import Options, bulk_together, run_plan
+from tests.harness.checking import Compiler, built
 
 SOURCE = Path(__file__).parents[1] / "honest" / "kernels" / "gemm_tma_wgmma.py"
 
 
 @pytest.fixture(scope="module")
-def build(tmp_path_factory: pytest.TempPathFactory) -> tuple[Build, tuple[TensorSpec, ...]]:
+def build(compiler: Compiler) -> tuple[Build, tuple[TensorSpec, ...]]:
     """A GEMM with multicast, ragged at every edge; 10 blocks, some of which end before others."""
     m, n, k = 904, 520, 200
     specs = tuple(TensorSpec.parse(t) for t in (f"a: bf16[{m},{k}]", f"b: bf16[{k},{n}]", f"c: bf16[{m},{n}]"))
     workload = Workload("main", specs[:2], specs[2:])
-    with CageCompiler(tmp_path_factory.mktemp("cache"), workers=1) as compiler:
-        arguments = (SOURCE.read_text(), {"clusters": 5}, [workload], "sm_90a", lambda line: None, threading.Event())
-        artifact = compiler.compile(*arguments)
-    assert isinstance(artifact, Artifact), artifact.reason
-    return artifact.builds["main"], specs
+    return built(compiler, SOURCE.read_text(), [workload], config={"clusters": 5}).builds["main"], specs
 
 
 def _run(build: Build, specs: tuple[TensorSpec, ...], shadow: bool) -> tuple[bytes, dict[str, float]]:

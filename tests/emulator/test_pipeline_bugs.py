@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
 
-from cutegen_lab.compile import CageCompiler
-from cutegen_lab.core.artifact import Artifact
 from cutegen_lab.core.problem import TensorSpec, Workload
 from cutegen_lab.core.verdict import Fault, Verdict
 from cutegen_lab.emulator import Options, run_plan
+from tests.harness.checking import Compiler, built
 from tests.honest.corpus import FOLDER
 
 SOURCE = (FOLDER / "kernels" / "tensor_core_matmul.py").read_text()
@@ -29,16 +27,8 @@ BUGS = {
 }
 
 
-@pytest.fixture(scope="module")
-def compiler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CageCompiler]:
-    with CageCompiler(tmp_path_factory.mktemp("cage")) as compiler:
-        yield compiler
-
-
-def fault_of(compiler: CageCompiler, source: str) -> Fault | None:
-    work = Workload("main", INPUTS, OUTPUTS)
-    artifact = compiler.compile(source, {}, [work], "sm_90a", lambda line: None, threading.Event())
-    assert isinstance(artifact, Artifact), artifact
+def fault_of(compiler: Compiler, source: str) -> Fault | None:
+    artifact = built(compiler, source, [Workload("main", INPUTS, OUTPUTS)])
     tensors = [np.zeros(spec.nbytes, np.uint8) for spec in INPUTS + OUTPUTS]
     for number, tensor in enumerate(tensors[:2]):
         tensor.view(np.uint16)[:] = np.random.default_rng(number).integers(0x3F00, 0x4100, tensor.size // 2)
@@ -47,12 +37,12 @@ def fault_of(compiler: CageCompiler, source: str) -> Fault | None:
     return run_plan(artifact.builds["main"], INPUTS + OUTPUTS, views, cancel, Options(races=True), 2).execution.fault
 
 
-def test_the_kernel_as_it_is_has_none(compiler: CageCompiler) -> None:
+def test_the_kernel_as_it_is_has_none(compiler: Compiler) -> None:
     assert fault_of(compiler, SOURCE) is None
 
 
 @pytest.mark.parametrize("name", BUGS)
-def test_a_planted_bug_is_found(compiler: CageCompiler, name: str) -> None:
+def test_a_planted_bug_is_found(compiler: Compiler, name: str) -> None:
     there, planted, words = BUGS[name]
     assert there in SOURCE
     source = SOURCE.replace(there, planted)

@@ -4,18 +4,16 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 import pytest
 
-from cutegen_lab.compile import CageCompiler
-from cutegen_lab.core.artifact import Artifact, CompileFailure
 from cutegen_lab.core.problem import TensorSpec, Workload
 from cutegen_lab.core.verdict import Fault, Verdict
 from cutegen_lab.emulator import Options, run_plan
+from tests.harness.checking import Compiler, built
 from tests.honest.corpus import honest
 
 V = Verdict
@@ -78,20 +76,8 @@ def planted(bug: Bug) -> tuple[str, int]:
     return SOURCE[:at] + bug.new + SOURCE[at + len(bug.old) :], SOURCE.count("\n", 0, at) + 1
 
 
-@pytest.fixture(scope="module")
-def artifacts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Artifact | CompileFailure]]:
-    with CageCompiler(tmp_path_factory.mktemp("cache")) as compiler, ThreadPoolExecutor(2) as threads:
-
-        def compile(source: str) -> Artifact | CompileFailure:
-            return compiler.compile(source, {"clusters": 1}, [WORKLOAD], "sm_90a", lambda _: None, threading.Event())
-
-        names = [*BUGS, "honest"]
-        sources = [planted(bug)[0] for bug in BUGS.values()] + [SOURCE]
-        yield dict(zip(names, threads.map(compile, sources), strict=True))
-
-
-def run(artifact: Artifact | CompileFailure, tensors: Sequence[np.ndarray]) -> Fault | None:
-    assert isinstance(artifact, Artifact), artifact
+def run(compiler: Compiler, source: str, tensors: Sequence[np.ndarray]) -> Fault | None:
+    artifact = built(compiler, source, [WORKLOAD], config={"clusters": 1})
     views = [memoryview(t.reshape(-1).view(np.uint8)) for t in tensors]
     options = Options(shadow=True, races=True)
     return run_plan(artifact.builds["main"], INPUTS + OUTPUTS, views, threading.Event(), options, 2).execution.fault
@@ -105,9 +91,9 @@ def tensors() -> list[np.ndarray]:
     return [*halves, np.full(OUTPUTS[0].shape, 0xFFFF, np.uint16)]
 
 
-def test_the_kernel_without_a_mistake_is_right(artifacts: dict[str, Artifact | CompileFailure]) -> None:
+def test_the_kernel_without_a_mistake_is_right(compiler: Compiler) -> None:
     a, b, c = tensors()
-    assert run(artifacts["honest"], (a, b, c)) is None
+    assert run(compiler, SOURCE, (a, b, c)) is None
     wide = [np.left_shift(t.astype(np.uint32), np.uint32(16)).view(np.float32) for t in (a, b, c)]
     exact = wide[0] @ wide[1]
     assert np.array_equal(np.abs(exact) < 256, np.abs(wide[2]) < 256)
@@ -115,8 +101,8 @@ def test_the_kernel_without_a_mistake_is_right(artifacts: dict[str, Artifact | C
 
 
 @pytest.mark.parametrize("name", BUGS)
-def test_found(artifacts: dict[str, Artifact | CompileFailure], name: str) -> None:
-    fault = run(artifacts[name], tensors())
+def test_found(compiler: Compiler, name: str) -> None:
+    fault = run(compiler, planted(BUGS[name])[0], tensors())
     assert fault is not None, f"{name} was not found"
     assert fault.verdict is BUGS[name].verdict, fault
     assert BUGS[name].words in fault.message

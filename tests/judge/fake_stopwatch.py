@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -50,6 +51,7 @@ class FakeStopwatch:
     kind: str = "cuda"
     torch_device: str = "cpu"
     modes: Sequence[Mode] = ("cold", "warm", "events", "records")
+    asked: Counter[str] = field(default_factory=Counter)
 
     def stopwatch(
         self, tensors: Sequence[TensorSpec], inputs: Sequence[memoryview], cancel: Cancel
@@ -81,7 +83,8 @@ class FakeStopwatch:
     def sample(self, name: str, mode: Mode, count: int, seed: int) -> Samples | Fault:
         if fault := self.faults.get((name, mode)):
             return fault
-        before = sum(1 for entry in self.log if entry[0] == name)
+        before = self.asked[name]
+        self.asked[name] += 1
         self.log.append((name, mode, seed))
         if fault := self.faults.get((name, before)):
             return fault

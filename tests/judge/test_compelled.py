@@ -80,9 +80,10 @@ class Counting(TorchDevice):
     share = 1.0
 
     def execute(
-        self, build: Build, tensors: Sequence[TensorSpec], buffers: Sequence[memoryview], cancel: Cancel
-    ) -> Execution:
-        done = super().execute(build, tensors, buffers, cancel)
+        self, build: Build, tensors: Sequence[TensorSpec], buffers: Sequence[memoryview], cancel: Cancel,
+        counting: bool = True,
+    ) -> Execution:  # fmt: skip
+        done = super().execute(build, tensors, buffers, cancel, counting)
         loaded = {f"loaded_bytes:{spec.name}": self.share * spec.nbytes for spec in tensors}
         return Execution(done.fault, 0.0, loaded)
 

@@ -16,6 +16,8 @@ from cutegen_lab.notebook.magics import parse_budget
 from cutegen_lab.notebook.run import NotebookRun
 from cutegen_lab.views.model import MIME_TYPE
 
+pytestmark = pytest.mark.kernel
+
 CELL = "def reference(x):  # x: f32[8,64]\n    return torch.softmax(x, dim=-1)\n"
 
 

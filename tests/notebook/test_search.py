@@ -15,6 +15,8 @@ from cutegen_lab.notebook.search_figure import headline, search_figure
 from cutegen_lab.tuning import Patience
 from cutegen_lab.tuning.trace import Point, Trace
 
+pytestmark = pytest.mark.kernel
+
 CELL = "def reference(x):  # x: f32[4, 256]\n    return x * 2\n"
 OPTIONS = "--name doubled --device emulator"
 DOMAINS = {"vec": (1, 2, 4), "kind": ("<b>a</b>", "b"), "one": (7,)}

@@ -14,6 +14,8 @@ from cutegen_lab.notebook.run import NotebookRun
 from cutegen_lab.notebook.widget import WIDGET_MIME, RefineWidget
 from tests.notebook.test_magics import CELL
 
+pytestmark = pytest.mark.kernel
+
 
 @pytest.fixture(scope="module")
 def run(shell: InteractiveShell) -> NotebookRun:

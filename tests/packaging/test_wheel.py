@@ -17,8 +17,6 @@ import pytest
 ROOT = Path(__file__).parents[2]
 EXTENSION = "share/jupyter/labextensions/cutegen-lab"
 
-pytestmark = pytest.mark.slow
-
 
 def call(*command: object, path: str, home: Path, cwd: Path = ROOT) -> str:
     environment = {"PATH": path, "HOME": str(home), "PIP_DISABLE_PIP_VERSION_CHECK": "1"}

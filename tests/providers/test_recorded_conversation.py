@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 import cutegen_lab
 from cutegen_lab.core.run import Budget, RunSettings, Step
 from cutegen_lab.core.verdict import Verdict
 from cutegen_lab.problems import read_file
 from cutegen_lab.providers.replay import load
 from cutegen_lab.session import Session
+
+pytestmark = pytest.mark.kernel
 
 REPLAYS = Path(cutegen_lab.__file__).parent / "replays"
 

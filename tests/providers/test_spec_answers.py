@@ -109,6 +109,7 @@ def test_what_is_wrong_comes_back_with_its_line_and_column(
     assert any(row.strip() == "^" for row in marked) and any(row.startswith(f"{line:4} ") for row in marked)
 
 
+@pytest.mark.kernel
 def test_a_run_takes_a_refused_spec_as_a_compile_error_and_the_next_as_a_kernel(
     problem: Problem, tmp_path: Path
 ) -> None:

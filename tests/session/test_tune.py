@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.trial import CheckResult, Timing
 from cutegen_lab.core.verdict import Fault, Verdict
 from cutegen_lab.session import Session
+from cutegen_lab.session.predictors import Predictors
 from cutegen_lab.session.simulate import simulate
 from cutegen_lab.session.tune import CACHE, TuneSettings, from_text, tune
 from cutegen_lab.session.tuned import Tunable
@@ -22,6 +23,18 @@ from cutegen_lab.tuning.protocols import Limits
 from tests.judge.fake_stopwatch import FakeStopwatch
 from tests.session.test_clocks import PROBLEM, double
 from tests.tuning.test_tuner import SPACE, Compiler
+
+
+@pytest.fixture(scope="module", autouse=True)
+def predictors() -> Iterator[None]:
+    """One process to predict in for all searches: it takes seconds to start."""
+    shared = Predictors()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("cutegen_lab.session.session.Predictors", lambda: shared)
+        patch.setattr(shared, "close", lambda: None)
+        yield
+    shared.close()
+
 
 TUNABLE = Tunable("a table", "text", SPACE)
 WRONG = {"vec": 2, "threads": 256}

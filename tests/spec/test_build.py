@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import threading
-from pathlib import Path
-
 import pytest
 
-from cutegen_lab.compile import CageCompiler
 from cutegen_lab.core.artifact import Artifact
 from cutegen_lab.core.errors import SpecError
-from cutegen_lab.devices.emulator import EmulatorDevice
-from cutegen_lab.judge import StandardJudge
 from cutegen_lab.spec import GRAMMAR
 from cutegen_lab.spec.build import Kernel, compile_for, compile_text
+from tests.harness.checking import Compiler, built, right
 
 HEAD = "kernel k\nin x: bf16[M, N]\nin w: bf16[N]\n"
 SIZE = "size M=64, N=512\nsize M=3, N=100\n"
@@ -23,14 +18,9 @@ def spec(statements: str) -> str:
     return f"{HEAD}{statements}\n{SIZE}"
 
 
-def verdict(kernel: Kernel, folder: Path) -> str:
-    """Of the judge, on the emulator."""
-    problem, nothing = kernel.problem, threading.Event()
-    with CageCompiler(folder) as compiler:
-        workloads = problem.workloads + problem.check_workloads
-        built = compiler.compile(kernel.source, kernel.config, workloads, kernel.arch, lambda _: None, nothing)
-    assert isinstance(built, Artifact), built
-    return StandardJudge().check(problem, built, EmulatorDevice(), lambda _: None, nothing).verdict.value
+def compiled(compiler: Compiler, kernel: Kernel) -> Artifact:
+    workloads = kernel.problem.workloads + kernel.problem.check_workloads
+    return built(compiler, kernel.source, workloads, kernel.arch, kernel.config)
 
 
 @pytest.mark.parametrize(
@@ -46,13 +36,15 @@ def verdict(kernel: Kernel, folder: Path) -> str:
         ("out y: f32[N] = sum(x, dim=0)", "column reduction", {}),
     ],
 )  # fmt: skip
-def test_a_spec_becomes_a_right_kernel(statements: str, family: str, config: dict[str, int], tmp_path: Path) -> None:
+def test_a_spec_becomes_a_right_kernel(
+    compiler: Compiler, statements: str, family: str, config: dict[str, int]
+) -> None:
     kernel = compile_text(spec(statements))
     assert kernel.family == family
     assert {name: kernel.config[name] for name in config} == config
     assert set(kernel.chosen) == set(kernel.config) - set(config)
     assert [len(w.inputs) for w in kernel.problem.workloads] == [2, 2]
-    assert verdict(kernel, tmp_path) == "passed"
+    right(compiler, kernel.problem, compiled(compiler, kernel))
 
 
 @pytest.mark.parametrize(
@@ -98,13 +90,13 @@ def test_what_cannot_be_is_told_with_its_place(statements: str, line: int, says:
     assert says in str(error.value)
 
 
-def test_products_of_8_bits_with_their_scales(tmp_path: Path) -> None:
+def test_products_of_8_bits_with_their_scales(compiler: Compiler) -> None:
     kernel = compile_text(
         "kernel k\nin x: f8e4m3fn[M, 256]\nin w: f8e5m2[N, 256]\nin sx: f32[M, 1]\nin sw: f32[N]\n"
         "out y: bf16[M, N] = (x @ w.T) * sx * sw\ntile 64x64x128\nsize M=40, N=72\n"
     )
     assert kernel.family == "matrix product" and "f8" in str(kernel.problem.workload.inputs[0])
-    assert verdict(kernel, tmp_path) == "passed"
+    right(compiler, kernel.problem, compiled(compiler, kernel))
 
 
 PROJECTED = "kernel k\nin x: bf16[M, 64]\nin w: bf16[N, 64]\nin r: bf16[M, N]\n{}\nsize M=72, N={}\n"
@@ -174,15 +166,11 @@ def test_each_architecture_has_its_own_template_for_products() -> None:
         )
 
 
-def test_blocks_share_no_row_where_there_are_no_clusters(tmp_path: Path) -> None:
+def test_blocks_share_no_row_where_there_are_no_clusters(compiler: Compiler) -> None:
     text = "kernel k for sm_80\nin x: f32[512, 65536]\nout y: f32 = x / sum(x, dim=-1, keepdim=true)\n"
     kernel = compile_text(text)
     assert kernel.config["cluster_n"] == 1
-    with CageCompiler(tmp_path) as compiler:
-        built = compiler.compile(
-            kernel.source, kernel.config, kernel.problem.workloads, "sm_80", print, threading.Event()
-        )
-    assert isinstance(built, Artifact)
+    built(compiler, kernel.source, kernel.problem.workloads, "sm_80", kernel.config)
     assert compile_text(text.replace("sm_80", "sm_90a")).config["cluster_n"] > 1
     with pytest.raises(SpecError, match="cluster_n is 4; it may be 1"):
         compile_text(text + "with cluster_n=4\n")

@@ -1,7 +1,7 @@
-"""Drives one scripted run in a process of its own, to be killed: ``python -m tests.stores.scripted_run DB POINT``.
+"""Drives one scripted run in a process of its own, to be killed.
 
-POINT ``N`` kills the process right after its Nth event is on disk, ``N-`` right before the transaction of that event
-commits, ``never`` lets it end.
+``point`` ``N`` kills the process right after its Nth event is on disk, ``N-`` right before the transaction of that
+event commits, ``never`` lets it end.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import signal
 import sqlite3
-import sys
 from pathlib import Path
 
 from cutegen_lab.core.run import Budget, Event, Resumed, RunSettings, RunState, StoredEvent
@@ -59,9 +58,5 @@ def main(path: str, point: str) -> None:
     driver = Driver("r1", parts(store, SOURCES))
     if known:
         driver.record(Resumed())
-    print(driver.work().outcome)
+    driver.work()
     lease.release()
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

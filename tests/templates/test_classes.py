@@ -8,10 +8,9 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from cutegen_lab.compile import CageCompiler
 from cutegen_lab.core.errors import ProviderError
 from cutegen_lab.templates.reader import read
-from tests.templates.judging import compiled, judged, outputs, problem_of, wide_loads
+from tests.harness.checking import Compiler, compiled, judged, load_width, outputs, problem_of, read_times
 
 LOSSES = [
     ("F.cross_entropy(x, t)", "x: f32[12,100], t: i64[12]", 2),
@@ -27,7 +26,7 @@ LOSSES = [
 
 @pytest.mark.parametrize(("expression", "inputs", "kernels"), LOSSES, ids=[case[0] for case in LOSSES])
 def test_a_loss_is_a_row_kernel_and_one_that_adds_up_rows(
-    compiler: CageCompiler, expression: str, inputs: str, kernels: int
+    compiler: Compiler, expression: str, inputs: str, kernels: int
 ) -> None:
     family, artifact = judged(compiler, problem_of(expression, inputs, checks=("prime",)))
     assert family == "row reduction" and len(artifact.builds["main"].kernels) == kernels
@@ -42,31 +41,31 @@ GATHERS = [
 
 @pytest.mark.parametrize(("expression", "inputs"), GATHERS, ids=[case[0] for case in GATHERS])
 def test_what_a_value_names_is_read_element_by_element_or_in_rows(
-    compiler: CageCompiler, expression: str, inputs: str
+    compiler: Compiler, expression: str, inputs: str
 ) -> None:
-    family, artifact = judged(compiler, problem_of(expression, inputs, checks=("prime",)))
-    assert family == "elementwise chain"
-    assert ("ld.global.v4" in artifact.builds["main"].ptx) is ("embedding" in expression)
+    problem = problem_of(expression, inputs, checks=("prime",))
+    family, artifact = judged(compiler, problem)
+    assert family == "elementwise chain" and (load_width(problem, artifact) > 256) is ("embedding" in expression)
 
 
 @pytest.mark.parametrize("cluster_n", [1, 2])
-def test_a_row_in_steps_is_read_once(compiler: CageCompiler, cluster_n: int) -> None:
+def test_a_row_in_steps_is_read_once(compiler: Compiler, cluster_n: int) -> None:
     problem = problem_of("F.cross_entropy(x, t)", "x: f32[3,5000], t: i64[3]", checks=())
     config = {"threads_per_row": 64, "rows_per_block": 1, "loads": 2, "cluster_n": cluster_n}
     _, artifact = judged(compiler, problem, **config)
-    assert wide_loads(artifact) == 2, "two vectors a step, and no other walk"
+    assert read_times(problem, artifact) < 1.1
 
 
 @pytest.mark.parametrize(
     ("expression", "inputs"), [("x.sum()", "x: f32[64,1024]"), ("F.cross_entropy(x, t)", "x: f32[9,64], t: i64[9]")]
 )
-def test_the_second_kernel_starts_while_the_first_ends(compiler: CageCompiler, expression: str, inputs: str) -> None:
+def test_the_second_kernel_starts_while_the_first_ends(compiler: Compiler, expression: str, inputs: str) -> None:
     _, artifact = judged(compiler, problem_of(expression, inputs, checks=()))
     first, second = artifact.builds["main"].plan.launches
     assert not first.attributes and second.attributes == {6: (1).to_bytes(4, "little")}, "programmatic"
 
 
-def test_a_sum_of_exponentials_starts_from_minus_infinity(compiler: CageCompiler) -> None:
+def test_a_sum_of_exponentials_starts_from_minus_infinity(compiler: Compiler) -> None:
     problem = problem_of("torch.softmax(x, -1)", "x: f32[4,1024]", checks=())
     _, artifact = compiled(compiler, problem, threads_per_row=32, rows_per_block=1, loads=2)
     x = torch.randn(4, 1024)
@@ -75,7 +74,7 @@ def test_a_sum_of_exponentials_starts_from_minus_infinity(compiler: CageCompiler
     torch.testing.assert_close(got, torch.softmax(x.double(), -1).float(), equal_nan=True)
 
 
-def test_an_index_out_of_range_reads_nothing_beyond_the_row(compiler: CageCompiler) -> None:
+def test_an_index_out_of_range_reads_nothing_beyond_the_row(compiler: Compiler) -> None:
     problem = problem_of("F.cross_entropy(x, t, reduction='none')", "x: f32[6,33], t: i64[6]", checks=())
     _, artifact = compiled(compiler, problem)
     x, t = torch.randn(6, 33), torch.tensor([0, 32, -100, 33, 1 << 40, -(1 << 40)])

@@ -4,39 +4,33 @@ from __future__ import annotations
 
 import itertools
 import math
-import threading
 from typing import Any, cast
 
 import pytest
 import torch
 
-from cutegen_lab.compile import CageCompiler
-from cutegen_lab.core.artifact import Artifact
 from cutegen_lab.core.errors import ProviderError
 from cutegen_lab.core.problem import Problem
-from cutegen_lab.core.verdict import Verdict
-from cutegen_lab.devices.emulator import EmulatorDevice
-from cutegen_lab.judge import StandardJudge, select_workloads
 from cutegen_lab.templates.families import gemm
 from cutegen_lab.templates.families.gemm.config import DOMAINS, stages_that_fit
 from cutegen_lab.templates.families.gemm.shape import products
 from cutegen_lab.templates.reader import read
 from cutegen_lab.templates.registry import Family, family_for
-from tests.templates import multiplying
-from tests.templates.multiplying import ROUNDING, problem_of
+from tests.harness import checking
+from tests.harness.checking import ROUNDING, Compiler, passed, product_of
 
 SMALL = {"tile_m": 64, "tile_n": 64, "tile_k": 64, "stages": 3, "cluster_m": 1, "cluster_n": 1,
          "schedule": "cooperative", "raster": "m", "group": 8, "split_k": 1}  # fmt: skip
 
 
 def result_of(
-    compiler: CageCompiler, problem: Problem, config: dict[str, Any], given: list[torch.Tensor]
+    compiler: Compiler, problem: Problem, config: dict[str, Any], given: list[torch.Tensor]
 ) -> tuple[torch.Tensor, str]:
-    return multiplying.result_of(compiler, cast(Family, gemm), problem, {**SMALL, **config}, given)
+    return checking.result_of(compiler, cast(Family, gemm), problem, {**SMALL, **config}, given)
 
 
-def error_of(compiler: CageCompiler, problem: Problem, config: dict[str, Any]) -> tuple[float, str]:
-    return multiplying.error_of(compiler, cast(Family, gemm), problem, {**SMALL, **config})
+def error_of(compiler: Compiler, problem: Problem, config: dict[str, Any]) -> tuple[float, str]:
+    return checking.error_of(compiler, cast(Family, gemm), problem, {**SMALL, **config})
 
 
 @pytest.mark.parametrize(
@@ -51,8 +45,8 @@ def error_of(compiler: CageCompiler, problem: Problem, config: dict[str, Any]) -
     ],
     ids=["nn", "nt", "tn", "tt", "transposed result", "strides"],
 )
-def test_every_layout_goes_through_the_tensor_cores(compiler: CageCompiler, expression: str, inputs: str) -> None:
-    problem = problem_of(expression, inputs)
+def test_every_layout_goes_through_the_tensor_cores(compiler: Compiler, expression: str, inputs: str) -> None:
+    problem = product_of(expression, inputs)
     error, kernel = error_of(compiler, problem, {})
     assert error < ROUNDING[problem.workload.outputs[0].dtype.value] and "gemm_kernel" in kernel
 
@@ -70,8 +64,8 @@ def test_every_layout_goes_through_the_tensor_cores(compiler: CageCompiler, expr
         ("torch.baddbmm(c, a, b)", "c: bf16[72], a: bf16[3,40,64], b: bf16[3,64,72]"),
     ],
 )  # fmt: skip
-def test_epilogues_are_applied_in_fp32(compiler: CageCompiler, expression: str, inputs: str) -> None:
-    problem = problem_of(expression, inputs)
+def test_epilogues_are_applied_in_fp32(compiler: Compiler, expression: str, inputs: str) -> None:
+    problem = product_of(expression, inputs)
     error, _ = error_of(compiler, problem, {"tile_m": 128})
     assert error < ROUNDING[problem.workload.outputs[0].dtype.value]
 
@@ -99,9 +93,9 @@ def test_epilogues_are_applied_in_fp32(compiler: CageCompiler, expression: str, 
     ],
 )
 def test_batches_vectors_and_what_tma_cannot_address(
-    compiler: CageCompiler, expression: str, inputs: str, kernel: str
+    compiler: Compiler, expression: str, inputs: str, kernel: str
 ) -> None:
-    problem = problem_of(expression, inputs)
+    problem = product_of(expression, inputs)
     error, ran = error_of(compiler, problem, {})
     assert error < ROUNDING[problem.workload.outputs[0].dtype.value] and kernel in ran
 
@@ -116,23 +110,23 @@ def test_batches_vectors_and_what_tma_cannot_address(
     ],
     ids=["SwiGLU", "GEGLU", "a sum", "fp32"],
 )
-def test_several_products_go_through_one_kernel(compiler: CageCompiler, expression: str, inputs: str) -> None:
-    problem = problem_of(expression, inputs)
+def test_several_products_go_through_one_kernel(compiler: Compiler, expression: str, inputs: str) -> None:
+    problem = product_of(expression, inputs)
     error, ran = error_of(compiler, problem, {"tile_m": 128, "tile_n": 64, "stages": 8})
     assert error < ROUNDING[problem.workload.outputs[0].dtype.value] and ran.count("gemm_kernel") == 1
 
 
 @pytest.mark.parametrize("dtype", ["bf16", "f32"])
-def test_a_single_step_along_k_is_not_cut_in_parts(compiler: CageCompiler, dtype: str) -> None:
-    problem = problem_of("a @ b + c", f"a: {dtype}[64,64], b: {dtype}[64,72], c: {dtype}[72]")
+def test_a_single_step_along_k_is_not_cut_in_parts(compiler: Compiler, dtype: str) -> None:
+    problem = product_of("a @ b + c", f"a: {dtype}[64,64], b: {dtype}[64,72], c: {dtype}[72]")
     error, ran = error_of(compiler, problem, {"tile_m": 64, "tile_n": 64, "tile_k": 64, "stages": 4, "split_k": 4})
     assert error < ROUNDING[dtype] and "total_kernel" not in ran
 
 
 @pytest.mark.parametrize("tile_n", [32, 64])
-def test_two_right_operands_that_are_dense_along_n(compiler: CageCompiler, tile_n: int) -> None:
+def test_two_right_operands_that_are_dense_along_n(compiler: Compiler, tile_n: int) -> None:
     """Narrow tiles have a narrower swizzle than the two of them side by side would."""
-    problem = problem_of("F.silu(x @ g) * (x @ u)", "x: bf16[64,64], g: bf16[64,72], u: bf16[64,72]")
+    problem = product_of("F.silu(x @ g) * (x @ u)", "x: bf16[64,64], g: bf16[64,72], u: bf16[64,72]")
     error, _ = error_of(compiler, problem, {"tile_m": 64, "tile_n": tile_n, "tile_k": 64, "stages": 8})
     assert error < ROUNDING["bf16"]
 
@@ -147,8 +141,8 @@ def test_two_right_operands_that_are_dense_along_n(compiler: CageCompiler, tile_
     ],
     ids=["odd pitches", "one odd pitch", "fp32 dense along rows", "fp32 batches"],
 )
-def test_what_tma_cannot_address_is_converted(compiler: CageCompiler, expression: str, inputs: str) -> None:
-    problem = problem_of(expression, inputs)
+def test_what_tma_cannot_address_is_converted(compiler: Compiler, expression: str, inputs: str) -> None:
+    problem = product_of(expression, inputs)
     error, ran = error_of(compiler, problem, {})
     assert error < ROUNDING[problem.workload.outputs[0].dtype.value]
     assert "convert_kernel" in ran and "gemm_kernel" in ran
@@ -162,15 +156,15 @@ def test_what_tma_cannot_address_is_converted(compiler: CageCompiler, expression
         ("a @ b", "a: f32[40,1000], b: f32[1000,72]"),
     ],
 )
-def test_few_tiles_share_a_long_k(compiler: CageCompiler, expression: str, inputs: str) -> None:
-    problem = problem_of(expression, inputs)
+def test_few_tiles_share_a_long_k(compiler: Compiler, expression: str, inputs: str) -> None:
+    problem = product_of(expression, inputs)
     error, ran = error_of(compiler, problem, {"split_k": 4})
     assert error < ROUNDING[problem.workload.outputs[0].dtype.value] and "total_kernel" in ran
 
 
-def test_products_of_halves_are_as_exact_as_fp32(compiler: CageCompiler) -> None:
+def test_products_of_halves_are_as_exact_as_fp32(compiler: Compiler) -> None:
     """Rows of every size, and what is not finite, come out as fp32's own products do."""
-    problem = problem_of("a @ b.T", "a: f32[64,1000], b: f32[72,1000]")
+    problem = product_of("a @ b.T", "a: f32[64,1000], b: f32[72,1000]")
     generator = torch.Generator().manual_seed(1)
     a, b = (torch.randn(spec.shape, generator=generator) for spec in problem.workload.inputs)
     a[0] *= 1e-42
@@ -198,15 +192,15 @@ def test_products_of_halves_are_as_exact_as_fp32(compiler: CageCompiler) -> None
         {"tile_m": 64, "tile_n": 64, "tile_k": 128, "stages": 2, "cluster_m": 2},
     ],
 )
-def test_other_configs_are_right_too(compiler: CageCompiler, config: dict[str, Any]) -> None:
-    error, _ = error_of(compiler, problem_of("torch.relu(a @ b)", "a: bf16[328,200], b: bf16[200,456]"), config)
+def test_other_configs_are_right_too(compiler: Compiler, config: dict[str, Any]) -> None:
+    error, _ = error_of(compiler, product_of("torch.relu(a @ b)", "a: bf16[328,200], b: bf16[200,456]"), config)
     assert error < ROUNDING["bf16"]
 
 
-def test_teams_take_tiles_in_turn(compiler: CageCompiler) -> None:
+def test_teams_take_tiles_in_turn(compiler: Compiler) -> None:
     """More tiles than blocks, and more steps along k than stages: without its turn, the second team would take a
     barrier's phase for one two rounds later."""
-    problem = problem_of("a @ b.T", "a: bf16[768,256], b: bf16[768,256]")
+    problem = product_of("a @ b.T", "a: bf16[768,256], b: bf16[768,256]")
     error, _ = error_of(compiler, problem, {"schedule": "pingpong", "stages": 2})
     assert error < ROUNDING["bf16"]
 
@@ -215,42 +209,36 @@ def test_teams_take_tiles_in_turn(compiler: CageCompiler) -> None:
 @pytest.mark.parametrize("config", [{"tile_m": 128, "tile_n": 128, "schedule": "pingpong"},
                                     {"cluster_m": 2, "cluster_n": 2}])  # fmt: skip
 def test_what_lies_outside_a_result_of_one_tile_is_not_stored(
-    compiler: CageCompiler, config: dict[str, Any], inputs: str
+    compiler: Compiler, config: dict[str, Any], inputs: str
 ) -> None:
-    error, ran = error_of(compiler, problem_of("torch.sigmoid(a @ b)", inputs), config)
+    error, ran = error_of(compiler, product_of("torch.sigmoid(a @ b)", inputs), config)
     assert error < ROUNDING["bf16"] and "gemm_kernel" in ran
 
 
 @pytest.mark.parametrize("inputs", ["a: bf16[136,72], b: bf16[72,200], bias: bf16[200]",
                                     "a: f32[72,96], b: f32[96,83], bias: f32[83]"])  # fmt: skip
-def test_the_default_passes_the_judge_on_every_derived_workload(compiler: CageCompiler, inputs: str) -> None:
-    problem = problem_of("torch.relu(a @ b + bias)", inputs)
+def test_the_default_passes_the_judge_on_every_derived_workload(compiler: Compiler, inputs: str) -> None:
+    problem = product_of("torch.relu(a @ b + bias)", inputs)
     graph = read(problem)
-    source = gemm.write(problem, graph, gemm.default_config(graph, problem.workload))
-    device, cancel = EmulatorDevice(), threading.Event()
-    workloads = select_workloads(problem, device)
-    assert len(workloads) > 3
-    artifact = compiler.compile(source, {}, workloads, "sm_90a", lambda line: None, cancel)
-    assert isinstance(artifact, Artifact), f"{artifact}\n{source}"
-    result = StandardJudge().check(problem, artifact, device, lambda line: None, cancel)
-    assert result.verdict is Verdict.PASSED, result.reason
+    artifact = passed(compiler, problem, gemm.write(problem, graph, gemm.default_config(graph, problem.workload)))
+    assert len(artifact.builds) > 3
 
 
 def test_dimensions_that_lie_as_one_become_one() -> None:
-    found = products(read(problem_of("x @ w", "x: bf16[4,8,16,64], w: bf16[64,32]")))
+    found = products(read(product_of("x @ w", "x: bf16[4,8,16,64], w: bf16[64,32]")))
     assert found and (found.m, found.n, found.batch) == ((0, 1, 2), (3,), ())
-    found = products(read(problem_of("x.transpose(1, 2) @ w", "x: bf16[8,64,16], w: bf16[64,32]")))
+    found = products(read(product_of("x.transpose(1, 2) @ w", "x: bf16[8,64,16], w: bf16[64,32]")))
     assert found and (found.m, found.n, found.batch) == ((1,), (2,), (0,))
 
 
 def test_a_transposed_result_swaps_the_operands() -> None:
-    found = products(read(problem_of("(a @ b).T", "a: bf16[64,32], b: bf16[32,128]")))
+    found = products(read(product_of("(a @ b).T", "a: bf16[64,32], b: bf16[32,128]")))
     assert found and (found.lefts[0].tensor, found.rights[0].tensor) == (1, 0)
 
 
 def test_every_candidate_for_the_default_is_feasible() -> None:
     for inputs in ("a: bf16[8,8], b: bf16[8,8]", "a: bf16[4096,4096], b: bf16[4096,4096]"):
-        problem = problem_of("a @ b", inputs)
+        problem = product_of("a @ b", inputs)
         config = gemm.default_config(read(problem), problem.workload)
         assert not gemm.why_not(read(problem), config) and all(config[name] in DOMAINS[name] for name in DOMAINS)
 
@@ -265,7 +253,7 @@ def test_every_candidate_for_the_default_is_feasible() -> None:
 )
 def test_the_module_says_what_the_family_says(expression: str, inputs: str) -> None:
     """``constraints`` in the text and ``why_not`` are two writings of one rule."""
-    problem = problem_of(expression, inputs)
+    problem = product_of(expression, inputs)
     graph = read(problem)
     text = gemm.write(problem, graph, SMALL)
     namespace: dict[str, Any] = {"EPI_STAGE": 2, "math": math}
@@ -280,11 +268,11 @@ def test_the_module_says_what_the_family_says(expression: str, inputs: str) -> N
 
 
 def test_what_fits_shared_memory_and_registers() -> None:
-    graph = read(problem_of("a @ b", "a: bf16[64,64], b: bf16[64,64]"))
+    graph = read(product_of("a @ b", "a: bf16[64,64], b: bf16[64,64]"))
     one = products(graph)
     assert one and stages_that_fit(one, {**SMALL, "tile_m": 128, "tile_n": 256}) == 4
     assert gemm.why_not(graph, {**SMALL, "tile_m": 256, "tile_n": 256}), "256 accumulators a thread"
-    halves = products(read(problem_of("a @ b", "a: f32[64,64], b: f32[64,64]")))
+    halves = products(read(product_of("a @ b", "a: f32[64,64], b: f32[64,64]")))
     assert halves and stages_that_fit(halves, {**SMALL, "tile_m": 128, "tile_n": 128}) == 3
 
 
@@ -300,7 +288,7 @@ def test_what_fits_shared_memory_and_registers() -> None:
     ],
 )
 def test_what_it_cannot_serve_is_named(expression: str, inputs: str, says: str) -> None:
-    problem = problem_of(expression, inputs)
+    problem = product_of(expression, inputs)
     with pytest.raises(ProviderError, match=f"{says}.*--provider openai"):
         graph = read(problem)
         family_for(graph).write(problem, graph, SMALL)

@@ -7,15 +7,12 @@ from typing import Any
 import pytest
 import torch
 
-from cutegen_lab.compile import CageCompiler
 from cutegen_lab.core.errors import ProviderError
 from cutegen_lab.templates.families import gemm
 from cutegen_lab.templates.reader import read
 from cutegen_lab.templates.recognise import template_for
 from cutegen_lab.templates.registry import family_for
-from tests.templates.judging import judged
-from tests.templates.judging import problem_of as judged_problem
-from tests.templates.multiplying import ROUNDING, error_of, problem_of, result_of
+from tests.harness.checking import ROUNDING, Compiler, error_of, judged, problem_of, product_of, result_of
 
 SMALL = {"tile_m": 64, "tile_n": 64, "tile_k": 128, "stages": 3, "cluster_m": 1, "cluster_n": 1,
          "schedule": "cooperative", "raster": "m", "group": 8, "split_k": 1}  # fmt: skip
@@ -40,10 +37,8 @@ LONG = "a: f8e4m3fn[72,1024], b: f8e4m3fn[136,1024]"
     ],
     ids=["numbers", "rows and columns", "a residual", "gated", "in parts"],
 )  # fmt: skip
-def test_tensor_cores_multiply_8_bits(
-    compiler: CageCompiler, expression: str, inputs: str, config: dict[str, Any]
-) -> None:
-    problem = problem_of(expression, inputs)
+def test_tensor_cores_multiply_8_bits(compiler: Compiler, expression: str, inputs: str, config: dict[str, Any]) -> None:
+    problem = product_of(expression, inputs)
     error, ran = error_of(compiler, gemm, problem, {**SMALL, **config})
     assert error < ROUNDING[problem.workload.outputs[0].dtype.value]
     assert "gemm_kernel" in ran and "convert_kernel" not in ran
@@ -60,34 +55,34 @@ def test_tensor_cores_multiply_8_bits(
     ],
     ids=["dense along n", "odd pitches", "fp32 results", "fp32 results, odd pitches", "fp16 results"],
 )
-def test_what_wgmma_does_not_take_is_copied(compiler: CageCompiler, expression: str, inputs: str) -> None:
+def test_what_wgmma_does_not_take_is_copied(compiler: Compiler, expression: str, inputs: str) -> None:
     """Along k, which is how it reads 8-bit numbers; as fp16, where results are finer than bf16."""
-    problem = problem_of(expression, inputs)
+    problem = product_of(expression, inputs)
     error, ran = error_of(compiler, gemm, problem, SMALL)
     assert error < ROUNDING[problem.workload.outputs[0].dtype.value]
     assert "gemm_kernel" in ran and "convert_kernel" in ran
 
 
-def test_small_products_need_no_copies(compiler: CageCompiler) -> None:
+def test_small_products_need_no_copies(compiler: Compiler) -> None:
     error, ran = error_of(
-        compiler, gemm, problem_of("a.float() @ b.float()", "a: f8e4m3fn[40,67], b: f8e5m2[67,35]"), SMALL
+        compiler, gemm, product_of("a.float() @ b.float()", "a: f8e4m3fn[40,67], b: f8e5m2[67,35]"), SMALL
     )
     assert error < ROUNDING["f32"] and "plain_kernel" in ran
 
 
-def test_long_sums_are_promoted(compiler: CageCompiler) -> None:
+def test_long_sums_are_promoted(compiler: Compiler) -> None:
     """Of numbers of one sign: wgmma alone adds up 7% too little here."""
-    problem = problem_of(f"{PRODUCT}.bfloat16()", "a: f8e4m3fn[64,4096], b: f8e4m3fn[64,4096]")
+    problem = product_of(f"{PRODUCT}.bfloat16()", "a: f8e4m3fn[64,4096], b: f8e4m3fn[64,4096]")
     a, b = (torch.rand(64, 4096).to(torch.float8_e4m3fn) for _ in range(2))
     result, _ = result_of(compiler, gemm, problem, SMALL, [a, b])
     apart = (result.double() / (a.double() @ b.double().T) - 1).abs()
     assert float(apart.max()) < 2.0**-8 + 2.0**-10
 
 
-def test_the_default_passes_the_judge(compiler: CageCompiler) -> None:
+def test_the_default_passes_the_judge(compiler: Compiler) -> None:
     inputs = "a: f8e4m3fn[80,160], b: f8e4m3fn[96,160], sa: f32[1], sb: f32[1]"
     expression = "torch._scaled_mm(a, b.T, sa, sb, out_dtype=torch.bfloat16)"
-    family, _ = judged(compiler, judged_problem(expression, inputs, checks=("tail",)))
+    family, _ = judged(compiler, problem_of(expression, inputs, checks=("tail",)))
     assert family == gemm.NAME
 
 
@@ -100,11 +95,11 @@ def test_the_default_passes_the_judge(compiler: CageCompiler) -> None:
 )  # fmt: skip
 def test_what_it_cannot_serve_is_named(expression: str, inputs: str, says: str) -> None:
     with pytest.raises(ProviderError, match=says):
-        family_for(read(problem_of(expression, inputs)))
+        family_for(read(product_of(expression, inputs)))
 
 
 def test_other_archs_have_none() -> None:
-    problem = problem_of(f"{PRODUCT}.bfloat16()", LONG)
+    problem = product_of(f"{PRODUCT}.bfloat16()", LONG)
     says = r"a matrix product of 8-bit floats on sm_80, and one does on sm_90a\. Try --arch sm_90a"
     with pytest.raises(ProviderError, match=says):
         family_for(read(problem), "sm_80")

@@ -10,7 +10,6 @@ from typing import Any, cast
 import pytest
 import torch
 
-from cutegen_lab.compile import CageCompiler
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.errors import ProviderError
 from cutegen_lab.core.problem import Problem
@@ -24,8 +23,7 @@ from cutegen_lab.templates.reader import read
 from cutegen_lab.templates.recognise import template_for
 from cutegen_lab.templates.registry import Family, family_for
 from cutegen_lab.templates.template import Single
-from tests.templates import judging
-from tests.templates.multiplying import ROUNDING, error_of, problem_of, result_of
+from tests.harness.checking import ROUNDING, Compiler, error_of, judged, problem_of, product_of, result_of
 
 FAMILY = cast(Family, reduced)
 SMALL: dict[str, Any] = {"tile_m": 64, "tile_n": 64, "tile_k": 64, "stages": 3, "cluster_m": 1, "cluster_n": 1,
@@ -71,9 +69,9 @@ LAYER_NORM = (
          "a sum of six blocks", "logsumexp in parts", "a mean in parts", "a variance in parts"],
 )  # fmt: skip
 def test_rows_are_reduced_where_they_are(
-    compiler: CageCompiler, expression: str, inputs: str, config: dict[str, Any], kernels: int
+    compiler: Compiler, expression: str, inputs: str, config: dict[str, Any], kernels: int
 ) -> None:
-    problem, config = problem_of(expression, inputs), {**SMALL, **config}
+    problem, config = product_of(expression, inputs), {**SMALL, **config}
     assert not reduced.why_not(read(problem), config)
     error, ran = error_of(compiler, FAMILY, problem, config)
     assert error < ROUNDING[problem.workload.outputs[0].dtype.value]
@@ -95,9 +93,9 @@ def test_rows_are_reduced_where_they_are(
     ids=["no mask in a tile", "no mask of a whole tile", "some blocks get nothing", "no fault"],
 )  # fmt: skip
 def test_a_planted_fault_is_seen(
-    compiler: CageCompiler, before: str, after: str, expression: str, inputs: str, config: dict[str, Any]
+    compiler: Compiler, before: str, after: str, expression: str, inputs: str, config: dict[str, Any]
 ) -> None:
-    problem, faulty = problem_of(expression, inputs), cast(Family, Faulty(before, after))
+    problem, faulty = product_of(expression, inputs), cast(Family, Faulty(before, after))
     try:
         error, _ = error_of(compiler, faulty, problem, {**SMALL, **config})
     except AssertionError as fault:
@@ -114,19 +112,19 @@ def test_a_planted_fault_is_seen(
         {"tile_m": 128, "cluster_n": 3, "stages": 2},
     ],
 )
-def test_blocks_take_tile_after_tile(compiler: CageCompiler, config: dict[str, Any]) -> None:
+def test_blocks_take_tile_after_tile(compiler: Compiler, config: dict[str, Any]) -> None:
     """More tiles than blocks: residuals come through the pipeline between two teams' operands, and what blocks send
     each other lies in either of two places."""
     few = cast(Family, Faulty(f"RESIDENT = {RESIDENT}", f"RESIDENT = {dict.fromkeys(RESIDENT, 1)}"))
     inputs = "a: bf16[520,136], b: bf16[192,136], r: bf16[520,192], w: bf16[192]"
-    problem = problem_of("F.layer_norm(F.linear(a, b) + r, w.shape, w)", inputs)
+    problem = product_of("F.layer_norm(F.linear(a, b) + r, w.shape, w)", inputs)
     assert error_of(compiler, few, problem, {**SMALL, **config})[0] < ROUNDING["bf16"]
 
 
 @pytest.mark.parametrize("config", [{"tile_n": 128}, {"tile_n": 64, "cluster_n": 2}])
-def test_a_layer_norm_far_from_zero_is_as_exact_as_pytorchs(compiler: CageCompiler, config: dict[str, Any]) -> None:
+def test_a_layer_norm_far_from_zero_is_as_exact_as_pytorchs(compiler: Compiler, config: dict[str, Any]) -> None:
     """Sums of squares less the square of the sum would leave nothing of a variance of 1 about 3000."""
-    problem = problem_of("F.layer_norm((a @ b).float() + r, (112,))", "a: bf16[72,64], b: bf16[64,112], r: f32[72,112]")
+    problem = product_of("F.layer_norm((a @ b).float() + r, (112,))", "a: bf16[72,64], b: bf16[64,112], r: f32[72,112]")
     generator = torch.Generator().manual_seed(2)
     a, b, r = (torch.randn(spec.shape, generator=generator) for spec in problem.workload.inputs)
     a, b, r = (a / 8).bfloat16(), b.bfloat16(), r + 3000.0
@@ -137,8 +135,8 @@ def test_a_layer_norm_far_from_zero_is_as_exact_as_pytorchs(compiler: CageCompil
     assert (got - expected).abs().max() < 3 * (own - expected).abs().max()
 
 
-def test_infinities_are_no_trouble_to_parts(compiler: CageCompiler) -> None:
-    problem = problem_of("((a @ b).float() + r).logsumexp(-1)", "a: bf16[72,64], b: bf16[64,200], r: f32[72,200]")
+def test_infinities_are_no_trouble_to_parts(compiler: Compiler) -> None:
+    problem = product_of("((a @ b).float() + r).logsumexp(-1)", "a: bf16[72,64], b: bf16[64,200], r: f32[72,200]")
     torch.manual_seed(0)
     a, b, r = torch.randn(72, 64).bfloat16(), torch.randn(64, 200).bfloat16(), torch.zeros(72, 200)
     r[0], r[1, :128], r[2, 7], r[3, 7], r[4, 64:] = -math.inf, -math.inf, math.inf, math.nan, -300.0
@@ -156,9 +154,9 @@ def test_infinities_are_no_trouble_to_parts(compiler: CageCompiler) -> None:
         ("F.linear(a, b).float().logsumexp(-1)", "a: bf16[72,72], b: bf16[2500,72]"),
     ],
 )  # fmt: skip
-def test_the_default_passes_the_judge(compiler: CageCompiler, expression: str, inputs: str) -> None:
+def test_the_default_passes_the_judge(compiler: Compiler, expression: str, inputs: str) -> None:
     """Derived workloads too: their operands are copied where TMA cannot address them."""
-    name, artifact = judging.judged(compiler, judging.problem_of(expression, inputs))
+    name, artifact = judged(compiler, problem_of(expression, inputs))
     assert name == reduced.NAME and len(artifact.builds) > 1
 
 
@@ -167,8 +165,8 @@ def test_the_default_passes_the_judge(compiler: CageCompiler, expression: str, i
     ["a: f16[2,2,1,1], b: f16[2,2,3,1]", "a: bf16[4,40,64], b: bf16[4,40,64]:(1,256,4)"],
     ids=["a number and a column", "dense along batches"],
 )
-def test_matrices_without_dense_rows_or_columns_are_copied(compiler: CageCompiler, inputs: str) -> None:
-    name, _ = judging.judged(compiler, judging.problem_of("torch.softmax(a @ b.mT, -1)", inputs, checks=()))
+def test_matrices_without_dense_rows_or_columns_are_copied(compiler: Compiler, inputs: str) -> None:
+    name, _ = judged(compiler, problem_of("torch.softmax(a @ b.mT, -1)", inputs, checks=()))
     assert name == reduced.NAME
 
 
@@ -181,7 +179,7 @@ def test_matrices_without_dense_rows_or_columns_are_copied(compiler: CageCompile
     ],
 )  # fmt: skip
 def test_rows_too_wide_are_named(expression: str, inputs: str, says: str) -> None:
-    graph = read(problem_of(expression, inputs))
+    graph = read(product_of(expression, inputs))
     config = {**SMALL, "tile_m": 128, "tile_n": 256, "cluster_n": 2}
     assert reduced.matches(graph)
     found = reduced.why_not(graph, config)
@@ -190,7 +188,7 @@ def test_rows_too_wide_are_named(expression: str, inputs: str, says: str) -> Non
 
 def test_what_does_not_pay_is_cut() -> None:
     def made(m: int, n: int, k: int) -> type:
-        problem = problem_of("torch.softmax(a @ b, -1)", f"a: bf16[{m},{k}], b: bf16[{k},{n}]")
+        problem = product_of("torch.softmax(a @ b, -1)", f"a: bf16[{m},{k}], b: bf16[{k},{n}]")
         return type(template_for(problem, "sm_90a"))
 
     assert made(16384, 768, 768) is Single and made(4096, 256, 4096) is Single
@@ -209,7 +207,7 @@ def test_what_does_not_pay_is_cut() -> None:
 )
 def test_what_it_leaves_to_others(expression: str, inputs: str) -> None:
     try:
-        family = family_for(read(problem_of(expression, inputs)))
+        family = family_for(read(product_of(expression, inputs)))
     except ProviderError:
         return
     assert family is not FAMILY
@@ -217,7 +215,7 @@ def test_what_it_leaves_to_others(expression: str, inputs: str) -> None:
 
 def test_the_module_says_what_the_family_says() -> None:
     """``constraints`` in the text and ``why_not`` are two writings of one rule."""
-    problem = problem_of("torch.softmax(a @ b, -1)", "a: bf16[64,64], b: bf16[64,700]")
+    problem = product_of("torch.softmax(a @ b, -1)", "a: bf16[64,64], b: bf16[64,700]")
     graph = read(problem)
     text = reduced.write(problem, graph, SMALL)
     namespace: dict[str, Any] = {"EPI_STAGE": 2, "math": math}
@@ -232,11 +230,11 @@ def test_the_module_says_what_the_family_says() -> None:
 
 
 def test_registers_keep_what_all_the_rest_follows_from() -> None:
-    graph = read(problem_of(*LAYER_NORM))
+    graph = read(product_of(*LAYER_NORM))
     names = list("abcrwv")
     kept = [[formula(graph, index, names) for index in step.keep] for step in steps(graph)]
     total = "(a @ b.mT + c) + r"
     assert kept == [[total], [f"({total}) - (sum({total}) / n)"]]
-    graph = read(problem_of(*SOFTMAX))
+    graph = read(product_of(*SOFTMAX))
     assert [len(step.keep) for step in steps(graph)] == [1, 1]
     assert formula(graph, steps(graph)[1].keep[0], names).startswith("exp(")

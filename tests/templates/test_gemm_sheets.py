@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-import threading
 from typing import Any
 
 import pytest
 
-from cutegen_lab.compile import CageCompiler
-from cutegen_lab.core.artifact import Artifact
 from cutegen_lab.core.problem import Problem
 from cutegen_lab.templates.families import gemm
 from cutegen_lab.templates.reader import read
-from tests.templates.multiplying import ROUNDING, error_of, problem_of
+from tests.harness.checking import ROUNDING, Compiler, built, error_of, product_of
 
 SMALL = {"tile_m": 64, "tile_n": 64, "tile_k": 64, "stages": 3, "cluster_m": 1, "cluster_n": 1,
          "schedule": "cooperative", "raster": "m", "group": 8, "split_k": 1}  # fmt: skip
 DESCRIPTOR_BYTES = 128  # of a tensor map, as a kernel's parameter
 
 
-def by_descriptor(compiler: CageCompiler, problem: Problem, config: dict[str, Any]) -> set[str]:
+def by_descriptor(compiler: Compiler, problem: Problem, config: dict[str, Any]) -> set[str]:
     """The inputs that the kernel reads by TMA."""
     source = gemm.write(problem, read(problem), config)
-    artifact = compiler.compile(source, {}, [problem.workload], "sm_90a", lambda line: None, threading.Event())
-    assert isinstance(artifact, Artifact), artifact
-    build = artifact.builds[problem.workload.name]
+    build = built(compiler, source, [problem.workload]).builds[problem.workload.name]
     sizes = {kernel.name: kernel.param_sizes for kernel in build.kernels}
     return {
         problem.workload.tensors[where.tensor].name
@@ -54,9 +49,9 @@ MATRICES = "a: bf16[200,136], b: bf16[136,264], g: bf16[200,264], r: bf16[200,26
          "two products", "of fp32 halves"],
 )  # fmt: skip
 def test_what_is_as_large_as_the_result_comes_ahead(
-    compiler: CageCompiler, expression: str, inputs: str, config: dict[str, Any]
+    compiler: Compiler, expression: str, inputs: str, config: dict[str, Any]
 ) -> None:
-    problem, config = problem_of(expression, inputs), {**SMALL, **config}
+    problem, config = product_of(expression, inputs), {**SMALL, **config}
     error, _ = error_of(compiler, gemm, problem, config)
     assert error < ROUNDING[problem.workload.outputs[0].dtype.value]
     assert {"r", *({"g"} if "* g" in expression else ())} <= by_descriptor(compiler, problem, config)
@@ -79,9 +74,9 @@ def test_what_is_as_large_as_the_result_comes_ahead(
     ids=["odd pitches", "a row", "a column", "for two teams", "more than the stages hold", "added up from parts"],
 )
 def test_the_epilogue_loads_what_cannot(
-    compiler: CageCompiler, expression: str, inputs: str, config: dict[str, Any]
+    compiler: Compiler, expression: str, inputs: str, config: dict[str, Any]
 ) -> None:
-    problem, config = problem_of(expression, inputs), {**SMALL, **config}
+    problem, config = product_of(expression, inputs), {**SMALL, **config}
     error, ran = error_of(compiler, gemm, problem, config)
     assert error < ROUNDING["bf16"] and "gemm_kernel" in ran
     assert "r" not in by_descriptor(compiler, problem, config)

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from cutegen_lab.bench import case
-from cutegen_lab.compile import CageCompiler
 from cutegen_lab.core.problem import Problem
 from cutegen_lab.core.roofline import GPUS, speed_of_light, target_gpu
 from cutegen_lab.templates.families import gemm, tf32
@@ -17,8 +16,7 @@ from cutegen_lab.templates.families.gemm.shape import products
 from cutegen_lab.templates.families.mma import Mma
 from cutegen_lab.templates.reader import read
 from cutegen_lab.templates.registry import family_for
-from tests.templates.judging import judged
-from tests.templates.multiplying import ROUNDING, error_of
+from tests.harness.checking import ROUNDING, Compiler, error_of, judged
 
 SMALL = {"tile_m": 64, "tile_n": 64, "tile_k": 32, "stages": 3, "cluster_m": 1, "cluster_n": 1,
          "schedule": "cooperative", "raster": "m", "group": 8, "split_k": 1}  # fmt: skip
@@ -41,7 +39,7 @@ def problem_of(expression: str, inputs: str) -> Problem:
     ids=["linear", "odd pitches", "gated", "batched, in parts"],
 )
 def test_tensor_cores_multiply_rounded_operands(
-    compiler: CageCompiler, expression: str, inputs: str, config: dict[str, Any], copied: bool
+    compiler: Compiler, expression: str, inputs: str, config: dict[str, Any], copied: bool
 ) -> None:
     problem = problem_of(expression, inputs)
     assert family_for(read(problem)) is tf32  # type: ignore[comparison-overlap]
@@ -49,14 +47,14 @@ def test_tensor_cores_multiply_rounded_operands(
     assert LEAST < error < MOST and "gemm_kernel" in ran and (COPIED in ran) == copied
 
 
-def test_elsewhere_their_halves_are_multiplied(compiler: CageCompiler) -> None:
+def test_elsewhere_their_halves_are_multiplied(compiler: Compiler) -> None:
     problem = replace(problem_of("F.linear(a, b)", "a: f32[72,96], b: f32[136,96]"), tf32=False)
     assert family_for(read(problem)) is gemm  # type: ignore[comparison-overlap]
     error, _ = error_of(compiler, gemm, problem, {**SMALL, "tile_k": 64})
     assert error < ROUNDING["f32"]
 
 
-def test_before_hopper_too(compiler: CageCompiler) -> None:
+def test_before_hopper_too(compiler: Compiler) -> None:
     problem = problem_of("a @ b + 1", "a: f32[40,67], b: f32[67,72]")
     family = Mma(target_gpu("sm_80"))
     config = family.default_config(read(problem), problem.workload)
@@ -64,7 +62,7 @@ def test_before_hopper_too(compiler: CageCompiler) -> None:
     assert LEAST < error < MOST and "mma_kernel" in ran
 
 
-def test_the_default_passes_the_judge(compiler: CageCompiler) -> None:
+def test_the_default_passes_the_judge(compiler: Compiler) -> None:
     problem = problem_of("F.linear(a, b)", "a: f32[72,96], b: f32[136,96]")
     tail = tuple(w for w in problem.check_workloads if w.name == "tail")
     family, _ = judged(compiler, replace(problem, check_workloads=tail))

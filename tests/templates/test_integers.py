@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from cutegen_lab.compile import CageCompiler
 from cutegen_lab.core.errors import ProviderError
 from cutegen_lab.templates.reader import read
-from tests.templates.judging import judged, problem_of
+from tests.harness.checking import Compiler, judged, problem_of
 
 
 @pytest.mark.parametrize(
@@ -20,7 +19,7 @@ from tests.templates.judging import judged, problem_of
         ("a.sum(1)", "a: i8[8,48]"),
     ],
 )
-def test_kernels(compiler: CageCompiler, expression: str, inputs: str) -> None:
+def test_kernels(compiler: Compiler, expression: str, inputs: str) -> None:
     judged(compiler, problem_of(expression, inputs))
 
 

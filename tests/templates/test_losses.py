@@ -2,33 +2,15 @@
 
 from __future__ import annotations
 
-import threading
-
 import pytest
 
-from cutegen_lab.compile import CageCompiler
 from cutegen_lab.core.artifact import Artifact
-from cutegen_lab.core.verdict import Verdict
-from cutegen_lab.devices.emulator import EmulatorDevice
-from cutegen_lab.judge import StandardJudge, select_workloads
-from cutegen_lab.problems import read_text
-from cutegen_lab.templates.reader import read
-from cutegen_lab.templates.registry import family_for
+from tests.harness import checking
+from tests.harness.checking import Compiler, problem_of
 
 
-def judged(compiler: CageCompiler, expression: str, inputs: str, **config: int) -> tuple[str, Artifact]:
-    """The family that served it, and the artifact that passed."""
-    arguments = ", ".join(part.split(":")[0].strip() for part in inputs.split("], "))
-    problem = read_text(f"def reference({arguments}):\n    return {expression}\n", name="loss", inputs_text=inputs)
-    graph = read(problem)
-    family = family_for(graph)
-    text = family.write(problem, graph, {**family.default_config(graph, problem.workload), **config})
-    device, cancel = EmulatorDevice(), threading.Event()
-    artifact = compiler.compile(text, {}, select_workloads(problem, device), "sm_90a", lambda line: None, cancel)
-    assert isinstance(artifact, Artifact), f"{artifact}\n{text}"
-    result = StandardJudge().check(problem, artifact, device, lambda line: None, cancel)
-    assert result.verdict is Verdict.PASSED, f"{result.reason}\n{text}"
-    return family.NAME, artifact
+def judged(compiler: Compiler, expression: str, inputs: str, **config: int) -> tuple[str, Artifact]:
+    return checking.judged(compiler, problem_of(expression, inputs, checks=None), **config)
 
 
 @pytest.mark.parametrize(
@@ -44,7 +26,7 @@ def judged(compiler: CageCompiler, expression: str, inputs: str, **config: int) 
         ("x.max() * w + x.sum()", "x: f32[256,129], w: f32[1]"),
     ],
 )
-def test_everything_is_reduced_by_two_kernels(compiler: CageCompiler, expression: str, inputs: str) -> None:
+def test_everything_is_reduced_by_two_kernels(compiler: Compiler, expression: str, inputs: str) -> None:
     family, artifact = judged(compiler, expression, inputs)
     kernels = [kernel.name for kernel in artifact.builds["main"].kernels]
     assert family == "total" and len(kernels) == 2
@@ -57,17 +39,17 @@ def test_everything_is_reduced_by_two_kernels(compiler: CageCompiler, expression
         ("(x * y[:, None]).sum()", "x: bf16[24,96], y: bf16[24]"),
     ],
 )
-def test_an_input_that_rows_share_makes_rows_first(compiler: CageCompiler, expression: str, inputs: str) -> None:
+def test_an_input_that_rows_share_makes_rows_first(compiler: Compiler, expression: str, inputs: str) -> None:
     family, artifact = judged(compiler, expression, inputs)
     assert family == "row reduction" and len(artifact.builds["main"].kernels) == 2
 
 
-def test_blocks_walk_in_steps_where_there_are_few(compiler: CageCompiler) -> None:
+def test_blocks_walk_in_steps_where_there_are_few(compiler: Compiler) -> None:
     config = {"vec": 2, "threads": 64, "loads": 2, "blocks": 66}
     assert judged(compiler, "F.mse_loss(x, y)", "x: f32[300,131], y: f32[300,131]", **config)[0] == "total"
 
 
-def test_a_small_total_is_one_block_s_work_and_a_loss_by_element_needs_no_reduction(compiler: CageCompiler) -> None:
+def test_a_small_total_is_one_block_s_work_and_a_loss_by_element_needs_no_reduction(compiler: Compiler) -> None:
     assert judged(compiler, "F.mse_loss(x, y)", "x: f32[8,40], y: f32[8,40]")[0] == "row reduction"
     assert judged(compiler, "F.l1_loss(x, y, reduction='none')", "x: f32[8,40], y: f32[8,40]")[0] == "elementwise chain"
 
@@ -80,6 +62,6 @@ def test_a_small_total_is_one_block_s_work_and_a_loss_by_element_needs_no_reduct
     ],
 )
 def test_a_constant_that_is_a_size_follows_the_shape(
-    compiler: CageCompiler, expression: str, inputs: str, family: str
+    compiler: Compiler, expression: str, inputs: str, family: str
 ) -> None:
     assert judged(compiler, expression, inputs)[0] == family

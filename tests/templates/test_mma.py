@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 import math
-import threading
-from dataclasses import replace
 from typing import Any
 
 import pytest
 import torch
 
-from cutegen_lab.compile import CageCompiler
-from cutegen_lab.core.artifact import Artifact
 from cutegen_lab.core.roofline import target_gpu
-from cutegen_lab.core.verdict import Verdict
-from cutegen_lab.devices.emulator import EmulatorDevice
-from cutegen_lab.judge import StandardJudge, select_workloads
 from cutegen_lab.templates.families.mma import Mma
 from cutegen_lab.templates.reader import read
 from cutegen_lab.templates.recognise import template_for
-from tests.templates.multiplying import ROUNDING, error_of, problem_of, result_of
+from tests.harness.checking import ROUNDING, Compiler, error_of, passed, problem_of, product_of, result_of
 
 FAMILY = Mma(target_gpu("sm_80"))
 SMALL = {"tile_m": 64, "tile_n": 32, "tile_k": 32, "stages": 3, "warps_m": 2, "warps_n": 1, "raster": "m", "group": 8,
@@ -40,8 +33,8 @@ SMALL = {"tile_m": 64, "tile_n": 32, "tile_k": 32, "stages": 3, "warps_m": 2, "w
     ],
     ids=["nn", "nt", "tt", "batches", "odd pitches", "SwiGLU", "fp32", "two lengths"],
 )
-def test_layouts_dtypes_and_epilogues(compiler: CageCompiler, expression: str, inputs: str) -> None:
-    problem = problem_of(expression, inputs)
+def test_layouts_dtypes_and_epilogues(compiler: Compiler, expression: str, inputs: str) -> None:
+    problem = product_of(expression, inputs)
     error, ran = error_of(compiler, FAMILY, problem, SMALL, "sm_80")
     assert error < ROUNDING[problem.workload.outputs[0].dtype.value]
     assert ("plain_kernel" if "y @ v" in expression else "mma_kernel") in ran
@@ -54,15 +47,15 @@ def test_layouts_dtypes_and_epilogues(compiler: CageCompiler, expression: str, i
         {"tile_m": 16, "tile_n": 64, "stages": 6, "warps_m": 1, "warps_n": 4, "split_k": 4, "group": 1},
     ],
 )
-def test_other_configs_are_right_too(compiler: CageCompiler, config: dict[str, Any]) -> None:
-    problem = problem_of("torch.relu(a @ b)", "a: bf16[136,264], b: bf16[264,72]")
+def test_other_configs_are_right_too(compiler: Compiler, config: dict[str, Any]) -> None:
+    problem = product_of("torch.relu(a @ b)", "a: bf16[136,264], b: bf16[264,72]")
     error, ran = error_of(compiler, FAMILY, problem, {**SMALL, **config}, "sm_80")
     assert error < ROUNDING["bf16"] and ("total_kernel" in ran) == ("split_k" in config)
 
 
-def test_halves_of_fp32_are_as_exact_as_fp32(compiler: CageCompiler) -> None:
+def test_halves_of_fp32_are_as_exact_as_fp32(compiler: Compiler) -> None:
     """Numbers of every size, and what is not finite, come out as fp32's own products do."""
-    problem = problem_of("a @ b", "a: f32[32,300], b: f32[300,32]")
+    problem = product_of("a @ b", "a: f32[32,300], b: f32[300,32]")
     generator = torch.Generator().manual_seed(1)
     a, b = (torch.randn(spec.shape, generator=generator) for spec in problem.workload.inputs)
     a[1] *= 1e25
@@ -78,21 +71,15 @@ def test_halves_of_fp32_are_as_exact_as_fp32(compiler: CageCompiler) -> None:
     assert mine.max() < max(1.5 * float(theirs.max()), 2.0**-22)
 
 
-def test_the_judge_passes_the_default(compiler: CageCompiler) -> None:
-    problem, cancel = problem_of("F.relu(F.linear(x, w))", "x: bf16[300,264], w: bf16[520,264]"), threading.Event()
-    problem = replace(problem, check_workloads=tuple(w for w in problem.check_workloads if w.name == "tiles"))
+def test_the_judge_passes_the_default(compiler: Compiler) -> None:
+    problem = problem_of("F.relu(F.linear(x, w))", "x: bf16[300,264], w: bf16[520,264]", checks=("tiles",))
     template = template_for(problem, "sm_80")
     assert template.name == FAMILY.NAME
-    workloads = select_workloads(problem, EmulatorDevice())
-    source = template.write(template.default_config())
-    artifact = compiler.compile(source, {}, workloads, "sm_80", lambda line: None, cancel)
-    assert isinstance(artifact, Artifact), artifact
-    result = StandardJudge().check(problem, artifact, EmulatorDevice(), lambda line: None, cancel)
-    assert result.verdict is Verdict.PASSED, result.reason
+    passed(compiler, problem, template.write(template.default_config()), "sm_80")
 
 
 def test_what_is_infeasible_is_told() -> None:
-    problem = problem_of("x @ w", "x: bf16[2048,64], w: bf16[64,2048]")
+    problem = product_of("x @ w", "x: bf16[2048,64], w: bf16[64,2048]")
     graph, namespace = read(problem), dict[str, Any]()
     text = FAMILY.write(problem, graph, SMALL)
     exec("import math\n" + text[text.index("def constraints") : text.index("def workspace")], namespace)  # noqa: S102

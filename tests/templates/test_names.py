@@ -7,11 +7,10 @@ from collections import Counter
 
 import pytest
 
-from cutegen_lab.compile import CageCompiler
 from cutegen_lab.core.problem import Problem
 from cutegen_lab.templates.names import apart, well_named
 from cutegen_lab.templates.recognise import template_for
-from tests.templates.judging import passed, problem_of
+from tests.harness.checking import Compiler, passed, problem_of
 
 EXPRESSIONS = {
     "rows": ("torch.softmax({0} * {1}, -1)", "{0}: bf16[6,1001], {1}: bf16[6,1001]"),
@@ -27,9 +26,9 @@ EXPRESSIONS = {
 
 @pytest.mark.parametrize("family", EXPRESSIONS)
 @pytest.mark.parametrize("names", [("fetch", "n"), ("stream", "row"), ("gOut", "_")])
-def test_kernels(compiler: CageCompiler, family: str, names: tuple[str, str]) -> None:
+def test_kernels(compiler: Compiler, family: str, names: tuple[str, str]) -> None:
     expression, inputs = (text.format(*names) for text in EXPRESSIONS[family])
-    problem = problem_of(expression, inputs)
+    problem = problem_of(expression, inputs, checks=())
     template = template_for(problem, "sm_90a")
     passed(compiler, problem, template.write(template.default_config()))
 
@@ -45,7 +44,7 @@ def test_every_name_of_a_row_kernel_may_be_a_tensors() -> None:
 
 def _tensor_and_names(name: str) -> tuple[str, Counter[str]]:
     """What a softmax's launcher calls its input, and how often each name stands in its kernel."""
-    template = template_for(problem_of(f"torch.softmax({name}, -1)", f"{name}: bf16[6,1001]"), "sm_90a")
+    template = template_for(problem_of(f"torch.softmax({name}, -1)", f"{name}: bf16[6,1001]", checks=()), "sm_90a")
     functions = {f.name: f for f in ast.parse(template.write(template.default_config())).body if hasattr(f, "name")}
     kernel = ast.walk(functions["row_kernel"])
     return functions["launch"].args.args[0].arg, Counter(node.id for node in kernel if isinstance(node, ast.Name))

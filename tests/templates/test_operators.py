@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cutegen_lab.compile import CageCompiler
-from tests.templates.judging import judged, problem_of
+from tests.harness.checking import Compiler, judged, problem_of
 
 
 @pytest.mark.parametrize("dtype", ["f32", "bf16"])
@@ -25,5 +24,5 @@ from tests.templates.judging import judged, problem_of
         ("torch.index_select(x, 1, i) * 2", "x: {}[9,40], i: i64[20]"),
     ],
 )
-def test_kernels(compiler: CageCompiler, expression: str, inputs: str, dtype: str) -> None:
+def test_kernels(compiler: Compiler, expression: str, inputs: str, dtype: str) -> None:
     judged(compiler, problem_of(expression, inputs.format(dtype)))

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import ast
-import threading
 from dataclasses import replace
 
 import pytest
 
-from cutegen_lab.compile import CageCompiler
-from cutegen_lab.core.artifact import PROGRAMMATIC, Artifact
+from cutegen_lab.core.artifact import PROGRAMMATIC
 from cutegen_lab.core.errors import ProviderError
 from cutegen_lab.core.problem import Problem, TensorSpec, Workload
-from cutegen_lab.devices.emulator import EmulatorDevice
-from cutegen_lab.judge import StandardJudge
 from cutegen_lab.problems import read_text
 from cutegen_lab.templates.pipeline import Pipeline
 from cutegen_lab.templates.pipeline.module import Module, definitions, renamed
@@ -21,7 +17,7 @@ from cutegen_lab.templates.pipeline.sizes import fitted
 from cutegen_lab.templates.recognise import template_for
 from cutegen_lab.templates.template import Single, Template
 from cutegen_lab.tuning import read_tunables
-from tests.templates.judging import passed, problem_of
+from tests.harness.checking import Compiler, passed, problem_of
 
 ARCH = "sm_90a"
 
@@ -108,7 +104,7 @@ def test_what_one_kernel_serves_is_no_pipeline(body: str) -> None:
         ("return F.nll_loss(x, t)", "x: bf16[24,40], t: i64[24]", 0),
     ],
 )  # fmt: skip
-def test_the_module_is_right(compiler: CageCompiler, body: str, inputs: str, checks: int | None) -> None:
+def test_the_module_is_right(compiler: Compiler, body: str, inputs: str, checks: int | None) -> None:
     asked = problem(body, inputs, checks)
     template = template_for(asked, ARCH)
     assert isinstance(template, Pipeline)
@@ -116,13 +112,8 @@ def test_the_module_is_right(compiler: CageCompiler, body: str, inputs: str, che
     assert template.feasible(config) and set(config) == set(template.domains)
     source = template.write(config)
     assert read_tunables(source).default == config
-    device, cancel = EmulatorDevice(), threading.Event()
-    workloads = (*asked.workloads, *asked.check_workloads)
-    artifact = compiler.compile(source, {}, workloads, "sm_90a", lambda line: None, cancel)
-    assert isinstance(artifact, Artifact), f"{artifact}\n{source}"
+    artifact = passed(compiler, asked, source)
     assert len(artifact.builds["main"].plan.launches) >= len(template.steps)
-    result = StandardJudge().check(asked, artifact, device, lambda line: None, cancel)
-    assert result.verdict.passed, result.reason
 
 
 def test_parameters_stand_behind_their_steps_names() -> None:
@@ -179,7 +170,7 @@ def test_only_names_themselves_are_renamed() -> None:
     )
 
 
-def test_rows_of_a_view_between_steps_that_has_a_size_of_one(compiler: CageCompiler) -> None:
+def test_rows_of_a_view_between_steps_that_has_a_size_of_one(compiler: Compiler) -> None:
     """As attention's packed projections are taken apart, for a batch of one."""
     text = "F.linear(x, w).unflatten(-1, (3, 8))[..., 1, :].contiguous() + 1"
     problem = problem_of(text, "x: f32[4,1,16], w: f32[24,16]", checks=())
@@ -196,17 +187,14 @@ def test_rows_of_a_view_between_steps_that_has_a_size_of_one(compiler: CageCompi
     ],
 )
 def test_kernels_start_while_the_one_before_ends(
-    compiler: CageCompiler, expression: str, inputs: str, kernels: int
+    compiler: Compiler, expression: str, inputs: str, kernels: int
 ) -> None:
     made = problem_of(expression, inputs, checks=())
     template = template_for(made, ARCH)
     text = template.write(template.default_config())
-    artifact = compiler.compile(text, {}, made.workloads, ARCH, lambda line: None, threading.Event())
-    assert isinstance(artifact, Artifact), artifact
-    build = artifact.builds["main"]
+    build = passed(compiler, made, text).builds["main"]
     assert [set(launch.attributes) for launch in build.plan.launches] == [{PROGRAMMATIC}] * kernels
     assert build.ptx.count("griddepcontrol.wait") == build.ptx.count("griddepcontrol.launch_dependents") == kernels
-    passed(compiler, made, text)
 
 
 def test_nothing_waits_behind_a_product() -> None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cutegen_lab.compile import CageCompiler
-from tests.templates.judging import judged, problem_of
+from tests.harness.checking import Compiler, judged, problem_of
 
 
 @pytest.mark.parametrize(
@@ -22,5 +21,5 @@ from tests.templates.judging import judged, problem_of
         ("F.adaptive_avg_pool2d(x, 1)", "x: bf16[3,8,6,4]", "row reduction"),
     ],
 )  # fmt: skip
-def test_kernels(compiler: CageCompiler, expression: str, inputs: str, family: str) -> None:
+def test_kernels(compiler: Compiler, expression: str, inputs: str, family: str) -> None:
     assert judged(compiler, problem_of(expression, inputs))[0] == family

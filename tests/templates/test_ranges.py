@@ -9,7 +9,7 @@ import torch
 
 from cutegen_lab.templates.ranges import range_of
 from cutegen_lab.templates.reader import read
-from tests.templates.judging import problem_of
+from tests.harness.checking import problem_of
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cutegen_lab.compile import CageCompiler
-from tests.templates.judging import judged, problem_of
+from tests.harness.checking import Compiler, judged, problem_of
 
 
 @pytest.mark.parametrize(
@@ -23,7 +22,7 @@ from tests.templates.judging import judged, problem_of
         ("torch.softmax(x.view(x.shape[0], 4, -1), -1).view(x.shape)", "x: f32[3,64]"),
     ],
 )
-def test_rows_in_pieces(compiler: CageCompiler, expression: str, inputs: str) -> None:
+def test_rows_in_pieces(compiler: Compiler, expression: str, inputs: str) -> None:
     assert judged(compiler, problem_of(expression, inputs))[0] == "row reduction"
 
 
@@ -35,7 +34,7 @@ def test_rows_in_pieces(compiler: CageCompiler, expression: str, inputs: str) ->
         ("x - x.amax((0, 2), keepdim=True)", "x: bf16[4,3,5,16]"),
     ],
 )
-def test_columns_in_pieces(compiler: CageCompiler, expression: str, inputs: str) -> None:
+def test_columns_in_pieces(compiler: Compiler, expression: str, inputs: str) -> None:
     assert judged(compiler, problem_of(expression, inputs))[0] == "column reduction"
 
 
@@ -46,5 +45,5 @@ def test_columns_in_pieces(compiler: CageCompiler, expression: str, inputs: str)
         ("x.view(x.shape[0], -1, 8) * s", "x: bf16[6,48], s: f32[8]"),
     ],
 )
-def test_elements_of_parts(compiler: CageCompiler, expression: str, inputs: str) -> None:
+def test_elements_of_parts(compiler: Compiler, expression: str, inputs: str) -> None:
     assert judged(compiler, problem_of(expression, inputs))[0] == "elementwise chain"

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import threading
 from typing import Any
 
 import pytest
 
-from cutegen_lab.compile import CageCompiler
-from cutegen_lab.core.artifact import Artifact
 from cutegen_lab.core.problem import TensorSpec, Workload
-from cutegen_lab.devices.emulator import EmulatorDevice
-from cutegen_lab.judge import StandardJudge, select_workloads
 from cutegen_lab.templates.recognise import template_for
 from cutegen_lab.templates.spans import Length, fitted_power, perhaps_of_shape
-from tests.templates.judging import judged, passed, problem_of
+from tests.harness.checking import Compiler, judged, passed, problem_of
 
 GEMM = {"tile_m": 64, "tile_n": 64, "tile_k": 64, "stages": 3, "cluster_m": 1, "cluster_n": 1, "raster": "m"}
 
@@ -32,7 +27,7 @@ GEMM = {"tile_m": 64, "tile_n": 64, "tile_k": 64, "stages": 3, "cluster_m": 1, "
         ("F.linear(x, w) * x.shape[-1] ** -0.5", "x: bf16[72,64], w: bf16[1,64]", "product with few rows"),
     ],
 )
-def test_one_column_has_its_own(compiler: CageCompiler, expression: str, inputs: str, family: str) -> None:
+def test_one_column_has_its_own(compiler: Compiler, expression: str, inputs: str, family: str) -> None:
     problem = problem_of(expression, inputs, checks=("one_column", "long_prime"))
     assert judged(compiler, problem)[0] == family
 
@@ -48,7 +43,7 @@ def test_one_column_has_its_own(compiler: CageCompiler, expression: str, inputs:
     ],
     ids=["a tile by itself", "parts along k", "rows of a cluster", "rows in parts"],
 )  # fmt: skip
-def test_an_epilogue_has_them(compiler: CageCompiler, expression: str, inputs: str, config: dict[str, Any]) -> None:
+def test_an_epilogue_has_them(compiler: Compiler, expression: str, inputs: str, config: dict[str, Any]) -> None:
     judged(compiler, problem_of(expression, inputs, checks=("one_column", "tiles")), **{**GEMM, **config})
 
 
@@ -62,17 +57,12 @@ def test_an_epilogue_has_them(compiler: CageCompiler, expression: str, inputs: s
     ],
 )  # fmt: skip
 def test_attention_scales_by_the_length_of_its_heads(
-    compiler: CageCompiler, expression: str, inputs: str, arch: str
+    compiler: Compiler, expression: str, inputs: str, arch: str
 ) -> None:
-    problem, cancel = problem_of(expression, inputs, checks=("one_column",)), threading.Event()
+    problem = problem_of(expression, inputs, checks=("one_column",))
     template = template_for(problem, arch)
-    workloads = select_workloads(problem, EmulatorDevice())
-    assert len(workloads) == 2
-    source = template.write(template.default_config())
-    artifact = compiler.compile(source, {}, workloads, arch, lambda line: None, cancel)
-    assert isinstance(artifact, Artifact), f"{artifact}\n{source}"
-    result = StandardJudge().check(problem, artifact, EmulatorDevice(), lambda line: None, cancel)
-    assert result.verdict.passed, result.reason
+    artifact = passed(compiler, problem, template.write(template.default_config()), arch)
+    assert len(artifact.builds) == 2
 
 
 @pytest.mark.parametrize("length", [64, 300])  # what workloads keep of it, and what they shorten
@@ -83,7 +73,7 @@ def test_fused_attention_is_read_with_the_length_of_its_heads(length: int) -> No
     assert "= (q.shape[3]) ** -0.5" in template.write(template.default_config())
 
 
-def test_a_number_that_is_no_size_stays_one(compiler: CageCompiler) -> None:
+def test_a_number_that_is_no_size_stays_one(compiler: Compiler) -> None:
     problem = problem_of("x @ w / 8.0", "x: bf16[40,64], w: bf16[64,72]", checks=("one_column",))
     template = template_for(problem, "sm_90a")
     source = template.write(template.default_config())

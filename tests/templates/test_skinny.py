@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import threading
-from dataclasses import replace
 from typing import Any, cast
 
 import pytest
 
-from cutegen_lab.compile import CageCompiler
-from cutegen_lab.core.artifact import Artifact
-from cutegen_lab.core.verdict import Verdict
-from cutegen_lab.devices.emulator import EmulatorDevice
-from cutegen_lab.judge import StandardJudge, select_workloads
 from cutegen_lab.templates.families import gemm, skinny
 from cutegen_lab.templates.reader import read
 from cutegen_lab.templates.recognise import template_for
 from cutegen_lab.templates.registry import Family
-from tests.templates.multiplying import ROUNDING, error_of, problem_of
+from tests.harness.checking import ROUNDING, Compiler, error_of, passed, problem_of, product_of
 
 FAMILY = cast(Family, skinny)
 SMALL = {"rows": 2, "threads_n": 8, "threads_k": 8, "loads": 2, "cluster_k": 1}
@@ -37,8 +30,8 @@ SMALL = {"rows": 2, "threads_n": 8, "threads_k": 8, "loads": 2, "cluster_k": 1}
         ("x @ w + y @ v.T", "x: bf16[2,40], w: bf16[40,72], y: bf16[2,24], v: bf16[72,24]"),
     ],
 )  # fmt: skip
-def test_layouts_batches_and_epilogues(compiler: CageCompiler, expression: str, inputs: str) -> None:
-    problem = problem_of(expression, inputs)
+def test_layouts_batches_and_epilogues(compiler: Compiler, expression: str, inputs: str) -> None:
+    problem = product_of(expression, inputs)
     error, _ = error_of(compiler, FAMILY, problem, SMALL)
     assert error < ROUNDING[problem.workload.outputs[0].dtype.value]
 
@@ -51,9 +44,9 @@ def test_layouts_batches_and_epilogues(compiler: CageCompiler, expression: str, 
         ("x @ w", {"rows": 1, "threads_n": 8, "threads_k": 8, "loads": 1, "cluster_k": 4}),
     ],
 )
-def test_other_configs_are_right_too(compiler: CageCompiler, expression: str, config: dict[str, Any]) -> None:
+def test_other_configs_are_right_too(compiler: Compiler, expression: str, config: dict[str, Any]) -> None:
     """Of more few rows than a block takes."""
-    problem = problem_of(expression, "x: bf16[19,208], w: bf16[208,208]")
+    problem = product_of(expression, "x: bf16[19,208], w: bf16[208,208]")
     error, _ = error_of(compiler, FAMILY, problem, config)
     assert error < ROUNDING["bf16"]
 
@@ -68,29 +61,22 @@ def test_other_configs_are_right_too(compiler: CageCompiler, expression: str, co
     ],
 )
 def test_it_is_chosen_while_memory_bounds_the_product(inputs: str, arch: str, family: str) -> None:
-    template = template_for(problem_of("x @ w", inputs), arch)
+    template = template_for(product_of("x @ w", inputs), arch)
     assert template.name == family and template.feasible(template.default_config())
 
 
-def test_the_judge_passes_the_default_on_every_workload(compiler: CageCompiler) -> None:
+def test_the_judge_passes_the_default_on_every_workload(compiler: Compiler) -> None:
     """Derived ones have more rows than the problem's, and sizes that no vector divides."""
-    problem, cancel = problem_of("torch.relu(x @ w)", "x: bf16[4,4096], w: bf16[4096,264]"), threading.Event()
-    problem = replace(
-        problem, check_workloads=tuple(w for w in problem.check_workloads if w.name in ("prime", "tiles"))
-    )
+    problem = problem_of("torch.relu(x @ w)", "x: bf16[4,4096], w: bf16[4096,264]", checks=("prime", "tiles"))
     assert template_for(problem, "sm_90a").default_config()["cluster_k"] == 8
     template = template_for(problem, "sm_80")
     config = template.default_config()
     assert config["cluster_k"] == 1
-    workloads = select_workloads(problem, EmulatorDevice())
-    artifact = compiler.compile(template.write(config), {}, workloads, "sm_80", lambda line: None, cancel)
-    assert isinstance(artifact, Artifact), artifact
-    result = StandardJudge().check(problem, artifact, EmulatorDevice(), lambda line: None, cancel)
-    assert result.verdict is Verdict.PASSED, result.reason
+    passed(compiler, problem, template.write(config), "sm_80")
 
 
 def test_what_is_infeasible_is_told() -> None:
-    problem = problem_of("x @ w", "x: bf16[8,64], w: bf16[64,512]")
+    problem = product_of("x @ w", "x: bf16[8,64], w: bf16[64,512]")
     graph, namespace = read(problem), dict[str, Any]()
     text = skinny.write(problem, graph, SMALL)
     exec(text[text.index("MOST = ") : text.index("def epilogue")], namespace)  # noqa: S102

@@ -1,0 +1,111 @@
+"""How tests run: one thread a process, one compiler a worker, and how much of the corpus of kernels."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from collections.abc import Iterator
+
+# There are as many workers as cores: PyTorch's own threads would wait for each other, up to milliseconds an operator.
+os.environ["OMP_NUM_THREADS"] = "1"
+
+import pytest
+
+from cutegen_lab.compile.pool import Pool
+from cutegen_lab.core.verdict import Verdict
+from tests.harness.checking import Compiler
+from tests.harness.keeping import BUILDS, Outcome, Outcomes, digest_of_everything, folders, forget_others
+from tests.harness.pace import PACE
+
+QUICK_SECONDS = 120.0
+_KEPT = pytest.StashKey[Outcomes]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("cutegen-lab")
+    group.addoption("--exhaustive", action="store_true", help="every check on all draws, and no kept outcome believed")
+    group.addoption(
+        "--quick", type=float, nargs="?", const=QUICK_SECONDS, metavar="SECONDS",
+        help="tests that compile nothing, then kernels that changed since they passed, none later than SECONDS",
+    )  # fmt: skip
+    group.addoption("--accept", action="store_true", help="write golden texts anew, to be reviewed as a diff")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    PACE.started, PACE.quick_seconds = time.monotonic(), config.getoption("--quick")
+    folder = config.cache.mkdir("kernels")
+    if not hasattr(config, "workerinput"):
+        forget_others(folder, [*folders().values(), _tests_folder()])
+    os.environ[BUILDS] = str(folder / folders()["builds"])
+    run = Pool.run
+
+    def watched(self: Pool, *arguments: object) -> object:
+        PACE.before_work()
+        return run(self, *arguments)  # type: ignore[arg-type]
+
+    Pool.run = watched  # type: ignore[method-assign, assignment]
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    for item in items:
+        if "compiler" in getattr(item, "fixturenames", ()):
+            item.add_marker("kernel")
+    if PACE.quick_seconds is None:
+        return
+    config.stash[_KEPT] = Outcomes(config.cache.mkdir("kernels") / _tests_folder())
+    passed = [item for item in items if _is_whole(item) and config.stash[_KEPT].get(_key(item)) is not None]
+    config.hook.pytest_deselected(items=passed)
+    gone = set(passed)
+    items[:] = sorted((item for item in items if item not in gone), key=_turn)
+
+
+def _tests_folder() -> str:
+    return f"tests-{digest_of_everything()[:16]}"
+
+
+def _is_whole(item: pytest.Item) -> bool:
+    """Does it compile kernels of which the harness knows nothing, in a process of the command line's, say?"""
+    return item.get_closest_marker("kernel") is not None and "compiler" not in item.fixturenames  # type: ignore[attr-defined]
+
+
+def _key(item: pytest.Item) -> str:
+    return hashlib.sha256(item.nodeid.encode()).hexdigest()
+
+
+def _turn(item: pytest.Item) -> tuple[int, str]:
+    """What compiles nothing goes first; of kernels a mixture, since time may end."""
+    if item.get_closest_marker("kernel") is None:
+        return 0, ""
+    return 1 + _is_whole(item), _key(item)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    PACE.test = item
+    try:
+        return (yield)
+    finally:
+        PACE.test = None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
+    report = yield
+    kept = item.config.stash.get(_KEPT, None)
+    if kept is not None and report.when == "call" and report.passed and _is_whole(item):
+        kept.put(_key(item), Outcome(Verdict.PASSED))
+    return report
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if PACE.quick_seconds is not None and _is_whole(item):
+        PACE.before_work()
+
+
+@pytest.fixture(scope="session")
+def compiler(request: pytest.FixtureRequest) -> Iterator[Compiler]:
+    """Keeps builds and outcomes under pytest's cache folder: ``--cache-clear`` forgets them."""
+    folder = request.config.cache.mkdir("kernels")
+    with Compiler(folder, thorough=request.config.getoption("--exhaustive")) as made:
+        yield made
