@@ -8,10 +8,13 @@ FRONT := labextension
 LAB_OPTIONS ?= $(if $(filter 0,$(shell id -u)),--allow-root)
 WIDGET := cutegen_lab/notebook/static/widget.js
 EXTENSION := cutegen_lab/labextension/package.json
+# Whoever is done takes tests from others: the slowest module does not decide.
+PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal
 # Node from the machine, or from PyPI where the machine has none.
 NODE_PATH_PREFIX := PATH="$(CURDIR)/$(BIN):$$PATH"
 
-.PHONY: help demo lab test python-test notebook-test front-test lint labextension install install-test clean bench
+.PHONY: help demo lab quick test exhaustive mutants python-test notebook-test front-test lint labextension install \
+	install-test clean bench
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -22,10 +25,19 @@ demo: install  ## the main job, headless: two references to correct CuTe kernels
 lab: install  ## JupyterLab on the quickstart notebook
 	$(BIN)/jupyter lab $(LAB_OPTIONS) notebooks/01_quickstart.ipynb
 
+quick: lint  ## in 3 minutes: what compiles no kernel, then kernels whose inputs changed since they passed
+	$(PYTEST) --quick
+
 test: install-test lint front-test python-test notebook-test  ## everything CI checks
 
+exhaustive: install-test  ## all draws, all corpora, every family at random sizes (SEED=… repeats them); hours
+	$(PYTEST) --exhaustive --timeout 3600 --seed $(or $(SEED),$$RANDOM)
+
+mutants: install-test  ## plants faults in a copy and asks the tests to catch each (FAULTS=… chooses); hours
+	$(BIN)/python -m tests.mutants $(FAULTS)
+
 python-test: install-test
-	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadscope
+	$(PYTEST)
 
 notebook-test: install-test
 	$(BIN)/python -m pytest --nbval --nbval-sanitize-with tests/nbval_sanitize.cfg -p no:cacheprovider notebooks

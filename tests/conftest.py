@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import os
+import tempfile
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 # There are as many workers as cores: PyTorch's own threads would wait for each other, up to milliseconds an operator.
 os.environ["OMP_NUM_THREADS"] = "1"
@@ -20,6 +22,7 @@ from tests.harness.pace import PACE
 
 QUICK_SECONDS = 120.0
 _KEPT = pytest.StashKey[Outcomes]()
+_NOT_KEPT = pytest.StashKey[tempfile.TemporaryDirectory[str]]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -29,12 +32,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--quick", type=float, nargs="?", const=QUICK_SECONDS, metavar="SECONDS",
         help="tests that compile nothing, then kernels that changed since they passed, none later than SECONDS",
     )  # fmt: skip
+    group.addoption("--seed", type=int, default=0, help="of the sizes and configs drawn at random (default: 0)")
     group.addoption("--accept", action="store_true", help="write golden texts anew, to be reviewed as a diff")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     PACE.started, PACE.quick_seconds = time.monotonic(), config.getoption("--quick")
-    folder = config.cache.mkdir("kernels")
+    folder = _folder(config)
     if not hasattr(config, "workerinput"):
         forget_others(folder, [*folders().values(), _tests_folder()])
     os.environ[BUILDS] = str(folder / folders()["builds"])
@@ -53,11 +57,21 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker("kernel")
     if PACE.quick_seconds is None:
         return
-    config.stash[_KEPT] = Outcomes(config.cache.mkdir("kernels") / _tests_folder())
+    config.stash[_KEPT] = Outcomes(_folder(config) / _tests_folder())
     passed = [item for item in items if _is_whole(item) and config.stash[_KEPT].get(_key(item)) is not None]
     config.hook.pytest_deselected(items=passed)
     gone = set(passed)
     items[:] = sorted((item for item in items if item not in gone), key=_turn)
+
+
+def _folder(config: pytest.Config) -> Path:
+    """Of kept builds and outcomes. A run without pytest's cache keeps none."""
+    if hasattr(config, "cache"):
+        return config.cache.mkdir("kernels")
+    if _NOT_KEPT not in config.stash:
+        config.stash[_NOT_KEPT] = tempfile.TemporaryDirectory(prefix="kernels-")
+        config.add_cleanup(config.stash[_NOT_KEPT].cleanup)
+    return Path(config.stash[_NOT_KEPT].name)
 
 
 def _tests_folder() -> str:
@@ -106,6 +120,5 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 @pytest.fixture(scope="session")
 def compiler(request: pytest.FixtureRequest) -> Iterator[Compiler]:
     """Keeps builds and outcomes under pytest's cache folder: ``--cache-clear`` forgets them."""
-    folder = request.config.cache.mkdir("kernels")
-    with Compiler(folder, thorough=request.config.getoption("--exhaustive")) as made:
+    with Compiler(_folder(request.config), thorough=request.config.getoption("--exhaustive")) as made:
         yield made

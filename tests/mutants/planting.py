@@ -100,7 +100,7 @@ def tried(fault: Planted, copy: Path) -> Outcome:
 
 def _failing(copy: Path, tests: Sequence[str]) -> str:
     """The first of ``tests`` that fails; empty where all pass."""
-    options = ["-x", "-q", "--no-header", "-p", "no:cacheprovider", "-o", "addopts=", "--strict-markers"]
+    options = ["-x", "-q", "--no-header", "-o", "addopts=", "--strict-markers"]
     workers = ["-n", "auto", "--maxprocesses", "4"] if len(tests) > 1 else []
     done = subprocess.run(  # noqa: S603
         [sys.executable, "-m", "pytest", *options, *workers, *tests],

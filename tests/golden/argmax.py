@@ -1,0 +1,296 @@
+"""tested: row reduction.
+
+out = min(where(((x == max(x)) or isnan(x)), index, 1.67772e+07))
+
+A row stays in registers between its reductions: it is read once and written once. Each thread issues up to
+``loads`` vector loads before it uses the first; where they do not cover its share, it walks the row in steps
+and reads it again for every reduction that cannot share a walk.
+"""
+
+import math
+
+import cuda.bindings.driver as cuda
+import cutlass
+import cutlass.cute as cute
+from cutlass import Float32
+
+TUNABLE = {
+    "vec": (1, 2, 4, 8, 16),
+    "threads_per_row": (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024),
+    "rows_per_block": (1, 2, 4, 8, 16, 32, 64, 128, 256),
+    "cluster_n": (1, 2, 4, 8),
+    "loads": (1, 2, 4, 8, 16, 32, 64),
+}
+
+
+def constraints(config, workload, device):
+    """Whole warps in a block of at most 1,024 threads; what a thread holds of the row in registers."""
+    n = workload.inputs[0].shape[1]
+    threads = config["threads_per_row"] * config["rows_per_block"]
+    vec = math.gcd(n, config["vec"])
+    chunks = -(-n // (vec * config["threads_per_row"] * config["cluster_n"]))
+    fits = n <= 16777216 and threads % 32 == 0 and threads <= 1024
+    fits = fits and (config["threads_per_row"] >= 8 or n <= 64)
+    return fits and config["cluster_n"] <= config["threads_per_row"] and vec * min(chunks, config["loads"]) <= 96
+
+
+def larger(a, b):
+    return cute.arch.fmax(a, b, nan=True)
+
+
+def smaller(a, b):
+    return cute.arch.fmin(a, b, nan=True)
+
+
+@cute.jit
+def fetch(
+    gX: cute.Tensor,
+    rX: cute.Tensor,
+    row: cutlass.Int32,
+    start: cutlass.Int32,
+    stride: cutlass.Constexpr,
+    sure: cutlass.Constexpr,
+):
+    """Loads a thread's vectors of one step, ``start``, ``start + stride``, … of ``row``; ``sure`` are always there."""
+    for i in cutlass.range_constexpr(cute.size(rX, mode=[1])):
+        column = start + i * stride
+        if cutlass.const_expr(i < sure):
+            cute.autovec_copy(gX[None, column, row], rX[None, i])
+        elif column < cute.size(gX, mode=[1]):
+            cute.autovec_copy(gX[None, column, row], rX[None, i])
+
+
+@cute.jit
+def put(
+    rX: cute.Tensor,
+    gX: cute.Tensor,
+    row: cutlass.Int32,
+    start: cutlass.Int32,
+    stride: cutlass.Constexpr,
+    sure: cutlass.Constexpr,
+):
+    """Stores what ``fetch`` would load."""
+    for i in cutlass.range_constexpr(cute.size(rX, mode=[1])):
+        column = start + i * stride
+        if cutlass.const_expr(i < sure):
+            cute.autovec_copy(rX[None, i], gX[None, column, row])
+        elif column < cute.size(gX, mode=[1]):
+            cute.autovec_copy(rX[None, i], gX[None, column, row])
+
+
+def positions(start, stride, mine):
+    """Each of a thread's values' position in the row."""
+    rColumn = cute.make_rmem_tensor(mine, Float32)
+    vec, loads = mine.shape
+    for i in range(loads):
+        for j in range(vec):
+            rColumn[j, i] = Float32((start + i * stride) * vec + j)
+    return rColumn.load()
+
+
+def pairwise(parts, combine):
+    while len(parts) > 1:
+        odd = parts[len(parts) // 2 * 2 :]
+        parts = [combine(a, b) for a, b in zip(parts[::2], parts[1::2])] + odd
+    return parts[0]
+
+
+def fold(values, combine, neutral, start, stride, vectors, sure):
+    """Reduces a thread's values of one step, pairwise; vectors past the row's end count for nothing."""
+    rValue = cute.make_rmem_tensor(values.shape, Float32)
+    rValue.store(values)
+    vec, held = values.shape
+    parts = []
+    for i in range(held):
+        part = pairwise([rValue[j, i] for j in range(vec)], combine)
+        parts.append(part if i < sure else within(start + i * stride < vectors, part, Float32(neutral)))
+    return pairwise(parts, combine)
+
+
+@cute.jit
+def within(there: cutlass.Boolean, value: Float32, neutral: Float32):
+    return value if there else neutral
+
+
+@cute.jit
+def row_reduce(
+    value: Float32,
+    buffer: cute.Tensor,
+    op: cutlass.Constexpr,
+    threads_per_row: cutlass.Constexpr,
+):
+    """Reduces one value a thread over the threads of its row; each of them gets the result.
+
+    Within a warp by shuffles; across the warps of a row through ``buffer`` (rows a block, warps a row), which every
+    thread reads: sooner done than shuffling again.
+    """
+    result = cute.arch.warp_reduction(value, op, threads_in_group=min(threads_per_row, 32))
+    if cutlass.const_expr(threads_per_row > 32):
+        tidx, _, _ = cute.arch.thread_idx()
+        local_row = tidx // threads_per_row
+        if tidx % 32 == 0:
+            buffer[local_row, tidx % threads_per_row // 32] = result
+        cute.arch.sync_threads()
+        result = pairwise(values_of(buffer[local_row, None]), op)
+    return result
+
+
+def values_of(sX):
+    rX = cute.make_fragment_like(sX)
+    cute.autovec_copy(sX, rX)
+    return [rX[i] for i in range(cute.size(rX))]
+
+
+@cute.jit
+def exchange(
+    rValue: cute.Tensor,
+    parts: cute.Tensor,
+    arrived: cute.Pointer,
+    phase: cutlass.Int32,
+    rank: cutlass.Int32,
+    threads_per_row: cutlass.Constexpr,
+    cluster_n: cutlass.Constexpr,
+):
+    """Every block of a cluster sends its values of a row to every block, through distributed shared memory; each waits
+    for all of ``parts`` (blocks, values, rows a block) to arrive. Returns its row's (blocks, values)."""
+    tidx, _, _ = cute.arch.thread_idx()
+    lane = tidx % threads_per_row
+    local_row = tidx // threads_per_row
+    bits = cute.recast_tensor(rValue, cutlass.Int32)  # the store takes 32-bit integers
+    if tidx == 0:
+        cute.arch.mbarrier_arrive_and_expect_tx(arrived, cute.size(parts) * 4)
+    if lane < cluster_n:
+        for i in cutlass.range_constexpr(cute.size(bits)):
+            there = cute.domain_offset((rank, i, local_row), parts).iterator
+            cute.arch.store_async_dsmem(there, bits[i], arrived, lane)
+    cute.arch.mbarrier_wait(arrived, phase)
+    return parts[None, None, local_row]
+
+
+@cute.jit
+def cluster_reduce(
+    value: Float32,
+    parts: cute.Tensor,
+    arrived: cute.Pointer,
+    phase: cutlass.Int32,
+    rank: cutlass.Int32,
+    op: cutlass.Constexpr,
+    threads_per_row: cutlass.Constexpr,
+    cluster_n: cutlass.Constexpr,
+):
+    """Reduces one value a row over the blocks of a cluster."""
+    rValue = cute.make_rmem_tensor(cute.make_layout(1), Float32)
+    rValue[0] = value
+    sent = exchange(rValue, parts, arrived, phase, rank, threads_per_row, cluster_n)
+    return pairwise(values_of(sent[None, 0]), op)
+
+
+@cute.kernel
+def row_kernel(
+    gX: cute.Tensor,
+    gOut: cute.Tensor,
+    rows: cutlass.Constexpr,
+    n: cutlass.Constexpr,
+    vec: cutlass.Constexpr,
+    threads_per_row: cutlass.Constexpr,
+    rows_per_block: cutlass.Constexpr,
+    cluster_n: cutlass.Constexpr,
+    loads: cutlass.Constexpr,
+):
+    tidx, _, _ = cute.arch.thread_idx()
+    bidx, _, _ = cute.arch.block_idx()
+    lane = tidx % threads_per_row
+    vectors = n // vec
+    stride = threads_per_row * cluster_n  # vectors of a row that are loaded at once
+    chunks = (vectors + stride - 1) // stride  # a thread's share, in vectors
+    held = min(loads, chunks)  # of them at once
+    steps = (chunks + held - 1) // held
+    # Vectors of a step that every thread has: all, or all but the last one of a row's only step.
+    sure = held if vectors % (stride * held) == 0 else vectors // stride if steps == 1 else 0
+    rank = 0  # of this block among those that share its rows
+    if cutlass.const_expr(cluster_n > 1):
+        rank = cute.arch.block_idx_in_cluster()
+    first = rank * threads_per_row + lane
+    mine = cute.make_layout((vec, held))
+
+    smem = cutlass.utils.SmemAllocator()
+    warps = max(threads_per_row // 32, 1)
+    partials = cute.make_layout((rows_per_block, warps), stride=(warps, 1))
+    buffer0 = smem.allocate_tensor(Float32, partials, 16)
+    buffer1 = smem.allocate_tensor(Float32, partials, 16)
+    if cutlass.const_expr(cluster_n > 1):
+        parts0 = smem.allocate_tensor(Float32, cute.make_layout((cluster_n, 1, rows_per_block)), 16)
+        parts1 = smem.allocate_tensor(Float32, cute.make_layout((cluster_n, 1, rows_per_block)), 16)
+        arrived = smem.allocate_array(cutlass.Int64, num_elems=2)
+        if tidx == 0:
+            cute.arch.mbarrier_init(arrived + 0, 1)
+            cute.arch.mbarrier_init(arrived + 1, 1)
+        cute.arch.mbarrier_init_fence()
+        cute.arch.cluster_arrive_relaxed()
+        cute.arch.cluster_wait()
+
+    rX = cute.make_rmem_tensor(mine, gX.element_type)
+    if cutlass.const_expr(sure < held):
+        rX.fill(0.0)
+    row = bidx // cluster_n * rows_per_block + tidx // threads_per_row
+    # Threads past the last row work on it too, and store nothing: barriers stay uniform.
+    source_row = cutlass.min(row, rows - 1)
+    if cutlass.const_expr(steps == 1):
+        fetch(gX, rX, source_row, first, stride, sure)
+
+    peak = Float32(-Float32.inf)
+    for step in cutlass.range(steps, unroll=1):
+        start = first + step * (stride * held)
+        if cutlass.const_expr(steps > 1):
+            fetch(gX, rX, source_row, start, stride, sure)
+        x = rX.load().to(Float32)
+        peak = larger(peak, fold(x, larger, -Float32.inf, start, stride, vectors, sure))
+    peak = row_reduce(peak, buffer0, larger, threads_per_row)
+    if cutlass.const_expr(cluster_n > 1):
+        peak = cluster_reduce(
+            peak, parts0, arrived + 0, 0, rank, larger, threads_per_row, cluster_n
+        )
+
+    argmax = Float32(Float32.inf)
+    for step in cutlass.range(steps, unroll=1):
+        start = first + step * (stride * held)
+        if cutlass.const_expr(steps > 1):
+            fetch(gX, rX, source_row, start, stride, sure)
+        columns = positions(start, stride, mine)
+        x = rX.load().to(Float32)
+        argmax = smaller(argmax, fold(cute.where(((x == peak) | (x != x)), columns, 16777216.0), smaller, Float32.inf, start, stride, vectors, sure))
+    argmax = row_reduce(argmax, buffer1, smaller, threads_per_row)
+    if cutlass.const_expr(cluster_n > 1):
+        argmax = cluster_reduce(
+            argmax, parts1, arrived + 1, 0, rank, smaller, threads_per_row, cluster_n
+        )
+
+    if row < rows and first == 0:
+        gOut[row] = cutlass.Int64(argmax)
+
+
+@cute.jit
+def launch(
+    x: cute.Tensor,
+    out: cute.Tensor,
+    stream: cuda.CUstream,
+    vec: cutlass.Constexpr = 4,
+    threads_per_row: cutlass.Constexpr = 64,
+    rows_per_block: cutlass.Constexpr = 1,
+    cluster_n: cutlass.Constexpr = 1,
+    loads: cutlass.Constexpr = 64,
+):
+    rows = x.shape[0]
+    n = x.shape[1]
+    # Shapes are Python ints here: the widest vector that divides the row needs no scalar tail.
+    width = math.gcd(n, vec)
+    gX = cute.make_tensor(
+        x.iterator, cute.make_layout((width, n // width, rows), stride=(1, width, x.stride[0]))
+    )
+    gOut = cute.make_tensor(out.iterator, cute.make_layout(rows, stride=out.stride[0]))
+    row_kernel(gX, gOut, rows, n, width, threads_per_row, rows_per_block, cluster_n, loads).launch(
+        grid=[(rows + rows_per_block - 1) // rows_per_block * cluster_n, 1, 1],
+        block=[threads_per_row * rows_per_block, 1, 1],
+        cluster=[cluster_n, 1, 1] if cutlass.const_expr(cluster_n > 1) else None,
+        stream=stream,
+    )

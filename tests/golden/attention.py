@@ -1,0 +1,1790 @@
+"""tested: 2 kernels, one after another; what one leaves for the next is workspace.
+
+gemm1: h1 = where((max(q @ k.mT · 0.125) == -inf), 0, (exp(((q @ k.mT · 0.125) - max(q @ k.mT · 0.125))) / …
+gemm2: out = h1 @ v
+"""
+
+import dataclasses
+import math
+import cuda.bindings.driver as cuda
+import cutlass
+import cutlass.cute as cute
+import cutlass.utils as utils
+import cutlass.utils.hopper_helpers as sm90
+from cutlass.cute.nvgpu import cpasync, warp, warpgroup
+from cutlass import Float32
+
+TUNABLE = {
+    "gemm1_tile_m": (64, 128, 256),
+    "gemm1_tile_n": (32, 64, 128, 192, 256),
+    "gemm1_tile_k": (64, 128),
+    "gemm1_stages": (2, 3, 4, 5, 6, 7, 8),
+    "gemm1_cluster_m": (1, 2),
+    "gemm1_cluster_n": (1, 2, 3, 4, 6, 8),
+    "gemm1_schedule": ('cooperative', 'pingpong'),
+    "gemm1_raster": ('m', 'n'),
+    "gemm1_group": (1, 2, 4, 8, 16),
+    "gemm2_tile_m": (64, 128, 256),
+    "gemm2_tile_n": (32, 64, 128, 192, 256),
+    "gemm2_tile_k": (64, 128),
+    "gemm2_stages": (2, 3, 4, 5, 6, 7, 8),
+    "gemm2_cluster_m": (1, 2),
+    "gemm2_cluster_n": (1, 2),
+    "gemm2_schedule": ('cooperative', 'pingpong'),
+    "gemm2_raster": ('m', 'n'),
+    "gemm2_group": (1, 2, 4, 8, 16),
+    "gemm2_split_k": (1, 2, 4, 8, 16),
+}
+
+
+def constraints(config, workload, device):
+    """Every step's own."""
+    return (
+        gemm1_constraints(own(config, "gemm1_"), gemm1_part(workload), device)
+        and gemm2_constraints(own(config, "gemm2_"), gemm2_part(workload), device)
+    )
+
+
+def own(config, step):
+    """One step's parameters under the names that it knows."""
+    return {name.removeprefix(step): value for name, value in config.items() if name.startswith(step)}
+
+
+def workspace(workload, config):
+    """What steps leave for those after them, and their own."""
+    tensors = [
+        ("h1", "bf16", (workload.inputs[0].shape[0], workload.inputs[0].shape[1], workload.inputs[0].shape[2], workload.inputs[0].shape[2])),
+    ]
+    for name, dtype, shape in gemm1_workspace(gemm1_part(workload), own(config, "gemm1_")):
+        tensors.append((f"gemm1_{name}", dtype, shape))
+    for name, dtype, shape in gemm2_workspace(gemm2_part(workload), own(config, "gemm2_")):
+        tensors.append((f"gemm2_{name}", dtype, shape))
+    return tensors
+
+
+def tensor(workload, name, dtype, shape):
+    """What lies between two steps, as a workload describes tensors."""
+    like = workload.inputs[0]
+    return dataclasses.replace(like, name=name, dtype=type(like.dtype)(dtype), shape=shape, strides=())
+
+
+def gemm1_part(workload):
+    """The tensors that the step sees."""
+    inputs = (workload.inputs[0], workload.inputs[1],)
+    outputs = (tensor(workload, "h1", "bf16", (workload.inputs[0].shape[0], workload.inputs[0].shape[1], workload.inputs[0].shape[2], workload.inputs[0].shape[2])),)
+    return dataclasses.replace(workload, inputs=inputs, outputs=outputs)
+
+
+def gemm2_part(workload):
+    """The tensors that the step sees."""
+    inputs = (workload.inputs[2], tensor(workload, "h1", "bf16", (workload.inputs[0].shape[0], workload.inputs[0].shape[1], workload.inputs[0].shape[2], workload.inputs[0].shape[2])),)
+    outputs = (workload.outputs[0],)
+    return dataclasses.replace(workload, inputs=inputs, outputs=outputs)
+
+
+EPI_STAGE = 2  # pieces of results on their way out, for each team
+
+
+gemm1_RESIDENT = {1: 132, 2: 66, 3: 39, 4: 30, 6: 17, 8: 15}  # clusters of so many blocks that run at a time, on an H200
+
+
+def gemm1_constraints(config, workload, device):
+    """A row lies in the tiles of a cluster; accumulators stay in registers; ``stages`` is what
+    fits shared memory, or 8: as many as fit."""
+    tile_m, tile_n, cluster_n, stages = (config[name] for name in ("tile_m", "tile_n", "cluster_n", "stages"))
+    pingpong = config["schedule"] == "pingpong"
+    teams, team_groups = (2, 1) if pingpong else (1, min(tile_m // 64, 2))
+    places = exchange_shape(tile_m, cluster_n, teams, team_groups)
+    tile_shape_mnk = (tile_m, tile_n, config["tile_k"])
+    fit = gemm1_stages_that_fit(tile_shape_mnk, teams * team_groups, math.prod(places) * 4)
+    held = workload.inputs[1].shape[2] <= tile_n * cluster_n
+    small = config["cluster_m"] * cluster_n <= 8 and tile_m * tile_n // (128 * team_groups) <= 128
+    return held and small and fit >= 2 and (stages <= fit or stages == 8)
+
+
+def exchange_shape(tile_m, cluster_n, teams, team_groups):
+    """(blocks, values, rows of a warp, warps' places): where blocks that share rows send what they found."""
+    if cluster_n == 1:
+        return 1, 1, 1, 1
+    return cluster_n, 1, tile_m // (4 * team_groups), 8 * teams * team_groups
+
+
+def gemm1_stages_that_fit(tile_shape_mnk, consumers, beside):
+    """Pipeline stages that a block's shared memory has room for, beside results on their way out and ``beside`` bytes."""
+    tile_m, tile_n, tile_k = tile_shape_mnk
+    stage_bytes = (tile_m * 1 + tile_n * 1) * tile_k * 2
+    return (232448 - 2048 - beside - consumers * 64 * 128 * EPI_STAGE) // stage_bytes
+
+
+def gemm1_workspace(workload, config):
+    """What tiles find of rows wider than a cluster's; copies of operands, as TMA can read them."""
+    inputs = workload.inputs
+    m, n, batches = inputs[0].shape[2], inputs[1].shape[2], inputs[0].shape[0] * inputs[0].shape[1]
+    parts = (2, batches, m, -(-n // config["tile_n"]))
+    wide = n > config["tile_n"] * config["cluster_n"]
+    wanted = [("parts", "f32", parts if wide else (1, 1, 1, 1))]
+    wanted.append(("q_copy", inputs[0].dtype.value, (1, *((batches, scratch_size(m, inputs[0].shape[3])) if uneven(inputs[0], (2, 3)) else (1, 1)))))
+    wanted.append(("k__copy", inputs[1].dtype.value, (1, *((batches, scratch_size(n, inputs[1].shape[3])) if uneven(inputs[1], (2, 3)) else (1, 1)))))
+    return wanted
+
+
+def uneven(x, matrix):
+    """Can TMA not address its matrices, along dimensions ``matrix``? It takes dense rows or columns that
+    begin at multiples of 16 bytes."""
+    dense = any(x.shape[d] > 1 and x.stride[d] == 1 for d in matrix)
+    return not dense or any(step % 8 for size, step in zip(x.shape, x.stride) if size > 1 and step > 1)
+
+
+def larger(a, b):
+    return cute.arch.fmax(a, b, nan=True)
+
+
+def plus(a, b):
+    return a + b
+
+
+@cute.jit
+def step_0(x, n):
+    """What is kept of a row, and the terms of what is folded."""
+    p = x * 0.125
+    return (p,), (p,)
+
+
+@cute.jit
+def step_1(x, peak, n):
+    """What is kept of a row, and the terms of what is folded."""
+    e = cute.math.exp(x - peak, fastmath=True)
+    return (e,), (e,)
+
+
+@cute.jit
+def finish(x, peak, total, n):
+    """What is written of a row."""
+    chosen = cute.where(cute.full_like(x * (1.0 / total), peak == -Float32.inf, cutlass.Boolean), 0.0, x * (1.0 / total))
+    return chosen
+
+
+# Of each step: the function, the tensors it reads and whether they differ along a row, how many values
+# of a row registers hold for it, what folds its terms, and what changes nothing in that.
+STEPS = (
+    (step_0, (), 1, (larger,), (-Float32.inf,)),
+    (step_1, (), 1, (plus,), (0.0,)),
+)
+
+
+FINISH = (finish, (), 1)
+
+
+@cute.jit
+def tile_at(index: cutlass.Int32, across_mn: cutlass.Constexpr, group: cutlass.Constexpr, along_n: cutlass.Constexpr):
+    """(row, column, batch) of the ``index``-th of ``across_mn`` tiles a batch.
+
+    Tiles are walked in bands ``group`` tiles high, column by column (``along_n``: in bands as wide, row by row), so
+    that those in flight at one time share operands in L2.
+    """
+    high, wide = (across_mn[1], across_mn[0]) if along_n else across_mn
+    batch, rest = index // (high * wide), index % (high * wide)
+    band, rest = rest // (group * wide), rest % (group * wide)
+    height = cutlass.min(high - band * group, group)
+    i, j = band * group + rest % height, rest // height
+    row, column = (j, i) if along_n else (i, j)
+    return row, column, batch
+
+
+@cute.jit
+def next_stage(stage: cutlass.Int32, phase: cutlass.Int32, stages: cutlass.Constexpr):
+    """The pipeline's next stage; its barriers' phase flips each time round."""
+    stage = stage + 1
+    if stage == stages:
+        stage = 0
+        phase = phase ^ 1
+    return stage, phase
+
+
+@cute.jit
+def stage_after(stage: cutlass.Int32, phase: cutlass.Int32, steps: cutlass.Int32, stages: cutlass.Constexpr):
+    """The pipeline's stage ``steps`` on."""
+    stage = stage + steps
+    phase = phase ^ (stage // stages & 1)
+    return stage % stages, phase
+
+
+@cute.jit
+def fetch(
+    mX: cute.Tensor,
+    cX: cute.Tensor,
+    row: cutlass.Int32,
+    column: cutlass.Int32,
+    batch: cutlass.Int32,
+    shape_mn: cutlass.Constexpr,
+    by_pairs: cutlass.Constexpr,
+):
+    """``mX`` (m, n, batch; stride 0 where it is broadcast) at a thread's positions ``cX`` of the tile at (row, column).
+
+    Positions past the edge read the last element. ``by_pairs``: neighbours in ``cX`` are neighbours in n.
+    """
+    rX = cute.make_rmem_tensor(cute.size(cX), mX.element_type)
+    m, n = shape_mn
+    if cutlass.const_expr(by_pairs and lies_in_pairs(mX, n)):
+        pairs = cute.make_tensor(
+            mX.iterator,
+            cute.make_layout((2, n // 2, mX.shape[0], mX.shape[2]), stride=(1, 2, mX.stride[0], mX.stride[2])),
+        )
+        rPair = cute.make_tensor(rX.iterator, cute.make_layout((2, cute.size(rX) // 2)))
+        for e in cutlass.range_constexpr(cute.size(rX) // 2):
+            i, j = cX[2 * e]
+            i, j = cutlass.min(row + i, m - 1), cutlass.min((column + j) // 2, n // 2 - 1)
+            cute.autovec_copy(pairs[None, j, i, batch], rPair[None, e])
+    else:
+        for e in cutlass.range_constexpr(cute.size(rX)):
+            i, j = cX[e]
+            rX[e] = mX[cutlass.min(row + i, m - 1), cutlass.min(column + j, n - 1), batch]
+    return rX.load().to(Float32)
+
+
+def lies_in_pairs(x, n):
+    """Can two neighbours in n be loaded at once? Host arithmetic: shapes and strides are Python ints."""
+    flat = [*x.stride] if isinstance(x.stride[0], int) and isinstance(x.stride[2], int) else [1]
+    return flat[1:2] == [1] and n % 2 == 0 and flat[0] % 2 == 0 and flat[2] % 2 == 0
+
+
+@cute.jit
+def put(
+    rC: cute.Tensor,
+    mC: cute.Tensor,
+    cC: cute.Tensor,
+    row: cutlass.Int32,
+    column: cutlass.Int32,
+    batch: cutlass.Int32,
+    shape_mn: cutlass.Constexpr,
+):
+    """Stores a thread's results where they lie inside the matrix."""
+    for e in cutlass.range_constexpr(cute.size(rC)):
+        i, j = cC[e]
+        if row + i < shape_mn[0] and column + j < shape_mn[1]:
+            mC[row + i, column + j, batch] = rC[e]
+
+
+def pairwise(parts, combine):
+    while len(parts) > 1:
+        odd = parts[len(parts) // 2 * 2 :]
+        parts = [combine(a, b) for a, b in zip(parts[::2], parts[1::2])] + odd
+    return parts[0]
+
+
+@cute.jit
+def within(there: cutlass.Boolean, value: Float32, neutral: Float32):
+    return value if there else neutral
+
+
+def row_of(registers, half, epi_j, epi_i):
+    """A thread's part of one of its rows, from one piece of the accumulators."""
+    rRow = registers[None, half, None, epi_j, epi_i]
+    return rRow.load().reshape((cute.size(rRow),))
+
+
+def put_row(values, registers, half, epi_j, epi_i):
+    rRow = registers[None, half, None, epi_j, epi_i]
+    rRow.store(values.reshape(rRow.shape))
+
+
+def read(extras, reads, before, ahead, half, cRow, row, column, batch, shape_mn):
+    """What ``reads`` names (a tensor, and does it differ along the row) of a thread's part of one of its rows. What all
+    rows share was read ``before``, for the first; sheets are there ``ahead``."""
+    found = []
+    for at, (o, along) in enumerate(reads):
+        mX = extras[o]
+        if half > 0 and mX.stride[0] == 0:
+            found.append(before[at])
+        elif ahead is not None and ahead[o] is not None:
+            rRow = ahead[o][None, half, None]
+            found.append(rRow.load().reshape((cute.size(rRow),)).to(Float32))
+        elif along:
+            found.append(fetch(mX, cRow, row, column, batch, shape_mn, True))
+        else:
+            found.append(Float32(mX[cutlass.min(row + cRow[0][0], shape_mn[0] - 1), 0, batch]))
+    return found
+
+
+def fold(values, op, neutral, cRow, column, n, ragged):
+    """Reduces a thread's part of a row, pairwise; where it is ``ragged``, columns past its end count for nothing."""
+    rValue = cute.make_rmem_tensor(values.shape, Float32)
+    rValue.store(values)
+    parts = [rValue[e] for e in range(cute.size(rValue))]
+    if ragged:
+        parts = [within(column + cRow[e][1] < n, part, Float32(neutral)) for e, part in enumerate(parts)]
+    return pairwise(parts, op)
+
+
+def as_tensor(parts):
+    """(values, rows of a thread), in registers."""
+    rPart = cute.make_rmem_tensor((len(parts[0]), len(parts)), Float32)
+    for line, values in enumerate(parts):
+        for f, value in enumerate(values):
+            rPart[f, line] = value
+    return rPart
+
+
+@cute.jit
+def exchange(
+    rPart: cute.Tensor,
+    sPlace: cute.Tensor,
+    arrived: cute.Pointer,
+    phase: cutlass.Int32,
+    rank_m: cutlass.Int32,
+    rank_n: cutlass.Int32,
+    cluster_shape_mn: cutlass.Constexpr,
+):
+    """A warp sends its rows' values (values, rows of a thread) to each block that its rows are spread over, and waits
+    for theirs in ``sPlace`` (blocks, values, rows of a warp). The lanes of a quad send to a block each."""
+    cluster_m, cluster_n = cluster_shape_mn
+    lane = cute.arch.lane_idx()
+    values, lines = rPart.shape
+    bits = cute.recast_tensor(rPart, cutlass.Int32)  # the store takes 32-bit integers
+    with cute.arch.elect_one():
+        cute.arch.mbarrier_arrive_and_expect_tx(arrived, cluster_n * values * lines * 8 * 4)
+    for turn in cutlass.range_constexpr((cluster_n + 3) // 4):
+        block = turn * 4 + lane % 4
+        if block < cluster_n:
+            for line in cutlass.range_constexpr(lines):
+                for f in cutlass.range_constexpr(values):
+                    there = cute.domain_offset((rank_n, f, lane // 4 + 8 * line), sPlace).iterator
+                    cute.arch.store_async_dsmem(there, bits[f, line], arrived, rank_m + cluster_m * block)
+    cute.arch.mbarrier_wait(arrived, phase)
+
+
+def from_blocks(sPlace, folds, lines):
+    """What all blocks sent of each of a thread's rows, folded, always in one order."""
+    lane = cute.arch.lane_idx()
+    return [
+        [pairwise(values_of(sPlace[None, f, lane // 4 + 8 * line]), op) for f, op in enumerate(folds)]
+        for line in range(lines)
+    ]
+
+
+def values_of(sX):
+    rX = cute.make_fragment_like(sX)
+    cute.autovec_copy(sX, rX)
+    return [rX[i] for i in range(cute.size(rX))]
+
+
+@cute.kernel
+def convert_kernel(
+    mX: cute.Tensor,
+    mHigh: cute.Tensor,
+    mLow: cute.Tensor,
+    mScale: cute.Tensor,
+    shape: cutlass.Constexpr,
+    along_k: cutlass.Constexpr,
+    vec: cutlass.Constexpr,
+    walkers: cutlass.Constexpr,
+    block_rows: cutlass.Constexpr,
+    unroll: cutlass.Constexpr,
+):
+    """``block_rows`` rows of ``mX`` (rows, k, batch) a block, ``walkers`` threads on each: a copy of them in ``mHigh``,
+    or, with ``mLow``, both halves of each number times a power of two, and one over that (NaN: the row is not all
+    finite) in ``mScale``. Threads next to each other read neighbours in memory (``along_k``: in k)."""
+    rows, k, _ = shape
+    tidx, _, _ = cute.arch.thread_idx()
+    bidx, _, _ = cute.arch.block_idx()
+    groups = cute.ceil_div(rows, block_rows)
+    at, walker = (tidx // walkers, tidx % walkers) if along_k else (tidx % block_rows, tidx // block_rows)
+    row, batch = bidx % groups * block_rows + at, bidx // groups
+    inside = cutlass.min(row, rows - 1)
+    vectors = k // vec if row < rows else 0
+    gX, gHigh = (cute.flat_divide(x[inside, None, batch], (vec,)) for x in (mX, mHigh))
+    rX = cute.make_rmem_tensor(vec, mX.element_type)
+    rHigh = cute.make_rmem_tensor(vec, mHigh.element_type)
+    if cutlass.const_expr(mLow is None):
+        for step in cutlass.range(walker, vectors, walkers, unroll=unroll):
+            cute.autovec_copy(gX[None, step], rX)
+            rHigh.store(rX.load().to(mHigh.element_type))
+            cute.autovec_copy(rHigh, gHigh[None, step])
+    else:
+        gLow = cute.flat_divide(mLow[inside, None, batch], (vec,))
+        rLow = cute.make_rmem_tensor(vec, mLow.element_type)
+        bits = cute.recast_tensor(rX, cutlass.Int32)
+        largest = cutlass.Int32(0)  # of the bits without their sign, which order as the numbers do
+        for step in cutlass.range(walker, vectors, walkers, unroll=unroll):
+            cute.autovec_copy(gX[None, step], rX)
+            for e in cutlass.range_constexpr(vec):
+                largest = cutlass.max(largest, bits[e] & 0x7FFFFFFF)
+        sLargest = utils.SmemAllocator().allocate_tensor(cutlass.Int32, cute.make_layout(walkers * block_rows), 16)
+        sLargest[tidx] = largest
+        cute.arch.sync_threads()
+        apart = 1 if along_k else block_rows
+        for fold in cutlass.range_constexpr(walkers.bit_length() - 1):
+            half = walkers >> (fold + 1)
+            if walker < half:
+                sLargest[tidx] = cutlass.max(sLargest[tidx], sLargest[tidx + half * apart])
+            cute.arch.sync_threads()
+        largest = sLargest[tidx - walker * apart]
+        exponent = cutlass.max(largest >> 23, 15)  # rows so small that 2**126 is not enough stay smaller
+        factor = cute.make_rmem_tensor(2, cutlass.Int32)
+        factor[0] = (268 - exponent) << 23
+        factor[1] = 0x7FC00000 if exponent == 255 else (exponent - 14) << 23
+        factors = cute.recast_tensor(factor, Float32)
+        scale = factors[0]
+        if walker == 0 and row < rows:
+            mScale[row, batch] = factors[1]
+        for step in cutlass.range(walker, vectors, walkers, unroll=unroll):
+            cute.autovec_copy(gX[None, step], rX)
+            scaled = rX.load() * scale
+            high = scaled.to(mHigh.element_type)
+            rHigh.store(high)
+            rLow.store(((scaled - high.to(Float32)) * 2048.0).to(mLow.element_type))
+            cute.autovec_copy(rHigh, gHigh[None, step])
+            cute.autovec_copy(rLow, gLow[None, step])
+
+
+def converted(mX, scratch, mScale, stream):
+    """``mX`` (rows, k, batch) in ``scratch`` as TMA can address it: its halves and their scales, or one copy.
+
+    ``scratch`` is (1 or 2 copies, batches, :func:`scratch_size`); a copy lies as ``mX`` does (of 8 bits: densely along
+    k), but its rows or columns begin at L2's lines.
+    """
+    rows, k = cute.size(mX, mode=[0]), cute.size(mX, mode=[1])
+    copies, batches, room = scratch.shape
+    along_k = mX.stride[1] == 1 or mX.stride[0] != 1
+    k_major = along_k or scratch.element_type.width == 8
+    outer, pitch = (rows, even_pitch(k)) if k_major else (k, even_pitch(rows))
+    stride = (pitch, 1, outer * pitch) if k_major else (1, pitch, outer * pitch)
+    parts = [
+        cute.make_tensor(
+            scratch.iterator + part * batches * room, cute.make_layout((rows, k, batches), stride=stride)
+        )
+        for part in range(copies)
+    ]
+    steps = [step for step in mX.stride if step != 1]
+    even = along_k and k % 4 == 0 and all(isinstance(step, int) and step % 4 == 0 for step in steps)
+    vec = math.gcd(16, k) if mX.element_type.width == 8 else 4 if even else 1
+    if along_k:
+        walkers = next((w for w in (8, 16, 32, 64, 128) if w * vec * 4 >= k), 256)
+        block_rows = 256 // walkers
+    else:  # neighbours are rows: as many as leave work for every multiprocessor
+        block_rows = next((r for r in (32, 16) if rows * batches >= 132 * r), 8)
+        walkers = 1024 // block_rows
+    unroll = next(count for count in (8, 4, 2, 1) if k // vec >= count * walkers or count == 1)  # loads in flight
+    convert_kernel(
+        mX, parts[0], parts[1] if copies > 1 else None, mScale, (rows, k, batches), along_k, vec, walkers, block_rows,
+        unroll,
+    ).launch(
+        grid=[cute.ceil_div(rows, block_rows) * batches, 1, 1], block=[walkers * block_rows, 1, 1], stream=stream
+    )
+    return tuple(parts)
+
+
+def even_pitch(length):
+    """The next multiple of 128 bytes, of 16-bit numbers."""
+    return (length + 63) // 64 * 64
+
+
+def scratch_size(rows, k):
+    """Elements that one batch of a copy takes at most, in either layout."""
+    return max(rows * even_pitch(k), k * even_pitch(rows))
+
+
+@cute.kernel
+def gemm1_gemm_kernel(
+    tmas_a: tuple,
+    mAs: tuple,
+    tmas_b: tuple,
+    mBs: tuple,
+    tma_c: cute.CopyAtom,
+    tC: cute.Tensor,
+    mC: cute.Tensor,
+    exact: tuple,
+    mParts: cute.Tensor,
+    layout_parts: cute.Layout,
+    tmas_e: tuple,
+    mEs: tuple,
+    layouts_e: tuple,
+    sheets: cutlass.Constexpr,
+    mma: cute.TiledMma,
+    epi_mma: cute.TiledMma,
+    layout_a: cute.ComposedLayout,
+    layout_b: cute.ComposedLayout,
+    layout_wide: cute.ComposedLayout,
+    layout_c: cute.ComposedLayout,
+    problem_mnkl: cutlass.Constexpr,
+    terms: cutlass.Constexpr,
+    promoted: cutlass.Constexpr,
+    joined: cutlass.Constexpr,
+    parts: cutlass.Constexpr,
+    tile_shape_mnk: cutlass.Constexpr,
+    epi_tile: cutlass.Constexpr,
+    cluster_shape_mn: cutlass.Constexpr,
+    teams: cutlass.Constexpr,
+    group: cutlass.Constexpr,
+    along_n: cutlass.Constexpr,
+    dtypes: cutlass.Constexpr,
+    by_tma: cutlass.Constexpr,
+):
+    """One warp loads tiles of A and B by TMA; the consumers' warpgroups multiply, in one team or in two that take tiles
+    in turn. Blocks stay and take tile after tile.
+
+    The first ``promoted`` terms have sums of their own, which are added to totals after each step along k: products of
+    fp32 operands, which ``exact`` has, and of 8 bits. ``joined``: tiles of so many right operands lie side by side and
+    are multiplied as one. ``parts``: k is cut in so many, batches of results to be added up. ``tmas_e`` are those of
+    the epilogue's tensors that come as sheets, None for the others.
+    """
+    m, n, k, batches = problem_mnkl
+    tile_m, tile_n, tile_k = tile_shape_mnk
+    cluster_m, cluster_n = cluster_shape_mn
+    cluster_size = cluster_m * cluster_n
+    a_dtype, b_dtype, c_dtype = dtypes
+    extras = (
+    )
+    lefts, rights, sums = len(mAs), len(mBs), 1 + max(term[2] for term in terms)
+    ab_stage = cute.size(layout_a.outer, mode=[2]) // lefts
+    epi_stage = cute.size(layout_c.outer, mode=[2]) // teams
+    team_groups = epi_tile[0] // 64  # warpgroups of a team
+    team_threads = team_groups * 128
+    consumers = teams * team_groups
+
+    tidx, _, _ = cute.arch.thread_idx()
+    warp_idx = cute.arch.make_warp_uniform(cute.arch.warp_idx())
+    warpgroup_idx = cute.arch.make_warp_uniform(tidx // 128)
+    rank = cute.arch.make_warp_uniform(cute.arch.block_idx_in_cluster())
+    rank_m, rank_n = rank % cluster_m, rank // cluster_m
+
+    if warp_idx == 0:
+        for tma in (*tmas_a, *tmas_b, tma_c, *tmas_e):
+            if cutlass.const_expr(tma is not None):
+                cpasync.prefetch_descriptor(tma)
+
+    @cute.struct
+    class Storage:
+        full: cute.struct.MemRange[cutlass.Int64, ab_stage]
+        empty: cute.struct.MemRange[cutlass.Int64, ab_stage]
+        a: cute.struct.Align[cute.struct.MemRange[a_dtype, cute.cosize(layout_a)], 1024]
+        b: cute.struct.Align[cute.struct.MemRange[b_dtype, cute.cosize(layout_b)], 1024]
+        c: cute.struct.Align[cute.struct.MemRange[c_dtype, cute.cosize(layout_c)], 1024]
+        parts: cute.struct.Align[cute.struct.MemRange[Float32, cute.cosize(layout_parts)], 16]
+        arrived: cute.struct.MemRange[cutlass.Int64, cute.size(layout_parts, mode=[3])]
+
+    storage = utils.SmemAllocator().allocate(Storage)
+    sA = storage.a.get_tensor(layout_a.outer, swizzle=layout_a.inner)
+    sB = storage.b.get_tensor(layout_b.outer, swizzle=layout_b.inner)
+    sC = storage.c.get_tensor(layout_c.outer, swizzle=layout_c.inner)
+    full, empty = storage.full.data_ptr(), storage.empty.data_ptr()
+
+    if tidx == 0:
+        for i in cutlass.range_constexpr(ab_stage):
+            cute.arch.mbarrier_init(full + i, 1)
+            cute.arch.mbarrier_init(empty + i, cluster_size * team_groups)
+        for i in cutlass.range_constexpr(cute.size(layout_parts, mode=[3])):
+            cute.arch.mbarrier_init(storage.arrived.data_ptr() + i, 1)
+        cute.arch.mbarrier_init_fence()
+    if cutlass.const_expr(cluster_size > 1):
+        cute.arch.cluster_arrive()
+        cute.arch.cluster_wait()
+    else:
+        cute.arch.sync_threads()
+
+    gAs = [cute.local_tile(mA, (tile_m, tile_k), (None, None, None)) for mA in mAs]
+    gBs = [cute.local_tile(mB, (tile_n, tile_k), (None, None, None)) for mB in mBs]
+    along_m, across_n = cute.make_layout(cluster_m), cute.make_layout(cluster_n)
+    tAs = [
+        cpasync.tma_partition(tma, 0, cute.make_layout(1), cute.group_modes(sA, 0, 2), cute.group_modes(gA, 0, 2))
+        for tma, gA in zip(tmas_a, gAs)
+    ]
+    tBs = [
+        cpasync.tma_partition(tma, rank_m, along_m, cute.group_modes(sB, 0, 2), cute.group_modes(gB, 0, 2))
+        for tma, gB in zip(tmas_b, gBs)
+    ]
+    k_tiles = cute.ceil_div(cute.ceil_div(k, tile_k), parts)  # of each part; what lies past k is zeros
+
+    epi_m, epi_n = tile_m // epi_tile[0], tile_n // epi_tile[1]
+    room = storage.a if tile_m * lefts >= tile_n * rights else storage.b
+    sEs, tEs = [None for _ in extras], [None for _ in extras]
+    for o in cutlass.range_constexpr(len(extras)):
+        if cutlass.const_expr(tmas_e[o] is not None):
+            layout_e = layouts_e[o]
+            sEs[o] = room.get_tensor(layout_e.outer, swizzle=layout_e.inner, dtype=extras[o].element_type)
+            gE = cute.local_tile(mEs[o], epi_tile, (None, None, None))
+            tEs[o] = cpasync.tma_partition(
+                tmas_e[o], 0, cute.make_layout(1), cute.group_modes(sEs[o], 0, 2), cute.group_modes(gE, 0, 2)
+            )
+
+    across_mn = (cute.ceil_div(m, tile_m * cluster_m), cute.ceil_div(n, tile_n * cluster_n))  # in clusters
+    tiles = across_mn[0] * across_mn[1] * batches * parts
+    first, step = cute.arch.block_idx()[0] // cluster_size, cute.arch.grid_dim()[0] // cluster_size
+
+    if warpgroup_idx == consumers:
+        if cutlass.const_expr(consumers > 1):
+            cute.arch.setmaxregister_decrease(40)
+        if warp_idx == consumers * 4:
+            # A goes to the blocks of its row of the cluster, B to those of its column.
+            every = (1 << cluster_size) - 1
+            mask_a = cutlass.Int16(every // ((1 << cluster_m) - 1)) << rank_m
+            mask_b = cutlass.Int16((1 << cluster_m) - 1) << (rank_n * cluster_m)
+            stage_bytes = (lefts * tile_m + rights * tile_n) * tile_k * a_dtype.width // 8
+            stage, phase = cutlass.Int32(0), cutlass.Int32(1)  # every stage begins empty
+            for tile in cutlass.range(first, tiles, step, unroll=1):
+                i, j, batch = tile_at(tile, across_mn, group, along_n)
+                i, j = i * cluster_m + rank_m, j * cluster_n + rank_n
+                k_first = batch // batches * k_tiles if cutlass.const_expr(parts > 1) else 0
+                batch = batch % batches if cutlass.const_expr(parts > 1) else batch
+                for k_tile in cutlass.range(k_tiles, unroll=1):
+                    cute.arch.mbarrier_wait(empty + stage, phase)
+                    with cute.arch.elect_one():
+                        cute.arch.mbarrier_arrive_and_expect_tx(full + stage, stage_bytes)
+                    for o in cutlass.range_constexpr(lefts):
+                        at = batch if cutlass.const_expr(cute.size(gAs[o], mode=[4]) > 1) else 0
+                        if (k_first + k_tile) % cluster_n == rank_n:
+                            cute.copy(
+                                tmas_a[o], tAs[o][1][None, i, k_first + k_tile, at], tAs[o][0][None, stage * lefts + o],
+                                tma_bar_ptr=full + stage, mcast_mask=mask_a if cutlass.const_expr(cluster_n > 1) else None,
+                            )
+                    for o in cutlass.range_constexpr(rights):
+                        at = batch if cutlass.const_expr(cute.size(gBs[o], mode=[4]) > 1) else 0
+                        cute.copy(
+                            tmas_b[o], tBs[o][1][None, j, k_first + k_tile, at], tBs[o][0][None, stage * rights + o],
+                            tma_bar_ptr=full + stage, mcast_mask=mask_b if cutlass.const_expr(cluster_m > 1) else None,
+                        )
+                    stage, phase = next_stage(stage, phase, ab_stage)
+                for s in cutlass.range_constexpr(len(sheets)):
+                    step_bytes, pieces_here = sheets[s]
+                    cute.arch.mbarrier_wait(empty + stage, phase)
+                    with cute.arch.elect_one():
+                        cute.arch.mbarrier_arrive_and_expect_tx(full + stage, step_bytes)
+                    for slot in cutlass.range_constexpr(len(pieces_here)):
+                        epi_i, epi_j, o = pieces_here[slot]
+                        at = batch if cutlass.const_expr(cute.size(mEs[o], mode=[2]) > 1) else 0
+                        cute.copy(
+                            tmas_e[o], tEs[o][1][None, i * epi_m + epi_i, j * epi_n + epi_j, at],
+                            tEs[o][0][None, slot, stage], tma_bar_ptr=full + stage,
+                        )
+                    stage, phase = next_stage(stage, phase, ab_stage)
+    else:
+        if cutlass.const_expr(consumers > 1):
+            cute.arch.setmaxregister_increase(232)
+        team = warpgroup_idx // team_groups
+        thread = tidx % team_threads
+        thr_mma = mma.get_slice(thread)
+        tCrA = mma.make_fragment_A(thr_mma.partition_A(sA))
+        wide = storage.b.get_tensor(layout_wide.outer, swizzle=layout_wide.inner)
+        tCrB = mma.make_fragment_B(thr_mma.partition_B(wide))
+        accs, totals = (
+            [cute.make_rmem_tensor(mma.partition_shape_C((tile_m, tile_n * joined)), Float32) for _ in range(count)]
+            for count in (sums, promoted)
+        )
+        k_blocks = cute.size(tCrA, mode=[2])
+
+        # The epilogue takes the accumulators in pieces of epi_tile: as if a narrower wgmma had computed each.
+        piece = epi_mma.partition_shape_C(epi_tile)
+        pieces = [
+            cute.make_tensor(acc.iterator, cute.make_layout((cute.size(piece), epi_n, joined, epi_m)))
+            for acc in (*totals, *(accs[p] for p in range(promoted, sums)))
+        ]
+        cC = epi_mma.get_slice(thread).partition_C(cute.make_identity_tensor(epi_tile))
+        if cutlass.const_expr(c_dtype.width == 16):
+            to_shared = cute.make_tiled_copy_C(cute.make_copy_atom(warp.StMatrix8x8x16bOp(False, 4), c_dtype), epi_mma)
+        else:
+            to_shared = cute.make_tiled_copy_C(cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), c_dtype), epi_mma)
+        thr_to_shared = to_shared.get_slice(thread)
+        tCsC = thr_to_shared.partition_D(sC)
+        if cutlass.const_expr(by_tma):
+            gC = cute.local_tile(tC, epi_tile, (None, None, None))
+            bSsC, bSgC = cpasync.tma_partition(
+                tma_c, 0, cute.make_layout(1), cute.group_modes(sC, 0, 2), cute.group_modes(gC, 0, 2)
+            )
+
+        from_shared = [
+            cute.make_tiled_copy_C(
+                cute.make_copy_atom(
+                    warp.LdMatrix8x8x16bOp(False, 4) if x.element_type.width == 16 else cute.nvgpu.CopyUniversalOp(),
+                    x.element_type,
+                ),
+                epi_mma,
+            )
+            for x in extras
+        ]
+
+        stored = cutlass.Int32(0)  # pieces this team has stored
+        stage, phase = stage_after(cutlass.Int32(0), cutlass.Int32(0), team * (k_tiles + len(sheets)), ab_stage)
+        for tile in cutlass.range(first + team * step, tiles, step * teams, unroll=1):
+            # Teams multiply in turn: a barrier's phase tells nothing to who is more than one round ahead of it.
+            if cutlass.const_expr(teams > 1):
+                if tile > first:
+                    cute.arch.barrier(barrier_id=3 + team, number_of_threads=consumers * 128)
+            before = stage
+            for p in cutlass.range_constexpr(promoted):
+                totals[p].fill(0.0)
+            for k_tile in cutlass.range(k_tiles, unroll=1):
+                cute.arch.mbarrier_wait(full + stage, phase)
+                warpgroup.fence()
+                for t in cutlass.range_constexpr(len(terms)):
+                    for k_block in cutlass.range_constexpr(k_blocks):
+                        if cutlass.const_expr(k_block > 0 or not opens(terms, t)):
+                            mma.set(warpgroup.Field.ACCUMULATE, True)
+                        elif cutlass.const_expr(t < promoted):
+                            mma.set(warpgroup.Field.ACCUMULATE, False)
+                        else:
+                            mma.set(warpgroup.Field.ACCUMULATE, k_tile > 0)
+                        cute.gemm(
+                            mma, accs[terms[t][2]], tCrA[None, None, k_block, stage * lefts + terms[t][0]],
+                            tCrB[None, None, k_block, stage * (rights // joined) + terms[t][1]], accs[terms[t][2]],
+                        )
+                    if cutlass.const_expr(t + 1 == promoted):
+                        warpgroup.commit_group()
+                warpgroup.commit_group()
+                warpgroup.wait_group(1)  # the step before has read its stage; what is promoted is there
+                for p in cutlass.range_constexpr(promoted):
+                    totals[p].store(totals[p].load() + accs[p].load())
+                if k_tile > 0 and tidx % 128 < cluster_size:  # one thread for each block that fills it
+                    cute.arch.mbarrier_arrive(empty + before, tidx % 128)
+                before = stage
+                stage, phase = next_stage(stage, phase, ab_stage)
+            if cutlass.const_expr(teams > 1):
+                if tile + step < tiles:
+                    cute.arch.barrier_arrive(barrier_id=4 - team, number_of_threads=consumers * 128)
+            warpgroup.wait_group(0)
+            if tidx % 128 < cluster_size:
+                cute.arch.mbarrier_arrive(empty + before, tidx % 128)
+
+            i, j, batch = tile_at(tile, across_mn, group, along_n)
+            row, column = (i * cluster_m + rank_m) * tile_m, (j * cluster_n + rank_n) * tile_n
+            whole = n <= tile_n * cluster_n  # a row lies in the tiles of a cluster
+            exchanged = whole and cluster_n > 1
+            ragged = n % tile_n > 0 or (whole and n < tile_n * cluster_n)
+            lines = 2 * epi_m  # rows of a tile that a thread has a part of
+            sParts, met_at = storage.parts.get_tensor(layout_parts), storage.arrived.data_ptr()
+            met = (tile - first) // (step * teams) * len(STEPS)  # exchanges before
+            registers = [cute.make_tensor(of.iterator, cute.make_layout((2, 2, epi_tile[1] // 8, epi_n, epi_m))) for of in pieces]
+            found = [[] for _ in range(lines)]  # what each row's reductions found
+            for s in cutlass.range_constexpr(len(STEPS)):
+                work, reads, held, folds, neutrals = STEPS[s]
+                parts_here = [[Float32(neutral) for neutral in neutrals] for _ in range(lines)]
+                extent = Float32(n if cutlass.const_expr(whole or s == 0) else cutlass.min(n - column, tile_n))
+                for epi_i in cutlass.range_constexpr(epi_m):
+                    for epi_j in cutlass.range_constexpr(epi_n):
+                        epi_row, epi_column = row + epi_i * epi_tile[0], column + epi_j * epi_tile[1]
+                        ahead, drained, loaded = [None for _ in extras], [], []
+                        for o in cutlass.range_constexpr(len(extras) if s == 0 else 0):
+                            if cutlass.const_expr(tmas_e[o] is not None):
+                                place, last = place_of((epi_i, epi_j, o), sheets)
+                                if cutlass.const_expr(place == 0):
+                                    cute.arch.mbarrier_wait(full + stage, phase)
+                                thr_from_shared = from_shared[o].get_slice(thread)
+                                tCsE = thr_from_shared.partition_S(sEs[o])
+                                rE = cute.make_rmem_tensor((2, 2, epi_tile[1] // 8), extras[o].element_type)
+                                tCrE = thr_from_shared.retile(cute.make_tensor(rE.iterator, cute.make_layout(piece)))
+                                cute.copy(from_shared[o], tCsE[None, None, None, place, stage], tCrE)
+                                ahead[o] = rE
+                                if cutlass.const_expr(place == last):
+                                    drained.append(stage)
+                                    stage, phase = next_stage(stage, phase, ab_stage)
+                        if cutlass.const_expr(len(drained) > 0):
+                            cute.arch.barrier(barrier_id=1 + team, number_of_threads=team_threads)
+                            for d in cutlass.range_constexpr(len(drained)):
+                                if tidx % 128 < cluster_size:
+                                    cute.arch.mbarrier_arrive(empty + drained[d], tidx % 128)
+                        for half in cutlass.range_constexpr(2):
+                            line, cRow = 2 * epi_i + half, cC[(None, half, None), 0, 0]
+                            values = [row_of(registers[v], half, epi_j, epi_i) for v in range(held)]
+                            loaded = read(extras, reads, loaded, ahead, half, cRow, epi_row, epi_column, batch, (m, n))
+                            kept, folded = work(*values, *found[line], *loaded, extent)
+                            for v in cutlass.range_constexpr(len(kept)):
+                                put_row(kept[v], registers[v], half, epi_j, epi_i)
+                            for f in cutlass.range_constexpr(len(folded)):
+                                part = fold(folded[f], folds[f], neutrals[f], cRow, epi_column, n, ragged)
+                                parts_here[line][f] = folds[f](parts_here[line][f], part)
+                if cutlass.const_expr(s == 0 and teams > 1):
+                    stage, phase = stage_after(stage, phase, cutlass.Int32(k_tiles + len(sheets)), ab_stage)  # the other team's
+                for line in cutlass.range_constexpr(lines):
+                    for f in cutlass.range_constexpr(len(folds)):
+                        parts_here[line][f] = cute.arch.warp_reduction(parts_here[line][f], folds[f], threads_in_group=4)
+                if cutlass.const_expr(exchanged):
+                    mine = warp_idx * 2 + (met + s) % 2
+                    sMine = sParts[None, None, None, mine]
+                    exchange(
+                        as_tensor(parts_here), sMine, met_at + mine, (met + s) // 2 % 2, rank_m, rank_n, cluster_shape_mn
+                    )
+                    parts_here = from_blocks(sMine, folds, lines)
+                    cute.arch.sync_warp()  # all have read before any of them sends again
+                for line in cutlass.range_constexpr(lines):
+                    found[line] = found[line] + parts_here[line]
+            if cutlass.const_expr(not whole):
+                if thread % 4 == 0 and column < n:
+                    for line in cutlass.range_constexpr(lines):
+                        at_row = row + line // 2 * epi_tile[0] + cC[(0, line % 2, 0), 0, 0][0]
+                        if at_row < m:
+                            for f in cutlass.range_constexpr(len(found[line])):
+                                mParts[at_row, column // tile_n, batch, f] = found[line][f]
+            if cutlass.const_expr(whole):
+                work, reads, held = FINISH
+                for epi_i in cutlass.range_constexpr(epi_m):
+                    for epi_j in cutlass.range_constexpr(epi_n):
+                        epi_row, epi_column = row + epi_i * epi_tile[0], column + epi_j * epi_tile[1]
+                        rC, loaded = cute.make_rmem_tensor((2, 2, epi_tile[1] // 8, 1, 1), c_dtype), []
+                        for half in cutlass.range_constexpr(2):
+                            values = [row_of(registers[v], half, epi_j, epi_i) for v in range(held)]
+                            cRow = cC[(None, half, None), 0, 0]
+                            loaded = read(extras, reads, loaded, None, half, cRow, epi_row, epi_column, batch, (m, n))
+                            result = work(*values, *found[2 * epi_i + half], *loaded, Float32(n))
+                            put_row(result.to(c_dtype), rC, half, 0, 0)
+                        if cutlass.const_expr(by_tma):
+                            slot = team * epi_stage + stored % epi_stage
+                            if thread < 32:
+                                cute.arch.cp_async_bulk_wait_group(epi_stage - 1, read=True)  # what was there has left
+                            cute.arch.barrier(barrier_id=1 + team, number_of_threads=team_threads)
+                            tCrC = thr_to_shared.retile(cute.make_tensor(rC.iterator, cute.make_layout(piece)))
+                            cute.copy(to_shared, tCrC, tCsC[None, None, None, slot])
+                            cute.arch.fence_proxy("async.shared", space="cta")
+                            cute.arch.barrier(barrier_id=1 + team, number_of_threads=team_threads)
+                            if thread < 32:
+                                if epi_row < m and epi_column < n:  # where C is one tile high, every other is that one too
+                                    at = (epi_row // epi_tile[0], epi_column // epi_tile[1], batch)
+                                    cute.copy(tma_c, bSsC[None, slot], bSgC[(None, *at)])
+                                cute.arch.cp_async_bulk_commit_group()
+                            stored = stored + 1
+                        else:
+                            put(rC, mC, cC, epi_row, epi_column, batch, (m, n))
+        if cutlass.const_expr(by_tma):
+            if thread < 32:
+                cute.arch.cp_async_bulk_wait_group(0, read=True)
+    if cutlass.const_expr(cluster_size > 1):
+        cute.arch.cluster_arrive()  # no block ends while another may still signal or fill it
+        cute.arch.cluster_wait()
+
+
+def tma_view(x, dense_in):
+    """``x`` (rows, columns, batch) as TMA can address it, or None: it lies densely along one of the dimensions
+    ``dense_in``, and every other pitch is a multiple of 16 bytes. What is broadcast over the batch has one."""
+    quantum = 128 // x.element_type.width
+    sizes, strides = [*x.shape], [*x.stride]
+    if not all(isinstance(number, int) for number in sizes + strides):
+        return None  # dimensions that do not lie evenly
+    if strides[2] == 0:
+        sizes[2] = 1
+    dense = [d for d in dense_in if strides[d] == 1 and sizes[d] > 1] or [d for d in dense_in if sizes[d] == 1]
+    others = [d for d in range(3) if [d] != dense[:1]]
+    if not dense or any(strides[d] % quantum and sizes[d] > 1 for d in others):
+        return None
+    for d in range(3):
+        if sizes[d] == 1:
+            strides[d] = quantum if d in others else 1  # never walked
+            sizes[d] = 1 if d == 2 else cutlass.Int32(1)  # a static 1 would drop the dimension TMA counts on
+    return cute.make_tensor(x.iterator, cute.make_layout(tuple(sizes), stride=tuple(strides)))
+
+
+def tma_views(operands):
+    """Each operand of a side as TMA can address it, of 16 bits, or of 8 and dense along k as wgmma needs it; None where
+    one is not, or none is given."""
+    dense_in = {8: (1,), 16: (1, 0), 32: ()}
+    views = tuple(tma_view(x, dense_in[x.element_type.width]) for x in operands)
+    return None if None in views or not views else views
+
+
+def fit_together(sides, operands):
+    """Have all operands one length along k, and those of a side one dtype and, as TMA sees them, one layout? Sides may
+    differ in dtype where both have 8 bits."""
+    dtypes = [{x.element_type for x in side} for side in sides]
+    layouts = [{x.stride.index(1) for x in side} for side in sides]
+    lengths = {cute.size(x, mode=[1]) for x in operands}
+    both = {dtype if dtype.width > 8 else 8 for side in dtypes for dtype in side}
+    return all(len(values) == 1 for values in (lengths, both, *dtypes, *layouts))
+
+
+def terms_of(pairs, halved):
+    """What the wgmma kernel adds up: (left, right, sum). Of halves, left and right come in pairs of high and low, and
+    the products of the low ones follow in sums of their own."""
+    if not halved:
+        return tuple((left, right, number) for number, (left, right) in enumerate(pairs))
+    high = [(2 * left, 2 * right, number) for number, (left, right) in enumerate(pairs)]
+    low = [
+        term
+        for left, right, number in high
+        for term in ((left, right + 1, number + len(pairs)), (left + 1, right, number + len(pairs)))
+    ]
+    return (*high, *low)
+
+
+def opens(terms, number):
+    """Is this term the first of a step along k that its sum gets?"""
+    return [term[2] for term in terms].index(terms[number][2]) == number
+
+
+def sheet_view(x, aligned):
+    """A tensor of the epilogue as TMA can address it, or None: it is as large as the result, which TMA stores too."""
+    whole = x.element_type.width in (16, 32) and x.stride[0] != 0
+    return tma_view(x, (1,)) if whole and aligned is not None else None
+
+
+def sheets_of(views, c_dtype, tile_shape_mnk, epi_rows, stage_bits):
+    """(the epilogue's piece of a tile, with rows of up to 128 bytes; sheets that a stage has room for; the sheets by
+    steps: bytes, and each one's place in the tile, in pieces, and tensor)."""
+    tile_m, tile_n, _ = tile_shape_mnk
+    numbers = [o for o, x in enumerate(views) if x is not None]
+    columns = min(tile_n, 1024 // max([c_dtype.width] + [views[o].element_type.width for o in numbers]))
+    slots = stage_bits // (epi_rows * 1024)
+    places = [(i, j, o) for i in range(tile_m // epi_rows) for j in range(tile_n // columns) for o in numbers]
+    sheets = []
+    for begin in range(0, len(places), slots):
+        step = [places[at] for at in range(begin, min(begin + slots, len(places)))]
+        step_bits = 0
+        for _, _, o in step:
+            step_bits += epi_rows * columns * views[o].element_type.width
+        sheets.append((step_bits // 8, tuple(step)))
+    return (epi_rows, columns), slots, tuple(sheets)
+
+
+def sheet_layout(dtype, epi_tile, slots, stages, stage_bits):
+    """A tensor's sheets in shared memory: rows, columns, slot, stage."""
+    one = sm90.make_smem_layout_epi(dtype, utils.LayoutEnum.ROW_MAJOR, epi_tile, 1)
+    apart = epi_tile[0] * 1024 // dtype.width, stage_bits // dtype.width
+    rows, columns = (cute.get(one.outer, mode=[d]) for d in range(2))
+    outer = cute.make_layout(
+        (rows.shape, columns.shape, slots, stages), stride=(rows.stride, columns.stride, *apart)
+    )
+    return cute.make_composed_layout(one.inner, 0, outer)
+
+
+def place_of(sheet, sheets):
+    """(its slot, the last one of its step)."""
+    return next((step.index(sheet), len(step) - 1) for _, step in sheets if sheet in step)
+
+
+@cute.jit
+def gemm1_multiply_by_wgmma(
+    lefts: tuple,
+    rights: tuple,
+    mC: cute.Tensor,
+    exact: tuple,
+    mParts: cute.Tensor,
+    stream: cuda.CUstream,
+    k: cutlass.Constexpr,
+    terms: cutlass.Constexpr,
+    parts: cutlass.Constexpr,
+    tile_shape_mnk: cutlass.Constexpr,
+    cluster_shape_mn: cutlass.Constexpr,
+    stages: cutlass.Constexpr,
+    schedule: cutlass.Constexpr,
+    raster: cutlass.Constexpr,
+    group: cutlass.Constexpr,
+):
+    tile_m, tile_n, tile_k = tile_shape_mnk
+    cluster_m, cluster_n = cluster_shape_mn
+    a_dtype, b_dtype, c_dtype = lefts[0].element_type, rights[0].element_type, mC.element_type
+    m, n, batches = (cute.size(mC, mode=[d]) for d in range(3))
+    batches = batches // parts
+    teams = 2 if schedule == "pingpong" else 1
+    team_groups = 1 if teams == 2 else min(tile_m // 64, 2)
+    places = exchange_shape(tile_m, cluster_n, teams, team_groups)
+    layout_parts = cute.make_layout(places)
+    ab_stage = min(stages, gemm1_stages_that_fit(tile_shape_mnk, teams * team_groups, math.prod(places) * 4))
+    aligned = tma_view(mC, (1,)) if n * c_dtype.width % 128 == 0 else None  # TMA stores pieces of 16 bytes, all of each
+    extras = (
+    )
+    alone = parts == 1 and teams == 1  # two teams hide such loads behind each other's steps
+    first_read = [o for o, along in STEPS[0][1]]  # what later steps read again, they read from memory
+    views = tuple(sheet_view(x, mC) if o in first_read else None for o, x in enumerate(extras))
+    if cutlass.const_expr(len([x for x in views if x is not None]) > ab_stage):  # a piece's sheets are there at once
+        views = tuple(None for _ in extras)
+    stage_bits = max(tile_m * len(lefts), tile_n * len(rights)) * tile_k * a_dtype.width
+    epi_tile, slots, sheets = sheets_of(views, c_dtype, tile_shape_mnk, 64 * team_groups, stage_bits)
+    major_a, major_b = utils.LayoutEnum.from_tensor(lefts[0]), utils.LayoutEnum.from_tensor(rights[0])
+    joined = joined_of(lefts, rights, exact, tile_shape_mnk, major_b)
+    if cutlass.const_expr(joined > 1):
+        terms = ((0, 0, 0),)
+    promoted = len(terms) if a_dtype.width == 8 else len(exact)
+    mma, epi_mma = (
+        sm90.make_trivial_tiled_mma(
+            a_dtype, b_dtype, major_a.sm90_mma_major_mode(), major_b.sm90_mma_major_mode(), Float32,
+            (team_groups, 1, 1), tiler_mn=(64, columns),
+        )
+        for columns in (tile_n * joined, epi_tile[1])
+    )
+    layout_a = sm90.make_smem_layout_a(major_a, tile_shape_mnk, a_dtype, ab_stage * len(lefts))
+    layout_b = sm90.make_smem_layout_b(major_b, tile_shape_mnk, b_dtype, ab_stage * len(rights))
+    wide_mnk = (tile_m, tile_n * joined, tile_k)
+    layout_wide = sm90.make_smem_layout_b(major_b, wide_mnk, b_dtype, ab_stage * len(rights) // joined)
+    layout_c = sm90.make_smem_layout_epi(c_dtype, utils.LayoutEnum.ROW_MAJOR, epi_tile, EPI_STAGE * teams)
+    stage_a, stage_b, stage_c = (cute.slice_(layout, (None, None, 0)) for layout in (layout_a, layout_b, layout_c))
+    by_tma_a = [
+        cpasync.make_tiled_tma_atom(load_op(cluster_n), x, stage_a, (tile_m, tile_k))
+        for x in lefts
+    ]
+    by_tma_b = [
+        cpasync.make_tiled_tma_atom(load_op(cluster_m), x, stage_b, (tile_n, tile_k), num_multicast=cluster_m)
+        for x in rights
+    ]
+    tma_c, tC = None, None
+    if cutlass.const_expr(aligned is not None):
+        tma_c, tC = cpasync.make_tiled_tma_atom(cpasync.CopyBulkTensorTileS2GOp(), aligned, stage_c, epi_tile)
+    layouts_e = tuple(
+        None if x is None else sheet_layout(x.element_type, epi_tile, slots, ab_stage, stage_bits) for x in views
+    )
+    by_tma_e = [
+        (None, None)
+        if x is None
+        else cpasync.make_tiled_tma_atom(
+            cpasync.CopyBulkTensorTileG2SOp(), x, cute.slice_(layout, (None, None, 0, 0)), epi_tile
+        )
+        for x, layout in zip(views, layouts_e)
+    ]
+    clusters = (
+        cute.ceil_div(m, tile_m * cluster_m) * cute.ceil_div(n, tile_n * cluster_n) * batches * parts
+    )
+    gemm1_gemm_kernel(
+        tuple(atom for atom, _ in by_tma_a), tuple(x for _, x in by_tma_a),
+        tuple(atom for atom, _ in by_tma_b), tuple(x for _, x in by_tma_b),
+        tma_c, tC, mC, exact, mParts, layout_parts, tuple(atom for atom, _ in by_tma_e), tuple(x for _, x in by_tma_e),
+        layouts_e, sheets, mma, epi_mma, layout_a, layout_b, layout_wide, layout_c, (m, n, k, batches),
+        terms, promoted, joined, parts, tile_shape_mnk, epi_tile, cluster_shape_mn, teams, group, raster == "n",
+        (a_dtype, b_dtype, c_dtype), aligned is not None,
+    ).launch(
+        grid=[min(clusters, gemm1_RESIDENT[cluster_m * cluster_n]) * cluster_m * cluster_n, 1, 1],
+        block=[(teams * team_groups + 1) * 128, 1, 1],
+        cluster=[cluster_m * cluster_n, 1, 1],
+        min_blocks_per_mp=1,  # so that ptxas knows how many registers there are for setmaxregister to move
+        stream=stream,
+    )
+
+
+def joined_of(lefts, rights, exact, tile_shape_mnk, major_b):
+    """How many tiles of right operands lie in shared memory as one that many times as wide would: those whose rows, or
+    columns where these are dense, are whole ones of the widest swizzle."""
+    _, tile_n, tile_k = tile_shape_mnk
+    one_left = len(lefts) == 1 and not exact and len(rights) * tile_n <= 256
+    row_bits, column_bits = (length * rights[0].element_type.width for length in (tile_k, tile_n))
+    whole = column_bits % 1024 == 0 if major_b == utils.LayoutEnum.COL_MAJOR else row_bits == 1024
+    return len(rights) if one_left and whole else 1
+
+
+def load_op(blocks):
+    """A TMA load for one block, or for several of a cluster at once."""
+    return cpasync.CopyBulkTensorTileG2SMulticastOp() if blocks > 1 else cpasync.CopyBulkTensorTileG2SOp()
+
+
+def as_tma(x, copy, stream):
+    """An operand as TMA can address it: itself, or a copy where there is room for one."""
+    return converted(x, copy, None, stream)[0] if cute.size(copy) > 1 else x
+
+
+@cute.jit
+def gemm1_launch(
+    q: cute.Tensor,
+    k_: cute.Tensor,
+    h1: cute.Tensor,
+    parts: cute.Tensor,
+    q_copy: cute.Tensor,
+    k__copy: cute.Tensor,
+    stream: cuda.CUstream,
+    tile_m: cutlass.Constexpr = 64,
+    tile_n: cutlass.Constexpr = 128,
+    tile_k: cutlass.Constexpr = 64,
+    stages: cutlass.Constexpr = 8,
+    cluster_m: cutlass.Constexpr = 1,
+    cluster_n: cutlass.Constexpr = 2,
+    schedule: cutlass.Constexpr = 'cooperative',
+    raster: cutlass.Constexpr = 'm',
+    group: cutlass.Constexpr = 8,
+):
+    m = q.shape[2]
+    n = k_.shape[2]
+    batches = q.shape[0] * q.shape[1]
+    mA = cute.make_tensor(
+        q.iterator, cute.make_layout((m, q.shape[3], batches), stride=(q.stride[2], q.stride[3], q.stride[1]))
+    )
+    mB = cute.make_tensor(
+        k_.iterator, cute.make_layout((n, k_.shape[3], batches), stride=(k_.stride[2], k_.stride[3], k_.stride[1]))
+    )
+    mC = cute.make_tensor(
+        h1.iterator, cute.make_layout((m, n, batches), stride=(h1.stride[2], h1.stride[3], h1.stride[1]))
+    )
+    lefts, rights = (mA,), (mB,)
+    tiles = (n + tile_n - 1) // tile_n
+    mParts = cute.make_tensor(
+        parts.iterator,
+        cute.make_layout((m, tiles, batches, 2), stride=(tiles, 1, m * tiles, batches * m * tiles)),
+    )
+    ready = tma_views((as_tma(mA, q_copy, stream),)), tma_views((as_tma(mB, k__copy, stream),))
+    gemm1_multiply_by_wgmma(*ready, mC, (), mParts, stream, cute.size(mA, mode=[1]), ((0, 0, 0),), 1,
+                      (tile_m, tile_n, tile_k), (cluster_m, cluster_n), stages, schedule, raster, group)
+
+
+gemm2_RESIDENT = {1: 132, 2: 66, 4: 30}  # clusters of so many blocks that run at a time, on an H200
+
+
+def gemm2_constraints(config, workload, device):
+    """Accumulators stay in registers; ``stages`` is what fits shared memory, or 8: as many as fit. One product alone
+    is added up from parts, and only where tiles are few."""
+    tile_shape_mnk = (config["tile_m"], config["tile_n"], config["tile_k"])
+    pingpong = config["schedule"] == "pingpong"
+    team_groups = 1 if pingpong else min(config["tile_m"] // 64, 2)
+    registers = config["tile_m"] * config["tile_n"] * 1 // (128 * team_groups)
+    fit = gemm2_stages_that_fit(tile_shape_mnk, 2 if pingpong else team_groups)
+    results = math.prod(workload.outputs[0].shape)
+    few = config["split_k"] * results <= 264 * config["tile_m"] * config["tile_n"] and 1 == 1
+    whole = (config["split_k"] == 1 or few) and config["tile_k"] in (64, 128)
+    return whole and registers <= 128 and fit >= 2 and (config["stages"] <= fit or config["stages"] == 8)
+
+
+def gemm2_stages_that_fit(tile_shape_mnk, consumers):
+    """Pipeline stages that a block's shared memory has room for, beside results on their way out."""
+    tile_m, tile_n, tile_k = tile_shape_mnk
+    stage_bytes = (tile_m * 1 + tile_n * 1) * tile_k * 2
+    return (232448 - 2048 - consumers * 64 * 128 * EPI_STAGE) // stage_bytes
+
+
+def gemm2_workspace(workload, config):
+    """What one kernel leaves for the next: parts of results, operands as TMA can read them."""
+    inputs = workload.inputs
+    results = (inputs[1].shape[0] * inputs[1].shape[1], inputs[1].shape[2], inputs[0].shape[3])
+    split = config["split_k"]
+    wanted = [("partials", "f32", (split, *results) if split > 1 else (1, 1, 1, 1))]
+    return wanted
+
+
+def epilogue(acc):
+    """h1 @ v, of vectors in fp32."""
+    return acc
+
+
+@cute.kernel
+def gemm2_gemm_kernel(
+    tmas_a: tuple,
+    mAs: tuple,
+    tmas_b: tuple,
+    mBs: tuple,
+    tma_c: cute.CopyAtom,
+    tC: cute.Tensor,
+    mC: cute.Tensor,
+    exact: tuple,
+    tmas_e: tuple,
+    mEs: tuple,
+    layouts_e: tuple,
+    sheets: cutlass.Constexpr,
+    mma: cute.TiledMma,
+    epi_mma: cute.TiledMma,
+    layout_a: cute.ComposedLayout,
+    layout_b: cute.ComposedLayout,
+    layout_wide: cute.ComposedLayout,
+    layout_c: cute.ComposedLayout,
+    problem_mnkl: cutlass.Constexpr,
+    terms: cutlass.Constexpr,
+    promoted: cutlass.Constexpr,
+    joined: cutlass.Constexpr,
+    parts: cutlass.Constexpr,
+    tile_shape_mnk: cutlass.Constexpr,
+    epi_tile: cutlass.Constexpr,
+    cluster_shape_mn: cutlass.Constexpr,
+    teams: cutlass.Constexpr,
+    group: cutlass.Constexpr,
+    along_n: cutlass.Constexpr,
+    dtypes: cutlass.Constexpr,
+    by_tma: cutlass.Constexpr,
+):
+    """One warp loads tiles of A and B by TMA; the consumers' warpgroups multiply, in one team or in two that take tiles
+    in turn. Blocks stay and take tile after tile.
+
+    The first ``promoted`` terms have sums of their own, which are added to totals after each step along k: products of
+    fp32 operands, which ``exact`` has, and of 8 bits. ``joined``: tiles of so many right operands lie side by side and
+    are multiplied as one. ``parts``: k is cut in so many, batches of results to be added up. ``tmas_e`` are those of
+    the epilogue's tensors that come as sheets, None for the others.
+    """
+    m, n, k, batches = problem_mnkl
+    tile_m, tile_n, tile_k = tile_shape_mnk
+    cluster_m, cluster_n = cluster_shape_mn
+    cluster_size = cluster_m * cluster_n
+    a_dtype, b_dtype, c_dtype = dtypes
+    extras = (
+    )
+    lefts, rights, sums = len(mAs), len(mBs), 1 + max(term[2] for term in terms)
+    ab_stage = cute.size(layout_a.outer, mode=[2]) // lefts
+    epi_stage = cute.size(layout_c.outer, mode=[2]) // teams
+    team_groups = epi_tile[0] // 64  # warpgroups of a team
+    team_threads = team_groups * 128
+    consumers = teams * team_groups
+
+    tidx, _, _ = cute.arch.thread_idx()
+    warp_idx = cute.arch.make_warp_uniform(cute.arch.warp_idx())
+    warpgroup_idx = cute.arch.make_warp_uniform(tidx // 128)
+    rank = cute.arch.make_warp_uniform(cute.arch.block_idx_in_cluster())
+    rank_m, rank_n = rank % cluster_m, rank // cluster_m
+
+    if warp_idx == 0:
+        for tma in (*tmas_a, *tmas_b, tma_c, *tmas_e):
+            if cutlass.const_expr(tma is not None):
+                cpasync.prefetch_descriptor(tma)
+
+    @cute.struct
+    class Storage:
+        full: cute.struct.MemRange[cutlass.Int64, ab_stage]
+        empty: cute.struct.MemRange[cutlass.Int64, ab_stage]
+        a: cute.struct.Align[cute.struct.MemRange[a_dtype, cute.cosize(layout_a)], 1024]
+        b: cute.struct.Align[cute.struct.MemRange[b_dtype, cute.cosize(layout_b)], 1024]
+        c: cute.struct.Align[cute.struct.MemRange[c_dtype, cute.cosize(layout_c)], 1024]
+
+    storage = utils.SmemAllocator().allocate(Storage)
+    sA = storage.a.get_tensor(layout_a.outer, swizzle=layout_a.inner)
+    sB = storage.b.get_tensor(layout_b.outer, swizzle=layout_b.inner)
+    sC = storage.c.get_tensor(layout_c.outer, swizzle=layout_c.inner)
+    full, empty = storage.full.data_ptr(), storage.empty.data_ptr()
+
+    if tidx == 0:
+        for i in cutlass.range_constexpr(ab_stage):
+            cute.arch.mbarrier_init(full + i, 1)
+            cute.arch.mbarrier_init(empty + i, cluster_size * team_groups)
+        cute.arch.mbarrier_init_fence()
+    if cutlass.const_expr(cluster_size > 1):
+        cute.arch.cluster_arrive()
+        cute.arch.cluster_wait()
+    else:
+        cute.arch.sync_threads()
+
+    gAs = [cute.local_tile(mA, (tile_m, tile_k), (None, None, None)) for mA in mAs]
+    gBs = [cute.local_tile(mB, (tile_n, tile_k), (None, None, None)) for mB in mBs]
+    along_m, across_n = cute.make_layout(cluster_m), cute.make_layout(cluster_n)
+    tAs = [
+        cpasync.tma_partition(tma, rank_n, across_n, cute.group_modes(sA, 0, 2), cute.group_modes(gA, 0, 2))
+        for tma, gA in zip(tmas_a, gAs)
+    ]
+    tBs = [
+        cpasync.tma_partition(tma, rank_m, along_m, cute.group_modes(sB, 0, 2), cute.group_modes(gB, 0, 2))
+        for tma, gB in zip(tmas_b, gBs)
+    ]
+    k_tiles = cute.ceil_div(cute.ceil_div(k, tile_k), parts)  # of each part; what lies past k is zeros
+
+    epi_m, epi_n = tile_m // epi_tile[0], tile_n // epi_tile[1]
+    room = storage.a if tile_m * lefts >= tile_n * rights else storage.b
+    sEs, tEs = [None for _ in extras], [None for _ in extras]
+    for o in cutlass.range_constexpr(len(extras)):
+        if cutlass.const_expr(tmas_e[o] is not None):
+            layout_e = layouts_e[o]
+            sEs[o] = room.get_tensor(layout_e.outer, swizzle=layout_e.inner, dtype=extras[o].element_type)
+            gE = cute.local_tile(mEs[o], epi_tile, (None, None, None))
+            tEs[o] = cpasync.tma_partition(
+                tmas_e[o], 0, cute.make_layout(1), cute.group_modes(sEs[o], 0, 2), cute.group_modes(gE, 0, 2)
+            )
+
+    across_mn = (cute.ceil_div(m, tile_m * cluster_m), cute.ceil_div(n, tile_n * cluster_n))  # in clusters
+    tiles = across_mn[0] * across_mn[1] * batches * parts
+    first, step = cute.arch.block_idx()[0] // cluster_size, cute.arch.grid_dim()[0] // cluster_size
+
+    if warpgroup_idx == consumers:
+        if cutlass.const_expr(consumers > 1):
+            cute.arch.setmaxregister_decrease(40)
+        if warp_idx == consumers * 4:
+            # A goes to the blocks of its row of the cluster, B to those of its column.
+            every = (1 << cluster_size) - 1
+            mask_a = cutlass.Int16(every // ((1 << cluster_m) - 1)) << rank_m
+            mask_b = cutlass.Int16((1 << cluster_m) - 1) << (rank_n * cluster_m)
+            stage_bytes = (lefts * tile_m + rights * tile_n) * tile_k * a_dtype.width // 8
+            stage, phase = cutlass.Int32(0), cutlass.Int32(1)  # every stage begins empty
+            for tile in cutlass.range(first, tiles, step, unroll=1):
+                i, j, batch = tile_at(tile, across_mn, group, along_n)
+                i, j = i * cluster_m + rank_m, j * cluster_n + rank_n
+                k_first = batch // batches * k_tiles if cutlass.const_expr(parts > 1) else 0
+                batch = batch % batches if cutlass.const_expr(parts > 1) else batch
+                for k_tile in cutlass.range(k_tiles, unroll=1):
+                    cute.arch.mbarrier_wait(empty + stage, phase)
+                    with cute.arch.elect_one():
+                        cute.arch.mbarrier_arrive_and_expect_tx(full + stage, stage_bytes)
+                    for o in cutlass.range_constexpr(lefts):
+                        at = batch if cutlass.const_expr(cute.size(gAs[o], mode=[4]) > 1) else 0
+                        cute.copy(
+                            tmas_a[o], tAs[o][1][None, i, k_first + k_tile, at], tAs[o][0][None, stage * lefts + o],
+                            tma_bar_ptr=full + stage, mcast_mask=mask_a if cutlass.const_expr(cluster_n > 1) else None,
+                        )
+                    for o in cutlass.range_constexpr(rights):
+                        at = batch if cutlass.const_expr(cute.size(gBs[o], mode=[4]) > 1) else 0
+                        cute.copy(
+                            tmas_b[o], tBs[o][1][None, j, k_first + k_tile, at], tBs[o][0][None, stage * rights + o],
+                            tma_bar_ptr=full + stage, mcast_mask=mask_b if cutlass.const_expr(cluster_m > 1) else None,
+                        )
+                    stage, phase = next_stage(stage, phase, ab_stage)
+                for s in cutlass.range_constexpr(len(sheets)):
+                    step_bytes, pieces_here = sheets[s]
+                    cute.arch.mbarrier_wait(empty + stage, phase)
+                    with cute.arch.elect_one():
+                        cute.arch.mbarrier_arrive_and_expect_tx(full + stage, step_bytes)
+                    for slot in cutlass.range_constexpr(len(pieces_here)):
+                        epi_i, epi_j, o = pieces_here[slot]
+                        at = batch if cutlass.const_expr(cute.size(mEs[o], mode=[2]) > 1) else 0
+                        cute.copy(
+                            tmas_e[o], tEs[o][1][None, i * epi_m + epi_i, j * epi_n + epi_j, at],
+                            tEs[o][0][None, slot, stage], tma_bar_ptr=full + stage,
+                        )
+                    stage, phase = next_stage(stage, phase, ab_stage)
+    else:
+        if cutlass.const_expr(consumers > 1):
+            cute.arch.setmaxregister_increase(232)
+        team = warpgroup_idx // team_groups
+        thread = tidx % team_threads
+        thr_mma = mma.get_slice(thread)
+        tCrA = mma.make_fragment_A(thr_mma.partition_A(sA))
+        wide = storage.b.get_tensor(layout_wide.outer, swizzle=layout_wide.inner)
+        tCrB = mma.make_fragment_B(thr_mma.partition_B(wide))
+        accs, totals = (
+            [cute.make_rmem_tensor(mma.partition_shape_C((tile_m, tile_n * joined)), Float32) for _ in range(count)]
+            for count in (sums, promoted)
+        )
+        k_blocks = cute.size(tCrA, mode=[2])
+
+        # The epilogue takes the accumulators in pieces of epi_tile: as if a narrower wgmma had computed each.
+        piece = epi_mma.partition_shape_C(epi_tile)
+        pieces = [
+            cute.make_tensor(acc.iterator, cute.make_layout((cute.size(piece), epi_n, joined, epi_m)))
+            for acc in (*totals, *(accs[p] for p in range(promoted, sums)))
+        ]
+        cC = epi_mma.get_slice(thread).partition_C(cute.make_identity_tensor(epi_tile))
+        if cutlass.const_expr(c_dtype.width == 16):
+            to_shared = cute.make_tiled_copy_C(cute.make_copy_atom(warp.StMatrix8x8x16bOp(False, 4), c_dtype), epi_mma)
+        else:
+            to_shared = cute.make_tiled_copy_C(cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), c_dtype), epi_mma)
+        thr_to_shared = to_shared.get_slice(thread)
+        tCsC = thr_to_shared.partition_D(sC)
+        if cutlass.const_expr(by_tma):
+            gC = cute.local_tile(tC, epi_tile, (None, None, None))
+            bSsC, bSgC = cpasync.tma_partition(
+                tma_c, 0, cute.make_layout(1), cute.group_modes(sC, 0, 2), cute.group_modes(gC, 0, 2)
+            )
+
+        from_shared = [
+            cute.make_tiled_copy_C(
+                cute.make_copy_atom(
+                    warp.LdMatrix8x8x16bOp(False, 4) if x.element_type.width == 16 else cute.nvgpu.CopyUniversalOp(),
+                    x.element_type,
+                ),
+                epi_mma,
+            )
+            for x in extras
+        ]
+
+        stored = cutlass.Int32(0)  # pieces this team has stored
+        stage, phase = stage_after(cutlass.Int32(0), cutlass.Int32(0), team * k_tiles, ab_stage)
+        for tile in cutlass.range(first + team * step, tiles, step * teams, unroll=1):
+            # Teams multiply in turn: a barrier's phase tells nothing to who is more than one round ahead of it.
+            if cutlass.const_expr(teams > 1):
+                if tile > first:
+                    cute.arch.barrier(barrier_id=3 + team, number_of_threads=consumers * 128)
+            before = stage
+            for p in cutlass.range_constexpr(promoted):
+                totals[p].fill(0.0)
+            for k_tile in cutlass.range(k_tiles, unroll=1):
+                cute.arch.mbarrier_wait(full + stage, phase)
+                warpgroup.fence()
+                for t in cutlass.range_constexpr(len(terms)):
+                    for k_block in cutlass.range_constexpr(k_blocks):
+                        if cutlass.const_expr(k_block > 0 or not opens(terms, t)):
+                            mma.set(warpgroup.Field.ACCUMULATE, True)
+                        elif cutlass.const_expr(t < promoted):
+                            mma.set(warpgroup.Field.ACCUMULATE, False)
+                        else:
+                            mma.set(warpgroup.Field.ACCUMULATE, k_tile > 0)
+                        cute.gemm(
+                            mma, accs[terms[t][2]], tCrA[None, None, k_block, stage * lefts + terms[t][0]],
+                            tCrB[None, None, k_block, stage * (rights // joined) + terms[t][1]], accs[terms[t][2]],
+                        )
+                    if cutlass.const_expr(t + 1 == promoted):
+                        warpgroup.commit_group()
+                warpgroup.commit_group()
+                warpgroup.wait_group(1)  # the step before has read its stage; what is promoted is there
+                for p in cutlass.range_constexpr(promoted):
+                    totals[p].store(totals[p].load() + accs[p].load())
+                if k_tile > 0 and tidx % 128 < cluster_size:  # one thread for each block that fills it
+                    cute.arch.mbarrier_arrive(empty + before, tidx % 128)
+                before = stage
+                stage, phase = next_stage(stage, phase, ab_stage)
+            if cutlass.const_expr(teams > 1):
+                if tile + step < tiles:
+                    cute.arch.barrier_arrive(barrier_id=4 - team, number_of_threads=consumers * 128)
+            warpgroup.wait_group(0)
+            if tidx % 128 < cluster_size:
+                cute.arch.mbarrier_arrive(empty + before, tidx % 128)
+            if cutlass.const_expr(teams > 1):
+                stage, phase = stage_after(stage, phase, cutlass.Int32(k_tiles), ab_stage)
+
+            i, j, batch = tile_at(tile, across_mn, group, along_n)
+            row, column = (i * cluster_m + rank_m) * tile_m, (j * cluster_n + rank_n) * tile_n
+            for epi_i in cutlass.range_constexpr(epi_m):
+                for epi_j in cutlass.range_constexpr(epi_n):
+                    epi_row, epi_column = row + epi_i * epi_tile[0], column + epi_j * epi_tile[1]
+                    values = [of[None, epi_j, beside, epi_i].load() for of in pieces for beside in range(joined)]
+                    if cutlass.const_expr(len(exact) > 0):
+                        values = [
+                            restored(
+                                values[p], values[promoted + p], exact[p], cC, epi_row, epi_column, batch % batches,
+                                batch // batches * k_tiles * tile_k,
+                                cutlass.min((batch // batches + 1) * k_tiles * tile_k, k), (m, n),
+                            )
+                            for p in range(promoted)
+                        ]
+                    loaded, drained = [], []
+                    for o in cutlass.range_constexpr(len(extras) if parts == 1 else 0):
+                        if cutlass.const_expr(tmas_e[o] is None):
+                            loaded.append(fetch(extras[o], cC, epi_row, epi_column, batch, (m, n), True))
+                        else:
+                            place, last = place_of((epi_i, epi_j, o), sheets)
+                            if cutlass.const_expr(place == 0):
+                                cute.arch.mbarrier_wait(full + stage, phase)
+                            thr_from_shared = from_shared[o].get_slice(thread)
+                            tCsE = thr_from_shared.partition_S(sEs[o])
+                            rE = cute.make_rmem_tensor(cute.size(piece), extras[o].element_type)
+                            tCrE = thr_from_shared.retile(cute.make_tensor(rE.iterator, cute.make_layout(piece)))
+                            cute.copy(from_shared[o], tCsE[None, None, None, place, stage], tCrE)
+                            loaded.append(rE.load().to(Float32))
+                            if cutlass.const_expr(place == last):
+                                drained.append(stage)
+                                stage, phase = next_stage(stage, phase, ab_stage)
+                    if cutlass.const_expr(parts > 1):
+                        result = values[0]
+                    else:
+                        result = epilogue(*values, *loaded)
+                    rC = cute.make_rmem_tensor(cute.size(piece), c_dtype)
+                    rC.store(result.to(c_dtype))
+                    if cutlass.const_expr(by_tma):
+                        slot = team * epi_stage + stored % epi_stage
+                        if thread < 32:
+                            cute.arch.cp_async_bulk_wait_group(epi_stage - 1, read=True)  # what was there has left
+                        cute.arch.barrier(barrier_id=1 + team, number_of_threads=team_threads)
+                        for d in cutlass.range_constexpr(len(drained)):
+                            if tidx % 128 < cluster_size:
+                                cute.arch.mbarrier_arrive(empty + drained[d], tidx % 128)
+                        tCrC = thr_to_shared.retile(cute.make_tensor(rC.iterator, cute.make_layout(piece)))
+                        cute.copy(to_shared, tCrC, tCsC[None, None, None, slot])
+                        cute.arch.fence_proxy("async.shared", space="cta")
+                        cute.arch.barrier(barrier_id=1 + team, number_of_threads=team_threads)
+                        if thread < 32:
+                            if epi_row < m and epi_column < n:  # where C is one tile high, every other is that one too
+                                at = (epi_row // epi_tile[0], epi_column // epi_tile[1], batch)
+                                cute.copy(tma_c, bSsC[None, slot], bSgC[(None, *at)])
+                            cute.arch.cp_async_bulk_commit_group()
+                        stored = stored + 1
+                    else:
+                        put(rC, mC, cC, epi_row, epi_column, batch, (m, n))
+        if cutlass.const_expr(by_tma):
+            if thread < 32:
+                cute.arch.cp_async_bulk_wait_group(0, read=True)
+    if cutlass.const_expr(cluster_size > 1):
+        cute.arch.cluster_arrive()  # no block ends while another may still signal or fill it
+        cute.arch.cluster_wait()
+
+
+@cute.jit
+def gemm2_multiply_by_wgmma(
+    lefts: tuple,
+    rights: tuple,
+    mC: cute.Tensor,
+    exact: tuple,
+    stream: cuda.CUstream,
+    k: cutlass.Constexpr,
+    terms: cutlass.Constexpr,
+    parts: cutlass.Constexpr,
+    tile_shape_mnk: cutlass.Constexpr,
+    cluster_shape_mn: cutlass.Constexpr,
+    stages: cutlass.Constexpr,
+    schedule: cutlass.Constexpr,
+    raster: cutlass.Constexpr,
+    group: cutlass.Constexpr,
+):
+    tile_m, tile_n, tile_k = tile_shape_mnk
+    cluster_m, cluster_n = cluster_shape_mn
+    a_dtype, b_dtype, c_dtype = lefts[0].element_type, rights[0].element_type, mC.element_type
+    m, n, batches = (cute.size(mC, mode=[d]) for d in range(3))
+    batches = batches // parts
+    teams = 2 if schedule == "pingpong" else 1
+    team_groups = 1 if teams == 2 else min(tile_m // 64, 2)
+    ab_stage = min(stages, gemm2_stages_that_fit(tile_shape_mnk, teams * team_groups))
+    aligned = tma_view(mC, (1,)) if n * c_dtype.width % 128 == 0 else None  # TMA stores pieces of 16 bytes, all of each
+    extras = (
+    )
+    alone = parts == 1 and teams == 1  # two teams hide such loads behind each other's steps
+    views = tuple(sheet_view(x, aligned) if alone else None for x in extras)
+    if cutlass.const_expr(len([x for x in views if x is not None]) > ab_stage):  # a piece's sheets are there at once
+        views = tuple(None for _ in extras)
+    stage_bits = max(tile_m * len(lefts), tile_n * len(rights)) * tile_k * a_dtype.width
+    epi_tile, slots, sheets = sheets_of(views, c_dtype, tile_shape_mnk, 64 * team_groups, stage_bits)
+    major_a, major_b = utils.LayoutEnum.from_tensor(lefts[0]), utils.LayoutEnum.from_tensor(rights[0])
+    joined = joined_of(lefts, rights, exact, tile_shape_mnk, major_b)
+    if cutlass.const_expr(joined > 1):
+        terms = ((0, 0, 0),)
+    promoted = len(terms) if a_dtype.width == 8 else len(exact)
+    mma, epi_mma = (
+        sm90.make_trivial_tiled_mma(
+            a_dtype, b_dtype, major_a.sm90_mma_major_mode(), major_b.sm90_mma_major_mode(), Float32,
+            (team_groups, 1, 1), tiler_mn=(64, columns),
+        )
+        for columns in (tile_n * joined, epi_tile[1])
+    )
+    layout_a = sm90.make_smem_layout_a(major_a, tile_shape_mnk, a_dtype, ab_stage * len(lefts))
+    layout_b = sm90.make_smem_layout_b(major_b, tile_shape_mnk, b_dtype, ab_stage * len(rights))
+    wide_mnk = (tile_m, tile_n * joined, tile_k)
+    layout_wide = sm90.make_smem_layout_b(major_b, wide_mnk, b_dtype, ab_stage * len(rights) // joined)
+    layout_c = sm90.make_smem_layout_epi(c_dtype, utils.LayoutEnum.ROW_MAJOR, epi_tile, EPI_STAGE * teams)
+    stage_a, stage_b, stage_c = (cute.slice_(layout, (None, None, 0)) for layout in (layout_a, layout_b, layout_c))
+    by_tma_a = [
+        cpasync.make_tiled_tma_atom(load_op(cluster_n), x, stage_a, (tile_m, tile_k), num_multicast=cluster_n)
+        for x in lefts
+    ]
+    by_tma_b = [
+        cpasync.make_tiled_tma_atom(load_op(cluster_m), x, stage_b, (tile_n, tile_k), num_multicast=cluster_m)
+        for x in rights
+    ]
+    tma_c, tC = None, None
+    if cutlass.const_expr(aligned is not None):
+        tma_c, tC = cpasync.make_tiled_tma_atom(cpasync.CopyBulkTensorTileS2GOp(), aligned, stage_c, epi_tile)
+    layouts_e = tuple(
+        None if x is None else sheet_layout(x.element_type, epi_tile, slots, ab_stage, stage_bits) for x in views
+    )
+    by_tma_e = [
+        (None, None)
+        if x is None
+        else cpasync.make_tiled_tma_atom(
+            cpasync.CopyBulkTensorTileG2SOp(), x, cute.slice_(layout, (None, None, 0, 0)), epi_tile
+        )
+        for x, layout in zip(views, layouts_e)
+    ]
+    clusters = (
+        cute.ceil_div(m, tile_m * cluster_m) * cute.ceil_div(n, tile_n * cluster_n) * batches * parts
+    )
+    gemm2_gemm_kernel(
+        tuple(atom for atom, _ in by_tma_a), tuple(x for _, x in by_tma_a),
+        tuple(atom for atom, _ in by_tma_b), tuple(x for _, x in by_tma_b),
+        tma_c, tC, mC, exact, tuple(atom for atom, _ in by_tma_e), tuple(x for _, x in by_tma_e),
+        layouts_e, sheets, mma, epi_mma, layout_a, layout_b, layout_wide, layout_c, (m, n, k, batches),
+        terms, promoted, joined, parts, tile_shape_mnk, epi_tile, cluster_shape_mn, teams, group, raster == "n",
+        (a_dtype, b_dtype, c_dtype), aligned is not None,
+    ).launch(
+        grid=[min(clusters, gemm2_RESIDENT[cluster_m * cluster_n]) * cluster_m * cluster_n, 1, 1],
+        block=[(teams * team_groups + 1) * 128, 1, 1],
+        cluster=[cluster_m * cluster_n, 1, 1],
+        min_blocks_per_mp=1,  # so that ptxas knows how many registers there are for setmaxregister to move
+        stream=stream,
+    )
+
+
+@cute.kernel
+def total_kernel(
+    mPart: cute.Tensor,
+    mC: cute.Tensor,
+    vec: cutlass.Constexpr,
+):
+    """Adds up ``mPart`` (m, n, batch, part), ``vec`` neighbours in n a thread, and applies the epilogue."""
+    m, n, batches, parts = (cute.size(mPart, mode=[d]) for d in range(4))
+    tidx, _, _ = cute.arch.thread_idx()
+    bidx, _, _ = cute.arch.block_idx()
+    index, wide = bidx * 256 + tidx, n // vec
+    if index < wide * m * batches:
+        at, row, batch = index % wide, index // wide % m, index // (wide * m)
+        column = at * vec
+        gPart = cute.make_tensor(
+            mPart.iterator,
+            cute.make_layout((vec, wide, m, batches, parts), stride=(1, vec, n, m * n, batches * m * n)),
+        )
+        rPart = cute.make_rmem_tensor((vec, parts), Float32)
+        for part in cutlass.range_constexpr(parts):
+            cute.autovec_copy(gPart[None, at, row, batch, part], rPart[None, part])
+        total = rPart[None, 0].load()
+        for part in cutlass.range_constexpr(1, parts):
+            total = total + rPart[None, part].load()
+        cC = cute.make_identity_tensor((1, vec))
+        result = epilogue(
+            total,
+        )
+        rC = cute.make_rmem_tensor(vec, mC.element_type)
+        rC.store(result.to(mC.element_type))
+        if cutlass.const_expr(vec > 1):
+            gC = cute.make_tensor(
+                mC.iterator,
+                cute.make_layout((vec, wide, mC.shape[0], mC.shape[2]), stride=(1, vec, mC.stride[0], mC.stride[2])),
+            )
+            cute.autovec_copy(rC, gC[None, at, row, batch])
+        else:
+            mC[row, column, batch] = rC[0]
+
+
+@cute.jit
+def add_up(
+    mPart: cute.Tensor,
+    mC: cute.Tensor,
+    stream: cuda.CUstream,
+):
+    m, n, batches = (cute.size(mC, mode=[d]) for d in range(3))
+    vec = 4 if lies_in_pairs(mC, n) and n % 4 == 0 else 1
+    total_kernel(mPart, mC, vec).launch(
+        grid=[cute.ceil_div(m * batches * n // vec, 256), 1, 1], block=[256, 1, 1], stream=stream
+    )
+
+
+@cute.kernel
+def plain_kernel(
+    lefts: tuple,
+    rights: tuple,
+    mC: cute.Tensor,
+    pairs: cutlass.Constexpr,
+    dense_in_k: cutlass.Constexpr,
+):
+    """A block computes 64×64 results, a thread 4×4 of them, in steps of 16 along k, one product after another."""
+    m, n = cute.size(mC, mode=[0]), cute.size(mC, mode=[1])
+    tidx, _, _ = cute.arch.thread_idx()
+    bidx, _, _ = cute.arch.block_idx()
+    high, wide = cute.ceil_div(m, 64), cute.ceil_div(n, 64)
+    row, column, batch = bidx % high * 64, bidx // high % wide * 64, bidx // (high * wide)
+    smem = utils.SmemAllocator()
+    sA = smem.allocate_tensor(Float32, cute.make_layout((64, 16), stride=(1, 68)), 16)
+    sB = smem.allocate_tensor(Float32, cute.make_layout((64, 16), stride=(1, 68)), 16)
+    tA = cute.local_tile(sA, (4, 16), (tidx // 16, 0))
+    tB = cute.local_tile(sB, (4, 16), (tidx % 16, 0))
+    rA, rB = (cute.make_rmem_tensor(4, Float32) for _ in range(2))
+    accs = [cute.make_rmem_tensor(16, Float32) for _ in pairs]  # row by row
+    for p in cutlass.range_constexpr(len(pairs)):
+        acc, (left, right) = accs[p], pairs[p]
+        k = cute.size(lefts[left], mode=[1])
+        acc.fill(0.0)
+        for start in cutlass.range(0, k, 16, unroll=1):
+            load_slab(lefts[left], sA, row, start, batch, m, k, dense_in_k[0][left])
+            load_slab(rights[right], sB, column, start, batch, n, k, dense_in_k[1][right])
+            cute.arch.sync_threads()
+            for step in cutlass.range_constexpr(16):
+                cute.autovec_copy(tA[None, step], rA)
+                cute.autovec_copy(tB[None, step], rB)
+                for i in cutlass.range_constexpr(4):
+                    for j in cutlass.range_constexpr(4):
+                        acc[4 * i + j] = acc[4 * i + j] + rA[i] * rB[j]
+            cute.arch.sync_threads()
+    cC = cute.local_tile(cute.make_identity_tensor((64, 64)), (4, 4), (tidx // 16, tidx % 16))
+    cC = cute.make_tensor(cC.iterator, cute.select(cC.layout, mode=[1, 0]))
+    result = epilogue(
+        *[acc.load() for acc in accs],
+    )
+    rC = cute.make_rmem_tensor(16, mC.element_type)
+    rC.store(result.to(mC.element_type))
+    put(rC, mC, cC, row, column, batch, (m, n))
+
+
+@cute.jit
+def load_slab(
+    mX: cute.Tensor,
+    sX: cute.Tensor,
+    row: cutlass.Int32,
+    start: cutlass.Int32,
+    batch: cutlass.Int32,
+    rows: cutlass.Constexpr,
+    k: cutlass.Constexpr,
+    dense_in_k: cutlass.Constexpr,
+):
+    """64 rows and 16 steps of k, in fp32; zeros past the edge. Neighbouring threads read neighbours in memory."""
+    tidx, _, _ = cute.arch.thread_idx()
+    for turn in cutlass.range_constexpr(4):
+        at = tidx + turn * 256
+        i, j = (at // 16, at % 16) if cutlass.const_expr(dense_in_k) else (at % 64, at // 64)
+        value = Float32(0.0)
+        if row + i < rows and start + j < k:
+            value = Float32(mX[row + i, start + j, batch])
+        sX[i, j] = value
+
+
+@cute.jit
+def multiply_plainly(
+    lefts: tuple,
+    rights: tuple,
+    mC: cute.Tensor,
+    stream: cuda.CUstream,
+    pairs: cutlass.Constexpr,
+):
+    m, n, batches = (cute.size(mC, mode=[d]) for d in range(3))
+    dense_in_k = tuple(tuple(x.stride[1] == 1 for x in side) for side in (lefts, rights))
+    plain_kernel(lefts, rights, mC, pairs, dense_in_k).launch(
+        grid=[cute.ceil_div(m, 64) * cute.ceil_div(n, 64) * batches, 1, 1], block=[256, 1, 1], stream=stream
+    )
+
+
+@cute.jit
+def gemm2_launch(
+    v: cute.Tensor,
+    h1: cute.Tensor,
+    out: cute.Tensor,
+    partials: cute.Tensor,
+    stream: cuda.CUstream,
+    tile_m: cutlass.Constexpr = 64,
+    tile_n: cutlass.Constexpr = 32,
+    tile_k: cutlass.Constexpr = 128,
+    stages: cutlass.Constexpr = 8,
+    cluster_m: cutlass.Constexpr = 1,
+    cluster_n: cutlass.Constexpr = 1,
+    schedule: cutlass.Constexpr = 'cooperative',
+    raster: cutlass.Constexpr = 'm',
+    group: cutlass.Constexpr = 8,
+    split_k: cutlass.Constexpr = 1,
+):
+    m = h1.shape[2]
+    n = v.shape[3]
+    batches = h1.shape[0] * h1.shape[1]
+    mA = cute.make_tensor(
+        h1.iterator, cute.make_layout((m, h1.shape[3], batches), stride=(h1.stride[2], h1.stride[3], h1.stride[1]))
+    )
+    mB = cute.make_tensor(
+        v.iterator, cute.make_layout((n, v.shape[2], batches), stride=(v.stride[3], v.stride[2], v.stride[1]))
+    )
+    mC = cute.make_tensor(
+        out.iterator, cute.make_layout((m, n, batches), stride=(out.stride[2], out.stride[3], out.stride[1]))
+    )
+    lefts, rights = (mA,), (mB,)
+    pairs, exact = ((0, 0),), ()
+    by_tma = lefts, rights
+    ready = tma_views(by_tma[0]), tma_views(by_tma[1])
+    if cutlass.const_expr(None not in ready and fit_together(ready, (*lefts, *rights))):
+        k, terms = cute.size(lefts[0], mode=[1]), terms_of(pairs, len(exact) > 0)
+        if cutlass.const_expr(split_k > 1 and cute.size(lefts[0], mode=[1]) > tile_k):  # one tile is not cut
+            mPart = cute.make_tensor(
+                partials.iterator, cute.make_layout((m, n, batches * split_k), stride=(n, 1, m * n))
+            )
+            gemm2_multiply_by_wgmma(*ready, mPart, exact, stream, k, terms, split_k, (tile_m, tile_n, tile_k), (cluster_m, cluster_n),
+                              stages, schedule, raster, group)
+            mPart = cute.make_tensor(
+                partials.iterator,
+                cute.make_layout((m, n, batches, split_k), stride=(n, 1, m * n, batches * m * n)),
+            )
+            add_up(mPart, mC, stream)
+        else:
+            gemm2_multiply_by_wgmma(*ready, mC, exact, stream, k, terms, 1, (tile_m, tile_n, tile_k), (cluster_m, cluster_n),
+                              stages, schedule, raster, group)
+    else:
+        multiply_plainly(lefts, rights, mC, stream, pairs)
+
+
+@cute.jit
+def launch(
+    q: cute.Tensor,
+    k: cute.Tensor,
+    v: cute.Tensor,
+    out: cute.Tensor,
+    h1: cute.Tensor,
+    gemm1_parts: cute.Tensor,
+    gemm1_q_copy: cute.Tensor,
+    gemm1_k__copy: cute.Tensor,
+    gemm2_partials: cute.Tensor,
+    stream: cuda.CUstream,
+    gemm1_tile_m: cutlass.Constexpr = 64,
+    gemm1_tile_n: cutlass.Constexpr = 128,
+    gemm1_tile_k: cutlass.Constexpr = 64,
+    gemm1_stages: cutlass.Constexpr = 8,
+    gemm1_cluster_m: cutlass.Constexpr = 1,
+    gemm1_cluster_n: cutlass.Constexpr = 2,
+    gemm1_schedule: cutlass.Constexpr = 'cooperative',
+    gemm1_raster: cutlass.Constexpr = 'm',
+    gemm1_group: cutlass.Constexpr = 8,
+    gemm2_tile_m: cutlass.Constexpr = 64,
+    gemm2_tile_n: cutlass.Constexpr = 32,
+    gemm2_tile_k: cutlass.Constexpr = 128,
+    gemm2_stages: cutlass.Constexpr = 8,
+    gemm2_cluster_m: cutlass.Constexpr = 1,
+    gemm2_cluster_n: cutlass.Constexpr = 1,
+    gemm2_schedule: cutlass.Constexpr = 'cooperative',
+    gemm2_raster: cutlass.Constexpr = 'm',
+    gemm2_group: cutlass.Constexpr = 8,
+    gemm2_split_k: cutlass.Constexpr = 1,
+):
+    gemm1_launch(
+        q, k, h1, gemm1_parts, gemm1_q_copy, gemm1_k__copy, stream, gemm1_tile_m, gemm1_tile_n, gemm1_tile_k,
+        gemm1_stages, gemm1_cluster_m, gemm1_cluster_n, gemm1_schedule, gemm1_raster, gemm1_group,
+    )
+    gemm2_launch(
+        v, h1, out, gemm2_partials, stream, gemm2_tile_m, gemm2_tile_n, gemm2_tile_k, gemm2_stages,
+        gemm2_cluster_m, gemm2_cluster_n, gemm2_schedule, gemm2_raster, gemm2_group, gemm2_split_k,
+    )

@@ -1,0 +1,200 @@
+"""tested: row scan.
+
+out = cumsum(x)
+
+A block walks its rows in steps; threads, then warps, then all warps of a row scan what they hold, and what
+came before is carried along. Every element is read once and every result written once.
+"""
+
+import math
+
+import cuda.bindings.driver as cuda
+import cutlass
+import cutlass.cute as cute
+from cutlass import Float32
+
+TUNABLE = {
+    "vec": (1, 2, 4, 8),
+    "threads_per_row": (32, 64, 128, 256, 512, 1024),
+    "rows_per_block": (1, 2, 4, 8, 16),
+    "loads": (1, 2, 4, 8),
+}
+
+
+def constraints(config, workload, device):
+    """At most 1,024 threads, a partial result of a step for each lane of a warp, values in registers."""
+    threads, loads = config["threads_per_row"], config["loads"]
+    fits = threads * config["rows_per_block"] <= 1024
+    return fits and threads // 32 * loads <= 32 and config["vec"] * loads <= 64
+
+
+def plus(a, b):
+    return a + b
+
+
+@cute.jit
+def fetch(
+    gX: cute.Tensor,
+    rX: cute.Tensor,
+    row: cutlass.Int32,
+    start: cutlass.Int32,
+    stride: cutlass.Constexpr,
+    sure: cutlass.Constexpr,
+):
+    """Loads a thread's vectors of one step, ``start``, ``start + stride``, … of ``row``; ``sure`` are always there."""
+    for i in cutlass.range_constexpr(cute.size(rX, mode=[1])):
+        column = start + i * stride
+        if cutlass.const_expr(i < sure):
+            cute.autovec_copy(gX[None, column, row], rX[None, i])
+        elif column < cute.size(gX, mode=[1]):
+            cute.autovec_copy(gX[None, column, row], rX[None, i])
+
+
+@cute.jit
+def put(
+    rX: cute.Tensor,
+    gX: cute.Tensor,
+    row: cutlass.Int32,
+    start: cutlass.Int32,
+    stride: cutlass.Constexpr,
+    sure: cutlass.Constexpr,
+):
+    """Stores what ``fetch`` would load."""
+    for i in cutlass.range_constexpr(cute.size(rX, mode=[1])):
+        column = start + i * stride
+        if cutlass.const_expr(i < sure):
+            cute.autovec_copy(rX[None, i], gX[None, column, row])
+        elif column < cute.size(gX, mode=[1]):
+            cute.autovec_copy(rX[None, i], gX[None, column, row])
+
+
+@cute.jit
+def warp_scan(value: Float32, op: cutlass.Constexpr):
+    """Each lane gets ``op`` over the lanes up to it."""
+    lane = cute.arch.lane_idx()
+    for i in cutlass.range_constexpr(5):
+        below = cute.arch.shuffle_sync_up(value, 1 << i)
+        if lane >= (1 << i):
+            value = op(below, value)
+    return value
+
+
+@cute.jit
+def below_lane(value: Float32, neutral: cutlass.Constexpr):
+    """What the lane below has."""
+    below = cute.arch.shuffle_sync_up(value, 1)
+    return below if cute.arch.lane_idx() > 0 else Float32(neutral)
+
+
+@cute.jit
+def row_scan(
+    rX: cute.Tensor,
+    parts: cute.Tensor,
+    carried: Float32,
+    turn: cutlass.Int32,
+    op: cutlass.Constexpr,
+    neutral: cutlass.Constexpr,
+    threads_per_row: cutlass.Constexpr,
+    reverse: cutlass.Constexpr,
+):
+    """Scans a step in place: ``rX`` (values of a vector, vectors) a thread, vector by vector over the row's threads.
+
+    ``carried`` comes before it; what comes before the next step is returned. ``parts`` are partial results (vectors and
+    warps, rows a block, 2): a warp that is a step ahead writes to the other half.
+    """
+    tidx, _, _ = cute.arch.thread_idx()
+    lane = tidx % 32
+    warp = tidx % threads_per_row // 32
+    local_row = tidx // threads_per_row
+    vec, loads = rX.shape
+    warps = threads_per_row // 32
+    order = tuple(range(vec - 1, -1, -1)) if reverse else tuple(range(vec))
+    before = cute.make_rmem_tensor(cute.make_layout(loads), Float32)
+    for i in cutlass.range_constexpr(loads):
+        for j in cutlass.range_constexpr(1, vec):
+            rX[order[j], i] = op(rX[order[j - 1], i], rX[order[j], i])
+        upto = warp_scan(rX[order[vec - 1], i], op)
+        before[i] = below_lane(upto, neutral)
+        if lane == 31:
+            parts[i * warps + warp, local_row, turn] = upto
+    cute.arch.sync_threads()
+    part = Float32(neutral)
+    if lane < warps * loads:
+        part = parts[lane, local_row, turn]
+    part = warp_scan(part, op)
+    earlier = below_lane(part, neutral)
+    for i in cutlass.range_constexpr(loads):
+        start = op(op(carried, cute.arch.shuffle_sync(earlier, i * warps + warp)), before[i])
+        for j in cutlass.range_constexpr(vec):
+            rX[j, i] = op(start, rX[j, i])
+    return op(carried, cute.arch.shuffle_sync(part, 31))
+
+
+@cute.kernel
+def scan_kernel(
+    gX: cute.Tensor,
+    gOut: cute.Tensor,
+    rows: cutlass.Constexpr,
+    n: cutlass.Constexpr,
+    vec: cutlass.Constexpr,
+    threads_per_row: cutlass.Constexpr,
+    rows_per_block: cutlass.Constexpr,
+    loads: cutlass.Constexpr,
+):
+    tidx, _, _ = cute.arch.thread_idx()
+    bidx, _, _ = cute.arch.block_idx()
+    lane = tidx % threads_per_row
+    row = bidx * rows_per_block + tidx // threads_per_row
+    # Threads past the last row work on it too, and store nothing: barriers stay uniform.
+    source_row = cutlass.min(row, rows - 1)
+    vectors = n // vec
+    share = threads_per_row * loads  # vectors of a step
+    steps = (vectors + share - 1) // share
+    sure = loads if vectors % share == 0 else 0  # of the vectors of a step, that every thread has
+    mine = cute.make_layout((vec, loads))
+    smem = cutlass.utils.SmemAllocator()
+    slots = cute.make_layout((loads * threads_per_row // 32, rows_per_block, 2))
+    parts_running = smem.allocate_tensor(Float32, slots, 16)
+    rX = cute.make_rmem_tensor(mine, gX.element_type)
+    rX.fill(0.0)
+    rrunning = cute.make_rmem_tensor(mine, Float32)
+    running = Float32(0.0)
+    for step in cutlass.range(steps, unroll=1):
+        start = step * share + lane
+        fetch(gX, rX, source_row, start, threads_per_row, sure)
+        x = rX.load().to(Float32)
+        rrunning.store(x)
+        running = row_scan(
+            rrunning, parts_running, running, step % 2, plus, 0.0, threads_per_row, False
+        )
+        rOut = cute.make_rmem_tensor(mine, gOut.element_type)
+        rOut.store((rrunning.load()).to(gOut.element_type))
+        if row < rows:
+            put(rOut, gOut, row, start, threads_per_row, sure)
+
+
+@cute.jit
+def launch(
+    x: cute.Tensor,
+    out: cute.Tensor,
+    stream: cuda.CUstream,
+    vec: cutlass.Constexpr = 4,
+    threads_per_row: cutlass.Constexpr = 256,
+    rows_per_block: cutlass.Constexpr = 1,
+    loads: cutlass.Constexpr = 2,
+):
+    rows = x.shape[0]
+    n = x.shape[1]
+    # Shapes are Python ints here: the widest vector that divides the row needs no scalar tail.
+    width = math.gcd(n, vec)
+    gX = cute.make_tensor(
+        x.iterator, cute.make_layout((width, n // width, rows), stride=(1, width, x.stride[0]))
+    )
+    gOut = cute.make_tensor(
+        out.iterator, cute.make_layout((width, n // width, rows), stride=(1, width, out.stride[0]))
+    )
+    scan_kernel(gX, gOut, rows, n, width, threads_per_row, rows_per_block, loads).launch(
+        grid=[(rows + rows_per_block - 1) // rows_per_block, 1, 1],
+        block=[threads_per_row * rows_per_block, 1, 1],
+        stream=stream,
+    )
