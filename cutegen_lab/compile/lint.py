@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import ast
 import difflib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from cutegen_lab.compile.hints import ALIASES
 from cutegen_lab.compile.names import dotted_names
 from cutegen_lab.compile.regions import born_in_region
-from cutegen_lab.core.syntax import parse
+from cutegen_lab.core.syntax import Nodes, parse
 from cutegen_lab.core.verdict import Diagnostic
 
 MissingNames = Callable[[list[str]], dict[str, list[str]]]
@@ -28,10 +28,12 @@ def lint(source: str, missing_names: MissingNames | None = None) -> list[Diagnos
     except (SyntaxError, ValueError, RecursionError):
         return []  # the gate reports it
     found = list(_unknown_names(tree, missing_names)) if missing_names else []
-    for function in _dsl_functions(tree):
-        found += born_in_region(tree, function)
-        for node in ast.walk(function):
-            found += _dynamic_exits(node)
+    nodes = Nodes(tree)
+    functions = list(_dsl_functions(nodes.within(tree)))
+    found += born_in_region(nodes, tree, functions)
+    for function in functions:
+        for node in nodes.within(function):
+            found += _dynamic_exits(node, nodes)
             if isinstance(node, ast.Subscript):
                 found += _subscript(node)
             elif isinstance(node, ast.Call):
@@ -43,8 +45,8 @@ def warning(code: str, line: int, message: str, suggestion: str) -> Diagnostic:
     return Diagnostic("warning", code, message, line, suggestion=suggestion)
 
 
-def _dsl_functions(tree: ast.Module) -> Iterator[ast.FunctionDef]:
-    for node in ast.walk(tree):
+def _dsl_functions(nodes: Iterable[ast.AST]) -> Iterator[ast.FunctionDef]:
+    for node in nodes:
         if isinstance(node, ast.FunctionDef):
             decorators = [ast.unparse(d) for d in node.decorator_list]
             if any(d.endswith(("cute.jit", "cute.kernel")) or d in ("jit", "kernel") for d in decorators):
@@ -71,9 +73,9 @@ def is_constant_control(node: ast.For | ast.If | ast.While) -> bool:
     return "range_constexpr" in text or "const_expr" in text or "enumerate" in text
 
 
-def _dynamic_exits(node: ast.AST) -> Iterator[Diagnostic]:
+def _dynamic_exits(node: ast.AST, nodes: Nodes) -> Iterator[Diagnostic]:
     if isinstance(node, (ast.For, ast.If, ast.While)) and not is_constant_control(node):
-        for inner in ast.walk(node):
+        for inner in nodes.within(node):
             if isinstance(inner, (ast.Return, ast.Break, ast.Continue)):
                 what = type(inner).__name__.lower()
                 yield warning("L02-early-exit", inner.lineno, f"{what} inside a dynamic if or for",

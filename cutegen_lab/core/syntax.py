@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import threading
+from collections.abc import Sequence
 
 _ONE_AT_A_TIME = threading.Lock()
 _TRIES = 5
@@ -22,3 +23,27 @@ def parse(source: str, filename: str = "<unknown>") -> ast.Module:
             except SystemError:
                 continue
         return ast.parse(source, filename)
+
+
+class Nodes:
+    """A tree's nodes in the order of its text: :meth:`within` costs nothing a node, however often it is asked."""
+
+    def __init__(self, tree: ast.AST) -> None:
+        self._all: list[ast.AST] = []
+        self._ends: dict[int, int] = {}
+        self._starts: dict[int, int] = {}
+        left: list[tuple[ast.AST, bool]] = [(tree, False)]
+        while left:
+            node, done = left.pop()
+            if done:
+                self._ends[id(node)] = len(self._all)
+                continue
+            if id(node) not in self._starts:  # contexts are shared between nodes
+                self._starts[id(node)] = len(self._all)
+                left.append((node, True))
+            self._all.append(node)
+            left += [(child, False) for child in reversed(list(ast.iter_child_nodes(node)))]
+
+    def within(self, node: ast.AST) -> Sequence[ast.AST]:
+        """``node``, of the tree, and all below it."""
+        return self._all[self._starts[id(node)] : self._ends[id(node)]]

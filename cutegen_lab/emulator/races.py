@@ -118,7 +118,12 @@ class SharedRaces:
         return trap
 
     def _racing(self, g: Group, found: Array, strong: bool = False) -> Array:
-        """Which of the accesses ``found`` [lanes, cells] does nothing order before what the lane does now?"""
+        """Which of the accesses ``found`` [lanes, cells] does nothing order before what the lane does now? One column
+        stands for all where each lane found one access."""
+        if found.shape[1] > 1 and (found == found[:, :1]).all():
+            found = found[:, :1]
+        if not np.maximum.reduce(found, axis=None, initial=0):
+            return np.zeros((1, 1), np.bool_)
         warp, mine = (g.gid >> 5)[:, None], (g.gid % (self._clocks.size * 32))[:, None]
         thread, count = found >> _THREAD & _THREAD_MASK, found >> _COUNT
         late = self._clocks.unknown(warp, thread >> 5, count)
