@@ -26,6 +26,7 @@ from cutegen_lab.compile import dsl, isolate, record
 from cutegen_lab.compile.explain import explain
 from cutegen_lab.compile.limits import Limits
 from cutegen_lab.compile.wire import SEPARATOR, write_frame
+from cutegen_lab.core import ptx_text
 from cutegen_lab.core.dtypes import DType
 from cutegen_lab.core.problem import TensorSpec, Workload
 from cutegen_lab.core.roofline import target_gpu
@@ -106,6 +107,7 @@ def _build(job: Mapping[str, Any], number: int, reply: int) -> dict[str, Any]:
     compiled = dsl.compile_launch(module, tensors, config, job["arch"], job["scratch"])
     try:
         ptx, cubin = dsl.ptx_and_cubin(compiled)
+        ptx_text.code(ptx)
     except ValueError as error:
         raise ContractError(str(error)) from None
     write_frame(reply, {"phase": "record"})

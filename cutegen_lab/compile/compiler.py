@@ -27,6 +27,7 @@ from cutegen_lab.compile.reply import Compiled, Failed
 from cutegen_lab.compile.resources import read_resources
 from cutegen_lab.compile.standin import standin_library
 from cutegen_lab.compile.state import module_variables, print_format
+from cutegen_lab.core import ptx_text
 from cutegen_lab.core.artifact import Artifact, Build, CompileFailure
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.errors import InputError, SetupError
@@ -154,7 +155,8 @@ class CageCompiler:
     def _kept(self, arch: str, results: list[_Result], cancel: Cancel) -> list[_Result]:
         """New builds of one candidate whose cubin is not their PTX's made failures; all that is new goes to the cache.
 
-        Their PTX is assembled again together, in a process that never saw the candidate.
+        Their PTX is assembled again together, in a process that never saw the candidate, and as the emulator reads it:
+        without comments, behind which an instruction may hide from one of the two.
         """
         new = [r.value for r in results if r.key and isinstance(r.value, Build)]
         objections = dict(zip(map(id, new), self._objections(arch, new, cancel), strict=True))
@@ -168,7 +170,7 @@ class CageCompiler:
 
     def _objections(self, arch: str, builds: list[Build], cancel: Cancel) -> list[Failed | None]:
         try:
-            parts = batches([b.ptx for b in builds])
+            parts = batches([ptx_text.read(b.ptx).listing for b in builds])
         except ValueError as error:
             return [Failed(Verdict.COMPILE_LIMIT, f"output: {error}", ())] * len(builds)
         cubins: list[bytes] = []
@@ -268,6 +270,8 @@ class CageCompiler:
             )
         except PlanError as error:
             return CompileFailure(error.verdict, error.reason, self._lint(job), isolation)
+        except ptx_text.PtxError as error:
+            return CompileFailure(Verdict.CONTRACT, str(error), (), isolation)
         except ValueError as error:
             return CompileFailure(Verdict.COMPILE_CRASH, f"the build answered with nonsense: {error}", (), isolation)
 

@@ -2,32 +2,22 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import PurePath
 
+from cutegen_lab.core import ptx_text
 from cutegen_lab.core.artifact import SourceLine
-
-_FILE = re.compile(r'^\s*\.file\s+(\d+)\s+"([^"]*)"', re.M)
-_LOC = re.compile(r"^\s*\.loc\s+(\d+)\s+(\d+)\s+\d+(?:.*?inlined_at\s+(\d+)\s+(\d+))?")
 
 
 def source_lines(ptx: str, path: str) -> tuple[SourceLine, ...]:
-    """The ``.loc`` table for the candidate's file, by its base name (PTX ISA §11.5.3).
+    """The ``.loc`` table for the candidate's file, by its base name (PTX ISA §11.5.3). Raises PtxError.
 
     Code the DSL's own library contributes keeps the candidate line it was called from.
     """
-    own = {int(m[1]) for m in _FILE.finditer(ptx) if PurePath(m[2]).name == PurePath(path).name}
+    text = ptx_text.read(ptx)
+    own = {number for number, name in text.files.items() if PurePath(name).name == PurePath(path).name}
     table: list[SourceLine] = []
-    for number, text in enumerate(ptx.splitlines(), start=1):
-        match = _LOC.match(text)
-        if not match:
-            continue
-        if int(match[1]) in own:
-            line = int(match[2])
-        elif match[3] and int(match[3]) in own:
-            line = int(match[4])
-        else:
-            continue
+    for place in text.places:
+        line = place.line if place.file in own else place.called_at if place.called_in in own else 0
         if line and (not table or table[-1].line != line):
-            table.append(SourceLine(number, line))
+            table.append(SourceLine(place.ptx_line, line))
     return tuple(table)

@@ -9,16 +9,19 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from cutegen_lab.core import ptx_text
+
 DESCRIPTOR_BYTES = 128  # a TMA descriptor passed by value
 DESCRIPTOR_LIVE_BYTES = 64  # its second half is not written by the launcher and not read by the hardware's format
 
-_ENTRY = re.compile(r"^\s*(?:\.\w+\s+)*\.entry\s+([\w$]+)\s*(?:\((.*?)\))?", re.S | re.M)
+# Each looks a bounded way ahead: the text is a candidate's.
+_ENTRY = re.compile(r"\.entry\s+([\w$]+)\s*(?:\(([^(){};]*)\))?")
 _PARAM = re.compile(
     r"\.param\s+(?:\.align\s+(?P<align>\d+)\s+)?\.(?P<type>[a-z]+)(?P<bits>\d+)\s+"
-    r"(?:\.ptr\s+(?:\.\w+\s+)*(?:\.align\s+\d+\s+)?)?(?P<name>[\w$]+)(?:\[(?P<count>\d+)\])?"
+    r"(?:\.ptr\s+(?:\.\w+\s+){0,2}(?:\.align\s+\d+\s+)?)?(?P<name>[\w$]+)(?:\[(?P<count>\d+)\])?"
 )
 _LOAD = re.compile(
-    r"ld\.param(?:::\w+)?(?:\.v(?P<lanes>[248]))?\.[a-z]+(?P<bits>\d+)(?:x2)?\s+[^\[]*"
+    r"ld\.param(?:::\w+)?(?:\.v(?P<lanes>[248]))?\.[a-z]+(?P<bits>\d+)(?:x2)?\s+[^\[]{0,400}"
     r"\[(?P<name>[\w$]+)(?:\+(?P<offset>\d+))?\]"
 )
 _WORD = re.compile(r"[\w$]+")
@@ -42,7 +45,8 @@ class Entry:
 
 
 def entries(ptx: str) -> tuple[Entry, ...]:
-    """Every kernel of a PTX module, in order."""
+    """Every kernel of a PTX module, in order. Raises PtxError."""
+    ptx = ptx_text.code(ptx)
     found = list(_ENTRY.finditer(ptx))
     ends = [*(m.start() for m in found[1:]), len(ptx)][: len(found)]
     result = []

@@ -107,11 +107,11 @@ def reserved(tensors: Sequence[TensorSpec]) -> Iterator[list[list[int]]]:
 
 
 def record(
-    compiled: Any, ptx_text: str, tensors: Sequence[TensorSpec], gpu: GpuSpec, standin_path: str, guard_fd: int
+    compiled: Any, listing: str, tensors: Sequence[TensorSpec], gpu: GpuSpec, standin_path: str, guard_fd: int
 ) -> list[dict[str, Any]]:
     """Two recordings: each the tensors' addresses, the launcher's error code, and the stand-in's log."""
     standin = StandIn(standin_path, gpu)
-    for entry in ptx.entries(ptx_text):
+    for entry in ptx.entries(listing):
         standin.declare(entry)
     dsl.load(compiled)
     recordings = []

@@ -18,7 +18,7 @@ _USE = re.compile(
     r"Function properties for (\S+) ptxas \. (\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads"
 )
 _REMARK = re.compile(r"^remark\[ptxas\]:\s*(.+)$", re.M)
-_PLACE = re.compile(r"-->\s*\S*candidate\.py:(\d+)")
+_PLACE = re.compile(r"-->[ \t]{0,20}\S{0,300}candidate\.py:(\d{1,7})")
 _SUGGESTION = re.compile(r"suggestion:\s*(.+?)(?:\n\S|\n\n|\Z)", re.S)
 
 

@@ -27,7 +27,7 @@ from cutegen_lab.core.artifact import KernelInfo
 EIATTR_FRAME_SIZE = 0x11
 EIATTR_REGCOUNT = 0x2F
 _FORMAT_SIZED = 4  # (format, attribute, size, payload); formats 1 to 3 carry a two-byte value in place of the size
-_LOCAL = re.compile(r"^\s*\.local\b.*?\[(\d+)\]", re.M)
+_LOCAL = re.compile(r"^[ \t]*\.local\b[^\[\n]{0,400}\[(\d{1,9})\]", re.M)
 
 
 def read_resources(

@@ -14,17 +14,18 @@ from elftools.common.exceptions import ELFError
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 
-_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
-_DECLARATION = re.compile(
-    r"(?<![\w.])\.global\s+(?:\.(?:align\s+\d+|attribute\s*\([^)]*\)|\w+)\s+)*(?P<name>[\w$]+)", re.S
-)
+from cutegen_lab.core import ptx_text
+
+# ``.global`` as a word of its own declares a variable, but behind ``.ptr``, where it says what a parameter points at.
+_DECLARATION = re.compile(r"(?<![\w.])(?<!\.ptr )\.global(?!\w)(?: \.\w{1,20}(?: \d{1,9})?){0,4} ?(?P<name>[\w$]*)")
 
 _FORMAT = re.compile(r"printfFormat_\d+")
 
 
 def module_variables(cubin: bytes, ptx: str) -> tuple[str, ...]:
-    """Names of global variables that the cubin holds or the PTX declares. Raises ValueError for no ELF file."""
-    found = [match["name"] for match in _DECLARATION.finditer(_COMMENT.sub(" ", ptx))]
+    """Names of global variables that the cubin holds or the PTX declares. Raises ValueError for no ELF file or PTX."""
+    words = " ".join(ptx_text.code(ptx).split())
+    found = [match["name"] or "a variable without a name" for match in _DECLARATION.finditer(words)]
     try:
         elf = ELFFile(io.BytesIO(cubin))
         names = {i: section.name for i, section in enumerate(elf.iter_sections())}

@@ -11,14 +11,13 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from cutegen_lab.core import ptx_text
 from cutegen_lab.emulator import ptx, ptx_instruction
 from cutegen_lab.emulator.faults import Unsupported
 from cutegen_lab.emulator.types import FILE_OF_TYPE, WIDTH
 
-_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
 _ENTRY = re.compile(r"(?:\.visible\s+|\.weak\s+)?\.entry\s+([\w$]+)\s*(?:\((.*?)\))?([^{;]*)\{", re.S)
 _LABEL = re.compile(r"([\w$]+)\s*:(?!:)")
-_LINE_DIRECTIVE = re.compile(r"\.(?:loc|file|section)\b[^\n]*")
 _VARIABLE = re.compile(
     r"\.(shared|local|const|global)\s+((?:\.align\s+\d+\s+)?)\.(\w+)\s+([\w$]+)\s*((?:\[\d*\])*)\s*(?:=\s*(.*))?$", re.S
 )
@@ -29,7 +28,10 @@ _REGISTERS = re.compile(r"\.reg\s+(?:\.v([24])\s+)?\.(\w+)\s+(.*)$", re.S)
 
 def kernels(text: str) -> dict[str, ptx.Kernel]:
     """Every ``.entry`` of a PTX module by name. Raises :class:`Unsupported` naming the line that cannot be read."""
-    clean = _COMMENT.sub(lambda m: re.sub(r"[^\n]", " ", m[0]), text)
+    try:
+        clean = ptx_text.code(text)
+    except ptx_text.PtxError as error:
+        raise Unsupported(str(error), error.line) from None
     found = list(_ENTRY.finditer(clean))
     outside = clean
     bodies = []
@@ -129,8 +131,6 @@ class _Reader:
             elif text[i] == "}":
                 self._scopes.pop()
                 i += 1
-            elif match := _LINE_DIRECTIVE.match(text, i):
-                i = match.end()
             elif match := _LABEL.match(text, i):
                 self._labels[self.label(match[1])] = len(self._code)
                 i = match.end()
@@ -160,7 +160,7 @@ class _Reader:
             variable = _variable(text)
             if variable:
                 self._variables.append(variable)
-            elif not text.startswith((".pragma", ".callprototype", ".branchtargets")):
+            elif not text.startswith((".callprototype", ".branchtargets")):
                 raise Unsupported(f"directive `{text.split()[0]}` is not known here", line, text)
         else:
             self._code.append(ptx_instruction.read(text, line, self))

@@ -1,0 +1,111 @@
+"""PTX as every part of the project reads it: code alone, without comments, debug information or strings.
+
+PTX ISA 9.0: 4.1 "Source Format", 4.2 "Comments", 4.4 "Identifiers", 11.4 ".pragma", 11.5 "Debugging Directives".
+
+A kernel is refused whose PTX two readers could read differently. What is left is assembled again
+(:mod:`cutegen_lab.compile.reassemble`), so that the machine code is that of the text which the emulator executes.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from dataclasses import dataclass
+from functools import lru_cache
+
+# Where code ends and something else begins; then characters that PTX has no use for.
+_ELSEWHERE = re.compile(r"""/[/*]|"|(?<![\w$%.])\.(?:loc|file|section|pragma)\b|[^\t\n -~]|[#\\`'?]""")
+_SPACE = r"[ \t]*"
+_END_OF_LINE = r"(?=[ \t]*(?://[^\n]*)?(?:\n|\Z))"
+_NAME = r'"[a-z_]+(?: \d+)?"'
+_DIRECTIVES = {
+    ".file": re.compile(
+        rf'\.file[ \t]+(\d{{1,9}})[ \t]+"([^"\\\n]*)"(?:{_SPACE},{_SPACE}\d+{_SPACE},{_SPACE}\d+)?{_END_OF_LINE}'
+    ),
+    ".loc": re.compile(
+        r"\.loc[ \t]+(\d{1,9})[ \t]+(\d{1,9})[ \t]+\d{1,9}"
+        rf"(?:{_SPACE},{_SPACE}function_name[ \t]+[\w$]+(?:{_SPACE}\+{_SPACE}\d+)?"
+        rf"{_SPACE},{_SPACE}inlined_at[ \t]+(\d{{1,9}})[ \t]+(\d{{1,9}})[ \t]+\d{{1,9}})?{_END_OF_LINE}"
+    ),
+    ".pragma": re.compile(rf"\.pragma[ \t]+{_NAME}(?:{_SPACE},{_SPACE}{_NAME})*{_SPACE};"),
+    ".section": re.compile(r"\.section[ \t]+\.debug_\w+\s*\{[\w\s.,$+\-]*\}"),
+}
+_BLANKED = re.compile(r"[^\n]")
+
+
+class PtxError(ValueError):
+    """``line`` of the PTX holds what is not read here."""
+
+    def __init__(self, message: str, line: int) -> None:
+        super().__init__(f"line {line} of the PTX {message}")
+        self.line = line
+
+
+@dataclass(frozen=True)
+class Place:
+    """From ``ptx_line`` on, code belongs to ``line`` of ``file``, and where that was inlined, to what called it."""
+
+    ptx_line: int
+    file: int
+    line: int
+    called_in: int = 0
+    called_at: int = 0
+
+
+@dataclass(frozen=True)
+class PtxText:
+    """``code`` has blanks for what is no code, and the same lines; ``listing`` has its debugging directives too.
+    ``files`` by number, as ``.file`` names them."""
+
+    code: str
+    listing: str
+    files: dict[int, str]
+    places: tuple[Place, ...]
+
+
+def code(ptx: str) -> str:
+    """``ptx`` without comments and debug information, line by line. Raises PtxError."""
+    return read(ptx).code
+
+
+@lru_cache(maxsize=16)
+def read(ptx: str) -> PtxText:
+    """In one pass, in time linear in the text's length. Raises PtxError for a comment or string without an end, a
+    string or debugging directive that is not written as PTX ISA has it, and characters that PTX has no use for."""
+    newlines = [match.start() for match in re.finditer("\n", ptx)]
+
+    def line(position: int) -> int:
+        return bisect_right(newlines, position - 1) + 1
+
+    code: list[str] = []
+    listing: list[str] = []
+    files: dict[int, str] = {}
+    places: list[Place] = []
+    done = 0
+    while special := _ELSEWHERE.search(ptx, done):
+        what, start = special[0], special.start()
+        code.append(ptx[done:start])
+        listing.append(ptx[done:start])
+        if what in ("//", "/*"):
+            mark, beyond = ("\n", 0) if what == "//" else ("*/", 2)
+            end = ptx.find(mark, start + 2)
+            if end < 0 and what == "/*":
+                raise PtxError("begins a comment that does not end", line(start))
+            done = end + beyond if end >= 0 else len(ptx)
+        elif what in _DIRECTIVES:
+            found = _DIRECTIVES[what].match(ptx, start)
+            if found is None:
+                raise PtxError(f"has a {what} that is not written as PTX ISA has it", line(start))
+            if what == ".file":
+                files[int(found[1])] = found[2]
+            elif what == ".loc":
+                numbers = (int(number or 0) for number in found.groups())
+                places.append(Place(line(start), *numbers))
+            done = found.end()
+        else:
+            raise PtxError(f"holds {what!r}, which is no part of an instruction", line(start))
+        blank = _BLANKED.sub(" ", ptx[start:done])
+        code.append(blank)
+        listing.append(ptx[start:done] if what in _DIRECTIVES else blank)
+    rest = ptx[done:]
+    return PtxText("".join([*code, rest]), "".join([*listing, rest]), files, tuple(places))
