@@ -28,7 +28,9 @@ lab: install  ## JupyterLab on the quickstart notebook
 quick: lint  ## in 3 minutes: what compiles no kernel, then kernels whose inputs changed since they passed
 	$(PYTEST) --quick
 
-test: install-test lint front-test python-test notebook-test  ## everything CI checks
+test: install-test  ## everything CI checks
+	$(MAKE) --no-print-directory --jobs 2 --output-sync=target lint front-test
+	$(MAKE) --no-print-directory python-test notebook-test
 
 exhaustive: install-test  ## all draws, all corpora, every family at random sizes (SEED=… repeats them); hours
 	$(PYTEST) --exhaustive --timeout 3600 --seed $(or $(SEED),$$RANDOM)
@@ -40,7 +42,8 @@ python-test: install-test
 	$(PYTEST)
 
 notebook-test: install-test
-	$(BIN)/python -m pytest --nbval --nbval-sanitize-with tests/nbval_sanitize.cfg -p no:cacheprovider notebooks
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile --nbval --nbval-sanitize-with tests/nbval_sanitize.cfg \
+		-p no:cacheprovider notebooks
 
 front-test: install-test
 	cd $(FRONT) && $(NODE_PATH_PREFIX) npm run --silent check
@@ -81,7 +84,7 @@ $(VENV)/.installed-test: $(VENV)/.installed
 	@touch $@
 
 bench: install-test  ## the benchmarks that need no GPU (each a ratio to a baseline in the same run)
-	for name in compile_pool emulator_softmax emulator_gemm; do echo "== $$name"; $(BIN)/python -m benchmarks.$$name || exit; done
+	for name in compile_pool read_program emulator_softmax emulator_gemm; do echo "== $$name"; $(BIN)/python -m benchmarks.$$name || exit; done
 
 clean:  ## remove everything that was built
 	rm -rf $(VENV) $(FRONT)/node_modules $(FRONT)/lib cutegen_lab/labextension cutegen_lab/notebook/static dist build demo-out

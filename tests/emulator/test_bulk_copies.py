@@ -253,6 +253,10 @@ WRONG = {
     "read_before_it_has_come": (PLAIN.replace("@!%p2 bra WAITS;", ""), MAP, V.NON_DETERMINISTIC, "a bulk copy writes"),
     "never_waited_for": (PLAIN.replace(WAIT, "").replace(OUT, "ret;"), MAP, V.NON_DETERMINISTIC, "under way"),
     "too_many_bytes_expected": (PLAIN.replace(", 512;", ", 528;"), MAP, V.DEADLOCK, "16 more bytes"),
+    "nobody_arrives": (
+        PLAIN.replace("arrive.expect_tx.shared.b64 %rd20,", "expect_tx.relaxed.cta.shared::cta.b64"), MAP, V.DEADLOCK,
+        "1 more arrival",
+    ),
     "misaligned": (PLAIN.replace("[%r2], [%rd1", "[%r2+64], [%rd1"), MAP, V.MISALIGNED, "multiple of 128"),
     "outside_shared_memory": (PLAIN.replace("[%r2], [%rd1", "[%r2+8192], [%rd1"), MAP, V.OUT_OF_BOUNDS, "bulk copy of 512"),
     "no_mbarrier": (PLAIN.replace("[%r3];\n\nW", "[%r2+1024];\n\nW"), MAP, V.UNINITIALISED_READ, "no mbarrier"),

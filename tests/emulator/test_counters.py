@@ -30,6 +30,8 @@ LOADS = [  # (what, instruction with its address in %r4 from the lane in %r1, se
     ("16 bytes a lane, from the middle of a sector", "shl.b32 %r4, %r1, 4; add.s32 %r4, %r4, 16;",
      "ld.global.v4.b32 {%r5,%r6,%r7,%r8}", 17, 5),
     ("one word of every other line", "shl.b32 %r4, %r1, 8;", "ld.global.b32 %r5", 32, 32),
+    ("every sector by turns", "mul.lo.s32 %r4, %r1, 8; rem.u32 %r4, %r4, 31; shl.b32 %r4, %r4, 2;",
+     "ld.global.b32 %r5", 4, 1),
     ("backwards", "sub.s32 %r4, 31, %r1; shl.b32 %r4, %r4, 2;", "ld.global.b32 %r5", 4, 1),
 ]  # fmt: skip
 

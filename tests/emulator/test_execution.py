@@ -56,6 +56,15 @@ def test_nested_branches() -> None:
     assert values(body).tolist() == [i & 3 for i in range(64)]
 
 
+@pytest.mark.parametrize("written", [1, 2, 3, 4])
+def test_a_word_is_written_once_all_its_bytes_are(written: int) -> None:
+    stores = " ".join(f"st.global.b8 [%rd3+{byte}], %r1;" for byte in range(written))
+    body = f"mul.wide.u32 %rd2, %r1, 4; add.s64 %rd3, %rd1, %rd2; {stores} ld.global.b32 %r9, [%rd3];"
+    out = np.zeros(64, np.uint32)
+    fault = run(kernel(f"{body}\n{OUT}", 1), [out], inputs=0, block=(64, 1, 1)).execution.fault
+    assert (fault is None) if written == 4 else (fault is not None and fault.verdict is Verdict.UNINITIALISED_READ)
+
+
 def test_some_threads_exit_and_a_barrier_still_opens() -> None:
     body = """
       setp.ge.u32 %p1, %r1, 40;
@@ -64,6 +73,16 @@ def test_some_threads_exit_and_a_barrier_still_opens() -> None:
       mov.b32 %r9, 5;
     """
     assert values(body).tolist() == [5] * 40 + [0] * 24
+
+
+def test_some_threads_exit_and_a_cluster_barrier_still_opens() -> None:
+    body = """
+      mov.u32 %r4, %tid.x; setp.ge.u32 %p1, %r4, 40;
+      @%p1 ret;
+      barrier.cluster.arrive; barrier.cluster.wait;
+      mov.b32 %r9, 5;
+    """
+    assert values(body, 64, grid=(2, 1, 1), cluster=(2, 1, 1)).tolist() == ([5] * 40 + [0] * 24) * 2
 
 
 def test_inline_assembly_scopes_repeat_their_names() -> None:

@@ -63,6 +63,14 @@ WRONG = {
     "too_many_arrivals": (ONE.format("", ", 33"), 32, Verdict.DEADLOCK, "more arrivals"),
     "too_few_arrivals": (ONE.format("", ", 30") + wait(0), 32, Verdict.DEADLOCK, "2 more arrivals"),
     "bytes_never_come": (ONE.format(".expect_tx", ", 64") + wait(0), 1, Verdict.DEADLOCK, "64 more bytes"),
+    "bytes_come_without_the_second_arrival": (
+        ONE.format(".expect_tx", ", 64")
+        + "  @%p1 mbarrier.complete_tx.relaxed.cta.shared::cta.b64 [%r7], 64;\n"
+        + wait(0),
+        2,
+        Verdict.DEADLOCK,
+        "1 more arrival",
+    ),
     "used_after_inval": (
         "  @%p1 mbarrier.inval.shared.b64 [%r7];\n" + ARRIVE,
         32,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 
 from cutegen_lab.core.artifact import Build, KernelInfo, Launch, LaunchPlan, Relocation
@@ -86,10 +87,11 @@ def test_a_byte_written_beside_a_tensor_is_found_on_both_sides() -> None:
         assert one.broken_guard() == "out" and one.modified_input() is None
 
 
-def test_a_changed_input_is_named() -> None:
+@pytest.mark.parametrize("byte", range(20))
+def test_a_changed_input_is_named(byte: int) -> None:
     one = buffers(shuffled(4, 2, generator(1)))
     where = one.build.plan.launches[0].relocations[0]
-    one.views[where.tensor][where.tensor_offset] ^= 1
+    one.views[where.tensor][where.tensor_offset + byte] ^= 1
     assert one.modified_input() == "x" and one.broken_guard() is None
 
 

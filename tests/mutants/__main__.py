@@ -17,6 +17,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help="faults, or areas: templates, emulator, judge")
     parser.add_argument("--list", action="store_true", help="say what there is, and run nothing")
+    parser.add_argument("--near", action="store_true", help="only tests of the fault's own area: minutes, not hours")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write what was found, one object a line")
     parser.add_argument("--tree", type=Path, default=TREE, help="whose product and tests (default: this one's)")
     given = parser.parse_args()
@@ -30,7 +31,7 @@ def main() -> int:
         copied(given.tree, Path(folder))
         for number, fault in enumerate(faults, 1):
             print(f"[{number}/{len(faults)}] {fault.name}: {fault.why}", flush=True)
-            found.append(tried(fault, Path(folder)))
+            found.append(tried(fault, Path(folder), given.near))
             print(f"    {found[-1].seconds:.0f} s: {found[-1].caught_by or 'NOT CAUGHT'}", flush=True)
             if given.json:
                 with given.json.open("a") as file:

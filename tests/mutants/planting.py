@@ -72,24 +72,19 @@ def copied(tree: Path, to: Path) -> None:
             shutil.copytree(tree / name, to / name, dirs_exist_ok=True)
 
 
-def tried(fault: Planted, copy: Path) -> Outcome:
-    """What the tests of ``copy`` say with ``fault`` in it; ``copy`` is as before afterwards.
+def tried(fault: Planted, copy: Path, near: bool = False) -> Outcome:
+    """What the tests of ``copy`` say with ``fault`` in it, all of them or those of its area (``near``); ``copy`` is as
+    before afterwards.
 
     Raises SystemExit where the patch no longer fits, or a test fails that fails without the fault too.
     """
     _git(copy, "apply", str(fault.patch))
     try:
         started = time.monotonic()
-        first, *rest = (
-            NEAR[fault.area],
-            sorted(
-                str(path.relative_to(copy))
-                for path in (copy / "tests").iterdir()
-                if path.is_dir() and any(path.glob("**/test_*.py"))
-            ),
-        )
-        others = [name for name in rest[0] if name not in first and name != "tests/mutants"]
-        failed = _failing(copy, first) or _failing(copy, others)
+        first = NEAR[fault.area]
+        folders = {f"tests/{path.parent.relative_to(copy / 'tests')}" for path in copy.glob("tests/*/test_*.py")}
+        others = sorted(folders - {*first, "tests/mutants"})
+        failed = _failing(copy, first) or ("" if near else _failing(copy, others))
         seconds = time.monotonic() - started
     finally:
         _git(copy, "apply", "--reverse", str(fault.patch))

@@ -23,10 +23,15 @@ CELL = "def reference(x):  # x: f32[8,64]\n    return torch.softmax(x, dim=-1)\n
 
 @pytest.fixture(scope="module")
 def run(shell: InteractiveShell) -> NotebookRun:
+    """At its first review, or further on where a test gave it an answer."""
+    return started(shell)
+
+
+def started(shell: InteractiveShell) -> NotebookRun:
     shell.run_cell_magic("cutegen", "--name tiny --wait --max-steps 3 --device emulator", CELL)
-    started = shell.user_ns["run"]
-    assert isinstance(started, NotebookRun)
-    return started
+    run = shell.user_ns["run"]
+    assert isinstance(run, NotebookRun)
+    return run
 
 
 def test_loading_imports_neither_torch_nor_the_dsl() -> None:
@@ -37,14 +42,6 @@ def test_loading_imports_neither_torch_nor_the_dsl() -> None:
     )
     seen = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603
     assert seen.stdout.strip() == "[]"
-
-
-def test_the_run_rests_at_review_with_evidence(run: NotebookRun) -> None:
-    assert run.status == "review"
-    assert "approve" in run.view().verbs
-    evidence = run.evidence()
-    assert "passed" in evidence and "(predicted)" in evidence and "PyTorch f32" in evidence
-    assert "def launch(" in run.source
 
 
 def test_a_profile_and_its_plot(run: NotebookRun) -> None:
@@ -61,9 +58,14 @@ def test_a_profile_and_its_plot(run: NotebookRun) -> None:
             run.profile(device="cuda")
 
 
-def test_reject_then_approve_then_export(
-    run: NotebookRun, shell: InteractiveShell, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_from_review_to_an_accepted_kernel(
+    shell: InteractiveShell, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    run = started(shell)
+    assert run.status == "review" and "approve" in run.view().verbs
+    evidence = run.evidence()
+    assert "passed" in evidence and "(predicted)" in evidence and "PyTorch f32" in evidence
+    assert "def launch(" in run.source
     with pytest.raises(InputError, match="no accepted kernel"):
         _ = run.best
     run.reject("use fewer threads")
@@ -76,14 +78,11 @@ def test_reject_then_approve_then_export(
     shell.run_line_magic("cutegen", f"export {kernel}")
     assert "wrote" in capsys.readouterr().out
     assert second.strip() in kernel.read_text()
-    page = run.export(tmp_path / "run.html")
-    assert page.read_text().startswith("<!")
-
-
-def test_edited_text_is_exactly_what_runs_next(run: NotebookRun) -> None:
+    assert run.export(tmp_path / "run.html").read_text().startswith("<!")
     text = run.source + "\n# the analyst was here\n"
     run.edit(text)
-    assert run.handle.state.candidates[max(run.handle.state.candidates)].source == text
+    candidates = run.handle.state.candidates
+    assert candidates[max(candidates)].source == text, "exactly what was edited runs next"
 
 
 def test_a_run_shows_as_text_html_and_json(run: NotebookRun) -> None:
@@ -110,6 +109,7 @@ def test_runs_are_listed(run: NotebookRun, shell: InteractiveShell, capsys: pyte
         ("reject it isn't fast --run nothing-0000", "nothing-0000"),
     ],
 )
+@pytest.mark.usefixtures("run")
 def test_what_goes_wrong_is_one_line(
     shell: InteractiveShell, capsys: pytest.CaptureFixture[str], line: str, says: str
 ) -> None:

@@ -70,25 +70,17 @@ def test_a_search_that_has_hardly_begun_has_a_figure(points: tuple[Point, ...]) 
     assert len(search_figure(trace(points=points)).data) >= 4
 
 
-@pytest.fixture(scope="module")
-def search(shell: InteractiveShell) -> NotebookSearch:
-    """Begun by the magic with a budget of 30, and cancelled after the second evaluation."""
+def test_cancel_keeps_what_is_known_and_resume_goes_on(shell: InteractiveShell, tmp_path: Path) -> None:
     shell.run_cell_magic("cutegen_tune", f"{OPTIONS} --budget 30", CELL)
-    begun = shell.user_ns["search"]
-    assert isinstance(begun, NotebookSearch) and begun.status == "running"
-    while len(begun.trace.points) < 2 and begun.status == "running":
+    search = shell.user_ns["search"]
+    assert isinstance(search, NotebookSearch) and search.status == "running"
+    while len(search.trace.points) < 2 and search.status == "running":
         time.sleep(0.02)
-    return begun.cancel().wait(30)
-
-
-def test_cancel_keeps_what_is_known(search: NotebookSearch) -> None:
+    search.cancel().wait(30)
     assert search.status == "cancelled" and 2 <= len(search.trace.points) < 30
     assert search.found.leading is not None and "goes on from here" in summary_bundle(search)["text/plain"]
     with pytest.raises(InputError, match="no config passed"):
         _ = search.best
-
-
-def test_resume_goes_on_and_is_shown_whole(search: NotebookSearch, tmp_path: Path) -> None:
     known = len(search.trace.points)
     search.resume(budget=known + 2).wait(60)
     tally = search.found.tally

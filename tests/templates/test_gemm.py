@@ -17,7 +17,7 @@ from cutegen_lab.templates.families.gemm.shape import products
 from cutegen_lab.templates.reader import read
 from cutegen_lab.templates.registry import Family, family_for
 from tests.harness import checking
-from tests.harness.checking import ROUNDING, Compiler, passed, product_of
+from tests.harness.checking import ROUNDING, Compiler, judged, product_of
 
 SMALL = {"tile_m": 64, "tile_n": 64, "tile_k": 64, "stages": 3, "cluster_m": 1, "cluster_n": 1,
          "schedule": "cooperative", "raster": "m", "group": 8, "split_k": 1}  # fmt: skip
@@ -217,11 +217,8 @@ def test_what_lies_outside_a_result_of_one_tile_is_not_stored(
 
 @pytest.mark.parametrize("inputs", ["a: bf16[136,72], b: bf16[72,200], bias: bf16[200]",
                                     "a: f32[72,96], b: f32[96,83], bias: f32[83]"])  # fmt: skip
-def test_the_default_passes_the_judge_on_every_derived_workload(compiler: Compiler, inputs: str) -> None:
-    problem = product_of("torch.relu(a @ b + bias)", inputs)
-    graph = read(problem)
-    artifact = passed(compiler, problem, gemm.write(problem, graph, gemm.default_config(graph, problem.workload)))
-    assert len(artifact.builds) > 3
+def test_the_default_is_right(compiler: Compiler, inputs: str) -> None:
+    judged(compiler, product_of("torch.relu(a @ b + bias)", inputs))
 
 
 def test_dimensions_that_lie_as_one_become_one() -> None:
