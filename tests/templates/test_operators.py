@@ -14,6 +14,7 @@ from tests.harness.checking import Compiler, judged, problem_of
         ("2.0 ** x", "x: {}[9,40]"),
         ("torch.log10(x.abs() + 1)", "x: {}[9,40]"),
         ("torch.frac(x)", "x: {}[9,40]"),
+        ("F.gelu(x, approximate='tanh')", "x: {}[9,40]"),
         ("torch.isinf(x * 1e30)", "x: {}[9,40]"),
         ("F.threshold(x, 0.1, 20.0)", "x: {}[9,40]"),
         ("F.prelu(x, w)", "x: {0}[9,40], w: {0}[1]"),
