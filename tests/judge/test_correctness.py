@@ -1,0 +1,50 @@
+"""The limits that an output's errors are held to, as :class:`Tolerances` states them."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from cutegen_lab.core.problem import TensorSpec, Tolerances
+from cutegen_lab.judge.correctness import compare
+
+SPEC = TensorSpec.parse("y: f32[4096]")
+REFERENCE = torch.randn(4096, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+SIGNS = torch.randint(0, 2, (4096,), generator=torch.Generator().manual_seed(1)) * 2.0 - 1.0
+SMALL, LARGE = 1e-4, 1e-2  # relative to the reference's size, far above the floors
+
+
+def off_by(everywhere: float, at_one: float) -> torch.Tensor:
+    """The reference with an error of ``everywhere`` in each element and of ``at_one`` in the first."""
+    errors = SIGNS * everywhere
+    errors[0] = at_one
+    return (REFERENCE + errors).float()
+
+
+@pytest.mark.parametrize("budget", [2.0, 3.0])
+def test_limits_are_pytorchs_own_errors_times_the_budget(budget: float) -> None:
+    own = off_by(SMALL, LARGE)
+    found = compare(SPEC, own, REFERENCE, own, Tolerances(budget=budget))
+    assert found.ok and found.norm == found.torch_norm and found.worst == found.torch_worst
+    assert found.limit_norm == pytest.approx(budget * found.torch_norm)
+    assert found.limit_worst == pytest.approx(budget * found.torch_worst)
+
+
+@pytest.mark.parametrize(
+    ("everywhere", "at_one", "ok"),
+    [
+        (2 * SMALL, 2 * LARGE, True),
+        (10 * SMALL, LARGE, False),  # too far in the whole, no element of it alone
+        (SMALL, 6 * LARGE, False),
+        (0.0, 0.0, True),
+    ],
+)
+def test_the_whole_and_each_element_are_held_to_them(everywhere: float, at_one: float, ok: bool) -> None:
+    found = compare(SPEC, off_by(everywhere, at_one), REFERENCE, off_by(SMALL, LARGE), Tolerances())
+    assert found.ok is ok, found
+
+
+def test_where_pytorch_is_exact_the_floors_hold() -> None:
+    found = compare(SPEC, off_by(1e-6, 1e-6), REFERENCE, REFERENCE.float(), Tolerances())
+    assert found.ok and found.limit_norm == pytest.approx(Tolerances().floor_norm, rel=0.1)
+    assert not compare(SPEC, off_by(1e-5, 1e-5), REFERENCE, REFERENCE.float(), Tolerances()).ok
