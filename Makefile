@@ -42,8 +42,7 @@ python-test: install-test
 	$(PYTEST)
 
 notebook-test: install-test
-	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile --nbval --nbval-sanitize-with tests/nbval_sanitize.cfg \
-		-p no:cacheprovider notebooks
+	$(PYTEST) --dist loadfile --nbval --nbval-sanitize-with tests/nbval_sanitize.cfg -p no:cacheprovider notebooks
 
 front-test: install-test
 	cd $(FRONT) && $(NODE_PATH_PREFIX) npm run --silent check

@@ -22,6 +22,7 @@ from elftools.elf.sections import SymbolTableSection
 
 from cutegen_lab.compile.ptx import Entry
 from cutegen_lab.compile.remarks import StackUse
+from cutegen_lab.core import ptx_text
 from cutegen_lab.core.artifact import KernelInfo
 
 EIATTR_FRAME_SIZE = 0x11
@@ -87,6 +88,7 @@ def _records(data: bytes) -> Iterator[tuple[int, bytes]]:
 
 def _local_bytes(ptx: str, entries: tuple[Entry, ...]) -> dict[str, int]:
     """Bytes of ``.local`` memory each kernel's PTX declares."""
+    ptx = ptx_text.code(ptx)
     starts = [(ptx.find(f".entry {e.name}"), e.name) for e in entries]
     ends = [*(start for start, _ in starts[1:]), len(ptx)][: len(starts)]
     return {

@@ -61,13 +61,13 @@ def names() -> list[str]:
 
 def open_reason(name: str) -> str:
     """Why a cheat is not caught yet; empty where it is. No problem is read."""
-    attack = _attacks().get(name.partition("@")[0])
+    attack = attacks().get(name.partition("@")[0])
     return attack.open_reason if attack else _by_hand(name)[1].get("not caught yet", "")
 
 
 def kind(name: str) -> str:
     """Its class. No problem is read."""
-    attack = _attacks().get(name.partition("@")[0])
+    attack = attacks().get(name.partition("@")[0])
     return attack.kind if attack else _by_hand(name)[1]["class"]
 
 
@@ -75,7 +75,7 @@ def cheat(name: str) -> Cheat:
     """Raises KeyError for an unknown name, NotApplicable for one that cannot be mounted."""
     attack_name, _, victim = name.partition("@")
     if victim:
-        attack = _attacks()[attack_name]
+        attack = attacks()[attack_name]
         source = mount(attack, victim_problem(victim), honest(victim))
         return Cheat(name, attack.kind, VICTIMS[victim], source, attack.verdicts, attack.open_reason)
     source, header = _by_hand(name)
@@ -105,7 +105,7 @@ def honest(victim: str) -> str:
 
 
 @cache
-def _attacks() -> Mapping[str, Attack]:
+def attacks() -> Mapping[str, Attack]:
     return {attack.name: attack for attack in catalogue()}
 
 

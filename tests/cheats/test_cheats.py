@@ -64,7 +64,7 @@ def test_a_cheat_is_rejected(cage: Compiler, name: str) -> None:
 
 @pytest.mark.parametrize("name", [attack.name for attack in catalogue() if attack.behind_gate])
 def test_the_cage_holds_without_the_gate(cage: Compiler, name: str) -> None:
-    attack = {a.name: a for a in catalogue()}[name]
+    attack = corpus.attacks()[name]
     source = cheat(f"{name}@{CAGE_VICTIM}").source + "\n# not seen by the gate\n"
     problem = victim_problem(CAGE_VICTIM)
     result = cage.compile_ungated(CompileJob(source, {}, (problem.workload,), "sm_90a"), lambda line: None)

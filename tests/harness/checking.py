@@ -38,7 +38,7 @@ from cutegen_lab.problems.tensors import laid_out
 from cutegen_lab.templates.expr import Graph
 from cutegen_lab.templates.reader import read
 from cutegen_lab.templates.registry import Family, family_for
-from tests.harness.keeping import Outcome, Outcomes, folders
+from tests.harness.keeping import Outcome, Outcomes, folders, put
 from tests.harness.pace import PACE
 
 ARCH = "sm_90a"
@@ -66,10 +66,7 @@ class Compiler(CageCompiler):
         with suppress(OSError, pickle.PickleError, EOFError, AttributeError):
             return pickle.loads(path.read_bytes())  # noqa: S301 - written below
         found = read(problem)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        partial = path.with_suffix(f".{threading.get_ident()}.part")
-        partial.write_bytes(pickle.dumps(found))
-        partial.replace(path)
+        put(path, pickle.dumps(found))
         return found
 
 
@@ -182,7 +179,7 @@ def result_of(
     text = family.write(problem, compiler.graph(problem), config)
     artifact = built(compiler, text, [problem.workload], arch)
     (result,) = outputs(
-        problem, artifact, [laid_out(t.view(-1), s) for t, s in zip(given, _inputs(problem), strict=True)]
+        problem, artifact, [laid_out(t.view(-1), s) for t, s in zip(given, problem.workload.inputs, strict=True)]
     )
     return result, "+".join(kernel.name for kernel in artifact.builds["main"].kernels)
 
@@ -192,9 +189,9 @@ def error_of(
 ) -> tuple[float, str]:
     """(norm-wise error against float64 on normal values, names of the kernels that ran)."""
     generator = torch.Generator().manual_seed(0)
-    given = [torch.randn(spec.cosize, generator=generator).to(TORCH[spec.dtype]) for spec in _inputs(problem)]
+    given = [torch.randn(spec.cosize, generator=generator).to(TORCH[spec.dtype]) for spec in problem.workload.inputs]
     result, ran = result_of(compiler, family, problem, config, given, arch)
-    values = [laid_out(t, s).double() for t, s in zip(given, _inputs(problem), strict=True)]
+    values = [laid_out(t, s).double() for t, s in zip(given, problem.workload.inputs, strict=True)]
     namespace: dict[str, Any] = {}
     with full_precision():  # the source may ask PyTorch for less
         exec("import torch\nimport torch.nn.functional as F\n" + problem.source, namespace)  # noqa: S102
@@ -275,9 +272,5 @@ def _key(problem: Problem, *rest: Any) -> str:
     return sha256(canonical_json([repr(problem), *rest]))
 
 
-def _inputs(problem: Problem) -> Sequence[Any]:
-    return problem.workload.inputs
-
-
 def _zeros(problem: Problem) -> list[torch.Tensor]:
-    return [laid_out(torch.zeros(spec.cosize, dtype=TORCH[spec.dtype]), spec) for spec in _inputs(problem)]
+    return [laid_out(torch.zeros(spec.cosize, dtype=TORCH[spec.dtype]), spec) for spec in problem.workload.inputs]

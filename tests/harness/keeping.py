@@ -55,28 +55,36 @@ class Outcomes:
             return None
 
     def put(self, key: str, outcome: Outcome) -> None:
-        path = self._path(key)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", dir=path.parent, suffix=".part", delete=False) as file:
-            json.dump({**asdict(outcome), "verdict": outcome.verdict.value}, file)
-        Path(file.name).replace(path)
+        put(self._path(key), json.dumps({**asdict(outcome), "verdict": outcome.verdict.value}).encode())
 
     def _path(self, key: str) -> Path:
         return self._folder / key[:2] / f"{key}.json"
+
+
+def put(path: Path, data: bytes) -> None:
+    """A file of ``data``, whole or not at all: other workers look for it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".part", delete=False) as file:
+        file.write(data)
+    Path(file.name).replace(path)
 
 
 @cache
 def digest(modules: Sequence[str]) -> str:
     """Hash of ``modules``, of all that these import, of the files beside them that are no modules (C, grammars), of
     this harness, and of the libraries that they stand on."""
-    graph = grimp.build_graph(PACKAGE, cache_dir=None)
-    found: set[str] = set()
+    graph, found = _imports(), set[str]()
     for module in modules:
         for each in {module, *graph.find_descendants(module)}:
             found |= {each, *graph.find_upstream_modules(each)}
     files = {path for module in found for path in _files(module)}
     versions = [platform.python_version(), *(f"{name} {version(name)}" for name in _LIBRARIES)]
     return sha256(canonical_json([versions, _contents({*files, *_sources(Path(__file__).parent)})]))
+
+
+@cache
+def _imports() -> grimp.ImportGraph:
+    return grimp.build_graph(PACKAGE, cache_dir=None)
 
 
 @cache

@@ -103,10 +103,9 @@ def _failing(copy: Path, tests: Sequence[str]) -> str:
     )  # fmt: skip
     if done.returncode == 0:
         return ""
-    found = _FAILED.search(done.stdout)
-    if done.returncode != 1 or found is None:  # a fault may well break the import of a test
-        return found[1] if found else f"(pytest ended with {done.returncode}: {done.stdout[-300:].strip()})"
-    return found[1]
+    if found := _FAILED.search(done.stdout):
+        return found[1]
+    return f"(pytest ended with {done.returncode}: {done.stdout[-300:].strip()})"
 
 
 def _git(copy: Path, *arguments: str) -> None:

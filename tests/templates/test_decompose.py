@@ -8,10 +8,11 @@ import pytest
 import torch
 from torch.export import ExportedProgram, exported_program
 
-from cutegen_lab.problems import Reference, read_text
+from cutegen_lab.problems import Reference
 from cutegen_lab.problems.tracing import tracing
 from cutegen_lab.templates.decompose import COLLECTS, decomposed
 from cutegen_lab.templates.steps import IN_STEPS
+from tests.harness.checking import problem_of
 
 ONE_INPUT = "x: f32[4,8,6]"
 CASES = [
@@ -39,8 +40,7 @@ def nodes(program: ExportedProgram) -> list[tuple[Any, ...]]:
 
 
 def exported(expression: str, inputs: str) -> ExportedProgram:
-    arguments = ", ".join(part.split(":")[0].strip() for part in inputs.split("], "))
-    problem = read_text(f"def reference({arguments}):\n    return {expression}\n", inputs_text=inputs)
+    problem = problem_of(expression, inputs, checks=())
     module, given = Reference(problem).module_and_args(problem.workload)
     with torch.no_grad(), torch.device("meta"):
         return torch.export.export(module.eval(), tuple(given), strict=False)
