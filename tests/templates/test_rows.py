@@ -129,3 +129,21 @@ def test_what_shares_a_vector_with_a_row_is_not_mixed_into_it(compiler: Compiler
     x[1], x[3, 0], x[4, -1] = math.nan, math.inf, -math.inf
     (got,) = outputs(problem, artifact, [x])
     torch.testing.assert_close(got, torch.softmax(x.double(), -1).float(), equal_nan=True)
+
+
+@pytest.mark.parametrize("cluster_n", [1, 2])
+def test_rows_of_several_warps_share_a_block(compiler: Compiler, cluster_n: int) -> None:
+    problem = problem_of("torch.softmax(x, -1)", "x: f32[9,1000]", checks=())
+    judged(compiler, problem, threads_per_row=64, rows_per_block=4, cluster_n=cluster_n)
+
+
+@pytest.mark.parametrize("expression", ["torch.softmax(x, -1)", "torch.logsumexp(x, -1)"])
+def test_a_row_in_steps_may_begin_with_minus_infinity(compiler: Compiler, expression: str) -> None:
+    problem = problem_of(expression, "x: f32[6,3001]", checks=())
+    _, artifact = compiled(compiler, problem, **IN_STEPS)
+    x = torch.randn(6, 3001)
+    x[1, :1500] = x[2, 1:] = x[3] = x[4, 1500:] = -math.inf
+    x[5, :-1], x[5, -1] = -math.inf, math.nan
+    (got,) = outputs(problem, artifact, [x])
+    namespace = {"torch": torch, "x": x.double()}
+    torch.testing.assert_close(got, eval(expression, namespace).float(), equal_nan=True)  # noqa: S307
