@@ -10,6 +10,7 @@ WIDGET := cutegen_lab/notebook/static/widget.js
 EXTENSION := cutegen_lab/labextension/package.json
 # Whoever is done takes tests from others: the slowest module does not decide.
 PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal
+PYTHON_TESTS := $(PYTEST) -p no:nbval  # which takes each worker 3 s to import
 # Node from the machine, or from PyPI where the machine has none.
 NODE_PATH_PREFIX := PATH="$(CURDIR)/$(BIN):$$PATH"
 
@@ -26,20 +27,20 @@ lab: install  ## JupyterLab on the quickstart notebook
 	$(BIN)/jupyter lab $(LAB_OPTIONS) notebooks/01_quickstart.ipynb
 
 quick: lint  ## in 3 minutes: what compiles no kernel, then kernels whose inputs changed since they passed
-	$(PYTEST) --quick
+	$(PYTHON_TESTS) --quick
 
 test: install-test  ## everything CI checks
 	$(MAKE) --no-print-directory --jobs 2 --output-sync=target lint front-test
 	$(MAKE) --no-print-directory python-test notebook-test
 
 exhaustive: install-test  ## all draws, all corpora, every family at random sizes (SEED=… repeats them); hours
-	$(PYTEST) --exhaustive --timeout 3600 --seed $(or $(SEED),$$RANDOM)
+	$(PYTHON_TESTS) --exhaustive --timeout 3600 --seed $(or $(SEED),$$RANDOM)
 
 mutants: install-test  ## plants faults in a copy and asks the tests to catch each (FAULTS=… chooses); hours
 	$(BIN)/python -m tests.mutants $(FAULTS)
 
 python-test: install-test
-	$(PYTEST)
+	$(PYTHON_TESTS)
 
 notebook-test: install-test
 	$(PYTEST) --dist loadfile --nbval --nbval-sanitize-with tests/nbval_sanitize.cfg -p no:cacheprovider notebooks

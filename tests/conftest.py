@@ -55,10 +55,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if "compiler" in getattr(item, "fixturenames", ()):
             item.add_marker("kernel")
+    config.stash[_KEPT] = Outcomes(_folder(config) / _tests_folder())
     if PACE.quick_seconds is None:
         return
-    config.stash[_KEPT] = Outcomes(_folder(config) / _tests_folder())
-    passed = [item for item in items if _is_whole(item) and config.stash[_KEPT].get(_key(item)) is not None]
+    passed = [item for item in items if _is_kernel(item) and config.stash[_KEPT].get(_key(item)) is not None]
     config.hook.pytest_deselected(items=passed)
     gone = set(passed)
     items[:] = sorted((item for item in items if item not in gone), key=_turn)
@@ -78,9 +78,8 @@ def _tests_folder() -> str:
     return f"tests-{digest_of_everything()[:16]}"
 
 
-def _is_whole(item: pytest.Item) -> bool:
-    """Does it compile kernels of which the harness knows nothing, in a process of the command line's, say?"""
-    return item.get_closest_marker("kernel") is not None and "compiler" not in item.fixturenames  # type: ignore[attr-defined]
+def _is_kernel(item: pytest.Item) -> bool:
+    return item.get_closest_marker("kernel") is not None
 
 
 def _key(item: pytest.Item) -> str:
@@ -88,10 +87,11 @@ def _key(item: pytest.Item) -> str:
 
 
 def _turn(item: pytest.Item) -> tuple[int, str]:
-    """What compiles nothing goes first; of kernels a mixture, since time may end."""
-    if item.get_closest_marker("kernel") is None:
+    """What compiles nothing goes first; then, since time may end, a mixture of kernels whose outcomes may be kept; last
+    those that compile in a process of the command line's, say, of which the harness keeps nothing."""
+    if not _is_kernel(item):
         return 0, ""
-    return 1 + _is_whole(item), _key(item)
+    return 1 + ("compiler" not in item.fixturenames), _key(item)  # type: ignore[attr-defined]
 
 
 @pytest.hookimpl(wrapper=True)
@@ -107,13 +107,13 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
     report = yield
     kept = item.config.stash.get(_KEPT, None)
-    if kept is not None and report.when == "call" and report.passed and _is_whole(item):
+    if kept is not None and report.when == "call" and report.passed and _is_kernel(item):
         kept.put(_key(item), Outcome(Verdict.PASSED))
     return report
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    if PACE.quick_seconds is not None and _is_whole(item):
+    if PACE.quick_seconds is not None and _is_kernel(item):
         PACE.before_work()
 
 

@@ -174,13 +174,19 @@ def draw(
     tensors = []
     for spec in workload.inputs:
         if initial and spec.name in initial and spec.dtype.is_float:
-            value = initial[spec.name]
+            value = _fitted(initial[spec.name], spec.shape)
             noise = torch.rand((2, *spec.shape), generator=generator)
             values = (value * (1 + 0.1 * noise[0]) + 0.1 * noise[1]).to(TORCH[spec.dtype])
         else:
             values = _draw_one(spec, distribution, generator, terms(workload))
         tensors.append(placed(values, spec))
     return tensors
+
+
+def _fitted(value: torch.Tensor, shape: Shape) -> torch.Tensor:
+    """``value`` at another workload's shape: repeated, or its beginning."""
+    repeats = [-(-size // have) for size, have in zip(shape, value.shape, strict=True)]
+    return value.repeat(repeats)[tuple(slice(size) for size in shape)] if value.dim() else value
 
 
 def fill(workload: Workload, seed: int) -> list[torch.Tensor]:

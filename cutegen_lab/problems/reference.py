@@ -50,14 +50,13 @@ class Reference:
     def module_and_args(self, workload: Workload) -> tuple[torch.nn.Module, tuple[Any, ...]]:
         """An ``nn.Module`` and example arguments for ``torch.export``; tensors on ``meta``, taking no memory."""
         count = len(self._bound.arguments.tensors)
-        tensors = [_unallocated(spec) for spec in workload.inputs[:count]]
+        tensors = [_unallocated(spec) for spec in workload.inputs]
         module = self._bound.module
         if isinstance(module, _FunctionModule):
             module = module.traced()
-        state = [*module.named_parameters(), *module.named_buffers()]
-        return copy.deepcopy(module, {id(t): _on_meta(t) for _, t in state}), tuple(
-            self._bound.arguments.filled(tensors)
-        )
+        state = [t for _, t in (*module.named_parameters(), *module.named_buffers())]
+        unallocated = {id(t): _like(t, other) for t, other in zip(state, tensors[count:], strict=True)}
+        return copy.deepcopy(module, unallocated), tuple(self._bound.arguments.filled(tensors[:count]))
 
     @property
     def parameters(self) -> Mapping[str, torch.Tensor]:
@@ -156,11 +155,10 @@ def _unallocated(spec: TensorSpec) -> torch.Tensor:
     return empty(spec, "meta")
 
 
-def _on_meta(tensor: torch.Tensor) -> torch.Tensor:
-    unallocated = tensor.detach().to("meta")
-    return (
-        torch.nn.Parameter(unallocated, tensor.requires_grad) if isinstance(tensor, torch.nn.Parameter) else unallocated
-    )
+def _like(tensor: torch.Tensor, unallocated: torch.Tensor) -> torch.Tensor:
+    if not isinstance(tensor, torch.nn.Parameter):
+        return unallocated
+    return torch.nn.Parameter(unallocated, tensor.requires_grad)
 
 
 class _Float64(TorchFunctionMode):

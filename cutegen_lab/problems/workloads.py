@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, repeat
 
 from cutegen_lab.core.problem import TensorSpec, Workload
+from cutegen_lab.problems.axes import Axis, Infer, axes_of, resized
+from cutegen_lab.problems.layout import strides_for
 
 MAX_ELEMENTS = 1 << 16
 MAX_REAL_ROW = 1 << 15  # the main workload's own row length is kept up to here
 _STAND_IN = 11  # for a size of 1, where it is asked whether 1 changes what broadcasts
-Infer = Callable[[tuple[TensorSpec, ...]], tuple[TensorSpec, ...] | None]
-Axis = tuple[int, int]  # (size, axis from the right, or 0 where equal sizes go together)
+_Sizes = tuple[int, int]  # (size, axis from the right, or 0 where equal sizes go together)
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,7 @@ class _Probe:
     columns: int | None  # None: as in the main workload
     why: str
     others: tuple[int, ...] = (2, 3, 1)  # what further axes shrink to, the last for all that are left
-    largest_first: bool = False  # … in which order
+    largest_first: bool = False  # … in which order (where axes were solved for, always)
 
 
 _PROBES = (
@@ -35,6 +36,15 @@ _PROBES = (
 )
 # For matrix products: what a kernel with TMA can serve that leaves the others out by its constraints.
 _TILES = _Probe("tiles", 144, 272, "several ragged tiles, every row a multiple of 16 bytes", (208, 2), True)
+_DEEP = _Probe("deep", 72, 1160, "more steps along the summed dimension than any ring has stages", (40, 2), True)
+TRIVIAL = ("one_row", "one_column", "single")  # where much that is wrong is right
+FEWEST = 3  # others than these: where there are fewer, sizes are solved for
+_SOLVED = (
+    _Probe("odd", 13, 257, "odd sizes wherever the reference takes them", (7, 3, 1)),
+    _Probe("ragged", 34, 1000, "vectors fit, the last tile is ragged", (18, 2)),
+    _Probe("single", 1, 512, "one of everything but the longest dimension", (1,)),
+    _Probe("long", 2, 4099, "longer than one pass of a block", (3, 2)),
+)
 
 
 def derive(main: Workload, arguments: int, infer: Infer, products: bool = False) -> tuple[Workload, ...]:
@@ -46,7 +56,7 @@ def derive(main: Workload, arguments: int, infer: Infer, products: bool = False)
     only what the reference itself accepts becomes a workload.
     """
     found: dict[str, Workload] = {}
-    for probe in (*_PROBES, *([_TILES] if products else [])):
+    for probe in (*_PROBES, *([_TILES, _DEEP] if products else [])):
         for mapping, why in _mappings(main, arguments, probe):
             inputs = tuple(_shrunk(spec, mapping) for spec in main.inputs[:arguments]) + main.inputs[arguments:]
             if sum(t.numel for t in inputs) > MAX_ELEMENTS * 4 or inputs == main.inputs:
@@ -56,14 +66,77 @@ def derive(main: Workload, arguments: int, infer: Infer, products: bool = False)
                 outputs is not None
                 and all(t.numel for t in outputs)
                 and _same_broadcasts(main, arguments, mapping, infer)
+                and (probe is not _DEEP or _is_summed(probe, outputs))
             ):
                 workload = Workload(probe.name, inputs, outputs, why)
                 found.setdefault(workload.signature, workload)
                 break
-    return tuple(found.values())
+    return (*found.values(), *_further(main, arguments, infer, products, found))
 
 
-def _same_broadcasts(main: Workload, arguments: int, mapping: Mapping[Axis, int], infer: Infer) -> bool:
+def _further(
+    main: Workload, arguments: int, infer: Infer, products: bool, found: Mapping[str, Workload]
+) -> list[Workload]:
+    """What is still missing where sizes are alike, tied to each other, or those of parameters."""
+    names = [workload.name for workload in found.values()]
+    telling = len([name for name in names if name not in TRIVIAL])
+    missing = [probe for probe in (_TILES, _DEEP) if products and probe.name not in names]
+    wanted = [*missing, *(_SOLVED if telling + len(missing) < FEWEST else ())]
+    axes = axes_of(main.inputs, arguments, infer) if wanted else []
+    known, further = {*found, main.signature}, []
+    for probe in wanted:
+        inputs = _solved(main, arguments, axes, probe, infer)
+        outputs = infer(inputs)
+        if outputs and all(t.numel for t in outputs) and sum(t.numel for t in inputs) <= MAX_ELEMENTS * 4:
+            workload = Workload(probe.name, inputs, outputs, probe.why)
+            if workload.signature not in known:
+                known.add(workload.signature)
+                further.append(workload)
+    return further
+
+
+def _solved(
+    main: Workload, arguments: int, axes: Sequence[Axis], probe: _Probe, infer: Infer
+) -> tuple[TensorSpec, ...]:
+    """The inputs of ``main`` with every axis near what ``probe`` asks for, or as it was where the reference refuses."""
+    wanted = list(_wanted(axes, arguments, [len(spec.shape) for spec in main.inputs], probe))
+    if infer(inputs := resized(main.inputs, wanted)):
+        return inputs
+    taken: list[tuple[Axis, int]] = []
+    for each in wanted:
+        if infer(resized(main.inputs, [*taken, each])):
+            taken.append(each)
+    return resized(main.inputs, taken)
+
+
+def _wanted(axes: Sequence[Axis], arguments: int, ranks: Sequence[int], probe: _Probe) -> Iterator[tuple[Axis, int]]:
+    """Each axis and its unit: first the row, the longest along some argument's rows (the longest that is summed)."""
+
+    def from_right(axis: Axis) -> int:
+        return min(ranks[at] - dim for at, dim in axis.places)
+
+    own = [axis for axis in axes if any(at < arguments for at, _ in axis.places)] or axes
+    row = max(
+        [axis for axis in own if (axis.summed if probe is _DEEP else from_right(axis) == 1)] or own,
+        key=lambda axis: axis.size, default=None,
+    )  # fmt: skip
+    outer = sorted((axis for axis in axes if axis is not row), key=lambda axis: (-axis.size, from_right(axis)))
+    in_vectors = probe in (_TILES, _DEEP)
+    if row is not None:
+        columns = probe.columns or row.size
+        odd = columns % 2 == 1 and not in_vectors
+        yield row, row.near(min(columns, row.size - 1 if odd else row.size), odd)
+    for axis, size in zip(outer, chain((probe.rows, *probe.others), repeat(probe.others[-1])), strict=False):
+        vector = 16 if in_vectors and from_right(axis) == 1 and axis.size % 16 == 0 else 1
+        unit = axis.near(max(size, vector))
+        yield axis, unit - unit % vector or unit
+
+
+def _is_summed(probe: _Probe, outputs: Sequence[TensorSpec]) -> bool:
+    return all(probe.columns not in t.shape for t in outputs)
+
+
+def _same_broadcasts(main: Workload, arguments: int, mapping: Mapping[_Sizes, int], infer: Infer) -> bool:
     """A size of 1 may stand where two inputs' dimensions must agree, and broadcast by accident. It does not if the
     reference also takes the shapes with another number in its place."""
     if 1 not in mapping.values():
@@ -73,7 +146,7 @@ def _same_broadcasts(main: Workload, arguments: int, mapping: Mapping[Axis, int]
     return infer(inputs) is not None
 
 
-def _mappings(main: Workload, arguments: int, probe: _Probe) -> Iterator[tuple[Mapping[Axis, int], str]]:
+def _mappings(main: Workload, arguments: int, probe: _Probe) -> Iterator[tuple[Mapping[_Sizes, int], str]]:
     """From the freest to the tightest: axes apart, equal sizes together, rows only (columns are a parameter's size)."""
     inputs = main.inputs[:arguments]
     row = max((t.shape[-1] for t in inputs if t.shape), default=1)
@@ -92,26 +165,13 @@ def _mappings(main: Workload, arguments: int, probe: _Probe) -> Iterator[tuple[M
             yield mapping, f"{probe.rows} {'row' if probe.rows == 1 else 'rows'}"
 
 
-def _axis(size: int, from_right: int, tied: bool) -> Axis:
+def _axis(size: int, from_right: int, tied: bool) -> _Sizes:
     return size, 0 if tied else from_right
 
 
-def _shrunk(spec: TensorSpec, mapping: Mapping[Axis, int]) -> TensorSpec:
+def _shrunk(spec: TensorSpec, mapping: Mapping[_Sizes, int]) -> TensorSpec:
     rank = len(spec.shape)
     shape = tuple(
         mapping.get((size, index - rank), mapping.get((size, 0), size)) for index, size in enumerate(spec.shape)
     )
-    return TensorSpec(spec.name, spec.dtype, shape, _strides(spec, shape))
-
-
-def _strides(spec: TensorSpec, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Those of ``spec`` for another shape: dimensions lie in memory in the same order, with the same gaps between."""
-    if not spec.strides:
-        return ()
-    strides = list(spec.strides)
-    dense = dense_before = 1
-    for axis in sorted(range(len(shape)), key=lambda a: (spec.strides[a], spec.shape[a])):
-        gap = spec.strides[axis] - dense_before
-        strides[axis] = dense + gap
-        dense, dense_before = strides[axis] * shape[axis], spec.strides[axis] * spec.shape[axis]
-    return tuple(strides)
+    return TensorSpec(spec.name, spec.dtype, shape, strides_for(spec, shape))
