@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -10,9 +11,11 @@ import torch
 from cutegen_lab.core.problem import Tolerances, Workload
 from cutegen_lab.core.trial import OutputError, WorkloadCheck
 from cutegen_lab.judge import rounding, tf32
-from cutegen_lab.judge.correctness import Allowance, compare, rms
+from cutegen_lab.judge.correctness import Allowance, compare
+from cutegen_lab.judge.distances import rms
 from cutegen_lab.judge.inputs import AROUND, NOT_FINITE, terms
 from cutegen_lab.judge.place import Place
+from cutegen_lab.judge.structured import BY_SLICE, EDGES
 from cutegen_lab.problems import Reference
 from cutegen_lab.problems.tensors import moved
 
@@ -53,7 +56,11 @@ class Answers:
         far = check.distribution.startswith(_FAR_FROM_ZERO)
         odd = check.distribution in NOT_FINITE
         rounds = self._reference.tf32
-        allowances = [Allowance(exact, odd, usual if far else 0.0, tf32=rounds) for usual in self._usual]
+        edge, slices = check.distribution in EDGES, check.distribution in BY_SLICE
+        allowances = [
+            Allowance(exact, odd, usual if far else 0.0, tf32=rounds, edge=edge, by_slice=slices)
+            for usual in self._usual
+        ]
 
         most = terms(self._workload)
 
@@ -73,16 +80,20 @@ class Answers:
         if all(error.ok for error in errors):
             return errors
         again = zip(*rounding.rerounded(self._reference, inputs, check.seed), strict=True)
-        vague = self._vague(inputs) if odd else [None] * len(wanted)
-        rows = zip(allowances, again, vague, strict=True)
-        allowances = [replace(a, again=tuple(results), vague=where) for a, results, where in rows]
+        allowances = [replace(a, again=tuple(results)) for a, results in zip(allowances, again, strict=True)]
+        if odd:
+            towards = self._tame(inputs)
+            allowances = [
+                replace(a, vague=t.abs() < _NOTHING * rms(t), towards=t)
+                for a, t in zip(allowances, towards, strict=True)
+            ]
         return compared(samples)
 
-    def _vague(self, inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-        """Where a result is next to nothing, were infinite inputs large: times infinity it has either sign."""
-        large = [t.nan_to_num(1.0, _LARGE, -_LARGE) if t.dtype in _HOLD_IT else t for t in inputs]
-        tame = self._reference.run_float64(large)
-        return [t.abs() < _NOTHING * rms(t) for t in tame]
+    def _tame(self, inputs: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
+        """The answer, were infinite inputs large: an element that is next to nothing then has either sign times
+        infinity, and one that is large goes to the infinity of its sign, whatever formula makes a NaN of it."""
+        large = [t.nan_to_num(math.nan, _LARGE, -_LARGE) if t.dtype in _HOLD_IT else t for t in inputs]
+        return self._reference.run_float64(large)
 
 
 def _all_bits(inputs: Sequence[torch.Tensor]) -> bool:

@@ -13,7 +13,7 @@ from cutegen_lab.core.trial import OutputError
 from cutegen_lab.core.verdict import Verdict
 from cutegen_lab.judge import rounding, tf32
 from cutegen_lab.judge.buffers import Buffers
-from cutegen_lab.judge.correctness import distances
+from cutegen_lab.judge.distances import distances
 from cutegen_lab.problems import Reference
 
 _EXPLAINED_ELEMENTS = 1 << 22  # a reference this large is not run again only to explain an error

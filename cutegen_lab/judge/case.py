@@ -19,7 +19,7 @@ from cutegen_lab.judge.answers import Answers
 from cutegen_lab.judge.blame import blame, difference, lower_precision
 from cutegen_lab.judge.buffers import POISONS, Buffers, secret_poison
 from cutegen_lab.judge.compelled import shares, unread
-from cutegen_lab.judge.inputs import FULL_RANGE, NOT_FINITE, WIDE_RANGE, draw
+from cutegen_lab.judge.inputs import NOT_FINITE, OVERFLOWING, WIDE_RANGE, draw
 from cutegen_lab.judge.place import Place
 from cutegen_lab.judge.placement import Placement, reversed_order, shuffled
 from cutegen_lab.judge.plan import validate_plan
@@ -70,7 +70,7 @@ class Case:
             outputs = self._answer(inputs)
             if outputs is None:
                 return None
-            if passed.distribution == FULL_RANGE and _over_32_bits(self.workload, outputs):
+            if passed.distribution in OVERFLOWING and _over_32_bits(self.workload, outputs):
                 passed = replace(passed, distribution=WIDE_RANGE)
                 inputs = self._drawn(passed)
         buffers = self._buffers(inputs, passed.seed, first)

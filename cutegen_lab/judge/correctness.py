@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
@@ -12,25 +12,18 @@ from cutegen_lab.core.dtypes import DType
 from cutegen_lab.core.problem import TensorSpec, Tolerances
 from cutegen_lab.core.trial import OutputError
 from cutegen_lab.judge import tf32
+from cutegen_lab.judge.distances import distances, resolved
+from cutegen_lab.judge.slices import worst_slice
 
 CONDITIONING = 16.0  # roundings an honest kernel may add up; TF32 would be 8,192
 _WALK = 0.75 * 2.0**-24  # norm-wise error a √term: measured 0.3 of an epsilon's half, and room for bad luck
 _MOST_TERMS = 1 << 20  # the limit stays well under TF32's 3e-4 whatever the shape
 HUGE = 1e30  # a mask's fill rather than a result: its square would drown every other element
-_THREADED = 1 << 15  # elements from which BLAS' threads pay for waking them
+_TOWARDS = 2.0**40  # results beyond go to infinity with their inputs
+_LOST = 1e-2  # relative error of an element beyond which PyTorch has lost it
 _MOST_MARGIN = 1e-2  # of a limit that conditioning widens: beyond, a draw tells too little to be lenient about it
-_CHUNK = 1 << 18  # elements compared at a time: float64 chunks of 2 MiB stay in cache
 
 Compared = tuple[torch.Tensor, torch.Tensor, torch.Tensor, list[torch.Tensor]]
-
-
-@dataclass(frozen=True)
-class Distance:
-    """How far a result is from the float64 reference: norm-wise, at the worst element, and where (flat index)."""
-
-    norm: float
-    worst: float
-    index: int
 
 
 @dataclass(frozen=True)
@@ -42,8 +35,10 @@ class Allowance:
     has a formula of its own). ``scale``: errors are relative to no less (the output's usual size, where inputs far from
     zero bring all of it into a function's vanishing tail). ``again`` are PyTorch's results with
     intermediate ones rounded otherwise: its own error may be small by luck. ``vague`` are elements of which rounding
-    decides the sign: an infinite one may be either, or NaN. ``tf32``: products may be in TF32, and tensor cores'
-    sums then lose a little with every term.
+    decides the sign: an infinite one may be either, or NaN. ``towards``: what results go to where infinite inputs are
+    large instead; an infinity of that sign may stand for a NaN. ``tf32``: products may be in TF32, and tensor cores'
+    sums then lose a little with every term. ``edge``: elements that PyTorch itself loses are not compared.
+    ``by_slice``: every row and column is held to its own norm.
     """
 
     exact: bool = False
@@ -51,7 +46,10 @@ class Allowance:
     scale: float = 0.0
     again: tuple[torch.Tensor, ...] = ()
     vague: torch.Tensor | None = None
+    towards: torch.Tensor | None = None
     tf32: bool = False
+    edge: bool = False
+    by_slice: bool = False
 
 
 def compare(
@@ -84,9 +82,12 @@ def compare(
     if not spec.dtype.is_float:
         return _exact(spec, got, reference, own)
     moved = [m.reshape(-1) for m in moved]
+    if allow.edge:
+        got, own, reference = _without_lost(got, own, reference)
     norm, element = _floors(spec, limits, terms, allow.tf32)
     every = [*moved, *(a.reshape(-1) for a in allow.again)]
-    got, own, reference, every = _without_fills(max(2 * spec.dtype.eps, element), got, own, reference, every)
+    if not allow.edge:
+        got, own, reference, every = _without_fills(max(2 * spec.dtype.eps, element), got, own, reference, every)
     got, own, reference, every = _without_undecided(got, own, reference, every, len(moved))
     moved, again = every[: len(moved)], every[len(moved) :]
     if allow.nan_for_infinity:
@@ -94,24 +95,45 @@ def compare(
     if allow.vague is not None:
         either = allow.vague.reshape(-1) & ~(got.isfinite() | reference.isfinite())
         got = torch.where(either, reference.to(got.dtype), got)
+    if allow.towards is not None:
+        limit = allow.towards.reshape(-1)
+        either = reference.isnan() & got.isinf() & (limit.abs() > _TOWARDS) & (limit.sign() == got.sign())
+        got = torch.where(either, reference.to(got.dtype), got)
     mine, theirs = distances(got, own, reference, allow.scale)
-    luck = [theirs, *(distances(a, own, reference, allow.scale)[0] for a in again)]
-    luck = [theirs, *(d for d in luck if math.isfinite(d.worst))]  # what rounding makes infinite allows nothing
-    norm = max(limits.budget * max(d.norm for d in luck), limits.floor_eps * spec.dtype.eps, norm)
-    element = max(limits.budget * max(d.worst for d in luck), limits.element_eps * spec.dtype.eps, element)
+    lucky = [theirs, *(distances(a, own, reference, allow.scale)[0] for a in again)]
+    lucky = [theirs, *(d for d in lucky if math.isfinite(d.worst))]  # what rounding makes infinite allows nothing
+    norm = max(limits.budget * max(d.norm for d in lucky), limits.floor_eps * spec.dtype.eps, norm)
+    element = max(limits.budget * max(d.worst for d in lucky), limits.element_eps * spec.dtype.eps, element)
     if allow.exact and torch.equal(own, reference.to(own.dtype)):
         mine, theirs = distances(got, own, own.double())
         norm, element = 0.0, 0.0
     elif moved:
-        effects = [distances(m, own, reference, allow.scale)[0] for m in moved]
-        norm = max(norm, _conditioned(max(e.norm for e in effects)))
-        element = max(element, _conditioned(max(e.worst for e in effects)))
+        shaken = [distances(m, own, reference, allow.scale)[0] for m in moved]
+        norm = max(norm, _conditioned(max(e.norm for e in shaken)))
+        element = max(element, _conditioned(max(e.worst for e in shaken)))
+    index = mine.index
+    if allow.by_slice and mine.norm <= norm and mine.worst <= element:
+        floor = max(_floors(spec, limits, terms, allow.tf32)[0], limits.floor_eps * spec.dtype.eps)
+
+        def limit(luck: torch.Tensor, effect: torch.Tensor) -> torch.Tensor:
+            margin = torch.maximum(2 * effect, (CONDITIONING * effect).clamp_(max=_MOST_MARGIN))
+            return torch.maximum(limits.budget * luck, margin).clamp_(min=floor)
+
+        every = [_difference(x, own, reference).nan_to_num(0.0, 0.0, 0.0) for x in (own, *again, *moved)]
+        luck, effects = every[: 1 + len(again)], every[1 + len(again) :]
+        one = worst_slice(spec.shape, reference, _difference(got, own, reference), luck, effects, limit)
+        if one is not None and not one.norm <= one.limit:
+            mine, theirs, norm = replace(mine, norm=one.norm), replace(theirs, norm=one.own), one.limit
+            index = one.index
     return OutputError(
         output=spec.name, norm=mine.norm, worst=mine.worst, torch_norm=theirs.norm, torch_worst=theirs.worst,
         limit_norm=norm, limit_worst=element,
-        worst_index=_unravel(mine.index, spec.shape), got=_value(got, mine.index),
-        expected=_value(reference, mine.index),
+        worst_index=_unravel(index, spec.shape), got=_value(got, index), expected=_value(reference, index),
     )  # fmt: skip
+
+
+def _difference(result: torch.Tensor, own: torch.Tensor, reference: torch.Tensor) -> torch.Tensor:
+    return resolved(result.double(), own.double(), reference, result.dtype)
 
 
 def _floors(spec: TensorSpec, limits: Tolerances, terms: int, with_tf32: bool) -> tuple[float, float]:
@@ -144,6 +166,15 @@ def _without_fills(
     return got, *_blank(fills, own, reference, others)
 
 
+def _without_lost(
+    got: torch.Tensor, own: torch.Tensor, reference: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Elements that PyTorch itself loses, taken out: no kernel is held to the others' formula for them."""
+    lost = (own.double() - reference).abs() > _LOST * reference.abs()
+    lost |= reference.isfinite() & ~(own.isfinite() & reference.to(own.dtype).isfinite())
+    return got.masked_fill(lost, 0.0), own.masked_fill(lost, 0.0), reference.masked_fill(lost, 0.0)
+
+
 def _without_undecided(
     got: torch.Tensor, own: torch.Tensor, reference: torch.Tensor, others: list[torch.Tensor], moved: int
 ) -> Compared:
@@ -161,77 +192,6 @@ def _blank(
 ) -> tuple[torch.Tensor, torch.Tensor, list[torch.Tensor]]:
     rest = [m.masked_fill(where, 0.0) for m in others]
     return own.masked_fill(where, 0.0), reference.masked_fill(where, 0.0), rest
-
-
-def rms(values: torch.Tensor) -> float:
-    """Root mean square of what is finite (0 where there is nothing)."""
-    flat = values.reshape(-1).double()
-    parts = flat.split(_CHUNK) if flat.numel() else ()
-    return math.sqrt(sum(_dot(_finite(part)) for part in parts) / max(flat.numel(), 1))
-
-
-def distances(
-    got: torch.Tensor, own: torch.Tensor, reference: torch.Tensor, least: float = 0.0
-) -> tuple[Distance, Distance]:
-    """Of ``got`` and of PyTorch's ``own`` result from ``reference`` (flat, one length), chunk by chunk.
-
-    Both are relative to the reference's root mean square or ``least``, whichever is more (1 where both are 0). An
-    element that is not finite where it should be, or finite where it should not, is infinitely far.
-    """
-    parts = [slice(start, start + _CHUNK) for start in range(0, reference.numel(), _CHUNK)]
-    scale = max(rms(reference), least) or 1.0
-    running = [_Running(), _Running()]
-    for part in parts:
-        ref = reference[part]
-        weight = _finite(ref).abs().clamp_(min=scale)
-        for result, total in zip((got, own), running, strict=True):
-            diff = torch.sub(result[part], ref)  # promotes to float64, and never in place: the result may be float64
-            square = _dot(diff)
-            if not math.isfinite(square):
-                diff = _resolved(result[part].double(), own[part].double(), ref, result.dtype)
-                square = _dot(diff)
-            total.add(square, diff.abs_().div_(weight), part.start)
-    count = max(reference.numel(), 1)
-    mine, theirs = (Distance(math.sqrt(r.square / count) / scale, r.worst, r.index) for r in running)
-    return mine, theirs
-
-
-class _Running:
-    """Sum of squares and the worst element so far."""
-
-    def __init__(self) -> None:
-        self.square, self.worst, self.index = 0.0, 0.0, 0
-
-    def add(self, square: float, relative: torch.Tensor, start: int) -> None:
-        self.square += square
-        worst = float(relative.max())
-        if worst > self.worst:  # the position is looked for only where it is needed: argmax is slow
-            self.worst, self.index = worst, start + int(relative.argmax())
-
-
-def _dot(values: torch.Tensor) -> float:
-    if values.numel() < _THREADED:
-        return float(values.square().sum())
-    return float(torch.dot(values, values))
-
-
-def _finite(values: torch.Tensor) -> torch.Tensor:
-    return values if math.isfinite(_dot(values)) else values.nan_to_num(0.0, 0.0, 0.0)
-
-
-def _resolved(mine: torch.Tensor, own: torch.Tensor, ref: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """``mine − ref`` with non-finite values resolved: 0 where they are right or excused, infinity where wrong."""
-    rounded = ref.to(dtype).double()
-    odd = ~(torch.isfinite(rounded) & torch.isfinite(mine) & torch.isfinite(own))
-    same, theirs = _alike(mine, rounded), _alike(mine, own)
-    undecided = ~_alike(own, rounded)  # PyTorch's rounding makes another kind of number than float64's
-    excused = undecided & (same | theirs | mine.isnan())
-    return torch.where(odd, torch.where(same | excused, 0.0, math.inf).double(), mine - ref)
-
-
-def _alike(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    """Where both are finite, or the same infinity, or NaN."""
-    return (a.isfinite() & b.isfinite()) | (a == b) | (a.isnan() & b.isnan())
 
 
 def _exact(spec: TensorSpec, got: torch.Tensor, reference: torch.Tensor, own: torch.Tensor) -> OutputError:

@@ -6,69 +6,34 @@ Scale and mean of each draw follow from its secret seed, so that no kernel can k
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import torch
 
 from cutegen_lab.core.dtypes import DType
 from cutegen_lab.core.problem import TensorSpec, Workload
+from cutegen_lab.judge.structured import PATCHWORK, SEVERAL, STRUCTURED, structured
+from cutegen_lab.judge.values import TILE, Shape, between, normal, rand, randn, standard
 from cutegen_lab.problems.dtypes import TORCH
 from cutegen_lab.problems.tensors import laid_out, placed
 
-Shape = tuple[int, ...]
 Draw = Callable[[Shape, torch.Generator], torch.Tensor]
 LARGE = 1e4
 FULL_RANGE = "full integers"
+INTEGER_ENDS = "integer ends"  # the smallest and largest of the type, and what is next to them
+LOG_INTEGERS = "log-uniform integers"
+OVERFLOWING = (FULL_RANGE, INTEGER_ENDS, LOG_INTEGERS)
 WIDE_RANGE = "wide integers"  # the widest whose sums, over any dimension, stay within 32 bits
-
-
-def between(low: float, high: float, generator: torch.Generator) -> float:
-    """One number, uniform over [low, high)."""
-    return low + (high - low) * float(torch.rand((), generator=generator))
-
-
-def _filled(fill: Callable[[torch.Tensor, torch.Generator], object], shape: Shape, g: torch.Generator) -> torch.Tensor:
-    """A float32 tensor filled in place by ``fill``; a large one tile by tile on all cores, each tile from a seed of its
-    own, so that values depend on ``g`` alone."""
-    values = torch.empty(shape)
-    tiles = values.view(-1).split(_TILE)
-    if len(tiles) == 1:
-        fill(values, g)
-        return values
-    seeds = torch.randint(1 << 62, (len(tiles),), generator=g).tolist()
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        list(pool.map(lambda tile, seed: fill(tile, torch.Generator().manual_seed(seed)), tiles, seeds))
-    return values
-
-
-def _rand(shape: Shape, g: torch.Generator) -> torch.Tensor:
-    """Uniform over [0, 1)."""
-    return _filled(lambda tile, own: tile.uniform_(generator=own), shape, g)
-
-
-def _randn(shape: Shape, g: torch.Generator) -> torch.Tensor:
-    return _filled(lambda tile, own: tile.normal_(generator=own), shape, g)
-
-
-def _normal(scale: float, mean: float, shape: Shape, g: torch.Generator) -> torch.Tensor:
-    return _randn(shape, g).mul_(scale).add_(mean)
-
-
-def _standard(shape: Shape, g: torch.Generator) -> torch.Tensor:
-    scale = 2 ** between(-1, 1, g)
-    return _normal(scale, scale * between(-0.5, 0.5, g), shape, g)
 
 
 def _uniform(shape: Shape, g: torch.Generator) -> torch.Tensor:
     low, width = between(0, 2, g), 2 ** between(-2, 2, g)
-    return _rand(shape, g).mul_(width).add_(low)
+    return rand(shape, g).mul_(width).add_(low)
 
 
 def _offset(shape: Shape, g: torch.Generator) -> torch.Tensor:
-    return _normal(2 ** between(-1, 1, g), between(50, 200, g), shape, g)
+    return normal(2 ** between(-1, 1, g), between(50, 200, g), shape, g)
 
 
 def _offset_below(shape: Shape, g: torch.Generator) -> torch.Tensor:
@@ -76,20 +41,20 @@ def _offset_below(shape: Shape, g: torch.Generator) -> torch.Tensor:
 
 
 def _large(shape: Shape, g: torch.Generator) -> torch.Tensor:
-    return _normal(LARGE * between(0.5, 1, g), 0.0, shape, g)
+    return normal(LARGE * between(0.5, 1, g), 0.0, shape, g)
 
 
 def _tiny(shape: Shape, g: torch.Generator) -> torch.Tensor:
-    return _normal(10 ** between(-4, -2, g), 0.0, shape, g)
+    return normal(10 ** between(-4, -2, g), 0.0, shape, g)
 
 
 def _mixed(shape: Shape, g: torch.Generator) -> torch.Tensor:
-    values = _standard(shape, g)
-    return values.mul_(_randn(shape, g).mul_(between(1, 3, g)).exp2_())
+    values = standard(shape, g)
+    return values.mul_(randn(shape, g).mul_(between(1, 3, g)).exp2_())
 
 
 def _bits(shape: Shape, g: torch.Generator) -> torch.Tensor:
-    return (_rand(shape, g) < between(0.3, 0.7, g)).float()
+    return (rand(shape, g) < between(0.3, 0.7, g)).float()
 
 
 def _zeros(shape: Shape, g: torch.Generator) -> torch.Tensor:
@@ -100,7 +65,7 @@ def _holding(value: float) -> Draw:
     """Normal values, one of them ``value`` (either sign)."""
 
     def draw_one(shape: Shape, g: torch.Generator) -> torch.Tensor:
-        values = _standard(shape, g)
+        values = standard(shape, g)
         if values.numel():
             at = int(torch.randint(values.numel(), (), generator=g))
             values.view(-1)[at] = math.copysign(value, between(-1, 1, g))
@@ -111,7 +76,7 @@ def _holding(value: float) -> Draw:
 
 # In this order, where not every one is affordable; a workload's first is always normal.
 DISTRIBUTIONS: Mapping[str, Draw] = {
-    "normal": _standard,
+    "normal": standard,
     "large": _large,  # overflow without max-subtraction
     "zeros": _zeros,
     "nan": _holding(math.nan),
@@ -123,21 +88,22 @@ DISTRIBUTIONS: Mapping[str, Draw] = {
     "tiny": _tiny,  # an epsilon in the wrong place shows here
     "mixed": _mixed,  # many magnitudes side by side
 }
-NOT_FINITE = ("nan", "infinity")
+NOT_FINITE = ("nan", "infinity", SEVERAL, PATCHWORK)
+ESSENTIAL = ("large", "zeros", "nan", "infinity")  # no workload is judged without these
 # Of fp32 inputs beyond what fp16 holds: its 10 bits of mantissa are TF32's too, and where that will do, nothing else
 # tells them apart.
 BEYOND_F16: Mapping[str, Draw] = {
-    "huge": lambda shape, g: _normal(2 ** between(20, 24, g), 0.0, shape, g),
-    "minute": lambda shape, g: _normal(2 ** -between(30, 40, g), 0.0, shape, g),
+    "huge": lambda shape, g: normal(2 ** between(20, 24, g), 0.0, shape, g),
+    "minute": lambda shape, g: normal(2 ** -between(30, 40, g), 0.0, shape, g),
 }
 AROUND = "around "  # and a number: normal values with this mean, which the schedule spreads over ±``AROUND_UP_TO``
 AROUND_UP_TO = 24.0
 AROUND_COUNT = 3  # a workload …
 AROUND_MANY = 16  # … and a small one, which costs little, but has enough elements for a mean to be told from noise
 _SMALL = (64, 2048)  # elements of its largest input
+_STRUCTURED_EACH = -(-len(STRUCTURED) // 3)
 _INTEGER_RANGE = {DType.I64: 1000, DType.I32: 1000, DType.I16: 1000, DType.I8: 100, DType.U8: 200, DType.BOOL: 2}
 _SIGNED = (DType.I64, DType.I32, DType.I16, DType.I8)
-_TILE = 1 << 22
 
 
 def distributions(
@@ -146,12 +112,13 @@ def distributions(
     """Those that tell something about ``workload``, the first always normal, in the order of their worth. ``tf32``: its
     products may be in TF32.
 
-    ``turn`` of ``turns`` counts workloads, and ``secret`` (0 to 1) is the trial's: the means that these give are spread
-    evenly over a whole trial, and once more over each small workload, so that a kernel that is wrong only for some of
-    them meets one, however few draws its larger workloads can afford.
+    ``turn`` of ``turns`` counts workloads, and ``secret`` (0 to 1) is the trial's. The means of normal values are
+    spread evenly over a whole trial, and once more over each small workload, so that a kernel that is wrong only for
+    some of them meets one, however few draws its larger workloads can afford. Structured draws are dealt out: each
+    workload has a few, and any three all of them.
     """
     kinds = [spec.dtype for spec in workload.inputs]
-    whole = [FULL_RANGE] if any(not d.is_float and d is not DType.BOOL for d in kinds) else []
+    whole = [*OVERFLOWING] if any(not d.is_float and d is not DType.BOOL for d in kinds) else []
     if not any(d.is_float for d in kinds):
         return "normal", *whole, "bits", "zeros", *(f"normal {n}" for n in range(2, 9))
     small = _SMALL[0] <= max(spec.numel for spec in workload.inputs) <= _SMALL[1]
@@ -159,7 +126,10 @@ def distributions(
     parts = [(secret + (i + turn / turns) / count) % 1 for i in range(count)]
     around = [f"{AROUND}{AROUND_UP_TO * (2 * part - 1):.4g}" for part in parts]
     beyond = [*BEYOND_F16] if tf32 else []
-    return "normal", *whole, *beyond, *list(DISTRIBUTIONS)[1:5], *around, *list(DISTRIBUTIONS)[5:]
+    first = int(secret * len(STRUCTURED)) + turn * _STRUCTURED_EACH
+    dealt = [STRUCTURED[(first + i) % len(STRUCTURED)] for i in range(_STRUCTURED_EACH)]
+    others = [name for name in DISTRIBUTIONS if name not in ("normal", *ESSENTIAL)]
+    return "normal", PATCHWORK, *ESSENTIAL, *whole, *beyond, *dealt, *around, *others
 
 
 def draw(
@@ -171,12 +141,15 @@ def draw(
     at them, or a kernel could leave out a weight of one and a bias of zero.
     """
     generator = torch.Generator().manual_seed(seed)
+    values_of = structured(distribution, workload, generator) or {}
     tensors = []
-    for spec in workload.inputs:
+    for at, spec in enumerate(workload.inputs):
         if initial and spec.name in initial and spec.dtype.is_float:
             value = _fitted(initial[spec.name], spec.shape)
             noise = torch.rand((2, *spec.shape), generator=generator)
             values = (value * (1 + 0.1 * noise[0]) + 0.1 * noise[1]).to(TORCH[spec.dtype])
+        elif at in values_of:
+            values = values_of[at].to(TORCH[spec.dtype])
         else:
             values = _draw_one(spec, distribution, generator, terms(workload))
         tensors.append(placed(values, spec))
@@ -195,7 +168,7 @@ def fill(workload: Workload, seed: int) -> list[torch.Tensor]:
     generator = torch.Generator().manual_seed(seed)
     tensors = []
     for spec in workload.inputs:
-        tile = _draw_one(replace(spec, shape=(min(spec.cosize, _TILE),), strides=()), "normal", generator)
+        tile = _draw_one(replace(spec, shape=(min(spec.cosize, TILE),), strides=()), "normal", generator)
         repeats = -(-spec.cosize // max(tile.numel(), 1))
         tensors.append(laid_out(tile if repeats == 1 else tile.repeat(repeats)[: spec.cosize], spec))
     return tensors
@@ -211,15 +184,29 @@ def _draw_one(spec: TensorSpec, distribution: str, generator: torch.Generator, m
     if spec.dtype.is_float:
         if distribution.startswith(AROUND):
             mean = float(distribution.removeprefix(AROUND))
-            values = _normal(2 ** between(-2, 2, generator), mean, spec.shape, generator)
+            values = normal(2 ** between(-2, 2, generator), mean, spec.shape, generator)
         else:
             wide = BEYOND_F16 if spec.dtype is DType.F32 else {}
-            values = {**DISTRIBUTIONS, **wide}.get(distribution, _standard)(spec.shape, generator)
+            values = {**DISTRIBUTIONS, **wide}.get(distribution, standard)(spec.shape, generator)
         return values.to(TORCH[spec.dtype])
     if spec.below:
         return _indices(spec, distribution, generator).to(TORCH[spec.dtype])
+    if distribution in (INTEGER_ENDS, LOG_INTEGERS) and spec.dtype is not DType.BOOL:
+        return _extreme(spec, distribution, generator)
     low, high = _integers(spec.dtype, distribution, most_terms)
     return torch.randint(low, high, spec.shape, generator=generator).to(TORCH[spec.dtype])
+
+
+def _extreme(spec: TensorSpec, distribution: str, generator: torch.Generator) -> torch.Tensor:
+    """Integers of every magnitude, or of the ends of their type and of zero's neighbours."""
+    info = torch.iinfo(TORCH[spec.dtype])
+    if distribution == INTEGER_ENDS:
+        ends = torch.tensor([info.min, info.min + 1, info.max - 1, info.max, 0, 1, max(info.min, -1)])
+        return ends[torch.randint(len(ends), spec.shape, generator=generator)].to(TORCH[spec.dtype])
+    bits = torch.rand(spec.shape, generator=generator) * (info.bits - 1 - (info.min < 0))
+    sizes = bits.double().exp2().to(torch.int64)
+    negative = torch.rand(spec.shape, generator=generator) < (0.5 if info.min < 0 else 0.0)
+    return torch.where(negative, -sizes, sizes).to(TORCH[spec.dtype])
 
 
 def _indices(spec: TensorSpec, distribution: str, generator: torch.Generator) -> torch.Tensor:

@@ -21,7 +21,6 @@ from cutegen_lab.judge.buffers import POISONS, Buffers, Kept
 from cutegen_lab.judge.case import Case
 from cutegen_lab.judge.compelled import shares, unread
 from cutegen_lab.judge.deep import inspected
-from cutegen_lab.judge.inputs import between
 from cutegen_lab.judge.place import Place
 from cutegen_lab.judge.plan import validate_plan
 from cutegen_lab.judge.prints import ADVICE, Listening, prints, told
@@ -32,6 +31,7 @@ from cutegen_lab.judge.select import select_workloads
 from cutegen_lab.judge.timed_outputs import answers, inputs_for
 from cutegen_lab.judge.timing import Job, time_in_turns
 from cutegen_lab.judge.turns import Effort
+from cutegen_lab.judge.values import between
 from cutegen_lab.problems import Reference
 
 COUNTED_BYTES = 4 << 30  # of a workload: twice as much host memory goes into counting what it moves
@@ -119,7 +119,7 @@ class StandardJudge:
             say(f"check {case.workload.name} ({distribution})")
             check = case.run(distribution, self._seed(), first=number == 0)
             if number == 0:
-                count = affordable(case.workload, len(names), case.device, case.executed)
+                count = affordable(case.workload, names, case.device, case.executed)
             if check is not None:
                 yield check
 

@@ -2,35 +2,46 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import zip_longest
 
 from cutegen_lab.core.problem import Workload
 from cutegen_lab.core.protocols import Device, Execution
-from cutegen_lab.judge.inputs import AROUND, distributions
+from cutegen_lab.judge.inputs import AROUND, ESSENTIAL, distributions
+from cutegen_lab.judge.structured import PATCHWORK
 
 EMULATED_INSTRUCTIONS = 200_000  # warp instructions a workload, all its draws together: a tenth of a second
 GPU_BYTES = 8 << 30  # compulsory traffic of all draws of a workload
 FEWEST_ON_GPU = 10
+_FEWEST = ("normal", PATCHWORK)  # of an expensive workload: together they hold every kind of number
 
 
 def draws(workload: Workload, turn: int, turns: int, secret: float, tf32: bool = False) -> tuple[str, ...]:
-    """Every draw of ``workload``, the first always normal.
+    """Every draw of ``workload``: normal values first, then those that no verdict is given without.
 
     ``turn`` of ``turns`` counts workloads: where not all draws are affordable, neighbours leave out different ones.
     Means are spread over a whole trial, so theirs come early on each. ``secret`` (0 to 1) is one for all of it, as
     ``tf32`` is.
     """
-    first, *others = distributions(workload, turn, turns, secret, tf32)
-    around = [name for name in others if name.startswith(AROUND)]
-    rest = [name for name in others if name not in around]
-    start = 5 * turn % len(rest)
-    pairs = zip_longest(around, [*rest[start:], *rest[:start]])
-    return first, *(name for pair in pairs for name in pair if name is not None)
+    names = distributions(workload, turn, turns, secret, tf32)
+    telling = (PATCHWORK, *ESSENTIAL) if not workload.derived else (*ESSENTIAL, PATCHWORK)  # of one kind: clearer
+    first = [name for name in ("normal", *telling) if name in names]
+    around = [name for name in names if name.startswith(AROUND)]
+    rest = [name for name in names if name not in {*first, *around}]
+    start = 5 * turn % max(len(rest), 1)
+    pairs = zip_longest([*rest[start:], *rest[:start]], around)
+    return *first, *(name for pair in pairs for name in pair if name is not None)
 
 
-def affordable(workload: Workload, count: int, device: Device, execution: Execution) -> int:
-    """How many of ``count`` draws to run, after the first ran as ``execution``."""
+def affordable(workload: Workload, names: Sequence[str], device: Device, execution: Execution) -> int:
+    """How many of the draws ``names`` to run, after the first ran as ``execution``.
+
+    What a kernel costs decides how many more than the fewest: none is so slow that its small workloads go without
+    zeros, large numbers, NaN and infinities, or the analyst's own without a draw that holds them all.
+    """
+    count = len(names)
     if device.kind == "cuda":
         return min(count, max(FEWEST_ON_GPU, GPU_BYTES // max(workload.compulsory_bytes, 1)))
     spent = execution.counters.get("warp_instructions", 0.0)
-    return count if spent == 0 else min(count, max(1, int(EMULATED_INSTRUCTIONS / spent)))
+    fewest = sum(name in (*_FEWEST, *(ESSENTIAL if workload.derived else ())) for name in names)
+    return count if spent == 0 else min(count, max(fewest, int(EMULATED_INSTRUCTIONS / spent)))

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from cutegen_lab.core.dtypes import DType
-from cutegen_lab.judge.correctness import rms
+from cutegen_lab.judge.distances import rms
 from cutegen_lab.judge.rounding import UNIT, moved, samples, watched
 from cutegen_lab.problems import Reference, read_text
 

@@ -1,0 +1,91 @@
+"""How far results are from a reference: norm-wise, and at the worst element."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+
+_THREADED = 1 << 15  # elements from which BLAS' threads pay for waking them
+_CHUNK = 1 << 18  # elements compared at a time: float64 chunks of 2 MiB stay in cache
+
+
+@dataclass(frozen=True)
+class Distance:
+    """How far a result is from the float64 reference: norm-wise, at the worst element, and where (flat index)."""
+
+    norm: float
+    worst: float
+    index: int
+
+
+def rms(values: torch.Tensor) -> float:
+    """Root mean square of what is finite (0 where there is nothing)."""
+    flat = values.reshape(-1).double()
+    parts = flat.split(_CHUNK) if flat.numel() else ()
+    return math.sqrt(sum(_dot(_finite(part)) for part in parts) / max(flat.numel(), 1))
+
+
+def distances(
+    got: torch.Tensor, own: torch.Tensor, reference: torch.Tensor, least: float = 0.0
+) -> tuple[Distance, Distance]:
+    """Of ``got`` and of PyTorch's ``own`` result from ``reference`` (flat, one length), chunk by chunk.
+
+    Both are relative to the reference's root mean square or ``least``, whichever is more (1 where both are 0). An
+    element that is not finite where it should be, or finite where it should not, is infinitely far.
+    """
+    parts = [slice(start, start + _CHUNK) for start in range(0, reference.numel(), _CHUNK)]
+    scale = max(rms(reference), least) or 1.0
+    running = [_Running(), _Running()]
+    for part in parts:
+        ref = reference[part]
+        weight = _finite(ref).abs().clamp_(min=scale)
+        for result, total in zip((got, own), running, strict=True):
+            diff = torch.sub(result[part], ref)  # promotes to float64, and never in place: the result may be float64
+            square = _dot(diff)
+            if not math.isfinite(square):
+                diff = resolved(result[part].double(), own[part].double(), ref, result.dtype)
+                square = _dot(diff)
+            total.add(square, diff.abs_().div_(weight), part.start)
+    count = max(reference.numel(), 1)
+    mine, theirs = (Distance(math.sqrt(r.square / count) / scale, r.worst, r.index) for r in running)
+    return mine, theirs
+
+
+class _Running:
+    """Sum of squares and the worst element so far."""
+
+    def __init__(self) -> None:
+        self.square, self.worst, self.index = 0.0, 0.0, 0
+
+    def add(self, square: float, relative: torch.Tensor, start: int) -> None:
+        self.square += square
+        worst = float(relative.max())
+        if worst > self.worst:  # the position is looked for only where it is needed: argmax is slow
+            self.worst, self.index = worst, start + int(relative.argmax())
+
+
+def _dot(values: torch.Tensor) -> float:
+    if values.numel() < _THREADED:
+        return float(values.square().sum())
+    return float(torch.dot(values, values))
+
+
+def _finite(values: torch.Tensor) -> torch.Tensor:
+    return values if math.isfinite(_dot(values)) else values.nan_to_num(0.0, 0.0, 0.0)
+
+
+def resolved(mine: torch.Tensor, own: torch.Tensor, ref: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """``mine − ref`` with non-finite values resolved: 0 where they are right or excused, infinity where wrong."""
+    rounded = ref.to(dtype).double()
+    odd = ~(torch.isfinite(rounded) & torch.isfinite(mine) & torch.isfinite(own))
+    same, theirs = _alike(mine, rounded), _alike(mine, own)
+    undecided = ~_alike(own, rounded)  # PyTorch's rounding makes another kind of number than float64's
+    excused = undecided & (same | theirs | mine.isnan())
+    return torch.where(odd, torch.where(same | excused, 0.0, math.inf).double(), mine - ref)
+
+
+def _alike(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """Where both are finite, or the same infinity, or NaN."""
+    return (a.isfinite() & b.isfinite()) | (a == b) | (a.isnan() & b.isnan())

@@ -1,0 +1,59 @@
+"""Errors held slice by slice, so that a small row or column is not drowned in the norm of a large one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+
+LEAST = 16  # elements of a slice: of fewer, one that cancels decides
+_FLUSHED = 2.0**-106  # results below fp32's normal numbers (2**-126) may be flushed to zero
+
+
+@dataclass(frozen=True)
+class Slice:
+    """The one furthest over its limit: its norm-wise error, PyTorch's own and the limit, and its worst element."""
+
+    norm: float
+    own: float
+    limit: float
+    index: int  # in the flat output
+
+
+def worst_slice(
+    shape: Sequence[int],
+    reference: torch.Tensor,
+    got: torch.Tensor,
+    luck: Sequence[torch.Tensor],
+    moved: Sequence[torch.Tensor],
+    limit: Callable[[torch.Tensor, torch.Tensor], torch.Tensor],
+) -> Slice | None:
+    """Of rows and of columns of an output of ``shape``; None where it has none of ``LEAST`` elements.
+
+    ``reference`` is flat float64; ``got``, ``luck`` (PyTorch's own results, the first as it is) and ``moved``
+    (references with rounding put in) are flat errors against it. ``limit`` makes a slice's from the largest error of
+    each of these.
+    """
+    found: list[Slice] = []
+    columns = shape[-1] if shape else 1
+    rows = reference.numel() // max(columns, 1)
+    for dim, length, count in ((1, columns, rows), (0, rows, columns)):
+        if length < LEAST or count < 2:
+            continue
+
+        def norms(errors: torch.Tensor, dim: int = dim) -> torch.Tensor:
+            return errors.view(rows, columns).square().mean(dim).sqrt()
+
+        finite = reference.nan_to_num(0.0, 0.0, 0.0)
+        scale = norms(finite).clamp_(min=_FLUSHED)
+        mine = norms(got) / scale
+        own = torch.stack([norms(each) / scale for each in luck])
+        effect = torch.stack([norms(each) / scale for each in moved]) if moved else torch.zeros_like(own)
+        limits = limit(own.amax(0), effect.amax(0))
+        at = int((mine / limits).nan_to_num(float("inf")).argmax())
+        inside = got.view(rows, columns).select(1 - dim, at).abs()
+        place = int(inside.argmax())
+        index = at * columns + place if dim == 1 else place * columns + at
+        found.append(Slice(float(mine[at]), float(own[0][at]), float(limits[at]), index))
+    return max(found, key=lambda s: s.norm / s.limit, default=None)

@@ -1,0 +1,234 @@
+"""Inputs with structure: magnitudes, orders and places that a kernel which takes a shortcut does not expect.
+
+Of a float tensor; all stay within what its type holds. A shortcut's conditions are about one of these: how magnitudes
+are spread (half-precision parts, scales of blocks), in which order values come (sorted, clustered at the maximum), and
+where the weight lies (tiles that are skipped, low rank, a tame beginning).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from itertools import combinations
+
+import torch
+
+from cutegen_lab.core.dtypes import DType
+from cutegen_lab.core.problem import TensorSpec, Workload
+from cutegen_lab.judge.values import between, rand, randn, standard
+
+PATCHWORK = "patchwork"
+SPECIALS = "specials"
+WHOLE_RANGE = "whole range"
+SEVERAL = "several not finite"
+_LEAST_OUTPUT = 64  # elements: fewer may all be not finite where one input element is not
+_PARTNERS = 8  # dimensions shorter than this are not graded against each other
+
+Values = dict[int, torch.Tensor]  # by input
+_Draw = Callable[[Workload, torch.Generator], Values]
+
+
+def _floats(workload: Workload) -> Iterator[tuple[int, TensorSpec]]:
+    return ((at, spec) for at, spec in enumerate(workload.inputs) if spec.dtype.is_float and spec.numel)
+
+
+def _by_tensor(one: Callable[[torch.Tensor, TensorSpec, torch.Generator], torch.Tensor]) -> _Draw:
+    """``one`` changes normal values of one input."""
+
+    def drawn(workload: Workload, g: torch.Generator) -> Values:
+        return {at: one(standard(spec.shape, g), spec, g) for at, spec in _floats(workload)}
+
+    return drawn
+
+
+def _reach(dtype: DType, wide: float) -> float:
+    """Exponents up to ``wide``, or as far as a narrow type goes."""
+    return min(wide, 5.0) if dtype is DType.F16 or dtype.is_float8 else wide
+
+
+def _at(tensor: torch.Tensor, dim: int, scale: torch.Tensor) -> torch.Tensor:
+    """``tensor`` times ``scale`` along ``dim``."""
+    return tensor * scale.view([-1 if d == dim else 1 for d in range(tensor.dim())])
+
+
+def _some(count: int, g: torch.Generator) -> int:
+    return int(torch.randint(count, (), generator=g))
+
+
+def _ramp(size: int, reach: float, g: torch.Generator) -> torch.Tensor:
+    """Exponents from -reach to reach over ``size`` places, ascending, descending or mixed."""
+    ramp = torch.linspace(-reach, reach, size)
+    kind = _some(3, g)
+    return (ramp, ramp.flip(0), ramp[torch.randperm(size, generator=g)])[kind]
+
+
+def partners(workload: Workload) -> list[tuple[tuple[int, int], tuple[int, int]]]:
+    """Dimensions of two inputs that are summed over together, by their sizes: alike, and in no output."""
+    shown = {size for spec in workload.outputs for size in spec.shape}
+    found = []
+    for (i, a), (j, b) in combinations(_floats(workload), 2):
+        for m, size in enumerate(a.shape):
+            if size >= _PARTNERS and size not in shown:
+                found += [((i, m), (j, n)) for n, other in enumerate(b.shape) if other == size][:1]
+    return found
+
+
+def _graded(workload: Workload, g: torch.Generator) -> Values:
+    """Magnitudes from 1e-8 to 1e8 along one dimension; those of a partner the other way round, so that every product
+    is of the same size."""
+    values = {at: standard(spec.shape, g) for at, spec in _floats(workload)}
+    pairs = partners(workload)
+    for (i, m), (j, n) in pairs:
+        reach = min(_reach(workload.inputs[at].dtype, 26.0) for at in (i, j))
+        ramp = _ramp(workload.inputs[i].shape[m], reach, g)
+        values[i], values[j] = _at(values[i], m, ramp.exp2()), _at(values[j], n, (-ramp).exp2())
+    if not pairs:
+        for at, spec in _floats(workload):
+            if spec.shape:
+                dim = _some(len(spec.shape), g)
+                values[at] = _at(values[at], dim, _ramp(spec.shape[dim], _reach(spec.dtype, 26.0), g).exp2())
+    return values
+
+
+def _log_uniform(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> torch.Tensor:
+    reach = _reach(spec.dtype, 30.0)
+    return values.sign() * ((2 * rand(spec.shape, g) - 1) * reach).exp2()
+
+
+def _whole_range(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> torch.Tensor:
+    reach = {DType.F16: 14.0, DType.F8E4M3: 7.0, DType.F8E5M2: 14.0}.get(spec.dtype, 120.0)
+    return values.sign() * ((2 * rand(spec.shape, g) - 1) * reach).exp2()
+
+
+def _heavy(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> torch.Tensor:
+    """One element, or one slice across a dimension, far above the others."""
+    if not spec.shape:
+        return values
+    dim = _some(len(spec.shape), g)
+    slab = values.select(dim, _some(spec.shape[dim], g))
+    slab = slab.view(-1)[:1] if slab.is_contiguous() and between(0, 1, g) < 0.5 else slab
+    slab *= 2 ** _reach(spec.dtype, 20.0)
+    return values
+
+
+def _sorted(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> torch.Tensor:
+    return values.sort(-1, descending=between(0, 1, g) < 0.5)[0] if spec.shape else values
+
+
+def _constant_rows(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> torch.Tensor:
+    return values[..., :1].expand_as(values).contiguous() if spec.shape else values
+
+
+def _clustered(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> torch.Tensor:
+    """A quarter of each row lies just below its maximum."""
+    if not spec.shape:
+        return values
+    near = values.amax(-1, keepdim=True) - rand(spec.shape, g) * 2**-7
+    return torch.where(rand(spec.shape, g) < 0.25, near, values)
+
+
+def _block_sparse(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> torch.Tensor:
+    """Blocks of 8 to 64 by as many, three quarters of them zero."""
+    side = 8 << _some(4, g)
+    coarse = tuple(-(-size // side) for size in spec.shape)
+    mask = (rand(coarse, g) < 0.25).float()
+    for dim, size in enumerate(spec.shape):
+        mask = mask.repeat_interleave(side, dim).narrow(dim, 0, size)
+    return values * mask
+
+
+def _low_rank(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> torch.Tensor:
+    """Rank one, and a tail a thousandth as large."""
+    if len(spec.shape) < 2:
+        return values
+    row = values[..., :1, :]
+    column = values[..., :1]
+    return row * column + values * 2**-10
+
+
+def _loud_end(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> torch.Tensor:
+    """The last eighth along a dimension is larger by far than what comes before."""
+    if spec.shape:
+        dim = _some(len(spec.shape), g)
+        size = spec.shape[dim]
+        values.narrow(dim, size - max(size // 8, 1), max(size // 8, 1)).mul_(2 ** _reach(spec.dtype, 12.0))
+    return values
+
+
+def _patchwork(workload: Workload, g: torch.Generator) -> Values:
+    """The largest input holds rows of every kind: normal, large, tiny, zeros, far from zero, magnitudes mixed; and a
+    few numbers that are not finite. One draw of many kinds, for workloads that can afford few."""
+    values = {at: standard(spec.shape, g) for at, spec in _floats(workload)}
+    at, spec = max(_floats(workload), key=lambda pair: pair[1].numel)
+    if not spec.shape:
+        return values
+    rows = values[at].reshape(-1, spec.shape[-1])
+    kind = torch.randint(6, (rows.shape[0], 1), generator=g)
+    reach = _reach(spec.dtype, 13.0)
+    mixed = (randn(tuple(rows.shape), g) * between(1, 3, g)).exp2()
+    others = (rows * 2**reach, rows * 2**-reach, rows * 0, rows + 2 ** (reach / 2), rows * mixed)
+    for number, changed in enumerate(others, 1):
+        rows = torch.where(kind == number, changed, rows)
+    values[at] = rows.reshape(spec.shape)
+    if min((out.numel for out in workload.outputs), default=0) >= _LEAST_OUTPUT:
+        flat = values[at].view(-1)
+        flat[torch.randint(flat.numel(), (4,), generator=g)] = torch.tensor([math.nan, math.inf, -math.inf, math.nan])
+    return values
+
+
+def _specials(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> torch.Tensor:
+    """Zeros of either sign, subnormal numbers, and one of either sign near the largest."""
+    info = _info(spec.dtype)
+    which = torch.randint(8, spec.shape, generator=g)
+    tiny = values.clamp(-0.9, 0.9).double() * info.smallest_normal
+    some = torch.where(which == 0, -0.0, torch.where(which == 1, 0.0, torch.where(which == 2, tiny, values.double())))
+    flat = some.view(-1)
+    if flat.numel() >= _LEAST_OUTPUT:
+        flat[torch.randint(flat.numel(), (2,), generator=g)] = torch.tensor(
+            [info.max / 4, -info.max / 4], dtype=torch.float64
+        )
+    return some
+
+
+def _several(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> torch.Tensor:
+    """Several NaN and infinities of both signs, two of these in one row."""
+    flat = values.view(-1)
+    if flat.numel() < 8:
+        return values
+    count = 2 + flat.numel() // 512
+    for value in (math.nan, math.inf, -math.inf):
+        flat[torch.randint(flat.numel(), (count,), generator=g)] = value
+    row = values.view(-1, spec.shape[-1])[_some(flat.numel() // spec.shape[-1], g)]
+    row[torch.randint(row.numel(), (2,), generator=g)] = torch.tensor([math.inf, -math.inf])
+    return values
+
+
+def _info(dtype: DType) -> torch.finfo:
+    narrow = {DType.F16: torch.float16, DType.BF16: torch.bfloat16, DType.F8E4M3: torch.float8_e4m3fn}
+    return torch.finfo({**narrow, DType.F8E5M2: torch.float8_e5m2}.get(dtype, torch.float32))
+
+
+_DRAWS: Mapping[str, _Draw] = {
+    "graded": _graded,
+    "log-uniform": _by_tensor(_log_uniform),
+    "heavy": _by_tensor(_heavy),
+    "sorted": _by_tensor(_sorted),
+    "constant rows": _by_tensor(_constant_rows),
+    "clustered": _by_tensor(_clustered),
+    "block-sparse": _by_tensor(_block_sparse),
+    "low rank": _by_tensor(_low_rank),
+    "loud end": _by_tensor(_loud_end),
+    SPECIALS: _by_tensor(_specials),
+    WHOLE_RANGE: _by_tensor(_whole_range),
+    SEVERAL: _by_tensor(_several),
+    PATCHWORK: _patchwork,
+}
+STRUCTURED = tuple(name for name in _DRAWS if name != PATCHWORK)
+EDGES = (SPECIALS, WHOLE_RANGE, SEVERAL, PATCHWORK)  # PyTorch itself may lose everything of an element
+BY_SLICE = tuple(name for name in _DRAWS if name not in (SPECIALS, WHOLE_RANGE, SEVERAL))
+
+
+def structured(name: str, workload: Workload, generator: torch.Generator) -> Values | None:
+    """Values of the float inputs by number, in float32 or float64, or None where ``name`` is no structured draw."""
+    draw = _DRAWS.get(name)
+    return None if draw is None or not any(True for _ in _floats(workload)) else draw(workload, generator)

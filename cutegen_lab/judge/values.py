@@ -1,0 +1,49 @@
+"""Numbers drawn at random, the same for the same generator, on all cores where they are many."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import torch
+
+Shape = tuple[int, ...]
+TILE = 1 << 22
+
+
+def between(low: float, high: float, generator: torch.Generator) -> float:
+    """One number, uniform over [low, high)."""
+    return low + (high - low) * float(torch.rand((), generator=generator))
+
+
+def _filled(fill: Callable[[torch.Tensor, torch.Generator], object], shape: Shape, g: torch.Generator) -> torch.Tensor:
+    """A float32 tensor filled in place by ``fill``; a large one tile by tile on all cores, each tile from a seed of its
+    own, so that values depend on ``g`` alone."""
+    values = torch.empty(shape)
+    tiles = values.view(-1).split(TILE)
+    if len(tiles) == 1:
+        fill(values, g)
+        return values
+    seeds = torch.randint(1 << 62, (len(tiles),), generator=g).tolist()
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        list(pool.map(lambda tile, seed: fill(tile, torch.Generator().manual_seed(seed)), tiles, seeds))
+    return values
+
+
+def rand(shape: Shape, g: torch.Generator) -> torch.Tensor:
+    """Uniform over [0, 1)."""
+    return _filled(lambda tile, own: tile.uniform_(generator=own), shape, g)
+
+
+def randn(shape: Shape, g: torch.Generator) -> torch.Tensor:
+    return _filled(lambda tile, own: tile.normal_(generator=own), shape, g)
+
+
+def normal(scale: float, mean: float, shape: Shape, g: torch.Generator) -> torch.Tensor:
+    return randn(shape, g).mul_(scale).add_(mean)
+
+
+def standard(shape: Shape, g: torch.Generator) -> torch.Tensor:
+    scale = 2 ** between(-1, 1, g)
+    return normal(scale, scale * between(-0.5, 0.5, g), shape, g)
