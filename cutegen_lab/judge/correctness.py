@@ -12,7 +12,7 @@ from cutegen_lab.core.dtypes import DType
 from cutegen_lab.core.problem import TensorSpec, Tolerances
 from cutegen_lab.core.trial import OutputError
 from cutegen_lab.judge import tf32
-from cutegen_lab.judge.distances import distances, resolved
+from cutegen_lab.judge.distances import distances, resolved, rms
 from cutegen_lab.judge.slices import worst_slice
 
 CONDITIONING = 16.0  # roundings an honest kernel may add up; TF32 would be 8,192
@@ -20,6 +20,7 @@ _WALK = 0.75 * 2.0**-24  # norm-wise error a √term: measured 0.3 of an epsilon
 _MOST_TERMS = 1 << 20  # the limit stays well under TF32's 3e-4 whatever the shape
 HUGE = 1e30  # a mask's fill rather than a result: its square would drown every other element
 _TOWARDS = 2.0**40  # results beyond go to infinity with their inputs
+_JUMP = 1e-3  # of results between infinite inputs and large ones: formulas differ there
 _LOST = 1e-2  # relative error of an element beyond which PyTorch has lost it
 _MOST_MARGIN = 1e-2  # of a limit that conditioning widens: beyond, a draw tells too little to be lenient about it
 
@@ -36,8 +37,9 @@ class Allowance:
     zero bring all of it into a function's vanishing tail). ``again`` are PyTorch's results with
     intermediate ones rounded otherwise: its own error may be small by luck. ``vague`` are elements of which rounding
     decides the sign: an infinite one may be either, or NaN. ``towards``: what results go to where infinite inputs are
-    large instead; an infinity of that sign may stand for a NaN. ``tf32``: products may be in TF32, and tensor cores'
-    sums then lose a little with every term. ``edge``: elements that PyTorch itself loses are not compared.
+    large instead; an infinity of that sign may stand for a NaN, and where results jump nothing is compared. ``tf32``:
+    products may be in TF32, and tensor cores' sums then lose a little with every term. ``edge``: elements that PyTorch
+    itself loses are not compared. ``right``: integers that are right whatever they are (:mod:`chosen`).
     ``by_slice``: every row and column is held to its own norm.
     """
 
@@ -49,6 +51,7 @@ class Allowance:
     towards: torch.Tensor | None = None
     tf32: bool = False
     edge: bool = False
+    right: torch.Tensor | None = None
     by_slice: bool = False
 
 
@@ -65,7 +68,7 @@ def compare(
     """Errors of ``got`` (shape and dtype of ``spec``) against ``reference`` (float64), beside PyTorch's own.
 
     Integers and booleans must be equal to float64's or to PyTorch's own, which differ where they follow from rounded
-    floats (ties of argmax: the first index, as PyTorch's CPU kernels answer). Finite elements beyond ``HUGE`` are held
+    floats, or be right by what they point at. Finite elements beyond ``HUGE`` are held
     to PyTorch's own value, whose ``finfo`` is the output dtype's. NaN and
     infinities must stand where the reference, rounded to the output's dtype, has them; where PyTorch's own result and
     the reference differ in that, either answer is accepted.
@@ -80,7 +83,7 @@ def compare(
     allow = allowance or Allowance()
     got, reference, own = got.reshape(-1), reference.reshape(-1), torch_result.reshape(-1)
     if not spec.dtype.is_float:
-        return _exact(spec, got, reference, own)
+        return _exact(spec, got, reference, own, allow.right)
     moved = [m.reshape(-1) for m in moved]
     if allow.edge:
         got, own, reference = _without_lost(got, own, reference)
@@ -99,6 +102,9 @@ def compare(
         limit = allow.towards.reshape(-1)
         either = reference.isnan() & got.isinf() & (limit.abs() > _TOWARDS) & (limit.sign() == got.sign())
         got = torch.where(either, reference.to(got.dtype), got)
+        jumps = reference.isfinite() & ((limit - reference).abs() > _JUMP * reference.abs().clamp(min=rms(reference)))
+        got, (own, reference, every) = got.masked_fill(jumps, 0.0), _blank(jumps, own, reference, [*moved, *again])
+        moved, again = every[: len(moved)], every[len(moved) :]
     mine, theirs = distances(got, own, reference, allow.scale)
     lucky = [theirs, *(distances(a, own, reference, allow.scale)[0] for a in again)]
     lucky = [theirs, *(d for d in lucky if math.isfinite(d.worst))]  # what rounding makes infinite allows nothing
@@ -194,9 +200,13 @@ def _blank(
     return own.masked_fill(where, 0.0), reference.masked_fill(where, 0.0), rest
 
 
-def _exact(spec: TensorSpec, got: torch.Tensor, reference: torch.Tensor, own: torch.Tensor) -> OutputError:
+def _exact(
+    spec: TensorSpec, got: torch.Tensor, reference: torch.Tensor, own: torch.Tensor, right: torch.Tensor | None
+) -> OutputError:
     integers = got.to(torch.int64)
     differs = (integers != reference.to(torch.int64)) & (integers != own.to(torch.int64))
+    if right is not None:
+        differs &= ~right
     wrong = torch.nonzero(differs).reshape(-1)
     share = wrong.numel() / max(got.numel(), 1)
     index = int(wrong[0]) if wrong.numel() else 0

@@ -101,7 +101,8 @@ AROUND_UP_TO = 24.0
 AROUND_COUNT = 3  # a workload …
 AROUND_MANY = 16  # … and a small one, which costs little, but has enough elements for a mean to be told from noise
 _SMALL = (64, 2048)  # elements of its largest input
-_STRUCTURED_EACH = -(-len(STRUCTURED) // 3)
+_STRUCTURED_EACH = len(STRUCTURED) // 2
+_STEP = 5  # from one workload's first to the next one's: every kind comes on several workloads
 _INTEGER_RANGE = {DType.I64: 1000, DType.I32: 1000, DType.I16: 1000, DType.I8: 100, DType.U8: 200, DType.BOOL: 2}
 _SIGNED = (DType.I64, DType.I32, DType.I16, DType.I8)
 
@@ -115,7 +116,7 @@ def distributions(
     ``turn`` of ``turns`` counts workloads, and ``secret`` (0 to 1) is the trial's. The means of normal values are
     spread evenly over a whole trial, and once more over each small workload, so that a kernel that is wrong only for
     some of them meets one, however few draws its larger workloads can afford. Structured draws are dealt out: each
-    workload has a few, and any three all of them.
+    workload has half of them.
     """
     kinds = [spec.dtype for spec in workload.inputs]
     whole = [*OVERFLOWING] if any(not d.is_float and d is not DType.BOOL for d in kinds) else []
@@ -126,7 +127,7 @@ def distributions(
     parts = [(secret + (i + turn / turns) / count) % 1 for i in range(count)]
     around = [f"{AROUND}{AROUND_UP_TO * (2 * part - 1):.4g}" for part in parts]
     beyond = [*BEYOND_F16] if tf32 else []
-    first = int(secret * len(STRUCTURED)) + turn * _STRUCTURED_EACH
+    first = int(secret * len(STRUCTURED)) + turn * _STEP
     dealt = [STRUCTURED[(first + i) % len(STRUCTURED)] for i in range(_STRUCTURED_EACH)]
     others = [name for name in DISTRIBUTIONS if name not in ("normal", *ESSENTIAL)]
     return "normal", PATCHWORK, *ESSENTIAL, *whole, *beyond, *dealt, *around, *others

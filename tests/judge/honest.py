@@ -1,0 +1,162 @@
+"""Right kernels as PyTorch functions: formulas and orders of summation that are not PyTorch's own, in float32.
+
+``FORMULAS``: a name, the reference's expression, its inputs, and the kernel.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F
+
+Function = Callable[..., torch.Tensor]
+
+
+def _group_norm_textbook(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    rows = x.float().reshape(x.shape[0], 4, -1)
+    centred = rows - rows.mean(-1, keepdim=True)
+    scaled = centred * torch.rsqrt(centred.square().mean(-1, keepdim=True) + 1e-5)
+    shape = (1, -1, *[1] * (x.dim() - 2))
+    return scaled.view(x.shape) * w.view(shape) + b.view(shape)
+
+
+def _group_norm_folded(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    rows = x.float().reshape(x.shape[0], 4, -1)
+    mean = rows.mean(-1, keepdim=True)
+    inverse = torch.rsqrt((rows - mean).square().mean(-1, keepdim=True) + 1e-5)
+    channels = x.shape[1] // 4
+    shape = (-1, x.shape[1], *[1] * (x.dim() - 2))
+    scale = inverse.expand(-1, -1, channels).reshape(shape) * w.view(shape)
+    return x.float() * scale + (b.view(shape) - mean.expand(-1, -1, channels).reshape(shape) * scale)
+
+
+def _layer_norm(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    x = x.float()
+    centred = x - x.mean(-1, keepdim=True)
+    return centred * torch.rsqrt(centred.square().mean(-1, keepdim=True) + 1e-5) * w.float() + b.float()
+
+
+def _batch_norm(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    centred = x - x.mean(0)
+    return centred * (torch.rsqrt(centred.square().mean(0) + 1e-5) * w) + b
+
+
+def _softmax_by_exp2(x: torch.Tensor) -> torch.Tensor:
+    x = x.float() * math.log2(math.e)
+    power = torch.exp2(x - x.amax(-1, keepdim=True))
+    return power / power.sum(-1, keepdim=True)
+
+
+def _softmax_online(x: torch.Tensor) -> torch.Tensor:
+    x = x.float()
+    top, total = torch.full((*x.shape[:-1], 1), -math.inf), torch.zeros(*x.shape[:-1], 1)
+    for part in x.split(64, -1):
+        grown = torch.maximum(top, part.amax(-1, keepdim=True))
+        total = total * torch.where(top == grown, 1.0, (top - grown).exp()) + (part - grown).exp().sum(-1, keepdim=True)
+        top = grown
+    return (x - top).exp() / total
+
+
+def _logsumexp(x: torch.Tensor) -> torch.Tensor:
+    top = x.amax(-1)
+    shift = torch.where(top.isfinite(), top, 0.0)
+    return shift + (x - shift[..., None]).exp().sum(-1).log()
+
+
+def _product_in_steps(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    total = torch.zeros(a.shape[0], b.shape[1])
+    for k in range(0, a.shape[1], 16):
+        total = total + a[:, k : k + 16].float() @ b[k : k + 16].float()
+    return total
+
+
+def _product_backwards(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    return a.flip(1).float() @ b.flip(0).float()
+
+
+def _sum_in_pairs(x: torch.Tensor) -> torch.Tensor:
+    x = x.float()
+    while x.shape[-1] > 1:
+        if x.shape[-1] % 2:
+            x = F.pad(x, (0, 1))
+        x = x[..., ::2] + x[..., 1::2]
+    return x[..., 0]
+
+
+def _attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    return _softmax_online((q.float() * q.shape[-1] ** -0.5) @ k.float().mT) @ v.float()
+
+
+def _gelu(x: torch.Tensor) -> torch.Tensor:
+    x = x.float()
+    return x * 0.5 * (1 + torch.erf(x * math.sqrt(0.5)))
+
+
+def _silu_gate(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    x = x.float()
+    return x / (1 + (-x).exp()) * y.float()
+
+
+def _variance_by_welford(x: torch.Tensor) -> torch.Tensor:
+    mean, squares = torch.zeros(x.shape[0]), torch.zeros(x.shape[0])
+    for count, value in enumerate(x.unbind(-1), 1):
+        delta = value - mean
+        mean = mean + delta / count
+        squares = squares + delta * (value - mean)
+    return squares / (x.shape[-1] - 1)
+
+
+FORMULAS: list[tuple[str, str, str, Function]] = [
+    ("group norm, textbook", "F.group_norm(x, 4, w, b)", "x: f32[2,8,12,12], w: f32[8], b: f32[8]",
+     _group_norm_textbook),
+    ("group norm, folded", "F.group_norm(x, 4, w, b)", "x: f32[2,8,12,12], w: f32[8], b: f32[8]",
+     _group_norm_folded),
+    ("layer norm", "F.layer_norm(x, x.shape[-1:], w, b)", "x: bf16[16,300], w: bf16[300], b: bf16[300]", _layer_norm),
+    ("layer norm, fp32", "F.layer_norm(x, x.shape[-1:], w, b)", "x: f32[16,300], w: f32[300], b: f32[300]",
+     _layer_norm),
+    ("batch norm", "F.batch_norm(x, None, None, w, b, True)", "x: f32[32,50], w: f32[50], b: f32[50]", _batch_norm),
+    ("RMS norm", "F.rms_norm(x, x.shape[-1:], w, 1e-5)", "x: f32[16,300], w: f32[300]",
+     lambda x, w: x * (torch.rsqrt(x.square().sum(-1, keepdim=True) / x.shape[-1] + 1e-5) * w)),
+    ("softmax by exp2", "torch.softmax(x, -1)", "x: f32[16,300]", _softmax_by_exp2),
+    ("softmax online", "torch.softmax(x, -1)", "x: bf16[16,300]", _softmax_online),
+    ("softmax times", "torch.softmax(x, -1)", "x: f32[16,300]",
+     lambda x: (p := (x - x.amax(-1, keepdim=True)).exp()) * (1 / p.sum(-1, keepdim=True))),
+    ("log softmax", "F.log_softmax(x, -1)", "x: f32[16,300]",
+     lambda x: x - x.amax(-1, keepdim=True) - (x - x.amax(-1, keepdim=True)).exp().sum(-1, keepdim=True).log()),
+    ("logsumexp", "torch.logsumexp(x, -1)", "x: f32[16,300]", _logsumexp),
+    ("product in steps", "a @ b", "a: f32[40,200], b: f32[200,72]", _product_in_steps),
+    ("product backwards", "a @ b", "a: f32[40,200], b: f32[200,72]", _product_backwards),
+    ("bf16 product", "a @ b", "a: bf16[40,200], b: bf16[200,72]", _product_in_steps),
+    ("fp16 product with bias", "F.relu(a @ b + c)", "a: f16[40,200], b: f16[200,72], c: f16[72]",
+     lambda a, b, c: (_product_in_steps(a, b) + c.float()).relu()),
+    ("sum in pairs", "x.sum(-1)", "x: f32[16,3000]", _sum_in_pairs),
+    ("sum backwards", "x.sum(0)", "x: f32[300,40]", lambda x: x.flip(0).cumsum(0)[-1]),
+    ("sum of bf16", "x.sum(-1)", "x: bf16[16,3000]", _sum_in_pairs),
+    ("mean", "x.mean(-1)", "x: f32[16,300]", lambda x: (x * (1 / x.shape[-1])).sum(-1)),
+    ("variance by Welford", "x.var(-1)", "x: f32[16,300]", _variance_by_welford),
+    ("attention", "torch.softmax(q @ k.mT / q.shape[-1] ** 0.5, -1) @ v",
+     "q: f32[40,64], k: f32[48,64], v: f32[48,64]", _attention),
+    ("attention in bf16", "F.scaled_dot_product_attention(q, k, v)",
+     "q: bf16[2,40,64], k: bf16[2,48,64], v: bf16[2,48,64]", _attention),
+    ("GELU by erf", "F.gelu(x)", "x: f32[16,300]", _gelu),
+    ("GELU of bf16", "F.gelu(x)", "x: bf16[16,300]", _gelu),
+    ("gate", "F.silu(x) * y", "x: bf16[16,300], y: bf16[16,300]", _silu_gate),
+    ("sigmoid by tanh", "torch.sigmoid(x)", "x: f32[16,300]", lambda x: 0.5 * torch.tanh(0.5 * x) + 0.5),
+    ("cumsum by blocks", "torch.cumsum(x, -1)", "x: f32[16,300]",
+     lambda x: torch.cat([x[..., :100].cumsum(-1), *(x[..., :i].sum(-1, keepdim=True) + x[..., i : i + 100].cumsum(-1)
+                                                     for i in range(100, x.shape[-1], 100))], -1)),
+    ("norm", "x / x.norm(dim=-1, keepdim=True).clamp_min(1e-12)", "x: f32[16,300]",
+     lambda x: x / x.square().sum(-1, keepdim=True).sqrt().clamp_min(1e-12)),
+    ("cross-entropy", "F.cross_entropy(x, t, reduction='none')", "x: f32[16,300], t: i64[16]",
+     lambda x, t: torch.where(t < 0, 0.0, _logsumexp(x) - x.gather(1, t.clamp(0)[:, None])[:, 0])),
+    ("argmax from the right", "x.argmax(-1)", "x: f32[16,300]",
+     lambda x: x.shape[-1] - 1 - x.flip(-1).argmax(-1)),
+    ("experts", "torch.topk(torch.softmax(x @ w, -1), 2)[1].int()", "x: bf16[64,40], w: bf16[40,24]",
+     lambda x, w: torch.topk((x.float() @ w.float()).flip(-1), 2)[1].neg().add(w.shape[-1] - 1)),
+    ("rounded to bytes", "(x * 20).to(torch.int8)", "x: f32[16,300]",
+     lambda x: (x * 20).clamp(-128, 127).nan_to_num(7).to(torch.int8)),
+    ("top two", "torch.topk(x, 2)[1]", "x: bf16[64,60]",
+     lambda x: x.sort(dim=-1, descending=True, stable=True)[1][..., :2]),
+]  # fmt: skip

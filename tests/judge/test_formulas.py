@@ -1,0 +1,116 @@
+"""Honest formulas pass whatever the seed, and shortcuts that hold on ordinary numbers fail."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Callable
+
+import pytest
+import torch
+
+from cutegen_lab.core.trial import CheckResult
+from cutegen_lab.core.verdict import Verdict
+from cutegen_lab.judge import StandardJudge
+from tests.judge.honest import FORMULAS, Function
+from tests.judge.test_draws import problem
+from tests.judge.torch_device import TorchDevice, artifact_for
+
+SEEDS, ALL_SEEDS = 2, 20
+
+
+def judged(expression: str, inputs: str, function: Function, seed: int = 1) -> CheckResult:
+    task = problem(expression, inputs)
+
+    def kernel(*tensors: torch.Tensor) -> None:
+        tensors[-1].copy_(function(*tensors[:-1]))
+
+    device, seeds = TorchDevice(kernel, "emulator"), itertools.count(1000 * seed)
+    judge = StandardJudge(lambda: next(seeds))
+    return judge.check(task, artifact_for(task, device), device, lambda line: None, threading.Event())
+
+
+@pytest.mark.filterwarnings("ignore:.*degrees of freedom is <= 0")
+@pytest.mark.parametrize(("expression", "inputs", "function"), [f[1:] for f in FORMULAS], ids=[f[0] for f in FORMULAS])
+def test_no_toss_of_a_coin(request: pytest.FixtureRequest, expression: str, inputs: str, function: Function) -> None:
+    first = request.config.getoption("--seed")
+    for seed in range(first, first + (ALL_SEEDS if request.config.getoption("--exhaustive") else SEEDS)):
+        result = judged(expression, inputs, function, seed)
+        assert result.verdict is Verdict.PASSED, f"seed {seed}: {result.reason}"
+
+
+def halves(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """A product of fp32 numbers as two fp16 halves each, scaled by rows of a and columns of b."""
+
+    def split(x: torch.Tensor, dim: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        scale = x.abs().nan_to_num(0.0, 0.0, 0.0).amax(dim, keepdim=True).clamp_min(2.0**-100).log2().floor().exp2()
+        high = (x / scale).half().float()
+        return scale, high, (x / scale - high).mul(2048).half().float() / 2048
+
+    row, ah, al = split(a, 1)
+    column, bh, bl = split(b, 0)
+    fast = (ah @ bh + (ah @ bl + al @ bh)) * row * column
+    return torch.where(fast.isfinite(), fast, a @ b)
+
+
+def spoiled_where(rows: Callable[[torch.Tensor], torch.Tensor]) -> Function:
+    """softmax, but for rows of which ``rows`` holds."""
+
+    def function(x: torch.Tensor) -> torch.Tensor:
+        right = torch.softmax(x.float(), -1)
+        return torch.where(rows(x)[:, None], right * 1.01, right)
+
+    return function
+
+
+def by_a_tame_beginning(x: torch.Tensor) -> torch.Tensor:
+    few = x[:, :64].abs().amax() < 100
+    return (x.half().float() if bool(few) else x).square().mean(-1)
+
+
+def skipping_quiet_tiles(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """Leaves out a step of 8 columns of a whose largest number is small beside the whole's."""
+    top, total = a.abs().nan_to_num(0.0, 0.0, 0.0).amax(), torch.zeros(a.shape[0], b.shape[1])
+    for k in range(0, a.shape[1], 8):
+        if not bool(a[:, k : k + 8].abs().amax() < 1e-3 * top):
+            total = total + a[:, k : k + 8] @ b[k : k + 8]
+    return total
+
+
+SOFTMAX = ("torch.softmax(x, -1)", "x: f32[16,300]")
+PRODUCT = ("a @ b", "a: f32[40,200], b: f32[200,72]")
+SHORTCUTS: dict[str, tuple[str, str, Function]] = {
+    "fp16 halves": (*PRODUCT, halves),
+    "quiet tiles": (*PRODUCT, skipping_quiet_tiles),
+    "a tame beginning": ("x.square().mean(-1)", "x: f32[16,3000]", by_a_tame_beginning),
+    "ascending rows": (*SOFTMAX, spoiled_where(lambda x: (x.diff(dim=-1) >= 0).all(-1) & (x.shape[-1] > 1))),
+    "constant rows": (*SOFTMAX, spoiled_where(lambda x: (x == x[:, :1]).all(-1) & (x[:, 0] != 0) & (x.shape[-1] > 1))),
+    "many near the maximum": (
+        *SOFTMAX,
+        spoiled_where(lambda x: (x.amax(-1, keepdim=True) - x < 2**-6).sum(-1) > max(x.shape[-1] // 8, 2)),
+    ),
+    "beyond a million": ("x * 2", "x: f32[16,300]", lambda x: torch.where(x.abs() > 1e6, x, x * 2)),
+    "clamped to a million": ("x * 1.5", "x: f32[16,300]", lambda x: (x * 1.5).clamp(-1e6, 1e6)),
+    "floor by int32": ("torch.floor(x)", "x: f32[16,300]", lambda x: x.clamp(-(2.0**31), 2.0**31 - 128).floor()),
+    "infinities that cancel": (
+        "x.sum(-1)", "x: f32[16,300]",
+        lambda x: torch.where((x == torch.inf).any(-1) & ~x.isnan().any(-1), torch.inf, x.sum(-1)),
+    ),
+    "two NaN": (
+        "torch.relu(x)", "x: f32[16,300]", lambda x: torch.where((x.isnan().sum() > 1) & x.isnan(), 0.0, torch.relu(x))
+    ),
+    "int8 at its ends": ("x.int() * 3", "x: i8[16,300]", lambda x: x.int() * 3 + (x == -128).int()),
+    "int64 as int32": ("x * 3", "x: i64[16,300]",
+                       lambda x: torch.where(x.abs() < 1 << 20, x * 3, (x * 3).int().long())),
+    "one of a tie twice": ("torch.topk(x, 2)[1]", "x: bf16[64,60]", lambda x: x.argmax(-1, keepdim=True).expand(-1, 2)),
+    "an index beside the maximum": (
+        "x.argmax(-1)", "x: bf16[64,60]", lambda x: torch.topk(x, min(2, x.shape[-1]))[1][..., -1]
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SHORTCUTS)
+def test_a_shortcut_is_refused(name: str) -> None:
+    for seed in range(3):
+        result = judged(*SHORTCUTS[name], seed=seed)
+        assert result.verdict is Verdict.WRONG_RESULT, f"seed {seed}: {result.verdict.value}"
