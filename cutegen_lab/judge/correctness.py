@@ -17,6 +17,7 @@ from cutegen_lab.judge.slices import worst_slice
 
 CONDITIONING = 16.0  # roundings an honest kernel may add up; TF32 would be 8,192
 _WALK = 0.75 * 2.0**-24  # norm-wise error a √term: measured 0.3 of an epsilon's half, and room for bad luck
+_WALKED = 0.75  # … in units of what rounding every term once does
 _MOST_TERMS = 1 << 20  # the limit stays well under TF32's 3e-4 whatever the shape
 HUGE = 1e30  # a mask's fill rather than a result: its square would drown every other element
 _TOWARDS = 2.0**40  # results beyond go to infinity with their inputs
@@ -115,15 +116,15 @@ def compare(
         norm, element = 0.0, 0.0
     elif moved:
         shaken = [distances(m, own, reference, allow.scale)[0] for m in moved]
-        norm = max(norm, _conditioned(max(e.norm for e in shaken)))
-        element = max(element, _conditioned(max(e.worst for e in shaken)))
+        largest = torch.tensor([[e.norm, e.worst] for e in shaken], dtype=torch.float64).amax(0)
+        least_norm, least_element = _conditioned(largest, terms).tolist()
+        norm, element = max(norm, least_norm), max(element, least_element)
     index = mine.index
     if allow.by_slice and mine.norm <= norm and mine.worst <= element:
         floor = max(_floors(spec, limits, terms, allow.tf32)[0], limits.floor_eps * spec.dtype.eps)
 
         def limit(luck: torch.Tensor, effect: torch.Tensor) -> torch.Tensor:
-            margin = torch.maximum(2 * effect, (CONDITIONING * effect).clamp_(max=_MOST_MARGIN))
-            return torch.maximum(limits.budget * luck, margin).clamp_(min=floor)
+            return torch.maximum(limits.budget * luck, _conditioned(effect, terms)).clamp_(min=floor)
 
         every = [_difference(x, own, reference).nan_to_num(0.0, 0.0, 0.0) for x in (own, *again, *moved)]
         luck, effects = every[: 1 + len(again)], every[1 + len(again) :]
@@ -152,9 +153,11 @@ def _floors(spec: TensorSpec, limits: Tolerances, terms: int, with_tf32: bool) -
     return limits.floor_norm + _WALK * roundings + sums, limits.floor_element + 10 * _WALK * roundings + 2 * sums
 
 
-def _conditioned(effect: float) -> float:
-    """The limit that rounding's own ``effect`` asks for. The margin shrinks where that would allow anything at all."""
-    return max(2 * effect, min(CONDITIONING * effect, _MOST_MARGIN))
+def _conditioned(effect: torch.Tensor, terms: int) -> torch.Tensor:
+    """The limit that rounding's own ``effect`` asks for, in a sum of so many terms one after another. The margin
+    shrinks where that would allow anything at all."""
+    margin = CONDITIONING + _WALKED * math.sqrt(min(terms, _MOST_TERMS))
+    return torch.maximum(2 * effect, (margin * effect).clamp(max=_MOST_MARGIN))
 
 
 def _without_fills(

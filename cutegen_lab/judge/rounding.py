@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
+from torch._decomp import decomposition_table
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map
 from torch.utils.weak import WeakTensorKeyDictionary
@@ -51,6 +52,30 @@ _SUMS = {
 }
 
 
+# Operators of several steps, which are taken one by one.
+_IN_PARTS = {
+    "_fused_rms_norm", "_log_softmax", "_native_batch_norm_legit", "_softmax", "gelu", "logsumexp", "native_batch_norm",
+    "native_group_norm", "native_layer_norm", "silu",
+}  # fmt: skip
+
+
+def _var_mean(
+    x: torch.Tensor, dim: Sequence[int] | None = None, *, correction: float | None = None, keepdim: bool = False
+) -> tuple[torch.Tensor, torch.Tensor]:
+    dims = list(dim) if dim else list(range(x.dim()))
+    mean = x.mean(dims, keepdim=True)
+    count = x.numel() / max(mean.numel(), 1) - (1 if correction is None else correction)
+    centred = x - mean
+    return (centred * centred).sum(dims, keepdim=keepdim) / max(count, 0), x.mean(dims, keepdim=keepdim)
+
+
+_PARTS: Mapping[str, Callable[..., Any]] = {
+    "var_mean": _var_mean,
+    "var": lambda *args, **kwargs: _var_mean(*args, **kwargs)[0],
+    "std": lambda *args, **kwargs: _var_mean(*args, **kwargs)[0].sqrt(),
+}
+
+
 class _Draw:
     """Numbers from one seed, where the tensors are that they are for."""
 
@@ -67,7 +92,8 @@ class _Draw:
 
 
 class _Moved(TorchDispatchMode):
-    """Every float64 result that an operator rounds is multiplied by 1 ± up to ``unit``."""
+    """Every float64 result that an operator rounds is multiplied by 1 ± up to ``unit``; so are those inside of norms
+    and the like, which kernels round too."""
 
     def __init__(self, unit: float, seed: int) -> None:
         super().__init__()
@@ -82,8 +108,13 @@ class _Moved(TorchDispatchMode):
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
+        name = func.overloadpacket.__name__
+        parts = _PARTS.get(name) or (decomposition_table.get(func) if name in _IN_PARTS else None)
+        if parts is not None:
+            with self:
+                return parts(*args, **(kwargs or {}))
         result = func(*args, **(kwargs or {}))
-        if func.overloadpacket.__name__ in _CHOOSE or _aliases(func):
+        if name in _CHOOSE or _aliases(func):
             return result
         return tree_map(self.moved, result)
 

@@ -172,16 +172,14 @@ def _patchwork(workload: Workload, g: torch.Generator) -> Values:
 
 
 def _specials(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> torch.Tensor:
-    """Zeros of either sign, subnormal numbers, and one of either sign near the largest."""
+    """Zeros of either sign, subnormal numbers, and one near the largest of either sign."""
     info = _info(spec.dtype)
     which = torch.randint(8, spec.shape, generator=g)
     tiny = values.clamp(-0.9, 0.9).double() * info.smallest_normal
     some = torch.where(which == 0, -0.0, torch.where(which == 1, 0.0, torch.where(which == 2, tiny, values.double())))
-    flat = some.view(-1)
+    flat, large = some.view(-1), info.max * 2.0 ** (-2 if _reach(spec.dtype, 10.0) < 10 else -10)
     if flat.numel() >= _LEAST_OUTPUT:
-        flat[torch.randint(flat.numel(), (2,), generator=g)] = torch.tensor(
-            [info.max / 4, -info.max / 4], dtype=torch.float64
-        )
+        flat[torch.randint(flat.numel(), (2,), generator=g)] = torch.tensor([large, -large], dtype=torch.float64)
     return some
 
 
