@@ -60,11 +60,15 @@ _IN_PARTS = {
 
 
 def _var_mean(
-    x: torch.Tensor, dim: Sequence[int] | None = None, *, correction: float | None = None, keepdim: bool = False
-) -> tuple[torch.Tensor, torch.Tensor]:
-    dims = list(dim) if dim else list(range(x.dim()))
+    x: torch.Tensor, dim: Sequence[int] | bool | None = None, unbiased: bool = True, keepdim: bool = False, *,
+    correction: float | None = None,
+) -> tuple[torch.Tensor, torch.Tensor]:  # fmt: skip
+    """``aten.var_mean`` with the arguments of any of its overloads: ``dim`` may be ``unbiased``."""
+    if isinstance(dim, bool):
+        unbiased = dim
+    dims = list(range(x.dim())) if isinstance(dim, bool) or not dim else list(dim)
     mean = x.mean(dims, keepdim=True)
-    count = x.numel() / max(mean.numel(), 1) - (1 if correction is None else correction)
+    count = x.numel() / max(mean.numel(), 1) - (float(unbiased) if correction is None else correction)
     centred = x - mean
     return (centred * centred).sum(dims, keepdim=keepdim) / max(count, 0), x.mean(dims, keepdim=keepdim)
 
