@@ -6,7 +6,6 @@ Exit 0: the kernel passes and every attack on it is caught; 3: otherwise; 2: bad
 from __future__ import annotations
 
 import argparse
-import sys
 import tempfile
 import threading
 from collections import Counter
@@ -14,7 +13,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from cutegen_lab.attacks import defence_of
-from cutegen_lab.cli.output import Output
+from cutegen_lab.cli.output import Output, note
 from cutegen_lab.core.errors import InputError
 from cutegen_lab.core.problem import Problem
 from cutegen_lab.session import Session, parts
@@ -51,7 +50,7 @@ def execute(arguments: argparse.Namespace, problem: Problem, given: Given, outpu
                     outcomes.append(outcome)
                     output.line(_line(outcome))
                     if output.json:  # which prints nothing before the end: some minutes
-                        print(f"attack {len(outcomes)}: {_line(outcome)}", file=sys.stderr, flush=True)
+                        note(f"attack {len(outcomes)}: {_line(outcome)}")
         finally:
             cancel.set()
     holds = verdict.passed and all(outcome.holds for outcome in outcomes)

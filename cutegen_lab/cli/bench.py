@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 import tempfile
 import threading
 from collections.abc import Mapping, Sequence
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from cutegen_lab.bench.case import Case
 from cutegen_lab.bench.record import Record, Row, about, read
 from cutegen_lab.bench.report import HEAD, line, summary
-from cutegen_lab.cli.output import Output
+from cutegen_lab.cli.output import Output, note
 from cutegen_lab.core.errors import InputError, SetupError
 
 if TYPE_CHECKING:
@@ -69,7 +68,7 @@ def _prepare(cases: Sequence[Case], folder: Path, arguments: argparse.Namespace)
         _device(arguments.index).close()  # before minutes of compiling: is there one?
     arch = GPUS[arguments.gpu].arch
     with CageCompiler(Settings.from_environment().cache_dir, cpu_count()) as compiler:
-        prepare(cases, folder, compiler, arch, arguments.configs, _say)
+        prepare(cases, folder, compiler, arch, arguments.configs, note)
 
 
 def _measure(cases: Sequence[Case], folder: Path, arguments: argparse.Namespace, output: Output) -> int:
@@ -90,7 +89,7 @@ def _measure(cases: Sequence[Case], folder: Path, arguments: argparse.Namespace,
         for number, case in enumerate(left, 1):
             row = measure(device, case, Prepared.load(folder, case), threading.Event())
             record.add(row)
-            _say(f"{number}/{len(left)}, {monotonic() - started:.0f} s: {line(row)}")
+            note(f"{number}/{len(left)}, {monotonic() - started:.0f} s: {line(row)}")
     return _told(record.rows, record.facts(), output)
 
 
@@ -111,7 +110,3 @@ def _device(index: int) -> CudaDevice:
     if not gpu_count():
         raise SetupError("no CUDA device is visible, and only measured times are told", _ELSEWHERE)
     return CudaDevice(index)
-
-
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)

@@ -18,6 +18,7 @@ from cutegen_lab.cli.progress import Progress
 from cutegen_lab.core.artifact import Artifact
 from cutegen_lab.core.candidate import Config, Proposal, nearest_legal
 from cutegen_lab.core.errors import CutegenError, InputError, SetupError
+from cutegen_lab.core.plain_text import continued
 from cutegen_lab.core.problem import Workload
 from cutegen_lab.core.protocols import Cancel, Compiler, GenerateRequest, Say
 from cutegen_lab.core.run import Budget, RunSettings
@@ -57,7 +58,7 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
 
     output.line(evidence_table(view))
     output.line()
-    output.line(f"verdict: {trial.verdict.value}" + (f" ({trial.reason})" if trial.reason else ""))
+    output.line(continued(f"verdict: {trial.verdict.value}" + (f" ({trial.reason})" if trial.reason else "")))
     output.result({**trial_facts(trial), "kernel": arguments.kernel})
     return 0 if trial.verdict.passed else OTHER_VERDICT
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import importlib
+import logging
 import sys
+import traceback
 import warnings
 from collections.abc import Sequence
 
 from cutegen_lab.cli.arguments import build_parser
-from cutegen_lab.cli.output import Output
+from cutegen_lab.cli.output import Output, PlainFormatter, note
 from cutegen_lab.core.errors import CutegenError, InputError, SetupError
 
 INTERRUPTED = 130
@@ -21,6 +23,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     debug = "--debug" in given
     if not debug and not sys.warnoptions:
         warnings.simplefilter("ignore")  # a library's deprecations are for developers: --debug shows them
+    if logging.lastResort is not None:  # what logs where nobody has set up logging
+        logging.lastResort.setFormatter(PlainFormatter())
     with Output(json="--json" in given) as output:
         try:
             arguments = build_parser().parse_args(given)
@@ -33,20 +37,23 @@ def main(argv: Sequence[str] | None = None) -> int:
             output.abandon()
             return 1
         except CutegenError as error:
-            if debug:
-                raise
+            _told(debug)
             output.error(error)
             return error.exit_status
         except ModuleNotFoundError as error:  # a machine with part of what the package asks for
-            if debug:
-                raise
+            _told(debug)
             missing = SetupError(f"this needs {error.name}, which is not installed", "pip install cutegen-lab.")
             output.error(missing)
             return missing.exit_status
         except Exception as error:
-            if debug:
-                raise
+            _told(debug)
             output.error(
                 CutegenError(f"internal error: {type(error).__name__}: {error}", "Add --debug for the traceback.")
             )
             return 1
+
+
+def _told(debug: bool) -> None:
+    """The traceback of what is being handled, under ``--debug``."""
+    if debug:
+        note(traceback.format_exc())

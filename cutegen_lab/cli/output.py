@@ -1,8 +1,12 @@
-"""Where words go. With ``--json`` stdout carries one object and nothing else, whatever a reference prints."""
+"""Where words go. With ``--json`` stdout carries one object and nothing else, whatever a reference prints.
+
+Nothing written here acts on a terminal, whatever a candidate, a model or a server wrote.
+"""
 
 from __future__ import annotations
 
 import json
+import logging
 import math
 import os
 import sys
@@ -10,6 +14,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from cutegen_lab.core.errors import CutegenError
+from cutegen_lab.core.plain_text import one_line, plain
 
 
 class Output:
@@ -37,18 +42,18 @@ class Output:
     def line(self, text: str = "") -> None:
         """For people: stdout, or nowhere under ``--json``."""
         if not self.json:
-            print(text, flush=True)
+            print(plain(text), flush=True)
 
     def result(self, data: Mapping[str, Any]) -> None:
         """The object, once. ``verdict`` and ``reason`` are always there."""
         if self._stdout is not None and not self._done:
             self._done = True
             whole = {"verdict": None, "reason": "", **data}
-            os.write(self._stdout, (json.dumps(_plain(whole), allow_nan=False) + "\n").encode())
+            os.write(self._stdout, (json.dumps(_finite(whole), allow_nan=False) + "\n").encode())
 
     def error(self, error: CutegenError) -> None:
         """One line on stderr; under ``--json`` also the object."""
-        print(f"cutegen: {' '.join(str(error).split())}", file=sys.stderr, flush=True)
+        note(f"cutegen: {one_line(str(error))}")
         self.result({"reason": error.message, "error": str(error), "action": error.action})
 
     def abandon(self) -> None:
@@ -56,12 +61,24 @@ class Output:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
-def _plain(value: Any) -> Any:
+def note(text: str, end: str = "\n") -> None:
+    """For people, on stderr."""
+    print(plain(text), end=end, file=sys.stderr, flush=True)
+
+
+class PlainFormatter(logging.Formatter):
+    """For log records: their tracebacks may quote anybody."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return plain(super().format(record))
+
+
+def _finite(value: Any) -> Any:
     """JSON has no infinities: they become the strings "inf", "-inf" and "nan"."""
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     if isinstance(value, Mapping):
-        return {str(k): _plain(v) for k, v in value.items()}
+        return {str(k): _finite(v) for k, v in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(v) for v in value]
+        return [_finite(v) for v in value]
     return value

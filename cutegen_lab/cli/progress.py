@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cutegen_lab.core.plain_text import continued
 from cutegen_lab.core.run import (
     Answered,
     Checked,
@@ -67,23 +68,28 @@ class Progress:
             self._status = None
 
     def __call__(self, notice: Notice) -> None:
-        from rich.markup import escape
-
         if notice.event is None:
-            self._now(escape(f"{self._title}: {self._doing} · {notice.line}" if self._doing else notice.line))
+            self._now(_shown(f"{self._title}: {self._doing} · {notice.line}" if self._doing else notice.line))
             if self._status is None and notice.line.startswith("waiting for"):
-                self._console.print(escape(notice.line))  # what a person must act on is said without a terminal too
+                self._console.print(_shown(notice.line))  # what a person must act on is said without a terminal too
             return
         event = notice.event.event
         if isinstance(event, StepStarted):
             self._doing = f"{_DOING.get(event.step, event.step.value)} {event.candidate_id or ''}".strip()
-            self._now(escape(f"{self._title}: {self._doing}"))
+            self._now(_shown(f"{self._title}: {self._doing}"))
         elif text := in_a_line(event, notice.state):
-            self._console.print(escape(f"{self._title}: {text}"))
+            self._console.print(_shown(f"{self._title}: {text}"))
 
     def _now(self, text: str) -> None:
         if self._status is not None:
             self._status.update(text)
+
+
+def _shown(text: str) -> str:
+    """As rich takes it: no markup, nothing that acts on a terminal, and no line that could pass for another event."""
+    from rich.markup import escape
+
+    return escape(continued(text))
 
 
 def in_a_line(event: Event, state: RunState) -> str:

@@ -9,6 +9,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cutegen_lab.cli.output import note
 from cutegen_lab.config import Settings
 from cutegen_lab.core.errors import CutegenError, InputError
 
@@ -32,18 +33,18 @@ _WORDS = {"approve_unproven": "approve without proof", "reject": "reject with a 
 def review(handle: RunHandle) -> None:
     """Shows the candidate under review and takes one answer. EOFError where the terminal has gone."""
     view = handle.view()
-    say(shown(view))
+    note(shown(view))
     while True:
         letters = {key: verb for key, verb in KEYS.items() if verb in view.verbs}
-        say("  ".join(f"[{key}] {_WORDS.get(verb, verb)}" for key, verb in letters.items()))
+        note("  ".join(f"[{key}] {_WORDS.get(verb, verb)}" for key, verb in letters.items()))
         verb = letters.get(ask("> ").strip().lower()[:1])
         if verb is None:
-            say(f"please answer with one of: {', '.join(letters)}")
+            note(f"please answer with one of: {', '.join(letters)}")
             continue
         try:
             give(handle, verb)
         except CutegenError as error:
-            say(str(error))
+            note(str(error))
             continue
         return
 
@@ -96,12 +97,8 @@ def edited(text: str) -> str:
             return file.read()
 
 
-def say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
-
-
 def ask(prompt: str) -> str:
-    print(prompt, end="", file=sys.stderr, flush=True)
+    note(prompt, end="")
     line = sys.stdin.readline()
     if not line:
         raise EOFError

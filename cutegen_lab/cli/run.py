@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from cutegen_lab.cli.facts import proven, run_facts
-from cutegen_lab.cli.output import Output
+from cutegen_lab.cli.output import Output, note
 from cutegen_lab.cli.progress import Progress
 from cutegen_lab.cli.review import review
 from cutegen_lab.core.errors import InputError
@@ -51,7 +51,7 @@ def see_through(handle: RunHandle, progress: Progress, output: Output, out: Path
         handle.stop()
         handle.close()
         progress.pause()
-        print(f"cutegen: go on with `cutegen runs resume {handle.run_id}`", file=sys.stderr)
+        note(f"cutegen: go on with `cutegen runs resume {handle.run_id}`")
         raise KeyboardInterrupt from None
     progress.pause()
     good = proven(state)

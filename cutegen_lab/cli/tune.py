@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import argparse
 import math
-import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from cutegen_lab.cli.judge import OTHER_VERDICT, read_given
 from cutegen_lab.cli.main import INTERRUPTED
-from cutegen_lab.cli.output import Output
+from cutegen_lab.cli.output import Output, note
 from cutegen_lab.config import Settings
 from cutegen_lab.core.errors import InputError
+from cutegen_lab.core.plain_text import one_line
 from cutegen_lab.core.problem import Problem
 from cutegen_lab.core.protocols import Say
 from cutegen_lab.session import Session
@@ -111,7 +111,7 @@ def _simulate(arguments: argparse.Namespace, settings: Any, output: Output) -> i
 
 
 def _progress(problem: Problem, line: str) -> None:
-    print(f"{problem.name}: {' '.join(line.split())}", file=sys.stderr, flush=True)
+    note(one_line(f"{problem.name}: {line}"))
 
 
 def _facts(problem: Problem, found: Any) -> dict[str, Any]:

@@ -17,18 +17,21 @@ A candidate's failure is a :class:`~cutegen_lab.core.verdict.Verdict`, never an 
 
 from __future__ import annotations
 
+from cutegen_lab.core.plain_text import plain
+
 ELSEWHERE = "Try --provider openai (a model writes the kernel), manual (paste one) or replay:FILE."  # not the templates
 
 
 class CutegenError(Exception):
-    """Base of every error raised on purpose. ``message`` is one line; ``action`` says what to do next."""
+    """Base of every error raised on purpose. ``message`` is one line; ``action`` says what to do next. Both may quote
+    anybody: nothing in them acts on a terminal."""
 
     exit_status = 2
 
     def __init__(self, message: str, action: str = "") -> None:
-        self.message = message.rstrip(". ")
-        self.action = action
-        super().__init__(f"{self.message}. {action}" if action else message)
+        self.message = plain(message.rstrip(". "))
+        self.action = plain(action)
+        super().__init__(f"{self.message}. {self.action}" if action else plain(message))
 
     def _render_traceback_(self) -> list[str]:
         """What IPython shows of it where it ends a cell: the one line. (``traceback.print_exception(sys.last_value)``

@@ -11,6 +11,8 @@ import struct
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from cutegen_lab.core.plain_text import plain
+
 MOST_LINES = 1000
 MOST_FORMAT_BYTES = 4096
 _CONVERSION = re.compile(
@@ -64,8 +66,7 @@ def formatted(given: bytes, argument: Callable[[int, int], bytes], string: Calla
         at += count
         return _one(match, raw, string)
 
-    text = _CONVERSION.sub(convert, given).decode("utf-8", "replace")
-    return "".join(c if c.isprintable() or c in "\n\t" else f"\\x{ord(c):02x}" for c in text)
+    return plain(_CONVERSION.sub(convert, given).decode("utf-8", "replace"))
 
 
 def _one(match: re.Match[bytes], raw: bytes, string: Callable[[int], bytes]) -> bytes:

@@ -17,6 +17,7 @@ from IPython.core.magic import Magics, cell_magic, line_magic, magics_class
 from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
 
 from cutegen_lab.core.errors import CutegenError, InputError
+from cutegen_lab.core.plain_text import plain
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
@@ -123,13 +124,11 @@ class CutegenMagics(Magics):
         try:
             return work()
         except Exception as error:
-            if debug:
-                traceback.print_exc()
-            elif isinstance(error, CutegenError):
-                print(f"cutegen: {error}", file=sys.stderr)
-            else:
-                said = f"internal error: {type(error).__name__}: {error}"
-                print(f"cutegen: {said}. Add --debug for the traceback.", file=sys.stderr)
+            said = error
+            if not isinstance(error, CutegenError):
+                internal = f"internal error: {type(error).__name__}: {error}"
+                said = CutegenError(internal, "Add --debug for the traceback.")
+            print(plain(traceback.format_exc()) if debug else f"cutegen: {said}", file=sys.stderr)
 
     def _start(self, arguments: Any, cell: str) -> None:
         from cutegen_lab.core.run import RunSettings

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from cutegen_lab.core.errors import InputError
+from cutegen_lab.core.plain_text import plain
 from cutegen_lab.notebook.search_figure import headline, search_figure
 from cutegen_lab.notebook.verbs import verb
 from cutegen_lab.session.refactor import account
@@ -167,7 +168,7 @@ class SearchDisplay:
 
     def _renew(self) -> None:
         log, fresh = self._search.searching.log, self._search.plot()
-        self._said.value = f'<span role="status" aria-live="polite">{escape(log[-1] if log else "")}</span>'
+        self._said.value = f'<span role="status" aria-live="polite">{escape(plain(log[-1]) if log else "")}</span>'
         with self._figure.batch_update():
             if len(fresh.data) == len(self._figure.data):
                 for shown, new in zip(self._figure.data, fresh.data, strict=True):
@@ -189,11 +190,11 @@ class SearchDisplay:
 
 def figure_bundle(search: NotebookSearch) -> dict[str, Any]:
     """The figure for front ends that draw plotly, and a line for those that do not."""
-    return {"text/plain": headline(search.trace), PLOTLY_MIME: json.loads(search.plot().to_json())}
+    return {"text/plain": plain(headline(search.trace)), PLOTLY_MIME: json.loads(search.plot().to_json())}
 
 
 def summary_bundle(search: NotebookSearch) -> dict[str, Any]:
-    return {"text/plain": _text(search), "text/html": _html(search)}
+    return {"text/plain": plain(_text(search)), "text/html": plain(_html(search))}
 
 
 def _text(search: NotebookSearch) -> str:

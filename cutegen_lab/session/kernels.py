@@ -13,6 +13,7 @@ from typing import Any
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.errors import InputError, StoreError
 from cutegen_lab.core.hashing import sha256
+from cutegen_lab.core.plain_text import one_line
 from cutegen_lab.core.run import RunState
 from cutegen_lab.core.trial import Trial
 
@@ -28,7 +29,7 @@ def kernel_text(state: RunState, candidate_id: str) -> str:
     candidate, trial = state.candidates[candidate_id], state.trials.get(candidate_id)
     head = [
         f"# {state.problem.name}: kernel {candidate_id} of run {state.run_id}, by cutegen-lab",
-        f"# workload: {_one_line(state.problem.workload.describe())}",
+        f"# workload: {one_line(state.problem.workload.describe())}",
         *(f"# {line}" for line in _evidence(trial)),
     ]
     return headed(head, candidate.source, candidate.config)
@@ -101,20 +102,14 @@ def _evidence(trial: Trial | None) -> list[str]:
         return ["verdict: none, approved without evidence"]
     record = trial.provenance
     lines = [
-        f"verdict: {trial.verdict.value} on {trial.device or 'no device'} ({_one_line(trial.reason) or 'no reason'})"
+        f"verdict: {trial.verdict.value} on {trial.device or 'no device'} ({one_line(trial.reason) or 'no reason'})"
     ]
     worst = trial.check.worst() if trial.check else None
     if worst is not None:
         lines.append(f"error to float64: {worst.norm:.2e} (PyTorch at the same precision: {worst.torch_norm:.2e})")
     if trial.timing is not None:
         gap = f", {trial.sol_gap:.2f}x the speed of light" if trial.sol_gap else ""
-        lines.append(
-            f"time: {trial.timing.time_us:.1f} us {trial.timing.kind} on {_one_line(trial.timing.device)}{gap}"
-        )
+        lines.append(f"time: {trial.timing.time_us:.1f} us {trial.timing.kind} on {one_line(trial.timing.device)}{gap}")
     versions: dict[str, Any] = dict(sorted(record.versions.items()))
     lines.append(f"made for {record.arch} with " + ", ".join(f"{k} {v}" for k, v in versions.items()))
     return lines
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())

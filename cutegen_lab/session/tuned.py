@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from cutegen_lab.core.candidate import Config
+from cutegen_lab.core.plain_text import one_line
 from cutegen_lab.core.problem import Problem
 from cutegen_lab.core.trial import CheckResult, Timing
 from cutegen_lab.core.verdict import Verdict
@@ -131,7 +132,7 @@ def kernel_text(problem: Problem, found: Tuned) -> str:
         f"{duration(row.default_us)}, of {tally.evaluated + tally.from_cache} configs {found.kind}",
         "made with " + ", ".join(f"{k} {v}" for k, v in sorted(versions().items())),
     ]
-    comments = [f"# {' '.join(line.split())}".replace("µs", "us") for line in text]
+    comments = [f"# {one_line(line)}".replace("µs", "us") for line in text]
     return headed(comments, found.tunable.source, found.best)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from cutegen_lab.core.candidate import Candidate
 from cutegen_lab.core.hot_lines import HotLine, hottest
+from cutegen_lab.core.plain_text import plain
 from cutegen_lab.core.problem import Problem
 from cutegen_lab.core.roofline import SpeedOfLight
 from cutegen_lab.core.trial import CheckResult, OutputError, Profile, Provenance, Resources, Trial
@@ -172,7 +173,7 @@ def _hot_row(number: int, hot: HotLine, source: str) -> EvidenceRow:
     """A line of the candidate with what it costs and its text, in which nothing can act on a terminal."""
     lines = source.splitlines()
     text = lines[hot.line - 1].strip() if hot.line <= len(lines) else ""
-    shown = "".join(c if c.isprintable() else "?" for c in text[:_EXCERPT])
+    shown = plain(text[:_EXCERPT])
     return _row(f"hot_line_{number}", f"Line {hot.line}", hot.share, ": ".join(filter(None, (hot.cost, shown))))
 
 

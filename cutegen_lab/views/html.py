@@ -1,6 +1,7 @@
 """A run as HTML without scripts: a fragment for notebooks, and a self-contained report page.
 
 Everything a candidate, a model or an analyst wrote is escaped by Jinja2's autoescape; no template marks it safe.
+Control and bidirectional characters in it are shown as escapes.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from importlib.resources import files
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from cutegen_lab.core.plain_text import plain
 from cutegen_lab.views import text
 from cutegen_lab.views.model import CandidateView, RunView
 from cutegen_lab.views.plots import error_plot, time_plot
@@ -35,7 +37,7 @@ def report(views: Sequence[RunView], title: str = "cutegen report") -> str:
 
 
 def _render(template: str, **values: object) -> str:
-    return _environment().get_template(template).render(**values)
+    return plain(_environment().get_template(template).render(**values))
 
 
 @cache

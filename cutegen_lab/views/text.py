@@ -1,9 +1,12 @@
-"""A run as plain text: for ``text/plain``, the command line and logs. Same run, same text: no clocks, no addresses."""
+"""A run as plain text: for ``text/plain``, the command line and logs. Same run, same text: no clocks, no addresses.
+
+Nothing in it acts on a terminal, whatever a candidate, a model or an analyst wrote."""
 
 from __future__ import annotations
 
 import textwrap
 
+from cutegen_lab.core.plain_text import continued, plain
 from cutegen_lab.views.model import CandidateView, DiffLine, EvidenceRow, RunView
 from cutegen_lab.views.units import plural
 
@@ -25,7 +28,7 @@ def evidence_table(view: RunView, candidate_id: str | None = None) -> str:
         place = f"line {item.line}: " if item.line else ""
         text = f"{place}{item.severity}[{item.code}] {item.message}"
         lines += textwrap.wrap(text, WIDTH, initial_indent="  ", subsequent_indent="    ")
-    return "\n".join(lines)
+    return plain("\n".join(lines))
 
 
 def summary(view: RunView) -> str:
@@ -36,7 +39,7 @@ def summary(view: RunView) -> str:
         for c in view.candidates
     ]
     table = columns([("id", "from", "verdict", "time", "answer", "change"), *rows]) if rows else []
-    return "\n".join([head, *("  " + line for line in table)])
+    return plain("\n".join([head, *("  " + line for line in table)]))
 
 
 def standing(view: RunView) -> str:
@@ -54,7 +57,7 @@ def standing(view: RunView) -> str:
             "nothing_accepted": "finished, no kernel accepted",
             "failed": "failed",
         }.get(view.outcome, "finished")
-    return f"{words} ({view.note})" if view.note else words
+    return continued(f"{words} ({view.note})") if view.note else words
 
 
 def pick(view: RunView, candidate_id: str | None = None) -> CandidateView | None:
@@ -71,8 +74,11 @@ def pick(view: RunView, candidate_id: str | None = None) -> CandidateView | None
 
 def diff_text(lines: list[DiffLine]) -> str:
     """The diff as unified text with ``+``/``-`` marks; gaps say how much is left out."""
-    return "\n".join(
-        f"  … {line.text}" if line.kind == "gap" else f"{_DIFF_MARK[line.kind]}{line.text}".rstrip() for line in lines
+    return plain(
+        "\n".join(
+            f"  … {line.text}" if line.kind == "gap" else f"{_DIFF_MARK[line.kind]}{line.text}".rstrip()
+            for line in lines
+        )
     )
 
 

@@ -238,4 +238,4 @@ def test_hot_lines_are_shown_with_text_that_cannot_act():
     profile = Profile("emulator", "memory bandwidth", {}, (), lines)
     rows = profile_rows(profile, "x = '\x1b[31m<b>'\n")
     assert (rows[-1].key, rows[-1].label, rows[-1].value) == ("hot_line_1", "Line 1", "100% of global sectors")
-    assert rows[-1].detail == "x = '?[31m<b>'"  # markup is text: whoever shows it escapes it
+    assert rows[-1].detail == r"x = '\x1b[31m<b>'"  # markup is text: whoever shows it escapes it

@@ -13,7 +13,7 @@ from markupsafe import escape
 
 from cutegen_lab.views.html import fragment, report
 from cutegen_lab.views.model import RunView, TrendPoint
-from cutegen_lab.views.text import evidence_table, summary
+from cutegen_lab.views.text import diff_text, evidence_table, standing, summary
 
 SAMPLES = sorted((Path(__file__).parents[2] / "labextension" / "tests" / "samples").glob("*.json"))
 HOSTILE = "<script>alert('x')</script><img src=x onerror=y>&\"'"
@@ -70,6 +70,24 @@ def test_text_from_outside_is_escaped_everywhere() -> None:
     for html in (fragment(view), report([view], title=HOSTILE)):
         seen = tags(html)
         assert "script" not in seen.tags and "img" not in seen.tags and not seen.handlers
+
+
+def test_no_text_from_outside_acts_on_a_terminal() -> None:
+    acting = "\x1b]0;t\x07\x9b\x08\x7f\u202e\u2066\u200b"
+    data = json.loads(next(p for p in SAMPLES if p.stem == "review").read_text())
+    data["note"] = data["problem"]["name"] = acting
+    for candidate in data["candidates"]:
+        for field in ("title", "reason", "predicted_effect", "source", "verdict_reason", "answer", "model"):
+            candidate[field] = acting
+        for row in candidate["evidence"]:
+            row["value"] = row["detail"] = acting
+        for line in candidate["diff"]:
+            line["text"] = acting
+    view = RunView.model_validate(data)
+    diffs = [diff_text(candidate.diff) for candidate in view.candidates]
+    for text in (summary(view), evidence_table(view), standing(view), *diffs, fragment(view), report([view], acting)):
+        assert not set(acting) & set(text) - set("]0;t"), ascii(text)
+        assert not text or r"\x1b]0;t\x07\x9b\x08\x7f\u202e\u2066\u200b" in text
 
 
 def test_times_say_whether_they_were_measured_or_predicted() -> None:

@@ -1,0 +1,37 @@
+"""Text of candidates, models and servers, made safe to show.
+
+A terminal obeys control characters (ECMA-48: escape sequences, the window's title, cursor and line editing), and
+bidirectional and invisible ones show other text than there is (Unicode TR 36, TR 55).
+"""
+
+from __future__ import annotations
+
+import re
+
+_ACTING = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # C0 but tab and newline, DEL, C1
+    "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # bidirectional
+    "\u00ad\u180e\u200b-\u200d\u2028\u2029\u2060-\u2065\u206a-\u206f\ufeff"  # invisible
+    "\ufff9-\ufffb\U000e0000-\U000e007f"
+    "\ud800-\udfff]"  # halves of surrogate pairs: no encoding has them
+)
+
+
+def plain(text: str) -> str:
+    r"""``text`` with every such character written as its Python escape (``\x1b``, ``\u202e``); lines end in ``\n``."""
+    return _ACTING.sub(_escaped, text.replace("\r\n", "\n"))
+
+
+def one_line(text: str) -> str:
+    """:func:`plain` text in one line, its white space single spaces."""
+    return " ".join(plain(text).split())
+
+
+def continued(text: str, indent: str = "    ") -> str:
+    """:func:`plain` text whose further lines are indented: none of them can pass for a line of ours."""
+    return plain(text).replace("\n", "\n" + indent)
+
+
+def _escaped(match: re.Match[str]) -> str:
+    code = ord(match[0])
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
