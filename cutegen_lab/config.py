@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from cutegen_lab.core.secrets import without_credentials
+
 DEFAULT_WORKDIR = Path(".cutegen")
 
 
@@ -39,4 +41,5 @@ class Settings:
 
     def __repr__(self) -> str:
         key = "set" if self.openai_api_key else "missing"
-        return f"Settings(key {key}, base_url={self.openai_base_url!r}, model={self.model!r}, workdir={self.workdir})"
+        url = without_credentials(self.openai_base_url)
+        return f"Settings(key {key}, base_url={url!r}, model={self.model!r}, workdir={self.workdir})"

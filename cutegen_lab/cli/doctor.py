@@ -14,6 +14,7 @@ from pathlib import Path
 from cutegen_lab.cli.output import Output
 from cutegen_lab.config import Settings
 from cutegen_lab.core.errors import CutegenError
+from cutegen_lab.core.secrets import without_credentials
 
 _PACKAGES = {"elftools": "pyelftools"}  # where a module's package has another name
 
@@ -123,7 +124,7 @@ def _gpu() -> Finding:
 
 
 def _key(settings: Settings) -> Finding:
-    where = f" for {settings.openai_base_url}" if settings.openai_base_url else ""
+    where = f" for {without_credentials(settings.openai_base_url)}" if settings.openai_base_url else ""
     detail = f"OPENAI_API_KEY is {'set' if settings.openai_api_key else 'not set'}{where}"
     action = "Set OPENAI_API_KEY to let a model write kernels; templates need none."
     return Finding("model key", bool(settings.openai_api_key), detail, action, needed=False)

@@ -15,6 +15,7 @@ _ACTING = re.compile(
     "\ufff9-\ufffb\U000e0000-\U000e007f"
     "\ud800-\udfff]"  # halves of surrogate pairs: no encoding has them
 )
+_HALF = re.compile("[\ud800-\udfff]")
 
 
 def plain(text: str) -> str:
@@ -30,6 +31,15 @@ def one_line(text: str) -> str:
 def continued(text: str, indent: str = "    ") -> str:
     """:func:`plain` text whose further lines are indented: none of them can pass for a line of ours."""
     return plain(text).replace("\n", "\n" + indent)
+
+
+def misfit(text: str) -> str:
+    """What of ``text`` no encoding has: the first half of a surrogate pair and its place; "" where all is well."""
+    found = _HALF.search(text)
+    if found is None:
+        return ""
+    line = text.count("\n", 0, found.start()) + 1
+    return f"has U+{ord(found[0]):04X} in line {line}: half of a surrogate pair, and no character"
 
 
 def _escaped(match: re.Match[str]) -> str:

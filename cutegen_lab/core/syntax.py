@@ -6,16 +6,29 @@ import ast
 import threading
 from collections.abc import Sequence
 
+from cutegen_lab.core.plain_text import misfit
+
 _ONE_AT_A_TIME = threading.Lock()
 _TRIES = 5
 
 
 def parse(source: str, filename: str = "<unknown>") -> ast.Module:
-    """The module's tree. Raises SyntaxError and ValueError as ``ast.parse`` does.
+    """The module's tree. Raises SyntaxError for whatever is no Python, characters that no encoding has among it.
 
     CPython 3.11 counts the depth of trees under construction in one place for all threads and raises SystemError when
     two parse at once (python/cpython#106905). Our own take turns; against anyone else's thread it is tried again.
     """
+    if why := misfit(source):
+        raise SyntaxError(f"it {why}", (filename, 1, 1, None))
+    if (null := source.find("\0")) >= 0:
+        raise SyntaxError("it has a null character", (filename, source.count("\n", 0, null) + 1, 1, None))
+    try:
+        return _parse(source, filename)
+    except (RecursionError, MemoryError):
+        raise SyntaxError("it is too deeply nested", (filename, 1, 1, None)) from None
+
+
+def _parse(source: str, filename: str) -> ast.Module:
     with _ONE_AT_A_TIME:
         for _ in range(_TRIES - 1):
             try:

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 from cutegen_lab.core import syntax
 from cutegen_lab.core.errors import ProviderError
+from cutegen_lab.core.plain_text import misfit
 
-_BLOCK = re.compile(r"^(`{3,})[ \t]*(\w*)[^\n]*\n(.*?)^\1`*[ \t]*$", re.DOTALL | re.MULTILINE)
-_FIELD = r"^[\s*_#>-]*{}[\s*_]*:[\s*_]*(.+?)[\s*_]*$"
+_FENCE = re.compile(r"(`{3,})[ \t]*(\w*)")
+_MARKS = " \t\r*_"  # of Markdown, around a field's name and value
 MAX_ANSWER_CHARS = 400_000
 SPEC_BLOCK = "cutespec"
 
@@ -36,18 +37,19 @@ def parse(text: str, specs: bool = False) -> ParsedAnswer:
         raise MalformedAnswer("the answer is empty")
     if len(text) > MAX_ANSWER_CHARS:
         raise MalformedAnswer(f"the answer has {len(text):,} characters, more than {MAX_ANSWER_CHARS:,}")
-    found = list(_BLOCK.finditer(text))
+    if why := misfit(text):
+        raise MalformedAnswer(f"the answer {why}")
+    found = _blocks(text)
     wanted = "spec" if specs else "module"
     if not found:
         cut = "its code block is not closed: it was cut off" if "```" in text else "it has no fenced code block"
         raise MalformedAnswer(f"the answer has no {wanted}; {cut}")
-    written = list(dict.fromkeys(m[3] for m in found if specs and m[2] == SPEC_BLOCK))
+    written = list(dict.fromkeys(block for language, block in found if specs and language == SPEC_BLOCK))
     if len(written) > 1:
         raise MalformedAnswer(f"{len(written)} different {SPEC_BLOCK} blocks; give one whole spec")
     if written:
         return _answer(written[0], text, is_spec=True)
-    blocks = [m[3] for m in found]
-    modules = list(dict.fromkeys(b for b in blocks if re.search(r"^def launch\b", b, re.MULTILINE)))
+    modules = list(dict.fromkeys(block for _, block in found if re.search(r"^def launch\b", block, re.MULTILINE)))
     if not modules:
         raise MalformedAnswer(f"no code block is marked {SPEC_BLOCK}" if specs else "no code block defines launch()")
     if len(modules) > 1:
@@ -67,6 +69,35 @@ def _answer(block: str, text: str, is_spec: bool = False) -> ParsedAnswer:
     return ParsedAnswer(source, title, _field(head, "Reason"), _field(head, "Predicted effect"), is_spec)
 
 
+def _blocks(text: str) -> list[tuple[str, str]]:
+    """Language and text of each fenced block (CommonMark 4.5, unindented). ``text`` is a model's: time is linear."""
+    lines = text.splitlines(keepends=True)
+    found: list[tuple[str, str]] = []
+    at, unclosed = 0, len(text) + 1  # no fence of at least so many backticks is closed any more
+    while at < len(lines):
+        fence = _FENCE.match(lines[at])
+        at += 1
+        if fence is None or len(fence[1]) >= unclosed:
+            continue
+        end = next((n for n in range(at, len(lines)) if _closes(lines[n], len(fence[1]))), None)
+        if end is None:
+            unclosed = len(fence[1])
+        else:
+            found.append((fence[2], "".join(lines[at:end])))
+            at = end + 1
+    return found
+
+
+def _closes(line: str, backticks: int) -> bool:
+    line = line.rstrip()
+    return len(line) >= backticks and not line.strip("`")
+
+
 def _field(text: str, name: str) -> str:
-    match = re.search(_FIELD.format(name), text, re.MULTILINE | re.IGNORECASE)
-    return match[1] if match else ""
+    """What stands behind ``name:`` at the start of a line, or below it; "" where nothing does."""
+    lines = text.split("\n")
+    for line, below in zip(lines, [*lines[1:], ""], strict=True):
+        head, colon, value = line.partition(":")
+        if colon and head.strip(_MARKS + "#>-").lower() == name.lower():
+            return value.strip(_MARKS) or below.strip(_MARKS)
+    return ""

@@ -1,4 +1,7 @@
-"""Any OpenAI-compatible endpoint, streamed, with a hard cap on tokens. The key stays out of every text."""
+"""Any OpenAI-compatible endpoint, streamed, with hard caps on tokens and size.
+
+The key, and a user and password in the URL, stay out of every text, also where the server repeats them.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +13,11 @@ from typing import TYPE_CHECKING, Any
 from cutegen_lab.core.candidate import TokenUsage
 from cutegen_lab.core.errors import Cancelled, ProviderError
 from cutegen_lab.core.protocols import Cancel, Say
+from cutegen_lab.core.secrets import Secrets, without_credentials
+from cutegen_lab.providers.answers import MAX_ANSWER_CHARS
 from cutegen_lab.providers.conversation import Answer, ConversationProvider
 from cutegen_lab.providers.prompting import RenderedPrompt
+from cutegen_lab.providers.stream import Unreadable, bounded, joined, piece
 
 if TYPE_CHECKING:
     import openai
@@ -40,6 +46,7 @@ class OpenAIProvider(ConversationProvider):
         if not api_key and not base_url:
             raise ProviderError("no API key is set", "Set OPENAI_API_KEY, or use --provider templates or manual.")
         self._key = api_key or "none"
+        self._secrets = Secrets(api_key or "", base_url or "")
         self._base_url, self._timeout, self._retries = base_url, timeout_seconds, max_retries
         self.model = model or DEFAULT_MODEL
         self._cap, self.spent = max_tokens, TokenUsage()
@@ -50,56 +57,63 @@ class OpenAIProvider(ConversationProvider):
     def answer(self, prompt: RenderedPrompt, say: Say, cancel: Cancel) -> Answer:
         """Raises ProviderError (key, model, network, cap, empty answer) or Cancelled within a poll."""
         self._guard(len(prompt.text) // _CHARS_PER_TOKEN)
-        chunks: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        pieces: queue.SimpleQueue[Any] = queue.SimpleQueue()
         clients: queue.SimpleQueue[openai.OpenAI] = queue.SimpleQueue()
         stop = threading.Event()
-        thread = threading.Thread(target=self._stream, args=(prompt.text, chunks, stop, clients), daemon=True)
+        thread = threading.Thread(target=self._stream, args=(prompt.text, pieces, stop, clients), daemon=True)
         thread.start()
         try:
-            return self._collect(prompt, chunks, say, cancel)
+            return self._collect(prompt, pieces, say, cancel)
         finally:
             stop.set()
             if not clients.empty():
                 clients.get().close()  # a client that waits to retry must not ask, and be charged, again
 
-    def _collect(self, prompt: RenderedPrompt, chunks: queue.SimpleQueue[Any], say: Say, cancel: Cancel) -> Answer:
+    def _collect(self, prompt: RenderedPrompt, pieces: queue.SimpleQueue[Any], say: Say, cancel: Cancel) -> Answer:
         text: list[str] = []
         usage: TokenUsage | None = None
         finish = ""
-        told = 0
+        size = told = 0
+        asked = len(prompt.text) // _CHARS_PER_TOKEN
         while True:
             if cancel.is_set():
                 raise Cancelled()
             try:
-                item = chunks.get(timeout=_POLL_SECONDS)
+                item = pieces.get(timeout=_POLL_SECONDS)
             except queue.Empty:
                 continue
             if item is _END:
                 break
             if isinstance(item, Exception):
                 raise self._explained(item) from None
-            if item.usage:
-                usage = TokenUsage(item.usage.prompt_tokens, item.usage.completion_tokens)
-            if item.choices:
-                text.append(item.choices[0].delta.content or "")
-                finish = item.choices[0].finish_reason or finish
-            so_far = sum(map(len, text)) // _CHARS_PER_TOKEN
-            self._guard(len(prompt.text) // _CHARS_PER_TOKEN + so_far)
+            usage, finish = item.usage or usage, item.finish or finish
+            text.append(item.text)
+            size += len(item.text)
+            if size > MAX_ANSWER_CHARS:
+                raise ProviderError(
+                    f"the answer of {self.model} has more than {MAX_ANSWER_CHARS:,} characters",
+                    "Retry, or try another model.",
+                )
+            so_far = size // _CHARS_PER_TOKEN
+            self._guard(asked + so_far)
             if so_far - told >= 250:
                 told = so_far
                 say(f"{self.model}: about {so_far:,} tokens…")
-        answer = "".join(text)
-        estimate = TokenUsage(len(prompt.text) // _CHARS_PER_TOKEN, len(answer) // _CHARS_PER_TOKEN)
-        usage = usage or estimate
+        usage = usage or TokenUsage(asked, size // _CHARS_PER_TOKEN)
         self.spent = TokenUsage(self.spent.prompt + usage.prompt, self.spent.completion + usage.completion)
         if not finish:
             raise ProviderError(f"the stream from {self.model} ended before the answer did", "Retry.")
+        try:
+            answer = self._secrets.masked(joined(text))
+        except Unreadable as error:
+            raise self._explained(error) from None
         if not answer.strip():
-            raise ProviderError(f"{self.model} gave an empty answer (finish reason {finish!r})", "Retry.")
+            reason = self._secrets.masked(finish[:40])
+            raise ProviderError(f"{self.model} gave an empty answer (finish reason {reason!r})", "Retry.")
         return Answer(answer, self.model, usage)
 
     def _stream(
-        self, prompt: str, chunks: queue.SimpleQueue[Any], stop: threading.Event,
+        self, prompt: str, pieces: queue.SimpleQueue[Any], stop: threading.Event,
         clients: queue.SimpleQueue[openai.OpenAI],
     ) -> None:  # fmt: skip
         """Runs in its own thread, so that a silent server cannot hold up a cancel."""
@@ -114,17 +128,19 @@ class OpenAIProvider(ConversationProvider):
                     for chunk in stream:
                         if stop.is_set():
                             return
-                        chunks.put(chunk)
-            chunks.put(_END)
+                        pieces.put(piece(chunk))
+            pieces.put(_END)
         except Exception as error:  # handed to the waiting side, which knows what to say
-            chunks.put(error)
+            pieces.put(error)
 
     def _client(self) -> openai.OpenAI:
         import openai
 
         return openai.OpenAI(
-            api_key=self._key, base_url=self._base_url, timeout=self._timeout, max_retries=self._retries
-        )
+            api_key=self._key, base_url=self._base_url, timeout=self._timeout, max_retries=self._retries,
+            http_client=openai.DefaultHttpxClient(event_hooks={"response": [bounded]}),
+            default_headers={"Accept-Encoding": "identity"},
+        )  # fmt: skip
 
     def _guard(self, about_to_spend: int) -> None:
         if self._cap is not None and self.spent.total + about_to_spend > self._cap:
@@ -132,11 +148,11 @@ class OpenAIProvider(ConversationProvider):
             raise ProviderError(message, "Raise --budget, or accept what there is.")
 
     def _explained(self, error: Exception) -> ProviderError:
-        """What went wrong in one line; the key never appears in it."""
+        """What went wrong in one line, without credentials."""
         import openai
 
-        where = self._base_url or "the OpenAI API"
-        detail = (str(error).splitlines() or [""])[0].replace(self._key, "***")[:300]
+        where = without_credentials(self._base_url) if self._base_url else "the OpenAI API"
+        detail = (self._secrets.masked(str(error)).splitlines() or [""])[0][:300]
         match error:
             case openai.AuthenticationError():
                 return ProviderError(f"{where} refused the API key", "Check OPENAI_API_KEY.")
@@ -152,4 +168,6 @@ class OpenAIProvider(ConversationProvider):
                 return ProviderError(f"{where} answered {error.status_code}: {detail}", "Retry, or check the options.")
             case openai.APIConnectionError():
                 return ProviderError(f"cannot reach {where}", "Check OPENAI_BASE_URL and the network.")
+            case Unreadable():
+                return ProviderError(f"the answer of {where} cannot be used: {detail}", "Retry, or try another server.")
         return ProviderError(f"the answer of {where} could not be read: {type(error).__name__}: {detail}", "Retry.")

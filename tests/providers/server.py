@@ -19,6 +19,10 @@ class Script:
     answer: str = ""
     statuses: list[int] = field(default_factory=list)
     raw: bytes | None = None
+    endless: bytes = b""  # sent again and again until nobody reads
+    events: list[Any] = field(default_factory=list)  # each the JSON of one
+    headers: dict[str, str] = field(default_factory=dict)
+    error: str = ""  # the message of a failure; {key} is what the client sent for authorization
     stall_seconds: float = 0.0
     cut: bool = False
     retry_after: int = 0
@@ -44,12 +48,22 @@ def serving(script: Script) -> Iterator[str]:
                 return
             self.send_response(200)
             self.send_header("Content-Type", "text/event-stream")
+            for name, value in script.headers.items():
+                self.send_header(name, value)
             self.end_headers()
-            if script.raw is not None:
-                self.wfile.write(script.raw)
+            for event in script.events:
+                self._line(event)
+            while script.endless:
+                try:
+                    self.wfile.write(script.endless)
+                except (BrokenPipeError, ConnectionResetError):
+                    return
+            if script.raw is not None or script.events:
+                self.wfile.write(script.raw or b"data: [DONE]\n\n")
                 return
-            for start in range(0, len(script.answer), 40):
-                self._chunk({"delta": {"content": script.answer[start : start + 40]}, "finish_reason": None})
+            answer = script.answer.replace("{key}", self.headers.get("Authorization", ""))
+            for start in range(0, len(answer), 40):
+                self._chunk({"delta": {"content": answer[start : start + 40]}, "finish_reason": None})
                 time.sleep(script.stall_seconds)
             if script.cut:
                 return
@@ -61,7 +75,9 @@ def serving(script: Script) -> Iterator[str]:
             self.wfile.write(b"data: [DONE]\n\n")
 
         def _fail(self, status: int) -> None:
-            payload = json.dumps({"error": {"message": f"status {status} for key sk-secret", "type": "x"}}).encode()
+            said = script.error.replace("{key}", self.headers.get("Authorization", ""))
+            message = said or f"status {status} for key sk-secret"
+            payload = json.dumps({"error": {"message": message, "type": "x"}}).encode()
             self.send_response(status)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(payload)))
@@ -73,7 +89,9 @@ def serving(script: Script) -> Iterator[str]:
             self._event({"choices": [{"index": 0, **choice}]})
 
         def _event(self, fields: dict[str, Any]) -> None:
-            data = {"id": "1", "object": "chat.completion.chunk", "created": 0, "model": "m", **fields}
+            self._line({"id": "1", "object": "chat.completion.chunk", "created": 0, "model": "m", **fields})
+
+        def _line(self, data: Any) -> None:
             try:
                 self.wfile.write(b"data: " + json.dumps(data).encode() + b"\n\n")
                 self.wfile.flush()

@@ -1,0 +1,40 @@
+"""Keys and passwords, kept out of every text that leaves the provider."""
+
+from __future__ import annotations
+
+import re
+from base64 import b64encode, urlsafe_b64encode
+from urllib.parse import quote, unquote
+
+_USERINFO = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*://)?(.*)@")  # to the last @: a password may have one unescaped
+_SHORTEST = 6  # masking shorter ones would tear words apart, and protect nothing
+MASK = "***"
+
+
+class Secrets:
+    """``key`` and the credentials in ``url`` (``http://user:password@host``), in every form they are sent or echoed."""
+
+    def __init__(self, key: str = "", url: str = "") -> None:
+        forms = {key}
+        if match := _USERINFO.match(url):
+            for userinfo in (match[2], unquote(match[2])):
+                user, _, password = userinfo.partition(":")
+                secret = password or user
+                forms |= {userinfo, secret, quote(secret, safe="")}
+                for encode in (b64encode, urlsafe_b64encode):  # as the header `Authorization: Basic` has it
+                    forms.add(encode(userinfo.encode(errors="replace")).decode().rstrip("="))
+        self._forms = sorted((form for form in forms if len(form) >= _SHORTEST), key=len, reverse=True)
+
+    def __repr__(self) -> str:
+        return f"Secrets({len(self._forms)} forms)"
+
+    def masked(self, text: str) -> str:
+        for form in self._forms:
+            text = text.replace(form, MASK)
+        return text
+
+
+def without_credentials(url: str) -> str:
+    """``url`` as it may be shown: no user, no password, no query."""
+    shown = _USERINFO.sub(lambda match: f"{match[1] or ''}{MASK}@", url)
+    return shown.partition("?")[0]

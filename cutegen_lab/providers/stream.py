@@ -1,0 +1,81 @@
+"""What a server streams, read as data of unknown shape and size."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from cutegen_lab.core.candidate import TokenUsage
+
+MOST_BYTES = 64 << 20  # of one response: an answer of 100,000 tokens, each in an event of its own, takes half of it
+MOST_TOKENS = 10_000_000  # of one request; a report of more is no report
+
+
+class Unreadable(Exception):
+    """What came is no chat completion, or too much of one. Says what was seen."""
+
+
+@dataclass(frozen=True)
+class Piece:
+    """One event of the stream. ``usage`` is None where the server reports none that can be true."""
+
+    text: str = ""
+    finish: str = ""
+    usage: TokenUsage | None = None
+
+
+def piece(chunk: Any) -> Piece:
+    """``chunk`` as the ``openai`` package constructs it from JSON, unchecked. Raises Unreadable."""
+    usage = _usage(getattr(chunk, "usage", None))
+    choices = getattr(chunk, "choices", ...)
+    if choices is None or choices == []:  # a report of usage, or a sign of life
+        return Piece(usage=usage)
+    if not isinstance(choices, list):
+        raise Unreadable(f"choices is {_seen(choices)}, not a list")
+    delta = getattr(choices[0], "delta", None)
+    if delta is None:
+        raise Unreadable(f"choices[0] is {_seen(choices[0])} without a delta")
+    content, finish = getattr(delta, "content", None), getattr(choices[0], "finish_reason", None)
+    if not isinstance(content, str | None):
+        raise Unreadable(f"the delta's content is {_seen(content)}, not text")
+    if not isinstance(finish, str | None):
+        raise Unreadable(f"finish_reason is {_seen(finish)}, not text")
+    return Piece(content or "", finish or "", usage)
+
+
+def joined(pieces: list[str]) -> str:
+    """The whole text; halves of a surrogate pair in neighbouring pieces become their character. Raises Unreadable."""
+    try:
+        return "".join(pieces).encode("utf-16-le", "surrogatepass").decode("utf-16-le")
+    except UnicodeDecodeError:
+        raise Unreadable("the text has half of a surrogate pair, which is no character") from None
+
+
+def bounded(response: Any) -> None:
+    """A hook for the HTTP client that ``openai`` brings: reading more than :data:`MOST_BYTES` of ``response``, or
+    anything compressed, raises Unreadable."""
+    encoding = response.headers.get("Content-Encoding", "identity")
+    received = response.iter_raw
+
+    def counted(chunk_size: int | None = None) -> Iterator[bytes]:
+        if encoding != "identity":  # a few bytes of it may stand for gigabytes
+            raise Unreadable(f"it is compressed ({encoding[:40]}), which was not asked for")
+        read = 0
+        for part in received(chunk_size):
+            read += len(part)
+            if read > MOST_BYTES:
+                raise Unreadable(f"it has more than {MOST_BYTES >> 20} MiB")
+            yield part
+
+    response.iter_raw = counted
+
+
+def _usage(reported: Any) -> TokenUsage | None:
+    counts = [getattr(reported, name, None) for name in ("prompt_tokens", "completion_tokens")]
+    known = [count for count in counts if type(count) is int and 0 < count <= MOST_TOKENS]
+    return TokenUsage(*known) if len(known) == len(counts) else None
+
+
+def _seen(value: object) -> str:
+    return f"{type(value).__name__} {repr(value)[:40]}" if value is not ... else "missing"
