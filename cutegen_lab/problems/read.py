@@ -16,6 +16,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from cutegen_lab.core.dtypes import DType
 from cutegen_lab.core.errors import ProblemError
+from cutegen_lab.core.plain_text import misfit, plain
 from cutegen_lab.core.problem import Problem, TensorSpec, Workload
 from cutegen_lab.problems.arguments import declared
 from cutegen_lab.problems.dtypes import TORCH, from_torch
@@ -42,7 +43,7 @@ def read_file(path: str | Path, *, inputs_text: str = "", name: str | None = Non
         raise ProblemError(f"cannot read {path}: {error.strerror}", "Check the path.") from None
     except UnicodeDecodeError:
         raise ProblemError(f"{path} is not a text file", "Give a Python file.") from None
-    return read_text(source, name=name or path.stem, inputs_text=inputs_text)
+    return read_text(source, name=name or plain(path.stem), inputs_text=inputs_text)
 
 
 def read_text(source: str, *, name: str = "problem", inputs_text: str = "", deterministic: bool = True) -> Problem:
@@ -55,6 +56,9 @@ def read_text(source: str, *, name: str = "problem", inputs_text: str = "", dete
     rounded to TF32 only where the text allows PyTorch that at its top, as
     ``torch.set_float32_matmul_precision("high")`` does. Raises ProblemError: one line and the next action.
     """
+    for what, text in (("source", source), ("name", name), ("text of the inputs", inputs_text)):
+        if why := misfit(text):
+            raise ProblemError(f"the {what} {why}", "Write that character as an escape, or leave it out.")
     with tracing(), full_precision():
         loaded = load(source)
         problem = _read(loaded, source, name, inputs_text, deterministic)

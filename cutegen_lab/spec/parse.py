@@ -14,6 +14,7 @@ from lark.exceptions import UnexpectedCharacters, UnexpectedEOF, UnexpectedInput
 
 from cutegen_lab.core.dtypes import DType
 from cutegen_lab.core.errors import SpecError
+from cutegen_lab.core.plain_text import misfit
 from cutegen_lab.spec.form import Apply, Dim, Expr, Input, Name, Number, Option, Place, Setting, Spec, Step, Value
 
 GRAMMAR = Path(__file__).with_name("grammar.lark")
@@ -36,6 +37,8 @@ def parse(text: str) -> Spec:
     """Raises SpecError."""
     if len(text) > MOST_CHARACTERS:
         raise SpecError(f"a spec of {len(text):,} characters", f"A spec has at most {MOST_CHARACTERS:,}.", 1, 1)
+    if why := misfit(text):
+        raise SpecError(f"the spec {why}", "Leave it out.", 1, 1)
     try:
         tree = _parser().parse(text if text.endswith("\n") else text + "\n")
     except UnexpectedInput as error:

@@ -7,6 +7,7 @@ import zlib
 from typing import Annotated
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic_core import PydanticSerializationError
 
 from cutegen_lab.core.artifact import Artifact
 from cutegen_lab.core.errors import InputError, StoreError
@@ -18,8 +19,12 @@ _EVENTS: TypeAdapter[Event] = TypeAdapter(
 
 
 def event_to_json(event: Event) -> str:
-    """One line of JSON; infinities and NaN are the strings "Infinity", "-Infinity", "NaN"."""
-    return _EVENTS.dump_json(event).decode()
+    """One line of JSON; infinities and NaN are the strings "Infinity", "-Infinity", "NaN". Raises InputError for text
+    that UTF-8 does not have."""
+    try:
+        return _EVENTS.dump_json(event).decode()
+    except PydanticSerializationError as error:
+        raise InputError(f"this cannot be recorded: {error}", "Leave those characters out, or escape them.") from None
 
 
 def event_from_json(text: str) -> Event:

@@ -138,6 +138,8 @@ class SqliteStore:
         with self._lock:
             try:
                 yield self._connection
+            except UnicodeEncodeError as error:
+                raise StoreError(f"{self.path} has no such text: {error}", "`cutegen runs list` has names.") from None
             except sqlite3.Error as error:
                 raise StoreError(
                     f"{self.path}: {error}", "Check disk space, permissions and other processes."

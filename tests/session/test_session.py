@@ -115,6 +115,17 @@ def test_a_run_as_one_page(opened: Opener, tmp_path: Path) -> None:
     assert run.run_id in page and "<script" not in page and "src=" not in page
 
 
+def test_text_that_cannot_be_recorded_changes_nothing(opened: Opener) -> None:
+    run = opened().start(PROBLEM)
+    before = run.wait(10)
+    for verb in (run.edit, run.reject, lambda text: run.branch("c1", text)):
+        with pytest.raises(InputError, match="cannot be recorded"):
+            verb("time 5 # \ud800")
+    assert run.state == before
+    run.edit("time 5")
+    assert run.wait(10).current_id == "c2"
+
+
 def test_unproven_approval_is_named_on_the_file(opened: Opener) -> None:
     run = opened(["wrong"]).start(PROBLEM, RunSettings(budget=Budget(max_fixes=0)))
     run.wait(10)
