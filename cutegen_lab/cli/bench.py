@@ -31,6 +31,8 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
         raise InputError("--prepare compiles only, and --prepared times only", "Give one of them, then the other.")
     if arguments.resume and not arguments.out:
         raise InputError("--resume goes on with the file that --out names, and there is none", "Add --out FILE.json.")
+    if arguments.out and Path(arguments.out).exists() and not arguments.resume:
+        raise InputError(f"{arguments.out} exists", "Name another file, or go on with it by --resume.")
     if arguments.show:
         rows = [row for row in read(Path(arguments.show)) if any(part in row.name for part in arguments.only)]
         return _told(rows, Record({}, None, rows).facts(), output)

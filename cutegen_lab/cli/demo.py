@@ -11,7 +11,7 @@ from cutegen_lab.cli.output import Output
 from cutegen_lab.cli.progress import Progress
 from cutegen_lab.core.run import Budget, RunSettings
 from cutegen_lab.session import RunHandle, Session
-from cutegen_lab.session.kernels import write_atomically
+from cutegen_lab.session.outputs import may_write, write_out
 
 PROBLEMS = ("softmax", "rmsnorm")
 _FOLDER = Path(__file__).parents[1] / "demo"
@@ -20,6 +20,8 @@ _FOLDER = Path(__file__).parents[1] / "demo"
 def execute(arguments: argparse.Namespace, output: Output) -> int:
     started = time.monotonic()
     out = Path(arguments.out)
+    for name in (*(f"{problem}.py" for problem in PROBLEMS), "report.html"):
+        may_write(out / name)
     with Session.open(arguments.workdir) as session:
         runs = [_make(session, name, arguments, output) for name in PROBLEMS]
         output.line()
@@ -27,7 +29,7 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
         report = out / "report.html"
         from cutegen_lab.views.html import report as page
 
-        write_atomically(report, page([run.view() for run in runs], title="cutegen demo"))
+        write_out(report, page([run.view() for run in runs], title="cutegen demo"))
         states = [run.state for run in runs]
     good = all(proven(state) for state in states)
     seconds = time.monotonic() - started

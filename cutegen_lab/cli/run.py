@@ -13,9 +13,13 @@ from cutegen_lab.cli.review import review
 from cutegen_lab.core.errors import InputError
 from cutegen_lab.core.run import Budget, RunSettings
 from cutegen_lab.session import RunHandle, Session
+from cutegen_lab.session.outputs import may_write
 
 
 def execute(arguments: argparse.Namespace, output: Output) -> int:
+    out = Path(arguments.out) if arguments.out else None
+    if out:
+        may_write(out, arguments.problem)
     if not arguments.auto:
         require_terminal("--auto")
     from cutegen_lab.problems import read_file
@@ -35,7 +39,7 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
     )
     with Session.open(arguments.workdir) as session, Progress(problem.name) as progress:
         handle = session.start(problem, settings, subscriber=progress)
-        return see_through(handle, progress, output, Path(arguments.out) if arguments.out else None)
+        return see_through(handle, progress, output, out)
 
 
 def see_through(handle: RunHandle, progress: Progress, output: Output, out: Path | None) -> int:

@@ -62,8 +62,13 @@ def _told(kernel: Kernel, output: Output) -> dict[str, Any]:
 
 def _compile(kernel: Kernel, facts: dict[str, Any], arguments: argparse.Namespace, output: Output) -> int:
     """The kernel's text to ``--out``, and what the compiler makes of it for every workload of the spec."""
-    from cutegen_lab.session.kernels import write_atomically
+    from cutegen_lab.session.kernels import headed
+    from cutegen_lab.session.outputs import may_write, write_out
 
+    out = Path(arguments.out or f"{kernel.problem.name}.py")
+    problem = out.with_name(f"{out.stem}_problem.py")
+    for path in (out, problem):
+        may_write(path, arguments.file)
     with Session.open(arguments.workdir) as session:
         built = session.compiler().compile(
             kernel.source, kernel.config, kernel.problem.workloads, kernel.arch, lambda line: None, threading.Event()
@@ -76,10 +81,9 @@ def _compile(kernel: Kernel, facts: dict[str, Any], arguments: argparse.Namespac
     smem = uses.static_smem_bytes + uses.dynamic_smem_bytes
     output.line(f"  registers       {uses.registers} a thread")
     output.line(f"  shared memory   {smem:,} B a block")
-    out = Path(arguments.out or f"{kernel.problem.name}.py")
-    problem = out.with_name(f"{out.stem}_problem.py")
-    write_atomically(out, kernel.source)
-    write_atomically(problem, problem_text(kernel))
+    by = f"# {kernel.problem.name}: {kernel.family}, from a spec, by cutegen-lab"
+    write_out(out, headed([by], kernel.source, kernel.config))
+    write_out(problem, headed([f"{by}: what it means in PyTorch"], problem_text(kernel)))
     output.line(f"{out} is the kernel; prove it by: cutegen judge {problem} {out}")
     output.result(
         {**facts, "kernel": str(out), "problem_file": str(problem), "registers": uses.registers, "smem_bytes": smem}

@@ -17,7 +17,7 @@ from cutegen_lab.core.plain_text import one_line
 from cutegen_lab.core.problem import Problem
 from cutegen_lab.core.protocols import Say
 from cutegen_lab.session import Session
-from cutegen_lab.session.kernels import write_atomically
+from cutegen_lab.session.outputs import may_write, write_out
 from cutegen_lab.session.parts import make_provider
 from cutegen_lab.session.tuned import Tunable, Untuned, kernel_text, report
 
@@ -30,6 +30,8 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
 
     limits = Limits(arguments.budget, math.inf if arguments.max_seconds is None else arguments.max_seconds)
     settings = TuneSettings(limits, arguments.arch, arguments.gpu, arguments.device, arguments.seed)
+    if arguments.out:
+        may_write(Path(arguments.out), arguments.problem)
     if arguments.simulate:
         return _simulate(arguments, settings, output)
     stage_one: dict[str, Any] = {}
@@ -49,7 +51,7 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
     for line in report(problem, found):
         output.line(line)
     if arguments.out and found.best is not None:
-        write_atomically(Path(arguments.out), kernel_text(problem, found))
+        write_out(Path(arguments.out), kernel_text(problem, found), arguments.problem)
         output.line(f"written to {arguments.out}")
     output.result({**_facts(problem, found), **stage_one})
     if found.interrupted:

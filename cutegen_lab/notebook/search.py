@@ -103,11 +103,11 @@ class NotebookSearch:
 
     @verb
     def export(self, path: str | Path) -> Path:
-        """Writes the kernel with the best config. Raises InputError where there is none."""
-        from cutegen_lab.session.kernels import write_atomically
+        """Writes the kernel with the best config. Raises InputError where there is none, or the file is not ours."""
+        from cutegen_lab.session.outputs import write_out
 
         _ = self.best  # or an error that says why
-        write_atomically(Path(path), kernel_text(self.searching.problem, self.found))
+        write_out(Path(path), kernel_text(self.searching.problem, self.found))
         return Path(path)
 
     def show(self) -> None:

@@ -137,9 +137,11 @@ class RunHandle:
     def export(self, path: Path | str, candidate_id: str | None = None) -> Path:
         """Writes a kernel as a ``.py`` file: ``candidate_id``, else the accepted one the run ended with.
 
-        Raises :class:`InputError` where there is none, or it is a spec that could not be compiled.
+        Raises :class:`InputError` where there is none, it is a spec that could not be compiled, or ``path`` is a file
+        that is not ours.
         """
-        from cutegen_lab.session.kernels import write_kernel
+        from cutegen_lab.session.kernels import kernel_text
+        from cutegen_lab.session.outputs import write_out
 
         state = self.state
         chosen = candidate_id or state.incumbent_id
@@ -149,14 +151,15 @@ class RunHandle:
         if state.candidates[chosen].proposal.refused:
             kernels = ", ".join(c.id for c in state.candidates.values() if not c.proposal.refused) or "none"
             raise InputError(f"{chosen} is a spec that no kernel could be made of", f"Kernels: {kernels}.")
-        return write_kernel(state, chosen, Path(path))
+        write_out(Path(path), kernel_text(state, chosen))
+        return Path(path)
 
     def export_page(self, path: Path | str) -> Path:
-        """Writes the run as one self-contained HTML page."""
-        from cutegen_lab.session.kernels import write_atomically
+        """Writes the run as one self-contained HTML page. Raises InputError where ``path`` is not a file of ours."""
+        from cutegen_lab.session.outputs import write_out
         from cutegen_lab.views.html import report
 
-        write_atomically(Path(path), report([self.view()], title=f"cutegen run {self.run_id}"))
+        write_out(Path(path), report([self.view()], title=f"cutegen run {self.run_id}"))
         return Path(path)
 
     def meant(self, candidate_id: str | None = None) -> str | None:

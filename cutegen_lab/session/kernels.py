@@ -35,10 +35,18 @@ def kernel_text(state: RunState, candidate_id: str) -> str:
     return headed(head, candidate.source, candidate.config)
 
 
-def headed(comments: Sequence[str], source: str, config: Config) -> str:
+def headed(comments: Sequence[str], source: str, config: Config | None = None) -> str:
     """``source`` under ``comments`` and what :func:`read_kernel` needs to give both back."""
-    found = [f"{_SOURCE}{sha256(source)}", f"{_CONFIG}{json.dumps(dict(config), sort_keys=True)}"]
+    found = [f"{_SOURCE}{sha256(source)}"]
+    if config is not None:
+        found.append(f"{_CONFIG}{json.dumps(dict(config), sort_keys=True)}")
     return "\n".join([*comments, *found]) + "\n\n" + source
+
+
+def untouched(text: str) -> bool:
+    """Did :func:`headed` write it, and nobody change what stands below its comments?"""
+    comments, source = _split(text)
+    return f"{_SOURCE}{sha256(source)}" in comments
 
 
 def read_kernel(text: str) -> tuple[str, Config]:
@@ -47,8 +55,7 @@ def read_kernel(text: str) -> tuple[str, Config]:
     An exported file that nobody touched gives back the very text it was made from, so it compiles to the very same
     artifact; any other is taken whole, so that line numbers are the file's. Raises InputError for a damaged config.
     """
-    lines = list(takewhile(lambda line: line.startswith("#"), text.split("\n")))
-    source = text[sum(len(line) + 1 for line in lines) + 1 :]  # past the blank line too
+    lines, source = _split(text)
     found = next((line.removeprefix(_CONFIG) for line in lines if line.startswith(_CONFIG)), None)
     if found is None:
         return text, {}
@@ -58,8 +65,13 @@ def read_kernel(text: str) -> tuple[str, Config]:
         raise InputError(f"the file's cutegen config is not JSON: {error}", "Correct or remove it.") from None
     if not isinstance(config, dict):
         raise InputError("the file's cutegen config is not an object", "Correct or remove that line.")
-    untouched = f"{_SOURCE}{sha256(source)}" in lines
-    return (source if untouched else text), config
+    return (source if untouched(text) else text), config
+
+
+def _split(text: str) -> tuple[list[str], str]:
+    """The comments at the top, and what comes after the blank line below them."""
+    lines = list(takewhile(lambda line: line.startswith("#"), text.split("\n")))
+    return lines, text[sum(len(line) + 1 for line in lines) + 1 :]
 
 
 def read_text_file(path: Path) -> str:

@@ -21,6 +21,7 @@ from cutegen_lab.views.tree import candidate_tree
 from cutegen_lab.views.units import microseconds, plural, seconds, size
 
 _HERE = files("cutegen_lab.views") / "templates"
+GENERATOR = '<meta name="generator" content="cutegen-lab">'  # tells our pages from others
 
 
 def fragment(view: RunView) -> str:
@@ -33,7 +34,7 @@ def report(views: Sequence[RunView], title: str = "cutegen report") -> str:
     """One page for any number of runs: evidence, trends, candidate tree, diffs, sources, provenance. No network, no
     scripts."""
     runs = [{"view": view, "shown": text.pick(view), "standing": text.standing(view)} for view in views]
-    return _render("report.html", runs=runs, title=title)
+    return _render("report.html", runs=runs, title=title, generator=Markup(GENERATOR))  # noqa: S704 - our own
 
 
 def _render(template: str, **values: object) -> str:

@@ -1,0 +1,45 @@
+"""Files written where the analyst says (``--out``, ``export``): never over what cutegen did not write."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from cutegen_lab.core.errors import InputError
+from cutegen_lab.session.kernels import untouched, write_atomically
+
+_MOST_BYTES = 64 << 20  # of a page
+
+
+def may_write(path: Path, problem: str | Path = "") -> None:
+    """Raises InputError where ``path`` is the problem's own file, or one that cutegen did not write, or that somebody
+    changed since. Asked before the work, and again before writing."""
+    if not os.path.lexists(path):
+        return
+    if problem and path.exists() and Path(problem).exists() and path.samefile(problem):
+        raise InputError(f"{path} is the problem's own file", "Name another one with --out.")
+    if not path.is_file():
+        raise InputError(f"{path} exists and is no file to write to", "Name another one.")
+    if not _ours(path):
+        raise InputError(
+            f"{path} exists, and cutegen did not write it, or it was changed since", "Name another one, or delete it."
+        )
+
+
+def write_out(path: Path, text: str, problem: str | Path = "") -> None:
+    """Whole or not at all. Raises InputError as :func:`may_write`, StoreError where it cannot be written."""
+    may_write(path, problem)
+    write_atomically(path, text)
+
+
+def _ours(path: Path) -> bool:
+    """A kernel or problem with the hash of its own text, or a page of ours."""
+    from cutegen_lab.views.html import GENERATOR
+
+    try:
+        if path.stat().st_size > _MOST_BYTES:
+            return False
+        text = path.read_bytes().decode("utf-8")
+    except (OSError, UnicodeDecodeError):
+        return False
+    return untouched(text) or GENERATOR in text[:2000]
