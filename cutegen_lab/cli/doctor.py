@@ -13,7 +13,7 @@ from pathlib import Path
 
 from cutegen_lab.cli.output import Output
 from cutegen_lab.config import Settings
-from cutegen_lab.core.errors import CutegenError
+from cutegen_lab.core.errors import CutegenError, SetupError, of_the_disk
 from cutegen_lab.core.secrets import without_credentials
 
 _PACKAGES = {"elftools": "pyelftools"}  # where a module's package has another name
@@ -139,4 +139,5 @@ def _guarded(name: str, examine: Callable[[], Finding], needed: bool) -> Finding
         package = _PACKAGES.get(str(error.name), error.name)
         return Finding(name, False, f"needs {error.name}, which is not installed", f"pip install {package}.", needed)
     except Exception as error:  # a doctor reports what is broken, however it is broken
-        return Finding(name, False, f"{type(error).__name__}: {error}", "Reinstall cutegen-lab.", needed)
+        known = of_the_disk(error) or SetupError(f"{type(error).__name__}: {error}", "Reinstall cutegen-lab.")
+        return Finding(name, False, known.message, known.action, needed)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from cutegen_lab.cli.arguments import build_parser
 from cutegen_lab.cli.output import Output, PlainFormatter, note
-from cutegen_lab.core.errors import CutegenError, InputError, SetupError
+from cutegen_lab.core.errors import CutegenError, InputError, SetupError, of_the_disk
 
 INTERRUPTED = 130
 
@@ -47,6 +47,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             return missing.exit_status
         except Exception as error:
             _told(debug)
+            if known := of_the_disk(error):
+                output.error(known)
+                return known.exit_status
             output.error(
                 CutegenError(f"internal error: {type(error).__name__}: {error}", "Add --debug for the traceback.")
             )

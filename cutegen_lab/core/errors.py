@@ -17,6 +17,8 @@ A candidate's failure is a :class:`~cutegen_lab.core.verdict.Verdict`, never an 
 
 from __future__ import annotations
 
+import errno
+
 from cutegen_lab.core.plain_text import plain
 
 ELSEWHERE = "Try --provider openai (a model writes the kernel), manual (paste one) or replay:FILE."  # not the templates
@@ -84,3 +86,18 @@ class Cancelled(CutegenError):
 
     def __init__(self, message: str = "stopped") -> None:
         super().__init__(message)
+
+
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_CLOSED = (errno.EROFS, errno.EACCES, errno.EPERM)
+
+
+def of_the_disk(error: Exception) -> SetupError | None:
+    """What to say where a disk is full or may not be written to; None for any other error."""
+    if not isinstance(error, OSError) or error.errno not in _FULL + _CLOSED:
+        return None
+    first = "Free some space" if error.errno in _FULL else "Make it writable"
+    return SetupError(
+        f"cannot write{f' {error.filename}' if error.filename else ''}: {error.strerror}",
+        f"{first}, or choose another place by --workdir, CUTEGEN_CACHE or TMPDIR.",
+    )

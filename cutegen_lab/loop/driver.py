@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from cutegen_lab.core.errors import Cancelled, CutegenError, InputError
+from cutegen_lab.core.errors import Cancelled, CutegenError, InputError, of_the_disk
 from cutegen_lab.core.run import Answer, Answered, Event, RunState, Step, StepFailed, StepStarted, Stopped, StoredEvent
 from cutegen_lab.loop.budget import working_seconds
 from cutegen_lab.loop.effects import AskReview, Finish, Generate
@@ -147,8 +147,10 @@ class Driver:
         except CutegenError as error:
             event = StepFailed(state.step, str(error))
         except Exception as error:
-            _log.exception("step %s of %s", state.step.value, self.run_id)
-            event = StepFailed(state.step, f"internal error: {type(error).__name__}: {error}")
+            known = of_the_disk(error)
+            if known is None:
+                _log.exception("step %s of %s", state.step.value, self.run_id)
+            event = StepFailed(state.step, str(known or f"internal error: {type(error).__name__}: {error}"))
         with self._lock:
             if not cancel.is_set():  # a stop that came first wins: the result is dropped
                 self._record(event)
@@ -168,20 +170,34 @@ class Driver:
                 _log.exception("a subscriber of %s failed", self.run_id)
 
 
-class ThreadedDriver(Driver):
-    """A driver that works by itself: one daemon thread a run, asleep while the run rests."""
+class Over(Exception):
+    """The driver was closed, or has let a finished run go, before it could take a verb: another one can."""
 
-    def __init__(self, run_id: str, parts: Parts) -> None:
+
+class ThreadedDriver(Driver):
+    """A driver that works by itself: one daemon thread a run, asleep while the run rests.
+
+    With ``ended`` it lets a finished run go: its thread ends, calling ``ended(self)`` last, and verbs raise
+    :class:`Over`.
+    """
+
+    def __init__(self, run_id: str, parts: Parts, ended: Callable[[ThreadedDriver], None] | None = None) -> None:
         super().__init__(run_id, parts)
         self._closed = False
         self._broken: Exception | None = None
+        self._ended = ended
         self._thread = threading.Thread(target=self._serve, name=run_id, daemon=True)
+
+    @property
+    def closed(self) -> bool:
+        return self._closed
 
     def start(self) -> None:
         self._thread.start()
 
     def wait(self, timeout: float | None = None) -> RunState:
-        """Until the run rests (its state then), or ``timeout`` seconds have passed (its state so far).
+        """Until the run rests (its state then), or ``timeout`` seconds have passed (its state so far). A finished run
+        has been let go on return.
 
         Raises StoreError where the run could not go on because its events could not be written."""
         deadline = None if timeout is None else time.monotonic() + timeout
@@ -193,7 +209,10 @@ class ThreadedDriver(Driver):
                 self._wake.wait(left)
             if self._broken is not None:
                 raise self._broken
-            return self._state
+            state = self._state
+        if state.finished and self._ended is not None:
+            self._join()
+        return state
 
     def close(self) -> None:
         """Ends the thread and gives up the step in hand. Records nothing: the run can be resumed."""
@@ -201,19 +220,36 @@ class ThreadedDriver(Driver):
             self._closed = True
             self._cancel.set()
             self._wake.notify_all()
+        self._join()
+
+    def _join(self) -> None:
         if self._thread.is_alive() and self._thread is not threading.current_thread():
             self._thread.join(2.0)
 
+    def _record(self, event: Event) -> RunState:
+        if self._closed:  # the lease is another's, or nobody's
+            raise Over
+        return super()._record(event)
+
     def _serve(self) -> None:
-        while True:
-            with self._wake:
-                while self.resting and not self._closed:
-                    self._wake.wait()
-                if self._closed:
-                    return
+        while self._awaited():
             try:
                 self._step()
+            except Over:
+                break
             except Exception as error:  # the store: nothing may happen that cannot be recorded
                 self._broken = error
                 self.close()
                 return
+        if self._ended is not None:
+            self._ended(self)
+
+    def _awaited(self) -> bool:
+        """Waits until there is work; False where there will be none."""
+        with self._wake:
+            while self.resting and not self._closed:
+                if self._state.finished and self._ended is not None:
+                    self._closed = True
+                    break
+                self._wake.wait()
+            return not self._closed

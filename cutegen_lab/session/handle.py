@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from cutegen_lab.core.errors import InputError, SetupError
 from cutegen_lab.core.run import Answer, Resumed, RunState, Step, StoredEvent
 from cutegen_lab.core.trial import Profile
-from cutegen_lab.loop.driver import Notice, Subscriber, ThreadedDriver
+from cutegen_lab.loop.driver import Notice, Over, Subscriber, ThreadedDriver
 from cutegen_lab.loop.machine import fold
 
 if TYPE_CHECKING:
@@ -69,8 +69,10 @@ class RunHandle:
         """The run as the widget, the report and the command line show it."""
         from cutegen_lab.views.build import build_view
 
-        events = self.events
-        return build_view(fold(e.event for e in events), events, log=self.log, attached=self.driving)
+        events, driving = self.events, self.driving
+        state = fold(e.event for e in events)
+        elsewhere = "" if driving or state.finished else self._session.store.driven_by(self.run_id)
+        return build_view(state, events, log=self.log, attached=driving, elsewhere=elsewhere)
 
     def approve(self) -> RunState:
         """Accept the candidate under review; the next refinement starts from it. Needs a passed verdict."""
@@ -100,15 +102,15 @@ class RunHandle:
         """End the run at whatever step it is; :meth:`resume` goes on from there."""
         if self.state.finished:
             return self.state
-        return self._taken_up().stop()
+        return self._act(ThreadedDriver.stop)
 
     def resume(self) -> RunHandle:
         """Take the run up in this process: unfinished work starts again, a stopped run goes on. Returns self."""
-        with self._lock:
-            if self._driver is None:
-                self.drive(Resumed())
-            elif self._driver.state.stopped_at is not None:
-                self._driver.record(Resumed())
+
+        def go_on(driver: ThreadedDriver) -> RunState:
+            return driver.record(Resumed()) if driver.state.stopped_at is not None else driver.state
+
+        self._act(go_on)
         return self
 
     def wait(self, timeout: float | None = None) -> RunState:
@@ -222,25 +224,42 @@ class RunHandle:
             self._session.release(self.run_id)
 
     def _answer(self, answer: Answer) -> RunState:
-        return self._taken_up().answer(answer)
+        return self._act(lambda driver: driver.answer(answer))
 
-    def _taken_up(self) -> ThreadedDriver:
-        with self._lock:
-            if self._driver is None:
-                self.drive(None if self.state.finished else Resumed())
-            assert self._driver is not None
-            return self._driver
+    def _act(self, act: Callable[[ThreadedDriver], RunState]) -> RunState:
+        """What ``act`` returns of the driver, which is made first where there is none."""
+        while True:
+            with self._lock:
+                driver = self._driver
+                if driver is None or driver.closed:
+                    return self.drive(None if self.state.finished else Resumed(), act)
+            try:
+                return act(driver)
+            except Over:  # it has just let the finished run go
+                continue
 
-    def drive(self, first: Resumed | None = None) -> None:
-        """Takes the lease and starts the worker. Raises StoreError where another process drives the run."""
+    def drive(
+        self, first: Resumed | None = None, act: Callable[[ThreadedDriver], RunState] | None = None
+    ) -> RunState:  # fmt: skip
+        """Takes the lease, records ``first``, does ``act``, and starts the worker, which lets the run go when it is
+        finished. Raises StoreError where another process drives the run."""
         with self._lock:
-            driver = self._session.driver(self.run_id)
+            driver = self._session.driver(self.run_id, self._let_go)
             self._session.keep_accepted(driver.state)  # a process may have died between an approval and its file
             driver.subscribe(self._hear)
             self._driver = driver
-            if first is not None:
-                driver.record(first)
-            driver.start()
+            try:
+                if first is not None:
+                    driver.record(first)
+                return act(driver) if act else driver.state
+            finally:
+                driver.start()
+
+    def _let_go(self, driver: ThreadedDriver) -> None:
+        with self._lock:
+            if self._driver is driver:  # else it was closed, or another one has the lease now
+                self._driver = None
+                self._session.release(self.run_id)
 
     def _hear(self, notice: Notice) -> None:
         if notice.line:

@@ -122,7 +122,11 @@ class Session:
         with self._lock:
             self._providers[run_id] = chosen
             self._leases[run_id] = self.store.lease(run_id)
-        self.store.append(run_id, event, fold([event]))
+        try:
+            self.store.append(run_id, event, fold([event]))
+        except CutegenError:
+            self.release(run_id)
+            raise
         handle = self.attach(run_id)
         if subscriber is not None:
             handle.subscribe(subscriber)
@@ -206,14 +210,15 @@ class Session:
         """What the judge will run on ``device``."""
         return self._workloads(problem, device)
 
-    def driver(self, run_id: str) -> ThreadedDriver:
-        """A driver with the lease of ``run_id`` held. Raises StoreError where another process has it."""
+    def driver(self, run_id: str, ended: Callable[[ThreadedDriver], None]) -> ThreadedDriver:
+        """A driver with the lease of ``run_id`` held; ``ended`` is called when it lets the finished run go. Raises
+        StoreError where another process has the lease."""
         with self._lock:
             if run_id not in self._leases:
                 self._leases[run_id] = self.store.lease(run_id)
         try:
             state = fold(e.event for e in self.store.events(run_id))
-            return ThreadedDriver(run_id, self._parts(run_id, state))
+            return ThreadedDriver(run_id, self._parts(run_id, state), ended)
         except CutegenError:
             self.release(run_id)
             raise

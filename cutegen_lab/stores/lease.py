@@ -4,35 +4,77 @@ from __future__ import annotations
 
 import fcntl
 import os
+import time
 from pathlib import Path
 
 from cutegen_lab.core.errors import StoreError
+
+_TRIES = 10  # 10 ms apart: somebody may just be looking, which takes microseconds
 
 
 class Lease:
     """Exclusive right to drive a run, held from construction to :meth:`release`.
 
-    Raises :class:`StoreError` naming the process that holds it. ``flock`` belongs to the open file, so a second lease
-    in the same process is refused too.
+    Raises :class:`StoreError` naming the process that holds it, or why there can be no lock. ``flock`` belongs to the
+    open file, so a second lease in the same process is refused too.
     """
 
     def __init__(self, folder: Path, run_id: str) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        self._fd: int | None = os.open(folder / f"{run_id}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        path = _path(folder, run_id)
+        self._fd: int | None = None
         try:
-            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            holder = os.pread(self._fd, 32, 0).decode().strip() or "unknown"
-            os.close(self._fd)
-            self._fd = None
+            folder.mkdir(parents=True, exist_ok=True)
+            self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            for left in reversed(range(_TRIES)):
+                if _locked(self._fd, fcntl.LOCK_EX):
+                    break
+                if not left:
+                    held_by = _pid(self._fd)
+                    raise StoreError(
+                        f"run {run_id} is being driven by process {held_by}", "Stop it there, or only watch it here."
+                    )
+                time.sleep(0.01)
+            os.ftruncate(self._fd, 0)
+            os.pwrite(self._fd, str(os.getpid()).encode(), 0)
+        except OSError as error:
+            self.release()
             raise StoreError(
-                f"run {run_id} is being driven by process {holder}", "Stop it there, or only watch it here."
-            ) from None
-        os.ftruncate(self._fd, 0)
-        os.pwrite(self._fd, str(os.getpid()).encode(), 0)
+                f"cannot write {path}: {error.strerror}", "Make room for it, or choose another --workdir."
+            ) from error
+        except StoreError:
+            self.release()
+            raise
 
     def release(self) -> None:
         """Idempotent."""
         if self._fd is not None:
             os.close(self._fd)
             self._fd = None
+
+
+def holder(folder: Path, run_id: str) -> str:
+    """The process that drives ``run_id``; "" where none does."""
+    try:
+        fd = os.open(_path(folder, run_id), os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return ""
+    try:
+        return "" if _locked(fd, fcntl.LOCK_SH) else _pid(fd)
+    finally:
+        os.close(fd)
+
+
+def _path(folder: Path, run_id: str) -> Path:
+    return folder / f"{run_id}.lock"
+
+
+def _locked(fd: int, kind: int) -> bool:
+    try:
+        fcntl.flock(fd, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _pid(fd: int) -> str:
+    return os.pread(fd, 32, 0).decode(errors="replace").strip() or "unknown"

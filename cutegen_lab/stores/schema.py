@@ -58,7 +58,8 @@ def migrate(connection: sqlite3.Connection, migrations: tuple[str, ...] = MIGRAT
                 connection.execute(f"PRAGMA user_version = {version + 1}")
             connection.execute("COMMIT")
         except BaseException:
-            connection.execute("ROLLBACK")
+            if connection.in_transaction:  # SQLite ends it itself where the disk is full
+                connection.execute("ROLLBACK")
             raise
 
 

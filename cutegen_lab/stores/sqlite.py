@@ -13,7 +13,7 @@ from cutegen_lab.core.artifact import Artifact
 from cutegen_lab.core.errors import StoreError
 from cutegen_lab.core.run import Event, RunStarted, RunState, RunSummary, Step, StoredEvent
 from cutegen_lab.stores.codec import artifact_from_blob, artifact_to_blob, event_from_json, event_to_json
-from cutegen_lab.stores.lease import Lease
+from cutegen_lab.stores.lease import Lease, holder
 from cutegen_lab.stores.schema import migrate, refuse_newer
 
 BUSY_SECONDS = 10.0
@@ -27,6 +27,7 @@ class SqliteStore:
 
     def __init__(self, path: Path | str, clock: Callable[[], float] = time.time) -> None:
         self.path = Path(path)
+        self._locks = self.path.parent / "locks"
         self._clock = clock
         self._lock = threading.RLock()
         try:
@@ -40,7 +41,9 @@ class SqliteStore:
             self._prepare()
         except sqlite3.Error as error:
             self._connection.close()
-            raise StoreError(f"cannot open {self.path}: {error}", "Choose another --workdir.") from error
+            raise StoreError(
+                f"cannot open {self.path}: {error}", "Check disk space and permissions, or choose another --workdir."
+            ) from error
         except StoreError:
             self._connection.close()
             raise
@@ -106,7 +109,11 @@ class SqliteStore:
 
     def lease(self, run_id: str) -> Lease:
         """The exclusive right to drive ``run_id``. Raises StoreError naming the process that has it."""
-        return Lease(self.path.parent / "locks", run_id)
+        return Lease(self._locks, run_id)
+
+    def driven_by(self, run_id: str) -> str:
+        """The process that drives ``run_id`` now; "" where none does."""
+        return holder(self._locks, run_id)
 
     def close(self) -> None:
         with self._lock:

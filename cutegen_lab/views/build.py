@@ -29,22 +29,26 @@ Status = Literal["running", "review", "done", "interrupted"]
 
 
 def build_view(
-    state: RunState, events: Sequence[StoredEvent], log: Sequence[str] = (), attached: bool = True
+    state: RunState, events: Sequence[StoredEvent], log: Sequence[str] = (), attached: bool = True, elsewhere: str = ""
 ) -> RunView:
     """Everything there is to see of a run now.
 
     ``events`` are the run's own, oldest first; they give the times. ``log`` is the last progress lines of a live run.
     ``attached`` says that a process is driving the run: without one an unfinished run is "interrupted", and
-    ``resume`` is the only verb.
+    ``resume`` is the only verb; that is so, too, where ``elsewhere`` names another process that drives it.
     """
+    driven = attached or bool(elsewhere)
+    note = state.problem_note
+    if elsewhere:
+        note = "; ".join(filter(None, (f"driven by process {elsewhere}", note)))
     timeline = read_timeline(events)
     current = state.current
     return RunView(
         run_id=state.run_id,
-        status=_status(state, attached),
+        status=_status(state, driven),
         step=state.step.value,
         outcome=state.outcome,
-        note=state.problem_note,
+        note=note,
         problem=_problem(state.problem),
         settings=_settings(state),
         sol=SolView(
@@ -54,9 +58,9 @@ def build_view(
             flops=state.sol.flops,
             gpu=state.sol.gpu,
         ),
-        candidates=[_candidate(c, state, timeline, attached) for c in state.candidates.values()],
+        candidates=[_candidate(c, state, timeline, driven) for c in state.candidates.values()],
         trend=[_trend(c, state.trials.get(c.id), state) for c in state.candidates.values()],
-        timeline=_steps(timeline.open_attempt, attached),
+        timeline=_steps(timeline.open_attempt, driven),
         current_id=current.id if current else None,
         incumbent_id=state.incumbent_id,
         verbs=allowed_verbs(state, attached),
