@@ -169,9 +169,10 @@ class BulkCopies:
         if self._m.async_races is not None:
             self._m.async_races.leaves(gid, place, None if barrier is None else self._slot(gid, barrier))
         if shared.written is not None and not shared.written.reshape(-1, 16)[place].all():
-            missing = int(place[~shared.written.reshape(-1, 16)[place].all(axis=1)][0]) * 16 % shared.stride
-            message = f"a bulk copy reads shared memory at byte {missing - shared.first}, which nothing has written"
-            raise Trap(Verdict.UNINITIALISED_READ, message, gid, missing)
+            missing = int(place[~shared.written.reshape(-1, 16)[place].all(axis=1)][0])
+            byte = missing * 16 % shared.stride - shared.first
+            message = f"a bulk copy reads shared memory at byte {byte}, which nothing has written"
+            raise shared.missing(message, gid, missing, 16, self._m.instruction())
         return np.asarray(shared.views[16][place])
 
 

@@ -33,6 +33,8 @@ class Block:
     live_in: set[str] = field(default_factory=set)
     live_out: set[str] = field(default_factory=set)
     terminator: ptx.Instruction | None = None
+    last: list[str] = field(default_factory=list)  # lines before the branch, and what they read
+    last_uses: dict[str, ptx.Reg] = field(default_factory=dict)
 
     @property
     def parks(self) -> bool:
@@ -72,7 +74,7 @@ def basic_blocks(kernel: ptx.Kernel, emits: dict[int, Emit]) -> list[Block]:
         if n + 1 == len(starts) and block.falls_through:
             block.target, block.falls_through = EXIT, False
         blocks.append(block)
-    _liveness(blocks)
+    liveness(blocks)
     return blocks
 
 
@@ -88,14 +90,15 @@ def _terminate(block: Block, last: ptx.Instruction, kernel: ptx.Kernel, index_of
     block.target = index_of.get(kernel.labels[label.name], EXIT)
 
 
-def _liveness(blocks: list[Block]) -> None:
+def liveness(blocks: list[Block]) -> None:
+    """Fills in what each block uses and defines, and what is live where it begins and ends."""
     for block in blocks:
+        block.uses, block.defs = set(), set()
         for emit in block.emits:
             guard = {emit.ins.guard.name} if emit.ins.guard else set()
             block.uses |= (set(emit.uses) | guard) - block.defs
             block.defs |= set(emit.defs)
-        if block.guard:
-            block.uses |= {block.guard.name} - block.defs
+        block.uses |= set(_at_the_end(block)) - block.defs
         block.live_in = set(block.uses)
     changed = True
     while changed:
@@ -106,6 +109,11 @@ def _liveness(blocks: list[Block]) -> None:
             live_in = block.uses | (block.live_out - block.defs)
             changed |= live_in != block.live_in
             block.live_in = live_in
+
+
+def _at_the_end(block: Block) -> dict[str, ptx.Reg]:
+    """Registers read after the last instruction."""
+    return {**block.last_uses, **({block.guard.name: block.guard} if block.guard else {})}
 
 
 def allocate(blocks: list[Block]) -> tuple[dict[str, tuple[str, int]], dict[str, int]]:
@@ -133,9 +141,8 @@ def allocate(blocks: list[Block]) -> tuple[dict[str, tuple[str, int]], dict[str,
             registers.update(guard)
             touch(set(emit.uses) | set(emit.defs) | set(guard), at)
             at += 1
-        if block.guard:
-            registers[block.guard.name] = block.guard
-            touch({block.guard.name}, at)
+        registers.update(_at_the_end(block))
+        touch(set(_at_the_end(block)), at)
         touch(block.live_out, at)
         at += 1
     rows: dict[str, tuple[str, int]] = {}

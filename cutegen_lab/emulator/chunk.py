@@ -9,6 +9,7 @@ import numpy as np
 
 from cutegen_lab.core.artifact import Launch
 from cutegen_lab.core.verdict import Verdict
+from cutegen_lab.emulator import ptx
 from cutegen_lab.emulator.async_races import AsyncRaces
 from cutegen_lab.emulator.barriers import ClusterBarrier, NamedBarriers
 from cutegen_lab.emulator.bulk import BulkCopies
@@ -20,8 +21,9 @@ from cutegen_lab.emulator.faults import Trap
 from cutegen_lab.emulator.group import Group
 from cutegen_lab.emulator.mbarriers import MBarriers
 from cutegen_lab.emulator.memory import GlobalMemory
+from cutegen_lab.emulator.origins import Origins
 from cutegen_lab.emulator.program import SHARED_BASE, Program
-from cutegen_lab.emulator.races import SharedRaces
+from cutegen_lab.emulator.races import SharedRaces, generated_line
 from cutegen_lab.emulator.types import Array
 from cutegen_lab.emulator.wgmma import WarpgroupProducts
 from cutegen_lab.emulator.windows import Windows
@@ -52,7 +54,12 @@ class Chunk:
         smem = program.static_smem + launch.dynamic_smem_bytes
         self.shared = Windows("shared", self.count, SHARED_BASE, smem, self.cluster_size, shadow)
         lanes = self.count * self.padded_threads
-        self.local = Windows("local", lanes if program.local_bytes else 0, 0, program.local_bytes, 1, False)
+        self.local = Windows("local", lanes if program.local_bytes else 0, 0, program.local_bytes, 1, shadow)
+        self.watches = shadow
+        self.origins = None if program.unwritten_sites is None else Origins(program.unwritten_sites)
+        if self.origins is not None:
+            self.shared.follow(self.origins)
+            self.local.follow(self.origins)
         self.barriers = NamedBarriers(self.count, self.threads)
         self.cluster_barrier = ClusterBarrier(self.count, self.cluster_size, self.threads, self.padded_threads)
         self.mbarriers = MBarriers(len(self.shared.data) // 8 if program.uses_mbarrier else 0)
@@ -75,6 +82,10 @@ class Chunk:
         self.mbarriers.follow(clocks, self.async_races)
         self.mbarriers.copies = races.copies
         return clocks
+
+    def instruction(self) -> ptx.Instruction | None:
+        """The one that is being executed."""
+        return self.program.source_map.get(generated_line(self.program))
 
     def all_lanes(self) -> Array:
         return np.flatnonzero(~self.exited)

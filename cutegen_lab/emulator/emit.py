@@ -79,6 +79,7 @@ class Emit:
         self.lines: list[str] = []
         self.uses: dict[str, ptx.Reg] = {}
         self.defs: dict[str, ptx.Reg] = {}
+        self.reads: dict[str, ptx.Reg] = {}  # uses, without those that only keep what a guard leaves
         self.parks = False  # the lanes may have to wait here
         self.collective = False  # lanes of a warp exchange values: needs the whole group
         self.load_bytes = 0  # bytes a lane reads from global memory
@@ -86,10 +87,12 @@ class Emit:
         self.klass = "other"  # which warp-instruction counter it adds to
         self.site: int | None = None  # where its memory accesses are counted
         self.product: Product | None = None  # what it multiplies, where others may join it
+        self.joined: list[Emit] = []  # … and those whose products it does too
         self.sums: InFlight | None = None  # registers a wgmma adds to
         self.adds = ""  # … if this holds
         self.operands: InFlight | None = None  # … and reads A from
         self.before: list[str] = []  # lines that run first, for every lane
+        self.after: list[str] = []  # … and last
         self.tensor_ops: tuple[str, int] | None = None  # (operand type, operations of a warp) of a tensor core
 
     def refuse(self, why: str) -> Unsupported:

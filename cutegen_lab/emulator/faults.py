@@ -43,3 +43,4 @@ class Trap(EmulatorStop):
         self.waiting: list[tuple[str, ptx.Instruction]] = []  # who waits, and where
         self.instruction: ptx.Instruction | None = None  # where that is not the one being executed
         self.earlier: ptx.Instruction | None = None  # the access it collides with
+        self.follows = False  # a read of what nobody wrote: fatal only if the value comes to matter

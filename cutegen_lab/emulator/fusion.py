@@ -169,6 +169,7 @@ def _write(steps: list[_Grid]) -> None:
         a = [[row[0].of.a for row in grid.cells] for grid in steps]
         b = [[mma.of.b for mma in grid.cells[0]] for grid in steps]
         c = [[mma.of.c for mma in row] for row in steps[0].cells]
+        last.joined = others
         last.lines[1] = f"{call}{_text(steps[-1].sums(), a, b, c)})"
 
 

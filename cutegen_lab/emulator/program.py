@@ -15,9 +15,12 @@ from cutegen_lab.emulator import isa, ptx, ptx_module, traits, unfenced
 from cutegen_lab.emulator.cfg import Block, Rows, allocate, basic_blocks, is_branch, rows_by_file
 from cutegen_lab.emulator.emit import RUNTIME, Emit, Symbols
 from cutegen_lab.emulator.faults import Unsupported
+from cutegen_lab.emulator.follow import follow
 from cutegen_lab.emulator.fusion import fuse
+from cutegen_lab.emulator.origins import Site
 from cutegen_lab.emulator.registers_in_flight import Live, live_sums, mark
 from cutegen_lab.emulator.translate import translate
+from cutegen_lab.emulator.unwritten import watch
 
 SHARED_BASE = 1024  # sm_90 reserves the first KiB of a block's shared window for the system
 PARAM_BASE = 0x6000_0000_0000_0000
@@ -58,23 +61,28 @@ class Program:
     access_unit: int  # bytes of the narrowest access
     fences: bool  # strong operations may order others
     blocks_may_wait: bool  # … those of several blocks, too
+    reads_unwritten: bool  # some register may be read before it was written
+    unwritten_sites: tuple[Site, ...] | None  # in a program that follows such values: instructions that may read one
     generated: str
     file_name: str
 
 
-_cache: OrderedDict[tuple[str, str], Program] = OrderedDict()
+_cache: OrderedDict[tuple[str, str, bool], Program] = OrderedDict()
 _CACHED = 64
 
 
-def load(text: str, kernel: str) -> Program:
-    """Parses and translates a kernel of a PTX module, once per text. Raises :class:`Unsupported`."""
-    key = (sha256(text), kernel)
+def load(text: str, kernel: str, followed: bool = False) -> Program:
+    """Parses and translates a kernel of a PTX module, once per text. Raises :class:`Unsupported`.
+
+    ``followed``: with what follows values that nobody wrote (:mod:`follow`).
+    """
+    key = (sha256(text), kernel, followed)
     program = _cache.get(key)
     if program is None:
         found = ptx_module.kernels(text)
         if kernel not in found:
             raise Unsupported(f"kernel {kernel} is not in the PTX, which has {', '.join(found) or 'none'}")
-        program = _cache[key] = _compile(found[kernel], key[0][:8])
+        program = _cache[key] = _compile(found[kernel], key[0][:8], followed)
         while len(_cache) > _CACHED:
             _cache.popitem(last=False)
     return program
@@ -116,7 +124,7 @@ def _layout(kernel: ptx.Kernel) -> tuple[Symbols, int, int, bytes, tuple[int, ..
     return symbols, shared, -(-local // 16) * 16, bytes(module), tuple(offsets)
 
 
-def _compile(kernel: ptx.Kernel, tag: str) -> Program:
+def _compile(kernel: ptx.Kernel, tag: str, followed: bool) -> Program:
     symbols, static_smem, local_bytes, module_data, offsets = _layout(kernel)
     emits = {i: translate(ins, symbols) for i, ins in enumerate(kernel.code) if not is_branch(ins)}
     blocks = basic_blocks(kernel, emits)
@@ -124,13 +132,17 @@ def _compile(kernel: ptx.Kernel, tag: str) -> Program:
         fuse(block)
     mark(blocks)
     unfenced.mark(blocks)
+    reads_unwritten = followed or bool(blocks[0].live_in)
+    unwritten_sites = follow(blocks) if followed else None
+    if not followed:
+        watch(blocks)
     rows, needed = allocate(blocks)
     writer = _Writer(rows)
     for index, block in enumerate(blocks):
         writer.block(index, block)
     hammocks = _hammocks(blocks, rows)
     environment = {**RUNTIME, **symbols.constants}
-    file_name = f"<ptx {tag} {kernel.name[:40]}>"
+    file_name = f"<ptx {tag} {kernel.name[:40]}{' followed' if followed else ''}>"
     generated = "\n".join(writer.lines) + "\n"
     exec(compile(generated, file_name, "exec"), environment)  # noqa: S102 - text written by this package's own opcode functions
     return Program(
@@ -156,6 +168,8 @@ def _compile(kernel: ptx.Kernel, tag: str) -> Program:
         access_unit=traits.access_unit(kernel.code),
         fences=traits.fences(kernel.code),
         blocks_may_wait=traits.blocks_may_wait(kernel.code),
+        reads_unwritten=reads_unwritten,
+        unwritten_sites=unwritten_sites,
         generated=generated,
         file_name=file_name,
     )
@@ -247,6 +261,10 @@ class _Writer:
                 self._write(f"guarded(g,guarded_{index}_{n},{mask},{uses},{defs})", emit.ins)
             else:
                 self._instruction(emit)
+            for line in emit.after:
+                self._write(line, emit.ins)
+        for line in block.last:
+            self._write(line, block.terminator)
         if not block.parks:
             self._write("return None")
 

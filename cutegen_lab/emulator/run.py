@@ -58,28 +58,26 @@ def run_plan(
 
     ``tensors`` and ``buffers`` are inputs, outputs, workspace. The first ``inputs`` of them hold data already (None:
     what the build records, else all but the workspace); reading a never written byte of the others is a fault where
-    ``options.shadow`` holds, and so is a store to one of them where their number is known. A candidate's failure is
+    ``options.shadow`` holds, and so is a store to one of them where their number is known. Where a register, shared or
+    local memory is read that nobody has written, the plan runs again, and what follows from such values is followed to
+    where it matters, or does not (:mod:`follow`). A candidate's failure is
     ``execution.fault``, and so is a plan that takes more time or memory than the emulator has. Raises Cancelled.
     """
     options = options or Options()
+    inputs = build.inputs if inputs is None else inputs
     started = time.perf_counter()
-    launched: list[tuple[str, tuple[int, int, int]]] = []
-    totals: Counter[str] = Counter()
-    result = Result(Execution(None, 0.0))
-    fault = None
-    runner = _Runner(build, tensors, buffers, cancel, options, build.inputs if inputs is None else inputs)
+    runner = _Runner(build, tensors, buffers, cancel, options, inputs)
+    before = runner.contents()
     with np.errstate(all="ignore"), one_thread():
-        for launch in build.plan.launches:
-            try:
-                fault, counters = runner.launch(launch)
-            except MemoryError as error:
-                said = str(error) or "an allocation failed"
-                fault = Fault(Verdict.OUT_OF_MEMORY, f"the emulator is out of memory: {said}", launch.kernel)
-            launched.append((launch.kernel, launch.grid))
-            if fault is not None:
-                break
-            result.per_launch.append(counters)
-            totals.update({k: v for k, v in counters.items() if k not in NOT_SUMS})
+        result, fault, launched = _launched(runner, build)
+        if runner.read_unwritten:
+            for buffer, data in before:
+                buffer.data[:] = data
+            runner = _Runner(build, tensors, buffers, cancel, options, inputs, followed=True)
+            result, fault, launched = _launched(runner, build)
+    totals: Counter[str] = Counter()
+    for counters in result.per_launch:
+        totals.update({k: v for k, v in counters.items() if k not in NOT_SUMS})
     totals.update(runner.loaded(tensors) if options.counting else {})
     result.accounts = runner.accounts
     printed = runner.printed()
@@ -88,12 +86,31 @@ def run_plan(
     return result
 
 
+def _launched(runner: _Runner, build: Build) -> tuple[Result, Fault | None, list[tuple[str, tuple[int, int, int]]]]:
+    """Every launch up to the first that fails."""
+    launched: list[tuple[str, tuple[int, int, int]]] = []
+    result = Result(Execution(None, 0.0))
+    fault = None
+    for launch in build.plan.launches:
+        try:
+            fault, counters = runner.launch(launch)
+        except MemoryError as error:
+            said = str(error) or "an allocation failed"
+            fault = Fault(Verdict.OUT_OF_MEMORY, f"the emulator is out of memory: {said}", launch.kernel)
+        launched.append((launch.kernel, launch.grid))
+        if fault is not None:
+            break
+        result.per_launch.append(counters)
+    return result, fault, launched
+
+
 class _Runner:
     def __init__(
         self, build: Build, tensors: Sequence[TensorSpec], buffers: Sequence[memoryview], cancel: Cancel,
-        options: Options, inputs: int | None,
+        options: Options, inputs: int | None, followed: bool = False,
     ) -> None:  # fmt: skip
-        self._build, self._cancel, self._options = build, cancel, options
+        self._build, self._cancel, self._options, self._followed = build, cancel, options, followed
+        self.read_unwritten = False  # a kernel did, and was stopped: run the plan again, followed
         self.accounts: list[Account] = []
         self._left, self._deadline = options.plan_budget, time.perf_counter() + options.seconds
         small = options.sample_blocks is None and sum(b.nbytes for b in buffers) <= RACES_BYTES
@@ -118,6 +135,10 @@ class _Runner:
     def printed(self) -> str:
         return self._memory.printed.text()
 
+    def contents(self) -> list[tuple[Buffer, Array]]:
+        """What kernels may change of the tensors, where they are shadowed."""
+        return [(b, b.data.copy()) for b in self._buffers if self._shadow and not b.constant]
+
     def loaded(self, tensors: Sequence[TensorSpec]) -> dict[str, float]:
         """``loaded_bytes:x`` for each tensor that held data: at most its size, whatever was read several times."""
         sizes = {i: float(len(self._buffers[i].data)) for i in self._fresh}
@@ -125,7 +146,7 @@ class _Runner:
 
     def launch(self, launch: Launch) -> tuple[Fault | None, dict[str, float]]:
         try:
-            program = load(self._build.ptx, launch.kernel)
+            program = load(self._build.ptx, launch.kernel, self._followed)
         except Unsupported as stop:
             return self._unsupported(stop, launch), {}
         problem = limits.check(launch, program, self._build.arch, len(self._buffers))
@@ -180,6 +201,7 @@ class _Runner:
             try:
                 scheduler.run()
             except Trap as trap:
+                self.read_unwritten = trap.follows
                 return self._trapped(trap, chunk), {}
             self._left -= budget - scheduler.budget + CHUNK_COST
             counters.blocks += len(numbers)

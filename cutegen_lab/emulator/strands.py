@@ -37,12 +37,12 @@ class Strands:
         """All threads of the chunk at the kernel's first instruction."""
         lanes = self._chunk.all_lanes()
         if self._draw is None or self.count == 1:
-            return [Group(self._chunk, lanes, 0)]
+            return [_at_the_start(self._chunk, lanes)]
         dealt = np.array([self._draw.randrange(self.count) for _ in range(self._units())])[self._unit(lanes)]
         groups = []
         for strand in range(self.count):
             if len(mine := lanes[dealt == strand]):
-                groups.append(Group(self._chunk, mine, 0))
+                groups.append(_at_the_start(self._chunk, mine))
                 groups[-1].strand = strand
         return groups
 
@@ -76,3 +76,12 @@ class Strands:
 
     def _units(self) -> int:
         return int(self._unit(np.array([len(self._chunk.exited) - 1]))[0]) + 1
+
+
+def _at_the_start(chunk: Chunk, lanes: Array) -> Group:
+    """Registers that nobody has written are poisoned, as fresh shared memory is."""
+    group = Group(chunk, lanes, 0)
+    if chunk.program.reads_unwritten:
+        for file in group.files[1:]:
+            file.view(np.uint8).fill(0xFF)
+    return group

@@ -31,6 +31,7 @@ def translate(instruction: ptx.Instruction, symbols: Symbols) -> Emit:
     if emit.klass in _TOUCH_MEMORY and emit.lines:
         emit.site, symbols.sites = symbols.sites, symbols.sites + 1
         emit.lines.insert(0, f"g.m.counters.here=g.m.counters.sites[{emit.site}]")
+    emit.reads = dict(emit.uses)
     if instruction.guard is not None:
         if emit.parks:
             raise emit.refuse(f"`{instruction.name}` under a guard is not executed here")

@@ -231,4 +231,4 @@ class WarpgroupProducts:
                 if not shared.all_written(np.array(piece)):
                     byte = piece * 16 % shared.stride - shared.first
                     message = f"wgmma reads shared memory at byte {byte}, which nothing has written"
-                    raise Trap(Verdict.UNINITIALISED_READ, message, first)
+                    raise shared.missing(message, first, piece, 16, self._m.instruction())

@@ -16,6 +16,9 @@ from cutegen_lab.emulator.types import MARKED, RAW, Array
 
 if TYPE_CHECKING:
     from cutegen_lab.emulator.group import Group
+    from cutegen_lab.emulator.memory import HasLanes
+    from cutegen_lab.emulator.origins import Origins
+    from cutegen_lab.emulator.ptx import Instruction
     from cutegen_lab.emulator.races import SharedRaces
 
 GENERIC_SHARED = 0x4000_0000_0000_0000
@@ -42,6 +45,7 @@ class Windows:
             self.written = np.zeros(count * self.stride, np.bool_)
             self._marks: dict[int, Array] = {w: self.written.view(t) for w, t in RAW.items()}
         self.races: SharedRaces | None = None  # where they are looked for
+        self._origins: Origins | None = None
 
     def index(self, g: Group, address: Array, offset: int, width: int) -> Array:
         """Element index of each lane's ``width``-byte access. Traps outside the window or when misaligned."""
@@ -89,8 +93,8 @@ class Windows:
         """``width`` bytes a lane, at what :meth:`index` gave."""
         if self.races is not None:
             self.races.read(g, index, width)
-        if self.written is not None:
-            self.check_written(g, index, width)
+        if self.written is not None and self._origins is None:
+            self.check_written(g, index, width, follows=True)
         return np.asarray(self.views[width].take(index, mode="clip"))
 
     def store(self, g: Group, index: Array, width: int, value: Array) -> None:
@@ -116,8 +120,56 @@ class Windows:
             self.races.update(g, index, width)
         return self.views[width]
 
-    def check_written(self, g: Group, index: Array, width: int) -> None:
-        """Traps for a read of bytes that nothing has written, where that is tracked."""
+    # --- what nobody has written -------------------------------------------------------------------------------------
+
+    def follow(self, origins: Origins) -> None:
+        """From here on :meth:`load` lets through what nobody has written, and its tags tell (:mod:`origins`)."""
+        self._origins = origins
+        self._cells = np.zeros(len(self.data) // 2, np.uint32)  # tags by two bytes
+
+    def look(self, g: HasLanes, index: Array, width: int, site: int) -> bool:
+        """Does :meth:`tags` have something to tell? Notes the first lane that reads what nobody has written."""
+        bad = np.flatnonzero(self._marks[width].take(index, mode="clip") != MARKED[width])
+        if not len(bad):
+            return False
+        assert self._origins is not None
+        if len(fresh := bad[self._spoilt(index[bad], width) == 0]):
+            byte = int(index[fresh[0]]) * width % self.stride - self.first
+            what = f"{width} bytes of {self.name} memory at byte {byte}"
+            self._origins.note(site, what, int(g.gid[fresh[0]]), byte + self.first)
+        return True
+
+    def tags(self, index: Array, width: int, site: int) -> Array:
+        """Of ``width`` bytes by lane: 0, what :meth:`spoil` left there, or ``site`` where nobody has written."""
+        bad = self._marks[width].take(index, mode="clip") != MARKED[width]
+        found = self._spoilt(index, width)
+        return np.where(bad, np.where(found == 0, site, found), 0).astype(np.uint32)
+
+    def spoil(self, index: Array, width: int, tags: Array) -> None:
+        """What was stored follows from what nobody wrote, where a tag is not 0: it counts as not written again."""
+        if len(bad := np.flatnonzero(tags)):
+            self._marks[width][index[bad]] = 0
+            for cell in self._cells_of(index[bad], width):
+                self._cells[cell] = tags[bad]
+
+    def _spoilt(self, index: Array, width: int) -> Array:
+        return np.asarray(np.maximum.reduce([self._cells[cell] for cell in self._cells_of(index, width)]))
+
+    def _cells_of(self, index: Array, width: int) -> list[Array]:
+        first = index * width >> 1
+        return [first + i for i in range(max(width // 2, 1))]
+
+    def missing(self, message: str, gid: int, index: int, width: int, by: Instruction | None) -> Trap:
+        """For an instruction that needs the ``width`` bytes at ``index``, which are not there."""
+        tag = 0 if self._origins is None else int(self._spoilt(np.array([index]), width)[0])
+        if tag and self._origins is not None:
+            return self._origins.trap(tag, f"what it takes from {self.name} memory depends on it", by)
+        at = index * width % self.stride
+        return Trap(Verdict.UNINITIALISED_READ, message, gid, at)
+
+    def check_written(self, g: Group, index: Array, width: int, follows: bool = False) -> None:
+        """Traps for a read of bytes that nothing has written, where that is tracked. ``follows``: may their values be
+        dropped?"""
         if self.written is None:
             return
         good = self._marks[width].take(index, mode="clip") == MARKED[width]
@@ -125,7 +177,9 @@ class Windows:
             lane = int(np.flatnonzero(~good)[0])
             byte = int(index[lane]) * width % self.stride - self.first
             message = f"reads {width} bytes of {self.name} memory at byte {byte}, which nothing has written"
-            raise Trap(Verdict.UNINITIALISED_READ, message, int(g.gid[lane]), byte + self.first)
+            trap = self.missing(message, int(g.gid[lane]), int(index[lane]), width, None)
+            trap.follows = follows
+            raise trap
 
     def all_written(self, pieces: Array) -> bool:
         """Has every one of these 16-byte pieces been written? True where that is not tracked."""

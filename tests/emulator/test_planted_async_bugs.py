@@ -50,6 +50,7 @@ BUGS = {
     "products_without_a_fence": without("warpgroup.fence()", V.NON_DETERMINISTIC, "no wgmma.fence"),
     "sums_scaled_after_the_fence": Bug("warpgroup.fence()", "warpgroup.wait_group(0); warpgroup.fence(); acc.store(acc.load() * 1.5)", V.NON_DETERMINISTIC, "no wgmma.fence"),
     "sums_read_before_the_wait": without("warpgroup.wait_group(0)", V.NON_DETERMINISTIC, "a sum of a wgmma"),
+    "first_tile_added_to_nothing": Bug("Field.ACCUMULATE, False", "Field.ACCUMULATE, True", V.UNINITIALISED_READ, "which nothing has written, and what it takes from shared memory depends on it"),
     "one_group_too_many_under_way": Bug("warpgroup.wait_group(0)", "warpgroup.wait_group(1)", V.NON_DETERMINISTIC, "a sum of a wgmma"),
     "stage_released_before_wgmma_has_read": Bug("warpgroup.wait_group(1)", "warpgroup.wait_group(2)", V.NON_DETERMINISTIC, "which a wgmma reads"),
     "tile_read_before_it_has_come": without(WAIT_FULL, V.NON_DETERMINISTIC, "which a bulk copy writes"),

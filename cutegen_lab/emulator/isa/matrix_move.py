@@ -70,7 +70,7 @@ def movmatrix(e: Emit) -> None:
 def load_matrices(g: Any, address: Array, offset: int, count: int, transposed: bool) -> Array:
     """Registers [matrix, lane]."""
     require_full_warps(g, "ldmatrix")
-    part, index = _rows(g, address, offset, count)
+    part, index = matrix_rows(g, address, offset, count)
     g.m.counters.matrices("load", g.warps(), index)
     found = g.m.shared.load(part, index, _ROW).view(np.uint32).reshape(-1, count, 32)
     registers = np.ascontiguousarray(found.swapaxes(0, 1)).reshape(count, -1)
@@ -81,7 +81,7 @@ def load_matrices(g: Any, address: Array, offset: int, count: int, transposed: b
 def store_matrices(g: Any, address: Array, offset: int, registers: Array, transposed: bool) -> None:
     require_full_warps(g, "stmatrix")
     count = len(registers)
-    part, index = _rows(g, address, offset, count)
+    part, index = matrix_rows(g, address, offset, count)
     g.m.counters.matrices("store", g.warps(), index)
     if transposed:
         registers = transpose_matrices(registers)
@@ -96,7 +96,7 @@ def transpose_matrices(registers: Array) -> Array:
     return np.ascontiguousarray(halves.swapaxes(2, 3)).view(np.uint32).reshape(len(registers), -1)
 
 
-def _rows(g: Any, address: Array, offset: int, count: int) -> tuple[Any, Array]:
+def matrix_rows(g: Any, address: Array, offset: int, count: int) -> tuple[Any, Array]:
     """(the lanes that name rows, element index of each row)."""
     at = np.broadcast_to(np.asarray(address), (g.n,))
     part, index = lanes_where(g, (g.gid & 31) < 8 * count)
