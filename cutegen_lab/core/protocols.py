@@ -98,9 +98,10 @@ class Device(Protocol):
 
     def execute(
         self, build: Build, tensors: Sequence[TensorSpec], buffers: Sequence[memoryview], cancel: Cancel,
-        counting: bool = True,
+        counting: bool = True, flops: int = 0,
     ) -> Execution:  # fmt: skip
-        """``counting``: False where nobody asks for the execution's counters, which are left out then."""
+        """``counting``: False where nobody asks for the execution's counters, which are left out then. ``flops``: of
+        the matrix products that the problem asks for, for a device that bounds what a kernel may execute."""
         ...
 
     def time(

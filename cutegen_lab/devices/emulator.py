@@ -42,10 +42,10 @@ class EmulatorDevice:
 
     def execute(
         self, build: Build, tensors: Sequence[TensorSpec], buffers: Sequence[memoryview], cancel: Cancel,
-        counting: bool = True,
+        counting: bool = True, flops: int = 0,
     ) -> Execution:  # fmt: skip
         """Runs every block of every launch, in place on ``buffers``. Raises Cancelled."""
-        options = replace(self._options, counting=counting)
+        options = replace(self._options, counting=counting, flops=flops)
         if options.order is None:
             options = replace(options, order=self._next_order(build))
         return run_plan(build, tensors, buffers, cancel, options).execution

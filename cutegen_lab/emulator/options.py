@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from cutegen_lab.emulator.order import Order
 
 LANES = 8192  # in lockstep: enough to hide a dispatch, few enough that the registers stay in cache
-BUDGET = 2_000_000  # instructions dispatched for one chunk
-PLAN_BUDGET = 40_000_000  # … and for all launches: minutes
-SECONDS = 120.0
+BUDGET = 2_000_000  # instructions dispatched until the blocks of a chunk end, whatever the work
+PLAN_BUDGET = 40_000_000  # … and in all launches
+EACH = 64  # instructions more for each byte or operation that a thread has to do: an honest one takes about eight
+FEW_THREADS = 128  # as many as work at once at least, where all launches are added up
 CHUNK_COST = 100  # dispatches that setting up a chunk takes as long as
 SHADOW_BYTES = 32 << 20
 RACES_BYTES = 8 << 20
@@ -27,15 +28,25 @@ class Options:
     ``races``: look for accesses that nothing orders. None: where all tensors together are at most 8 MiB
     (``RACES_BYTES``) and every block runs.
 
-    ``budget`` instructions dispatched for one chunk, ``plan_budget`` for the plan and ``seconds`` end a run as a hang.
+    A chunk whose blocks do not end within ``budget`` instructions, and what its threads' share of the work may take, is
+    a hang (:meth:`most`); so is a plan that takes ``plan_budget`` and what its work may. Time is never a reason.
+    ``flops``: the problem's, of matrix products; its bytes are those of the tensors.
     """
 
     shadow: bool | None = None
     budget: int = BUDGET
     plan_budget: int = PLAN_BUDGET
-    seconds: float = SECONDS
+    flops: int = 0
     lanes: int = LANES
     sample_blocks: int | None = None
     races: bool | None = None
     order: Order | None = None
     counting: bool = True
+
+    def most(self, tensor_bytes: int, threads: int) -> int:
+        """Instructions that may be dispatched for the blocks of one chunk of a launch of ``threads``."""
+        return self.budget + EACH * (tensor_bytes + self.flops) // max(threads, 1)
+
+    def most_in_all(self, tensor_bytes: int) -> int:
+        """… and for the plan."""
+        return self.plan_budget + EACH * (tensor_bytes + self.flops) // FEW_THREADS

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from bisect import bisect_right
 from collections import Counter, defaultdict
@@ -112,7 +113,8 @@ class _Runner:
         self._build, self._cancel, self._options, self._followed = build, cancel, options, followed
         self.read_unwritten = False  # a kernel did, and was stopped: run the plan again, followed
         self.accounts: list[Account] = []
-        self._left, self._deadline = options.plan_budget, time.perf_counter() + options.seconds
+        self._bytes = sum(b.nbytes for b in buffers)
+        self._left = options.most_in_all(self._bytes)
         small = options.sample_blocks is None and sum(b.nbytes for b in buffers) <= RACES_BYTES
         self._races = small if options.races is None else options.races
         self._watch = BlockRaces(_access_unit(build)) if self._races else None
@@ -191,13 +193,15 @@ class _Runner:
         counters = Counters(program.sites) if self._options.counting else Uncounted(program.sites)
         if self._watch is not None:
             self._watch.begin(program, any(launch.attributes.get(PROGRAMMATIC, b"")))
+        threads = math.prod(launch.grid) * math.prod(launch.block)
+        most = self._options.most(self._bytes, threads)
         for numbers in division.numbers(self._order, self._options.sample_blocks):
             chunk = Chunk(program, launch, self._memory, numbers, counters, self._shadow, self._clock, self._races)
             if self._watch is not None:
                 self._watch.enter(chunk)
-            budget = min(self._options.budget, self._left)
+            budget = min(most, self._left)
             warps = self._order.warps if self._races else 0
-            scheduler = Scheduler(chunk, self._cancel, budget, self._deadline, warps)
+            scheduler = Scheduler(chunk, self._cancel, budget, warps)
             try:
                 scheduler.run()
             except Trap as trap:

@@ -7,7 +7,6 @@ them can go on either, the kernel is stuck and the trap says where everyone wait
 from __future__ import annotations
 
 import math
-import time
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,15 +27,14 @@ _NEVER = 1 << 60
 
 @dataclass
 class Scheduler:
-    """``budget`` bounds the instructions dispatched for one chunk, ``deadline`` (of ``perf_counter``) the time.
+    """``budget`` bounds the instructions dispatched for one chunk: a longer run is taken for an endless loop.
 
-    A longer run is taken for an endless loop. ``warps``: the seed of their order.
+    ``warps``: the seed of their order.
     """
 
     chunk: Chunk
     cancel: Cancel
     budget: int
-    deadline: float = math.inf
     warps: int = 0
 
     def run(self) -> None:
@@ -45,6 +43,7 @@ class Scheduler:
         self._ready: list[Group] = self._strands.groups()
         self._parked: list[Group] = []
         self._wakes, self._told = 0, False
+        self._most = self.budget
         while self._ready or self._parked:
             if not self._ready:
                 self._wake()
@@ -121,13 +120,22 @@ class Scheduler:
         chunk.counters.block_warps[pc] += g.warps()
         chunk.counters.block_lanes[pc] += g.n
         self.budget -= -(-chunk.program.blocks[pc].size // self._strands.count)
-        if self.budget < 0 or time.perf_counter() > self.deadline:
-            spent = "instruction budget" if self.budget < 0 else "time"
-            trap = Trap(Verdict.HANG, f"the {spent} is spent: an endless loop, or a very long one", int(g.gid[0]))
-            trap.block = pc
-            raise trap
+        if self.budget < 0:
+            raise self._hang(pc, g)
         if self.cancel.is_set():
             raise Cancelled()
+
+    def _hang(self, pc: int, g: Group) -> Trap:
+        chunk = self.chunk
+        ended = chunk.counters.blocks + int(chunk.have_ended(np.arange(chunk.count)).sum())
+        message = (
+            f"block {chunk.place(int(g.gid[0]))[0]} has not ended after {self._most - self.budget:,} instructions, and "
+            f"{ended:,} of {math.prod(chunk.launch.grid):,} blocks have; the limit, which follows from the problem's "
+            f"bytes and FLOPs, is {self._most:,}: an endless loop, or too much work for a thread"
+        )
+        trap = Trap(Verdict.HANG, message, int(g.gid[0]))
+        trap.block = pc
+        return trap
 
     def _pass(self, g: Group, passed: bool | np.ndarray) -> bool:
         """Lets lanes through a waiting point; parks the rest. True where the whole group goes on."""

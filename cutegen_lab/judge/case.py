@@ -95,6 +95,11 @@ class Case:
             return replace(_faulted(passed, fault), errors=errors)
         return replace(passed, errors=errors)
 
+    def _flops(self) -> int:
+        """Of matrix products: the problem's own, by size; a product's grow faster than its tensors."""
+        larger = self.workload.compulsory_bytes / max(self.problem.workload.compulsory_bytes, 1)
+        return int(self.problem.flops * larger**1.5)
+
     def _unread(self, inputs: Sequence[torch.Tensor], seed: int) -> Fault | None:
         """What the kernel should have loaded and did not, where the device counts loads."""
         counters = self.executed.counters
@@ -130,7 +135,7 @@ class Case:
 
     def _execute(self, passed: WorkloadCheck, buffers: Buffers, counting: bool) -> WorkloadCheck | None:
         """None where the run did no harm."""
-        done = self.device.execute(buffers.build, buffers.tensors, buffers.views, self.cancel, counting)
+        done = self.device.execute(buffers.build, buffers.tensors, buffers.views, self.cancel, counting, self._flops())
         if counting:
             self.executed = done
         if done.fault:

@@ -37,10 +37,10 @@ class Listening:
 
     def execute(
         self, build: Build, tensors: Sequence[TensorSpec], buffers: Sequence[memoryview], cancel: Cancel,
-        counting: bool = True,
+        counting: bool = True, flops: int = 0,
     ) -> Execution:  # fmt: skip
         """As the device does it. Raises Cancelled."""
-        execution = self._device.execute(build, tensors, buffers, cancel, counting)
+        execution = self._device.execute(build, tensors, buffers, cancel, counting, flops)
         self.last = execution.printed
         self.first = self.first or self.last
         return execution

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
+import threading
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from cutegen_lab.core.problem import TensorSpec
 from cutegen_lab.core.verdict import Fault, Verdict
+from cutegen_lab.devices.emulator import EmulatorDevice
 from cutegen_lab.emulator import Options
-from tests.emulator.machine import fixture, kernel, run
+from tests.emulator.machine import build, kernel, run
 
 NOTHING = kernel("  ret;", 1)
 
@@ -43,12 +48,50 @@ def test_the_plan_has_a_budget_too() -> None:
     assert fault is not None and fault.verdict is Verdict.HANG
 
 
-def test_an_endless_loop_ends_by_the_clock() -> None:
-    started = time.perf_counter()
-    fault = fault_of(fixture("endless_loop.ptx"), Options(budget=1 << 60, plan_budget=1 << 60, seconds=0.2))
-    assert 0.2 < time.perf_counter() - started < 5
-    assert fault is not None and fault.verdict is Verdict.HANG and "the time is spent" in fault.message
-    assert fault.instruction
+COUNTS = """
+  mov.u32 %r4, %ctaid.x; mov.u32 %r5, 0; setp.ne.u32 %p1, %r4, 1; @%p1 bra DONE;
+LOOP: add.u32 %r5, %r5, 1; setp.lt.u32 %p2, %r5, LIMIT; @%p2 bra LOOP;
+DONE: mul.wide.u32 %rd3, %r1, 4; add.s64 %rd3, %rd1, %rd3; st.global.b32 [%rd3], %r5; ret;
+"""
+
+
+def counting(turns: int, options: Options) -> Fault | None:
+    """Three blocks of 32 threads, one after another, of which the second takes 3 instructions a turn."""
+    ptx = kernel(COUNTS.replace("LIMIT", str(turns)), 1)
+    options = replace(options, lanes=32, races=False)
+    return run(ptx, [np.zeros(96, np.uint32)], options=options, block=(32, 1, 1), grid=(3, 1, 1)).execution.fault
+
+
+def test_a_long_loop_is_no_hang_however_slow_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = itertools.count(0.0, 1_000.0)
+    monkeypatch.setattr(time, "perf_counter", lambda: next(clock))
+    assert counting(20_000, Options()) is None
+
+
+def test_an_endless_loop_says_how_far_it_came() -> None:
+    fault = counting(1 << 31, Options(budget=10_000))
+    assert fault is not None and fault.verdict is Verdict.HANG and fault.instruction
+    most = 10_000 + 64 * 96 * 4 // 96
+    for words in (
+        f"block (1, 0, 0) has not ended after {most + 1:,} instructions",
+        "1 of 3 blocks have",
+        f"is {most:,}",
+    ):
+        assert words in fault.message, fault.message
+
+
+def test_what_may_be_executed_follows_from_the_work() -> None:
+    """20,000 turns are too many for nothing, and not for as many FLOPs a thread."""
+    assert counting(20_000, Options(budget=10_000)) is not None
+    assert counting(20_000, Options(budget=10_000, flops=96 * 20_000)) is None
+
+
+def test_a_device_goes_by_the_work_it_is_told_of() -> None:
+    out, options = np.zeros(96, np.uint32), Options(budget=10_000, lanes=32, races=False)
+    made = build(kernel(COUNTS.replace("LIMIT", "20000"), 1), [out], block=(32, 1, 1), grid=(3, 1, 1))
+    given = made, [TensorSpec.parse("t: u8[384]")], [memoryview(out.view(np.uint8))], threading.Event()
+    assert EmulatorDevice(options).execute(*given).fault is not None
+    assert EmulatorDevice(options).execute(*given, flops=96 * 20_000).fault is None
 
 
 def test_a_failed_allocation_is_a_verdict(monkeypatch: pytest.MonkeyPatch) -> None:

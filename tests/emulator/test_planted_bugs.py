@@ -28,7 +28,7 @@ BUGS = [
     ("barrier_in_branch", 32, V.BARRIER_DIVERGENCE, 0, "20 of the 32 running threads"),
     ("barrier_count", 64, V.BARRIER_DIVERGENCE, 0, "never opens"),
     ("shuffle_in_branch", 32, V.BARRIER_DIVERGENCE, 0, "16 of the 32"),
-    ("endless_loop", 32, V.HANG, 0, "budget"),
+    ("endless_loop", 32, V.HANG, 0, "0 of 3 blocks have"),
     ("mbarrier_deadlock", 32, V.DEADLOCK, 0, "try_wait"),
     ("unknown_opcode", 32, V.UNSUPPORTED, None, "tcgen05"),
     ("unknown_modifier", 32, V.UNSUPPORTED, None, ".wrong"),

@@ -81,9 +81,9 @@ class Counting(TorchDevice):
 
     def execute(
         self, build: Build, tensors: Sequence[TensorSpec], buffers: Sequence[memoryview], cancel: Cancel,
-        counting: bool = True,
+        counting: bool = True, flops: int = 0,
     ) -> Execution:  # fmt: skip
-        done = super().execute(build, tensors, buffers, cancel, counting)
+        done = super().execute(build, tensors, buffers, cancel, counting, flops)
         loaded = {f"loaded_bytes:{spec.name}": self.share * spec.nbytes for spec in tensors}
         return Execution(done.fault, 0.0, loaded)
 

@@ -175,9 +175,9 @@ def test_a_kernel_that_keys_on_alignment_is_rejected_on_a_gpu() -> None:
 class WritesPastTheEnd(TorchDevice):
     def execute(
         self, build: Build, tensors: Sequence[TensorSpec], buffers: Sequence[memoryview], cancel: Cancel,
-        counting: bool = True,
+        counting: bool = True, flops: int = 0,
     ) -> Execution:  # fmt: skip
-        done = super().execute(build, tensors, buffers, cancel, counting)
+        done = super().execute(build, tensors, buffers, cancel, counting, flops)
         for spec, memory in zip(tensors, buffers, strict=True):
             if spec.name == "out" and memory.nbytes > spec.nbytes:
                 memory[-1] ^= 1

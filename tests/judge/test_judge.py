@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from multiprocessing.reduction import ForkingPickler
+from typing import ClassVar
 
 import pytest
 import torch
 
-from cutegen_lab.core.artifact import Launch, Relocation
+from cutegen_lab.core.artifact import Build, Launch, Relocation
 from cutegen_lab.core.errors import Cancelled
-from cutegen_lab.core.problem import Problem
+from cutegen_lab.core.problem import Problem, TensorSpec
+from cutegen_lab.core.protocols import Cancel, Execution
 from cutegen_lab.core.roofline import GPUS
 from cutegen_lab.core.trial import CheckResult, Profile, Timing
 from cutegen_lab.core.verdict import Fault, Verdict
@@ -326,3 +328,26 @@ def test_constraints_that_leave_out_every_small_workload_are_no_candidate() -> N
     result = served(task, tuple(w.name for w in task.check_workloads))
     assert result.verdict is Verdict.CONTRACT
     assert "every small workload" in result.reason and "serve at least one" in result.reason
+
+
+class Asked(TorchDevice):
+    """Remembers the FLOPs that it was told of."""
+
+    flops: ClassVar[dict[int, int]] = {}  # by bytes of the tensors
+
+    def execute(
+        self, build: Build, tensors: Sequence[TensorSpec], buffers: Sequence[memoryview], cancel: Cancel,
+        counting: bool = True, flops: int = 0,
+    ) -> Execution:  # fmt: skip
+        self.flops[sum(spec.nbytes for spec in tensors)] = flops
+        return super().execute(build, tensors, buffers, cancel, counting, flops)
+
+
+def test_a_device_is_told_how_much_work_a_workload_is() -> None:
+    task = read_text("def reference(a, b):\n    return a @ b\n", inputs_text="a: f32[64,128], b: f32[128,32]")
+    device = Asked(writes(torch.matmul))
+    result = StandardJudge().check(task, artifact_for(task, device), device, lambda line: None, threading.Event())
+    assert result.verdict is Verdict.PASSED, result.reason
+    size = task.workload.compulsory_bytes
+    assert device.flops[size] == task.flops == 2 * 64 * 128 * 32
+    assert all((flops < task.flops) == (other < size) for other, flops in device.flops.items() if other != size)

@@ -31,7 +31,7 @@ class TorchDevice:
 
     def execute(
         self, build: Build, tensors: Sequence[TensorSpec], buffers: Sequence[memoryview], cancel: Cancel,
-        counting: bool = True,
+        counting: bool = True, flops: int = 0,
     ) -> Execution:  # fmt: skip
         views = []
         for r in build.plan.launches[0].relocations:

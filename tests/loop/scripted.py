@@ -102,7 +102,7 @@ class ScriptedDevice:
     closed: bool = False
 
     def execute(
-        self, build: Build, tensors: object, buffers: object, cancel: Cancel, counting: bool = True
+        self, build: Build, tensors: object, buffers: object, cancel: Cancel, counting: bool = True, flops: int = 0
     ) -> Execution:
         return Execution(None, 0.0)
 

@@ -58,7 +58,7 @@ class CudaDevice:
 
     def execute(
         self, build: Build, tensors: Sequence[TensorSpec], buffers: Sequence[memoryview], cancel: Cancel,
-        counting: bool = True,
+        counting: bool = True, flops: int = 0,
     ) -> Execution:  # fmt: skip
         """Runs the plan once on copies of ``buffers`` and writes every tensor back. Raises Cancelled."""
         launched = tuple((launch.kernel, launch.grid) for launch in build.plan.launches)
