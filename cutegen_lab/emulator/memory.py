@@ -41,6 +41,7 @@ class Buffer:
     written: Array | None = None
     constant: bool = False
     writers: Array | None = None  # who wrote each byte, where :class:`BlockRaces` looks
+    initial: Array | None = None  # what it held before the first launch, where that was kept
     end: int = field(init=False)
 
     def __post_init__(self) -> None:
@@ -123,6 +124,21 @@ class GlobalMemory:
         value = np.broadcast_to(value, address.shape)
         for mask in self._several(g, address, width):
             self.store(_Lanes(g.gid[mask]), address[mask], width, value[mask])
+
+    def discard(self, g: HasLanes, address: Array, width: int) -> None:
+        """Undefined bytes from here on: those of before the first launch, where they are known, and not written."""
+        buffer = self._one(address, width)
+        if buffer is None:
+            for mask in self._several(g, address, width):
+                self.discard(_Lanes(g.gid[mask]), address[mask], width)
+            return
+        at = self._index(g, buffer, address, width)[:, None] * width + np.arange(width)
+        before = np.full(at.shape, 0xFF, np.uint8) if buffer.initial is None else buffer.initial[at]
+        for first in range(0, width, 16):
+            piece: Array = np.ascontiguousarray(before[:, first : first + 16]).view(RAW[16]).ravel()
+            self.store(g, address + np.uint64(first), 16, piece)
+        if buffer.written is not None:
+            buffer.written[at] = False
 
     def locate(self, g: HasLanes, address: Array, width: int) -> tuple[Buffer, Array]:
         """(buffer, element index) where every lane is in one buffer: for atomics. Counts as a read and a write."""

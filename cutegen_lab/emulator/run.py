@@ -68,12 +68,10 @@ def run_plan(
     inputs = build.inputs if inputs is None else inputs
     started = time.perf_counter()
     runner = _Runner(build, tensors, buffers, cancel, options, inputs)
-    before = runner.contents()
     with np.errstate(all="ignore"), one_thread():
         result, fault, launched = _launched(runner, build)
         if runner.read_unwritten:
-            for buffer, data in before:
-                buffer.data[:] = data
+            runner.restore()
             runner = _Runner(build, tensors, buffers, cancel, options, inputs, followed=True)
             result, fault, launched = _launched(runner, build)
     totals: Counter[str] = Counter()
@@ -130,6 +128,7 @@ class _Runner:
             data = np.frombuffer(buffers[i].cast("B"), np.uint8) if buffers[i].nbytes else np.zeros(0, np.uint8)
             known, shadow = inputs is not None and i in fresh, self._shadow and i not in fresh
             placed[i] = self._memory.add(str(tensors[i]), data, shadow=shadow, past=past, constant=known)
+            placed[i].initial = data.copy() if self._shadow and not known else None
         self._buffers = [placed[i] for i in range(len(buffers))]
         self._fresh = fresh
         self._loaded: dict[int, float] = defaultdict(float)  # bytes, by tensor
@@ -137,9 +136,11 @@ class _Runner:
     def printed(self) -> str:
         return self._memory.printed.text()
 
-    def contents(self) -> list[tuple[Buffer, Array]]:
-        """What kernels may change of the tensors, where they are shadowed."""
-        return [(b, b.data.copy()) for b in self._buffers if self._shadow and not b.constant]
+    def restore(self) -> None:
+        """Tensors as they were before the first launch."""
+        for buffer in self._buffers:
+            if buffer.initial is not None:
+                buffer.data[:] = buffer.initial
 
     def loaded(self, tensors: Sequence[TensorSpec]) -> dict[str, float]:
         """``loaded_bytes:x`` for each tensor that held data: at most its size, whatever was read several times."""

@@ -19,6 +19,7 @@ _HINTS = (
     "cs", "lu", "cv", "wb", "wt", "nc", "L1::evict_normal", "L1::evict_unchanged", "L1::evict_first", "L1::evict_last",
     "L1::no_allocate", "L2::evict_normal", "L2::evict_first", "L2::evict_last", "L2::64B", "L2::128B", "L2::256B",
 )  # fmt: skip
+_DISCARDED = 128  # bytes of an L2 line
 _SPACES = ("global", "shared", "shared::cta", "shared::cluster", "local", "param", "param::entry", "const")
 
 
@@ -101,7 +102,19 @@ def st(e: Emit) -> None:
         e.line(f"complete_tx(g,{barrier},{at},{WIDTH[kind] * len(e.items(e.ops[1]))})")
 
 
-@opcode("prefetch", "prefetchu", "discard", "applypriority", "createpolicy")
+@opcode("discard")
+def discard(e: Emit) -> None:
+    """9.7.9.16 discard: the bytes are undefined afterwards."""
+    e.has("global")
+    size = e.ops[1] if len(e.ops) > 1 else None
+    if not e.has("L2") or not isinstance(size, ptx.Imm) or size.value != _DISCARDED:
+        raise e.refuse(f"`{e.ins.text}` does not exist: discard{{.global}}.L2 takes {_DISCARDED} bytes")
+    e.klass = "store"
+    base, offset = e.address(e.ops[0])
+    e.line(f"discard_global(g,{base},{offset})")
+
+
+@opcode("prefetch", "prefetchu", "applypriority", "createpolicy")
 def cache_control(e: Emit) -> None:
     """9.7.9.15 prefetch and its like move no values a lane can see; a policy is opaque and read by nothing here."""
     e.mods.clear()
@@ -158,6 +171,12 @@ def store_global(g: Any, address: Array, offset: int, width: int, values: list[A
     half = len(values) // 2
     for h, part in ((0, values[:half]), (16, values[half:])):
         g.m.memory.store(g, at + np.uint64(h), 16, _join(part, width, g.n))
+
+
+@runtime
+def discard_global(g: Any, address: Array, offset: int) -> None:
+    at = _global_address(g, address, offset)
+    g.m.memory.discard(g, at, _DISCARDED)
 
 
 @runtime
