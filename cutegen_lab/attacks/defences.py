@@ -22,7 +22,7 @@ _DEFENCES: Mapping[Verdict, str] = {
     Verdict.UNINITIALISED_READ: "every byte remembers whether this call has written it",
     Verdict.BARRIER_DIVERGENCE: "barriers are checked as they are met",
     Verdict.DEADLOCK: "a kernel in which nothing can go on is stopped",
-    Verdict.HANG: "the watchdog",
+    Verdict.HANG: "a budget of instructions that follows from the work, and on a GPU a watchdog",
     Verdict.LAUNCH_FAILURE: "the driver refuses the launch",
     Verdict.OUT_OF_MEMORY: "memory is counted before it is taken",
     Verdict.WRONG_RESULT: "fresh inputs from several distributions, compared with float64",

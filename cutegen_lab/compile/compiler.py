@@ -11,7 +11,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from cutegen_lab.compile import dsl, gate
+from cutegen_lab.compile import dsl, gate, special
 from cutegen_lab.compile.cache import BuildCache
 from cutegen_lab.compile.child import CANDIDATE_FILE
 from cutegen_lab.compile.limits import Limits
@@ -255,6 +255,9 @@ class CageCompiler:
             plan = build_plan(outcome.recordings, kernels, tensors, outcome.workspace)
             resources = read_resources(outcome.cubin, outcome.ptx, kernels, stack_use(output))
             prints = self._check_memory(outcome)
+            lines = source_lines(outcome.ptx, CANDIDATE_FILE)
+            if refused := special.objection(outcome.ptx, lines):
+                raise PlanError(Verdict.CONTRACT, refused)
             return Build(
                 signature=workload.signature,
                 arch=job.arch,
@@ -263,7 +266,7 @@ class CageCompiler:
                 kernels=resources,
                 plan=plan,
                 inputs=len(workload.inputs),
-                lines=source_lines(outcome.ptx, CANDIDATE_FILE),
+                lines=lines,
                 notes=self._lint(job) + remark_notes(output),
                 compile_seconds=outcome.seconds,
                 prints=prints,

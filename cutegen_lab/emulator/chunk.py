@@ -209,8 +209,6 @@ def _special(g: Group, name: str) -> Any:
                 "ge": ~(bit - 1) & 0xFFFFFFFF}[name[9:]]  # fmt: skip
     if name == "laneid":
         return g.lane
-    if name == "warpid":
-        return (g.gid % m.padded_threads) >> 5
     return _uniform(g, name, i, grid, block, cluster)
 
 
@@ -221,9 +219,7 @@ def _uniform(
     values = {
         "ntid": block[i], "nctaid": grid[i], "cluster_nctaid": cluster[i], "nclusterid": grid[i] // cluster[i],
         "cluster_nctarank": m.cluster_size, "is_explicit_cluster": int(m.cluster_size > 1),
-        "nwarpid": m.padded_threads // 32, "smid": 0, "nsmid": 132, "gridid": 1,
         "dynamic_smem_size": m.launch.dynamic_smem_bytes,
-        "total_smem_size": m.launch.dynamic_smem_bytes + m.program.static_smem,
     }  # fmt: skip
     if name in ("clock", "clock_hi", "clock64", "globaltimer", "globaltimer_lo", "globaltimer_hi"):
         return m.clock + m.counters.elapsed() >> (32 if name.endswith("_hi") else 0)

@@ -28,9 +28,9 @@ def launch(x: cute.Tensor, y: cute.Tensor, stream: cuda.CUstream):
 _LOAD = "    cute.autovec_copy(gX[None, i], rX)\n"
 BODIES = {
     "plus_one": _LOAD + "    for j in cutlass.range_constexpr(4):\n        rX[j] = rX[j] + 1.0",
-    # a bounded minute: a watchdog that does not work is found out without losing the machine
-    "hang": _LOAD + "    start = cute.arch.globaltimer()\n"
-    "    while cute.arch.globaltimer() - start < 60_000_000_000:\n        rX[0] = rX[0] + 1.0",
+    # about a minute of dependent sums: a watchdog that does not work is found out without losing the machine
+    "hang": _LOAD + "    for _ in cutlass.range(16):\n        for _ in cutlass.range(2_000_000_000):\n"
+    "            rX[0] = rX[0] + 1.0",
     "illegal_address": _LOAD + "    far = cute.make_tensor(gY.iterator + (1 << 30), cute.make_layout(1 << 30))\n"
     "    far[i] = rX[0]",
     # right for every finite input, and the input is never read

@@ -1,8 +1,8 @@
 """Spoils the output in every other millisecond, by the GPU's clock: half the calls are right.
 
 class: races that mostly win
-defence: many runs on the same inputs must agree; the emulator's clock starts somewhere else each time
-verdicts: non_deterministic, wrong_result, unsupported
+defence: no kernel may read a clock, or anything else that tells one run from another
+verdicts: contract
 """
 
 import cutlass
