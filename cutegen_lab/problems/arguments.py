@@ -1,8 +1,10 @@
-"""Where a problem's inputs are declared: ``--inputs`` text, a comment on the ``def`` line, or ``inputs()``."""
+"""Where a problem's inputs are declared: ``--inputs`` text, ``inputs()``, or a comment that ends the ``def`` line."""
 
 from __future__ import annotations
 
+import io
 import re
+import tokenize
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +18,7 @@ from cutegen_lab.problems.dtypes import from_torch
 from cutegen_lab.problems.source import LoadedSource, describe
 
 MAX_INPUT_BYTES = 16 << 30
-_DEF_COMMENT = re.compile(r"^def\s+reference\s*\(.*?\).*?:\s*#\s*(.+)$", re.MULTILINE)
+_MAKERS = ("inputs", "get_inputs")
 HOW = 'Give --inputs "x: bf16[4096,8192]" or define inputs().'
 
 
@@ -43,16 +45,15 @@ def declared(loaded: LoadedSource, source: str, inputs_text: str) -> list[Argume
             raise ProblemError("this KernelBench file has its own get_inputs()", "Leave out --inputs.")
         workloads = [_from_values(_call(loaded, "get_inputs"), loaded.parameter_names)]
     else:
-        comment = _DEF_COMMENT.search(source)
-        text = inputs_text or (comment[1] if comment and "[" in comment[1] else "")
-        if text:
-            workloads = [_from_text(part, loaded.parameter_names) for part in text.split(";") if part.strip()]
-        elif callable(loaded.namespace.get("inputs")):
-            value = _call(loaded, "inputs")
+        maker = next((name for name in _MAKERS if callable(loaded.namespace.get(name))), "")
+        if inputs_text:
+            workloads = _from_text(inputs_text, loaded.parameter_names)
+        elif maker:
+            value = _call(loaded, maker)
             several = isinstance(value, list) and value and all(isinstance(v, list | tuple | dict) for v in value)
             workloads = [_from_values(v, loaded.parameter_names) for v in (value if several else [value])]
         else:
-            raise ProblemError(f"the inputs of reference({', '.join(loaded.parameter_names)}) are not declared", HOW)
+            workloads = _from_comment(_comment(source), loaded.parameter_names)
     for arguments in workloads:
         total = sum(t.storage_bytes for t in arguments.tensors)
         if total > MAX_INPUT_BYTES:
@@ -65,7 +66,41 @@ def declared(loaded: LoadedSource, source: str, inputs_text: str) -> list[Argume
     return workloads
 
 
-def _from_text(text: str, names: list[str]) -> Arguments:
+def _comment(source: str) -> str:
+    """The comment on the line that ends the signature of ``def reference``, or nothing."""
+    words: list[str] = []
+    depth, body = 0, False
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.string == "def" and token.start[1] == 0:
+            words, depth, body = [], 0, False
+        words = [*words, token.string][:2]
+        if words != ["def", "reference"][: len(words)]:
+            continue
+        depth += (token.string in ("(", "[", "{")) - (token.string in (")", "]", "}"))
+        body = body or (token.string == ":" and depth == 0)
+        if body and token.type == tokenize.COMMENT:
+            return token.string.lstrip("# ")
+        if body and token.type == tokenize.NEWLINE:
+            return ""
+    return ""
+
+
+def _from_comment(comment: str, names: list[str]) -> list[Arguments]:
+    missing = f"the inputs of reference({', '.join(names)}) are not declared"
+    if "[" not in comment:
+        raise ProblemError(missing, HOW)
+    try:
+        return _from_text(comment, names)
+    except ProblemError as error:
+        raise ProblemError(f"{missing}: in the comment on its line, {error.message}", HOW) from None
+
+
+def _from_text(text: str, names: list[str]) -> list[Arguments]:
+    """Raises ProblemError."""
+    return [_one_workload(part, names) for part in text.split(";") if part.strip()]
+
+
+def _one_workload(text: str, names: list[str]) -> Arguments:
     try:
         given = [TensorSpec.parse(part) for part in re.split(r",(?![^\[]*\]|[^(]*\))", text.strip().rstrip(","))]
     except ValueError as error:

@@ -50,10 +50,10 @@ def read_text(source: str, *, name: str = "problem", inputs_text: str = "", dete
     """Reads a problem from a cell's text.
 
     Inputs come from ``inputs_text`` (``"x: bf16[4096,8192], w: bf16[8192]"``; several workloads separated by ``;``),
-    from the same text in a comment on the ``def reference`` line, or from ``inputs()``, which returns a tuple or dict
-    of tensors, or a list of those, one a workload. Two launches of a kernel must agree bit for bit unless
-    ``deterministic`` is false here, or the text has a line ``deterministic = False``. fp32 matrix products may be
-    rounded to TF32 only where the text allows PyTorch that at its top, as
+    from ``inputs()`` (or ``get_inputs()``), which returns a tuple or dict of tensors, or a list of those, one a
+    workload, or else from text as above in a comment that ends the line of ``def reference``. Two launches of a kernel
+    must agree bit for bit unless ``deterministic`` is false here, or the text has a line ``deterministic = False``.
+    fp32 matrix products may be rounded to TF32 only where the text allows PyTorch that at its top, as
     ``torch.set_float32_matmul_precision("high")`` does. Raises ProblemError: one line and the next action.
     """
     for what, text in (("source", source), ("name", name), ("text of the inputs", inputs_text)):
