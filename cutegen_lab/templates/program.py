@@ -14,6 +14,7 @@ from cutegen_lab.core.errors import ELSEWHERE, ProviderError
 from cutegen_lab.core.problem import Workload
 from cutegen_lab.problems.source import is_source
 from cutegen_lab.problems.tracing import tracing
+from cutegen_lab.templates.constants import Constants
 from cutegen_lab.templates.decompose import decomposed
 
 CHECKS = ("aten._assert_tensor_metadata.default", "aten._assert_scalar.default", "aten._assert_async.msg")
@@ -41,7 +42,7 @@ class Program:
 
     def __init__(self, module: torch.nn.Module, args: Sequence[Any], workload: Workload, tf32: bool = False) -> None:
         try:
-            with tracing(), torch.no_grad(), torch.device("meta"):
+            with tracing(), torch.no_grad(), torch.device("meta"), Constants():
                 exported = decomposed(torch.export.export(module.eval(), tuple(args), strict=False))
         except ProviderError:
             raise

@@ -22,6 +22,8 @@ from tests.harness.checking import Compiler, judged, problem_of
         ("torch.stack([x, y], 1)", "x: {0}[9,40], y: {0}[9,40]"),
         ("F.pad(x, (1, 2, 3, 4), value=2.5)", "x: {}[9,40]"),
         ("torch.max(x, torch.min(y, x * 2))", "x: {0}[9,40], y: {0}[9,40]"),
+        ("torch.min(x, torch.tensor(0.3, device=x.device)) * torch.as_tensor([3])", "x: {}[9,40]"),
+        ("torch.where(x > 0.1, x * x.new_tensor(0.1), torch.tensor(-math.inf))", "x: {}[9,40]"),
         ("torch.index_select(x, 1, i) * 2", "x: {}[9,40], i: i64[20]"),
     ],
 )
