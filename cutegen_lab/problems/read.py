@@ -12,12 +12,12 @@ import torch
 from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException, FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 from torch.nn.attention import SDPBackend, sdpa_kernel
-from torch.utils.flop_counter import FlopCounterMode
 
 from cutegen_lab.core.dtypes import DType
 from cutegen_lab.core.errors import ProblemError
 from cutegen_lab.core.plain_text import misfit, plain
 from cutegen_lab.core.problem import Problem, TensorSpec, Workload
+from cutegen_lab.problems import flops
 from cutegen_lab.problems.arguments import declared
 from cutegen_lab.problems.dtypes import TORCH, from_torch
 from cutegen_lab.problems.indices import ranged
@@ -79,13 +79,13 @@ def _read(loaded: LoadedSource, source: str, name: str, inputs_text: str, determ
         outputs = _traced(Bound(loaded, call), call.tensors + state)
         workloads.append(Workload("main" if index == 0 else f"w{index + 1}", call.tensors + state, outputs))
     main = workloads[0]
-    flops = _flops(bound, main)
-    checks = derive(main, len(main.inputs) - len(state), lambda inputs: _traced_or_none(bound, inputs), flops > 0)
+    work = _flops(bound, main)
+    checks = derive(main, len(main.inputs) - len(state), lambda inputs: _traced_or_none(bound, inputs), work > 0)
     _validate(bound, [*checks, main], deterministic)
     return Problem(
         name=name, source=source, kind=loaded.kind, workloads=tuple(_ranged(bound, w) for w in workloads),
         check_workloads=tuple(_ranged(bound, w) for w in checks),
-        deterministic=strict, flops=flops, inputs_text=inputs_text, tf32=loaded.tf32,
+        deterministic=strict, flops=work, inputs_text=inputs_text, tf32=loaded.tf32,
     )  # fmt: skip
 
 
@@ -152,11 +152,9 @@ def _ranged(bound: Bound, workload: Workload) -> Workload:
 
 
 def _flops(bound: Bound, main: Workload) -> int:
-    """Floating-point operations of matrix products and convolutions, counted on fake tensors."""
-    counter = FlopCounterMode(display=False)
-    with FakeTensorMode(allow_non_fake_inputs=True), torch.no_grad(), counter:
-        bound.call(_fake(main.inputs))
-    return int(counter.get_total_flops())
+    with _quiet(), FakeTensorMode(allow_non_fake_inputs=True), torch.no_grad():
+        tensors = _fake(main.inputs)
+        return flops.count(lambda: bound.call(tensors))
 
 
 def _validate(bound: Bound, workloads: list[Workload], deterministic: bool) -> None:
