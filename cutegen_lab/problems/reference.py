@@ -17,6 +17,7 @@ from cutegen_lab.problems.arguments import Arguments, declared
 from cutegen_lab.problems.dtypes import from_torch
 from cutegen_lab.problems.source import LoadedSource, describe, load
 from cutegen_lab.problems.tensors import empty
+from cutegen_lab.problems.training import without_running_statistics
 
 INIT_SEED = 0
 _NARROW = (torch.float32, torch.float16, torch.bfloat16, torch.float8_e4m3fn, torch.float8_e5m2)
@@ -132,7 +133,7 @@ def _kernelbench_model(loaded: LoadedSource) -> torch.nn.Module:
         raise ProblemError(f"Model(...) raises {describe(error, loaded.filename)}", "Fix it and run again.") from error
     if not isinstance(model, torch.nn.Module):
         raise ProblemError(f"Model is a {type(model).__name__}, not a torch.nn.Module", "Derive it from nn.Module.")
-    return model.eval()
+    return without_running_statistics(model)
 
 
 def as_outputs(result: Any) -> tuple[torch.Tensor, ...]:

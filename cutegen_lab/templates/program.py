@@ -43,7 +43,7 @@ class Program:
     def __init__(self, module: torch.nn.Module, args: Sequence[Any], workload: Workload, tf32: bool = False) -> None:
         try:
             with tracing(), torch.no_grad(), torch.device("meta"), Constants():
-                exported = decomposed(torch.export.export(module.eval(), tuple(args), strict=False))
+                exported = decomposed(torch.export.export(module, tuple(args), strict=False))
         except ProviderError:
             raise
         except Exception as error:  # torch.export raises many types; the reference itself was run and is sound

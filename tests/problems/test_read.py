@@ -76,9 +76,9 @@ def test_a_file_declares_that_launches_may_differ() -> None:
 
 
 def test_a_reference_must_not_roll_dice_even_where_launches_may_differ() -> None:
-    dropout = "deterministic = False\ndef reference(x):\n    return F.dropout(x, 0.5)\n"
+    dice = "deterministic = False\ndef reference(x):\n    return x + torch.rand_like(x)\n"
     with pytest.raises(ProblemError, match="different answers"):
-        read_text(dropout, inputs_text="x: f32[64,64]")
+        read_text(dice, inputs_text="x: f32[64,64]")
 
 
 def test_inputs_option_gives_shapes_and_the_output_follows() -> None:
@@ -115,7 +115,9 @@ def test_kernelbench_file_has_parameters_and_buffers_after_arguments(tmp_path: P
     tensors = [torch.rand(128, 64), *reference.parameters.values()]
     (out,) = reference.run(tensors)
     weight, bias = reference.parameters["fc_weight"], reference.parameters["fc_bias"]
-    torch.testing.assert_close(out, (tensors[0] @ weight.T + bias) / (1 + 1e-5) ** 0.5 * 2.0)
+    rows = tensors[0] @ weight.T + bias
+    variance = rows.var(0, correction=0)
+    torch.testing.assert_close(out, (rows - rows.mean(0)) / (variance + 1e-5).sqrt() * 2.0, rtol=1e-4, atol=1e-4)
 
 
 def test_float64_reference_ignores_casts_inside() -> None:
@@ -205,7 +207,7 @@ def test_derived_workloads_keep_what_ties_inputs_together() -> None:
             "x: f32[4]",
             r"modifies its input 'x' in place\. Work on a clone",
         ),
-        ("def reference(x):\n    return F.dropout(x)", "x: f32[400]", r"different answers for the same inputs"),
+        ("def reference(x):\n    return torch.rand_like(x)", "x: f32[400]", r"different answers for the same inputs"),
         ("def reference(x):\n    return x", "x: f32[40_000_000_000]", r"149\.0 GiB, over the bound of 16 GiB"),
         ("def f(x):\n    return x", "x: f32[4]", r"no reference found: it defines f"),
         ("def reference(x, y):\n    return x", "x: f32[4]", r"no input is declared for argument 'y'"),

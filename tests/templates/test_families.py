@@ -96,6 +96,13 @@ def test_a_kernelbench_model_with_parameters_and_buffers(compiler: Compiler) -> 
     assert judged(compiler, problem)[0] == "row reduction"
 
 
+def test_a_kernelbench_model_s_batch_norm_normalises_by_the_batch(compiler: Compiler) -> None:
+    norm = KERNELBENCH.replace("nn.LayerNorm(features)", "nn.BatchNorm1d(features)").replace("320", "96")
+    problem = read_text(norm, name="batch_norm")
+    assert "norm_running_mean" in [t.name for t in problem.workload.inputs]
+    judged(compiler, problem)
+
+
 def test_single_numbers_alone_are_named() -> None:
     for expression, inputs in (("torch.exp(x)", "x: f32[]"), ("x[3]", "x: f32[8]")):
         problem = problem_of(expression, inputs, checks=None)
