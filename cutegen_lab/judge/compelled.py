@@ -20,7 +20,7 @@ from cutegen_lab.core.verdict import Fault, Verdict
 from cutegen_lab.judge.inputs import draw
 from cutegen_lab.judge.place import Place
 from cutegen_lab.problems import Reference
-from cutegen_lab.problems.tensors import moved, storage
+from cutegen_lab.problems.tensors import alike, moved, storage
 
 PIECE_BYTES = SECTOR_BYTES  # the least that is moved
 PIECES = 48  # an input
@@ -98,7 +98,7 @@ def _changes(
         return False  # no value for this input: an index, a divisor
     finally:
         place.copy_(kept)
-    return not all(torch.equal(a.nan_to_num(), b.nan_to_num()) for a, b in zip(before, after, strict=True))
+    return not all(alike(a, b) for a, b in zip(before, after, strict=True))
 
 
 def unread(workload: Workload, compelled: Shares, counters: Mapping[str, float], sampled: bool = False) -> Fault | None:

@@ -11,7 +11,7 @@ import torch
 from cutegen_lab.core.dtypes import DType
 from cutegen_lab.core.problem import TensorSpec, Tolerances
 from cutegen_lab.core.trial import OutputError
-from cutegen_lab.judge import tf32
+from cutegen_lab.judge import float8, tf32
 from cutegen_lab.judge.distances import distances, resolved, rms
 from cutegen_lab.judge.slices import worst_slice
 
@@ -69,7 +69,8 @@ def compare(
     """Errors of ``got`` (shape and dtype of ``spec``) against ``reference`` (float64), beside PyTorch's own.
 
     Integers and booleans must be equal to float64's or to PyTorch's own, which differ where they follow from rounded
-    floats, or be right by what they point at. Finite elements beyond ``HUGE`` are held
+    floats, or be right by what they point at. 8-bit floats are compared before their rounding (:mod:`float8`). Finite
+    elements beyond ``HUGE`` are held
     to PyTorch's own value, whose ``finfo`` is the output dtype's. NaN and
     infinities must stand where the reference, rounded to the output's dtype, has them; where PyTorch's own result and
     the reference differ in that, either answer is accepted.
@@ -85,11 +86,15 @@ def compare(
     got, reference, own = got.reshape(-1), reference.reshape(-1), torch_result.reshape(-1)
     if not spec.dtype.is_float:
         return _exact(spec, got, reference, own, allow.right)
+    given, again = got, [a.reshape(-1) for a in allow.again]
+    if spec.dtype.is_float8:
+        got, own, *again = (float8.unrounded(result, reference) for result in (got, own, *again))
+        spec, limits = float8.before_rounding(spec, limits)
     moved = [m.reshape(-1) for m in moved]
     if allow.edge:
         got, own, reference = _without_lost(got, own, reference)
     norm, element = _floors(spec, limits, terms, allow.tf32)
-    every = [*moved, *(a.reshape(-1) for a in allow.again)]
+    every = [*moved, *again]
     if not allow.edge:
         got, own, reference, every = _without_fills(max(2 * spec.dtype.eps, element), got, own, reference, every)
     got, own, reference, every = _without_undecided(got, own, reference, every, len(moved))
@@ -135,7 +140,7 @@ def compare(
     return OutputError(
         output=spec.name, norm=mine.norm, worst=mine.worst, torch_norm=theirs.norm, torch_worst=theirs.worst,
         limit_norm=norm, limit_worst=element,
-        worst_index=_unravel(index, spec.shape), got=_value(got, index), expected=_value(reference, index),
+        worst_index=_unravel(index, spec.shape), got=_value(given, index), expected=_value(reference, index),
     )  # fmt: skip
 
 

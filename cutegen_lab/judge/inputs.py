@@ -103,7 +103,7 @@ AROUND_MANY = 16  # … and a small one, which costs little, but has enough elem
 _SMALL = (64, 2048)  # elements of its largest input
 _STRUCTURED_EACH = len(STRUCTURED) // 2
 _STEP = 5  # from one workload's first to the next one's: every kind comes on several workloads
-_INTEGER_RANGE = {DType.I64: 1000, DType.I32: 1000, DType.I16: 1000, DType.I8: 100, DType.U8: 200, DType.BOOL: 2}
+_INTEGER_RANGE = {DType.I64: 1000, DType.I32: 1000, DType.I16: 1000, DType.I8: 100, DType.U8: 256, DType.BOOL: 2}
 _SIGNED = (DType.I64, DType.I32, DType.I16, DType.I8)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
 Shape = Sequence[int]
@@ -15,7 +16,7 @@ Shape = Sequence[int]
 def count(run: Callable[[], object]) -> int:
     """Those of ``run()``, which computes with fake tensors on the CPU."""
     counter = FlopCounterMode(display=False, custom_mapping={_ATTENTION: _attention})
-    with counter:
+    with sdpa_kernel([SDPBackend.FLASH_ATTENTION, SDPBackend.MATH]), counter:  # the fused one says what is causal
         run()
     return int(counter.get_total_flops())
 

@@ -23,7 +23,7 @@ from cutegen_lab.problems.dtypes import TORCH, from_torch
 from cutegen_lab.problems.indices import ranged
 from cutegen_lab.problems.reference import Bound
 from cutegen_lab.problems.source import LoadedSource, full_precision, load, tf32_allowed
-from cutegen_lab.problems.tensors import empty, placed
+from cutegen_lab.problems.tensors import alike, empty, placed
 from cutegen_lab.problems.tracing import tracing
 from cutegen_lab.problems.training import RefusesDropout
 from cutegen_lab.problems.workloads import derive
@@ -121,8 +121,7 @@ def _outputs(bound: Bound, inputs: tuple[TensorSpec, ...]) -> tuple[TensorSpec, 
                 raise ProblemError(f"the reference modifies its input {spec.name!r} in place", "Work on a clone of it.")
     names = ["out"] if len(outputs) == 1 else [f"out{i}" for i in range(len(outputs))]
     return tuple(
-        TensorSpec(n, from_torch(t.dtype, f"output {n!r}", result=True), tuple(t.shape))
-        for n, t in zip(names, outputs, strict=True)
+        TensorSpec(n, from_torch(t.dtype, f"output {n!r}"), tuple(t.shape)) for n, t in zip(names, outputs, strict=True)
     )
 
 
@@ -179,9 +178,7 @@ def _validate(bound: Bound, workloads: list[Workload], deterministic: bool) -> N
     for spec, tensor, copy in zip(workload.inputs, tensors, before, strict=True):
         if not torch.equal(tensor, copy):
             raise ProblemError(f"the reference modifies its input {spec.name!r} in place", "Work on a clone of it.")
-    if deterministic and not all(
-        torch.equal(a.nan_to_num(), b.nan_to_num()) for a, b in zip(first, second, strict=True)
-    ):
+    if deterministic and not all(alike(a, b) for a, b in zip(first, second, strict=True)):
         message = "the reference gives different answers for the same inputs"
         raise ProblemError(message, "Take no random numbers in it.")
 

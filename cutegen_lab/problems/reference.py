@@ -182,6 +182,8 @@ class _Float64(TorchFunctionMode):
             return args[0].double()
         if func is torch._scaled_mm:
             return _scaled_mm(*args, **(kwargs or {}))
+        if func is torch.Tensor.view and not args[0].is_floating_point() and _widened(args[-1]) is torch.float64:
+            return args[0].view(args[-1]).double()  # an integer's bits are those of the type that was asked for
         args = tuple(_widened(a) for a in args)
         return func(*args, **{k: _widened(v) for k, v in (kwargs or {}).items()})
 

@@ -208,6 +208,8 @@ class _Reader:
         results = [self._argument(self.program.nodes[name]) for name in self.region.results]
         if not all(isinstance(r, Value) for r in results):
             raise Unsupported("an output that is not a tensor the kernel computes")
+        if any(spec.dtype.is_float8 for spec in self.workload.outputs):
+            raise Unsupported("a result of 8-bit floats")
         graph = resolve(self.lowering, results, self.workload, self.program.tf32)
         for _, load in graph.loads():
             if self.workload.inputs[load.tensor].strides:

@@ -124,3 +124,10 @@ def test_an_index_stays_in_its_range_or_is_what_it_may_be_beside_it() -> None:
         assert set(values.tolist()) <= {-100, *range(7)}
     assert set(draw(one, "normal", 5)[0].tolist()) == {-100, *range(7)}
     assert set(fill(one, 5)[0].tolist()) <= {-100, *range(7)}
+
+
+@pytest.mark.parametrize("distribution", ["normal", FULL_RANGE])
+def test_bytes_that_hold_two_numbers_hold_every_pair(distribution: str) -> None:
+    spec = TensorSpec.parse("packed: uint8[64,256]")
+    (packed,) = draw(Workload("w", (spec,), ()), distribution, 3)
+    assert packed.unique().numel() == 256

@@ -262,9 +262,25 @@ def test_8_bit_numbers_are_read_and_their_products_known_in_float64() -> None:
     torch.testing.assert_close(result, (a.double() @ b.double().T) * s.double() * t.double(), rtol=1e-14, atol=1e-14)
 
 
-def test_results_of_8_bits_are_refused() -> None:
-    with pytest.raises(ProblemError, match="output 'out' has the unsupported dtype float8_e5m2"):
-        read_text("def reference(x):\n    return x.to(torch.float8_e5m2)\n", inputs_text="x: f32[8,8]")
+@pytest.mark.parametrize(("dtype", "name"), [("float8_e4m3fn", "f8e4m3fn"), ("float8_e5m2", "f8e5m2")])
+def test_results_of_8_bits_are_read_and_not_rounded_in_float64(dtype: str, name: str) -> None:
+    source = f"def reference(x):\n    return (x * 0.3).to(torch.{dtype})\n"
+    problem = read_text(source, inputs_text="x: bf16[8,8]")
+    assert str(problem.workload.outputs[0]) == f"out: {name}[8,8]"
+    x = torch.randn(8, 8)
+    torch.testing.assert_close(Reference(problem).run_float64([x])[0], x.double() * 0.3, rtol=1e-7, atol=0)
+    assert Reference(problem).run([x])[0].dtype is getattr(torch, dtype)
+
+
+def test_packed_numbers_are_read() -> None:
+    nibbles = "def reference(w, s):\n    return torch.stack([w & 15, w >> 4], -1).flatten(1).to(torch.float16) * s\n"
+    problem = read_text(nibbles, inputs_text="w: uint8[8,16], s: f16[32]")
+    assert str(problem.workload.inputs[0]) == "w: u8[8,16]" and problem.workload.outputs[0].shape == (8, 32)
+    bits = "def reference(x):\n    return x.view(torch.float8_e4m3fn).float()\n"
+    every = torch.arange(256, dtype=torch.uint8).view(16, 16)
+    wide = Reference(read_text(bits, inputs_text="x: u8[16,16]")).run_float64([every])[0]
+    assert wide.dtype is torch.float64
+    torch.testing.assert_close(wide, every.view(torch.float8_e4m3fn).double(), rtol=0, atol=0, equal_nan=True)
 
 
 def test_attention_in_float64_is_its_formula() -> None:

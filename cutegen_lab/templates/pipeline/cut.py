@@ -199,6 +199,8 @@ class Cutter:
                 ELSEWHERE,
             )
         value = program.nodes[name].meta["val"]
-        dtype = from_torch(value.dtype, "a value between two steps", result=True)
+        dtype = from_torch(value.dtype, "a value between two steps")
+        if dtype.is_float8:
+            raise ProviderError("the templates do not cover 8-bit floats between two steps", ELSEWHERE)
         exact = self.flow.storage(name) in self._exact
         return TensorSpec(name, DType.F32 if exact else dtype, tuple(value.shape))
