@@ -174,6 +174,7 @@ class Problem:
     ``check_workloads`` are small ones derived for the emulator (tile tails, one row, primes). ``kind`` says how
     ``source`` is to be called. ``flops`` are those of matrix products in ``workloads[0]`` (0 where there are none).
     ``tf32``: matrix products may round fp32 operands to TF32 (10 bits of mantissa), which ``source`` asks PyTorch for.
+    ``tf32_convolutions``: it has convolutions of fp32, and they may, as PyTorch's do unless ``source`` forbids it.
     """
 
     name: str
@@ -186,6 +187,11 @@ class Problem:
     flops: int = 0
     inputs_text: str = ""  # the --inputs option, where the source has no inputs() of its own
     tf32: bool = False
+    tf32_convolutions: bool = False
+
+    @property
+    def any_tf32(self) -> bool:
+        return self.tf32 or self.tf32_convolutions
 
     @property
     def workload(self) -> Workload:
@@ -199,7 +205,7 @@ class Problem:
     def key(self) -> str:
         """Hash of all that defines the problem."""
         shapes = [w.signature for w in self.workloads + self.check_workloads]
-        precision = ["tf32"] if self.tf32 else []
+        precision = ["tf32"] * self.tf32 + ["tf32 convolutions"] * self.tf32_convolutions
         parts = [self.source, self.kind, shapes, vars(self.tolerances), self.deterministic, *precision]
         return sha256(canonical_json(parts))
 

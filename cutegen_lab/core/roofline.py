@@ -112,7 +112,7 @@ def speed_of_light(problem: Problem, gpu: GpuSpec) -> SpeedOfLight:
     workload = problem.workload
     dtype = workload.inputs[0].dtype if workload.inputs else workload.outputs[0].dtype
     memory_us = workload.compulsory_bytes / gpu.dram_bytes_per_s * 1e6
-    compute_us = problem.flops / gpu.peak(dtype, problem.tf32) * 1e6
+    compute_us = problem.flops / gpu.peak(dtype, problem.any_tf32) * 1e6
     limiter: Literal["memory", "compute"] = "memory" if memory_us >= compute_us else "compute"
     return SpeedOfLight(
         max(memory_us, compute_us), memory_us, compute_us, workload.compulsory_bytes, problem.flops, limiter, gpu.name

@@ -57,7 +57,7 @@ class Answers:
         self._usual = self._usual or [rms(out) for out in wanted]
         far = check.distribution.startswith(_FAR_FROM_ZERO)
         odd = check.distribution in NOT_FINITE
-        rounds = self._reference.tf32
+        rounds = tf32.allowed(self._reference)
         edge, slices = check.distribution in EDGES, check.distribution in BY_SLICE
         allowances = [
             Allowance(exact, odd, usual if far else 0.0, tf32=rounds, edge=edge, by_slice=slices)

@@ -66,7 +66,7 @@ def lower_precision(
 ) -> str:
     """What to add where output ``index`` is as far off as a lower precision than the problem's would put it."""
     dtype = workload.outputs[index].dtype
-    lower = _BELOW_TF32 if reference.tf32 and dtype is DType.F32 else _LOWER.get(dtype)
+    lower = _BELOW_TF32 if tf32.allowed(reference) and dtype is DType.F32 else _LOWER.get(dtype)
     if lower is None or sum(t.numel for t in workload.tensors) > _EXPLAINED_ELEMENTS or not error.norm > 0:
         return ""
     exact = reference.run_float64(inputs)[index].reshape(-1)
@@ -78,7 +78,7 @@ def lower_precision(
         return abs(math.log(error.norm / effect)) if 0 < effect < math.inf else math.inf
 
     mine = "TF32, which the problem allows" if lower is _BELOW_TF32 else f"the problem's {dtype.value}"
-    if reference.tf32 and apart(tf32.cut_off(reference, inputs)) < math.log(_SURELY):
+    if tf32.allowed(reference) and apart(tf32.cut_off(reference, inputs)) < math.log(_SURELY):
         return f"; {tf32.ADVICE}"
     found = [(apart(rounding.moved(reference, inputs, unit, index + 1)), name) for name, unit in lower]
     if min(found)[0] > math.log(_LIKELY):

@@ -86,7 +86,7 @@ class StandardJudge:
 
         for turn, workload in enumerate(workloads):
             case = Case(problem, reference, workload, artifact.builds[workload.name], device, gpu, cancel)
-            names = draws(workload, turn, len(workloads), secret, problem.tf32)
+            names = draws(workload, turn, len(workloads), secret, problem.any_tf32)
             for check in self._draws(case, names, fewer, say):
                 checks.append(check)
                 if not check.verdict.passed:
@@ -105,7 +105,7 @@ class StandardJudge:
                 return CheckResult(check.verdict, f"{check.reason} on {check.workload}", tuple(checks))
         result = CheckResult(Verdict.PASSED, "", tuple(checks))
         praise = _praise(problem, artifact, result, fewer, device)
-        return CheckResult(Verdict.PASSED, "; ".join([praise, *[tf32.NOTE] * problem.tf32, *notes]), result.checks)
+        return CheckResult(Verdict.PASSED, "; ".join([praise, *tf32.notes(problem), *notes]), result.checks)
 
     def _draws(self, case: Case, names: Sequence[str], fewer: list[str], say: Say) -> Iterator[WorkloadCheck]:
         """The checks of one workload, as many as ``case``'s device can afford; ``fewer`` gets its name if not all."""

@@ -1,4 +1,5 @@
-"""PyTorch's products of fp32 operands rounded to TF32, computed the same on a CPU and on any GPU.
+"""PyTorch's products and convolutions of fp32 operands rounded to TF32, where each may, computed the same on a CPU and
+on any GPU.
 
 The operands are rounded, to nearest, and multiplied in fp32: exactly, but for the sums. Everything else a reference
 computes keeps its precision, so that what it loses is what the products are allowed to lose.
@@ -12,6 +13,7 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from cutegen_lab.core.problem import Problem
 from cutegen_lab.problems import Reference
 
 UNIT = 2.0**-11  # unit roundoff: 10 bits of mantissa are kept
@@ -19,25 +21,37 @@ TRUNCATED = 2.0**-26
 """Of a sum, for each of its terms: tensor cores add up a few terms at a time and drop what lies below the sum's last
 bit. An H200's lose 2**-27 a term of one sign (8192 terms; cuBLAS, which begins anew now and then, less)."""
 NOTE = "fp32 operands of matrix products may be rounded to TF32, as the problem asks"
+CONVOLUTIONS_NOTE = "fp32 operands of convolutions may be rounded to TF32, as PyTorch's are"
 ADVICE = (
     "an error of this size is what TF32 gives where operands' low bits are dropped, as tensor cores do to fp32 "
     "numbers: round them (cvt.rna.tf32.f32, or TMA with the element type TFloat32)"
 )
 _LOW = 13  # bits of fp32's mantissa that TF32 has not
 _PRODUCTS = {"mm": (0, 1), "bmm": (0, 1), "addmm": (1, 2), "baddbmm": (1, 2)}  # and which operands are multiplied
+_CONVOLUTIONS = {"convolution": (0, 1)}
+
+
+def notes(problem: Problem) -> list[str]:
+    """What may be rounded, for whoever reads the verdict."""
+    return [NOTE] * problem.tf32 + [CONVOLUTIONS_NOTE] * problem.tf32_convolutions
+
+
+def allowed(reference: Reference) -> bool:
+    """Whether anything may be rounded to it."""
+    return reference.tf32 or reference.tf32_convolutions
 
 
 def own(reference: Reference, inputs: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
     """PyTorch's result at the problem's own precision: with TF32 where the problem allows it."""
-    if not reference.tf32:
+    if not allowed(reference):
         return reference.run(inputs)
-    with _Tf32(rounded):
+    with _Tf32(rounded, reference):
         return reference.run(inputs)
 
 
 def cut_off(reference: Reference, inputs: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
     """The same with operands' low bits dropped, which is what tensor cores do to fp32 numbers as they are."""
-    with _Tf32(lambda x: _kept(x, x.view(torch.int32))):
+    with _Tf32(lambda x: _kept(x, x.view(torch.int32)), reference):
         return reference.run(inputs)
 
 
@@ -52,14 +66,18 @@ def _kept(x: torch.Tensor, bits: torch.Tensor) -> torch.Tensor:
 
 
 class _Tf32(TorchDispatchMode):
-    def __init__(self, to_tf32: Any) -> None:
+    def __init__(self, to_tf32: Any, reference: Reference) -> None:
         super().__init__()
         self._to_tf32 = to_tf32
+        self._multiplied = {
+            **(_PRODUCTS if reference.tf32 else {}),
+            **(_CONVOLUTIONS if reference.tf32_convolutions else {}),
+        }
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        places = _PRODUCTS.get(func.overloadpacket.__name__, ())
+        places = self._multiplied.get(func.overloadpacket.__name__, ())
         args = tuple(self._operand(x) if at in places else x for at, x in enumerate(args))
         return func(*args, **(kwargs or {}))
 

@@ -4,21 +4,47 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
 Shape = Sequence[int]
 
 
-def count(run: Callable[[], object]) -> int:
-    """Those of ``run()``, which computes with fake tensors on the CPU."""
+@dataclass(frozen=True)
+class Work:
+    """``fp32_convolutions``: there are some, of fp32 numbers."""
+
+    flops: int
+    fp32_convolutions: bool
+
+
+def counted(run: Callable[[], object]) -> Work:
+    """That of ``run()``, which computes with fake tensors on the CPU."""
     counter = FlopCounterMode(display=False, custom_mapping={_ATTENTION: _attention})
-    with sdpa_kernel([SDPBackend.FLASH_ATTENTION, SDPBackend.MATH]), counter:  # the fused one says what is causal
+    seen = _Convolutions()
+    with sdpa_kernel([SDPBackend.FLASH_ATTENTION, SDPBackend.MATH]), counter, seen:  # the fused one says what is causal
         run()
-    return int(counter.get_total_flops())
+    return Work(int(counter.get_total_flops()), torch.float32 in seen.dtypes)
+
+
+class _Convolutions(TorchDispatchMode):
+    """The types that are convolved."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.dtypes: set[torch.dtype] = set()
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        if func is torch.ops.aten.convolution.default:
+            self.dtypes.add(args[0].dtype)
+        return func(*args, **(kwargs or {}))
 
 
 _ATTENTION = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu  # for which PyTorch itself counts nothing

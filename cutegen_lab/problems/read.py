@@ -17,12 +17,12 @@ from cutegen_lab.core.dtypes import DType
 from cutegen_lab.core.errors import ProblemError
 from cutegen_lab.core.plain_text import misfit, plain
 from cutegen_lab.core.problem import Problem, TensorSpec, Workload
-from cutegen_lab.problems import flops
 from cutegen_lab.problems.arguments import declared
 from cutegen_lab.problems.dtypes import TORCH, from_torch
+from cutegen_lab.problems.flops import Work, counted
 from cutegen_lab.problems.indices import ranged
 from cutegen_lab.problems.reference import Bound
-from cutegen_lab.problems.source import LoadedSource, full_precision, load, tf32_allowed
+from cutegen_lab.problems.source import LoadedSource, default_precision, load, tf32_allowed
 from cutegen_lab.problems.tensors import alike, empty, placed
 from cutegen_lab.problems.tracing import tracing
 from cutegen_lab.problems.training import RefusesDropout
@@ -55,12 +55,13 @@ def read_text(source: str, *, name: str = "problem", inputs_text: str = "", dete
     workload, or else from text as above in a comment that ends the line of ``def reference``. Two launches of a kernel
     must agree bit for bit unless ``deterministic`` is false here, or the text has a line ``deterministic = False``.
     fp32 matrix products may be rounded to TF32 only where the text allows PyTorch that at its top, as
-    ``torch.set_float32_matmul_precision("high")`` does. Raises ProblemError: one line and the next action.
+    ``torch.set_float32_matmul_precision("high")`` does; fp32 convolutions may, as PyTorch's do, unless it sets
+    ``torch.backends.cudnn.allow_tf32 = False``. Raises ProblemError: one line and the next action.
     """
     for what, text in (("source", source), ("name", name), ("text of the inputs", inputs_text)):
         if why := misfit(text):
             raise ProblemError(f"the {what} {why}", "Write that character as an escape, or leave it out.")
-    with tracing(), full_precision():
+    with tracing(), default_precision():
         loaded = load(source)
         problem = _read(loaded, source, name, inputs_text, deterministic)
         if tf32_allowed():
@@ -80,13 +81,14 @@ def _read(loaded: LoadedSource, source: str, name: str, inputs_text: str, determ
         outputs = _traced(Bound(loaded, call), call.tensors + state)
         workloads.append(Workload("main" if index == 0 else f"w{index + 1}", call.tensors + state, outputs))
     main = workloads[0]
-    work = _flops(bound, main)
-    checks = derive(main, len(main.inputs) - len(state), lambda inputs: _traced_or_none(bound, inputs), work > 0)
+    work = _work(bound, main)
+    checks = derive(main, len(main.inputs) - len(state), lambda inputs: _traced_or_none(bound, inputs), work.flops > 0)
     _validate(bound, [*checks, main], deterministic)
     return Problem(
         name=name, source=source, kind=loaded.kind, workloads=tuple(_ranged(bound, w) for w in workloads),
         check_workloads=tuple(_ranged(bound, w) for w in checks),
-        deterministic=strict, flops=work, inputs_text=inputs_text, tf32=loaded.tf32,
+        deterministic=strict, flops=work.flops, inputs_text=inputs_text, tf32=loaded.tf32,
+        tf32_convolutions=work.fp32_convolutions and loaded.tf32_convolutions,
     )  # fmt: skip
 
 
@@ -152,10 +154,10 @@ def _ranged(bound: Bound, workload: Workload) -> Workload:
         return replace(workload, inputs=tuple(ranged(workload.inputs, bound.call, empty)))
 
 
-def _flops(bound: Bound, main: Workload) -> int:
+def _work(bound: Bound, main: Workload) -> Work:
     with _quiet(), FakeTensorMode(allow_non_fake_inputs=True), torch.no_grad():
         tensors = _fake(main.inputs)
-        return flops.count(lambda: bound.call(tensors))
+        return counted(lambda: bound.call(tensors))
 
 
 def _validate(bound: Bound, workloads: list[Workload], deterministic: bool) -> None:

@@ -34,7 +34,8 @@ class Reference:
         loaded = load(problem.source)
         arguments = declared(loaded, problem.source, problem.inputs_text)[0]
         self._bound = Bound(loaded, arguments)
-        self.tf32 = problem.tf32
+        self.tf32, self.tf32_convolutions = problem.tf32, problem.tf32_convolutions
+        self.cudnn_tf32 = loaded.tf32_convolutions  # what its text leaves PyTorch, whether it convolves or not
 
     def run(self, tensors: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
         """Outputs at the precision of the problem's types; products in TF32 are up to PyTorch's settings."""

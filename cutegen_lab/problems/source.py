@@ -10,7 +10,7 @@ import math
 import sys
 import traceback
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import Any, Literal
 
@@ -26,13 +26,15 @@ KERNELBENCH = ("Model", "get_inputs", "get_init_inputs")
 @dataclass(frozen=True)
 class LoadedSource:
     """What a problem's text defines. ``filename`` is how its lines are named in tracebacks. ``tf32``: at its top it
-    allows PyTorch TF32 for matrix products, as ``torch.set_float32_matmul_precision("high")`` does."""
+    allows PyTorch TF32 for matrix products, as ``torch.set_float32_matmul_precision("high")`` does.
+    ``tf32_convolutions``: it leaves PyTorch's default as it is, which allows them for convolutions."""
 
     kind: Literal["reference", "kernelbench"]
     namespace: dict[str, Any]
     filename: str
     reference: Callable[..., Any]  # reference itself, or Model.forward (for its signature)
     tf32: bool = False
+    tf32_convolutions: bool = True
 
     @property
     def parameter_names(self) -> list[str]:
@@ -68,25 +70,34 @@ def load(source: str) -> LoadedSource:
     sys.modules[module.__name__] = module  # torch.compile looks a function's globals up through its module
     namespace = module.__dict__
     namespace.update(torch=torch, nn=torch.nn, F=torch.nn.functional, math=math)
-    with full_precision():
+    with default_precision():
         try:
             exec(compile(tree, filename, "exec"), namespace)  # noqa: S102 - the analyst's own code, in the analyst's own process
         except (Exception, SystemExit) as error:  # a script's last line may be sys.exit()
             raise ProblemError(f"the source raises {describe(error, filename)}", "Fix it and run again.") from error
-        return _classify(namespace, filename, tf32_allowed())
+        return replace(
+            _classify(namespace, filename),
+            tf32=tf32_allowed(),
+            tf32_convolutions=torch.backends.cudnn.conv.fp32_precision == "tf32",
+        )
 
 
 @contextlib.contextmanager
-def full_precision() -> Iterator[None]:
-    """PyTorch multiplies fp32 matrices at fp32's accuracy, until it is told otherwise inside; afterwards as before."""
-    gpu, cpu = torch.backends.cuda.matmul, torch.backends.mkldnn.matmul
+def default_precision() -> Iterator[None]:
+    """PyTorch's defaults, until it is told otherwise inside: products of fp32 at its accuracy, convolutions in TF32.
+    Afterwards as before."""
+    gpu, cpu, cudnn = torch.backends.cuda.matmul, torch.backends.mkldnn.matmul, torch.backends.cudnn
     before = gpu.fp32_precision, cpu.fp32_precision
+    convolutions = cudnn.conv.fp32_precision, cudnn.rnn.fp32_precision
     torch.set_float32_matmul_precision("highest")
+    cudnn.allow_tf32 = True
     try:
         yield
     finally:  # by the older name too: PyTorch refuses to say what was set by one name alone
         torch.set_float32_matmul_precision("high" if before[0] == "tf32" else "highest")
         gpu.fp32_precision, cpu.fp32_precision = before
+        cudnn.allow_tf32 = "tf32" in convolutions
+        cudnn.conv.fp32_precision, cudnn.rnn.fp32_precision = convolutions
 
 
 def tf32_allowed() -> bool:
@@ -106,12 +117,12 @@ def describe(error: BaseException, filename: str) -> str:
     return f"{type(error).__name__}{place}" + (f": {first}" if first else "")
 
 
-def _classify(namespace: dict[str, Any], filename: str, tf32: bool) -> LoadedSource:
+def _classify(namespace: dict[str, Any], filename: str) -> LoadedSource:
     reference = namespace.get("reference")
     if callable(reference):
-        return LoadedSource("reference", namespace, filename, reference, tf32)
+        return LoadedSource("reference", namespace, filename, reference)
     if all(callable(namespace.get(name)) for name in KERNELBENCH):
-        return LoadedSource("kernelbench", namespace, filename, namespace["Model"].forward, tf32)
+        return LoadedSource("kernelbench", namespace, filename, namespace["Model"].forward)
     mine = [n for n, v in namespace.items() if callable(v) and getattr(v, "__module__", "").startswith(_MODULE)]
     seen = f"it defines {', '.join(mine)}" if mine else "it defines no function"
     action = "Name the function `reference`, or give a KernelBench file (Model, get_inputs, get_init_inputs)."

@@ -33,7 +33,7 @@ from cutegen_lab.judge.inputs import AROUND
 from cutegen_lab.judge.schedule import draws
 from cutegen_lab.problems import Reference, read_text
 from cutegen_lab.problems.dtypes import TORCH
-from cutegen_lab.problems.source import full_precision
+from cutegen_lab.problems.source import default_precision
 from cutegen_lab.problems.tensors import laid_out
 from cutegen_lab.templates.expr import Graph
 from cutegen_lab.templates.reader import read
@@ -193,7 +193,7 @@ def error_of(
     result, ran = result_of(compiler, family, problem, config, given, arch)
     values = [laid_out(t, s).double() for t, s in zip(given, problem.workload.inputs, strict=True)]
     namespace: dict[str, Any] = {}
-    with full_precision():  # the source may ask PyTorch for less
+    with default_precision():  # the source may ask PyTorch for less
         exec("import torch\nimport torch.nn.functional as F\n" + problem.source, namespace)  # noqa: S102
     expected = namespace["reference"](*values)
     return float((result.double() - expected).norm() / expected.norm()), ran

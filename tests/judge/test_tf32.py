@@ -120,6 +120,48 @@ def test_what_pytorch_gives_is_that_of_rounded_operands() -> None:
     assert not torch.equal(got, plain)
 
 
+CONVOLUTION = "def reference(x, w):  # x: f32[2,8,40], w: f32[6,8,5]\n    return F.conv1d(x, w)\n"
+FORBIDS = "torch.backends.cudnn.allow_tf32 = False\n"
+
+
+def convolved(cast: Cast) -> Callable[..., torch.Tensor]:
+    return lambda x, w: torch.nn.functional.conv1d(cast(x), cast(w))
+
+
+@pytest.mark.parametrize("cast", [tf32.rounded, away, lambda x: x], ids=["to even", "away from zero", "not at all"])
+def test_convolutions_may_be_in_tf32_as_pytorch_s_are(cast: Cast) -> None:
+    result = judged(asked(CONVOLUTION, tf32=False), convolved(cast))
+    assert result.verdict is Verdict.PASSED, result.reason
+    assert tf32.CONVOLUTIONS_NOTE in result.reason and tf32.NOTE not in result.reason
+
+
+def test_convolutions_may_not_where_the_text_forbids_it() -> None:
+    task = asked(FORBIDS + CONVOLUTION, tf32=False)
+    assert judged(task, convolved(tf32.rounded)).verdict is Verdict.WRONG_RESULT
+    result = judged(task, convolved(lambda x: x))
+    assert result.verdict is Verdict.PASSED and "TF32" not in result.reason
+
+
+def test_convolutions_may_not_be_in_less_than_tf32() -> None:
+    result = judged(asked(CONVOLUTION, tf32=False), convolved(lambda x: x.bfloat16().float()))
+    assert result.verdict is Verdict.WRONG_RESULT and "less than TF32" in result.reason
+
+
+def test_what_convolutions_may_products_may_not() -> None:
+    both = (
+        "def reference(x, w, m):  # x: f32[2,8,40], w: f32[6,8,5], m: f32[36,64]\n"
+        "    return F.conv1d(x, w) @ m, F.conv1d(x, w)\n"
+    )
+    reference = Reference(asked(both, tf32=False))
+    x, w, m = torch.rand(2, 8, 40), torch.rand(6, 8, 5), torch.rand(36, 64)
+    product, between = tf32.own(reference, [x, w, m])
+    torch.testing.assert_close(between, convolved(tf32.rounded)(x, w), rtol=1e-6, atol=0)
+    torch.testing.assert_close(product, between @ m, rtol=1e-6, atol=0)
+    assert not torch.allclose(product, tf32.rounded(between) @ tf32.rounded(m), rtol=1e-6, atol=0)
+    exact = torch.nn.functional.conv1d(x.double(), w.double())
+    torch.testing.assert_close(reference.run_float64([x, w, m])[1], exact, rtol=1e-14, atol=0)
+
+
 def test_rounding_keeps_what_is_not_finite() -> None:
     odd = torch.tensor([torch.inf, -torch.inf, torch.nan, 1 + 2**-11, 1 + 3 * 2**-11, 0.0])
     found = tf32.rounded(odd)

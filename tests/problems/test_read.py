@@ -67,6 +67,32 @@ def test_what_a_session_allows_itself_is_no_problem_s() -> None:
         torch.set_float32_matmul_precision("highest")
 
 
+CONVOLVES = "def reference(x, w):\n    return F.conv1d(x, w)\n"
+CONVOLVED = "x: {0}[2,3,20], w: {0}[4,3,5]"
+
+
+def test_convolutions_are_in_tf32_unless_the_text_says_otherwise_as_in_pytorch() -> None:
+    inputs = CONVOLVED.format("f32")
+    problem = read_text(CONVOLVES, inputs_text=inputs)
+    assert problem.tf32_convolutions and not problem.tf32
+    assert replace(problem, tf32_convolutions=False).key != problem.key
+    for line in ("torch.backends.cudnn.allow_tf32 = False", "torch.backends.cudnn.conv.fp32_precision = 'ieee'"):
+        strict = read_text(f"{line}\n{CONVOLVES}", inputs_text=inputs)
+        assert not strict.tf32_convolutions
+        assert torch.backends.cudnn.allow_tf32, "nothing else is computed so"
+    assert not read_text(CONVOLVES, inputs_text=CONVOLVED.format("bf16")).tf32_convolutions
+    assert not read_text(SOFTMAX, inputs_text="x: f32[8,8]").tf32_convolutions
+
+
+def test_what_a_session_forbids_convolutions_is_no_problem_s() -> None:
+    torch.backends.cudnn.allow_tf32 = False
+    try:
+        assert read_text(CONVOLVES, inputs_text=CONVOLVED.format("f32")).tf32_convolutions
+        assert not torch.backends.cudnn.allow_tf32
+    finally:
+        torch.backends.cudnn.allow_tf32 = True
+
+
 def test_a_file_declares_that_launches_may_differ() -> None:
     assert read_text(SOFTMAX, inputs_text="x: f32[8,8]").deterministic
     lenient = read_text("deterministic = False\n" + SOFTMAX, inputs_text="x: f32[8,8]")

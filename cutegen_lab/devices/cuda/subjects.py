@@ -58,13 +58,13 @@ class PlanSubject:
 
 
 class ReferenceSubject:
-    """The analyst's own reference (trusted code) at the problem's own precision, eager or compiled."""
+    """The analyst's own reference (trusted code) at PyTorch's own precision for its text, eager or compiled."""
 
     def __init__(self, problem: Problem, kind: ReferenceKind, sets: TensorSets) -> None:
         self._sets = sets
         reference = Reference(problem)
         torch.backends.cuda.matmul.allow_tf32 = problem.tf32  # for this stopwatch, all of whose references are of one
-        torch.backends.cudnn.allow_tf32 = False
+        torch.backends.cudnn.allow_tf32 = reference.cudnn_tf32
         self._run: Callable[[list[torch.Tensor]], tuple[torch.Tensor, ...]] = reference.run
         self._place: Callable[[], contextlib.AbstractContextManager[object]] = contextlib.nullcontext
         self.notes: tuple[str, ...] = ()

@@ -83,9 +83,6 @@ class Worker:
         torch.zeros(1, device="cuda")
         self._index = index
         self._arch = "sm_{}{}".format(*torch.cuda.get_device_capability())
-        # Baselines run at the problem's own precision: TF32 would be another.
-        torch.backends.cuda.matmul.allow_tf32 = False
-        torch.backends.cudnn.allow_tf32 = False
 
     def hello(self) -> Answer:
         return {
