@@ -27,7 +27,7 @@ from cutegen_lab.judge.prints import ADVICE, Listening, prints, told
 from cutegen_lab.judge.profile import profile
 from cutegen_lab.judge.schedule import affordable, draws
 from cutegen_lab.judge.second_look import SYMPTOMS, second_look
-from cutegen_lab.judge.select import select_workloads
+from cutegen_lab.judge.select import beyond, select_workloads
 from cutegen_lab.judge.timed_outputs import answers, inputs_for
 from cutegen_lab.judge.timing import Job, time_in_turns
 from cutegen_lab.judge.turns import Effort
@@ -78,7 +78,7 @@ class StandardJudge:
         fewer: list[str] = []
         workloads = [w for w in select_workloads(problem, device) if w.name in artifact.builds]
         if unchecked := _unchecked(problem, artifact, workloads, device):
-            return CheckResult(Verdict.CONTRACT, unchecked, ())
+            return unchecked
         secret = between(0, 1, torch.Generator().manual_seed(self._seed()))
 
         def looks() -> Iterator[WorkloadCheck]:
@@ -186,14 +186,25 @@ class StandardJudge:
         return None if isinstance(timing, Fault) else found
 
 
-def _unchecked(problem: Problem, artifact: Artifact, workloads: Sequence[Workload], device: Device) -> str:
-    """Why what is left by the candidate's constraints is not enough to judge it by; empty where it is."""
+def _unchecked(
+    problem: Problem, artifact: Artifact, workloads: Sequence[Workload], device: Device
+) -> CheckResult | None:
+    """What is to be done where too few workloads are left to judge by; None where there are enough."""
     left_out = ", ".join(artifact.unserved)
-    if left_out and not any(w.name in artifact.builds for w in problem.check_workloads):
-        return f"constraints() rules out every small workload ({left_out}); serve at least one, for what only they show"
-    if not workloads:
-        return f"constraints() rules out every workload ({left_out}) that the {device.name} could check"
-    return ""
+    small = any(w.name in artifact.builds for w in problem.check_workloads)
+    if workloads and (small or not left_out):
+        return None
+    found = [f"the candidate's constraints() leave out every small workload ({left_out})"] if left_out else []
+    if not problem.check_workloads:
+        found.append("no small workload could be derived from the reference")
+    next_steps = ["serve at least one of them, for what only they show"] if left_out else []
+    if too_large := [w for w in problem.workloads if w not in workloads]:
+        names = ", ".join(w.name for w in too_large)
+        found.append(f"the {device.name} cannot afford {names} ({beyond(problem, too_large[0])})")
+        next_steps += ["judge it on a GPU", "declare smaller inputs"]
+    verdict = Verdict.CONTRACT if left_out else Verdict.UNSUPPORTED
+    reason = f"too little is left to check: {'; '.join(found)}. Next: {', or '.join(next_steps)}"
+    return CheckResult(verdict, reason, ())
 
 
 def _praise(problem: Problem, artifact: Artifact, result: CheckResult, fewer: list[str], device: Device) -> str:

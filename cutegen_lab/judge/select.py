@@ -15,6 +15,14 @@ def affordable(workload: Workload, flops: int, device: Device) -> bool:
     return device.kind == "cuda" or small
 
 
+def beyond(problem: Problem, workload: Workload) -> str:
+    """How large ``workload`` is beside what an emulator can afford."""
+    size = f"{workload.compulsory_bytes / 2**20:,.0f} MiB of tensors, where {EMULATOR_BYTES >> 20} are affordable"
+    if workload is problem.workload and problem.flops > EMULATOR_FLOPS:
+        return f"{size}; {problem.flops:.2g} FLOPs, where {EMULATOR_FLOPS:.2g} are"
+    return size
+
+
 def select_workloads(problem: Problem, device: Device) -> tuple[Workload, ...]:
     """The workloads a check runs on ``device``: cheap ones first, then the analyst's own that it can afford."""
     main = problem.workload

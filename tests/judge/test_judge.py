@@ -351,3 +351,26 @@ def test_a_device_is_told_how_much_work_a_workload_is() -> None:
     size = task.workload.compulsory_bytes
     assert device.flops[size] == task.flops == 2 * 64 * 128 * 32
     assert all((flops < task.flops) == (other < size) for other, flops in device.flops.items() if other != size)
+
+
+LARGE = "def reference(x):  # x: f32[9000,9001]\n    return torch.softmax(x, -1)\n"
+
+
+def test_where_the_device_can_afford_nothing_nobody_is_blamed() -> None:
+    task = replace(read_text(LARGE), check_workloads=())
+    result = served(task, ())
+    assert result.verdict is Verdict.UNSUPPORTED
+    assert "constraints" not in result.reason
+    for said in ("no small workload could be derived", "the torch cannot afford main (618 MiB", "256 are affordable"):
+        assert said in result.reason
+    assert "Next: judge it on a GPU, or declare smaller inputs" in result.reason
+    product = replace(problem(), check_workloads=(), flops=10**12)
+    assert "1e+12 FLOPs, where 2.1e+09 are" in served(product, ()).reason
+
+
+def test_what_constraints_leave_out_and_what_the_device_cannot_afford_are_both_said() -> None:
+    task = read_text(LARGE)
+    result = served(task, tuple(w.name for w in task.check_workloads))
+    assert result.verdict is Verdict.CONTRACT
+    for said in ("leave out every small workload (", "cannot afford main", "serve at least one", "judge it on a GPU"):
+        assert said in result.reason
