@@ -175,6 +175,7 @@ class Problem:
     ``source`` is to be called. ``flops`` are those of matrix products in ``workloads[0]`` (0 where there are none).
     ``tf32``: matrix products may round fp32 operands to TF32 (10 bits of mantissa), which ``source`` asks PyTorch for.
     ``tf32_convolutions``: it has convolutions of fp32, and they may, as PyTorch's do unless ``source`` forbids it.
+    ``images``: it has convolutions of four dimensions, for which layouts matter to PyTorch.
     """
 
     name: str
@@ -188,6 +189,7 @@ class Problem:
     inputs_text: str = ""  # the --inputs option, where the source has no inputs() of its own
     tf32: bool = False
     tf32_convolutions: bool = False
+    images: bool = False
 
     @property
     def any_tf32(self) -> bool:

@@ -21,7 +21,8 @@ Mode = Literal["cold", "warm", "events", "records"]
 calls between two CUDA events, each after L2 was written over. ``records``: single calls by the profiler's records of
 their kernels, each after L2 was read over."""
 
-ReferenceKind = Literal["eager", "compile", "max-autotune"]
+ReferenceKind = Literal["eager", "compile", "max-autotune", "channels_last"]
+"""``channels_last``: eager, with images and weights of four dimensions in that layout."""
 
 
 @dataclass(frozen=True)

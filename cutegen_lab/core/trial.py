@@ -116,10 +116,10 @@ class Timing:
     """A time, and how it came about. ``kind`` keeps predictions and measurements apart everywhere.
 
     Times in microseconds. ``method`` names clock, flush and count ("CUDA events, cold L2, 30 launches") or the model.
-    ``baselines`` hold the same run's eager PyTorch and copy of the compulsory bytes, where measured. ``time_us`` is
-    with a cold L2 and ``warm_us`` with a warm one; ``measurements`` has every number behind them, ``notes`` what a
-    reader should know before trusting them, ``conditions`` the clocks, power, temperature, throttle reasons and
-    versions.
+    ``baselines`` hold the same run's eager PyTorch and copy of the compulsory bytes, where measured; ``baseline`` names
+    the fastest of PyTorch's. ``time_us`` is with a cold L2 and ``warm_us`` with a warm one; ``measurements`` has every
+    number behind them, ``notes`` what a reader should know before trusting them, ``conditions`` the clocks, power,
+    temperature, throttle reasons and versions.
     """
 
     kind: Literal["measured", "predicted"]
@@ -129,6 +129,7 @@ class Timing:
     samples: int = 0
     iqr_us: float = 0.0
     baselines: Mapping[str, float] = field(default_factory=dict)
+    baseline: str = ""
     half_width_us: float = 0.0
     warm_us: float | None = None
     measurements: tuple[Measurement, ...] = ()

@@ -14,9 +14,10 @@ from cutegen_lab.core.artifact import Build
 from cutegen_lab.core.problem import Problem, TensorSpec, Workload
 from cutegen_lab.core.protocols import Cancel, Say
 from cutegen_lab.core.roofline import GpuSpec
-from cutegen_lab.core.stopwatch import ReferenceKind, Stopwatch, TimesInTurns, rotation
+from cutegen_lab.core.stopwatch import Stopwatch, TimesInTurns, rotation
 from cutegen_lab.core.trial import Measurement, Timing
 from cutegen_lab.core.verdict import Fault, Verdict
+from cutegen_lab.judge.baselines import REFERENCES, fastest, kinds
 from cutegen_lab.judge.conditions import described, slowed
 from cutegen_lab.judge.spread import comparison, measurement, relative_half_width
 from cutegen_lab.judge.turns import Effort, Taken, Turns
@@ -24,9 +25,6 @@ from cutegen_lab.problems.tensors import from_bytes, laid_out, storage, to_bytes
 
 FLOOR_MARGIN = 0.95  # of the time the compulsory bytes take at the bus's peak, which no real access pattern reaches
 CANDIDATE, INCUMBENT, COPY = "candidate", "incumbent", "copy of the compulsory bytes"
-REFERENCES: Mapping[ReferenceKind, str] = {
-    "eager": "eager PyTorch", "compile": "torch.compile", "max-autotune": "torch.compile max-autotune",
-}  # fmt: skip
 CUPTI = "CUPTI's records of kernels"
 _KEPT_BYTES = 1 << 30  # of outputs that wait on the host for their check
 
@@ -117,7 +115,7 @@ class _Timer:
         others = {}
         if job.incumbent is not None:
             others[INCUMBENT] = watch.add_build(INCUMBENT, job.incumbent)
-        for kind in self._effort.references:
+        for kind in kinds(job.problem, self._effort.references):
             self._say(f"prepare {REFERENCES[kind]}")
             others[REFERENCES[kind]] = watch.add_reference(REFERENCES[kind], job.problem, kind)
         others[COPY] = watch.add_copy(COPY)
@@ -194,7 +192,8 @@ class _Timer:
             baselines={name: by[name, cold.flush].time_us for name in others},
             half_width_us=main.half_width_us, warm_us=by[CANDIDATE, warm.flush].time_us,
             measurements=tuple(measured), comparisons=tuple(comparison(name, mine, times[name]) for name in others),
-            notes=tuple(self._notes), conditions={**self._watch.conditions, **described(readings)},
+            baseline=fastest(times), notes=tuple(self._notes),
+            conditions={**self._watch.conditions, **described(readings)},
         )  # fmt: skip
 
     def _drop(self, taken: Taken) -> None:

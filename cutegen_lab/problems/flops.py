@@ -17,10 +17,11 @@ Shape = Sequence[int]
 
 @dataclass(frozen=True)
 class Work:
-    """``fp32_convolutions``: there are some, of fp32 numbers."""
+    """``fp32_convolutions``: there are some, of fp32 numbers; ``images``: or of four dimensions."""
 
     flops: int
     fp32_convolutions: bool
+    images: bool
 
 
 def counted(run: Callable[[], object]) -> Work:
@@ -29,21 +30,23 @@ def counted(run: Callable[[], object]) -> Work:
     seen = _Convolutions()
     with sdpa_kernel([SDPBackend.FLASH_ATTENTION, SDPBackend.MATH]), counter, seen:  # the fused one says what is causal
         run()
-    return Work(int(counter.get_total_flops()), torch.float32 in seen.dtypes)
+    return Work(int(counter.get_total_flops()), torch.float32 in seen.dtypes, 4 in seen.dims)
 
 
 class _Convolutions(TorchDispatchMode):
-    """The types that are convolved."""
+    """The types that are convolved, and of how many dimensions."""
 
     def __init__(self) -> None:
         super().__init__()
         self.dtypes: set[torch.dtype] = set()
+        self.dims: set[int] = set()
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         if func is torch.ops.aten.convolution.default:
             self.dtypes.add(args[0].dtype)
+            self.dims.add(args[0].dim())
         return func(*args, **(kwargs or {}))
 
 

@@ -88,7 +88,7 @@ def _read(loaded: LoadedSource, source: str, name: str, inputs_text: str, determ
         name=name, source=source, kind=loaded.kind, workloads=tuple(_ranged(bound, w) for w in workloads),
         check_workloads=tuple(_ranged(bound, w) for w in checks),
         deterministic=strict, flops=work.flops, inputs_text=inputs_text, tf32=loaded.tf32,
-        tf32_convolutions=work.fp32_convolutions and loaded.tf32_convolutions,
+        tf32_convolutions=work.fp32_convolutions and loaded.tf32_convolutions, images=work.images,
     )  # fmt: skip
 
 

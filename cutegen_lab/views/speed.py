@@ -56,7 +56,7 @@ def _comparison_row(number: int, found: Comparison, timing: Timing) -> EvidenceR
     beside = f"; it takes {microseconds(other)}" if other is not None else ""
     return EvidenceRow(
         key=f"against_{number}",
-        label=f"Beside {found.against}",
+        label=f"Beside {found.against}" + (", the baseline" if found.against == timing.baseline else ""),
         value=f"{found.answer}: {significant(found.ratio)}× its time",
         detail=f"95% {interval}, {found.pairs} rounds in turns{beside}",
         basis=timing.kind,

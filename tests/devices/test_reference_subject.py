@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 import torch
 
+from cutegen_lab.core.stopwatch import ReferenceKind
 from cutegen_lab.devices.cuda.subjects import ReferenceSubject
 from cutegen_lab.problems import read_text
 
@@ -25,6 +26,24 @@ def _settings() -> Iterator[None]:
     yield
     torch.backends.cudnn.allow_tf32 = True
     torch.backends.cuda.matmul.allow_tf32 = False
+
+
+@pytest.mark.parametrize(("kind", "last"), [("eager", False), ("channels_last", True)])
+def test_images_and_weights_are_read_in_that_layout_from_the_same_memory(kind: ReferenceKind, last: bool) -> None:
+    image, weight, bias = torch.rand(2, 3, 5, 7), torch.rand(4, 3, 3, 2), torch.rand(4)
+
+    class Images:
+        def inputs(self, index: int) -> list[torch.Tensor]:
+            return [image, weight, bias]
+
+    text = "def reference(x, w, b):\n    return F.conv2d(x, w, b), x, w\n"
+    problem = read_text(text, inputs_text="x: f32[2,3,5,7], w: f32[4,3,3,2], b: f32[4]")
+    subject = ReferenceSubject(problem, kind, Images())  # type: ignore[arg-type]
+    out, x, w = subject.call(0)  # type: ignore[misc]
+    assert x.shape == image.shape and x.data_ptr() == image.data_ptr() and w.data_ptr() == weight.data_ptr()
+    assert [t.is_contiguous(memory_format=torch.channels_last) for t in (x, w)] == [last, last]
+    assert x.reshape(-1).sort().values.equal(image.reshape(-1).sort().values), "every element once"
+    torch.testing.assert_close(out, torch.nn.functional.conv2d(x.contiguous(), w.contiguous(), bias))
 
 
 @pytest.mark.parametrize(

@@ -79,7 +79,7 @@ def test_a_time_measured_in_turns_shows_its_interval_its_answers_and_its_conditi
     script = Script().generate().compile().check()
     measured = replace(
         timing(30.0, "measured"),
-        samples=40, iqr_us=0.2, half_width_us=0.05, warm_us=21.0,
+        samples=40, iqr_us=0.2, half_width_us=0.05, warm_us=21.0, baseline="eager",
         baselines={"eager": 57.0, "incumbent": 30.1, "copy of the compulsory bytes": 20.0},
         comparisons=(
             Comparison("eager", "faster", 0.526, 0.52, 0.53, 40),
@@ -95,6 +95,7 @@ def test_a_time_measured_in_turns_shows_its_interval_its_answers_and_its_conditi
     assert (rows["time_warm"].value, rows["time_warm"].basis) == ("21 µs", "measured")
     assert rows["against_1"].value == "faster: 0.526× its time" and rows["against_1"].tone == "good"
     assert rows["against_1"].detail == "95% 0.520 to 0.530, 40 rounds in turns; it takes 57 µs"
+    assert rows["against_1"].label == "Beside eager, the baseline"
     assert rows["against_2"].label == "Beside incumbent" and rows["against_2"].tone == "warn"
     assert rows["against_3"].tone == "neutral" and rows["against_4"].detail.startswith("95% unknown")
     assert rows["timing_note_1"].tone == "warn" and "power cap" in rows["timing_note_1"].value

@@ -61,7 +61,7 @@ class ReferenceSubject:
     """The analyst's own reference (trusted code) at PyTorch's own precision for its text, eager or compiled."""
 
     def __init__(self, problem: Problem, kind: ReferenceKind, sets: TensorSets) -> None:
-        self._sets = sets
+        self._sets, self._channels_last = sets, kind == "channels_last"
         reference = Reference(problem)
         torch.backends.cuda.matmul.allow_tf32 = problem.tf32  # for this stopwatch, all of whose references are of one
         torch.backends.cudnn.allow_tf32 = reference.cudnn_tf32
@@ -69,18 +69,22 @@ class ReferenceSubject:
         self._place: Callable[[], contextlib.AbstractContextManager[object]] = contextlib.nullcontext
         self.notes: tuple[str, ...] = ()
         try:
-            self._run(sets.inputs(0))
+            self._run(self._inputs(0))
         except RuntimeError as error:  # the source makes tensors of its own without naming a device
             if "device" not in str(error):
                 raise
             self._place = lambda: torch.device("cuda")
             self.notes += ("the reference ran with cuda as the default device",)
-        if kind != "eager":
+        if kind in MODES:
             self._compile(kind)
 
     def call(self, index: int) -> object:
         with self._place():
-            return self._run(self._sets.inputs(index))
+            return self._run(self._inputs(index))
+
+    def _inputs(self, index: int) -> list[torch.Tensor]:
+        tensors = self._sets.inputs(index)
+        return [_channels_last(t) for t in tensors] if self._channels_last else tensors
 
     def refresh(self, seed: int) -> None:
         """Its outputs are PyTorch's own allocations: nobody reads them."""
@@ -96,6 +100,14 @@ class ReferenceSubject:
         self.call(0)
         if counters["stats"]["unique_graphs"] == before:
             raise RuntimeError("it found nothing to compile")
+
+
+def _channels_last(tensor: torch.Tensor) -> torch.Tensor:
+    """The same memory read as a tensor of that layout, where it has four dimensions: other values, of the same kind."""
+    if tensor.dim() != 4 or not tensor.is_floating_point() or not tensor.is_contiguous():
+        return tensor
+    _, channels, height, width = tensor.shape
+    return tensor.as_strided(tensor.shape, (channels * height * width, 1, width * channels, channels))
 
 
 def forget() -> None:
