@@ -33,6 +33,7 @@ from cutegen_lab.judge.timing import Job, time_in_turns
 from cutegen_lab.judge.turns import Effort
 from cutegen_lab.judge.values import between
 from cutegen_lab.problems import Reference
+from cutegen_lab.problems.workloads import TRIVIAL
 
 COUNTED_BYTES = 4 << 30  # of a workload: twice as much host memory goes into counting what it moves
 
@@ -191,10 +192,12 @@ def _unchecked(
 ) -> CheckResult | None:
     """What is to be done where too few workloads are left to judge by; None where there are enough."""
     left_out = ", ".join(artifact.unserved)
-    small = any(w.name in artifact.builds for w in problem.check_workloads)
-    if workloads and (small or not left_out):
+    served = [w.name for w in problem.check_workloads if w.name in artifact.builds]
+    telling = [name for name in served if name not in TRIVIAL]
+    if workloads and (telling or not left_out):
         return None
-    found = [f"the candidate's constraints() leave out every small workload ({left_out})"] if left_out else []
+    but = f" but {', '.join(served)}, of which much that is wrong is right," if served else ""
+    found = [f"the candidate's constraints() leave out every small workload{but} ({left_out})"] if left_out else []
     if not problem.check_workloads:
         found.append("no small workload could be derived from the reference")
     next_steps = ["serve at least one of them, for what only they show"] if left_out else []

@@ -330,6 +330,13 @@ def test_constraints_that_leave_out_every_small_workload_are_no_candidate() -> N
     assert "every small workload" in result.reason and "serve at least one" in result.reason
 
 
+def test_a_single_column_is_no_small_workload_to_judge_by() -> None:
+    task = read_text("def reference(x):\n    return x.sum(-1)\n", inputs_text="x: f32[65536,8192]")
+    result = served(task, tuple(w.name for w in task.check_workloads if w.name != "one_column"))
+    assert result.verdict is Verdict.CONTRACT
+    assert "but one_column" in result.reason
+
+
 class Asked(TorchDevice):
     """Remembers the FLOPs that it was told of."""
 
