@@ -48,6 +48,7 @@ NOT_APPLICABLE = {
     "inputs_through_bf16@softmax": "it needs a float32 input",
     "inputs_through_tf32@softmax": "it needs a float32 input",
     "output_through_bf16@softmax": "it needs a float32 output",
+    "rounds_the_largest_workload@softmax": "it needs a float32 output",
     "output_with_eight_bits@gate": "it needs a 16-bit floating-point output",
     "output_with_eight_bits@row_sum": "it needs a 16-bit floating-point output",
 }
