@@ -89,8 +89,8 @@ class Answers:
         if odd:
             tame = [self._tame(inputs, check.seed ^ turn) for turn in range(_TAMED)]
             allowances = [
-                replace(a, vague=_vague(results), towards=_towards(results))
-                for a, results in zip(allowances, zip(*tame, strict=True), strict=True)
+                replace(a, vague=_vague(results), towards=_towards(results)) if spec.dtype.is_float else a
+                for a, spec, results in zip(allowances, self._workload.outputs, zip(*tame, strict=True), strict=True)
             ]
         return compared(samples)
 

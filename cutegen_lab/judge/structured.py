@@ -21,6 +21,7 @@ PATCHWORK = "patchwork"
 SPECIALS = "specials"
 SEVERAL = "several not finite"
 _LEAST_OUTPUT = 64  # elements: fewer may all be not finite where one input element is not
+_APART = (2, 3, 4, 5, 7, 8, 16, 16, 32, 64)
 _PARTNERS = 8  # dimensions shorter than this are not graded against each other
 
 Values = dict[int, torch.Tensor]  # by input
@@ -171,6 +172,30 @@ def _patchwork(workload: Workload, g: torch.Generator) -> Values:
     return values
 
 
+def _nearly(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> torch.Tensor:
+    """Rows that are sorted, constant, multiples of one row, or zero from somewhere on; but for a row, or a few elements
+    here and there, that whoever looks at a sample misses."""
+    if not spec.shape:
+        return values
+    columns = torch.arange(spec.shape[-1])
+    tail = columns < between(0, 1, g) * spec.shape[-1]
+    kinds = (values.sort(-1)[0], values[..., :1].expand_as(values), _low_rank(values, spec, g), values * tail)
+    by_row = between(0, 1, g) < 0.5
+    where = (*spec.shape[:-1], 1) if by_row else spec.shape
+    flat = rand(where, g).view(-1) < (2**-6 if by_row else 2**-8)
+    flat[_some(flat.numel(), g)] = True
+    return torch.where(flat.view(where), values * 8, kinds[_some(len(kinds), g)])
+
+
+def _periodic(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> torch.Tensor:
+    """The largest of each row lie a number of places apart."""
+    if not spec.shape:
+        return values
+    apart = _APART[_some(len(_APART), g)]
+    places = torch.arange(spec.shape[-1]) % apart == _some(apart, g)
+    return torch.where(places, values.abs() + 4.0, values)
+
+
 def _specials(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> torch.Tensor:
     """Zeros of either sign, subnormal numbers, and one near the largest of either sign."""
     info = _info(spec.dtype)
@@ -213,6 +238,8 @@ _DRAWS: Mapping[str, _Draw] = {
     "block-sparse": _by_tensor(_block_sparse),
     "low rank": _by_tensor(_low_rank),
     "loud end": _by_tensor(_loud_end),
+    "nearly": _by_tensor(_nearly),
+    "periodic": _by_tensor(_periodic),
     SPECIALS: _by_tensor(_specials),
     SEVERAL: _by_tensor(_several),
     PATCHWORK: _patchwork,

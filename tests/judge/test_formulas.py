@@ -103,6 +103,7 @@ SHORTCUTS: dict[str, tuple[str, str, Function]] = {
     "int64 as int32": ("x * 3", "x: i64[16,300]",
                        lambda x: torch.where(x.abs() < 1 << 20, x * 3, (x * 3).int().long())),
     "one of a tie twice": ("torch.topk(x, 2)[1]", "x: bf16[64,60]", lambda x: x.argmax(-1, keepdim=True).expand(-1, 2)),
+    "no NaN anywhere": ("x.isnan().any(-1)", "x: f32[16,300]", lambda x: torch.zeros(x.shape[0], dtype=torch.bool)),
     "an index beside the maximum": (
         "x.argmax(-1)", "x: bf16[64,60]", lambda x: torch.topk(x, min(2, x.shape[-1]))[1][..., -1]
     ),
