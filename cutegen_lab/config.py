@@ -10,6 +10,7 @@ from pathlib import Path
 from cutegen_lab.core.secrets import without_credentials
 
 DEFAULT_WORKDIR = Path(".cutegen")
+ALLOW_WEAK_CAGE = "CUTEGEN_ALLOW_WEAK_CAGE"
 
 
 @dataclass(frozen=True)
@@ -23,11 +24,12 @@ class Settings:
     cache_dir: Path
     editor: str
     no_color: bool
+    allow_weak_cage: bool = False
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str] | None = None) -> Settings:
         """Reads OPENAI_API_KEY, OPENAI_BASE_URL, CUTEGEN_MODEL, CUTEGEN_HOME (the work directory), CUTEGEN_CACHE,
-        VISUAL or EDITOR, and NO_COLOR."""
+        VISUAL or EDITOR, NO_COLOR and CUTEGEN_ALLOW_WEAK_CAGE."""
         env = os.environ if environ is None else environ
         return cls(
             openai_api_key=env.get("OPENAI_API_KEY", ""),
@@ -37,6 +39,7 @@ class Settings:
             cache_dir=Path(env.get("CUTEGEN_CACHE") or Path("~/.cache/cutegen-lab")).expanduser(),
             editor=env.get("VISUAL") or env.get("EDITOR") or "vi",
             no_color=bool(env.get("NO_COLOR")),
+            allow_weak_cage=env.get(ALLOW_WEAK_CAGE, "") not in ("", "0"),
         )
 
     def __repr__(self) -> str:

@@ -62,6 +62,8 @@ def _common(default: str | None = None) -> Parser:
     common = Parser(add_help=False, argument_default=default)
     common.add_argument("--json", action="store_true", help="print one JSON object and nothing else on stdout")
     common.add_argument("--debug", action="store_true", help="show the traceback of an error")
+    common.add_argument("--allow-weak-cage", action="store_true",
+                        help="run candidates also where nothing holds them: they can do what you can")  # fmt: skip
     common.add_argument("--workdir", metavar="DIR", help="where the store lives (default: CUTEGEN_HOME or .cutegen)")
     return common
 

@@ -34,7 +34,7 @@ def execute(arguments: argparse.Namespace, problem: Problem, given: Given, outpu
     from cutegen_lab.session.attack import Range
 
     cancel = threading.Event()
-    compiler = parts.make_compiler(Settings.from_environment().cache_dir, IMPORT_SECONDS)
+    compiler = parts.make_compiler(Settings.from_environment(), IMPORT_SECONDS)
     with tempfile.TemporaryDirectory() as scratch, Session.open(scratch, compiler=compiler) as session:
         device = session.device(arguments.device)
         workloads = session.workloads(problem, device)

@@ -59,17 +59,15 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
 
 
 def _prepare(cases: Sequence[Case], folder: Path, arguments: argparse.Namespace) -> None:
-    from loky import cpu_count
-
     from cutegen_lab.bench.prepare import prepare
-    from cutegen_lab.compile import CageCompiler
     from cutegen_lab.config import Settings
     from cutegen_lab.core.roofline import GPUS
+    from cutegen_lab.session.parts import make_compiler
 
     if not arguments.prepare:
         _device(arguments.index).close()  # before minutes of compiling: is there one?
     arch = GPUS[arguments.gpu].arch
-    with CageCompiler(Settings.from_environment().cache_dir, cpu_count()) as compiler:
+    with make_compiler(Settings.from_environment()) as compiler:
         prepare(cases, folder, compiler, arch, arguments.configs, note)
 
 

@@ -82,10 +82,19 @@ def _c_compiler() -> Finding:
 
 def _cage(settings: Settings) -> Finding:
     from cutegen_lab.compile import CageCompiler
+    from cutegen_lab.compile.isolate import ADVICE, lacking, missing_walls
 
     with CageCompiler(settings.cache_dir, workers=1) as compiler:
         isolation = compiler.isolation_report()
-    return Finding("compile cage", True, f"stand-in runtime built; isolation: {', '.join(isolation) or 'none'}")
+    detail = f"stand-in runtime built; isolation: {', '.join(isolation) or 'none'}"
+    if missing := missing_walls(isolation):
+        allowed = " (allowed by CUTEGEN_ALLOW_WEAK_CAGE)" if settings.allow_weak_cage else ""
+        return Finding(
+            "compile cage", False, f"a candidate is not held: {'; '.join(missing)}{allowed}; {detail}", ADVICE
+        )
+    if notes := lacking(isolation):
+        detail += f" ({'; '.join(notes)})"
+    return Finding("compile cage", True, detail)
 
 
 def _store(workdir: Path) -> Finding:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import logging
+import os
 import sys
 import traceback
 import warnings
@@ -11,6 +12,7 @@ from collections.abc import Sequence
 
 from cutegen_lab.cli.arguments import build_parser
 from cutegen_lab.cli.output import Output, PlainFormatter, note
+from cutegen_lab.config import ALLOW_WEAK_CAGE
 from cutegen_lab.core.errors import CutegenError, InputError, SetupError, of_the_disk
 
 INTERRUPTED = 130
@@ -28,6 +30,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     with Output(json="--json" in given) as output:
         try:
             arguments = build_parser().parse_args(given)
+            if arguments.allow_weak_cage:  # for this process and those that it starts
+                os.environ[ALLOW_WEAK_CAGE] = "1"
             command = importlib.import_module(f"cutegen_lab.cli.{arguments.module}")
             return int(command.execute(arguments, output))
         except KeyboardInterrupt:

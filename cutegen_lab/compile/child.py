@@ -8,7 +8,6 @@ could do to it anyway.
 
 from __future__ import annotations
 
-import base64
 import importlib.machinery
 import importlib.util
 import inspect
@@ -17,6 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import CodeType, ModuleType
@@ -25,7 +25,7 @@ from typing import Any
 from cutegen_lab.compile import dsl, isolate, record
 from cutegen_lab.compile.explain import explain
 from cutegen_lab.compile.limits import Limits
-from cutegen_lab.compile.wire import SEPARATOR, write_frame
+from cutegen_lab.compile.wire import ANSWER, PART, PHASE, SEPARATOR, WORKLOAD, write_frame
 from cutegen_lab.core import ptx_text
 from cutegen_lab.core.dtypes import DType
 from cutegen_lab.core.problem import TensorSpec, Workload
@@ -43,29 +43,49 @@ class RuledOutError(ContractError):
     """By the candidate's own constraints."""
 
 
-def run(job: Mapping[str, Any], reply: int) -> None:
-    """Writes ``{"isolation": […]}``, then for each workload ``{"workload": …}`` and ``{"phase": …}`` frames and its
-    answer; or the one answer of a job that assembles."""
+@dataclass(frozen=True)
+class Answer:
+    """``parts`` are its larger pieces, sent as they are."""
+
+    message: dict[str, Any]
+    parts: tuple[bytes, ...] = ()
+
+    def write(self, reply: int) -> None:
+        for part in self.parts:
+            write_frame(reply, PART, part)
+        write_frame(reply, ANSWER, self.message)
+
+
+def run(job: Mapping[str, Any], reply: int, status: int) -> None:
+    """Says by ``status`` how isolated it is and closes it. Writes to ``reply`` for each workload its number, its steps
+    and its answer; or the one answer of a job that assembles."""
     scratch = job["scratch"]
     limits = Limits(**job["limits"])
     os.environ["HOME"] = os.environ["TMPDIR"] = tempfile.tempdir = scratch
+    tempfile.TemporaryFile = partial(tempfile.NamedTemporaryFile, delete=False)  # type: ignore[assignment]
     os.chdir(scratch)
     readable = [*_python_paths(), str(Path(job["standin"]).parent)]
     count = len(job.get("workloads", ()))
-    write_frame(reply, {"isolation": isolate.restrict(limits, readable, scratch, builds=count)})
+    had = isolate.restrict(limits, readable, scratch, builds=count, own_user="user-ns" in job["isolation"])
+    refused = count and not job["allow_weak"] and isolate.missing_walls([*job["isolation"], *had])
+    os.write(status, f"isolation {','.join(had)}\n{'refused' * bool(refused)}\n".encode())
+    os.close(status)
+    if refused:
+        return
     if "ptx" in job:
-        write_frame(reply, _answered(lambda: _assembled(job), job, limits))
+        _answered(lambda: _assembled(job), job, limits).write(reply)
     for number in range(count):
         os.write(1, SEPARATOR)
         isolate.allow_cpu(limits.cpu_seconds)
-        write_frame(reply, {"workload": number})
-        write_frame(reply, _answered(partial(_build, job, number, reply), job, limits))
+        write_frame(reply, WORKLOAD, number)
+        _answered(partial(_build, job, number, reply), job, limits).write(reply)
 
 
-def _answered(work: Callable[[], dict[str, Any]], job: Mapping[str, Any], limits: Limits) -> dict[str, Any]:
+def _answered(work: Callable[[], Answer], job: Mapping[str, Any], limits: Limits) -> Answer:
     started = time.perf_counter()
     try:
-        return {**work(), "seconds": time.perf_counter() - started}
+        answer = work()
+        return Answer({**answer.message, "seconds": time.perf_counter() - started}, answer.parts)
     except ContractError as error:
         return _failure(Verdict.CONTRACT, str(error), [], ruled_out=isinstance(error, RuledOutError))
     except MemoryError:
@@ -75,25 +95,22 @@ def _answered(work: Callable[[], dict[str, Any]], job: Mapping[str, Any], limits
         return _failure(Verdict.COMPILE_ERROR, f"{found['code']}: {found['message']}"[:500], [found])
 
 
-def _failure(
-    verdict: Verdict, reason: str, diagnostics: list[dict[str, Any]], ruled_out: bool = False
-) -> dict[str, Any]:
+def _failure(verdict: Verdict, reason: str, diagnostics: list[dict[str, Any]], ruled_out: bool = False) -> Answer:
     failed = {"verdict": verdict.value, "reason": reason, "diagnostics": diagnostics, "ruled_out": ruled_out}
-    return {"failed": failed}
+    return Answer({"failed": failed})
 
 
-def _assembled(job: Mapping[str, Any]) -> dict[str, Any]:
+def _assembled(job: Mapping[str, Any]) -> Answer:
     """PTX that other children handed out, assembled where its candidate never was."""
-    cubins = [dsl.assemble(ptx, job["arch"]) for ptx in job["ptx"]]
-    return {"assembled": [base64.b64encode(cubin).decode() for cubin in cubins]}
+    return Answer({}, tuple(dsl.assemble(ptx, job["arch"]) for ptx in job["ptx"]))
 
 
-def _build(job: Mapping[str, Any], number: int, reply: int) -> dict[str, Any]:
+def _build(job: Mapping[str, Any], number: int, reply: int) -> Answer:
     w = job["workloads"][number]
     inputs, outputs = (tuple(map(TensorSpec.from_dict, w[kind])) for kind in ("inputs", "outputs"))
     workload = Workload(w["name"], inputs, outputs)
     config = dict(job["config"])
-    write_frame(reply, {"phase": "import"})
+    write_frame(reply, PHASE, "import")
     module = sys.modules.get("candidate") or _load(job["source"])
     gpu = target_gpu(job["arch"])
     settings = _settings(module, config)
@@ -103,21 +120,18 @@ def _build(job: Mapping[str, Any], number: int, reply: int) -> dict[str, Any]:
     workspace = _workspace(module, workload, settings)
     tensors = (*workload.tensors, *workspace)
     _check_signature(module, workload, workspace)
-    write_frame(reply, {"phase": "compile"})
+    write_frame(reply, PHASE, "compile")
     compiled = dsl.compile_launch(module, tensors, config, job["arch"], job["scratch"])
     try:
         ptx, cubin = dsl.ptx_and_cubin(compiled)
         ptx_text.code(ptx)
     except ValueError as error:
         raise ContractError(str(error)) from None
-    write_frame(reply, {"phase": "record"})
+    write_frame(reply, PHASE, "record")
     recordings = record.record(compiled, ptx, tensors, gpu, job["standin"], reply)
-    return {
-        "cubin": base64.b64encode(cubin).decode(),
-        "ptx": ptx,
-        "workspace": [t.to_dict() for t in workspace],
-        "recordings": recordings,
-    }
+    logs = tuple(r.pop("log").encode() for r in recordings)
+    message = {"workspace": [t.to_dict() for t in workspace], "recordings": recordings}
+    return Answer(message, (cubin, ptx.encode(), *logs))
 
 
 class _Text(importlib.machinery.SourceFileLoader):

@@ -62,15 +62,18 @@ class CageCompiler:
     """Compiles candidates in a warm, caged pool; implements :class:`cutegen_lab.core.protocols.Compiler`.
 
     Thread-safe. ``cache_dir`` holds builds, the stand-in runtime and scratch folders. ``workers`` bounds the builds
-    that run at once over all callers.
+    that run at once over all callers. ``allow_weak_cage`` runs candidates also where this machine lets nothing hold
+    them (:func:`cutegen_lab.compile.isolate.missing_walls`).
     """
 
-    def __init__(self, cache_dir: Path, workers: int = 2, limits: Limits | None = None) -> None:
+    def __init__(
+        self, cache_dir: Path, workers: int = 2, limits: Limits | None = None, allow_weak_cage: bool = False
+    ) -> None:
         self._cache_dir = Path(cache_dir).resolve()
         self._limits = limits or Limits()
         self._workers = max(1, workers)
         self._cache = BuildCache(self._cache_dir / "builds")
-        self._pool = Pool(self._workers, self._limits, self._cache_dir / "scratch")
+        self._pool = Pool(self._workers, self._limits, self._cache_dir / "scratch", allow_weak_cage)
         self._dsl_version = ""
         self._linting = threading.Lock()
         self._linted = lru_cache(_LINTED)(self._lint_anew)

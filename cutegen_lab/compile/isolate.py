@@ -7,27 +7,55 @@ any of the candidate's text is read. Sources: landlock(7), seccomp(2), user_name
 from __future__ import annotations
 
 import ctypes
-import errno
 import math
 import os
-import platform
 import resource
 import signal
 import struct
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from cutegen_lab.compile import seccomp
 from cutegen_lab.compile.limits import Limits
 
 CLONE_NEWNS, CLONE_NEWIPC, CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWNET, CLONE_NEWUTS = (
     0x00020000, 0x08000000, 0x10000000, 0x20000000, 0x40000000, 0x04000000,
 )  # fmt: skip
-PR_SET_PDEATHSIG, PR_SET_SECCOMP, PR_SET_NO_NEW_PRIVS = 1, 22, 38
+PR_SET_PDEATHSIG, PR_SET_NO_NEW_PRIVS = 1, 38
+_CAPABILITIES_VERSION, _CAP_DAC_READ_SEARCH = 0x20080522, 2
 _MS_NOSUID, _MS_NODEV, _MS_REC, _MS_PRIVATE = 2, 4, 1 << 14, 1 << 18
 _MOUNT_SETATTR, _RDONLY, _AT_RECURSIVE = 442, 1, 0x8000
 _SCRATCH = ("/media", "/srv", "/mnt")
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.mount.argtypes = [ctypes.c_char_p, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_ulong, ctypes.c_char_p]
+
+# A candidate is held by either of each pair.
+_WALLS = {
+    "nothing keeps it from your files (no Landlock, no mount namespace)": {"landlock", "mount-ns"},
+    "nothing keeps it from your processes (no seccomp, no process namespace)": {"seccomp", "pid-ns"},
+}
+ADVICE = (
+    "Run where the kernel has Landlock (Linux 5.13 or newer with landlock in /sys/kernel/security/lsm; in a container, "
+    "a runtime whose seccomp profile lets it through, such as Docker 23 or newer) or lets users make namespaces. If "
+    "every candidate may do all that you can, set CUTEGEN_ALLOW_WEAK_CAGE=1 or say --allow-weak-cage."
+)
+
+
+def missing_walls(isolation: Iterable[str]) -> list[str]:
+    """What a process with these names of isolation could reach, in words; empty where it may run a candidate."""
+    had = set(isolation)
+    return [what for what, walls in _WALLS.items() if not walls & had]
+
+
+def lacking(isolation: Iterable[str]) -> list[str]:
+    """What this machine has not, where what it has suffices."""
+    had = set(isolation)
+    notes = {
+        "no namespaces: Landlock and the list of system calls hold candidates": {"pid-ns", "mount-ns", "net-ns"},
+        "no Landlock: a candidate can read your files, and send them nowhere": {"landlock"},
+        "no seccomp: a candidate can make any system call": {"seccomp"},
+    }
+    return [note for note, any_of in notes.items() if not any_of & had]
 
 
 def unshare_namespaces() -> list[str]:
@@ -66,20 +94,35 @@ def die_with_parent() -> None:
     _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
-def restrict(limits: Limits, readable: Iterable[str], writable: str, builds: int = 1) -> list[str]:
+def restrict(
+    limits: Limits, readable: Iterable[str], writable: str, builds: int = 1, own_user: bool = False
+) -> list[str]:
     """What is left after this: reading ``readable``, writing ``writable``, computing within ``limits``, of time what
-    ``builds`` of them may take."""
+    ``builds`` of them may take. ``own_user``: in a user namespace of its own, so that its processes are counted
+    alone."""
     done = []
     no_new_privileges = _libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
     if no_new_privileges:
         done.append("no-new-privs")
-    _rlimits(limits, max(builds, 1))
+    _rlimits(limits, max(builds, 1), own_user)
     done.append("rlimits")
     if _landlock(readable, writable):
         done.append("landlock")
-    if no_new_privileges and _seccomp():
+    if _drop_capabilities():
+        done.append("no-capabilities")
+    if no_new_privileges and seccomp.install():
         done.append("seccomp")
     return done
+
+
+def _drop_capabilities() -> bool:
+    """Root's rights over what is not its own. Reading files stays: Python may be installed in another user's folder."""
+    header, held = struct.pack("=Ii", _CAPABILITIES_VERSION, 0), ctypes.create_string_buffer(24)
+    if _libc.capget(header, held) != 0:
+        return False
+    _, permitted, *_ = struct.unpack("=6I", held.raw)
+    kept = permitted & 1 << _CAP_DAC_READ_SEARCH
+    return bool(_libc.capset(header, struct.pack("=6I", kept, kept, 0, 0, 0, 0)) == 0)
 
 
 def allow_cpu(seconds: int) -> None:
@@ -90,7 +133,7 @@ def allow_cpu(seconds: int) -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (bound if hard == resource.RLIM_INFINITY else min(bound, hard), hard))
 
 
-def _rlimits(limits: Limits, builds: int) -> None:
+def _rlimits(limits: Limits, builds: int, own_user: bool) -> None:
     data = next(
         int(line.split()[1]) * 1024
         for line in Path("/proc/self/status").read_text().splitlines()
@@ -101,7 +144,7 @@ def _rlimits(limits: Limits, builds: int) -> None:
         (resource.RLIMIT_CPU, limits.cpu_seconds * builds),
         (resource.RLIMIT_FSIZE, limits.file_bytes),
         (resource.RLIMIT_NOFILE, limits.open_files),
-        (resource.RLIMIT_NPROC, limits.processes),
+        *([(resource.RLIMIT_NPROC, limits.processes)] if own_user else []),
         # DATA and not AS: unbacked tensors are terabytes of addresses and no memory
         (resource.RLIMIT_DATA, data + limits.memory_bytes),
     ):
@@ -149,53 +192,3 @@ def _landlock(readable: Iterable[str], writable: str) -> bool:
         return bool(_libc.syscall(_LANDLOCK_RESTRICT, ruleset, 0) == 0)
     finally:
         os.close(ruleset)
-
-
-# --- seccomp: which system calls ------------------------------------------------------------------------------------
-
-_KILL, _ALLOW, _ERRNO = 0x80000000, 0x7FFF0000, 0x00050000
-_CLONE_THREAD = 0x00010000
-# name: (x86_64, aarch64); None where the architecture has no such call
-_STARTS_A_PROCESS = {"fork": (57, None), "vfork": (58, None), "execve": (59, 221), "execveat": (322, 281)}
-_DENIED = {
-    "socket": (41, 198), "socketpair": (53, 199), "ptrace": (101, 117), "kill": (62, 129), "tkill": (200, 130),
-    "setsid": (112, 157), "setpgid": (109, 154), "mount": (165, 40), "umount2": (166, 39), "unshare": (272, 97),
-    "setns": (308, 268), "bpf": (321, 280), "process_vm_readv": (310, 270), "process_vm_writev": (311, 271),
-    "pidfd_send_signal": (424, 424), "pidfd_getfd": (438, 438), "io_uring_setup": (425, 425), "keyctl": (250, 219),
-    "add_key": (248, 217), "request_key": (249, 218), "perf_event_open": (298, 241), "userfaultfd": (323, 282),
-    "memfd_create": (319, 279), "shmget": (29, 194), "open_by_handle_at": (304, 265), "mount_setattr": (442, 442),
-    "open_tree": (428, 428), "move_mount": (429, 429), "fsopen": (430, 430),
-}  # fmt: skip
-_CLONE, _CLONE3 = (56, 220), (435, 435)
-_AUDIT_ARCH = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
-
-
-def _seccomp() -> bool:
-    """Starting a process kills the caller (SIGSYS, which the supervisor names); threads stay allowed."""
-    if platform.machine() not in _AUDIT_ARCH:
-        return False
-    column, audit = _AUDIT_ARCH[platform.machine()]
-
-    def one(code: int, k: int, yes: int = 0, no: int = 0) -> bytes:
-        return struct.pack("=HBBI", code, yes, no, k)
-
-    load, jump_equal, jump_bits, jump_at_least, ret = 0x20, 0x15, 0x45, 0x35, 0x06
-    program = [one(load, 4), one(jump_equal, audit, 1, 0), one(ret, _KILL), one(load, 0)]
-    if column == 0:  # the x32 ABI would be a way around the numbers
-        program += [one(jump_at_least, 0x40000000, 0, 1), one(ret, _KILL)]
-
-    def on(numbers: tuple[int | None, int | None], action: int) -> list[bytes]:
-        number = numbers[column]
-        return [] if number is None else [one(jump_equal, number, 0, 1), one(ret, action)]
-
-    for numbers in _STARTS_A_PROCESS.values():
-        program += on(numbers, _KILL)
-    for numbers in _DENIED.values():
-        program += on(numbers, _ERRNO | errno.EPERM)
-    program += on(_CLONE3, _ERRNO | errno.ENOSYS)  # flags are behind a pointer; libc falls back to clone
-    clone = _CLONE[column]
-    program += [one(jump_equal, clone, 0, 4), one(load, 16), one(jump_bits, _CLONE_THREAD, 1, 0), one(ret, _KILL)]
-    program += [one(ret, _ALLOW), one(ret, _ALLOW)]
-    code = ctypes.create_string_buffer(b"".join(program))
-    filter_program = ctypes.create_string_buffer(struct.pack("@HP", len(program), ctypes.addressof(code)))
-    return bool(_libc.prctl(PR_SET_SECCOMP, 2, filter_program, 0, 0) == 0)

@@ -13,8 +13,8 @@ class Limits:
 
     ``memory_bytes`` is what a build may allocate beyond the warm compiler it starts from; NVIDIA's largest example
     kernels need under 300 MB. ``output_bytes`` bounds what it may print, ``reply_bytes`` what it may answer with,
-    ``file_bytes`` any one file it writes. ``workspace_bytes`` bounds the scratch memory that a candidate declares, and
-    its device has to allocate.
+    ``file_bytes`` any one file it writes, ``scratch_bytes`` and ``scratch_files`` all of them. ``workspace_bytes``
+    bounds the scratch memory that a candidate declares, and its device has to allocate.
     """
 
     wall_seconds: float = 60.0
@@ -26,4 +26,5 @@ class Limits:
     open_files: int = 256
     processes: int = 64
     scratch_bytes: int = 256 * MIB
+    scratch_files: int = 4096
     workspace_bytes: int = 64 << 30

@@ -6,8 +6,8 @@ import os
 import signal
 
 from cutegen_lab.compile.limits import Limits
-from cutegen_lab.compile.pool import Ending
 from cutegen_lab.compile.reply import Compiled, Failed, read_cubins, read_reply
+from cutegen_lab.compile.watch import Ending
 from cutegen_lab.core.problem import TensorSpec
 from cutegen_lab.core.verdict import Verdict
 
@@ -20,7 +20,7 @@ def read_ending(ending: Ending, tensors: tuple[TensorSpec, ...], limits: Limits)
     if failed is not None or ending.reply is None:
         return failed or _failed(Verdict.COMPILE_CRASH, "the build gave no answer")
     try:
-        return read_reply(ending.reply)
+        return read_reply(ending.reply, ending.parts)
     except ValueError as error:
         return _failed(Verdict.COMPILE_CRASH, f"the build answered with nonsense: {error}")
 
@@ -32,7 +32,7 @@ def read_assembly(ending: Ending, count: int, limits: Limits) -> list[bytes] | F
         reason = failed.reason if failed else "no answer"
         return _failed(failed.verdict if failed else Verdict.COMPILE_CRASH, f"assembling its PTX again: {reason}")
     try:
-        return read_cubins(ending.reply, count)
+        return read_cubins(ending.reply, ending.parts, count)
     except ValueError as error:
         return _failed(Verdict.COMPILE_CRASH, f"its PTX does not assemble by itself: {error}")
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,31 +36,31 @@ class Failed:
     ruled_out: bool = False
 
 
-def read_reply(data: dict[str, Any]) -> Compiled | Failed:
+def read_reply(data: dict[str, Any], parts: Sequence[bytes]) -> Compiled | Failed:
     """Raises ValueError for anything that is not what our own child code would have sent."""
     try:
-        return _failed(data["failed"]) if "failed" in data else _compiled(data)
-    except (KeyError, TypeError, AttributeError, binascii.Error, OverflowError) as error:
+        return _failed(data["failed"]) if "failed" in data else _compiled(data, *parts)
+    except (KeyError, TypeError, AttributeError, OverflowError) as error:
         raise ValueError(f"a reply of the wrong shape ({type(error).__name__}: {str(error)[:80]})") from None
 
 
-def read_cubins(data: dict[str, Any], count: int) -> list[bytes]:
+def read_cubins(data: dict[str, Any], parts: Sequence[bytes], count: int) -> list[bytes]:
     """What the child that assembles answered. Raises ValueError where it did not, or said why not."""
     try:
         if "failed" in data:
             raise ValueError(_failed(data["failed"]).reason)
-        cubins = [base64.b64decode(_text(text, 64 << 20), validate=True) for text in data["assembled"]]
-    except (KeyError, TypeError, AttributeError, binascii.Error) as error:
+    except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"a reply of the wrong shape ({type(error).__name__})") from None
-    if len(cubins) != count:
-        raise ValueError(f"a reply with {len(cubins)} cubins, not {count}")
-    return cubins
+    if len(parts) != count:
+        raise ValueError(f"a reply with {len(parts)} cubins, not {count}")
+    return list(parts)
 
 
-def _compiled(data: dict[str, Any]) -> Compiled:
+def _compiled(data: dict[str, Any], cubin: bytes, ptx: bytes, *logs: bytes) -> Compiled:
+    """Raises TypeError where parts are missing, ValueError where they are not text."""
     recordings = tuple(
-        Recording(tuple(_integer(b) for b in r["bases"]), _integer(r["error"]), _text(r["log"], 64 << 20))
-        for r in data["recordings"]
+        Recording(tuple(_integer(b) for b in r["bases"]), _integer(r["error"]), log.decode())
+        for r, log in zip(data["recordings"], logs, strict=True)
     )
     if len(recordings) != 2 or len(recordings[0].bases) != len(recordings[1].bases):
         raise ValueError("a reply without its two recordings")
@@ -72,8 +71,8 @@ def _compiled(data: dict[str, Any]) -> Compiled:
     if any(size < 0 for w in workspace for size in w.shape):
         raise ValueError("a workspace tensor of negative size")
     return Compiled(
-        cubin=base64.b64decode(_text(data["cubin"], 64 << 20), validate=True),
-        ptx=_text(data["ptx"], 64 << 20),
+        cubin=cubin,
+        ptx=ptx.decode(),
         workspace=workspace,
         recordings=(recordings[0], recordings[1]),
         seconds=float(data["seconds"]),

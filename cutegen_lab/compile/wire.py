@@ -1,7 +1,8 @@
-"""Messages between the parent, the warm server and its children: length-prefixed JSON, bounded on arrival.
+"""Messages between the parent, the warm server and its children: typed, length-prefixed, bounded on arrival.
 
-A frame is four bytes (big-endian length) and that many bytes of UTF-8 JSON. Nothing else ever crosses: no pickle, no
-code. What a child sends is hostile until :mod:`cutegen_lab.compile.reply` has checked it.
+A frame is one byte (its kind), four bytes (big-endian length) and that many bytes: UTF-8 JSON, but a ``PART`` is raw.
+Nothing else ever crosses: no pickle, no code. What a child sends is hostile until
+:mod:`cutegen_lab.compile.reply` has checked it.
 """
 
 from __future__ import annotations
@@ -9,47 +10,78 @@ from __future__ import annotations
 import json
 import os
 import struct
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
-HEADER = 4
+HEADER = 5
 SEPARATOR = b"\n\x1e\n"  # in what a process prints, before what each of its builds does
 
+JOB, RESPONSE = b"J", b"R"  # between parent and server
+# From a build: which workload it begins, the step it is in, the tensor that it touched; the larger pieces of its
+# answer; and the answer.
+WORKLOAD, PHASE, TOUCHED, PART, ANSWER = b"W", b"P", b"T", b"B", b"A"
 
-def encode(message: dict[str, Any]) -> bytes:
-    body = json.dumps(message, separators=(",", ":")).encode()
-    return struct.pack(">I", len(body)) + body
+
+@dataclass(frozen=True)
+class Bound:
+    """On frames of one kind: the bytes of each, their number, and (0: no other bound) the bytes of all."""
+
+    size: int
+    count: int
+    total: int = 0
 
 
-def write_frame(fd: int, message: dict[str, Any]) -> None:
+def encode(kind: bytes, message: Any) -> bytes:
+    """``message`` is bytes, or what JSON can say."""
+    body = message if isinstance(message, bytes) else json.dumps(message, separators=(",", ":")).encode()
+    return struct.pack(">cI", kind, len(body)) + body
+
+
+def write_frame(fd: int, kind: bytes, message: Any) -> None:
     """Writes one whole frame to a blocking descriptor."""
-    view = memoryview(encode(message))
+    view = memoryview(encode(kind, message))
     while view:
         view = view[os.write(fd, view) :]
 
 
-class FrameReader:
-    """Cuts a byte stream into frames. ``limit`` bounds the bytes of one frame; raises ValueError beyond it."""
+def decode(body: bytes) -> Any:
+    """Of a frame that holds JSON. Raises ValueError."""
+    try:
+        return json.loads(body)
+    except (UnicodeDecodeError, RecursionError, ValueError) as error:
+        raise ValueError(f"a reply that is not JSON: {type(error).__name__}") from None
 
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
+
+class FrameReader:
+    """Cuts a byte stream into frames of the kinds in ``bounds``, and holds no more of it than they allow."""
+
+    def __init__(self, bounds: Mapping[bytes, Bound]) -> None:
+        self._bounds = bounds
+        self._counts = dict.fromkeys(bounds, 0)
+        self._totals = dict.fromkeys(bounds, 0)
         self._buffer = bytearray()
 
-    def feed(self, data: bytes) -> list[dict[str, Any]]:
-        """Frames completed by ``data``. Raises ValueError for a frame that is too long or not a JSON object."""
+    def feed(self, data: bytes) -> list[tuple[bytes, bytes]]:
+        """Kind and body of the frames completed by ``data``. Raises ValueError at the header of one over its bound."""
         self._buffer += data
-        frames: list[dict[str, Any]] = []
+        frames = []
         while len(self._buffer) >= HEADER:
-            (size,) = struct.unpack_from(">I", self._buffer)
-            if size > self._limit:
-                raise ValueError(f"a reply of {size} bytes is over the limit of {self._limit}")
+            kind, size = struct.unpack_from(">cI", self._buffer)
+            self._check(kind, size)
             if len(self._buffer) < HEADER + size:
                 break
-            try:
-                frame = json.loads(bytes(self._buffer[HEADER : HEADER + size]))
-            except (UnicodeDecodeError, RecursionError, ValueError) as error:
-                raise ValueError(f"a reply that is not JSON: {type(error).__name__}") from None
-            if not isinstance(frame, dict):
-                raise ValueError("a reply that is not a JSON object")
+            frames.append((kind, bytes(self._buffer[HEADER : HEADER + size])))
             del self._buffer[: HEADER + size]
-            frames.append(frame)
+            self._counts[kind] += 1
+            self._totals[kind] += size
         return frames
+
+    def _check(self, kind: bytes, size: int) -> None:
+        bound = self._bounds.get(kind)
+        if bound is None:
+            raise ValueError(f"a frame of the unknown kind {kind!r}")
+        if size > bound.size or (bound.total and self._totals[kind] + size > bound.total):
+            raise ValueError(f"a reply of {self._totals[kind] + size} bytes is over the limit")
+        if self._counts[kind] == bound.count:
+            raise ValueError(f"over {bound.count} frames of the kind {kind!r}")

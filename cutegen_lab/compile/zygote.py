@@ -6,8 +6,9 @@ closes. Each build is three processes: a supervisor, which makes the namespaces 
 those namespaces, which reports how the build ended; and the build. (A namespace's first process is deaf to ordinary
 signals, so the build cannot be it.) Killing the supervisor ends everything below it.
 
-The status descriptor carries lines: ``supervisor <pid>``, ``isolation <names>``, ``stopped memory``,
-``ended <wait status>``.
+The status descriptor carries lines: ``supervisor <pid>``, ``isolation <names>`` (of the supervisor, then of the build),
+``refused`` (the candidate was not run, for want of isolation), ``stopped <limit>``, ``ended <wait status>``. The build
+closes it before it reads any of the candidate's text.
 """
 
 from __future__ import annotations
@@ -24,24 +25,25 @@ from pathlib import Path
 from typing import Any
 
 from cutegen_lab.compile import dsl, isolate
-from cutegen_lab.compile.wire import encode
+from cutegen_lab.compile.usage import Usage
+from cutegen_lab.compile.wire import HEADER, JOB, RESPONSE, encode
 
 MAX_JOB_BYTES = 8 << 20
-MEMORY_POLL_SECONDS = 0.02
+POLL_SECONDS = 0.02
 
 
 def main(fd: int) -> None:
     channel = socket.socket(fileno=fd)
     dsl.warm_up()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # supervisors are reaped by the kernel
-    channel.sendall(encode({"ready": os.getpid(), "archs": dsl.known_archs()}))
+    channel.sendall(encode(RESPONSE, {"ready": os.getpid(), "archs": dsl.known_archs()}))
     while True:
         received = _receive(channel)
         if received is None:
             return
         job, fds = received
         if "resolve" in job:
-            channel.sendall(encode({"missing": dsl.missing_names(job["resolve"])}))
+            channel.sendall(encode(RESPONSE, {"missing": dsl.missing_names(job["resolve"])}))
         elif os.fork() == 0:
             _supervise(job, fds, channel)
         for each in fds:
@@ -49,11 +51,11 @@ def main(fd: int) -> None:
 
 
 def _receive(channel: socket.socket) -> tuple[dict[str, Any], list[int]] | None:
-    header, fds, _, _ = socket.recv_fds(channel, 4, 3)
-    if len(header) < 4:
+    header, fds, _, _ = socket.recv_fds(channel, HEADER, 3)
+    if len(header) < HEADER:
         return None
-    (size,) = struct.unpack(">I", header)
-    if size > MAX_JOB_BYTES:
+    kind, size = struct.unpack(">cI", header)
+    if kind != JOB or size > MAX_JOB_BYTES:
         return None
     body = b""
     while len(body) < size:
@@ -80,28 +82,25 @@ def _supervise(job: dict[str, Any], fds: list[int], channel: socket.socket) -> N
         if spot:
             had.append("mount-ns")
             job["scratch"] = spot
+        job["isolation"] = had
         os.write(status, f"isolation {','.join(had)}\n".encode())
         first = os.fork()
         if first == 0:
             _first_process(job, reply, output, status)
         os.close(reply)
         os.close(output)
-        _watch_memory(first, job["limits"]["memory_bytes"], status)
+        _watch(first, Usage(job["limits"], "" if spot else job["scratch"]), status)
     finally:
         os._exit(0)
 
 
-def _watch_memory(first: int, limit: int, status: int) -> None:
-    """Until the namespace's first process ends; shared mappings escape resource limits, but not this.
-
-    A forked build starts with the server's pages, so the bound is on what it holds beyond those.
-    """
-    start = _resident_bytes(os.getpid())
+def _watch(first: int, usage: Usage, status: int) -> None:
+    """Until the namespace's first process ends, or the build is over a limit that no resource limit holds it to."""
     build = 0
     while not _ended(first):
         build = build or _child_of(first)
-        if build and _resident_bytes(build) > start + limit:
-            os.write(status, b"stopped memory\n")
+        if over := usage.over(build):
+            os.write(status, f"stopped {over}\n".encode())
             os.kill(first, signal.SIGKILL)
 
 
@@ -110,9 +109,9 @@ def _ended(pid: int) -> bool:
     try:
         ended = os.pidfd_open(pid)
     except OSError:  # a sandbox without pidfds
-        time.sleep(MEMORY_POLL_SECONDS)
+        time.sleep(POLL_SECONDS)
     else:
-        select.select([ended], [], [], MEMORY_POLL_SECONDS)
+        select.select([ended], [], [], POLL_SECONDS)
         os.close(ended)
     return os.waitpid(pid, os.WNOHANG)[0] == pid
 
@@ -126,13 +125,6 @@ def _child_of(parent: int) -> int:
         except (OSError, IndexError, ValueError):
             continue
     return 0
-
-
-def _resident_bytes(pid: int) -> int:
-    try:
-        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except OSError:
-        return 0
 
 
 def _first_process(job: dict[str, Any], reply: int, output: int, status: int) -> None:
@@ -155,7 +147,6 @@ def _build(job: dict[str, Any], reply: int, output: int, status: int) -> None:
     code = 70
     try:
         isolate.die_with_parent()
-        os.close(status)
         null = os.open("/dev/null", os.O_RDONLY)
         os.dup2(null, 0)
         os.dup2(output, 1)
@@ -163,7 +154,7 @@ def _build(job: dict[str, Any], reply: int, output: int, status: int) -> None:
         os.close(output)
         from cutegen_lab.compile.child import run
 
-        run(job, reply)
+        run(job, reply, status)
         code = 0
     except BaseException as error:
         print(f"the build ended with {type(error).__name__}: {error}", file=sys.stderr)

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cutegen_lab.config import Settings
 from cutegen_lab.core.errors import InputError
 from cutegen_lab.core.problem import Problem, Workload
-from cutegen_lab.core.protocols import Compiler, Device, Judge, Provider
+from cutegen_lab.core.protocols import Device, Judge, Provider
 from cutegen_lab.core.run import RunSettings
+
+if TYPE_CHECKING:
+    from cutegen_lab.compile import CageCompiler
 
 PROVIDERS = "templates, openai, manual, manual:DIR, replay:FILE"
 
@@ -46,7 +50,7 @@ def make_provider(chosen: RunSettings, settings: Settings, workdir: Path) -> Pro
     raise InputError(f"unknown provider {chosen.provider!r}", f"Use one of: {PROVIDERS}.")
 
 
-def make_compiler(cache_dir: Path, build_seconds: float | None = None) -> Compiler:
+def make_compiler(settings: Settings, build_seconds: float | None = None) -> CageCompiler:
     """Builds on every core at once. ``build_seconds`` bounds each build more tightly than the cage's own limits do."""
     from loky import cpu_count
 
@@ -55,7 +59,7 @@ def make_compiler(cache_dir: Path, build_seconds: float | None = None) -> Compil
     limits = (
         Limits() if build_seconds is None else Limits(wall_seconds=3 * build_seconds, cpu_seconds=int(build_seconds))
     )
-    return CageCompiler(cache_dir, cpu_count(), limits)
+    return CageCompiler(settings.cache_dir, cpu_count(), limits, settings.allow_weak_cage)
 
 
 def make_judge(deep: bool = False, max_autotune: bool = False) -> Judge:

@@ -93,7 +93,7 @@ class Session:
         return cls(
             place,
             SqliteStore(place / "lab.db"),
-            compiler=(lambda: compiler) if compiler else lambda: make.make_compiler(settings.cache_dir),
+            compiler=(lambda: compiler) if compiler else lambda: make.make_compiler(settings),
             judge=(lambda: judge) if judge else make.make_judge,
             device=device or make.make_device,
             provider=provider or by_name,

@@ -103,21 +103,33 @@ def test_a_forged_reply_is_refused(compiler: CageCompiler) -> None:
     """The candidate finds the reply pipe and answers in our place."""
     forge = (
         "import os, struct, json\n"
-        "def answer(message):\n"
+        "def send(kind, message):\n"
         "    body = message if isinstance(message, bytes) else json.dumps(message).encode()\n"
         "    for fd in range(3, 32):\n"
-        "        try: os.write(fd, struct.pack('>I', len(body)) + body)\n"
+        "        try: os.write(fd, struct.pack('>cI', kind, len(body)) + body)\n"
         "        except OSError: pass\n"
+        "def answer(kind, message, *parts):\n"
+        "    for part in parts: send(b'B', part)\n"
+        "    send(kind, message)\n"
         "    os._exit(0)\n"
     )
     for message, said in (
-        ("{'failed': {'verdict': 'passed', 'reason': '', 'diagnostics': []}}", "nonsense"),
-        ("{'cubin': 5, 'ptx': '', 'workspace': [], 'recordings': [], 'seconds': 0}", "nonsense"),
-        ("{'cubin': '', 'ptx': '', 'workspace': [], 'recordings': [{'bases': [], 'error': 0, 'log': 'launch k'}] * 2, "
-         "'seconds': 0.1}", "no sense"),
-        ("b'not json'", "not JSON"),
-        ("b'[' * 100000", "not JSON"),
-        ("{'touched': 'me'}", "nonsense"),
+        ("b'A', {'failed': {'verdict': 'passed', 'reason': '', 'diagnostics': []}}", "nonsense"),
+        ("b'A', {'workspace': [], 'recordings': [], 'seconds': 0}", "nonsense"),
+        ("b'A', {'workspace': [], 'recordings': [], 'seconds': 0}, b'cubin', b'ptx', b'log', b'log'", "nonsense"),
+        ("b'A', {'workspace': [], 'recordings': [{'bases': [], 'error': 0}] * 2, 'seconds': 0.1}, b'', b'', "
+         "b'launch k', b'launch k'", "no sense"),
+        ("b'A', b'not json'", "not JSON"),
+        ("b'A', b'[' * 100000", "not JSON"),
+        ("b'A', [1]", "not a JSON object"),
+        ("b'A', b' ' * (1 << 21)", "over the limit"),
+        ("b'A', {}, *[b''] * 5", "over 4 frames"),
+        ("b'T', 'me'", "nonsense"),
+        ("b'T', [1] * 1000", "over the limit"),
+        ("b'P', 'judge'", "the step 'judge' after 'import'"),
+        ("b'P', 'import'", "the step 'import' after 'import'"),
+        ("b'I', ['gvisor']", "unknown kind"),
+        ("b'{', {}", "unknown kind"),
     ):  # fmt: skip
         failure = fail_ungated(compiler, with_prologue(forge + f"answer({message})"))
         assert failure.verdict is Verdict.COMPILE_CRASH, failure
@@ -138,6 +150,44 @@ def test_an_endless_reply_is_cut_off(cache_dir: Path) -> None:
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         assert fail_ungated(compiler, with_prologue(code)).verdict is Verdict.COMPILE_CRASH
         assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 64 << 10  # KiB
+
+
+@pytest.mark.kernel
+def test_a_flood_of_frames_costs_the_parent_no_memory(cache_dir: Path) -> None:
+    """Read as JSON they would be a hundred times as large."""
+    code = (
+        "import os, struct\n"
+        "body = b'[' + b'{},' * 300_000 + b'{}]'\n"
+        "for fd in range(3, 32):\n"
+        "    try:\n"
+        "        for _ in range(40): os.write(fd, struct.pack('>cI', b'A', len(body)) + body)\n"
+        "        while True: os.write(fd, struct.pack('>cI', b'P', 8) + b'\"record\"')\n"
+        "    except OSError: pass\n"
+    )
+    with CageCompiler(cache_dir, limits=Limits(wall_seconds=5)) as compiler:
+        compiler.wake(ARCH)
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        failure = fail_ungated(compiler, with_prologue(code))
+        assert failure.verdict is Verdict.COMPILE_CRASH and "nonsense" in failure.reason
+        assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 64 << 10  # KiB
+
+
+def test_a_frame_says_nothing_about_isolation(compiler: CageCompiler) -> None:
+    """Neither in the frames of today nor in those that were once believed; and the pipe that is believed is closed."""
+    code = (
+        "import json, os, struct\n"
+        "def send(header, message):\n"
+        "    body = json.dumps(message).encode()\n"
+        "    for fd in range(3, 256):\n"
+        "        try: os.write(fd, header(len(body)) + body + b'\\nisolation gvisor,perfect\\n')\n"
+        "        except OSError: pass\n"
+        "send(lambda n: struct.pack('>I', n), {'phase': 'start'})\n"
+        "send(lambda n: struct.pack('>I', n), {'isolation': ['gvisor', 'perfect']})\n"
+        "send(lambda n: struct.pack('>cI', b'A', n), {'isolation': ['gvisor', 'perfect']})\n"
+    )
+    failure = fail_ungated(compiler, with_prologue(code))
+    assert set(failure.isolation) == set(compiler.isolation_report())
+    assert "gvisor" not in str(failure.isolation)
 
 
 def test_cancelling_ends_every_process_within_a_second(compiler: CageCompiler) -> None:
@@ -188,4 +238,4 @@ def test_a_lost_server_is_replaced(compiler: CageCompiler) -> None:
 
 def test_scratch_folders_are_removed(compiler: CageCompiler, cache_dir: Path) -> None:
     compile_one(compiler, SCALE + "\n# leaves nothing\n")
-    assert not list((cache_dir / "scratch").iterdir())
+    assert not list((cache_dir / "scratch").rglob("build-*"))

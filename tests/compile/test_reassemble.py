@@ -11,9 +11,9 @@ from elftools.elf.elffile import ELFFile
 from cutegen_lab.compile import CageCompiler, dsl
 from cutegen_lab.compile.limits import Limits
 from cutegen_lab.compile.outcome import read_assembly
-from cutegen_lab.compile.pool import Ending
 from cutegen_lab.compile.reassemble import MAX_PTX_BYTES, batches, differences, objection
 from cutegen_lab.compile.reply import Failed, read_cubins
+from cutegen_lab.compile.watch import Ending
 from cutegen_lab.core.verdict import Verdict
 from tests.compile.conftest import compile_one, fail_one
 from tests.compile.sources import COLUMN_SUM, SCALE

@@ -1,0 +1,58 @@
+"""What a build uses, as its supervisor sees it from outside."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+
+class Usage:
+    """Of one build, from its pid (0: not known yet) and the folder that it writes to ("": one that is bounded itself).
+
+    Shared mappings escape resource limits, and so do a privileged user's threads; the number of files has none. A
+    forked build starts with the server's pages, so the bound on memory is on what it holds beyond those.
+    """
+
+    def __init__(self, limits: Mapping[str, Any], folder: str) -> None:
+        self._limits, self._folder = limits, folder
+        self._start = resident_bytes(os.getpid())
+
+    def over(self, pid: int) -> str:
+        """The limit that it is over: "memory", "threads" or "scratch"; else ""."""
+        limits = self._limits
+        if pid and resident_bytes(pid) > self._start + limits["memory_bytes"]:
+            return "memory"
+        if pid and thread_count(pid) > limits["processes"]:
+            return "threads"
+        if self._folder and not holds(self._folder, limits["scratch_bytes"], limits["scratch_files"]):
+            return "scratch"
+        return ""
+
+
+def resident_bytes(pid: int) -> int:
+    try:
+        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        return 0
+
+
+def thread_count(pid: int) -> int:
+    try:
+        return Path(f"/proc/{pid}/task").stat().st_nlink - 2
+    except OSError:
+        return 0
+
+
+def holds(folder: str, most_bytes: int, most_files: int) -> bool:
+    """Does what is in ``folder`` fit? A build can make no folders and remove no files (seccomp.py), so a listing shows
+    all that it wrote."""
+    size = count = 0
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            found = entry.stat(follow_symlinks=False)
+            size, count = size + max(found.st_size, found.st_blocks * 512), count + 1
+            if size > most_bytes or count > most_files:
+                return False
+    return True
