@@ -125,7 +125,10 @@ class CageCompiler:
             errors = gate.check(job.source) if gated else []
             if errors:
                 refused[index] = _refusal(errors)
-        results = [[self._cached(job, w, say) for w in job.workloads] for job in jobs]
+        results = [
+            [None if index in refused else self._cached(job, w, say) for w in job.workloads]
+            for index, job in enumerate(jobs)
+        ]
         parts = [
             (index, part) for index in range(len(jobs)) if index not in refused
             for part in self._parts([at for at, known in enumerate(results[index]) if known is None], len(jobs))

@@ -13,27 +13,28 @@ from collections.abc import Callable, Iterable, Iterator
 from cutegen_lab.compile.hints import ALIASES
 from cutegen_lab.compile.names import dotted_names
 from cutegen_lab.compile.regions import born_in_region
-from cutegen_lab.core.syntax import Nodes, parse
+from cutegen_lab.core.syntax import Nodes, dotted, parse
 from cutegen_lab.core.verdict import Diagnostic
 
 MissingNames = Callable[[list[str]], dict[str, list[str]]]
 MAX_THREADS = 1024
 _NO_METHOD = {"astype", "sum", "mean"}
+_NAMES_ASKED, _NAMES_TOLD = 500, 20  # of the DSL's: no text uses more, and each is looked up in the cage
 
 
 def lint(source: str, missing_names: MissingNames | None = None) -> list[Diagnostic]:
     """Findings in line order. ``missing_names`` (the cage's) adds names that the installed DSL lacks."""
     try:
         tree = parse(source)
-    except (SyntaxError, ValueError, RecursionError):
+    except (SyntaxError, ValueError):
         return []  # the gate reports it
     found = list(_unknown_names(tree, missing_names)) if missing_names else []
     nodes = Nodes(tree)
     functions = list(_dsl_functions(nodes.within(tree)))
-    found += born_in_region(nodes, tree, functions)
+    found += born_in_region(nodes, functions)
     for function in functions:
+        found += _dynamic_exits(function, nodes)
         for node in nodes.within(function):
-            found += _dynamic_exits(node, nodes)
             if isinstance(node, ast.Subscript):
                 found += _subscript(node)
             elif isinstance(node, ast.Call):
@@ -48,16 +49,15 @@ def warning(code: str, line: int, message: str, suggestion: str) -> Diagnostic:
 def _dsl_functions(nodes: Iterable[ast.AST]) -> Iterator[ast.FunctionDef]:
     for node in nodes:
         if isinstance(node, ast.FunctionDef):
-            decorators = [ast.unparse(d) for d in node.decorator_list]
+            decorators = [dotted(d) for d in node.decorator_list]
             if any(d.endswith(("cute.jit", "cute.kernel")) or d in ("jit", "kernel") for d in decorators):
                 yield node
 
 
 def _unknown_names(tree: ast.Module, missing_names: MissingNames) -> Iterator[Diagnostic]:
     used = dotted_names(tree)
-    for name, choices in missing_names(sorted(used)).items():
-        if name not in used:
-            continue
+    missing = missing_names(sorted(used)[:_NAMES_ASKED])
+    for name, choices in [(n, c) for n, c in missing.items() if n in used][:_NAMES_TOLD]:
         last = name.rsplit(".", 1)[-1]
         close = difflib.get_close_matches(last, choices, n=3, cutoff=0.6)
         advice = ALIASES.get(last) or (f"Did you mean {', '.join(close)}?" if close else "")
@@ -69,17 +69,26 @@ def is_constant_control(node: ast.For | ast.If | ast.While) -> bool:
     head = node.iter if isinstance(node, ast.For) else node.test
     if isinstance(node, ast.For) and isinstance(head, (ast.List, ast.Tuple)):
         return True
-    text = ast.unparse(head)
-    return "range_constexpr" in text or "const_expr" in text or "enumerate" in text
+    return _mentions(head, "range_constexpr", "const_expr", "enumerate")
 
 
-def _dynamic_exits(node: ast.AST, nodes: Nodes) -> Iterator[Diagnostic]:
-    if isinstance(node, (ast.For, ast.If, ast.While)) and not is_constant_control(node):
-        for inner in nodes.within(node):
-            if isinstance(inner, (ast.Return, ast.Break, ast.Continue)):
-                what = type(inner).__name__.lower()
-                yield warning("L02-early-exit", inner.lineno, f"{what} inside a dynamic if or for",
-                              "Guard the rest with an if instead.")  # fmt: skip
+def _mentions(node: ast.AST, *words: str) -> bool:
+    """Does a name in it contain one of ``words``?"""
+    names = (
+        n.id if isinstance(n, ast.Name) else n.attr if isinstance(n, ast.Attribute) else "" for n in ast.walk(node)
+    )
+    return any(word in name for name in names for word in words)
+
+
+def _dynamic_exits(function: ast.FunctionDef, nodes: Nodes) -> Iterator[Diagnostic]:
+    until = 0  # the end of the dynamic region that a node is in
+    for place, node in nodes.placed(function):
+        if isinstance(node, (ast.For, ast.If, ast.While)) and not is_constant_control(node):
+            until = max(until, nodes.end(node))
+        elif isinstance(node, (ast.Return, ast.Break, ast.Continue)) and place < until:
+            what = type(node).__name__.lower()
+            yield warning("L02-early-exit", node.lineno, f"{what} inside a dynamic if or for",
+                          "Guard the rest with an if instead.")  # fmt: skip
 
 
 def _subscript(node: ast.Subscript) -> Iterator[Diagnostic]:
@@ -99,7 +108,7 @@ def _subscript(node: ast.Subscript) -> Iterator[Diagnostic]:
 
 
 def _call(node: ast.Call) -> Iterator[Diagnostic]:
-    name, line = ast.unparse(node.func), node.lineno
+    name, line = dotted(node.func), node.lineno
     keywords = {k.arg: k.value for k in node.keywords}
     if name == "sum":
         yield warning("L06-sum", line, "Python's sum() over a vector hangs the compiler",
@@ -135,8 +144,8 @@ _HOST_MATH = frozenset({"math.gcd", "math.lcm", "math.prod", "math.isqrt", "math
 
 def _is_constant(node: ast.expr) -> bool:
     """A literal, or one of ``math``'s own constants."""
-    return isinstance(node, ast.Constant) or (isinstance(node, ast.Attribute) and ast.unparse(node.value) == "math")
+    return isinstance(node, ast.Constant) or (isinstance(node, ast.Attribute) and dotted(node.value) == "math")
 
 
 def _is_bare_offset(node: ast.expr) -> bool:
-    return isinstance(node, ast.BinOp) and "iterator" in ast.unparse(node)
+    return isinstance(node, ast.BinOp) and _mentions(node, "iterator")

@@ -9,52 +9,80 @@ from collections.abc import Iterable
 from cutegen_lab.core.syntax import Nodes
 from cutegen_lab.core.verdict import Diagnostic
 
+_BUILTINS = frozenset(dir(builtins))
 
-def born_in_region(nodes: Nodes, tree: ast.Module, functions: Iterable[ast.FunctionDef]) -> list[Diagnostic]:
-    """Of each of ``functions``, all in ``tree``, whose nodes are ``nodes``."""
-    regions = _Regions(nodes)
-    everywhere = regions.stores(tree)
+
+def born_in_region(nodes: Nodes, functions: Iterable[ast.FunctionDef]) -> list[Diagnostic]:
+    """Of each of ``functions``, whose nodes are in ``nodes``."""
+    found: list[Diagnostic] = []
     for function in functions:
         arguments = function.args
-        known = {a.arg for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)} | set(dir(builtins))
-        regions.block(function.body, known | (everywhere - regions.stores(function)), set())
-    return regions.found
+        regions = _Regions(nodes)
+        regions.bind(a.arg for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs))
+        regions.block(function.body)
+        found += regions.found
+    return found
 
 
 class _Regions:
+    """What is bound where the statement at hand stands (``_known``), and what only a dynamic region bound (``_born``).
+    Branches undo what they did, by ``_log``, so that none costs more than what is in it."""
+
     def __init__(self, nodes: Nodes) -> None:
         self._nodes = nodes
+        self._known: set[str] = set()
+        self._born: set[str] = set()
+        self._log: list[tuple[set[str], str, bool]] = []  # a set, a name, and whether it was added
         self.found: list[Diagnostic] = []
 
-    def block(self, body: list[ast.stmt], known: set[str], born: set[str]) -> set[str]:
-        """Names bound after ``body``; ``born`` collects those that only a dynamic region bound."""
-        known = set(known)
+    def bind(self, names: Iterable[str]) -> None:
+        for name in names:
+            self._change(self._known, name, True)
+            self._change(self._born, name, False)
+
+    def block(self, body: list[ast.stmt]) -> None:
         for statement in body:
             if isinstance(statement, (ast.If, ast.For, ast.While)):
                 head = statement.iter if isinstance(statement, ast.For) else statement.test
-                self._uses(head, known, born)
-                inner = known | (self.stores(statement.target) if isinstance(statement, ast.For) else set())
-                inside = self.block(statement.body, inner, set(born))
-                otherwise = self.block(statement.orelse, known, set(born))
+                self._uses(head, set())
+                target = self.stores(statement.target) if isinstance(statement, ast.For) else set()
+                bound = self._branch(statement.body, target) | self._branch(statement.orelse, set())
                 if _unrolled(statement):
-                    known |= inside | otherwise
-                    born -= known
+                    self.bind(bound)
                 else:
-                    born |= (inside | otherwise) - known
+                    for name in bound - self._known - _BUILTINS:
+                        self._change(self._born, name, True)
             else:
                 bound = self.stores(statement)
-                self._uses(statement, known | bound, born - bound - self._parameters(statement))
-                known |= bound
-                born -= known
-        return known
+                self._uses(statement, bound | self._parameters(statement))
+                self.bind(bound)
+
+    def _branch(self, body: list[ast.stmt], target: set[str]) -> set[str]:
+        """What ``body`` binds; nothing else remains of it."""
+        start = len(self._log)
+        self.bind(target)
+        self.block(body)
+        bound = {name for names, name, added in self._log[start:] if names is self._known and added}
+        while len(self._log) > start:
+            names, name, added = self._log.pop()
+            names.discard(name) if added else names.add(name)
+        return bound
+
+    def _change(self, names: set[str], name: str, add: bool) -> None:
+        if (name in names) != add:
+            self._log.append((names, name, add))
+            names.add(name) if add else names.discard(name)
 
     def _parameters(self, statement: ast.stmt) -> set[str]:
         """A nested function's own, which shadow."""
         return {a.arg for a in self._nodes.within(statement) if isinstance(a, ast.arg)}
 
-    def _uses(self, node: ast.AST, known: set[str], born: set[str]) -> None:
+    def _uses(self, node: ast.AST, own: set[str]) -> None:
+        """``own``: what it binds itself."""
+        if not self._born:
+            return
         for name in self._nodes.within(node):
-            if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Load) and name.id in born - known:
+            if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Load) and name.id in self._born - own:
                 self.found.append(
                     Diagnostic(
                         "warning",

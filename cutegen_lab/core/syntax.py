@@ -1,19 +1,21 @@
-"""``ast.parse`` that several threads may call at once."""
+"""``ast.parse`` that several threads may call at once, for trees of bounded depth."""
 
 from __future__ import annotations
 
 import ast
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from cutegen_lab.core.plain_text import misfit
 
 _ONE_AT_A_TIME = threading.Lock()
 _TRIES = 5
+MAX_DEPTH = 500  # a sum of 400 terms compiles; of 3,500 modules of PyTorch and the DSL the deepest has 94
 
 
 def parse(source: str, filename: str = "<unknown>") -> ast.Module:
-    """The module's tree. Raises SyntaxError for whatever is no Python, characters that no encoding has among it.
+    """The module's tree. Raises SyntaxError for whatever is no Python: characters that no encoding has among it, and
+    what is nested over ``MAX_DEPTH`` deep.
 
     CPython 3.11 counts the depth of trees under construction in one place for all threads and raises SystemError when
     two parse at once (python/cpython#106905). Our own take turns; against anyone else's thread it is tried again.
@@ -23,9 +25,19 @@ def parse(source: str, filename: str = "<unknown>") -> ast.Module:
     if (null := source.find("\0")) >= 0:
         raise SyntaxError("it has a null character", (filename, source.count("\n", 0, null) + 1, 1, None))
     try:
-        return _parse(source, filename)
-    except (RecursionError, MemoryError):
-        raise SyntaxError("it is too deeply nested", (filename, 1, 1, None)) from None
+        tree = _parse(source, filename)
+    except (RecursionError, MemoryError):  # the parser's own limits
+        raise _too_deep(filename, 1) from None
+    level: list[ast.AST] = [tree]
+    for _ in range(MAX_DEPTH):
+        level = [child for node in level for child in ast.iter_child_nodes(node)]
+    if level:
+        raise _too_deep(filename, max(getattr(node, "lineno", 1) for node in level))
+    return tree
+
+
+def _too_deep(filename: str, line: int) -> SyntaxError:
+    return SyntaxError(f"nested over {MAX_DEPTH} levels deep", (filename, line, 1, ""))
 
 
 def _parse(source: str, filename: str) -> ast.Module:
@@ -36,6 +48,15 @@ def _parse(source: str, filename: str) -> ast.Module:
             except SystemError:
                 continue
         return ast.parse(source, filename)
+
+
+def dotted(node: ast.AST) -> str:
+    """``a.b.c`` of names and attributes; what anything else gives is left out (``.c``)."""
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    return ".".join([node.id if isinstance(node, ast.Name) else "", *reversed(parts)])
 
 
 class Nodes:
@@ -59,4 +80,12 @@ class Nodes:
 
     def within(self, node: ast.AST) -> Sequence[ast.AST]:
         """``node``, of the tree, and all below it."""
-        return self._all[self._starts[id(node)] : self._ends[id(node)]]
+        return self._all[self._starts[id(node)] : self.end(node)]
+
+    def end(self, node: ast.AST) -> int:
+        """One past the place of the last below ``node``, in the order of all nodes."""
+        return self._ends[id(node)]
+
+    def placed(self, node: ast.AST) -> Iterator[tuple[int, ast.AST]]:
+        """As :meth:`within`, each with its place."""
+        return enumerate(self.within(node), self._starts[id(node)])

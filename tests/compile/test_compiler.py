@@ -16,7 +16,7 @@ from cutegen_lab.core.artifact import Artifact, CompileFailure
 from cutegen_lab.core.errors import InputError
 from cutegen_lab.core.verdict import Verdict
 from tests.compile.conftest import ARCH, MATRIX, VECTOR, compile_one, fail_one, workload
-from tests.compile.sources import CLUSTER, COLUMN_SUM, SCALE, TMA, kernel_body
+from tests.compile.sources import CLUSTER, COLUMN_SUM, SCALE, TMA, kernel_body, with_prologue
 
 
 def test_a_plan_names_grid_block_and_where_addresses_go(compiler: CageCompiler) -> None:
@@ -194,3 +194,9 @@ def test_a_module_may_keep_nothing_between_launches(compiler: CageCompiler) -> N
     failure = fail_one(compiler, source, MATRIX)
     assert failure.verdict is Verdict.CONTRACT, failure
     assert "variables of its own (calls" in failure.reason and "workspace()" in failure.reason
+
+
+@pytest.mark.parametrize("code", ["cutlass" + ".a" * 900 + " = 1", "x = '\ud800'", "x = " + "(" * 5000])
+def test_texts_that_cannot_be_read_are_refused(compiler: CageCompiler, code: str) -> None:
+    failure = fail_one(compiler, with_prologue(code))
+    assert failure.verdict is Verdict.REJECTED_SOURCE and "not valid Python" in failure.reason

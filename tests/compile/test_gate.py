@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cutegen_lab.compile.gate import MAX_SOURCE_BYTES, check
+from cutegen_lab.compile.gate import MAX_SOURCE_BYTES, MOST_ERRORS, check
 from tests.compile.sources import CLUSTER, COLUMN_SUM, SCALE, TMA, with_prologue
 
 
@@ -39,12 +39,64 @@ def test_sound_candidates_pass(source: str) -> None:
         ("del cutlass.cute.arch.sync_threads", "G09"),
         ("def broken(:\n  pass", "G02"),
         ("x = '\0'", "G02"),
+        ("x = '\ud800'", "G02"),
+        ("cutlass" + ".a" * 900 + " = 1", "G02"),
+        ("x = " + "-" * 900 + "1", "G02"),
+        ("x = " + " + ".join("a" * 900), "G02"),
+        # what shadows nothing where it is used
+        ("def f(eval): pass\neval('1')", "G05"),
+        ("def f(x=eval('1')):\n    eval = 1", "G05"),
+        ("def f():\n    global eval\n    eval = 1\n    return eval", "G05"),
+        ("class A:\n    eval = eval", "G05"),
+        ("def f():\n    class A:\n        eval = 1\n    return eval('1')", "G05"),
+        ("x = [eval('1') for y in (0, (eval := 1))[:1]]", "G05"),
+        ("x = [eval('1') for y in (0,) if not y or (eval := y)]", "G05"),
+        ("x = [y for eval in eval('1')]", "G05"),
+        ("f = lambda x=eval('1'), eval=3: x", "G05"),
+        ("import inspect\nx = inspect.currentframe()", "G06"),
+        ("import inspect as i\nx = i.stack()", "G06"),
+        ("import inspect\nf = inspect", "G05"),
+        ("import types\nx = types.FunctionType", "G06"),
+        ("from types import CodeType", "G08"),
+        ("from inspect import currentframe", "G08"),
+        ("from contextlib import *", "G08"),
     ],
 )
 def test_what_is_stopped_is_named(code: str, rule: str) -> None:
     found = check(with_prologue(code))
     assert rule in {d.code.split("-")[0] for d in found}, found
     assert all(d.severity == "error" and d.message and d.suggestion for d in found)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "def f(input, help=3):\n    return input + help",
+        "x = [input for input in (1, 2)]",
+        "x = {open: vars for open, vars in ()}",
+        "def f(x):\n    for input in x:\n        print(input)",
+        "def f():\n    def g():\n        return input\n    input = 1\n    return g",
+        "f = lambda compile: compile + 1",
+        "def f(x):\n    try: pass\n    except ValueError as exit: print(exit)",
+        "import inspect\nx = inspect.isclass(int)",
+        "from inspect import isclass as is_class",
+        "import types\nx = types.SimpleNamespace(a=1)",
+        "from types import SimpleNamespace",
+        "class A:\n    def copy(self):\n        return self.__class__()",
+        "class A:\n    def f(self, values): pass\n    __new_from_mlir_values__ = f",
+        "from contextlib import contextmanager",
+        "def f(operator): return operator.isclass, operator.input",
+    ],
+)
+def test_harmless_names_pass(code: str) -> None:
+    assert check(with_prologue(code)) == []
+
+
+@pytest.mark.timeout(60)
+def test_long_texts_are_read_in_linear_time() -> None:
+    """Quadratic, each took minutes; and of many errors a few are enough."""
+    assert len(check("x = eval\n" * 25_000)) == MOST_ERRORS
+    assert check(SCALE + "x = 1\n" * 25_000) == []
 
 
 def test_a_module_without_launch_is_named() -> None:

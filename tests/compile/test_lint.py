@@ -55,3 +55,28 @@ def test_unknown_names_get_the_nearest_real_ones() -> None:
     (found,) = lint(kernel_body("w = cute.arch.threads_idx()"), missing)
     assert (found.code, found.line) == ("L01-unknown-name", BODY_LINE)
     assert "thread_idx" in found.suggestion and "cutlass.cute.arch.threads_idx" in found.message
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize(
+    "part", ["@cute.jit\ndef f{0}():\n    a{0} = 1\n", "    if a > {0}:\n        b{0} = 1\n", "    x = a.f(b).g(c)\n"]
+)
+def test_long_texts_are_read_in_linear_time(part: str) -> None:
+    assert (
+        lint(
+            SCALE + "@cute.jit\ndef g(a):\n" + "".join(part.format(n) for n in range(15_000)).join(["    b = 1\n", ""])
+        )
+        == []
+    )
+
+
+def test_few_names_are_asked_of_the_cage() -> None:
+    """A text may use any number of them, and each that is missing brings a list."""
+    asked: list[str] = []
+
+    def missing(names: list[str]) -> dict[str, list[str]]:
+        asked.extend(names)
+        return {name: ["thread_idx"] for name in names}
+
+    found = lint(SCALE + "".join(f"x = cute.name_{n}\n" for n in range(5000)), missing)
+    assert len(asked) == 500 and len(found) == 20

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import io
 
 import pytest
@@ -94,11 +93,10 @@ def test_batches_keep_the_order_and_fit_into_messages() -> None:
 
 
 def test_an_assemblers_answer_is_checked() -> None:
-    assert read_cubins({"assembled": [base64.b64encode(b"ab").decode()]}, 1) == [b"ab"]
-    wrong: tuple[dict[str, object], ...] = ({"assembled": []}, {}, {"assembled": [3]}, {"assembled": ["?"]})
-    for answer in wrong:
+    assert read_cubins({}, [b"ab"], 1) == [b"ab"]
+    for answer, parts in (({}, []), ({}, [b"ab", b"cd"]), ({"failed": 3}, [b"ab"]), ({"failed": {}}, [b"ab"])):
         with pytest.raises(ValueError):
-            read_cubins(answer, 1)
+            read_cubins(answer, parts, 1)
 
 
 def test_a_failure_to_assemble_is_a_verdict_that_says_so() -> None:
