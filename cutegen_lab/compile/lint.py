@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import difflib
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 
 from cutegen_lab.compile.hints import ALIASES
 from cutegen_lab.compile.names import dotted_names
@@ -31,7 +32,8 @@ def lint(source: str, missing_names: MissingNames | None = None) -> list[Diagnos
     found = list(_unknown_names(tree, missing_names)) if missing_names else []
     nodes = Nodes(tree)
     functions = list(_dsl_functions(nodes.within(tree)))
-    found += born_in_region(nodes, functions)
+    with suppress(RecursionError):  # hundreds of elif
+        found += born_in_region(nodes, functions)
     for function in functions:
         found += _dynamic_exits(function, nodes)
         for node in nodes.within(function):

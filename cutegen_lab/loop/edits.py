@@ -38,7 +38,8 @@ def config_after_edit(parent: Candidate, text: str) -> Config:
 
 
 def _launch_defaults(source: str) -> dict[str, str] | None:
-    """Parameters of ``launch`` with their defaults as text ("" for none); None where the source does not parse."""
+    """Parameters of ``launch`` with their defaults as text ("" for none); None where the source does not parse,
+    or a default is nested beyond what ``ast.unparse`` can take."""
     try:
         tree = parse(source)
     except (SyntaxError, ValueError):
@@ -49,5 +50,8 @@ def _launch_defaults(source: str) -> dict[str, str] | None:
             padding: list[ast.expr | None] = [None] * (len(positional) - len(node.args.defaults))
             names = positional + node.args.kwonlyargs
             defaults = [*padding, *node.args.defaults, *node.args.kw_defaults]
-            return {a.arg: ast.unparse(d) if d else "" for a, d in zip(names, defaults, strict=True)}
+            try:
+                return {a.arg: ast.unparse(d) if d else "" for a, d in zip(names, defaults, strict=True)}
+            except RecursionError:
+                return None
     return {}

@@ -43,6 +43,7 @@ def test_sound_candidates_pass(source: str) -> None:
         ("cutlass" + ".a" * 900 + " = 1", "G02"),
         ("x = " + "-" * 900 + "1", "G02"),
         ("x = " + " + ".join("a" * 900), "G02"),
+        ("cutlass" + ".a" * 400 + " = 1", "G09"),
         # what shadows nothing where it is used
         ("def f(eval): pass\neval('1')", "G05"),
         ("def f(x=eval('1')):\n    eval = 1", "G05"),
@@ -86,6 +87,7 @@ def test_what_is_stopped_is_named(code: str, rule: str) -> None:
         "class A:\n    def f(self, values): pass\n    __new_from_mlir_values__ = f",
         "from contextlib import contextmanager",
         "def f(operator): return operator.isclass, operator.input",
+        "def f(a): return " + " + ".join("a" * 400),
     ],
 )
 def test_harmless_names_pass(code: str) -> None:

@@ -70,6 +70,14 @@ def test_long_texts_are_read_in_linear_time(part: str) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    "body", ["x = a" + ".b" * 400, "x = a" + ".b(1)" * 200, "x = " + " + ".join("a" * 400),
+             "if a: x = 1\n" + "".join(f"    elif a > {n}: x = 1\n" for n in range(400))],
+)  # fmt: skip
+def test_deep_texts_are_read(body: str) -> None:
+    assert lint(SCALE + f"@cute.jit\ndef g(a):\n    {body}\n") == []
+
+
 def test_few_names_are_asked_of_the_cage() -> None:
     """A text may use any number of them, and each that is missing brings a list."""
     asked: list[str] = []

@@ -18,6 +18,12 @@ def test_many_threads_get_the_same_tree() -> None:
         assert {ast.dump(tree) for tree in threads.map(parse, [SOURCE] * 40)} == {want}
 
 
+@pytest.mark.parametrize("deep", ["a" + ".a" * 600, "-" * 600 + "1", "-" * 100_000 + "1", "+".join("a" * 600)])
+def test_what_is_nested_too_deep_is_a_syntax_error(deep: str) -> None:
+    with pytest.raises(SyntaxError, match="nested over 500 levels deep"):
+        parse(f"\nx = {deep}\n")
+
+
 def test_syntax_errors_pass_through() -> None:
     with pytest.raises(SyntaxError):
         parse("def f(:")

@@ -30,3 +30,7 @@ def test_positional_tunables_count() -> None:
     parent = Candidate("c1", None, "t", Proposal(source, "t", config={"threads": 512}))
     assert config_after_edit(parent, source.replace("256", "64")) == {}
     assert config_after_edit(parent, source) == {"threads": 512}
+
+
+def test_a_default_nested_deep_keeps_the_config() -> None:
+    assert config_after_edit(PARENT, SOURCE.replace("256", "-" * 480 + "1")) == {"threads": 512, "rows": 8}
