@@ -165,14 +165,14 @@ def _halves(windows: Windows, index: Array, width: int, site: int) -> Array:
 @runtime
 def store_tags(g: Any, space: str, address: Array, offset: int, width: int, tags: Sequence[Any]) -> None:
     """After ``len(tags)`` values of ``width`` bytes were stored."""
-    tags = [np.broadcast_to(np.asarray(tag, np.uint32), (g.n,)) for tag in tags]
+    tags = [np.broadcast_to(np.asarray(tag, np.uint32), (g.n,)).copy() for tag in tags]
     if not any(tag.any() for tag in tags):
         return
     if space == "generic":
         at = np.broadcast_to(np.asarray(address), (g.n,)) + np.uint64(offset % (1 << 64))
         for name, mask, _ in spaces(at):
             if name == "global":
-                matters(g, np.bitwise_or.reduce(tags) * mask, "what it stores to global memory depends on it")
+                matters(g, most(*tags) * mask, "what it stores to global memory depends on it")
     for _, lanes, windows, index in _parts(g, space, address, offset, width * len(tags)):
         for i, tag in enumerate(tags):
             at = index * len(tags) + i

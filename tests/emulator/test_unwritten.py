@@ -154,6 +154,25 @@ def test_a_register_that_nobody_has_written_is_named_where_it_is_read(name: str)
     assert fault.thread == ((16, 0, 0) if name == "by some threads" else (0, 0, 0))
 
 
+def test_a_guard_counts_for_both_halves_of_a_pair() -> None:
+    """The pair's upper half has a later read's tag; its lower half is as it was, if the guard did not hold."""
+    body = """
+  ld.shared.b32 %r10, [%r4];  // FAULT
+  setp.eq.s32 %p2, %r10, 1234567; ld.shared.b32 %r11, [%r4];
+  mov.b32 {%h1, %h2}, %r9; mov.b32 {%h3, %h4}, %r11; mov.b32 %r12, {%h1, %h4};
+  @%p2 mov.b32 %r12, %r12; and.b32 %r8, %r12, 0xffff; st.global.b32 [%rd5], %r8; ret;
+"""
+    fault = fault_of(text(body))
+    assert fault is not None and fault.verdict is Verdict.UNINITIALISED_READ and fault.line == marked(text(body)), fault
+
+
+def test_of_several_values_that_are_stored_one_is_named() -> None:
+    reads = [f"ld.shared.b32 %r{10 + i}, [%r4];" for i in range(3)]
+    body = "\n".join(reads) + "  // FAULT\n mov.b64 %rd8, %rd2; st.v2.b32 [%rd8], {%r10, %r11}; ret;"
+    fault = fault_of(text(body))
+    assert fault is not None and fault.instruction in (reads[0][:-1], reads[1][:-1]), fault
+
+
 def test_the_second_run_begins_where_the_first_did() -> None:
     """What the first run added before it met the read is forgotten."""
     out = np.full(32, 7, np.uint32)
