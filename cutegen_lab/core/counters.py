@@ -58,6 +58,7 @@ COUNTERS: Mapping[str, tuple[str, str]] = {  # name -> (unit, meaning)
     "resident_warps_per_sm": ("warps", "warps that share a multiprocessor, of the longest launch"),
     "bulk_phases": ("times", "that a thread told an mbarrier how many bytes bulk copies will bring"),
     "bulk_expected_bytes": ("bytes", "what they were told in all: a multicast counts in each block it reaches"),
+    "chain_cycles": ("warp cycles", "the longest chains of results that need each other, one for each stretch of code"),
     "busiest_block": ("", "wgmma of the block that has most over the mean; blocks that stay may get one tile more"),
     "waves": ("waves", "blocks of the longest launch over those resident at a time"),
 }

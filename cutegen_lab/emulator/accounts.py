@@ -16,7 +16,8 @@ from cutegen_lab.core.counters import moved_bytes
 from cutegen_lab.emulator.counters import FIELDS, Counters
 from cutegen_lab.emulator.emit import Emit
 from cutegen_lab.emulator.program import Program
-from cutegen_lab.emulator.ptx import Instruction
+from cutegen_lab.emulator.ptx import Imm, Instruction
+from cutegen_lab.emulator.straight import copies
 
 Sums = dict[str, float]
 _WAYS = ("load", "store", "copy")
@@ -39,6 +40,7 @@ class Account:
         found["blocks"] = self.counters.blocks * self.scale
         found["blocks_counted"] = float(self.counters.blocks)
         found["load_bytes_in_flight"] = self._in_flight()
+        found["chain_cycles"] = self._chain_cycles() * self.scale
         found["bulk_phases"] = self.counters.expectations * self.scale
         found["bulk_expected_bytes"] = self.counters.expected_bytes * self.scale
         found["busiest_block"] = self.counters.busiest_block()
@@ -78,10 +80,36 @@ class Account:
         """Bytes a thread has outstanding on average, weighted by how often each batch of loads ran."""
         weighted = total = 0.0
         for block, warps in self.counters.block_warps.items():
-            for size in self.program.load_batches[block]:
+            for size in self.program.straight[block].load_batches:
                 weighted += size * size * warps
                 total += size * warps
+        copied, in_flight = self._copied()
+        weighted, total = weighted + copied * in_flight, total + copied
         return weighted / total if total else 0.0
+
+    def _copied(self) -> tuple[float, float]:
+        """(bytes a lane copies by cp.async, summed over warps; what of it a thread has outstanding where it waits). A
+        copy is under way until its group is waited for, whatever branch it stands in."""
+        copied = commits = waits = left = 0
+        for number, block in enumerate(self.program.blocks):
+            warps = self.counters.block_warps[number]
+            for emit in block.emits if warps else ():
+                if not copies(emit):
+                    continue
+                copied += emit.load_bytes * warps
+                commits += warps * ("commit_group" in emit.ins.mods)
+                if emit.waits_loads:
+                    waits += warps
+                    left = max(left, _left_under_way(emit))
+        if not waits:
+            return 0.0, 0.0
+        group = copied / (commits or waits)  # wait_all makes a group of its own
+        return float(copied), min(group * (left + 1), copied / max(self.counters.block_warps[0], 1))
+
+    def _chain_cycles(self) -> float:
+        """Cycles of the longest chains of dependent instructions of all straight code, summed over warps."""
+        straight = self.program.straight
+        return float(sum(straight[block].chain_cycles * warps for block, warps in self.counters.block_warps.items()))
 
 
 def by_line(accounts: Sequence[Account], lines: Sequence[SourceLine]) -> dict[int, Sums]:
@@ -108,6 +136,12 @@ def _executed(emit: Emit, warps: int, lanes: int) -> Iterator[tuple[str, int]]:
             yield "mma_sync_ops", operations * warps
     if waits := _waits(emit):
         yield waits, warps
+
+
+def _left_under_way(emit: Emit) -> int:
+    """Groups of cp.async that a wait leaves outstanding."""
+    pending = emit.ins.operands[0] if emit.ins.operands else None
+    return pending.value if isinstance(pending, Imm) else 0
 
 
 def _waits(emit: Emit) -> str:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections import Counter, OrderedDict
-from collections.abc import Callable, Container
+from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,13 +19,13 @@ from cutegen_lab.emulator.follow import follow
 from cutegen_lab.emulator.fusion import fuse
 from cutegen_lab.emulator.origins import Site
 from cutegen_lab.emulator.registers_in_flight import Live, live_sums, mark
+from cutegen_lab.emulator.straight import Straight, straight_code
 from cutegen_lab.emulator.translate import translate
 from cutegen_lab.emulator.unwritten import watch
 
 SHARED_BASE = 1024  # sm_90 reserves the first KiB of a block's shared window for the system
 PARAM_BASE = 0x6000_0000_0000_0000
 MODULE_BASE = 0x6800_0000_0000_0000
-_HOISTED = 128
 _MOST_MODULE_BYTES = 1 << 28
 _PREAMBLE = "P,H,I,E,U,S,F,D,L,G=g.views"
 BlockFunction = Callable[[Any], Any]
@@ -47,9 +47,7 @@ class Program:
     wait_rows: tuple[int | None, ...]  # predicate row a try_wait writes, by block
     rows_needed: dict[str, int]
     sites: int  # instructions that touch memory
-    load_batches: tuple[
-        tuple[int, ...], ...
-    ]  # by block, where a run of them begins: bytes a lane loads, then waits for
+    straight: tuple[Straight, ...]  # by block, where straight code begins
     static_smem: int
     local_bytes: int
     params: tuple[tuple[str, int], ...]
@@ -156,7 +154,7 @@ def _compile(kernel: ptx.Kernel, tag: str, followed: bool) -> Program:
         wait_rows=tuple(_wait_row(b, rows) for b in blocks),
         rows_needed=needed,
         sites=symbols.sites,
-        load_batches=_load_batches(blocks, hammocks),
+        straight=straight_code(blocks, hammocks),
         static_smem=static_smem,
         local_bytes=local_bytes,
         params=kernel.params,
@@ -179,38 +177,6 @@ def _wait_row(block: Block, rows: dict[str, tuple[str, int]]) -> int | None:
     if block.parks and block.emits[0].ins.opcode == "mbarrier":
         return rows[next(iter(block.emits[0].defs))][1]
     return None
-
-
-def _load_batches(blocks: list[Block], hammocks: Container[int]) -> tuple[tuple[int, ...], ...]:
-    """By block: what :func:`_batches` finds in it and in all that ptxas makes straight code of with it, which is a
-    chain of branches over one block each."""
-    jumps = Counter(block.target for block in blocks)
-    found: list[tuple[int, ...]] = [()] * len(blocks)
-    first = 0
-    while first < len(blocks):
-        last, emits = first, list(blocks[first].emits)
-        while last in hammocks and jumps[last + 2] == 1:
-            emits += blocks[last + 1].emits + blocks[last + 2].emits
-            last += 2
-        found[first] = _batches(emits)
-        first = last + 1
-    return tuple(found)
-
-
-def _batches(emits: list[Emit]) -> tuple[int, ...]:
-    """Global loads that can be outstanding together: ptxas hoists a load over what does not feed its address, up to a
-    store or wait it may not cross, and up to about as many registers as ``_HOISTED`` bytes take."""
-    batches, size, pending = [], 0, set[str]()
-    for emit in emits:
-        waits = emit.waits_loads or emit.klass in ("store", "atomic", "barrier")
-        depends = bool(pending & set(emit.uses))
-        if size and (waits or (emit.load_bytes and (depends or size + emit.load_bytes > _HOISTED))):
-            batches.append(size)
-            size, pending, depends = 0, set(), False
-        size += emit.load_bytes
-        if emit.load_bytes or depends:
-            pending |= set(emit.defs)
-    return tuple([*batches, size] if size else batches)
 
 
 def _hammocks(blocks: list[Block], rows: dict[str, tuple[str, int]]) -> dict[int, tuple[Rows, Rows]]:

@@ -315,6 +315,7 @@ def test_the_lines_add_up_to_the_launch() -> None:
         "blocks",
         "blocks_counted",
         "load_bytes_in_flight",
+        "chain_cycles",
         "busiest_block",
         "bulk_phases",
         "bulk_expected_bytes",
