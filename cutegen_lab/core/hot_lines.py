@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from cutegen_lab.core.counters import SECTOR_BYTES, divergence
+from cutegen_lab.core.predicted import AT_THE_FLOOR
 from cutegen_lab.core.trial import Profile
 
 SHOWN = 3
@@ -13,6 +14,9 @@ _DIVERGED = 0.85  # of lanes active, below which a line says so
 _RESOURCES = (  # word of a limiter -> the counter that measures it, and its name
     ("shared memory", "shared_wavefronts", "shared-memory wavefronts"),
     ("tensor", "tensor_ops", "tensor operations"),
+    ("dependent", "warp_instructions", "instructions"),
+    ("barriers", "barrier_waits", "barrier waits"),
+    ("cluster waits", "cluster_waits", "cluster waits"),
     ("issue", "warp_instructions", "instructions"),
     ("units", "warp_instructions", "instructions"),
     ("", "moved_bytes", "global sectors"),
@@ -41,10 +45,11 @@ def limiting(profile: Profile) -> tuple[str, str]:
 
 
 def hottest(profile: Profile, count: int = SHOWN) -> tuple[HotLine, ...]:
-    """The lines that take most of what limits the kernel, most first; empty where lines were not counted."""
+    """The lines that take most of what limits the kernel, most first; empty where lines were not counted, and at the
+    floor, where no line is worth a change."""
     by_line = {entry.line: entry.counters for entry in profile.lines if entry.line > 0}
     counter, name = limiting(profile)
-    if not counter:
+    if not counter or profile.limiter.startswith(AT_THE_FLOOR):
         return ()
     total = sum(c.get(counter, 0.0) for c in by_line.values())
     ordered = sorted(by_line, key=lambda line: (-by_line[line].get(counter, 0.0), line))

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Literal
 
 from cutegen_lab.core.artifact import Build
+from cutegen_lab.core.predicted import as_counters
 from cutegen_lab.core.problem import TensorSpec
 from cutegen_lab.core.protocols import Cancel, Execution
 from cutegen_lab.core.roofline import GpuSpec
@@ -57,27 +58,24 @@ class EmulatorDevice:
         predicts. ``buffers`` are written to, incompletely. Where a sample cannot run by itself (blocks that wait for
         each other, say) every block runs instead. Raises Cancelled.
         """
-        result, sampled = self._count(build, tensors, buffers, cancel)
+        result, sampled = self.count(build, tensors, buffers, cancel)
         if result.execution.fault:
             return result.execution.fault, None
         kernels = {k.name: k for k in build.kernels}
-        prediction = predict_plan(result.per_launch, build.plan.launches, kernels, gpu)
+        compulsory = float(sum(spec.nbytes for spec in tensors[: len(tensors) - len(build.plan.workspace)]))
+        by_line = result.lines(build)
+        prediction = predict_plan(result.per_launch, build.plan.launches, kernels, gpu, compulsory, by_line)
         timing = Timing(
             kind="predicted", time_us=prediction.time_us, device=gpu.name,
             method=f"{MODEL}; counts from {'a sample of blocks' if sampled else 'every block'}",
         )  # fmt: skip
-        counters = {
-            **result.execution.counters,
-            **{f"predicted_{name.replace(' ', '_')}_us": value for name, value in prediction.parts.items()},
-        }
+        counters = {**result.execution.counters, **as_counters(prediction.parts), "compulsory_bytes": compulsory}
         if prediction.occupancy:
             counters["resident_warps_per_sm"] = float(prediction.occupancy.warps)
             counters["waves"] = prediction.occupancy.waves
-        inputs_and_outputs = tensors[: len(tensors) - len(build.plan.workspace)]
-        counters["compulsory_bytes"] = float(sum(spec.nbytes for spec in inputs_and_outputs))
         lines = tuple(
             LineCounters(line, {name: value for name, value in found.items() if value})
-            for line, found in result.lines(build).items()
+            for line, found in by_line.items()
         )
         return timing, Profile("emulator", prediction.limiter, counters, prediction.findings, lines)
 
@@ -95,7 +93,7 @@ class EmulatorDevice:
         self._last.execution = build, order
         return order
 
-    def _count(
+    def count(
         self, build: Build, tensors: Sequence[TensorSpec], buffers: Sequence[memoryview], cancel: Cancel
     ) -> tuple[Result, bool]:
         whole = replace(self._options, shadow=False, races=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cutegen_lab.core.hot_lines import hottest
+from cutegen_lab.core.predicted import terms_text
 from cutegen_lab.core.protocols import Attempt
 from cutegen_lab.core.trial import OutputError, Trial, WorkloadCheck
 
@@ -67,6 +68,8 @@ def _timing_lines(trial: Trial) -> list[str]:
         lines.append(f"- time ({trial.timing.kind}): {trial.timing.time_us:.3g} µs{gap}")
     if trial.profile:
         lines.append(f"- limited by: {trial.profile.limiter} (counts from the {trial.profile.source})")
+        if terms := terms_text(trial.profile, trial.sol):
+            lines.append(f"- {terms}")
         lines.extend(f"- {finding}" for finding in trial.profile.findings)
         lines.extend(f"- {hot}" for hot in hottest(trial.profile))
     return lines

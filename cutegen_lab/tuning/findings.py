@@ -6,23 +6,33 @@ import math
 from collections.abc import Mapping
 
 from cutegen_lab.core.artifact import KernelInfo, Launch
-from cutegen_lab.core.counters import moved_bytes
+from cutegen_lab.core.counters import SECTOR_BYTES, moved_bytes
 from cutegen_lab.core.roofline import GpuSpec
 from cutegen_lab.tuning.occupancy import Occupancy
+from cutegen_lab.tuning.terms import by_class
 from cutegen_lab.tuning.traffic import Traffic
 
+ByLine = Mapping[int, Mapping[str, float]]
+_WASTED = 1.1  # times the bytes that are used
+_NARROW = 12  # bytes a thread
 _MATTERS = 0.1  # of all bytes moved
+_BUSY_LATENCY_US = 0.75  # of a DRAM access while memory is busy: what loads in flight have to cover
+_MIX = 3  # classes of instructions that are named
 
 
 def findings(
     counters: Mapping[str, float], launch: Launch, kernel: KernelInfo | None, shape: Occupancy, gpu: GpuSpec,
-    moved: Traffic, limiter: str, latency_us: float,
+    moved: Traffic, limiter: str, lines: ByLine,
 ) -> tuple[str, ...]:  # fmt: skip
-    """Most important first; only what is worth changing."""
+    """Most important first; only what is worth changing where ``limiter`` sets the time. ``lines`` are the counters of
+    each line of the candidate's text, 0 for what belongs to none."""
     found = [
-        _in_flight(counters, launch, shape, gpu, latency_us),
-        _coalescing(counters, "load"),
-        _coalescing(counters, "store"),
+        _in_flight(counters, launch, shape, gpu, limiter),
+        _dependent(counters, launch, shape, gpu, limiter),
+        _waiting(counters, launch, gpu, limiter),
+        _mix(counters, limiter),
+        _accesses(lines, "load", limiter),
+        _accesses(lines, "store", limiter),
         _rereads(counters, moved),
         _lines(counters, limiter),
         _grid(launch, shape, gpu),
@@ -34,13 +44,15 @@ def findings(
     return tuple(text for text in found if text)
 
 
-def _in_flight(counters: Mapping[str, float], launch: Launch, shape: Occupancy, gpu: GpuSpec, latency_us: float) -> str:
+def _in_flight(counters: Mapping[str, float], launch: Launch, shape: Occupancy, gpu: GpuSpec, limiter: str) -> str:
     """Little's law: bytes outstanding = bandwidth × latency."""
+    if not limiter.startswith(("memory", "launch", "tail")):
+        return ""
     loads, stores = counters["dram_load_bytes"], counters["dram_store_bytes"]
     if loads <= 0 or counters.get("bulk_load_bytes", 0.0) > counters["global_load_bytes"]:
         return ""
     share = loads / (loads + stores)
-    needed = gpu.copy_bytes_per_s * share * latency_us * 1e-6 / gpu.sm_count
+    needed = gpu.copy_bytes_per_s * share * _BUSY_LATENCY_US * 1e-6 / gpu.sm_count
     threads = min(shape.blocks, max(math.prod(launch.grid) / gpu.sm_count, 1)) * math.prod(launch.block)
     have = counters["load_bytes_in_flight"]
     enough = 2 ** math.ceil(math.log2(max(needed / threads, 1)))
@@ -52,24 +64,81 @@ def _in_flight(counters: Mapping[str, float], launch: Launch, shape: Occupancy, 
     )
 
 
-def _coalescing(counters: Mapping[str, float], kind: str) -> str:
-    useful, moved = counters[f"global_{kind}_bytes"], 32 * counters[f"global_{kind}_sectors"]
-    if moved < _MATTERS * moved_bytes(counters):
+def _dependent(counters: Mapping[str, float], launch: Launch, shape: Occupancy, gpu: GpuSpec, limiter: str) -> str:
+    dependent = "dependent instructions" in limiter
+    if not dependent and "few warps" not in limiter:
         return ""
-    if moved <= 1.1 * useful:
-        return _width(counters, kind)
+    warps = math.prod(launch.grid) * -(-math.prod(launch.block) // 32)
+    chain, issued = counters.get("chain_cycles", 0.0) / warps, counters["warp_instructions"] / warps
+    more = "more independent work a thread (several accumulators, unrolled loops), or more warps"
     return (
-        f"global {kind}s move {moved / useful:.1f} times the bytes they use: neighbouring threads should touch "
-        "neighbouring addresses"
+        f"each warp issues {issued:,.0f} instructions and waits {chain:,.0f} cycles for their results, with "
+        f"{shape.warps} of {gpu.max_threads_per_sm // 32} warps resident: {more if dependent else 'more warps'} fill "
+        "the gaps"
     )
 
 
-def _width(counters: Mapping[str, float], kind: str) -> str:
-    requests = counters[f"global_{kind}_requests"]
-    width = counters[f"global_{kind}_bytes"] / (32 * requests) if requests else 16
-    if width > 12:
+def _waiting(counters: Mapping[str, float], launch: Launch, gpu: GpuSpec, limiter: str) -> str:
+    warps = math.prod(launch.grid) * -(-math.prod(launch.block) // 32)
+    if limiter.startswith("barriers"):
+        waits = (counters.get("barrier_waits", 0.0) + counters.get("mbarrier_waits", 0.0)) / warps
+        return f"each warp waits at {waits:,.0f} barriers: do more between two of them, or exchange within a warp"
+    if limiter.startswith("cluster waits"):
+        waits = counters.get("cluster_waits", 0.0) / warps
+        return f"each warp waits {waits:,.0f} times for its cluster: fewer exchanges, or no cluster"
+    if limiter.startswith("bulk copies"):
+        stage = counters.get("bulk_expected_bytes", 0.0) / max(counters.get("bulk_phases", 0.0), 1.0)
+        held, room = launch.dynamic_smem_bytes, gpu.max_smem_per_block
+        more = "more stages cover their latency"
+        if held + stage > room:
+            more = "there is no room for more; tiles that use their bytes more often, or multicast, need fewer of them"
+        return f"stages of {stage / 1024:.0f} KiB in {held >> 10} of {room >> 10} KiB of shared memory: {more}"
+    return ""
+
+
+def _mix(counters: Mapping[str, float], limiter: str) -> str:
+    """What the instructions are, where they set the time."""
+    if not any(word in limiter for word in ("units", "issue", "conversions", "dependent")):
         return ""
-    return f"global {kind}s are {width:.0f} B a thread; 16 B (128-bit) vectors need fewer instructions"
+    classes = by_class(counters)
+    total = sum(classes.values())
+    most = sorted(classes, key=lambda name: -classes[name])[:_MIX]
+    named = ", ".join(f"{classes[name] / total:.0%} {name}" for name in most if classes[name] >= 0.01 * total)
+    return f"warp instructions: {named}" if named else ""
+
+
+def _accesses(lines: ByLine, kind: str, limiter: str) -> str:
+    """What the worst of the lines is told that move more than a little: touching neighbours, then vectors."""
+    if limiter.startswith(("tensor", "barriers", "cluster", "bulk")):
+        return ""
+    total = sum(moved_bytes(counters) for counters in lines.values())
+    moved = {n: SECTOR_BYTES * counters.get(f"global_{kind}_sectors", 0.0) for n, counters in lines.items()}
+    matter = [n for n, size in moved.items() if size > 0 and size >= _MATTERS * total]
+    waste = {n: moved[n] / max(lines[n][f"global_{kind}_bytes"], 1.0) for n in matter}
+    worst = max(waste, key=lambda n: (waste[n] - 1) * moved[n], default=0)
+    if waste.get(worst, 0.0) > _WASTED:
+        return (
+            f"{_where(worst)}global {kind}s move {waste[worst]:.1f} times the bytes they use: neighbouring threads "
+            "should touch neighbouring addresses"
+        )
+    widths = {n: _width(lines[n], kind) for n in matter}
+    narrow = min((n for n in matter if widths[n] <= _NARROW), key=lambda n: -moved[n], default=None)
+    if narrow is None:
+        return ""
+    return (
+        f"{_where(narrow)}global {kind}s are {widths[narrow]:.0f} B a thread; 16 B (128-bit) vectors need fewer "
+        "instructions"
+    )
+
+
+def _where(line: int) -> str:
+    return f"line {line}: its " if line else ""
+
+
+def _width(counters: Mapping[str, float], kind: str) -> float:
+    """Bytes a thread of a full warp."""
+    requests = counters.get(f"global_{kind}_requests", 0.0)
+    return counters[f"global_{kind}_bytes"] / (32 * requests) if requests else 16.0
 
 
 def _rereads(counters: Mapping[str, float], moved: Traffic) -> str:
@@ -110,7 +179,8 @@ def _spills(kernel: KernelInfo | None) -> str:
 
 def _occupancy(shape: Occupancy, gpu: GpuSpec, limiter: str) -> str:
     most = gpu.max_threads_per_sm // 32
-    if shape.waves <= 1 or shape.warps * 2 >= most or "latency" not in limiter:
+    helps = any(word in limiter for word in ("latency", "dependent", "few warps"))
+    if shape.waves <= 1 or shape.warps * 2 >= most or not helps:
         return ""
     return f"{shape.warps} of {most} warps are resident a multiprocessor, limited by {shape.limiter}"
 

@@ -35,6 +35,11 @@ class Occupancy:
         whole = math.ceil(self.waves)
         return (whole - self.waves) / whole if self.waves > 1 else 0.0
 
+    def busy(self, blocks: int) -> float:
+        """How many multiprocessors would take as long if each had as many blocks as the one with the most: 144 blocks
+        on 132 take as long as 264, two on each."""
+        return blocks / math.ceil(blocks / self.multiprocessors)
+
 
 def occupancy(launch: Launch, kernel: KernelInfo | None, gpu: GpuSpec) -> Occupancy:
     """``kernel`` None: nothing is known of registers or static shared memory, and neither counts."""

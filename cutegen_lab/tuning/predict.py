@@ -1,34 +1,32 @@
 """Predicted time of a launch from what it was counted to do.
 
-    time = overhead + max((memory³ + unit³ + latency³)^⅓, starts)
+    time = launch + max((memory³ + unit³ + waits³)^⅓, block starts)
 
-The terms, in microseconds, are those of :mod:`cutegen_lab.tuning.terms`: *memory* is bytes over bandwidth, *unit* the
-busiest functional unit (tensor cores, shared memory, L1, issue slots, …), *latency* what one block after another must
-wait for, *starts* how fast blocks can be handed out, which goes on beside all else. The third power lets the longest
-term win and near ties cost a little more than either. What L1 and L2 serve is :mod:`cutegen_lab.tuning.traffic`'s.
-Constants were chosen on one set of kernels and tried on another: ``benchmarks/results/predicted_times_on_gpu.json``.
+The terms, in microseconds, are those of :mod:`cutegen_lab.tuning.terms` and :mod:`cutegen_lab.tuning.waits`: *memory*
+is bytes over bandwidth, *unit* the busiest functional unit (tensor cores, shared memory, L1, issue slots, …), *waits*
+the sum of what one block after another must wait for, *block starts* how fast blocks can be handed out, which goes on
+beside all else. The third power lets the longest term win and near ties cost a little more than either. What L1 and L2
+serve is :mod:`cutegen_lab.tuning.traffic`'s. Constants were chosen on one set of kernels and tried on another:
+``benchmarks/results/predicted_times_on_gpu.json``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from cutegen_lab.core.artifact import KernelInfo, Launch
+from cutegen_lab.core.artifact import PROGRAMMATIC, KernelInfo, Launch
+from cutegen_lab.core.predicted import COPY, LAUNCH, LAUNCH_US, MEMORY, STARTS, WAITS
 from cutegen_lab.core.roofline import GpuSpec
 from cutegen_lab.tuning import terms
-from cutegen_lab.tuning.findings import findings
+from cutegen_lab.tuning.findings import ByLine, findings
+from cutegen_lab.tuning.limiter import at_the_floor, limiter
 from cutegen_lab.tuning.occupancy import Occupancy, occupancy
 from cutegen_lab.tuning.traffic import traffic
+from cutegen_lab.tuning.waits import waits_us
 
-MODEL = "roofline of memory, units, latency and block starts, v4"
+MODEL = "roofline of memory, units, waits and block starts, v5"
 _NORM = 3.0
-_LIMITERS = {
-    "memory": "memory bandwidth", "latency": "memory latency: too few loads in flight", "overhead": "launch overhead",
-    "issue": "instruction issue", "tensor": "tensor cores", "shared": "shared memory",
-    "L1": "L1: accesses touch many cache lines", "starts": "block starts: "
-    "too many small blocks for the launch hardware",
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -43,36 +41,23 @@ class Prediction:
 
 
 def predict_launch(
-    counters: Mapping[str, float], launch: Launch, kernel: KernelInfo | None, gpu: GpuSpec
+    counters: Mapping[str, float], launch: Launch, kernel: KernelInfo | None, gpu: GpuSpec, lines: ByLine | None = None
 ) -> Prediction:
-    """``counters`` are the whole launch's, by the names of :data:`~cutegen_lab.core.counters.COUNTERS`."""
+    """``counters`` are the whole launch's, by the names of :data:`~cutegen_lab.core.counters.COUNTERS`; ``lines`` those
+    of each line of the candidate's text, where they are known."""
     shape = occupancy(launch, kernel, gpu)
     units = terms.units_us(counters, launch, shape, gpu)
     unit = max(units, key=lambda name: units[name])
     moved = traffic(counters, launch, kernel, shape, gpu)
-    parts = {
-        "memory": terms.memory_us(moved, gpu), unit: units[unit],
-        "latency": terms.latency_us(counters, launch, shape, moved, units[unit], gpu),
-        "starts": terms.starts_us(launch, gpu),
-    }  # fmt: skip
-    together = sum(value**_NORM for name, value in parts.items() if name != "starts") ** (1 / _NORM)
-    time_us = terms.OVERHEAD_US + max(together, parts["starts"])
-    parts["overhead"] = terms.OVERHEAD_US
-    longest = max(parts, key=lambda name: parts[name])
-    limiter = _named(longest, counters, shape)
-    found = findings(counters, launch, kernel, shape, gpu, moved, limiter, terms.BUSY_LATENCY_US)
-    return Prediction(time_us, limiter, parts, found, shape)
-
-
-def _named(longest: str, counters: Mapping[str, float], shape: Occupancy) -> str:
-    if longest == "latency":
-        if shape.tail > 0.3:
-            return "tail: the last wave of blocks is nearly empty"
-        if counters["global_load_bytes"] + counters.get("bulk_load_bytes", 0.0) == 0:
-            return "instruction latency: too few warps"
-    if longest == "shared" and 2 * counters.get("shared_conflicts", 0.0) > counters.get("shared_wavefronts", 0.0):
-        return "shared memory: bank conflicts"
-    return _LIMITERS.get(longest, f"{longest} units")
+    waited = waits_us(counters, launch, shape, moved, units[unit], gpu)
+    beside = {MEMORY: terms.memory_us(moved, gpu), unit: units[unit], WAITS: sum(waited.values())}
+    starts = {STARTS: terms.starts_us(launch, gpu), LAUNCH: LAUNCH_US}
+    together = sum(value**_NORM for value in beside.values()) ** (1 / _NORM)
+    time_us = starts[LAUNCH] + max(together, starts[STARTS])
+    named = limiter({**beside, **starts}, waited, unit, counters, shape)
+    found = findings(counters, launch, kernel, shape, gpu, moved, named, lines or {0: counters})
+    parts = {**beside, **units, **waited, **starts}
+    return Prediction(time_us, named, parts, found, shape)
 
 
 def predict_plan(
@@ -80,19 +65,35 @@ def predict_plan(
     launches: Sequence[Launch],
     kernels: Mapping[str, KernelInfo],
     gpu: GpuSpec,
+    compulsory_bytes: float = 0.0,
+    lines: ByLine | None = None,
 ) -> Prediction:
-    """Launches run one after another; the limiter is the longest launch's."""
+    """Launches run one after another, or overlap a little; the limiter is the longest launch's. Where the launches
+    take no longer than a copy of ``compulsory_bytes`` and one launch's overhead, nothing is found."""
     each = [
-        predict_launch(c, launch, kernels.get(launch.kernel), gpu)
+        predict_launch(c, launch, kernels.get(launch.kernel), gpu, lines)
         for c, launch in zip(per_launch, launches, strict=True)
     ]
-    if len(each) == 1:
-        return each[0]
+    each[1:] = [_overlapping(p) if _programmatic(x) else p for p, x in zip(each[1:], launches[1:], strict=True)]
     longest = max(each, key=lambda p: p.time_us)
     parts: dict[str, float] = {}
     for prediction in each:
         for name, value in prediction.parts.items():
             parts[name] = parts.get(name, 0.0) + value
     total = sum(p.time_us for p in each)
+    parts[COPY] = compulsory_bytes / gpu.copy_bytes_per_s * 1e6
+    if floor := at_the_floor(total, parts[MEMORY], parts[COPY], LAUNCH_US):
+        return Prediction(total, floor, parts, (), longest.occupancy)
     share = f"{len(each)} launches; the longest takes {longest.time_us:.0f} of {total:.0f} µs"
-    return Prediction(total, longest.limiter, parts, (share, *longest.findings), longest.occupancy)
+    found = (share, *longest.findings) if len(each) > 1 else longest.findings
+    return Prediction(total, longest.limiter, parts, found, longest.occupancy)
+
+
+def _programmatic(launch: Launch) -> bool:
+    return any(launch.attributes.get(PROGRAMMATIC, b""))
+
+
+def _overlapping(prediction: Prediction) -> Prediction:
+    """Of a launch that starts while the one before it ends (programmatic dependent launch)."""
+    parts = {**prediction.parts, LAUNCH: prediction.parts[LAUNCH] - terms.OVERLAPPED_US}
+    return replace(prediction, time_us=prediction.time_us - terms.OVERLAPPED_US, parts=parts)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from cutegen_lab.core.candidate import Candidate
 from cutegen_lab.core.hot_lines import HotLine, hottest
 from cutegen_lab.core.plain_text import plain
+from cutegen_lab.core.predicted import terms_text
 from cutegen_lab.core.problem import Problem
 from cutegen_lab.core.roofline import SpeedOfLight
 from cutegen_lab.core.trial import CheckResult, OutputError, Profile, Provenance, Resources, Trial
@@ -32,7 +33,7 @@ def evidence_rows(
     rows.append(_sol_row(sol))
     if trial is not None:
         rows += speed_rows(trial.timing, trial.sol or sol)
-        rows += profile_rows(trial.profile, candidate.source)
+        rows += profile_rows(trial.profile, candidate.source, trial.sol or sol)
         rows.append(_row("device", "Device", trial.device or "none"))
         isolation = ", ".join(trial.provenance.isolation)
         rows.append(_row("isolation", "Compile isolation", isolation or "none recorded"))
@@ -156,14 +157,17 @@ _COUNTS = (  # of a profile, those that are not zero
 )  # fmt: skip
 
 
-def profile_rows(profile: Profile | None, source: str) -> list[EvidenceRow]:
-    """What limits the kernel, what to change, and the lines of ``source`` that cost most."""
+def profile_rows(profile: Profile | None, source: str, sol: SpeedOfLight | None = None) -> list[EvidenceRow]:
+    """What limits the kernel, the terms of a predicted time, what to change, and the lines of ``source`` that cost
+    most."""
     if profile is None:
         return []
     counts = ", ".join(
         f"{k.replace('_', ' ')} {count(profile.counters[k])}" for k in _COUNTS if profile.counters.get(k)
     )
     rows = [_row("limiter", "Limited by", profile.limiter, f"{profile.source} counts{': ' + counts if counts else ''}")]
+    if terms := terms_text(profile, sol):
+        rows.append(_row("terms", "Terms", terms))
     rows += [_row(f"finding_{i}", "Finding", text) for i, text in enumerate(profile.findings, 1)]
     rows += [_hot_row(i, hot, source) for i, hot in enumerate(hottest(profile), 1)]
     return rows

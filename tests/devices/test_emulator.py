@@ -143,7 +143,7 @@ def test_time_is_a_labelled_prediction(compiler: Compiler) -> None:
     timing, profile = EmulatorDevice().time(build, specs, views(x, x.clone()), GPUS["H200"], threading.Event())
     assert isinstance(timing, Timing) and timing.kind == "predicted" and timing.device == "H200"
     assert "every block" in timing.method or "sample" in timing.method
-    assert profile is not None and profile.source == "emulator" and profile.limiter == "launch overhead"
+    assert profile is not None and profile.source == "emulator" and profile.limiter == "launch overhead, 2 µs"
     assert any("48 blocks leave 84 of 132" in text for text in profile.findings)
 
 

@@ -9,6 +9,7 @@ import pytest
 from jinja2 import UndefinedError
 
 from cutegen_lab.core.hashing import sha256
+from cutegen_lab.core.trial import Profile
 from cutegen_lab.core.verdict import Verdict
 from cutegen_lab.providers import prompting
 from cutegen_lab.providers.prompting import front_matter, render, render_reask
@@ -64,6 +65,17 @@ def test_refine_sends_evidence_and_the_analysts_reason() -> None:
     assert "time (predicted): 12.5 µs" in text
     assert "too many registers" in text
     assert "c1 “first version”: passed, 12.5 µs predicted" in text
+
+
+def test_refine_says_what_each_term_takes_and_what_is_attainable() -> None:
+    start = attempt()
+    assert start.trial is not None
+    counters = {"predicted_memory_us": 6.08, "predicted_waits_us": 0.5, "predicted_launch_us": 2.0}
+    counters["predicted_copy_us"] = 6.08
+    profiled = replace(start, trial=replace(start.trial, profile=Profile("emulator", "memory bandwidth", counters)))
+    text = render(request("refine", profiled)).text
+    limiter, terms = text.index("limited by: memory bandwidth"), text.index("- predicted: memory 6.08, waits 0.5")
+    assert limiter < terms and "launch 2 µs; attainable ≈ 8.08 µs\n" in text
 
 
 def test_template_syntax_in_a_reference_is_data() -> None:

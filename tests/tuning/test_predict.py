@@ -64,22 +64,23 @@ def test_few_loads_in_flight_is_named_and_costs_time() -> None:
     wide = predict_launch(streaming(2**28, 0, 132 * 256, 256), launch(132), kernel(), H200)
     narrow = predict_launch(streaming(2**28, 0, 132 * 256, 4, width=4), launch(132), kernel(), H200)
     assert narrow.time_us > 5 * wide.time_us
-    assert narrow.limiter == "memory latency: too few loads in flight"
+    assert narrow.limiter.startswith("memory latency: too few loads in flight, ")
     assert any("4 B of loads in flight" in text and "would cover" in text for text in narrow.findings)
     assert not any("in flight" in text for text in wide.findings)
 
 
 def test_arithmetic_and_special_functions_are_named() -> None:
     counters = streaming(2**26, 2**26, 2**20, a_byte=3.0)
-    assert predict_launch(counters, launch(4096), kernel(), H200).limiter == "instruction issue"
+    assert predict_launch(counters, launch(4096), kernel(), H200).limiter.startswith("instruction issue, ")
     counters["warp_instructions_special"] = counters.pop("warp_instructions_f32")
     found = predict_launch(counters, launch(4096), kernel(), H200)
-    assert found.limiter == "special-function units" and any("exponentials" in text for text in found.findings)
+    assert found.limiter.startswith("special-function units, ")
+    assert any("exponentials" in text for text in found.findings)
 
 
 def test_tiny_work_is_launch_overhead() -> None:
     found = predict_launch(streaming(2**16, 2**16, 2**13), launch(32), kernel(), H200)
-    assert found.limiter == "launch overhead" and found.time_us < 8
+    assert found.limiter == "launch overhead, 2 µs" and found.time_us < 8
     assert any("32 blocks leave 100 of 132" in text for text in found.findings)
 
 
@@ -113,7 +114,7 @@ def test_tensor_cores_and_mma_sync() -> None:
     """137 GFLOP of bf16 take 139 µs at the datasheet's rate; mma.sync reaches about 62% of it on Hopper."""
     counters = streaming(2**25, 2**24, 132 * 384) | {"tensor_ops": 2.0 * 4096**3, "tensor_ops_bf16": 2.0 * 4096**3}
     wgmma = predict_launch(counters, launch(132, 384), kernel(), H200)
-    assert wgmma.limiter == "tensor cores" and wgmma.parts["tensor"] == pytest.approx(139.0, rel=0.01)
+    assert wgmma.limiter == "tensor cores, 139 µs" and wgmma.parts["tensor"] == pytest.approx(139.0, rel=0.01)
     mma = predict_launch(counters | {"mma_sync_ops": 2.0 * 4096**3}, launch(132, 384), kernel(), H200)
     assert mma.parts["tensor"] == pytest.approx(wgmma.parts["tensor"] / 0.62)
     half = predict_launch(counters, launch(66, 384), kernel(), H200)  # half of the multiprocessors have no block
@@ -123,7 +124,7 @@ def test_tensor_cores_and_mma_sync() -> None:
 def test_bank_conflicts_are_named() -> None:
     counters = streaming(2**20, 2**20, 132 * 256) | {"shared_wavefronts": 132 * 2e5, "shared_conflicts": 132 * 1.9e5}
     found = predict_launch(counters, launch(132), kernel(), H200)
-    assert found.limiter == "shared memory: bank conflicts"
+    assert found.limiter == "shared memory: bank conflicts, 101 µs"
     assert found.parts["shared"] == pytest.approx(2e5 / 1.98e3)  # one wavefront a cycle
 
 

@@ -232,6 +232,19 @@ def test_the_hottest_lines_with_what_they_cost():
     (one,) = hottest(Profile("emulator", "shared memory: bank conflicts", {}, (), lines))
     assert str(one) == "line 3: 100% of shared-memory wavefronts, 32.0 wavefronts a request of 1 ideal"
     assert hottest(Profile("emulator", "memory bandwidth", {}, ())) == ()
+    assert hottest(Profile("emulator", "at the floor: memory 6.08 µs + launch 2 µs", {}, (), lines)) == ()
+    waits = (LineCounters(4, {"barrier_waits": 8.0, "warp_instructions": 8.0}), *lines)
+    (slow,) = hottest(Profile("emulator", "barriers, 3 of 4 µs that blocks take one after another", {}, (), waits))
+    assert (slow.line, slow.share) == (4, "100% of barrier waits")
+
+
+def test_the_terms_of_a_prediction_are_shown_after_its_limiter():
+    counters = {"predicted_memory_us": 6.08, "predicted_waits_us": 0.5, "predicted_launch_us": 2.0}
+    rows = profile_rows(Profile("emulator", "memory bandwidth, 6.08 µs", counters), "")
+    assert [row.key for row in rows] == ["limiter", "terms"]
+    assert rows[1].value == "predicted: memory 6.08, waits 0.5, launch 2 µs"
+    measured = Profile("hardware", "memory bandwidth", {"moved_bytes": 1.0})
+    assert [row.key for row in profile_rows(measured, "")] == ["limiter"]
 
 
 def test_hot_lines_are_shown_with_text_that_cannot_act():

@@ -1,0 +1,42 @@
+"""The terms of a predicted time: their names, and how a profile keeps and says them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from cutegen_lab.core.roofline import SpeedOfLight
+from cutegen_lab.core.trial import Profile
+
+LAUNCH, STARTS, MEMORY, COPY = "launch", "block starts", "memory", "copy"
+WAITS = "waits"  # together what a block waits for by itself, which is:
+LOADS, ARRIVAL, STAGES = "loads in flight", "loads arriving", "bulk copies"
+DEPENDENT, IN_ORDER, WORK = "dependent instructions", "instructions in order", "busiest unit"
+BARRIERS, CLUSTER, BLOCK = "barriers", "cluster waits", "block start"
+_WAITED = (LOADS, ARRIVAL, STAGES, DEPENDENT, IN_ORDER, WORK, BARRIERS, CLUSTER, BLOCK)
+LAUNCH_US = 2.0  # launch, ramp-up and drain of one kernel
+AT_THE_FLOOR = "at the floor"  # how a limiter begins where nothing is left to gain
+_SHOWN = 0.02  # of the whole, below which a term is not said
+
+
+def as_counters(parts: Mapping[str, float]) -> dict[str, float]:
+    """``parts`` in microseconds by name, as a profile keeps them: ``predicted_<part>_us``."""
+    return {f"predicted_{name.replace(' ', '_')}_us": value for name, value in parts.items()}
+
+
+def terms_text(profile: Profile, sol: SpeedOfLight | None) -> str:
+    """One line with what each term takes and what time is attainable; empty for a profile without a prediction."""
+    kept = {name: value for name, value in profile.counters.items() if name.startswith("predicted_")}
+    found = {name[len("predicted_") : -len("_us")].replace("_", " "): value for name, value in kept.items()}
+    if LAUNCH not in found:
+        return ""
+    least = _SHOWN * max(found.values())
+    apart = (LAUNCH, MEMORY, COPY, WAITS, *_WAITED)
+    units = sorted((name for name in found if name not in apart), key=lambda name: -found[name])
+    waited = [f"{name} {found[name]:.3g}" for name in _WAITED if found.get(name, 0.0) >= least]
+    said = [f"{name} {found[name]:.3g}" for name in (MEMORY, *units) if found.get(name, 0.0) >= least]
+    said.append(f"{WAITS} {found.get(WAITS, 0.0):.3g}" + (f" ({', '.join(waited)})" if waited else ""))
+    said.append(f"{LAUNCH} {found[LAUNCH]:.3g} µs")
+    attainable = ""
+    if copy_us := found.get(COPY, 0.0):
+        attainable = f"; attainable ≈ {LAUNCH_US + max(copy_us, sol.compute_us if sol else 0.0):.3g} µs"
+    return f"predicted: {', '.join(said)}{attainable}"

@@ -1,0 +1,50 @@
+"""Which term of the time model decides a launch's time, in words and with its figure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from cutegen_lab.core import predicted
+from cutegen_lab.core.predicted import AT_THE_FLOOR, LAUNCH, MEMORY, STARTS, WAITS
+from cutegen_lab.tuning.occupancy import Occupancy
+
+_FLOOR = 1.04  # times what the memory term and the launch take: nearer to it a prediction tells nothing apart
+_NAMES: Mapping[str, str] = {
+    MEMORY: "memory bandwidth", LAUNCH: "launch overhead", "issue": "instruction issue", "tensor": "tensor cores",
+    "shared": "shared memory", "L1": "L1: accesses touch many cache lines",
+    STARTS: "block starts: too many small blocks for the launch hardware",
+    predicted.LOADS: "memory latency: too few loads in flight",
+    predicted.ARRIVAL: "memory latency: a block's loads arrive while nothing else runs",
+    predicted.STAGES: "bulk copies: products wait for stages", predicted.DEPENDENT: "dependent instructions",
+    predicted.IN_ORDER: "instruction issue of few warps",
+    predicted.BARRIERS: "barriers", predicted.CLUSTER: "cluster waits",
+    predicted.BLOCK: "block starts: each block does little",
+}  # fmt: skip
+
+
+def limiter(
+    parts: Mapping[str, float], waited: Mapping[str, float], unit: str, counters: Mapping[str, float], shape: Occupancy
+) -> str:
+    """The longest of ``parts`` in words; where that is what blocks wait for, the longest of ``waited``."""
+    longest = max(parts, key=lambda name: parts[name])
+    if longest != WAITS:
+        return f"{_named(longest, counters)}, {parts[longest]:.3g} µs"
+    most = max(waited, key=lambda name: waited[name])
+    name = _named(unit if most == predicted.WORK else most, counters)
+    if shape.tail > 0.3:
+        name = f"tail: the last wave of blocks is nearly empty; {name}"
+    return f"{name}, {waited[most]:.3g} of {parts[WAITS]:.3g} µs that blocks take one after another"
+
+
+def at_the_floor(time_us: float, memory_us: float, copy_us: float, launch_us: float) -> str:
+    """Words where nothing is left to gain: memory moves what must be moved and nothing else, and the rest hides behind
+    it; else empty. ``copy_us`` is what a copy of the compulsory bytes takes, ``launch_us`` one launch's overhead."""
+    if memory_us > _FLOOR * copy_us or time_us > _FLOOR * (copy_us + launch_us):
+        return ""
+    return f"{AT_THE_FLOOR}: memory {memory_us:.3g} µs + launch {launch_us:.3g} µs"
+
+
+def _named(name: str, counters: Mapping[str, float]) -> str:
+    if name == "shared" and 2 * counters.get("shared_conflicts", 0.0) > counters.get("shared_wavefronts", 0.0):
+        return "shared memory: bank conflicts"
+    return _NAMES.get(name, name if name == "conversions" else f"{name} units")

@@ -1,0 +1,96 @@
+"""What a block waits for when nothing else shares its multiprocessor, one thing after another, in microseconds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from cutegen_lab.core.artifact import Launch
+from cutegen_lab.core.predicted import ARRIVAL, BARRIERS, BLOCK, CLUSTER, DEPENDENT, IN_ORDER, LOADS, STAGES, WORK
+from cutegen_lab.core.roofline import GpuSpec
+from cutegen_lab.tuning.occupancy import Occupancy
+from cutegen_lab.tuning.terms import pipe_cycles
+from cutegen_lab.tuning.traffic import Traffic
+
+_LATENCY_US = 0.4  # of a DRAM access while memory is not busy
+_L2_LATENCY_US = 0.12  # of an access that hits L2, beyond what is overlapped
+_L1_LATENCY_US = 0.04
+_BULK_BYTES_A_CYCLE = 32.0  # that a multiprocessor takes from L2
+_BULK_LATENCY_US = 0.8  # of a bulk copy, from the wait for room to the data's arrival
+_EXPOSED_LOADS = 0.65  # part of a block's bytes that its arithmetic cannot overlap with
+_EXPOSED_WORK = 0.75  # part of a block's busiest unit that its loads cannot overlap with
+_IN_ORDER = 1.5  # times its unit's cycles that an instruction holds up the warp's next one
+_BARRIER_CYCLES = 20.0
+# A cluster's barrier is a round trip to L2 (github.com/NVIDIA/cccl issue 9994), which takes 0.14 µs on an H100 (Luo et
+# al. 2025, arXiv 2501.12084) before anyone is late. This and what an exchange through another block's shared memory
+# takes, with the wait for its sender, fit the recorded sweeps on an H200; neither was measured by itself yet.
+_CLUSTER_US = 0.3
+_EXCHANGE_US = 0.7
+_BLOCK_START_US = 0.2
+
+
+def waits_us(
+    counters: Mapping[str, float], launch: Launch, shape: Occupancy, moved: Traffic, unit_us: float, gpu: GpuSpec
+) -> dict[str, float]:
+    """By name; together, waves × what one block takes alone. The fewer blocks share a multiprocessor, the less of this
+    another block hides. Bulk copies into a ring of stages, results that wait for each other and the work of the busiest
+    unit pass at a time: whichever is longest stands there."""
+    blocks = math.prod(launch.grid)
+    warps = blocks * -(-math.prod(launch.block) // 32)
+    reads = moved.far * counters["global_load_bytes"] / blocks
+    waits = counters.get("barrier_waits", 0.0) + counters.get("mbarrier_waits", 0.0)
+    alone = {
+        BLOCK: _BLOCK_START_US,
+        LOADS: _loads_us(counters, warps, moved),
+        ARRIVAL: _EXPOSED_LOADS * reads * gpu.sm_count / gpu.copy_bytes_per_s * 1e6,
+        BARRIERS: _BARRIER_CYCLES * waits / warps / gpu.clock_hz * 1e6,
+        CLUSTER: _cluster_us(counters, blocks, warps),
+    }
+    copied = counters.get("bulk_load_bytes", 0.0) > 0
+    at_a_time: tuple[dict[str, float], ...] = (
+        _instructions_us(counters, warps, gpu),
+        {WORK: (1.0 if copied else _EXPOSED_WORK) * _work_us(unit_us, blocks, warps, shape)},
+        {STAGES: _stages_us(counters, launch, blocks, gpu) if copied else 0.0},
+    )
+    longest = max(at_a_time, key=lambda found: sum(found.values()))
+    alone |= longest
+    waves = math.ceil(shape.waves) if shape.blocks == 1 else max(shape.waves, 1.0)  # a block that is alone waits whole
+    times = waves * counters.get("busiest_block", 1.0)
+    return {name: times * value for name, value in alone.items() if value}
+
+
+def _loads_us(counters: Mapping[str, float], warps: int, moved: Traffic) -> float:
+    """A thread's batches of loads, each as long as what serves it takes to answer."""
+    batches = counters["global_load_bytes"] / (warps * 32) / max(counters["load_bytes_in_flight"], 1.0)
+    l1 = 1 - moved.far - moved.near
+    return batches * (moved.far * _LATENCY_US + moved.near * _L2_LATENCY_US + l1 * _L1_LATENCY_US)
+
+
+def _stages_us(counters: Mapping[str, float], launch: Launch, blocks: int, gpu: GpuSpec) -> float:
+    """What a block waits for its stages, each as long as a bulk copy takes to answer and its bytes to arrive; all but
+    one, which is worked on, are under way at a time."""
+    arrives = counters.get("bulk_expected_bytes", 0.0) or counters.get("bulk_load_bytes", 0.0)
+    stage = arrives / max(counters.get("bulk_phases", 0.0), 1.0)
+    in_flight = max(launch.dynamic_smem_bytes - stage, stage, 1024.0)
+    each = _BULK_LATENCY_US + stage / (_BULK_BYTES_A_CYCLE * gpu.clock_hz) * 1e6
+    return arrives / blocks / in_flight * each
+
+
+def _cluster_us(counters: Mapping[str, float], blocks: int, warps: int) -> float:
+    """What a block waits for the others of its cluster: at barriers, and for what they send to its shared memory, which
+    an mbarrier was told to expect."""
+    sent = 0.0 if counters.get("bulk_load_bytes", 0.0) else counters.get("bulk_phases", 0.0)
+    return _CLUSTER_US * counters.get("cluster_waits", 0.0) / warps + _EXCHANGE_US * sent / blocks
+
+
+def _instructions_us(counters: Mapping[str, float], warps: int, gpu: GpuSpec) -> dict[str, float]:
+    """What a warp's instructions take: the longest chain in which each needs the result of the one before, and to be
+    issued one after another, in order."""
+    cycles = {DEPENDENT: counters.get("chain_cycles", 0.0), IN_ORDER: _IN_ORDER * pipe_cycles(counters)}
+    return {name: value / warps / gpu.clock_hz * 1e6 for name, value in cycles.items()}
+
+
+def _work_us(unit_us: float, blocks: int, warps: int, shape: Occupancy) -> float:
+    """What a block alone takes of the busiest unit, of which each of four sub-partitions has a part: fewer than four
+    warps leave some idle."""
+    return unit_us * shape.busy(blocks) / blocks * max(4 * blocks / warps, 1.0)
