@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from cutegen_lab.core.roofline import SpeedOfLight
 from cutegen_lab.core.trial import Profile
 
-LAUNCH, STARTS, MEMORY, COPY = "launch", "block starts", "memory", "copy"
+LAUNCH, STARTS, MEMORY, L2, COPY = "launch", "block starts", "memory", "L2", "copy"
 WAITS = "waits"  # together what a block waits for by itself, which is:
 LOADS, ARRIVAL, STAGES = "loads in flight", "loads arriving", "bulk copies"
 DEPENDENT, IN_ORDER, WORK = "dependent instructions", "instructions in order", "busiest unit"

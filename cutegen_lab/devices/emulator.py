@@ -54,10 +54,7 @@ class EmulatorDevice:
     def time(
         self, build: Build, tensors: Sequence[TensorSpec], buffers: Sequence[memoryview], gpu: GpuSpec, cancel: Cancel
     ) -> tuple[Timing | Fault, Profile | None]:
-        """Counts what about 64 blocks of each launch do, spread evenly over its grid, scales to the whole grid, and
-        predicts. ``buffers`` are written to, incompletely. Where a sample cannot run by itself (blocks that wait for
-        each other, say) every block runs instead. Raises Cancelled.
-        """
+        """Predicts from what :meth:`count` counts. ``buffers`` are written to, incompletely. Raises Cancelled."""
         result, sampled = self.count(build, tensors, buffers, cancel)
         if result.execution.fault:
             return result.execution.fault, None
@@ -96,6 +93,9 @@ class EmulatorDevice:
     def count(
         self, build: Build, tensors: Sequence[TensorSpec], buffers: Sequence[memoryview], cancel: Cancel
     ) -> tuple[Result, bool]:
+        """(what about 64 blocks of each launch do, spread evenly over its grid and scaled to the whole of it; whether
+        that was a sample). Where a sample cannot run by itself (blocks that wait for each other, say) every block runs
+        instead. Raises Cancelled."""
         whole = replace(self._options, shadow=False, races=False)
         sample = replace(whole, sample_blocks=SAMPLE_BLOCKS)
         result = run_plan(build, tensors, buffers, cancel, sample)

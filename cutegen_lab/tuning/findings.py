@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 
 from cutegen_lab.core.artifact import KernelInfo, Launch
-from cutegen_lab.core.counters import SECTOR_BYTES, moved_bytes
+from cutegen_lab.core.counters import SECTOR_BYTES, divergence, moved_bytes
 from cutegen_lab.core.roofline import GpuSpec
 from cutegen_lab.tuning.occupancy import Occupancy
 from cutegen_lab.tuning.terms import by_class
@@ -46,7 +46,7 @@ def findings(
 
 def _in_flight(counters: Mapping[str, float], launch: Launch, shape: Occupancy, gpu: GpuSpec, limiter: str) -> str:
     """Little's law: bytes outstanding = bandwidth × latency."""
-    if not limiter.startswith(("memory", "launch", "tail")):
+    if not limiter.startswith(("memory", "L2", "launch", "tail")):
         return ""
     loads, stores = counters["dram_load_bytes"], counters["dram_store_bytes"]
     if loads <= 0 or counters.get("bulk_load_bytes", 0.0) > counters["global_load_bytes"]:
@@ -84,8 +84,11 @@ def _waiting(counters: Mapping[str, float], launch: Launch, gpu: GpuSpec, limite
         waits = (counters.get("barrier_waits", 0.0) + counters.get("mbarrier_waits", 0.0)) / warps
         return f"each warp waits at {waits:,.0f} barriers: do more between two of them, or exchange within a warp"
     if limiter.startswith("cluster waits"):
-        waits = counters.get("cluster_waits", 0.0) / warps
-        return f"each warp waits {waits:,.0f} times for its cluster: fewer exchanges, or no cluster"
+        waits, told = counters.get("cluster_waits", 0.0) / warps, counters.get("bulk_phases", 0.0)
+        return (
+            f"each warp waits {waits:,.0f} times for its cluster to arrive, and each block for "
+            f"{told / math.prod(launch.grid):,.0f} exchanges with it: fewer of them, or no cluster"
+        )
     if limiter.startswith("bulk copies"):
         stage = counters.get("bulk_expected_bytes", 0.0) / max(counters.get("bulk_phases", 0.0), 1.0)
         held, room = launch.dynamic_smem_bytes, gpu.max_smem_per_block
@@ -136,9 +139,9 @@ def _where(line: int) -> str:
 
 
 def _width(counters: Mapping[str, float], kind: str) -> float:
-    """Bytes a thread of a full warp."""
-    requests = counters.get(f"global_{kind}_requests", 0.0)
-    return counters[f"global_{kind}_bytes"] / (32 * requests) if requests else 16.0
+    """Bytes of a thread's access: lanes that are not active make none."""
+    lanes = 32 * counters.get(f"global_{kind}_requests", 0.0) * divergence(counters)
+    return counters[f"global_{kind}_bytes"] / lanes if lanes else 16.0
 
 
 def _rereads(counters: Mapping[str, float], moved: Traffic) -> str:

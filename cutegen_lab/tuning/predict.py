@@ -3,10 +3,11 @@
     time = launch + max((memory³ + unit³ + waits³)^⅓, block starts)
 
 The terms, in microseconds, are those of :mod:`cutegen_lab.tuning.terms` and :mod:`cutegen_lab.tuning.waits`: *memory*
-is bytes over bandwidth, *unit* the busiest functional unit (tensor cores, shared memory, L1, issue slots, …), *waits*
-the sum of what one block after another must wait for, *block starts* how fast blocks can be handed out, which goes on
-beside all else. The third power lets the longest term win and near ties cost a little more than either. What L1 and L2
-serve is :mod:`cutegen_lab.tuning.traffic`'s. Constants were chosen on one set of kernels and tried on another:
+is bytes over bandwidth, DRAM's or L2's, *unit* the busiest functional unit (tensor cores, shared memory, L1, issue
+slots, …), *waits* the sum of what one block after another must wait for, *block starts* how fast blocks can be handed
+out, which goes on beside all else. The third power lets the longest term win and near ties cost a little more than
+either. What L1 and L2 serve is :mod:`cutegen_lab.tuning.traffic`'s.
+Constants were chosen on one set of kernels and tried on another:
 ``benchmarks/results/predicted_times_on_gpu.json``.
 """
 
@@ -16,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from cutegen_lab.core.artifact import PROGRAMMATIC, KernelInfo, Launch
-from cutegen_lab.core.predicted import COPY, LAUNCH, LAUNCH_US, MEMORY, STARTS, WAITS
+from cutegen_lab.core.predicted import COPY, L2, LAUNCH, LAUNCH_US, MEMORY, STARTS, WAITS
 from cutegen_lab.core.roofline import GpuSpec
 from cutegen_lab.tuning import terms
 from cutegen_lab.tuning.findings import ByLine, findings
@@ -50,13 +51,14 @@ def predict_launch(
     unit = max(units, key=lambda name: units[name])
     moved = traffic(counters, launch, kernel, shape, gpu)
     waited = waits_us(counters, launch, shape, moved, units[unit], gpu)
-    beside = {MEMORY: terms.memory_us(moved, gpu), unit: units[unit], WAITS: sum(waited.values())}
+    memory = {MEMORY: terms.memory_us(moved, gpu), L2: terms.l2_us(moved, gpu)}
+    beside = {unit: units[unit], WAITS: sum(waited.values())}
     starts = {STARTS: terms.starts_us(launch, gpu), LAUNCH: LAUNCH_US}
-    together = sum(value**_NORM for value in beside.values()) ** (1 / _NORM)
+    together = sum(value**_NORM for value in (max(memory.values()), *beside.values())) ** (1 / _NORM)
     time_us = starts[LAUNCH] + max(together, starts[STARTS])
-    named = limiter({**beside, **starts}, waited, unit, counters, shape)
+    named = limiter({**memory, **beside, **starts}, waited, unit, counters, shape)
     found = findings(counters, launch, kernel, shape, gpu, moved, named, lines or {0: counters})
-    parts = {**beside, **units, **waited, **starts}
+    parts = {**memory, **beside, **units, **waited, **starts}
     return Prediction(time_us, named, parts, found, shape)
 
 
@@ -82,7 +84,7 @@ def predict_plan(
             parts[name] = parts.get(name, 0.0) + value
     total = sum(p.time_us for p in each)
     parts[COPY] = compulsory_bytes / gpu.copy_bytes_per_s * 1e6
-    if floor := at_the_floor(total, parts[MEMORY], parts[COPY], LAUNCH_US):
+    if floor := at_the_floor(total, max(parts[MEMORY], parts[L2]), parts[COPY], LAUNCH_US):
         return Prediction(total, floor, parts, (), longest.occupancy)
     share = f"{len(each)} launches; the longest takes {longest.time_us:.0f} of {total:.0f} µs"
     found = (share, *longest.findings) if len(each) > 1 else longest.findings

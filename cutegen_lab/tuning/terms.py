@@ -26,7 +26,7 @@ _PIPES: Mapping[str, tuple[str, float]] = {  # class of warp instruction -> (uni
     "store": ("load/store", 4.0), "shared": ("load/store", 4.0), "local": ("load/store", 4.0),
     "warp": ("load/store", 4.0), "atomic": ("load/store", 8.0),
 }  # fmt: skip
-_OTHER_CYCLES = 4.0  # of an instruction of another class, branches among them
+_OTHER_CYCLES = 1.0  # of an instruction of another class, branches among them
 _FREE = ("move",)  # registers are renamed, not copied
 _TENSOR_RATE: Mapping[str, tuple[DType, float]] = {  # operand type -> (whose dense rate, times that)
     "f16": (DType.F16, 1.0), "bf16": (DType.BF16, 1.0), "tf32": (DType.BF16, 0.5), "e4m3": (DType.I8, 1.0),
@@ -37,12 +37,13 @@ _OPERAND_BYTES = {"f16": 2, "bf16": 2, "tf32": 4, "e4m3": 1, "e5m2": 1, "s8": 1,
 
 
 def memory_us(moved: Traffic, gpu: GpuSpec) -> float:
-    """Bytes to and from DRAM at the GPU's copy rate, or what crosses L2 at L2's, whichever is longer."""
-    return (
-        max(moved.dram_bytes, moved.l2_bytes / _L2_RATIO + moved.bulk_bytes / _BULK_L2_RATIO)
-        / gpu.copy_bytes_per_s
-        * 1e6
-    )
+    """Bytes to and from DRAM at the GPU's copy rate."""
+    return moved.dram_bytes / gpu.copy_bytes_per_s * 1e6
+
+
+def l2_us(moved: Traffic, gpu: GpuSpec) -> float:
+    """What crosses L2, at its rate."""
+    return (moved.l2_bytes / _L2_RATIO + moved.bulk_bytes / _BULK_L2_RATIO) / gpu.copy_bytes_per_s * 1e6
 
 
 def units_us(counters: Mapping[str, float], launch: Launch, shape: Occupancy, gpu: GpuSpec) -> dict[str, float]:

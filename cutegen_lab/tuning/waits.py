@@ -16,10 +16,10 @@ _LATENCY_US = 0.4  # of a DRAM access while memory is not busy
 _L2_LATENCY_US = 0.12  # of an access that hits L2, beyond what is overlapped
 _L1_LATENCY_US = 0.04
 _BULK_BYTES_A_CYCLE = 32.0  # that a multiprocessor takes from L2
-_BULK_LATENCY_US = 0.8  # of a bulk copy, from the wait for room to the data's arrival
+_BULK_LATENCY_US = 0.85  # of a bulk copy, from the wait for room to the data's arrival
 _EXPOSED_LOADS = 0.65  # part of a block's bytes that its arithmetic cannot overlap with
 _EXPOSED_WORK = 0.75  # part of a block's busiest unit that its loads cannot overlap with
-_IN_ORDER = 1.5  # times its unit's cycles that an instruction holds up the warp's next one
+_IN_ORDER = 2.0  # times its unit's cycles that an instruction holds up the warp's next one
 _BARRIER_CYCLES = 20.0
 # A cluster's barrier is a round trip to L2 (github.com/NVIDIA/cccl issue 9994), which takes 0.14 µs on an H100 (Luo et
 # al. 2025, arXiv 2501.12084) before anyone is late. This and what an exchange through another block's shared memory

@@ -29,7 +29,7 @@ def found(smem: int = 0, **more: float) -> Prediction:
 WAITS = [
     ("dependent instructions", {"chain_cycles": 40_000.0 * WARPS}, "several accumulators"),
     ("instruction issue of few warps", {"warp_instructions_other": 9_000.0 * WARPS}, "more warps fill the gaps"),
-    ("cluster waits", {"cluster_waits": 40.0 * WARPS}, "waits 40 times for its cluster"),
+    ("cluster waits", {"cluster_waits": 40.0 * WARPS}, "waits 40 times for its cluster to arrive"),
     ("barriers", {"barrier_waits": 2_000.0 * WARPS}, "waits at 2,000 barriers"),
 ]
 
@@ -84,6 +84,14 @@ def test_instructions_are_named_by_class_where_they_set_the_time() -> None:
     assert any(text.startswith("warp instructions: 60% integer, 40% convert") for text in got.findings)
 
 
+def test_conversions_are_named() -> None:
+    """8-bit weights to bf16, say: they share the integer units and are most of what these do."""
+    counters = streaming(2**20, 2**20, 132 * 256) | {"warp_instructions_integer": 1e7, "warp_instructions_convert": 4e7}
+    got = predict_launch(counters, launch(132 * 8), kernel(), H200)
+    assert got.limiter.startswith("conversions, ")
+    assert any("% convert" in text for text in got.findings)
+
+
 def plan(compulsory: float, launches: tuple[Launch, ...], read: float = 2.0**27) -> Prediction:
     counters = streaming(read, 2.0**27, 4096 * 256)
     return predict_plan([counters] * len(launches), launches, {"k": kernel()}, H200, compulsory)
@@ -120,6 +128,20 @@ def test_the_line_of_a_narrow_access_is_named() -> None:
     stores = {n: v for n, v in scalars.items() if "store" in n}
     loads = {n: v for n, v in vectors.items() if "load" in n}
     lines = {7: none | loads, 9: none | stores, 11: none | {"global_load_bytes": 4.0, "global_load_requests": 1.0}}
+    few = {
+        "global_load_requests": 8.0 * vectors["global_load_requests"],
+        "global_load_bytes": counters["global_load_bytes"],
+    }
+    lines[12] = none | loads | few | {"warp_instructions": 1e6, "lane_instructions": 4e6}  # vectors of four lanes
     got = predict_launch(counters, launch(4096), kernel(), H200, lines)
     said = [text for text in got.findings if "128-bit" in text]
     assert said == ["line 9: its global stores are 4 B a thread; 16 B (128-bit) vectors need fewer instructions"]
+
+
+def test_what_crosses_l2_again_and_again_is_not_memory_bandwidth() -> None:
+    """4 MB of input that fits L2, read through cp.async by every block: DRAM has little to do."""
+    counters = streaming(2**22, 2**20, 132 * 256) | {"global_load_bytes": 2.0**30, "global_load_sectors": 2.0**25}
+    counters |= {"global_load_requests": 2.0**21, "shared_copy_requests": 2.0**21}
+    got = predict_launch(counters, launch(132 * 8), kernel(), H200)
+    assert got.limiter.startswith("L2 bandwidth, ")
+    assert got.parts["L2"] > 100 * got.parts["memory"]

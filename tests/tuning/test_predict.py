@@ -183,7 +183,7 @@ def test_bulk_copies_cross_l2_faster_and_narrow_products_wait_for_shared_memory(
     counters = streaming(2**20, 2**20, 132 * 384)
     copied = {"bulk_load_bytes": 2.0**28, "bulk_load_sectors": 2.0**23, "bulk_loads": 2.0**15}
     bulk = predict_launch(counters | copied, launch(132, 384, smem=200_000), kernel(), H200)
-    assert bulk.parts["memory"] == pytest.approx(2.0**28 / 3.5 / H200.copy_bytes_per_s * 1e6, rel=0.05)
+    assert bulk.parts["L2"] == pytest.approx(2.0**28 / 3.5 / H200.copy_bytes_per_s * 1e6, rel=0.05)
     ops = 2.0 * 64 * 32 * 16 * 1e6  # a million m64n32k16: A is 64 rows of 32 bytes, B 32
     narrow = {"tensor_ops": ops, "tensor_ops_bf16": ops, "tensor_instructions": 4e6}
     found = predict_launch(streaming(2**10, 2**10, 132 * 384) | narrow, launch(132, 384), kernel(), H200)

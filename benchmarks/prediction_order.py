@@ -1,0 +1,114 @@
+"""Do predicted times order the configs of a kernel as an H200's do? The order before and after a change of the model.
+
+    python -m benchmarks.prediction_order count FOLDER COUNTS     (minutes: the emulator counts each config once)
+    python -m benchmarks.prediction_order rank FOLDER COUNTS [OUT.json]     (seconds: what the model makes of them)
+
+FOLDER is what ``benchmarks.counters_cases`` wrote, by the tree whose kernels were measured: the one that is recorded in
+``results/predicted_times_on_gpu.json``, which holds the measured times and what was predicted *before*. A config whose
+recorded values differ is left out and said. The counts may be of fewer configs than were measured; v5's constants were
+chosen with the first ten of each group in sight, held out or not.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from statistics import fmean, median
+from typing import Any
+
+from benchmarks.counters_on_gpu import Case
+from benchmarks.times_compared import SAME, regret, spearman
+from cutegen_lab.core.roofline import GPUS
+from cutegen_lab.devices.emulator import EmulatorDevice
+from cutegen_lab.tuning import MODEL, predict_plan
+
+RECORDED = Path(__file__).parent / "results" / "predicted_times_on_gpu.json"
+WHOLE = 12  # configs of a group, from which its rank correlation is worth a mean
+Row = dict[str, Any]
+
+
+def count(folder: Path, counts: Path) -> None:
+    """Writes the counters of each launch of each timed case to ``counts``; what is there already stays."""
+    counts.mkdir(parents=True, exist_ok=True)
+    todo = [path for path in sorted(folder.glob("*.json")) if not (counts / path.name).exists()]
+    with ProcessPoolExecutor() as processes:
+        for path, told in zip(todo, processes.map(_counted, todo), strict=True):
+            if isinstance(told, str):
+                print(f"{path.stem}: {told}", flush=True)
+            else:
+                (counts / path.name).write_text(json.dumps(told))
+
+
+def _counted(path: Path) -> list[dict[str, float]] | str:
+    case = Case.read(path)
+    buffers = case.buffers()
+    result, _ = EmulatorDevice().count(case.build, buffers.tensors, buffers.views, threading.Event())
+    return str(result.execution.fault) if result.execution.fault else result.per_launch
+
+
+def rows(folder: Path, counts: Path) -> Iterator[tuple[str, Row]]:
+    """(group, what is known of one config): measured, predicted before and now, the limiter now."""
+    recorded = json.loads(RECORDED.read_text())["groups"]
+    for path in sorted(counts.glob("*.json")):
+        case = Case.read(folder / path.name)
+        row = recorded.get(case.group, {"rows": {}})["rows"].get(case.name)
+        if row is None or row["config"] != case.config or "predicted_us" not in row:
+            print(f"{case.name}: not among the recorded configs", flush=True)
+            continue
+        kernels = {kernel.name: kernel for kernel in case.build.kernels}
+        compulsory = float(sum(spec.nbytes for spec in case.workload.tensors))
+        now = predict_plan(json.loads(path.read_text()), case.build.plan.launches, kernels, GPUS["H200"], compulsory)
+        yield case.group, {
+            "measured": row["measured_us"], "before": row["predicted_us"], "now": now.time_us,
+            "limiter": now.limiter.partition(",")[0],
+        }  # fmt: skip
+
+
+def ranked(of: list[Row]) -> Row:
+    measured = [row["measured"] for row in of]
+    found: Row = {"configs": len(of)}
+    for name in ("before", "now"):
+        guessed = [row[name] for row in of]
+        found[name] = {
+            "spearman": round(spearman(measured, guessed), 3),
+            "ties_within_1_percent": round(spearman(measured, guessed, SAME), 3),
+            "regret": round(regret(measured, guessed), 3),
+            "median_ratio": round(median(max(g / m, m / g) for m, g in zip(measured, guessed, strict=True)), 3),
+        }
+    return found | {"limiters": dict(Counter(row["limiter"] for row in of).most_common())}
+
+
+def rank(folder: Path, counts: Path, out: Path | None) -> None:
+    groups: dict[str, list[Row]] = defaultdict(list)
+    for group, row in rows(folder, counts):
+        groups[group].append(row)
+    found = {group: ranked(of) for group, of in sorted(groups.items())}
+    whole = [row for row in found.values() if row["configs"] >= WHOLE]
+    means = {
+        name: {key: round(fmean(row[name][key] for row in whole), 3) for key in ("spearman", "regret", "median_ratio")}
+        for name in ("before", "now")
+    } if whole else {}  # fmt: skip
+    for group, row in found.items():
+        before, now = row["before"], row["now"]
+        print(f"{group:28} {row['configs']:2} configs: Spearman {before['spearman']:.3f} → {now['spearman']:.3f}, "
+              f"ratio {before['median_ratio']:.2f} → {now['median_ratio']:.2f}")  # fmt: skip
+    print(json.dumps(means))
+    if out is not None:
+        out.write_text(json.dumps({"model": MODEL, "means": means, "groups": found}, indent=1) + "\n")
+
+
+def main() -> None:
+    verb, folder, counts, *out = sys.argv[1:]
+    if verb == "count":
+        count(Path(folder), Path(counts))
+    else:
+        rank(Path(folder), Path(counts), Path(out[0]) if out else None)
+
+
+if __name__ == "__main__":
+    main()
