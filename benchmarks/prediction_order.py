@@ -23,6 +23,7 @@ from typing import Any
 
 from benchmarks.counters_on_gpu import Case
 from benchmarks.times_compared import SAME, regret, spearman
+from cutegen_lab.core.predicted import AT_THE_FLOOR
 from cutegen_lab.core.roofline import GPUS
 from cutegen_lab.devices.emulator import EmulatorDevice
 from cutegen_lab.tuning import MODEL, predict_plan
@@ -65,7 +66,7 @@ def rows(folder: Path, counts: Path) -> Iterator[tuple[str, Row]]:
         now = predict_plan(json.loads(path.read_text()), case.build.plan.launches, kernels, GPUS["H200"], compulsory)
         yield case.group, {
             "measured": row["measured_us"], "before": row["predicted_us"], "now": now.time_us,
-            "limiter": now.limiter.partition(",")[0],
+            "limiter": AT_THE_FLOOR if now.limiter.startswith(AT_THE_FLOOR) else now.limiter.partition(",")[0],
         }  # fmt: skip
 
 

@@ -15,7 +15,8 @@ BARRIERS, CLUSTER, BLOCK = "barriers", "cluster waits", "block start"
 _WAITED = (LOADS, ARRIVAL, STAGES, DEPENDENT, IN_ORDER, WORK, BARRIERS, CLUSTER, BLOCK)
 LAUNCH_US = 2.0  # launch, ramp-up and drain of one kernel
 AT_THE_FLOOR = "at the floor"  # how a limiter begins where nothing is left to gain
-_SHOWN = 0.02  # of the whole, below which a term is not said
+_SHOWN = 0.05  # of the longest term, below which one is not said
+_UNITS = 3  # that are said
 
 
 def as_counters(parts: Mapping[str, float]) -> dict[str, float]:
@@ -31,7 +32,7 @@ def terms_text(profile: Profile, sol: SpeedOfLight | None) -> str:
         return ""
     least = _SHOWN * max(found.values())
     apart = (LAUNCH, MEMORY, COPY, WAITS, *_WAITED)
-    units = sorted((name for name in found if name not in apart), key=lambda name: -found[name])
+    units = sorted((name for name in found if name not in apart), key=lambda name: -found[name])[:_UNITS]
     waited = [f"{name} {found[name]:.3g}" for name in _WAITED if found.get(name, 0.0) >= least]
     said = [f"{name} {found[name]:.3g}" for name in (MEMORY, *units) if found.get(name, 0.0) >= least]
     said.append(f"{WAITS} {found.get(WAITS, 0.0):.3g}" + (f" ({', '.join(waited)})" if waited else ""))

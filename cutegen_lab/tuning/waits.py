@@ -25,7 +25,7 @@ _BARRIER_CYCLES = 20.0
 # al. 2025, arXiv 2501.12084) before anyone is late. This and what an exchange through another block's shared memory
 # takes, with the wait for its sender, fit the recorded sweeps on an H200; neither was measured by itself yet.
 _CLUSTER_US = 0.3
-_EXCHANGE_US = 0.7
+_EXCHANGE_US = 0.55
 _BLOCK_START_US = 0.2
 
 

@@ -9,8 +9,9 @@ from cutegen_lab.core.roofline import SpeedOfLight
 from cutegen_lab.core.trial import Profile
 
 PARTS = {
-    "memory": 6.08, "L1": 1.55, "integer": 0.9, "FMA": 0.01, "waits": 1.59, "dependent instructions": 0.8,
-    "block start": 0.4, "barriers": 0.001, "launch": 2.0, "block starts": 0.2, "copy": 6.08,
+    "memory": 6.08, "L1": 1.55, "integer": 0.9, "FMA": 0.7, "shared": 0.6, "tensor": 0.5,
+    "waits": 1.59, "dependent instructions": 0.8, "block start": 0.4,
+    "barriers": 0.001, "launch": 2.0, "block starts": 0.2, "copy": 6.08,
 }  # fmt: skip
 
 
@@ -24,7 +25,7 @@ def sol(compute_us: float) -> SpeedOfLight:
 
 def test_every_term_that_matters_and_what_is_attainable() -> None:
     assert terms_text(profile(PARTS), sol(1.0)) == (
-        "predicted: memory 6.08, L1 1.55, integer 0.9, block starts 0.2, "
+        "predicted: memory 6.08, L1 1.55, integer 0.9, FMA 0.7, "
         "waits 1.59 (dependent instructions 0.8, block start 0.4), launch 2 µs; attainable ≈ 8.08 µs"
     )
 
