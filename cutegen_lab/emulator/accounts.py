@@ -64,7 +64,7 @@ class Account:
             warps, lanes = self.counters.block_warps[number], self.counters.block_lanes[number]
             if not warps:
                 continue
-            for emit in block.emits:
+            for emit in (e for e in block.emits if e.klass):  # a meeting is no instruction
                 for name, count in _executed(emit, warps, lanes):
                     yield emit.ins, name, count
                 if emit.site is not None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from cutegen_lab.emulator import ptx
 from cutegen_lab.emulator.emit import Emit
 from cutegen_lab.emulator.faults import Unsupported
+from cutegen_lab.emulator.meetings import meeting, meetings
 from cutegen_lab.emulator.types import FILES
 
 EXIT = -1
@@ -56,17 +57,19 @@ def is_branch(instruction: ptx.Instruction) -> bool:
 def basic_blocks(kernel: ptx.Kernel, emits: dict[int, Emit]) -> list[Block]:
     """Blocks in text order; a place where lanes may wait is a block of its own. ``emits`` by instruction index."""
     code, size = kernel.code, len(kernel.code)
-    leaders = {0} | {at for at in kernel.labels.values() if at < size}
-    for i, instruction in enumerate(code):
-        if is_branch(instruction):
-            leaders.add(i + 1)
-        elif emits[i].parks:
-            leaders.update((i, i + 1))
+    labels = {at for at in kernel.labels.values() if at < size}
+    branches = {i + 1 for i, instruction in enumerate(code) if is_branch(instruction)}
+    parks = {i for i, emit in emits.items() if emit.parks}
+    fences = {i + 1 for i in parks if code[i].opcode == "wgmma"}
+    meets = meetings(code, labels | branches | {i + 1 for i in parks} - fences)
+    leaders = {0} | labels | branches | parks | {i + 1 for i in parks} | meets
     starts = sorted(s for s in leaders if s < size)
-    index_of = {start: n for n, start in enumerate(starts)}
+    index_of = {start: n + sum(i < start for i in meets) for n, start in enumerate(starts)}
     blocks = []
     for n, start in enumerate(starts):
         stop = starts[n + 1] if n + 1 < len(starts) else size
+        if start in meets:
+            blocks.append(Block([meeting(emits[start])], start))
         block = Block([emits[i] for i in range(start, stop) if i in emits], start)
         last = code[stop - 1]
         if is_branch(last):

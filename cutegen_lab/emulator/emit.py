@@ -84,7 +84,7 @@ class Emit:
         self.collective = False  # lanes of a warp exchange values: needs the whole group
         self.load_bytes = 0  # bytes a lane reads from global memory
         self.waits_loads = False  # earlier asynchronous copies must have landed
-        self.klass = "other"  # which warp-instruction counter it adds to
+        self.klass = "other"  # which warp-instruction counter it adds to; empty: none, it is no instruction
         self.site: int | None = None  # where its memory accesses are counted
         self.product: Product | None = None  # what it multiplies, where others may join it
         self.joined: list[Emit] = []  # … and those whose products it does too

@@ -38,7 +38,7 @@ class WarpgroupProducts:
         self._arithmetic = Arithmetic(m)
         self._fences = np.zeros(warps, np.int64)  # wgmma.fence so far
         self._written: dict[int, Array] = {}  # by registers, by warp: fences before the last write
-        self._came = np.zeros(m.count * self._per_block, np.int64)  # warps at wgmma.fence
+        self._came = np.zeros(m.count * self._per_block, np.int64)  # threads at a wgmma.fence or wgmma
         self._generation = np.zeros(m.count * self._per_block, np.int64)
 
     # --- order -------------------------------------------------------------------------------------------------------
@@ -47,17 +47,35 @@ class WarpgroupProducts:
         """Warps of a warpgroup wait for each other here, since what follows they do together."""
         if not g.arrived:
             self._fences[g.warp_numbers()] += 1
-            if self._whole(g):
-                return True
+        return self._together(g, "wgmma.fence")
+
+    def meet(self, g: Group) -> bool | Array:
+        """The same before a wgmma that warps may reach at different times. Raises Trap where one of them never will."""
+        passed = self._together(g, "wgmma")
+        if passed is not True:
+            for gid in g.gid[~np.broadcast_to(passed, (g.n,))][::32].tolist():
+                block, tid = divmod(gid, self._m.padded_threads)
+                first = gid - tid % THREADS
+                here = self._m.exited[first : min(first + THREADS, (block + 1) * self._m.padded_threads)]
+                if len(here) < THREADS or here.any():
+                    raise _apart(gid)
+        return passed
+
+    def _together(self, g: Group, what: str) -> bool | Array:
+        """By lane: is its whole warpgroup here? Those that come apart are all parked, the last too, so that they are
+        asked at once and go on as one group."""
         at = g.block * self._per_block + (g.gid % self._m.padded_threads) // THREADS
-        if not g.arrived:
-            g.m.require_whole_warps(g, "wgmma.fence")
-            g.arrived, g.gen = True, self._generation[at]
-            np.add.at(self._came, at, 1)
-            full = self._came >= THREADS
-            self._came[full] = 0
-            self._generation[full] += 1
-        return np.asarray(self._generation[at] != g.gen)
+        if g.arrived:
+            return np.asarray(self._generation[at] != g.gen)
+        if self._whole(g):
+            return True
+        g.m.require_whole_warps(g, what)
+        g.arrived, g.gen = True, self._generation[at]
+        np.add.at(self._came, at, 1)
+        full = self._came >= THREADS
+        self._came[full] = 0
+        self._generation[full] += 1
+        return False
 
     def written(self, g: Group, number: int) -> None:
         """Registers that a wgmma may read are about to be written."""
@@ -164,8 +182,7 @@ class WarpgroupProducts:
     def _warpgroups(self, g: Group) -> tuple[Array, Array]:
         if not self._whole(g):
             g.m.require_whole_warps(g, "wgmma")
-            message = "wgmma is not reached by the four warps of a warpgroup together"
-            raise Trap(Verdict.BARRIER_DIVERGENCE, message, int(g.gid[0]))
+            raise _apart(int(g.gid[0]))
         _, groups, blocks = g.cache["warpgroups"]
         return groups, blocks
 
@@ -232,3 +249,7 @@ class WarpgroupProducts:
                     byte = piece * 16 % shared.stride - shared.first
                     message = f"wgmma reads shared memory at byte {byte}, which nothing has written"
                     raise shared.missing(message, first, piece, 16, self._m.instruction())
+
+
+def _apart(gid: int) -> Trap:
+    return Trap(Verdict.BARRIER_DIVERGENCE, "wgmma is not reached by the four warps of a warpgroup together", gid)

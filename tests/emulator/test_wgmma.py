@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from cutegen_lab.core.verdict import Verdict
-from cutegen_lab.emulator import Options
+from cutegen_lab.core.verdict import Fault, Verdict
+from cutegen_lab.emulator import Options, Order, Result
 from tests.emulator.machine import kernel, run
 
 ATOM = {"none": 16, "32": 32, "64": 64, "128": 128}  # bytes of a row of the swizzle pattern
@@ -166,10 +167,14 @@ def test_widths(n: int) -> None:
     assert np.array_equal(found, exact)
 
 
-def fault_of(ptx: str, threads: int = 128):  # type: ignore[no-untyped-def]
+def result_of(ptx: str, threads: int = 128, options: Options = STRICT) -> Result:
     tensors = [np.zeros((4, 128), np.uint32), np.zeros(SMEM - 1024, np.uint8), np.zeros((128, 4), np.uint32)]
     ptx = ptx.replace("{A}", str(descriptor(A_AT, 16, 256, "32"))).replace("{B}", str(descriptor(B_AT, 16, 256, "32")))
-    return run(ptx, tensors, block=(threads, 1, 1), options=STRICT).execution.fault
+    return run(ptx, tensors, block=(threads, 1, 1), options=options)
+
+
+def fault_of(ptx: str, threads: int = 128) -> Fault | None:
+    return result_of(ptx, threads).execution.fault
 
 
 PLAIN = program("m64n8k16", "f32.bf16.bf16", 4, "%rd7, %rd8, %p2, 1, 1, 0, 0")
@@ -177,6 +182,22 @@ BY_COPIES = re.sub(
     r"ld.global.v4.b32 .*?;\s+st.shared.v4.b32 .*?;", "cp.async.cg.shared.global [%r5], [%rd6], 16;", PLAIN
 )
 COPIES_WAITED_FOR = BY_COPIES.replace("  fence.proxy", "  cp.async.wait_all; fence.proxy")
+LATE = """  mov.b32 %r30, late; setp.eq.s32 %p4, %r1, 0; @%p4 mbarrier.init.shared.b64 [%r30], 1; bar.sync 0;
+  wgmma.fence.sync.aligned;
+APART:
+  setp.ge.s32 %p4, %r1, 32; @%p4 bra OTHERS;
+WAITS:
+  mbarrier.try_wait.parity.shared.b64 %p5, [%r30], 0; @!%p5 bra WAITS;
+  bra MEET;
+OTHERS:
+  setp.eq.s32 %p6, %r1, 32; @%p6 mbarrier.arrive.shared.b64 %rd20, [%r30];
+MEET:
+"""
+ONE_WARP_LATE = PLAIN.replace(".visible", ".shared .align 8 .b8 late[8];\n.visible", 1)
+MEETINGS = {
+    "at the fence": ONE_WARP_LATE.replace("  wgmma.fence", LATE + "  wgmma.fence"),
+    "at the product, after one fence for all": ONE_WARP_LATE.replace("  wgmma.mma_async", LATE + "  wgmma.mma_async"),
+}
 WRONG = {
     "copies_not_waited_for": (BY_COPIES, Verdict.NON_DETERMINISTIC, "asynchronous copy has come"),
     "copies_without_a_proxy_fence": (
@@ -210,12 +231,25 @@ WRONG = {
         PLAIN.replace("  wgmma.mma", "  setp.lt.s32 %p3, %r1, 32; @%p3 ret;\n  wgmma.mma"),
         Verdict.BARRIER_DIVERGENCE, "four warps",
     ),
+    "one_warp_never_comes": (
+        MEETINGS["at the product, after one fence for all"].replace("APART:\n", "APART: setp.lt.s32 %p3, %r1, 32; @%p3 ret;\n"),
+        Verdict.BARRIER_DIVERGENCE, "four warps",
+    ),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("ptx", [PLAIN, COPIES_WAITED_FOR])
 def test_the_plain_programs_are_right(ptx: str) -> None:
     assert fault_of(ptx) is None
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize("where", MEETINGS)
+def test_warps_that_come_at_different_times_go_on_together(where: str, seed: int) -> None:
+    """As in NVIDIA's dense_gemm, whose first warp waits for an empty stage while the others go on to their products."""
+    ran = result_of(MEETINGS[where], options=replace(STRICT, order=Order(warps=seed)))
+    assert ran.execution.fault is None, ran.execution.fault
+    assert ran.execution.counters["tensor_instructions"] == 4 and "warp_instructions_" not in ran.execution.counters
 
 
 @pytest.mark.parametrize("name", WRONG)
