@@ -32,8 +32,8 @@ class AsyncRaces:
         self._m, self._clocks, self._shared = m, clocks, shared
         self._columns: dict[int, int] = {}  # of mbarrier slots
         self._made: dict[int, int] = {}  # by slot: the access that initialised an mbarrier
-        self._remote = np.zeros((m.count, clocks.size), np.int64)  # by block: when another's warp used its memory last
-        self._lines = np.zeros((m.count, clocks.size), np.int64)  # … and where
+        # By block: when another's warp, or a copy out of it, used its memory last, by column of the clocks; and where.
+        self._uses, self._lines = (np.zeros((m.count, clocks.width), np.int64) for _ in range(2))
         self._used = np.zeros(m.count // m.cluster_size, np.int64)
         self._groups = np.zeros(len(clocks.own), np.int64)  # bulk groups that each warp has committed
 
@@ -63,9 +63,11 @@ class AsyncRaces:
         cells, known, warp = self._cells(place), self._known(gid, 1), gid >> 5
         self._check(gid, cells, known, writes=False)
         if slot is not None:
-            self._read(cells, known, self.column(slot), int(self._m.mbarriers.age[slot]) + 1)
-            return
-        self._read(cells, known, self._clocks.bulk + int(self._clocks.own[warp]), int(self._groups[warp]) + 1)
+            column, count = self.column(slot), int(self._m.mbarriers.age[slot]) + 1
+        else:
+            column, count = self._clocks.bulk + int(self._clocks.own[warp]), int(self._groups[warp]) + 1
+        self._read(cells, known, column, count)
+        self._note(int(place[0]) * _PIECE // self._m.shared.stride, column, count)
 
     def init_barriers(self, g: Group, slots: Array) -> None:
         """mbarriers are made at ``slots``, by lane."""
@@ -83,13 +85,16 @@ class AsyncRaces:
 
     def reaches(self, gid: int, block: int) -> None:
         """Thread ``gid`` uses the shared memory of another block, which must not end before."""
-        own = self._clocks.own[gid >> 5]
-        self._remote[block, own] = self._clocks.known[gid >> 5, own]
-        self._lines[block, own] = generated_line(self._m.program)
+        own = int(self._clocks.own[gid >> 5])
+        self._note(block, own, int(self._clocks.known[gid >> 5, own]))
+
+    def _note(self, block: int, column: int, count: int) -> None:
+        self._uses[block, column] = count
+        self._lines[block, column] = generated_line(self._m.program)
 
     def exit(self, g: Group) -> None:
-        """Threads end. When all of a block have ended, copies into its shared memory and what other blocks do with it
-        must be over. A copy out of it need not be waited for: NVIDIA's own kernels do not always.
+        """Threads end. When all of a block have, copies into and out of its shared memory must be over, and what other
+        blocks do with it.
         """
         for block in np.unique(g.block).tolist():
             threads = slice(block * self._m.padded_threads, (block + 1) * self._m.padded_threads)
@@ -99,14 +104,17 @@ class AsyncRaces:
 
     def _exit(self, block: int, gid: int) -> None:
         warps = slice(block * self._clocks.warps, (block + 1) * self._clocks.warps)
-        known = self._clocks.known[warps, : self._clocks.size].max(axis=0)
-        late = np.flatnonzero(known < self._remote[block])
+        late = np.flatnonzero(self._clocks.known[warps].max(axis=0) < self._uses[block])
         if len(late):
-            first = gid // (self._clocks.size * 32) * self._clocks.size * 32
-            other = self._m.place(first + int(late[0]) * 32)[0]
-            message = f"a block ends while nothing says that block {other} has done with its shared memory"
+            column = int(late[0])
+            if column < self._clocks.size:
+                first = gid // (self._clocks.size * 32) * self._clocks.size * 32
+                other = self._m.place(first + column * 32)[0]
+                message = f"a block ends while nothing says that block {other} has done with its shared memory"
+            else:
+                message = "a block ends while a bulk copy may still read its shared memory, since nobody waited for it"
             trap = Trap(Verdict.NON_DETERMINISTIC, message, gid)
-            trap.instruction = self._m.program.source_map.get(int(self._lines[block, late[0]]))
+            trap.instruction = self._m.program.source_map.get(int(self._lines[block, column]))
             raise trap
 
     def bulk_commit(self, g: Group) -> None:

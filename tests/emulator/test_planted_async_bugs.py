@@ -47,6 +47,7 @@ BUGS = {
     "store_before_all_have_written": without(STORED, V.NON_DETERMINISTIC, "a race", 1),
     "written_before_the_last_store_has_read": without(STORED, V.NON_DETERMINISTIC, "which a bulk copy reads", 0),
     "last_store_never_waited_for": without(READ_OUT, V.NON_DETERMINISTIC, "which a bulk copy reads", 0),
+    "ends_before_the_last_store_has_read": without(READ_OUT, V.NON_DETERMINISTIC, "may still read its shared memory", 1),
     "products_without_a_fence": without("warpgroup.fence()", V.NON_DETERMINISTIC, "no wgmma.fence"),
     "sums_scaled_after_the_fence": Bug("warpgroup.fence()", "warpgroup.wait_group(0); warpgroup.fence(); acc.store(acc.load() * 1.5)", V.NON_DETERMINISTIC, "no wgmma.fence"),
     "sums_read_before_the_wait": without("warpgroup.wait_group(0)", V.NON_DETERMINISTIC, "a sum of a wgmma"),
