@@ -1,12 +1,14 @@
 """Bulk copies of a chunk: cp.async.bulk and cp.async.bulk.tensor (PTX ISA 9.7.9.25.4 to 9.7.9.25.6).
 
 A copy into shared memory completes bytes on an mbarrier. It is done at once, or, where the run looks for mistakes, as
-late as it may: when nothing else can run. Until then the place it goes to counts as unwritten. A copy out of shared
-memory is done at once; that its source must stay until it has been waited for is what :mod:`races` looks after.
+late as it may: when nothing else can run, and the copies on one mbarrier of each block before those on another. Until
+then the place it goes to counts as unwritten. A copy out of shared memory is done at once; that its source must stay
+until it has been waited for is what :mod:`async_races` looks after.
 """
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -30,13 +32,13 @@ BULK_ALIGN = 16
 
 @dataclass(frozen=True)
 class Landing:
-    """Bytes on their way to shared memory: 16-byte pieces of the chunk's, and the mbarrier slots they complete on."""
+    """Bytes on their way to shared memory: 16-byte pieces of the chunk's, and the slot of their mbarrier."""
 
     gid: int
-    places: tuple[Array, ...]  # one for each block they go to
+    place: Array
     data: Array
-    slots: tuple[int, ...]
-    ages: tuple[int, ...]  # of the mbarriers when it was asked for
+    slot: int
+    age: int  # of the mbarrier when it was asked for
     line: int  # of generated code
 
 
@@ -100,12 +102,13 @@ class BulkCopies:
         else:
             blocks, at = self.multicast(gid, mask), self.span(gid, barrier, 8, 8)
             slots = tuple(block * step + at >> 3 for block in blocks)
-        places = tuple(where + (block * step >> 4) for block in blocks)
         m.mbarriers.require(slots, gid)
-        if self._late:
-            self._pending.append(self._announce(gid, places, data, slots))
-        else:
-            self._finish(gid, places, data, slots)
+        for block, slot in zip(blocks, slots, strict=True):
+            place = where + (block * step >> 4)
+            if self._late:
+                self._pending.append(self._announce(gid, place, data, slot))
+            else:
+                self._finish(gid, place, data, slot)
 
     def _slot(self, gid: int, barrier: int) -> int:
         return self.block(gid, barrier) * self._m.shared.stride + self.span(gid, barrier, 8, 8) >> 3
@@ -118,32 +121,37 @@ class BulkCopies:
             raise Trap(Verdict.LAUNCH_FAILURE, f"multicast to blocks {mask:#x} of a cluster of {size}", gid)
         return [first + rank for rank in range(size) if mask >> rank & 1]
 
-    def _announce(self, gid: int, places: tuple[Array, ...], data: Array, slots: tuple[int, ...]) -> Landing:
-        """From here on the places belong to a copy that will come."""
+    def _announce(self, gid: int, place: Array, data: Array, slot: int) -> Landing:
+        """From here on the place belongs to a copy that will come."""
         m = self._m
-        for place, slot in zip(places, slots, strict=True):
-            if m.async_races is not None:
-                m.async_races.uses_barrier(gid, slot)
-                m.async_races.lands(gid, place, slot)
-            if m.shared.written is not None:
-                m.shared.written.reshape(-1, 16)[place] = False
-        return Landing(gid, places, data, slots, m.mbarriers.ages(slots), generated_line(m.program))
+        if m.async_races is not None:
+            m.async_races.uses_barrier(gid, slot)
+            m.async_races.lands(gid, place, slot)
+        if m.shared.written is not None:
+            m.shared.written.reshape(-1, 16)[place] = False
+        return Landing(gid, place, data, slot, int(m.mbarriers.age[slot]), generated_line(m.program))
 
-    def deliver(self) -> bool:
-        """Finishes every copy on its way. Were there any?"""
-        pending, self._pending = self._pending, []
-        for landing in pending:
-            if self._m.mbarriers.ages(landing.slots) != landing.ages:
+    def deliver(self, wanted: Container[int]) -> bool:
+        """Finishes the copies on the mbarriers that are ``wanted``, or, where there are none, on that of the copy asked
+        for first: any order is one that hardware may take. Was there a copy on its way?"""
+        if not self._pending:
+            return False
+        if not any(landing.slot in wanted for landing in self._pending):
+            wanted = {self._pending[0].slot}
+        landed = [landing for landing in self._pending if landing.slot in wanted]
+        self._pending = [landing for landing in self._pending if landing.slot not in wanted]
+        for landing in landed:
+            if self._m.mbarriers.age[landing.slot] != landing.age:
                 message = "a bulk copy comes after the phase of its mbarrier has completed: too few bytes were expected"
                 raise self._trap(landing, message)
-            self._finish(landing.gid, landing.places, landing.data, landing.slots)
-        return bool(pending)
+            self._finish(landing.gid, landing.place, landing.data, landing.slot)
+        return True
 
     def exit(self, block: int) -> None:
         """Traps where a copy is on its way to the shared memory of a block that ends."""
         step = self._m.shared.stride >> 4
         for landing in self._pending:
-            if any(place[0] // step == block for place in landing.places):
+            if landing.place[0] // step == block:
                 raise self._trap(landing, "a block ends while a bulk copy into its shared memory is under way")
 
     def _trap(self, landing: Landing, message: str) -> Trap:
@@ -151,13 +159,12 @@ class BulkCopies:
         trap.instruction = self._m.program.source_map.get(landing.line)
         return trap
 
-    def _finish(self, gid: int, places: tuple[Array, ...], data: Array, slots: tuple[int, ...]) -> None:
+    def _finish(self, gid: int, place: Array, data: Array, slot: int) -> None:
         shared = self._m.shared
-        for place in places:
-            shared.views[16][place] = data
-            if shared.written is not None:
-                shared.written.reshape(-1, 16)[place] = True
-        self._m.mbarriers.land(gid, slots, len(data) * 16)
+        shared.views[16][place] = data
+        if shared.written is not None:
+            shared.written.reshape(-1, 16)[place] = True
+        self._m.mbarriers.land(gid, slot, len(data) * 16)
 
     # --- out of shared memory ----------------------------------------------------------------------------------------
 

@@ -66,22 +66,18 @@ class MBarriers:
         np.subtract.at(self._tx, slot, np.broadcast_to(np.asarray(count, np.int64), slot.shape))
         self._settle(slot, int(g.gid[0]))
 
-    def ages(self, slots: tuple[int, ...]) -> tuple[int, ...]:
-        return tuple(int(self.age[slot]) for slot in slots)
-
     def require(self, slots: tuple[int, ...], gid: int) -> None:
         """Traps where one of ``slots`` has no mbarrier."""
         for slot in slots:
             if self._expected[slot] <= 0:
                 raise _no_mbarrier(gid)
 
-    def land(self, gid: int, slots: tuple[int, ...], size: int) -> None:
-        """``size`` bytes of a bulk copy have come in each of ``slots``."""
-        self.require(slots, gid)
-        for slot in slots:
-            self._tx[slot] -= size
-            if self._tx[slot] == 0 and self._pending[slot] == 0:
-                self._complete(np.array([slot]))
+    def land(self, gid: int, slot: int, size: int) -> None:
+        """``size`` bytes of a bulk copy have come."""
+        self.require((slot,), gid)
+        self._tx[slot] -= size
+        if self._tx[slot] == 0 and self._pending[slot] == 0:
+            self._complete(np.array([slot]))
 
     def land_together(self, slots: Array, size: int) -> None:
         """As :meth:`land`, for many copies at once, each of which completes on one of ``slots`` (distinct)."""

@@ -42,8 +42,9 @@ class Scheduler:
         self._strands = Strands(self.chunk, self.warps)
         self._ready: list[Group] = self._strands.groups()
         self._parked: list[Group] = []
-        self._wakes, self._told = 0, False
         self._most = self.budget
+        self._wakes = 0
+        self._told: set[tuple[int, ...]] = set()  # who, where and in which phase
         while self._ready or self._parked:
             if not self._ready:
                 self._wake()
@@ -148,28 +149,47 @@ class Scheduler:
             self._ready.append(g.subset(index, self.chunk.rows_to_copy(g, g.pc + 1), g.pc + 1))
             waiting = g.subset(rest, self.chunk.rows_to_copy(g, g.pc), g.pc)
             waiting.arrived, waiting.gen = g.arrived, None if g.gen is None else g.gen[rest]
+            if (slots := g.cache.get("mbarrier")) is not None:
+                waiting.cache["mbarrier"] = slots
             g = waiting
         self._parked.append(g)
         return False
 
     def _wake(self) -> None:
-        """Asks the parked again. Where the run looks for mistakes, every second time, those that poll are told "not
-        yet" and bulk copies come only the other time. When nobody can go on, stuck try_waits are told "not yet" a few
-        times; then it is a deadlock.
+        """Asks the parked again. Where the run looks for mistakes, whoever polls is told "not yet" once a phase,
+        and bulk copies come only where nobody can go on without, one mbarrier's at a time. When nobody can go on then,
+        stuck try_waits are told "not yet" a few times; then it is a deadlock.
         """
-        unkind = self.chunk.async_races is not None and not self._told
-        self._told = unkind
-        if not unkind:
-            self.chunk.bulk.deliver()
         self._ask()
-        if unkind:
-            self._tell_not_yet()
-        elif self._ready:
+        if self.chunk.async_races is not None and self._tell_not_yet(self._unaware()):
+            return
+        while not self._ready and self.chunk.bulk.deliver(self._waited_for()):
+            self._ask()
+        if self._ready:
             self._wakes = 0
-        elif self._wakes < _SPURIOUS_WAKES and self._tell_not_yet():
+        elif self._wakes < _SPURIOUS_WAKES and self._tell_not_yet(self._polling()):
             self._wakes += 1
         else:
             raise stuck(self.chunk, self._parked)
+
+    def _polling(self) -> list[Group]:
+        """Those parked that poll an mbarrier."""
+        rows = self.chunk.program.wait_rows
+        return [g for g in self._parked if rows[g.pc] is not None]
+
+    def _unaware(self) -> list[Group]:
+        """Those of them that have not been told "not yet" where they stand, in this phase of what they wait for."""
+        found = {}
+        for g in self._polling():
+            slot = int(g.cache["mbarrier"][0])
+            found[g.pc, int(g.gid[0]), slot, int(self.chunk.mbarriers.age[slot])] = g
+        new = [g for key, g in found.items() if key not in self._told]
+        self._told.update(found)
+        return new
+
+    def _waited_for(self) -> set[int]:
+        """The mbarriers that are polled."""
+        return {slot for g in self._polling() for slot in g.cache["mbarrier"].tolist()}
 
     def _ask(self) -> None:
         """Lets those go on whose barriers have opened."""
@@ -179,13 +199,11 @@ class Scheduler:
             if self._pass(g, passed):
                 self._ready.append(g)
 
-    def _tell_not_yet(self) -> bool:
+    def _tell_not_yet(self, polling: list[Group]) -> bool:
         """Lets those that poll an mbarrier go on without what they wait for. Are there any?"""
-        rows = self.chunk.program.wait_rows
-        polling = [g for g in self._parked if rows[g.pc] is not None]
         for g in polling:
             self._parked.remove(g)
-            g.files[0][rows[g.pc]] = False
+            g.files[0][self.chunk.program.wait_rows[g.pc]] = False
             g.pc += 1
             self._ready.append(g)
         return bool(polling)
