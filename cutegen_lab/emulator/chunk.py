@@ -13,6 +13,7 @@ from cutegen_lab.emulator import ptx
 from cutegen_lab.emulator.async_races import AsyncRaces
 from cutegen_lab.emulator.barriers import ClusterBarrier, NamedBarriers
 from cutegen_lab.emulator.bulk import BulkCopies
+from cutegen_lab.emulator.causality import Causality
 from cutegen_lab.emulator.cfg import Rows
 from cutegen_lab.emulator.clocks import Clocks
 from cutegen_lab.emulator.counters import Counters
@@ -27,6 +28,8 @@ from cutegen_lab.emulator.races import SharedRaces, generated_line
 from cutegen_lab.emulator.types import Array
 from cutegen_lab.emulator.wgmma import WarpgroupProducts
 from cutegen_lab.emulator.windows import Windows
+
+MOST_WARPS = 1024  # of a grid, between whose clusters order is followed: each knows something of each
 
 
 class Chunk:
@@ -67,6 +70,7 @@ class Chunk:
         self.products = WarpgroupProducts(self)
         self.bulk = BulkCopies(self, late=races)
         self.async_races: AsyncRaces | None = None
+        self.causality: Causality | None = None
         self.clocks = self._look_for_races() if races else None
         self.ended = False  # has all of any block?
         self.exited = np.zeros(lanes, np.bool_)
@@ -74,7 +78,11 @@ class Chunk:
         self.exited[gid % self.padded_threads >= self.threads] = True  # lanes that pad the last warp never exist
 
     def _look_for_races(self) -> Clocks:
-        clocks = Clocks(self.count, self.cluster_size, self.padded_threads // 32)
+        warps = self.padded_threads // 32
+        grid = int(np.prod(self.launch.grid)) * warps if self.program.blocks_may_wait else 0
+        clocks = Clocks(self.count, self.cluster_size, warps, grid if grid <= MOST_WARPS else 0)
+        if self.program.fences:
+            self.causality = Causality(clocks, self.numbers, self.cluster_size)
         self.shared.races = races = SharedRaces(self, clocks)
         self.async_races = AsyncRaces(self, clocks, races)
         self.barriers.follow(clocks)

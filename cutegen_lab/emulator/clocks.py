@@ -3,7 +3,8 @@
 One more column stands for the launches before: who knows of it has waited for them, or met someone who has. What
 hardware does beside the warps has columns too: the wgmma of each warp and its bulk copies out of shared memory (groups
 that have been waited for), and each mbarrier (phases that have completed). A last set of columns says which of the
-generic accesses of a warp a proxy fence has made visible to such hardware (PTX ISA 8.4 "Proxies").
+generic accesses of a warp a proxy fence has made visible to such hardware (PTX ISA 8.4 "Proxies"). Where blocks of
+different clusters can wait for each other, the warps of the whole grid have columns besides.
 
 A warp's own count goes up each time it publishes (arrives somewhere); what it did before is *known* to whoever learns
 of that (waits there). An access is ordered after another where its warp knows of it. Lanes of a warp count as ordered.
@@ -24,10 +25,10 @@ class Clocks:
     """``known[w, v]``: how far warp ``w`` (of the chunk) knows warp ``v`` (of its cluster) to have come.
 
     Column ``size``, after the last warp: does it know that earlier launches have ended? ``products``, ``bulk``,
-    ``landing`` and ``fenced`` are where the other columns begin.
+    ``landing``, ``fenced`` and ``grid`` are where the other columns begin, the last one a warp of the grid or none.
     """
 
-    def __init__(self, blocks: int, cluster: int, warps: int) -> None:
+    def __init__(self, blocks: int, cluster: int, warps: int, grid: int = 0) -> None:
         self.warps, self.size = warps, cluster * warps
         total = np.arange(blocks * warps)
         self.own = total % self.size
@@ -35,9 +36,15 @@ class Clocks:
         self.bulk = self.products + self.size
         self.landing = self.bulk + self.size
         self.fenced = self.landing + MBARRIERS * cluster
-        self.width = self.fenced + self.size
+        self.grid = self.fenced + self.size
+        self.width = self.grid + grid
         self.known = np.zeros((len(total), self.width), np.int64)
         self.known[total, self.own] = 1
+
+    @property
+    def follows_grid(self) -> bool:
+        """Is order between clusters followed?"""
+        return self.width > self.grid
 
     def now(self, warp: Array) -> Array:
         """The own count of each warp."""
@@ -52,8 +59,8 @@ class Clocks:
     def proxy_fence(self, warps: Array) -> None:
         """What ``warps`` (distinct) know of is visible to asynchronous hardware; what they do from here on is not."""
         seen = self.known[warps, : self.size]
-        fenced = self.known[warps, self.fenced :]
-        self.known[warps, self.fenced :] = np.maximum(fenced, seen)
+        fenced = self.known[warps, self.fenced : self.grid]
+        self.known[warps, self.fenced : self.grid] = np.maximum(fenced, seen)
         self.known[warps, self.own[warps]] += 1
 
     def hardware(self, column: int) -> str:

@@ -1,10 +1,10 @@
 """Races for shared memory: two threads touch a byte, one of them writes, and nothing orders the two.
 
 PTX ISA 8.7.1 "Races" and 9.7.13.1 (a barrier orders what participants did before it and do after it). Barriers,
-cluster barriers and mbarriers order warps through their :mod:`clocks`; so do strong operations on one place in a kernel
-that has fences. Lanes of one warp are ordered by any warp-wide instruction, 9.7.13.2 bar.warp.sync or another. Of each
-cell the last writer is remembered and two readers, which finds every race of two threads and may miss one where three
-read. A write that changes nothing is not held against anyone.
+cluster barriers and mbarriers order warps through their :mod:`clocks`; so do releases and acquires
+(:mod:`causality`). Lanes of one warp are ordered by any warp-wide instruction, 9.7.13.2 bar.warp.sync or another. Of
+each cell the last writer is remembered and two readers, which finds every race of two threads and may miss one where
+three read. A write that changes nothing is not held against anyone.
 """
 
 from __future__ import annotations
@@ -15,10 +15,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cutegen_lab.core.verdict import Verdict
-from cutegen_lab.emulator import ptx, traits
-from cutegen_lab.emulator.clocks import Clocks, Letters
+from cutegen_lab.emulator import ptx
+from cutegen_lab.emulator.causality import Left
+from cutegen_lab.emulator.clocks import Clocks
 from cutegen_lab.emulator.copies import CopiesInFlight
 from cutegen_lab.emulator.faults import Trap
+from cutegen_lab.emulator.traits import WEAK, Ordering, ordering
 from cutegen_lab.emulator.types import RAW, Array
 
 if TYPE_CHECKING:
@@ -40,13 +42,14 @@ class SharedRaces:
         self.unit = m.program.access_unit
         cells = len(m.shared.data) // self.unit
         self.writer, self.reader, self.other = (np.zeros(cells, np.int64) for _ in range(3))
-        self._letters = Letters(clocks) if m.program.fences else None
+        self._left: Left = {}
         self.copies = CopiesInFlight(self, len(clocks.own) * 32, cells)
 
     def read(self, g: Group, index: Array, width: int) -> None:
         """Before ``width`` bytes are read; ``index`` counts in ``width``."""
-        stamp, strong = self._stamp(g)
-        self._acquire(g, index, width, strong)
+        stamp, order, strong = self._stamp(g)
+        if strong and self._m.causality is not None:
+            self._m.causality.read(self._left, g.gid >> 5, index * width, order)
         k = width // self.unit
         self.copies.check(g, index, k, "reads")
         written = self.writer.reshape(-1, k)[index]
@@ -60,7 +63,7 @@ class SharedRaces:
 
     def write(self, g: Group, index: Array, width: int, value: Array) -> None:
         """Stores ``value``."""
-        stamp, strong = self._stamp(g)
+        stamp, order, strong = self._stamp(g)
         cells, k = self._m.shared.views[width], width // self.unit
         new = np.ascontiguousarray(np.broadcast_to(value, index.shape).astype(cells.dtype, copy=False))
         self._check_write(g, index, width, strong, differs(cells[index], new, k))
@@ -70,7 +73,8 @@ class SharedRaces:
         if lost.any() and not strong:
             apart = (writer >> (_THREAD + 5) & _THREAD_MASK >> 5) != self._clocks.own[g.gid >> 5][:, None]
             self._trap(g, index, width, lost & apart, writer, "writes", "wrote something else at the same time")
-        self._release(g, index, width, strong)
+        if strong and self._m.causality is not None:
+            self._m.causality.write(self._left, g.gid >> 5, index * width, order)
 
     def copy(self, g: Group, index: Array, width: int, value: Array) -> None:
         """Stores ``value`` on behalf of an asynchronous copy, which may come any time until it is waited for."""
@@ -79,12 +83,12 @@ class SharedRaces:
 
     def update(self, g: Group, index: Array, width: int) -> None:
         """Before an atomic operation."""
-        stamp, strong = self._stamp(g)
-        self._acquire(g, index, width, strong)
+        stamp, order, strong = self._stamp(g)
         k = width // self.unit
+        if self._m.causality is not None:
+            self._m.causality.update(self._left, g.gid >> 5, index * width, order)
         self._check_write(g, index, width, strong, np.ones((len(index), k), np.bool_))
         self._record(index, k, stamp)
-        self._release(g, index, width, strong)
 
     def warp_sync(self, g: Group) -> None:
         """A warp-wide instruction: what the lanes did before is over."""
@@ -130,22 +134,13 @@ class SharedRaces:
         late |= (thread >> 5 == mine >> 5) & (thread != mine) & (count == self._clocks.now(warp))
         return late & (found >> _STRONG & 1 == 0) if strong else late
 
-    def _stamp(self, g: Group) -> tuple[Array, bool]:
-        """(what is remembered of this access [lanes, 1], is it strong)."""
+    def _stamp(self, g: Group) -> tuple[Array, Ordering, bool]:
+        """(what is remembered of this access [lanes, 1], what it orders, is it strong)."""
         line = generated_line(self._m.program)
-        instruction = self._m.program.source_map.get(line)
-        strong = instruction is not None and traits.is_strong(instruction)
+        order = order_at(self._m.program, line)
         thread = g.gid % (self._clocks.size * 32)
-        stamp = self._clocks.now(g.gid >> 5) << _COUNT | int(strong) << _STRONG | thread << _THREAD | line
-        return stamp[:, None], strong
-
-    def _acquire(self, g: Group, index: Array, width: int, strong: bool) -> None:
-        if strong and self._letters is not None:
-            self._letters.take(g.gid >> 5, index * width)
-
-    def _release(self, g: Group, index: Array, width: int, strong: bool) -> None:
-        if strong and self._letters is not None:
-            self._letters.leave(g.gid >> 5, index * width)
+        stamp = self._clocks.now(g.gid >> 5) << _COUNT | int(order.strong) << _STRONG | thread << _THREAD | line
+        return stamp[:, None], order, order.strong
 
     def _trap(self, g: Group, index: Array, width: int, race: Array, found: Array, does: str, did: str) -> None:
         if race.any():
@@ -195,6 +190,12 @@ def differs(old: Array, new: Array, k: int) -> Array:
     """Which of the ``k`` cells of each element differ [lanes, k]."""
     unit: Any = RAW[old.itemsize // k]
     return np.asarray(old.view(unit).reshape(-1, k) != new.view(unit).reshape(-1, k))
+
+
+def order_at(program: Program, line: int) -> Ordering:
+    """Of the instruction that ``line`` of the generated code performs."""
+    instruction = program.source_map.get(line)
+    return WEAK if instruction is None else ordering(instruction)
 
 
 def generated_line(program: Program) -> int:

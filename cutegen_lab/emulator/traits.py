@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
+from typing import NamedTuple
 
 from cutegen_lab.emulator import ptx
 from cutegen_lab.emulator.types import WIDTH
@@ -16,22 +18,52 @@ def is_strong(instruction: ptx.Instruction) -> bool:
     return instruction.opcode in ("atom", "red") or not _STRONG.isdisjoint(instruction.mods)
 
 
+CTA, CLUSTER, GRID = range(3)
+"""Scopes (PTX ISA 8.5), smallest first; all of one device count as a grid."""
+
+
+class Ordering(NamedTuple):
+    """What a strong operation or a fence orders."""
+
+    strong: bool
+    reads: bool
+    acquires: bool
+    releases: bool
+    scope: int
+
+
+WEAK = Ordering(strong=False, reads=True, acquires=False, releases=False, scope=CTA)
+
+
+@lru_cache(4096)
+def ordering(instruction: ptx.Instruction) -> Ordering:
+    """Of an instruction that touches memory, or of a fence. Atomics have the scope of a GPU where they name none."""
+    mods, fence = set(instruction.mods), is_fence(instruction)
+    both = "acq_rel" in mods or (fence and not mods & {"acquire", "release"})
+    scope = CTA if "cta" in mods else CLUSTER if "cluster" in mods else GRID
+    strong, reads = fence or is_strong(instruction), instruction.opcode not in ("st", "red")
+    acquires, releases = strong and (both or "acquire" in mods), strong and (both or "release" in mods)
+    return Ordering(strong, reads, acquires, releases, scope)
+
+
 def fences(code: Sequence[ptx.Instruction]) -> bool:
     """Can strong operations order others around them (PTX ISA 8.9.5 "Release and Acquire Patterns")?"""
-    return any(_is_fence(i) or (is_strong(i) and _ORDERS & set(i.mods)) for i in code)
+    return any(o.acquires or o.releases for o in map(ordering, filter(_may_order, code)))
 
 
-_ORDERS = {"acquire", "release", "acq_rel"}
+def _may_order(instruction: ptx.Instruction) -> bool:
+    return is_fence(instruction) or instruction.opcode in _MEMORY
 
 
-def _is_fence(instruction: ptx.Instruction) -> bool:
+def is_fence(instruction: ptx.Instruction) -> bool:
     apart = {"proxy", "mbarrier_init"}
     return instruction.opcode in ("membar", "fence") and apart.isdisjoint(instruction.mods)
 
 
 def blocks_may_wait(code: Sequence[ptx.Instruction]) -> bool:
-    """Can blocks of different clusters order what they do? Only strong operations on global memory, or fences."""
-    return any(_is_fence(i) or (is_strong(i) and not _is_shared(i)) for i in code)
+    """Can blocks of different clusters order what they do? Only by fences, acquire and release at the GPU's scope."""
+    found = (ordering(i) for i in code if _may_order(i) and not _is_shared(i))
+    return any(o.scope == GRID and (o.acquires or o.releases) for o in found)
 
 
 def _is_shared(instruction: ptx.Instruction) -> bool:

@@ -64,7 +64,6 @@ CLEAN = {
     "one block": (BOTH_WRITE, {"grid": 1}),
     "one launch after another": (BOTH_WRITE, {"grid": 1, "launches": 3}),
     "atomics": (BOTH_WRITE.replace("st.global.b32", "st.global.b32 [%rd3], 0; red.global.add.u32"), {"grid": 1}),
-    "a kernel with fences": (BOTH_WRITE.replace("ret;", "membar.gl; ret;"), {}),
     "one cluster": (
         SECOND_READS.replace("  ret;\nREAD:", "  barrier.cluster.arrive; barrier.cluster.wait; ret;\nREAD:").replace(
             "  ld.", "  barrier.cluster.arrive; barrier.cluster.wait;\n  ld."

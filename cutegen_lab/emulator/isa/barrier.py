@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from cutegen_lab.emulator import ptx
+from cutegen_lab.emulator import ptx, traits
 from cutegen_lab.emulator.emit import Emit, opcode, runtime
 from cutegen_lab.emulator.isa.warp import _begin
+from cutegen_lab.emulator.traits import Ordering
 
 
 @opcode("bar", "barrier")
@@ -68,12 +69,20 @@ def proxy_fence(g: Any) -> None:
         g.m.clocks.proxy_fence(np.unique(g.gid >> 5))
 
 
+@runtime
+def memory_fence(g: Any, order: Ordering) -> None:
+    if g.m.causality is not None:
+        g.m.causality.fence(np.unique(g.gid >> 5), order)
+
+
 @opcode("membar", "fence", "setmaxnreg", "nanosleep", "pmevent")
 def ordering(e: Emit) -> None:
     """9.7.13.4 membar and fence, 9.7.19.5 setmaxnreg, .3 nanosleep: no value changes, since lanes of a chunk see each
     other's writes at once. A proxy fence is what asynchronous hardware must see other lanes' writes through."""
     if e.ins.opcode == "fence" and "proxy" in e.mods and "async" in e.mods and "global" not in e.mods:
         e.line("proxy_fence(g)")
+    if traits.is_fence(e.ins):
+        e.line(f"memory_fence(g,{e.const(traits.ordering(e.ins))})")
     e.mods.clear()
     e.klass = "control"
     for operand in e.ops:

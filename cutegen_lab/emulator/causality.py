@@ -1,0 +1,125 @@
+"""What strong operations and fences let warps know of each other (PTX ISA 8.9.5 "Release and Acquire Patterns", 8.9.6
+"Causality Order").
+
+A write that releases leaves what its warp knows at its place; a relaxed one leaves what the warp knew at its last
+fence. An atomic operation adds to what others left there, a store replaces it. A read that acquires learns what it
+finds; what a relaxed one finds is learned at the next fence. The scopes of all must take in both warps: what is left is
+kept for each scope, and taken up to the reader's own.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cutegen_lab.emulator.traits import GRID, Ordering
+from cutegen_lab.emulator.types import Array
+
+if TYPE_CHECKING:
+    from cutegen_lab.emulator.clocks import Clocks
+
+_SCOPES = GRID + 1
+Scope = tuple[int, int]
+"""(scope, number of the block or cluster that it is)."""
+Left = dict[int, dict[Scope, Array]]
+"""By place and scope: what those who wrote there knew. For the whole grid, of the grid's warps only."""
+
+
+class Causality:
+    """Of the warps of a chunk. ``blocks``: numbers of its blocks in the grid."""
+
+    def __init__(self, clocks: Clocks, blocks: Array, cluster: int) -> None:
+        self._clocks = clocks
+        self._block = np.repeat(blocks, clocks.warps)
+        self._cluster = self._block // cluster
+        shape = (_SCOPES, len(self._block), clocks.width)
+        self._fenced, self._found = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
+        self._has_fenced, self._has_found = (np.zeros(len(self._block), np.bool_) for _ in range(2))
+
+    def fence(self, warps: Array, order: Ordering) -> None:
+        """``warps`` are distinct."""
+        for scope in range(order.scope + 1):
+            if order.acquires and self._has_found[warps].any():
+                self._clocks.learn(warps, self._found[scope, warps])
+        if order.releases:
+            rows = self._clocks.publish(warps)
+            self._fenced[: order.scope + 1, warps] = rows
+            self._has_fenced[warps] = True
+
+    def read(self, left: Left, warps: Array, places: Array, order: Ordering) -> None:
+        """Before a strong read: each of ``warps`` finds what was left at its place."""
+        if left:
+            for warp, place in _pairs(warps, places):
+                self._take(left, warp, place, order)
+
+    def write(self, left: Left, warps: Array, places: Array, order: Ordering) -> None:
+        """After a strong write."""
+        if left or order.releases or self._has_fenced[warps].any():
+            for warp, place in _pairs(warps, places):
+                left.pop(place, None)
+                self._leave(left, warp, place, order)
+
+    def update(self, left: Left, warps: Array, places: Array, order: Ordering) -> None:
+        """At an atomic operation, which the lanes do one after another."""
+        if left or order.releases or self._has_fenced[warps].any():
+            for warp, place in _pairs(warps, places):
+                self._take(left, warp, place, order)
+                self._leave(left, warp, place, order)
+
+    def _take(self, left: Left, warp: int, place: int, order: Ordering) -> None:
+        found = left.get(place)
+        if not found or not order.reads:
+            return
+        for scope in range(order.scope + 1):
+            row = found.get((scope, self._number(scope, warp)))
+            if row is None:
+                continue
+            seen = self._at_home(row, warp) if scope == GRID else row
+            if order.acquires:
+                self._clocks.learn(np.array([warp]), seen)
+            else:
+                self._found[scope, warp] = np.maximum(self._found[scope, warp], seen)
+                self._has_found[warp] = True
+
+    def _leave(self, left: Left, warp: int, place: int, order: Ordering) -> None:
+        if not order.releases and not self._has_fenced[warp]:
+            return
+        rows = self._clocks.publish(np.array([warp])) if order.releases else None
+        found = left.setdefault(place, {})
+        for scope in range(order.scope + 1):
+            row = self._fenced[scope, warp] if rows is None else rows[0]
+            row = self._abroad(row, warp) if scope == GRID else row
+            key = scope, self._number(scope, warp)
+            found[key] = np.maximum(found[key], row) if key in found else row.copy()
+
+    def _number(self, scope: int, warp: int) -> int:
+        return (int(self._block[warp]), int(self._cluster[warp]), 0)[scope]
+
+    def _abroad(self, row: Array, warp: int) -> Array:
+        """What of ``row`` means something in other clusters."""
+        clocks = self._clocks
+        found: Array = row[clocks.grid :].copy()
+        if len(found):
+            mine = found[self._mine(warp)]
+            np.maximum(mine, row[: clocks.size], out=mine)
+        return found
+
+    def _at_home(self, row: Array, warp: int) -> Array:
+        """The opposite."""
+        clocks = self._clocks
+        found = np.zeros(clocks.width, np.int64)
+        if len(row):
+            found[clocks.grid :] = row
+            found[: clocks.size] = row[self._mine(warp)]
+        return found
+
+    def _mine(self, warp: int) -> slice:
+        """Of the grid's warps, those of the own cluster."""
+        first = int(self._cluster[warp]) * self._clocks.size
+        return slice(first, first + self._clocks.size)
+
+
+def _pairs(warps: Array, places: Array) -> list[list[int]]:
+    found: list[list[int]] = np.unique(np.stack([warps, places.astype(np.int64)]), axis=1).T.tolist()
+    return found
