@@ -62,9 +62,9 @@ def workspace(workload, config):
     split = config["split_k"]
     wanted = [("partials", "f32", (split, *results) if split > 1 else (1, 1, 1, 1))]
     wanted.append(("a_scratch", "f16", (2, 1, scratch_size(inputs[0].shape[0], inputs[0].shape[1]))))
-    wanted.append(("a_scale", "f32", (1, inputs[0].shape[0])))
+    wanted.append(("a_scale", "f32", (1, inputs[0].shape[0], 4)))
     wanted.append(("b_scratch", "f16", (2, 1, scratch_size(inputs[1].shape[1], inputs[1].shape[0]))))
-    wanted.append(("b_scale", "f32", (1, inputs[1].shape[1])))
+    wanted.append(("b_scale", "f32", (1, inputs[1].shape[1], 4)))
     return wanted
 
 
@@ -176,9 +176,9 @@ def convert_kernel(
     block_rows: cutlass.Constexpr,
     unroll: cutlass.Constexpr,
 ):
-    """``block_rows`` rows of ``mX`` (rows, k, batch) a block, ``walkers`` threads on each: a copy of them in ``mHigh``,
-    or, with ``mLow``, both halves of each number times a power of two, and one over that (NaN: the row is not all
-    finite) in ``mScale``. Threads next to each other read neighbours in memory (``along_k``: in k)."""
+    """``block_rows`` rows of ``mX`` (rows, k, batch) a block, ``walkers`` threads on each: both halves of each number
+    times a power of two, and in ``mScale`` (4, rows, batch) what :func:`scale_of` says of the row. Threads next to each
+    other read neighbours in memory (``along_k``: in k)."""
     rows, k, _ = shape
     tidx, _, _ = cute.arch.thread_idx()
     bidx, _, _ = cute.arch.block_idx()
@@ -190,46 +190,92 @@ def convert_kernel(
     gX, gHigh = (cute.flat_divide(x[inside, None, batch], (vec,)) for x in (mX, mHigh))
     rX = cute.make_rmem_tensor(vec, mX.element_type)
     rHigh = cute.make_rmem_tensor(vec, mHigh.element_type)
-    if cutlass.const_expr(mLow is None):
-        for step in cutlass.range(walker, vectors, walkers, unroll=unroll):
-            cute.autovec_copy(gX[None, step], rX)
-            rHigh.store(rX.load().to(mHigh.element_type))
-            cute.autovec_copy(rHigh, gHigh[None, step])
-    else:
-        gLow = cute.flat_divide(mLow[inside, None, batch], (vec,))
-        rLow = cute.make_rmem_tensor(vec, mLow.element_type)
-        bits = cute.recast_tensor(rX, cutlass.Int32)
-        largest = cutlass.Int32(0)  # of the bits without their sign, which order as the numbers do
-        for step in cutlass.range(walker, vectors, walkers, unroll=unroll):
-            cute.autovec_copy(gX[None, step], rX)
-            for e in cutlass.range_constexpr(vec):
-                largest = cutlass.max(largest, bits[e] & 0x7FFFFFFF)
-        sLargest = utils.SmemAllocator().allocate_tensor(cutlass.Int32, cute.make_layout(walkers * block_rows), 16)
-        sLargest[tidx] = largest
+    gLow = cute.flat_divide(mLow[inside, None, batch], (vec,))
+    rLow = cute.make_rmem_tensor(vec, mLow.element_type)
+    rSize = cute.make_rmem_tensor(vec, Float32)
+    bits = cute.recast_tensor(rX, cutlass.Int32)
+    sFold = utils.SmemAllocator().allocate_tensor(
+        cutlass.Int32, cute.make_layout((walkers * block_rows, 3), stride=(1, walkers * block_rows)), 16
+    )
+    apart = 1 if along_k else block_rows
+    largest = cutlass.Int32(0)  # of the bits without their sign, which order as the numbers do
+    for step in cutlass.range(walker, vectors, walkers, unroll=unroll):
+        cute.autovec_copy(gX[None, step], rX)
+        for e in cutlass.range_constexpr(vec):
+            largest = cutlass.max(largest, bits[e] & 0x7FFFFFFF)
+    sFold[tidx, 0] = largest
+    fold(sFold, (0,), tidx, walker, walkers, apart, cutlass.max)
+    largest = sFold[tidx - walker * apart, 0]
+    power = cutlass.min(141 - (largest >> 23), 126) & -2  # even, and no more than fp32 has
+    scale = power_of_two(power)
+    held, some = cutlass.Int32(0), cutlass.Int32(0)  # numbers that the halves hold, and all that are not 0
+    for step in cutlass.range(walker, vectors, walkers, unroll=unroll):
+        cute.autovec_copy(gX[None, step], rX)
+        scaled = rX.load() * scale
+        high = scaled.to(mHigh.element_type)
+        rHigh.store(high)
+        rLow.store(((scaled - high.to(Float32)) * 2048.0).to(mLow.element_type))
+        cute.autovec_copy(rHigh, gHigh[None, step])
+        cute.autovec_copy(rLow, gLow[None, step])
+        rSize.store(cute.math.abs(scaled))
+        for e in cutlass.range_constexpr(vec):
+            held = held + cutlass.Int32(rSize[e] >= 0.0001220703125)  # 2**-13
+            some = some + cutlass.Int32(rX[e] != 0.0)
+    sFold[tidx, 1], sFold[tidx, 2] = held, some
+    fold(sFold, (1, 2), tidx, walker, walkers, apart, lambda x, y: x + y)
+    if walker == 0 and row < rows:
+        rScale = cute.make_rmem_tensor(4, Float32)
+        rScale.store(scale_of(power, largest, sFold[tidx, 1], sFold[tidx, 2], k))
+        cute.autovec_copy(rScale, mScale[None, row, batch])
+
+
+@cute.jit
+def fold(
+    sFold: cute.Tensor,
+    columns: cutlass.Constexpr,
+    tidx: cutlass.Int32,
+    walker: cutlass.Int32,
+    walkers: cutlass.Constexpr,
+    apart: cutlass.Constexpr,
+    op: cutlass.Constexpr,
+):
+    """What a row's walkers found, in the place of its first."""
+    cute.arch.sync_threads()
+    for turn in cutlass.range_constexpr(walkers.bit_length() - 1):
+        half = walkers >> (turn + 1)
+        if walker < half:
+            for c in columns:
+                sFold[tidx, c] = op(sFold[tidx, c], sFold[tidx + half * apart, c])
         cute.arch.sync_threads()
-        apart = 1 if along_k else block_rows
-        for fold in cutlass.range_constexpr(walkers.bit_length() - 1):
-            half = walkers >> (fold + 1)
-            if walker < half:
-                sLargest[tidx] = cutlass.max(sLargest[tidx], sLargest[tidx + half * apart])
-            cute.arch.sync_threads()
-        largest = sLargest[tidx - walker * apart]
-        exponent = cutlass.max(largest >> 23, 15)  # rows so small that 2**126 is not enough stay smaller
-        factor = cute.make_rmem_tensor(2, cutlass.Int32)
-        factor[0] = (268 - exponent) << 23
-        factor[1] = 0x7FC00000 if exponent == 255 else (exponent - 14) << 23
-        factors = cute.recast_tensor(factor, Float32)
-        scale = factors[0]
-        if walker == 0 and row < rows:
-            mScale[row, batch] = factors[1]
-        for step in cutlass.range(walker, vectors, walkers, unroll=unroll):
-            cute.autovec_copy(gX[None, step], rX)
-            scaled = rX.load() * scale
-            high = scaled.to(mHigh.element_type)
-            rHigh.store(high)
-            rLow.store(((scaled - high.to(Float32)) * 2048.0).to(mLow.element_type))
-            cute.autovec_copy(rHigh, gHigh[None, step])
-            cute.autovec_copy(rLow, gLow[None, step])
+
+
+@cute.jit
+def power_of_two(power: cutlass.Int32):
+    bits = cute.make_rmem_tensor(1, cutlass.Int32)
+    bits[0] = (power + 127) << 23
+    return cute.recast_tensor(bits, Float32)[0]
+
+
+@cute.jit
+def scale_of(
+    power: cutlass.Int32, largest: cutlass.Int32, held: cutlass.Int32, some: cutlass.Int32, k: cutlass.Constexpr
+):
+    """Of a row of ``some`` numbers other than 0, ``held`` of them held by their halves: the square root of what undoes
+    its scaling; the scaled results that are sure, from where on: as much as row and column ask for together; and how
+    many terms count, so that a row's times a column's is 1 where they are enough."""
+    rScale = cute.make_rmem_tensor(4, Float32)
+    rScale[0] = power_of_two(-(power >> 1))
+    rScale[1] = 2.0 * Float32(some - held)
+    rScale[2] = Float32(held) * (1.0 / math.sqrt(min(40, k / 4) * k))
+    rScale[3] = 0.0
+    if (some - held) * 4 > some:  # few numbers of a wide range count
+        rScale[2] = 2.0**-50
+    if some == 0:  # every result is 0, whatever its partner
+        rScale[1] = -(2.0**126)
+        rScale[2] = 2.0**100
+    if largest >= 0x7F800000:
+        rScale[2] = 0.0
+    return rScale.load()
 
 
 def converted(mX, scratch, mScale, stream):
@@ -279,9 +325,22 @@ def scratch_size(rows, k):
     return max(rows * even_pitch(k), k * even_pitch(rows))
 
 
+def widest(x, along):
+    """Neighbours along a mode of ``x`` that one load of up to 16 bytes takes. Shapes and strides are Python ints."""
+    if x.stride[along] != 1:
+        return 1
+    pitches = leaves([x.stride[d] for d in range(3) if d != along])
+    return math.gcd(128 // x.element_type.width, cute.size(x, mode=[along]), *pitches)
+
+
+def leaves(numbers):
+    return [leaf for n in numbers for leaf in ([n] if isinstance(n, int) else leaves(n))]
+
+
 @cute.jit
 def recomputed(
     result: cute.TensorSSA,
+    doubt: cute.TensorSSA,
     mA: cute.Tensor,
     mB: cute.Tensor,
     cC: cute.Tensor,
@@ -292,19 +351,58 @@ def recomputed(
     last: cutlass.Int32,
     shape_mn: cutlass.Constexpr,
 ):
-    """A thread's products of fp32 operands, which halves made. What is not finite, be it that an operand is not or that
-    the result is too large, is computed again from the operands themselves, over k from ``first`` to ``last``."""
+    """A thread's products of fp32 operands, which halves made. Where ``doubt`` is NaN they are computed again from the
+    operands themselves, over k from ``first`` to ``last``: 64 at a time, whose sums are added up."""
     rC = cute.make_rmem_tensor(cute.size(cC), Float32)
     rC.store(result)
-    nothing = (result * 0.0).reduce(cute.ReductionOp.ADD, 0.0, reduction_profile=0)
-    if nothing != nothing:
-        rC.fill(0.0)
-        for at in cutlass.range(first, last, unroll=1):
-            for e in cutlass.range_constexpr(cute.size(rC)):
-                i, j = cC[e]
-                i, j = cutlass.min(row + i, shape_mn[0] - 1), cutlass.min(column + j, shape_mn[1] - 1)
-                rC[e] = rC[e] + mA[i, at, batch] * mB[j, at, batch]
+    doubts = doubt.reduce(cute.ReductionOp.ADD, 0.0, reduction_profile=0)
+    if doubts != doubts:
+        columns, (rows_at, columns_at) = cute.size(cC) // 2, places(cC)
+        vecs = tuple(min(widest(x, 1), max(32 // columns, 1)) for x in (mA, mB))  # registers are few
+        wide = max(vecs)
+        rSum, rTotal = (cute.make_rmem_tensor((columns, 2), Float32) for _ in range(2))
+        rA, rB = cute.make_rmem_tensor((wide, 2), Float32), cute.make_rmem_tensor((wide, columns), Float32)
+        rTotal.fill(0.0)
+        for start in cutlass.range(first, last, 64, unroll=1):
+            rSum.fill(0.0)
+            for at in cutlass.range(start, cutlass.min(start + 64, last), wide, unroll=1):
+                for r in cutlass.range_constexpr(2):
+                    i = cutlass.min(row + rows_at[r], shape_mn[0] - 1)
+                    bring(mA[i, None, batch], rA[None, r], at, vecs[0])
+                for c in cutlass.range_constexpr(columns):
+                    j = cutlass.min(column + columns_at[c], shape_mn[1] - 1)
+                    bring(mB[j, None, batch], rB[None, c], at, vecs[1])
+                for s in cutlass.range_constexpr(wide):
+                    for r in cutlass.range_constexpr(2):
+                        rSum[None, r].store(rSum[None, r].load() + rB[s, None].load() * rA[s, r])
+            rTotal.store(rTotal.load() + rSum.load())
+        rC.store(by_thread(rTotal).load().reshape(rC.shape))
     return rC.load()
+
+
+def places(cC):
+    """Rows and columns of a thread's results: two neighbours, the same 8 rows below, all that again 8 columns on."""
+    return [cC[2 * r][0] for r in range(2)], [cC[c // 2 * 4 + c % 2][1] for c in range(cute.size(cC) // 2)]
+
+
+def by_thread(r):
+    """Results by (column, row) in the order in which a thread has them."""
+    columns = cute.size(r) // 2
+    return cute.make_tensor(r.iterator, cute.make_layout((2, 2, columns // 2), stride=(1, columns, 2)))
+
+
+def bring(x, r, at, vec):
+    """As many numbers of a row as ``r`` holds, from ``at`` on, by vectors of ``vec``."""
+    for s in range(cute.size(r) // vec):
+        cute.autovec_copy(cute.flat_divide(x, (vec,))[None, at // vec + s], cute.flat_divide(r, (vec,))[None, s])
+
+
+@cute.jit
+def bring_scale(mScale: cute.Tensor, at: cutlass.Int32, r: cute.Tensor, rows: cutlass.Constexpr):
+    """What :func:`scale_of` says of a row; of one past the edge, that its results are all 0."""
+    cute.autovec_copy(mScale[None, cutlass.min(at, rows - 1)], r)
+    r[1] = -(2.0**126) if at >= rows else r[1]
+    r[2] = 2.0**100 if at >= rows else r[2]
 
 
 @cute.jit
@@ -320,14 +418,27 @@ def restored(
     last: cutlass.Int32,
     shape_mn: cutlass.Constexpr,
 ):
-    """A thread's products of fp32 operands (themselves, then what their rows' halves are to be multiplied by), from the
-    sums of high·high and of the halves' other products, over k from ``first`` to ``last``."""
+    """A thread's products of fp32 operands (themselves, then what :func:`scale_of` says of their rows), from the sums
+    of high·high and of the halves' other products, over k from ``first`` to ``last``."""
     mA, mB, scale_a, scale_b = operands
-    a = fetch(scale_a, cC, row, column, batch, shape_mn, False)
-    b = fetch(scale_b, cC, row, column, batch, shape_mn, True)
-    # The smaller first: two large factors overflow only if the result does.
-    result = (high + low * 0.00048828125) * cute.where(a < b, a, b) * cute.where(a < b, b, a)
-    return recomputed(result, mA, mB, cC, row, column, batch, first, last, shape_mn)
+    columns = cute.size(cC) // 2
+    root, least, terms = (cute.make_rmem_tensor((columns, 2), Float32) for _ in range(3))
+    rRow, rColumns = cute.make_rmem_tensor(4, Float32), cute.make_rmem_tensor((4, columns), Float32)
+    rows_at, columns_at = places(cC)
+    for c in cutlass.range_constexpr(columns):
+        bring_scale(scale_b[None, None, batch], column + columns_at[c], rColumns[None, c], shape_mn[1])
+    for r in cutlass.range_constexpr(2):
+        bring_scale(scale_a[None, None, batch], row + rows_at[r], rRow, shape_mn[0])
+        root[None, r].store(rColumns[0, None].load() * rRow[0])
+        least[None, r].store(rColumns[1, None].load() + rRow[1])
+        terms[None, r].store(rColumns[2, None].load() * rRow[2])
+    root, least, terms = (by_thread(x).load().reshape(high.shape) for x in (root, least, terms))
+    sums = high + low * 0.00048828125
+    result = sums * root * root
+    doubtful = cute.full_like(result, float("nan"))
+    doubt = cute.where(cute.math.abs(sums) >= least, result * 0.0, doubtful)
+    doubt = cute.where(terms >= 1.0, doubt, doubtful)
+    return recomputed(result, doubt, mA, mB, cC, row, column, batch, first, last, shape_mn)
 
 
 @cute.kernel
@@ -1030,21 +1141,17 @@ def launch(
     pairs, exact = ((0, 0),), ()
     by_tma = (), ()
     if cutlass.const_expr(m * n * batches * cute.size(mA, mode=[1]) >= 262144):
-        mA_scales = cute.make_tensor(mA_scale.iterator, cute.make_layout((m, mA_scale.shape[0]), stride=(1, m)))
+        mA_scales = cute.make_tensor(
+            mA_scale.iterator, cute.make_layout((4, m, batches), stride=(1, 4, 4 * m if mA_scale.shape[0] > 1 else 0))
+        )
         mA_halves = converted(mA, mA_scratch, mA_scales, stream)
-        mA_factors = cute.make_tensor(
-            mA_scale.iterator,
-            cute.make_layout((m, n, batches), stride=(1, 0, m if mA_scale.shape[0] > 1 else 0)),
+        mB_scales = cute.make_tensor(
+            mB_scale.iterator, cute.make_layout((4, n, batches), stride=(1, 4, 4 * n if mB_scale.shape[0] > 1 else 0))
         )
-        mB_scales = cute.make_tensor(mB_scale.iterator, cute.make_layout((n, mB_scale.shape[0]), stride=(1, n)))
         mB_halves = converted(mB, mB_scratch, mB_scales, stream)
-        mB_factors = cute.make_tensor(
-            mB_scale.iterator,
-            cute.make_layout((m, n, batches), stride=(0, 1, n if mB_scale.shape[0] > 1 else 0)),
-        )
         by_tma = mA_halves, mB_halves
         exact = (
-            (mA, mB, mA_factors, mB_factors),
+            (mA, mB, mA_scales, mB_scales),
         )
     ready = tma_views(by_tma[0]), tma_views(by_tma[1])
     if cutlass.const_expr(None not in ready and fit_together(ready, (*lefts, *rights))):

@@ -322,9 +322,8 @@ def convert_kernel(
     block_rows: cutlass.Constexpr,
     unroll: cutlass.Constexpr,
 ):
-    """``block_rows`` rows of ``mX`` (rows, k, batch) a block, ``walkers`` threads on each: a copy of them in ``mHigh``,
-    or, with ``mLow``, both halves of each number times a power of two, and one over that (NaN: the row is not all
-    finite) in ``mScale``. Threads next to each other read neighbours in memory (``along_k``: in k)."""
+    """``block_rows`` rows of ``mX`` (rows, k, batch) a block, ``walkers`` threads on each: a copy of them in ``mHigh``.
+    Threads next to each other read neighbours in memory (``along_k``: in k)."""
     rows, k, _ = shape
     tidx, _, _ = cute.arch.thread_idx()
     bidx, _, _ = cute.arch.block_idx()
@@ -336,46 +335,10 @@ def convert_kernel(
     gX, gHigh = (cute.flat_divide(x[inside, None, batch], (vec,)) for x in (mX, mHigh))
     rX = cute.make_rmem_tensor(vec, mX.element_type)
     rHigh = cute.make_rmem_tensor(vec, mHigh.element_type)
-    if cutlass.const_expr(mLow is None):
-        for step in cutlass.range(walker, vectors, walkers, unroll=unroll):
-            cute.autovec_copy(gX[None, step], rX)
-            rHigh.store(rX.load().to(mHigh.element_type))
-            cute.autovec_copy(rHigh, gHigh[None, step])
-    else:
-        gLow = cute.flat_divide(mLow[inside, None, batch], (vec,))
-        rLow = cute.make_rmem_tensor(vec, mLow.element_type)
-        bits = cute.recast_tensor(rX, cutlass.Int32)
-        largest = cutlass.Int32(0)  # of the bits without their sign, which order as the numbers do
-        for step in cutlass.range(walker, vectors, walkers, unroll=unroll):
-            cute.autovec_copy(gX[None, step], rX)
-            for e in cutlass.range_constexpr(vec):
-                largest = cutlass.max(largest, bits[e] & 0x7FFFFFFF)
-        sLargest = utils.SmemAllocator().allocate_tensor(cutlass.Int32, cute.make_layout(walkers * block_rows), 16)
-        sLargest[tidx] = largest
-        cute.arch.sync_threads()
-        apart = 1 if along_k else block_rows
-        for fold in cutlass.range_constexpr(walkers.bit_length() - 1):
-            half = walkers >> (fold + 1)
-            if walker < half:
-                sLargest[tidx] = cutlass.max(sLargest[tidx], sLargest[tidx + half * apart])
-            cute.arch.sync_threads()
-        largest = sLargest[tidx - walker * apart]
-        exponent = cutlass.max(largest >> 23, 15)  # rows so small that 2**126 is not enough stay smaller
-        factor = cute.make_rmem_tensor(2, cutlass.Int32)
-        factor[0] = (268 - exponent) << 23
-        factor[1] = 0x7FC00000 if exponent == 255 else (exponent - 14) << 23
-        factors = cute.recast_tensor(factor, Float32)
-        scale = factors[0]
-        if walker == 0 and row < rows:
-            mScale[row, batch] = factors[1]
-        for step in cutlass.range(walker, vectors, walkers, unroll=unroll):
-            cute.autovec_copy(gX[None, step], rX)
-            scaled = rX.load() * scale
-            high = scaled.to(mHigh.element_type)
-            rHigh.store(high)
-            rLow.store(((scaled - high.to(Float32)) * 2048.0).to(mLow.element_type))
-            cute.autovec_copy(rHigh, gHigh[None, step])
-            cute.autovec_copy(rLow, gLow[None, step])
+    for step in cutlass.range(walker, vectors, walkers, unroll=unroll):
+        cute.autovec_copy(gX[None, step], rX)
+        rHigh.store(rX.load().to(mHigh.element_type))
+        cute.autovec_copy(rHigh, gHigh[None, step])
 
 
 def converted(mX, scratch, mScale, stream):

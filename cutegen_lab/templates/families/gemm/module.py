@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import Problem
 from cutegen_lab.templates.expr import Graph
-from cutegen_lab.templates.families.gemm import halves, parts, pieces, plain, sheets, tf32, tiles
+from cutegen_lab.templates.families.gemm import halves, parts, pieces, plain, restored, sheets, tf32, tiles
 from cutegen_lab.templates.families.gemm.config import (
     DOMAINS,
     EPI_STAGE,
@@ -79,7 +79,10 @@ class GemmModule(ProductModule):
         if self.products.tf32:
             sentences += " fp32 operands are rounded to TF32 on their way, as the problem allows."
         if self.products.halved:
-            sentences += " fp32 operands are multiplied as two fp16 halves each, three products for one."
+            sentences += (
+                " fp32 operands are multiplied as two fp16 halves each, three products for one; results that halves "
+                "would leave further off than fp32's own sums are computed again from the operands."
+            )
         if self.products.f8:
             sentences += " What a step along k adds up is added to a total in fp32: wgmma keeps 13 bits of such sums."
         if self.products.as_f16:
@@ -107,10 +110,10 @@ class GemmModule(ProductModule):
 
     def _texts(self) -> Iterator[str]:
         yield from (pieces.WALK, pieces.ACCESS)
-        if self.converted:
-            yield tf32.COPY if self.products.tf32 else halves.KERNEL
         if self.products.halved:
-            yield from (halves.RECOMPUTED, halves.RESTORED)
+            yield from (halves.HALVES, pieces.WIDEST, restored.RECOMPUTED, restored.RESTORED)
+        elif self.converted:
+            yield tf32.COPY if self.products.tf32 else halves.COPIES
         yield from (tiles.KERNEL, pieces.TMA_VIEW, sheets.HOST)
         yield from (tf32.MMA, tf32.rounding(tiles.LAUNCH)) if self.products.tf32 else (tiles.LAUNCH,)
         yield from (parts.KERNEL, parts.LAUNCH, plain.KERNEL, plain.LAUNCH)
@@ -131,7 +134,7 @@ class GemmModule(ProductModule):
             size = f"scratch_size({rows}, {x}.shape[{dims[-1]}])"
             lines.append(f'    wanted.append(("{spec.name}_scratch", {dtype}, ({copies}, {count}, {size})))')
             if self.products.halved:
-                lines.append(f'    wanted.append(("{spec.name}_scale", "f32", ({count}, {rows})))')
+                lines.append(f'    wanted.append(("{spec.name}_scale", "f32", ({count}, {rows}, 4)))')
         return [*lines, "    return wanted"]
 
     def _scratch(self) -> list[str]:
@@ -161,21 +164,17 @@ class GemmModule(ProductModule):
         lines = ["by_tma = (), ()", f"if cutlass.const_expr({large}):"]
         for o in self.converted:
             view, rows = self.views[o], "m" if o in p.lefts else "n"
-            strides = "1, 0" if o in p.lefts else "0, 1"
+            batch = f"4 * {rows} if {view}_scale.shape[0] > 1 else 0"
             lines += [
-                f"    {view}_scales = cute.make_tensor({view}_scale.iterator, cute.make_layout(({rows}, "
-                f"{view}_scale.shape[0]), stride=(1, {rows})))",
-                f"    {view}_halves = converted({view}, {view}_scratch, {view}_scales, stream)",
-                f"    {view}_factors = cute.make_tensor(",
-                f"        {view}_scale.iterator,",
-                f"        cute.make_layout((m, n, batches), stride=({strides}, {rows} if {view}_scale.shape[0] > 1 "
-                "else 0)),",
+                f"    {view}_scales = cute.make_tensor(",
+                f"        {view}_scale.iterator, cute.make_layout((4, {rows}, batches), stride=(1, 4, {batch}))",
                 "    )",
+                f"    {view}_halves = converted({view}, {view}_scratch, {view}_scales, stream)",
             ]
         sides = [" + ".join(f"{self.views[o]}_halves" for o in side) for side in (p.lefts, p.rights)]
         exact = [(self.views[p.lefts[left]], self.views[p.rights[right]]) for left, right in p.pairs]
         lines += [f"    by_tma = {sides[0]}, {sides[1]}", "    exact = ("]
-        lines += [f"        ({a}, {b}, {a}_factors, {b}_factors)," for a, b in exact]
+        lines += [f"        ({a}, {b}, {a}_scales, {b}_scales)," for a, b in exact]
         return [*lines, "    )"]
 
     def _choice(self) -> list[str]:

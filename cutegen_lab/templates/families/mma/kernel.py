@@ -128,7 +128,7 @@ def mma_kernel(
             k_last = cutlass.min((k_first + k_tiles) * tile_k, k)
             values = [
                 recomputed(
-                    value, lefts[a], rights[b], cC, row, column, of, k_first * tile_k, k_last, (m, n)
+                    value, value * 0.0, lefts[a], rights[b], cC, row, column, of, k_first * tile_k, k_last, (m, n)
                 )
                 for value, (a, b) in zip(values, pairs)
             ]

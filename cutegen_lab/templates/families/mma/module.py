@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import Problem
 from cutegen_lab.templates.expr import Graph
-from cutegen_lab.templates.families.gemm import halves, parts, pieces, plain
+from cutegen_lab.templates.families.gemm import parts, pieces, plain, restored
 from cutegen_lab.templates.families.gemm.product_module import ProductModule
 from cutegen_lab.templates.families.mma import kernel
 from cutegen_lab.templates.families.mma.config import DOMAINS, FULL, MAX_SUMS, NAME
@@ -72,7 +72,7 @@ class MmaModule(ProductModule):
     def _texts(self) -> Iterator[str]:
         yield from (pieces.WALK, pieces.ACCESS, pieces.WIDEST)
         if self.products.halved:
-            yield halves.RECOMPUTED
+            yield restored.RECOMPUTED
         yield kernel.DEVICE
         yield from (kernel.ROUNDED, kernel.TF32_KERNEL) if self.products.tf32 else (kernel.KERNEL,)
         yield kernel.LAUNCH

@@ -86,7 +86,7 @@ class ReducedModule(ProductModule):
         return clean([*lines, "", "", *self._launch()])
 
     def _texts(self) -> list[str]:
-        found = [pieces.WALK, pieces.ACCESS, rows.PAIRWISE, rows.WITHIN, text.DEVICE, halves.KERNEL]
+        found = [pieces.WALK, pieces.ACCESS, rows.PAIRWISE, rows.WITHIN, text.DEVICE, halves.COPIES]
         found += [text.kernel(self.written), pieces.TMA_VIEW, sheets.HOST, text.LAUNCH]
         if self.pair is not False:
             found += [rows.rescale(self.writer.fast)] if isinstance(self.pair, Online) else []
