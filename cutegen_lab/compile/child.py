@@ -129,8 +129,9 @@ def _build(job: Mapping[str, Any], number: int, reply: int) -> Answer:
         raise ContractError(str(error)) from None
     write_frame(reply, PHASE, "record")
     recordings = record.record(compiled, ptx, tensors, gpu, job["standin"], reply)
-    logs = tuple(r.pop("log").encode() for r in recordings)
-    message = {"workspace": [t.to_dict() for t in workspace], "recordings": recordings}
+    logs = tuple(r["log"].encode() for r in recordings)
+    plain = [{"bases": r["bases"], "error": r["error"]} for r in recordings]
+    message = {"workspace": [t.to_dict() for t in workspace], "recordings": plain}
     return Answer(message, (cubin, ptx.encode(), *logs))
 
 
