@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import os
 import threading
-import time
 from pathlib import Path
 
 import pytest
 
 from cutegen_lab.core.errors import StoreError
-from cutegen_lab.core.run import Answer
+from cutegen_lab.core.run import Answer, Step
 from cutegen_lab.stores.sqlite import SqliteStore
 from cutegen_lab.views.text import summary
-from tests.loop.scripted import PROBLEM
+from tests.loop.scripted import PROBLEM, Waiting
 from tests.session.test_session import AUTO, Opener, opened  # noqa: F401 - a fixture
 
 
@@ -64,13 +63,10 @@ def test_a_stopped_run_is_let_go_and_goes_on(opened: Opener) -> None:  # noqa: F
 
 
 def test_a_run_driven_elsewhere_is_not_called_interrupted(opened: Opener) -> None:  # noqa: F811
-    run = opened(["deaf 3\ntime 1"]).start(PROBLEM)
-    other = opened().attach(run.run_id)
-    for _ in range(200):
-        if other.view().step == "compile":
-            break
-        time.sleep(0.01)
-    view = other.view()
+    waiting = Waiting()
+    run = opened(["slow 60\ntime 1"]).start(PROBLEM, subscriber=waiting)
+    waiting.until(lambda n: getattr(n.event and n.event.event, "step", None) is Step.COMPILE, timeout=60)
+    view = (other := opened().attach(run.run_id)).view()
     assert (view.status, view.verbs) == ("running", ["resume"])
     assert f"at step compile (driven by process {os.getpid()})" in summary(view)
     assert [step.status for step in view.candidates[0].steps][:2] == ["done", "running"]
