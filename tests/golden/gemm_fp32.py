@@ -4,7 +4,8 @@ out = a @ b
 
 One warp loads tiles by TMA into swizzled shared memory, stages ahead of the warpgroups that multiply them; a
 plain kernel serves small products and what TMA cannot address. Either applies the epilogue in fp32. fp32
-operands are multiplied as two fp16 halves each, three products for one.
+operands are multiplied as two fp16 halves each, three products for one; results that halves would leave
+further off than fp32's own sums are computed again from the operands.
 """
 
 import math
