@@ -19,7 +19,7 @@ from cutegen_lab.judge.answers import Answers
 from cutegen_lab.judge.blame import blame, difference, lower_precision
 from cutegen_lab.judge.buffers import POISONS, Buffers, secret_poison
 from cutegen_lab.judge.compelled import shares, unread
-from cutegen_lab.judge.inputs import NOT_FINITE, OVERFLOWING, WIDE_RANGE, draw
+from cutegen_lab.judge.inputs import FULL_RANGE, NOT_FINITE, OVERFLOWING, WIDE_RANGE, draw
 from cutegen_lab.judge.place import Place
 from cutegen_lab.judge.placement import Placement, reversed_order, shuffled
 from cutegen_lab.judge.plan import validate_plan
@@ -70,7 +70,9 @@ class Case:
             outputs = self._answer(inputs)
             if outputs is None:
                 return None
-            if passed.distribution in OVERFLOWING and _over_32_bits(self.workload, outputs):
+            if passed.distribution in OVERFLOWING and (
+                _over_32_bits(self.workload, outputs) or self._overflows(passed.distribution, inputs, outputs)
+            ):
                 passed = replace(passed, distribution=WIDE_RANGE)
                 inputs = self._drawn(passed)
         buffers = self._buffers(inputs, passed.seed, first)
@@ -157,6 +159,16 @@ class Case:
             return self.reference.run(inputs)
         except (IndexError, RuntimeError, ValueError, AssertionError, ZeroDivisionError):
             return None
+
+    def _overflows(self, distribution: str, inputs: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor]) -> bool:
+        """Whether 64 bits make other results of the reference: at a type's ends abs() and the like are undefined."""
+        if distribution == FULL_RANGE:
+            return False
+        narrow = (torch.int32, torch.int16, torch.int8, torch.uint8)
+        wide = self._answer([t.long() if t.dtype in narrow else t for t in inputs])
+        return wide is not None and not all(
+            torch.equal(a.double().nan_to_num(), b.double().nan_to_num()) for a, b in zip(outputs, wide, strict=True)
+        )
 
     def _drawn(self, check: WorkloadCheck) -> list[torch.Tensor]:
         return draw(self.workload, check.distribution, check.seed, self.reference.parameters)

@@ -81,7 +81,8 @@ def _further(
     names = [workload.name for workload in found.values()]
     telling = len([name for name in names if name not in TRIVIAL])
     missing = [probe for probe in (_TILES, _DEEP) if products and probe.name not in names]
-    wanted = [*missing, *(_SOLVED if telling + len(missing) < FEWEST else ())]
+    solved = _SOLVED if telling + len(missing) < FEWEST else ()
+    wanted = [*missing, *(probe for probe in solved if not (products and probe.name in TRIVIAL))]
     axes = axes_of(main.inputs, arguments, infer) if wanted else []
     known, further = {*found, main.signature}, []
     for probe in wanted:

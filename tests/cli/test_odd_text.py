@@ -23,7 +23,11 @@ INPUTS = "x: f32[4, 8]"
         (lambda: read_text(REFERENCE.format(""), inputs_text=INPUTS + "\udfff"), ProblemError, "U+DFFF in line 1"),
         (lambda: read_text("x = '\n\udc80'", inputs_text=INPUTS), ProblemError, "U+DC80 in line 2"),
         (lambda: read_text("x = '\0'", inputs_text=INPUTS), ProblemError, "syntax error at line 1"),
-        (lambda: read_text("x = " + "-" * 200_000 + "1", inputs_text=INPUTS), ProblemError, "too deeply nested"),
+        (
+            lambda: read_text("x = " + "-" * 200_000 + "1", inputs_text=INPUTS),
+            ProblemError,
+            "nested over 500 levels deep",
+        ),
         (lambda: compile_text("kernel \ud800 for sm_90a\n"), SpecError, "the spec has U+D800 in line 1"),
     ],
 )

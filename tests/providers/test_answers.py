@@ -35,7 +35,7 @@ def test_other_blocks_are_not_the_module() -> None:
         ("x" * 500_000, "500,000 characters"),
         (f"```python\n{MODULE}# \ud800\n```", "U.D800 in line 7: half of a surrogate pair"),
         (f"```python\n{MODULE}# \0\n```", "syntax error at line 6: it has a null character"),
-        (f"```python\n{MODULE}x = {'-' * 100_000}1\n```", "syntax error at line 1: it is too deeply nested"),
+        (f"```python\n{MODULE}x = {'-' * 100_000}1\n```", "syntax error at line 1: nested over 500 levels deep"),
     ],
 )
 def test_what_is_wrong_is_said(text: str, says: str) -> None:
