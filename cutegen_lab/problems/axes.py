@@ -17,6 +17,7 @@ _DIVISIBLE = 960  # by every number up to 6 and by 64: a size for trying which d
 _STEPS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64, 80, 96, 128, 192, 256)
 _ODD = 7  # a multiple of a step that is no multiple of a larger one
 _MOST_SETS = 64
+_MOST_ASKED = 300  # times in all, each some 10 ms: dimensions that are left then stay as they are
 _FILTER = 16  # sizes up to here that a result does not follow in proportion stay: a filter's, a number of channels
 
 
@@ -92,12 +93,12 @@ def _together(left: Sequence[Place], specs: Sequence[TensorSpec], arguments: int
 
 
 class _Asked:
-    """A reference that is asked about shapes, no shape twice."""
+    """A reference that is asked about shapes, so many times."""
 
     def __init__(self, specs: Sequence[TensorSpec], infer: Infer) -> None:
         self._specs, self._infer = specs, infer
-        self._known: dict[tuple[TensorSpec, ...], tuple[TensorSpec, ...] | None] = {}
         self._outputs = infer(tuple(specs)) or ()
+        self._left = _MOST_ASKED
 
     def smallest(self, first: Place, places: Sequence[Place]) -> Axis | None:
         """``first`` and as few of ``places`` as can change with it; None where not even all can."""
@@ -136,9 +137,9 @@ class _Asked:
         return any(self._at(axis, unit) is not None for unit in (larger, axis.unit // 2) if unit > 1)
 
     def _at(self, axis: Axis, unit: int) -> tuple[TensorSpec, ...] | None:
-        specs = resized(self._specs, [(axis, unit)])
-        if specs not in self._known:
-            outputs = self._infer(specs)
-            same = outputs is not None and [len(t.shape) for t in outputs] == [len(t.shape) for t in self._outputs]
-            self._known[specs] = outputs if same and outputs and all(t.numel for t in outputs) else None
-        return self._known[specs]
+        self._left -= 1
+        if self._left < 0:
+            return None
+        outputs = self._infer(resized(self._specs, [(axis, unit)]))
+        same = outputs is not None and [len(t.shape) for t in outputs] == [len(t.shape) for t in self._outputs]
+        return outputs if same and outputs and all(t.numel for t in outputs) else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, repeat
@@ -55,6 +56,7 @@ def derive(main: Workload, arguments: int, infer: Infer, products: bool = False)
     ``infer`` runs the reference on fake tensors and returns the outputs, or None where it does not take these shapes:
     only what the reference itself accepts becomes a workload.
     """
+    infer = functools.cache(infer)  # many probes come to the same shapes
     found: dict[str, Workload] = {}
     for probe in (*_PROBES, *([_TILES, _DEEP] if products else [])):
         for mapping, why in _mappings(main, arguments, probe):

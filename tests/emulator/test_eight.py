@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from fractions import Fraction
 
@@ -32,16 +33,18 @@ def value(code: int, kind: str) -> float:
     return math.copysign(float(size), -1 if code >> 7 else 1)
 
 
+@functools.cache
+def finite(kind: str) -> dict[int, Fraction]:
+    return {code: Fraction(value(code, kind)) for code in range(128) if math.isfinite(value(code, kind))}
+
+
 def nearest(x: float, kind: str) -> int:
     """The code of the nearest finite value; of two as near, the even one."""
     if math.isnan(x):
         return 127
-    codes = [c for c in range(128) if math.isfinite(value(c, kind))]
-    size = abs(x)
+    values = finite(kind)
     best = (
-        codes[-1]
-        if math.isinf(x)
-        else min(codes, key=lambda c: (abs(Fraction(value(c, kind)) - Fraction(size)), c & 1))
+        max(values) if math.isinf(x) else min(values, key=lambda code: (abs(values[code] - Fraction(abs(x))), code & 1))
     )
     return best | (128 if math.copysign(1, x) < 0 else 0)
 

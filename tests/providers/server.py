@@ -100,7 +100,7 @@ def serving(script: Script) -> Iterator[str]:
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)  # how long shutdown() may take
     thread.start()
     try:
         yield f"http://127.0.0.1:{server.server_address[1]}/v1"
