@@ -14,7 +14,7 @@ PYTHON_TESTS := $(PYTEST) -p no:nbval  # which takes each worker 3 s to import
 # Node from the machine, or from PyPI where the machine has none.
 NODE_PATH_PREFIX := PATH="$(CURDIR)/$(BIN):$$PATH"
 
-.PHONY: help demo lab quick test exhaustive mutants python-test notebook-test front-test lint labextension install \
+.PHONY: help demo lab quick quick-test test exhaustive mutants python-test notebook-test front-test lint labextension install \
 	install-test clean bench
 
 help:  ## list the targets
@@ -26,7 +26,10 @@ demo: install  ## the main job, headless: two references to correct CuTe kernels
 lab: install  ## JupyterLab on the quickstart notebook
 	$(BIN)/jupyter lab $(LAB_OPTIONS) notebooks/01_quickstart.ipynb
 
-quick: lint  ## in 3 minutes: what compiles no kernel, then kernels whose inputs changed since they passed
+quick: install-test  ## in 3 minutes: what compiles no kernel, then kernels whose inputs changed since they passed
+	$(MAKE) --no-print-directory --jobs 2 --output-sync=target lint quick-test
+
+quick-test: install-test
 	$(PYTHON_TESTS) --quick
 
 test: install-test  ## everything CI checks

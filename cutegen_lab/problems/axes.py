@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, combinations, islice, product
@@ -16,7 +17,7 @@ Place = tuple[int, int]  # an input, and one of its dimensions
 _DIVISIBLE = 960  # by every number up to 6 and by 64: a size for trying which dimensions go together
 _STEPS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64, 80, 96, 128, 192, 256)
 _ODD = 7  # a multiple of a step that is no multiple of a larger one
-_MOST_SETS = 64
+_MOST_SETS = 32
 _MOST_ASKED = 300  # times in all, each some 10 ms: dimensions that are left then stay as they are
 _FILTER = 16  # sizes up to here that a result does not follow in proportion stay: a filter's, a number of channels
 
@@ -63,6 +64,8 @@ def axes_of(specs: Sequence[TensorSpec], arguments: int, infer: Infer) -> list[A
     ask = _Asked(specs, infer)
     found: list[Axis] = []
     left = [(at, dim) for at, spec in enumerate(specs) for dim, size in enumerate(spec.shape) if size > 1]
+    alike = Counter(specs[at].shape[dim] for at, dim in left)
+    left.sort(key=lambda place: alike[specs[place[0]].shape[place[1]]] if place[0] >= arguments else 0)  # few questions
     while left:
         axis = next((a for places in _together(left, specs, arguments) if (a := ask.smallest(left[0], places))), None)
         if axis is not None and (axis := ask.measured(axis)):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,8 +13,8 @@ from cutegen_lab.core.artifact import Artifact
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.trial import CheckResult, Timing
 from cutegen_lab.core.verdict import Fault, Verdict
+from cutegen_lab.devices.emulator import EmulatorDevice
 from cutegen_lab.session import Session
-from cutegen_lab.session.predictors import Predictors
 from cutegen_lab.session.simulate import simulate
 from cutegen_lab.session.tune import CACHE, TuneSettings, from_text, tune
 from cutegen_lab.session.tuned import Tunable
@@ -25,15 +25,21 @@ from tests.session.test_clocks import PROBLEM, double
 from tests.tuning.test_tuner import SPACE, Compiler
 
 
-@pytest.fixture(scope="module", autouse=True)
-def predictors() -> Iterator[None]:
-    """One process to predict in for all searches: it takes seconds to start."""
-    shared = Predictors()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("cutegen_lab.session.session.Predictors", lambda: shared)
-        patch.setattr(shared, "close", lambda: None)
-        yield
-    shared.close()
+class Here:
+    """Predicts in the searching process: another takes seconds to start (``test_clocks`` has one)."""
+
+    def predict(
+        self, judge: Any, gpu: Any, problem: Any, artifact: Artifact, cancel: Any
+    ) -> tuple[Timing | Fault, float]:
+        return judge.time(problem, artifact, EmulatorDevice(), gpu, print, cancel)[0], 0.001
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.fixture(autouse=True)
+def predictors(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cutegen_lab.session.session.Predictors", Here)
 
 
 TUNABLE = Tunable("a table", "text", SPACE)
