@@ -20,7 +20,7 @@ from tests.harness.checking import Compiler
 from tests.harness.keeping import BUILDS, Outcome, Outcomes, digest_of_everything, folders, forget_others
 from tests.harness.pace import PACE
 
-QUICK_SECONDS = 125.0
+QUICK_SECONDS = 140.0
 _KEPT = pytest.StashKey[Outcomes]()
 _NOT_KEPT = pytest.StashKey[tempfile.TemporaryDirectory[str]]()
 
