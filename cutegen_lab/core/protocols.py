@@ -113,6 +113,19 @@ class Device(Protocol):
     def close(self) -> None: ...
 
 
+@runtime_checkable
+class Samples(Protocol):
+    """A device that can run some blocks of a plan whose every block would take it too long."""
+
+    def sample(
+        self, build: Build, tensors: Sequence[TensorSpec], buffers: Sequence[memoryview], cancel: Cancel,
+        share: float, flops: int = 0,
+    ) -> Execution | str:  # fmt: skip
+        """Runs the first and the last cluster and others drawn at random, about ``share`` of all; or why that would
+        tell nothing. Outputs are incomplete. ``flops`` as in :meth:`Device.execute`. Raises Cancelled."""
+        ...
+
+
 SanitizerTool = Literal["memcheck", "racecheck", "synccheck"]
 
 

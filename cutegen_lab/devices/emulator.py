@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import secrets
 import threading
 from collections.abc import Callable, Sequence
@@ -16,10 +17,12 @@ from cutegen_lab.core.roofline import GpuSpec
 from cutegen_lab.core.trial import LineCounters, Profile, Timing
 from cutegen_lab.core.verdict import Fault
 from cutegen_lab.emulator import Options, Order, Result, run_plan
+from cutegen_lab.emulator.alone import why_not_alone
 from cutegen_lab.emulator.order import CLOCK_BITS
 from cutegen_lab.tuning import MODEL, predict_plan
 
 SAMPLE_BLOCKS = 64
+FEWEST_BLOCKS = 6  # of a sample that is judged: the first, the last, and four at random
 
 
 class EmulatorDevice:
@@ -49,6 +52,21 @@ class EmulatorDevice:
         options = replace(self._options, counting=counting, flops=flops)
         if options.order is None:
             options = replace(options, order=self._next_order(build))
+        return run_plan(build, tensors, buffers, cancel, options).execution
+
+    def sample(
+        self, build: Build, tensors: Sequence[TensorSpec], buffers: Sequence[memoryview], cancel: Cancel,
+        share: float, flops: int = 0,
+    ) -> Execution | str:  # fmt: skip
+        """Some blocks, drawn anew each time, about ``share`` of all and at most 64; or why these would tell nothing.
+        Raises Cancelled."""
+        if why := why_not_alone(build):
+            return why
+        launch = build.plan.launches[0]
+        wanted = min(math.ceil(share * math.prod(launch.grid)), SAMPLE_BLOCKS)
+        order = Order(seed=self._seed() | 1, clock=self._seed())
+        blocks = max(wanted, FEWEST_BLOCKS * math.prod(launch.cluster))
+        options = replace(self._options, flops=flops, sample_blocks=blocks, order=order)
         return run_plan(build, tensors, buffers, cancel, options).execution
 
     def time(

@@ -22,8 +22,9 @@ class Options:
 
     ``shadow``: track every written byte of shared memory, outputs and workspace and trap reads of the others. None:
     where outputs and workspace are together at most 32 MiB (``SHADOW_BYTES``), which every check workload is; above
-    that only poison tells. ``sample_blocks`` runs at most about that many blocks of each launch, spread evenly over the
-    grid in whole clusters, and scales the counters; its outputs are incomplete. ``order``: None is blocks by number.
+    that only poison tells. ``sample_blocks`` runs at most about that many blocks of each launch in whole clusters,
+    spread evenly over the grid or, where ``order`` is shuffled, the first, the last and others at random, and scales
+    the counters; its outputs are incomplete. ``order``: None is blocks by number.
     ``counting``: count memory accesses, which takes up to half of the time; without, there are no counters.
     ``races``: look for accesses that nothing orders. None: where all tensors together are at most 8 MiB
     (``RACES_BYTES``) and every block runs.

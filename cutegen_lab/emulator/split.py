@@ -34,7 +34,8 @@ class Split:
         return -(-self.clusters // self.step)
 
     def numbers(self, order: Order, sample: int | None) -> Iterator[Array]:
-        """Block numbers of each chunk, all of them in ``order`` or an even sample of about ``sample`` blocks."""
+        """Block numbers of each chunk, all of them in ``order`` or a sample of about ``sample`` blocks: the first, the
+        last, and others, evenly spread or, where ``order`` is shuffled, at random."""
         blocks = np.arange(self.cluster)
         if sample is None or self.clusters * self.cluster <= sample:
             for first in range(0, self.clusters, self.step):
@@ -42,7 +43,10 @@ class Split:
                 yield (part[:, None] * self.cluster + blocks).ravel()
             return
         wanted = max(sample // self.cluster, 1)
-        sampled = np.unique(np.linspace(0, self.clusters - 1, wanted).round().astype(np.int64))
+        sampled = np.linspace(0, self.clusters - 1, wanted).round().astype(np.int64)
+        if order.seed:
+            sampled[1:-1] = np.random.default_rng(order.seed).integers(0, self.clusters, max(wanted - 2, 0))
+        sampled = np.unique(sampled)
         for first in range(0, len(sampled), self.step):
             yield (sampled[first : first + self.step, None] * self.cluster + blocks).ravel()
 

@@ -35,20 +35,23 @@ class Answers:
         self._usual: list[float] = []
 
     def errors(
-        self, inputs: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor], check: WorkloadCheck
-    ) -> tuple[OutputError, ...]:
-        """How far each output is from the reference, with its limits."""
+        self, inputs: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor], check: WorkloadCheck,
+        written: Sequence[torch.Tensor] | None = None,
+    ) -> tuple[OutputError, ...]:  # fmt: skip
+        """How far each output is from the reference, with its limits; ``written``: in which of its elements."""
 
         def there(where: str) -> tuple[OutputError, ...]:
             specs = self._workload.inputs
             given = [moved(t, spec, where) for t, spec in zip(inputs, specs, strict=True)]
-            return self._errors(given, [t.to(where) for t in outputs], check)
+            masks = [t.to(where) for t in written] if written else [None] * len(outputs)
+            return self._errors(given, [t.to(where) for t in outputs], check, masks)
 
         return self._place.run(there)
 
     def _errors(
-        self, inputs: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor], check: WorkloadCheck
-    ) -> tuple[OutputError, ...]:
+        self, inputs: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor], check: WorkloadCheck,
+        written: Sequence[torch.Tensor | None],
+    ) -> tuple[OutputError, ...]:  # fmt: skip
         own, exact = tf32.own(self._reference, inputs), False
         if _all_bits(inputs):
             wanted, exact = rounding.watched(lambda: self._reference.run_float64(inputs))
@@ -60,8 +63,8 @@ class Answers:
         rounds = tf32.allowed(self._reference)
         edge, slices = check.distribution in EDGES, check.distribution in BY_SLICE
         allowances = [
-            Allowance(exact, odd, usual if far else 0.0, tf32=rounds, edge=edge, by_slice=slices)
-            for usual in self._usual
+            Allowance(exact, odd, usual if far else 0.0, tf32=rounds, edge=edge, by_slice=slices, written=some)
+            for usual, some in zip(self._usual, written, strict=True)
         ]
 
         most = terms(self._workload)

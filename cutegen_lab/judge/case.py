@@ -11,7 +11,7 @@ import torch
 from cutegen_lab.core.artifact import Build
 from cutegen_lab.core.dtypes import DType
 from cutegen_lab.core.problem import Problem, Workload
-from cutegen_lab.core.protocols import Cancel, Device, Execution
+from cutegen_lab.core.protocols import Cancel, Device, Execution, Samples
 from cutegen_lab.core.roofline import GpuSpec
 from cutegen_lab.core.trial import WorkloadCheck
 from cutegen_lab.core.verdict import Fault, Verdict
@@ -26,12 +26,14 @@ from cutegen_lab.judge.plan import validate_plan
 from cutegen_lab.problems import Reference
 
 REPEATABLE_BYTES = 1 << 24  # on the emulator, workloads up to here are run a second time over another poison
+_NOT_ALONE = (Verdict.HANG, Verdict.DEADLOCK, Verdict.OUT_OF_MEMORY, Verdict.UNSUPPORTED)  # may be so of some blocks
 _NO_MEMORY = ("can't allocate memory", "out of memory", "not enough memory", "Cannot allocate memory")
 
 
 @dataclass
 class Case:
-    """``executed``: the first run of the first draw, for what the device counted. Raises Cancelled where it is run."""
+    """``share``: how much of the plan is run, in blocks drawn at random, where the whole is too much for the device.
+    ``executed``: the first run of the first draw, for what the device counted. Raises Cancelled where it is run."""
 
     problem: Problem
     reference: Reference
@@ -40,6 +42,7 @@ class Case:
     device: Device
     gpu: GpuSpec
     cancel: Cancel
+    share: float = 1.0
     executed: Execution = field(default=Execution(None, 0.0))
 
     def __post_init__(self) -> None:
@@ -84,11 +87,15 @@ class Case:
                 return wrong
         if len(ran) == 2 and (found := difference(self.workload, ran[0], ran[1], self.problem.deterministic)):
             return replace(passed, verdict=found[0], reason=found[1])
-        errors = self._answers.errors(inputs, ran[0].outputs, passed)
+        written = self._written(ran[0]) if self.share < 1.0 else None
+        if written is not None and not any(bool(some.any()) for some in written):
+            reason = "the first block, the last and those between that were run wrote no element of any output"
+            return replace(passed, verdict=Verdict.UNWRITTEN_OUTPUT, reason=reason)
+        errors = self._answers.errors(inputs, ran[0].outputs, passed, written)
         for index, error in enumerate(errors):
             if not error.ok:
                 # A second poison has already told unwritten elements from NaNs the kernel computed.
-                unwritten = 0 if len(ran) == 2 else int(ran[0].unwritten(index).sum())
+                unwritten = 0 if len(ran) == 2 or written else int(ran[0].unwritten(index).sum())
                 verdict, reason = blame(error, unwritten, self.workload, index)
                 if verdict is Verdict.WRONG_RESULT and error.norm < 1:
                     reason += lower_precision(self.reference, inputs, index, error, self.workload)
@@ -108,7 +115,11 @@ class Case:
         if not counters:
             return None
         compelled = shares(self.reference, self.workload, inputs, seed, self._place)
-        return unread(self.workload, compelled, counters)
+        return unread(self.workload, compelled, counters, sampled=self.share < 1.0)
+
+    def _written(self, buffers: Buffers) -> list[torch.Tensor]:
+        """Which elements of each output the blocks that ran wrote (flat booleans)."""
+        return [~buffers.unwritten(index) for index in range(len(self.workload.outputs))]
 
     def _buffers(self, inputs: Sequence[torch.Tensor], seed: int, first: bool) -> list[Callable[[], Buffers]]:
         """The runs of one draw, each with memory of its own, made when its turn comes."""
@@ -117,7 +128,7 @@ class Case:
         places: list[Placement | None]
         if self.device.kind == "cuda":
             places = self._places(len(inputs), first, generator)
-        elif first and self.workload.compulsory_bytes <= REPEATABLE_BYTES:
+        elif first and self.share == 1.0 and self.workload.compulsory_bytes <= REPEATABLE_BYTES:
             places = [None, None]  # the emulator itself moves tensors about, and knows where each of them ends
         else:
             places = [None]
@@ -137,7 +148,7 @@ class Case:
 
     def _execute(self, passed: WorkloadCheck, buffers: Buffers, counting: bool) -> WorkloadCheck | None:
         """None where the run did no harm."""
-        done = self.device.execute(buffers.build, buffers.tensors, buffers.views, self.cancel, counting, self._flops())
+        done = self._ran(buffers, counting)
         if counting:
             self.executed = done
         if done.fault:
@@ -148,6 +159,19 @@ class Case:
             reason = f"the kernel wrote next to {name!r}: the bytes around it changed"
             return replace(passed, verdict=Verdict.OUT_OF_BOUNDS, reason=reason)
         return None
+
+    def _ran(self, buffers: Buffers, counting: bool) -> Execution:
+        build, tensors, views = buffers.build, buffers.tensors, buffers.views
+        if self.share == 1.0:
+            return self.device.execute(build, tensors, views, self.cancel, counting, self._flops())
+        if not isinstance(self.device, Samples):
+            return Execution(Fault(Verdict.INCONCLUSIVE, f"the {self.device.name} runs all blocks or none"), 0.0)
+        ran = self.device.sample(build, tensors, views, self.cancel, self.share, self._flops())
+        if isinstance(ran, str):
+            return Execution(Fault(Verdict.INCONCLUSIVE, ran), 0.0)
+        if ran.fault and ran.fault.verdict in _NOT_ALONE:
+            return replace(ran, fault=replace(ran.fault, verdict=Verdict.INCONCLUSIVE))
+        return ran
 
     def _careful(self, distribution: str) -> bool:
         """Whether a reference may refuse such inputs: some integers are indices, or divisors."""

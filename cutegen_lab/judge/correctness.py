@@ -35,13 +35,13 @@ class Allowance:
     ``exact``: whatever the order of summation, float32 rounds nothing here; where PyTorch did not either, no error is
     allowed. ``nan_for_infinity``: a NaN may stand for an infinity, because inputs are not finite (∞ − ∞, where PyTorch
     has a formula of its own). ``scale``: errors are relative to no less (the output's usual size, where inputs far from
-    zero bring all of it into a function's vanishing tail). ``again`` are PyTorch's results with
-    intermediate ones rounded otherwise: its own error may be small by luck. ``vague`` are elements of which rounding
-    decides the sign: an infinite one may be either, or NaN. ``towards``: what results go to where infinite inputs are
-    large instead; an infinity of that sign may stand for a NaN, and where results jump nothing is compared. ``tf32``:
-    products may be in TF32, and tensor cores' sums then lose a little with every term. ``edge``: elements that PyTorch
-    itself loses are not compared. ``right``: integers that are right whatever they are (:mod:`chosen`).
-    ``by_slice``: every row and column is held to its own norm.
+    zero bring all of it into a function's vanishing tail). ``again`` are PyTorch's results with intermediate ones
+    rounded otherwise: its own error may be small by luck. ``vague`` are elements of which rounding decides the sign: an
+    infinite one may be either, or NaN. ``towards``: what results go to where infinite inputs are large instead; an
+    infinity of that sign may stand for a NaN, and where results jump nothing is compared. ``tf32``: products may be in
+    TF32, and tensor cores' sums then lose a little with every term. ``edge``: what PyTorch itself loses is not
+    compared. ``right``: integers that are right whatever they are (:mod:`chosen`). ``by_slice``: every row and column
+    is held to its own norm. ``written``: the elements that were computed (None: all); the others are not compared.
     """
 
     exact: bool = False
@@ -54,6 +54,7 @@ class Allowance:
     edge: bool = False
     right: torch.Tensor | None = None
     by_slice: bool = False
+    written: torch.Tensor | None = None
 
 
 def compare(
@@ -70,10 +71,9 @@ def compare(
 
     Integers and booleans must be equal to float64's or to PyTorch's own, which differ where they follow from rounded
     floats, or be right by what they point at. 8-bit floats are compared before their rounding (:mod:`float8`). Finite
-    elements beyond ``HUGE`` are held
-    to PyTorch's own value, whose ``finfo`` is the output dtype's. NaN and
-    infinities must stand where the reference, rounded to the output's dtype, has them; where PyTorch's own result and
-    the reference differ in that, either answer is accepted.
+    elements beyond ``HUGE`` are held to PyTorch's own value, whose ``finfo`` is the output dtype's. NaN and infinities
+    must stand where the reference, rounded to the output's dtype, has them; where PyTorch's own result and the
+    reference differ in that, either answer is accepted.
 
     Limits grow with ``terms``, the most an element of this workload can sum: one float32 accumulator over them walks
     √terms roundings away.
@@ -85,36 +85,30 @@ def compare(
     allow = allowance or Allowance()
     got, reference, own = got.reshape(-1), reference.reshape(-1), torch_result.reshape(-1)
     if not spec.dtype.is_float:
-        return _exact(spec, got, reference, own, allow.right)
+        return _exact(spec, got, reference, own, allow)
     given, again = got, [a.reshape(-1) for a in allow.again]
     if spec.dtype.is_float8:
         got, own, *again = (float8.unrounded(result, reference) for result in (got, own, *again))
         spec, limits = float8.before_rounding(spec, limits)
     moved = [m.reshape(-1) for m in moved]
+    if allow.written is not None:
+        nowhere = ~allow.written
+        got, (own, reference, every) = got.masked_fill(nowhere, 0.0), _blank(nowhere, own, reference, [*moved, *again])
+        moved, again = every[: len(moved)], every[len(moved) :]
     if allow.edge:
         got, own, reference = _without_lost(got, own, reference)
-    norm, element = _floors(spec, limits, terms, allow.tf32)
+    floor, element = _floors(spec, limits, terms, allow.tf32)
+    floor = max(floor, limits.floor_eps * spec.dtype.eps)
     every = [*moved, *again]
     if not allow.edge:
         got, own, reference, every = _without_fills(max(2 * spec.dtype.eps, element), got, own, reference, every)
     got, own, reference, every = _without_undecided(got, own, reference, every, len(moved))
+    got, own, reference, every = _without_either(allow, got, own, reference, every)
     moved, again = every[: len(moved)], every[len(moved) :]
-    if allow.nan_for_infinity:
-        got = torch.where(got.isnan() & own.isinf(), own.to(got.dtype), got)
-    if allow.vague is not None:
-        either = allow.vague.reshape(-1) & ~(got.isfinite() | reference.isfinite())
-        got = torch.where(either, reference.to(got.dtype), got)
-    if allow.towards is not None:
-        limit = allow.towards.reshape(-1)
-        either = reference.isnan() & got.isinf() & (limit.abs() > _TOWARDS) & (limit.sign() == got.sign())
-        got = torch.where(either, reference.to(got.dtype), got)
-        jumps = reference.isfinite() & ((limit - reference).abs() > _JUMP * reference.abs().clamp(min=rms(reference)))
-        got, (own, reference, every) = got.masked_fill(jumps, 0.0), _blank(jumps, own, reference, [*moved, *again])
-        moved, again = every[: len(moved)], every[len(moved) :]
     mine, theirs = distances(got, own, reference, allow.scale)
     lucky = [theirs, *(distances(a, own, reference, allow.scale)[0] for a in again)]
     lucky = [theirs, *(d for d in lucky if math.isfinite(d.worst))]  # what rounding makes infinite allows nothing
-    norm = max(limits.budget * max(d.norm for d in lucky), limits.floor_eps * spec.dtype.eps, norm)
+    norm = max(limits.budget * max(d.norm for d in lucky), floor)
     element = max(limits.budget * max(d.worst for d in lucky), limits.element_eps * spec.dtype.eps, element)
     if allow.exact and torch.equal(own, reference.to(own.dtype)):
         mine, theirs = distances(got, own, own.double())
@@ -126,13 +120,11 @@ def compare(
         norm, element = max(norm, least_norm), max(element, least_element)
     index = mine.index
     if allow.by_slice and mine.norm <= norm and mine.worst <= element:
-        floor = max(_floors(spec, limits, terms, allow.tf32)[0], limits.floor_eps * spec.dtype.eps)
 
         def limit(luck: torch.Tensor, effect: torch.Tensor) -> torch.Tensor:
             return torch.maximum(limits.budget * luck, _conditioned(effect, terms)).clamp_(min=floor)
 
-        every = [_difference(x, own, reference).nan_to_num(0.0, 0.0, 0.0) for x in (own, *again, *moved)]
-        luck, effects = every[: 1 + len(again)], every[1 + len(again) :]
+        luck, effects = ([_luck(x, own, reference) for x in some] for some in ([own, *again], moved))
         one = worst_slice(spec.shape, reference, _difference(got, own, reference), luck, effects, limit)
         if one is not None and not one.norm <= one.limit:
             mine, theirs, norm = replace(mine, norm=one.norm), replace(theirs, norm=one.own), one.limit
@@ -146,6 +138,10 @@ def compare(
 
 def _difference(result: torch.Tensor, own: torch.Tensor, reference: torch.Tensor) -> torch.Tensor:
     return resolved(result.double(), own.double(), reference, result.dtype)
+
+
+def _luck(result: torch.Tensor, own: torch.Tensor, reference: torch.Tensor) -> torch.Tensor:
+    return _difference(result, own, reference).nan_to_num(0.0, 0.0, 0.0)
 
 
 def _floors(spec: TensorSpec, limits: Tolerances, terms: int, with_tf32: bool) -> tuple[float, float]:
@@ -201,6 +197,25 @@ def _without_undecided(
     return got.masked_fill(undecided, 0.0), *_blank(undecided, own, reference, others)
 
 
+def _without_either(
+    allow: Allowance, got: torch.Tensor, own: torch.Tensor, reference: torch.Tensor, others: list[torch.Tensor]
+) -> Compared:
+    """``got`` with the reference's value where inputs that are not finite make either of two right, and elements taken
+    out where results jump between infinite inputs and large ones."""
+    if allow.nan_for_infinity:
+        got = torch.where(got.isnan() & own.isinf(), own.to(got.dtype), got)
+    if allow.vague is not None:
+        either = allow.vague.reshape(-1) & ~(got.isfinite() | reference.isfinite())
+        got = torch.where(either, reference.to(got.dtype), got)
+    if allow.towards is None:
+        return got, own, reference, others
+    limit = allow.towards.reshape(-1)
+    either = reference.isnan() & got.isinf() & (limit.abs() > _TOWARDS) & (limit.sign() == got.sign())
+    got = torch.where(either, reference.to(got.dtype), got)
+    jumps = reference.isfinite() & ((limit - reference).abs() > _JUMP * reference.abs().clamp(min=rms(reference)))
+    return got.masked_fill(jumps, 0.0), *_blank(jumps, own, reference, others)
+
+
 def _blank(
     where: torch.Tensor, own: torch.Tensor, reference: torch.Tensor, others: list[torch.Tensor]
 ) -> tuple[torch.Tensor, torch.Tensor, list[torch.Tensor]]:
@@ -209,12 +224,14 @@ def _blank(
 
 
 def _exact(
-    spec: TensorSpec, got: torch.Tensor, reference: torch.Tensor, own: torch.Tensor, right: torch.Tensor | None
+    spec: TensorSpec, got: torch.Tensor, reference: torch.Tensor, own: torch.Tensor, allow: Allowance
 ) -> OutputError:
     integers = got.to(torch.int64)
     differs = (integers != reference.to(torch.int64)) & (integers != own.to(torch.int64))
-    if right is not None:
-        differs &= ~right
+    if allow.right is not None:
+        differs &= ~allow.right
+    if allow.written is not None:
+        differs &= allow.written
     wrong = torch.nonzero(differs).reshape(-1)
     share = wrong.numel() / max(got.numel(), 1)
     index = int(wrong[0]) if wrong.numel() else 0

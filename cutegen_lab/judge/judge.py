@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from itertools import chain
 
 import torch
 
 from cutegen_lab.core.artifact import Artifact, Build
 from cutegen_lab.core.errors import Cancelled
+from cutegen_lab.core.kept_memory import kept_memory, one_arena
 from cutegen_lab.core.problem import Problem, Workload
 from cutegen_lab.core.protocols import Cancel, Device, Inspects, Say
 from cutegen_lab.core.roofline import GpuSpec, target_gpu
@@ -25,9 +27,9 @@ from cutegen_lab.judge.place import Place
 from cutegen_lab.judge.plan import validate_plan
 from cutegen_lab.judge.prints import ADVICE, Listening, prints, told
 from cutegen_lab.judge.profile import profile
-from cutegen_lab.judge.schedule import affordable, draws
+from cutegen_lab.judge.schedule import FEWEST, affordable, draws
 from cutegen_lab.judge.second_look import SYMPTOMS, second_look
-from cutegen_lab.judge.select import beyond, select_workloads
+from cutegen_lab.judge.select import beyond, no_answer, sampled_share, select_workloads
 from cutegen_lab.judge.timed_outputs import answers, inputs_for
 from cutegen_lab.judge.timing import Job, time_in_turns
 from cutegen_lab.judge.turns import Effort
@@ -35,6 +37,7 @@ from cutegen_lab.judge.values import between
 from cutegen_lab.problems import Reference
 from cutegen_lab.problems.workloads import TRIVIAL
 
+_ELSEWHERE = "judge it on a GPU, or declare smaller inputs"
 COUNTED_BYTES = 4 << 30  # of a workload: twice as much host memory goes into counting what it moves
 
 
@@ -58,12 +61,17 @@ class StandardJudge:
     ) -> None:  # fmt: skip
         self._seed, self._deep, self._detector = seed_source, deep, detector
         self._tensors = Kept()
+        one_arena()
 
     def check(self, problem: Problem, artifact: Artifact, device: Device, say: Say, cancel: Cancel) -> CheckResult:
         """Checks every workload ``device`` can afford, cheap ones first; ends at the first that does not pass.
 
         One that prints is checked on an emulator whatever ``device`` is, and does not pass. Raises Cancelled.
         """
+        with kept_memory():
+            return self._heard(problem, artifact, device, say, cancel)
+
+    def _heard(self, problem: Problem, artifact: Artifact, device: Device, say: Say, cancel: Cancel) -> CheckResult:
         if not prints(artifact):
             return self._check(problem, artifact, device, say, cancel)
         emulator = device if device.kind == "emulator" else self._detector() if self._detector else None
@@ -91,8 +99,7 @@ class StandardJudge:
             for check in self._draws(case, names, fewer, say):
                 checks.append(check)
                 if not check.verdict.passed:
-                    where = f"{workload.name} {workload.describe()}, {check.distribution} inputs"
-                    told = f"{check.reason} on {where}"
+                    told = _where(workload, check)
                     if cause := next((c for c in looks() if c.fault), None) if check.verdict in SYMPTOMS else None:
                         checks.append(cause)
                         reason = f"{cause.reason} on {cause.workload}; on the {device.name}: {told}"
@@ -104,9 +111,19 @@ class StandardJudge:
             notes += [check.reason] if check.verdict.passed and check.reason else []
             if not check.verdict.passed:
                 return CheckResult(check.verdict, f"{check.reason} on {check.workload}", tuple(checks))
-        result = CheckResult(Verdict.PASSED, "", tuple(checks))
-        praise = _praise(problem, artifact, result, fewer, device)
-        return CheckResult(Verdict.PASSED, "; ".join([praise, *tf32.notes(problem), *notes]), result.checks)
+        untold: list[str] = []
+        for workload in (w for w in problem.workloads if w not in workloads and w.name in artifact.builds):
+            case = Case(problem, reference, workload, artifact.builds[workload.name], device, gpu, cancel)
+            for check in self._sampled(case, secret, untold, say):
+                checks.append(check)
+                if not check.verdict.passed:
+                    return CheckResult(check.verdict, _where(workload, check), tuple(checks))
+        result = CheckResult(Verdict.INCONCLUSIVE if untold else Verdict.PASSED, "", tuple(checks))
+        praise = _praise(problem, artifact, result, fewer, [w.name for w in workloads], device)
+        if untold:
+            left = f"the {device.name} cannot run {'; '.join(untold)}"
+            return replace(result, reason=f"right as far as it goes ({praise}), but {left}. Next: {_ELSEWHERE}")
+        return replace(result, reason="; ".join([praise, *tf32.notes(problem), *notes]))
 
     def _draws(self, case: Case, names: Sequence[str], fewer: list[str], say: Say) -> Iterator[WorkloadCheck]:
         """The checks of one workload, as many as ``case``'s device can afford; ``fewer`` gets its name if not all."""
@@ -121,6 +138,26 @@ class StandardJudge:
             check = case.run(distribution, self._seed(), first=number == 0)
             if number == 0:
                 count = affordable(case.workload, names, case.device, case.executed)
+            if check is not None:
+                yield check
+
+    def _sampled(self, case: Case, secret: float, untold: list[str], say: Say) -> Iterator[WorkloadCheck]:
+        """The checks of some blocks of one workload that is too large for ``case``'s device; ``untold`` gets its name
+        and the reason where none can be run, or where they would tell nothing."""
+        problem, workload = case.problem, case.workload
+        case.share = sampled_share(problem, workload)
+        if why := no_answer(problem, workload):
+            untold.append(f"{workload.name} ({why})")
+            return
+        names = [name for name in draws(workload, 0, 1, secret, problem.any_tf32) if name in FEWEST]
+        for number, distribution in enumerate(names):
+            if case.cancel.is_set():
+                raise Cancelled()
+            say(f"check some blocks of {workload.name} ({distribution})")
+            check = case.run(distribution, self._seed(), first=number == 0)
+            if check is not None and check.verdict is Verdict.INCONCLUSIVE:
+                untold.append(f"{workload.name} ({beyond(problem, workload)}), nor blocks of it alone: {check.reason}")
+                return
             if check is not None:
                 yield check
 
@@ -148,6 +185,13 @@ class StandardJudge:
     ) -> tuple[Timing | Fault, Profile | None]:  # fmt: skip
         """Times the main workload on ``device``: predicted by the emulator; measured where there is a stopwatch, in
         turns with baselines and ``incumbent``, the artifact to beat."""
+        with kept_memory():
+            return self._timed(problem, artifact, device, gpu, say, cancel, incumbent)
+
+    def _timed(
+        self, problem: Problem, artifact: Artifact, device: Device, gpu: GpuSpec, say: Say, cancel: Cancel,
+        incumbent: Artifact | None,
+    ) -> tuple[Timing | Fault, Profile | None]:  # fmt: skip
         workload, build = problem.workload, artifact.builds[problem.workload.name]
         if fault := validate_plan(build, workload.tensors + build.plan.workspace, gpu):
             return fault, None
@@ -204,20 +248,26 @@ def _unchecked(
     if too_large := [w for w in problem.workloads if w not in workloads]:
         names = ", ".join(w.name for w in too_large)
         found.append(f"the {device.name} cannot afford {names} ({beyond(problem, too_large[0])})")
-        next_steps += ["judge it on a GPU", "declare smaller inputs"]
+        next_steps.append(_ELSEWHERE)
     verdict = Verdict.CONTRACT if left_out else Verdict.UNSUPPORTED
     reason = f"too little is left to check: {'; '.join(found)}. Next: {', or '.join(next_steps)}"
     return CheckResult(verdict, reason, ())
 
 
-def _praise(problem: Problem, artifact: Artifact, result: CheckResult, fewer: list[str], device: Device) -> str:
+def _where(workload: Workload, check: WorkloadCheck) -> str:
+    return f"{check.reason} on {workload.name} {workload.describe()}, {check.distribution} inputs"
+
+
+def _praise(
+    problem: Problem, artifact: Artifact, result: CheckResult, fewer: list[str], whole: Sequence[str], device: Device
+) -> str:
     ran = {c.workload for c in result.checks}
-    skipped = [w.name for w in problem.workloads if w.name not in ran]
+    sampled = [w.name for w in problem.workloads if w.name in ran and w.name not in whole]
     text = f"{len(result.checks)} checks on {len(ran)} workloads"
     if fewer:
         text += f"; fewer draws on {', '.join(fewer)}, which cost{'s' if len(fewer) == 1 else ''} more to judge"
     if artifact.unserved:
         text += f"; not served, by its own constraints: {', '.join(artifact.unserved)}"
-    if skipped:
-        text += f"; {', '.join(skipped)} not run: too large for the {device.name}"
+    if sampled:
+        text += f"; of {', '.join(sampled)} some blocks: too large for the {device.name} to run whole"
     return text

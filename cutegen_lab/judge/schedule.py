@@ -13,7 +13,7 @@ from cutegen_lab.judge.structured import PATCHWORK
 EMULATED_INSTRUCTIONS = 200_000  # warp instructions a workload, all its draws together: a tenth of a second
 GPU_BYTES = 8 << 30  # compulsory traffic of all draws of a workload
 FEWEST_ON_GPU = 10
-_FEWEST = ("normal", PATCHWORK)  # of an expensive workload: together they hold every kind of number
+FEWEST = ("normal", PATCHWORK)  # of an expensive workload: together they hold every kind of number
 
 
 def draws(workload: Workload, turn: int, turns: int, secret: float, tf32: bool = False) -> tuple[str, ...]:
@@ -43,5 +43,5 @@ def affordable(workload: Workload, names: Sequence[str], device: Device, executi
     if device.kind == "cuda":
         return min(count, max(FEWEST_ON_GPU, GPU_BYTES // max(workload.compulsory_bytes, 1)))
     spent = execution.counters.get("warp_instructions", 0.0)
-    fewest = sum(name in (*_FEWEST, *(ESSENTIAL if workload.derived else ())) for name in names)
+    fewest = sum(name in (*FEWEST, *(ESSENTIAL if workload.derived else ())) for name in names)
     return count if spent == 0 else min(count, max(fewest, int(EMULATED_INSTRUCTIONS / spent)))

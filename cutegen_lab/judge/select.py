@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import psutil
+
 from cutegen_lab.core.problem import Problem, Workload
 from cutegen_lab.core.protocols import Device
 
 EMULATOR_BYTES = 1 << 28  # compulsory traffic the emulator executes in a few seconds
 EMULATOR_FLOPS = 1 << 31
+SAMPLED_FLOPS = 1 << 40  # … of which it executes some blocks, and PyTorch computes the float64 answer in a minute
+_SHARE_OF_MEMORY = 0.75
+TIMES_THE_MEMORY = 32  # that a draw takes beside its float64 answer: measured 30 for a row reduction of bf16
 
 
 def affordable(workload: Workload, flops: int, device: Device) -> bool:
@@ -15,16 +20,34 @@ def affordable(workload: Workload, flops: int, device: Device) -> bool:
     return device.kind == "cuda" or small
 
 
+def sampled_share(problem: Problem, workload: Workload) -> float:
+    """How much of ``workload``, which an emulator cannot afford whole, it can."""
+    return min(EMULATOR_BYTES / workload.compulsory_bytes, EMULATOR_FLOPS / max(_flops(problem, workload), 1))
+
+
+def no_answer(problem: Problem, workload: Workload) -> str:
+    """Why PyTorch cannot compute the right results of ``workload`` on this machine; nothing where it can."""
+    memory = workload.compulsory_bytes * TIMES_THE_MEMORY
+    if memory > (most := psutil.virtual_memory().total * _SHARE_OF_MEMORY):
+        return f"its float64 answer takes some {memory / 2**30:.0f} GiB of memory, where {most / 2**30:.0f} may be used"
+    if (flops := _flops(problem, workload)) > SAMPLED_FLOPS:
+        return f"its float64 answer takes {flops:.2g} FLOPs, where {SAMPLED_FLOPS:.2g} are affordable"
+    return ""
+
+
+def _flops(problem: Problem, workload: Workload) -> int:
+    return problem.flops if workload is problem.workload else 0
+
+
 def beyond(problem: Problem, workload: Workload) -> str:
     """How large ``workload`` is beside what an emulator can afford."""
     size = f"{workload.compulsory_bytes / 2**20:,.0f} MiB of tensors, where {EMULATOR_BYTES >> 20} are affordable"
-    if workload is problem.workload and problem.flops > EMULATOR_FLOPS:
-        return f"{size}; {problem.flops:.2g} FLOPs, where {EMULATOR_FLOPS:.2g} are"
+    if (flops := _flops(problem, workload)) > EMULATOR_FLOPS:
+        return f"{size}; {flops:.2g} FLOPs, where {EMULATOR_FLOPS:.2g} are"
     return size
 
 
 def select_workloads(problem: Problem, device: Device) -> tuple[Workload, ...]:
     """The workloads a check runs on ``device``: cheap ones first, then the analyst's own that it can afford."""
-    main = problem.workload
-    own = tuple(w for w in problem.workloads if affordable(w, problem.flops if w is main else 0, device))
+    own = tuple(w for w in problem.workloads if affordable(w, _flops(problem, w), device))
     return problem.check_workloads + own

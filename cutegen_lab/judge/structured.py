@@ -16,6 +16,7 @@ import torch
 from cutegen_lab.core.dtypes import DType
 from cutegen_lab.core.problem import TensorSpec, Workload
 from cutegen_lab.judge.values import between, rand, randn, standard
+from cutegen_lab.problems.dtypes import TORCH
 
 PATCHWORK = "patchwork"
 SPECIALS = "specials"
@@ -62,7 +63,7 @@ def _ramp(size: int, reach: float, g: torch.Generator) -> torch.Tensor:
     return (ramp, ramp.flip(0), ramp[torch.randperm(size, generator=g)])[kind]
 
 
-def partners(workload: Workload) -> list[tuple[tuple[int, int], tuple[int, int]]]:
+def _partners(workload: Workload) -> list[tuple[tuple[int, int], tuple[int, int]]]:
     """Dimensions of two inputs that are summed over together, by their sizes: alike, and in no output."""
     shown = {size for spec in workload.outputs for size in spec.shape}
     found = []
@@ -77,7 +78,7 @@ def _graded(workload: Workload, g: torch.Generator) -> Values:
     """Magnitudes from 1e-8 to 1e8 along one dimension; those of a partner the other way round, so that every product
     is of the same size."""
     values = {at: standard(spec.shape, g) for at, spec in _floats(workload)}
-    pairs = partners(workload)
+    pairs = _partners(workload)
     for (i, m), (j, n) in pairs:
         reach = min(_reach(workload.inputs[at].dtype, 26.0) for at in (i, j))
         ramp = _ramp(workload.inputs[i].shape[m], reach, g)
@@ -224,8 +225,8 @@ def _several(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> torc
 
 
 def _info(dtype: DType) -> torch.finfo:
-    narrow = {DType.F16: torch.float16, DType.BF16: torch.bfloat16, DType.F8E4M3: torch.float8_e4m3fn}
-    return torch.finfo({**narrow, DType.F8E5M2: torch.float8_e5m2}.get(dtype, torch.float32))
+    """Of no more than 32 bits: doubles are drawn among the numbers that floats have."""
+    return torch.finfo(torch.float32 if dtype is DType.F64 else TORCH[dtype])
 
 
 _DRAWS: Mapping[str, _Draw] = {

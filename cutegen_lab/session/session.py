@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from cutegen_lab.config import Settings
 from cutegen_lab.core.errors import CutegenError
+from cutegen_lab.core.kept_memory import one_arena
 from cutegen_lab.core.problem import Problem, Workload
 from cutegen_lab.core.protocols import Compiler, Device, Judge, Provider
 from cutegen_lab.core.roofline import speed_of_light, target_gpu
@@ -84,6 +85,7 @@ class Session:
         """
         from cutegen_lab.stores.sqlite import SqliteStore  # pydantic: not at import
 
+        one_arena()  # before there are threads that judge
         settings = settings or Settings.from_environment()
         place = Path(workdir) if workdir is not None else settings.workdir
 
