@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-# There are as many workers as cores: PyTorch's own threads would wait for each other, up to milliseconds an operator.
+# There are more workers than cores: PyTorch's own threads would wait for each other, up to milliseconds an operator.
 os.environ["OMP_NUM_THREADS"] = "1"
 
 import pytest
@@ -34,6 +34,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )  # fmt: skip
     group.addoption("--seed", type=int, default=0, help="of the sizes and configs drawn at random (default: 0)")
     group.addoption("--accept", action="store_true", help="write golden texts anew, to be reviewed as a diff")
+
+
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """One more than cores: some wait, for a process to end or a time to pass."""
+    return (os.cpu_count() or 1) + 1
 
 
 def pytest_configure(config: pytest.Config) -> None:
