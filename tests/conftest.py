@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-# There are more workers than cores: PyTorch's own threads would wait for each other, up to milliseconds an operator.
+# There are as many workers as cores, or more: PyTorch's own threads would wait for each other, up to milliseconds an operator.
 os.environ["OMP_NUM_THREADS"] = "1"
 
 import pytest
@@ -37,8 +37,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """One more than cores: some wait, for a process to end or a time to pass."""
-    return (os.cpu_count() or 1) + 1
+    """One more than cores, since some wait for a process to end or a time to pass; in a quick run few do."""
+    return (os.cpu_count() or 1) + (config.getoption("--quick") is None)
 
 
 def pytest_configure(config: pytest.Config) -> None:

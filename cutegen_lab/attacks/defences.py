@@ -31,6 +31,7 @@ _DEFENCES: Mapping[Verdict, str] = {
     Verdict.UNREAD_INPUT: "loads are counted, and must reach what the reference was seen to depend on",
     Verdict.INPUT_MODIFIED: "a store to an input is a fault, and inputs are compared before and after",
     Verdict.TOO_FAST: "no time may be less than the compulsory bytes take at the memory's peak",
+    Verdict.INCONCLUSIVE: "the small workloads alone are no proof of the analyst's own",
 }
 
 
