@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-# There are as many workers as cores, or more: PyTorch's own threads would wait for each other, up to milliseconds an operator.
+# PyTorch's own threads would wait for each other, up to milliseconds an operator: workers take all cores.
 os.environ["OMP_NUM_THREADS"] = "1"
 
 import pytest
