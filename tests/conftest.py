@@ -36,11 +36,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--accept", action="store_true", help="write golden texts anew, to be reviewed as a diff")
 
 
-def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """One more than cores, since some wait for a process to end or a time to pass; in a quick run few do."""
-    return (os.cpu_count() or 1) + (config.getoption("--quick") is None)
-
-
 def pytest_configure(config: pytest.Config) -> None:
     PACE.started, PACE.quick_seconds = time.monotonic(), config.getoption("--quick")
     folder = _folder(config)

@@ -37,7 +37,8 @@ def execute(arguments: argparse.Namespace, problem: Problem, given: Given, outpu
     compiler = parts.make_compiler(Settings.from_environment(), IMPORT_SECONDS)
     with tempfile.TemporaryDirectory() as scratch, Session.open(scratch, compiler=compiler) as session:
         device = session.device(arguments.device)
-        workloads = session.workloads(problem, device)
+        judged = {w.name: w for w in (*problem.workloads, *session.workloads(problem, device))}
+        workloads = tuple(judged.values())
         attacked = Range(
             problem, workloads, given.config, arguments.arch, session.compiler(), session.judge(), device, cancel
         )

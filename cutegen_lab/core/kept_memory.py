@@ -7,12 +7,14 @@ again: half of the time of a check. (mallopt(3): ``M_TRIM_THRESHOLD``, ``M_MMAP_
 from __future__ import annotations
 
 import ctypes
+import os
 import threading
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 
-_TRIM_THRESHOLD, _MMAP_MAX, _ARENA_MAX = -1, -4, -8
+_TRIM_THRESHOLD, _MMAP_THRESHOLD, _MMAP_MAX, _ARENA_MAX = -1, -3, -4, -8
 _NEVER, _USUAL_TRIM, _USUAL_MMAPS = -1, 64 << 20, 65536
+_USUAL_MMAP_THRESHOLD = 32 << 20  # where glibc's own, which follows what is freed until mallopt is called, would end
 _IDLE_SECONDS = 10.0  # until memory goes back: the next candidate often comes sooner
 
 
@@ -32,39 +34,47 @@ class _Kept:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        with self._lock:
-            self._holders += 1
-            if self._end is not None:
-                self._end.cancel()
-            self._set(_NEVER, 0)
+        if not self._known:
+            yield
+            return
         try:
+            with self._lock:
+                self._holders += 1
+                if self._end is not None:
+                    self._end.cancel()
+                self._set(_NEVER, 0)
             yield
         finally:
-            with self._lock:
+            with self._lock, suppress(RuntimeError):  # no more threads: it stays with a process that is ending
                 self._holders -= 1
                 if not self._holders:
                     self._end = threading.Timer(_IDLE_SECONDS, self._give_back)
                     self._end.daemon = True
                     self._end.start()
 
+    def forked(self) -> None:
+        """In a child nobody judges, whatever its parent did."""
+        self._lock, self._holders, self._end = threading.Lock(), 0, None
+
     def _give_back(self) -> None:
         with self._lock:
-            if not self._holders and self._known:
+            if not self._holders:
                 self._set(_USUAL_TRIM, _USUAL_MMAPS)
+                self._libc.mallopt(_MMAP_THRESHOLD, _USUAL_MMAP_THRESHOLD)
                 self._libc.malloc_trim(0)
 
     def _set(self, trim: int, mmaps: int) -> None:
-        if self._known:
-            self._libc.mallopt(_TRIM_THRESHOLD, trim)
-            self._libc.mallopt(_MMAP_MAX, mmaps)
+        self._libc.mallopt(_TRIM_THRESHOLD, trim)
+        self._libc.mallopt(_MMAP_MAX, mmaps)
 
 
 _KEPT = _Kept()
+os.register_at_fork(after_in_child=_KEPT.forked)
 
 
 def one_arena() -> None:
     """Threads that start from now on allocate where all do: an arena of their own holds no more than 64 MB, and what is
-    larger would be mapped, and unmapped, all the same."""
+    larger would be mapped, and unmapped, all the same. For the rest of the process."""
     _KEPT.one_arena()
 
 

@@ -39,7 +39,7 @@ class Verdict(str, Enum):
     INPUT_MODIFIED = "input_modified"
     UNREAD_INPUT = "unread_input"  # fewer bytes of an input were loaded than the answer depends on
     TOO_FAST = "too_fast"  # a measured time under the speed-of-light floor: quarantined, never averaged
-    INCONCLUSIVE = "inconclusive"  # what ran is right, and nothing of the analyst's own workload could run here
+    INCONCLUSIVE = "inconclusive"  # what ran is right, and of a workload of the analyst's too little could run
     # ours
     CANCELLED = "cancelled"
     DEVICE_ERROR = "device_error"  # the device or its worker failed; the candidate may be innocent

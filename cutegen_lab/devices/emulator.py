@@ -58,15 +58,16 @@ class EmulatorDevice:
         self, build: Build, tensors: Sequence[TensorSpec], buffers: Sequence[memoryview], cancel: Cancel,
         share: float, flops: int = 0,
     ) -> Execution | str:  # fmt: skip
-        """Some blocks, drawn anew each time, about ``share`` of all and at most 64; or why these would tell nothing.
-        Raises Cancelled."""
+        """Some blocks, drawn anew each time: about ``share`` of all, six clusters at least and no more than 64 blocks
+        beyond these; or why they would tell nothing. What they read and have not written is a fault. Raises Cancelled.
+        """
         if why := why_not_alone(build):
             return why
         launch = build.plan.launches[0]
         wanted = min(math.ceil(share * math.prod(launch.grid)), SAMPLE_BLOCKS)
         order = Order(seed=self._seed() | 1, clock=self._seed())
         blocks = max(wanted, FEWEST_BLOCKS * math.prod(launch.cluster))
-        options = replace(self._options, flops=flops, sample_blocks=blocks, order=order)
+        options = replace(self._options, flops=int(flops * share), sample_blocks=blocks, order=order, shadow=True)
         return run_plan(build, tensors, buffers, cancel, options).execution
 
     def time(

@@ -26,7 +26,10 @@ from cutegen_lab.judge.plan import validate_plan
 from cutegen_lab.problems import Reference
 
 REPEATABLE_BYTES = 1 << 24  # on the emulator, workloads up to here are run a second time over another poison
-_NOT_ALONE = (Verdict.HANG, Verdict.DEADLOCK, Verdict.OUT_OF_MEMORY, Verdict.UNSUPPORTED)  # may be so of some blocks
+_NOT_ALONE = (  # what blocks may come to because the others do not run
+    Verdict.HANG, Verdict.DEADLOCK, Verdict.OUT_OF_MEMORY, Verdict.UNSUPPORTED, Verdict.UNINITIALISED_READ
+)  # fmt: skip
+_LEAST_WRITTEN = 0.5  # of the share of an output that is the blocks' which ran
 _NO_MEMORY = ("can't allocate memory", "out of memory", "not enough memory", "Cannot allocate memory")
 
 
@@ -46,6 +49,7 @@ class Case:
     executed: Execution = field(default=Execution(None, 0.0))
 
     def __post_init__(self) -> None:
+        self._counted = 1.0  # the share of the blocks that ran last
         self._place = Place(self.device, self.workload)
         self._answers = Answers(self.reference, self.workload, self.problem.tolerances, self._place)
 
@@ -62,7 +66,8 @@ class Case:
         except (MemoryError, RuntimeError) as error:
             if not isinstance(error, MemoryError) and not any(text in str(error) for text in _NO_MEMORY):
                 raise
-            check = replace(passed, verdict=Verdict.OUT_OF_MEMORY, reason=_no_memory(self.workload, self.build))
+            verdict = Verdict.OUT_OF_MEMORY if self.share == 1.0 else Verdict.INCONCLUSIVE
+            check = replace(passed, verdict=verdict, reason=_no_memory(self.workload, self.build))
         return check and replace(check, seconds=time.perf_counter() - started)
 
     def _checked(self, passed: WorkloadCheck, first: bool) -> WorkloadCheck | None:
@@ -87,10 +92,9 @@ class Case:
                 return wrong
         if len(ran) == 2 and (found := difference(self.workload, ran[0], ran[1], self.problem.deterministic)):
             return replace(passed, verdict=found[0], reason=found[1])
-        written = self._written(ran[0]) if self.share < 1.0 else None
-        if written is not None and not any(bool(some.any()) for some in written):
-            reason = "the first block, the last and those between that were run wrote no element of any output"
-            return replace(passed, verdict=Verdict.UNWRITTEN_OUTPUT, reason=reason)
+        written = self._written(ran[0]) if self._counted < 1.0 else None
+        if written is not None and (why := self._too_little(written)):
+            return replace(passed, verdict=Verdict.INCONCLUSIVE, reason=why)
         errors = self._answers.errors(inputs, ran[0].outputs, passed, written)
         for index, error in enumerate(errors):
             if not error.ok:
@@ -100,7 +104,7 @@ class Case:
                 if verdict is Verdict.WRONG_RESULT and error.norm < 1:
                     reason += lower_precision(self.reference, inputs, index, error, self.workload)
                 return replace(passed, verdict=verdict, reason=reason, errors=errors)
-        if first and (fault := self._unread(inputs, passed.seed)):
+        if first and self.share == 1.0 and (fault := self._unread(inputs, passed.seed)):
             return replace(_faulted(passed, fault), errors=errors)
         return replace(passed, errors=errors)
 
@@ -115,16 +119,26 @@ class Case:
         if not counters:
             return None
         compelled = shares(self.reference, self.workload, inputs, seed, self._place)
-        return unread(self.workload, compelled, counters, sampled=self.share < 1.0)
+        return unread(self.workload, compelled, counters)
 
     def _written(self, buffers: Buffers) -> list[torch.Tensor]:
         """Which elements of each output the blocks that ran wrote (flat booleans)."""
         return [~buffers.unwritten(index) for index in range(len(self.workload.outputs))]
 
+    def _too_little(self, written: Sequence[torch.Tensor]) -> str:
+        """Which output the blocks that ran wrote much less of than their share: it may be that the others write more,
+        or that all of them stop too early."""
+        for spec, some in zip(self.workload.outputs, written, strict=True):
+            if (count := int(some.sum())) < _LEAST_WRITTEN * self._counted * spec.numel:
+                return (
+                    f"{self._counted:.1%} of the blocks wrote {count:,} of the {spec.numel:,} elements of {spec.name!r}"
+                )
+        return ""
+
     def _buffers(self, inputs: Sequence[torch.Tensor], seed: int, first: bool) -> list[Callable[[], Buffers]]:
         """The runs of one draw, each with memory of its own, made when its turn comes."""
         generator = torch.Generator().manual_seed(seed ^ 0x5EED)
-        poisons = POISONS if first else (secret_poison(generator), POISONS[0])
+        poisons = POISONS if first and self.share == 1.0 else (secret_poison(generator), POISONS[0])
         places: list[Placement | None]
         if self.device.kind == "cuda":
             places = self._places(len(inputs), first, generator)
@@ -169,6 +183,7 @@ class Case:
         ran = self.device.sample(build, tensors, views, self.cancel, self.share, self._flops())
         if isinstance(ran, str):
             return Execution(Fault(Verdict.INCONCLUSIVE, ran), 0.0)
+        self._counted = ran.counters.get("blocks_counted", 1.0) / max(ran.counters.get("blocks", 1.0), 1.0)
         if ran.fault and ran.fault.verdict in _NOT_ALONE:
             return replace(ran, fault=replace(ran.fault, verdict=Verdict.INCONCLUSIVE))
         return ran

@@ -83,6 +83,8 @@ def compare(
     compared, and limits are at least ``CONDITIONING`` times its effect.
     """
     allow = allowance or Allowance()
+    if allow.written is not None:
+        return _compared_where(allow.written, spec, [got, reference, torch_result, *moved], limits, terms, allow)
     got, reference, own = got.reshape(-1), reference.reshape(-1), torch_result.reshape(-1)
     if not spec.dtype.is_float:
         return _exact(spec, got, reference, own, allow)
@@ -91,10 +93,6 @@ def compare(
         got, own, *again = (float8.unrounded(result, reference) for result in (got, own, *again))
         spec, limits = float8.before_rounding(spec, limits)
     moved = [m.reshape(-1) for m in moved]
-    if allow.written is not None:
-        nowhere = ~allow.written
-        got, (own, reference, every) = got.masked_fill(nowhere, 0.0), _blank(nowhere, own, reference, [*moved, *again])
-        moved, again = every[: len(moved)], every[len(moved) :]
     if allow.edge:
         got, own, reference = _without_lost(got, own, reference)
     floor, element = _floors(spec, limits, terms, allow.tf32)
@@ -134,6 +132,30 @@ def compare(
         limit_norm=norm, limit_worst=element,
         worst_index=_unravel(index, spec.shape), got=_value(given, index), expected=_value(reference, index),
     )  # fmt: skip
+
+
+def _compared_where(
+    written: torch.Tensor, spec: TensorSpec, results: Sequence[torch.Tensor], limits: Tolerances, terms: int,
+    allow: Allowance,
+) -> OutputError:  # fmt: skip
+    """:func:`compare` of some elements: by rows too where they are whole rows, else by none."""
+
+    def some(tensor: torch.Tensor) -> torch.Tensor:
+        return tensor.reshape(-1)[written]
+
+    columns = spec.shape[-1] if spec.shape else 1
+    rows = written.view(-1, columns)
+    whole = bool((rows.all(1) == rows.any(1)).all())
+    count = int(written.sum())
+    shape = (count // columns, columns) if whole else (count,)
+    also = {name: some(value) for name in ("vague", "towards", "right") if (value := getattr(allow, name)) is not None}
+    fewer = replace(
+        allow, written=None, again=tuple(map(some, allow.again)), by_slice=allow.by_slice and whole, **also
+    )  # fmt: skip
+    got, reference, own, *moved = map(some, results)
+    found = compare(replace(spec, shape=shape, strides=()), got, reference, own, limits, terms, fewer, moved)
+    at = found.worst_index[0] * columns + found.worst_index[1] if whole else found.worst_index[0]
+    return replace(found, worst_index=_unravel(int(written.nonzero()[at]), spec.shape))
 
 
 def _difference(result: torch.Tensor, own: torch.Tensor, reference: torch.Tensor) -> torch.Tensor:
@@ -230,8 +252,6 @@ def _exact(
     differs = (integers != reference.to(torch.int64)) & (integers != own.to(torch.int64))
     if allow.right is not None:
         differs &= ~allow.right
-    if allow.written is not None:
-        differs &= allow.written
     wrong = torch.nonzero(differs).reshape(-1)
     share = wrong.numel() / max(got.numel(), 1)
     index = int(wrong[0]) if wrong.numel() else 0

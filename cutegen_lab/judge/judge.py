@@ -112,7 +112,10 @@ class StandardJudge:
             if not check.verdict.passed:
                 return CheckResult(check.verdict, f"{check.reason} on {check.workload}", tuple(checks))
         untold: list[str] = []
-        for workload in (w for w in problem.workloads if w not in workloads and w.name in artifact.builds):
+        for workload in (w for w in problem.workloads if w not in workloads):
+            if workload.name not in artifact.builds:
+                untold.append(f"{workload.name}, for which the candidate was not compiled")
+                continue
             case = Case(problem, reference, workload, artifact.builds[workload.name], device, gpu, cancel)
             for check in self._sampled(case, secret, untold, say):
                 checks.append(check)
@@ -122,7 +125,7 @@ class StandardJudge:
         praise = _praise(problem, artifact, result, fewer, [w.name for w in workloads], device)
         if untold:
             left = f"the {device.name} cannot run {'; '.join(untold)}"
-            return replace(result, reason=f"right as far as it goes ({praise}), but {left}. Next: {_ELSEWHERE}")
+            praise = f"right as far as it goes ({praise}), but {left}. Next: {_ELSEWHERE}"
         return replace(result, reason="; ".join([praise, *tf32.notes(problem), *notes]))
 
     def _draws(self, case: Case, names: Sequence[str], fewer: list[str], say: Say) -> Iterator[WorkloadCheck]:
@@ -142,14 +145,16 @@ class StandardJudge:
                 yield check
 
     def _sampled(self, case: Case, secret: float, untold: list[str], say: Say) -> Iterator[WorkloadCheck]:
-        """The checks of some blocks of one workload that is too large for ``case``'s device; ``untold`` gets its name
-        and the reason where none can be run, or where they would tell nothing."""
+        """The checks of some blocks of one workload that is too large for ``case``'s device. Where none can be run, or
+        where they would tell nothing, ``untold`` gets its name and the reason, and the verdict is inconclusive."""
         problem, workload = case.problem, case.workload
         case.share = sampled_share(problem, workload)
         if why := no_answer(problem, workload):
             untold.append(f"{workload.name} ({why})")
             return
-        names = [name for name in draws(workload, 0, 1, secret, problem.any_tf32) if name in FEWEST]
+        every = draws(workload, 0, 1, secret, problem.any_tf32)
+        names = [name for name in every if name in FEWEST]
+        names = names if len(names) == len(FEWEST) else list(every[: len(FEWEST)])
         for number, distribution in enumerate(names):
             if case.cancel.is_set():
                 raise Cancelled()

@@ -57,7 +57,7 @@ class Listening:
 
 def told(result: CheckResult, heard: Listening) -> CheckResult:
     """``result`` with what was printed: by the run that failed, or by the first where none did."""
-    if result.verdict.passed:
+    if result.verdict in (Verdict.PASSED, Verdict.INCONCLUSIVE):
         where = result.checks[0] if result.checks else None
         on = f" (the first run of {where.workload}, {where.distribution} inputs)" if where else ""
         reason = f"{ADVICE}; its answers were right. It printed{on}:\n{_short(heard.first)}"

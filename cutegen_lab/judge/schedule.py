@@ -13,7 +13,7 @@ from cutegen_lab.judge.structured import PATCHWORK
 EMULATED_INSTRUCTIONS = 200_000  # warp instructions a workload, all its draws together: a tenth of a second
 GPU_BYTES = 8 << 30  # compulsory traffic of all draws of a workload
 FEWEST_ON_GPU = 10
-FEWEST = ("normal", PATCHWORK)  # of an expensive workload: together they hold every kind of number
+FEWEST = ("normal", PATCHWORK)  # of an expensive workload: together they hold every kind of float
 
 
 def draws(workload: Workload, turn: int, turns: int, secret: float, tf32: bool = False) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from cutegen_lab.core.protocols import Device
 
 EMULATOR_BYTES = 1 << 28  # compulsory traffic the emulator executes in a few seconds
 EMULATOR_FLOPS = 1 << 31
-SAMPLED_FLOPS = 1 << 40  # … of which it executes some blocks, and PyTorch computes the float64 answer in a minute
+SAMPLED_FLOPS = 1 << 40  # of a workload that it executes some blocks of: PyTorch computes it in float64 in a minute
 _SHARE_OF_MEMORY = 0.75
 TIMES_THE_MEMORY = 32  # that a draw takes beside its float64 answer: measured 30 for a row reduction of bf16
 

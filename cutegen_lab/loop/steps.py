@@ -130,7 +130,7 @@ class Steps:
         )  # fmt: skip
 
     def _workloads(self, problem: Problem) -> tuple[Workload, ...]:
-        chosen = {w.name: w for w in (problem.workload, *self.parts.workloads(problem, self.parts.device))}
+        chosen = {w.name: w for w in (*problem.workloads, *self.parts.workloads(problem, self.parts.device))}
         return tuple(chosen.values())
 
     def _provenance(self, candidate: Candidate, state: RunState, result: Artifact | CompileFailure) -> Provenance:

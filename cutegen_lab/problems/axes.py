@@ -18,7 +18,7 @@ _DIVISIBLE = 960  # by every number up to 6 and by 64: a size for trying which d
 _STEPS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64, 80, 96, 128, 192, 256)
 _ODD = 7  # a multiple of a step that is no multiple of a larger one
 _MOST_SETS = 32
-_MOST_ASKED = 300  # times in all, each some 10 ms: dimensions that are left then stay as they are
+_MOST_ASKED = 300  # questions, each some 10 ms: dimensions that are left then stay as they are
 _FILTER = 16  # sizes up to here that a result does not follow in proportion stay: a filter's, a number of channels
 
 
@@ -96,7 +96,7 @@ def _together(left: Sequence[Place], specs: Sequence[TensorSpec], arguments: int
 
 
 class _Asked:
-    """A reference that is asked about shapes, so many times."""
+    """A reference that is asked about shapes, ``_MOST_ASKED`` times at most."""
 
     def __init__(self, specs: Sequence[TensorSpec], infer: Infer) -> None:
         self._specs, self._infer = specs, infer

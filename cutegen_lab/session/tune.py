@@ -200,7 +200,7 @@ class Tuning:
             return
 
     def _reject(self, found: Tuned, tuner: Tuner, config: Config, verdict: Verdict, reason: str) -> None:
-        self.say(f"{brief(config)} is not right: {verdict.value.replace('_', ' ')}, {reason}")
+        self.say(f"{brief(config)} is not taken: {verdict.value.replace('_', ' ')}, {reason}")
         found.rejected.append((config, verdict, reason))
         if verdict not in (Verdict.DEVICE_ERROR, Verdict.CANCELLED):
             tuner.reject(config, verdict, reason)

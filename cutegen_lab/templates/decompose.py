@@ -15,6 +15,7 @@ from typing import Any
 from unittest import mock
 
 import torch
+from torch._C import DispatchKey
 from torch.export import ExportedProgram, exported_program
 
 from cutegen_lab.templates.operators.rules import RULES
@@ -47,8 +48,9 @@ def _stays(op: Any) -> bool:
         return True
     if not isinstance(op, torch._ops.OpOverload) or op._schema.is_mutable or op in IN_STEPS:
         return False
-    composite = torch._C._dispatch_has_kernel_for_dispatch_key(op.name(), "CompositeImplicitAutograd")
-    return not composite or str(op) in _composites()
+    steps = torch._C._dispatch_has_kernel_for_dispatch_key(op.name(), "CompositeImplicitAutograd")
+    python = any(key in op.py_kernels for key in (DispatchKey.Autograd, DispatchKey.CompositeImplicitAutograd))
+    return not (steps or python) or str(op) in _composites()
 
 
 @cache

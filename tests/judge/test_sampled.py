@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
@@ -16,6 +18,7 @@ from cutegen_lab.core.trial import CheckResult
 from cutegen_lab.core.verdict import Fault, Verdict
 from cutegen_lab.devices.emulator import EmulatorDevice
 from cutegen_lab.judge import StandardJudge, select
+from cutegen_lab.judge.case import _NOT_ALONE
 from cutegen_lab.problems import read_text
 from cutegen_lab.templates.recognise import template_for
 from tests.harness.checking import Compiler, built
@@ -44,7 +47,7 @@ class Sampling(TorchDevice):
             return self.alone
         assert 0 < share < 1
         before = [bytes(buffer) for buffer in buffers]
-        ran = self.execute(build, tensors, buffers, cancel)
+        ran = replace(self.execute(build, tensors, buffers, cancel), counters={"blocks": 4.0, "blocks_counted": 3.0})
         for buffer, old in list(zip(buffers, before, strict=True))[1:]:
             quarter = len(old) // 32 * 8
             buffer[quarter : 2 * quarter] = old[quarter : 2 * quarter]
@@ -94,15 +97,56 @@ def test_what_is_wrong_at_the_real_size_alone_is_refused() -> None:
     assert result.verdict is Verdict.WRONG_RESULT and "main" in result.reason
 
 
-def test_blocks_that_write_nothing() -> None:
+@pytest.mark.parametrize("rows", [0, 600])
+def test_blocks_that_write_too_little_prove_nothing(rows: int) -> None:
     def kernel(x: torch.Tensor, out: torch.Tensor) -> None:
-        if len(x) < ROWS:
-            relu(x, out)
+        few = rows if len(x) == ROWS else len(x)
+        relu(x[:few], out[:few])
 
-    assert judged(kernel).verdict is Verdict.UNWRITTEN_OUTPUT
+    result = judged(kernel)
+    assert result.verdict is Verdict.INCONCLUSIVE and "75.0% of the blocks wrote" in result.reason
 
 
-@pytest.mark.parametrize("verdict", [Verdict.HANG, Verdict.DEADLOCK, Verdict.OUT_OF_MEMORY, Verdict.UNSUPPORTED])
+def test_where_all_blocks_ran_all_is_written() -> None:
+    """The device may find that the sample is the whole of a small grid."""
+
+    def kernel(x: torch.Tensor, out: torch.Tensor) -> None:
+        relu(x[: len(x) - (len(x) == ROWS)], out[: len(x) - (len(x) == ROWS)])
+
+    class Whole(Sampling):
+        def sample(self, *arguments: Any, **named: Any) -> Execution | str:
+            return self.execute(*arguments[:4])
+
+    device, seeds = Whole(kernel), itertools.count(1)
+    judge = StandardJudge(lambda: next(seeds))
+    result = judge.check(RELU, artifact_for(RELU, device), device, lambda line: None, threading.Event())
+    assert result.verdict in (Verdict.UNWRITTEN_OUTPUT, Verdict.WRONG_RESULT), result.reason
+
+
+def test_results_that_look_unwritten_are_compared() -> None:
+    signs = read_text("def reference(x):\n    return torch.where(x > 100, 1, -1)\n", inputs_text=f"x: i32[{ROWS},512]")
+
+    def right(x: torch.Tensor, out: torch.Tensor) -> None:
+        out.copy_(torch.where(x > 100, 1, -1))
+
+    def off(x: torch.Tensor, out: torch.Tensor) -> None:
+        right(x, out)
+        if len(x) == ROWS:
+            out[-1, :300] = -2
+
+    assert judged(right, signs).verdict is Verdict.PASSED
+    assert judged(off, signs).verdict is Verdict.WRONG_RESULT
+
+
+def test_a_workload_without_a_build_is_not_forgotten() -> None:
+    device = Sampling(relu)
+    artifact = artifact_for(RELU, device)
+    builds = {name: build for name, build in artifact.builds.items() if name != "main"}
+    result = StandardJudge().check(RELU, replace(artifact, builds=builds), device, print, threading.Event())
+    assert result.verdict is Verdict.INCONCLUSIVE and "main" in result.reason
+
+
+@pytest.mark.parametrize("verdict", _NOT_ALONE)
 def test_blocks_that_wait_for_others_prove_nothing(verdict: Verdict) -> None:
     def kernel(x: torch.Tensor, out: torch.Tensor) -> Fault | None:
         relu(x, out)

@@ -18,6 +18,8 @@ ONE_INPUT = "x: f32[4,8,6]"
 CASES = [
     ("torch.softmax(x * 2, -1)", ONE_INPUT),
     ("F.layer_norm(x, x.shape[-1:])", ONE_INPUT),
+    ("F.hardshrink(x) + F.softshrink(x)", ONE_INPUT),
+    ("F.interpolate(x[None], scale_factor=2.0, mode='bilinear')", ONE_INPUT),
     ("F.group_norm(x, 2) + F.instance_norm(x)", ONE_INPUT),
     ("F.dropout(F.gelu(x.transpose(1, 2).reshape(4, -1)), training=False)", ONE_INPUT),
     ("F.batch_norm(x, None, None, training=True)", ONE_INPUT),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import itertools
 from collections import Counter
 
 import pytest
@@ -12,6 +13,7 @@ from cutegen_lab.templates.names import apart, well_named
 from cutegen_lab.templates.recognise import template_for
 from tests.harness.checking import Compiler, passed, problem_of
 
+NAMES = (("fetch", "n"), ("stream", "row"), ("gOut", "_"))
 EXPRESSIONS = {
     "rows": ("torch.softmax({0} * {1}, -1)", "{0}: bf16[6,1001], {1}: bf16[6,1001]"),
     "elementwise": ("torch.sin({0}) * {1}", "{0}: bf16[6,1024], {1}: bf16[1024]"),
@@ -24,8 +26,7 @@ EXPRESSIONS = {
 }
 
 
-@pytest.mark.parametrize("family", EXPRESSIONS)
-@pytest.mark.parametrize("names", [("fetch", "n"), ("stream", "row"), ("gOut", "_")])
+@pytest.mark.parametrize(("family", "names"), zip(EXPRESSIONS, itertools.cycle(NAMES), strict=False))
 def test_kernels(compiler: Compiler, family: str, names: tuple[str, str]) -> None:
     expression, inputs = (text.format(*names) for text in EXPRESSIONS[family])
     problem = problem_of(expression, inputs, checks=())
