@@ -26,7 +26,7 @@ EXPRESSIONS = {
 }
 
 
-@pytest.mark.parametrize(("family", "names"), list(zip(EXPRESSIONS, itertools.cycle(NAMES))))  # noqa: B905
+@pytest.mark.parametrize(("family", "names"), list(zip(EXPRESSIONS, itertools.cycle(NAMES))))
 def test_kernels(compiler: Compiler, family: str, names: tuple[str, str]) -> None:
     expression, inputs = (text.format(*names) for text in EXPRESSIONS[family])
     problem = problem_of(expression, inputs, checks=())
