@@ -14,8 +14,8 @@ PYTHON_TESTS := $(PYTEST) -p no:nbval  # which takes each worker 3 s to import
 # Node from the machine, or from PyPI where the machine has none.
 NODE_PATH_PREFIX := PATH="$(CURDIR)/$(BIN):$$PATH"
 
-.PHONY: help demo lab quick quick-test test exhaustive mutants python-test notebook-test front-test lint labextension install \
-	install-test clean bench
+.PHONY: help demo lab quick quick-test test exhaustive mutants python-test notebook-test front-test lint labextension \
+	install install-test clean bench
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18

@@ -6,8 +6,8 @@
 FOLDER is what ``benchmarks.counters_cases`` wrote, by the tree whose kernels were measured: the one that is recorded in
 ``results/predicted_times_on_gpu.json``, which holds the measured times and what was predicted *before*. A config whose
 recorded values differ is left out and said. The counts may be of fewer configs than were measured; v5's constants were
-chosen by these correlations themselves, of groups held out or not: they say how well
-it fits, not how well it foretells.
+chosen by these correlations themselves, of groups held out or not: they say how well it fits, and nothing of how well
+it foretells.
 """
 
 from __future__ import annotations

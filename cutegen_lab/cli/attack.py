@@ -37,8 +37,7 @@ def execute(arguments: argparse.Namespace, problem: Problem, given: Given, outpu
     compiler = parts.make_compiler(Settings.from_environment(), IMPORT_SECONDS)
     with tempfile.TemporaryDirectory() as scratch, Session.open(scratch, compiler=compiler) as session:
         device = session.device(arguments.device)
-        judged = {w.name: w for w in (*problem.workloads, *session.workloads(problem, device))}
-        workloads = tuple(judged.values())
+        workloads = problem.built_for(session.workloads(problem, device))
         attacked = Range(
             problem, workloads, given.config, arguments.arch, session.compiler(), session.judge(), device, cancel
         )

@@ -10,7 +10,7 @@ import ctypes
 import os
 import threading
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD, _MMAP_MAX, _ARENA_MAX = -1, -3, -4, -8
 _NEVER, _USUAL_TRIM, _USUAL_MMAPS = -1, 64 << 20, 65536
@@ -19,7 +19,7 @@ _IDLE_SECONDS = 10.0  # until memory goes back: the next candidate often comes s
 
 
 class _Kept:
-    """``holders`` are judging now; ``end`` gives the memory back when nobody has for a while."""
+    """``_holders`` are judging now; ``_end`` gives the memory back when nobody has for a while."""
 
     def __init__(self) -> None:
         self._libc = ctypes.CDLL(None)
@@ -29,11 +29,14 @@ class _Kept:
         self._end: threading.Timer | None = None
 
     def one_arena(self) -> None:
+        """Threads that start from now on allocate where all do: an arena of their own holds no more than 64 MB, and
+        what is larger would be mapped, and unmapped, all the same. For the rest of the process."""
         if self._known:
             self._libc.mallopt(_ARENA_MAX, 1)
 
     @contextmanager
     def held(self) -> Iterator[None]:
+        """What is freed inside is used again, and goes back to the system some seconds after the end."""
         if not self._known:
             yield
             return
@@ -70,14 +73,4 @@ class _Kept:
 
 _KEPT = _Kept()
 os.register_at_fork(after_in_child=_KEPT.forked)
-
-
-def one_arena() -> None:
-    """Threads that start from now on allocate where all do: an arena of their own holds no more than 64 MB, and what is
-    larger would be mapped, and unmapped, all the same. For the rest of the process."""
-    _KEPT.one_arena()
-
-
-def kept_memory() -> AbstractContextManager[None]:
-    """What is freed inside is used again, and goes back to the system some seconds after the end."""
-    return _KEPT.held()
+one_arena, kept_memory = _KEPT.one_arena, _KEPT.held

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -210,6 +210,10 @@ class Problem:
         precision = ["tf32"] * self.tf32 + ["tf32 convolutions"] * self.tf32_convolutions
         parts = [self.source, self.kind, shapes, vars(self.tolerances), self.deterministic, *precision]
         return sha256(canonical_json(parts))
+
+    def built_for(self, judged: Sequence[Workload]) -> tuple[Workload, ...]:
+        """What a candidate is compiled for: all of the analyst's workloads, and those of ``judged`` besides."""
+        return self.workloads + tuple(w for w in judged if w.name not in {own.name for own in self.workloads})
 
     def workload_named(self, name: str) -> Workload:
         for workload in self.workloads + self.check_workloads:

@@ -24,6 +24,7 @@ from cutegen_lab.judge.place import Place
 from cutegen_lab.judge.placement import Placement, reversed_order, shuffled
 from cutegen_lab.judge.plan import validate_plan
 from cutegen_lab.problems import Reference
+from cutegen_lab.problems.tensors import alike
 
 REPEATABLE_BYTES = 1 << 24  # on the emulator, workloads up to here are run a second time over another poison
 _NOT_ALONE = (  # what blocks may come to because the others do not run
@@ -53,6 +54,11 @@ class Case:
         self._place = Place(self.device, self.workload)
         self._answers = Answers(self.reference, self.workload, self.problem.tolerances, self._place)
 
+    @property
+    def whole(self) -> bool:
+        """Whether every block runs."""
+        return self.share == 1.0
+
     def run(self, distribution: str, seed: int, first: bool) -> WorkloadCheck | None:
         """The check of one draw, or None where the reference does not take such inputs.
 
@@ -66,7 +72,7 @@ class Case:
         except (MemoryError, RuntimeError) as error:
             if not isinstance(error, MemoryError) and not any(text in str(error) for text in _NO_MEMORY):
                 raise
-            verdict = Verdict.OUT_OF_MEMORY if self.share == 1.0 else Verdict.INCONCLUSIVE
+            verdict = Verdict.OUT_OF_MEMORY if self.whole else Verdict.INCONCLUSIVE
             check = replace(passed, verdict=verdict, reason=_no_memory(self.workload, self.build))
         return check and replace(check, seconds=time.perf_counter() - started)
 
@@ -104,7 +110,7 @@ class Case:
                 if verdict is Verdict.WRONG_RESULT and error.norm < 1:
                     reason += lower_precision(self.reference, inputs, index, error, self.workload)
                 return replace(passed, verdict=verdict, reason=reason, errors=errors)
-        if first and self.share == 1.0 and (fault := self._unread(inputs, passed.seed)):
+        if first and self.whole and (fault := self._unread(inputs, passed.seed)):
             return replace(_faulted(passed, fault), errors=errors)
         return replace(passed, errors=errors)
 
@@ -138,11 +144,11 @@ class Case:
     def _buffers(self, inputs: Sequence[torch.Tensor], seed: int, first: bool) -> list[Callable[[], Buffers]]:
         """The runs of one draw, each with memory of its own, made when its turn comes."""
         generator = torch.Generator().manual_seed(seed ^ 0x5EED)
-        poisons = POISONS if first and self.share == 1.0 else (secret_poison(generator), POISONS[0])
+        poisons = POISONS if first and self.whole else (secret_poison(generator), POISONS[0])
         places: list[Placement | None]
         if self.device.kind == "cuda":
             places = self._places(len(inputs), first, generator)
-        elif first and self.share == 1.0 and self.workload.compulsory_bytes <= REPEATABLE_BYTES:
+        elif first and self.whole and self.workload.compulsory_bytes <= REPEATABLE_BYTES:
             places = [None, None]  # the emulator itself moves tensors about, and knows where each of them ends
         else:
             places = [None]
@@ -176,7 +182,7 @@ class Case:
 
     def _ran(self, buffers: Buffers, counting: bool) -> Execution:
         build, tensors, views = buffers.build, buffers.tensors, buffers.views
-        if self.share == 1.0:
+        if self.whole:
             return self.device.execute(build, tensors, views, self.cancel, counting, self._flops())
         if not isinstance(self.device, Samples):
             return Execution(Fault(Verdict.INCONCLUSIVE, f"the {self.device.name} runs all blocks or none"), 0.0)
@@ -205,9 +211,7 @@ class Case:
             return False
         narrow = (torch.int32, torch.int16, torch.int8, torch.uint8)
         wide = self._answer([t.long() if t.dtype in narrow else t for t in inputs])
-        return wide is not None and not all(
-            torch.equal(a.double().nan_to_num(), b.double().nan_to_num()) for a, b in zip(outputs, wide, strict=True)
-        )
+        return wide is not None and not all(alike(a.double(), b.double()) for a, b in zip(outputs, wide, strict=True))
 
     def _drawn(self, check: WorkloadCheck) -> list[torch.Tensor]:
         return draw(self.workload, check.distribution, check.seed, self.reference.parameters)

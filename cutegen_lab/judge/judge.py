@@ -63,15 +63,12 @@ class StandardJudge:
         self._tensors = Kept()
         one_arena()
 
+    @kept_memory()
     def check(self, problem: Problem, artifact: Artifact, device: Device, say: Say, cancel: Cancel) -> CheckResult:
         """Checks every workload ``device`` can afford, cheap ones first; ends at the first that does not pass.
 
         One that prints is checked on an emulator whatever ``device`` is, and does not pass. Raises Cancelled.
         """
-        with kept_memory():
-            return self._heard(problem, artifact, device, say, cancel)
-
-    def _heard(self, problem: Problem, artifact: Artifact, device: Device, say: Say, cancel: Cancel) -> CheckResult:
         if not prints(artifact):
             return self._check(problem, artifact, device, say, cancel)
         emulator = device if device.kind == "emulator" else self._detector() if self._detector else None
@@ -116,7 +113,8 @@ class StandardJudge:
             if workload.name not in artifact.builds:
                 untold.append(f"{workload.name}, for which the candidate was not compiled")
                 continue
-            case = Case(problem, reference, workload, artifact.builds[workload.name], device, gpu, cancel)
+            share = sampled_share(problem, workload)
+            case = Case(problem, reference, workload, artifact.builds[workload.name], device, gpu, cancel, share)
             for check in self._sampled(case, secret, untold, say):
                 checks.append(check)
                 if not check.verdict.passed:
@@ -129,17 +127,18 @@ class StandardJudge:
         return replace(result, reason="; ".join([praise, *tf32.notes(problem), *notes]))
 
     def _draws(self, case: Case, names: Sequence[str], fewer: list[str], say: Say) -> Iterator[WorkloadCheck]:
-        """The checks of one workload, as many as ``case``'s device can afford; ``fewer`` gets its name if not all."""
-        count = len(names)
+        """The checks of one workload, as many as ``case``'s device can afford (of some blocks, all); ``fewer`` gets its
+        name if not all."""
+        count, what = len(names), case.workload.name if case.whole else f"some blocks of {case.workload.name}"
         for number, distribution in enumerate(names):
             if case.cancel.is_set():
                 raise Cancelled()
             if number >= count:
                 fewer.append(case.workload.name)
                 return
-            say(f"check {case.workload.name} ({distribution})")
+            say(f"check {what} ({distribution})")
             check = case.run(distribution, self._seed(), first=number == 0)
-            if number == 0:
+            if number == 0 and case.whole:
                 count = affordable(case.workload, names, case.device, case.executed)
             if check is not None:
                 yield check
@@ -148,23 +147,17 @@ class StandardJudge:
         """The checks of some blocks of one workload that is too large for ``case``'s device. Where none can be run, or
         where they would tell nothing, ``untold`` gets its name and the reason, and the verdict is inconclusive."""
         problem, workload = case.problem, case.workload
-        case.share = sampled_share(problem, workload)
         if why := no_answer(problem, workload):
             untold.append(f"{workload.name} ({why})")
             return
         every = draws(workload, 0, 1, secret, problem.any_tf32)
         names = [name for name in every if name in FEWEST]
         names = names if len(names) == len(FEWEST) else list(every[: len(FEWEST)])
-        for number, distribution in enumerate(names):
-            if case.cancel.is_set():
-                raise Cancelled()
-            say(f"check some blocks of {workload.name} ({distribution})")
-            check = case.run(distribution, self._seed(), first=number == 0)
-            if check is not None and check.verdict is Verdict.INCONCLUSIVE:
+        for check in self._draws(case, names, [], say):
+            if check.verdict is Verdict.INCONCLUSIVE:
                 untold.append(f"{workload.name} ({beyond(problem, workload)}), nor blocks of it alone: {check.reason}")
                 return
-            if check is not None:
-                yield check
+            yield check
 
     def _looked_at(
         self, problem: Problem, reference: Reference, artifact: Artifact, device: Device, gpu: GpuSpec, say: Say,
@@ -184,19 +177,13 @@ class StandardJudge:
         if self._deep and isinstance(device, Inspects):
             yield from inspected(workloads, artifact, device, self._seed(), say, cancel)
 
+    @kept_memory()
     def time(
         self, problem: Problem, artifact: Artifact, device: Device, gpu: GpuSpec, say: Say, cancel: Cancel,
         incumbent: Artifact | None = None,
     ) -> tuple[Timing | Fault, Profile | None]:  # fmt: skip
         """Times the main workload on ``device``: predicted by the emulator; measured where there is a stopwatch, in
         turns with baselines and ``incumbent``, the artifact to beat."""
-        with kept_memory():
-            return self._timed(problem, artifact, device, gpu, say, cancel, incumbent)
-
-    def _timed(
-        self, problem: Problem, artifact: Artifact, device: Device, gpu: GpuSpec, say: Say, cancel: Cancel,
-        incumbent: Artifact | None,
-    ) -> tuple[Timing | Fault, Profile | None]:  # fmt: skip
         workload, build = problem.workload, artifact.builds[problem.workload.name]
         if fault := validate_plan(build, workload.tensors + build.plan.workspace, gpu):
             return fault, None

@@ -153,8 +153,8 @@ def _loud_end(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> tor
 
 
 def _patchwork(workload: Workload, g: torch.Generator) -> Values:
-    """The largest input holds rows of every kind: normal, large, tiny, zeros, magnitudes mixed; and a
-    few numbers that are not finite. One draw of many kinds, for workloads that can afford few."""
+    """The largest input holds rows of every kind: normal, large, tiny, zeros, magnitudes mixed; and a few numbers that
+    are not finite. One draw of many kinds, for workloads that can afford few."""
     values = {at: standard(spec.shape, g) for at, spec in _floats(workload)}
     at, spec = max(_floats(workload), key=lambda pair: pair[1].numel)
     if not spec.shape:

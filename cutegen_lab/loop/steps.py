@@ -80,7 +80,7 @@ class Steps:
 
     def _compile(self, candidate: Candidate, state: RunState, say: Say, cancel: Cancel) -> Event:
         started = time.monotonic()
-        workloads = self._workloads(state.problem)
+        workloads = state.problem.built_for(self.parts.workloads(state.problem, self.parts.device))
         arch = state.settings.arch
         result = _refused(candidate.proposal) or self.parts.compiler.compile(
             candidate.source, candidate.config, workloads, arch, say, cancel
@@ -128,10 +128,6 @@ class Steps:
             state.problem, parts.store.get_artifact(sha), parts.device, parts.gpu, say, cancel,
             incumbent=parts.store.get_artifact(best.artifact_sha256) if best else None,
         )  # fmt: skip
-
-    def _workloads(self, problem: Problem) -> tuple[Workload, ...]:
-        chosen = {w.name: w for w in (*problem.workloads, *self.parts.workloads(problem, self.parts.device))}
-        return tuple(chosen.values())
 
     def _provenance(self, candidate: Candidate, state: RunState, result: Artifact | CompileFailure) -> Provenance:
         problem = state.problem

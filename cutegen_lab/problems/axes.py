@@ -63,11 +63,12 @@ def axes_of(specs: Sequence[TensorSpec], arguments: int, infer: Infer) -> list[A
     """
     ask = _Asked(specs, infer)
     found: list[Axis] = []
-    left = [(at, dim) for at, spec in enumerate(specs) for dim, size in enumerate(spec.shape) if size > 1]
-    alike = Counter(specs[at].shape[dim] for at, dim in left)
-    left.sort(key=lambda place: alike[specs[place[0]].shape[place[1]]] if place[0] >= arguments else 0)  # few questions
+    sizes = {(at, dim): size for at, spec in enumerate(specs) for dim, size in enumerate(spec.shape) if size > 1}
+    alike = Counter(sizes.values())
+    # Parameters of rare sizes first: what few others can be tied to takes few questions.
+    left = sorted(sizes, key=lambda place: alike[sizes[place]] if place[0] >= arguments else 0)
     while left:
-        axis = next((a for places in _together(left, specs, arguments) if (a := ask.smallest(left[0], places))), None)
+        axis = next((a for places in _together(left, sizes, arguments) if (a := ask.smallest(left[0], places))), None)
         if axis is not None and (axis := ask.measured(axis)):
             found.append(axis)
         taken = axis.places if axis is not None else {left[0]: 1}
@@ -75,20 +76,17 @@ def axes_of(specs: Sequence[TensorSpec], arguments: int, infer: Infer) -> list[A
     return found
 
 
-def _together(left: Sequence[Place], specs: Sequence[TensorSpec], arguments: int) -> Iterator[tuple[Place, ...]]:
+def _together(left: Sequence[Place], sizes: Mapping[Place, int], arguments: int) -> Iterator[tuple[Place, ...]]:
     """Sets of places that may belong to the first of ``left``, small ones first: itself; one of its size of some other
     tensors, the reference's own before parameters; all of its size; all whose size is a multiple or a part of its own.
     """
-
-    def size(place: Place) -> int:
-        return specs[place[0]].shape[place[1]]
-
-    first = left[0]
-    alike = [place for place in left if size(place) == size(first)]
+    first, size = left[0], sizes[left[0]]
+    alike = [place for place in left if sizes[place] == size]
     own = [place for place in alike if place[0] < arguments]
-    related = [p for p in left if size(p) % size(first) == 0 or size(first) % size(p) == 0]
+    related = [place for place in left if sizes[place] % size == 0 or size % sizes[place] == 0]
+    tensors = sorted({at for at, _ in left if at != first[0]})
     for some in (own, alike):
-        choices = [[None, *(p for p in some if p[0] == at)] for at in range(len(specs)) if at != first[0]]
+        choices = [[None, *(p for p in some if p[0] == at)] for at in tensors]
         sets = ((first, *(p for p in chosen if p)) for chosen in islice(product(*reversed(choices)), _MOST_SETS))
         yield from sorted(sets, key=len)
     whole = (own, alike, [place for place in related if place[0] < arguments], related)

@@ -168,8 +168,7 @@ class Tuning:
         return _Predicting(tuner, clock)
 
     def _judged(self, found: Tuned, tuner: Tuner) -> None:
-        workloads = self.session.workloads(self.problem, self.device)
-        every = tuple({w.name: w for w in (*self.problem.workloads, *workloads)}.values())
+        every = self.problem.built_for(self.session.workloads(self.problem, self.device))
         judge, compiler = self.session.judge(), self.session.compiler()
         quiet: Say = lambda _: None  # noqa: E731
 
