@@ -39,6 +39,7 @@ _PROBES = (
 _TILES = _Probe("tiles", 144, 272, "several ragged tiles, every row a multiple of 16 bytes", (208, 2), True)
 _DEEP = _Probe("deep", 72, 1160, "more steps along the summed dimension than any ring has stages", (40, 2), True)
 TRIVIAL = ("one_row", "one_column", "single")  # where much that is wrong is right
+_FEW_ROWS = ("real_row", "long_prime")  # for the length of their rows alone
 FEWEST = 3  # others than these: where there are fewer, sizes are solved for
 _SOLVED = (
     _Probe("odd", 13, 257, "odd sizes wherever the reference takes them", (7, 3, 1)),
@@ -73,7 +74,18 @@ def derive(main: Workload, arguments: int, infer: Infer, products: bool = False)
                 workload = Workload(probe.name, inputs, outputs, why)
                 found.setdefault(workload.signature, workload)
                 break
-    return (*found.values(), *_further(main, arguments, infer, products, found))
+    derived = list(found.values())
+    few = [workload for workload in derived if any(_more_rows(workload, other) for other in derived)]
+    kept = [workload for workload in derived if workload not in few]
+    return (*kept, *_further(main, arguments, infer, products, found))
+
+
+def _more_rows(few: Workload, other: Workload) -> bool:
+    """Does ``other`` show what ``few`` was made for, rows of this length, and with more of them?"""
+    if few.name not in _FEW_ROWS or other.name in TRIVIAL or other is few:
+        return False
+    shapes = [(a.shape, b.shape) for a, b in zip(few.inputs, other.inputs, strict=True)]
+    return all(a[-1:] == b[-1:] and all(x <= y for x, y in zip(a, b, strict=True)) for a, b in shapes)
 
 
 def _further(

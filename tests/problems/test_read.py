@@ -168,6 +168,19 @@ def test_derived_workloads_are_small_distinct_and_explained() -> None:
     assert all(w.why and w.compulsory_bytes < 1 << 20 for w in checks.values())
 
 
+@pytest.mark.parametrize(
+    ("inputs", "names"),
+    [
+        ("x: bf16[64,8192]", {"real_row", "one_row", "prime", "tail", "long_prime", "one_column"}),
+        ("x: bf16[64,1009]", {"real_row", "one_row", "prime", "tail", "one_column"}),  # 2 rows of 1009 beside 3
+        ("x: bf16[64,130]", {"one_row", "prime", "tail", "one_column"}),  # 5 and 17 rows of 130
+        ("x: bf16[4,130]", {"real_row", "one_row", "one_column", "odd", "long"}),  # which are solved for
+    ],
+)
+def test_few_rows_are_left_out_where_another_workload_has_more_of_the_same(inputs: str, names: set[str]) -> None:
+    assert {workload.name for workload in read_text(SOFTMAX, inputs_text=inputs).check_workloads} == names
+
+
 def test_a_layer_that_has_fused_kernels_is_not_given_other_lengths_than_its_own() -> None:
     """They take fake tensors of any length; the layer itself takes none but its own."""
     layer = "class Model(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
