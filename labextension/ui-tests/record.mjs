@@ -1,0 +1,46 @@
+// Runs shared notebooks in a real JupyterLab and saves them with what a reader will see: `npm run ui:record
+// 01_quickstart.ipynb`, after `make install`.
+import { copyFileSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { here, shots, withJupyter } from './jupyter.mjs';
+import { kernelIdle, openNotebook, until } from './notebook.mjs';
+
+const shared = `${here}../../notebooks`;
+const names = process.argv.slice(2);
+if (names.length === 0) {
+  throw new Error('name the notebooks under notebooks/ to record');
+}
+
+function code(path) {
+  return JSON.parse(readFileSync(path, 'utf8')).cells.filter(cell => cell.cell_type === 'code');
+}
+
+async function record(page, base, root, name) {
+  const path = join(root, name);
+  await openNotebook(page, base, name);
+  await kernelIdle(page);
+  await page.getByText('Run', { exact: true }).click();
+  await page.getByText('Restart Kernel and Run All Cells…').click();
+  await page.locator('.jp-Dialog .jp-mod-accept').click();
+  const { length } = code(path);
+  await page.locator('.jp-InputPrompt', { hasText: `[${length}]:` }).waitFor({ timeout: 300_000 });
+  await kernelIdle(page);
+  await page.waitForTimeout(2000); // the last states of widgets
+  await until(`${name}, saved`, async () => {
+    await page.keyboard.press('Control+s');
+    await page.waitForTimeout(1000);
+    return code(path).every((cell, index) => cell.execution_count === index + 1);
+  });
+  await page.screenshot({ path: `${shots}/record-${name}.png` });
+  copyFileSync(path, join(shared, name));
+}
+
+await withJupyter(
+  'record',
+  root => names.forEach(name => copyFileSync(join(shared, name), join(root, name))),
+  async ({ base, page, root }) => {
+    for (const name of names) {
+      await record(page, base, root, name);
+    }
+  }
+);
