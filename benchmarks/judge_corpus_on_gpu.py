@@ -1,9 +1,10 @@
 """Both corpora judged on a real GPU: what ``benchmarks.judge_corpus`` compiled, with torch and the driver alone.
 
-    python -m benchmarks.judge_corpus_on_gpu FOLDER OUT.json [--processes 8] [--only honest] [--deep]
+    python -m benchmarks.judge_corpus_on_gpu FOLDER OUT.json [--processes 8] [--only honest] [--deep] [--times 20]
+                                             [--device emulator]
 
-Prints every kernel whose verdict is not one of those expected of it, and a summary; writes all verdicts. No times are
-taken: several processes share the GPU.
+Prints every kernel whose verdict is not one of those expected of it, and a summary; writes all verdicts. Each time a
+kernel is judged its draws are new. No times are taken: several processes share the GPU.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import os
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,21 +25,24 @@ import torch
 
 from cutegen_lab.bench.record import about
 from cutegen_lab.core.artifact import Artifact
+from cutegen_lab.core.protocols import Device
 from cutegen_lab.devices.cuda import CudaDevice
+from cutegen_lab.devices.emulator import EmulatorDevice
 from cutegen_lab.problems import read_text
 from cutegen_lab.session.parts import make_judge
 
-_device: CudaDevice | None = None
+DEVICES: dict[str, Callable[[], Device]] = {"cuda": CudaDevice, "emulator": EmulatorDevice}
+_device: Device | None = None
 
 
-def judge(path: Path, deep: bool) -> dict[str, Any]:
+def judge(path: Path, deep: bool, device: str) -> dict[str, Any]:
     """One kernel's verdict beside those expected. Our own failures are kept apart from verdicts."""
     global _device
     entry = json.loads(path.read_text())
     started = time.perf_counter()
     row = {key: entry[key] for key in ("name", "expect", "open_reason")}
     try:
-        _device = _device or CudaDevice()
+        _device = _device or DEVICES[device]()
         problem = read_text(entry["problem"], name=entry["name"], inputs_text=entry["inputs"])
         artifact = Artifact.from_dict(entry["artifact"])
         result = make_judge(deep).check(problem, artifact, _device, lambda line: None, threading.Event())
@@ -48,11 +52,11 @@ def judge(path: Path, deep: bool) -> dict[str, Any]:
     return row | {"seconds": round(time.perf_counter() - started, 2)}
 
 
-def judged(paths: Sequence[Path], processes: int, deep: bool = False) -> Iterator[dict[str, Any]]:
+def judged(paths: Sequence[Path], processes: int, deep: bool = False, device: str = "cuda") -> Iterator[dict[str, Any]]:
     """Every kernel's row, in the order they are done."""
     threads = max((os.cpu_count() or 1) // processes, 1)
     with multiprocessing.get_context("spawn").Pool(processes, torch.set_num_threads, (threads,)) as pool:
-        yield from pool.imap_unordered(partial(judge, deep=deep), paths)
+        yield from pool.imap_unordered(partial(judge, deep=deep, device=device), paths)
 
 
 def main() -> None:
@@ -62,21 +66,29 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=8)
     parser.add_argument("--only", choices=("cheat", "honest"), default="", help="one of the corpora")
     parser.add_argument("--deep", action="store_true", help="under compute-sanitizer too")
+    parser.add_argument("--times", type=int, default=1, help="how often each kernel is judged")
+    parser.add_argument("--device", choices=tuple(DEVICES), default="cuda")
     arguments = parser.parse_args()
-    paths = sorted(arguments.folder.glob(f"{arguments.only}*.json"), reverse=True)
+    paths = sorted(arguments.folder.glob(f"{arguments.only}*.json"), reverse=True) * arguments.times
     rows: list[dict[str, Any]] = []
-    for row in judged(paths, arguments.processes, arguments.deep):
+    for row in judged(paths, arguments.processes, arguments.deep, arguments.device):
         rows.append(row)
         if row["verdict"] not in row["expect"]:
             print(f"{row['name']}: {row['verdict']}, not {row['expect']}: {row['reason'][:160]}", flush=True)
-        _write(arguments.out, rows)
+        if len(rows) % len(set(paths)) == 0:
+            _write(arguments.out, rows, arguments.device)
     right = Counter(row["verdict"] in row["expect"] for row in rows)
-    print(f"{right[True]} of {len(rows)} as expected")
+    said = {row["name"]: set[bool]() for row in rows}
+    for row in rows:
+        said[row["name"]].add(row["verdict"] in row["expect"])
+    flips = sum(len(verdicts) > 1 for verdicts in said.values())
+    print(f"{right[True]} of {len(rows)} verdicts as expected; {flips} of {len(said)} kernels had both")
 
 
-def _write(out: Path, rows: list[dict[str, Any]]) -> None:
+def _write(out: Path, rows: list[dict[str, Any]], device: str) -> None:
     kernels = sorted(rows, key=lambda row: row["name"])
-    out.write_text(json.dumps(about(torch.cuda.get_device_name()) | {"kernels": kernels}, indent=1) + "\n")
+    where = about(torch.cuda.get_device_name()) if device == "cuda" else {"device": device}
+    out.write_text(json.dumps(where | {"kernels": kernels}, indent=1) + "\n")
 
 
 if __name__ == "__main__":

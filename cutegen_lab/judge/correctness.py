@@ -23,6 +23,7 @@ HUGE = 1e30  # a mask's fill rather than a result: its square would drown every 
 _TOWARDS = 2.0**40  # results beyond go to infinity with their inputs
 _JUMP = 1e-3  # of results between infinite inputs and large ones: formulas differ there
 _LOST = 1e-2  # relative error of an element beyond which PyTorch has lost it
+_LEAST_MARGIN = 4.0  # beside the largest of a few samples
 _MOST_MARGIN = 1e-2  # of a limit that conditioning widens: beyond, a draw tells too little to be lenient about it
 
 Compared = tuple[torch.Tensor, torch.Tensor, torch.Tensor, list[torch.Tensor]]
@@ -180,7 +181,7 @@ def _conditioned(effect: torch.Tensor, terms: int) -> torch.Tensor:
     """The limit that rounding's own ``effect`` asks for, in a sum of so many terms one after another. The margin
     shrinks where that would allow anything at all."""
     margin = CONDITIONING + _WALKED * math.sqrt(min(terms, _MOST_TERMS))
-    return torch.maximum(2 * effect, (margin * effect).clamp(max=_MOST_MARGIN))
+    return torch.maximum(_LEAST_MARGIN * effect, (margin * effect).clamp(max=_MOST_MARGIN))
 
 
 def _without_fills(

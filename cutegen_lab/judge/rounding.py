@@ -22,6 +22,7 @@ from cutegen_lab.problems import Reference
 UNIT: Mapping[DType, float] = {DType.F64: 2.0**-53, DType.F32: 2.0**-24, DType.F16: 2.0**-11, DType.BF16: 2.0**-8}
 SAMPLES = 3
 EXACT_INTEGERS = float(1 << 24)  # float32 holds every integer up to here
+_PARTIAL = 64  # of a product's partial sums, how many are looked at
 
 # Operators that round nothing: they choose, copy, compare or change a sign.
 _CHOOSE = {
@@ -80,6 +81,44 @@ _PARTS: Mapping[str, Callable[..., Any]] = {
 }
 
 
+def _partial_products(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """Of ``a[…, M, K] @ b[…, K, N]``, Σ S² of each element's K partial sums S, from ``_PARTIAL`` of them at most."""
+    k = a.shape[-1]
+    step = max(-(-k // _PARTIAL), 1)
+    total = squares = torch.zeros(*a.shape[:-1], b.shape[-1], dtype=torch.float64, device=a.device)
+    for first in range(0, k, step):
+        some = slice(first, min(first + step, k))
+        total = total + a[..., some].double() @ b[..., some, :].double()
+        squares = squares + total * total * (some.stop - some.start)
+    return squares
+
+
+def _partial_sums(x: torch.Tensor, dim: Sequence[int] | int | None = None, *_: Any, **__: Any) -> torch.Tensor:
+    """Of ``x.sum(dim)``, Σ S² of each element's partial sums S."""
+    dims = [dim] if isinstance(dim, int) else list(dim or range(x.dim()))
+    inner = x.double().movedim(dims, list(range(-len(dims), 0))).flatten(-len(dims)) if dims else x.double()[..., None]
+    return inner.cumsum(-1).square().sum(-1)
+
+
+def _partial_means(x: torch.Tensor, dim: Sequence[int] | int | None = None, *_: Any, **__: Any) -> torch.Tensor:
+    squares = _partial_sums(x, dim)
+    return squares / (x.numel() / max(squares.numel(), 1)) ** 2
+
+
+# Σ S² over the partial sums S of an operator's results: added one after another, each is rounded.
+_WALKS: Mapping[str, Callable[..., torch.Tensor]] = {
+    "mm": _partial_products,
+    "bmm": _partial_products,
+    "addmm": lambda bias, a, b, **_: _partial_products(a, b),
+    "baddbmm": lambda bias, a, b, **_: _partial_products(a, b),
+    "mv": lambda a, x: _partial_products(a, x[:, None]),
+    "addmv": lambda bias, a, x, **_: _partial_products(a, x[:, None]),
+    "dot": lambda a, b: _partial_products(a[None], b[:, None]),
+    "sum": _partial_sums,
+    "mean": _partial_means,
+}
+
+
 class _Draw:
     """Numbers from one seed, where the tensors are that they are for."""
 
@@ -96,18 +135,21 @@ class _Draw:
 
 
 class _Moved(TorchDispatchMode):
-    """Every float64 result that an operator rounds is multiplied by 1 ± up to ``unit``; so are those inside of norms
-    and the like, which kernels round too."""
+    """Every float64 result that an operator rounds is multiplied by 1 ± up to ``unit``, and is 0 where float32 would
+    hold it as a subnormal, which many instructions flush (PTX ISA, ``.ftz``); so are those inside of norms and the
+    like, which kernels round too."""
 
     def __init__(self, unit: float, seed: int) -> None:
         super().__init__()
         self._unit, self._draw = unit, _Draw(seed)
+        self._least = torch.finfo(torch.float64 if unit == UNIT[DType.F64] else torch.float32).tiny
 
     def moved(self, value: Any) -> Any:
         if not isinstance(value, torch.Tensor) or value.dtype is not torch.float64:
             return value
         noise = self._draw.uniform(value)
-        return noise.mul_(2 * self._unit).add_(1 - self._unit).mul_(value)
+        found = noise.mul_(2 * self._unit).add_(1 - self._unit).mul_(value)
+        return found.masked_fill_(found.abs() < self._least, 0.0)
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -125,7 +167,9 @@ class _Moved(TorchDispatchMode):
 
 class _Rerounded(TorchDispatchMode):
     """Every result that an operator rounded is rounded once more, at random, before it is used: what a kernel does that
-    hands intermediate results on in the same types, and rounds each the other way. Results nobody uses stay."""
+    hands intermediate results on in the same types, and rounds each the other way. Results nobody uses stay, but that
+    sums are added one after another, where PyTorch adds in blocks: every partial sum is rounded then, and in terms that
+    are sorted those are far larger than the result."""
 
     def __init__(self, seed: int) -> None:
         super().__init__()
@@ -137,10 +181,20 @@ class _Rerounded(TorchDispatchMode):
     ) -> Any:
         if func._schema.is_mutable:
             return func(*args, **(kwargs or {}))
-        result = func(*tree_map(self._used, args), **tree_map(self._used, kwargs or {}))
-        if func.overloadpacket.__name__ not in _CHOOSE and not _aliases(func):
+        args, kwargs = tree_map(self._used, args), tree_map(self._used, kwargs or {})
+        name = func.overloadpacket.__name__
+        result = func(*args, **kwargs)
+        if name in _WALKS and isinstance(result, torch.Tensor) and result.is_floating_point():
+            result = self._walked(result, _WALKS[name](*args, **kwargs))
+        if name not in _CHOOSE and not _aliases(func):
             tree_map(self._make, result)
         return result
+
+    def _walked(self, result: torch.Tensor, squares: torch.Tensor) -> torch.Tensor:
+        """Each partial sum is off by up to half an epsilon of float32 (or float64), which adds up at random."""
+        unit = UNIT[DType.F64 if result.dtype is torch.float64 else DType.F32]
+        noise = self._draw.uniform(result).mul_(2).sub_(1).mul_(squares.sqrt().reshape(result.shape)).mul_(unit)
+        return (result.double() + noise).to(result.dtype)
 
     def _make(self, value: Any) -> None:
         if isinstance(value, torch.Tensor) and value.is_floating_point():

@@ -7,7 +7,7 @@ import torch
 
 from cutegen_lab.core.dtypes import DType
 from cutegen_lab.judge.distances import rms
-from cutegen_lab.judge.rounding import UNIT, moved, samples, watched
+from cutegen_lab.judge.rounding import UNIT, moved, rerounded, samples, watched
 from cutegen_lab.problems import Reference, read_text
 
 
@@ -70,3 +70,46 @@ def test_sums_of_ones_are_exact_and_other_things_are_not(expression: str, exact:
     result, found = watched(lambda: plain.run_float64([bits]))
     assert found is exact
     assert torch.equal(result[0], plain.run_float64([bits])[0])
+
+
+@pytest.mark.parametrize(
+    ("expression", "inputs", "shapes"),
+    [
+        ("x.sum(-1)", "x: f32[16,8192]", [(16, 8192)]),
+        ("x.mean(-1)", "x: f32[16,8192]", [(16, 8192)]),
+        ("a @ b", "a: f32[4,8192], b: f32[8192,4]", [(4, 8192), (8192, 4)]),
+        ("torch.bmm(a, b)", "a: f32[2,2,8192], b: f32[2,8192,4]", [(2, 2, 8192), (2, 8192, 4)]),
+        ("F.linear(a, b, c)", "a: f32[4,8192], b: f32[4,8192], c: f32[4]", [(4, 8192), (4, 8192), (4,)]),
+        ("a @ b", "a: f32[16,8192], b: f32[8192]", [(16, 8192), (8192,)]),
+    ],
+)
+def test_sums_of_sorted_terms_lose_what_adding_one_after_another_does(
+    expression: str, inputs: str, shapes: list[tuple[int, ...]]
+) -> None:
+    """Half of the terms are below zero and come first: partial sums are far larger than the result."""
+    summed = reference(expression, inputs)
+    drawn_ones = [drawn(*shape).sort(-1).values if at == 0 else drawn(*shape).abs() for at, shape in enumerate(shapes)]
+    (wanted,) = summed.run_float64(drawn_ones)
+    x, *rest = drawn_ones
+    if "linear" in expression:
+        terms = x[:, None] * rest[0][None]
+    elif rest:
+        terms = x[..., :, None, :] * rest[0].mT[..., None, :, :] if rest[0].dim() > 1 else x * rest[0]
+    else:
+        terms = x / 8192 if "mean" in expression else x
+    naive = torch.zeros(terms.shape[:-1])
+    for at in range(terms.shape[-1]):
+        naive += terms[..., at]
+    naive = naive + rest[1] if "linear" in expression else naive
+    lost = rms(naive - wanted)
+    found = max(rms(result[0] - wanted) for result in rerounded(summed, drawn_ones, 3))
+    assert lost / 3 < found < 3 * lost
+
+
+def test_what_float32_holds_as_a_subnormal_may_be_nothing() -> None:
+    """sigmoid(-88) is 6e-39, which ``.ftz`` flushes: what it is multiplied by does not bring it back."""
+    gated = reference("x * torch.sigmoid(g)", "x: f32[8], g: f32[8]")
+    inputs = [torch.full((8,), 5e7), torch.full((8,), -88.0)]
+    assert float(gated.run_float64(inputs)[0][0]) > 1e-31
+    assert not bool(moved(gated, inputs, UNIT[DType.F32], 5)[0].any())
+    assert bool(moved(gated, inputs, UNIT[DType.F64], 5)[0].all())

@@ -2,8 +2,8 @@
 
 Odd: blocks spin on flags that other blocks set. Legal: a block takes its number from a counter as it starts, so whoever
 it waits for is already running (Merrill, Garland: "Single-pass Parallel Prefix Scan with Decoupled Look-back", 2016).
-Integers make every order of additions the same. A status word is (flag, sum): 1 for a block's own sum, 2 for the sum of
-all up to it.
+Integers make every order of additions the same, and those of 16 bits fit: a block's sum in 32 bits, all sums in 40. A
+status word is (flag, sum): 1 for a block's own sum, 2 for the sum of all up to it.
 """
 
 import cuda.bindings.driver as cuda
@@ -49,7 +49,7 @@ def scan_kernel(mX: cute.Tensor, mY: cute.Tensor, mS: cute.Tensor, mC: cute.Tens
     i = block * THREADS + tidx
     value = cutlass.Int32(0)
     if i < cute.size(mX):
-        value = mX[i]
+        value = cutlass.Int32(mX[i])
     for step in cutlass.range_constexpr(5):
         before = cute.arch.shuffle_sync_up(value, 1 << step)
         if lane >= (1 << step):
