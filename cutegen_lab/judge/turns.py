@@ -1,7 +1,9 @@
-"""Samples of several subjects taken in turns, A B C, C B A, A B C …, so that whatever drifts reaches all alike."""
+"""Samples of several subjects taken in turns, each round in an order drawn at random, so that whatever drifts reaches
+all alike and none knows who ran before it."""
 
 from __future__ import annotations
 
+import random
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -44,7 +46,8 @@ class Taken:
 
 class Turns:
     """Asks ``watch`` for one sample a turn. The first of ``names`` is the one being judged: its fault ends the timing,
-    another's only drops that subject. Every sample has a seed of its own from ``seed``; ``now`` is a clock in seconds.
+    another's only drops that subject. The order of rounds follows from the first number of ``seed``, and every sample
+    has one of its own; ``now`` is a clock in seconds.
     """
 
     def __init__(
@@ -52,6 +55,7 @@ class Turns:
         now: Callable[[], float] = time.monotonic,
     ) -> None:  # fmt: skip
         self._watch, self.names, self._seed, self._cancel, self._now = watch, list(names), seed, cancel, now
+        self._random = random.Random(seed())  # noqa: S311 - the seed itself is secret
 
     def converge(
         self, effort: Effort, chosen: Sequence[int] = (), look: Callable[[int], Fault | None] = lambda seed: None
@@ -61,16 +65,16 @@ class Turns:
         taken, started, number = Taken(), self._now(), 0
         while self._now() - started < effort.warm_up_seconds or number == 0:
             number += 1
-            if fault := self._round("cold", 0, taken, counted=False):
+            if fault := self._round("cold", taken, counted=False):
                 return fault
         started, number = self._now(), 0
         while not self._sure(taken.times_us, effort) and (
             number < effort.least_rounds or self._now() - started < effort.seconds
         ):
             last = number in chosen
-            fault = self._round("cold", number, taken, look=look if last else None)
+            fault = self._round("cold", taken, look=look if last else None)
             if fault is None and last:  # the card rested meanwhile: a round nobody counts wakes it
-                fault = self._round("cold", number, taken, counted=False)
+                fault = self._round("cold", taken, counted=False)
             if fault:
                 return fault
             number += 1
@@ -80,7 +84,7 @@ class Turns:
         """``count`` rounds and one before them that does not count. Raises Cancelled."""
         taken = Taken()
         for number in range(-1, count):
-            if fault := self._round(mode, number, taken, counted=number >= 0):
+            if fault := self._round(mode, taken, counted=number >= 0):
                 return fault
         return taken
 
@@ -100,11 +104,13 @@ class Turns:
         return taken
 
     def _round(
-        self, mode: Mode, number: int, taken: Taken, counted: bool = True,
+        self, mode: Mode, taken: Taken, counted: bool = True,
         look: Callable[[int], Fault | None] | None = None,
     ) -> Fault | None:  # fmt: skip
         judged, row = self.names[0], dict[str, Samples]()
-        order = self.names[::-1] if number % 2 or look else list(self.names)
+        order = self._random.sample(self.names, len(self.names))
+        if look:
+            order.append(order.pop(order.index(judged)))
         for name in order:
             if self._cancel.is_set():
                 raise Cancelled()

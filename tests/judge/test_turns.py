@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import threading
+from collections import Counter
 from collections.abc import Callable
 
 import pytest
@@ -33,12 +34,13 @@ def taken(result: Taken | Fault) -> Taken:
     return result
 
 
-def test_every_other_round_runs_backwards_and_every_sample_has_a_seed_of_its_own() -> None:
+def test_rounds_are_in_every_order_and_every_sample_has_a_seed_of_its_own() -> None:
     watch = FakeStopwatch(lambda inputs: inputs)
-    found = taken(turns(watch).rounds("warm", 3))
-    order = [name for name, _, _ in watch.log]
-    assert order == NAMES[::-1] + NAMES + NAMES[::-1] + NAMES  # the first round does not count
-    assert {len(times) for times in found.times_us.values()} == {3}
+    found = taken(turns(watch).rounds("warm", 60))
+    names = [name for name, _, _ in watch.log]
+    rounds = Counter(tuple(names[at : at + 3]) for at in range(0, len(names), 3))
+    assert set(rounds) == set(itertools.permutations(NAMES)) and sum(rounds.values()) == 61  # the first does not count
+    assert {len(times) for times in found.times_us.values()} == {60}
     assert len({seed for _, _, seed in watch.log}) == len(watch.log)
     assert (found.clock, found.flush) == ("warm clock", "warm flush")
 
