@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import gc
 import importlib
 import logging
 import os
@@ -16,6 +18,7 @@ from cutegen_lab.config import ALLOW_WEAK_CAGE
 from cutegen_lab.core.errors import CutegenError, InputError, SetupError, of_the_disk
 
 INTERRUPTED = 130
+atexit.register(gc.freeze)  # else the interpreter's last collections look at all of torch, for half a second
 
 
 def main(argv: Sequence[str] | None = None) -> int:
