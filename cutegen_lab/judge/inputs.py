@@ -13,7 +13,7 @@ import torch
 
 from cutegen_lab.core.dtypes import DType
 from cutegen_lab.core.problem import TensorSpec, Workload
-from cutegen_lab.judge.structured import PATCHWORK, SEVERAL, STRUCTURED, structured
+from cutegen_lab.judge.structured import PATCHWORK, PERIODIC, SEVERAL, STRUCTURED, structured
 from cutegen_lab.judge.values import TILE, Shape, between, normal, rand, randn, standard
 from cutegen_lab.problems.dtypes import TORCH
 from cutegen_lab.problems.tensors import laid_out, placed
@@ -101,7 +101,7 @@ AROUND_UP_TO = 24.0
 AROUND_COUNT = 3  # a workload …
 AROUND_MANY = 16  # … and a small one, which costs little, but has enough elements for a mean to be told from noise
 _SMALL = (64, 2048)  # elements of its largest input
-_STRUCTURED_EACH = len(STRUCTURED) // 2
+_STRUCTURED_EACH = 3 * len(STRUCTURED) // 4
 _STEP = 5  # from one workload's first to the next one's: every kind comes on several workloads
 _INTEGER_RANGE = {DType.I64: 1000, DType.I32: 1000, DType.I16: 1000, DType.I8: 100, DType.U8: 256, DType.BOOL: 2}
 _SIGNED = (DType.I64, DType.I32, DType.I16, DType.I8)
@@ -116,7 +116,7 @@ def distributions(
     ``turn`` of ``turns`` counts workloads, and ``secret`` (0 to 1) is the trial's. The means of normal values are
     spread evenly over a whole trial, and once more over each small workload, so that a kernel that is wrong only for
     some of them meets one, however few draws its larger workloads can afford. Structured draws are dealt out: each
-    workload has half of them.
+    workload has three quarters of them, and two that hold much.
     """
     kinds = [spec.dtype for spec in workload.inputs]
     whole = [*OVERFLOWING] if any(not d.is_float and d is not DType.BOOL for d in kinds) else []
@@ -130,7 +130,7 @@ def distributions(
     first = int(secret * len(STRUCTURED)) + turn * _STEP
     dealt = [STRUCTURED[(first + i) % len(STRUCTURED)] for i in range(_STRUCTURED_EACH)]
     others = [name for name in DISTRIBUTIONS if name not in ("normal", *ESSENTIAL)]
-    return "normal", PATCHWORK, *ESSENTIAL, *whole, *beyond, *dealt, *around, *others
+    return "normal", PATCHWORK, *ESSENTIAL, *whole, *beyond, PERIODIC, *dealt, *around, *others
 
 
 def draw(

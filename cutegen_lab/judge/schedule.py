@@ -8,7 +8,7 @@ from itertools import zip_longest
 from cutegen_lab.core.problem import Workload
 from cutegen_lab.core.protocols import Device, Execution
 from cutegen_lab.judge.inputs import AROUND, ESSENTIAL, distributions
-from cutegen_lab.judge.structured import PATCHWORK
+from cutegen_lab.judge.structured import EVERYWHERE, PATCHWORK
 
 EMULATED_INSTRUCTIONS = 200_000  # warp instructions a workload, all its draws together: a tenth of a second
 GPU_BYTES = 8 << 30  # compulsory traffic of all draws of a workload
@@ -24,7 +24,7 @@ def draws(workload: Workload, turn: int, turns: int, secret: float, tf32: bool =
     ``tf32`` is.
     """
     names = distributions(workload, turn, turns, secret, tf32)
-    telling = (PATCHWORK, *ESSENTIAL) if not workload.derived else (*ESSENTIAL, PATCHWORK)  # of one kind: clearer
+    telling = (*EVERYWHERE, *ESSENTIAL) if not workload.derived else (*ESSENTIAL, *EVERYWHERE)  # of one kind: clearer
     first = [name for name in ("normal", *telling) if name in names]
     around = [name for name in names if name.startswith(AROUND)]
     rest = [name for name in names if name not in {*first, *around}]

@@ -18,11 +18,11 @@ from cutegen_lab.core.problem import TensorSpec, Workload
 from cutegen_lab.judge.values import between, rand, randn, standard
 from cutegen_lab.problems.dtypes import TORCH
 
-PATCHWORK = "patchwork"
+PATCHWORK, PERIODIC = "patchwork", "periodic"
 SPECIALS = "specials"
 SEVERAL = "several not finite"
 _LEAST_OUTPUT = 64  # elements: fewer may all be not finite where one input element is not
-_APART = (2, 3, 4, 5, 7, 8, 16, 16, 32, 64)
+_TIMES = (1, 2, 3, 4, 6, 8, 12, 16)
 _PARTNERS = 8  # dimensions shorter than this are not graded against each other
 
 Values = dict[int, torch.Tensor]  # by input
@@ -189,12 +189,23 @@ def _nearly(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> torch
 
 
 def _periodic(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> torch.Tensor:
-    """The largest of each row lie a number of places apart."""
+    """What whoever looks at every second, fourth or eighth row or number takes for the whole: those rows hold negative
+    numbers in order and then zeros, those numbers of the other rows are in order; and between them the largest of each
+    row lie a number of places apart."""
     if not spec.shape:
         return values
-    apart = _APART[_some(len(_APART), g)]
-    places = torch.arange(spec.shape[-1]) % apart == _some(apart, g)
-    return torch.where(places, values.abs() + 4.0, values)
+    rows = values.reshape(-1, spec.shape[-1])
+    count, length = rows.shape
+    period, chosen = ((2, 1), (4, 2))[_some(2, g)]
+    row, column = torch.arange(count)[:, None], torch.arange(length)
+    apart = period * torch.tensor(_TIMES)[torch.randint(len(_TIMES), (count, 1), generator=g)]
+    place = period * (rand((count, 1), g) * (apart // period)).long() + period - 1
+    ordered = rows.sort(-1)[0]
+    spread = torch.where(column % apart == place, rows.abs() + 4.0, rows)
+    spread = torch.where(column % period < chosen, ordered, spread)
+    quiet = torch.where(column <= between(0, 0.5, g) * length, -rows.abs().sort(-1, descending=True)[0], 0.0)
+    alike = (row % period < chosen) & (count > 1)
+    return torch.where(alike, quiet, spread).view(spec.shape)
 
 
 def _specials(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> torch.Tensor:
@@ -240,12 +251,13 @@ _DRAWS: Mapping[str, _Draw] = {
     "low rank": _by_tensor(_low_rank),
     "loud end": _by_tensor(_loud_end),
     "nearly": _by_tensor(_nearly),
-    "periodic": _by_tensor(_periodic),
+    PERIODIC: _by_tensor(_periodic),
     SPECIALS: _by_tensor(_specials),
     SEVERAL: _by_tensor(_several),
     PATCHWORK: _patchwork,
 }
-STRUCTURED = tuple(name for name in _DRAWS if name != PATCHWORK)
+EVERYWHERE = (PATCHWORK, PERIODIC)
+STRUCTURED = tuple(name for name in _DRAWS if name not in EVERYWHERE)  # which are dealt out
 EDGES = (SPECIALS, SEVERAL, PATCHWORK)  # PyTorch itself may lose everything of an element
 # Magnitudes differ between rows or columns, and no row lies in a function's vanishing tail.
 BY_SLICE = ("graded", "log-uniform", "heavy", "block-sparse", "low rank", "loud end", PATCHWORK)
