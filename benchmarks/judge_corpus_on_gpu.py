@@ -86,9 +86,18 @@ def main() -> None:
 
 
 def _write(out: Path, rows: list[dict[str, Any]], device: str) -> None:
-    kernels = sorted(rows, key=lambda row: row["name"])
+    """By kernel: how often each verdict came, and the reasons of those that are not expected."""
+    kernels: dict[str, dict[str, Any]] = {}
+    for row in sorted(rows, key=lambda row: str(row["name"])):
+        fresh = {"name": row["name"], "expect": row["expect"], "verdicts": Counter[str](), "seconds": [], "reasons": []}
+        kernel = kernels.setdefault(row["name"], fresh)
+        kernel["verdicts"][row["verdict"]] += 1
+        kernel["seconds"].append(row["seconds"])
+        if row["verdict"] not in row["expect"]:
+            kernel["reasons"].append(row["reason"])
     where = about(torch.cuda.get_device_name()) if device == "cuda" else {"device": device}
-    out.write_text(json.dumps(where | {"kernels": kernels}, indent=1) + "\n")
+    lines = ",\n".join(f"  {json.dumps(kernel)}" for kernel in kernels.values())
+    out.write_text(f'{{{json.dumps(where)[1:-1]}, "kernels": [\n{lines}\n]}}\n')
 
 
 if __name__ == "__main__":
