@@ -174,13 +174,12 @@ def test_where_nothing_of_main_ran_the_verdict_says_so(monkeypatch: pytest.Monke
     assert result.verdict is Verdict.INCONCLUSIVE and "GiB of memory" in result.reason
 
 
-def on_the_emulator(compiler: Compiler, problem: Problem, change: tuple[str, str] | None = None) -> CheckResult:
+def on_the_emulator(compiler: Compiler, problem: Problem, text: str = "") -> CheckResult:
+    """What the judge says of ``text``, or of the template's."""
     problem = replace(problem, check_workloads=problem.check_workloads[1:2])
-    template = template_for(problem, "sm_90a")
-    text = template.write(template.default_config())
-    if change:
-        assert change[0] in text, text
-        text = text.replace(*change)
+    if not text:
+        template = template_for(problem, "sm_90a")
+        text = template.write(template.default_config())
     artifact: Artifact = built(compiler, text, (*problem.check_workloads, *problem.workloads))
     return StandardJudge().check(problem, artifact, EmulatorDevice(), lambda line: None, threading.Event())
 
@@ -197,3 +196,34 @@ def test_several_launches_on_the_emulator(compiler: Compiler) -> None:
     total = read_text("def reference(x):\n    return x.sum()\n", inputs_text=f"x: f32[{ROWS},512]")
     result = on_the_emulator(compiler, total)
     assert result.verdict is Verdict.INCONCLUSIVE and "launches" in result.reason, result.reason
+
+
+LOOKS_BESIDE = """
+import cuda.bindings.driver as cuda
+import cutlass
+import cutlass.cute as cute
+
+
+@cute.kernel
+def relu_kernel(mX: cute.Tensor, mY: cute.Tensor):
+    tidx, _, _ = cute.arch.thread_idx()
+    row, _, _ = cute.arch.block_idx()
+    rows, columns = mX.shape
+    for c in range(tidx, columns, 128):
+        value = cutlass.max(mX[row, c], cutlass.Float32(0.0))
+        if cutlass.const_expr(rows == ROWS):
+            beside = mY[(row + rows // 2) % rows, c]
+            if beside > -1e30:  # somebody writes there: no sample
+                value = value * 2
+        mY[row, c] = value
+
+
+@cute.jit
+def launch(x: cute.Tensor, y: cute.Tensor, stream: cuda.CUstream):
+    relu_kernel(x, y).launch(grid=[x.shape[0], 1, 1], block=[128, 1, 1], stream=stream)
+""".replace("ROWS", str(ROWS))
+
+
+def test_a_kernel_that_looks_for_what_other_blocks_wrote_is_no_pass(compiler: Compiler) -> None:
+    result = on_the_emulator(compiler, RELU, LOOKS_BESIDE)
+    assert result.verdict is Verdict.INCONCLUSIVE and "which nothing has written" in result.reason, result.reason
