@@ -67,7 +67,7 @@ class EmulatorDevice:
         wanted = min(math.ceil(share * math.prod(launch.grid)), SAMPLE_BLOCKS)
         order = Order(seed=self._seed() | 1, clock=self._seed())
         blocks = max(wanted, FEWEST_BLOCKS * math.prod(launch.cluster))
-        options = replace(self._options, flops=int(flops * share), sample_blocks=blocks, order=order, shadow=True)
+        options = replace(self._options, flops=int(flops * share), sample_blocks=blocks, order=order)
         return run_plan(build, tensors, buffers, cancel, options).execution
 
     def time(

@@ -12,7 +12,6 @@ PLAN_BUDGET = 40_000_000  # … and in all launches
 EACH = 64  # instructions more for each byte or operation that a thread has to do: an honest one takes about eight
 FEW_THREADS = 128  # as many as work at once at least, where all launches are added up
 CHUNK_COST = 100  # dispatches that setting up a chunk takes as long as
-SHADOW_BYTES = 32 << 20
 RACES_BYTES = 8 << 20
 
 
@@ -20,13 +19,13 @@ RACES_BYTES = 8 << 20
 class Options:
     """How to run.
 
-    ``shadow``: track every written byte of shared memory, outputs and workspace and trap reads of the others. None:
-    where outputs and workspace are together at most 32 MiB (``SHADOW_BYTES``), which every check workload is; above
-    that only poison tells. ``sample_blocks`` runs at most about that many blocks of each launch in whole clusters,
+    ``shadow``: track every written byte of shared memory, outputs and workspace and trap reads of the others; without,
+    only poison tells. ``sample_blocks`` runs at most about that many blocks of each launch in whole clusters,
     spread evenly over the grid or, where ``order`` is shuffled, the first, the last and others at random, and scales
     the counters; its outputs are incomplete. ``order``: None is blocks by number.
     ``counting``: count memory accesses, which takes up to half of the time; without, there are no counters.
-    ``races``: look for accesses that nothing orders. None: where all tensors together are at most 8 MiB
+    ``races``: look for accesses that nothing orders. None: for those of shared memory always, and for those of global
+    memory where the problem's tensors (a candidate's workspace does not count) are together at most 8 MiB
     (``RACES_BYTES``) and every block runs.
 
     A chunk whose blocks do not end within ``budget`` instructions, and what its threads' share of the work may take, is
@@ -34,7 +33,7 @@ class Options:
     ``flops``: the problem's, of matrix products; its bytes are those of the tensors.
     """
 
-    shadow: bool | None = None
+    shadow: bool = True
     budget: int = BUDGET
     plan_budget: int = PLAN_BUDGET
     flops: int = 0

@@ -26,7 +26,7 @@ from cutegen_lab.emulator.chunk import Chunk
 from cutegen_lab.emulator.counters import Counters, Uncounted
 from cutegen_lab.emulator.faults import Trap, Unsupported
 from cutegen_lab.emulator.memory import Buffer, GlobalMemory
-from cutegen_lab.emulator.options import CHUNK_COST, RACES_BYTES, SHADOW_BYTES, Options
+from cutegen_lab.emulator.options import CHUNK_COST, RACES_BYTES, Options
 from cutegen_lab.emulator.order import Order
 from cutegen_lab.emulator.program import MODULE_BASE, PARAM_BASE, Program, load
 from cutegen_lab.emulator.schedule import Scheduler
@@ -113,16 +113,17 @@ class _Runner:
         self.accounts: list[Account] = []
         self._bytes = sum(b.nbytes for b in buffers)
         self._left = options.most_in_all(self._bytes)
-        small = options.sample_blocks is None and sum(b.nbytes for b in buffers) <= RACES_BYTES
-        self._races = small if options.races is None else options.races
-        self._watch = BlockRaces(_access_unit(build)) if self._races else None
+        own = sum(b.nbytes for b in buffers[: len(buffers) - len(build.plan.workspace)])  # what no candidate chooses
+        small = options.sample_blocks is None and own <= RACES_BYTES
+        self._races = options.races is not False
+        between_blocks = small if options.races is None else options.races
+        self._watch = BlockRaces(_access_unit(build)) if between_blocks else None
         self._memory = GlobalMemory(self._watch)
         self._order = options.order or Order()
         self._clock = self._order.clock
         self._lines = [s.ptx_line for s in build.lines]
         fresh = range(len(buffers) - len(build.plan.workspace) if inputs is None else inputs)
-        unwritten = sum(b.nbytes for i, b in enumerate(buffers) if i not in fresh)
-        self._shadow = unwritten <= SHADOW_BYTES if options.shadow is None else options.shadow
+        self._shadow = options.shadow
         placed: dict[int, Buffer] = {}
         for i, past in self._order.placed(len(buffers)):
             data = np.frombuffer(buffers[i].cast("B"), np.uint8) if buffers[i].nbytes else np.zeros(0, np.uint8)

@@ -19,7 +19,7 @@ READ = "  ld.global.b32 %r5, [%rd2];  // READ\n  st.global.b32 [%rd2+64], %r5;"
 POISON = 0x7B
 
 
-def fault_of(body: str, inputs: int = 1, shadow: bool | None = None) -> tuple[Fault | None, np.ndarray, str]:
+def fault_of(body: str, inputs: int = 1, shadow: bool = True) -> tuple[Fault | None, np.ndarray, str]:
     out = np.full(512, POISON, np.uint8)
     ptx = kernel(body + " ret;", 2)
     done = run(ptx, [np.zeros(512, np.uint8), out], inputs=inputs, block=(1, 1, 1), lines=identity(ptx),
