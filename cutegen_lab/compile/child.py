@@ -145,6 +145,10 @@ class _Text(importlib.machinery.SourceFileLoader):
     def get_data(self, path: str) -> bytes:
         return self._source.encode()
 
+    def get_source(self, fullname: str) -> str:
+        """As the gate read it, whatever encoding it asks for: the DSL reads the text of a function again."""
+        return self._source
+
     def get_code(self, fullname: str) -> CodeType:
         return self.source_to_code(self._source, CANDIDATE_FILE)
 
@@ -200,10 +204,13 @@ def _workspace(module: ModuleType, workload: Workload, settings: dict[str, Any])
         return ()
     declared = declare(workload, settings)
     try:
-        return tuple(
+        made = tuple(
             TensorSpec(str(name), DType.parse(getattr(dtype, "value", dtype)), tuple(int(size) for size in shape))
             for name, dtype, shape in declared
         )
+        if odd := [spec.name for spec in made if not (spec.name.isidentifier() and spec.name.isascii())]:
+            raise ValueError(f"{odd[0][:40]!r} is no name")
+        return made
     except (TypeError, ValueError, AttributeError) as error:
         raise ContractError(
             f"workspace() must return [(name, dtype, shape), ...] such as [('partial', 'f32', (128,))]; it returned "

@@ -30,7 +30,7 @@ REPEATABLE_BYTES = 1 << 24  # on the emulator, workloads up to here are run a se
 _NOT_ALONE = (  # what blocks may come to because the others do not run
     Verdict.HANG, Verdict.DEADLOCK, Verdict.OUT_OF_MEMORY, Verdict.UNSUPPORTED, Verdict.UNINITIALISED_READ
 )  # fmt: skip
-_LEAST_WRITTEN = 0.5  # of the share of an output that is the blocks' which ran
+_LEAST_WRITTEN = 0.8  # of the share of an output that is the blocks' which ran
 _NO_MEMORY = ("can't allocate memory", "out of memory", "not enough memory", "Cannot allocate memory")
 
 

@@ -114,7 +114,8 @@ def compare(
         norm, element = 0.0, 0.0
     elif moved:
         shaken = [distances(m, own, reference, allow.scale)[0] for m in moved]
-        largest = torch.tensor([[e.norm, e.worst] for e in shaken], dtype=torch.float64).amax(0)
+        known = [[e.norm, e.worst] for e in shaken if math.isfinite(e.norm + e.worst)]
+        largest = torch.tensor(known or [[0.0, 0.0]], dtype=torch.float64).amax(0)
         least_norm, least_element = _conditioned(largest, terms).tolist()
         norm, element = max(norm, least_norm), max(element, least_element)
     index = mine.index
@@ -211,10 +212,11 @@ def _without_lost(
 def _without_undecided(
     got: torch.Tensor, own: torch.Tensor, reference: torch.Tensor, others: list[torch.Tensor], moved: int
 ) -> Compared:
-    """Elements that are finite or not by rounding alone, taken out; the first ``moved`` of ``others`` say which."""
+    """Elements that are finite, infinite or NaN by rounding alone, taken out; the first ``moved`` of ``others`` say
+    which."""
     undecided = torch.zeros_like(reference, dtype=torch.bool)
     for sample in others[:moved]:
-        undecided |= torch.isfinite(sample) != torch.isfinite(reference)
+        undecided |= (sample.isfinite() != reference.isfinite()) | (sample.isnan() != reference.isnan())
     if not bool(undecided.any()):
         return got, own, reference, others
     return got.masked_fill(undecided, 0.0), *_blank(undecided, own, reference, others)

@@ -138,8 +138,9 @@ def draw(
 ) -> list[torch.Tensor]:
     """CPU tensors for every input of ``workload``, laid out as it says; a function of (distribution, seed) alone.
 
-    ``initial`` are a Model's parameters and buffers: they stay near their values (a variance stays positive) but never
-    at them, or a kernel could leave out a weight of one and a bias of zero.
+    ``initial`` are a Model's parameters and buffers: on normal values and half of the others they stay near their
+    values but never at them, or a kernel could leave out a weight of one and a bias of zero; on the rest they are as
+    training may leave them, of either sign (but for variances) and of other sizes.
     """
     generator = torch.Generator().manual_seed(seed)
     values_of = structured(distribution, workload, generator) or {}
@@ -147,14 +148,28 @@ def draw(
     for at, spec in enumerate(workload.inputs):
         if initial and spec.name in initial and spec.dtype.is_float:
             value = _fitted(initial[spec.name], spec.shape)
-            noise = torch.rand((2, *spec.shape), generator=generator)
-            values = (value * (1 + 0.1 * noise[0]) + 0.1 * noise[1]).to(TORCH[spec.dtype])
+            near = distribution == "normal" or between(0, 1, generator) < 0.5
+            values = (_near if near else _trained)(value, spec, generator).to(TORCH[spec.dtype])
         elif at in values_of:
             values = values_of[at].to(TORCH[spec.dtype])
         else:
             values = _draw_one(spec, distribution, generator, terms(workload))
         tensors.append(placed(values, spec))
     return tensors
+
+
+def _near(value: torch.Tensor, spec: TensorSpec, generator: torch.Generator) -> torch.Tensor:
+    noise = torch.rand((2, *spec.shape), generator=generator)
+    return value * (1 + 0.1 * noise[0]) + 0.1 * noise[1]
+
+
+def _trained(value: torch.Tensor, spec: TensorSpec, generator: torch.Generator) -> torch.Tensor:
+    """Scaled by up to 2 either way, and moved by as much as it is large; variances by powers of two."""
+    noise = torch.randn(spec.shape, generator=generator)
+    if "var" in spec.name:
+        return value.abs() * (3 * noise.clamp(-2, 2)).exp2()
+    size = float(value.double().square().mean().sqrt()) or 0.5
+    return value * between(-2, 2, generator) + size * noise
 
 
 def _fitted(value: torch.Tensor, shape: Shape) -> torch.Tensor:

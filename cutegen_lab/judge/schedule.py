@@ -37,11 +37,14 @@ def affordable(workload: Workload, names: Sequence[str], device: Device, executi
     """How many of the draws ``names`` to run, after the first ran as ``execution``.
 
     What a kernel costs decides how many more than the fewest: none is so slow that its small workloads go without
-    zeros, large numbers, NaN and infinities, or the analyst's own without a draw that holds them all.
+    zeros, large numbers, NaN and infinities, one more kind and one mean, or the analyst's own without a draw that holds
+    them all.
     """
     count = len(names)
     if device.kind == "cuda":
         return min(count, max(FEWEST_ON_GPU, GPU_BYTES // max(workload.compulsory_bytes, 1)))
     spent = execution.counters.get("warp_instructions", 0.0)
-    fewest = sum(name in (*FEWEST, *(ESSENTIAL if workload.derived else ())) for name in names)
+    fewest = sum(name in FEWEST for name in names)
+    if workload.derived:
+        fewest = min(sum(name in ("normal", *ESSENTIAL, *EVERYWHERE) for name in names) + 2, count)
     return count if spent == 0 else min(count, max(fewest, int(EMULATED_INSTRUCTIONS / spent)))

@@ -153,23 +153,33 @@ def _loud_end(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> tor
 
 
 def _patchwork(workload: Workload, g: torch.Generator) -> Values:
-    """The largest input holds rows of every kind: normal, large, tiny, zeros, magnitudes mixed; and a few numbers that
-    are not finite. One draw of many kinds, for workloads that can afford few."""
+    """The largest input holds rows of every kind: normal, large, tiny, zeros, magnitudes mixed, far from zero, sorted,
+    with a loud end or one heavy number; and some numbers that are not finite, in an eighth of the rows and of the
+    columns. One draw of many kinds, for workloads that can afford few."""
     values = {at: standard(spec.shape, g) for at, spec in _floats(workload)}
     at, spec = max(_floats(workload), key=lambda pair: pair[1].numel)
     if not spec.shape:
         return values
     rows = values[at].reshape(-1, spec.shape[-1])
-    kind = torch.randint(5, (rows.shape[0], 1), generator=g)
-    reach = _reach(spec.dtype, 13.0)
-    mixed = (randn(tuple(rows.shape), g) * between(1, 3, g)).exp2()
-    others = (rows * 2**reach, rows * 2**-reach, rows * 0, rows * mixed)
+    count, length = rows.shape
+    reach, column = _reach(spec.dtype, 13.0), torch.arange(length)
+    mixed = (randn((count, length), g) * between(1, 3, g)).exp2()
+    means = (30 + 170 * rand((count, 1), g)) * randn((count, 1), g).sign()
+    heavy = column == torch.randint(length, (count, 1), generator=g)
+    others = (
+        rows * 2**reach, rows * 2**-reach, rows * 0, rows * mixed, means + rows / 4, rows.sort(-1)[0],
+        torch.where(column >= length - max(length // 8, 1), rows * 2**reach, rows),
+        torch.where(heavy, rows * 2**reach, rows),
+    )  # fmt: skip
+    kind = torch.randint(len(others) + 1, (count, 1), generator=g)
     for number, changed in enumerate(others, 1):
         rows = torch.where(kind == number, changed, rows)
-    values[at] = rows.reshape(spec.shape)
     if min((out.numel for out in workload.outputs), default=0) >= _LEAST_OUTPUT:
-        flat = values[at].view(-1)
-        flat[torch.randint(flat.numel(), (4,), generator=g)] = torch.tensor([math.nan, math.inf, -math.inf, math.nan])
+        some = torch.randperm(count, generator=g)[: max(count // 8, min(count, 4))]
+        places = torch.randperm(length, generator=g)[: max(length // 8, 1)]
+        odd = torch.tensor([math.nan, math.inf, -math.inf])
+        rows[some, places[torch.randint(len(places), (len(some),), generator=g)]] = odd[torch.arange(len(some)) % 3]
+    values[at] = rows.reshape(spec.shape)
     return values
 
 

@@ -70,4 +70,5 @@ def _uses(name: str, args: Sequence[Any]) -> Iterator[Use]:
     elif operator == "index":
         for dim, index in enumerate(args[1]):
             if index is not None and _whole(index):
-                yield index, args[0].shape[dim], ()
+                size = args[0].shape[dim]
+                yield index, size, (-1, -size)  # which count from the end
