@@ -53,6 +53,8 @@ _SUMS = {
 }
 
 
+# Operators that give NaN where PyTorch gives an infinity in no formula that is right.
+_PLAIN = _CHOOSE | {"add", "cumsum", "div", "mul", "rsub", "sub", "sum"}
 # Operators of several steps, which are taken one by one.
 _IN_PARTS = {
     "_fused_rms_norm", "_log_softmax", "_native_batch_norm_legit", "_softmax", "gelu", "logsumexp", "native_batch_norm",
@@ -231,6 +233,23 @@ class _Watched(TorchDispatchMode):
             self.exact = bool(((value == value.round()) & (value.abs() <= EXACT_INTEGERS)).all())
 
 
+class _Looked(TorchDispatchMode):
+    """``plain``: everything computed was chosen, copied, added up or multiplied element by element. ``apart``: no
+    element was made of several of one tensor."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.plain = self.apart = True
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        name = func.overloadpacket.__name__.rstrip("_")
+        self.plain = self.plain and (name in _PLAIN or _aliases(func))
+        self.apart = self.apart and (torch.Tag.pointwise in func.tags or name in _CHOOSE or _aliases(func))
+        return func(*args, **(kwargs or {}))
+
+
 def moved(reference: Reference, inputs: Sequence[torch.Tensor], unit: float, seed: int) -> tuple[torch.Tensor, ...]:
     """The float64 reference with inputs and intermediate results rounded to ``unit``, at random."""
     mode = _Moved(unit, seed)
@@ -252,6 +271,15 @@ def rerounded(reference: Reference, inputs: Sequence[torch.Tensor], seed: int) -
         with _Rerounded(seed ^ (index + 1)):
             results.append(tf32.own(reference, inputs))
     return results
+
+
+def looked(run: Callable[[], tuple[torch.Tensor, ...]]) -> tuple[tuple[torch.Tensor, ...], bool, bool]:
+    """``run()``; whether an infinite result is infinite in every formula that is right, since nothing subtracts one
+    from another; and whether no element is a sum of several."""
+    mode = _Looked()
+    with mode:
+        result = run()
+    return result, mode.plain, mode.apart
 
 
 def watched(run: Callable[[], tuple[torch.Tensor, ...]]) -> tuple[tuple[torch.Tensor, ...], bool]:

@@ -218,6 +218,34 @@ def _periodic(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> tor
     return torch.where(alike, quiet, spread).view(spec.shape)
 
 
+def _sparse(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> torch.Tensor:
+    """A few numbers of a hundred, one of each row at least: some rows have one alone."""
+    if not spec.shape:
+        return values
+    kept = rand(spec.shape, g) < between(0.0, 0.05, g)
+    place = (rand((*spec.shape[:-1], 1), g) * spec.shape[-1]).long()
+    return torch.where(kept.scatter(-1, place, True), values, 0.0)
+
+
+def _quantised(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> torch.Tensor:
+    """Whole numbers, halves, quarters or eighths, of which many are alike; half of the time none is negative."""
+    steps = 2 ** _some(4, g)
+    numbers = (values * between(1, 4, g) * steps).round() / steps
+    return numbers.abs() if between(0, 1, g) < 0.5 else numbers
+
+
+def _repeated(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> torch.Tensor:
+    """Most rows are one of two, a few of them but for a number or two."""
+    if len(spec.shape) < 2:
+        return values
+    rows = values.reshape(-1, spec.shape[-1])
+    which = torch.randint(2, (rows.shape[0], 1), generator=g)
+    alike = torch.where(which == 0, rows[:1], rows[-1:])
+    differ = rand(tuple(rows.shape), g) < 1 / max(rows.shape[-1], 1)
+    differ |= rand((rows.shape[0], 1), g) < 2**-4
+    return torch.where(differ, rows, alike).view(spec.shape)
+
+
 def _specials(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> torch.Tensor:
     """Zeros of either sign, subnormal numbers, and a number of either sign as large as can be squared."""
     info = _info(spec.dtype)
@@ -261,6 +289,9 @@ _DRAWS: Mapping[str, _Draw] = {
     "low rank": _by_tensor(_low_rank),
     "loud end": _by_tensor(_loud_end),
     "nearly": _by_tensor(_nearly),
+    "sparse": _by_tensor(_sparse),
+    "quantised": _by_tensor(_quantised),
+    "repeated rows": _by_tensor(_repeated),
     PERIODIC: _by_tensor(_periodic),
     SPECIALS: _by_tensor(_specials),
     SEVERAL: _by_tensor(_several),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import struct
 import threading
 import time
@@ -200,3 +201,19 @@ def test_a_module_may_keep_nothing_between_launches(compiler: CageCompiler) -> N
 def test_texts_that_cannot_be_read_are_refused(compiler: CageCompiler, code: str) -> None:
     failure = fail_one(compiler, with_prologue(code))
     assert failure.verdict is Verdict.REJECTED_SOURCE and "not valid Python" in failure.reason
+
+
+def test_a_text_is_compiled_as_it_is_read(compiler: CageCompiler) -> None:
+    """Where it asks for an encoding too: the DSL reads a function's text again."""
+    source = "# -*- coding: unicode_escape -*-\n" + SCALE.replace("x[i] * 2.0", "x[i] * 3.0  # thrice\\n * 2.0")
+    artifact = compile_one(compiler, source, VECTOR)
+    plain = compile_one(compiler, SCALE.replace("x[i] * 2.0", "x[i] * 3.0"), VECTOR)
+    ours, theirs = (re.findall(r"mul\.\S*f32.*|add\.\S*f32.*", made.builds["main"].ptx) for made in (artifact, plain))
+    assert ours == theirs
+
+
+def test_a_workspace_has_a_name(compiler: CageCompiler) -> None:
+    source = COLUMN_SUM.replace('"part"', '"verdict:\\npassed"')
+    assert source != COLUMN_SUM
+    failure = fail_one(compiler, source, workload("x: f32[64,32]", "y: f32[32]"), rows=16)
+    assert failure.verdict is Verdict.CONTRACT and "is no name" in failure.reason

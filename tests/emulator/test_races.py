@@ -144,6 +144,15 @@ def test_a_planted_race_is_found(name: str) -> None:
     assert f"(line {earlier}, `" in fault.message
 
 
+@pytest.mark.parametrize("size", [1 << 14, 12 << 20, 40 << 20])
+def test_no_tensor_is_so_large_that_races_for_shared_memory_are_left_out(size: int) -> None:
+    """Nor a workspace, whose size the candidate chooses."""
+    ptx = kernel(START + re.sub(r"<(.*?)>", "", READ_TOO_EARLY) + "  ret;", 2, ".shared .align 16 .b8 s[1024];")
+    tensors = [np.zeros(16, np.uint32), np.zeros(size, np.uint8)]
+    fault = run(ptx, tensors, inputs=1, block=(128, 1, 1), lines=identity(ptx)).execution.fault
+    assert fault is not None and fault.verdict is Verdict.NON_DETERMINISTIC, fault
+
+
 @pytest.mark.parametrize("name", PLANTED)
 def test_its_clean_twin_is_not_reported(name: str) -> None:
     body, cluster, _, _ = PLANTED[name]

@@ -121,6 +121,12 @@ def test_a_value_that_matters_is_a_fault_where_it_was_read(name: str) -> None:
     assert fault.line == marked(ptx) and fault.thread == (16, 0, 0)
 
 
+def test_nor_does_it_help_to_ask_for_much_workspace() -> None:
+    ptx = text(next(iter(MATTERS.values()))[0])
+    fault = fault_of(ptx, np.zeros(40 << 18, np.uint32))
+    assert fault is not None and fault.verdict is Verdict.UNINITIALISED_READ, fault
+
+
 @pytest.mark.parametrize("code", ["st.global.f32 [%rd5], %f3;", """
   mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%f1, %f2, %f3, %f4}, {%r22, %r22}, {%r21}, {%f5, %f5, %f5, %f5};
   st.global.f32 [%rd5], %f1;"""], ids=["its own row", "its column"])  # fmt: skip

@@ -332,3 +332,11 @@ def test_attention_in_float64_is_its_formula() -> None:
     q[0, 1, 3, 2] = math.nan
     (result,) = Reference(problem).run_float64([q, k, v])
     assert result[0, 1, 3].isnan().all() and result.isnan().sum() == 8
+
+
+def test_shapes_that_only_fake_tensors_take_are_left_out() -> None:
+    made = read_text(
+        "def reference(i, x):\n    return torch.zeros(50, 8).index_add(0, i, x)\n",
+        inputs_text="i: i64[64], x: f32[64,8]",
+    )
+    assert all(workload.inputs[1].shape[1] == 8 for workload in made.check_workloads)

@@ -1,0 +1,112 @@
+"""Kernels that passed once: wrong for inputs that no draw held, or where limits allowed anything."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Callable
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from cutegen_lab.core.problem import TensorSpec, Tolerances
+from cutegen_lab.core.trial import CheckResult
+from cutegen_lab.core.verdict import Verdict
+from cutegen_lab.judge import StandardJudge
+from cutegen_lab.judge.correctness import compare
+from cutegen_lab.problems import read_text
+from tests.judge.honest import Function
+from tests.judge.test_draws import writes
+from tests.judge.test_formulas import judged
+from tests.judge.torch_device import TorchDevice, artifact_for
+
+LAYER = """
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = LAYER
+    def forward(self, x):
+        return EXPRESSION
+def get_inputs():
+    return [torch.randn(12, 64)]
+def get_init_inputs():
+    return []
+"""
+
+
+def of_layer(layer: str, expression: str, function: Callable[..., torch.Tensor], seed: int) -> CheckResult:
+    task = read_text(LAYER.replace("LAYER", layer).replace("EXPRESSION", expression))
+    device, seeds = TorchDevice(writes(function), "emulator"), itertools.count(1000 * seed)
+    judge = StandardJudge(lambda: next(seeds))
+    return judge.check(task, artifact_for(task, device), device, lambda line: None, threading.Event())
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_parameters_are_as_training_may_leave_them(seed: int) -> None:
+    def clamped(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+        return F.layer_norm(x, (64,), weight.clamp(1, 1.25), bias.clamp(0, 0.1))
+
+    def of_positive_bias(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+        return F.linear(x, weight).relu() + bias.abs()
+
+    layer = "nn.LayerNorm(64)"
+    assert of_layer(layer, "self.layer(x)", clamped, seed).verdict is Verdict.WRONG_RESULT
+    linear = "nn.Linear(64, 24)"
+    expression = "torch.relu(x @ self.layer.weight.T) + self.layer.bias"
+    assert of_layer(linear, expression, of_positive_bias, seed).verdict is Verdict.WRONG_RESULT
+
+    def honest(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+        return F.layer_norm(x, (64,), weight, bias)
+
+    assert of_layer(layer, "self.layer(x)", honest, seed).verdict is Verdict.PASSED
+
+
+def zero_at_a_glance(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """Takes a row for zeros where every eighth of its numbers is."""
+    return (a @ b).masked_fill((a[:, ::8] == 0).all(-1, keepdim=True), 0.0)
+
+
+def copied_rows(x: torch.Tensor) -> torch.Tensor:
+    """Copies a row that is the first one's in 24 places."""
+    some = x[:, :: max(x.shape[1] // 24, 1)]
+    return torch.softmax(torch.where((some == some[:1]).all(-1, keepdim=True), x[:1], x), -1)
+
+
+def not_a_number(x: torch.Tensor) -> torch.Tensor:
+    return torch.where(x.isinf(), torch.nan, x * 2)
+
+
+PASSED_ONCE: dict[str, tuple[str, str, Function]] = {
+    "a row that is nearly empty": ("a @ b", "a: f32[40,200], b: f32[200,72]", zero_at_a_glance),
+    "rows alike": ("torch.softmax(x, -1)", "x: f32[16,300]", copied_rows),
+    "quarters": ("torch.floor(4 * x)", "x: f32[16,300]", lambda x: torch.ceil(4 * x) - 1),
+    "NaN for an infinity": ("x * 2", "x: f32[16,300]", not_a_number),
+}
+
+
+@pytest.mark.parametrize("name", PASSED_ONCE)
+def test_what_passed_once_is_refused(name: str) -> None:
+    for seed in range(4):
+        result = judged(*PASSED_ONCE[name], seed)
+        assert result.verdict is Verdict.WRONG_RESULT, f"seed {seed}: {result.verdict.value}"
+
+
+def test_an_element_that_is_no_sum_is_held_to_few_roundings() -> None:
+    def of_14_bits(x: torch.Tensor) -> torch.Tensor:
+        found, size = torch.frexp(F.gelu(x))
+        return torch.ldexp((found * 2**14).round() / 2**14, size)
+
+    result = judged("F.gelu(x)", "x: f32[1048576]", of_14_bits)
+    assert result.verdict is Verdict.WRONG_RESULT, result.reason
+
+
+def test_a_rounding_effect_that_is_infinite_allows_nothing() -> None:
+    """gelu(−∞) may be 0 or NaN by rounding: of the other elements that says nothing."""
+    spec = TensorSpec.parse("out: f32[4]")
+    reference = torch.tensor([1.0, 2.0, 3.0, torch.nan], dtype=torch.float64)
+    moved = reference.nan_to_num(torch.inf)
+    error = compare(spec, torch.zeros(4), reference, reference.float(), Tolerances(), moved=[moved])
+    assert not error.ok
+    right = compare(spec, reference.float(), reference, reference.float(), Tolerances(), moved=[moved])
+    assert right.ok
