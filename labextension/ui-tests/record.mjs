@@ -1,6 +1,6 @@
 // Runs shared notebooks in a real JupyterLab and saves them with what a reader will see: `npm run ui:record
 // 01_quickstart.ipynb`, after `make install`.
-import { copyFileSync, readFileSync } from 'node:fs';
+import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { here, shots, withJupyter } from './jupyter.mjs';
 import { kernelIdle, openNotebook, until } from './notebook.mjs';
@@ -15,13 +15,19 @@ function code(path) {
   return JSON.parse(readFileSync(path, 'utf8')).cells.filter(cell => cell.cell_type === 'code');
 }
 
+/** A copy that was never run. */
+function fresh(root, name) {
+  const notebook = JSON.parse(readFileSync(join(shared, name), 'utf8'));
+  const plain = cell => (cell.cell_type === 'code' ? { ...cell, outputs: [], execution_count: null } : cell);
+  writeFileSync(join(root, name), JSON.stringify({ ...notebook, cells: notebook.cells.map(plain) }));
+}
+
 async function record(page, base, root, name) {
   const path = join(root, name);
   await openNotebook(page, base, name);
   await kernelIdle(page);
   await page.getByText('Run', { exact: true }).click();
-  await page.getByText('Restart Kernel and Run All Cells…').click();
-  await page.locator('.jp-Dialog .jp-mod-accept').click();
+  await page.getByText('Run All Cells', { exact: true }).click();
   const { length } = code(path);
   await page.locator('.jp-InputPrompt', { hasText: `[${length}]:` }).waitFor({ timeout: 300_000 });
   await kernelIdle(page);
@@ -37,7 +43,7 @@ async function record(page, base, root, name) {
 
 await withJupyter(
   'record',
-  root => names.forEach(name => copyFileSync(join(shared, name), join(root, name))),
+  root => names.forEach(name => fresh(root, name)),
   async ({ base, page, root }) => {
     for (const name of names) {
       await record(page, base, root, name);
