@@ -24,9 +24,8 @@ class Options:
     spread evenly over the grid or, where ``order`` is shuffled, the first, the last and others at random, and scales
     the counters; its outputs are incomplete. ``order``: None is blocks by number.
     ``counting``: count memory accesses, which takes up to half of the time; without, there are no counters.
-    ``races``: look for accesses that nothing orders. None: for those of shared memory always, and for those of global
-    memory where the problem's tensors (a candidate's workspace does not count) are together at most 8 MiB
-    (``RACES_BYTES``) and every block runs.
+    ``races``: look for accesses that nothing orders. None: where the problem's tensors (a candidate's workspace does
+    not count) are together at most 8 MiB (``RACES_BYTES``) and every block runs.
 
     A chunk whose blocks do not end within ``budget`` instructions, and what its threads' share of the work may take, is
     a hang (:meth:`most`); so is a plan that takes ``plan_budget`` and what its work may. Time is never a reason.

@@ -115,9 +115,8 @@ class _Runner:
         self._left = options.most_in_all(self._bytes)
         own = sum(b.nbytes for b in buffers[: len(buffers) - len(build.plan.workspace)])  # what no candidate chooses
         small = options.sample_blocks is None and own <= RACES_BYTES
-        self._races = options.races is not False
-        between_blocks = small if options.races is None else options.races
-        self._watch = BlockRaces(_access_unit(build)) if between_blocks else None
+        self._races = small if options.races is None else options.races
+        self._watch = BlockRaces(_access_unit(build)) if self._races else None
         self._memory = GlobalMemory(self._watch)
         self._order = options.order or Order()
         self._clock = self._order.clock
