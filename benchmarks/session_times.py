@@ -63,11 +63,10 @@ def measured(case: Case, folder: Path) -> dict[str, Any]:
     files = [str(problem)]
     if case.broken:
         kernel = folder / "kernel.py"
-        first = [sys.executable, "-m", "cutegen_lab", "run", "--auto", "--max-steps", "1", "--device", "emulator"]
         small = folder / "small.py"
         small.write_text(case.problem.replace("32768", "64"))
-        subprocess.run([*first, "--workdir", str(folder / "small"), "--out", str(kernel), str(small)], check=True,  # noqa: S603 - our own command
-                       capture_output=True)  # fmt: skip
+        first = ["run", "--auto", "--max-steps", "1", "--device", "emulator", "--workdir", str(folder / "small")]
+        _watched([*first, "--out", str(kernel), str(small)])
         text = kernel.read_text()
         kernel.write_text(text.replace(*WITHOUT_MAXIMUM))
         assert kernel.read_text() != text

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 import torch
 
@@ -34,7 +35,7 @@ class Answers:
     def __init__(self, reference: Reference, workload: Workload, tolerances: Tolerances, place: Place) -> None:
         self._reference, self._workload, self._tolerances, self._place = reference, workload, tolerances, place
         self._usual: list[float] = []
-        self._looked: tuple[bool, bool] | None = None  # at the reference: what :func:`rounding.looked` says
+        self._looked: tuple[bool, bool] | None = None
 
     def errors(
         self, inputs: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor], check: WorkloadCheck,
@@ -54,7 +55,7 @@ class Answers:
         self, inputs: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor], check: WorkloadCheck,
         written: Sequence[torch.Tensor | None],
     ) -> tuple[OutputError, ...]:  # fmt: skip
-        own, exact = self._own(inputs), False
+        (own, (plain, apart)), exact = self._own(inputs), False
         if _all_bits(inputs):
             wanted, exact = rounding.watched(lambda: self._reference.run_float64(inputs))
         else:
@@ -62,7 +63,6 @@ class Answers:
         self._usual = self._usual or [rms(out) for out in wanted]
         far = check.distribution.startswith(_FAR_FROM_ZERO)
         odd = check.distribution in NOT_FINITE
-        plain, apart = self._looked or (False, False)
         rounds = tf32.allowed(self._reference)
         edge, slices = check.distribution in EDGES, check.distribution in BY_SLICE
         either = odd and not plain
@@ -101,13 +101,13 @@ class Answers:
             ]
         return compared(samples)
 
-    def _own(self, inputs: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
-        """PyTorch's results."""
+    def _own(self, inputs: Sequence[torch.Tensor]) -> tuple[tuple[torch.Tensor, ...], tuple[bool, bool]]:
+        """PyTorch's results, and what :func:`rounding.looked` says of the reference."""
+        run = partial(tf32.own, self._reference, inputs)
         if self._looked is not None:
-            return tf32.own(self._reference, inputs)
-        own, plain, apart = rounding.looked(lambda: tf32.own(self._reference, inputs))
-        self._looked = plain, apart
-        return own
+            return run(), self._looked
+        own, self._looked = rounding.looked(run)
+        return own, self._looked
 
     def _tame(self, inputs: Sequence[torch.Tensor], seed: int) -> tuple[torch.Tensor, ...]:
         """The answer, were infinite inputs large, each another number."""

@@ -273,13 +273,13 @@ def rerounded(reference: Reference, inputs: Sequence[torch.Tensor], seed: int) -
     return results
 
 
-def looked(run: Callable[[], tuple[torch.Tensor, ...]]) -> tuple[tuple[torch.Tensor, ...], bool, bool]:
+def looked(run: Callable[[], tuple[torch.Tensor, ...]]) -> tuple[tuple[torch.Tensor, ...], tuple[bool, bool]]:
     """``run()``; whether an infinite result is infinite in every formula that is right, since nothing subtracts one
     from another; and whether no element is a sum of several."""
     mode = _Looked()
     with mode:
         result = run()
-    return result, mode.plain, mode.apart
+    return result, (mode.plain, mode.apart)
 
 
 def watched(run: Callable[[], tuple[torch.Tensor, ...]]) -> tuple[tuple[torch.Tensor, ...], bool]:

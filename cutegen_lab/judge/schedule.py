@@ -46,5 +46,5 @@ def affordable(workload: Workload, names: Sequence[str], device: Device, executi
     spent = execution.counters.get("warp_instructions", 0.0)
     fewest = sum(name in FEWEST for name in names)
     if workload.derived:
-        fewest = min(sum(name in ("normal", *ESSENTIAL, *EVERYWHERE) for name in names) + 2, count)
+        fewest = sum(name in ("normal", *ESSENTIAL, *EVERYWHERE) for name in names) + 2
     return count if spent == 0 else min(count, max(fewest, int(EMULATED_INSTRUCTIONS / spent)))

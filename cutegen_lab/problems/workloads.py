@@ -75,8 +75,7 @@ def derive(main: Workload, arguments: int, infer: Infer, products: bool = False)
                 found.setdefault(workload.signature, workload)
                 break
     derived = list(found.values())
-    few = [workload for workload in derived if any(_more_rows(workload, other) for other in derived)]
-    kept = [workload for workload in derived if workload not in few]
+    kept = [workload for workload in derived if not any(_more_rows(workload, other) for other in derived)]
     return (*kept, *_further(main, arguments, infer, products, found))
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-import threading
 from collections.abc import Callable
 
 import pytest
@@ -13,13 +11,12 @@ import torch.nn.functional as F
 from cutegen_lab.core.problem import TensorSpec, Tolerances
 from cutegen_lab.core.trial import CheckResult
 from cutegen_lab.core.verdict import Verdict
-from cutegen_lab.judge import StandardJudge
 from cutegen_lab.judge.correctness import compare
 from cutegen_lab.problems import read_text
 from tests.judge.honest import Function
+from tests.judge.test_draws import judged as judged_on_torch
 from tests.judge.test_draws import writes
 from tests.judge.test_formulas import judged
-from tests.judge.torch_device import TorchDevice, artifact_for
 
 LAYER = """
 class Model(nn.Module):
@@ -37,9 +34,7 @@ def get_init_inputs():
 
 def of_layer(layer: str, expression: str, function: Callable[..., torch.Tensor], seed: int) -> CheckResult:
     task = read_text(LAYER.replace("LAYER", layer).replace("EXPRESSION", expression))
-    device, seeds = TorchDevice(writes(function), "emulator"), itertools.count(1000 * seed)
-    judge = StandardJudge(lambda: next(seeds))
-    return judge.check(task, artifact_for(task, device), device, lambda line: None, threading.Event())
+    return judged_on_torch(task, writes(function), seed=1000 * seed)
 
 
 @pytest.mark.parametrize("seed", range(3))

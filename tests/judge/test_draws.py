@@ -26,8 +26,8 @@ def problem(expression: str, inputs: str) -> Problem:
     return read_text(f"def reference({names}):\n    return {expression}\n", inputs_text=inputs)
 
 
-def judged(task: Problem, kernel: Kernel, kind: Literal["cuda", "emulator"] = "emulator") -> CheckResult:
-    device, seeds = TorchDevice(kernel, kind), itertools.count(1)
+def judged(task: Problem, kernel: Kernel, kind: Literal["cuda", "emulator"] = "emulator", seed: int = 1) -> CheckResult:
+    device, seeds = TorchDevice(kernel, kind), itertools.count(seed)
     judge = StandardJudge(lambda: next(seeds))
     return judge.check(task, artifact_for(task, device), device, lambda line: None, threading.Event())
 

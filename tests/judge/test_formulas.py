@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-import threading
 from collections.abc import Callable
 
 import pytest
@@ -11,23 +9,15 @@ import torch
 
 from cutegen_lab.core.trial import CheckResult
 from cutegen_lab.core.verdict import Verdict
-from cutegen_lab.judge import StandardJudge
 from tests.judge.honest import FORMULAS, Function
-from tests.judge.test_draws import problem
-from tests.judge.torch_device import TorchDevice, artifact_for
+from tests.judge.test_draws import judged as judged_on_torch
+from tests.judge.test_draws import problem, writes
 
 SEEDS, ALL_SEEDS = 1, 20
 
 
 def judged(expression: str, inputs: str, function: Function, seed: int = 1) -> CheckResult:
-    task = problem(expression, inputs)
-
-    def kernel(*tensors: torch.Tensor) -> None:
-        tensors[-1].copy_(function(*tensors[:-1]))
-
-    device, seeds = TorchDevice(kernel, "emulator"), itertools.count(1000 * seed)
-    judge = StandardJudge(lambda: next(seeds))
-    return judge.check(task, artifact_for(task, device), device, lambda line: None, threading.Event())
+    return judged_on_torch(problem(expression, inputs), writes(function), seed=1000 * seed)
 
 
 @pytest.mark.filterwarnings("ignore:.*degrees of freedom is <= 0")
