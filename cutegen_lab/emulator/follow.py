@@ -131,6 +131,13 @@ class _Followed(Tagged):
         else:
             self.give(self.all())
 
+    def _dot_of_halves(self) -> None:
+        """``dp2a`` reads two of its second factor's four bytes."""
+        _, first, second, added = self.emit.ops
+        read = f"{self.of(second)}{'&u32(65535)' if 'lo' in self.emit.ins.mods else '>>u32(16)'}"
+        others = self.most([*registers(first), *registers(added)])
+        self.give(f"np.maximum(spread({read}),spread({others}))")
+
     def _bits(self) -> None:
         self.give(self.most(self.reads))
 
@@ -220,6 +227,7 @@ _RULES: dict[str, Callable[[_Followed], None]] = {
     "stmatrix": _Followed._store_matrix, "mma": _Followed._product, "wgmma": _Followed._warpgroup,
     "mov": _Followed._move,
     "shl": _Followed._shift, "shr": _Followed._shift, "prmt": _Followed._permute, "cvt": _Followed._convert,
+    "dp2a": _Followed._dot_of_halves,
     **dict.fromkeys(("xor", "not", "lop3"), _Followed._bits),
     **dict.fromkeys(("add", "sub", "mul", "fma", "min", "max", "neg", "abs", "ex2", "tanh"), _Followed._packed),
 }  # fmt: skip

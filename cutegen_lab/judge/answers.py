@@ -18,6 +18,7 @@ from cutegen_lab.judge.distances import rms
 from cutegen_lab.judge.inputs import AROUND, NOT_FINITE, terms
 from cutegen_lab.judge.place import Place
 from cutegen_lab.judge.structured import BY_SLICE, EDGES
+from cutegen_lab.judge.unneeded import unneeded
 from cutegen_lab.problems import Reference
 from cutegen_lab.problems.tensors import moved
 
@@ -95,9 +96,11 @@ class Answers:
         allowances = [replace(a, again=tuple(results)) for a, results in zip(allowances, again, strict=True)]
         if odd:
             tame = [self._tame(inputs, check.seed ^ turn) for turn in range(_TAMED)]
+            right = unneeded(partial(rounding.masked, self._reference), inputs, outputs, wanted, check.seed)
+            each = zip(allowances, self._workload.outputs, zip(*tame, strict=True), right, strict=True)
             allowances = [
-                replace(a, vague=_vague(results), towards=_towards(results)) if spec.dtype.is_float else a
-                for a, spec, results in zip(allowances, self._workload.outputs, zip(*tame, strict=True), strict=True)
+                replace(a, vague=_vague(large), towards=_towards(large), unneeded=some) if spec.dtype.is_float else a
+                for a, spec, large, some in each
             ]
         return compared(samples)
 

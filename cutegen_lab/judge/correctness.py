@@ -39,8 +39,9 @@ class Allowance:
     zero bring all of it into a function's vanishing tail). ``again`` are PyTorch's results with intermediate ones
     rounded otherwise: its own error may be small by luck. ``vague`` are elements of which rounding decides the sign: an
     infinite one may be either, or NaN. ``towards``: what results go to where infinite inputs are large instead; an
-    infinity of that sign may stand for a NaN, and where results jump nothing is compared. ``tf32``: products may be in
-    TF32, and tensor cores' sums then lose a little with every term. ``edge``: what PyTorch itself loses is not
+    infinity of that sign may stand for a NaN, and where results jump nothing is compared. ``unneeded``: elements that
+    are NaN for an input that does not matter to them (:mod:`unneeded`); they are not compared. ``tf32``: products may
+    be in TF32, and tensor cores' sums then lose a little with every term. ``edge``: what PyTorch itself loses is not
     compared. ``right``: integers that are right whatever they are (:mod:`chosen`). ``by_slice``: every row and column
     is held to its own norm. ``written``: the elements that were computed (None: all); the others are not compared.
     """
@@ -51,6 +52,7 @@ class Allowance:
     again: tuple[torch.Tensor, ...] = ()
     vague: torch.Tensor | None = None
     towards: torch.Tensor | None = None
+    unneeded: torch.Tensor | None = None
     tf32: bool = False
     edge: bool = False
     right: torch.Tensor | None = None
@@ -150,7 +152,8 @@ def _compared_where(
     whole = bool((rows.all(1) == rows.any(1)).all())
     count = int(written.sum())
     shape = (count // columns, columns) if whole else (count,)
-    also = {name: some(value) for name in ("vague", "towards", "right") if (value := getattr(allow, name)) is not None}
+    names = ("vague", "towards", "unneeded", "right")
+    also = {name: some(value) for name in names if (value := getattr(allow, name)) is not None}
     fewer = replace(
         allow, written=None, again=tuple(map(some, allow.again)), by_slice=allow.by_slice and whole, **also
     )  # fmt: skip
@@ -232,12 +235,17 @@ def _without_either(
     if allow.vague is not None:
         either = allow.vague.reshape(-1) & ~(got.isfinite() | reference.isfinite())
         got = torch.where(either, reference.to(got.dtype), got)
+    if allow.unneeded is not None:
+        some = allow.unneeded.reshape(-1)
+        got = got.masked_fill(some, 0.0)
+        own, reference, others = _blank(some, own, reference, others)
     if allow.towards is None:
         return got, own, reference, others
     limit = allow.towards.reshape(-1)
     either = reference.isnan() & got.isinf() & (limit.abs() > _TOWARDS) & (limit.sign() == got.sign())
     got = torch.where(either, reference.to(got.dtype), got)
-    jumps = reference.isfinite() & ((limit - reference).abs() > _JUMP * reference.abs().clamp(min=rms(reference)))
+    near = (limit - reference).abs() <= _JUMP * reference.abs().clamp(min=rms(reference))  # not where that is unknown
+    jumps = reference.isfinite() & ~near
     return got.masked_fill(jumps, 0.0), *_blank(jumps, own, reference, others)
 
 

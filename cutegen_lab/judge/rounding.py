@@ -11,16 +11,19 @@ from typing import Any
 
 import torch
 from torch._decomp import decomposition_table
+from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_map
+from torch.utils._pytree import tree_leaves, tree_map
 from torch.utils.weak import WeakTensorKeyDictionary
 
 from cutegen_lab.core.dtypes import DType
 from cutegen_lab.judge import tf32
 from cutegen_lab.problems import Reference
+from cutegen_lab.problems.attention import attention
 
 UNIT: Mapping[DType, float] = {DType.F64: 2.0**-53, DType.F32: 2.0**-24, DType.F16: 2.0**-11, DType.BF16: 2.0**-8}
-SAMPLES = 3
+SAMPLES, MORE_SAMPLES = 3, 12  # of few results none may be as unlucky as a kernel's
+_FEW = 4096
 EXACT_INTEGERS = float(1 << 24)  # float32 holds every integer up to here
 _PARTIAL = 64  # of a product's partial sums, how many are looked at
 
@@ -33,6 +36,10 @@ _CHOOSE = {
     "maximum", "median", "min", "minimum", "nan_to_num", "neg", "new_empty", "new_full", "new_ones", "new_zeros",
     "ones", "ones_like", "permute_copy", "relu", "repeat", "roll", "round", "scalar_tensor", "scatter", "sign",
     "slice_scatter", "sort", "stack", "topk", "tril", "triu", "trunc", "where", "zeros", "zeros_like",
+}  # fmt: skip
+# Operators that compare: what they read is what was given.
+_COMPARE = {
+    "eq", "ge", "gt", "isfinite", "isinf", "isnan", "isneginf", "isposinf", "le", "lt", "ne", "signbit",
 }  # fmt: skip
 # Operators whose results are integers where their operands are, whatever the order of summation.
 _SUMS = {
@@ -139,14 +146,20 @@ class _Draw:
 class _Moved(TorchDispatchMode):
     """Every float64 result that an operator rounds is multiplied by 1 ± up to ``unit``, and is 0 where float32 would
     hold it as a subnormal, which many instructions flush (PTX ISA, ``.ftz``); so are those inside of norms and the
-    like, which kernels round too."""
+    like, which kernels round too. So are ``inputs``, and what is chosen of them, wherever an operator computes with
+    them, for kernels scale them or add them up in an order of their own. What is only chosen, copied and compared is
+    exact: nothing excuses a ``>=`` for a ``>``."""
 
-    def __init__(self, unit: float, seed: int) -> None:
+    def __init__(self, unit: float, seed: int, inputs: Sequence[torch.Tensor]) -> None:
         super().__init__()
         self._unit, self._draw = unit, _Draw(seed)
         self._least = torch.finfo(torch.float64 if unit == UNIT[DType.F64] else torch.float32).tiny
+        self._shaken: WeakTensorKeyDictionary[torch.Tensor] = WeakTensorKeyDictionary()  # beside what is exact
+        for tensor in inputs:
+            if tensor.dtype is torch.float64:
+                self._shaken[tensor] = self._moved(tensor)
 
-    def moved(self, value: Any) -> Any:
+    def _moved(self, value: Any) -> Any:
         if not isinstance(value, torch.Tensor) or value.dtype is not torch.float64:
             return value
         noise = self._draw.uniform(value)
@@ -156,15 +169,26 @@ class _Moved(TorchDispatchMode):
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        name = func.overloadpacket.__name__
+        name, given = func.overloadpacket.__name__, (args, kwargs or {})
         parts = _PARTS.get(name) or (decomposition_table.get(func) if name in _IN_PARTS else None)
         if parts is not None:
             with self:
                 return parts(*args, **(kwargs or {}))
+        exact = name in _CHOOSE | _COMPARE or _aliases(func)
+        others, kwothers = tree_map(self._other, given)
+        if not exact or (func._schema.is_mutable and args[0] not in self._shaken):
+            result = func(*others, **kwothers)
+            return result if exact else tree_map(self._moved, result)
         result = func(*args, **(kwargs or {}))
-        if name in _CHOOSE or _aliases(func):
-            return result
-        return tree_map(self.moved, result)
+        pairs = zip(tree_leaves(given), tree_leaves((others, kwothers)), strict=True)
+        if name not in _COMPARE and any(one is not other for one, other in pairs):
+            for chosen, other in zip(*map(tree_leaves, (result, func(*others, **kwothers))), strict=True):
+                if isinstance(chosen, torch.Tensor) and chosen.dtype is torch.float64:
+                    self._shaken[chosen] = other
+        return result
+
+    def _other(self, value: Any) -> Any:
+        return self._shaken.get(value, value) if isinstance(value, torch.Tensor) else value
 
 
 class _Rerounded(TorchDispatchMode):
@@ -188,7 +212,8 @@ class _Rerounded(TorchDispatchMode):
         result = func(*args, **kwargs)
         if name in _WALKS and isinstance(result, torch.Tensor) and result.is_floating_point():
             result = self._walked(result, _WALKS[name](*args, **kwargs))
-        if name not in _CHOOSE and not _aliases(func):
+        narrowed = name == "_to_copy" and args[0] in self._made and result.dtype.itemsize < args[0].dtype.itemsize
+        if narrowed or (name not in _CHOOSE and not _aliases(func)):
             tree_map(self._make, result)
         return result
 
@@ -210,6 +235,31 @@ class _Rerounded(TorchDispatchMode):
             noise = self._draw.uniform(value).mul_(2 * unit).add_(1 - unit)
             again = self._made[value] = noise.mul_(value).to(value.dtype)
         return again
+
+
+class _Attention(TorchFunctionMode):
+    """Attention of tensors of ``bytes`` an element by its formula. Fused, it rounds inside, where no other mode sees
+    it; and masked scores are left out here, where PyTorch may add −∞."""
+
+    def __init__(self, bytes: int) -> None:
+        super().__init__()
+        self._bytes = bytes
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        if func is torch.nn.functional.scaled_dot_product_attention and args[0].dtype.itemsize == self._bytes:
+            result = self._formula(*args, **(kwargs or {}))
+            if result is not None:
+                return result
+        return func(*args, **(kwargs or {}))
+
+    @staticmethod
+    def _formula(
+        q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, attn_mask: torch.Tensor | None = None,
+        dropout_p: float = 0.0, is_causal: bool = False, scale: float | None = None, enable_gqa: bool = False,
+    ) -> torch.Tensor | None:  # fmt: skip
+        return None if dropout_p or enable_gqa else attention(q, k, v, attn_mask, is_causal, scale)
 
 
 class _Watched(TorchDispatchMode):
@@ -252,10 +302,9 @@ class _Looked(TorchDispatchMode):
 
 def moved(reference: Reference, inputs: Sequence[torch.Tensor], unit: float, seed: int) -> tuple[torch.Tensor, ...]:
     """The float64 reference with inputs and intermediate results rounded to ``unit``, at random."""
-    mode = _Moved(unit, seed)
-    shaken = [mode.moved(t.double()) if t.is_floating_point() else t for t in inputs]
-    with mode:
-        return reference.run_float64(shaken)
+    wide = [t.double() if t.is_floating_point() else t for t in inputs]
+    with _Moved(unit, seed, wide):
+        return reference.run_float64(wide)
 
 
 def samples(reference: Reference, inputs: Sequence[torch.Tensor], seed: int) -> list[tuple[torch.Tensor, ...]]:
@@ -266,11 +315,17 @@ def samples(reference: Reference, inputs: Sequence[torch.Tensor], seed: int) -> 
 
 def rerounded(reference: Reference, inputs: Sequence[torch.Tensor], seed: int) -> list[tuple[torch.Tensor, ...]]:
     """PyTorch's own results, with intermediate ones rounded otherwise, several times."""
-    results = []
-    for index in range(SAMPLES):
-        with _Rerounded(seed ^ (index + 1)):
+    results: list[tuple[torch.Tensor, ...]] = []
+    while len(results) < (MORE_SAMPLES if results and min(t.numel() for t in results[0]) <= _FEW else SAMPLES):
+        with _Attention(2), _Rerounded(seed ^ (len(results) + 1)):
             results.append(tf32.own(reference, inputs))
     return results
+
+
+def masked(reference: Reference, inputs: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
+    """The float64 reference, in which attention leaves out what is masked."""
+    with _Attention(8):
+        return reference.run_float64(inputs)
 
 
 def looked(run: Callable[[], tuple[torch.Tensor, ...]]) -> tuple[tuple[torch.Tensor, ...], tuple[bool, bool]]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import torch
 
 from cutegen_lab.core.errors import ELSEWHERE, ProviderError
+from cutegen_lab.problems import attention as formula
 
 MEAN, SUM = 1, 2  # as PyTorch numbers reductions
 
@@ -16,20 +16,11 @@ def attention(
     q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: torch.Tensor | None = None, dropout: float = 0.0,
     causal: bool = False, *, scale: float | None = None, enable_gqa: bool = False,
 ) -> torch.Tensor:  # fmt: skip
-    """As ``torch.nn.functional.scaled_dot_productattention`` documents it, in steps that kernels may be cut between.
-    Scores stay in fp32, as in PyTorch's own kernels; 16-bit operands widened are multiplied as they are."""
+    """In steps that kernels may be cut between; 16-bit operands widened are multiplied as they are."""
     if dropout or enable_gqa:
         what = "dropout" if dropout else "fewer heads of keys than of queries"
-        raise ProviderError(f"the templates do not cover scaled_dot_productattention with {what}", ELSEWHERE)
-    scores = q.float() @ k.float().transpose(-2, -1) * (q.shape[-1] ** -0.5 if scale is None else scale)
-    if causal:
-        rows, columns = (torch.arange(n, device=q.device) for n in scores.shape[-2:])
-        scores = scores.masked_fill(columns > rows[:, None], -math.inf)
-    if mask is not None:
-        scores = scores + (torch.where(mask, 0.0, -math.inf) if mask.dtype is torch.bool else mask)
-    nothing = scores.amax(-1, keepdim=True) == -math.inf  # is left of a row
-    shares = torch.softmax(scores, -1).masked_fill(nothing, 0.0)
-    return shares.to(v.dtype) @ v
+        raise ProviderError(f"the templates do not cover scaled_dot_product_attention with {what}", ELSEWHERE)
+    return formula.attention(q, k, v, mask, causal, scale)
 
 
 def cross_entropy(

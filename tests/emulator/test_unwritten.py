@@ -59,6 +59,8 @@ DROPPED = {
         "or.b32 %r8, %r13, %r14;" + KEPT,
     "half by a conversion": READ + "cvt.rn.f16x2.f32 %r10, %f9, 0f3F800000; mov.b32 {%h1, %h2}, %r10;"
         "sub.f16 %h1, %h1, %h1; mov.b32 %r10, {%h1, %h1}; add.s32 %r8, %r10, %r9;" + KEPT,
+    "bytes that no product of bytes reads": READ + "mov.b32 {%h1, %h2}, %r9; mov.b32 %r10, {%h1, %h3}; mov.b32 %r11, 0;"
+        "dp2a.lo.u32.u32 %r8, %r11, %r10, %r9;" + KEPT,
     "rows of a product": PRODUCT + "mov.b32 %r23, %f1; add.s32 %r8, %r9, %r23;" + KEPT,
 }  # fmt: skip
 MATTERS = {
@@ -85,6 +87,8 @@ MATTERS = {
         READ + "bar.sync 0; @!%p1 bra.uni END; END: stmatrix.sync.aligned.m8n8.x1.shared.b16 [%r5], {%r8};"
         "bar.sync 0; ld.shared.b32 %r8, [%r5];" + KEPT, "stores to global memory depends"),
     "the other half": (READ + "shr.u32 %r8, %r8, 16; st.global.b32 [%rd5], %r8; ret;", "stores to global memory depends"),
+    "by a product of bytes": (READ + "mov.b32 %r11, 0; dp2a.hi.u32.u32 %r8, %r11, %r8, %r9; st.global.b32 [%rd5], %r8; ret;",
+                              "stores to global memory depends"),
     "by a barrier": (READ + "mul.lo.s32 %r8, %r8, 0; bar.sync %r8; ret;", "a barrier depends"),
 }  # fmt: skip
 

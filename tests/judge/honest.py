@@ -89,6 +89,33 @@ def _attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tenso
     return _softmax_online((q.float() * q.shape[-1] ** -0.5) @ k.float().mT) @ v.float()
 
 
+def _attention_of_16_bit_shares(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: torch.Tensor | None = None
+) -> torch.Tensor:  # fmt: skip
+    """As tensor cores have it. Masked keys are skipped: what they hold is never seen."""
+    visible = torch.ones(q.shape[-2], k.shape[-2]).tril().bool() if mask is None else mask
+    scores = ((q.float() * q.shape[-1] ** -0.5) @ k.float().mT).masked_fill(~visible, -math.inf)
+    nothing = scores.amax(-1, keepdim=True) == -math.inf
+    shares = torch.softmax(scores, -1).masked_fill(nothing, 0.0).to(v.dtype).float()
+    return _of_visible(shares, v.float(), visible)
+
+
+def _of_visible(shares: torch.Tensor, v: torch.Tensor, visible: torch.Tensor) -> torch.Tensor:
+    """``shares @ v`` over the keys that each row sees."""
+    seen = torch.where(visible[..., None], v[..., None, :, :], 0.0)
+    return (shares[..., None, :] @ seen).squeeze(-2)
+
+
+def _causal_by_tiles(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    visible = torch.ones(q.shape[-2], k.shape[-2]).tril().bool()
+    scores = (q @ k.mT * q.shape[-1] ** -0.5).masked_fill(~visible, -math.inf)
+    return _of_visible(torch.softmax(scores, -1), v, visible)
+
+
+def _two_products(x: torch.Tensor, w: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    return F.gelu(x.float() @ w.float().T).to(x.dtype).float() @ v.float().T
+
+
 def _gelu(x: torch.Tensor) -> torch.Tensor:
     x = x.float()
     return x * 0.5 * (1 + torch.erf(x * math.sqrt(0.5)))
@@ -140,6 +167,15 @@ FORMULAS: list[tuple[str, str, str, Function]] = [
      "q: f32[40,64], k: f32[48,64], v: f32[48,64]", _attention),
     ("attention in bf16", "F.scaled_dot_product_attention(q, k, v)",
      "q: bf16[2,40,64], k: bf16[2,48,64], v: bf16[2,48,64]", _attention),
+    ("causal attention, 16-bit shares", "F.scaled_dot_product_attention(q, k, v, is_causal=True)",
+     "q: bf16[2,2,48,32], k: bf16[2,2,48,32], v: bf16[2,2,48,32]", _attention_of_16_bit_shares),
+    ("masked attention, 16-bit shares", "F.scaled_dot_product_attention(q, k, v, m)",
+     "q: f16[40,32], k: f16[48,32], v: f16[48,32], m: bool[40,48]", _attention_of_16_bit_shares),
+    ("causal attention by tiles",
+     "torch.softmax((q @ k.mT * q.shape[-1] ** -0.5).masked_fill(torch.ones(q.shape[-2], k.shape[-2]).triu(1).bool(), "
+     "float('-inf')), -1) @ v", "q: f32[40,32], k: f32[48,32], v: f32[48,24]", _causal_by_tiles),
+    ("two products", "F.linear(F.gelu(F.linear(x, w)), v)", "x: bf16[40,64], w: bf16[72,64], v: bf16[48,72]",
+     _two_products),
     ("GELU by erf", "F.gelu(x)", "x: f32[16,300]", _gelu),
     ("GELU of bf16", "F.gelu(x)", "x: bf16[16,300]", _gelu),
     ("gate", "F.silu(x) * y", "x: bf16[16,300], y: bf16[16,300]", _silu_gate),

@@ -72,10 +72,23 @@ def not_a_number(x: torch.Tensor) -> torch.Tensor:
     return torch.where(x.isinf(), torch.nan, x * 2)
 
 
+def blind_attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    """Takes what is not a number for zero."""
+    return F.scaled_dot_product_attention(q, k, v.nan_to_num(0.0), is_causal=True)
+
+
 PASSED_ONCE: dict[str, tuple[str, str, Function]] = {
     "a row that is nearly empty": ("a @ b", "a: f32[40,200], b: f32[200,72]", zero_at_a_glance),
     "rows alike": ("torch.softmax(x, -1)", "x: f32[16,300]", copied_rows),
     "quarters": ("torch.floor(4 * x)", "x: f32[16,300]", lambda x: torch.ceil(4 * x) - 1),
+    "a threshold": ("torch.where(x > 0.5, x, 0)", "x: f32[16,300]", lambda x: torch.where(x >= 0.5, x, 0)),
+    "a threshold, as a number": ("(x < 1).float()", "x: bf16[16,300]", lambda x: (x <= 1).float()),
+    "a rounded half": ("x.round()", "x: f32[16,300]", lambda x: torch.floor(x + 0.5)),
+    "values that are NaN": (
+        "F.scaled_dot_product_attention(q, k, v, is_causal=True)",
+        "q: bf16[2,40,32], k: bf16[2,40,32], v: bf16[2,40,32]",
+        blind_attention,
+    ),
     "NaN for an infinity": ("x * 2", "x: f32[16,300]", not_a_number),
 }
 

@@ -157,10 +157,21 @@ def test_modules_share_what_is_the_same_and_keep_apart_what_is_not() -> None:
         "def plus(a, b):\n    return a + b\n\ndef fold(x):\n    return plus(x, 1)\n\ndef put(x):\n    return fold(x)\n"
     )
     second = first.replace("plus(x, 1)", "plus(x, 2)")
-    written = definitions([Module("a", first), Module("b", second)])
+    written = definitions([Module("a", first), Module("b", second)], ())
     names = [node.name for text in written for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)]
     assert names == ["plus", "a_fold", "a_put", "b_fold", "b_put"]
     assert "return b_fold(x)" in written[-1]
+
+
+def test_a_step_takes_no_name_of_the_pipeline() -> None:
+    """Rows that begin anywhere bring a function ``own``, and so does what passes each step its parameters."""
+    made = problem_of(
+        "F.rms_norm(F.gelu(x @ w) + x.mean(), (w.shape[1],))", "x: bf16[29,72], w: bf16[72,24]", checks=()
+    )
+    template = template_for(made, ARCH)
+    text = template.write(template.default_config() | {"row_vec": 16, "row_threads_per_row": 128, "row_cluster_n": 2})
+    names = [node.name for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)]
+    assert "row_own" in names and len(set(names)) == len(names)
 
 
 def test_only_names_themselves_are_renamed() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import io
 import tokenize
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -68,10 +68,10 @@ def imports(modules: Sequence[Module]) -> list[str]:
     return list(dict.fromkeys(line for module in modules for line in module.imports))
 
 
-def definitions(modules: Sequence[Module]) -> list[str]:
+def definitions(modules: Sequence[Module], taken: Collection[str]) -> list[str]:
     """Every step's functions and constants: what is the same in all that have it once, under its own name, the rest
-    behind the step's."""
-    clashing = _clashing(modules)
+    behind the step's, as are names that are ``taken``."""
+    clashing = _clashing(modules, taken)
     written: dict[str, None] = {}
     for module in modules:
         mine = {name: f"{module.step}_{name}" for name in module.definitions if name in clashing or name in _ENTRIES}
@@ -81,13 +81,13 @@ def definitions(modules: Sequence[Module]) -> list[str]:
     return list(written)
 
 
-def _clashing(modules: Sequence[Module]) -> set[str]:
-    """Names that differ between modules, by their own texts or by what those use."""
+def _clashing(modules: Sequence[Module], taken: Collection[str]) -> set[str]:
+    """Names that are taken or differ between modules, by their own texts or by what those use."""
     texts: dict[str, set[str]] = {}
     for module in modules:
         for name, text in module.definitions.items():
             texts.setdefault(name, set()).add(text)
-    clashing = {name for name, found in texts.items() if len(found) > 1}
+    clashing = {name for name, found in texts.items() if len(found) > 1 or name in taken}
     shared = {name for name in texts if sum(name in module.definitions for module in modules) > 1}
     while True:
         more = {n for n in shared - clashing if any(_uses(text) & clashing for text in texts[n])}

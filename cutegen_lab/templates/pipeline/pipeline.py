@@ -101,7 +101,9 @@ class _Text:
         brought = ["import dataclasses"] if self._parts() else []
         lines = [*self._header(), *brought, *imports(self.modules), "", *tunable(self.domains), "", *host]
         overlap = not self._product_before_another()
-        for definition in dict.fromkeys([*definitions(self.modules), *([OVERLAPPING.strip()] if overlap else [])]):
+        taken = Module("", "\n".join([*host, _ROW_MAJOR])).definitions
+        shared = [OVERLAPPING.strip()] if overlap else []
+        for definition in dict.fromkeys([*definitions(self.modules, taken), *shared]):
             lines += ["", "", *definition.splitlines()]
         if any(tensor.base for tensor in self.tensors):
             lines += ["", "", *_ROW_MAJOR.strip().splitlines()]

@@ -1,0 +1,125 @@
+"""Numbers where the reference has NaN, and right: what makes the NaN is an input that the number does not depend on.
+
+Attention is the example: PyTorch multiplies the values of masked keys by shares of zero, and adds −∞ to their scores,
+so that a NaN or an infinity among them is everywhere; kernels that skip what is masked never see it. Which outputs an
+element that is not finite reaches is found by trying: finite numbers take its place, and what stays the same to the
+last bit does not depend on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import torch
+
+from cutegen_lab.judge.distances import rms
+
+Run = Callable[[Sequence[torch.Tensor]], tuple[torch.Tensor, ...]]
+_MOST = 48  # elements that are tried, and sets of them that outputs depend on
+_TRIED = (3.0, -1024.0, 1024.0)  # times a number above a half
+_NEAR = 2.0**-4
+
+
+def unneeded(
+    run: Run, inputs: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor], wanted: Sequence[torch.Tensor], seed: int
+) -> list[torch.Tensor]:
+    """Of each output the elements that are right although ``wanted`` (float64) has NaN there.
+
+    ``run`` computes the reference in float64, masks as something that is left out. Of too many elements that are not
+    finite, or too many sets of them that matter, nothing is known but that some do not matter to an output; such
+    outputs count as right, for draws with one NaN and with one infinity tell.
+    """
+    trial = _Trial(run, inputs, outputs, wanted, seed)
+    if not trial.settle(trial.given) and not trial.of_one_input():
+        trial.follow()
+    return trial.right
+
+
+class _Trial:
+    def __init__(
+        self, run: Run, inputs: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor],
+        wanted: Sequence[torch.Tensor], seed: int,
+    ) -> None:  # fmt: skip
+        self._run, self._outputs = run, outputs
+        self.given = [t.double() if t.is_floating_point() else t for t in inputs]
+        self.open = [want.isnan() & ~got.isnan() for got, want in zip(outputs, wanted, strict=True)]
+        self.right = [torch.zeros_like(some) for some in self.open]
+        self._generator = torch.Generator().manual_seed(seed)
+        self._healthy = [
+            torch.where(t.isfinite(), t, torch.randn(t.shape, generator=self._generator).to(t)) for t in self.given
+        ]
+
+    def settle(self, inputs: Sequence[torch.Tensor], among: Sequence[torch.Tensor] | None = None) -> bool:
+        """Marks what is right by the answer to ``inputs``. Is nothing left?"""
+        answers = self._run(inputs)
+        for at, (got, answer) in enumerate(zip(self._outputs, answers, strict=True)):
+            if not answer.is_floating_point():
+                continue
+            near = (got == answer) | ((got - answer).abs() <= _NEAR * answer.abs().clamp(min=rms(answer)))
+            some = self.open[at] & near & (True if among is None else among[at])
+            self.right[at] |= some
+            self.open[at] &= ~some
+        return not any(bool(some.any()) for some in self.open)
+
+    def of_one_input(self) -> bool:
+        """Settles what does not depend on one of the inputs, the others as they are. Is nothing left?"""
+        for at, tensor in enumerate(self.given):
+            if bool(tensor.isfinite().all()):
+                continue
+            some = [list(self.given), list(self.given)]
+            for inputs, value in zip(some, (1024.0, -1024.0), strict=True):
+                inputs[at] = torch.where(tensor.isfinite(), tensor, value)
+            same = [one == other for one, other in zip(*map(self._run, some), strict=True)]
+            if self.settle(some[0], same):
+                return True
+        return False
+
+    def follow(self) -> None:
+        """Finds which elements matter to which outputs, and settles each set's with the others finite."""
+        places = [(at, int(i)) for at, t in enumerate(self.given) for i in (~t.isfinite()).reshape(-1).nonzero()]
+        order = torch.randperm(len(places), generator=self._generator).tolist()
+        tried = [places[i] for i in order[:_MOST]]
+        base = self._run(self._healthy)
+        reach = [self._reached(base, place) for place in tried]
+        if not tried:
+            return
+        by_output = [torch.stack([reached[at] for reached in reach]) for at in range(len(base))]
+        if len(places) > len(tried):
+            self._leave([~matters.all(0) for matters in by_output])
+            return
+        columns = [m[:, some].T.unique(dim=0).tolist() for m, some in zip(by_output, self.open, strict=True)]
+        for number, which in enumerate(sorted({tuple(column) for some in columns for column in some})):
+            mine = torch.tensor(which)
+            among = [(m == mine.to(m.device).view(-1, *[1] * (m.dim() - 1))).all(0) for m in by_output]
+            if number >= _MOST:
+                self._leave(among)
+            else:
+                kept = [place for place, matters in zip(tried, which, strict=True) if matters]
+                self.settle(self._with(kept), among)
+
+    def _leave(self, some: Sequence[torch.Tensor]) -> None:
+        for at, where in enumerate(some):
+            self.right[at] |= self.open[at] & where
+            self.open[at] &= ~where
+
+    def _reached(self, base: Sequence[torch.Tensor], place: tuple[int, int]) -> list[torch.Tensor]:
+        found = [torch.zeros_like(some) for some in self.open]
+        for factor in _TRIED:
+            value = factor * (0.5 + float(torch.rand((), generator=self._generator)))
+            for mask, before, after in zip(found, base, self._run(self._changed(place, value)), strict=True):
+                mask |= before != after
+        return found
+
+    def _changed(self, place: tuple[int, int], value: float) -> list[torch.Tensor]:
+        at, index = place
+        changed = list(self._healthy)
+        changed[at] = changed[at].clone()
+        changed[at].view(-1)[index] = value
+        return changed
+
+    def _with(self, kept: Sequence[tuple[int, int]]) -> list[torch.Tensor]:
+        """The inputs, of which only what is ``kept`` is not finite."""
+        mixed = [t.clone() for t in self._healthy]
+        for at, index in kept:
+            mixed[at].view(-1)[index] = self.given[at].reshape(-1)[index]
+        return mixed
