@@ -41,6 +41,7 @@ _CHOOSE = {
 _COMPARE = {
     "eq", "ge", "gt", "isfinite", "isinf", "isnan", "isneginf", "isposinf", "le", "lt", "ne", "signbit",
 }  # fmt: skip
+_EXACT = _CHOOSE | _COMPARE
 # Operators whose results are integers where their operands are, whatever the order of summation.
 _SUMS = {
     "add",
@@ -174,7 +175,7 @@ class _Moved(TorchDispatchMode):
         if parts is not None:
             with self:
                 return parts(*args, **(kwargs or {}))
-        exact = name in _CHOOSE | _COMPARE or _aliases(func)
+        exact = name in _EXACT or _aliases(func)
         others, kwothers = tree_map(self._other, given)
         if not exact or (func._schema.is_mutable and args[0] not in self._shaken):
             result = func(*others, **kwothers)
@@ -239,7 +240,7 @@ class _Rerounded(TorchDispatchMode):
 
 class _Attention(TorchFunctionMode):
     """Attention of tensors of ``bytes`` an element by its formula. Fused, it rounds inside, where no other mode sees
-    it; and masked scores are left out here, where PyTorch may add −∞."""
+    it; and what a causal mask hides is left out here, where PyTorch may add −∞."""
 
     def __init__(self, bytes: int) -> None:
         super().__init__()
@@ -323,7 +324,7 @@ def rerounded(reference: Reference, inputs: Sequence[torch.Tensor], seed: int) -
 
 
 def masked(reference: Reference, inputs: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
-    """The float64 reference, in which attention leaves out what is masked."""
+    """The float64 reference, in which attention leaves out what a causal mask hides."""
     with _Attention(8):
         return reference.run_float64(inputs)
 

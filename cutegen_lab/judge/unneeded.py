@@ -8,7 +8,7 @@ last bit does not depend on it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import torch
 
@@ -25,12 +25,12 @@ def unneeded(
 ) -> list[torch.Tensor]:
     """Of each output the elements that are right although ``wanted`` (float64) has NaN there.
 
-    ``run`` computes the reference in float64, masks as something that is left out. Of too many elements that are not
-    finite, or too many sets of them that matter, nothing is known but that some do not matter to an output; such
-    outputs count as right, for draws with one NaN and with one infinity tell.
+    ``run`` computes the reference in float64. Of too many elements that are not finite, or too many sets of them that
+    matter, nothing is known but that some do not matter to an output; such outputs count as right, for draws with one
+    NaN and with one infinity tell.
     """
     trial = _Trial(run, inputs, outputs, wanted, seed)
-    if not trial.settle(trial.given) and not trial.of_one_input():
+    if not trial.over() and not trial.settle(trial.given) and not trial.of_one_input():
         trial.follow()
     return trial.right
 
@@ -56,9 +56,11 @@ class _Trial:
             if not answer.is_floating_point():
                 continue
             near = (got == answer) | ((got - answer).abs() <= _NEAR * answer.abs().clamp(min=rms(answer)))
-            some = self.open[at] & near & (True if among is None else among[at])
-            self.right[at] |= some
-            self.open[at] &= ~some
+            self._take(at, near if among is None else near & among[at])
+        return self.over()
+
+    def over(self) -> bool:
+        """Is nothing left?"""
         return not any(bool(some.any()) for some in self.open)
 
     def of_one_input(self) -> bool:
@@ -79,47 +81,44 @@ class _Trial:
         places = [(at, int(i)) for at, t in enumerate(self.given) for i in (~t.isfinite()).reshape(-1).nonzero()]
         order = torch.randperm(len(places), generator=self._generator).tolist()
         tried = [places[i] for i in order[:_MOST]]
-        base = self._run(self._healthy)
-        reach = [self._reached(base, place) for place in tried]
         if not tried:
             return
+        base = self._run(self._healthy)
+        reach = [self._reached(base, place) for place in tried]
         by_output = [torch.stack([reached[at] for reached in reach]) for at in range(len(base))]
         if len(places) > len(tried):
-            self._leave([~matters.all(0) for matters in by_output])
+            for at, matters in enumerate(by_output):
+                self._take(at, ~matters.all(0))
             return
         columns = [m[:, some].T.unique(dim=0).tolist() for m, some in zip(by_output, self.open, strict=True)]
         for number, which in enumerate(sorted({tuple(column) for some in columns for column in some})):
             mine = torch.tensor(which)
             among = [(m == mine.to(m.device).view(-1, *[1] * (m.dim() - 1))).all(0) for m in by_output]
-            if number >= _MOST:
-                self._leave(among)
-            else:
+            if number < _MOST:
                 kept = [place for place, matters in zip(tried, which, strict=True) if matters]
-                self.settle(self._with(kept), among)
+                self.settle(self._with({(at, i): float(self.given[at].reshape(-1)[i]) for at, i in kept}), among)
+                continue
+            for at, where in enumerate(among):
+                self._take(at, where)
 
-    def _leave(self, some: Sequence[torch.Tensor]) -> None:
-        for at, where in enumerate(some):
-            self.right[at] |= self.open[at] & where
-            self.open[at] &= ~where
+    def _take(self, at: int, where: torch.Tensor) -> None:
+        """Counts what is left of output ``at`` as right, ``where`` that holds."""
+        self.right[at] |= self.open[at] & where
+        self.open[at] &= ~where
 
     def _reached(self, base: Sequence[torch.Tensor], place: tuple[int, int]) -> list[torch.Tensor]:
         found = [torch.zeros_like(some) for some in self.open]
         for factor in _TRIED:
             value = factor * (0.5 + float(torch.rand((), generator=self._generator)))
-            for mask, before, after in zip(found, base, self._run(self._changed(place, value)), strict=True):
+            for mask, before, after in zip(found, base, self._run(self._with({place: value})), strict=True):
                 mask |= before != after
         return found
 
-    def _changed(self, place: tuple[int, int], value: float) -> list[torch.Tensor]:
-        at, index = place
-        changed = list(self._healthy)
-        changed[at] = changed[at].clone()
-        changed[at].view(-1)[index] = value
-        return changed
-
-    def _with(self, kept: Sequence[tuple[int, int]]) -> list[torch.Tensor]:
-        """The inputs, of which only what is ``kept`` is not finite."""
-        mixed = [t.clone() for t in self._healthy]
-        for at, index in kept:
-            mixed[at].view(-1)[index] = self.given[at].reshape(-1)[index]
+    def _with(self, values: Mapping[tuple[int, int], float]) -> list[torch.Tensor]:
+        """The inputs with numbers for what is not finite, but for ``values`` by their places."""
+        mixed = list(self._healthy)
+        for at in {at for at, _ in values}:
+            mixed[at] = mixed[at].clone()
+        for (at, index), value in values.items():
+            mixed[at].view(-1)[index] = value
         return mixed
