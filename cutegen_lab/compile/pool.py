@@ -24,7 +24,8 @@ from cutegen_lab.core.protocols import Cancel
 START_SECONDS = 60.0
 _ROOT = str(Path(__file__).resolve().parents[2])
 _BOOT = (
-    "import sys; sys.path.insert(0, sys.argv[1]); from cutegen_lab.compile.zygote import main; main(int(sys.argv[2]))"
+    "import sys; sys.path[:] = dict.fromkeys([sys.argv[1], *sys.path, *sys.argv[3:]]); "
+    "from cutegen_lab.compile.zygote import main; main(int(sys.argv[2]))"
 )
 
 
@@ -122,7 +123,7 @@ class _Server:
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the server
         try:
             self._process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
-                [sys.executable, "-I", "-c", _BOOT, _ROOT, str(theirs.fileno())],
+                [sys.executable, "-I", "-c", _BOOT, _ROOT, str(theirs.fileno()), *installed_packages()],
                 env=clean_environment(arch, standin, str(self._home.path)),
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
@@ -179,6 +180,14 @@ class _Server:
         finally:
             with contextlib.suppress(OSError):
                 self._channel.settimeout(None)
+
+
+def installed_packages() -> list[str]:
+    """The folders of ``sys.path`` into which packages were installed, and those below them: also a user's own (``pip
+    install --user``) and those of PYTHONPATH, which an isolated interpreter leaves out. Folders of somebody's work are
+    not among them: a candidate may read what is."""
+    roots = [folder for folder in sys.path if folder and any(Path(folder).glob("*.dist-info"))]
+    return [folder for folder in sys.path if any(Path(folder).is_relative_to(root) for root in roots)]
 
 
 def clean_environment(arch: str, standin: Path, home: str) -> dict[str, str]:
