@@ -33,8 +33,8 @@ quick-test: install-test
 	$(PYTHON_TESTS) --quick
 
 test: install-test  ## everything CI checks
-	$(MAKE) --no-print-directory --jobs 2 --output-sync=target lint front-test
-	$(MAKE) --no-print-directory python-test notebook-test
+	$(MAKE) --no-print-directory --jobs 3 --output-sync=target lint front-test notebook-test
+	$(MAKE) --no-print-directory python-test
 
 exhaustive: install-test  ## all draws, all corpora, every family at random sizes (SEED=… repeats them); hours
 	$(PYTHON_TESTS) --exhaustive --timeout 3600 --seed $(or $(SEED),$$RANDOM)

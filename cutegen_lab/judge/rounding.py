@@ -26,6 +26,7 @@ SAMPLES, MORE_SAMPLES = 3, 12  # of few results none may be as unlucky as a kern
 _FEW = 4096
 EXACT_INTEGERS = float(1 << 24)  # float32 holds every integer up to here
 _PARTIAL = 64  # of a product's partial sums, how many are looked at
+_TERMS = 1024  # of a sum's terms, how many are looked at for equal ones
 
 # Operators that round nothing: they choose, copy, compare or change a sign.
 _CHOOSE = {
@@ -104,10 +105,26 @@ def _partial_products(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 
 
 def _partial_sums(x: torch.Tensor, dim: Sequence[int] | int | None = None, *_: Any, **__: Any) -> torch.Tensor:
-    """Of ``x.sum(dim)``, Σ S² of each element's partial sums S."""
+    """Of ``x.sum(dim)``, Σ S² of each element's partial sums S, times how often the same number is added: while the sum
+    grows by equal terms, each addition rounds the same way."""
     dims = [dim] if isinstance(dim, int) else list(dim or range(x.dim()))
     inner = x.double().movedim(dims, list(range(-len(dims), 0))).flatten(-len(dims)) if dims else x.double()[..., None]
-    return inner.cumsum(-1).square().sum(-1)
+    return inner.cumsum(-1).square().sum(-1) * _equal_terms(inner)
+
+
+def _equal_terms(terms: torch.Tensor) -> torch.Tensor:
+    """How many of the last axis' terms equal one of them, on average: from ``_TERMS`` of them at most, at random."""
+    count = terms.shape[-1]
+    if count < 2:
+        return torch.ones((), dtype=terms.dtype, device=terms.device)
+    generator = torch.Generator().manual_seed(count)
+    some = min(count, _TERMS)
+    chosen = torch.randperm(count, generator=generator)[:some].to(terms.device)
+    ordered = terms[..., chosen].sort(-1).values.contiguous()
+    first = torch.searchsorted(ordered, ordered)
+    last = torch.searchsorted(ordered, ordered, right=True)
+    others = (last - first - 1).clamp_min(0).to(terms.dtype).mean(-1)  # NaN equals nothing
+    return 1 + others * ((count - 1) / (some - 1))
 
 
 def _partial_means(x: torch.Tensor, dim: Sequence[int] | int | None = None, *_: Any, **__: Any) -> torch.Tensor:

@@ -51,7 +51,7 @@ def test_an_artifact_is_judged_without_compiling(place: Path) -> None:
 
 
 def test_demo(place: Path) -> None:
-    done = cutegen_process(place, "demo", "--out", "out", "--max-steps", "2", "--device", "emulator", "--json")
+    done = cutegen_process(place, "demo", "--out", "out", "--max-steps", "1", "--device", "emulator", "--json")
     data = only_object(done)
     assert (done.returncode, data["verdict"]) == (0, "passed"), done.stderr
     assert [r["verdict"] for r in data["runs"]] == ["passed", "passed"]

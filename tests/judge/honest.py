@@ -85,6 +85,13 @@ def _sum_in_pairs(x: torch.Tensor) -> torch.Tensor:
     return x[..., 0]
 
 
+def _sum_one_by_one(x: torch.Tensor) -> torch.Tensor:
+    total = torch.zeros_like(x[0])
+    for row in x.unbind(0):
+        total = total + row
+    return total
+
+
 def _attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
     return _softmax_online((q.float() * q.shape[-1] ** -0.5) @ k.float().mT) @ v.float()
 
@@ -159,6 +166,7 @@ FORMULAS: list[tuple[str, str, str, Function]] = [
     ("fp16 product with bias", "F.relu(a @ b + c)", "a: f16[40,200], b: f16[200,72], c: f16[72]",
      lambda a, b, c: (_product_in_steps(a, b) + c.float()).relu()),
     ("sum in pairs", "x.sum(-1)", "x: f32[16,3000]", _sum_in_pairs),
+    ("sum one by one", "x.sum(0)", "x: f32[4096,40]", _sum_one_by_one),
     ("sum backwards", "x.sum(0)", "x: f32[300,40]", lambda x: x.flip(0).cumsum(0)[-1]),
     ("sum of bf16", "x.sum(-1)", "x: bf16[16,3000]", _sum_in_pairs),
     ("mean", "x.mean(-1)", "x: f32[16,300]", lambda x: (x * (1 / x.shape[-1])).sum(-1)),

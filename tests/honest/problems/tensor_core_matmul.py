@@ -1,2 +1,2 @@
-def reference(a, b):  # a: bf16[200,328], b: bf16[136,328]
+def reference(a, b):  # a: bf16[136,200], b: bf16[72,200]
     return a @ b.T
