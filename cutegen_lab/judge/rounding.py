@@ -113,7 +113,8 @@ def _partial_sums(x: torch.Tensor, dim: Sequence[int] | int | None = None, *_: A
 
 
 def _equal_terms(terms: torch.Tensor) -> torch.Tensor:
-    """How many of the last axis' terms equal one of them, on average: from ``_TERMS`` of them at most, at random."""
+    """How many of the last axis' terms equal one of them, on average, zeros (they round nothing) aside: from ``_TERMS``
+    of them at most, at random."""
     count = terms.shape[-1]
     if count < 2:
         return torch.ones((), dtype=terms.dtype, device=terms.device)
@@ -123,7 +124,7 @@ def _equal_terms(terms: torch.Tensor) -> torch.Tensor:
     ordered = terms[..., chosen].sort(-1).values.contiguous()
     first = torch.searchsorted(ordered, ordered)
     last = torch.searchsorted(ordered, ordered, right=True)
-    others = (last - first - 1).clamp_min(0).to(terms.dtype).mean(-1)  # NaN equals nothing
+    others = ((last - first - 1).clamp_min(0) * (ordered != 0)).to(terms.dtype).mean(-1)  # NaN equals nothing
     return 1 + others * ((count - 1) / (some - 1))
 
 
