@@ -10,6 +10,7 @@ import json
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from cutegen_lab.cli.facts import trial_facts
@@ -32,12 +33,13 @@ OTHER_VERDICT = 3
 def execute(arguments: argparse.Namespace, output: Output) -> int:
     from cutegen_lab.problems import read_file
 
-    problem = read_file(arguments.problem, inputs_text=arguments.inputs)
-    given = read_given(Path(arguments.kernel), arguments.config)
     if arguments.attack:
         from cutegen_lab.cli import attack
 
-        return attack.execute(arguments, problem, given, output)
+        problem = read_file(arguments.problem, inputs_text=arguments.inputs)
+        return attack.execute(arguments, problem, read_given(Path(arguments.kernel), arguments.config), output)
+    read_text_file(Path(arguments.problem))  # one that is not there is told before anything starts
+    given = read_given(Path(arguments.kernel), arguments.config)
     settings = RunSettings(
         provider=given.name, arch=given.arch or arguments.arch, gpu=arguments.gpu, device=arguments.device,
         budget=Budget(max_steps=1, max_fixes=0),
@@ -45,12 +47,14 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
     with (
         tempfile.TemporaryDirectory() as scratch,  # judging is asked and answered, not a run to keep
         Session.open(
-            scratch, compiler=given.compiler, judge=make_judge(arguments.deep, arguments.max_autotune)
+            scratch, compiler=given.compiler, judge=partial(make_judge, arguments.deep, arguments.max_autotune)
         ) as session,
-        Progress(problem.name) as progress,
     ):
-        handle = session.run(problem, settings, provider=given, subscriber=progress)
-        state, view = handle.state, handle.view()
+        session.wake(settings.arch, settings.device)
+        problem = read_file(arguments.problem, inputs_text=arguments.inputs)
+        with Progress(problem.name) as progress:
+            handle = session.run(problem, settings, provider=given, subscriber=progress)
+            state, view = handle.state, handle.view()
     trial = state.trials.get("c1")
     if trial is None:
         raise SetupError(f"it could not be judged: {state.problem_note}", "Run `cutegen doctor`.")

@@ -24,7 +24,6 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
         require_terminal("--auto")
     from cutegen_lab.problems import read_file
 
-    problem = read_file(arguments.problem, inputs_text=arguments.inputs, name=arguments.name)
     settings = RunSettings(
         provider=arguments.provider,
         model=arguments.model,
@@ -37,9 +36,12 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
             max_steps=arguments.max_steps, max_seconds=arguments.max_seconds, max_tokens=arguments.max_tokens
         ),
     )
-    with Session.open(arguments.workdir) as session, Progress(problem.name) as progress:
-        handle = session.start(problem, settings, subscriber=progress)
-        return see_through(handle, progress, output, out)
+    with Session.open(arguments.workdir) as session:
+        session.wake(arguments.arch, arguments.device)
+        problem = read_file(arguments.problem, inputs_text=arguments.inputs, name=arguments.name)
+        with Progress(problem.name) as progress:
+            handle = session.start(problem, settings, subscriber=progress)
+            return see_through(handle, progress, output, out)
 
 
 def see_through(handle: RunHandle, progress: Progress, output: Output, out: Path | None) -> int:

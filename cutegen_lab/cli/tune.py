@@ -36,7 +36,7 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
         return _simulate(arguments, settings, output)
     stage_one: dict[str, Any] = {}
     with Session.open(arguments.workdir) as session:
-        session.wake(arguments.arch, arguments.device)
+        session.wake(arguments.arch, arguments.device, predictors=True)
         problem = read_file(arguments.problem, inputs_text=arguments.inputs)
         say: Say = lambda line: _progress(problem, line)  # noqa: E731
         kernel = _kernel(arguments, problem)

@@ -126,6 +126,20 @@ class Samples(Protocol):
         ...
 
 
+@runtime_checkable
+class LendsMemory(Protocol):
+    """A device whose memory this process sees too: large tensors need not pass through the host's."""
+
+    def lend(self, sizes: Sequence[int]) -> Sequence[object] | None:
+        """Memory of each size in bytes, in a form that ``torch.as_tensor`` takes without a copy; None where there is
+        none to lend. It is the caller's until the next loan, or until the device is timed with or closed."""
+        ...
+
+    def execute_lent(self, build: Build, cancel: Cancel) -> Execution:
+        """:meth:`Device.execute` in the memory lent last, which holds the tensors of ``build``'s plan in its order."""
+        ...
+
+
 SanitizerTool = Literal["memcheck", "racecheck", "synccheck"]
 
 

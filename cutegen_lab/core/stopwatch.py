@@ -65,11 +65,12 @@ class Stopwatch(Protocol):
         ...
 
     def sample(self, name: str, mode: Mode, count: int, seed: int) -> Samples | Fault:
-        """``count`` samples. Before each, inputs are rewritten, outputs and workspace poisoned: in sample j, set i
-        holds the given inputs rotated by :func:`rotation` elements for seed ``seed`` + j."""
+        """``count`` samples. Before each, the inputs of the sets that it calls are rewritten, outputs and workspace
+        poisoned: in sample j, set i holds the given inputs rotated by :func:`rotation` elements for seed ``seed`` + j.
+        """
         ...
 
-    def outputs(self, name: str, call: int) -> list[bytearray] | Fault:
+    def outputs(self, name: str, call: int) -> list[memoryview] | Fault:
         """What timed call ``call`` left in the outputs, byte by byte. Only of a build, and directly after a cold sample
         of it (that sample's inputs were rotated for the last seed)."""
         ...

@@ -22,7 +22,8 @@ from cutegen_lab.emulator.order import CLOCK_BITS
 from cutegen_lab.tuning import MODEL, predict_plan
 
 SAMPLE_BLOCKS = 64
-FEWEST_BLOCKS = 6  # of a sample that is judged: the first, the last, and four at random
+FEWEST_BLOCKS = 6  # of a sample: the first, the last, and four others
+MANY_INSTRUCTIONS = 2e6  # of warps, in those few: seconds of counting, and what they do differs little from the others'
 
 
 class EmulatorDevice:
@@ -112,12 +113,15 @@ class EmulatorDevice:
     def count(
         self, build: Build, tensors: Sequence[TensorSpec], buffers: Sequence[memoryview], cancel: Cancel
     ) -> tuple[Result, bool]:
-        """(what about 64 blocks of each launch do, spread evenly over its grid and scaled to the whole of it; whether
-        that was a sample). Where a sample cannot run by itself (blocks that wait for each other, say) every block runs
-        instead. Raises Cancelled."""
+        """(what about 64 blocks of each launch do, six where six do much, spread evenly over its grid and scaled to the
+        whole of it; whether that was a sample). Where a sample cannot run by itself (blocks that wait for each other,
+        say) every block runs instead. Raises Cancelled."""
         whole = replace(self._options, shadow=False, races=False)
-        sample = replace(whole, sample_blocks=SAMPLE_BLOCKS)
-        result = run_plan(build, tensors, buffers, cancel, sample)
-        if result.execution.fault is None:
-            return result, any(c["blocks_counted"] < c["blocks"] for c in result.per_launch)
-        return run_plan(build, tensors, buffers, cancel, whole), False
+        for blocks in (FEWEST_BLOCKS, SAMPLE_BLOCKS):
+            result = run_plan(build, tensors, buffers, cancel, replace(whole, sample_blocks=blocks))
+            if result.execution.fault is not None:
+                return run_plan(build, tensors, buffers, cancel, whole), False
+            ran = [c["warp_instructions"] * c["blocks_counted"] / c["blocks"] for c in result.per_launch]
+            if sum(ran) > MANY_INSTRUCTIONS:
+                break
+        return result, any(c["blocks_counted"] < c["blocks"] for c in result.per_launch)

@@ -114,10 +114,10 @@ class Answers:
 
     def _tame(self, inputs: Sequence[torch.Tensor], seed: int) -> tuple[torch.Tensor, ...]:
         """The answer, were infinite inputs large, each another number."""
-        generator = torch.Generator().manual_seed(seed)
+        generator = torch.Generator(inputs[0].device).manual_seed(seed)
 
         def tamed(values: torch.Tensor) -> torch.Tensor:
-            sizes = torch.rand(values.shape, generator=generator).to(values.device).add_(1).mul_(_LARGE)
+            sizes = torch.rand(values.shape, generator=generator, device=values.device).add_(1).mul_(_LARGE)
             return torch.where(values.isinf(), sizes.to(values.dtype).copysign(values), values)
 
         return self._reference.run_float64([tamed(t) if t.dtype in _HOLD_IT else t for t in inputs])

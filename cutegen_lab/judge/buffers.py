@@ -1,9 +1,9 @@
-"""Host memory for one execution: inputs that must not change, outputs and workspace that start poisoned."""
+"""Memory for one execution: inputs that must not change, outputs and workspace that start poisoned."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -16,6 +16,9 @@ from cutegen_lab.judge.placement import Placement, as_planned, rewritten
 from cutegen_lab.problems.tensors import laid_out
 
 POISONS = (0xFF, 0x7B)  # bytes: 0xFF… is NaN in every floating-point type; 0x7B… is a large finite number in most
+
+Loan = Callable[[Sequence[int]], Sequence[torch.Tensor] | None]
+"""A device's own memory of each size in bytes, or None where it lends none."""
 
 _KEPT_BYTES = 2 << 30
 _LARGE_BYTES = (0x51, 0x7B)  # repeated, they make a number that is finite and large, and that no kernel can know
@@ -45,13 +48,13 @@ class _Slot:
     def fill_gaps(self, seed: int) -> None:
         """With noise that does not depend on where it lies: a kernel that uses it is wrong the same way every time."""
         if self.spec.strides:
-            self.raw.random_(0, 256, generator=torch.Generator().manual_seed(seed))
+            self.raw.random_(0, 256, generator=torch.Generator(self.raw.device).manual_seed(seed))
 
     def guards(self) -> bytes:
         """What is in them, as a digest."""
         digest = hashlib.blake2b(digest_size=16)
         for guard in (self.memory[: self.offset], self.memory[self.offset + self.spec.storage_bytes :]):
-            digest.update(memoryview(guard.numpy()))
+            digest.update(memoryview(guard.cpu().numpy()))
         return digest.digest()
 
 
@@ -59,19 +62,26 @@ class Buffers:
     """A workload's tensors where ``placement`` puts them (None: in the plan's order, nothing around them).
 
     ``poison`` fills outputs and workspace byte by byte. ``build``, ``tensors`` and ``views`` are what a device is
-    given; ``outputs`` are in the workload's order whatever the placement.
+    given; ``outputs`` are in the workload's order whatever the placement. They are ``lent`` where a device's ``loan``
+    is their memory, and then it has them already; else they lie in the host's.
     """
 
     def __init__(
         self, workload: Workload, build: Build, inputs: Sequence[torch.Tensor], poison: int,
-        placement: Placement | None = None, guard_seed: int = 0,
+        placement: Placement | None = None, guard_seed: int = 0, loan: Loan = lambda sizes: None,
     ) -> None:  # fmt: skip
         specs = workload.tensors + build.plan.workspace
         place = placement or as_planned(len(specs))
         self.poison = poison
         self.build = rewritten(build, place, len(inputs)) if placement else build
         generator = torch.Generator().manual_seed(guard_seed)
-        slots = [_slot(spec, place.offsets[i], place.tail, generator, poison) for i, spec in enumerate(specs)]
+        sizes = [place.offsets[i] + specs[i].storage_bytes + place.tail for i in place.order]
+        lent = loan(sizes)
+        self.lent = lent is not None
+        memory = lent or [torch.empty(size, dtype=torch.uint8, device="cpu") for size in sizes]
+        slots = [
+            _slot(spec, memory[place.position[i]], place.offsets[i], generator, poison) for i, spec in enumerate(specs)
+        ]
         for slot in slots[: len(inputs)]:
             slot.fill_gaps(guard_seed)
         for slot, value in zip(slots, inputs, strict=False):
@@ -86,6 +96,11 @@ class Buffers:
     def views(self) -> list[memoryview]:
         """Writable bytes of every tensor's memory."""
         return [memoryview(slot.memory.numpy()) for slot in self._placed]
+
+    def keep_outputs(self) -> None:
+        """Out of lent memory, which is lent again."""
+        if self.lent:
+            self.outputs = [output.clone() for output in self.outputs]
 
     def modified_input(self) -> str | None:
         """Name of the first input whose bytes changed."""
@@ -126,16 +141,16 @@ class Kept:
             self._last = [buffers]
 
 
-def _slot(spec: TensorSpec, offset: int, tail: int, generator: torch.Generator, poison: int) -> _Slot:
-    memory = torch.full((offset + spec.storage_bytes + tail,), poison, dtype=torch.uint8)
+def _slot(spec: TensorSpec, memory: torch.Tensor, offset: int, generator: torch.Generator, poison: int) -> _Slot:
+    memory.fill_(poison)
     for guard in (memory[:offset], memory[offset + spec.storage_bytes :]):
-        guard.random_(0, 256, generator=generator)
+        guard.copy_(torch.empty(guard.numel(), dtype=torch.uint8, device="cpu").random_(0, 256, generator=generator))
     return _Slot(spec, memory, offset)
 
 
 def _given(slot: _Slot, value: torch.Tensor) -> torch.Tensor:
     """The bytes an input must keep: ``value``'s own, which no device sees, or where it has gaps a copy with them."""
-    return slot.raw.clone() if slot.spec.strides else value.reshape(-1).view(torch.uint8)
+    return slot.raw.clone() if slot.spec.strides else value.reshape(-1).view(torch.uint8).to(slot.raw.device)
 
 
 def _same(a: torch.Tensor, b: torch.Tensor) -> bool:

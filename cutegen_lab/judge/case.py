@@ -5,15 +5,16 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import torch
 
 from cutegen_lab.core.artifact import Build
 from cutegen_lab.core.dtypes import DType
 from cutegen_lab.core.problem import Problem, Workload
-from cutegen_lab.core.protocols import Cancel, Device, Execution, Samples
+from cutegen_lab.core.protocols import Cancel, Device, Execution, LendsMemory, Samples
 from cutegen_lab.core.roofline import GpuSpec
-from cutegen_lab.core.trial import WorkloadCheck
+from cutegen_lab.core.trial import OutputError, WorkloadCheck
 from cutegen_lab.core.verdict import Fault, Verdict
 from cutegen_lab.judge.answers import Answers
 from cutegen_lab.judge.blame import blame, difference, lower_precision
@@ -24,7 +25,7 @@ from cutegen_lab.judge.place import Place
 from cutegen_lab.judge.placement import Placement, reversed_order, shuffled
 from cutegen_lab.judge.plan import validate_plan
 from cutegen_lab.problems import Reference
-from cutegen_lab.problems.tensors import alike
+from cutegen_lab.problems.tensors import alike, moved
 
 REPEATABLE_BYTES = 1 << 24  # on the emulator, workloads up to here are run a second time over another poison
 _NOT_ALONE = (  # what blocks may come to because the others do not run
@@ -52,6 +53,7 @@ class Case:
     def __post_init__(self) -> None:
         self._counted = 1.0  # the share of the blocks that ran last
         self._place = Place(self.device, self.workload)
+        self._lender = self.device if self._place.large and isinstance(self.device, LendsMemory) else None
         self._answers = Answers(self.reference, self.workload, self.problem.tolerances, self._place)
 
     @property
@@ -108,11 +110,22 @@ class Case:
                 unwritten = 0 if len(ran) == 2 or written else int(ran[0].unwritten(index).sum())
                 verdict, reason = blame(error, unwritten, self.workload, index)
                 if verdict is Verdict.WRONG_RESULT and error.norm < 1:
-                    reason += lower_precision(self.reference, inputs, index, error, self.workload)
+                    reason += self._explained(inputs, index, error)
                 return replace(passed, verdict=verdict, reason=reason, errors=errors)
         if first and self.whole and (fault := self._unread(inputs, passed.seed)):
             return replace(_faulted(passed, fault), errors=errors)
         return replace(passed, errors=errors)
+
+    def _explained(self, inputs: Sequence[torch.Tensor], index: int, error: OutputError) -> str:
+        """:func:`lower_precision` of output ``index``."""
+
+        def there(where: str) -> str:
+            return lower_precision(self.reference, self._at(where, inputs), index, error, self.workload)
+
+        return self._place.run(there)
+
+    def _at(self, where: str, inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        return [moved(t, spec, where) for t, spec in zip(inputs, self.workload.inputs, strict=True)]
 
     def _flops(self) -> int:
         """Of matrix products: the problem's own, by size; a product's grow faster than its tensors."""
@@ -155,9 +168,13 @@ class Case:
         guards = int(torch.randint(1 << 62, (), generator=generator))
 
         def at(poison: int, place: Placement | None) -> Callable[[], Buffers]:
-            return lambda: Buffers(self.workload, self.build, inputs, poison, place, guards)
+            return lambda: Buffers(self.workload, self.build, inputs, poison, place, guards, self._lent)
 
         return [at(poison, place) for poison, place in zip(poisons, places, strict=False)]
+
+    def _lent(self, sizes: Sequence[int]) -> list[torch.Tensor] | None:
+        lent = self._lender.lend(sizes) if self._lender and self.whole else None
+        return None if lent is None else [torch.as_tensor(memory) for memory in lent]
 
     def _places(self, inputs: int, first: bool, generator: torch.Generator) -> list[Placement | None]:
         """Two on a GPU, where nothing else would move its tensors."""
@@ -178,9 +195,12 @@ class Case:
         if name := buffers.broken_guard():
             reason = f"the kernel wrote next to {name!r}: the bytes around it changed"
             return replace(passed, verdict=Verdict.OUT_OF_BOUNDS, reason=reason)
+        buffers.keep_outputs()
         return None
 
     def _ran(self, buffers: Buffers, counting: bool) -> Execution:
+        if buffers.lent and self._lender:
+            return self._lender.execute_lent(buffers.build, self.cancel)
         build, tensors, views = buffers.build, buffers.tensors, buffers.views
         if self.whole:
             return self.device.execute(build, tensors, views, self.cancel, counting, self._flops())
@@ -201,7 +221,7 @@ class Case:
     def _answer(self, inputs: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...] | None:
         """PyTorch's result, None where it refuses these inputs."""
         try:
-            return self.reference.run(inputs)
+            return self._place.run(lambda where: self.reference.run(self._at(where, inputs)))
         except (IndexError, RuntimeError, ValueError, AssertionError, ZeroDivisionError):
             return None
 
@@ -214,7 +234,8 @@ class Case:
         return wide is not None and not all(alike(a.double(), b.double()) for a, b in zip(outputs, wide, strict=True))
 
     def _drawn(self, check: WorkloadCheck) -> list[torch.Tensor]:
-        return draw(self.workload, check.distribution, check.seed, self.reference.parameters)
+        parameters = self.reference.parameters
+        return self._place.run(partial(draw, self.workload, check.distribution, check.seed, parameters))
 
 
 def _over_32_bits(workload: Workload, outputs: Sequence[torch.Tensor]) -> bool:

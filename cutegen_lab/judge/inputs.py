@@ -134,28 +134,31 @@ def distributions(
 
 
 def draw(
-    workload: Workload, distribution: str, seed: int, initial: Mapping[str, torch.Tensor] | None = None
-) -> list[torch.Tensor]:
-    """CPU tensors for every input of ``workload``, laid out as it says; a function of (distribution, seed) alone.
+    workload: Workload, distribution: str, seed: int, initial: Mapping[str, torch.Tensor] | None = None,
+    where: str = "cpu",
+) -> list[torch.Tensor]:  # fmt: skip
+    """Tensors for every input of ``workload``, laid out as it says, on the torch device ``where``; a function of
+    (distribution, seed) and the kind of device alone: a GPU's generator gives other numbers than a CPU's.
 
     ``initial`` are a Model's parameters and buffers: on normal values and half of the others they stay near their
     values but never at them, or a kernel could leave out a weight of one and a bias of zero; on the rest they are as
     training may leave them, of either sign (but for variances) and of other sizes.
     """
-    generator = torch.Generator().manual_seed(seed)
-    values_of = structured(distribution, workload, generator) or {}
-    tensors = []
-    for at, spec in enumerate(workload.inputs):
-        if initial and spec.name in initial and spec.dtype.is_float:
-            value = _fitted(initial[spec.name], spec.shape)
-            near = distribution == "normal" or between(0, 1, generator) < 0.5
-            values = (_near if near else _trained)(value, spec, generator).to(TORCH[spec.dtype])
-        elif at in values_of:
-            values = values_of[at].to(TORCH[spec.dtype])
-        else:
-            values = _draw_one(spec, distribution, generator, terms(workload))
-        tensors.append(placed(values, spec))
-    return tensors
+    with torch.device(where):
+        generator = torch.Generator(where).manual_seed(seed)
+        values_of = structured(distribution, workload, generator) or {}
+        tensors = []
+        for at, spec in enumerate(workload.inputs):
+            if initial and spec.name in initial and spec.dtype.is_float:
+                value = _fitted(initial[spec.name].to(where), spec.shape)
+                near = distribution == "normal" or between(0, 1, generator) < 0.5
+                values = (_near if near else _trained)(value, spec, generator).to(TORCH[spec.dtype])
+            elif at in values_of:
+                values = values_of[at].to(TORCH[spec.dtype])
+            else:
+                values = _draw_one(spec, distribution, generator, terms(workload))
+            tensors.append(placed(values, spec))
+        return tensors
 
 
 def _near(value: torch.Tensor, spec: TensorSpec, generator: torch.Generator) -> torch.Tensor:

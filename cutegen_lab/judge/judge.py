@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import chain
 
@@ -23,7 +24,7 @@ from cutegen_lab.judge.buffers import POISONS, Buffers, Kept
 from cutegen_lab.judge.case import Case
 from cutegen_lab.judge.compelled import shares, unread
 from cutegen_lab.judge.deep import inspected
-from cutegen_lab.judge.place import Place
+from cutegen_lab.judge.place import Place, give_back, given_back
 from cutegen_lab.judge.plan import validate_plan
 from cutegen_lab.judge.prints import ADVICE, Listening, prints, told
 from cutegen_lab.judge.profile import profile
@@ -64,6 +65,7 @@ class StandardJudge:
         one_arena()
 
     @kept_memory()
+    @given_back()
     def check(self, problem: Problem, artifact: Artifact, device: Device, say: Say, cancel: Cancel) -> CheckResult:
         """Checks every workload ``device`` can afford, cheap ones first; ends at the first that does not pass.
 
@@ -178,6 +180,7 @@ class StandardJudge:
             yield from inspected(workloads, artifact, device, self._seed(), say, cancel)
 
     @kept_memory()
+    @given_back()
     def time(
         self, problem: Problem, artifact: Artifact, device: Device, gpu: GpuSpec, say: Say, cancel: Cancel,
         incumbent: Artifact | None = None,
@@ -192,13 +195,18 @@ class StandardJudge:
             reference = Reference(problem)
             best = incumbent.builds.get(workload.name) if incumbent else None
             inputs, place = inputs_for(problem, reference, self._seed()), Place(device, workload)
-            counted = self._counted(workload, build, inputs, gpu, say, cancel)
-            if counted is not None:
-                compelled = shares(reference, workload, inputs, self._seed(), place)
-                if fault := unread(workload, compelled, counted.counters, sampled=True):
-                    return fault, counted
+            compelled = shares(reference, workload, inputs, self._seed(), place)
+            give_back()
             job = Job(problem, build, best, inputs, gpu, answers(problem, reference, place))
-            return time_in_turns(job, device, device.name, self.effort, self._seed, say, cancel), counted
+            with ThreadPoolExecutor(1) as beside:  # this process waits for the GPU's most of the time
+                counting = beside.submit(self._counted, workload, build, inputs, gpu, cancel)
+                timing = time_in_turns(job, device, device.name, self.effort, self._seed, say, cancel)
+                if not counting.done():
+                    say("count what it moves, on the emulator")
+                counted = counting.result()
+            if counted is not None and (fault := unread(workload, compelled, counted.counters, sampled=True)):
+                return fault, counted
+            return timing, counted
         buffers = self._tensors.lent(workload, build, self._seed())
         found = device.time(build, buffers.tensors, buffers.views, gpu, cancel)
         self._tensors.back(buffers)
@@ -210,13 +218,12 @@ class StandardJudge:
         return profile(problem, artifact, device, self._seed(), cancel)
 
     def _counted(
-        self, workload: Workload, build: Build, inputs: Sequence[torch.Tensor], gpu: GpuSpec, say: Say, cancel: Cancel
+        self, workload: Workload, build: Build, inputs: Sequence[torch.Tensor], gpu: GpuSpec, cancel: Cancel
     ) -> Profile | None:
         """What the emulator counts in a sample of the blocks; None where there is none, or it cannot run them."""
         emulator = self._detector() if self._detector and workload.compulsory_bytes <= COUNTED_BYTES else None
         if emulator is None:
             return None
-        say(f"count what {workload.name} moves, on the {emulator.name}")
         buffers = Buffers(workload, build, inputs, POISONS[0])
         timing, found = emulator.time(build, buffers.tensors, buffers.views, gpu, cancel)
         emulator.close()

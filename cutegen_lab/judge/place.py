@@ -25,10 +25,11 @@ class Place:
     there number by number."""
 
     def __init__(self, device: Device, workload: Workload) -> None:
+        """``large``: a GPU is the place, where there is one."""
         dtypes = [spec.dtype for spec in workload.inputs]
         slow = workload.compulsory_bytes >= LARGE_BYTES or any(dtype.is_float8 for dtype in dtypes)
-        there = slow and all(dtype.is_float for dtype in dtypes)
-        self._where = device.torch_device if there and torch.cuda.is_available() else CPU
+        self.large = slow and all(dtype.is_float for dtype in dtypes)
+        self._where = device.torch_device if self.large and torch.cuda.is_available() else CPU
 
     @property
     def on_cpu(self) -> bool:
@@ -43,9 +44,23 @@ class Place:
                     return work(self._where)
             except (RuntimeError, NotImplementedError):  # if it is not the place, the CPU raises it again
                 self._where = CPU
-            finally:
-                torch.cuda.empty_cache()  # the worker needs the memory
+                give_back()
         return work(CPU)
+
+
+def give_back() -> None:
+    """What PyTorch keeps of a GPU's memory: the worker needs it."""
+    if torch.cuda.is_initialized():
+        torch.cuda.empty_cache()
+
+
+@contextlib.contextmanager
+def given_back() -> Iterator[None]:
+    """:func:`give_back` at the end."""
+    try:
+        yield
+    finally:
+        give_back()
 
 
 @contextlib.contextmanager

@@ -118,9 +118,9 @@ def _equal_terms(terms: torch.Tensor) -> torch.Tensor:
     count = terms.shape[-1]
     if count < 2:
         return torch.ones((), dtype=terms.dtype, device=terms.device)
-    generator = torch.Generator().manual_seed(count)
+    generator = torch.Generator(terms.device).manual_seed(count)
     some = min(count, _TERMS)
-    chosen = torch.randperm(count, generator=generator)[:some].to(terms.device)
+    chosen = torch.randperm(count, generator=generator, device=terms.device)[:some]
     ordered = terms[..., chosen].sort(-1).values.contiguous()
     first = torch.searchsorted(ordered, ordered)
     last = torch.searchsorted(ordered, ordered, right=True)

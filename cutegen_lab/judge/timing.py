@@ -54,7 +54,7 @@ class _Kept:
 
     seed: int
     call: int
-    outputs: list[bytearray]
+    outputs: list[memoryview]
 
 
 def time_in_turns(

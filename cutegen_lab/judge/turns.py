@@ -24,10 +24,10 @@ class Effort:
     to ``checks`` timed calls' outputs are checked. ``references`` are the baselines in PyTorch."""
 
     half_width: float = 0.005
-    seconds: float = 10.0
+    seconds: float = 4.0
     min_rounds: int = 16
     least_rounds: int = 1
-    side_rounds: int = 12
+    side_rounds: int = 8
     warm_up_seconds: float = 0.3
     checks: int = 4
     references: tuple[ReferenceKind, ...] = ("eager", "compile")

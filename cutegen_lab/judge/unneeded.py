@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 import torch
 
 from cutegen_lab.judge.distances import rms
+from cutegen_lab.judge.values import between
 
 Run = Callable[[Sequence[torch.Tensor]], tuple[torch.Tensor, ...]]
 _MOST = 48  # elements that are tried, and sets of them that outputs depend on
@@ -44,10 +45,13 @@ class _Trial:
         self.given = [t.double() if t.is_floating_point() else t for t in inputs]
         self.open = [want.isnan() & ~got.isnan() for got, want in zip(outputs, wanted, strict=True)]
         self.right = [torch.zeros_like(some) for some in self.open]
-        self._generator = torch.Generator().manual_seed(seed)
-        self._healthy = [
-            torch.where(t.isfinite(), t, torch.randn(t.shape, generator=self._generator).to(t)) for t in self.given
-        ]
+        self._generator = torch.Generator(inputs[0].device).manual_seed(seed)
+
+        def healthy(tensor: torch.Tensor) -> torch.Tensor:
+            numbers = torch.randn(tensor.shape, generator=self._generator, device=tensor.device)
+            return torch.where(tensor.isfinite(), tensor, numbers.to(tensor))
+
+        self._healthy = [healthy(t) for t in self.given]
 
     def settle(self, inputs: Sequence[torch.Tensor], among: Sequence[torch.Tensor] | None = None) -> bool:
         """Marks what is right by the answer to ``inputs``. Is nothing left?"""
@@ -78,8 +82,8 @@ class _Trial:
 
     def follow(self) -> None:
         """Finds which elements matter to which outputs, and settles each set's with the others finite."""
-        places = [(at, int(i)) for at, t in enumerate(self.given) for i in (~t.isfinite()).reshape(-1).nonzero()]
-        order = torch.randperm(len(places), generator=self._generator).tolist()
+        places = [(at, i) for at, t in enumerate(self.given) for i in (~t.isfinite()).view(-1).nonzero()[:, 0].tolist()]
+        order = torch.randperm(len(places), generator=self._generator, device=self._generator.device).tolist()
         tried = [places[i] for i in order[:_MOST]]
         if not tried:
             return
@@ -109,7 +113,7 @@ class _Trial:
     def _reached(self, base: Sequence[torch.Tensor], place: tuple[int, int]) -> list[torch.Tensor]:
         found = [torch.zeros_like(some) for some in self.open]
         for factor in _TRIED:
-            value = factor * (0.5 + float(torch.rand((), generator=self._generator)))
+            value = factor * (0.5 + between(0, 1, self._generator))
             for mask, before, after in zip(found, base, self._run(self._with({place: value})), strict=True):
                 mask |= before != after
         return found

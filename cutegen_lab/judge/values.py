@@ -1,4 +1,5 @@
-"""Numbers drawn at random, the same for the same generator, on all cores where they are many."""
+"""Numbers drawn at random where their generator is, the same for the same generator; on all cores of a CPU where they
+are many. Whoever draws on a GPU makes it PyTorch's default device."""
 
 from __future__ import annotations
 
@@ -14,15 +15,15 @@ TILE = 1 << 22
 
 def between(low: float, high: float, generator: torch.Generator) -> float:
     """One number, uniform over [low, high)."""
-    return low + (high - low) * float(torch.rand((), generator=generator))
+    return low + (high - low) * float(torch.rand((), generator=generator, device=generator.device))
 
 
 def _filled(fill: Callable[[torch.Tensor, torch.Generator], object], shape: Shape, g: torch.Generator) -> torch.Tensor:
-    """A float32 tensor filled in place by ``fill``; a large one tile by tile on all cores, each tile from a seed of its
-    own, so that values depend on ``g`` alone."""
-    values = torch.empty(shape)
+    """A float32 tensor filled in place by ``fill``; on a CPU a large one tile by tile on all cores, each tile from a
+    seed of its own, so that values depend on ``g`` alone."""
+    values = torch.empty(shape, device=g.device)
     tiles = values.view(-1).split(TILE)
-    if len(tiles) == 1:
+    if len(tiles) == 1 or g.device.type != "cpu":
         fill(values, g)
         return values
     seeds = torch.randint(1 << 62, (len(tiles),), generator=g).tolist()

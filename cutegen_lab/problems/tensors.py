@@ -33,7 +33,7 @@ def moved(tensor: torch.Tensor, spec: TensorSpec, device: str) -> torch.Tensor:
     return laid_out(storage(tensor, spec).to(device), spec)
 
 
-def from_bytes(data: bytearray, spec: TensorSpec) -> torch.Tensor:
+def from_bytes(data: memoryview, spec: TensorSpec) -> torch.Tensor:
     """``spec.storage_bytes`` bytes as the tensor ``spec``; shares memory."""
     return laid_out(torch.frombuffer(data, dtype=torch.uint8), spec) if data else empty(spec)
 

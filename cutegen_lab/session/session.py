@@ -73,15 +73,15 @@ class Session:
         *,
         settings: Settings | None = None,
         compiler: Compiler | None = None,
-        judge: Judge | None = None,
+        judge: Judge | Callable[[], Judge] | None = None,
         device: DeviceFactory | None = None,
         provider: ProviderFactory | None = None,
         workloads: WorkloadChoice | None = None,
     ) -> Session:
         """A session over ``workdir`` (default: CUTEGEN_HOME, else ``.cutegen``), created if need be.
 
-        What is not given is the real thing, made when first needed. Raises :class:`StoreError` for a store that cannot
-        be used.
+        What is not given is the real thing, made when first needed, as a ``judge`` is that is a function without
+        arguments. Raises :class:`StoreError` for a store that cannot be used.
         """
         from cutegen_lab.stores.sqlite import SqliteStore  # pydantic: not at import
 
@@ -96,7 +96,7 @@ class Session:
             place,
             SqliteStore(place / "lab.db"),
             compiler=(lambda: compiler) if compiler else lambda: make.make_compiler(settings),
-            judge=(lambda: judge) if judge else make.make_judge,
+            judge=_factory(judge) if judge else make.make_judge,
             device=device or make.make_device,
             provider=provider or by_name,
             workloads=workloads or make.judged_workloads,
@@ -175,14 +175,15 @@ class Session:
             self._compiler = self._compiler or self._make_compiler()
             return self._compiler
 
-    def wake(self, arch: str, device: str) -> None:
-        """Begins to start what a search needs and returns at once: while a problem is read, processes import. What
-        fails here fails again, and is told, where it is needed."""
-        with self._lock:
-            self._predictors = self._predictors or Predictors()
+    def wake(self, arch: str, device: str, predictors: bool = False) -> None:
+        """Begins to start what a run needs, or with ``predictors`` a search, and returns at once: while a problem is
+        read, processes import. What fails here fails again, and is told, where it is needed."""
+        if predictors:
+            with self._lock:
+                self._predictors = self._predictors or Predictors()
 
         def start(part: Callable[[], object]) -> None:
-            with suppress(CutegenError):
+            with suppress(CutegenError, OSError):
                 part()
 
         compiler = getattr(self.compiler(), "wake", lambda arch: None)
@@ -290,3 +291,7 @@ class Session:
         while (run_id := f"{stem}-{secrets.token_hex(2)}") in taken:
             continue
         return run_id
+
+
+def _factory(judge: Judge | Callable[[], Judge]) -> Callable[[], Judge]:
+    return judge if callable(judge) else lambda: judge

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 
 from cutegen_lab.compile import CageCompiler
 from cutegen_lab.core.artifact import PROGRAMMATIC, Artifact, Launch, Relocation
@@ -19,7 +20,7 @@ from cutegen_lab.core.trial import Timing
 from cutegen_lab.core.verdict import Fault, Verdict
 from cutegen_lab.devices.cuda import CudaDevice, gpu_count
 from cutegen_lab.devices.cuda.driver import DriverError, _aligned, _one_call, _relocate
-from cutegen_lab.judge import StandardJudge
+from cutegen_lab.judge import StandardJudge, place
 from cutegen_lab.judge.turns import Effort
 from cutegen_lab.problems import read_text
 from tests.devices import kernels
@@ -75,6 +76,13 @@ def gpu() -> Iterator[CudaDevice]:
     device.close()
 
 
+@pytest.fixture(params=["through the host", "lent"])
+def memory(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Where tensors lie while they are checked: what is large, the device lends its memory to."""
+    monkeypatch.setattr(place, "LARGE_BYTES", 0 if request.param == "lent" else 1 << 60)
+    return str(request.param)
+
+
 def compiled(name: str, folder: Path) -> tuple[Problem, Artifact]:
     source, inputs = kernels.problem(name)
     problem = replace(read_text(source, name=name, inputs_text=inputs), check_workloads=())
@@ -96,6 +104,13 @@ def checked(gpu: CudaDevice, problem: Problem, artifact: Artifact) -> Verdict:
 
 
 @needs_gpu
+def test_memory_is_lent_where_it_is_asked_for(gpu: CudaDevice) -> None:
+    first, second = (torch.as_tensor(given) for given in gpu.lend([12, 4 << 20]) or ())
+    assert first.is_cuda and (first.numel(), second.numel()) == (12, 4 << 20)
+    assert first.data_ptr() % 256 == second.data_ptr() % 256 == 0
+
+
+@needs_gpu
 def test_a_kernel_beside_itself_is_the_same(gpu: CudaDevice, tmp_path: Path) -> None:
     problem, artifact = compiled("plus_one", tmp_path)
     assert checked(gpu, problem, artifact) is Verdict.PASSED
@@ -107,6 +122,7 @@ def test_a_kernel_beside_itself_is_the_same(gpu: CudaDevice, tmp_path: Path) -> 
 
 
 @needs_gpu
+@pytest.mark.usefixtures("memory")
 @pytest.mark.parametrize(("name", "verdict"), [("hang", Verdict.HANG), ("illegal_address", Verdict.OUT_OF_BOUNDS)])
 def test_the_device_survives_a_kernel_that_harms_it(
     gpu: CudaDevice, tmp_path: Path, name: str, verdict: Verdict

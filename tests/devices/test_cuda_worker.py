@@ -16,7 +16,7 @@ from cutegen_lab.core.problem import TensorSpec
 from cutegen_lab.core.stopwatch import Samples, Subject, rotation
 from cutegen_lab.core.verdict import Fault, Verdict
 from cutegen_lab.devices.cuda.process import SharedMemory, WorkerProcess
-from cutegen_lab.devices.cuda.sets import FEWEST_SETS, MOST_SETS, Arena, TensorSets, set_count
+from cutegen_lab.devices.cuda.sets import FEWEST_SETS, LEAST_SETS, MOST_SETS, Arena, TensorSets, set_count
 from cutegen_lab.devices.cuda.stopwatch import CudaStopwatch
 from cutegen_lab.devices.cuda.terms import hear_problem, tell_problem
 from cutegen_lab.judge.timing import rotated
@@ -104,12 +104,13 @@ def test_cancelling_ends_the_worker_within_a_second_and_gives_the_device_back(wo
 
 def test_shared_memory_carries_tensors_of_any_size_there_and_back() -> None:
     buffers = [bytearray(b"abc"), bytearray(), bytearray(range(256)) * 2]
-    with SharedMemory([memoryview(b) for b in buffers]) as memory:
-        memory.upload()
+    views = [memoryview(b) for b in buffers]
+    with SharedMemory([len(b) for b in buffers]) as memory:
+        memory.write(views)
         assert memory.request["sizes"] == [3, 0, 512]
         for buffer in buffers:
             buffer[:] = bytes(len(buffer))
-        memory.download()
+        memory.read(views)
     assert buffers == [bytearray(b"abc"), bytearray(), bytearray(range(256)) * 2]
 
 
@@ -122,7 +123,8 @@ def test_problems_are_told_as_they_are() -> None:
 @pytest.mark.parametrize(
     ("set_bytes", "room", "count"),
     [
-        (1 << 30, 100 << 30, FEWEST_SETS),
+        (1 << 30, 100 << 30, LEAST_SETS),
+        (128 << 20, 100 << 30, FEWEST_SETS),
         (1 << 30, 5 << 30, 5),
         (4 << 20, 100 << 30, 30),
         (12 << 10, 100 << 30, MOST_SETS),

@@ -98,12 +98,12 @@ class FakeStopwatch:
             time_us -= self.between_calls_us.get(name, 1.0)
         return Samples((time_us,) * count, f"{mode} clock", f"{mode} flush", self.readings)
 
-    def outputs(self, name: str, call: int) -> list[bytearray] | Fault:
+    def outputs(self, name: str, call: int) -> list[memoryview] | Fault:
         subject, mode, seed = self.log[-1]
         assert (subject, mode) == (name, "cold"), "outputs are asked for directly after a cold sample"
         self.fetched.append((name, call))
         results = self.kernel(rotated(self._inputs, self._specs, seed, call))
-        return [bytearray(r.contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()) for r in results]
+        return [memoryview(r.contiguous().reshape(-1).view(torch.uint8).numpy()) for r in results]
 
     def close(self) -> None:
         self.closed = True

@@ -171,7 +171,7 @@ def test_what_cupti_recorded_is_a_third_clock() -> None:
     (recorded,) = [m for m in found.measurements if m.subject == "candidate" and m.clock == "records clock"]
     assert recorded.time_us == pytest.approx(99.0, rel=0.01) and recorded.samples == EFFORT.side_rounds
     (note,) = timing(FakeStopwatch(double, between_calls_us={"candidate": 5.0})).notes
-    assert re.search(r"by CUPTI's records takes 95(\.\d+)? µs, (4|3\.\d|4\.1) µs shorter than in the graph", note)
+    assert re.search(r"by CUPTI's records takes 9[45](\.\d+)? µs, (4|3\.\d|4\.\d) µs shorter than in the graph", note)
 
 
 def test_without_cupti_the_other_clocks_suffice() -> None:

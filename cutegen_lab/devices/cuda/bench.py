@@ -124,8 +124,9 @@ class Bench:
             return records.spans(lambda number: self._recorded(runnable, graphs, seed + number), count)
         times = []
         for each in range(seed, seed + count):
-            self._fresh(runnable, each)
-            times.append(self._once(graphs, mode, each % len(self.sets)))
+            single = each % len(self.sets)
+            self._fresh(runnable, each, {"cold": None, "warm": [0]}.get(mode, [single]))
+            times.append(self._once(graphs, mode, single))
         if time.monotonic() - self._read > _CARD_SECONDS:
             self._readings, self._read = self.card.read(), time.monotonic()
         return times
@@ -146,17 +147,19 @@ class Bench:
         self._subjects[name] = runnable, Graphs(self._driver, runnable, len(self.sets))
         return runnable.notes
 
-    def _fresh(self, runnable: Runnable, seed: int) -> None:
-        self.sets.refresh(seed)
+    def _fresh(self, runnable: Runnable, seed: int, sets: Sequence[int] | None) -> None:
+        """``sets``: those that are called (None: all)."""
+        self.sets.refresh(seed, sets)
         runnable.refresh(seed)
         self._driver.call("cuCtxResetPersistingL2Cache")
 
     def _recorded(self, runnable: Runnable, graphs: Graphs, seed: int) -> None:
         """One call between two marks, the first of which gives the host time to enqueue it."""
-        self._fresh(runnable, seed)
+        single = seed % len(self.sets)
+        self._fresh(runnable, seed, [single])
         self._sweep.sum()
         graphs.spin("records")
-        self._kept = graphs.enqueue("records", seed % len(self.sets))
+        self._kept = graphs.enqueue("records", single)
         records.mark()
 
     def _once(self, graphs: Graphs, mode: Mode, single: int) -> float:

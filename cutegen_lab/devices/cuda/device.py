@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from contextlib import closing
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from cutegen_lab.core.artifact import Build
 from cutegen_lab.core.errors import SetupError
@@ -14,11 +14,15 @@ from cutegen_lab.core.protocols import Cancel, Execution, Inspection, SanitizerT
 from cutegen_lab.core.roofline import GpuSpec
 from cutegen_lab.core.stopwatch import Stopwatch
 from cutegen_lab.core.trial import Profile, Timing
-from cutegen_lab.core.verdict import Fault
+from cutegen_lab.core.verdict import Fault, Verdict
 from cutegen_lab.devices.cuda import ncu, sanitizer
 from cutegen_lab.devices.cuda.driver import Driver, DriverError
 from cutegen_lab.devices.cuda.process import SharedMemory, WorkerProcess, fault_of
 from cutegen_lab.devices.cuda.stopwatch import CudaStopwatch, conditions
+from cutegen_lab.devices.cuda.terms import lean
+
+if TYPE_CHECKING:
+    from cutegen_lab.devices.cuda.lent import LentMemory
 
 WATCHDOG_SECONDS = 10.0
 SAMPLES = 30
@@ -53,6 +57,8 @@ class CudaDevice:
         self.torch_device = f"cuda:{index}"
         self._lock = threading.Lock()
         self._worker: WorkerProcess | None = None
+        self._memory: LentMemory | None = None
+        self._lends = True
         hello = self._started().hello
         self.name, self.conditions = f"cuda:{index} {hello['name']}", conditions(hello)
 
@@ -62,15 +68,41 @@ class CudaDevice:
     ) -> Execution:  # fmt: skip
         """Runs the plan once on copies of ``buffers`` and writes every tensor back. Raises Cancelled."""
         launched = tuple((launch.kernel, launch.grid) for launch in build.plan.launches)
-        with self._lock, SharedMemory(buffers) as memory:
+        with self._lock, SharedMemory([buffer.nbytes for buffer in buffers]) as memory:
             worker = self._started()
-            memory.upload()
-            request = {"verb": "execute", "build": build.to_dict(), **memory.request}
+            memory.write(buffers)
+            request = {"verb": "execute", "build": lean(build).to_dict(), **memory.request}
             answer = worker.ask(request, self._watchdog + memory.seconds, cancel)
             if not answer["ok"]:
                 worker.kill()  # whatever the kernel did, the next trial gets a fresh worker
                 return Execution(fault_of(answer), 0.0, launched=launched)
-            memory.download()
+            memory.read(buffers)
+            return Execution(None, answer["seconds"], launched=launched)
+
+    def lend(self, sizes: Sequence[int]) -> Sequence[object] | None:
+        with self._lock:
+            try:
+                memory = self._enough(sizes) if self._lends else None
+            except (DriverError, RuntimeError):  # too little memory, a PyTorch without CUDA, no sharing on this machine
+                return None
+            return None if memory is None else memory.slots(sizes)
+
+    def execute_lent(self, build: Build, cancel: Cancel) -> Execution:
+        """Runs the plan once in the memory that was lent last. Raises Cancelled."""
+        launched = tuple((launch.kernel, launch.grid) for launch in build.plan.launches)
+        with self._lock:
+            worker, memory = self._started(), self._memory
+            assert memory is not None, "lent before"
+            request = {"verb": "execute_lent", "build": lean(build).to_dict(), "handle": memory.handle}
+            memory.settle()
+            answer = worker.ask({**request, "offsets": memory.offsets}, self._watchdog, cancel)
+            if not answer["ok"]:
+                worker.kill()
+                self._take_back()  # whatever the kernel did, nothing of it reaches the next
+                return Execution(fault_of(answer), 0.0, launched=launched)
+            if (index := memory.broken_guard()) is not None:
+                reason = f"bytes next to tensor {index} were overwritten (a guard changed)"
+                return Execution(Fault(Verdict.OUT_OF_BOUNDS, reason), 0.0, launched=launched)
             return Execution(None, answer["seconds"], launched=launched)
 
     def stopwatch(
@@ -80,6 +112,7 @@ class CudaDevice:
         self._lock.acquire()
         opened = None
         try:
+            self._take_back()
             opened = CudaStopwatch(self._started(), tensors, cancel, self._watchdog, self._lock.release)
             fault = opened.open(inputs)
         except BaseException:
@@ -122,6 +155,32 @@ class CudaDevice:
             if self._worker:
                 self._worker.kill()
                 self._worker = None
+            self._take_back()
+
+    def _enough(self, sizes: Sequence[int]) -> LentMemory | None:
+        """Room for slots of these sizes; None where the worker cannot see it. Raises DriverError, RuntimeError."""
+        from cutegen_lab.devices.cuda.lent import LentMemory, needed  # torch: a worker starts before it is imported
+
+        nbytes = needed(sizes)
+        if self._memory is None or self._memory.nbytes < nbytes:
+            self._take_back()
+            memory = LentMemory(Driver(), self.torch_device, nbytes)
+            seen = self._started().ask({"verb": "map", "handle": memory.handle}, self._watchdog, threading.Event())
+            if not seen["ok"]:
+                memory.free()
+                self._lends = False
+                return None
+            self._memory = memory
+        return self._memory
+
+    def _take_back(self) -> None:
+        """Frees what was lent. The worker lets go of it first, if it lives."""
+        memory, self._memory = self._memory, None
+        if memory is None:
+            return
+        if self._worker and self._worker.alive:
+            self._worker.ask({"verb": "unmap", "handle": memory.handle}, self._watchdog, threading.Event())
+        memory.free()
 
     def _started(self) -> WorkerProcess:
         if self._worker is None or not self._worker.alive:

@@ -85,7 +85,10 @@ def profile(index: int, build: Build, buffers: Sequence[memoryview], cancel: Can
     if path is None:
         return "ncu is not installed"
     kernels = sorted({launch.kernel for launch in build.plan.launches})
-    with tempfile.TemporaryDirectory(prefix="cutegen-") as folder, SharedMemory(buffers) as memory:
+    with (
+        tempfile.TemporaryDirectory(prefix="cutegen-") as folder,
+        SharedMemory([buffer.nbytes for buffer in buffers]) as memory,
+    ):
         report = Path(folder, "report.csv")
         wrapper = command(path, str(report), (*WANTED, *_LOADS.values()), kernels)
         try:
@@ -93,7 +96,7 @@ def profile(index: int, build: Build, buffers: Sequence[memoryview], cancel: Can
         except SetupError as error:
             return f"ncu cannot run here: {error.message}"
         try:
-            memory.upload()
+            memory.write(buffers)
             worker.ask({"verb": "execute", "build": build.to_dict(), **memory.request}, _SECONDS, cancel)
             worker.end()
         finally:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import mmap
 import os
 import queue
 import select
@@ -114,12 +115,19 @@ class WorkerProcess:
 
 
 class SharedMemory:
-    """An unnamed file of tensors, each on its own boundary; a context that frees it."""
+    """Memory for tensors of so many bytes each, every one on its own boundary, that the worker finds under a name.
 
-    def __init__(self, buffers: Sequence[memoryview]) -> None:
+    ``views`` are valid as long as somebody has one; the name ends with the context.
+    """
+
+    def __init__(self, sizes: Sequence[int]) -> None:
         self._file = os.memfd_create("cutegen-buffers")
-        self._buffers = [buffer.cast("B") if buffer.nbytes else memoryview(b"") for buffer in buffers]
-        os.ftruncate(self._file, max(sum(aligned(b.nbytes) for b in self._buffers), 1))
+        whole = max(sum(aligned(size) for size in sizes), 1)
+        os.ftruncate(self._file, whole)
+        self.views, start, memory = list[memoryview](), 0, memoryview(mmap.mmap(self._file, whole))
+        for size in sizes:
+            self.views.append(memory[start : start + size])
+            start += aligned(size)
 
     def __enter__(self) -> SharedMemory:
         return self
@@ -130,28 +138,24 @@ class SharedMemory:
     @property
     def request(self) -> dict[str, Any]:
         """Where the worker finds it."""
-        return {"memory": f"/proc/{os.getpid()}/fd/{self._file}", "sizes": [b.nbytes for b in self._buffers]}
+        return {"memory": f"/proc/{os.getpid()}/fd/{self._file}", "sizes": [view.nbytes for view in self.views]}
 
     @property
     def seconds(self) -> float:
         """The most that moving it may take."""
-        return sum(b.nbytes for b in self._buffers) / _TRANSFER_BYTES_PER_S
+        return sum(view.nbytes for view in self.views) / _TRANSFER_BYTES_PER_S
 
-    def upload(self) -> None:
-        offset = 0
-        for buffer in self._buffers:
-            written = 0
-            while written < len(buffer):
-                written += os.pwrite(self._file, buffer[written:], offset + written)
-            offset += aligned(len(buffer))
+    def write(self, buffers: Sequence[memoryview]) -> None:
+        for view, buffer in zip(self.views, buffers, strict=True):
+            view[:] = _bytes(buffer)
 
-    def download(self) -> None:
-        offset = 0
-        for buffer in self._buffers:
-            read = 0
-            while read < len(buffer):
-                read += os.preadv(self._file, [buffer[read:]], offset + read)
-            offset += aligned(len(buffer))
+    def read(self, buffers: Sequence[memoryview]) -> None:
+        for view, buffer in zip(self.views, buffers, strict=True):
+            _bytes(buffer)[:] = view
+
+
+def _bytes(buffer: memoryview) -> memoryview:
+    return buffer.cast("B") if buffer.nbytes else memoryview(bytearray())
 
 
 def fault_of(answer: dict[str, Any]) -> Fault:

@@ -44,7 +44,10 @@ def inspect(tool: SanitizerTool, index: int, build: Build, buffers: Sequence[mem
     path = find()
     if path is None:
         return Inspection(note="compute-sanitizer is not installed")
-    with tempfile.TemporaryDirectory(prefix="cutegen-") as folder, SharedMemory(buffers) as memory:
+    with (
+        tempfile.TemporaryDirectory(prefix="cutegen-") as folder,
+        SharedMemory([buffer.nbytes for buffer in buffers]) as memory,
+    ):
         report = Path(folder, "report")
         wrapper = (path, "--tool", tool, "--log-file", str(report), "--padding", _PADDING,
                    "--print-limit", "8", "--show-backtrace", "no")  # fmt: skip
@@ -53,7 +56,7 @@ def inspect(tool: SanitizerTool, index: int, build: Build, buffers: Sequence[mem
         except SetupError as error:
             return Inspection(note=f"compute-sanitizer's {tool} cannot run here: {error.message}")
         try:
-            memory.upload()
+            memory.write(buffers)
             request = {"verb": "execute", "build": build.to_dict(), "guard": 0, **memory.request}
             worker.ask(request, SLOWDOWN_SECONDS, cancel)
             worker.end()

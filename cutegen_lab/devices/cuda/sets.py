@@ -12,14 +12,17 @@ from cutegen_lab.devices.cuda.terms import aligned
 from cutegen_lab.problems.tensors import laid_out
 
 FEWEST_SETS, MOST_SETS = 16, 128  # what a graph costs beside its calls is shared by as many
+LEAST_SETS, MANY_BYTES = 8, 4 << 30  # fewer do where more were more bytes: such calls take tenths of a millisecond
 _POISONS = (0xFF, 0x7B)  # in turn: NaN in every floating-point type, and a large finite number
 
 
 def set_count(set_bytes: int, l2_bytes: int, room_bytes: int) -> int:
-    """How many sets: together over twice L2, at least :data:`FEWEST_SETS` and at most :data:`MOST_SETS` (L2 is swept
-    before a sample, so that fewer are cold too), and fewer where there is no room, one at the least."""
-    wanted = min(max(-(-2 * l2_bytes // max(set_bytes, 1)), FEWEST_SETS), MOST_SETS)
-    return max(min(wanted, room_bytes // max(set_bytes, 1)), 1)
+    """How many sets: together over twice L2, at least :data:`FEWEST_SETS` (:data:`LEAST_SETS` of large tensors) and at
+    most :data:`MOST_SETS` (L2 is swept before a sample, so that fewer are cold too), and fewer where there is no room,
+    one at the least."""
+    size = max(set_bytes, 1)
+    fewest = max(min(FEWEST_SETS, MANY_BYTES // size), LEAST_SETS)
+    return max(min(max(-(-2 * l2_bytes // size), fewest), MOST_SETS, room_bytes // size), 1)
 
 
 class Arena:
@@ -70,9 +73,9 @@ class TensorSets:
         half = max(min(aligned(total_bytes // 2), memory.numel() // 2), 1)
         return memory[:half], memory[-half:]
 
-    def refresh(self, seed: int) -> None:
-        """New values everywhere: inputs rotated by :func:`rotation`, outputs poisoned."""
-        for index in range(len(self)):
+    def refresh(self, seed: int, indices: Sequence[int] | None = None) -> None:
+        """New values in these sets (None: in all): inputs rotated by :func:`rotation`, outputs poisoned."""
+        for index in range(len(self)) if indices is None else indices:
             for tensor, (spec, master) in enumerate(zip(self._inputs, self._masters, strict=True)):
                 shift = rotation(seed, index, tensor, spec.cosize) * spec.dtype.itemsize
                 target = self._arenas[index].bytes[tensor]

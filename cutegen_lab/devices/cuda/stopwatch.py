@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import count
 from typing import Any
 
@@ -14,7 +13,7 @@ from cutegen_lab.core.protocols import Cancel
 from cutegen_lab.core.stopwatch import Mode, ReferenceKind, Samples, Stopwatch, Subject
 from cutegen_lab.core.verdict import Fault, Verdict
 from cutegen_lab.devices.cuda.process import SharedMemory, WorkerProcess, fault_of
-from cutegen_lab.devices.cuda.terms import tell_problem
+from cutegen_lab.devices.cuda.terms import lean, tell_problem
 
 COMPILE_SECONDS = {"eager": 30.0, "channels_last": 30.0, "compile": 180.0, "max-autotune": 900.0}
 TF32 = "off for matrix products, on for cuDNN: PyTorch's defaults, unless the problem's text says otherwise"
@@ -64,8 +63,8 @@ class CudaStopwatch:
     def open(self, inputs: Sequence[memoryview]) -> Fault | None:
         """Allocates the sets. Raises Cancelled."""
         self._outputs = self._tensors[len(inputs) :]
-        with SharedMemory(inputs) as memory:
-            memory.upload()
+        with SharedMemory([buffer.nbytes for buffer in inputs]) as memory:
+            memory.write(inputs)
             specs = [spec.to_dict() for spec in self._tensors]
             request = {"verb": "open", "inputs": specs[: len(inputs)], "outputs": specs[len(inputs) :]}
             answer = self._ask("the workload's tensors", {**request, **memory.request}, memory.seconds)
@@ -82,8 +81,7 @@ class CudaStopwatch:
         return opened.open(inputs) or opened
 
     def add_build(self, name: str, build: Build) -> Subject | Fault:
-        needed = replace(build, ptx="", lines=(), notes=())
-        return self._add(name, {"build": needed.to_dict()})
+        return self._add(name, {"build": lean(build).to_dict()})
 
     def add_reference(self, name: str, problem: Problem, kind: ReferenceKind) -> Subject | Fault:
         if problem.tf32:
@@ -101,14 +99,10 @@ class CudaStopwatch:
         clock = _CLOCKS[mode].format(calls=self._calls[name])
         return Samples(tuple(answer["times_us"]), clock, _FLUSHES[mode], answer["readings"])
 
-    def outputs(self, name: str, call: int) -> list[bytearray] | Fault:
-        results = [bytearray(spec.storage_bytes) for spec in self._outputs]
-        with SharedMemory([memoryview(r) for r in results]) as memory:
+    def outputs(self, name: str, call: int) -> list[memoryview] | Fault:
+        with SharedMemory([spec.storage_bytes for spec in self._outputs]) as memory:
             answer = self._ask(name, {"verb": "outputs", "call": call, **memory.request}, memory.seconds)
-            if isinstance(answer, Fault):
-                return answer
-            memory.download()
-        return results
+            return answer if isinstance(answer, Fault) else memory.views
 
     def close(self) -> None:
         """Frees the device for other work; more than once is the same as once."""

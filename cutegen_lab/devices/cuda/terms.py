@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+from cutegen_lab.core.artifact import Build
 from cutegen_lab.core.problem import Problem
+
+GUARD_BYTES = 1024  # on each side of every tensor
+GUARD_VALUE = 0xA5
 
 
 def aligned(size: int) -> int:
     """Bytes one tensor takes: each starts on its own 256-byte boundary."""
     return -(-size // 256) * 256
+
+
+def lean(build: Build) -> Build:
+    """What running it needs."""
+    return replace(build, ptx="", lines=(), notes=())
 
 
 def tell_problem(problem: Problem) -> dict[str, Any]:

@@ -6,13 +6,17 @@ An answer says whether the error was ``sticky``: such a worker is of no more use
 
 from __future__ import annotations
 
+import ctypes
 import gc
+import importlib
 import json
 import mmap
 import os
 import sys
+import threading
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +28,10 @@ from cutegen_lab.core.verdict import Verdict
 from cutegen_lab.devices.cuda import records
 from cutegen_lab.devices.cuda.bench import Bench
 from cutegen_lab.devices.cuda.driver import Driver, DriverError, LoadedBuild
+from cutegen_lab.devices.cuda.lent import Handle
 from cutegen_lab.devices.cuda.nvml import Card
-from cutegen_lab.devices.cuda.terms import aligned, hear_problem
+from cutegen_lab.devices.cuda.terms import GUARD_BYTES, GUARD_VALUE, aligned, hear_problem
 
-GUARD_BYTES = 1024  # canary on each side of every tensor
-GUARD_VALUE = 0xA5
 Answer = dict[str, Any]
 
 
@@ -79,6 +82,7 @@ class Worker:
     def __init__(self, index: int) -> None:
         self._driver = Driver()
         self._benches: dict[int, Bench] = {}  # by the parent's numbers
+        self._mapped: dict[str, int] = {}  # addresses of the parent's memory here, by its handles
         torch.cuda.set_device(index)
         torch.zeros(1, device="cuda")
         self._index = index
@@ -110,18 +114,34 @@ class Worker:
         build = self._build(request)
         hosts = host_tensors(request)
         guarded = Guarded(hosts, request.get("guard", GUARD_BYTES))
-        loaded = LoadedBuild(self._driver, build)
-        plan = loaded.bind(guarded.addresses)
-        started = time.perf_counter()
-        plan.enqueue(torch.cuda.current_stream().cuda_stream)
-        self._driver.call("cuCtxSynchronize")
-        seconds = time.perf_counter() - started
-        loaded.close()
+        seconds = self._seconds(build, guarded.addresses)
         if (index := guarded.broken_guard()) is not None:
             message = f"bytes next to tensor {index} were overwritten (a guard changed)"
             return self._fault(Verdict.OUT_OF_BOUNDS, message)
         guarded.download(hosts)
         return {"seconds": seconds}
+
+    def on_map(self, request: Answer) -> Answer:
+        """Memory of the parent's: it is seen here from now on."""
+        handle = request["handle"]
+        if handle not in self._mapped:
+            address, flags = ctypes.c_uint64(), ctypes.c_uint(1)  # CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS, the only one
+            where = Handle.from_buffer_copy(bytes.fromhex(handle))
+            self._driver.call("cuIpcOpenMemHandle_v2", ctypes.byref(address), where, flags)
+            self._mapped[handle] = address.value
+        return {}
+
+    def on_unmap(self, request: Answer) -> Answer:
+        if (address := self._mapped.pop(request["handle"], None)) is not None:
+            self._driver.call("cuIpcCloseMemHandle", ctypes.c_uint64(address))
+        return {}
+
+    def on_execute_lent(self, request: Answer) -> Answer:
+        """The parent looks at outputs and guards itself."""
+        build = self._build(request)
+        self.on_map(request)
+        base = self._mapped[request["handle"]]
+        return {"seconds": self._seconds(build, [base + offset for offset in request["offsets"]])}
 
     def on_open(self, request: Answer) -> Answer:
         """A workload's sets of tensors: the first request of a stopwatch."""
@@ -159,6 +179,17 @@ class Worker:
             torch.cuda.empty_cache()
         return {}
 
+    def _seconds(self, build: Build, addresses: Sequence[int]) -> float:
+        """How long one run of the plan took, as the host sees it."""
+        loaded = LoadedBuild(self._driver, build)
+        plan = loaded.bind(addresses)
+        started = time.perf_counter()
+        plan.enqueue(torch.cuda.current_stream().cuda_stream)
+        self._driver.call("cuCtxSynchronize")
+        seconds = time.perf_counter() - started
+        loaded.close()
+        return seconds
+
     def _opened(self, request: Answer) -> Bench:
         if (bench := self._benches.get(request["bench"])) is None:
             raise _Refused("no stopwatch is open")
@@ -193,11 +224,19 @@ def _memory(error: Exception) -> str:
     return f"no room for {wanted} on this GPU: {free / 2**30:.1f} of {total / 2**30:.1f} GiB are free"
 
 
+def _import_ahead() -> None:
+    """What torch.compile imports takes seconds, and kernels are checked before baselines are timed."""
+    for name in ("torch._dynamo", "torch._inductor.compile_fx", "triton"):
+        with suppress(ImportError):
+            importlib.import_module(name)
+
+
 def main() -> None:
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # whatever else prints must not look like an answer
     worker = Worker(int(sys.argv[1]) if len(sys.argv) > 1 else 0)
     print(json.dumps(worker.hello()), file=answers, flush=True)
+    threading.Thread(target=_import_ahead, daemon=True).start()
     for line in sys.stdin:
         print(json.dumps(worker.answer(json.loads(line))), file=answers, flush=True)
 

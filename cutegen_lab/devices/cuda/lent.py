@@ -1,0 +1,95 @@
+"""GPU memory that this process and the worker both see (CUDA driver API, ``cuIpcGetMemHandle``)."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from cutegen_lab.devices.cuda.driver import Driver
+from cutegen_lab.devices.cuda.terms import GUARD_BYTES, GUARD_VALUE, aligned
+
+_PAGE_BYTES = 2 << 20  # a smaller allocation would share its page with others, and the worker would see these too
+HANDLE_BYTES = 64
+
+
+class Handle(ctypes.Structure):
+    """``CUipcMemHandle``."""
+
+    _fields_ = (("reserved", ctypes.c_ubyte * HANDLE_BYTES),)
+
+
+@dataclass(frozen=True)
+class _Bytes:
+    """For PyTorch (CUDA Array Interface, version 3)."""
+
+    address: int
+    nbytes: int
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        return {"shape": (self.nbytes,), "typestr": "|u1", "data": (self.address, False), "strides": None, "version": 3}
+
+
+def needed(sizes: Sequence[int]) -> int:
+    """Bytes that slots of these sizes take with their guards."""
+    return GUARD_BYTES + sum(aligned(size) + GUARD_BYTES for size in sizes)
+
+
+class LentMemory:
+    """One allocation, cut into slots with guards between them. Raises DriverError where there is not as much, or where
+    no other process may see it, and RuntimeError where PyTorch has no CUDA."""
+
+    def __init__(self, driver: Driver, device: str, nbytes: int) -> None:
+        self._driver, self._device = driver, device
+        self.nbytes = -(-nbytes // _PAGE_BYTES) * _PAGE_BYTES
+        address, handle = ctypes.c_uint64(), Handle()
+        self._enter()
+        driver.call("cuMemAlloc_v2", ctypes.byref(address), ctypes.c_size_t(self.nbytes))
+        self._address = address.value
+        try:
+            driver.call("cuIpcGetMemHandle", ctypes.byref(handle), address)
+        except BaseException:
+            self.free()
+            raise
+        self.handle = bytes(handle.reserved).hex()
+        self._bytes = torch.as_tensor(_Bytes(self._address, self.nbytes), device=device)
+        self._slots: list[slice] = []
+
+    @property
+    def offsets(self) -> list[int]:
+        """Where each slot begins."""
+        return [slot.start for slot in self._slots]
+
+    def slots(self, sizes: Sequence[int]) -> list[torch.Tensor]:
+        """Bytes for each of ``sizes``; nothing of what was there before is left anywhere."""
+        self._bytes.fill_(GUARD_VALUE)
+        self._slots, start = [], GUARD_BYTES
+        for size in sizes:
+            self._slots.append(slice(start, start + size))
+            start += aligned(size) + GUARD_BYTES
+        return [self._bytes[slot] for slot in self._slots]
+
+    def settle(self) -> None:
+        """Waits for whatever this process still does there."""
+        torch.cuda.synchronize(self._device)
+
+    def broken_guard(self) -> int | None:
+        """Index of the first slot something was written next to."""
+        for index, slot in enumerate(self._slots):
+            before, after = self._bytes[: slot.start][-GUARD_BYTES:], self._bytes[slot.stop :][:GUARD_BYTES]
+            if bool((before != GUARD_VALUE).any() | (after != GUARD_VALUE).any()):
+                return index
+        return None
+
+    def free(self) -> None:
+        self._enter()
+        self._driver.call("cuMemFree_v2", ctypes.c_uint64(self._address))
+
+    def _enter(self) -> None:
+        """Makes PyTorch's context this thread's, for calls of the driver."""
+        torch.zeros(1, device=self._device)
+        self._driver.call("cuCtxSynchronize")
