@@ -24,6 +24,7 @@ from cutegen_lab.problems.tensors import moved
 
 _GLIMPSE = 1024
 _FEW_TERMS = 1024  # where no element is a sum, whatever its size
+_LOST = 2.0**-24  # of an output's usual size: fp32 loses as much where a formula adds the two (sigmoid by tanh)
 _LARGE, _NOTHING = 2.0**60, 2.0**-6
 _TAMED = 8  # draws of how large
 _HOLD_IT = (torch.bfloat16, torch.float32, torch.float64)
@@ -65,12 +66,13 @@ class Answers:
         far = check.distribution.startswith(_FAR_FROM_ZERO)
         odd = check.distribution in NOT_FINITE
         rounds = tf32.allowed(self._reference)
-        edge, slices = check.distribution in EDGES, check.distribution in BY_SLICE
+        edge, least = check.distribution in EDGES, _LOST if check.distribution in BY_SLICE else None
         either = odd and not plain
         allowances = [
-            Allowance(exact, either, usual if far else 0.0, tf32=rounds, edge=edge, by_slice=slices, written=some)
+            Allowance(exact, either, usual if far else 0.0, tf32=rounds, edge=edge, by_slice=least and least * usual,
+                      written=some)
             for usual, some in zip(self._usual, written, strict=True)
-        ]
+        ]  # fmt: skip
 
         most = min(terms(self._workload), _FEW_TERMS) if apart else terms(self._workload)
 

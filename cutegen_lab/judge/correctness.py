@@ -43,7 +43,8 @@ class Allowance:
     are NaN for an input that does not matter to them (:mod:`unneeded`); they are not compared. ``tf32``: products may
     be in TF32, and tensor cores' sums then lose a little with every term. ``edge``: what PyTorch itself loses is not
     compared. ``right``: integers that are right whatever they are (:mod:`chosen`). ``by_slice``: every row and column
-    is held to its own norm. ``written``: the elements that were computed (None: all); the others are not compared.
+    is held to its own norm, or to this where that is more (None: none is). ``written``: the elements that were computed
+    (None: all); the others are not compared.
     """
 
     exact: bool = False
@@ -56,7 +57,7 @@ class Allowance:
     tf32: bool = False
     edge: bool = False
     right: torch.Tensor | None = None
-    by_slice: bool = False
+    by_slice: float | None = None
     written: torch.Tensor | None = None
 
 
@@ -121,13 +122,14 @@ def compare(
         least_norm, least_element = _conditioned(largest, terms).tolist()
         norm, element = max(norm, least_norm), max(element, least_element)
     index = mine.index
-    if allow.by_slice and mine.norm <= norm and mine.worst <= element:
+    if allow.by_slice is not None and mine.norm <= norm and mine.worst <= element:
 
         def limit(luck: torch.Tensor, effect: torch.Tensor) -> torch.Tensor:
             return torch.maximum(limits.budget * luck, _conditioned(effect, terms)).clamp_(min=floor)
 
         luck, effects = ([_luck(x, own, reference) for x in some] for some in ([own, *again], moved))
-        one = worst_slice(spec.shape, reference, _difference(got, own, reference), luck, effects, limit)
+        apart = _difference(got, own, reference)
+        one = worst_slice(spec.shape, reference, apart, luck, effects, allow.by_slice, limit)
         if one is not None and not one.norm <= one.limit:
             mine, theirs, norm = replace(mine, norm=one.norm), replace(theirs, norm=one.own), one.limit
             index = one.index
@@ -155,7 +157,7 @@ def _compared_where(
     names = ("vague", "towards", "unneeded", "right")
     also = {name: some(value) for name in names if (value := getattr(allow, name)) is not None}
     fewer = replace(
-        allow, written=None, again=tuple(map(some, allow.again)), by_slice=allow.by_slice and whole, **also
+        allow, written=None, again=tuple(map(some, allow.again)), by_slice=allow.by_slice if whole else None, **also
     )  # fmt: skip
     got, reference, own, *moved = map(some, results)
     found = compare(replace(spec, shape=shape, strides=()), got, reference, own, limits, terms, fewer, moved)

@@ -27,13 +27,14 @@ def worst_slice(
     got: torch.Tensor,
     luck: Sequence[torch.Tensor],
     moved: Sequence[torch.Tensor],
+    least: float,
     limit: Callable[[torch.Tensor, torch.Tensor], torch.Tensor],
 ) -> Slice | None:
     """Of rows and of columns of an output of ``shape``; None where it has none of ``LEAST`` elements.
 
     ``reference`` is flat float64; ``got``, ``luck`` (PyTorch's own results, the first as it is) and ``moved``
-    (references with rounding put in) are flat errors against it. ``limit`` makes a slice's from the largest error of
-    each of these.
+    (references with rounding put in) are flat errors against it. Errors are relative to a slice's own norm, or to
+    ``least`` where that is more. ``limit`` makes a slice's from the largest error of each of these.
     """
     found: list[Slice] = []
     columns = shape[-1] if shape else 1
@@ -46,7 +47,7 @@ def worst_slice(
             return errors.view(rows, columns).square().mean(dim).sqrt()
 
         finite = reference.nan_to_num(0.0, 0.0, 0.0)
-        scale = norms(finite).clamp_(min=_FLUSHED)
+        scale = norms(finite).clamp_(min=max(_FLUSHED, least))
         mine = norms(got) / scale
         own = torch.stack([norms(each) / scale for each in luck])
         effect = torch.stack([norms(each) / scale for each in moved]) if moved else torch.zeros_like(own)

@@ -17,7 +17,7 @@ from cutegen_lab.judge.values import between
 
 Run = Callable[[Sequence[torch.Tensor]], tuple[torch.Tensor, ...]]
 _MOST = 48  # elements that are tried, and sets of them that outputs depend on
-_TRIED = (3.0, -1024.0, 1024.0)  # times a number above a half
+_TRIED = (3.0, -1024.0, 1024.0, -(2.0**100), 2.0**100)  # times a number above a half; one share of 1 hides small ones
 _NEAR = 2.0**-4
 
 
