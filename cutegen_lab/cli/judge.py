@@ -31,10 +31,9 @@ OTHER_VERDICT = 3
 
 
 def execute(arguments: argparse.Namespace, output: Output) -> int:
-    from cutegen_lab.problems import read_file
-
     if arguments.attack:
         from cutegen_lab.cli import attack
+        from cutegen_lab.problems import read_file
 
         problem = read_file(arguments.problem, inputs_text=arguments.inputs)
         return attack.execute(arguments, problem, read_given(Path(arguments.kernel), arguments.config), output)
@@ -51,6 +50,8 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
         ) as session,
     ):
         session.wake(settings.arch, settings.device)
+        from cutegen_lab.problems import read_file  # torch, while others start
+
         problem = read_file(arguments.problem, inputs_text=arguments.inputs)
         with Progress(problem.name) as progress:
             handle = session.run(problem, settings, provider=given, subscriber=progress)

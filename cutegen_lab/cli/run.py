@@ -22,8 +22,6 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
         may_write(out, arguments.problem)
     if not arguments.auto:
         require_terminal("--auto")
-    from cutegen_lab.problems import read_file
-
     settings = RunSettings(
         provider=arguments.provider,
         model=arguments.model,
@@ -38,6 +36,8 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
     )
     with Session.open(arguments.workdir) as session:
         session.wake(arguments.arch, arguments.device)
+        from cutegen_lab.problems import read_file  # torch, while others start
+
         problem = read_file(arguments.problem, inputs_text=arguments.inputs, name=arguments.name)
         with Progress(problem.name) as progress:
             handle = session.start(problem, settings, subscriber=progress)

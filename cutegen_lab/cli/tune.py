@@ -23,7 +23,6 @@ from cutegen_lab.session.tuned import Tunable, Untuned, kernel_text, report
 
 
 def execute(arguments: argparse.Namespace, output: Output) -> int:
-    from cutegen_lab.problems import read_file
     from cutegen_lab.session.refactor import account, made_tunable
     from cutegen_lab.session.tune import TuneSettings, tune
     from cutegen_lab.tuning.protocols import Limits
@@ -37,6 +36,8 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
     stage_one: dict[str, Any] = {}
     with Session.open(arguments.workdir) as session:
         session.wake(arguments.arch, arguments.device, predictors=True)
+        from cutegen_lab.problems import read_file  # torch, while others start
+
         problem = read_file(arguments.problem, inputs_text=arguments.inputs)
         say: Say = lambda line: _progress(problem, line)  # noqa: E731
         kernel = _kernel(arguments, problem)

@@ -132,10 +132,11 @@ class CutegenMagics(Magics):
 
     def _start(self, arguments: Any, cell: str) -> None:
         from cutegen_lab.core.run import RunSettings
-        from cutegen_lab.problems import read_text
 
         if not arguments.replay:
             self.session(arguments.workdir).wake(arguments.arch, arguments.device)
+        from cutegen_lab.problems import read_text  # torch, while others start
+
         problem = read_text(cell, name=arguments.name, inputs_text=arguments.inputs.strip("\"'"))
         settings = RunSettings(
             provider=f"replay:{arguments.replay}" if arguments.replay else arguments.provider,

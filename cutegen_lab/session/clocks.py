@@ -107,7 +107,7 @@ class MeasuredClock:
     repeats = True
 
     def __init__(
-        self, problem: Problem, device: TimesInTurns, name: str, cancel: Cancel, seconds: float = 10.0,
+        self, problem: Problem, device: TimesInTurns, name: str, cancel: Cancel, seconds: float = 4.0,
         seed: Callable[[], int] = lambda: secrets.randbits(62),
     ) -> None:  # fmt: skip
         self._problem, self._timer, self._cancel = problem, device, cancel

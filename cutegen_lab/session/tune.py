@@ -33,7 +33,8 @@ from cutegen_lab.tuning.tuner import Tuner
 CACHE = "tuning.jsonl"
 PREDICTED = (24, 64)  # configs predicted on the CPU before a GPU's search begins, at least and at most
 _BY_CORE = 4  # … each core that many
-_SHARE, _PREDICTING = 0.25, 60.0  # of the time that a search may take, and seconds, for predictions at most
+_SHARE, _PREDICTING = 0.25, 60.0  # of the time that a search may take, and seconds, for predictions at most …
+_TIMED, _COMPILED = 0.2, 3.0  # … nor more than timing as many would take: seconds of a GPU, and of a core, for each
 _CHECKED = 6  # of the fastest, until one is right; then the default
 
 
@@ -161,7 +162,8 @@ class Tuning:
         search = Search(self.tunable.space, seed=self.settings.seed)
         whole = self.settings.limits
         count = min(PREDICTED[1], max(PREDICTED[0], _BY_CORE * cpu_count()))
-        limits = replace(whole, evaluations=count, seconds=min(whole.seconds * _SHARE, _PREDICTING))
+        timing = whole.evaluations * (_TIMED + _COMPILED / cpu_count())
+        limits = replace(whole, evaluations=count, seconds=min(whole.seconds * _SHARE, _PREDICTING, timing))
         self.say(f"predicting up to {count} configs on the CPU")
         tuner = self._tuner(search, clock, limits)
         tuner.cancel = cancel

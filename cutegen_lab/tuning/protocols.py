@@ -65,8 +65,9 @@ class Limits:
 
 @dataclass
 class Tally:
-    """What a search came to. ``stopped`` says why it ended. ``prepare_seconds`` passed until the clock was first asked,
-    ``search_seconds`` from then to its last answer; ``busy_seconds`` of these it was sampling."""
+    """What a search came to. ``stopped`` says why it ended. ``prepare_seconds`` passed until the clock was asked for
+    more than the default, ``search_seconds`` from then to its last answer; ``busy_seconds`` of these it was sampling.
+    """
 
     stopped: str = ""
     evaluated: int = 0

@@ -58,7 +58,8 @@ class Tuner:
         self._order = list(self.workloads)  # first the one that the clock has prepared
         self._batch = self.limits.batch * (len(self.workloads) if self.clock.changes else 1)
         self._ready: list[tuple[Config, Artifact]] = []  # compiled, and worth timing
-        self._begun: float | None = None  # when the clock was first asked
+        self._begun: float | None = None  # when the clock was first asked for more than the default
+        self._busy_before = 0.0  # seconds that the clock took for that
         self._depth = self._batch + -(-self.workers // len(self.workloads))  # configs that compile ahead of it
 
     def run(self) -> Tally:
@@ -80,7 +81,7 @@ class Tuner:
             ended = time.monotonic()
             begun = self._begun or ended
             self.tally.prepare_seconds, self.tally.search_seconds = begun - started, ended - begun
-            self.tally.busy_seconds = self.clock.busy_seconds
+            self.tally.busy_seconds = self.clock.busy_seconds - self._busy_before
             ahead.close()
         return self.tally
 
@@ -118,8 +119,9 @@ class Tuner:
     def _loop(self, ahead: Ahead, started: float) -> str:
         """Times what is compiled while the rest compiles; where nothing is ready, the best are sampled more.
 
-        While predictions come only the default is asked for; where there are any, the clock begins when all that is
-        asked for ahead is compiled, and takes its device and loads what is ready while the last of that compile.
+        While predictions come only the default is asked for, and timed: what there was is known soon. Where there are
+        any, the clock goes on when all that is asked for ahead is compiled, and loads what is ready while the last of
+        that compile.
         """
         while True:
             guided = self._take_predictions()
@@ -135,6 +137,9 @@ class Tuner:
                 return "the time is up"
             if self.cancel.is_set():
                 raise Cancelled()
+            if self._begun is None and guided and self._ready:
+                self._evaluate(self._batch_of(ahead))
+                self._busy_before = self.clock.busy_seconds
             if self._begun is None and not guided:
                 if self.guide and len(ahead) <= self.workers:
                     self.clock.open({key(c): a for c, a in self._ready})
