@@ -16,16 +16,17 @@ from pathlib import Path
 from cutegen_lab.cli.facts import trial_facts
 from cutegen_lab.cli.output import Output
 from cutegen_lab.cli.progress import Progress
-from cutegen_lab.core.artifact import Artifact
+from cutegen_lab.config import Settings
+from cutegen_lab.core.artifact import Artifact, CompileFailure
 from cutegen_lab.core.candidate import Config, Proposal, nearest_legal
-from cutegen_lab.core.errors import CutegenError, InputError, SetupError
+from cutegen_lab.core.errors import CageError, CutegenError, InputError, SetupError
 from cutegen_lab.core.plain_text import continued
 from cutegen_lab.core.problem import Workload
-from cutegen_lab.core.protocols import Cancel, Compiler, GenerateRequest, Say
+from cutegen_lab.core.protocols import Cancel, GenerateRequest, Say
 from cutegen_lab.core.run import Budget, RunSettings
 from cutegen_lab.session import Session
 from cutegen_lab.session.kernels import read_kernel, read_text_file
-from cutegen_lab.session.parts import make_judge
+from cutegen_lab.session.parts import make_compiler, make_judge
 
 OTHER_VERDICT = 3
 
@@ -50,6 +51,9 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
         ) as session,
     ):
         session.wake(settings.arch, settings.device)
+        precompiled = given.compiler
+        if precompiled is not None:
+            precompiled.gpu = session.device(settings.device).kind == "cuda"
         from cutegen_lab.problems import read_file  # torch, while others start
 
         problem = read_file(arguments.problem, inputs_text=arguments.inputs)
@@ -63,6 +67,8 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
 
     output.line(evidence_table(view))
     output.line()
+    if precompiled is not None and precompiled.unverified:
+        output.line(continued(f"not compared: its machine code with its PTX ({precompiled.unverified})"))
     output.line(continued(f"verdict: {trial.verdict.value}" + (f" ({trial.reason})" if trial.reason else "")))
     output.result({**trial_facts(trial), "kernel": arguments.kernel})
     return 0 if trial.verdict.passed else OTHER_VERDICT
@@ -76,7 +82,7 @@ class Given:
     source: str
     config: Config
     arch: str = ""
-    compiler: Compiler | None = None
+    compiler: Precompiled | None = None
 
     def propose(self, request: GenerateRequest, say: Say, cancel: Cancel) -> Proposal:
         return Proposal(self.source, "as given", config=self.config)
@@ -84,13 +90,17 @@ class Given:
 
 @dataclass
 class Precompiled:
-    """Compiles nothing: checks that the artifact has the builds the problem needs."""
+    """Compiles nothing: checks that the artifact has the builds the problem needs, and that their machine code is what
+    their PTX assembles to. ``unverified``: why that could not be found out, where ``gpu`` judges the machine code
+    itself; else that is an error."""
 
     artifact: Artifact
+    gpu: bool = False
+    unverified: str = ""
 
     def compile(
         self, source: str, config: Config, workloads: Sequence[Workload], arch: str, say: Say, cancel: Cancel
-    ) -> Artifact:
+    ) -> Artifact | CompileFailure:
         for workload in workloads:
             if workload.derived and workload.name in self.artifact.unserved:
                 continue
@@ -101,7 +111,15 @@ class Precompiled:
                     f"the artifact has no build of workload {workload.name} ({workload.signature}); it has {has}",
                     "Compile the kernel for this problem and device.",
                 )
-        return self.artifact
+        say("assembling its PTX again")
+        try:
+            with make_compiler(Settings.from_environment()) as compiler:
+                return compiler.verified(self.artifact, cancel)
+        except (SetupError, CageError, ModuleNotFoundError) as error:
+            if not self.gpu:
+                raise
+            self.unverified = str(error)
+            return self.artifact
 
 
 def read_given(path: Path, config: str | None) -> Given:

@@ -94,6 +94,26 @@ class CageCompiler:
         """Without the gate: for tests that show the cage alone holds, and for texts that are not a candidate's."""
         return self._compile([job], say, cancel, gated=False)[0]
 
+    def verified(self, artifact: Artifact, cancel: Cancel = _NEVER) -> Artifact | CompileFailure:
+        """An artifact that came as a file, held to what every build here is held to: its machine code is what its PTX
+        assembles to, and neither reads what no kernel may, nor keeps memory of its own. Raises CageError, SetupError,
+        Cancelled."""
+        builds = {}
+        for name, build in artifact.builds.items():
+            try:
+                prints = self._check_memory(build.plan.workspace, build.cubin, build.ptx)
+                if refused := special.objection(build.ptx, build.lines):
+                    raise PlanError(Verdict.CONTRACT, refused)
+            except (PlanError, ptx_text.PtxError, ValueError) as error:
+                verdict = error.verdict if isinstance(error, PlanError) else Verdict.CONTRACT
+                return CompileFailure(verdict, f"for workload {name!r}: {error}", (), artifact.isolation)
+            builds[name] = replace(build, prints=prints)
+        for name, found in zip(builds, self._objections(artifact.arch, [*builds.values()], cancel), strict=True):
+            if found is not None:
+                reason = f"for workload {name!r}: {found.reason}"
+                return CompileFailure(found.verdict, reason, (), artifact.isolation)
+        return replace(artifact, builds=builds)
+
     def wake(self, arch: str) -> None:
         """Starts the process that builds are forked from, which the first of them would wait for. Raises CageError,
         SetupError."""
@@ -260,7 +280,7 @@ class CageCompiler:
             tensors = (*workload.tensors, *outcome.workspace)
             plan = build_plan(outcome.recordings, kernels, tensors, outcome.workspace)
             resources = read_resources(outcome.cubin, outcome.ptx, kernels, stack_use(output))
-            prints = self._check_memory(outcome)
+            prints = self._check_memory(outcome.workspace, outcome.cubin, outcome.ptx)
             lines = source_lines(outcome.ptx, CANDIDATE_FILE)
             if refused := special.objection(outcome.ptx, lines):
                 raise PlanError(Verdict.CONTRACT, refused)
@@ -284,13 +304,13 @@ class CageCompiler:
         except ValueError as error:
             return CompileFailure(Verdict.COMPILE_CRASH, f"the build answered with nonsense: {error}", (), isolation)
 
-    def _check_memory(self, outcome: Compiled) -> bool:
-        """Whether its kernels print. Raises PlanError for memory that a candidate may not have."""
-        declared = sum(w.nbytes for w in outcome.workspace)
+    def _check_memory(self, workspace: Sequence[TensorSpec], cubin: bytes, ptx: str) -> bool:
+        """Whether the kernels print. Raises PlanError for memory that a candidate may not have."""
+        declared = sum(w.nbytes for w in workspace)
         if declared > self._limits.workspace_bytes:
             bound = self._limits.workspace_bytes >> 20
             raise PlanError(Verdict.CONTRACT, f"workspace() declares {declared >> 20} MiB, over {bound} MiB")
-        variables = module_variables(outcome.cubin, outcome.ptx)
+        variables = module_variables(cubin, ptx)
         if kept := [name for name in variables if not print_format(name)]:
             raise PlanError(
                 Verdict.CONTRACT,

@@ -52,7 +52,8 @@ def differences(cubin: bytes, assembled: bytes) -> list[str]:
 
 
 def _parts(cubin: bytes) -> Mapping[str, object]:
-    """Contents, type, flags, size and kernel information of every section by name, and the header's flags."""
+    """Contents and header of every section by name, the segments, and the header's flags. Where things lie in the file,
+    and the numbers of sections and symbols, follow from debug information, which is left out."""
     found: dict[str, object] = {}
     try:
         elf = ELFFile(io.BytesIO(cubin))
@@ -61,7 +62,12 @@ def _parts(cubin: bytes) -> Mapping[str, object]:
                 continue
             name = section.name if section.name not in found else f"{section.name} ({number})"
             data = b"" if section["sh_type"] == "SHT_NOBITS" else section.data()
-            found[name] = (section["sh_type"], section["sh_flags"], section["sh_size"], data)
-        return {**found, "header": (elf["e_flags"], elf["e_machine"])}
+            # The highest byte of a kernel's sh_info counts its registers; the others number a symbol.
+            header = [
+                section[key] for key in ("sh_type", "sh_flags", "sh_size", "sh_addralign", "sh_entsize", "sh_addr")
+            ]
+            found[name] = (*header, section["sh_info"] >> 24, data)
+        segments = sorted((str(s["p_type"]), s["p_flags"], s["p_memsz"], s["p_align"]) for s in elf.iter_segments())
+        return {**found, "segments": segments, "header": (elf["e_flags"], elf["e_machine"], elf["e_type"])}
     except (ELFError, KeyError, ValueError, OverflowError, AttributeError, TypeError, UnicodeDecodeError) as error:
         raise ValueError(f"the cubin cannot be read: {type(error).__name__}: {error}") from None

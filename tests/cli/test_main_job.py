@@ -44,6 +44,13 @@ def test_an_artifact_is_judged_without_compiling(place: Path) -> None:
     store.close()
     done = cutegen(place, "judge", "softmax.py", "k.json", "--json")
     assert (done.returncode, only_object(done)["verdict"]) == (0, "passed"), done.stderr
+    swapped = json.loads((place / "k.json").read_text())
+    for build in swapped["builds"].values():
+        assert "\tmax." in build["ptx"]
+        build["ptx"] = build["ptx"].replace("\tmax.", "\tmin.")
+    (place / "swapped.json").write_text(json.dumps(swapped))
+    done = cutegen(place, "judge", "softmax.py", "swapped.json", "--json")
+    assert done.returncode != 0 and "is not what its PTX assembles to" in only_object(done)["reason"], done.stdout
     (place / "other.py").write_text((place / "softmax.py").read_text().replace("1024", "512"))
     done = cutegen(place, "judge", "other.py", "k.json", "--json")
     assert done.returncode == 2
