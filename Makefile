@@ -26,7 +26,7 @@ demo: install  ## the main job, headless: two references to correct CuTe kernels
 lab: install  ## JupyterLab on the quickstart notebook
 	$(BIN)/jupyter lab $(LAB_OPTIONS) notebooks/01_quickstart.ipynb
 
-quick: install-test  ## in 3 minutes: what compiles no kernel, then kernels whose inputs changed since they passed
+quick: install-test  ## in 3 minutes: Python that compiles no kernel, then kernels not yet passed as they are
 	$(MAKE) --no-print-directory --jobs 2 --output-sync=target lint quick-test
 
 quick-test: install-test
@@ -39,7 +39,7 @@ test: install-test  ## everything CI checks
 exhaustive: install-test  ## all draws, all corpora, every family at random sizes (SEED=… repeats them); hours
 	$(PYTHON_TESTS) --exhaustive --timeout 3600 --seed $(or $(SEED),$$RANDOM)
 
-mutants: install-test  ## plants faults in a copy and asks the tests to catch each (FAULTS=… chooses); hours
+mutants: install-test  ## plants faults in a copy and asks the tests to catch each; hours (FAULTS=--list, "--near NAME")
 	$(BIN)/python -m tests.mutants $(FAULTS)
 
 python-test: install-test

@@ -22,6 +22,7 @@ from tests.harness.pace import PACE
 
 QUICK_SECONDS = 140.0
 _KEPT = pytest.StashKey[Outcomes]()
+_PASSED = pytest.StashKey[list[pytest.Item]]()
 _NOT_KEPT = pytest.StashKey[tempfile.TemporaryDirectory[str]]()
 
 
@@ -29,15 +30,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("cutegen-lab")
     group.addoption("--exhaustive", action="store_true", help="every check on all draws, and no kept outcome believed")
     group.addoption(
-        "--quick", type=float, nargs="?", const=QUICK_SECONDS, metavar="SECONDS",
-        help="tests that compile nothing, then kernels that changed since they passed, none later than SECONDS",
+        "--quick", action="store_true",
+        help="tests that compile nothing, then kernels, but for those that passed while nothing was different",
+    )  # fmt: skip
+    group.addoption(
+        "--quick-seconds", type=float, default=QUICK_SECONDS, metavar="SECONDS",
+        help=f"when the last kernel of a quick run may begin (default: {QUICK_SECONDS:g})",
     )  # fmt: skip
     group.addoption("--seed", type=int, default=0, help="of the sizes and configs drawn at random (default: 0)")
     group.addoption("--accept", action="store_true", help="write golden texts anew, to be reviewed as a diff")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    PACE.started, PACE.quick_seconds = time.monotonic(), config.getoption("--quick")
+    PACE.started = time.monotonic()
+    PACE.quick_seconds = config.getoption("--quick-seconds") if config.getoption("--quick") else None
     folder = _folder(config)
     if not hasattr(config, "workerinput"):
         forget_others(folder, [*folders().values(), _tests_folder()])
@@ -58,7 +64,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     config.stash[_KEPT] = Outcomes(_folder(config) / _tests_folder())
     if PACE.quick_seconds is None:
         return
-    passed = [item for item in items if _is_kernel(item) and config.stash[_KEPT].get(_key(item)) is not None]
+    config.stash[_PASSED] = passed = [
+        item for item in items if _is_kernel(item) and config.stash[_KEPT].get(_key(item)) is not None
+    ]
     config.hook.pytest_deselected(items=passed)
     gone = set(passed)
     items[:] = sorted((item for item in items if item not in gone), key=_turn)
@@ -110,6 +118,18 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     if kept is not None and report.when == "call" and report.passed and _is_kernel(item):
         kept.put(_key(item), Outcome(Verdict.PASSED))
     return report
+
+
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    if exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and session.config.stash.get(_PASSED, []):
+        session.exitstatus = pytest.ExitCode.OK
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    if passed := config.stash.get(_PASSED, []):
+        terminalreporter.write_line(
+            f"{len(passed)} kernel tests passed before, and nothing is different: not run again"
+        )
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -52,7 +52,7 @@ def differences(cubin: bytes, assembled: bytes) -> list[str]:
 
 
 def _parts(cubin: bytes) -> Mapping[str, object]:
-    """Contents and header of every section by name, the segments, and the header's flags. Where things lie in the file,
+    """Contents and header of every section by name, and the file's flags. Where things lie in the file and in segments,
     and the numbers of sections and symbols, follow from debug information, which is left out."""
     found: dict[str, object] = {}
     try:
@@ -67,7 +67,6 @@ def _parts(cubin: bytes) -> Mapping[str, object]:
                 section[key] for key in ("sh_type", "sh_flags", "sh_size", "sh_addralign", "sh_entsize", "sh_addr")
             ]
             found[name] = (*header, section["sh_info"] >> 24, data)
-        segments = sorted((str(s["p_type"]), s["p_flags"], s["p_memsz"], s["p_align"]) for s in elf.iter_segments())
-        return {**found, "segments": segments, "header": (elf["e_flags"], elf["e_machine"], elf["e_type"])}
+        return {**found, "header": (elf["e_flags"], elf["e_machine"], elf["e_type"])}
     except (ELFError, KeyError, ValueError, OverflowError, AttributeError, TypeError, UnicodeDecodeError) as error:
         raise ValueError(f"the cubin cannot be read: {type(error).__name__}: {error}") from None

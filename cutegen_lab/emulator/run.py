@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import math
 import time
 from bisect import bisect_right
@@ -30,7 +31,7 @@ from cutegen_lab.emulator.options import CHUNK_COST, RACES_BYTES, Options
 from cutegen_lab.emulator.order import Order
 from cutegen_lab.emulator.program import MODULE_BASE, PARAM_BASE, Program, load
 from cutegen_lab.emulator.schedule import Scheduler
-from cutegen_lab.emulator.split import MOST_BYTES, Split, cluster_bytes, split
+from cutegen_lab.emulator.split import LARGE_BYTES, MOST_BYTES, Split, cluster_bytes, split
 from cutegen_lab.emulator.types import Array
 
 
@@ -196,6 +197,7 @@ class _Runner:
             self._watch.begin(program, any(launch.attributes.get(PROGRAMMATIC, b"")))
         threads = math.prod(launch.grid) * math.prod(launch.block)
         most = self._options.most(self._bytes, threads)
+        large = cluster_bytes(program, launch) >= LARGE_BYTES
         for numbers in division.numbers(self._order, self._options.sample_blocks):
             chunk = Chunk(program, launch, self._memory, numbers, counters, self._shadow, self._clock, self._races)
             if self._watch is not None:
@@ -210,6 +212,9 @@ class _Runner:
                 return self._trapped(trap, chunk), {}
             self._left -= budget - scheduler.budget + CHUNK_COST
             counters.blocks += len(numbers)
+            del chunk, scheduler
+            if large:
+                gc.collect()  # what a chunk holds refers to it: its memory would wait for the collector
         self._clock += counters.elapsed()
         if not self._options.counting:
             return None, {}

@@ -15,6 +15,7 @@ from cutegen_lab.emulator.program import Program
 from cutegen_lab.emulator.types import Array
 
 CHUNK_BYTES = 256 << 20
+LARGE_BYTES = 64 << 20  # of a cluster
 MOST_BYTES = 1 << 30  # of a single cluster
 _RACES = 32  # looking for races takes up to 24 times the shared memory
 _COOPERATIVE = 2  # CU_LAUNCH_ATTRIBUTE_COOPERATIVE: blocks wait for each other, and so must run together

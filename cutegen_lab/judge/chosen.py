@@ -1,7 +1,9 @@
-"""Integer results that are right although they are not PyTorch's: another index of a tie, and what is undefined.
+"""Integer results that are right although they are not PyTorch's: another index of a tie, the other side of a half, and
+what is undefined.
 
 PyTorch promises no order among equals (its own kernels differ from device to device), and none between values that
-rounding decides. So an index is compared through the value it points at. Converting NaN, or a number out of range, to
+rounding decides. So an index is compared through the value it points at, and where a number was made whole, what it
+becomes within the rounding of its row is right. Converting NaN, or a number out of range, to
 an integer is undefined in C++ and in PyTorch; such elements are held against nobody.
 """
 
@@ -21,6 +23,8 @@ _INDEX_AT = {"argmax": 0, "argmin": 0, "max": 1, "min": 1, "topk": 1, "sort": 1}
 _DIM_AT = {"argmax": 1, "argmin": 1, "max": 1, "min": 1, "topk": 2, "sort": 1}  # of the arguments
 _SAME_ORDER = {"_to_copy", "view", "_unsafe_view", "reshape", "squeeze", "unsqueeze", "alias", "detach", "clone"}
 _MARGIN = 4.0  # times what rounding did to the values of a row
+_WHOLE = {"round", "floor", "ceil", "trunc"}
+_RISING = _SAME_ORDER | {"clamp", "clamp_min", "clamp_max"}  # what is between two numbers stays between
 
 
 @dataclass(frozen=True)
@@ -33,10 +37,16 @@ class _Choice:
 
 
 class _Watch(TorchDispatchMode):
-    """Follows indices from where they are chosen, and integers from the floats they are made of, to the results."""
+    """Follows indices from where they are chosen, and integers from the floats they are made of, to the results.
 
-    def __init__(self) -> None:
+    ``before``: the ``sources`` of another run, which rounded; ``bounds`` of whole numbers follow from what that did.
+    """
+
+    def __init__(self, before: Sequence[torch.Tensor] = ()) -> None:
         super().__init__()
+        self.sources: list[torch.Tensor] = []  # numbers that were made whole
+        self.bounds: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
+        self._before = before
         self.choices: dict[int, _Choice] = {}
         self.undefined: dict[int, torch.Tensor] = {}
         self._kept: list[torch.Tensor] = []  # an id names one tensor only as long as that lives
@@ -46,6 +56,7 @@ class _Watch(TorchDispatchMode):
     ) -> Any:
         result = func(*args, **(kwargs or {}))
         name = func.overloadpacket.__name__
+        self._bound(func, name, result, args, kwargs or {})
         index = result if isinstance(result, torch.Tensor) else self._second(name, result)
         if name in _INDEX_AT and index is not None and index.dtype is torch.int64:
             dim = (kwargs or {}).get("dim", args[_DIM_AT[name]] if len(args) > _DIM_AT[name] else self._default(name))
@@ -60,6 +71,22 @@ class _Watch(TorchDispatchMode):
                 info = torch.iinfo(result.dtype)
                 self.undefined[self._id(result)] = ~((before >= info.min) & (before <= info.max))
         return result
+
+    def _bound(self, func: Any, name: str, result: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        if not isinstance(result, torch.Tensor) or not args or not isinstance(args[0], torch.Tensor):
+            return
+        source = args[0]
+        whole = not result.is_floating_point() and result.dtype is not torch.bool
+        if id(source) in self.bounds:
+            if name in _RISING:
+                low, high = (func(bound, *args[1:], **kwargs) for bound in self.bounds[id(source)])
+                self.bounds[self._id(result)] = low, high
+        elif source.is_floating_point() and (name in _WHOLE or (name == "_to_copy" and whole)):
+            self.sources.append(source)
+            if len(self._before) >= len(self.sources):
+                noise = _noise(self._before[len(self.sources) - 1], source)
+                low, high = (func(moved, *args[1:], **kwargs) for moved in (source - noise, source + noise))
+                self.bounds[self._id(result)] = low, high
 
     @staticmethod
     def _second(name: str, result: Any) -> torch.Tensor | None:
@@ -81,7 +108,7 @@ def excused(
     nothing is known of it."""
     with _Watch() as rounded:
         own = tf32.own(reference, inputs)
-    with _Watch() as exact:
+    with _Watch(rounded.sources) as exact:
         wanted = reference.run_float64(inputs)
     found: list[torch.Tensor | None] = []
     for got, mine, want in zip(outputs, own, wanted, strict=True):
@@ -92,6 +119,9 @@ def excused(
         ]
         if id(mine) in rounded.choices and id(want) in exact.choices:
             masks.append(_as_good(got, rounded.choices[id(mine)], exact.choices[id(want)]))
+        if id(want) in exact.bounds and not got.is_floating_point():
+            low, high = (bound.reshape(-1) for bound in exact.bounds[id(want)])
+            masks.append((got.reshape(-1) >= low) & (got.reshape(-1) <= high))
         found.append(torch.stack(masks).any(0) if masks and all(len(m) == got.numel() for m in masks) else None)
     return found
 
@@ -107,10 +137,18 @@ def _as_good(got: torch.Tensor, own: _Choice, exact: _Choice) -> torch.Tensor:
         index, chosen = index.unsqueeze(dim), chosen.unsqueeze(dim)
     inside = (index >= 0) & (index < values.shape[dim])
     mine, best = values.gather(dim, index.clamp(0, values.shape[dim] - 1)), values.gather(dim, chosen)
-    noise = (rounded - values).abs().nan_to_num(0.0, 0.0, 0.0).amax(dim, keepdim=True) * _MARGIN
+    noise = _noise(rounded, values, dim)
     alike = (mine == best) | (mine.isnan() & best.isnan()) | ((mine - best).abs() <= noise)
     ordered = index.sort(dim)[0]
     twice = (ordered.narrow(dim, 1, ordered.shape[dim] - 1) == ordered.narrow(dim, 0, ordered.shape[dim] - 1)).any(
         dim, True
     )
     return (inside & alike & ~twice).reshape(-1)
+
+
+def _noise(rounded: torch.Tensor, exact: torch.Tensor, dim: int = -1) -> torch.Tensor:
+    """The most that rounding may do to ``exact`` along ``dim``, by what it did to ``rounded``."""
+    if rounded.shape != exact.shape:
+        return torch.zeros_like(exact)
+    apart = (rounded.double() - exact).abs().nan_to_num(0.0, 0.0, 0.0) * _MARGIN
+    return apart.amax(dim, keepdim=True) if exact.dim() else apart

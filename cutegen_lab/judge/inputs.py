@@ -62,13 +62,15 @@ def _zeros(shape: Shape, g: torch.Generator) -> torch.Tensor:
 
 
 def _holding(value: float) -> Draw:
-    """Normal values, one of them ``value`` (either sign)."""
+    """Normal values, one of them ``value`` (either sign; but PyTorch's own sort on a GPU puts a negative NaN first, on
+    a CPU last)."""
 
     def draw_one(shape: Shape, g: torch.Generator) -> torch.Tensor:
         values = standard(shape, g)
         if values.numel():
             at = int(torch.randint(values.numel(), (), generator=g))
-            values.view(-1)[at] = math.copysign(value, between(-1, 1, g))
+            sign = between(-1, 1, g)
+            values.view(-1)[at] = value if math.isnan(value) and g.device.type != "cpu" else math.copysign(value, sign)
         return values
 
     return draw_one

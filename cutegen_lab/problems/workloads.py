@@ -38,6 +38,7 @@ _PROBES = (
 # For matrix products: what a kernel with TMA can serve that leaves the others out by its constraints.
 _TILES = _Probe("tiles", 144, 272, "several ragged tiles, every row a multiple of 16 bytes", (208, 2), True)
 _DEEP = _Probe("deep", 72, 1160, "more steps along the summed dimension than any ring has stages", (40, 2), True)
+NAMES = frozenset(probe.name for probe in (*_PROBES, _TILES, _DEEP)) | {"single"}
 TRIVIAL = ("one_row", "one_column", "single")  # where much that is wrong is right
 _FEW_ROWS = ("real_row", "long_prime")  # for the length of their rows alone
 FEWEST = 3  # others than these: where there are fewer, sizes are solved for

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import threading
 import time
+import tracemalloc
 from dataclasses import replace
 
 import numpy as np
@@ -113,3 +114,14 @@ def test_memory_is_counted_before_it_is_taken() -> None:
     assert fault is not None and fault.verdict is Verdict.INVALID_PLAN and "local memory" in fault.message
     fault = fault_of(kernel("  ret;", 1, before=f".global .align 4 .b8 g[{1 << 40}];"))
     assert fault is not None and fault.verdict is Verdict.OUT_OF_MEMORY and "variable g" in fault.message
+
+
+def test_large_local_memory_is_given_back_block_by_block() -> None:
+    """A block of 128 threads with 512 KB each takes 64 MB: four of twenty are there at once, and the four before."""
+    local = kernel("  ret;", 1, declarations=".local .align 4 .b8 l[524288];")
+    tracemalloc.start()
+    try:
+        assert fault_of(local, block=(128, 1, 1), grid=(20, 1, 1)) is None
+        assert tracemalloc.get_traced_memory()[1] < 1 << 30
+    finally:
+        tracemalloc.stop()

@@ -35,6 +35,7 @@ from cutegen_lab.problems import Reference, read_text
 from cutegen_lab.problems.dtypes import TORCH
 from cutegen_lab.problems.source import default_precision
 from cutegen_lab.problems.tensors import laid_out
+from cutegen_lab.problems.workloads import NAMES
 from cutegen_lab.templates.expr import Graph
 from cutegen_lab.templates.reader import read
 from cutegen_lab.templates.registry import Family, family_for
@@ -74,12 +75,13 @@ class Compiler(CageCompiler):
 def problem_of(
     expression: str, inputs: str, *, checks: tuple[str, ...] | None = ("prime", "tail"), name: str = "tested"
 ) -> Problem:
-    """``expression`` of ``inputs``, or a whole reference, as a problem with the derived workloads that ``checks`` names
-    (None: all of them): few keep a test short."""
+    """``expression`` of ``inputs``, or a whole reference, as a problem with those of its derived workloads that
+    ``checks`` names (None: all of them; not every problem has each): few keep a test short."""
     source = expression
     if "def reference" not in expression:
         arguments = ", ".join(re.findall(r"(\w+):", inputs.partition(";")[0]))
         source = f"def reference({arguments}):\n    return {expression}\n"
+    assert not (unknown := {*(checks or ())} - NAMES), f"no derived workload is called {', '.join(sorted(unknown))}"
     problem = read_text(source, name=name, inputs_text=inputs)
     if checks is None:
         return problem
@@ -95,7 +97,7 @@ def built(
     compiler: CageCompiler, text: str, workloads: Sequence[Workload], arch: str = ARCH, config: Config | None = None
 ) -> Artifact:
     artifact = compiler.compile(text, config or {}, workloads, arch, lambda line: None, NEVER)
-    assert isinstance(artifact, Artifact), f"{artifact}\n{text}"
+    assert isinstance(artifact, Artifact), f"{text}\n\n{artifact.verdict.value}: {artifact.reason}"
     return artifact
 
 
@@ -103,12 +105,14 @@ def compiled(compiler: Compiler, problem: Problem, **config: Any) -> tuple[str, 
     """The family that serves it, and the artifact; ``config`` changes the family's default."""
     graph = compiler.graph(problem)
     family = family_for(graph)
-    text = family.write(problem, graph, {**family.default_config(graph, problem.workload), **config})
+    default = family.default_config(graph, problem.workload)
+    assert not (unknown := config.keys() - default.keys()), f"{family.NAME} has no {', '.join(sorted(unknown))}"
+    text = family.write(problem, graph, {**default, **config})
     return family.NAME, built(compiler, text, checked_workloads(compiler, problem))
 
 
 def judged(compiler: Compiler, problem: Problem, **config: Any) -> tuple[str, Artifact]:
-    """As :func:`compiled`; the artifact is right."""
+    """As :func:`compiled`; the artifact is :func:`right`, by a few draws."""
     family, artifact = compiled(compiler, problem, **config)
     right(compiler, problem, artifact)
     return family, artifact

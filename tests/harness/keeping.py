@@ -29,6 +29,7 @@ COMPILES = (f"{PACKAGE}.compile",)
 JUDGES = (*COMPILES, f"{PACKAGE}.judge", f"{PACKAGE}.devices.emulator")
 READS = (f"{PACKAGE}.templates.reader", f"{PACKAGE}.problems")
 BUILDS = "CUTEGEN_TEST_BUILDS"  # environment variable: the folder of kept builds, for commands that tests give
+VERSIONS = 3  # of what is kept: the one at hand, and two that a branch or a stash may bring back
 _LIBRARIES = ("nvidia-cutlass-dsl", "torch", "numpy")
 
 
@@ -99,11 +100,16 @@ def folders() -> dict[str, str]:
     return {kind: f"{kind}-{digest(modules)[:16]}" for kind, modules in parts.items()}
 
 
-def forget_others(folder: Path, kept: Iterable[str]) -> None:
-    """Removes what other versions left in ``folder``: every entry not named in ``kept``."""
+def forget_others(folder: Path, kept: Iterable[str], versions: int = VERSIONS) -> None:
+    """Removes what old versions left in ``folder``: of each kind all but those named in ``kept`` and the latest others,
+    ``versions`` altogether."""
     names = set(kept)
+    by_kind: dict[str, list[Path]] = {}
     for path in folder.iterdir():
         if path.name not in names:
+            by_kind.setdefault(path.name.partition("-")[0], []).append(path)
+    for paths in by_kind.values():
+        for path in sorted(paths, key=lambda path: path.stat().st_mtime, reverse=True)[versions - 1 :]:
             shutil.rmtree(path, ignore_errors=True)
 
 

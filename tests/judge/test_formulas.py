@@ -82,8 +82,18 @@ def skipping_quiet_tiles(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 
 SOFTMAX = ("torch.softmax(x, -1)", "x: f32[16,300]")
 PRODUCT = ("a @ b", "a: f32[40,200], b: f32[200,72]")
+BYTES = "(x / (x.abs().amax(-1, keepdim=True).clamp(min=1e-10) / 127)).round().to(torch.int8)"
+
+
+def _quotient(x: torch.Tensor) -> torch.Tensor:
+    return x / (x.abs().amax(-1, keepdim=True).clamp(min=1e-10) / 127)
+
+
 SHORTCUTS: dict[str, tuple[str, str, Function]] = {
     "fp16 halves": (*PRODUCT, halves),
+    "halves go up": ("(x * 2).round().clamp(-99, 99).to(torch.int8)", "x: f32[16,300]",
+                     lambda x: (x * 2 + 0.5).floor().clamp(-99, 99).to(torch.int8)),
+    "almost a half goes up": (BYTES, "x: f32[16,300]", lambda x: (_quotient(x) + 1e-3).round().to(torch.int8)),
     "quiet tiles": (*PRODUCT, skipping_quiet_tiles),
     "a tame beginning": ("x.square().mean(-1)", "x: f32[16,3000]", by_a_tame_beginning),
     "ascending rows": (*SOFTMAX, spoiled_where(lambda x: (x.diff(dim=-1) >= 0).all(-1) & (x.shape[-1] > 1))),
