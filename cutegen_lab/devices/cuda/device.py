@@ -8,7 +8,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Literal
 
 from cutegen_lab.core.artifact import Build
-from cutegen_lab.core.errors import SetupError
+from cutegen_lab.core.errors import Cancelled, SetupError
 from cutegen_lab.core.problem import TensorSpec
 from cutegen_lab.core.protocols import Cancel, Execution, Inspection, SanitizerTool
 from cutegen_lab.core.roofline import GpuSpec
@@ -95,7 +95,11 @@ class CudaDevice:
             assert memory is not None, "lent before"
             request = {"verb": "execute_lent", "build": lean(build).to_dict(), "handle": memory.handle}
             memory.settle()
-            answer = worker.ask({**request, "offsets": memory.offsets}, self._watchdog, cancel)
+            try:
+                answer = worker.ask({**request, "offsets": memory.offsets}, self._watchdog, cancel)
+            except Cancelled:
+                self._take_back()
+                raise
             if not answer["ok"]:
                 worker.kill()
                 self._take_back()  # whatever the kernel did, nothing of it reaches the next

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,16 +48,18 @@ class LentMemory:
         self._driver, self._device = driver, device
         self.nbytes = -(-nbytes // _PAGE_BYTES) * _PAGE_BYTES
         address, handle = ctypes.c_uint64(), Handle()
-        self._enter()
-        driver.call("cuMemAlloc_v2", ctypes.byref(address), ctypes.c_size_t(self.nbytes))
-        self._address = address.value
-        try:
-            driver.call("cuIpcGetMemHandle", ctypes.byref(handle), address)
-        except BaseException:
-            self.free()
-            raise
+        with self._context():
+            driver.call("cuMemAlloc_v2", ctypes.byref(address), ctypes.c_size_t(self.nbytes))
+            self._address = address.value
+            try:
+                driver.call("cuIpcGetMemHandle", ctypes.byref(handle), address)
+                self._bytes = torch.as_tensor(_Bytes(self._address, self.nbytes), device=device)
+                if self._bytes.data_ptr() != self._address:
+                    raise RuntimeError(f"PyTorch copied memory of {device}")
+            except BaseException:
+                self.free()
+                raise
         self.handle = bytes(handle.reserved).hex()
-        self._bytes = torch.as_tensor(_Bytes(self._address, self.nbytes), device=device)
         self._slots: list[slice] = []
 
     @property
@@ -86,10 +89,13 @@ class LentMemory:
         return None
 
     def free(self) -> None:
-        self._enter()
-        self._driver.call("cuMemFree_v2", ctypes.c_uint64(self._address))
+        with self._context():
+            self._driver.call("cuMemFree_v2", ctypes.c_uint64(self._address))
 
-    def _enter(self) -> None:
-        """Makes PyTorch's context this thread's, for calls of the driver."""
-        torch.zeros(1, device=self._device)
-        self._driver.call("cuCtxSynchronize")
+    @contextmanager
+    def _context(self) -> Iterator[None]:
+        """PyTorch's context on this device, for calls of the driver."""
+        with torch.cuda.device(self._device):
+            torch.zeros(1, device=self._device)  # makes it current on a thread that has used no GPU yet
+            self._driver.call("cuCtxSynchronize")
+            yield
