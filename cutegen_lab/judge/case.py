@@ -51,7 +51,7 @@ class Case:
     executed: Execution = field(default=Execution(None, 0.0))
 
     def __post_init__(self) -> None:
-        self._counted = 1.0  # the share of the blocks that ran last
+        self._counted, self.told = 1.0, ""  # the share of the blocks that ran last, and in words where that is not all
         self._place = Place(self.device, self.workload)
         self._lender = self.device if self._place.large and isinstance(self.device, LendsMemory) else None
         self._answers = Answers(self.reference, self.workload, self.problem.tolerances, self._place)
@@ -211,7 +211,9 @@ class Case:
         ran = self.device.sample(build, tensors, views, self.cancel, self.share, self._flops())
         if isinstance(ran, str):
             return Execution(Fault(Verdict.INCONCLUSIVE, ran), 0.0)
-        self._counted = ran.counters.get("blocks_counted", 1.0) / max(ran.counters.get("blocks", 1.0), 1.0)
+        counted, blocks = (ran.counters.get(name, 1.0) for name in ("blocks_counted", "blocks"))
+        self._counted = counted / max(blocks, 1.0)
+        self.told = f"{counted:,.0f} of {blocks:,.0f} blocks of {self.workload.name}"
         if ran.fault and ran.fault.verdict in _NOT_ALONE:
             return replace(ran, fault=replace(ran.fault, verdict=Verdict.INCONCLUSIVE))
         return ran

@@ -110,7 +110,7 @@ class StandardJudge:
             notes += [check.reason] if check.verdict.passed and check.reason else []
             if not check.verdict.passed:
                 return CheckResult(check.verdict, f"{check.reason} on {check.workload}", tuple(checks))
-        untold: list[str] = []
+        untold, sampled = list[str](), dict[str, str]()
         for workload in (w for w in problem.workloads if w not in workloads):
             if workload.name not in artifact.builds:
                 untold.append(f"{workload.name}, for which the candidate was not compiled")
@@ -121,8 +121,9 @@ class StandardJudge:
                 checks.append(check)
                 if not check.verdict.passed:
                     return CheckResult(check.verdict, _where(workload, check), tuple(checks))
+                sampled[workload.name] = case.told
         result = CheckResult(Verdict.INCONCLUSIVE if untold else Verdict.PASSED, "", tuple(checks))
-        praise = _praise(problem, artifact, result, fewer, [w.name for w in workloads], device)
+        praise = _praise(artifact, result, fewer, [*sampled.values()], device)
         if untold:
             left = f"the {device.name} cannot run {'; '.join(untold)}"
             praise = f"right as far as it goes ({praise}), but {left}. Next: {_ELSEWHERE}"
@@ -258,15 +259,14 @@ def _where(workload: Workload, check: WorkloadCheck) -> str:
 
 
 def _praise(
-    problem: Problem, artifact: Artifact, result: CheckResult, fewer: list[str], whole: Sequence[str], device: Device
-) -> str:
+    artifact: Artifact, result: CheckResult, fewer: Sequence[str], sampled: Sequence[str], device: Device
+) -> str:  # fmt: skip
     ran = {c.workload for c in result.checks}
-    sampled = [w.name for w in problem.workloads if w.name in ran and w.name not in whole]
     text = f"{len(result.checks)} checks on {len(ran)} workloads"
     if fewer:
         text += f"; fewer draws on {', '.join(fewer)}, which cost{'s' if len(fewer) == 1 else ''} more to judge"
     if artifact.unserved:
         text += f"; not served, by its own constraints: {', '.join(artifact.unserved)}"
     if sampled:
-        text += f"; of {', '.join(sampled)} some blocks: too large for the {device.name} to run whole"
+        text += f"; {', '.join(sampled)} in each draw: too large for the {device.name} to run whole"
     return text
