@@ -51,12 +51,12 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
         ) as session,
     ):
         session.wake(settings.arch, settings.device)
-        precompiled = given.compiler
-        if precompiled is not None:
-            precompiled.gpu = session.device(settings.device).kind == "cuda"
         from cutegen_lab.problems import read_file  # torch, while others start
 
         problem = read_file(arguments.problem, inputs_text=arguments.inputs)
+        precompiled = given.compiler
+        if precompiled is not None:
+            precompiled.gpu = session.device(settings.device).kind == "cuda"
         with Progress(problem.name) as progress:
             handle = session.run(problem, settings, provider=given, subscriber=progress)
             state, view = handle.state, handle.view()

@@ -28,7 +28,7 @@ from cutegen_lab.compile.resources import read_resources
 from cutegen_lab.compile.standin import standin_library
 from cutegen_lab.compile.state import module_variables, print_format
 from cutegen_lab.core import ptx_text
-from cutegen_lab.core.artifact import Artifact, Build, CompileFailure
+from cutegen_lab.core.artifact import Artifact, Build, CompileFailure, SourceLine
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.errors import InputError, SetupError
 from cutegen_lab.core.hashing import sha256
@@ -101,9 +101,7 @@ class CageCompiler:
         builds = {}
         for name, build in artifact.builds.items():
             try:
-                prints = self._check_memory(build.plan.workspace, build.cubin, build.ptx)
-                if refused := special.objection(build.ptx, build.lines):
-                    raise PlanError(Verdict.CONTRACT, refused)
+                prints = self._admitted(build.plan.workspace, build.cubin, build.ptx, build.lines)
             except (PlanError, ptx_text.PtxError, ValueError) as error:
                 verdict = error.verdict if isinstance(error, PlanError) else Verdict.CONTRACT
                 return CompileFailure(verdict, f"for workload {name!r}: {error}", (), artifact.isolation)
@@ -280,10 +278,8 @@ class CageCompiler:
             tensors = (*workload.tensors, *outcome.workspace)
             plan = build_plan(outcome.recordings, kernels, tensors, outcome.workspace)
             resources = read_resources(outcome.cubin, outcome.ptx, kernels, stack_use(output))
-            prints = self._check_memory(outcome.workspace, outcome.cubin, outcome.ptx)
             lines = source_lines(outcome.ptx, CANDIDATE_FILE)
-            if refused := special.objection(outcome.ptx, lines):
-                raise PlanError(Verdict.CONTRACT, refused)
+            prints = self._admitted(outcome.workspace, outcome.cubin, outcome.ptx, lines)
             return Build(
                 signature=workload.signature,
                 arch=job.arch,
@@ -304,8 +300,11 @@ class CageCompiler:
         except ValueError as error:
             return CompileFailure(Verdict.COMPILE_CRASH, f"the build answered with nonsense: {error}", (), isolation)
 
-    def _check_memory(self, workspace: Sequence[TensorSpec], cubin: bytes, ptx: str) -> bool:
-        """Whether the kernels print. Raises PlanError for memory that a candidate may not have."""
+    def _admitted(
+        self, workspace: Sequence[TensorSpec], cubin: bytes, ptx: str, lines: Sequence[SourceLine]
+    ) -> bool:  # fmt: skip
+        """Whether the kernels print. Raises PlanError for memory that a candidate may not have and for a register that
+        it may not read."""
         declared = sum(w.nbytes for w in workspace)
         if declared > self._limits.workspace_bytes:
             bound = self._limits.workspace_bytes >> 20
@@ -317,6 +316,8 @@ class CageCompiler:
                 f"the GPU module has variables of its own ({', '.join(kept[:3])}), which outlive a launch: declare "
                 "scratch by workspace()",
             )
+        if refused := special.objection(ptx, lines):
+            raise PlanError(Verdict.CONTRACT, refused)
         return bool(variables)
 
     def _lint(self, job: CompileJob) -> tuple[Diagnostic, ...]:

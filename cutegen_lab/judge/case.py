@@ -125,9 +125,7 @@ class Case:
         return self._place.run(there)
 
     def _at(self, where: str, inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-        there = torch.device(where)  # what is there already may be of wider types than the workload's
-        pairs = zip(inputs, self.workload.inputs, strict=True)
-        return [t if t.device == there else moved(t, spec, where) for t, spec in pairs]
+        return [moved(t, spec, where) for t, spec in zip(inputs, self.workload.inputs, strict=True)]
 
     def _flops(self) -> int:
         """Of matrix products: the problem's own, by size; a product's grow faster than its tensors."""

@@ -29,7 +29,10 @@ def placed(values: torch.Tensor, spec: TensorSpec) -> torch.Tensor:
 
 
 def moved(tensor: torch.Tensor, spec: TensorSpec, device: str) -> torch.Tensor:
-    """On another device, laid out as before; a copy there, the tensor itself where it is there already."""
+    """On another device, laid out as before; a copy there, the tensor itself (of whatever type) where it is there
+    already."""
+    if tensor.device == torch.device(device):
+        return tensor
     return laid_out(storage(tensor, spec).to(device), spec)
 
 
