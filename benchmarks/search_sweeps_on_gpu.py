@@ -50,6 +50,7 @@ def main(out: Path, names: list[str]) -> None:
 def sweep(session: Any, path: Path, count: int) -> dict[str, Any]:
     from cutegen_lab.problems import read_file
     from cutegen_lab.session.clocks import MeasuredClock, PredictedClock
+    from cutegen_lab.session.parts import forks
     from cutegen_lab.session.tune import from_template
     from cutegen_lab.tuning import key
     from cutegen_lab.tuning.unpromising import unpromising
@@ -59,7 +60,7 @@ def sweep(session: Any, path: Path, count: int) -> dict[str, Any]:
     rest = [c for c in tunable.space.configs if c != tunable.space.default]
     configs = [tunable.space.default, *random.Random(0).sample(rest, min(count, len(rest)))]  # noqa: S311
     cancel, compiler, gpu = threading.Event(), session.compiler(), target_gpu(ARCH)
-    model = PredictedClock(problem, session.judge(), gpu, cancel, session.predictors())
+    model = PredictedClock(problem, session.judge(), gpu, cancel, forks())
 
     def made(config: Config) -> Artifact | None:
         built = compiler.compile(tunable.source, config, problem.workloads, ARCH, lambda _: None, cancel)

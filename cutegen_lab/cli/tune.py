@@ -35,7 +35,7 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
         return _simulate(arguments, settings, output)
     stage_one: dict[str, Any] = {}
     with Session.open(arguments.workdir) as session:
-        session.wake(arguments.arch, arguments.device, predictors=True)
+        session.wake(arguments.arch, arguments.device, predicts=True)
         from cutegen_lab.problems import read_file  # torch, while others start
 
         problem = read_file(arguments.problem, inputs_text=arguments.inputs)

@@ -10,7 +10,6 @@ import ctypes
 import math
 import os
 import resource
-import signal
 import struct
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -21,7 +20,7 @@ from cutegen_lab.compile.limits import Limits
 CLONE_NEWNS, CLONE_NEWIPC, CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWNET, CLONE_NEWUTS = (
     0x00020000, 0x08000000, 0x10000000, 0x20000000, 0x40000000, 0x04000000,
 )  # fmt: skip
-PR_SET_PDEATHSIG, PR_SET_NO_NEW_PRIVS = 1, 38
+PR_SET_NO_NEW_PRIVS = 38
 _CAPABILITIES_VERSION, _CAP_DAC_READ_SEARCH = 0x20080522, 2
 _MS_NOSUID, _MS_NODEV, _MS_REC, _MS_PRIVATE = 2, 4, 1 << 14, 1 << 18
 _MOUNT_SETATTR, _RDONLY, _AT_RECURSIVE = 442, 1, 0x8000
@@ -88,10 +87,6 @@ def own_mounts(needed: Sequence[str], scratch_bytes: int) -> str:
     if _libc.syscall(_MOUNT_SETATTR, -100, b"/", _AT_RECURSIVE, read_only, len(read_only)):
         return ""
     return "" if _libc.syscall(_MOUNT_SETATTR, -100, spot.encode(), 0, writable, len(writable)) else spot
-
-
-def die_with_parent() -> None:
-    _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
 def restrict(

@@ -27,6 +27,7 @@ from typing import Any
 from cutegen_lab.compile import dsl, isolate
 from cutegen_lab.compile.usage import Usage
 from cutegen_lab.compile.wire import HEADER, JOB, RESPONSE, encode
+from cutegen_lab.core.forks import die_with_parent
 
 MAX_JOB_BYTES = 8 << 20
 POLL_SECONDS = 0.02
@@ -73,7 +74,7 @@ def _supervise(job: dict[str, Any], fds: list[int], channel: socket.socket) -> N
         channel.close()
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         os.setsid()
-        isolate.die_with_parent()
+        die_with_parent()
         os.write(status, f"supervisor {os.getpid()}\n".encode())
         had = isolate.unshare_namespaces()
         spot = isolate.own_mounts(
@@ -130,7 +131,7 @@ def _child_of(parent: int) -> int:
 def _first_process(job: dict[str, Any], reply: int, output: int, status: int) -> None:
     """Never returns."""
     try:
-        isolate.die_with_parent()
+        die_with_parent()
         build = os.fork()
         if build == 0:
             _build(job, reply, output, status)
@@ -146,7 +147,7 @@ def _build(job: dict[str, Any], reply: int, output: int, status: int) -> None:
     """Never returns."""
     code = 70
     try:
-        isolate.die_with_parent()
+        die_with_parent()
         null = os.open("/dev/null", os.O_RDONLY)
         os.dup2(null, 0)
         os.dup2(output, 1)

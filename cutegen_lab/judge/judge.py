@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterator, Sequence
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import replace
 from itertools import chain
 
@@ -12,6 +14,7 @@ import torch
 
 from cutegen_lab.core.artifact import Artifact, Build
 from cutegen_lab.core.errors import Cancelled
+from cutegen_lab.core.forks import ForkEnded, Forks
 from cutegen_lab.core.kept_memory import kept_memory, one_arena
 from cutegen_lab.core.problem import Problem, Workload
 from cutegen_lab.core.protocols import Cancel, Device, Inspects, Say
@@ -29,7 +32,7 @@ from cutegen_lab.judge.plan import validate_plan
 from cutegen_lab.judge.prints import ADVICE, Listening, prints, told
 from cutegen_lab.judge.profile import profile
 from cutegen_lab.judge.schedule import FEWEST, affordable, draws
-from cutegen_lab.judge.second_look import SYMPTOMS, second_look
+from cutegen_lab.judge.second_look import SYMPTOMS, Detector, SecondLook
 from cutegen_lab.judge.select import beyond, no_answer, sampled_share, select_workloads
 from cutegen_lab.judge.timed_outputs import answers, inputs_for
 from cutegen_lab.judge.timing import Job, time_in_turns
@@ -51,16 +54,17 @@ class StandardJudge:
 
     ``seed_source`` gives one 63-bit seed a draw (tests pass a counter). ``deep`` has the device's sanitizers look at
     what passed. ``detector`` makes an emulator, which looks at the small workloads of what passed on a GPU, and for
-    the cause of a symptom there. With functions of modules for these it can be sent to another process.
+    the cause of a symptom there, in processes of ``forks`` where it is given. With functions of modules for these it
+    can be sent to another process.
     """
 
     effort = Effort()  # how long a measured time is sought, and beside which baselines
 
     def __init__(
         self, seed_source: Callable[[], int] = _secret_seed, deep: bool = False,
-        detector: Callable[[], Device | None] | None = None,
+        detector: Detector | None = None, forks: Callable[[], Forks] | None = None,
     ) -> None:  # fmt: skip
-        self._seed, self._deep, self._detector = seed_source, deep, detector
+        self._seed, self._deep, self._detector, self._forks = seed_source, deep, detector, forks
         self._tensors = Kept()
         one_arena()
 
@@ -80,18 +84,21 @@ class StandardJudge:
         return told(self._check(problem, artifact, heard, say, cancel), heard)
 
     def _check(self, problem: Problem, artifact: Artifact, device: Device, say: Say, cancel: Cancel) -> CheckResult:
-        reference = Reference(problem)
-        gpu = target_gpu(artifact.arch)
-        checks: list[WorkloadCheck] = []
-        fewer: list[str] = []
         workloads = [w for w in select_workloads(problem, device) if w.name in artifact.builds]
         if unchecked := _unchecked(problem, artifact, workloads, device):
             return unchecked
+        detector = self._detector if device.kind == "cuda" else None
+        with closing(SecondLook(problem, artifact, detector, self._seed, say, cancel, self._forks)) as looks:
+            return self._checked(problem, artifact, workloads, looks, device, say, cancel)
+
+    def _checked(
+        self, problem: Problem, artifact: Artifact, workloads: Sequence[Workload], looks: Iterable[WorkloadCheck],
+        device: Device, say: Say, cancel: Cancel,
+    ) -> CheckResult:  # fmt: skip
+        reference, gpu = Reference(problem), target_gpu(artifact.arch)
+        checks: list[WorkloadCheck] = []
+        fewer: list[str] = []
         secret = between(0, 1, torch.Generator().manual_seed(self._seed()))
-
-        def looks() -> Iterator[WorkloadCheck]:
-            return self._looked_at(problem, reference, artifact, device, gpu, say, cancel)
-
         for turn, workload in enumerate(workloads):
             case = Case(problem, reference, workload, artifact.builds[workload.name], device, gpu, cancel)
             names = draws(workload, turn, len(workloads), secret, problem.any_tf32)
@@ -99,13 +106,13 @@ class StandardJudge:
                 checks.append(check)
                 if not check.verdict.passed:
                     told = _where(workload, check)
-                    if cause := next((c for c in looks() if c.fault), None) if check.verdict in SYMPTOMS else None:
+                    if cause := next((c for c in looks if c.fault), None) if check.verdict in SYMPTOMS else None:
                         checks.append(cause)
                         reason = f"{cause.reason} on {cause.workload}; on the {device.name}: {told}"
                         return CheckResult(cause.verdict, reason, tuple(checks))
                     return CheckResult(check.verdict, told, tuple(checks))
         notes: list[str] = []
-        for check in chain(looks(), self._inspected(workloads, artifact, device, say, cancel)):
+        for check in chain(looks, self._inspected(workloads, artifact, device, say, cancel)):
             checks.append(check)
             notes += [check.reason] if check.verdict.passed and check.reason else []
             if not check.verdict.passed:
@@ -162,18 +169,6 @@ class StandardJudge:
                 return
             yield check
 
-    def _looked_at(
-        self, problem: Problem, reference: Reference, artifact: Artifact, device: Device, gpu: GpuSpec, say: Say,
-        cancel: Cancel,
-    ) -> Iterator[WorkloadCheck]:  # fmt: skip
-        emulator = self._detector() if self._detector and device.kind == "cuda" else None
-        if emulator is None:
-            return
-        try:
-            yield from second_look(problem, reference, artifact, emulator, gpu, self._seed, say, cancel)
-        finally:
-            emulator.close()
-
     def _inspected(
         self, workloads: Sequence[Workload], artifact: Artifact, device: Device, say: Say, cancel: Cancel
     ) -> Iterator[WorkloadCheck]:
@@ -195,12 +190,13 @@ class StandardJudge:
         if isinstance(device, TimesInTurns):
             reference = Reference(problem)
             best = incumbent.builds.get(workload.name) if incumbent else None
-            inputs, place = inputs_for(problem, reference, self._seed()), Place(device, workload)
+            seed, place = self._seed(), Place(device, workload)
+            inputs = inputs_for(problem, reference, seed)
             compelled = shares(reference, workload, inputs, self._seed(), place)
             give_back()
             job = Job(problem, build, best, inputs, gpu, answers(problem, reference, place))
             with ThreadPoolExecutor(1) as beside:  # this process waits for the GPU's most of the time
-                counting = beside.submit(self._counted, workload, build, inputs, gpu, cancel)
+                counting = beside.submit(self._counted, problem, build, seed, gpu, cancel)
                 timing = time_in_turns(job, device, device.name, self.effort, self._seed, say, cancel)
                 if not counting.done():
                     say("count what it moves, on the emulator")
@@ -218,17 +214,32 @@ class StandardJudge:
         say(f"profile {problem.workload.name} on {device.name}")
         return profile(problem, artifact, device, self._seed(), cancel)
 
-    def _counted(
-        self, workload: Workload, build: Build, inputs: Sequence[torch.Tensor], gpu: GpuSpec, cancel: Cancel
-    ) -> Profile | None:
-        """What the emulator counts in a sample of the blocks; None where there is none, or it cannot run them."""
-        emulator = self._detector() if self._detector and workload.compulsory_bytes <= COUNTED_BYTES else None
-        if emulator is None:
+    def _counted(self, problem: Problem, build: Build, seed: int, gpu: GpuSpec, cancel: Cancel) -> Profile | None:
+        """:func:`counted`, where there is an emulator and the workload is not too large for it."""
+        if self._detector is None or problem.workload.compulsory_bytes > COUNTED_BYTES:
             return None
-        buffers = Buffers(workload, build, inputs, POISONS[0])
-        timing, found = emulator.time(build, buffers.tensors, buffers.views, gpu, cancel)
-        emulator.close()
-        return None if isinstance(timing, Fault) else found
+        if self._forks is None:
+            return counted(self._detector, problem, build, seed, gpu, cancel)
+        try:
+            with closing(self._forks().fork(counted)) as elsewhere:
+                return elsewhere(self._detector, problem, build, seed, gpu, cancelled=cancel.is_set)
+        except ForkEnded:
+            return None
+
+
+def counted(
+    detector: Detector, problem: Problem, build: Build, seed: int, gpu: GpuSpec, cancel: Cancel | None = None
+) -> Profile | None:
+    """What the emulator counts in a sample of the main workload's blocks, on the inputs that are timed with this
+    ``seed``; None where there is none, or it cannot run them. Raises Cancelled."""
+    emulator = detector()
+    if emulator is None:
+        return None
+    with closing(emulator):
+        inputs = inputs_for(problem, Reference(problem), seed)
+        buffers = Buffers(problem.workload, build, inputs, POISONS[0])
+        timing, found = emulator.time(build, buffers.tensors, buffers.views, gpu, cancel or threading.Event())
+    return None if isinstance(timing, Fault) else found
 
 
 def _unchecked(

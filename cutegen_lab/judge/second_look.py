@@ -8,14 +8,20 @@ that was won. The emulator does, and where it cannot execute a kernel that is a 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import dataclass, replace
 
-from cutegen_lab.core.artifact import Artifact
+from loky import cpu_count
+
+from cutegen_lab.core.artifact import Artifact, Build
 from cutegen_lab.core.errors import Cancelled
+from cutegen_lab.core.forks import ForkEnded, Forks
 from cutegen_lab.core.problem import Problem, Workload
 from cutegen_lab.core.protocols import Cancel, Device, Say
-from cutegen_lab.core.roofline import GpuSpec
+from cutegen_lab.core.roofline import target_gpu
 from cutegen_lab.core.trial import WorkloadCheck
 from cutegen_lab.core.verdict import Verdict
 from cutegen_lab.judge.case import Case
@@ -25,29 +31,79 @@ DISTRIBUTIONS = ("normal", "bits")
 SYMPTOMS = (Verdict.WRONG_RESULT, Verdict.NON_DETERMINISTIC, Verdict.UNWRITTEN_OUTPUT)
 # The GPU has already shown that these are not the kernel's doing: it ran, it ended, it fitted.
 _NO_EVIDENCE = (Verdict.UNSUPPORTED, Verdict.HANG, Verdict.OUT_OF_MEMORY, Verdict.DEVICE_ERROR)
+_CORES_LEFT = 2  # for the judge and the GPU's worker
+
+Detector = Callable[[], Device | None]
 
 
-def second_look(
-    problem: Problem, reference: Reference, artifact: Artifact, emulator: Device, gpu: GpuSpec,
-    seed: Callable[[], int], say: Say, cancel: Cancel,
-) -> Iterator[WorkloadCheck]:  # fmt: skip
-    """A check for each small workload and distribution, passed or not; one with a reason where the emulator could not
-    look, and then none of that workload after it; none of what the candidate does not serve. Raises Cancelled.
+class SecondLook:
+    """Iterated, a check for each small workload and distribution, passed or not; one with a reason where the emulator
+    could not look, and then none of that workload after it; none of what the candidate does not serve.
+
+    With ``forks`` every workload is looked at in a process of its own, from now on and beside whatever the GPU does;
+    without, when it is iterated. ``detector`` makes the emulator. Iterating raises Cancelled.
     """
-    for workload in problem.check_workloads:
-        for number, distribution in enumerate(DISTRIBUTIONS):
-            if cancel.is_set():
+
+    def __init__(
+        self, problem: Problem, artifact: Artifact, detector: Detector | None, seed: Callable[[], int], say: Say,
+        cancel: Cancel, forks: Callable[[], Forks] | None,
+    ) -> None:  # fmt: skip
+        self._say, self._cancel, self._closed = say, cancel, threading.Event()
+        self._looks = [
+            Look(detector, problem, workload, artifact.builds[workload.name], artifact.arch, (seed(), seed()))
+            for workload in problem.check_workloads if detector and workload.name in artifact.builds
+        ]  # fmt: skip
+        self._pool = ThreadPoolExecutor(max(1, cpu_count() - _CORES_LEFT), thread_name_prefix="second-look")
+        self._begun = [self._pool.submit(self._elsewhere, forks, look) for look in self._looks] if forks else None
+
+    def __iter__(self) -> Iterator[WorkloadCheck]:
+        for number, look in enumerate(self._looks):
+            if self._cancel.is_set():
                 raise Cancelled()
-            build = artifact.builds.get(workload.name)
-            if build is None:
-                break
-            say(f"check {workload.name} ({distribution}, on the {emulator.name})")
-            case = Case(problem, reference, workload, build, emulator, gpu, cancel)
-            check = case.run(distribution, seed(), first=number == 0)
-            if check is not None:
-                yield (told := _told(check, workload, emulator))
-                if told.reason:
+            self._say(f"check {look.workload.name} (on the emulator)")
+            yield from looked(look, self._cancel) if self._begun is None else self._begun[number].result()
+
+    def close(self) -> None:
+        """Ends what is still being looked at."""
+        self._closed.set()
+        self._pool.shutdown(cancel_futures=True)
+
+    def _elsewhere(self, forks: Callable[[], Forks], look: Look) -> Sequence[WorkloadCheck]:
+        try:
+            with closing(forks().fork(looked)) as elsewhere:
+                return elsewhere(look, cancelled=lambda: self._closed.is_set() or self._cancel.is_set())
+        except ForkEnded:
+            name = look.workload.name
+            note = f"the emulator could not look at {name}: its process ended"
+            return [WorkloadCheck(name, DISTRIBUTIONS[0], look.seeds[0], Verdict.PASSED, note)]
+
+
+@dataclass(frozen=True)
+class Look:
+    """One workload, and a seed for each of ``DISTRIBUTIONS``."""
+
+    detector: Detector
+    problem: Problem
+    workload: Workload
+    build: Build
+    arch: str
+    seeds: tuple[int, int]
+
+
+def looked(look: Look, cancel: Cancel | None = None) -> Sequence[WorkloadCheck]:
+    """What the emulator says of one workload; nothing where there is no emulator. Raises Cancelled."""
+    emulator, checks = look.detector(), list[WorkloadCheck]()
+    if emulator is None:
+        return checks
+    with closing(emulator):
+        reference, gpu = Reference(look.problem), target_gpu(look.arch)
+        case = Case(look.problem, reference, look.workload, look.build, emulator, gpu, cancel or threading.Event())
+        for number, (distribution, seed) in enumerate(zip(DISTRIBUTIONS, look.seeds, strict=True)):
+            if (check := case.run(distribution, seed, first=number == 0)) is not None:
+                checks.append(_told(check, look.workload, emulator))
+                if checks[-1].reason:
                     break
+    return checks
 
 
 def _told(check: WorkloadCheck, workload: Workload, emulator: Device) -> WorkloadCheck:

@@ -72,7 +72,7 @@ class TuneMagic(Magics):
             raise InputError(f"--max-seconds {arguments.max_seconds:g} allows no time", "Use more than 0.")
         session = self._session(arguments.workdir)
         if not arguments.replay:
-            session.wake(arguments.arch, arguments.device, predictors=True)
+            session.wake(arguments.arch, arguments.device, predicts=True)
         problem = read_text(cell, name=arguments.name, inputs_text=arguments.inputs.strip("\"'"))
         if arguments.refactor and not arguments.kernel:
             raise InputError("--refactor has no kernel to make a template of", "Add --kernel FILE.")

@@ -8,19 +8,20 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import psutil
 from loky import cpu_count
 
 from cutegen_lab.core.artifact import Artifact
 from cutegen_lab.core.errors import Cancelled, SetupError
+from cutegen_lab.core.forks import Forked, ForkEnded, Forks
 from cutegen_lab.core.problem import Problem, Workload
 from cutegen_lab.core.protocols import Cancel, Device, Judge
 from cutegen_lab.core.roofline import GpuSpec
 from cutegen_lab.core.stopwatch import Stopwatch, TimesInTurns
 from cutegen_lab.core.trial import Timing
 from cutegen_lab.core.verdict import Fault, Verdict
-from cutegen_lab.session.predictors import Predictors
 from cutegen_lab.tuning import MODEL
 from cutegen_lab.tuning.evaluations import Kind
 
@@ -38,18 +39,20 @@ def of_workload(problem: Problem, workload: Workload) -> Problem:
 class PredictedClock:
     """Times are the emulator's predictions for ``gpu``: one a config, and the same each time.
 
-    :meth:`prepare` makes them, by ``predictors`` (closed with the clock), as many at a time as it is called on threads
-    and there is memory for. ``busy_seconds`` is the share of the cores' time that predictions took.
+    :meth:`prepare` makes them, in processes of ``forks`` (one for each thread that calls it), as many at a time as
+    there is memory for. ``busy_seconds`` is the share of the cores' time that predictions took.
     """
 
     kind: Kind = "predicted"
     repeats = changes = False
 
     def __init__(
-        self, problem: Problem, judge: Judge, gpu: GpuSpec, cancel: Cancel, predictors: Predictors
+        self, problem: Problem, judge: Judge, gpu: GpuSpec, cancel: Cancel, forks: Forks
     ) -> None:  # fmt: skip
-        self._problem, self._judge, self._gpu, self._cancel = problem, judge, gpu, cancel
-        self._predictors = predictors
+        self._problem, self._cancel, self._forks = problem, cancel, forks
+        self._predict = partial(predicted, judge, gpu)
+        self._mine = threading.local()
+        self._every: list[Forked[tuple[Timing | Fault, float]]] = []
         self._room = threading.Semaphore(_room_for(problem.workloads))
         self._made: dict[tuple[str, str], Timing | Fault] = {}
         self._lock = threading.Lock()
@@ -77,16 +80,40 @@ class PredictedClock:
 
     def close(self) -> None:
         """Ends what is still being predicted."""
-        self._predictors.close()
+        for forked in self._every:
+            forked.close()
 
     def _predicted(self, workload: Workload, artifact: Artifact) -> Timing | Fault:
         problem = of_workload(self._problem, workload)
         mine = replace(artifact, builds={workload.name: artifact.builds[workload.name]})
         with self._room:
-            timing, seconds = self._predictors.predict(self._judge, self._gpu, problem, mine, self._cancel)
+            try:
+                timing, seconds = self._fork()(problem, mine, cancelled=self._cancel.is_set)
+            except ForkEnded as error:  # the next call has another
+                self._mine.__dict__.clear()
+                why = f"the process that predicted it ended{f': {error}' if str(error) else ''}"
+                return Fault(Verdict.DEVICE_ERROR, why)
         with self._lock:
             self.busy_seconds += seconds / cpu_count()
         return timing
+
+    def _fork(self) -> Forked[tuple[Timing | Fault, float]]:
+        """This thread's."""
+        if not hasattr(self._mine, "forked"):
+            self._mine.forked = self._forks.fork(self._predict)
+            with self._lock:
+                self._every.append(self._mine.forked)
+        found: Forked[tuple[Timing | Fault, float]] = self._mine.forked
+        return found
+
+
+def predicted(judge: Judge, gpu: GpuSpec, problem: Problem, artifact: Artifact) -> tuple[Timing | Fault, float]:
+    """By the emulator, and the seconds that it took."""
+    from cutegen_lab.devices.emulator import EmulatorDevice
+
+    started = time.monotonic()
+    timing, _ = judge.time(problem, artifact, EmulatorDevice(), gpu, lambda _: None, threading.Event())
+    return timing, time.monotonic() - started
 
 
 def _room_for(workloads: Sequence[Workload]) -> int:
@@ -244,13 +271,13 @@ Clocks = PredictedClock | MeasuredClock
 
 @contextmanager
 def clock_for(
-    problem: Problem, judge: Judge, device: Device, gpu: GpuSpec, cancel: Cancel, predictors: Callable[[], Predictors]
+    problem: Problem, judge: Judge, device: Device, gpu: GpuSpec, cancel: Cancel, forks: Callable[[], Forks]
 ) -> Iterator[Clocks]:
     """The device's own clock where it has one, else the model's."""
     made: Clocks = (
         MeasuredClock(problem, device, device.name, cancel)
         if isinstance(device, TimesInTurns)
-        else PredictedClock(problem, judge, gpu, cancel, predictors())
+        else PredictedClock(problem, judge, gpu, cancel, forks())
     )
     with closing(made):
         yield made

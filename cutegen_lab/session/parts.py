@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import atexit
+import threading
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cutegen_lab.config import Settings
 from cutegen_lab.core.errors import InputError
+from cutegen_lab.core.forks import Forks
 from cutegen_lab.core.problem import Problem, Workload
 from cutegen_lab.core.protocols import Device, Judge, Provider
 from cutegen_lab.core.run import RunSettings
@@ -15,6 +19,7 @@ from cutegen_lab.core.run import RunSettings
 if TYPE_CHECKING:
     from cutegen_lab.compile import CageCompiler
 
+_forking = threading.Lock()
 PROVIDERS = "templates, openai, manual, manual:DIR, replay:FILE"
 
 
@@ -68,10 +73,23 @@ def make_judge(deep: bool = False, max_autotune: bool = False) -> Judge:
     from cutegen_lab.judge import StandardJudge
     from cutegen_lab.judge.turns import Effort
 
-    judge = StandardJudge(deep=deep, detector=_emulator)
+    judge = StandardJudge(deep=deep, detector=_emulator, forks=forks)
     if max_autotune:
         judge.effort = Effort(references=(*judge.effort.references, "max-autotune"))
     return judge
+
+
+def forks() -> Forks:
+    """This process's own, with which they end: for what the emulator does beside a GPU, and for predictions."""
+    with _forking:
+        return _forks()
+
+
+@cache
+def _forks() -> Forks:
+    made = Forks(("cutegen_lab.devices.emulator", "cutegen_lab.judge"))
+    atexit.register(made.close)
+    return made
 
 
 def _emulator() -> Device | None:

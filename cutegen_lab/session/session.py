@@ -24,7 +24,6 @@ from cutegen_lab.loop.steps import Parts
 from cutegen_lab.session import parts as make
 from cutegen_lab.session.handle import RunHandle
 from cutegen_lab.session.kernels import write_kernel
-from cutegen_lab.session.predictors import Predictors
 from cutegen_lab.session.versions import versions
 
 if TYPE_CHECKING:
@@ -59,7 +58,6 @@ class Session:
         self._judge: Judge | None = None
         self._devices: dict[str, Device] = {}
         self._devices_lock = threading.Lock()  # held while one starts
-        self._predictors: Predictors | None = None
         self._waking: list[threading.Thread] = []
         self._leases: dict[str, Lease] = {}
         self._handles: dict[str, RunHandle] = {}
@@ -175,27 +173,24 @@ class Session:
             self._compiler = self._compiler or self._make_compiler()
             return self._compiler
 
-    def wake(self, arch: str, device: str, predictors: bool = False) -> None:
-        """Begins to start what a run needs, or with ``predictors`` a search, and returns at once: while a problem is
+    def wake(self, arch: str, device: str, predicts: bool = False) -> None:
+        """Begins to start what a run needs, or where it ``predicts`` a search, and returns at once: while a problem is
         read, processes import. What fails here fails again, and is told, where it is needed."""
-        if predictors:
-            with self._lock:
-                self._predictors = self._predictors or Predictors()
+        if predicts:
+            make.forks()
 
         def start(part: Callable[[], object]) -> None:
             with suppress(CutegenError, OSError):
                 part()
 
+        def devices() -> None:
+            if self.device(device).kind == "cuda":
+                make.forks()  # where the emulator looks too
+
         compiler = getattr(self.compiler(), "wake", lambda arch: None)
-        for part in (partial(compiler, arch), partial(self.device, device)):
+        for part in (partial(compiler, arch), devices):
             self._waking.append(threading.Thread(target=start, args=(part,), name="cutegen-wake", daemon=True))
             self._waking[-1].start()
-
-    def predictors(self) -> Predictors:
-        """For one search, which closes them."""
-        with self._lock:
-            awake, self._predictors = self._predictors, None
-            return awake or Predictors()
 
     def judge(self) -> Judge:
         with self._lock:
@@ -255,7 +250,7 @@ class Session:
             handle.close()
         for thread in self._waking:
             thread.join()
-        for part in (self._compiler, self._predictors, *self._devices.values()):
+        for part in (self._compiler, *self._devices.values()):
             close = getattr(part, "close", None)
             if close is not None:
                 close()

@@ -20,6 +20,7 @@ from cutegen_lab.core.stopwatch import TimesInTurns
 from cutegen_lab.core.verdict import Fault, Verdict
 from cutegen_lab.emulator.blas import one_thread
 from cutegen_lab.session.clocks import Clocks, PredictedClock, clock_for
+from cutegen_lab.session.parts import forks
 from cutegen_lab.session.session import Session
 from cutegen_lab.session.tuned import Row, Tunable, Tuned
 from cutegen_lab.session.versions import versions
@@ -100,9 +101,7 @@ class Tuning:
         )
         guide = self._predicting() if isinstance(self.device, TimesInTurns) else None
         try:
-            with clock_for(
-                self.problem, self.session.judge(), self.device, self.gpu, self.cancel, self.session.predictors
-            ) as clock:
+            with clock_for(self.problem, self.session.judge(), self.device, self.gpu, self.cancel, forks) as clock:
                 tuner = self._tuner(search, clock, self.settings.limits)
                 tuner.guide = guide
                 tuner.limits = replace(tuner.limits, seconds=tuner.limits.seconds - (time.monotonic() - started))
@@ -158,16 +157,17 @@ class Tuning:
     def _predicting(self) -> _Predicting:
         """Has the emulator predict some configs on the CPU meanwhile, those it finds fast by a search of its own."""
         cancel = threading.Event()
-        clock = PredictedClock(self.problem, self.session.judge(), self.gpu, cancel, self.session.predictors())
+        clock = PredictedClock(self.problem, self.session.judge(), self.gpu, cancel, forks())
         search = Search(self.tunable.space, seed=self.settings.seed)
         whole = self.settings.limits
         count = min(PREDICTED[1], max(PREDICTED[0], _BY_CORE * cpu_count()))
         timing = whole.evaluations * (_TIMED + _COMPILED / cpu_count())
-        limits = replace(whole, evaluations=count, seconds=min(whole.seconds * _SHARE, _PREDICTING, timing))
+        seconds = min(whole.seconds * _SHARE, _PREDICTING, timing)
+        limits = replace(whole, evaluations=count, seconds=seconds)
         self.say(f"predicting up to {count} configs on the CPU")
         tuner = self._tuner(search, clock, limits)
         tuner.cancel = cancel
-        return _Predicting(tuner, clock)
+        return _Predicting(tuner, clock, seconds)
 
     def _judged(self, found: Tuned, tuner: Tuner) -> None:
         every = self.problem.built_for(self.session.workloads(self.problem, self.device))
@@ -218,10 +218,14 @@ class Tuning:
 
 
 class _Predicting:
-    """A search by predicted time on a thread of its own; a :class:`~cutegen_lab.tuning.tuner.Guide`."""
+    """A search by predicted time on a thread of its own, given up after ``seconds`` with whatever it is at, for the
+    device waits; a :class:`~cutegen_lab.tuning.tuner.Guide`."""
 
-    def __init__(self, tuner: Tuner, clock: PredictedClock) -> None:
+    def __init__(self, tuner: Tuner, clock: PredictedClock, seconds: float) -> None:
         self._tuner, self._clock = tuner, clock
+        self._up = threading.Timer(seconds, tuner.cancel.set)
+        self._up.daemon = True
+        self._up.start()
         self._thread = threading.Thread(target=self._work, name="cutegen-predictions", daemon=True)
         self._thread.start()
 
@@ -239,5 +243,6 @@ class _Predicting:
         try:
             with closing(self._clock):
                 self._tuner.run()
+            self._up.cancel()
         except CutegenError as error:  # a search can do without them
             self._tuner.say(f"no more predictions: {error}")

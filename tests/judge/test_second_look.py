@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import itertools
+import os
 import threading
+import time
+from collections.abc import Callable
+from contextlib import closing
 
+import pytest
 import torch
 
+from cutegen_lab.core.errors import Cancelled
+from cutegen_lab.core.forks import Forks
 from cutegen_lab.core.trial import CheckResult
 from cutegen_lab.core.verdict import Fault, Verdict
 from cutegen_lab.judge import StandardJudge
@@ -39,6 +46,47 @@ def test_a_read_that_happens_to_work_is_found_on_the_emulator() -> None:
     assert result.verdict is Verdict.OUT_OF_BOUNDS
     assert "4 bytes past the end of x" in result.reason and "found on the emulator" in result.reason
     assert result.checks[-1].fault is not None and result.checks[-1].distribution == "normal on emulator"
+
+
+def out_of_bounds() -> TorchDevice:
+    emulator = TorchDevice(faults(Verdict.OUT_OF_BOUNDS, f"4 bytes past the end of x in {os.getpid()}"))
+    emulator.name = "emulator"
+    return emulator
+
+
+def ends() -> TorchDevice:
+    os._exit(1)
+
+
+def looks_for_ever() -> TorchDevice:
+    time.sleep(3600)
+    raise AssertionError
+
+
+@pytest.mark.parametrize("detector", [out_of_bounds, ends, looks_for_ever])
+def test_with_processes_to_look_in_it_looks_beside_the_gpu(detector: Callable[[], TorchDevice]) -> None:
+    with closing(Forks((__name__,))) as forks:
+        judge = StandardJudge(detector=detector, forks=lambda: forks)
+        for on_gpu in (right, wrong, faults(Verdict.OUT_OF_BOUNDS, "by the GPU itself")):
+            gpu, cancel = TorchDevice(on_gpu, "cuda"), threading.Event()
+            timer = threading.Timer(0.5, cancel.set)
+            if detector is looks_for_ever:
+                timer.start()
+            try:
+                result = judge.check(RELU, artifact_for(RELU, gpu), gpu, lambda line: None, cancel)
+            except Cancelled:
+                assert detector is looks_for_ever
+                continue
+            finally:
+                timer.cancel()
+            if on_gpu not in (right, wrong):
+                assert result.reason.startswith("by the GPU itself"), "nothing more is waited for"
+            elif detector is ends:
+                told = result.verdict is (Verdict.PASSED if on_gpu is right else Verdict.WRONG_RESULT)
+                assert told and (on_gpu is wrong or "its process ended" in result.reason)
+            else:
+                assert detector is out_of_bounds and result.verdict is Verdict.OUT_OF_BOUNDS
+                assert str(os.getpid()) not in result.reason and "found on the emulator" in result.reason
 
 
 def test_what_the_emulator_cannot_execute_is_a_note() -> None:

@@ -18,7 +18,7 @@ from cutegen_lab.core.trial import Timing
 from cutegen_lab.core.verdict import Fault, Verdict
 from cutegen_lab.problems import read_text
 from cutegen_lab.session.clocks import MeasuredClock, PredictedClock
-from cutegen_lab.session.predictors import Predictors
+from cutegen_lab.session.parts import forks
 from tests.judge.fake_stopwatch import FakeStopwatch, hang
 from tests.tuning.test_tuner import build
 
@@ -119,7 +119,7 @@ def test_no_room_and_ctrl_c() -> None:
 
 def test_a_prediction_is_made_in_a_process_of_its_own_and_may_be_cancelled() -> None:
     cancel = threading.Event()
-    predicting = PredictedClock(PROBLEM, Slow(), target_gpu("sm_90a", ""), cancel, Predictors())  # type: ignore[arg-type]
+    predicting = PredictedClock(PROBLEM, Slow(), target_gpu("sm_90a", ""), cancel, forks())  # type: ignore[arg-type]
     try:
         predicting.prepare([PROBLEM.workload], "a", ARTIFACTS["a"])
         ((name, times),) = predicting.time(PROBLEM.workload, {"a": ARTIFACTS["a"]}, 1)
@@ -132,7 +132,7 @@ def test_a_prediction_is_made_in_a_process_of_its_own_and_may_be_cancelled() -> 
 
 
 def test_a_process_that_ends_says_nothing_about_the_config() -> None:
-    predicting = PredictedClock(PROBLEM, Slow(), target_gpu("sm_90a", ""), threading.Event(), Predictors())  # type: ignore[arg-type]
+    predicting = PredictedClock(PROBLEM, Slow(), target_gpu("sm_90a", ""), threading.Event(), forks())  # type: ignore[arg-type]
     try:
         found = dict(predicting.time(PROBLEM.workload, {name: ARTIFACTS[name] for name in ("c", "a")}, 1))
         assert isinstance(found["c"], Fault) and found["c"].verdict is Verdict.DEVICE_ERROR

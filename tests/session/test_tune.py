@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,7 +14,6 @@ from cutegen_lab.core.artifact import Artifact
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.trial import CheckResult, Timing
 from cutegen_lab.core.verdict import Fault, Verdict
-from cutegen_lab.devices.emulator import EmulatorDevice
 from cutegen_lab.session import Session
 from cutegen_lab.session.simulate import simulate
 from cutegen_lab.session.tune import CACHE, TuneSettings, from_text, tune
@@ -28,18 +28,19 @@ from tests.tuning.test_tuner import SPACE, Compiler
 class Here:
     """Predicts in the searching process: another takes seconds to start (``test_clocks`` has one)."""
 
-    def predict(
-        self, judge: Any, gpu: Any, problem: Any, artifact: Artifact, cancel: Any
-    ) -> tuple[Timing | Fault, float]:
-        return judge.time(problem, artifact, EmulatorDevice(), gpu, print, cancel)[0], 0.001
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+
+    def __call__(self, *arguments: object, cancelled: Callable[[], bool]) -> Any:
+        return self._function(*arguments)
 
     def close(self) -> None:
         pass
 
 
 @pytest.fixture(autouse=True)
-def predictors(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cutegen_lab.session.session.Predictors", Here)
+def predictions_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cutegen_lab.session.tune.forks", lambda: SimpleNamespace(fork=Here))
 
 
 TUNABLE = Tunable("a table", "text", SPACE)

@@ -19,7 +19,7 @@ from cutegen_lab.devices.cuda import ncu, sanitizer
 from cutegen_lab.devices.cuda.driver import Driver, DriverError
 from cutegen_lab.devices.cuda.process import SharedMemory, WorkerProcess, fault_of
 from cutegen_lab.devices.cuda.stopwatch import CudaStopwatch, conditions
-from cutegen_lab.devices.cuda.terms import lean
+from cutegen_lab.devices.cuda.terms import guard_changed, lean
 
 if TYPE_CHECKING:
     from cutegen_lab.devices.cuda.lent import LentMemory
@@ -105,8 +105,7 @@ class CudaDevice:
                 self._take_back()  # whatever the kernel did, nothing of it reaches the next
                 return Execution(fault_of(answer), 0.0, launched=launched)
             if (index := memory.broken_guard()) is not None:
-                reason = f"bytes next to tensor {index} were overwritten (a guard changed)"
-                return Execution(Fault(Verdict.OUT_OF_BOUNDS, reason), 0.0, launched=launched)
+                return Execution(Fault(Verdict.OUT_OF_BOUNDS, guard_changed(index)), 0.0, launched=launched)
             return Execution(None, answer["seconds"], launched=launched)
 
     def stopwatch(
@@ -188,5 +187,5 @@ class CudaDevice:
 
     def _started(self) -> WorkerProcess:
         if self._worker is None or not self._worker.alive:
-            self._worker = WorkerProcess(self._index)
+            self._worker = WorkerProcess(self._index, ahead=self._worker is None)
         return self._worker

@@ -21,6 +21,7 @@ from cutegen_lab.core.errors import SetupError
 from cutegen_lab.core.protocols import Cancel
 from cutegen_lab.core.trial import Profile
 from cutegen_lab.devices.cuda.process import SharedMemory, WorkerProcess
+from cutegen_lab.devices.cuda.terms import lean
 
 _LSU = "l1tex__t_{}_pipe_lsu_mem_global_op_{}.sum"
 _LOOK_UPS = "l1tex__t_set_accesses_pipe_lsu_mem_global_op_{}.sum"
@@ -97,7 +98,7 @@ def profile(index: int, build: Build, buffers: Sequence[memoryview], cancel: Can
             return f"ncu cannot run here: {error.message}"
         try:
             memory.write(buffers)
-            worker.ask({"verb": "execute", "build": build.to_dict(), **memory.request}, _SECONDS, cancel)
+            worker.ask({"verb": "execute", "build": lean(build).to_dict(), **memory.request}, _SECONDS, cancel)
             worker.end()
         finally:
             worker.kill()

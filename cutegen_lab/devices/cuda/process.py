@@ -34,11 +34,13 @@ class WorkerProcess:
 
     def __init__(
         self, index: int = 0, module: str = WORKER, wrapper: Sequence[str] = (),
-        environment: Mapping[str, str] = MappingProxyType({}),
+        environment: Mapping[str, str] = MappingProxyType({}), ahead: bool = False,
     ) -> None:  # fmt: skip
-        """``wrapper`` is a command to start it under, ``environment`` what it sees besides this process's own."""
+        """``wrapper`` is a command to start it under, ``environment`` what it sees besides this process's own.
+        ``ahead``: it imports at once what baselines need, which holds up checks that are waiting already."""
+        command = [*wrapper, sys.executable, "-m", module, str(index), *(["ahead"] if ahead else [])]
         self._process = subprocess.Popen(  # noqa: S603 - this package's own module
-            [*wrapper, sys.executable, "-m", module, str(index)], env={**os.environ, **environment},
+            command, env={**os.environ, **environment},
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
         )  # fmt: skip
         self._stderr: queue.SimpleQueue[str] = queue.SimpleQueue()

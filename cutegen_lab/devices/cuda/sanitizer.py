@@ -18,6 +18,7 @@ from cutegen_lab.core.errors import SetupError
 from cutegen_lab.core.protocols import Cancel, Inspection, SanitizerTool
 from cutegen_lab.core.verdict import Fault, Verdict
 from cutegen_lab.devices.cuda.process import SharedMemory, WorkerProcess
+from cutegen_lab.devices.cuda.terms import lean
 
 SLOWDOWN_SECONDS = 120.0  # for one run of a small workload, its start included
 _USUAL_PLACES = ("/usr/local/cuda/bin", "/opt/nvidia/cuda/bin")
@@ -57,7 +58,7 @@ def inspect(tool: SanitizerTool, index: int, build: Build, buffers: Sequence[mem
             return Inspection(note=f"compute-sanitizer's {tool} cannot run here: {error.message}")
         try:
             memory.write(buffers)
-            request = {"verb": "execute", "build": build.to_dict(), "guard": 0, **memory.request}
+            request = {"verb": "execute", "build": lean(build).to_dict(), "guard": 0, **memory.request}
             worker.ask(request, SLOWDOWN_SECONDS, cancel)
             worker.end()
         finally:

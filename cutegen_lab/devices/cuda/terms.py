@@ -17,6 +17,11 @@ def aligned(size: int) -> int:
     return -(-size // 256) * 256
 
 
+def guard_changed(index: int) -> str:
+    """What is said where a guard beside the plan's tensor ``index`` changed."""
+    return f"bytes next to tensor {index} were overwritten (a guard changed)"
+
+
 def lean(build: Build) -> Build:
     """What running it needs."""
     return replace(build, ptx="", lines=(), notes=())

@@ -1,4 +1,4 @@
-"""The process that owns a GPU: reads requests on stdin, runs plans, answers on stdout. ``worker.py [INDEX]``.
+"""The process that owns a GPU: reads requests on stdin, runs plans, answers on stdout. ``worker.py INDEX [ahead]``.
 
 Needs torch, the driver and the standard library. Buffers arrive through the parent's memory file, not the pipe.
 An answer says whether the error was ``sticky``: such a worker is of no more use, and the parent starts another.
@@ -30,7 +30,7 @@ from cutegen_lab.devices.cuda.bench import Bench
 from cutegen_lab.devices.cuda.driver import Driver, DriverError, LoadedBuild
 from cutegen_lab.devices.cuda.lent import Handle
 from cutegen_lab.devices.cuda.nvml import Card
-from cutegen_lab.devices.cuda.terms import GUARD_BYTES, GUARD_VALUE, aligned, hear_problem
+from cutegen_lab.devices.cuda.terms import GUARD_BYTES, GUARD_VALUE, aligned, guard_changed, hear_problem
 
 Answer = dict[str, Any]
 
@@ -116,8 +116,7 @@ class Worker:
         guarded = Guarded(hosts, request.get("guard", GUARD_BYTES))
         seconds = self._seconds(build, guarded.addresses)
         if (index := guarded.broken_guard()) is not None:
-            message = f"bytes next to tensor {index} were overwritten (a guard changed)"
-            return self._fault(Verdict.OUT_OF_BOUNDS, message)
+            return self._fault(Verdict.OUT_OF_BOUNDS, guard_changed(index))
         guarded.download(hosts)
         return {"seconds": seconds}
 
@@ -234,9 +233,10 @@ def _import_ahead() -> None:
 def main() -> None:
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # whatever else prints must not look like an answer
-    worker = Worker(int(sys.argv[1]) if len(sys.argv) > 1 else 0)
+    worker = Worker(int(sys.argv[1]))
     print(json.dumps(worker.hello()), file=answers, flush=True)
-    threading.Thread(target=_import_ahead, daemon=True).start()
+    if sys.argv[2:] == ["ahead"]:
+        threading.Thread(target=_import_ahead, daemon=True).start()
     for line in sys.stdin:
         print(json.dumps(worker.answer(json.loads(line))), file=answers, flush=True)
 

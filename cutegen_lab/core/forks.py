@@ -1,0 +1,145 @@
+"""Processes that call a function, forked from one that has imported what all of them need: that takes seconds, a fork
+none.
+
+(``concurrent.futures`` and its kin import everything once a process, and ask every script for a ``__main__`` guard.)
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from multiprocessing.connection import Connection
+from typing import Generic, TypeVar
+
+from cutegen_lab.core.errors import Cancelled
+
+T = TypeVar("T")
+
+_POLL_SECONDS = 0.05
+_PR_SET_PDEATHSIG = 1
+_BOOT = (
+    "import json, sys; sys.path[:], names, fd = json.loads(sys.argv[1]); "
+    "from cutegen_lab.core.forks import serve; serve(fd, names)"
+)
+_ONE_THREAD = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}  # each has a core
+
+
+class ForkEnded(Exception):
+    """The process ended in the middle of a call, most often for want of memory."""
+
+
+class Forks:
+    """A process that imports ``modules`` and forks others; it starts at once and is not waited for. All end with
+    :meth:`close`, or with this process."""
+
+    def __init__(self, modules: Sequence[str]) -> None:
+        self._channel, theirs = socket.socketpair()
+        with theirs:
+            self._process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
+                [sys.executable, "-c", _BOOT, json.dumps([sys.path, list(modules), theirs.fileno()])],
+                env={**os.environ, **_ONE_THREAD}, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL,
+                start_new_session=True,  # it is this process that hears Ctrl-C
+            )  # fmt: skip
+        self._lock = threading.Lock()
+
+    def fork(self, function: Callable[..., T]) -> Forked[T]:
+        """A process for calls of ``function``, which is pickled once. Raises ForkEnded where none can be had."""
+        ours, theirs = socket.socketpair()
+        forked = Forked[T](Connection(ours.detach()))
+        try:
+            with theirs, self._lock:
+                socket.send_fds(self._channel, [b"+"], [theirs.fileno()])
+            forked.send(function)
+        except OSError as error:
+            forked.close()
+            raise ForkEnded(str(error)) from None
+        return forked
+
+    def close(self) -> None:
+        self._channel.close()
+        self._process.kill()  # and with it those it forked
+        self._process.wait()
+
+
+class Forked(Generic[T]):
+    """One process of :class:`Forks`, for one thread at a time. :meth:`close` ends it, whatever it is at."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def __call__(self, *arguments: object, cancelled: Callable[[], bool]) -> T:
+        """Raises Cancelled once ``cancelled`` (and closes this), ForkEnded, and what the function raised."""
+        try:
+            self.send(arguments)
+            while not self._connection.poll(_POLL_SECONDS):
+                if cancelled():
+                    self.close()
+                    raise Cancelled()
+            answer: T | Exception = self._connection.recv()
+        except (EOFError, OSError) as error:
+            raise ForkEnded(str(error)) from None
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def send(self, what: object) -> None:
+        self._connection.send(what)
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+def serve(fd: int, modules: Sequence[str]) -> None:
+    """Forks a process for every connection that arrives, until nobody is there to send one."""
+    for module in modules:
+        importlib.import_module(module)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    with socket.socket(fileno=fd) as channel:
+        while (received := socket.recv_fds(channel, 1, 1))[0]:
+            (theirs,) = received[1]
+            if os.fork() == 0:
+                channel.close()
+                _answer(Connection(theirs))
+            os.close(theirs)
+
+
+def die_with_parent() -> None:
+    """This process is killed when the one that forked it ends (``prctl(2)``, PR_SET_PDEATHSIG)."""
+    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+
+
+def _end_with(fd: int) -> None:
+    """Ends this process when nobody is at the other end of the socket ``fd`` any more."""
+    poll = select.poll()
+    poll.register(fd, select.POLLRDHUP)
+    poll.poll()
+    os._exit(0)
+
+
+def _answer(connection: Connection) -> None:
+    """Never returns."""
+    try:
+        die_with_parent()
+        threading.Thread(target=_end_with, args=(connection.fileno(),), daemon=True).start()
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        function = connection.recv()
+        while True:
+            arguments = connection.recv()
+            try:
+                answer = function(*arguments)
+            except Exception as error:
+                answer = error
+            connection.send(answer)
+    except (EOFError, OSError):
+        pass  # nobody asks any more
+    finally:
+        os._exit(0)
