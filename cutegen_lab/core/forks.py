@@ -17,10 +17,13 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from multiprocessing.connection import Connection
 from typing import Generic, TypeVar
 
 from cutegen_lab.core.errors import Cancelled
+from cutegen_lab.core.protocols import Cancel
 
 T = TypeVar("T")
 
@@ -96,6 +99,39 @@ class Forked(Generic[T]):
 
     def close(self) -> None:
         self._connection.close()
+
+
+class Tasks:
+    """Calls that are begun at once, ``workers`` at a time: each in a process of ``forks``, or on a thread where there
+    are none. :meth:`close` ends them, as ``cancel`` does.
+
+    Functions are of modules; on a thread they are given a :class:`~cutegen_lab.core.protocols.Cancel` as ``cancel``.
+    """
+
+    def __init__(self, forks: Forks | None, cancel: Cancel, workers: int = 1) -> None:
+        self._forks, self._cancel, self._closed = forks, cancel, threading.Event()
+        self._pool = ThreadPoolExecutor(workers, thread_name_prefix="tasks")
+
+    def begin(self, function: Callable[..., T], *arguments: object) -> Future[T]:
+        """Its result raises Cancelled, ForkEnded, and what the function raised."""
+        return self._pool.submit(self._called, function, *arguments)
+
+    def close(self) -> None:
+        self._closed.set()
+        self._pool.shutdown(cancel_futures=True)
+
+    def is_set(self) -> bool:
+        """Whether to end: this is a :class:`~cutegen_lab.core.protocols.Cancel` itself."""
+        return self._closed.is_set() or self._cancel.is_set()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        return self._closed.wait(timeout) or self._cancel.is_set()
+
+    def _called(self, function: Callable[..., T], *arguments: object) -> T:
+        if self._forks is None:
+            return function(*arguments, cancel=self)
+        with closing(self._forks.fork(function)) as forked:
+            return forked(*arguments, cancelled=self.is_set)
 
 
 def serve(fd: int, modules: Sequence[str]) -> None:

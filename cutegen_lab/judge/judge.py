@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import secrets
-import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
 from itertools import chain
 
 import torch
 
-from cutegen_lab.core.artifact import Artifact, Build
+from cutegen_lab.core.artifact import Artifact
 from cutegen_lab.core.errors import Cancelled
-from cutegen_lab.core.forks import ForkEnded, Forks
+from cutegen_lab.core.forks import Forks
 from cutegen_lab.core.kept_memory import kept_memory, one_arena
 from cutegen_lab.core.problem import Problem, Workload
 from cutegen_lab.core.protocols import Cancel, Device, Inspects, Say
@@ -23,9 +21,10 @@ from cutegen_lab.core.stopwatch import TimesInTurns
 from cutegen_lab.core.trial import CheckResult, Profile, Timing, WorkloadCheck
 from cutegen_lab.core.verdict import Fault, Verdict
 from cutegen_lab.judge import tf32
-from cutegen_lab.judge.buffers import POISONS, Buffers, Kept
+from cutegen_lab.judge.buffers import Kept
 from cutegen_lab.judge.case import Case
 from cutegen_lab.judge.compelled import shares, unread
+from cutegen_lab.judge.counting import Ahead, Counting
 from cutegen_lab.judge.deep import inspected
 from cutegen_lab.judge.place import Place, give_back, given_back
 from cutegen_lab.judge.plan import validate_plan
@@ -42,7 +41,6 @@ from cutegen_lab.problems import Reference
 from cutegen_lab.problems.workloads import TRIVIAL
 
 _ELSEWHERE = "judge it on a GPU, or declare smaller inputs"
-COUNTED_BYTES = 4 << 30  # of a workload: twice as much host memory goes into counting what it moves
 
 
 def _secret_seed() -> int:
@@ -65,7 +63,7 @@ class StandardJudge:
         detector: Detector | None = None, forks: Callable[[], Forks] | None = None,
     ) -> None:  # fmt: skip
         self._seed, self._deep, self._detector, self._forks = seed_source, deep, detector, forks
-        self._tensors = Kept()
+        self._tensors, self._ahead = Kept(), Ahead()
         one_arena()
 
     @kept_memory()
@@ -88,8 +86,14 @@ class StandardJudge:
         if unchecked := _unchecked(problem, artifact, workloads, device):
             return unchecked
         detector = self._detector if device.kind == "cuda" else None
-        with closing(SecondLook(problem, artifact, detector, self._seed, say, cancel, self._forks)) as looks:
-            return self._checked(problem, artifact, workloads, looks, device, say, cancel)
+        forks = self._forks() if detector and self._forks else None
+        if forks:
+            self._ahead.put(self._counting(problem, artifact, target_gpu(artifact.arch), cancel))
+        with closing(SecondLook(problem, artifact, detector, self._seed, say, cancel, forks)) as looks:
+            found = self._checked(problem, artifact, workloads, looks, device, say, cancel)
+        if not found.verdict.passed:
+            self._ahead.put(None)
+        return found
 
     def _checked(
         self, problem: Problem, artifact: Artifact, workloads: Sequence[Workload], looks: Iterable[WorkloadCheck],
@@ -190,17 +194,15 @@ class StandardJudge:
         if isinstance(device, TimesInTurns):
             reference = Reference(problem)
             best = incumbent.builds.get(workload.name) if incumbent else None
-            seed, place = self._seed(), Place(device, workload)
-            inputs = inputs_for(problem, reference, seed)
+            place = Place(device, workload)
+            counting = self._ahead.take(problem, artifact, gpu) or self._counting(problem, artifact, gpu, cancel)
+            inputs = inputs_for(problem, reference, counting.seed)
             compelled = shares(reference, workload, inputs, self._seed(), place)
             give_back()
             job = Job(problem, build, best, inputs, gpu, answers(problem, reference, place))
-            with ThreadPoolExecutor(1) as beside:  # this process waits for the GPU's most of the time
-                counting = beside.submit(self._counted, problem, build, seed, gpu, cancel)
+            with closing(counting):  # this process waits for the GPU's most of the time
                 timing = time_in_turns(job, device, device.name, self.effort, self._seed, say, cancel)
-                if not counting.done():
-                    say("count what it moves, on the emulator")
-                counted = counting.result()
+                counted = counting.result(say)
             if counted is not None and (fault := unread(workload, compelled, counted.counters, sampled=True)):
                 return fault, counted
             return timing, counted
@@ -214,32 +216,9 @@ class StandardJudge:
         say(f"profile {problem.workload.name} on {device.name}")
         return profile(problem, artifact, device, self._seed(), cancel)
 
-    def _counted(self, problem: Problem, build: Build, seed: int, gpu: GpuSpec, cancel: Cancel) -> Profile | None:
-        """:func:`counted`, where there is an emulator and the workload is not too large for it."""
-        if self._detector is None or problem.workload.compulsory_bytes > COUNTED_BYTES:
-            return None
-        if self._forks is None:
-            return counted(self._detector, problem, build, seed, gpu, cancel)
-        try:
-            with closing(self._forks().fork(counted)) as elsewhere:
-                return elsewhere(self._detector, problem, build, seed, gpu, cancelled=cancel.is_set)
-        except ForkEnded:
-            return None
-
-
-def counted(
-    detector: Detector, problem: Problem, build: Build, seed: int, gpu: GpuSpec, cancel: Cancel | None = None
-) -> Profile | None:
-    """What the emulator counts in a sample of the main workload's blocks, on the inputs that are timed with this
-    ``seed``; None where there is none, or it cannot run them. Raises Cancelled."""
-    emulator = detector()
-    if emulator is None:
-        return None
-    with closing(emulator):
-        inputs = inputs_for(problem, Reference(problem), seed)
-        buffers = Buffers(problem.workload, build, inputs, POISONS[0])
-        timing, found = emulator.time(build, buffers.tensors, buffers.views, gpu, cancel or threading.Event())
-    return None if isinstance(timing, Fault) else found
+    def _counting(self, problem: Problem, artifact: Artifact, gpu: GpuSpec, cancel: Cancel) -> Counting:
+        forks = self._forks() if self._forks else None
+        return Counting(problem, artifact, gpu, self._seed(), self._detector, forks, cancel)
 
 
 def _unchecked(

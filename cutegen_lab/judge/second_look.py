@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, replace
 
@@ -18,7 +17,7 @@ from loky import cpu_count
 
 from cutegen_lab.core.artifact import Artifact, Build
 from cutegen_lab.core.errors import Cancelled
-from cutegen_lab.core.forks import ForkEnded, Forks
+from cutegen_lab.core.forks import ForkEnded, Forks, Tasks
 from cutegen_lab.core.problem import Problem, Workload
 from cutegen_lab.core.protocols import Cancel, Device, Say
 from cutegen_lab.core.roofline import target_gpu
@@ -40,42 +39,37 @@ class SecondLook:
     """Iterated, a check for each small workload and distribution, passed or not; one with a reason where the emulator
     could not look, and then none of that workload after it; none of what the candidate does not serve.
 
-    With ``forks`` every workload is looked at in a process of its own, from now on and beside whatever the GPU does;
-    without, when it is iterated. ``detector`` makes the emulator. Iterating raises Cancelled.
+    Begun at once, beside whatever the GPU does: each workload in a process of ``forks``, or without them one after the
+    other. ``detector`` makes the emulator. Iterating raises Cancelled.
     """
 
     def __init__(
         self, problem: Problem, artifact: Artifact, detector: Detector | None, seed: Callable[[], int], say: Say,
-        cancel: Cancel, forks: Callable[[], Forks] | None,
+        cancel: Cancel, forks: Forks | None,
     ) -> None:  # fmt: skip
-        self._say, self._cancel, self._closed = say, cancel, threading.Event()
-        self._looks = [
+        self._say, self._cancel = say, cancel
+        looks = [
             Look(detector, problem, workload, artifact.builds[workload.name], artifact.arch, (seed(), seed()))
             for workload in problem.check_workloads if detector and workload.name in artifact.builds
         ]  # fmt: skip
-        self._pool = ThreadPoolExecutor(max(1, cpu_count() - _CORES_LEFT), thread_name_prefix="second-look")
-        self._begun = [self._pool.submit(self._elsewhere, forks, look) for look in self._looks] if forks else None
+        self._tasks = Tasks(forks, cancel, max(1, cpu_count() - _CORES_LEFT) if forks else 1)
+        self._begun = [(look, self._tasks.begin(looked, look)) for look in looks]
 
     def __iter__(self) -> Iterator[WorkloadCheck]:
-        for number, look in enumerate(self._looks):
+        for look, found in self._begun:
             if self._cancel.is_set():
                 raise Cancelled()
-            self._say(f"check {look.workload.name} (on the emulator)")
-            yield from looked(look, self._cancel) if self._begun is None else self._begun[number].result()
+            name = look.workload.name
+            self._say(f"check {name} (on the emulator)")
+            try:
+                yield from found.result()
+            except ForkEnded:
+                note = f"the emulator could not look at {name}: its process ended"
+                yield WorkloadCheck(name, DISTRIBUTIONS[0], look.seeds[0], Verdict.PASSED, note)
 
     def close(self) -> None:
         """Ends what is still being looked at."""
-        self._closed.set()
-        self._pool.shutdown(cancel_futures=True)
-
-    def _elsewhere(self, forks: Callable[[], Forks], look: Look) -> Sequence[WorkloadCheck]:
-        try:
-            with closing(forks().fork(looked)) as elsewhere:
-                return elsewhere(look, cancelled=lambda: self._closed.is_set() or self._cancel.is_set())
-        except ForkEnded:
-            name = look.workload.name
-            note = f"the emulator could not look at {name}: its process ended"
-            return [WorkloadCheck(name, DISTRIBUTIONS[0], look.seeds[0], Verdict.PASSED, note)]
+        self._tasks.close()
 
 
 @dataclass(frozen=True)

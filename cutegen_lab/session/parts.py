@@ -107,6 +107,13 @@ def make_device(kind: str) -> Device:
     return select(kind)
 
 
+def on_gpu(kind: str) -> bool:
+    """Whether :func:`make_device` would make a GPU of ``kind``. Imports nothing heavy."""
+    from cutegen_lab.devices.cuda import gpu_count
+
+    return kind.startswith("cuda") or (kind == "auto" and gpu_count() > 0)
+
+
 def judged_workloads(problem: Problem, device: Device) -> Sequence[Workload]:
     from cutegen_lab.judge import select_workloads
 

@@ -184,8 +184,9 @@ class Session:
                 part()
 
         def devices() -> None:
-            if self.device(device).kind == "cuda":
-                make.forks()  # where the emulator looks too
+            if make.on_gpu(device):  # where the emulator looks too
+                make.forks()
+            self.device(device)
 
         compiler = getattr(self.compiler(), "wake", lambda arch: None)
         for part in (partial(compiler, arch), devices):

@@ -1,0 +1,92 @@
+"""What the emulator counts of a kernel that a GPU times. Of a large product that takes longer than the timing: where
+there are processes for it, it is begun with the kernel's checks."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import closing
+
+from cutegen_lab.core.artifact import Artifact
+from cutegen_lab.core.forks import ForkEnded, Forks, Tasks
+from cutegen_lab.core.problem import Problem
+from cutegen_lab.core.protocols import Cancel, Say
+from cutegen_lab.core.roofline import GpuSpec
+from cutegen_lab.core.trial import Profile
+from cutegen_lab.core.verdict import Fault
+from cutegen_lab.judge.buffers import POISONS, Buffers
+from cutegen_lab.judge.second_look import Detector
+from cutegen_lab.judge.timed_outputs import inputs_for
+from cutegen_lab.problems import Reference
+
+COUNTED_BYTES = 4 << 30  # of a workload: twice as much host memory goes into counting what it moves
+
+
+class Counting:
+    """The counts of ``artifact`` on the main workload's inputs of ``seed``, begun at once.
+
+    ``detector`` makes the emulator: where there is none, or the workload is too large, nothing is counted.
+    """
+
+    def __init__(
+        self, problem: Problem, artifact: Artifact, gpu: GpuSpec, seed: int, detector: Detector | None,
+        forks: Forks | None, cancel: Cancel,
+    ) -> None:  # fmt: skip
+        self.seed, self.of = seed, (problem.workload, artifact, gpu)
+        self._tasks = Tasks(forks, cancel)
+        workload = problem.workload
+        countable = detector and workload.name in artifact.builds and workload.compulsory_bytes <= COUNTED_BYTES
+        self._found = self._tasks.begin(counted, detector, problem, artifact, gpu, seed) if countable else None
+
+    def result(self, say: Say) -> Profile | None:
+        """Waits for it. None where nothing was counted, or the emulator cannot run the kernel. Raises Cancelled."""
+        if self._found is None:
+            return None
+        if not self._found.done():
+            say("count what it moves, on the emulator")
+        try:
+            return self._found.result()
+        except ForkEnded:
+            return None
+
+    def close(self) -> None:
+        self._tasks.close()
+
+
+class Ahead:
+    """The last counting that was begun with a check: the artifact's timing takes it up."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._last: Counting | None = None
+
+    def __reduce__(self) -> tuple[type[Ahead], tuple[()]]:
+        return Ahead, ()  # a judge that is sent to another process counts there by itself
+
+    def put(self, counting: Counting | None) -> None:
+        """Ends the one before it, where nobody has taken that up."""
+        with self._lock:
+            before, self._last = self._last, counting
+        if before:
+            before.close()
+
+    def take(self, problem: Problem, artifact: Artifact, gpu: GpuSpec) -> Counting | None:
+        with self._lock:
+            if self._last is None or self._last.of != (problem.workload, artifact, gpu):
+                return None
+            found, self._last = self._last, None
+            return found
+
+
+def counted(
+    detector: Detector, problem: Problem, artifact: Artifact, gpu: GpuSpec, seed: int, cancel: Cancel | None = None
+) -> Profile | None:
+    """What the emulator counts in a sample of the main workload's blocks; None where there is no emulator, or it
+    cannot run them. Raises Cancelled."""
+    emulator, build = detector(), artifact.builds[problem.workload.name]
+    if emulator is None:
+        return None
+    with closing(emulator):
+        inputs = inputs_for(problem, Reference(problem), seed)
+        buffers = Buffers(problem.workload, build, inputs, POISONS[0])
+        timing, found = emulator.time(build, buffers.tensors, buffers.views, gpu, cancel or threading.Event())
+    return None if isinstance(timing, Fault) else found
