@@ -1,8 +1,8 @@
 """The life of a run: ``advance(state, event) -> (state, effects)``, with no clock, no disk and no thread in it.
 
 Steps go generate → compile → check → time → profile → review. A candidate that fails goes back to the provider while
-fixes remain, then rests at review. What must happen next follows from the state alone (:func:`pending`), so a run
-resumes from its events.
+fixes remain, then rests at review; one that could not be judged rests there at once. What must happen next follows from
+the state alone (:func:`pending`), so a run resumes from its events.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from cutegen_lab.core.run import (
     Timed,
 )
 from cutegen_lab.core.trial import Trial
+from cutegen_lab.core.verdict import Verdict
 from cutegen_lab.loop import trials
 from cutegen_lab.loop.answers import REOPENING, adopt, answered, ask, finish, stop
 from cutegen_lab.loop.budget import fixes_left
@@ -132,6 +133,9 @@ def _compile_failed(state: RunState, event: CompileFailed) -> RunState:
 def _checked(state: RunState, event: Checked) -> RunState:
     _expect(state, Step.CHECK, event, event.candidate_id)
     trial = trials.checked(state, event)
+    if trial.verdict is Verdict.INCONCLUSIVE:  # nothing is known to be wrong with it: there is nothing to fix
+        note = f"{trial.candidate_id} is neither right nor wrong as far as can be told here"
+        return replace(_with_trial(state, trial), step=Step.REVIEW, problem_note=note)
     if not trial.verdict.passed:
         return _failed(state, trial)
     return replace(_with_trial(state, trial), step=Step.TIME)

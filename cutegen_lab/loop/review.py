@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from cutegen_lab.core.run import Answer, RunState
 from cutegen_lab.core.trial import Timing
+from cutegen_lab.core.verdict import Verdict
 from cutegen_lab.loop.budget import spent
 
 MARGIN = {"measured": 0.01, "predicted": 0.0}
@@ -29,7 +30,8 @@ def auto_answer(state: RunState) -> Answer:
     if not trial.verdict.passed:
         reason = f"{trial.verdict.value}: {trial.reason}"
         if state.incumbent_id is None or spent(state):
-            return Answer("stop", current, text=f"no fix left; the last candidate ended {reason}", by="auto")
+            left = "" if trial.verdict is Verdict.INCONCLUSIVE else "no fix left; "
+            return Answer("stop", current, text=f"{left}the last candidate ended {reason}", by="auto")
         return Answer("reject", current, text=reason, by="auto")
     if state.incumbent_id is None:
         return Answer("approve", current, text="the first candidate to pass", by="auto")

@@ -8,9 +8,10 @@ import pytest
 
 from cutegen_lab.core.run import Answer, Answered, Budget, GenerateFailed, RunSettings, Step, StepFailed, Timed
 from cutegen_lab.core.trial import Comparison
+from cutegen_lab.core.verdict import Verdict
 from cutegen_lab.loop import fold
 from cutegen_lab.loop.review import auto_answer
-from tests.loop.events import compile_failed, compiled, generated, passing, timed
+from tests.loop.events import checked, compile_failed, compiled, generated, passing, timed
 from tests.loop.scripted import started
 
 APPROVE = Answered(Answer("approve"))
@@ -86,6 +87,16 @@ def test_failures_reject_or_stop() -> None:
     assert stop.kind == "stop" and "no fix left" in stop.text and "compile_error" in stop.text
     reject = answer_to(*passing("c1"), APPROVE, generated("c2", "c1"), compile_failed("c2"), budget=none_left)
     assert reject.kind == "reject" and "compile_error" in reject.text
+
+
+def test_what_could_not_be_judged_is_not_fixed_but_shown() -> None:
+    untold = [generated("c1"), compiled("c1"), checked("c1", Verdict.INCONCLUSIVE)]
+    state = fold([started(), *untold])
+    assert state.step is Step.REVIEW and "neither right nor wrong" in state.problem_note
+    stop = answer_to(*untold)
+    assert stop.kind == "stop" and "ended inconclusive" in stop.text and "no fix" not in stop.text
+    assert answer_to(*passing("c1"), APPROVE, generated("c2", "c1"), compiled("c2"),
+                     checked("c2", Verdict.INCONCLUSIVE)).kind == "reject"  # fmt: skip
 
 
 def test_our_own_failures_are_retried_once() -> None:
