@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import FunctionType
 from typing import Any
 
@@ -74,6 +75,7 @@ class Bound:
         self.module = _kernelbench_model(loaded) if loaded.kind == "kernelbench" else _FunctionModule(loaded.reference)
         state = [*self.module.named_parameters(), *self.module.named_buffers()]
         self._state_names = [name for name, _ in state]
+        self._recurrent = any(isinstance(module, torch.nn.RNNBase) for module in self.module.modules())
         self.parameters = {name.replace(".", "_"): value.detach() for name, value in state}
 
     def parameter_specs(self) -> list[TensorSpec]:
@@ -88,13 +90,26 @@ class Bound:
         arguments = self.arguments.filled(tensors[:count])
         if self._state_names:
             state = dict(zip(self._state_names, tensors[count:], strict=True))
-            result = torch.func.functional_call(self.module, state, tuple(arguments))
+            plain = self._recurrent and not torch.compiler.is_compiling()
+            with _without_onednn() if plain else contextlib.nullcontext():
+                result = torch.func.functional_call(self.module, state, tuple(arguments))
         else:
             result = self.module(*arguments)
         return as_outputs(result)
 
     def explain(self, error: BaseException) -> str:
         return describe(error, self.loaded.filename)
+
+
+@contextlib.contextmanager
+def _without_onednn() -> Iterator[None]:
+    """Its LSTM takes weights that do not fit the input, and reads past their end; PyTorch's own raises."""
+    before = torch.backends.mkldnn.enabled
+    torch.backends.mkldnn.enabled = False
+    try:
+        yield
+    finally:
+        torch.backends.mkldnn.enabled = before
 
 
 class _FunctionModule(torch.nn.Module):

@@ -6,8 +6,9 @@ import traceback
 from typing import Any, NoReturn
 
 import torch
-from torch.nn.modules.batchnorm import _BatchNorm
+from torch.nn.modules.batchnorm import _NormBase
 from torch.nn.modules.dropout import _DropoutNd
+from torch.nn.modules.instancenorm import _InstanceNorm
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from cutegen_lab.core.errors import ProblemError
@@ -18,11 +19,13 @@ _DICE = ("bernoulli", "bernoulli_", "native_dropout", "_fused_dropout")
 
 
 def without_running_statistics(model: torch.nn.Module) -> torch.nn.Module:
-    """``model``, whose batch norms in training mode keep no running statistics: they normalise by the batch's own, and
-    would write the others to buffers, which are a kernel's inputs."""
+    """``model``, whose batch and instance norms in training mode keep no running statistics: they normalise by the
+    batch's own, and would write the others to buffers, which are a kernel's inputs."""
     for module in model.modules():
-        if isinstance(module, _BatchNorm) and module.training:
+        if isinstance(module, _NormBase) and module.training:
             module.track_running_stats = False
+            if isinstance(module, _InstanceNorm):  # which would write to them all the same
+                module.running_mean = module.running_var = module.num_batches_tracked = None
     return model
 
 

@@ -24,6 +24,15 @@ BETWEEN = 2 * 2 * 16 * 16 * 64 * 2
 
 
 @pytest.mark.parametrize(
+    ("layer", "gates", "directions"),
+    [("LSTM(64, 32", 4, 1), ("LSTM(64, 32, bidirectional=True", 4, 2), ("GRU(64, 32", 3, 1), ("RNN(64, 32", 1, 1)],
+)
+def test_a_recurrent_layer_is_two_products_a_step(layer: str, gates: int, directions: int) -> None:
+    problem = read_text(LAYER.format(layer=f"nn.{layer}, batch_first=True)", result="self.layer(x)[0]"))
+    assert problem.flops == 2 * directions * 2 * 16 * (64 + 32) * gates * 32
+
+
+@pytest.mark.parametrize(
     ("arguments", "queries", "keys", "key_heads", "pairs"),
     [
         ("q, k, v", 96, 96, 8, 96 * 96),

@@ -58,6 +58,20 @@ def test_batch_norm_normalises_by_the_batch_and_modifies_nothing(layer: str, sha
     assert template_for(problem, "sm_90a").name
 
 
+@pytest.mark.parametrize("tracked", [False, True])
+def test_instance_norm_normalises_by_the_instance_and_modifies_nothing(tracked: bool) -> None:
+    problem = read_text(model(f"nn.InstanceNorm2d(8, track_running_stats={tracked})", "6, 8, 5, 4"))
+    reference = Reference(problem)
+    inputs = [torch.randn(spec.shape) for spec in problem.workload.inputs]
+    before = [t.clone() for t in inputs]
+    x = inputs[0]
+    want = (x - x.mean((2, 3), keepdim=True)) / (x.var((2, 3), correction=0, keepdim=True) + 1e-5).sqrt()
+    for _ in range(2):
+        assert torch.allclose(reference.run(inputs)[0], want, atol=1e-5)
+    assert all(torch.equal(a, b) for a, b in zip(inputs, before, strict=True))
+    assert [spec.name for spec in problem.workload.inputs] == ["x", "lin_weight", "lin_bias"][: len(inputs)]
+
+
 def test_a_model_that_calls_eval_itself_uses_its_running_statistics() -> None:
     problem = read_text(model("nn.BatchNorm1d(8)", last="self.eval()"))
     names = [spec.name for spec in problem.workload.inputs]
