@@ -84,12 +84,14 @@ def _finite(values: torch.Tensor) -> torch.Tensor:
 
 def resolved(mine: torch.Tensor, own: torch.Tensor, ref: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     """``mine − ref`` with non-finite values resolved: 0 where they are right or excused, infinity where wrong."""
-    rounded = ref.to(dtype).double()
-    odd = ~(torch.isfinite(rounded) & torch.isfinite(mine) & torch.isfinite(own))
+    rounded, far = ref.to(dtype).double(), mine - ref
+    odd = (rounded - rounded).add_(mine - mine).add_(own - own).isnan().nonzero()  # where one of them is not finite
+    mine, own, rounded = mine[odd], own[odd], rounded[odd]
     same, theirs = _alike(mine, rounded), _alike(mine, own)
     undecided = ~_alike(own, rounded)  # PyTorch's rounding makes another kind of number than float64's
     excused = undecided & (same | theirs | mine.isnan())
-    return torch.where(odd, torch.where(same | excused, 0.0, math.inf).double(), mine - ref)
+    far[odd] = torch.where(same | excused, 0.0, math.inf).double()
+    return far
 
 
 def _alike(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
