@@ -1,24 +1,28 @@
 """Kernels of another hand, and programs that wait for clusters, compiled for ``benchmarks.foreign_on_gpu``.
 
-    python -m benchmarks.foreign_cases FOLDER ARCHIVE.tar.xz     (needs the DSL; no GPU; about a minute)
+    python -m benchmarks.foreign_cases FOLDER ARCHIVE.tar.xz [DIR]     (needs the DSL; no GPU; about a minute)
 
 ``foreign_kernels/p*.py.txt`` were written by a language model from the candidate contract alone. Times of their default
 configs were known when the time model was written; the other configs were not timed. Each comes in several configs of
-the keywords of its ``launch``, the first its own default.
+the keywords of its ``launch``, the first its own default. DIR holds further kernels, as for
+``benchmarks.agreement --also``: ``NAME.py``, and ``NAME.json`` with its tensors and "configs".
 """
 
 from __future__ import annotations
 
+import json
 import sys
 import tarfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 
 from benchmarks.cluster_waits import programs
-from benchmarks.counters_cases import ARCH, Case, store, write
-from cutegen_lab.compile import CageCompiler
-from cutegen_lab.core.problem import Problem
+from benchmarks.counters_cases import ARCH, Case, store
+from cutegen_lab.compile import CageCompiler, CompileJob
+from cutegen_lab.core.artifact import Artifact
+from cutegen_lab.core.problem import Problem, TensorSpec, Workload
 from cutegen_lab.problems import read_text
 
 KERNELS = Path(__file__).parent / "foreign_kernels"
@@ -81,6 +85,27 @@ def cases() -> Iterator[Case]:
             yield Case(f"{foreign.name}-{number}", foreign.name, workload, source, dict(config), True, True, True)
 
 
+def others(folder: Path) -> Iterator[Case]:
+    for path in sorted(folder.glob("*.json")):
+        said, source = json.loads(path.read_text()), path.with_suffix(".py").read_text()
+        inputs, outputs = (tuple(TensorSpec.parse(t) for t in said[key]) for key in ("inputs", "outputs"))
+        for number, config in enumerate(said["configs"]):
+            workload = Workload("main", inputs, outputs)
+            yield Case(f"{path.stem}-{number}", path.stem, workload, source, config, True, True, True)
+
+
+def add(case: Case, folder: Path, compiler: CageCompiler) -> bool:
+    """Whether it compiled. The gate is for candidates: others' texts may import what they like."""
+    job = CompileJob(case.source, case.config, (case.workload,), ARCH)
+    built = compiler.compile_ungated(job, lambda line: None)
+    if not isinstance(built, Artifact):
+        print(f"{case.name} {case.config}: {built.verdict.value}, {built.reason[:200]}", flush=True)
+        return False
+    build = built.builds[case.workload.name]
+    store(folder, case.name, case.group, case.workload, case.config, build, counted=True, timed=True, held_out=True)
+    return True
+
+
 def waiting(folder: Path) -> None:
     """Adds the programs of ``benchmarks.cluster_waits``."""
     from cutegen_lab.compile.dsl import assemble
@@ -91,10 +116,11 @@ def waiting(folder: Path) -> None:
 
 
 def main() -> None:
-    folder, archive = map(Path, sys.argv[1:])
+    folder, archive, *also = map(Path, sys.argv[1:])
     folder.mkdir(parents=True, exist_ok=True)
     with CageCompiler(folder / "cache") as compiler:
-        written = [write(case, folder, compiler) for case in cases()]
+        every = chain(cases(), *map(others, also))
+        written = [add(case, folder, compiler) for case in every]
     waiting(folder)
     with tarfile.open(archive, "w:xz") as packed:
         for path in sorted(folder.glob("*.json")):
