@@ -26,7 +26,7 @@ from cutegen_lab.tuning.occupancy import Occupancy, occupancy
 from cutegen_lab.tuning.traffic import traffic
 from cutegen_lab.tuning.waits import waits_us
 
-MODEL = "roofline of memory, units, waits and block starts, v5"
+MODEL = "roofline of memory, units, waits and block starts, v6"
 _NORM = 3.0
 
 

@@ -16,6 +16,7 @@ from benchmarks.counters_cases import store
 from benchmarks.foreign_cases import FOREIGN, Foreign
 from benchmarks.ncu_limiter import METRICS, STALLS, UNITS, Seen, agrees, seen
 from cutegen_lab.core.artifact import Build
+from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import Workload
 from cutegen_lab.core.roofline import GPUS
 from cutegen_lab.core.trial import Profile, Timing
@@ -147,6 +148,21 @@ def test_the_limiter_of_a_kernel_of_another_hand(foreign: Foreign, compiler: Com
     assert isinstance(timing, Timing) and isinstance(profile, Profile), timing
     assert profile.limiter.startswith(EXPECTED[foreign.name]), profile.limiter
     assert MEASURED_US[foreign.name] / 1.3 <= timing.time_us <= 1.1 * MEASURED_US[foreign.name]
+
+
+STAGED = next(foreign for foreign in FOREIGN if foreign.name == "p7_gemm_wgmma")
+
+
+@pytest.mark.parametrize("config", STAGED.configs, ids=str)
+def test_a_product_by_bulk_copies_never_lacks_loads_in_flight(config: Config, compiler: Compiler) -> None:
+    """Two stages wait for bulk copies, and are told so; with more, the tensor cores or L2 set the time."""
+    workload = STAGED.problem.workload
+    build = built(compiler, STAGED.source, [workload], config=config).builds[workload.name]
+    _, profile = EmulatorDevice().time(build, workload.tensors, buffers(workload), H200, threading.Event())
+    few = config["stages"] == 2 or config["bN"] == 64
+    assert profile is not None
+    assert profile.limiter.startswith(("bulk copies",) if few else ("tensor cores", "L2 bandwidth"))
+    assert not any("in flight" in text for text in profile.findings)
 
 
 def buffers(workload: Workload) -> list[memoryview]:
