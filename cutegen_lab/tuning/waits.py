@@ -16,7 +16,10 @@ _LATENCY_US = 0.4  # of a DRAM access while memory is not busy
 _L2_LATENCY_US = 0.12  # of an access that hits L2, beyond what is overlapped
 _L1_LATENCY_US = 0.04
 _BYTES_A_CYCLE = 32.0  # that a multiprocessor takes from L2, by bulk copies or loads
-_BULK_LATENCY_US = 0.85  # of a bulk copy, from the wait for room to the data's arrival
+# Of a bulk copy, from the wait for room to the data's arrival; more for each doubling of the cluster, all of whose
+# blocks must have let go of a stage.
+_BULK_LATENCY_US = 0.75
+_CLUSTER_STAGE_US = 0.2
 _EXPOSED_LOADS = 0.65  # part of a block's bytes that its arithmetic cannot overlap with
 _EXPOSED_WORK = 0.75  # part of a block's busiest unit that its loads cannot overlap with
 _IN_ORDER = 2.0  # times its unit's cycles that an instruction holds up the warp's next one
@@ -78,7 +81,8 @@ def _stages_us(counters: Mapping[str, float], launch: Launch, blocks: int, gpu: 
     arrives = counters.get("bulk_expected_bytes", 0.0) or counters.get("bulk_load_bytes", 0.0)
     stage = arrives / max(counters.get("bulk_phases", 0.0), 1.0)
     in_flight = max(launch.dynamic_smem_bytes - stage, stage, 1024.0)
-    each = _BULK_LATENCY_US + stage / (_BYTES_A_CYCLE * gpu.clock_hz) * 1e6
+    latency = _BULK_LATENCY_US + _CLUSTER_STAGE_US * math.log2(math.prod(launch.cluster))
+    each = latency + stage / (_BYTES_A_CYCLE * gpu.clock_hz) * 1e6
     return arrives / blocks / in_flight * each
 
 

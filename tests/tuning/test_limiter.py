@@ -75,6 +75,19 @@ def test_stages_and_products_pass_at_a_time() -> None:
     assert stages[0] == pytest.approx(stages[-1]) and "bulk copies" not in found(smem=230_000, **TMA_GEMM).parts
 
 
+def test_a_stage_is_free_later_where_a_cluster_shares_it() -> None:
+    """Each doubling of the cluster adds 0.2 µs to what every stage takes to come back."""
+    few = TMA_GEMM | {"tensor_ops": 1e9, "tensor_ops_bf16": 1e9, "tensor_instructions": 1e3}
+    alone, shared = (
+        predict_launch(
+            streaming(2**20, 2**20, 128 * 256) | few, launch(128, smem=66_000, cluster=size), kernel(), H200
+        ).parts["bulk copies"]
+        for size in (1, 4)
+    )
+    stages = 2.0**28 / 128 / 33_232  # whole rings of what is under way while one stage is worked on
+    assert shared - alone == pytest.approx(stages * 0.4)
+
+
 def test_instructions_are_named_by_class_where_they_set_the_time() -> None:
     counters = streaming(2**20, 2**20, 132 * 256) | {
         "warp_instructions_integer": 3e7, "warp_instructions_convert": 2e7, "warp_instructions_move": 9e7,
