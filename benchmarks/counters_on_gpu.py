@@ -160,7 +160,7 @@ def profile(folder: Path, out: Path, extra: Sequence[str]) -> None:
     (out.parent / "metrics.txt").write_text("\n".join(sorted(known)))
 
 
-def time(folder: Path, out: Path) -> None:
+def time(folder: Path, out: Path, effort: Effort = EFFORT) -> None:
     """Medians of every timed case, cold, and half their 95% intervals over them: {group: {case: value}}. Configs of
     one group are taken in turns."""
     groups: dict[str, list[Case]] = defaultdict(list)
@@ -178,7 +178,7 @@ def time(folder: Path, out: Path) -> None:
             added = {case.name: watch.add_build(case.name, case.build) for case in members}
             names = [name for name, answer in added.items() if not isinstance(answer, Fault)]
             seeds = iter(range(1, 1 << 30))
-            taken = Turns(watch, names, seeds.__next__, cancel).converge(EFFORT)
+            taken = Turns(watch, names, seeds.__next__, cancel).converge(effort)
         if isinstance(taken, Fault):
             print(f"{group}: {taken}", flush=True)
             continue

@@ -18,7 +18,7 @@ import tarfile
 import tempfile
 import threading
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -32,10 +32,12 @@ from cutegen_lab.core.trial import Profile
 from cutegen_lab.core.verdict import Fault
 from cutegen_lab.devices.cuda import ncu
 from cutegen_lab.devices.emulator import EmulatorDevice
+from cutegen_lab.judge.turns import Effort
 from cutegen_lab.tuning import MODEL
 
 SECTIONS = ("SpeedOfLight", "WarpStateStats")
-NCU_SECONDS = 150.0
+A_PART, NCU_SECONDS = 20, 60.0  # cases that ncu replays in one go, and for how long it may
+EFFORT = Effort(half_width=0.005, seconds=2.5, min_rounds=6, warm_up_seconds=0.1)
 _KEPT = ("gpu__", "sm__", "smsp__average_warps_issue", "l1tex__", "lts__throughput", "dram__throughput")
 Row = dict[str, Any]
 
@@ -49,29 +51,53 @@ def unpacked(archive: Path, folder: str) -> Path:
 def measure(archive: Path, out: Path) -> None:
     with tempfile.TemporaryDirectory() as scratch:
         folder = unpacked(archive, scratch)
-        time(folder, out)
-        written = json.loads(out.read_text()) if out.exists() else {}
-        out.write_text(json.dumps(written | _profiles(folder)) + "\n")
+        time(folder, out, EFFORT)
+        choices = [SECTIONS, ()]
+        for part in parts(folder):
+            written = json.loads(out.read_text())
+            told = profiles(part, choices)
+            for key, value in told.items():
+                written[key] = written.get(key, {}) | value if isinstance(value, dict) else value
+            out.write_text(json.dumps(written) + "\n")
 
 
-def _profiles(folder: Path) -> Row:
-    """By ncu, with its sections, or where it does not know these without."""
+def parts(folder: Path) -> list[Path]:
+    """Folders with no more counted cases each than ncu replays within its time, configs of one kernel together."""
+    counted = [path for path in sorted(folder.glob("*.json")) if json.loads(path.read_text())["counted"]]
+    found = []
+    for number, some in enumerate(_batched(counted, A_PART)):
+        part = folder / f"part{number}"
+        part.mkdir()
+        for path in some:
+            (part / path.name).hardlink_to(path)
+        found.append(part)
+    return found
+
+
+def _batched(paths: Sequence[Path], size: int) -> list[Sequence[Path]]:
+    return [paths[first : first + size] for first in range(0, len(paths), size)]
+
+
+def profiles(folder: Path, choices: list[tuple[str, ...]]) -> Row:
+    """By ncu, with the first of its sections in ``choices`` that it reports something of; others are taken out."""
     path = ncu.find()
     if path is None:
         return {"ncu": "not installed"}
-    try:
-        known = available(path)
-        metrics = [m for m in (*METRICS, *ncu.WANTED) if m.rpartition(".")[0] in known]
-        for sections in (SECTIONS, ()):
+    known = available(path)
+    metrics = [m for m in (*METRICS, *ncu.WANTED) if m.rpartition(".")[0] in known]
+    missing = [m for m in METRICS if m not in metrics]
+    status, found = -1, dict[str, list[dict[str, float]]]()
+    for sections in tuple(choices):
+        try:
             status, found = profiled(path, folder, metrics, sections, NCU_SECONDS)
-            if found:
-                break
-    except subprocess.TimeoutExpired:
-        return {"ncu": f"not done within {NCU_SECONDS:.0f} s"}
+        except subprocess.TimeoutExpired:
+            print(f"{folder.name}: ncu was not done within {NCU_SECONDS:.0f} s", flush=True)
+        if found:
+            break
+        choices.remove(sections)
     kept = {name: [{m: v for m, v in x.items() if m.startswith(_KEPT)} for x in of] for name, of in found.items()}
     counted = {name: [ncu.counters(x) for x in of] for name, of in found.items()}
-    missing = [m for m in METRICS if m not in metrics]
-    print(f"{len(found)} kernels profiled (status {status}); not there: {missing}", flush=True)
+    print(f"{folder.name}: {len(found)} kernels profiled (status {status}); not there: {missing}", flush=True)
     return {"ncu": f"status {status}", "missing": missing, "profiles": kept, "counted": counted}
 
 

@@ -22,6 +22,7 @@ from cutegen_lab.core.roofline import GPUS
 from cutegen_lab.core.trial import Profile, Timing
 from cutegen_lab.devices.emulator import EmulatorDevice
 from cutegen_lab.emulator import Result, run_plan
+from cutegen_lab.judge.turns import Effort
 from tests.harness.checking import Compiler, built
 
 H200 = GPUS["H200"]
@@ -96,7 +97,7 @@ def test_what_was_measured_is_compared(tmp_path: Path, monkeypatch: pytest.Monke
         for path in folder.glob("*.json"):
             packed.add(path, path.name)
 
-    def time(folder: Path, out: Path) -> None:
+    def time(folder: Path, out: Path, effort: Effort) -> None:
         head = dict.fromkeys(("date", "python", "torch", "driver"), "") | {"device": "NVIDIA H200"}
         times = {f"cluster-barrier-2-{n}": 2 + 0.25 * n for n in (8, 40, 136)}
         groups = {"p0": {f"p0-{name}": t for name, t in times.items()}, "cluster-barrier-2": times}
@@ -107,15 +108,16 @@ def test_what_was_measured_is_compared(tmp_path: Path, monkeypatch: pytest.Monke
 
     def profiled(path: str, folder: Path, names: list[str], sections: tuple[str, ...], seconds: float):  # type: ignore[no-untyped-def]
         asked.append(sections)
-        profiles = {f"p0-cluster-barrier-2-{n}": [metrics("barrier")] for n in (8, 40, 136)}
+        profiles = {path.stem: [metrics("barrier")] for path in folder.glob("*.json")}
         return 0, profiles if not sections else {}  # this ncu does not know the sections
 
+    monkeypatch.setattr(foreign_on_gpu, "A_PART", 2)
     monkeypatch.setattr(foreign_on_gpu, "time", time)
     monkeypatch.setattr(foreign_on_gpu, "profiled", profiled)
     monkeypatch.setattr(foreign_on_gpu, "available", lambda path: {m.rpartition(".")[0] for m in METRICS})
     monkeypatch.setattr(foreign_on_gpu.ncu, "find", lambda: "ncu")
     foreign_on_gpu.measure(archive, out)
-    assert asked == [foreign_on_gpu.SECTIONS, ()]
+    assert asked == [foreign_on_gpu.SECTIONS, (), ()]  # and is not asked for them again
     foreign_on_gpu.compare(archive, out, result)
     told = json.loads(result.read_text())
     assert told["cluster_waits_us"] == {"cluster-barrier-2": pytest.approx(0.25)}
