@@ -167,7 +167,7 @@ def _print(found: Row) -> None:
         for row in group["rows"]:
             by_ncu = Seen(**row["ncu"]) if "ncu" in row else None
             said = f"{by_ncu.unit} {by_ncu.percent:.0f}%, {by_ncu.stall} {by_ncu.share:.0%}" if by_ncu else ""
-            mark = {True: "=", False: "≠"}.get(row.get("agrees"), " ")  # type: ignore[arg-type]
+            mark = {True: "=", False: "≠"}.get(row.get("agrees"), " ")
             print(f"   {row['measured_us']:7.1f} {row['predicted_us']:7.1f} µs  {row['limiter'][:60]:60} {mark} {said}")
     print(f"limiters as ncu has them: {found['limiters_as_ncu']} of {found['of']}; a wait: {found['cluster_waits_us']}")
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import tarfile
 import threading
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from benchmarks import foreign_on_gpu
 from benchmarks.cluster_waits import programs, slope_us
@@ -22,8 +25,9 @@ from cutegen_lab.core.roofline import GPUS
 from cutegen_lab.core.trial import Profile, Timing
 from cutegen_lab.devices.emulator import EmulatorDevice
 from cutegen_lab.emulator import Result, run_plan
+from cutegen_lab.judge.inputs import draw
 from cutegen_lab.judge.turns import Effort
-from tests.harness.checking import Compiler, built
+from tests.harness.checking import Compiler, built, outputs
 
 H200 = GPUS["H200"]
 
@@ -169,3 +173,24 @@ def test_a_product_by_bulk_copies_never_lacks_loads_in_flight(config: Config, co
 
 def buffers(workload: Workload) -> list[memoryview]:
     return [memoryview(bytearray(spec.nbytes)) for spec in workload.tensors]
+
+
+SMALL = {
+    "p1_gelu_sigmoid": "x: bf16[8,512], gate: bf16[8,512]", "p2_softmax": "x: bf16[3,4096]",
+    "p3_rmsnorm": "x: f32[3,2048], w: f32[2048]", "p4_colsum": "x: f32[1024,64]",
+    "p5_masked_cumsum": "x: f32[3,1024], mask: bool[3,1024]", "p6_gemm_mma": "a: bf16[128,256], b: bf16[256,128]",
+    "p7_gemm_wgmma": "a: bf16[128,384], b: bf16[384,256]",
+    "p8_ln_bwd": "dy: bf16[3,4096], x: bf16[3,4096], w: bf16[4096], mean: f32[3], rstd: f32[3]",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("foreign", FOREIGN, ids=lambda foreign: foreign.name)
+def test_a_kernel_of_another_hand_is_right_and_has_no_race(foreign: Foreign, compiler: Compiler) -> None:
+    problem = replace(foreign, inputs=SMALL[foreign.name]).problem
+    artifact = built(compiler, foreign.source, [problem.workload], config=foreign.configs[0])
+    inputs = draw(problem.workload, "normal", 3)
+    (got,) = outputs(problem, artifact, inputs)
+    namespace: dict[str, Any] = {}
+    exec(problem.source, {"torch": torch, "F": torch.nn.functional}, namespace)  # noqa: S102 - this test's own
+    expected = namespace["reference"](*(t.double() if t.is_floating_point() else t for t in inputs)).double()
+    assert float((got.double() - expected).norm() / expected.norm()) < 5e-3
