@@ -121,6 +121,28 @@ def available(path: str) -> set[str]:
     return {line.split()[0] for line in asked.stdout.splitlines() if "__" in line.partition(" ")[0]}
 
 
+def profiled(
+    path: str, folder: Path, metrics: Sequence[str], sections: Sequence[str] = (), seconds: float | None = None
+) -> tuple[int, dict[str, list[dict[str, float]]]]:
+    """(ncu's exit status, {case: [metrics of each launch]}) of every counted case. ``sections`` are ncu's, whose
+    metrics come too. Raises subprocess.TimeoutExpired after ``seconds``."""
+    with tempfile.TemporaryDirectory() as scratch:
+        report, plans = Path(scratch, "report.csv"), Path(scratch, "plans.json")
+        tool, *options = ncu.command(path, str(report), metrics)
+        more = [word for section in sections for word in ("--section", section)]
+        inner = (sys.executable, "-m", "benchmarks.counters_on_gpu", "launch", str(folder))
+        done = subprocess.run(  # noqa: S603 - this file, under ncu
+            [tool, *more, *options, *inner], env={**os.environ, PLANS: str(plans)}, check=False, timeout=seconds
+        )
+        rows = ncu.read_report(report.read_text(errors="replace")) if report.exists() else []
+        told = json.loads(plans.read_text()) if plans.exists() else []
+    found: dict[str, list[dict[str, float]]] = defaultdict(list)
+    for (name, kernel), (seen, values) in zip(told, rows, strict=False):
+        assert seen.startswith(kernel[:20]) or kernel.startswith(seen[:20]), (name, kernel, seen)
+        found[name].append(values)
+    return done.returncode, found
+
+
 def profile(folder: Path, out: Path, extra: Sequence[str]) -> None:
     """Counters of every counted case by ncu: {case: [metrics of each launch]}."""
     path = ncu.find()
@@ -129,26 +151,16 @@ def profile(folder: Path, out: Path, extra: Sequence[str]) -> None:
     known = available(path)
     metrics = [m for m in (*ncu.WANTED, *extra) if m.rpartition(".")[0] in known]
     missing = [m for m in (*ncu.WANTED, *extra) if m not in metrics]
-    with tempfile.TemporaryDirectory() as scratch:
-        report, plans = f"{scratch}/report.csv", f"{scratch}/plans.json"
-        inner = (sys.executable, "-m", "benchmarks.counters_on_gpu", "launch", str(folder))
-        done = subprocess.run(  # noqa: S603 - this file, under ncu
-            [*ncu.command(path, report, metrics), *inner], env={**os.environ, PLANS: plans}, check=False
-        )
-        rows = ncu.read_report(Path(report).read_text(errors="replace"))
-        told = json.loads(Path(plans).read_text())
-    found: dict[str, list[dict[str, float]]] = defaultdict(list)
-    for (name, kernel), (seen, values) in zip(told, rows, strict=False):
-        assert seen.startswith(kernel[:20]) or kernel.startswith(seen[:20]), (name, kernel, seen)
-        found[name].append(values)
+    status, found = profiled(path, folder, metrics)
     machine = about(torch.cuda.get_device_name())
-    written = {**machine, "status": done.returncode, "missing": missing, "profiles": found}
+    written = {**machine, "status": status, "missing": missing, "profiles": found}
     out.write_text(json.dumps(written) + "\n")
-    print(f"{len(rows)} launches of {len(found)} kernels profiled; not there: {missing}", flush=True)
+    launches = sum(map(len, found.values()))
+    print(f"{launches} launches of {len(found)} kernels profiled; not there: {missing}", flush=True)
     (out.parent / "metrics.txt").write_text("\n".join(sorted(known)))
 
 
-def time(folder: Path, out: Path) -> None:
+def time(folder: Path, out: Path, effort: Effort = EFFORT) -> None:
     """Medians of every timed case, cold, and half their 95% intervals over them: {group: {case: value}}. Configs of
     one group are taken in turns."""
     groups: dict[str, list[Case]] = defaultdict(list)
@@ -166,7 +178,7 @@ def time(folder: Path, out: Path) -> None:
             added = {case.name: watch.add_build(case.name, case.build) for case in members}
             names = [name for name, answer in added.items() if not isinstance(answer, Fault)]
             seeds = iter(range(1, 1 << 30))
-            taken = Turns(watch, names, seeds.__next__, cancel).converge(EFFORT)
+            taken = Turns(watch, names, seeds.__next__, cancel).converge(effort)
         if isinstance(taken, Fault):
             print(f"{group}: {taken}", flush=True)
             continue

@@ -22,6 +22,9 @@ _NAMES: Mapping[str, str] = {
 }  # fmt: skip
 
 
+_NEARLY = 0.85  # of the longest term, from which another one is said
+
+
 def limiter(
     parts: Mapping[str, float], waited: Mapping[str, float], unit: str, counters: Mapping[str, float], shape: Occupancy
 ) -> str:
@@ -34,6 +37,18 @@ def limiter(
     if shape.tail > 0.3:
         name = f"tail: the last wave of blocks is nearly empty; {name}"
     return f"{name}, {waited[most]:.3g} of {parts[WAITS]:.3g} µs that blocks take one after another"
+
+
+def runner_up(parts: Mapping[str, float], waited: Mapping[str, float], unit: str, counters: Mapping[str, float]) -> str:
+    """What takes nearly as long as the longest of ``parts``, in words; empty where nothing does."""
+    names: dict[str, float] = {}  # of terms that have one, the longest
+    for term in sorted(parts, key=lambda name: -parts[name]):
+        most = max(waited, key=lambda name: waited[name]) if term == WAITS else term
+        names.setdefault(_named(unit if most == predicted.WORK else most, counters), parts[term])
+    (_, longest), (second, time_us) = list(names.items())[:2]
+    if time_us < _NEARLY * longest:
+        return ""
+    return f"nearly as long, {time_us:.3g} µs: {second}; less of one alone gains little"
 
 
 def at_the_floor(time_us: float, memory_us: float, copy_us: float, launch_us: float) -> str:

@@ -21,12 +21,12 @@ from cutegen_lab.core.predicted import COPY, L2, LAUNCH, LAUNCH_US, MEMORY, STAR
 from cutegen_lab.core.roofline import GpuSpec
 from cutegen_lab.tuning import terms
 from cutegen_lab.tuning.findings import ByLine, findings
-from cutegen_lab.tuning.limiter import at_the_floor, limiter
+from cutegen_lab.tuning.limiter import at_the_floor, limiter, runner_up
 from cutegen_lab.tuning.occupancy import Occupancy, occupancy
 from cutegen_lab.tuning.traffic import traffic
 from cutegen_lab.tuning.waits import waits_us
 
-MODEL = "roofline of memory, units, waits and block starts, v5"
+MODEL = "roofline of memory, units, waits and block starts, v6"
 _NORM = 3.0
 
 
@@ -56,10 +56,12 @@ def predict_launch(
     starts = {STARTS: terms.starts_us(launch, gpu), LAUNCH: LAUNCH_US}
     together = sum(value**_NORM for value in (max(memory.values()), *beside.values())) ** (1 / _NORM)
     time_us = starts[LAUNCH] + max(together, starts[STARTS])
-    named = limiter({**memory, **beside, **starts}, waited, unit, counters, shape)
+    terms_us = {**memory, **beside, **starts}
+    named = limiter(terms_us, waited, unit, counters, shape)
+    second = runner_up(terms_us, waited, unit, counters)
     found = findings(counters, launch, kernel, shape, gpu, moved, named, lines or {0: counters})
     parts = {**memory, **beside, **units, **waited, **starts}
-    return Prediction(time_us, named, parts, found, shape)
+    return Prediction(time_us, named, parts, (*found, second) if second else found, shape)
 
 
 def predict_plan(

@@ -17,6 +17,10 @@ OVERLAPPED_US = 0.7
 _L2_RATIO = 1.5  # L2 bandwidth over the copy rate
 _BULK_L2_RATIO = 3.5  # … for bulk copies, whose requests are few and large
 _LINE_CYCLES = 2.0  # of a multiprocessor, for each 128-byte line a warp's access touches: a look-up in L1's tags
+# Of shared memory, for each wavefront of a cp.async: NVIDIA's counter has two for what passes once. With a cycle each,
+# these alone would take longer than the product they are for (benchmarks/foreign_kernels/p6_gemm_mma.py.txt: 57 µs for
+# them, of 55.8 in all).
+_COPY_CYCLES = 0.5
 _START_CYCLES = 1.2  # of the whole GPU, between two blocks handed out …
 _CLUSTER_STARTS = 0.9  # … and this much more for each doubling of the cluster, which must find room at one time
 _MMA_SYNC_SHARE = 0.62  # of a Hopper tensor core's rate that mma.sync reaches
@@ -59,7 +63,7 @@ def units_us(counters: Mapping[str, float], launch: Launch, shape: Occupancy, gp
         running /= counters.get("busiest_block", 1.0)
     slots = running * gpu.clock_hz / 1e6  # cycles of all busy multiprocessors in a microsecond
     found = {unit: value / (4 * slots) for unit, value in cycles.items()}
-    found["shared"] = (counters.get("shared_wavefronts", 0.0) + _operand_wavefronts(counters)) / slots
+    found["shared"] = (_wavefronts(counters) + _operand_wavefronts(counters)) / slots
     lines = counters.get("global_load_lines", 0.0) + counters.get("global_store_lines", 0.0)
     found["L1"] = _LINE_CYCLES * lines / slots
     found["tensor"] = _tensor_us(counters, gpu) * gpu.sm_count / running
@@ -77,6 +81,12 @@ def by_class(counters: Mapping[str, float]) -> dict[str, float]:
     start = "warp_instructions_"
     named = {name.removeprefix(start): count for name, count in counters.items() if name.startswith(start)}
     return {klass: count for klass, count in named.items() if klass not in _FREE}
+
+
+def _wavefronts(counters: Mapping[str, float]) -> float:
+    """Cycles of shared memory that loads, stores and cp.async take."""
+    copied = counters.get("shared_copy_wavefronts", 0.0)
+    return counters.get("shared_wavefronts", 0.0) - (1 - _COPY_CYCLES) * copied
 
 
 def _operand_wavefronts(counters: Mapping[str, float]) -> float:

@@ -15,8 +15,11 @@ from cutegen_lab.tuning.traffic import Traffic
 _LATENCY_US = 0.4  # of a DRAM access while memory is not busy
 _L2_LATENCY_US = 0.12  # of an access that hits L2, beyond what is overlapped
 _L1_LATENCY_US = 0.04
-_BULK_BYTES_A_CYCLE = 32.0  # that a multiprocessor takes from L2
-_BULK_LATENCY_US = 0.85  # of a bulk copy, from the wait for room to the data's arrival
+_BYTES_A_CYCLE = 32.0  # that a multiprocessor takes from L2, by bulk copies or loads
+# Of a bulk copy, from the wait for room to the data's arrival; more for each doubling of the cluster, all of whose
+# blocks must have let go of a stage.
+_BULK_LATENCY_US = 0.75
+_CLUSTER_STAGE_US = 0.2
 _EXPOSED_LOADS = 0.65  # part of a block's bytes that its arithmetic cannot overlap with
 _EXPOSED_WORK = 0.75  # part of a block's busiest unit that its loads cannot overlap with
 _IN_ORDER = 2.0  # times its unit's cycles that an instruction holds up the warp's next one
@@ -37,12 +40,10 @@ def waits_us(
     unit pass at a time: whichever is longest stands there."""
     blocks = math.prod(launch.grid)
     warps = blocks * -(-math.prod(launch.block) // 32)
-    reads = moved.far * counters["global_load_bytes"] / blocks
     waits = counters.get("barrier_waits", 0.0) + counters.get("mbarrier_waits", 0.0)
     alone = {
         BLOCK: _BLOCK_START_US,
-        LOADS: _loads_us(counters, warps, moved),
-        ARRIVAL: _EXPOSED_LOADS * reads * gpu.sm_count / gpu.copy_bytes_per_s * 1e6,
+        **_reads_us(counters, blocks, warps, moved, gpu),
         BARRIERS: _BARRIER_CYCLES * waits / warps / gpu.clock_hz * 1e6,
         CLUSTER: _cluster_us(counters, blocks, warps),
     }
@@ -59,11 +60,19 @@ def waits_us(
     return {name: times * value for name, value in alone.items() if value}
 
 
-def _loads_us(counters: Mapping[str, float], warps: int, moved: Traffic) -> float:
-    """A thread's batches of loads, each as long as what serves it takes to answer."""
+def _reads_us(counters: Mapping[str, float], blocks: int, warps: int, moved: Traffic, gpu: GpuSpec) -> dict[str, float]:
+    """A thread's batches of loads, each as long as what serves it takes to answer, and the arrival of what the block
+    reads. One batch waits for both; of several, the next is asked for while other warps' bytes arrive."""
     batches = counters["global_load_bytes"] / (warps * 32) / max(counters["load_bytes_in_flight"], 1.0)
     l1 = 1 - moved.far - moved.near
-    return batches * (moved.far * _LATENCY_US + moved.near * _L2_LATENCY_US + l1 * _L1_LATENCY_US)
+    answers = batches * (moved.far * _LATENCY_US + moved.near * _L2_LATENCY_US + l1 * _L1_LATENCY_US)
+    # a multiprocessor's share of the memory's rate, and no more than it can take from L2
+    rate = min(gpu.copy_bytes_per_s / min(blocks, gpu.sm_count), _BYTES_A_CYCLE * gpu.clock_hz)
+    arrives = _EXPOSED_LOADS * moved.far * counters["global_load_bytes"] / blocks / rate * 1e6
+    hidden = max(moved.far * batches, 1.0)
+    if answers >= arrives:
+        return {LOADS: answers, ARRIVAL: arrives / hidden}
+    return {LOADS: answers / hidden, ARRIVAL: arrives}
 
 
 def _stages_us(counters: Mapping[str, float], launch: Launch, blocks: int, gpu: GpuSpec) -> float:
@@ -72,7 +81,8 @@ def _stages_us(counters: Mapping[str, float], launch: Launch, blocks: int, gpu: 
     arrives = counters.get("bulk_expected_bytes", 0.0) or counters.get("bulk_load_bytes", 0.0)
     stage = arrives / max(counters.get("bulk_phases", 0.0), 1.0)
     in_flight = max(launch.dynamic_smem_bytes - stage, stage, 1024.0)
-    each = _BULK_LATENCY_US + stage / (_BULK_BYTES_A_CYCLE * gpu.clock_hz) * 1e6
+    latency = _BULK_LATENCY_US + _CLUSTER_STAGE_US * math.log2(math.prod(launch.cluster))
+    each = latency + stage / (_BYTES_A_CYCLE * gpu.clock_hz) * 1e6
     return arrives / blocks / in_flight * each
 
 

@@ -75,6 +75,36 @@ def test_stages_and_products_pass_at_a_time() -> None:
     assert stages[0] == pytest.approx(stages[-1]) and "bulk copies" not in found(smem=230_000, **TMA_GEMM).parts
 
 
+def test_a_stage_is_free_later_where_a_cluster_shares_it() -> None:
+    """Each doubling of the cluster adds 0.2 µs to what every stage takes to come back."""
+    few = TMA_GEMM | {"tensor_ops": 1e9, "tensor_ops_bf16": 1e9, "tensor_instructions": 1e3}
+    alone, shared = (
+        predict_launch(
+            streaming(2**20, 2**20, 128 * 256) | few, launch(128, smem=66_000, cluster=size), kernel(), H200
+        ).parts["bulk copies"]
+        for size in (1, 4)
+    )
+    stages = 2.0**28 / 128 / 33_232  # whole rings of what is under way while one stage is worked on
+    assert shared - alone == pytest.approx(stages * 0.4)
+
+
+def test_what_takes_nearly_as_long_is_said() -> None:
+    """137 GFLOP on tensor cores take 139 µs, and 570 MB of DRAM 138; half of these are not worth a word."""
+    products = {"tensor_ops": 2.0 * 4096**3, "tensor_ops_bf16": 2.0 * 4096**3}
+    both, one = (
+        predict_launch(streaming(read, 2**20, 2**20, a_byte=0.001) | products, launch(1056), kernel(), H200)
+        for read in (570e6, 285e6)
+    )
+    assert both.limiter.startswith("tensor cores, 139 µs") and one.limiter == both.limiter
+    said = "nearly as long, 138 µs: memory bandwidth; less of one alone gains little"
+    assert said in both.findings and not any("nearly" in text for text in one.findings)
+
+
+def test_a_limiter_that_stands_alone_has_no_second() -> None:
+    """A product whose blocks wait for nothing but the tensor cores: these are not named twice."""
+    assert not any("nearly as long" in text and "tensor" in text for text in found(smem=200_000, **TMA_GEMM).findings)
+
+
 def test_instructions_are_named_by_class_where_they_set_the_time() -> None:
     counters = streaming(2**20, 2**20, 132 * 256) | {
         "warp_instructions_integer": 3e7, "warp_instructions_convert": 2e7, "warp_instructions_move": 9e7,

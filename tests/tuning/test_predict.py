@@ -188,3 +188,32 @@ def test_bulk_copies_cross_l2_faster_and_narrow_products_wait_for_shared_memory(
     narrow = {"tensor_ops": ops, "tensor_ops_bf16": ops, "tensor_instructions": 4e6}
     found = predict_launch(streaming(2**10, 2**10, 132 * 384) | narrow, launch(132, 384), kernel(), H200)
     assert found.parts["shared"] == pytest.approx(1e6 * (64 + 32) * 32 / 128 / (132 * H200.clock_hz / 1e6))
+
+
+@pytest.mark.parametrize(("blocks", "bytes_a_cycle"), [(24, 32.0), (100, H200.copy_bytes_per_s / 100 / H200.clock_hz)])
+def test_few_blocks_share_all_of_the_memory_s_rate(blocks: int, bytes_a_cycle: float) -> None:
+    """A sum of columns, f32[8192,3072] by 24 blocks, took 64.8 µs on an H200 (model v5: 140); each block got 34 B a
+    cycle, where its share among 132 would be 16."""
+    read = 4.0 * 8192 * 3072
+    got = predict_launch(streaming(read, 0, blocks * 1024, 64, a_byte=0.01), launch(blocks, 1024), kernel(64), H200)
+    assert got.parts["loads arriving"] == pytest.approx(0.65 * read / blocks / bytes_a_cycle / H200.clock_hz * 1e6)
+    assert blocks != 24 or got.time_us == pytest.approx(64.8, rel=0.25)
+
+
+def test_bytes_arrive_while_the_next_batch_is_waited_for() -> None:
+    """Sums of columns, f32[8192,4096] by 8 blocks in 512 batches a thread: the answers alone are what they take."""
+    read, threads = 4.0 * 8192 * 4096, 8 * 256
+    one, many = (
+        predict_launch(streaming(read, 0, threads, in_flight, a_byte=0.001), launch(8, 256), kernel(), H200).parts
+        for in_flight in (read / threads, read / threads / 512)
+    )
+    assert one["loads in flight"] == pytest.approx(0.4) and one["loads arriving"] > 100
+    assert many["loads in flight"] == pytest.approx(512 * 0.4)
+    assert many["loads arriving"] == pytest.approx(one["loads arriving"] / 512)
+
+
+def test_a_wavefront_of_a_cp_async_costs_half() -> None:
+    counters = streaming(2**20, 2**20, 132 * 256) | {"shared_wavefronts": 132 * 2e5}
+    copied = counters | {"shared_copy_wavefronts": 132 * 1e5}
+    stored, both = (predict_launch(c, launch(132), kernel(), H200).parts["shared"] for c in (counters, copied))
+    assert both == pytest.approx(0.75 * stored)

@@ -1,0 +1,132 @@
+"""Kernels of another hand, and programs that wait for clusters, compiled for ``benchmarks.foreign_on_gpu``.
+
+    python -m benchmarks.foreign_cases FOLDER ARCHIVE.tar.xz [DIR]     (needs the DSL; no GPU; about a minute)
+
+``foreign_kernels/p*.py.txt`` were written by a language model from the candidate contract alone. Times of their default
+configs were known when the time model was written; the other configs were not timed. Each comes in several configs of
+the keywords of its ``launch``, the first its own default. DIR holds further kernels, as for
+``benchmarks.agreement --also``: ``NAME.py``, and ``NAME.json`` with its tensors and "configs".
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tarfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from pathlib import Path
+
+from benchmarks.cluster_waits import programs
+from benchmarks.counters_cases import ARCH, Case, store
+from cutegen_lab.compile import CageCompiler, CompileJob
+from cutegen_lab.core.artifact import Artifact
+from cutegen_lab.core.problem import Problem, TensorSpec, Workload
+from cutegen_lab.problems import read_text
+
+KERNELS = Path(__file__).parent / "foreign_kernels"
+
+
+@dataclass(frozen=True)
+class Foreign:
+    """``configs`` differ from the kernel's defaults in what they name."""
+
+    name: str
+    arguments: str
+    body: str
+    inputs: str
+    configs: Sequence[Mapping[str, int]]
+
+    @property
+    def problem(self) -> Problem:
+        text = f"def reference({self.arguments}):\n    {self.body}\n"
+        return read_text(text, name=self.name, inputs_text=self.inputs)
+
+    @property
+    def source(self) -> str:
+        return (KERNELS / f"{self.name}.py.txt").read_text()
+
+
+def _each(names: str, *values: tuple[int, ...]) -> tuple[Mapping[str, int], ...]:
+    return tuple(dict(zip(names.split(), row, strict=True)) for row in values)
+
+
+_ROWS = _each("threads vec", (256, 8), (128, 8), (512, 8), (256, 4), (256, 2))
+FOREIGN = (
+    Foreign("p1_gelu_sigmoid", "x, gate", "return F.gelu(x, approximate='tanh') * torch.sigmoid(gate)",
+            "x: bf16[4096,8192], gate: bf16[4096,8192]", (*_ROWS, {"threads": 64, "vec": 8})),
+    Foreign("p2_softmax", "x", "return torch.softmax(x, -1)", "x: bf16[4096,8192]",
+            (*_ROWS, {"threads": 1024, "vec": 8})),
+    Foreign("p3_rmsnorm", "x, w", "return F.rms_norm(x, w.shape, w, 1e-6)", "x: f32[2048,4096], w: f32[4096]",
+            _each("threads vec", (256, 4), (128, 4), (512, 4), (1024, 4), (256, 2), (256, 1))),
+    Foreign("p4_colsum", "x", "return x.sum(0)", "x: f32[4096,4096]",
+            _each("cols rows", (32, 64), (64, 32), (128, 16), (32, 128), (32, 32), (16, 64))),
+    Foreign("p5_masked_cumsum", "x, mask", "return torch.cumsum(torch.where(mask, x, 0.0), 1)",
+            "x: f32[1024,4096], mask: bool[1024,4096]", _each("vec", (4,), (8,), (16,), (32,))),
+    Foreign("p6_gemm_mma", "a, b", "return a @ b", "a: bf16[2048,2048], b: bf16[2048,2048]",
+            _each("bM bN bK stages", (128, 128, 32, 4), (128, 128, 32, 2), (128, 64, 32, 4), (64, 128, 32, 4),
+                  (64, 64, 32, 3), (64, 64, 32, 2))),
+    Foreign("p7_gemm_wgmma", "a, b", "return a @ b", "a: bf16[2048,2048], b: bf16[2048,2048]",
+            _each("bM bN bK stages", (128, 256, 64, 4), (128, 256, 64, 2), (128, 128, 64, 6), (128, 128, 64, 2),
+                  (128, 64, 64, 6), (128, 64, 64, 2))),
+    Foreign("p8_ln_bwd", "dy, x, w, mean, rstd", """h = (x.float() - mean[:, None]) * rstd[:, None]
+    g = dy.float() * w.float()
+    c1, c2 = g.mean(-1, keepdim=True), (g * h).mean(-1, keepdim=True)
+    return ((g - c1 - h * c2) * rstd[:, None]).to(x.dtype)""",
+            "dy: bf16[4096,4096], x: bf16[4096,4096], w: bf16[4096], mean: f32[4096], rstd: f32[4096]", _ROWS),
+)  # fmt: skip
+
+
+def cases() -> Iterator[Case]:
+    for foreign in FOREIGN:
+        workload, source = foreign.problem.workload, foreign.source
+        for number, config in enumerate(foreign.configs):
+            yield Case(f"{foreign.name}-{number}", foreign.name, workload, source, dict(config), True, True, True)
+
+
+def others(folder: Path) -> Iterator[Case]:
+    for path in sorted(folder.glob("*.json")):
+        said, source = json.loads(path.read_text()), path.with_suffix(".py").read_text()
+        inputs, outputs = (tuple(TensorSpec.parse(t) for t in said[key]) for key in ("inputs", "outputs"))
+        for number, config in enumerate(said["configs"]):
+            workload = Workload("main", inputs, outputs)
+            yield Case(f"{path.stem}-{number}", path.stem, workload, source, config, True, True, True)
+
+
+def add(case: Case, folder: Path, compiler: CageCompiler) -> bool:
+    """Whether it compiled. The gate is for candidates: others' texts may import what they like."""
+    job = CompileJob(case.source, case.config, (case.workload,), ARCH)
+    built = compiler.compile_ungated(job, lambda line: None)
+    if not isinstance(built, Artifact):
+        print(f"{case.name} {case.config}: {built.verdict.value}, {built.reason[:200]}", flush=True)
+        return False
+    build = built.builds[case.workload.name]
+    store(folder, case.name, case.group, case.workload, case.config, build, counted=True, timed=True, held_out=True)
+    return True
+
+
+def waiting(folder: Path) -> None:
+    """Adds the programs of ``benchmarks.cluster_waits``."""
+    from cutegen_lab.compile.dsl import assemble
+
+    for group, name, workload, build in programs():
+        made = replace(build, cubin=assemble(build.ptx, ARCH))
+        store(folder, name, group, workload, {}, made, counted=False, timed=True)
+
+
+def main() -> None:
+    folder, archive, *also = map(Path, sys.argv[1:])
+    folder.mkdir(parents=True, exist_ok=True)
+    with CageCompiler(folder / "cache") as compiler:
+        every = chain(cases(), *map(others, also))
+        written = [add(case, folder, compiler) for case in every]
+    waiting(folder)
+    with tarfile.open(archive, "w:xz") as packed:
+        for path in sorted(folder.glob("*.json")):
+            packed.add(path, path.name)
+    print(f"{sum(written)} of {len(written)} kernels; {archive}: {archive.stat().st_size >> 10} KiB")
+
+
+if __name__ == "__main__":
+    main()

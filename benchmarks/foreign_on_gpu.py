@@ -1,0 +1,185 @@
+"""Kernels of another hand on a GPU: does their predicted time order their configs, and is their limiter ncu's?
+
+    python -m benchmarks.foreign_on_gpu measure ARCHIVE.tar.xz OUT.json          (a GPU and torch; ncu if it is there)
+    python -m benchmarks.foreign_on_gpu compare ARCHIVE.tar.xz OUT.json RESULT.json       (no GPU)
+
+ARCHIVE is what ``benchmarks.foreign_cases`` wrote. ``measure`` takes the configs of each kernel in turns, cold, with
+the product's own stopwatch, and profiles each config once; it writes after every step, so that what was measured
+survives a limit on its time. ``compare`` prints and writes: Spearman's correlation within each kernel's configs, the
+share of limiters that are ncu's (:mod:`benchmarks.ncu_limiter`), and what a wait for a cluster takes.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tarfile
+import tempfile
+import threading
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from benchmarks.cluster_waits import slope_us
+from benchmarks.counters_on_gpu import Case, available, cases, profiled, time
+from benchmarks.ncu_limiter import METRICS, Seen, agrees, seen
+from benchmarks.times_compared import SAME, regret, spearman
+from cutegen_lab.core.roofline import target_gpu
+from cutegen_lab.core.trial import Profile
+from cutegen_lab.core.verdict import Fault
+from cutegen_lab.devices.cuda import ncu
+from cutegen_lab.devices.emulator import EmulatorDevice
+from cutegen_lab.judge.turns import Effort
+from cutegen_lab.tuning import MODEL
+
+SECTIONS = ("SpeedOfLight", "WarpStateStats")
+A_PART, NCU_SECONDS = 20, 60.0  # cases that ncu replays in one go, and for how long it may
+EFFORT = Effort(half_width=0.005, seconds=2.5, min_rounds=6, warm_up_seconds=0.1)
+_KEPT = ("gpu__", "sm__", "smsp__average_warps_issue", "l1tex__", "lts__throughput", "dram__throughput")
+Row = dict[str, Any]
+
+
+def unpacked(archive: Path, folder: str) -> Path:
+    with tarfile.open(archive) as packed:
+        packed.extractall(folder, filter="data")
+    return Path(folder)
+
+
+def measure(archive: Path, out: Path) -> None:
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = unpacked(archive, scratch)
+        time(folder, out, EFFORT)
+        choices = [SECTIONS, ()]
+        for part in parts(folder):
+            written = json.loads(out.read_text())
+            told = profiles(part, choices)
+            for key, value in told.items():
+                written[key] = written.get(key, {}) | value if isinstance(value, dict) else value
+            out.write_text(json.dumps(written) + "\n")
+
+
+def parts(folder: Path) -> list[Path]:
+    """Folders with no more counted cases each than ncu replays within its time, configs of one kernel together."""
+    counted = [path for path in sorted(folder.glob("*.json")) if json.loads(path.read_text())["counted"]]
+    found = []
+    for number, some in enumerate(_batched(counted, A_PART)):
+        part = folder / f"part{number}"
+        part.mkdir()
+        for path in some:
+            (part / path.name).hardlink_to(path)
+        found.append(part)
+    return found
+
+
+def _batched(paths: Sequence[Path], size: int) -> list[Sequence[Path]]:
+    return [paths[first : first + size] for first in range(0, len(paths), size)]
+
+
+def profiles(folder: Path, choices: list[tuple[str, ...]]) -> Row:
+    """By ncu, with the first of its sections in ``choices`` that it reports something of; others are taken out."""
+    path = ncu.find()
+    if path is None:
+        return {"ncu": "not installed"}
+    known = available(path)
+    metrics = [m for m in (*METRICS, *ncu.WANTED) if m.rpartition(".")[0] in known]
+    missing = [m for m in METRICS if m not in metrics]
+    status, found = -1, dict[str, list[dict[str, float]]]()
+    for sections in tuple(choices):
+        try:
+            status, found = profiled(path, folder, metrics, sections, NCU_SECONDS)
+        except subprocess.TimeoutExpired:
+            print(f"{folder.name}: ncu was not done within {NCU_SECONDS:.0f} s", flush=True)
+        if found:
+            break
+        choices.remove(sections)
+    kept = {name: [{m: v for m, v in x.items() if m.startswith(_KEPT)} for x in of] for name, of in found.items()}
+    counted = {name: [ncu.counters(x) for x in of] for name, of in found.items()}
+    print(f"{folder.name}: {len(found)} kernels profiled (status {status}); not there: {missing}", flush=True)
+    return {"ncu": f"status {status}", "missing": missing, "profiles": kept, "counted": counted}
+
+
+# --- without a GPU ---------------------------------------------------------------------------------------------------
+
+
+def compare(archive: Path, measured: Path, result: Path) -> None:
+    data = json.loads(measured.read_text())
+    with tempfile.TemporaryDirectory() as scratch:
+        every = list(cases(unpacked(archive, scratch), timed=True))
+    found = {key: data[key] for key in ("date", "python", "torch", "device", "driver")} | {"model": MODEL}
+    found |= compared([case for case in every if case.counted], data)
+    found["cluster_waits_us"] = waits(data["times_us"])
+    result.write_text(json.dumps(found, indent=1) + "\n")
+    _print(found)
+
+
+def compared(foreign: list[Case], data: Mapping[str, Any]) -> Row:
+    groups: dict[str, list[Row]] = defaultdict(list)
+    for case in foreign:
+        time_us = data["times_us"].get(case.group, {}).get(case.name)
+        if time_us is None:
+            continue
+        row = {"config": case.config, "measured_us": round(time_us, 2), **predicted(case, data["device"])}
+        if launches := data.get("profiles", {}).get(case.name):
+            by_ncu = seen(max(launches, key=lambda values: values.get("gpu__time_duration.sum", 0.0)))
+            row |= {"ncu": vars(by_ncu), "agrees": agrees(row["limiter"], by_ncu)}
+        groups[case.group].append(row)
+    ranked = {name: _ranked(rows) for name, rows in groups.items()}
+    judged = [row["agrees"] for rows in groups.values() for row in rows if "agrees" in row]
+    return {"limiters_as_ncu": round(sum(judged) / len(judged), 3) if judged else None, "of": len(judged),
+            "groups": ranked}  # fmt: skip
+
+
+def predicted(case: Case, device: str) -> Row:
+    buffers, gpu = case.buffers(), target_gpu(case.build.arch, device)
+    timing, profile = EmulatorDevice().time(case.build, buffers.tensors, buffers.views, gpu, threading.Event())
+    assert not isinstance(timing, Fault) and isinstance(profile, Profile), timing
+    return {"predicted_us": round(timing.time_us, 2), "limiter": profile.limiter}
+
+
+def _ranked(rows: list[Row]) -> Row:
+    measured, guessed = ([row[key] for row in rows] for key in ("measured_us", "predicted_us"))
+    return {
+        "spearman": round(spearman(measured, guessed), 3),
+        "ties_within_1_percent": round(spearman(measured, guessed, SAME), 3),
+        "regret": round(regret(measured, guessed), 3),
+        "median_ratio": round(median(max(g / m, m / g) for m, g in zip(measured, guessed, strict=True)), 3),
+        "rows": rows,
+    }  # fmt: skip
+
+
+def waits(times_us: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
+    """Of each kind and size of cluster what one more wait takes, in microseconds."""
+    found = {}
+    for group, times in times_us.items():
+        if group.startswith("cluster-"):
+            found[group] = round(slope_us({int(name.rpartition("-")[2]): t for name, t in times.items()}), 4)
+    return found
+
+
+def _print(found: Row) -> None:
+    print(f"{found['device']}, {found['date']}, {found['model']}")
+    for name, group in found["groups"].items():
+        print(f"{name:18} Spearman {group['spearman']:.2f} ({group['ties_within_1_percent']:.2f} with ties), "
+              f"regret {group['regret']:.1%}, ratio {group['median_ratio']:.2f}")  # fmt: skip
+        for row in group["rows"]:
+            by_ncu = Seen(**row["ncu"]) if "ncu" in row else None
+            said = f"{by_ncu.unit} {by_ncu.percent:.0f}%, {by_ncu.stall} {by_ncu.share:.0%}" if by_ncu else ""
+            mark = {True: "=", False: "≠"}.get(row.get("agrees"), " ")
+            print(f"   {row['measured_us']:7.1f} {row['predicted_us']:7.1f} µs  {row['limiter'][:60]:60} {mark} {said}")
+    print(f"limiters as ncu has them: {found['limiters_as_ncu']} of {found['of']}; a wait: {found['cluster_waits_us']}")
+
+
+def main() -> None:
+    verb, *files = sys.argv[1:]
+    paths = list(map(Path, files))
+    if verb == "measure":
+        measure(*paths)
+    else:
+        compare(*paths)
+
+
+if __name__ == "__main__":
+    main()
