@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import ast
 import builtins
+import importlib
+import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +21,7 @@ from cutegen_lab.bundle.references import Found, Function, Reference, references
 from cutegen_lab.compile.gate import HARMLESS_NAMES
 from cutegen_lab.core.errors import InputError
 
+_FOR_CHECKERS = ("typing.override", "typing_extensions.override", "typing_extensions.final")
 _CALLED_BY_DSL = {"ir_value", "mlir_type", "get_mlir_types", "get_dynamic_type"}
 _BUILTINS = frozenset(dir(builtins)) | {"__name__", "__doc__"}
 # Bases that call no method of a class by a name that is not Python's own.
@@ -224,12 +227,19 @@ class Reach:
                 facts.undefined.setdefault(reference.root, (reference.quoted or reference.chain).lineno)
             one = Resolved(reference, target, used)
             facts.resolved.append(one)
-            if isinstance(target, Refused) and not self.environment_default(one) and reference.annotation is None:
+            if isinstance(target, Refused) and not (self.environment_default(one) or self._only_read(one)):
                 self._refuse(facts, reference, target)
         for node, owner in facts.found.inner_imports:
             if owner is None and not isinstance(unit.node, (ast.If, ast.Try)):
                 facts.refused = facts.refused or (node.lineno, Refused("an import", "Import at the top of the file."))
         return facts
+
+    @staticmethod
+    def _only_read(one: Resolved) -> bool:
+        """For people and type checkers: an annotation, ``@override``."""
+        if one.reference.annotation is not None:
+            return True
+        return one.reference.decorates is not None and one.target in [_not_allowed(name) for name in _FOR_CHECKERS]
 
     @staticmethod
     def _refuse(facts: Facts, reference: Reference, why: Refused) -> None:
@@ -322,6 +332,9 @@ class Reach:
             dotted = ".".join(part for part in (found.root or found.module, found.name) if part)
             if not (comes_along(found.module) or comes_along(dotted)):
                 return _not_allowed(dotted)
+            from_python = found.name and found.module.split(".")[0] in sys.stdlib_module_names
+            if from_python and not hasattr(importlib.import_module(found.module), found.name):
+                return _not_allowed(dotted)  # of a later Python
             return External(dotted, found.module if found.root else "")
         target: Target = LocalModule(path)
         return self._member(LocalModule(path), found.name, seen or set()) if found.name else target

@@ -6,6 +6,7 @@ It keeps honest mistakes and plain attacks out cheaply, and says what is wrong. 
 from __future__ import annotations
 
 import ast
+import builtins
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
@@ -37,20 +38,47 @@ FORBIDDEN_ATTRIBUTES = {
     # look a name up by its text, or evaluate one
     "attrgetter", "methodcaller", "get_type_hints", "ForwardRef",
 }  # fmt: skip
-_ARITHMETIC = (
-    "add", "sub", "mul", "truediv", "floordiv", "mod", "divmod", "pow", "matmul",
-    "and", "or", "xor", "lshift", "rshift",
-)  # fmt: skip
 # Called with a name that the text works out: ``compile/lookups.py`` checks it in the cage.
 _LOOKUPS = {"getattr": (2, 3), "hasattr": (2, 2), "setattr": (3, 3), "vars": (1, 1)}  # arguments: least and most
+_ARITHMETIC = (
+    "add", "sub", "mul", "truediv", "floordiv", "mod", "divmod", "pow", "matmul", "and", "or", "xor", "lshift",
+    "rshift",
+)  # fmt: skip
+# Of Python's own double-underscore names these; others are a program's own, or the DSL's protocol.
 _ALLOWED_DUNDERS = {
-    "__name__", "__post_init__", "__init__", "__call__", "__doc__", "__class_getitem__", "__class__",
-    "__new__", "__slots__", "__init_subclass__", "__set_name__", "__module__", "__qualname__", "__bool__", "__len__",
-    "__getitem__", "__iter__", "__hash__", "__repr__", "__str__",
-    *(f"__{side}{name}__" for side in ("", "r") for name in _ARITHMETIC), "__neg__", "__invert__",
-    "__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__contains__",
-    "__extract_mlir_values__", "__new_from_mlir_values__", "__get_mlir_types__", "__c_pointers__",  # the DSL's protocol
+    "__name__", "__doc__", "__module__", "__qualname__", "__class__", "__class_getitem__", "__slots__",
+    "__annotations__",
+    "__init__", "__init_subclass__", "__new__", "__post_init__", "__set_name__", "__call__", "__len__", "__getitem__",
+    "__iter__", "__contains__", "__hash__", "__repr__", "__str__", "__bool__", "__int__", "__float__", "__index__",
+    "__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__neg__", "__pos__", "__abs__", "__invert__",
+    *(f"__{side}{name}__" for side in ("", "r") for name in _ARITHMETIC),
 }  # fmt: skip
+
+
+def _frame() -> object:
+    raise ValueError
+
+
+def _python_dunders() -> frozenset[str]:
+    """Double-underscore names that something of Python's has: classes, functions, modules, frames …"""
+    try:
+        _frame()
+    except ValueError as error:
+        traceback = error.__traceback__
+        assert traceback is not None
+    things = [
+        object, type, int, float, str, bytes, tuple, list, dict, set, property, classmethod, staticmethod, super, slice,
+        BaseException, _frame, _frame.__code__, ast, len, "".join, traceback, traceback.tb_frame, (i for i in ()),
+        _frame.__get__(0), ast.AST, memoryview, builtins,
+    ]  # fmt: skip
+    names = {name for thing in things for name in (*dir(thing), *dir(type(thing)))}
+    more = {"__builtins__", "__path__", "__file__", "__cached__", "__import__", "__main__", "__getattr__", "__del__",
+            "__wrapped__", "__set__", "__delete__", "__prepare__", "__closure__", "__mro_entries__", "__self__",
+            "__func__", "__dataclass_fields__", "__weakref__"}  # fmt: skip
+    return frozenset(name for name in names | more if name.startswith("__") and name.endswith("__"))
+
+
+_PYTHON_DUNDERS = _python_dunders()
 MOST_ERRORS = 50
 
 
@@ -226,7 +254,7 @@ def _allowed(module: str) -> bool:
 
 
 def _dunder(name: str) -> bool:
-    return name.startswith("__") and name.endswith("__") and name not in _ALLOWED_DUNDERS
+    return name in _PYTHON_DUNDERS and name not in _ALLOWED_DUNDERS
 
 
 def _import(module: str, line: int) -> Diagnostic:
