@@ -379,4 +379,6 @@ def _not_allowed(what: str) -> Refused:
         "os": "Write the value there: a candidate reads no environment.",
         "argparse": "Write the values there: a candidate has no command line.",
     }.get(top, f"Write it without {top}, or leave it out of what launch uses.")
+    if top not in sys.stdlib_module_names and top not in ("torch", "numpy", "triton"):
+        action = f"Give a file of {top} too, so that it is found, or write it without {top}."
     return Refused(what, action)

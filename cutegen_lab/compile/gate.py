@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import ast
 import builtins
+import inspect
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import cache
 
 from cutegen_lab.compile.scopes import free_names
 from cutegen_lab.core.syntax import dotted, parse
@@ -55,30 +57,23 @@ _ALLOWED_DUNDERS = {
 }  # fmt: skip
 
 
-def _frame() -> object:
-    raise ValueError
-
-
+@cache
 def _python_dunders() -> frozenset[str]:
     """Double-underscore names that something of Python's has: classes, functions, modules, frames …"""
-    try:
-        _frame()
-    except ValueError as error:
-        traceback = error.__traceback__
-        assert traceback is not None
+    frame = inspect.currentframe()
+    empty = (number for number in range(0))
     things = [
         object, type, int, float, str, bytes, tuple, list, dict, set, property, classmethod, staticmethod, super, slice,
-        BaseException, _frame, _frame.__code__, ast, len, "".join, traceback, traceback.tb_frame, (i for i in ()),
-        _frame.__get__(0), ast.AST, memoryview, builtins,
+        BaseException, _dunder, _dunder.__code__, ast, len, "".join, frame, empty,
+        _dunder.__get__(""), ast.AST, memoryview, builtins,
     ]  # fmt: skip
     names = {name for thing in things for name in (*dir(thing), *dir(type(thing)))}
     more = {"__builtins__", "__path__", "__file__", "__cached__", "__import__", "__main__", "__getattr__", "__del__",
             "__wrapped__", "__set__", "__delete__", "__prepare__", "__closure__", "__mro_entries__", "__self__",
-            "__func__", "__dataclass_fields__", "__weakref__"}  # fmt: skip
+            "__func__", "__dataclass_fields__", "__weakref__", "__traceback__", "__annotate__"}  # fmt: skip
     return frozenset(name for name in names | more if name.startswith("__") and name.endswith("__"))
 
 
-_PYTHON_DUNDERS = _python_dunders()
 MOST_ERRORS = 50
 
 
@@ -254,7 +249,7 @@ def _allowed(module: str) -> bool:
 
 
 def _dunder(name: str) -> bool:
-    return name in _PYTHON_DUNDERS and name not in _ALLOWED_DUNDERS
+    return name in _python_dunders() and name not in _ALLOWED_DUNDERS
 
 
 def _import(module: str, line: int) -> Diagnostic:
