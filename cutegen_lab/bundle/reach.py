@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from cutegen_lab.bundle.mentions import Mentions
-from cutegen_lab.bundle.modules import Finder, Import, Module, Unit, comes_along
+from cutegen_lab.bundle.modules import Finder, Import, Module, Unit, comes_along, imports_of
 from cutegen_lab.bundle.references import Found, Function, Reference, references
 from cutegen_lab.compile.gate import HARMLESS_NAMES
 from cutegen_lab.core.errors import InputError
@@ -338,6 +338,9 @@ class Reach:
             return External(dotted, found.module if found.root else "")
         target: Target = LocalModule(path)
         return self._member(LocalModule(path), found.name, seen or set()) if found.name else target
+
+    def can_import(self, node: ast.Import | ast.ImportFrom, module: Module) -> bool:
+        return not any(isinstance(self._imported(found, module), Refused) for _, found in imports_of(node))
 
     def _member(self, package: LocalModule, name: str, seen: set[tuple[Path, str]]) -> Target:
         if package.path.is_file():

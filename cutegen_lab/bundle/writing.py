@@ -149,7 +149,9 @@ class Writer:
         for node, owner in facts.found.inner_imports:
             if owner is None or owner not in facts.stubs:
                 start, end = module.span(node)
-                yield Edit(start, end, "pass" + "\n" * module.text.count("\n", start, end))
+                fails = owner is None and not self._reach.can_import(node, module)  # for the ``except`` below it
+                instead = "raise ImportError" if fails else "pass"
+                yield Edit(start, end, instead + "\n" * module.text.count("\n", start, end))
 
 
 def imports(names: Mapping[Key, str], as_modules: set[str], loads: Iterable[str]) -> list[str]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from cutegen_lab.cli.judge import OTHER_VERDICT
 from cutegen_lab.cli.output import Output, note
+from cutegen_lab.core.errors import InputError
 from cutegen_lab.core.verdict import Diagnostic
 
 
@@ -20,12 +21,13 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
 
     files = [Path(file) for file in arguments.files]
     out = Path(arguments.out or f"{files[0].stem}_bundle.py")
-    for file in files:
-        may_write(out, file)
+    if any(out.exists() and file.exists() and out.samefile(file) for file in files):
+        raise InputError(f"{out} is one of the files to join", "Name another one with --out.")
+    may_write(out)
     made = bundle(files, arguments.entry)
     text = headed([], made.text)
     above = text.count("\n") - made.text.count("\n")  # lines of the heading
-    write_out(out, text, files[0])
+    write_out(out, text)
     for one in made.notices:
         note(f"{one.file}:{one.line}: {one.message}. {one.action}")
     refused = gate.check(made.text)
