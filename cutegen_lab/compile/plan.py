@@ -192,6 +192,9 @@ def _parse(recording: Recording) -> list[_Call]:
                     f"launch() makes the host call {rest[:64]}; it may only launch kernels: take scratch memory from "
                     "workspace() and clear it in a kernel",
                 )
+            elif kind == "invalid":
+                symbol, _, what = rest.partition(" ")
+                raise PlanError(Verdict.CONTRACT, f"launch() calls {symbol[:64]} with {what[:200]}")
             else:
                 raise ValueError
         except (ValueError, IndexError):
