@@ -53,6 +53,7 @@ def build_parser() -> Parser:
     _target(sol)
     _add_tune(command("tune", "tune", "the fastest config of PROBLEM's template, or of KERNEL; exit 0: it passed"))
     _add_bench(command("bench", "bench", "the templates beside PyTorch, quack and a copy; exit 0: all were timed"))
+    _add_bundle(command("bundle", "bundle", "a kernel and the modules that it imports, as one file to judge"))
     _add_spec(command("spec", "spec", "kernels in the compact language"))
     _add_runs(command("runs", "runs", "what is in the store"))
     return parser
@@ -118,6 +119,14 @@ def _add_bench(bench: Parser) -> None:
     bench.add_argument("--out", metavar="FILE.json", help="write every row here as soon as it is measured")
     bench.add_argument("--resume", action="store_true", help="leave out what FILE.json has already")
     bench.add_argument("--index", type=int, default=0, metavar="N", help="the GPU among those visible (default 0)")
+
+
+def _add_bundle(bundle: Parser) -> None:
+    where = "the first has launch(); imports are followed into the packages and folders of all"
+    bundle.add_argument("files", metavar="FILE", nargs="+", help=where)
+    bundle.add_argument("-o", "--out", metavar="KERNEL.py", help="(default: the first FILE's name and _bundle.py)")
+    bundle.add_argument("--entry", default="launch", metavar="NAME",
+                        help="the function that becomes launch() (default launch)")  # fmt: skip
 
 
 def _gpu(text: str) -> str:

@@ -25,6 +25,7 @@ from typing import Any
 from cutegen_lab.compile import dsl, isolate, record
 from cutegen_lab.compile.explain import explain
 from cutegen_lab.compile.limits import Limits
+from cutegen_lab.compile.lookups import guarded
 from cutegen_lab.compile.wire import ANSWER, PART, PHASE, SEPARATOR, WORKLOAD, write_frame
 from cutegen_lab.core import ptx_text
 from cutegen_lab.core.dtypes import DType
@@ -159,6 +160,7 @@ def _load(source: str) -> ModuleType:
     assert spec is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules["candidate"] = module
+    vars(module).update(guarded("candidate"))
     try:
         loader.exec_module(module)
     except BaseException:

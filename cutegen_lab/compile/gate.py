@@ -6,8 +6,11 @@ It keeps honest mistakes and plain attacks out cheaply, and says what is wrong. 
 from __future__ import annotations
 
 import ast
+import builtins
+import inspect
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import cache
 
 from cutegen_lab.compile.scopes import free_names
 from cutegen_lab.core.syntax import dotted, parse
@@ -37,10 +40,40 @@ FORBIDDEN_ATTRIBUTES = {
     # look a name up by its text, or evaluate one
     "attrgetter", "methodcaller", "get_type_hints", "ForwardRef",
 }  # fmt: skip
+# Called with a name that the text works out: ``compile/lookups.py`` checks it in the cage.
+_LOOKUPS = {"getattr": (2, 3), "hasattr": (2, 2), "setattr": (3, 3), "vars": (1, 1)}  # arguments: least and most
+_ARITHMETIC = (
+    "add", "sub", "mul", "truediv", "floordiv", "mod", "divmod", "pow", "matmul", "and", "or", "xor", "lshift",
+    "rshift",
+)  # fmt: skip
+# Of Python's own double-underscore names these; others are a program's own, or the DSL's protocol.
 _ALLOWED_DUNDERS = {
-    "__name__", "__post_init__", "__init__", "__call__", "__doc__", "__class_getitem__", "__class__",
-    "__extract_mlir_values__", "__new_from_mlir_values__", "__get_mlir_types__", "__c_pointers__",  # the DSL's protocol
+    "__name__", "__doc__", "__module__", "__qualname__", "__class__", "__class_getitem__", "__slots__",
+    "__annotations__",
+    "__init__", "__init_subclass__", "__new__", "__post_init__", "__set_name__", "__call__", "__len__", "__getitem__",
+    "__iter__", "__contains__", "__hash__", "__repr__", "__str__", "__bool__", "__int__", "__float__", "__index__",
+    "__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__neg__", "__pos__", "__abs__", "__invert__",
+    *(f"__{side}{name}__" for side in ("", "r") for name in _ARITHMETIC),
 }  # fmt: skip
+
+
+@cache
+def _python_dunders() -> frozenset[str]:
+    """Double-underscore names that something of Python's has: classes, functions, modules, frames …"""
+    frame = inspect.currentframe()
+    empty = (number for number in range(0))
+    things = [
+        object, type, int, float, str, bytes, tuple, list, dict, set, property, classmethod, staticmethod, super, slice,
+        BaseException, _dunder, _dunder.__code__, ast, len, "".join, frame, empty,
+        _dunder.__get__(""), ast.AST, memoryview, builtins,
+    ]  # fmt: skip
+    names = {name for thing in things for name in (*dir(thing), *dir(type(thing)))}
+    more = {"__builtins__", "__path__", "__file__", "__cached__", "__import__", "__main__", "__getattr__", "__del__",
+            "__wrapped__", "__set__", "__delete__", "__prepare__", "__closure__", "__mro_entries__", "__self__",
+            "__func__", "__dataclass_fields__", "__weakref__", "__traceback__", "__annotate__"}  # fmt: skip
+    return frozenset(name for name in names | more if name.startswith("__") and name.endswith("__"))
+
+
 MOST_ERRORS = 50
 
 
@@ -64,8 +97,15 @@ def _errors(tree: ast.Module) -> Iterator[Diagnostic]:
     imported = _imported_names(tree)
     partly = _partly_imported(tree)
     taken: set[int] = set()  # names of modules of which an attribute is taken
+    called: set[int] = set()  # what is used as a candidate may: parents come before their children
     for node in ast.walk(tree):
-        yield from _check_node(node, partly)
+        if isinstance(node, ast.Call):
+            yield from _lookup(node, imported)
+            called |= _callable_here(node)
+        elif isinstance(node, ast.Compare):
+            called |= _asked_for_a_name(node)
+        if id(node) not in called:
+            yield from _check_node(node, partly)
         yield from _patches(node, imported)
         if isinstance(node, ast.Attribute):
             taken.add(id(node.value))
@@ -73,6 +113,8 @@ def _errors(tree: ast.Module) -> Iterator[Diagnostic]:
             yield _error("G05-name", node.lineno, f"the module {node.id!r} may not be handed around",
                          f"Use {_some(partly[node.id])} of it.")  # fmt: skip
     for name in free_names(tree, FORBIDDEN_NAMES):
+        if id(name) in called:
+            continue
         yield _error("G05-name", name.lineno, f"the name {name.id!r} is not allowed",
                      "A candidate computes; it does not reach into Python or the machine.")  # fmt: skip
     if not any(isinstance(n, ast.FunctionDef) and n.name == "launch" for n in tree.body):
@@ -95,15 +137,57 @@ def _check_node(node: ast.AST, partly: Mapping[str, str]) -> list[Diagnostic]:
         if node.attr not in HARMLESS_NAMES[module]:
             return [_error("G06-attribute", line, f"{module}.{node.attr} is not allowed",
                            f"Of {module} a candidate may use {_some(module)}.")]  # fmt: skip
-    elif bad := [name for name in _attributes_read(node) if _forbidden_attribute(name)]:
+    elif bad := [name for name in _attributes_read(node) if forbidden_attribute(name)]:
         return [_error("G06-attribute", line, f"the attribute .{bad[0]} is not allowed",
                        "Write the kernel without Python's internals.")]  # fmt: skip
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("getattr", "hasattr"):
-        name = node.args[1] if len(node.args) > 1 else None
-        if not (isinstance(name, ast.Constant) and isinstance(name.value, str)) or _forbidden_attribute(name.value):
-            return [_error("G07-getattr", line, f"{node.func.id} needs a plain constant name",
-                           "Write the attribute out.")]  # fmt: skip
     return []
+
+
+def _callable_here(node: ast.Call) -> set[int]:
+    """The function's name in ``setattr(x, name, value)``, ``vars(x)`` and ``object.__setattr__(x, "name", value)``."""
+    function, count = node.func, len(node.args)
+    if isinstance(function, ast.Name) and function.id in _LOOKUPS and not node.keywords:
+        least, most = _LOOKUPS[function.id]
+        plain = not any(isinstance(argument, ast.Starred) for argument in node.args)
+        return {id(function)} if plain and least <= count <= most else set()
+    return {id(function)} if _is_object_setattr(function) and count == 3 and _text(node.args[1]) else set()
+
+
+def _asked_for_a_name(node: ast.Compare) -> set[int]:
+    """``x.__dict__`` in ``"name" in x.__dict__``."""
+    asked = zip(node.ops, node.comparators, strict=True)
+    return {
+        id(right)
+        for how, right in asked
+        if isinstance(how, (ast.In, ast.NotIn)) and isinstance(right, ast.Attribute) and right.attr == "__dict__"
+    }
+
+
+def _is_object_setattr(node: ast.expr) -> bool:
+    return isinstance(node, ast.Attribute) and dotted(node) == "object.__setattr__"
+
+
+def _lookup(node: ast.Call, imported: set[str]) -> Iterator[Diagnostic]:
+    """A look-up by a name that may not be looked up, or of anything by name in something imported."""
+    function = node.func
+    by_object = _is_object_setattr(function)
+    what = "object.__setattr__" if by_object else function.id if isinstance(function, ast.Name) else ""
+    if not node.args or not (by_object or what in _LOOKUPS):
+        return
+    root = dotted(node.args[0]).partition(".")[0]
+    if root in imported and what in ("setattr", "object.__setattr__", "vars"):
+        yield _error("G09-patch", node.lineno, f"{dotted(node.args[0])} is not the candidate's to change",
+                     "Define a function of your own.")  # fmt: skip
+    if what == "vars":
+        return
+    name = _text(node.args[1]) if len(node.args) > 1 else None
+    if (name is None and (root in imported or len(node.args) < 2 or by_object)) or forbidden_attribute(name or ""):
+        yield _error("G07-getattr", node.lineno, f"{what} needs a plain constant name here",
+                     "Write the attribute out.")  # fmt: skip
+
+
+def _text(node: ast.expr) -> str | None:
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else None
 
 
 def _import_from(node: ast.ImportFrom) -> list[Diagnostic]:
@@ -113,7 +197,7 @@ def _import_from(node: ast.ImportFrom) -> list[Diagnostic]:
     if _allowed(module):
         return [_error("G08-imported-name", line, f"{a.name!r} may not be taken from {module}",
                        "Import the names you use, and only the DSL's own.")
-                for a in node.names if a.name == "*" or _forbidden_attribute(a.name)]  # fmt: skip
+                for a in node.names if a.name == "*" or forbidden_attribute(a.name)]  # fmt: skip
     if module in HARMLESS_NAMES:
         return [_error("G08-imported-name", line, f"{a.name!r} may not be taken from {module}",
                        f"Of {module} a candidate may import {_some(module)}.")
@@ -155,7 +239,8 @@ def _patches(node: ast.AST, imported: set[str]) -> list[Diagnostic]:
                    "Define a function of your own.")]  # fmt: skip
 
 
-def _forbidden_attribute(name: str) -> bool:
+def forbidden_attribute(name: str) -> bool:
+    """Through which Python's insides, or the machine's, can be reached."""
     return _dunder(name) or name in FORBIDDEN_ATTRIBUTES
 
 
@@ -164,7 +249,7 @@ def _allowed(module: str) -> bool:
 
 
 def _dunder(name: str) -> bool:
-    return name.startswith("__") and name.endswith("__") and name not in _ALLOWED_DUNDERS
+    return name in _python_dunders() and name not in _ALLOWED_DUNDERS
 
 
 def _import(module: str, line: int) -> Diagnostic:

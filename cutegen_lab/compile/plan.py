@@ -20,7 +20,8 @@ MAX_LAUNCHES = 4096
 CLUSTER_DIMENSION = 4
 # cudaLaunchAttributeID (driver_types.h) -> bytes of its value that mean something; 0 in all of them is the default
 _VALUE_BYTES = {2: 4, CLUSTER_DIMENSION: 12, 5: 4, 6: 4, 8: 4, 9: 8, 10: 4, 11: 12, 14: 4}
-_SLACK = 1 << 28  # how far outside a tensor an address may point and still be taken for this tensor's
+_SLACK = 1 << 28  # how far outside a tensor an address may point and still be taken for this tensor's …
+_TENSOR_MAP_BYTES, _MAP_SLACK = 128, 1 << 44  # … and that of a tensor map, whose copies add large coordinates
 
 
 class PlanError(Exception):
@@ -130,7 +131,7 @@ def _param(
     relocations = []
     offset = 0
     while offset + 8 <= len(blob):
-        found = _address(blob, other, offset, bases, tensors)
+        found = _address(blob, other, offset, bases, tensors, _MAP_SLACK if param.size == _TENSOR_MAP_BYTES else _SLACK)
         if found is None:
             offset += 4
             continue
@@ -155,13 +156,14 @@ def _address(
     offset: int,
     bases: tuple[tuple[int, ...], tuple[int, ...]],
     tensors: Sequence[TensorSpec],
+    slack: int,
 ) -> tuple[int, int] | None:
     """(tensor, offset into it) where eight bytes are the same place of the same tensor in both recordings."""
     a = struct.unpack_from("<Q", left, offset)[0]
     b = struct.unpack_from("<Q", right, offset)[0]
     for index, tensor in enumerate(tensors):
         delta = a - bases[0][index]
-        if -_SLACK <= delta <= tensor.storage_bytes + _SLACK and delta == b - bases[1][index]:
+        if -slack <= delta <= tensor.storage_bytes + slack and delta == b - bases[1][index]:
             return index, delta
     return None
 
@@ -190,6 +192,9 @@ def _parse(recording: Recording) -> list[_Call]:
                     f"launch() makes the host call {rest[:64]}; it may only launch kernels: take scratch memory from "
                     "workspace() and clear it in a kernel",
                 )
+            elif kind == "invalid":
+                symbol, _, what = rest.partition(" ")
+                raise PlanError(Verdict.CONTRACT, f"launch() calls {symbol[:64]} with {what[:200]}")
             else:
                 raise ValueError
         except (ValueError, IndexError):

@@ -9,6 +9,7 @@
  *   attribute <id> <64 bytes as hex>          after its launch
  *   param <bytes as hex>                      after its launch, in order
  *   refused <symbol>
+ *   invalid <symbol> <what>                   a call with an argument that the driver refuses
  *   undeclared <kernel>                       a kernel whose parameter sizes the recorder did not declare
  */
 #include <signal.h>
@@ -251,6 +252,53 @@ int _cudaLaunchKernelEx(const launch_config *config, const char *kernel, void **
     return CUDA_SUCCESS;
 }
 
+/* --- tensor maps ---------------------------------------------------------------------------------------------------- */
+
+static int invalid(const char *symbol, const char *what) {
+    append("invalid %s %s\n", symbol, what);
+    return CUDA_ERROR_INVALID_VALUE;
+}
+
+/* Encodes as an H200's driver does (tests/emulator/tensor_maps.txt): the map is plain data of the launch that takes it.
+ * `type`, `interleave`, `swizzle`, `l2_promotion` and `fill` are the driver's enumerations (cuda.h). */
+int _cuTensorMapEncodeTiled(uint8_t *map, uint32_t type, uint32_t rank, uint64_t address, const uint64_t *sizes,
+                            const uint64_t *strides, const uint32_t *box, const uint32_t *steps, uint32_t interleave,
+                            uint32_t swizzle, uint32_t l2_promotion, uint32_t fill) {
+    static const uint8_t kinds[] = {0, 1, 2, 3, 4, 5, 6, 7, 9, 10, 8, 7, 8};
+    static const uint8_t bytes[] = {1, 2, 4, 4, 8, 8, 2, 4, 8, 2, 4, 4, 4};
+    static const char name[] = "cuTensorMapEncodeTiled";
+    uint32_t words[32] = {0};
+    uint8_t *at = (uint8_t *)words;
+    if (type >= sizeof kinds) return invalid(name, "a data type that sm_90 lacks");
+    if (rank < 1 || rank > 5 || (interleave && rank < 3)) return invalid(name, "a rank that is not 1 to 5");
+    if (interleave > 2 || swizzle > 3 || l2_promotion > 3 || fill > 1) return invalid(name, "an unknown mode");
+    if (address % (interleave == 2 ? 32 : 16)) return invalid(name, "an address that is no multiple of 16 bytes");
+    uint64_t row = (uint64_t)box[0] * bytes[type];
+    if (!interleave && swizzle && row > (16ull << swizzle)) return invalid(name, "a box wider than its swizzle");
+    if (!interleave && steps[0] == 1 && row % 16) return invalid(name, "a box whose rows are no multiple of 16 bytes");
+    words[0] = (uint32_t)address, words[1] = (uint32_t)(address >> 32);
+    words[2] = (rank - 1) << 4 | (uint32_t)kinds[type] << 7 | interleave << 11 | swizzle << 13 | fill << 15 |
+               (uint32_t)(type > 10) << 16 | l2_promotion << 17;
+    uint32_t every = 0;
+    for (uint32_t i = 0; i < rank; i++) {
+        if (sizes[i] < 1 || sizes[i] > 1ull << 32) return invalid(name, "a size that is not 1 to 2^32");
+        if (box[i] < 1 || box[i] > 256) return invalid(name, "a box dimension that is not 1 to 256");
+        if (steps[i] < 1 || steps[i] > 8) return invalid(name, "an element stride that is not 1 to 8");
+        if (i + 1 < rank) {
+            if (strides[i] % (interleave == 2 ? 32 : 16) || strides[i] >= 1ull << 40)
+                return invalid(name, "a stride that is no multiple of 16 bytes below 2^40");
+            words[3 + i] = (uint32_t)(strides[i] >> 4);
+            words[7] |= (uint32_t)(strides[i] >> 36) << 4 * i;
+        }
+        words[8 + i] = (uint32_t)(sizes[i] - 1);
+        every |= (steps[i] - 1) << 3 * i;
+        at[55 + i] = (uint8_t)(box[i] - 1);
+    }
+    for (int i = 0; i < 3; i++) at[52 + i] = (uint8_t)(every >> 8 * i);
+    memcpy(map, words, sizeof words);
+    return CUDA_SUCCESS;
+}
+
 /* --- calls a plan cannot hold: a launcher may only launch ----------------------------------------------------------- */
 
 int _cudaLaunchKernel(void) { return refused("cudaLaunchKernel"); }
@@ -283,4 +331,3 @@ int _cudaGraphDestroy(void) { return refused("cudaGraphDestroy"); }
 int _cudaGraphExecDestroy(void) { return refused("cudaGraphExecDestroy"); }
 int _cudaLibraryGetGlobal(void) { return refused("cudaLibraryGetGlobal"); }
 int _cudaLibraryGetManaged(void) { return refused("cudaLibraryGetManaged"); }
-int _cuTensorMapEncodeTiled(void) { return refused("cuTensorMapEncodeTiled"); }

@@ -19,14 +19,14 @@ def free_names(tree: ast.Module, names: set[str]) -> Iterator[ast.Name]:
             if node.id in names and node.id not in bound:
                 yield node
             continue
-        outside, inside = _parts(node)
+        outside, inside = parts(node)
         left += [(child, bound) for child in outside]
         if inside:
-            own = _bound(node, inside) & names
+            own = bound_in(node, inside) & names
             left += [(child, bound | own) for child in inside]
 
 
-def _parts(node: ast.AST) -> tuple[list[ast.AST], list[ast.AST]]:
+def parts(node: ast.AST) -> tuple[list[ast.AST], list[ast.AST]]:
     """Children of ``node`` that are looked up where it stands, and those in a scope of its own."""
     if isinstance(node, _FUNCTIONS):
         body = [node.body] if isinstance(node, ast.Lambda) else node.body
@@ -40,7 +40,7 @@ def _parts(node: ast.AST) -> tuple[list[ast.AST], list[ast.AST]]:
     return list(ast.iter_child_nodes(node)), []
 
 
-def _bound(scope: ast.AST, inside: list[ast.AST]) -> set[str]:
+def bound_in(scope: ast.AST, inside: list[ast.AST]) -> set[str]:
     found, elsewhere = set(), set()
     if isinstance(scope, _FUNCTIONS):
         every = scope.args
@@ -65,5 +65,5 @@ def _bound(scope: ast.AST, inside: list[ast.AST]) -> set[str]:
         if isinstance(node, ast.NamedExpr) and isinstance(scope, _COMPREHENSIONS):
             left.append(node.value)  # its target belongs to the scope around
         elif not isinstance(node, ast.ClassDef):
-            left += _parts(node)[0]
+            left += parts(node)[0]
     return found - elsewhere

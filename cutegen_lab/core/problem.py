@@ -12,7 +12,15 @@ from cutegen_lab.core.dtypes import DType
 from cutegen_lab.core.hashing import canonical_json, sha256
 
 _NUMBERS = r"\s*(?:\d[\d_]*\s*(?:,\s*\d[\d_]*\s*)*,?\s*)?"
-_SPEC = re.compile(rf"^\s*([A-Za-z_]\w*)\s*:\s*([\w.]+)\s*\[({_NUMBERS})\]\s*(?::\s*\(({_NUMBERS})\)\s*)?$")
+_RULE = r"(below|sorted\s+to|distinct\s+below)\s+(\d[\d_]*|([A-Za-z_]\w*)\s*\[\s*(\d+)\s*\])\s*"
+_SPEC = re.compile(
+    rf"^\s*([A-Za-z_]\w*)\s*:\s*([\w.]+)\s*\[({_NUMBERS})\]\s*(?::\s*\(({_NUMBERS})\)\s*)?(?:\s+{_RULE})?$"
+)
+_HOW = "write it as 'x: bf16[4096,8192]'; rules are 'i: i32[8] below 64', '… sorted to x[0]', '… distinct below kv[0]'"
+
+
+Rule = Literal["", "range", "sorted", "distinct"]
+_RULES: dict[str, Rule] = {"below": "range", "sorted": "sorted", "distinct": "distinct"}
 
 
 @dataclass(frozen=True)
@@ -20,9 +28,12 @@ class TensorSpec:
     """One tensor: name, element type, shape and strides in elements. ``strides`` is () where it is row-major and dense.
 
     Integers that index something are drawn from 0 up to ``below``, or are one of ``beside`` (a loss's ignore_index);
-    ``below`` is 0 where nothing is known of them.
+    ``below`` is 0 where nothing is known of them. ``rule`` says more: "sorted" are non-decreasing along the last
+    dimension, from 0 to ``below`` itself (cumulative lengths); "distinct" are all different (a page table); "range" is
+    any of them. ``below`` is then the size of dimension ``bound[1]`` of the input ``bound[0]``, if that is given.
 
-    Raises ValueError for strides under which elements overlap, or not one a dimension.
+    Raises ValueError for strides under which elements overlap, or not one a dimension, and for a rule of other numbers
+    than integers.
     """
 
     name: str
@@ -31,8 +42,12 @@ class TensorSpec:
     strides: tuple[int, ...] = ()
     below: int = 0
     beside: tuple[int, ...] = ()
+    rule: Rule = ""
+    bound: tuple[str, int] | None = None
 
     def __post_init__(self) -> None:
+        if self.rule and (self.dtype.is_float or self.dtype is DType.BOOL):
+            raise ValueError(f"{self.name}: a rule is for integers, not {self.dtype.value}")
         if not self.strides:
             return
         if len(self.strides) != len(self.shape):
@@ -78,16 +93,23 @@ class TensorSpec:
 
     @classmethod
     def parse(cls, text: str) -> TensorSpec:
-        """Reads ``x: bf16[4096,8192]``, with strides ``x: bf16[4096,8192]:(1,4096)``. Raises ValueError with the form
-        expected."""
+        """Reads ``x: bf16[4096,8192]``, with strides ``x: bf16[4096,8192]:(1,4096)``; of integers also a rule:
+        ``n: i32[8] below 64``, ``cu: i32[9] sorted to x[0]``, ``pages: i32[8] distinct below kv[0]``. Raises
+        ValueError with the form expected."""
         match = _SPEC.match(text)
         if not match:
-            raise ValueError(f"cannot read input {text.strip()!r}; write it as 'x: bf16[4096,8192]'")
-        return cls(match[1], DType.parse(match[2]), _numbers(match[3]), _numbers(match[4] or ""))
+            raise ValueError(f"cannot read input {text.strip()!r}; {_HOW}")
+        shape, strides = _numbers(match[3]), _numbers(match[4] or "")
+        if not match[5]:
+            return cls(match[1], DType.parse(match[2]), shape, strides)
+        below, bound = (0, (match[7], int(match[8]))) if match[7] else (int(match[6].replace("_", "")), None)
+        rule = _RULES[match[5].split()[0]]
+        return cls(match[1], DType.parse(match[2]), shape, strides, below, rule=rule, bound=bound)
 
     def to_dict(self) -> dict[str, Any]:
         plain = {"name": self.name, "dtype": self.dtype.value, "shape": list(self.shape)}
-        given = {"strides": list(self.strides), "below": self.below, "beside": list(self.beside)}
+        given = {"strides": list(self.strides), "below": self.below, "beside": list(self.beside), "rule": self.rule,
+                 "bound": list(self.bound or ())}  # fmt: skip
         return {**plain, **{key: value for key, value in given.items() if value}}
 
     @classmethod
@@ -95,7 +117,8 @@ class TensorSpec:
         """Raises KeyError and ValueError."""
         return cls(
             data["name"], DType(data["dtype"]), tuple(data["shape"]), tuple(data.get("strides", ())),
-            data.get("below", 0), tuple(data.get("beside", ())),
+            data.get("below", 0), tuple(data.get("beside", ())), data.get("rule", ""),
+            (str(data["bound"][0]), int(data["bound"][1])) if data.get("bound") else None,
         )  # fmt: skip
 
 
@@ -208,7 +231,8 @@ class Problem:
         """Hash of all that defines the problem."""
         shapes = [w.signature for w in self.workloads + self.check_workloads]
         precision = ["tf32"] * self.tf32 + ["tf32 convolutions"] * self.tf32_convolutions
-        parts = [self.source, self.kind, shapes, vars(self.tolerances), self.deterministic, *precision]
+        rules = [[t.name, t.rule, t.below] for t in self.workload.inputs if t.rule]
+        parts = [self.source, self.kind, shapes, vars(self.tolerances), self.deterministic, *precision, *rules]
         return sha256(canonical_json(parts))
 
     def built_for(self, judged: Sequence[Workload]) -> tuple[Workload, ...]:

@@ -17,7 +17,8 @@ from functools import lru_cache
 _ELSEWHERE = re.compile(r"""/[/*]|"|(?<![\w$%.])\.(?:loc|file|section|pragma)\b|[^\t\n -~]|[#\\`'?]""")
 _SPACE = r"[ \t]*"
 _END_OF_LINE = r"(?=[ \t]*(?://[^\n]*)?(?:\n|\Z))"
-_NAME = r'"[a-z_]+(?: \d+)?"'
+_NAME = r'"[a-z_]+(?: (?:\d+|0x[0-9a-f]+))?"'
+_USED_BYTES = re.compile(r'"used_bytes_mask (0x[0-9a-f]+|\d+)"')
 _DIRECTIVES = {
     ".file": re.compile(
         rf'\.file[ \t]+(\d{{1,9}})[ \t]+"([^"\\\n]*)"(?:{_SPACE},{_SPACE}\d+{_SPACE},{_SPACE}\d+)?{_END_OF_LINE}'
@@ -55,12 +56,14 @@ class Place:
 @dataclass(frozen=True)
 class PtxText:
     """``code`` has blanks for what is no code, and the same lines; ``listing`` has its debugging directives too.
-    ``files`` by number, as ``.file`` names them."""
+    ``files`` by number, as ``.file`` names them. ``used_bytes``: where a pragma says of which bytes the next
+    load makes use, and its mask, bit 0 for the first byte (PTX ISA 9.0, 11.4 "used_bytes_mask")."""
 
     code: str
     listing: str
     files: dict[int, str]
     places: tuple[Place, ...]
+    used_bytes: tuple[tuple[int, int], ...] = ()
 
 
 def code(ptx: str) -> str:
@@ -81,6 +84,7 @@ def read(ptx: str) -> PtxText:
     listing: list[str] = []
     files: dict[int, str] = {}
     places: list[Place] = []
+    used_bytes: list[tuple[int, int]] = []
     done = 0
     while special := _ELSEWHERE.search(ptx, done):
         what, start = special[0], special.start()
@@ -101,6 +105,8 @@ def read(ptx: str) -> PtxText:
             elif what == ".loc":
                 numbers = (int(number or 0) for number in found.groups())
                 places.append(Place(line(start), *numbers))
+            elif what == ".pragma":
+                used_bytes += [(start, int(mask, 0)) for mask in _USED_BYTES.findall(found[0])]
             done = found.end()
         else:
             raise PtxError(f"holds {what!r}, which is no part of an instruction", line(start))
@@ -108,4 +114,5 @@ def read(ptx: str) -> PtxText:
         code.append(blank)
         listing.append(ptx[start:done] if what in _DIRECTIVES else blank)
     rest = ptx[done:]
-    return PtxText("".join([*code, rest]), "".join([*listing, rest]), files, tuple(places))
+    whole, listed = "".join([*code, rest]), "".join([*listing, rest])
+    return PtxText(whole, listed, files, tuple(places), tuple(used_bytes))

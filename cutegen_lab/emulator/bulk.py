@@ -17,6 +17,7 @@ import numpy as np
 from cutegen_lab.core.verdict import Verdict
 from cutegen_lab.emulator.faults import Trap
 from cutegen_lab.emulator.races import generated_line
+from cutegen_lab.emulator.ragged import SPAN_BYTES, Ragged
 from cutegen_lab.emulator.tensormap import READ, SIZE, BadTensorMap, decode
 from cutegen_lab.emulator.tiles import Reduction, Tensor, pieces
 from cutegen_lab.emulator.types import Array
@@ -85,7 +86,9 @@ class BulkCopies:
         found = self._tensors.get(raw)
         if found is None:
             try:
-                found = self._tensors[raw] = Tensor(decode(raw[:READ]), self._m.memory, gid)
+                tmap, memory = decode(raw[:READ]), self._m.memory
+                ragged = tmap.span >= SPAN_BYTES
+                found = self._tensors[raw] = Ragged(tmap, memory) if ragged else Tensor(tmap, memory, gid)
             except BadTensorMap as bad:
                 raise Trap(Verdict.UNSUPPORTED, f"tensor map at {address:#x}: {bad}", gid, address) from bad
         return found

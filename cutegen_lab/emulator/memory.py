@@ -90,7 +90,7 @@ class GlobalMemory:
             return np.asarray(buffer.views[width].take(index, mode="clip"))
         out: Array = np.empty(len(address), RAW[width])
         for mask in self._several(g, address, width):
-            out[mask] = self.load(_Lanes(g.gid[mask]), address[mask], width)
+            out[mask] = self.load(Lanes(g.gid[mask]), address[mask], width)
         return out
 
     def read(self, gid: int, address: int, size: int) -> bytes:
@@ -123,14 +123,14 @@ class GlobalMemory:
             return
         value = np.broadcast_to(value, address.shape)
         for mask in self._several(g, address, width):
-            self.store(_Lanes(g.gid[mask]), address[mask], width, value[mask])
+            self.store(Lanes(g.gid[mask]), address[mask], width, value[mask])
 
     def discard(self, g: HasLanes, address: Array, width: int) -> None:
         """Undefined bytes from here on: those of before the first launch, where they are known, and not written."""
         buffer = self._one(address, width)
         if buffer is None:
             for mask in self._several(g, address, width):
-                self.discard(_Lanes(g.gid[mask]), address[mask], width)
+                self.discard(Lanes(g.gid[mask]), address[mask], width)
             return
         at = self._index(g, buffer, address, width)[:, None] * width + np.arange(width)
         before = np.full(at.shape, 0xFF, np.uint8) if buffer.initial is None else buffer.initial[at]
@@ -230,6 +230,6 @@ def _modified(g: HasLanes, buffer: Buffer, address: Array, width: int) -> Trap:
     return Trap(Verdict.INPUT_MODIFIED, message, int(g.gid[0]), at)
 
 
-class _Lanes:
+class Lanes:
     def __init__(self, gid: Array) -> None:
         self.gid = gid

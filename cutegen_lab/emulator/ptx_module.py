@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from cutegen_lab.core import ptx_text
-from cutegen_lab.emulator import ptx, ptx_instruction
+from cutegen_lab.emulator import ptx, ptx_instruction, unused_bytes
 from cutegen_lab.emulator.faults import Unsupported
 from cutegen_lab.emulator.types import FILE_OF_TYPE, WIDTH
 
@@ -29,9 +29,10 @@ _REGISTERS = re.compile(r"\.reg\s+(?:\.v([24])\s+)?\.(\w+)\s+(.*)$", re.S)
 def kernels(text: str) -> dict[str, ptx.Kernel]:
     """Every ``.entry`` of a PTX module by name. Raises :class:`Unsupported` naming the line that cannot be read."""
     try:
-        clean = ptx_text.code(text)
+        read = ptx_text.read(text)
     except ptx_text.PtxError as error:
         raise Unsupported(str(error), error.line) from None
+    clean = read.code
     found = list(_ENTRY.finditer(clean))
     outside = clean
     bodies = []
@@ -43,7 +44,7 @@ def kernels(text: str) -> dict[str, ptx.Kernel]:
     if function := re.search(r"\.func\b", outside):
         raise Unsupported("a .func definition is not executed here: only kernels", _line(clean, function.start()))
     module = [v for v in (_variable(s.strip()) for s in outside.split(";")) if v]
-    return {m[1]: _Reader(clean, m, end, module).kernel() for m, end in bodies}
+    return {m[1]: _Reader(clean, m, end, module, read.used_bytes).kernel() for m, end in bodies}
 
 
 def _line(text: str, at: int) -> int:
@@ -89,8 +90,11 @@ class _Scope:
 class _Reader:
     """Reads one kernel's body."""
 
-    def __init__(self, text: str, entry: re.Match[str], end: int, module: list[ptx.Variable]) -> None:
+    def __init__(
+        self, text: str, entry: re.Match[str], end: int, module: list[ptx.Variable], masks: Sequence[tuple[int, int]]
+    ) -> None:
         self._text, self._entry, self._end = text, entry, end
+        self._masks = [mask for mask in masks if entry.end() <= mask[0] < end]  # of the bytes that loads make use of
         self._newlines = [m.start() for m in re.finditer("\n", text)]
         self._scopes: list[_Scope] = []
         self._opened = 0
@@ -163,7 +167,10 @@ class _Reader:
             elif not text.startswith((".callprototype", ".branchtargets")):
                 raise Unsupported(f"directive `{text.split()[0]}` is not known here", line, text)
         else:
-            self._code.append(ptx_instruction.read(text, line, self))
+            instruction = ptx_instruction.read(text, line, self)
+            self._code.append(instruction)
+            while self._masks and self._masks[0][0] < at:
+                self._code += unused_bytes.spoiled(instruction, self._masks.pop(0)[1])
 
     def _declare(self, text: str, line: int) -> None:
         match = _REGISTERS.match(text)

@@ -188,7 +188,7 @@ class _Runner:
         for moved in launch.relocations:
             address = self._buffers[moved.tensor].base + moved.tensor_offset
             at = program.param_offsets[moved.param] + moved.offset
-            block[at : at + 8] = np.frombuffer(address.to_bytes(8, "little"), np.uint8)
+            block[at : at + 8] = np.frombuffer((address % 2**64).to_bytes(8, "little"), np.uint8)
         return block
 
     def _run(self, launch: Launch, program: Program, division: Split) -> tuple[Fault | None, dict[str, float]]:

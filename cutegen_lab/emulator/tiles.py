@@ -21,7 +21,7 @@ from cutegen_lab.core.counters import SECTOR_BYTES
 from cutegen_lab.core.verdict import Verdict
 from cutegen_lab.emulator.bulk_sectors import box_sectors
 from cutegen_lab.emulator.faults import Trap
-from cutegen_lab.emulator.memory import Buffer, GlobalMemory
+from cutegen_lab.emulator.memory import Buffer, GlobalMemory, Lanes
 from cutegen_lab.emulator.numerics import bf16_to_f32, to_bf16
 from cutegen_lab.emulator.tensormap import TensorMap
 from cutegen_lab.emulator.types import MARKED, RAW, Array
@@ -64,13 +64,7 @@ class Tensor:
         if self.buffer.constant:
             message = f"writes {self.buffer.name}, which is only for reading, by a bulk copy"
             raise Trap(Verdict.INPUT_MODIFIED, message, gid, self.map.address)
-        begins = coordinates[0] * self.map.element_bytes
-        if begins % _PIECE or min(coordinates) < 0:
-            message = (
-                f"a bulk copy to memory begins at byte {begins} of its tensor's rows, coordinates {coordinates}: "
-                f"legal are multiples of {_PIECE} bytes, and nothing negative"
-            )
-            raise Trap(Verdict.LAUNCH_FAILURE, message, gid, self.map.address)
+        self._legal_store(gid, coordinates)
         if target is None:
             return 0, 0
         whole = pieces.view(self._raw).reshape(self.map.counts[::-1])
@@ -82,6 +76,15 @@ class Tensor:
         self._check("store", gid, source, box)
         self._view[source] = box
         return self._traffic(source, target, stores=True)
+
+    def _legal_store(self, gid: int, coordinates: tuple[int, ...]) -> None:
+        begins = coordinates[0] * self.map.element_bytes
+        if begins % _PIECE or min(coordinates) < 0:
+            message = (
+                f"a bulk copy to memory begins at byte {begins} of its tensor's rows, coordinates {coordinates}: "
+                f"legal are multiples of {_PIECE} bytes, and nothing negative"
+            )
+            raise Trap(Verdict.LAUNCH_FAILURE, message, gid, self.map.address)
 
     def _beside(
         self, gid: int, source: tuple[slice, ...], target: tuple[slice, ...], box: Array, reduce: Reduction | None
@@ -98,7 +101,7 @@ class Tensor:
             what = f"a bulk copy to memory writes whole pieces of {_PIECE} bytes"
             message = f"{what}: past rows of {length} bytes it writes {over} more, which lie behind {self.buffer.name}"
             raise Trap(Verdict.OUT_OF_BOUNDS, message, gid, int(at[-1]))
-        lanes, values = _Lanes(np.full(len(at), gid)), box[(*target[:-1], slice(end, end + more))].ravel()
+        lanes, values = Lanes(np.full(len(at), gid)), box[(*target[:-1], slice(end, end + more))].ravel()
         if reduce is not None:
             values = reduce(self._memory.load(lanes, at, tmap.element_bytes), values)
         self._memory.store(lanes, at, tmap.element_bytes, values)
@@ -192,7 +195,7 @@ class Tensor:
         if self.buffer.written is None and races is None:
             return
         at = self._addresses(source)
-        lanes = _Lanes(np.full(len(at), gid))
+        lanes = Lanes(np.full(len(at), gid))
         if kind == "load":
             self._memory.load(lanes, at, self.map.element_bytes)
         else:
@@ -210,11 +213,6 @@ class Tensor:
 
 def _pieces_of(written: Array) -> Array:
     return written[: len(written) // 16 * 16].view(RAW[16])
-
-
-class _Lanes:
-    def __init__(self, gid: Array) -> None:
-        self.gid = gid
 
 
 def _buffer(tmap: TensorMap, memory: GlobalMemory, gid: int) -> Buffer:

@@ -13,6 +13,7 @@ import torch
 
 from cutegen_lab.core.dtypes import DType
 from cutegen_lab.core.problem import TensorSpec, Workload
+from cutegen_lab.judge.ruled import ruled
 from cutegen_lab.judge.structured import PATCHWORK, PERIODIC, SEVERAL, STRUCTURED, structured
 from cutegen_lab.judge.values import TILE, Shape, between, normal, rand, randn, standard
 from cutegen_lab.problems.dtypes import TORCH
@@ -160,7 +161,7 @@ def draw(
             else:
                 values = _draw_one(spec, distribution, generator, terms(workload))
             tensors.append(placed(values, spec))
-        return tensors
+        return ruled(tensors, workload, generator)
 
 
 def _near(value: torch.Tensor, spec: TensorSpec, generator: torch.Generator) -> torch.Tensor:
@@ -192,7 +193,7 @@ def fill(workload: Workload, seed: int) -> list[torch.Tensor]:
         tile = _draw_one(replace(spec, shape=(min(spec.cosize, TILE),), strides=()), "normal", generator)
         repeats = -(-spec.cosize // max(tile.numel(), 1))
         tensors.append(laid_out(tile if repeats == 1 else tile.repeat(repeats)[: spec.cosize], spec))
-    return tensors
+    return ruled(tensors, workload, generator)
 
 
 def terms(workload: Workload) -> int:

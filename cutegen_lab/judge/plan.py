@@ -14,6 +14,7 @@ MAX_BLOCK = (1024, 1024, 64)
 # CUlaunchAttributeID to bytes of its value (CUDA driver API); the cluster shape, 4, has a field of its own. A window of
 # persisting L2 (1), events (7, 12) and updatable nodes (13) reach beyond the launch: no kernel may set them.
 ATTRIBUTES = {2: 4, 5: 4, 6: 4, 8: 4, 9: 8, 10: 4, 11: 12, 14: 4}
+TENSOR_MAP_BYTES = 128  # whose address may lie outside its tensor: copies add coordinates to it
 
 
 def validate_plan(build: Build, tensors: Sequence[TensorSpec], gpu: GpuSpec) -> Fault | None:
@@ -66,6 +67,7 @@ def _parameters(launch: Launch, build: Build, tensors: Sequence[TensorSpec], gpu
             return f"a relocation points outside parameter {r.param}"
         if not 0 <= r.tensor < len(tensors):
             return f"a relocation names tensor {r.tensor} of {len(tensors)}"
-        if not 0 <= r.tensor_offset <= tensors[r.tensor].storage_bytes:
+        outside = not 0 <= r.tensor_offset <= tensors[r.tensor].storage_bytes
+        if outside and (len(launch.params[r.param]) != TENSOR_MAP_BYTES or r.offset):
             return f"a relocation points {r.tensor_offset} bytes into {tensors[r.tensor]}"
     return ""

@@ -133,6 +133,8 @@ def _from_values(value: Any, names: list[str]) -> Arguments:
     for name, item in zip(names, value, strict=False):
         if isinstance(item, torch.Tensor):
             slots.append(_spec(name, item))
+        elif isinstance(item, str) and "[" in item:  # a tensor in words, with a rule for its integers
+            slots.append(_described(name, item))
         else:
             slots.append(item)
     return Arguments(tuple(slots))
@@ -145,6 +147,13 @@ def _spec(name: str, item: torch.Tensor) -> TensorSpec:
     except ValueError:
         what = f"input {name!r} has several elements in one place (strides {tuple(item.stride())})"
         raise ProblemError(what, "Give it unexpanded, or call .contiguous() on it.") from None
+
+
+def _described(name: str, text: str) -> TensorSpec:
+    try:
+        return TensorSpec.parse(f"{name}: {text}")
+    except ValueError as error:
+        raise ProblemError(str(error), f"Give {name} as 'i32[9] sorted to q[0]', or as a tensor.") from None
 
 
 def _call(loaded: LoadedSource, name: str) -> Any:

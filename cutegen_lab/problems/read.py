@@ -17,6 +17,7 @@ from cutegen_lab.core.dtypes import DType
 from cutegen_lab.core.errors import ProblemError
 from cutegen_lab.core.plain_text import misfit, plain
 from cutegen_lab.core.problem import Problem, TensorSpec, Workload
+from cutegen_lab.problems import rules
 from cutegen_lab.problems.arguments import declared
 from cutegen_lab.problems.dtypes import TORCH, from_torch
 from cutegen_lab.problems.flops import Work, counted
@@ -80,9 +81,11 @@ def _read(loaded: LoadedSource, source: str, name: str, inputs_text: str, determ
     for index, call in enumerate(calls):
         outputs = _traced(Bound(loaded, call), call.tensors + state)
         workloads.append(Workload("main" if index == 0 else f"w{index + 1}", call.tensors + state, outputs))
+    workloads = list(rules.checked(workloads))
     main = workloads[0]
     work = _work(bound, main)
     checks = derive(main, len(main.inputs) - len(state), lambda inputs: _traced_or_none(bound, inputs), work.flops > 0)
+    checks = tuple(w for w in map(rules.resolved, checks) if not rules.impossible(w))
     checks = _validate(bound, checks, main, deterministic)
     return Problem(
         name=name, source=source, kind=loaded.kind, workloads=tuple(_ranged(bound, w) for w in workloads),
@@ -151,7 +154,9 @@ def _ranged(bound: Bound, workload: Workload) -> Workload:
     if all(spec.dtype.is_float or spec.dtype is DType.BOOL for spec in workload.inputs):
         return workload
     with _quiet(), FakeTensorMode(allow_non_fake_inputs=True), torch.no_grad():
-        return replace(workload, inputs=tuple(ranged(workload.inputs, bound.call, empty)))
+        found = ranged(workload.inputs, bound.call, empty)
+    inputs = [spec if spec.rule else seen for spec, seen in zip(workload.inputs, found, strict=True)]
+    return replace(workload, inputs=tuple(inputs))
 
 
 def _work(bound: Bound, main: Workload) -> Work:
@@ -199,5 +204,7 @@ def _runs(bound: Bound, workload: Workload) -> bool:
 
 
 def _sample(spec: TensorSpec) -> torch.Tensor:
+    if spec.rule:
+        return placed(rules.sample(spec).to(TORCH[spec.dtype]), spec)
     values = torch.randn(spec.shape) if spec.dtype.is_float else torch.zeros(spec.shape)
     return placed(values.to(TORCH[spec.dtype]), spec)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, repeat
 
 from cutegen_lab.core.problem import TensorSpec, Workload
@@ -189,4 +189,4 @@ def _shrunk(spec: TensorSpec, mapping: Mapping[_Sizes, int]) -> TensorSpec:
     shape = tuple(
         mapping.get((size, index - rank), mapping.get((size, 0), size)) for index, size in enumerate(spec.shape)
     )
-    return TensorSpec(spec.name, spec.dtype, shape, strides_for(spec, shape))
+    return replace(spec, shape=shape, strides=strides_for(spec, shape))

@@ -116,3 +116,22 @@ def test_ptx_parameters_and_the_bytes_a_kernel_sees() -> None:
     assert not any(first.params[1].live)
     assert first.params[2].is_descriptor and first.params[2].live == b"\x01" * 64 + bytes(64)
     assert entries("") == ()
+
+
+def test_a_tensor_map_may_begin_far_outside_its_tensor() -> None:
+    """Ragged tensors: copies add coordinates that come back into it. A pointer may not."""
+    far = [b[0] - (1 << 38) for b in BASES]
+    blobs = [words(address, *range(15)) for address in far]
+    (launch,) = build_plan(recordings(*blobs), (entry(128),), (X, Y), ()).launches
+    assert [(r.offset, r.tensor, r.tensor_offset) for r in launch.relocations] == [(0, 0, -(1 << 38))]
+    with pytest.raises(PlanError, match="byte"):
+        build_plan(recordings(*(words(address) for address in far)), (entry(8),), (X, Y), ())
+
+
+def test_a_host_call_that_the_driver_would_refuse_is_quoted() -> None:
+    log = "invalid cuTensorMapEncodeTiled a stride that is no multiple of 16 bytes below 2^40\n"
+    with pytest.raises(
+        PlanError, match=r"launch\(\) calls cuTensorMapEncodeTiled with a stride that is no multiple"
+    ) as caught:
+        build_plan([Recording(b, 1, log) for b in BASES], (entry(8),), (X, Y), ())
+    assert caught.value.verdict is Verdict.CONTRACT

@@ -1,0 +1,252 @@
+"""Files of a bundle: where an import leads, and what a file defines at its top level."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from cutegen_lab.compile.gate import ALLOWED_IMPORTS, HARMLESS_NAMES
+from cutegen_lab.core.errors import InputError
+from cutegen_lab.core.syntax import parse
+
+MAX_FILE_BYTES = 4 << 20
+_STARTS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+
+
+@dataclass(frozen=True)
+class Import:
+    """What an import statement binds one name to: ``module``, or ``name`` of it. ``level`` counts leading dots.
+
+    ``root`` is set for a plain ``import a.b``, which binds ``a`` and loads ``a.b``.
+    """
+
+    module: str
+    name: str
+    level: int
+    line: int
+    root: str = ""
+
+
+@dataclass(eq=False)
+class Unit:
+    """One top-level statement and the names that it binds."""
+
+    module: Module
+    node: ast.stmt
+    binds: frozenset[str]
+    changes: frozenset[str] = frozenset()  # roots of attributes or items that it assigns to, or of what it calls
+
+    @property
+    def line(self) -> int:
+        """Of its first decorator, or its own."""
+        decorators = self.node.decorator_list if isinstance(self.node, _STARTS) else []
+        return min([self.node.lineno, *(decorator.lineno for decorator in decorators)])
+
+    def __repr__(self) -> str:
+        return f"<{self.module.label}:{self.line} {', '.join(sorted(self.binds))}>"
+
+
+@dataclass(eq=False)
+class Module:
+    """A file: its text, its top-level statements, and what its imports bind."""
+
+    path: Path
+    label: str  # the path as people see it: from the package's own folder on
+    text: str
+    tree: ast.Module
+    units: list[Unit] = field(default_factory=list)
+    imports: dict[str, list[Import]] = field(default_factory=dict)  # alternatives, in the order of the text
+    stars: list[tuple[Import, int]] = field(default_factory=list)
+    future_annotations: bool = False
+
+    @cached_property
+    def lines(self) -> list[str]:
+        return self.text.split("\n")
+
+    @cached_property
+    def by_name(self) -> dict[str, list[Unit]]:
+        found: dict[str, list[Unit]] = {}
+        for unit in self.units:
+            for name in unit.binds:
+                found.setdefault(name, []).append(unit)
+        return found
+
+    def offset(self, line: int, column: int) -> int:
+        """Place in ``text`` of a position as ``ast`` gives it (columns count bytes)."""
+        before = self.lines[line - 1].encode()[:column].decode(errors="ignore")
+        return self._starts[line - 1] + len(before)
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        starts = [0]
+        for line in self.lines:
+            starts.append(starts[-1] + len(line) + 1)
+        return starts
+
+    def span(self, node: ast.expr | ast.stmt) -> tuple[int, int]:
+        assert node.end_lineno is not None and node.end_col_offset is not None
+        return self.offset(node.lineno, node.col_offset), self.offset(node.end_lineno, node.end_col_offset)
+
+
+class Finder:
+    """Reads each file once. Imports are followed into the folders and packages of the files given, and nowhere else."""
+
+    def __init__(self, files: Sequence[Path]) -> None:
+        self._given = [path.resolve() for path in files]
+        self._read: dict[Path, Module] = {}
+
+    def read(self, path: Path) -> Module:
+        """Raises InputError."""
+        path = path.resolve()
+        if path not in self._read:
+            self._read[path] = _read(path, self._label(path))
+        return self._read[path]
+
+    def absolute(self, dotted: str, importer: Path) -> Path | None:
+        """The file of module ``dotted``, or the folder of a package without one; None where it is no local module."""
+        first, *rest = dotted.split(".")
+        if comes_along(dotted) or comes_along(first):
+            return None
+        for start in (importer, *self._given):
+            for folder in start.parents:
+                if folder.name == first and (found := _below(folder, rest)):
+                    return found
+            if found := _below(start.parent / first, rest):
+                return found
+        return None
+
+    def relative(self, dotted: str, level: int, importer: Path) -> Path | None:
+        folder = importer.resolve().parents[level - 1] if len(importer.resolve().parents) >= level else None
+        return _below(folder, dotted.split(".") if dotted else []) if folder else None
+
+    def below(self, package: Path, name: str) -> Path | None:
+        """Submodule ``name`` of a package, given by its ``__init__.py`` or its folder."""
+        folder = package.parent if package.name == "__init__.py" else package
+        return _below(folder, [name]) if folder.is_dir() else None
+
+    def _label(self, path: Path) -> str:
+        top = path.parent
+        while (top / "__init__.py").exists() and top.parent != top:
+            top = top.parent
+        return path.relative_to(top).as_posix()
+
+
+def comes_along(dotted: str) -> bool:
+    """May a candidate import ``dotted``, a module or a name of one?"""
+    if any(dotted == name or dotted.startswith(name + ".") for name in ALLOWED_IMPORTS):
+        return True
+    module, _, name = dotted.rpartition(".")
+    return dotted in HARMLESS_NAMES or name in HARMLESS_NAMES.get(module, ())
+
+
+def imports_of(node: ast.stmt) -> Iterator[tuple[str, Import]]:
+    """(name bound, what it is bound to) of an import statement; a star is bound to ``*``."""
+    if isinstance(node, ast.Import):
+        for alias in node.names:
+            root = "" if alias.asname or "." not in alias.name else alias.name.split(".")[0]
+            yield alias.asname or root or alias.name, Import(alias.name, "", 0, node.lineno, root)
+    elif isinstance(node, ast.ImportFrom):
+        for alias in node.names:
+            yield alias.asname or alias.name, Import(node.module or "", alias.name, node.level, node.lineno)
+
+
+def _below(folder: Path, parts: Sequence[str]) -> Path | None:
+    place = folder.joinpath(*parts)
+    for path in (place / "__init__.py", place.with_name(place.name + ".py")):
+        if path.is_file() and (path.name == "__init__.py" or parts or path.stem == folder.name):
+            return path
+    return place if place.is_dir() and any(place.glob("*.py")) else None
+
+
+def _read(path: Path, label: str) -> Module:
+    try:
+        if path.stat().st_size > MAX_FILE_BYTES:
+            raise InputError(f"{path} is over {MAX_FILE_BYTES >> 20} MiB", "Give a Python source file.")
+        text = path.read_bytes().decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n").replace("\f", " ")
+        tree = parse(text, label)
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}", "Check the path.") from None
+    except UnicodeDecodeError:
+        raise InputError(f"{path} is not UTF-8 text", "Give a Python source file.") from None
+    except SyntaxError as error:
+        raise InputError(f"{label}:{error.lineno}: not valid Python: {error.msg}", "Correct the syntax.") from None
+    module = Module(path, label, text, tree)
+    for node in tree.body:
+        _add(module, node)
+    return module
+
+
+def _add(module: Module, node: ast.stmt) -> None:
+    if isinstance(node, ast.ImportFrom) and node.module == "__future__":
+        module.future_annotations |= any(alias.name == "annotations" for alias in node.names)
+        return
+    if _is_main_guard(node) or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)):
+        return
+    inside = list(_here(node))
+    for statement in inside:
+        for name, found in imports_of(statement):
+            if name == "*":
+                module.stars.append((found, statement.lineno))
+            else:
+                module.imports.setdefault(name, []).append(found)
+    if isinstance(node, (ast.Import, ast.ImportFrom)):
+        return
+    binds = {n.name for n in inside if isinstance(n, _STARTS)}
+    changes: set[str] = set()
+    for statement in inside:
+        if not isinstance(statement, _STARTS):
+            for part in _expressions(statement):
+                binds |= _stored(part)
+                changes |= _changed(part)
+    module.units.append(Unit(module, node, frozenset(binds - {"__all__"}), frozenset(changes - binds)))
+
+
+def _here(node: ast.stmt) -> Iterator[ast.stmt]:
+    """``node`` and the statements inside it that are executed with the module itself."""
+    yield node
+    if not isinstance(node, _STARTS):
+        for child in ast.iter_child_nodes(node):
+            for inner in [child] if isinstance(child, ast.stmt) else inner_body(child):
+                yield from _here(inner)
+
+
+def inner_body(node: ast.AST) -> list[ast.stmt]:
+    """Statements of an ``except`` or a ``case``."""
+    body = getattr(node, "body", None)
+    return [child for child in body if isinstance(child, ast.stmt)] if isinstance(body, list) else []
+
+
+def _expressions(statement: ast.stmt) -> Iterator[ast.expr]:
+    for child in ast.iter_child_nodes(statement):
+        if isinstance(child, ast.expr):
+            yield child
+        elif isinstance(child, ast.withitem):
+            yield child.context_expr
+            if child.optional_vars:
+                yield child.optional_vars
+
+
+def _stored(expression: ast.expr) -> set[str]:
+    return {n.id for n in ast.walk(expression) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+
+
+def _changed(expression: ast.expr) -> set[str]:
+    """Names of which an attribute or item is assigned, or which are called or have a method called."""
+    found = set()
+    for node in ast.walk(expression):
+        if (isinstance(node, (ast.Attribute, ast.Subscript)) and isinstance(node.ctx, ast.Store)) or isinstance(
+            node, ast.Call
+        ):
+            root: ast.expr = node.func if isinstance(node, ast.Call) else node
+            while isinstance(root, (ast.Attribute, ast.Subscript)):
+                root = root.value
+            if isinstance(root, ast.Name):
+                found.add(root.id)
+    return found
+
+
+def _is_main_guard(node: ast.stmt) -> bool:
+    return isinstance(node, ast.If) and any(isinstance(n, ast.Name) and n.id == "__name__" for n in ast.walk(node.test))

@@ -1,0 +1,59 @@
+"""``.pragma "used_bytes_mask"``: bytes that a load says it does not use may hold anything, and nothing may depend on
+them (PTX ISA 9.0, 11.4)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from cutegen_lab.core import ptx_text
+from tests.emulator.machine import kernel, run
+
+THREADS = 32
+
+
+def loaded(pragma: str, load: str, words: int = 4) -> np.ndarray:
+    """What each thread finds in its registers after ``load`` from 16 bytes of its own: uint32 [threads, words]."""
+    body = f"""
+      mul.wide.u32 %rd10, %r1, 16; add.u64 %rd11, %rd1, %rd10; add.u64 %rd12, %rd2, %rd10;
+      {pragma}
+      {load}
+      st.global.v4.b32 [%rd12], {{%r10, %r11, %r12, %r13}};"""
+    given = np.arange(1, 4 * THREADS + 1, dtype=np.uint32)
+    out = np.zeros(4 * THREADS, np.uint32)
+    result = run(kernel(body, 2), [given, out], inputs=1, block=(THREADS, 1, 1))
+    assert result.execution.fault is None, result.execution.fault
+    return out.reshape(THREADS, 4)[:, :words]
+
+
+LOAD = "ld.global.v4.b32 {%r10, %r11, %r12, %r13}, [%rd11];"
+WORDS = np.arange(1, 4 * THREADS + 1, dtype=np.uint32).reshape(THREADS, 4)
+
+
+def test_bytes_in_use_are_what_memory_has() -> None:
+    assert np.array_equal(loaded("", LOAD), WORDS)
+    assert np.array_equal(loaded('.pragma "used_bytes_mask 0xffff";', LOAD), WORDS)
+    found = loaded('.pragma "used_bytes_mask 0xf0ff";', LOAD)
+    assert np.array_equal(found[:, [0, 1, 3]], WORDS[:, [0, 1, 3]])
+    assert (found[:, 2] == 0xFFFF_FFFF).all()
+
+
+def test_parts_of_a_register() -> None:
+    found = loaded('.pragma "used_bytes_mask 0x00f3";', LOAD)
+    assert np.array_equal(found[:, 0], WORDS[:, 0] | 0xFFFF_0000)
+    assert np.array_equal(found[:, 1], WORDS[:, 1])
+
+
+def test_it_holds_for_the_next_load_only() -> None:
+    twice = f"{LOAD} ld.global.b32 %r12, [%rd11+8];"
+    assert np.array_equal(loaded('.pragma "used_bytes_mask 0xf0ff";', twice), WORDS)
+
+
+def test_it_stands_before_a_load() -> None:
+    with pytest.raises(AssertionError, match="used_bytes_mask is read before a load only"):
+        loaded('.pragma "used_bytes_mask 0xf0ff";', f"add.u32 %r10, %r10, 1; {LOAD}")
+
+
+def test_masks_are_found_in_the_text() -> None:
+    read = ptx_text.read('.pragma "nounroll";\n.pragma "used_bytes_mask 0xf0ff", "used_bytes_mask 15";\n')
+    assert [mask for _, mask in read.used_bytes] == [0xF0FF, 15]
