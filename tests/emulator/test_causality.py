@@ -61,7 +61,6 @@ WRONG = {
     "a relaxed arrival": {"arrive": PARTS["arrive"].replace("release", "relaxed")},
     "an arrival that only acquires": {"arrive": PARTS["arrive"].replace("release", "acquire")},
     "a relaxed look": {"look": PARTS["look"].replace("acquire", "relaxed")},
-    "a look for the block": {"look": PARTS["look"].replace("gpu", "cta")},
     "a fence after the arrival": {"arrive": "red.global.add.relaxed.gpu.u32 [%rd4], 1; fence.acq_rel.gpu;"},
     "no fence before": RELAXED | {"arrive": "red.global.add.relaxed.gpu.u32 [%rd4], 1;"},
     "no fence after": RELAXED | {"after": ""},
@@ -105,6 +104,13 @@ def test_an_arrival_for_a_smaller_scope_races_with_the_look_itself(scope: str) -
     _, fault = fault_in({"arrive": PARTS["arrive"].replace("gpu", scope)})
     assert fault is not None and fault.verdict is Verdict.NON_DETERMINISTIC, fault
     assert f"`atom.global.add.release.{scope}.u32" in fault.message and "ld.global.acquire" in fault.instruction
+
+
+@pytest.mark.parametrize("scope", ["cta", "cluster"])
+def test_so_does_a_look_for_one(scope: str) -> None:
+    ptx, fault = fault_in({"look": PARTS["look"].replace("gpu", scope)})
+    assert fault is not None and fault.verdict is Verdict.NON_DETERMINISTIC, fault
+    assert fault.line == next(n for n, line in enumerate(ptx.split("\n"), 1) if f"ld.global.acquire.{scope}" in line)
 
 
 LAST_BLOCK = """
@@ -189,8 +195,12 @@ WRONG_WITHIN = {
     "no fence before": BLOCK | BY_FENCES | {"before": ""},
     "no fence after": BLOCK | BY_FENCES | {"after": ""},
     "the fence behind the flag": BLOCK | BY_FENCES | {"before": "", "set": BY_FENCES["set"] + " fence.acq_rel.cta;"},
-    "a store for the block in a cluster": CLUSTER | {"set": BLOCK["set"]},
-    "a look for the block in a cluster": CLUSTER | {"look": CLUSTER["look"].replace("acquire.cluster", "acquire.cta")},
+}
+FOR_THE_BLOCK = {
+    "a store": CLUSTER | {"set": BLOCK["set"]},
+    "a look": CLUSTER | {"look": CLUSTER["look"].replace("acquire.cluster", "acquire.cta")},
+    "a relaxed look and a fence": CLUSTER
+    | {"look": CLUSTER["look"].replace("acquire.cluster", "relaxed.cta"), "after": "fence.acq_rel.cluster;"},
 }
 
 
@@ -209,3 +219,11 @@ def test_one_that_orders_too_little_is_found(name: str) -> None:
     assert fault is not None and fault.verdict is Verdict.NON_DETERMINISTIC, fault
     assert "a race: reads byte 0 of shared memory, which thread (0, 0, 0)" in fault.message
     assert fault.line == marked(ptx, "FAULT")
+
+
+@pytest.mark.parametrize("name", FOR_THE_BLOCK)
+def test_a_flag_of_one_block_races_in_a_cluster(name: str) -> None:
+    """Strong operations whose scopes do not take in both threads are as plain ones."""
+    fault = fault_in_shared(text(WITHIN.format(**FOR_THE_BLOCK[name]), fixed=True), 2, threads=64)
+    assert fault is not None and fault.verdict is Verdict.NON_DETERMINISTIC, fault
+    assert "a race: reads byte 4 of shared memory, which thread (0, 0, 0) of block" in fault.message
