@@ -40,7 +40,8 @@ class Buffer:
     views: dict[int, Array]
     written: Array | None = None
     constant: bool = False
-    writers: Array | None = None  # who wrote each byte, where :class:`BlockRaces` looks
+    writers: Array | None = None  # who wrote each byte, where :class:`BlockRaces` looks …
+    readers: tuple[Array, Array] | None = None  # … and who read it, where anyone has
     initial: Array | None = None  # what it held before the first launch, where that was kept
     end: int = field(init=False)
 

@@ -74,3 +74,27 @@ def access_unit(code: Sequence[ptx.Instruction]) -> int:
     """Bytes of the narrowest memory access."""
     widths = [WIDTH[m] for i in code if i.opcode in _MEMORY for m in i.mods if m in WIDTH]
     return min([4, *widths])
+
+
+def compares(instruction: ptx.Instruction) -> bool:
+    """Is it a compare-and-swap?"""
+    return instruction.opcode == "atom" and "cas" in instruction.mods
+
+
+def guesses(code: Sequence[ptx.Instruction]) -> frozenset[ptx.Instruction]:
+    """Loads whose result a compare-and-swap is given to compare with: it fails where they read something stale."""
+    compared = {name for i in code if compares(i) for name in _registers(i.operands[2])}
+    found: set[ptx.Instruction] = set()
+    while compared:
+        into = [i for i in code if i.opcode in ("ld", "mov") and not compared.isdisjoint(_registers(i.operands[0]))]
+        found.update(i for i in into if i.opcode == "ld")
+        more = {name for i in into if i.opcode == "mov" for name in _registers(i.operands[1])} - compared
+        if not more:
+            break
+        compared |= more
+    return frozenset(found)
+
+
+def _registers(operand: ptx.Operand) -> set[str]:
+    items = operand.items if isinstance(operand, ptx.Vector) else (operand,)
+    return {item.name for item in items if isinstance(item, ptx.Reg)}
