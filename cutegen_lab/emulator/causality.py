@@ -47,6 +47,15 @@ class Causality:
             self._fenced[: order.scope + 1, warps] = rows
             self._has_fenced[warps] = True
 
+    def fenced(self, warps: Array, scope: int) -> Array:
+        """A row a warp: what it knew at its last fence of at least this scope. A relaxed arrival leaves it."""
+        return np.asarray(self._fenced[scope, warps])
+
+    def find(self, warp: int, row: Array, scope: int) -> None:
+        """What a relaxed wait comes upon: the next fence of at least this scope learns it."""
+        self._found[scope, warp] = np.maximum(self._found[scope, warp], row)
+        self._has_found[warp] = True
+
     def read(self, left: Left, warps: Array, places: Array, order: Ordering) -> None:
         """Before a strong read: each of ``warps`` finds what was left at its place."""
         if left:

@@ -2,9 +2,10 @@
 
 One more column stands for the launches before: who knows of it has waited for them, or met someone who has. What
 hardware does beside the warps has columns too: the wgmma of each warp and its bulk copies out of shared memory (groups
-that have been waited for), and each mbarrier (phases that have completed). A last set of columns says which of the
-generic accesses of a warp a proxy fence has made visible to such hardware (PTX ISA 8.4 "Proxies"). Where blocks of
-different clusters can wait for each other, the warps of the whole grid have columns besides.
+that have been waited for), and each mbarrier (phases that have completed). Further columns say which of the
+generic accesses of a warp to shared memory a proxy fence has made visible to such hardware (PTX ISA 8.4 "Proxies"), and
+which of the mbarriers that it made a fence has announced (9.7.13.4 fence.mbarrier_init). Where blocks of different
+clusters can wait for each other, the warps of the whole grid have columns besides.
 
 A warp's own count goes up each time it publishes (arrives somewhere); what it did before is *known* to whoever learns
 of that (waits there). An access is ordered after another where its warp knows of it. Lanes of a warp count as ordered.
@@ -25,7 +26,8 @@ class Clocks:
     """``known[w, v]``: how far warp ``w`` (of the chunk) knows warp ``v`` (of its cluster) to have come.
 
     Column ``size``, after the last warp: does it know that earlier launches have ended? ``products``, ``bulk``,
-    ``landing``, ``fenced`` and ``grid`` are where the other columns begin, the last one a warp of the grid or none.
+    ``landing``, ``fenced``, ``made`` and ``grid`` are where the other columns begin, the last one a warp of the grid or
+    none.
     """
 
     def __init__(self, blocks: int, cluster: int, warps: int, grid: int = 0) -> None:
@@ -36,7 +38,8 @@ class Clocks:
         self.bulk = self.products + self.size
         self.landing = self.bulk + self.size
         self.fenced = self.landing + MBARRIERS * cluster
-        self.grid = self.fenced + self.size
+        self.made = self.fenced + self.size
+        self.grid = self.made + self.size
         self.width = self.grid + grid
         self.known = np.zeros((len(total), self.width), np.int64)
         self.known[total, self.own] = 1
@@ -59,9 +62,21 @@ class Clocks:
     def proxy_fence(self, warps: Array) -> None:
         """What ``warps`` (distinct) know of is visible to asynchronous hardware; what they do from here on is not."""
         seen = self.known[warps, : self.size]
-        fenced = self.known[warps, self.fenced : self.grid]
-        self.known[warps, self.fenced : self.grid] = np.maximum(fenced, seen)
+        fenced = self.known[warps, self.fenced : self.made]
+        self.known[warps, self.fenced : self.made] = np.maximum(fenced, seen)
         self.known[warps, self.own[warps]] += 1
+
+    def init_fence(self, warps: Array) -> None:
+        """The mbarriers that ``warps`` (distinct) have made are announced with whatever the warps leave next."""
+        own = self.own[warps]
+        self.known[warps, self.made + own] = self.known[warps, own]
+        self.known[warps, own] += 1
+
+    def announced(self, warps: Array) -> Array:
+        """A row a warp (distinct): of all that it knows, the mbarriers that a fence has announced."""
+        rows = np.zeros((len(warps), self.width), np.int64)
+        rows[:, self.made : self.grid] = self.known[warps, self.made : self.grid]
+        return rows
 
     def hardware(self, column: int) -> str:
         """Whose column it is."""
@@ -95,7 +110,11 @@ class Meetings:
 
     def leave(self, warps: Array, *place: Any) -> None:
         """``warps`` are distinct; ``place`` has an index for each."""
-        np.maximum.at(self.rows, place, self._clocks.publish(warps))
+        self.leave_rows(self._clocks.publish(warps), *place)
+
+    def leave_rows(self, rows: Array, *place: Any) -> None:
+        """One for each index of ``place``."""
+        np.maximum.at(self.rows, place, rows)
 
     def take(self, warps: Array, *place: Any) -> None:
         self._clocks.learn(warps, self.rows[place])
@@ -114,9 +133,19 @@ class Letters:
 
     def leave(self, warps: Array, places: Array) -> None:
         for warp, place in _pairs(warps, places):
-            row = self._clocks.publish(np.array([warp]))[0]
-            before = self._rows.get(place)
-            self._rows[place] = row if before is None else np.maximum(row, before)
+            self._leave(self._clocks.publish(np.array([warp]))[0], place)
+
+    def leave_rows(self, rows: Array, places: Array) -> None:
+        """One for each of ``places``."""
+        for row, place in zip(rows, places.tolist(), strict=True):
+            self._leave(row, place)
+
+    def _leave(self, row: Array, place: int) -> None:
+        before = self._rows.get(place)
+        self._rows[place] = row if before is None else np.maximum(row, before)
+
+    def at(self, place: int) -> Array | None:
+        return self._rows.get(place)
 
     def receive(self, other: Letters, place: int, column: int, count: int) -> None:
         """All that ``other`` has in ``place``; and ``count`` in ``column``."""

@@ -40,13 +40,14 @@ def bar(e: Emit) -> None:
 
 def _cluster(e: Emit) -> None:
     mode = e.one_of("arrive", "wait")
-    e.skip("release", "acquire", "relaxed")
+    relaxed = e.has("relaxed")
+    e.skip("release", "acquire")
     if mode == "wait":
         e.parks = True
         e.line("return cluster_wait(g)")
     else:
         e.collective = True
-        e.line("g.m.cluster_barrier.arrive(g)")
+        e.line(f"g.m.cluster_barrier.arrive(g,{relaxed})")
 
 
 @opcode("griddepcontrol")
@@ -70,6 +71,12 @@ def proxy_fence(g: Any) -> None:
 
 
 @runtime
+def init_fence(g: Any) -> None:
+    if g.m.clocks is not None:
+        g.m.clocks.init_fence(np.unique(g.gid >> 5))
+
+
+@runtime
 def memory_fence(g: Any, order: Ordering) -> None:
     if g.m.causality is not None:
         g.m.causality.fence(np.unique(g.gid >> 5), order)
@@ -81,6 +88,8 @@ def ordering(e: Emit) -> None:
     other's writes at once. A proxy fence is what asynchronous hardware must see other lanes' writes through."""
     if e.ins.opcode == "fence" and "proxy" in e.mods and "async" in e.mods and "global" not in e.mods:
         e.line("proxy_fence(g)")
+    if "mbarrier_init" in e.mods:
+        e.line("init_fence(g)")
     if traits.is_fence(e.ins):
         e.line(f"memory_fence(g,{e.const(traits.ordering(e.ins))})")
     e.mods.clear()
