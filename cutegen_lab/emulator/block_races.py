@@ -5,8 +5,10 @@ Two accesses of one launch, one of them a write, race unless an order stands bet
 clusters are ordered by nothing but releases and acquires at the scope of the GPU (8.9.5); in grids of very many warps
 that order is not followed. A write that changes nothing is not held against anyone, nor is the plain read that guesses
 what a compare-and-swap will find (CUDA C++ Programming Guide, "Atomic Functions"). Of each cell the last writer and two
-readers are remembered. A launch that begins programmatically (ibid., "Programmatic Dependent Launch") may not read what
-the launch before it wrote, nor write what it touched, until it has waited (PTX ISA 9.7.13.12 griddepcontrol).
+readers are remembered. Bulk copies to memory are under way until they have been waited for, and neither they nor those
+out of it see what threads wrote without a proxy fence (8.4 "Proxies"). A launch that begins programmatically (CUDA C++
+Programming Guide, "Programmatic Dependent Launch") may not read what the launch before it wrote, nor write what it
+touched, until it has waited (PTX ISA 9.7.13.12 griddepcontrol).
 """
 
 from __future__ import annotations
@@ -19,8 +21,9 @@ from cutegen_lab.core.verdict import Verdict
 from cutegen_lab.emulator import global_marks
 from cutegen_lab.emulator.causality import Left
 from cutegen_lab.emulator.faults import Trap
-from cutegen_lab.emulator.global_marks import Mark, Marks, Rows
+from cutegen_lab.emulator.global_marks import IN_FLIGHT, Mark, Marks, Rows
 from cutegen_lab.emulator.races import differs, generated_line, order_at
+from cutegen_lab.emulator.stores_in_flight import StoresInFlight
 from cutegen_lab.emulator.traits import CLUSTER, CTA, GRID, compares
 from cutegen_lab.emulator.types import Array
 
@@ -46,6 +49,7 @@ class BlockRaces:
         self._launch, self._pending = 0, 1  # launches from ``pending`` on may still run
         self._programmatic, self._waited = False, True
         self._left: Left = {}
+        self.stores = StoresInFlight()
 
     def table(self, size: int) -> Array:
         """What is remembered of a buffer of ``size`` bytes."""
@@ -65,33 +69,43 @@ class BlockRaces:
 
     def enter(self, chunk: Chunk) -> None:
         self._leave()
-        self._chunk = chunk
+        self._chunk, self.stores = chunk, StoresInFlight()
 
     def _leave(self) -> None:
         if self._chunk is not None and self._programmatic:
             self._waited &= self._clocks(self._chunk).every_block_waited()
         self._chunk = None
 
-    def load(self, buffer: Buffer, gid: Array, address: Array, width: int) -> None:
-        """Before ``width`` bytes are read."""
+    def load(self, buffer: Buffer, gid: Array, address: Array, width: int, hardware: bool = False) -> None:
+        """Before ``width`` bytes are read. What a bulk copy reads is not remembered."""
         m, made = self._here(), self._now(gid)
+        if hardware:
+            past = self._writes(buffer, address, width).found()
+            self._check(buffer, gid, address, past, made, None, WROTE)
+            self._check_proxy(buffer, gid, address, past, "reads")
+            return
         if m.causality is not None and self._left and (order := self._order()).strong:
             m.causality.read(self._left, gid >> 5, address, order)
         self._check(buffer, gid, address, self._writes(buffer, address, width).found(), made, None, WROTE)
         last, other = self._reads(buffer, address, width, make=True)
         self._remember_read(m, gid, made, last, other)
 
-    def store(self, buffer: Buffer, gid: Array, address: Array, width: int, index: Array, value: Any) -> None:
+    def store(
+        self, buffer: Buffer, gid: Array, address: Array, width: int, index: Array, value: Any, hardware: bool = False
+    ) -> None:
         """Stores ``value`` at element ``index``."""
         m, cells, k, made = self._here(), buffer.views[width], width // self._unit, self._now(gid)
         new = np.ascontiguousarray(np.broadcast_to(value, index.shape).astype(cells.dtype, copy=False))
         changes = differs(cells[index], new, k)
         writes = self._check_write(buffer, gid, address, width, made, changes)
+        if hardware:
+            self._check_proxy(buffer, gid, address, writes.found(), "writes")
+            made = global_marks.in_flight(made, self.stores.issue(int(gid[0]), writes))
         cells[index] = new
         writes.remember(made)
         if (lost := differs(cells[index], new, k)).any():  # several wrote at once
             self._check(buffer, gid, address, writes.found(), made, lost, WROTE)
-        if m.causality is not None and (order := self._order()).strong:
+        if m.causality is not None and not hardware and (order := self._order()).strong:
             m.causality.write(self._left, gid >> 5, address, order)
 
     def update(self, buffer: Buffer, gid: Array, address: Array, width: int) -> None:
@@ -100,6 +114,13 @@ class BlockRaces:
         if m.causality is not None:
             m.causality.update(self._left, gid >> 5, address, self._order())
         self._check_write(buffer, gid, address, width, made, None).remember(made)
+
+    def stores_done(self, gid: Array, pending: int) -> None:
+        """The threads ``gid`` have waited for all but their last ``pending`` bulk groups."""
+        clocks = self._clocks(self._here())
+        for thread in gid.tolist():
+            for group, rows in self.stores.wait(thread, pending):
+                rows.complete(group, int(clocks.now(np.array([thread >> 5]))[0]))
 
     def _check_write(
         self, buffer: Buffer, gid: Array, address: Array, width: int, made: Marks, changes: Array | None
@@ -176,6 +197,27 @@ class BlockRaces:
             far = np.full(late.shape, not m.program.blocks_may_wait)
         return np.where(home, late, far)
 
+    def _check_proxy(self, buffer: Buffer, gid: Array, address: Array, past: Marks, does: str) -> None:
+        """Traps where a bulk copy comes upon what a thread wrote in this launch, and no fence stands between. Of other
+        clusters it is only asked whether the kernel has such a fence."""
+        if past.newest() < self._launch:
+            return
+        m, clocks = self._here(), self._clocks(self._here())
+        home = past.block // m.cluster_size == (m.numbers[gid // m.padded_threads] // m.cluster_size)[:, None]
+        unseen = clocks.unknown((gid >> 5)[:, None], clocks.fenced_global + past.column, past.epoch)
+        bad = (past.launch == self._launch) & np.where(home, unseen, not m.program.fences_global_proxy)
+        if bad.any():
+            lines = past.lines()
+            own = [n for n in np.unique(lines[bad]).tolist() if (i := m.program.source_map.get(n)) and i.opcode == "cp"]
+            bad &= ~np.isin(lines, own)  # copies that have been waited for
+        if bad.any():
+            gid_at, at, mark = self._first(gid, address, bad, past)
+            message = (
+                f"{does} byte {at - buffer.base} of {buffer.name} by a bulk copy, which does not see what block "
+                f"{m.coordinates(mark.block)} wrote there, since no fence.proxy.async stands between"
+            )
+            raise self._trap(Verdict.NON_DETERMINISTIC, message, gid_at, at, mark)
+
     def _both_strong(self, m: Chunk, gid: Array, past: Marks, made: Marks) -> Array:
         """Strong operations do not race where the scopes of both take in both threads."""
         block = m.numbers[gid // m.padded_threads][:, None]
@@ -214,7 +256,10 @@ class BlockRaces:
         if mark.block == m.numbers[gid_at // m.padded_threads]:
             who = f"thread {m.place(mark.thread % m.padded_threads)[1]} of its own block"
         does = "reads what" if reads else ("writes something else where" if did == WROTE else "overwrites what")
-        message = f"a race: {does} {who} {did}, byte {at - buffer.base} of {buffer.name}, with no order between"
+        where, between = f"byte {at - buffer.base} of {buffer.name}", "with no order between"
+        if mark.epoch >= IN_FLIGHT:
+            did, between = "has a bulk copy write", "which nobody has waited for (.read waits for its source alone)"
+        message = f"a race: {does} {who} {did}, {where}, {between}"
         return self._trap(Verdict.NON_DETERMINISTIC, message, gid_at, at, mark)
 
     def _first(self, gid: Array, address: Array, bad: Array, past: Marks) -> tuple[int, int, Mark]:

@@ -3,9 +3,9 @@
 One more column stands for the launches before: who knows of it has waited for them, or met someone who has. What
 hardware does beside the warps has columns too: the wgmma of each warp and its bulk copies out of shared memory (groups
 that have been waited for), and each mbarrier (phases that have completed). Further columns say which of the
-generic accesses of a warp to shared memory a proxy fence has made visible to such hardware (PTX ISA 8.4 "Proxies"), and
-which of the mbarriers that it made a fence has announced (9.7.13.4 fence.mbarrier_init). Where blocks of different
-clusters can wait for each other, the warps of the whole grid have columns besides.
+generic accesses of a warp to shared and to global memory a proxy fence has made visible to such hardware (PTX ISA 8.4
+"Proxies"), and which of the mbarriers that it made a fence has announced (9.7.13.4 fence.mbarrier_init). Where blocks
+of different clusters can wait for each other, the warps of the whole grid have columns besides.
 
 A warp's own count goes up each time it publishes (arrives somewhere); what it did before is *known* to whoever learns
 of that (waits there). An access is ordered after another where its warp knows of it. Lanes of a warp count as ordered.
@@ -26,8 +26,8 @@ class Clocks:
     """``known[w, v]``: how far warp ``w`` (of the chunk) knows warp ``v`` (of its cluster) to have come.
 
     Column ``size``, after the last warp: does it know that earlier launches have ended? ``products``, ``bulk``,
-    ``landing``, ``fenced``, ``made`` and ``grid`` are where the other columns begin, the last one a warp of the grid or
-    none.
+    ``landing``, ``fenced`` (of shared memory), ``fenced_global``, ``made`` and ``grid`` are where the other columns
+    begin, the last one a warp of the grid or none.
     """
 
     def __init__(self, blocks: int, cluster: int, warps: int, grid: int = 0) -> None:
@@ -38,7 +38,8 @@ class Clocks:
         self.bulk = self.products + self.size
         self.landing = self.bulk + self.size
         self.fenced = self.landing + MBARRIERS * cluster
-        self.made = self.fenced + self.size
+        self.fenced_global = self.fenced + self.size
+        self.made = self.fenced_global + self.size
         self.grid = self.made + self.size
         self.width = self.grid + grid
         self.known = np.zeros((len(total), self.width), np.int64)
@@ -59,11 +60,13 @@ class Clocks:
         self.known[warps, self.own[warps]] += 1
         return rows
 
-    def proxy_fence(self, warps: Array) -> None:
-        """What ``warps`` (distinct) know of is visible to asynchronous hardware; what they do from here on is not."""
+    def proxy_fence(self, warps: Array, shared: bool = True, everywhere: bool = True) -> None:
+        """What ``warps`` (distinct) know of is visible to asynchronous hardware; what they do from here on is not.
+        ``shared``: in shared memory. ``everywhere``: in global memory."""
         seen = self.known[warps, : self.size]
-        fenced = self.known[warps, self.fenced : self.made]
-        self.known[warps, self.fenced : self.made] = np.maximum(fenced, seen)
+        for first in [self.fenced] * shared + [self.fenced_global] * everywhere:
+            fenced = self.known[warps, first : first + self.size]
+            self.known[warps, first : first + self.size] = np.maximum(fenced, seen)
         self.known[warps, self.own[warps]] += 1
 
     def init_fence(self, warps: Array) -> None:

@@ -17,8 +17,8 @@ _LAUNCH, _SCOPE, _BLOCK = 46, 44, 20
 _LINE_MASK, _BLOCK_MASK, _SCOPE_MASK = (1 << 20) - 1, (1 << 24) - 1, 3
 _COLUMN, _LANE = 45, 40
 _COUNT_MASK = (1 << _LANE) - 1
-NEVER = _COUNT_MASK
-"""A count that no warp reaches: of what is not over yet."""
+IN_FLIGHT = 1 << _LANE - 1
+"""Added to a bulk group's number it is a count that no warp reaches: of a copy that nobody has waited for."""
 
 
 class Marks(NamedTuple):
@@ -82,6 +82,11 @@ def marks(launch: int, order: Ordering, block: Array, line: int, thread: Array, 
     return Marks(what, thread << _LANE | count)
 
 
+def in_flight(made: Marks, group: int) -> Marks:
+    """The same of a bulk copy of ``group`` that will come."""
+    return Marks(made.what, made.when & ~_COUNT_MASK | IN_FLIGHT + group)
+
+
 class Rows(NamedTuple):
     """A table's accesses of one width, and the row of each lane."""
 
@@ -101,6 +106,12 @@ class Rows(NamedTuple):
 
     def forget(self) -> None:
         self.what[self.row] = 0
+
+    def complete(self, group: int, epoch: int) -> None:
+        """The copies of bulk ``group`` count as made at ``epoch``, where nobody has written since."""
+        found = self.when[self.row]
+        done = found & _COUNT_MASK == IN_FLIGHT + group
+        self.when[self.row] = np.where(done, found & ~_COUNT_MASK | epoch, found)
 
 
 def table(size: int, unit: int) -> Array:

@@ -21,7 +21,7 @@ from cutegen_lab.core.counters import SECTOR_BYTES
 from cutegen_lab.core.verdict import Verdict
 from cutegen_lab.emulator.bulk_sectors import box_sectors
 from cutegen_lab.emulator.faults import Trap
-from cutegen_lab.emulator.memory import Buffer, GlobalMemory
+from cutegen_lab.emulator.memory import Buffer, GlobalMemory, Lanes
 from cutegen_lab.emulator.numerics import bf16_to_f32, to_bf16
 from cutegen_lab.emulator.tensormap import TensorMap
 from cutegen_lab.emulator.types import MARKED, RAW, Array
@@ -98,7 +98,7 @@ class Tensor:
             what = f"a bulk copy to memory writes whole pieces of {_PIECE} bytes"
             message = f"{what}: past rows of {length} bytes it writes {over} more, which lie behind {self.buffer.name}"
             raise Trap(Verdict.OUT_OF_BOUNDS, message, gid, int(at[-1]))
-        lanes, values = _Lanes(np.full(len(at), gid)), box[(*target[:-1], slice(end, end + more))].ravel()
+        lanes, values = Lanes(np.full(len(at), gid), hardware=True), box[(*target[:-1], slice(end, end + more))].ravel()
         if reduce is not None:
             values = reduce(self._memory.load(lanes, at, tmap.element_bytes), values)
         self._memory.store(lanes, at, tmap.element_bytes, values)
@@ -192,7 +192,7 @@ class Tensor:
         if self.buffer.written is None and races is None:
             return
         at = self._addresses(source)
-        lanes = _Lanes(np.full(len(at), gid))
+        lanes = Lanes(np.full(len(at), gid), hardware=True)
         if kind == "load":
             self._memory.load(lanes, at, self.map.element_bytes)
         else:
@@ -210,11 +210,6 @@ class Tensor:
 
 def _pieces_of(written: Array) -> Array:
     return written[: len(written) // 16 * 16].view(RAW[16])
-
-
-class _Lanes:
-    def __init__(self, gid: Array) -> None:
-        self.gid = gid
 
 
 def _buffer(tmap: TensorMap, memory: GlobalMemory, gid: int) -> Buffer:

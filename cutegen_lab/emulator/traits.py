@@ -14,7 +14,10 @@ _STRONG = {"volatile", "relaxed", "acquire", "release", "acq_rel", "mmio"}
 
 
 def is_strong(instruction: ptx.Instruction) -> bool:
-    """Strong operations on one place do not race with each other (PTX ISA 8.3 "Memory Operations", 8.7.1 "Races")."""
+    """Strong operations on one place do not race with each other (PTX ISA 8.3 "Memory Operations", 8.7.1 "Races"). A
+    cp.reduce.async.bulk is relaxed at the GPU's scope (9.7.9.25.4.2)."""
+    if instruction.opcode == "cp":
+        return "reduce" in instruction.mods
     return instruction.opcode in ("atom", "red") or not _STRONG.isdisjoint(instruction.mods)
 
 
@@ -58,6 +61,15 @@ def _may_order(instruction: ptx.Instruction) -> bool:
 def is_fence(instruction: ptx.Instruction) -> bool:
     apart = {"proxy", "mbarrier_init"}
     return instruction.opcode in ("membar", "fence") and apart.isdisjoint(instruction.mods)
+
+
+def proxies(instruction: ptx.Instruction) -> tuple[bool, bool] | None:
+    """Of a fence of the async proxy (PTX ISA 9.7.13.4): does it fence shared memory, and global memory?"""
+    mods = instruction.mods
+    if instruction.opcode != "fence" or "proxy" not in mods or not any(m.startswith("async") for m in mods):
+        return None
+    shared = any("shared" in m for m in mods)
+    return shared or "global" not in mods, not shared
 
 
 def blocks_may_wait(code: Sequence[ptx.Instruction]) -> bool:

@@ -65,9 +65,9 @@ def wait_for_launches(g: Any) -> None:
 
 
 @runtime
-def proxy_fence(g: Any) -> None:
+def proxy_fence(g: Any, shared: bool, everywhere: bool) -> None:
     if g.m.clocks is not None:
-        g.m.clocks.proxy_fence(np.unique(g.gid >> 5))
+        g.m.clocks.proxy_fence(np.unique(g.gid >> 5), shared, everywhere)
 
 
 @runtime
@@ -86,8 +86,8 @@ def memory_fence(g: Any, order: Ordering) -> None:
 def ordering(e: Emit) -> None:
     """9.7.13.4 membar and fence, 9.7.19.5 setmaxnreg, .3 nanosleep: no value changes, since lanes of a chunk see each
     other's writes at once. A proxy fence is what asynchronous hardware must see other lanes' writes through."""
-    if e.ins.opcode == "fence" and "proxy" in e.mods and "async" in e.mods and "global" not in e.mods:
-        e.line("proxy_fence(g)")
+    if shared_global := traits.proxies(e.ins):
+        e.line("proxy_fence(g,{},{})".format(*shared_global))
     if "mbarrier_init" in e.mods:
         e.line("init_fence(g)")
     if traits.is_fence(e.ins):
