@@ -44,6 +44,7 @@ class Clocks:
         self.width = self.grid + grid
         self.known = np.zeros((len(total), self.width), np.int64)
         self.known[total, self.own] = 1
+        self._began_next = False  # has a warp let the next launch begin that knew nothing of the launches before?
 
     @property
     def follows_grid(self) -> bool:
@@ -92,12 +93,17 @@ class Clocks:
     def wait_for_launches(self, warps: Array) -> None:
         self.known[warps, self.size] = 1
 
+    def launch_dependents(self, warps: Array) -> None:
+        """The next launch may begin, as far as the block of each of ``warps`` is concerned."""
+        self._began_next |= not self.waited(warps).all()
+
     def waited(self, warps: Array) -> Array:
         """Does each of ``warps`` know that earlier launches have ended?"""
         return np.asarray(self.known[warps, self.size] > 0)
 
     def every_block_waited(self) -> bool:
-        return bool((self.known[:, self.size] > 0).reshape(-1, self.warps).any(axis=1).all())
+        """Has each block waited for earlier launches, before it let the next one begin?"""
+        return not self._began_next and bool((self.known[:, self.size] > 0).reshape(-1, self.warps).any(axis=1).all())
 
     def unknown(self, warp: Array, other: Array, count: Array) -> Array:
         """Does ``warp`` not know that ``other`` (a number in the cluster) has passed ``count``?"""

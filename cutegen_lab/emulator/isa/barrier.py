@@ -54,14 +54,20 @@ def _cluster(e: Emit) -> None:
 def griddepcontrol(e: Emit) -> None:
     """9.7.13.12 griddepcontrol.launch_dependents, .wait: what earlier launches wrote may be touched from here on."""
     e.klass = "control"
-    if e.one_of("launch_dependents", "wait") == "wait":
-        e.line("wait_for_launches(g)")
+    waits = e.one_of("launch_dependents", "wait") == "wait"
+    e.line("wait_for_launches(g)" if waits else "launch_dependents(g)")
 
 
 @runtime
 def wait_for_launches(g: Any) -> None:
     if g.m.clocks is not None:
         g.m.clocks.wait_for_launches(np.unique(g.gid >> 5))
+
+
+@runtime
+def launch_dependents(g: Any) -> None:
+    if g.m.clocks is not None:
+        g.m.clocks.launch_dependents(np.unique(g.gid >> 5))
 
 
 @runtime
