@@ -39,11 +39,12 @@ WROTE, READ = "wrote", "read"
 class BlockRaces:
     """Remembers the accesses of a plan: of each launch that ``begin`` tells of, of each chunk that ``enter`` does.
 
-    ``unit``: bytes of the plan's narrowest access. Buffers that nobody may write are not followed.
+    ``unit``: bytes of the plan's narrowest access. Buffers that nobody may write are not followed, nor those for which
+    more than ``most`` bytes would be remembered.
     """
 
-    def __init__(self, unit: int) -> None:
-        self._unit = unit
+    def __init__(self, unit: int, most: int | None = None) -> None:
+        self._unit, self._most = unit, most
         self._programs: list[Program] = []
         self._chunk: Chunk | None = None
         self._launch, self._pending = 0, 1  # launches from ``pending`` on may still run
@@ -51,8 +52,10 @@ class BlockRaces:
         self._left: Left = {}
         self.stores = StoresInFlight()
 
-    def table(self, size: int) -> Array:
+    def table(self, size: int) -> Array | None:
         """What is remembered of a buffer of ``size`` bytes."""
+        if self._most is not None and global_marks.table_bytes(size, self._unit) > self._most:
+            return None
         return global_marks.table(size, self._unit)
 
     def begin(self, program: Program, programmatic: bool) -> None:
@@ -68,6 +71,7 @@ class BlockRaces:
         self._programmatic, self._waited = programmatic, True
 
     def enter(self, chunk: Chunk) -> None:
+        """``chunk`` has clocks."""
         self._leave()
         self._chunk, self.stores = chunk, StoresInFlight()
 
@@ -282,7 +286,8 @@ class BlockRaces:
         if buffer.readers is None:
             if not make:
                 return ()
-            buffer.readers = self.table(len(buffer.data)), self.table(len(buffer.data))
+            size = len(buffer.data)
+            buffer.readers = global_marks.table(size, self._unit), global_marks.table(size, self._unit)
         row = (address - np.uint64(buffer.base)).view(np.int64) // width
         last, other = (global_marks.rows(table, row, width // self._unit) for table in buffer.readers)
         return last, other

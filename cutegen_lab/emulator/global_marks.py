@@ -116,7 +116,15 @@ class Rows(NamedTuple):
 
 def table(size: int, unit: int) -> Array:
     """For a buffer of ``size`` bytes, by cells of ``unit``. Pages take memory once they are written to."""
-    return np.zeros((2, -(-size // 16) * 16 // unit), np.int64)
+    return np.zeros((2, _cells(size, unit)), np.int64)
+
+
+def table_bytes(size: int, unit: int) -> int:
+    return 16 * _cells(size, unit)
+
+
+def _cells(size: int, unit: int) -> int:
+    return -(-size // 16) * 16 // unit
 
 
 def rows(table: Array, row: Array, cells: int) -> Rows:

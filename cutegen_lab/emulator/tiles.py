@@ -107,7 +107,7 @@ class Tensor:
         """The 16-byte piece of its buffer that each box [boxes, rank] begins at. None where boxes must be moved one by
         one: not all inside, not in whole pieces, or where races between blocks are looked for."""
         if (
-            self.buffer.writers is not None
+            (self._memory.races is not None and self.buffer.writers is not None)
             or not self._plain
             or (coordinates < 0).any()
             or (coordinates > self._most).any()

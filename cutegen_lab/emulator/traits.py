@@ -78,6 +78,12 @@ def blocks_may_wait(code: Sequence[ptx.Instruction]) -> bool:
     return any(o.scope == GRID and (o.acquires or o.releases) for o in found)
 
 
+def blocks_may_meet(code: Sequence[ptx.Instruction]) -> bool:
+    """Can a block wait for what others do? Only by strong reads of memory that they share."""
+    found = (i for i in code if i.opcode in ("ld", "atom") and not _is_shared(i))
+    return any(is_strong(i) for i in found)
+
+
 def _is_shared(instruction: ptx.Instruction) -> bool:
     return any(m.startswith("shared") for m in instruction.mods)
 
