@@ -3,12 +3,12 @@
 Two accesses of one launch, one of them a write, race unless an order stands between them (:mod:`clocks`,
 :mod:`causality`) or both are strong at a scope that takes in both threads (PTX ISA 8.7.1 "Races"). Blocks of different
 clusters are ordered by nothing but releases and acquires at the scope of the GPU (8.9.5); in grids of very many warps
-that order is not followed. A write that changes nothing is not held against anyone, nor is the plain read that guesses
-what a compare-and-swap will find (CUDA C++ Programming Guide, "Atomic Functions"). Of each cell the last writer and two
-readers are remembered. Bulk copies to memory are under way until they have been waited for, and neither they nor those
-out of it see what threads wrote without a proxy fence (8.4 "Proxies"). A launch that begins programmatically (CUDA C++
-Programming Guide, "Programmatic Dependent Launch") may not read what the launch before it wrote, nor write what it
-touched, until it has waited (PTX ISA 9.7.13.12 griddepcontrol).
+that order is followed for some clusters. A write that changes nothing is not held against anyone, nor is the plain read
+that guesses what a compare-and-swap will find (CUDA C++ Programming Guide, "Atomic Functions"). Of each cell the last
+writer and two readers are remembered. Bulk copies to memory are under way until they have been waited for, and neither
+they nor those out of it see what threads wrote without a proxy fence (8.4 "Proxies"). A launch that begins
+programmatically (CUDA C++ Programming Guide, "Programmatic Dependent Launch") may not read what the launch before it
+wrote, nor write what it touched, until it has waited (PTX ISA 9.7.13.12 griddepcontrol).
 """
 
 from __future__ import annotations
@@ -196,9 +196,10 @@ class BlockRaces:
         if home.all():
             return late
         if clocks.follows_grid:
-            far = clocks.unknown(warp, clocks.grid + np.where(home, 0, cluster * clocks.size + column), epoch)
+            at, followed = clocks.column_in_grid(cluster, column)
+            far = followed & clocks.unknown(warp, at, epoch)
         else:
-            far = np.full(late.shape, not m.program.blocks_may_wait)
+            far = np.ones(late.shape, np.bool_)
         return np.where(home, late, far)
 
     def _check_proxy(self, buffer: Buffer, gid: Array, address: Array, past: Marks, does: str) -> None:

@@ -5,7 +5,7 @@ hardware does beside the warps has columns too: the wgmma of each warp and its b
 that have been waited for), and each mbarrier (phases that have completed). Further columns say which of the
 generic accesses of a warp to shared and to global memory a proxy fence has made visible to such hardware (PTX ISA 8.4
 "Proxies"), and which of the mbarriers that it made a fence has announced (9.7.13.4 fence.mbarrier_init). Where blocks
-of different clusters can wait for each other, the warps of the whole grid have columns besides.
+of different clusters can wait for each other, the warps of the grid, or of some of its clusters, have columns besides.
 
 A warp's own count goes up each time it publishes (arrives somewhere); what it did before is *known* to whoever learns
 of that (waits there). An access is ordered after another where its warp knows of it. Lanes of a warp count as ordered.
@@ -27,11 +27,12 @@ class Clocks:
 
     Column ``size``, after the last warp: does it know that earlier launches have ended? ``products``, ``bulk``,
     ``landing``, ``fenced`` (of shared memory), ``fenced_global``, ``made`` and ``grid`` are where the other columns
-    begin, the last one a warp of the grid or none.
+    begin, the last one a warp of each of the clusters ``followed`` (their numbers in the grid, ascending).
     """
 
-    def __init__(self, blocks: int, cluster: int, warps: int, grid: int = 0) -> None:
+    def __init__(self, blocks: int, cluster: int, warps: int, followed: Array | None = None) -> None:
         self.warps, self.size = warps, cluster * warps
+        self._followed: Array = np.zeros(0, np.int64) if followed is None else followed
         total = np.arange(blocks * warps)
         self.own = total % self.size
         self.products = self.size + 1
@@ -41,15 +42,21 @@ class Clocks:
         self.fenced_global = self.fenced + self.size
         self.made = self.fenced_global + self.size
         self.grid = self.made + self.size
-        self.width = self.grid + grid
+        self.width = self.grid + len(self._followed) * self.size
         self.known = np.zeros((len(total), self.width), np.int64)
         self.known[total, self.own] = 1
         self._began_next = False  # has a warp let the next launch begin that knew nothing of the launches before?
 
     @property
     def follows_grid(self) -> bool:
-        """Is order between clusters followed?"""
+        """Is order between clusters followed, or between some?"""
         return self.width > self.grid
+
+    def column_in_grid(self, cluster: Array, column: Array) -> tuple[Array, Array]:
+        """(column of a warp of any cluster, is its cluster followed?) from its ``column`` in the cluster."""
+        at = np.minimum(np.searchsorted(self._followed, cluster), len(self._followed) - 1)
+        followed = self._followed[at] == cluster
+        return self.grid + np.where(followed, at * self.size + column, 0), followed
 
     def now(self, warp: Array) -> Array:
         """The own count of each warp."""

@@ -148,6 +148,21 @@ def test_the_last_of_the_blocks_knows_of_all(name: str, lanes: int) -> None:
         assert fault is not None and "reads what block (0, 0, 0) wrote, byte 0 of t0" in fault.message, fault
 
 
+@pytest.mark.parametrize("clock", [0, 1])
+@pytest.mark.parametrize("name", TICKETS)
+def test_in_a_grid_of_many_warps_order_is_followed_for_some_blocks(name: str, clock: int) -> None:
+    """The first four are read, of which one always is followed; and the twin is right whichever are."""
+    atom, right = TICKETS[name]
+    tensors = [np.zeros(1025, np.uint32), np.zeros(1, np.uint32)]
+    body = LAST_BLOCK.replace("ATOM", atom).replace("END:", "END: fence.acq_rel.gpu;").replace("%r7, 3;", "%r7, 599;")
+    options = Options(races=True, shadow=False, order=Order(seed=clock, clock=clock))
+    fault = run(kernel(body, 2), tensors, block=(64, 1, 1), grid=(600, 1, 1), options=options).execution.fault
+    if right:
+        assert fault is None and tensors[1][0] == 6, fault
+    else:
+        assert fault is not None and "reads what block (0, 0, 0) wrote, byte 0 of t0" in fault.message, fault
+
+
 def test_two_clusters_meet_as_blocks_do() -> None:
     assert fault_in({}, clusters=2)[1] is None
     assert fault_in(WRONG["a relaxed arrival"], clusters=2)[1] is not None
