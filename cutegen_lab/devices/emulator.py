@@ -23,6 +23,7 @@ from cutegen_lab.tuning import MODEL, predict_plan
 
 SAMPLE_BLOCKS = 64
 FEWEST_BLOCKS = 6  # of a sample: the first, the last, and four others
+WATCHED = 4  # clusters of each launch in which a large run, a build's first, looks for races: 3 to 8 times their time
 MANY_INSTRUCTIONS = 2e6  # of warps, in those few: seconds of counting, and what they do differs little from the others'
 
 
@@ -50,7 +51,7 @@ class EmulatorDevice:
         counting: bool = True, flops: int = 0,
     ) -> Execution:  # fmt: skip
         """Runs every block of every launch, in place on ``buffers``. Raises Cancelled."""
-        options = replace(self._options, counting=counting, flops=flops)
+        options = replace(self._options, counting=counting, flops=flops, watched=self._watched(build))
         if options.order is None:
             options = replace(options, order=self._next_order(build))
         return run_plan(build, tensors, buffers, cancel, options).execution
@@ -68,7 +69,9 @@ class EmulatorDevice:
         wanted = min(math.ceil(share * math.prod(launch.grid)), SAMPLE_BLOCKS)
         order = Order(seed=self._seed() | 1, clock=self._seed())
         blocks = max(wanted, FEWEST_BLOCKS * math.prod(launch.cluster))
-        options = replace(self._options, flops=int(flops * share), sample_blocks=blocks, order=order)
+        options = replace(
+            self._options, flops=int(flops * share), sample_blocks=blocks, order=order, watched=self._watched(build)
+        )
         return run_plan(build, tensors, buffers, cancel, options).execution
 
     def time(
@@ -98,6 +101,12 @@ class EmulatorDevice:
 
     def close(self) -> None:
         """Nothing is held."""
+
+    def _watched(self, build: Build) -> int:
+        """In how many clusters a large run looks for races: data seldom decides about them, so only at first."""
+        before: Build | None = getattr(self._last, "watched", None)
+        self._last.watched = build
+        return self._options.watched if before is build else WATCHED
 
     def _next_order(self, build: Build) -> Order:
         before: tuple[Build, Order] | None = getattr(self._last, "execution", None)

@@ -4,7 +4,8 @@ Reading order: ``ptx`` (text to instructions) → ``emit`` and ``isa`` (opcodes 
 rows) → ``program`` (a compiled kernel) → ``chunk``, ``group``, ``schedule`` (lanes in lockstep) → ``run`` (a plan).
 Asynchronous hardware: ``tensormap``, ``tiles`` and ``bulk`` (TMA), ``matrix_descriptor``, ``wgmma`` and
 ``registers_in_flight``, ``async_races`` (what it does unordered with the threads); ``stuck`` explains a deadlock.
-Beside it: ``order`` (of blocks), ``clocks``, ``races`` and ``block_races`` (what nothing orders; small runs only).
+Beside it: ``order`` (of blocks), ``clocks``, ``races`` and ``block_races`` (what nothing orders; in small runs, and in
+a few clusters of large ones).
 To add an opcode, write one function in the file of its section in ``isa``.
 """
 

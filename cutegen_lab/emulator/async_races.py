@@ -76,12 +76,25 @@ class AsyncRaces:
             own = int(self._clocks.own[gid >> 5])
             self._made[slot] = stamp(own, gid & 31, int(self._clocks.known[gid >> 5, own]), line)
 
-    def uses_barrier(self, gid: int, slot: int) -> None:
-        """Thread ``gid`` works on the mbarrier at ``slot``, or will have hardware do it."""
-        made, warp = np.array([self._made.get(slot, 0)]), gid >> 5
-        late = self._clocks.known[warp, columns(made)] < counts(made)
-        if (late | ((columns(made) == self._clocks.own[warp]) & self._unsynced(gid, made)))[0]:
+    def uses_barrier(self, gid: int, slot: int, hardware: bool = False) -> None:
+        """Thread ``gid`` works on the mbarrier at ``slot``, or has ``hardware`` do it, which sees only what a fence
+        has announced (PTX ISA 9.7.13.4 fence.mbarrier_init, fence.proxy.async; a cluster barrier counts as one).
+        """
+        made, known = np.array([self._made.get(slot, 0)]), self._clocks.known[gid >> 5]
+        column, count = int(columns(made)[0]), int(counts(made)[0])
+        fenced = known[self._clocks.made + column] >= count
+        late = known[column] < count or (column == self._clocks.own[gid >> 5] and self._unsynced(gid, made)[0])
+        if late and not fenced:
             raise self._shared.trap(gid, slot * 8, int(made[0]), "uses the mbarrier at", "initialised")
+        if hardware and not fenced and known[self._clocks.fenced + column] < count:
+            byte = slot * 8 % self._m.shared.stride
+            message = (
+                f"has a copy complete on the mbarrier at byte {byte - self._m.shared.first} of shared memory, whose "
+                f"initialisation hardware does not see: no fence.mbarrier_init or fence.proxy.async stands between"
+            )
+            trap = Trap(Verdict.NON_DETERMINISTIC, message, gid, byte)
+            trap.earlier = self._shared.source(int(made[0]))
+            raise trap
 
     def reaches(self, gid: int, block: int) -> None:
         """Thread ``gid`` uses the shared memory of another block, which must not end before."""
@@ -104,7 +117,10 @@ class AsyncRaces:
 
     def _exit(self, block: int, gid: int) -> None:
         warps = slice(block * self._clocks.warps, (block + 1) * self._clocks.warps)
-        late = np.flatnonzero(self._clocks.known[warps].max(axis=0) < self._uses[block])
+        known = self._clocks.known[warps].max(axis=0)
+        if self._m.cluster_size > 1:
+            known = np.maximum(known, self._m.cluster_barrier.over[block])
+        late = np.flatnonzero(known < self._uses[block])
         if len(late):
             column = int(late[0])
             if column < self._clocks.size:

@@ -13,6 +13,7 @@ import numpy as np
 from cutegen_lab.core.verdict import Verdict
 from cutegen_lab.emulator.clocks import Clocks, Meetings
 from cutegen_lab.emulator.faults import Trap
+from cutegen_lab.emulator.traits import CLUSTER
 from cutegen_lab.emulator.types import Array
 
 if TYPE_CHECKING:
@@ -117,14 +118,18 @@ class ClusterBarrier:
         """Makes the barrier order the warps that meet."""
         clusters = len(self._exited)
         self._clocks, self._arrived, self._opened = clocks, Meetings(clocks, clusters), Meetings(clocks, clusters)
+        # What was done before any arrival is over, by block of those that have waited, though they need not see it.
+        self._came, self._met = Meetings(clocks, clusters), Meetings(clocks, clusters)
+        self.over = np.zeros((clusters * self._blocks_per_cluster, clocks.width), np.int64)
 
-    def arrive(self, g: Group) -> None:
+    def arrive(self, g: Group, relaxed: bool = False) -> None:
+        """``relaxed``: it orders nothing but what a fence stands behind."""
         cluster = g.block // self._blocks_per_cluster
         twice = np.flatnonzero(self._expected[g.gid] == self._generation[cluster])
         if len(twice):
             raise Trap(Verdict.LAUNCH_FAILURE, "a thread arrives twice at the cluster barrier", int(g.gid[twice[0]]))
         self._expected[g.gid] = self._generation[cluster]
-        self._leave(g)
+        self._leave(g, relaxed)
         np.add.at(self._count, cluster, 1)
         self._complete()
 
@@ -138,6 +143,8 @@ class ClusterBarrier:
         if self._clocks is not None:
             warps = np.unique(g.gid[passed] >> 5)
             self._opened.take(warps, warps // self._clocks.size)
+            blocks = np.unique(g.block[passed])
+            self.over[blocks] = np.maximum(self.over[blocks], self._met.rows[blocks // self._blocks_per_cluster])
         return np.asarray(passed)
 
     def exit(self, g: Group) -> None:
@@ -146,14 +153,24 @@ class ClusterBarrier:
         if self._count.any():
             self._complete()
 
-    def _leave(self, g: Group) -> None:
-        if self._clocks is not None:
-            warps = np.unique(g.gid >> 5)
-            self._arrived.leave(warps, warps // self._clocks.size)
+    def _leave(self, g: Group, relaxed: bool = False) -> None:
+        if self._clocks is None:
+            return
+        warps = np.unique(g.gid >> 5)
+        clusters = warps // self._clocks.size
+        self._came.leave_rows(self._clocks.known[warps], clusters)
+        if not relaxed:
+            self._clocks.init_fence(warps)
+            self._arrived.leave(warps, clusters)
+            return
+        self._arrived.leave_rows(self._clocks.announced(warps), clusters)
+        if g.m.causality is not None:
+            self._arrived.leave_rows(g.m.causality.fenced(warps, CLUSTER), clusters)
 
     def _complete(self) -> None:
         done = (self._count > 0) & (self._count >= self._threads - self._exited)
         if self._clocks is not None and done.any():
             self._opened.rows[done] = np.maximum(self._opened.rows[done], self._arrived.rows[done])
+            self._met.rows[done] = np.maximum(self._met.rows[done], self._came.rows[done])
         self._count[done] = 0
         self._generation[done] += 1

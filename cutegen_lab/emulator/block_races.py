@@ -1,24 +1,30 @@
-"""Races for global memory between blocks and between launches: who wrote each place last, in which launch.
+"""Races for global memory: between threads of a block, of a cluster, of a launch, and between launches.
 
-Blocks of different clusters are ordered by nothing but releases and acquires at the scope of the GPU (PTX ISA 8.9.5),
-which :mod:`causality` follows. Without, a block may not read what another has written in the same launch, nor write
-something else there, unless both do so by strong operations; a plain read of what those wrote, as a loop around
-compare-and-swap begins with, is not held against anyone. Order is not followed in grids of very many warps. A launch
-that begins programmatically (CUDA C++ Programming Guide, "Programmatic Dependent Launch") may not touch what the launch
-before it wrote until it has waited (PTX ISA 9.7.13.12 griddepcontrol). What the earlier launch reads is not remembered.
+Two accesses of one launch, one of them a write, race unless an order stands between them (:mod:`clocks`,
+:mod:`causality`) or both are strong at a scope that takes in both threads (PTX ISA 8.7.1 "Races"). Blocks of different
+clusters are ordered by nothing but releases and acquires at the scope of the GPU (8.9.5); in grids of very many warps
+that order is followed for some clusters. A write that changes nothing is not held against anyone, nor is the plain read
+that guesses what a compare-and-swap will find (CUDA C++ Programming Guide, "Atomic Functions"). Of each cell the last
+writer and two readers are remembered. Bulk copies to memory are under way until they have been waited for, and neither
+they nor those out of it see what threads wrote without a proxy fence (8.4 "Proxies"). A launch that begins
+programmatically (CUDA C++ Programming Guide, "Programmatic Dependent Launch") may not read what the launch before it
+wrote, nor write what it touched, until it has waited (PTX ISA 9.7.13.12 griddepcontrol).
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cutegen_lab.core.verdict import Verdict
+from cutegen_lab.emulator import global_marks
 from cutegen_lab.emulator.causality import Left
 from cutegen_lab.emulator.faults import Trap
+from cutegen_lab.emulator.global_marks import IN_FLIGHT, Mark, Marks, Rows
 from cutegen_lab.emulator.races import differs, generated_line, order_at
-from cutegen_lab.emulator.traits import GRID, Ordering
+from cutegen_lab.emulator.stores_in_flight import StoresInFlight
+from cutegen_lab.emulator.traits import CLUSTER, CTA, GRID, compares
 from cutegen_lab.emulator.types import Array
 
 if TYPE_CHECKING:
@@ -27,43 +33,30 @@ if TYPE_CHECKING:
     from cutegen_lab.emulator.memory import Buffer
     from cutegen_lab.emulator.program import Program
 
-# A write in 63 bits: launch from 1 on, strong?, block in its grid from 1 on, line of generated code. 0: none yet.
-_LAUNCH, _STRONG, _BLOCK = 45, 44, 20
-_LINE_MASK, _BLOCK_MASK = (1 << 20) - 1, (1 << 24) - 1
-_WARP = 40  # beside it: warp in the grid, count of its clock
-_COUNT_MASK = (1 << _WARP) - 1
-
-
-class _Rows(NamedTuple):
-    """What a buffer remembers, by accesses of one width, and the row of each lane."""
-
-    writes: Array
-    times: Array
-    row: Array
-
-    def remember(self, write: Array, time: Array | None) -> None:
-        self.writes[self.row] = write[:, None]
-        if time is not None:
-            self.times[self.row] = time[:, None]
+WROTE, READ = "wrote", "read"
 
 
 class BlockRaces:
-    """Remembers the writes of a plan: of each launch that ``begin`` tells of, of each chunk that ``enter`` does.
+    """Remembers the accesses of a plan: of each launch that ``begin`` tells of, of each chunk that ``enter`` does.
 
-    ``unit``: bytes of the plan's narrowest access.
+    ``unit``: bytes of the plan's narrowest access. Buffers that nobody may write are not followed, nor those for which
+    more than ``most`` bytes would be remembered.
     """
 
-    def __init__(self, unit: int) -> None:
-        self._unit = unit
+    def __init__(self, unit: int, most: int | None = None) -> None:
+        self._unit, self._most = unit, most
         self._programs: list[Program] = []
         self._chunk: Chunk | None = None
         self._launch, self._pending = 0, 1  # launches from ``pending`` on may still run
         self._programmatic, self._waited = False, True
         self._left: Left = {}
+        self.stores = StoresInFlight()
 
-    def table(self, size: int) -> Array:
-        """What a buffer of ``size`` bytes remembers: of each cell two words."""
-        return np.zeros((2, -(-size // 16) * 16 // self._unit), np.int64)
+    def table(self, size: int) -> Array | None:
+        """What is remembered of a buffer of ``size`` bytes."""
+        if self._most is not None and global_marks.table_bytes(size, self._unit) > self._most:
+            return None
+        return global_marks.table(size, self._unit)
 
     def begin(self, program: Program, programmatic: bool) -> None:
         """The next launch. A programmatic one may overlap the one before, and those that this did not wait for."""
@@ -78,120 +71,227 @@ class BlockRaces:
         self._programmatic, self._waited = programmatic, True
 
     def enter(self, chunk: Chunk) -> None:
+        """``chunk`` has clocks."""
         self._leave()
-        self._chunk = chunk
+        self._chunk, self.stores = chunk, StoresInFlight()
 
     def _leave(self) -> None:
         if self._chunk is not None and self._programmatic:
             self._waited &= self._clocks(self._chunk).every_block_waited()
         self._chunk = None
 
-    def load(self, buffer: Buffer, gid: Array, address: Array, width: int) -> None:
-        """Before ``width`` bytes are read."""
-        m = self._here()
+    def load(self, buffer: Buffer, gid: Array, address: Array, width: int, hardware: bool = False) -> None:
+        """Before ``width`` bytes are read. What a bulk copy reads is not remembered."""
+        m, made = self._here(), self._now(gid)
+        if hardware:
+            past = self._writes(buffer, address, width).found()
+            self._check(buffer, gid, address, past, made, None, WROTE)
+            self._check_proxy(buffer, gid, address, past, "reads")
+            return
         if m.causality is not None and self._left and (order := self._order()).strong:
             m.causality.read(self._left, gid >> 5, address, order)
-        self._check(buffer, gid, address, self._rows(buffer, address, width), None)
+        self._check(buffer, gid, address, self._writes(buffer, address, width).found(), made, None, WROTE)
+        last, other = self._reads(buffer, address, width, make=True)
+        self._remember_read(m, gid, made, last, other)
 
-    def store(self, buffer: Buffer, gid: Array, address: Array, width: int, index: Array, value: Any) -> None:
+    def store(
+        self, buffer: Buffer, gid: Array, address: Array, width: int, index: Array, value: Any, hardware: bool = False
+    ) -> None:
         """Stores ``value`` at element ``index``."""
-        m, cells, k = self._here(), buffer.views[width], width // self._unit
+        m, cells, k, made = self._here(), buffer.views[width], width // self._unit, self._now(gid)
         new = np.ascontiguousarray(np.broadcast_to(value, index.shape).astype(cells.dtype, copy=False))
-        found = self._rows(buffer, address, width)
-        self._check(buffer, gid, address, found, differs(cells[index], new, k))
+        changes = differs(cells[index], new, k)
+        writes = self._check_write(buffer, gid, address, width, made, changes)
+        if hardware:
+            self._check_proxy(buffer, gid, address, writes.found(), "writes")
+            made = global_marks.in_flight(made, self.stores.issue(int(gid[0]), writes))
         cells[index] = new
-        found.remember(*self._now(gid))
-        self._check(buffer, gid, address, found, differs(cells[index], new, k))  # several wrote at once
-        if m.causality is not None and (order := self._order()).strong:
+        writes.remember(made)
+        if (lost := differs(cells[index], new, k)).any():  # several wrote at once
+            self._check(buffer, gid, address, writes.found(), made, lost, WROTE)
+        if m.causality is not None and not hardware and (order := self._order()).strong:
             m.causality.write(self._left, gid >> 5, address, order)
 
     def update(self, buffer: Buffer, gid: Array, address: Array, width: int) -> None:
         """Before an atomic operation."""
-        m, found, now = self._here(), self._rows(buffer, address, width), self._now(gid)
+        m, made = self._here(), self._now(gid)
         if m.causality is not None:
             m.causality.update(self._left, gid >> 5, address, self._order())
-        self._check(buffer, gid, address, found, None)
-        found.remember(*now)
+        self._check_write(buffer, gid, address, width, made, None).remember(made)
 
-    def _order(self) -> Ordering:
+    def stores_done(self, gid: Array, pending: int) -> None:
+        """The threads ``gid`` have waited for all but their last ``pending`` bulk groups."""
+        clocks = self._clocks(self._here())
+        for thread in gid.tolist():
+            for group, rows in self.stores.wait(thread, pending):
+                rows.complete(group, int(clocks.now(np.array([thread >> 5]))[0]))
+
+    def _check_write(
+        self, buffer: Buffer, gid: Array, address: Array, width: int, made: Marks, changes: Array | None
+    ) -> Rows:
+        """Before a write; ``changes`` [lanes, cells], None for an atomic operation. What was read counts no longer."""
+        writes = self._writes(buffer, address, width)
+        self._check(buffer, gid, address, writes.found(), made, changes, WROTE)
+        for reads in self._reads(buffer, address, width, make=False):
+            whatever = np.ones((len(gid), 1), np.bool_) if changes is None else changes
+            self._check(buffer, gid, address, reads.found(), made, whatever, READ)
+            reads.forget()
+        return writes
+
+    def _remember_read(self, m: Chunk, gid: Array, made: Marks, last: Rows, other: Rows) -> None:
+        """Of readers that nothing orders before this one, one is kept beside it."""
+        kept = Marks(*(word[:, None] for word in made))
+        for table in (other, last):
+            found = table.found()
+            if found.newest() >= self._pending:
+                late = (found.launch >= self._pending) & (found.launch < self._launch)
+                late |= (found.launch == self._launch) & self._unordered(m, gid, found, made)
+                kept = Marks(*(np.where(late, a, b) for a, b in zip(found, kept, strict=True)))
+        other.remember(kept, backwards=True)  # of many lanes that read a cell at once, this keeps the first …
+        last.remember(made)  # … and this the last
+
+    def _order(self) -> Any:
         program = self._here().program
         return order_at(program, generated_line(program))
 
-    def _now(self, gid: Array) -> tuple[Array, Array | None]:
-        """What is remembered of a write by the threads ``gid``: who and where, and when if that matters."""
-        m = self._here()
-        number, line = m.numbers[gid // m.padded_threads], generated_line(m.program)
-        strong = _reaches_the_grid(order_at(m.program, line))
-        write = self._launch << _LAUNCH | strong << _STRONG | (number + 1 & _BLOCK_MASK) << _BLOCK | line
-        clocks = self._clocks(m)
-        if not clocks.follows_grid:
-            return write, None
-        warp = number * clocks.warps + gid % m.padded_threads // 32
-        return write, warp << _WARP | clocks.now(gid >> 5)
+    def _now(self, gid: Array) -> Marks:
+        """What the threads ``gid`` do now."""
+        m, line = self._here(), generated_line(self._here().program)
+        clocks, order = self._clocks(m), order_at(m.program, line)
+        block = m.numbers[gid // m.padded_threads]
+        thread = gid % (clocks.size * 32)
+        return global_marks.marks(self._launch, order, block, line, thread, clocks.now(gid >> 5))
 
-    def _check(self, buffer: Buffer, gid: Array, address: Array, at: _Rows, changes: Array | None) -> None:
-        """Traps where what is found ``at`` some cells [lanes, cells] is not over yet. ``changes``: None for a read."""
-        m, found = self._here(), at.writes[at.row]
-        launch = found >> _LAUNCH
+    def _check(
+        self, buffer: Buffer, gid: Array, address: Array, past: Marks, made: Marks, changes: Array | None, did: str
+    ) -> None:
+        """Traps where the accesses ``past`` [lanes, cells] are not over yet. ``changes``: None for a read."""
+        if past.newest() < self._pending:
+            return
+        m, launch = self._here(), past.launch
         if self._pending < self._launch:
             early = (launch >= self._pending) & (launch < self._launch)
             early &= ~self._clocks(m).waited(gid >> 5)[:, None]
-            self._early(buffer, gid, address, early if changes is None else early & changes, found, changes is None)
-        if m.program.blocks_may_wait and not self._clocks(m).follows_grid:
-            return
-        mine = m.numbers[gid // m.padded_threads] // m.cluster_size
-        race = (launch == self._launch) & (_block(found) // m.cluster_size != mine[:, None])
+            early = early if changes is None else early & changes
+            if early.any():
+                raise self._early(buffer, gid, address, early, past, changes is None, did)
+        race = launch == self._launch
         if changes is not None:
-            race &= changes
+            race = race & changes
         if race.any():
-            self._race(buffer, gid, address, race & ~self._ordered(m, gid, at, changes is None), found, changes is None)
+            race = race & self._unordered(m, gid, past, made) & ~self._both_strong(m, gid, past, made)
+        if race.any():
+            race = race & ~self._guessed(past)
+        if race.any():
+            raise self._race(buffer, gid, address, race, past, changes is None, did)
 
-    def _ordered(self, m: Chunk, gid: Array, at: _Rows, reads: bool) -> Array:
-        """Which of the writes found ``at`` some cells may what the threads do now meet?"""
-        strong = (at.writes[at.row] >> _STRONG & 1 != 0) & (reads or _reaches_the_grid(self._order()))
-        if (clocks := self._clocks(m)).follows_grid:
-            time = at.times[at.row]
-            strong |= clocks.known[(gid >> 5)[:, None], clocks.grid + (time >> _WARP)] >= time & _COUNT_MASK
-        return np.asarray(strong)
+    def _unordered(self, m: Chunk, gid: Array, past: Marks, made: Marks) -> Array:
+        """Which of the accesses of this launch does a thread know nothing of?"""
+        clocks, warp, mine = self._clocks(m), (gid >> 5)[:, None], (gid % (self._clocks(m).size * 32))[:, None]
+        cluster = past.block // m.cluster_size
+        home = cluster == (m.numbers[gid // m.padded_threads] // m.cluster_size)[:, None]
+        column, epoch = past.column, past.epoch
+        late = clocks.unknown(warp, column, epoch)
+        late |= (column == mine >> 5) & (past.lane != mine & 31) & (epoch == made.epoch[:, None])
+        if home.all():
+            return late
+        if clocks.follows_grid:
+            at, followed = clocks.column_in_grid(cluster, column)
+            far = followed & clocks.unknown(warp, at, epoch)
+        else:
+            far = np.ones(late.shape, np.bool_)
+        return np.where(home, late, far)
 
-    def _early(self, buffer: Buffer, gid: Array, address: Array, bad: Array, found: Array, reads: bool) -> None:
+    def _check_proxy(self, buffer: Buffer, gid: Array, address: Array, past: Marks, does: str) -> None:
+        """Traps where a bulk copy comes upon what a thread wrote in this launch, and no fence stands between. Of other
+        clusters it is only asked whether the kernel has such a fence."""
+        if past.newest() < self._launch:
+            return
+        m, clocks = self._here(), self._clocks(self._here())
+        home = past.block // m.cluster_size == (m.numbers[gid // m.padded_threads] // m.cluster_size)[:, None]
+        unseen = clocks.unknown((gid >> 5)[:, None], clocks.fenced_global + past.column, past.epoch)
+        bad = (past.launch == self._launch) & np.where(home, unseen, not m.program.fences_global_proxy)
         if bad.any():
-            gid_at, at, past = self._first(gid, address, bad, found)
-            launch, does = past >> _LAUNCH, "reads" if reads else "writes"
-            message = (
-                f"{does} byte {at - buffer.base} of {buffer.name} before griddepcontrol.wait, "
-                f"and launch {launch} ({self._programs[launch - 1].name}) wrote it"
-            )
-            verdict = Verdict.UNINITIALISED_READ if reads else Verdict.NON_DETERMINISTIC
-            raise self._trap(verdict, message, gid_at, at, past)
-
-    def _race(self, buffer: Buffer, gid: Array, address: Array, bad: Array, found: Array, reads: bool) -> None:
+            lines = past.lines()
+            own = [n for n in np.unique(lines[bad]).tolist() if (i := m.program.source_map.get(n)) and i.opcode == "cp"]
+            bad &= ~np.isin(lines, own)  # copies that have been waited for
         if bad.any():
-            gid_at, at, past = self._first(gid, address, bad, found)
-            block, does = (
-                self._here().coordinates(_block(past)),
-                "reads what" if reads else "writes something else where",
-            )
+            gid_at, at, mark = self._first(gid, address, bad, past)
             message = (
-                f"a race: {does} block {block} wrote, byte {at - buffer.base} of {buffer.name}, with no order between"
+                f"{does} byte {at - buffer.base} of {buffer.name} by a bulk copy, which does not see what block "
+                f"{m.coordinates(mark.block)} wrote there, since no fence.proxy.async stands between"
             )
-            raise self._trap(Verdict.NON_DETERMINISTIC, message, gid_at, at, past)
+            raise self._trap(Verdict.NON_DETERMINISTIC, message, gid_at, at, mark)
 
-    def _first(self, gid: Array, address: Array, bad: Array, found: Array) -> tuple[int, int, int]:
-        """(thread, address, earlier write) of the first that is ``bad`` [lanes, cells]."""
-        lane, cell = (int(v[0]) for v in np.nonzero(bad))
-        return int(gid[lane]), int(address[lane]) + cell * self._unit, int(found[lane, cell])
+    def _both_strong(self, m: Chunk, gid: Array, past: Marks, made: Marks) -> Array:
+        """Strong operations do not race where the scopes of both take in both threads."""
+        block = m.numbers[gid // m.padded_threads][:, None]
+        near = np.where(past.block // m.cluster_size == block // m.cluster_size, CLUSTER, GRID)
+        needed = np.where(past.block == block, CTA, near)
+        return np.asarray(np.minimum(past.scope, made.scope[:, None]) > needed)
 
-    def _trap(self, verdict: Verdict, message: str, gid: int, address: int, past: int) -> Trap:
+    def _guessed(self, past: Marks) -> Array:
+        """Is one a plain read for a compare-and-swap, and the other one that swaps?"""
+        program = self._here().program
+        if not program.guesses:
+            return np.zeros(past.what.shape, np.bool_)
+        now, lines = program.source_map.get(generated_line(program)), past.lines()
+        wanted = [
+            line for line in np.unique(lines).tolist() if (then := program.source_map.get(line)) is not None and now
+            and ((compares(then) and now in program.guesses) or (compares(now) and then in program.guesses))
+        ]  # fmt: skip
+        return np.isin(lines, wanted)
+
+    def _early(
+        self, buffer: Buffer, gid: Array, address: Array, bad: Array, past: Marks, reads: bool, did: str
+    ) -> Trap:
+        gid_at, at, mark = self._first(gid, address, bad, past)
+        does, name = "reads" if reads else "writes", self._programs[mark.launch - 1].name
+        message = (
+            f"{does} byte {at - buffer.base} of {buffer.name} before griddepcontrol.wait, "
+            f"and launch {mark.launch} ({name}) {'wrote' if did == WROTE else 'reads'} it"
+        )
+        verdict = Verdict.UNINITIALISED_READ if reads else Verdict.NON_DETERMINISTIC
+        return self._trap(verdict, message, gid_at, at, mark)
+
+    def _race(self, buffer: Buffer, gid: Array, address: Array, bad: Array, past: Marks, reads: bool, did: str) -> Trap:
+        m = self._here()
+        gid_at, at, mark = self._first(gid, address, bad, past)
+        who = f"block {m.coordinates(mark.block)}"
+        if mark.block == m.numbers[gid_at // m.padded_threads]:
+            who = f"thread {m.place(mark.thread % m.padded_threads)[1]} of its own block"
+        does = "reads what" if reads else ("writes something else where" if did == WROTE else "overwrites what")
+        where, between = f"byte {at - buffer.base} of {buffer.name}", "with no order between"
+        if mark.epoch >= IN_FLIGHT:
+            did, between = "has a bulk copy write", "which nobody has waited for (.read waits for its source alone)"
+        message = f"a race: {does} {who} {did}, {where}, {between}"
+        return self._trap(Verdict.NON_DETERMINISTIC, message, gid_at, at, mark)
+
+    def _first(self, gid: Array, address: Array, bad: Array, past: Marks) -> tuple[int, int, Mark]:
+        """(thread, address, earlier access) of the first that is ``bad`` [lanes, cells]."""
+        lane, cell = (int(v[0]) for v in np.nonzero(np.broadcast_to(bad, past.what.shape)))
+        return int(gid[lane]), int(address[lane]) + cell * self._unit, past.at(lane, cell)
+
+    def _trap(self, verdict: Verdict, message: str, gid: int, address: int, mark: Mark) -> Trap:
         trap = Trap(verdict, message, gid, address)
-        trap.earlier = self._programs[(past >> _LAUNCH) - 1].source_map.get(past & _LINE_MASK)
+        trap.earlier = self._programs[mark.launch - 1].source_map.get(mark.line)
         return trap
 
-    def _rows(self, buffer: Buffer, address: Array, width: int) -> _Rows:
+    def _writes(self, buffer: Buffer, address: Array, width: int) -> Rows:
         assert buffer.writers is not None
         row = (address - np.uint64(buffer.base)).view(np.int64) // width
-        writes, times = buffer.writers.reshape(2, -1, width // self._unit)
-        return _Rows(writes, times, row)
+        return global_marks.rows(buffer.writers, row, width // self._unit)
+
+    def _reads(self, buffer: Buffer, address: Array, width: int, make: bool) -> tuple[Rows, ...]:
+        """(the last readers, others); nothing where nobody has read and no tables are to be made."""
+        if buffer.readers is None:
+            if not make:
+                return ()
+            size = len(buffer.data)
+            buffer.readers = global_marks.table(size, self._unit), global_marks.table(size, self._unit)
+        row = (address - np.uint64(buffer.base)).view(np.int64) // width
+        last, other = (global_marks.rows(table, row, width // self._unit) for table in buffer.readers)
+        return last, other
 
     def _here(self) -> Chunk:
         assert self._chunk is not None
@@ -200,12 +300,3 @@ class BlockRaces:
     def _clocks(self, m: Chunk) -> Clocks:
         assert m.clocks is not None
         return m.clocks
-
-
-def _block(found: Any) -> Any:
-    """Block number of what was found."""
-    return (found >> _BLOCK & _BLOCK_MASK) - 1
-
-
-def _reaches_the_grid(order: Ordering) -> bool:
-    return order.strong and order.scope == GRID

@@ -128,7 +128,7 @@ class BulkCopies:
         """From here on the place belongs to a copy that will come."""
         m = self._m
         if m.async_races is not None:
-            m.async_races.uses_barrier(gid, slot)
+            m.async_races.uses_barrier(gid, slot, hardware=True)
             m.async_races.lands(gid, place, slot)
         if m.shared.written is not None:
             m.shared.written.reshape(-1, 16)[place] = False

@@ -15,6 +15,7 @@ from cutegen_lab.emulator.bulk_sectors import row_sectors
 from cutegen_lab.emulator.bulk_together import Copy
 from cutegen_lab.emulator.emit import runtime
 from cutegen_lab.emulator.faults import Trap
+from cutegen_lab.emulator.memory import Lanes
 from cutegen_lab.emulator.tiles import Reduction, pieces, reduction
 from cutegen_lab.emulator.types import RAW, Array
 
@@ -150,23 +151,22 @@ def _combined(reduce: tuple[Reduction, int], old: Array, new: Array, times: int)
     return np.ascontiguousarray(total).view(RAW[16])
 
 
-class _Lanes:
-    def __init__(self, gid: Array) -> None:
-        self.gid = gid
-
-
-def _pieces(gid: int, address: int, size: int) -> tuple[_Lanes, Array]:
+def _pieces(gid: int, address: int, size: int) -> tuple[Lanes, Array]:
     at = np.arange(address, address + size, 16, dtype=np.uint64)
-    return _Lanes(np.full(len(at), gid)), at
+    return Lanes(np.full(len(at), gid), hardware=True), at
 
 
 @runtime
 def bulk_commit_group(g: Any) -> None:
     if g.m.async_races is not None:
         g.m.async_races.bulk_commit(g)
+    if g.m.memory.races is not None:
+        g.m.memory.races.stores.commit(g.gid.tolist())
 
 
 @runtime
 def bulk_wait_group(g: Any, limit: Any, reads: bool) -> None:
     if g.m.async_races is not None:
         g.m.async_races.bulk_wait(g, limit)
+    if g.m.memory.races is not None and not reads:
+        g.m.memory.races.stores_done(g.gid, int(np.max(limit)))

@@ -33,6 +33,10 @@ class Causality:
         self._clocks = clocks
         self._block = np.repeat(blocks, clocks.warps)
         self._cluster = self._block // cluster
+        self._places = [-1] * len(self._block)
+        if clocks.follows_grid:
+            column, followed = clocks.column_in_grid(self._cluster, np.zeros_like(self._cluster))
+            self._places = np.where(followed, column - clocks.grid, -1).tolist()
         shape = (_SCOPES, len(self._block), clocks.width)
         self._fenced, self._found = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
         self._has_fenced, self._has_found = (np.zeros(len(self._block), np.bool_) for _ in range(2))
@@ -46,6 +50,15 @@ class Causality:
             rows = self._clocks.publish(warps)
             self._fenced[: order.scope + 1, warps] = rows
             self._has_fenced[warps] = True
+
+    def fenced(self, warps: Array, scope: int) -> Array:
+        """A row a warp: what it knew at its last fence of at least this scope. A relaxed arrival leaves it."""
+        return np.asarray(self._fenced[scope, warps])
+
+    def find(self, warp: int, row: Array, scope: int) -> None:
+        """What a relaxed wait comes upon: the next fence of at least this scope learns it."""
+        self._found[scope, warp] = np.maximum(self._found[scope, warp], row)
+        self._has_found[warp] = True
 
     def read(self, left: Left, warps: Array, places: Array, order: Ordering) -> None:
         """Before a strong read: each of ``warps`` finds what was left at its place."""
@@ -100,24 +113,23 @@ class Causality:
         """What of ``row`` means something in other clusters."""
         clocks = self._clocks
         found: Array = row[clocks.grid :].copy()
-        if len(found):
-            mine = found[self._mine(warp)]
-            np.maximum(mine, row[: clocks.size], out=mine)
+        if (at := self._mine(warp)) is not None:
+            np.maximum(found[at], row[: clocks.size], out=found[at])
         return found
 
     def _at_home(self, row: Array, warp: int) -> Array:
         """The opposite."""
         clocks = self._clocks
         found = np.zeros(clocks.width, np.int64)
-        if len(row):
-            found[clocks.grid :] = row
-            found[: clocks.size] = row[self._mine(warp)]
+        found[clocks.grid :] = row
+        if (at := self._mine(warp)) is not None:
+            found[: clocks.size] = row[at]
         return found
 
-    def _mine(self, warp: int) -> slice:
-        """Of the grid's warps, those of the own cluster."""
-        first = int(self._cluster[warp]) * self._clocks.size
-        return slice(first, first + self._clocks.size)
+    def _mine(self, warp: int) -> slice | None:
+        """Of the grid's warps that have columns, those of the own cluster."""
+        at = self._places[warp]
+        return None if at < 0 else slice(at, at + self._clocks.size)
 
 
 def _pairs(warps: Array, places: Array) -> list[list[int]]:

@@ -29,7 +29,8 @@ from cutegen_lab.emulator.types import Array
 from cutegen_lab.emulator.wgmma import WarpgroupProducts
 from cutegen_lab.emulator.windows import Windows
 
-MOST_WARPS = 1024  # of a grid, between whose clusters order is followed: each knows something of each
+MOST_WARPS = 1024  # of a grid, between whose clusters order is followed: each knows something of each …
+SOME_WARPS = 128  # … of a larger one, of the first cluster, the last and some drawn at random
 
 
 class Chunk:
@@ -79,8 +80,7 @@ class Chunk:
 
     def _look_for_races(self) -> Clocks:
         warps = self.padded_threads // 32
-        grid = int(np.prod(self.launch.grid)) * warps if self.program.blocks_may_wait else 0
-        clocks = Clocks(self.count, self.cluster_size, warps, grid if grid <= MOST_WARPS else 0)
+        clocks = Clocks(self.count, self.cluster_size, warps, self._followed(warps))
         if self.program.fences:
             self.causality = Causality(clocks, self.numbers, self.cluster_size)
         self.shared.races = races = SharedRaces(self, clocks)
@@ -90,6 +90,16 @@ class Chunk:
         self.mbarriers.follow(clocks, self.async_races)
         self.mbarriers.copies = races.copies
         return clocks
+
+    def _followed(self, warps: int) -> Array | None:
+        """The clusters whose order with others is followed: the same for all chunks of a launch."""
+        clusters, size = int(np.prod(self.launch.grid)) // self.cluster_size, warps * self.cluster_size
+        if not self.program.blocks_may_wait:
+            return None
+        if clusters * size <= MOST_WARPS:
+            return np.arange(clusters)
+        drawn = np.random.default_rng(self.clock).integers(0, clusters, max(SOME_WARPS // size - 2, 0))
+        return np.unique(np.r_[0, drawn, clusters - 1])
 
     def instruction(self) -> ptx.Instruction | None:
         """The one that is being executed."""

@@ -2,9 +2,10 @@
 
 One more column stands for the launches before: who knows of it has waited for them, or met someone who has. What
 hardware does beside the warps has columns too: the wgmma of each warp and its bulk copies out of shared memory (groups
-that have been waited for), and each mbarrier (phases that have completed). A last set of columns says which of the
-generic accesses of a warp a proxy fence has made visible to such hardware (PTX ISA 8.4 "Proxies"). Where blocks of
-different clusters can wait for each other, the warps of the whole grid have columns besides.
+that have been waited for), and each mbarrier (phases that have completed). Further columns say which of the
+generic accesses of a warp to shared and to global memory a proxy fence has made visible to such hardware (PTX ISA 8.4
+"Proxies"), and which of the mbarriers that it made a fence has announced (9.7.13.4 fence.mbarrier_init). Where blocks
+of different clusters can wait for each other, the warps of the grid, or of some of its clusters, have columns besides.
 
 A warp's own count goes up each time it publishes (arrives somewhere); what it did before is *known* to whoever learns
 of that (waits there). An access is ordered after another where its warp knows of it. Lanes of a warp count as ordered.
@@ -25,26 +26,37 @@ class Clocks:
     """``known[w, v]``: how far warp ``w`` (of the chunk) knows warp ``v`` (of its cluster) to have come.
 
     Column ``size``, after the last warp: does it know that earlier launches have ended? ``products``, ``bulk``,
-    ``landing``, ``fenced`` and ``grid`` are where the other columns begin, the last one a warp of the grid or none.
+    ``landing``, ``fenced`` (of shared memory), ``fenced_global``, ``made`` and ``grid`` are where the other columns
+    begin, the last one a warp of each of the clusters ``followed`` (their numbers in the grid, ascending).
     """
 
-    def __init__(self, blocks: int, cluster: int, warps: int, grid: int = 0) -> None:
+    def __init__(self, blocks: int, cluster: int, warps: int, followed: Array | None = None) -> None:
         self.warps, self.size = warps, cluster * warps
+        self._followed: Array = np.zeros(0, np.int64) if followed is None else followed
         total = np.arange(blocks * warps)
         self.own = total % self.size
         self.products = self.size + 1
         self.bulk = self.products + self.size
         self.landing = self.bulk + self.size
         self.fenced = self.landing + MBARRIERS * cluster
-        self.grid = self.fenced + self.size
-        self.width = self.grid + grid
+        self.fenced_global = self.fenced + self.size
+        self.made = self.fenced_global + self.size
+        self.grid = self.made + self.size
+        self.width = self.grid + len(self._followed) * self.size
         self.known = np.zeros((len(total), self.width), np.int64)
         self.known[total, self.own] = 1
+        self._began_next = False  # has a warp let the next launch begin that knew nothing of the launches before?
 
     @property
     def follows_grid(self) -> bool:
-        """Is order between clusters followed?"""
+        """Is order between clusters followed, or between some?"""
         return self.width > self.grid
+
+    def column_in_grid(self, cluster: Array, column: Array) -> tuple[Array, Array]:
+        """(column of a warp of any cluster, is its cluster followed?) from its ``column`` in the cluster."""
+        at = np.minimum(np.searchsorted(self._followed, cluster), len(self._followed) - 1)
+        followed = self._followed[at] == cluster
+        return self.grid + np.where(followed, at * self.size + column, 0), followed
 
     def now(self, warp: Array) -> Array:
         """The own count of each warp."""
@@ -56,12 +68,26 @@ class Clocks:
         self.known[warps, self.own[warps]] += 1
         return rows
 
-    def proxy_fence(self, warps: Array) -> None:
-        """What ``warps`` (distinct) know of is visible to asynchronous hardware; what they do from here on is not."""
+    def proxy_fence(self, warps: Array, shared: bool = True, everywhere: bool = True) -> None:
+        """What ``warps`` (distinct) know of is visible to asynchronous hardware; what they do from here on is not.
+        ``shared``: in shared memory. ``everywhere``: in global memory."""
         seen = self.known[warps, : self.size]
-        fenced = self.known[warps, self.fenced : self.grid]
-        self.known[warps, self.fenced : self.grid] = np.maximum(fenced, seen)
+        for first in [self.fenced] * shared + [self.fenced_global] * everywhere:
+            fenced = self.known[warps, first : first + self.size]
+            self.known[warps, first : first + self.size] = np.maximum(fenced, seen)
         self.known[warps, self.own[warps]] += 1
+
+    def init_fence(self, warps: Array) -> None:
+        """The mbarriers that ``warps`` (distinct) have made are announced with whatever the warps leave next."""
+        own = self.own[warps]
+        self.known[warps, self.made + own] = self.known[warps, own]
+        self.known[warps, own] += 1
+
+    def announced(self, warps: Array) -> Array:
+        """A row a warp (distinct): of all that it knows, the mbarriers that a fence has announced."""
+        rows = np.zeros((len(warps), self.width), np.int64)
+        rows[:, self.made : self.grid] = self.known[warps, self.made : self.grid]
+        return rows
 
     def hardware(self, column: int) -> str:
         """Whose column it is."""
@@ -74,12 +100,17 @@ class Clocks:
     def wait_for_launches(self, warps: Array) -> None:
         self.known[warps, self.size] = 1
 
+    def launch_dependents(self, warps: Array) -> None:
+        """The next launch may begin, as far as the block of each of ``warps`` is concerned."""
+        self._began_next |= not self.waited(warps).all()
+
     def waited(self, warps: Array) -> Array:
         """Does each of ``warps`` know that earlier launches have ended?"""
         return np.asarray(self.known[warps, self.size] > 0)
 
     def every_block_waited(self) -> bool:
-        return bool((self.known[:, self.size] > 0).reshape(-1, self.warps).any(axis=1).all())
+        """Has each block waited for earlier launches, before it let the next one begin?"""
+        return not self._began_next and bool((self.known[:, self.size] > 0).reshape(-1, self.warps).any(axis=1).all())
 
     def unknown(self, warp: Array, other: Array, count: Array) -> Array:
         """Does ``warp`` not know that ``other`` (a number in the cluster) has passed ``count``?"""
@@ -95,7 +126,11 @@ class Meetings:
 
     def leave(self, warps: Array, *place: Any) -> None:
         """``warps`` are distinct; ``place`` has an index for each."""
-        np.maximum.at(self.rows, place, self._clocks.publish(warps))
+        self.leave_rows(self._clocks.publish(warps), *place)
+
+    def leave_rows(self, rows: Array, *place: Any) -> None:
+        """One for each index of ``place``."""
+        np.maximum.at(self.rows, place, rows)
 
     def take(self, warps: Array, *place: Any) -> None:
         self._clocks.learn(warps, self.rows[place])
@@ -114,9 +149,19 @@ class Letters:
 
     def leave(self, warps: Array, places: Array) -> None:
         for warp, place in _pairs(warps, places):
-            row = self._clocks.publish(np.array([warp]))[0]
-            before = self._rows.get(place)
-            self._rows[place] = row if before is None else np.maximum(row, before)
+            self._leave(self._clocks.publish(np.array([warp]))[0], place)
+
+    def leave_rows(self, rows: Array, places: Array) -> None:
+        """One for each of ``places``."""
+        for row, place in zip(rows, places.tolist(), strict=True):
+            self._leave(row, place)
+
+    def _leave(self, row: Array, place: int) -> None:
+        before = self._rows.get(place)
+        self._rows[place] = row if before is None else np.maximum(row, before)
+
+    def at(self, place: int) -> Array | None:
+        return self._rows.get(place)
 
     def receive(self, other: Letters, place: int, column: int, count: int) -> None:
         """All that ``other`` has in ``place``; and ``count`` in ``column``."""

@@ -60,9 +60,11 @@ class MBarriers:
         self._known(g, slot)
         np.add.at(self._tx, slot, np.broadcast_to(np.asarray(count, np.int64), slot.shape))
 
-    def complete_tx(self, g: Group, slot: Array, count: Array | int) -> None:
+    def complete_tx(self, g: Group, slot: Array, count: Array | int, relaxed: bool = True) -> None:
+        """``relaxed``: bytes of no store."""
         self._known(g, slot)
-        self._leave(g, slot)
+        if not relaxed:
+            self._leave(g, slot)
         np.subtract.at(self._tx, slot, np.broadcast_to(np.asarray(count, np.int64), slot.shape))
         self._settle(slot, int(g.gid[0]))
 
@@ -87,13 +89,15 @@ class MBarriers:
             self._complete(done)
 
     def arrive(
-        self, g: Group, slot: Array, count: Array | int = 1, drop: bool = False, no_complete: bool = False
-    ) -> Array:
-        """Returns the state token: the phase the arrival counts for. ``no_complete``: it must not be the last."""
+        self, g: Group, slot: Array, count: Array | int = 1, drop: bool = False, no_complete: bool = False,
+        relaxed: int | None = None,
+    ) -> Array:  # fmt: skip
+        """Returns the state token: the phase the arrival counts for. ``no_complete``: it must not be the last.
+        ``relaxed``: the scope of an arrival that orders nothing but what a fence stands behind."""
         self._known(g, slot)
         phase = self._phase[slot]
         amount = np.broadcast_to(np.asarray(count, np.int64), slot.shape)
-        self._leave(g, slot)
+        self._leave(g, slot, relaxed)
         np.subtract.at(self._pending, slot, amount)
         if drop:
             np.subtract.at(self._expected, slot, amount)
@@ -106,14 +110,15 @@ class MBarriers:
     def phase(self, slot: Array) -> Array:
         return np.asarray(self._phase[slot])
 
-    def parity_done(self, g: Group, slot: Array, parity: Array) -> Array:
-        """Has the phase of the given parity completed?"""
+    def parity_done(self, g: Group, slot: Array, parity: Array, relaxed: int | None = None) -> Array:
+        """Has the phase of the given parity completed? ``relaxed``: the scope of a wait that is ordered by a fence
+        after it, if at all."""
         self._known(g, slot)
-        return self._passed(g, slot, (self._phase[slot] & 1) != (np.asarray(parity).astype(np.int64) & 1))
+        return self._passed(g, slot, (self._phase[slot] & 1) != (np.asarray(parity).astype(np.int64) & 1), relaxed)
 
-    def token_done(self, g: Group, slot: Array, token: Array) -> Array:
+    def token_done(self, g: Group, slot: Array, token: Array, relaxed: int | None = None) -> Array:
         self._known(g, slot)
-        return self._passed(g, slot, self._phase[slot] != np.asarray(token).astype(np.int64))
+        return self._passed(g, slot, self._phase[slot] != np.asarray(token).astype(np.int64), relaxed)
 
     def missing(self, slot: int, stride: int, first: int) -> str:
         """What the phase of an mbarrier still needs."""
@@ -125,15 +130,28 @@ class MBarriers:
             f"the mbarrier at byte {slot * 8 % stride - first} of shared memory: {' and '.join(needs) or 'its phase'}"
         )
 
-    def _leave(self, g: Group, slot: Array) -> None:
-        if self._letters is not None:
+    def _leave(self, g: Group, slot: Array, relaxed: int | None = None) -> None:
+        if self._letters is None:
+            return
+        if relaxed is None:
             self._arrived.leave(g.gid >> 5, slot)
+        elif g.m.causality is not None:
+            self._arrived.leave_rows(g.m.causality.fenced(g.gid >> 5, relaxed), slot)
 
-    def _passed(self, g: Group, slot: Array, done: Array) -> Array:
+    def _learn(self, g: Group, warps: Array, slot: Array, relaxed: int | None) -> None:
+        assert self._letters is not None
+        if relaxed is None:
+            self._letters.take(warps, slot)
+        elif g.m.causality is not None:
+            for warp, place in set(zip(warps.tolist(), slot.tolist(), strict=True)):
+                if (row := self._letters.at(place)) is not None:
+                    g.m.causality.find(warp, row, relaxed)
+
+    def _passed(self, g: Group, slot: Array, done: Array, relaxed: int | None) -> Array:
         if not done.all():
             g.cache["mbarrier"] = slot[~done]
         if self._letters is not None and done.any():
-            self._letters.take(g.gid[done] >> 5, slot[done])
+            self._learn(g, g.gid[done] >> 5, slot[done], relaxed)
         if self.copies is not None and done.any():
             self.copies.observe(slot[done], self._phase[slot[done]])
         return np.asarray(done)

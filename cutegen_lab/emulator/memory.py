@@ -25,9 +25,19 @@ GUARD = 1 << 24  # bytes between buffers: an index that runs off one does not la
 
 
 class HasLanes(Protocol):
-    """A group, or part of one: what naming a thread needs."""
+    """A group, or part of one: what naming a thread needs. ``hardware``: a bulk copy does it for the threads."""
 
     gid: Array
+
+    @property
+    def hardware(self) -> bool: ...
+
+
+class Lanes:
+    """Some threads."""
+
+    def __init__(self, gid: Array, hardware: bool = False) -> None:
+        self.gid, self.hardware = gid, hardware
 
 
 @dataclass
@@ -40,7 +50,8 @@ class Buffer:
     views: dict[int, Array]
     written: Array | None = None
     constant: bool = False
-    writers: Array | None = None  # who wrote each byte, where :class:`BlockRaces` looks
+    writers: Array | None = None  # who wrote each byte, where :class:`BlockRaces` looks …
+    readers: tuple[Array, Array] | None = None  # … and who read it, where anyone has
     initial: Array | None = None  # what it held before the first launch, where that was kept
     end: int = field(init=False)
 
@@ -86,11 +97,11 @@ class GlobalMemory:
             if buffer.written is not None:
                 self._check_written(g, buffer, address, width)
             if self.races is not None and buffer.writers is not None:
-                self.races.load(buffer, g.gid, address, width)
+                self.races.load(buffer, g.gid, address, width, g.hardware)
             return np.asarray(buffer.views[width].take(index, mode="clip"))
         out: Array = np.empty(len(address), RAW[width])
         for mask in self._several(g, address, width):
-            out[mask] = self.load(Lanes(g.gid[mask]), address[mask], width)
+            out[mask] = self.load(Lanes(g.gid[mask], g.hardware), address[mask], width)
         return out
 
     def read(self, gid: int, address: int, size: int) -> bytes:
@@ -115,7 +126,7 @@ class GlobalMemory:
                 raise _modified(g, buffer, address, width)
             index = self._index(g, buffer, address, width)
             if self.races is not None and buffer.writers is not None:
-                self.races.store(buffer, g.gid, address, width, index, value)
+                self.races.store(buffer, g.gid, address, width, index, value, g.hardware)
             else:
                 buffer.views[width][index] = value
             if buffer.written is not None:
@@ -123,14 +134,14 @@ class GlobalMemory:
             return
         value = np.broadcast_to(value, address.shape)
         for mask in self._several(g, address, width):
-            self.store(Lanes(g.gid[mask]), address[mask], width, value[mask])
+            self.store(Lanes(g.gid[mask], g.hardware), address[mask], width, value[mask])
 
     def discard(self, g: HasLanes, address: Array, width: int) -> None:
         """Undefined bytes from here on: those of before the first launch, where they are known, and not written."""
         buffer = self._one(address, width)
         if buffer is None:
             for mask in self._several(g, address, width):
-                self.discard(Lanes(g.gid[mask]), address[mask], width)
+                self.discard(Lanes(g.gid[mask], g.hardware), address[mask], width)
             return
         at = self._index(g, buffer, address, width)[:, None] * width + np.arange(width)
         before = np.full(at.shape, 0xFF, np.uint8) if buffer.initial is None else buffer.initial[at]
@@ -228,8 +239,3 @@ def _modified(g: HasLanes, buffer: Buffer, address: Array, width: int) -> Trap:
     at = int(address[0])
     message = f"writes {width} bytes of {buffer.name}, which is only for reading, at byte {at - buffer.base}"
     return Trap(Verdict.INPUT_MODIFIED, message, int(g.gid[0]), at)
-
-
-class Lanes:
-    def __init__(self, gid: Array) -> None:
-        self.gid = gid

@@ -13,6 +13,7 @@ EACH = 64  # instructions more for each byte or operation that a thread has to d
 FEW_THREADS = 128  # as many as work at once at least, where all launches are added up
 CHUNK_COST = 100  # dispatches that setting up a chunk takes as long as
 RACES_BYTES = 8 << 20
+RACE_TABLE_BYTES = 512 << 20  # that remember a tensor's accesses where few clusters are watched: most is never touched
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,8 @@ class Options:
     the counters; its outputs are incomplete. ``order``: None is blocks by number.
     ``counting``: count memory accesses, which takes up to half of the time; without, there are no counters.
     ``races``: look for accesses that nothing orders. None: where the problem's tensors (a candidate's workspace does
-    not count) are together at most 8 MiB (``RACES_BYTES``) and every block runs.
+    not count) are together at most 8 MiB (``RACES_BYTES``) and every block runs; elsewhere only in the first
+    ``watched`` clusters of one chunk of each launch, drawn by the order's ``clock``.
 
     A chunk whose blocks do not end within ``budget`` instructions, and what its threads' share of the work may take, is
     a hang (:meth:`most`); so is a plan that takes ``plan_budget`` and what its work may. Time is never a reason.
@@ -39,6 +41,7 @@ class Options:
     lanes: int = LANES
     sample_blocks: int | None = None
     races: bool | None = None
+    watched: int = 0
     order: Order | None = None
     counting: bool = True
 

@@ -59,6 +59,9 @@ class Program:
     access_unit: int  # bytes of the narrowest access
     fences: bool  # strong operations may order others
     blocks_may_wait: bool  # … those of several blocks, too
+    blocks_may_meet: bool  # blocks may wait for each other, in order or not
+    fences_global_proxy: bool  # some fence lets bulk copies see what threads wrote to global memory
+    guesses: frozenset[ptx.Instruction]  # loads for a compare-and-swap to compare with
     reads_unwritten: bool  # some register may be read before it was written
     unwritten_sites: tuple[Site, ...] | None  # in a program that follows such values: instructions that may read one
     generated: str
@@ -166,6 +169,9 @@ def _compile(kernel: ptx.Kernel, tag: str, followed: bool) -> Program:
         access_unit=traits.access_unit(kernel.code),
         fences=traits.fences(kernel.code),
         blocks_may_wait=traits.blocks_may_wait(kernel.code),
+        blocks_may_meet=traits.blocks_may_meet(kernel.code),
+        fences_global_proxy=any(found[1] for i in kernel.code if (found := traits.proxies(i))),
+        guesses=traits.guesses(kernel.code),
         reads_unwritten=reads_unwritten,
         unwritten_sites=unwritten_sites,
         generated=generated,

@@ -20,7 +20,7 @@ from cutegen_lab.emulator.causality import Left
 from cutegen_lab.emulator.clocks import Clocks
 from cutegen_lab.emulator.copies import CopiesInFlight
 from cutegen_lab.emulator.faults import Trap
-from cutegen_lab.emulator.traits import WEAK, Ordering, ordering
+from cutegen_lab.emulator.traits import CLUSTER, CTA, WEAK, Ordering, ordering
 from cutegen_lab.emulator.types import RAW, Array
 
 if TYPE_CHECKING:
@@ -28,9 +28,10 @@ if TYPE_CHECKING:
     from cutegen_lab.emulator.group import Group
     from cutegen_lab.emulator.program import Program
 
-# An access in 63 bits: line of generated code, thread in its cluster, strong?, count of its warp. 0: none. A thread
-# number divided by 32 is a column of the clocks; what hardware does beside the warps (:mod:`async_races`) has one too.
-_THREAD, _STRONG, _COUNT = 20, 37, 38
+# An access in 63 bits: line of generated code, thread in its cluster, 1 + scope of a strong operation (0: a weak one),
+# count of its warp. 0: none. A thread number divided by 32 is a column of the clocks; what hardware does beside the
+# warps (:mod:`async_races`) has one too.
+_THREAD, _SCOPE, _COUNT = 20, 37, 39
 _LINE_MASK, _THREAD_MASK = (1 << 20) - 1, (1 << 17) - 1
 
 
@@ -47,13 +48,13 @@ class SharedRaces:
 
     def read(self, g: Group, index: Array, width: int) -> None:
         """Before ``width`` bytes are read; ``index`` counts in ``width``."""
-        stamp, order, strong = self._stamp(g)
-        if strong and self._m.causality is not None:
+        stamp, order = self._stamp(g)
+        if order.strong and self._m.causality is not None:
             self._m.causality.read(self._left, g.gid >> 5, index * width, order)
         k = width // self.unit
         self.copies.check(g, index, k, "reads")
         written = self.writer.reshape(-1, k)[index]
-        self._trap(g, index, width, self._racing(g, written, strong), written, "reads", "wrote")
+        self._trap(g, index, width, self._racing(g, written, order), written, "reads", "wrote")
         reader, other = self.reader.reshape(-1, k), self.other.reshape(-1, k)
         last, first = reader[index], other[index]
         kept = np.where(self._racing(g, first), first, stamp)
@@ -63,17 +64,17 @@ class SharedRaces:
 
     def write(self, g: Group, index: Array, width: int, value: Array) -> None:
         """Stores ``value``."""
-        stamp, order, strong = self._stamp(g)
+        stamp, order = self._stamp(g)
         cells, k = self._m.shared.views[width], width // self.unit
         new = np.ascontiguousarray(np.broadcast_to(value, index.shape).astype(cells.dtype, copy=False))
-        self._check_write(g, index, width, strong, differs(cells[index], new, k))
+        self._check_write(g, index, width, order, differs(cells[index], new, k))
         cells[index] = new
         self._record(index, k, stamp)
         lost, writer = differs(cells[index], new, k), self.writer.reshape(-1, k)[index]
-        if lost.any() and not strong:
+        if lost.any() and not order.strong:
             apart = (writer >> (_THREAD + 5) & _THREAD_MASK >> 5) != self._clocks.own[g.gid >> 5][:, None]
             self._trap(g, index, width, lost & apart, writer, "writes", "wrote something else at the same time")
-        if strong and self._m.causality is not None:
+        if order.strong and self._m.causality is not None:
             self._m.causality.write(self._left, g.gid >> 5, index * width, order)
 
     def copy(self, g: Group, index: Array, width: int, value: Array) -> None:
@@ -83,23 +84,23 @@ class SharedRaces:
 
     def update(self, g: Group, index: Array, width: int) -> None:
         """Before an atomic operation."""
-        stamp, order, strong = self._stamp(g)
+        stamp, order = self._stamp(g)
         k = width // self.unit
         if self._m.causality is not None:
             self._m.causality.update(self._left, g.gid >> 5, index * width, order)
-        self._check_write(g, index, width, strong, np.ones((len(index), k), np.bool_))
+        self._check_write(g, index, width, order, np.ones((len(index), k), np.bool_))
         self._record(index, k, stamp)
 
     def warp_sync(self, g: Group) -> None:
         """A warp-wide instruction: what the lanes did before is over."""
         self._clocks.publish(np.unique(g.gid >> 5))
 
-    def _check_write(self, g: Group, index: Array, width: int, strong: bool, changed: Array) -> None:
+    def _check_write(self, g: Group, index: Array, width: int, order: Ordering, changed: Array) -> None:
         k = width // self.unit
         self.copies.check(g, index, k, "writes")
         for table, did in ((self.writer, "wrote"), (self.reader, "read"), (self.other, "read")):
             found = table.reshape(-1, k)[index]
-            self._trap(g, index, width, self._racing(g, found, strong) & changed, found, "writes", did)
+            self._trap(g, index, width, self._racing(g, found, order) & changed, found, "writes", did)
 
     def _record(self, index: Array, k: int, stamp: Array) -> None:
         self.writer.reshape(-1, k)[index] = stamp
@@ -121,9 +122,10 @@ class SharedRaces:
         trap.earlier = self._m.program.source_map.get(line)
         return trap
 
-    def _racing(self, g: Group, found: Array, strong: bool = False) -> Array:
-        """Which of the accesses ``found`` [lanes, cells] does nothing order before what the lane does now? One column
-        stands for all where each lane found one access."""
+    def _racing(self, g: Group, found: Array, order: Ordering = WEAK) -> Array:
+        """Which of the accesses ``found`` [lanes, cells] does nothing order before what the lane does now? Strong ones
+        do not race where the scopes of both take in both threads. One column stands for all where each lane found one
+        access."""
         if found.shape[1] > 1 and (found == found[:, :1]).all():
             found = found[:, :1]
         if not np.maximum.reduce(found, axis=None, initial=0):
@@ -132,15 +134,20 @@ class SharedRaces:
         thread, count = found >> _THREAD & _THREAD_MASK, found >> _COUNT
         late = self._clocks.unknown(warp, thread >> 5, count)
         late |= (thread >> 5 == mine >> 5) & (thread != mine) & (count == self._clocks.now(warp))
-        return late & (found >> _STRONG & 1 == 0) if strong else late
+        if order.strong:
+            warps = self._clocks.warps
+            needed = np.where((thread >> 5) // warps == (mine >> 5) // warps, CTA, CLUSTER)
+            late &= np.minimum(found >> _SCOPE & 3, order.scope + 1) <= needed
+        return late
 
-    def _stamp(self, g: Group) -> tuple[Array, Ordering, bool]:
-        """(what is remembered of this access [lanes, 1], what it orders, is it strong)."""
+    def _stamp(self, g: Group) -> tuple[Array, Ordering]:
+        """(what is remembered of this access [lanes, 1], what it orders)."""
         line = generated_line(self._m.program)
         order = order_at(self._m.program, line)
         thread = g.gid % (self._clocks.size * 32)
-        stamp = self._clocks.now(g.gid >> 5) << _COUNT | int(order.strong) << _STRONG | thread << _THREAD | line
-        return stamp[:, None], order, order.strong
+        scope = order.scope + 1 if order.strong else 0
+        stamp = self._clocks.now(g.gid >> 5) << _COUNT | scope << _SCOPE | thread << _THREAD | line
+        return stamp[:, None], order
 
     def _trap(self, g: Group, index: Array, width: int, race: Array, found: Array, does: str, did: str) -> None:
         if race.any():

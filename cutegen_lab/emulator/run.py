@@ -7,7 +7,7 @@ import math
 import time
 from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -27,7 +27,7 @@ from cutegen_lab.emulator.chunk import Chunk
 from cutegen_lab.emulator.counters import Counters, Uncounted
 from cutegen_lab.emulator.faults import Trap, Unsupported
 from cutegen_lab.emulator.memory import Buffer, GlobalMemory
-from cutegen_lab.emulator.options import CHUNK_COST, RACES_BYTES, Options
+from cutegen_lab.emulator.options import CHUNK_COST, RACE_TABLE_BYTES, RACES_BYTES, Options
 from cutegen_lab.emulator.order import Order
 from cutegen_lab.emulator.program import MODULE_BASE, PARAM_BASE, Program, load
 from cutegen_lab.emulator.schedule import Scheduler
@@ -117,7 +117,9 @@ class _Runner:
         own = sum(b.nbytes for b in buffers[: len(buffers) - len(build.plan.workspace)])  # what no candidate chooses
         small = options.sample_blocks is None and own <= RACES_BYTES
         self._races = small if options.races is None else options.races
-        self._watch = BlockRaces(_access_unit(build)) if self._races else None
+        self._watched = 0 if self._races or options.races is not None else options.watched  # clusters of each launch
+        most = None if self._races else RACE_TABLE_BYTES
+        self._watch = BlockRaces(_access_unit(build), most) if self._races or self._watched else None
         self._memory = GlobalMemory(self._watch)
         self._order = options.order or Order()
         self._clock = self._order.clock
@@ -198,12 +200,14 @@ class _Runner:
         threads = math.prod(launch.grid) * math.prod(launch.block)
         most = self._options.most(self._bytes, threads)
         large = cluster_bytes(program, launch) >= LARGE_BYTES
-        for numbers in division.numbers(self._order, self._options.sample_blocks):
-            chunk = Chunk(program, launch, self._memory, numbers, counters, self._shadow, self._clock, self._races)
-            if self._watch is not None:
+        for numbers, watched in self._chunks(program, division):
+            races = self._races or watched
+            chunk = Chunk(program, launch, self._memory, numbers, counters, self._shadow, self._clock, races)
+            self._memory.races = self._watch if races else None
+            if self._watch is not None and races:
                 self._watch.enter(chunk)
             budget = min(most, self._left)
-            warps = self._order.warps if self._races else 0
+            warps = self._order.warps if races else 0
             scheduler = Scheduler(chunk, self._cancel, budget, warps)
             try:
                 scheduler.run()
@@ -222,6 +226,11 @@ class _Runner:
         account = Account(program, counters, scale)
         self.accounts.append(account)
         return None, {**account.totals(), **self._dram(counters, scale)}
+
+    def _chunks(self, program: Program, division: Split) -> Iterator[tuple[Array, bool]]:
+        """(block numbers, is it a chunk of clusters apart, where races are looked for?)."""
+        apart = 0 if program.blocks_may_meet else self._watched
+        return division.watched(division.numbers(self._order, self._options.sample_blocks), apart, self._order.clock)
 
     def _dram(self, counters: Counters, scale: float) -> dict[str, float]:
         """Bytes that must cross DRAM: of each tensor no more than it has, since repeats are taken to hit L2."""

@@ -51,6 +51,17 @@ class Split:
         for first in range(0, len(sampled), self.step):
             yield (sampled[first : first + self.step, None] * self.cluster + blocks).ravel()
 
+    def watched(self, chunks: Iterator[Array], clusters: int, seed: int) -> Iterator[tuple[Array, bool]]:
+        """(block numbers, are races looked for?): as ``chunks``, with the first ``clusters`` of one of them apart."""
+        drawn = list(chunks) if clusters else []
+        chosen = seed % max(len(drawn), 1)
+        for number, blocks in enumerate(drawn or chunks):
+            first = blocks[: clusters * self.cluster] if number == chosen and clusters else blocks[:0]
+            if len(first):
+                yield first, True
+            if len(rest := blocks[len(first) :]):
+                yield rest, False
+
 
 def split(program: Program, launch: Launch, options: Options, races: bool) -> Split:
     cluster = math.prod(launch.cluster)

@@ -101,7 +101,7 @@ class Tensor:
             what = f"a bulk copy to memory writes whole pieces of {_PIECE} bytes"
             message = f"{what}: past rows of {length} bytes it writes {over} more, which lie behind {self.buffer.name}"
             raise Trap(Verdict.OUT_OF_BOUNDS, message, gid, int(at[-1]))
-        lanes, values = Lanes(np.full(len(at), gid)), box[(*target[:-1], slice(end, end + more))].ravel()
+        lanes, values = Lanes(np.full(len(at), gid), hardware=True), box[(*target[:-1], slice(end, end + more))].ravel()
         if reduce is not None:
             values = reduce(self._memory.load(lanes, at, tmap.element_bytes), values)
         self._memory.store(lanes, at, tmap.element_bytes, values)
@@ -110,7 +110,7 @@ class Tensor:
         """The 16-byte piece of its buffer that each box [boxes, rank] begins at. None where boxes must be moved one by
         one: not all inside, not in whole pieces, or where races between blocks are looked for."""
         if (
-            self.buffer.writers is not None
+            (self._memory.races is not None and self.buffer.writers is not None)
             or not self._plain
             or (coordinates < 0).any()
             or (coordinates > self._most).any()
@@ -195,7 +195,7 @@ class Tensor:
         if self.buffer.written is None and races is None:
             return
         at = self._addresses(source)
-        lanes = Lanes(np.full(len(at), gid))
+        lanes = Lanes(np.full(len(at), gid), hardware=True)
         if kind == "load":
             self._memory.load(lanes, at, self.map.element_bytes)
         else:

@@ -14,7 +14,10 @@ _STRONG = {"volatile", "relaxed", "acquire", "release", "acq_rel", "mmio"}
 
 
 def is_strong(instruction: ptx.Instruction) -> bool:
-    """Strong operations on one place do not race with each other (PTX ISA 8.3 "Memory Operations", 8.7.1 "Races")."""
+    """Strong operations on one place do not race with each other (PTX ISA 8.3 "Memory Operations", 8.7.1 "Races"). A
+    cp.reduce.async.bulk is relaxed at the GPU's scope (9.7.9.25.4.2)."""
+    if instruction.opcode == "cp":
+        return "reduce" in instruction.mods
     return instruction.opcode in ("atom", "red") or not _STRONG.isdisjoint(instruction.mods)
 
 
@@ -60,10 +63,25 @@ def is_fence(instruction: ptx.Instruction) -> bool:
     return instruction.opcode in ("membar", "fence") and apart.isdisjoint(instruction.mods)
 
 
+def proxies(instruction: ptx.Instruction) -> tuple[bool, bool] | None:
+    """Of a fence of the async proxy (PTX ISA 9.7.13.4): does it fence shared memory, and global memory?"""
+    mods = instruction.mods
+    if instruction.opcode != "fence" or "proxy" not in mods or not any(m.startswith("async") for m in mods):
+        return None
+    shared = any("shared" in m for m in mods)
+    return shared or "global" not in mods, not shared
+
+
 def blocks_may_wait(code: Sequence[ptx.Instruction]) -> bool:
     """Can blocks of different clusters order what they do? Only by fences, acquire and release at the GPU's scope."""
     found = (ordering(i) for i in code if _may_order(i) and not _is_shared(i))
     return any(o.scope == GRID and (o.acquires or o.releases) for o in found)
+
+
+def blocks_may_meet(code: Sequence[ptx.Instruction]) -> bool:
+    """Can a block wait for what others do? Only by strong reads of memory that they share."""
+    found = (i for i in code if i.opcode in ("ld", "atom") and not _is_shared(i))
+    return any(is_strong(i) for i in found)
 
 
 def _is_shared(instruction: ptx.Instruction) -> bool:
@@ -74,3 +92,27 @@ def access_unit(code: Sequence[ptx.Instruction]) -> int:
     """Bytes of the narrowest memory access."""
     widths = [WIDTH[m] for i in code if i.opcode in _MEMORY for m in i.mods if m in WIDTH]
     return min([4, *widths])
+
+
+def compares(instruction: ptx.Instruction) -> bool:
+    """Is it a compare-and-swap?"""
+    return instruction.opcode == "atom" and "cas" in instruction.mods
+
+
+def guesses(code: Sequence[ptx.Instruction]) -> frozenset[ptx.Instruction]:
+    """Loads whose result a compare-and-swap is given to compare with: it fails where they read something stale."""
+    compared = {name for i in code if compares(i) for name in _registers(i.operands[2])}
+    found: set[ptx.Instruction] = set()
+    while compared:
+        into = [i for i in code if i.opcode in ("ld", "mov") and not compared.isdisjoint(_registers(i.operands[0]))]
+        found.update(i for i in into if i.opcode == "ld")
+        more = {name for i in into if i.opcode == "mov" for name in _registers(i.operands[1])} - compared
+        if not more:
+            break
+        compared |= more
+    return frozenset(found)
+
+
+def _registers(operand: ptx.Operand) -> set[str]:
+    items = operand.items if isinstance(operand, ptx.Vector) else (operand,)
+    return {item.name for item in items if isinstance(item, ptx.Reg)}

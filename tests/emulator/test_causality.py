@@ -61,7 +61,6 @@ WRONG = {
     "a relaxed arrival": {"arrive": PARTS["arrive"].replace("release", "relaxed")},
     "an arrival that only acquires": {"arrive": PARTS["arrive"].replace("release", "acquire")},
     "a relaxed look": {"look": PARTS["look"].replace("acquire", "relaxed")},
-    "a look for the block": {"look": PARTS["look"].replace("gpu", "cta")},
     "a fence after the arrival": {"arrive": "red.global.add.relaxed.gpu.u32 [%rd4], 1; fence.acq_rel.gpu;"},
     "no fence before": RELAXED | {"arrive": "red.global.add.relaxed.gpu.u32 [%rd4], 1;"},
     "no fence after": RELAXED | {"after": ""},
@@ -107,6 +106,13 @@ def test_an_arrival_for_a_smaller_scope_races_with_the_look_itself(scope: str) -
     assert f"`atom.global.add.release.{scope}.u32" in fault.message and "ld.global.acquire" in fault.instruction
 
 
+@pytest.mark.parametrize("scope", ["cta", "cluster"])
+def test_so_does_a_look_for_one(scope: str) -> None:
+    ptx, fault = fault_in({"look": PARTS["look"].replace("gpu", scope)})
+    assert fault is not None and fault.verdict is Verdict.NON_DETERMINISTIC, fault
+    assert fault.line == next(n for n, line in enumerate(ptx.split("\n"), 1) if f"ld.global.acquire.{scope}" in line)
+
+
 LAST_BLOCK = """
   mov.u32 %r5, %tid.x; setp.ne.u32 %p1, %r5, 0; @%p1 bra END;
   mov.u32 %r6, %ctaid.x; mul.wide.u32 %rd3, %r6, 4; add.s64 %rd3, %rd1, %rd3; add.s64 %rd4, %rd1, 4096;
@@ -138,6 +144,21 @@ def test_the_last_of_the_blocks_knows_of_all(name: str, lanes: int) -> None:
     fault = ran.execution.fault
     if right:
         assert fault is None and tensors[1][0] == 6 and tensors[0][1024] == 0, fault
+    else:
+        assert fault is not None and "reads what block (0, 0, 0) wrote, byte 0 of t0" in fault.message, fault
+
+
+@pytest.mark.parametrize("clock", [0, 1])
+@pytest.mark.parametrize("name", TICKETS)
+def test_in_a_grid_of_many_warps_order_is_followed_for_some_blocks(name: str, clock: int) -> None:
+    """The first four are read, of which one always is followed; and the twin is right whichever are."""
+    atom, right = TICKETS[name]
+    tensors = [np.zeros(1025, np.uint32), np.zeros(1, np.uint32)]
+    body = LAST_BLOCK.replace("ATOM", atom).replace("END:", "END: fence.acq_rel.gpu;").replace("%r7, 3;", "%r7, 599;")
+    options = Options(races=True, shadow=False, order=Order(seed=clock, clock=clock))
+    fault = run(kernel(body, 2), tensors, block=(64, 1, 1), grid=(600, 1, 1), options=options).execution.fault
+    if right:
+        assert fault is None and tensors[1][0] == 6, fault
     else:
         assert fault is not None and "reads what block (0, 0, 0) wrote, byte 0 of t0" in fault.message, fault
 
@@ -189,8 +210,12 @@ WRONG_WITHIN = {
     "no fence before": BLOCK | BY_FENCES | {"before": ""},
     "no fence after": BLOCK | BY_FENCES | {"after": ""},
     "the fence behind the flag": BLOCK | BY_FENCES | {"before": "", "set": BY_FENCES["set"] + " fence.acq_rel.cta;"},
-    "a store for the block in a cluster": CLUSTER | {"set": BLOCK["set"]},
-    "a look for the block in a cluster": CLUSTER | {"look": CLUSTER["look"].replace("acquire.cluster", "acquire.cta")},
+}
+FOR_THE_BLOCK = {
+    "a store": CLUSTER | {"set": BLOCK["set"]},
+    "a look": CLUSTER | {"look": CLUSTER["look"].replace("acquire.cluster", "acquire.cta")},
+    "a relaxed look and a fence": CLUSTER
+    | {"look": CLUSTER["look"].replace("acquire.cluster", "relaxed.cta"), "after": "fence.acq_rel.cluster;"},
 }
 
 
@@ -209,3 +234,11 @@ def test_one_that_orders_too_little_is_found(name: str) -> None:
     assert fault is not None and fault.verdict is Verdict.NON_DETERMINISTIC, fault
     assert "a race: reads byte 0 of shared memory, which thread (0, 0, 0)" in fault.message
     assert fault.line == marked(ptx, "FAULT")
+
+
+@pytest.mark.parametrize("name", FOR_THE_BLOCK)
+def test_a_flag_of_one_block_races_in_a_cluster(name: str) -> None:
+    """Strong operations whose scopes do not take in both threads are as plain ones."""
+    fault = fault_in_shared(text(WITHIN.format(**FOR_THE_BLOCK[name]), fixed=True), 2, threads=64)
+    assert fault is not None and fault.verdict is Verdict.NON_DETERMINISTIC, fault
+    assert "a race: reads byte 4 of shared memory, which thread (0, 0, 0) of block" in fault.message

@@ -17,6 +17,7 @@ from tests.emulator.test_races import marked
 STAGES = 3
 BEGIN = """
   mov.b32 %r2, tile; mov.b32 %r3, bar; setp.eq.s32 %p1, %r1, 0; shl.b32 %r4, %r1, 4; add.s32 %r4, %r2, %r4;
+  mul.wide.u32 %rd3, %r1, 4; add.s64 %rd3, %rd2, %rd3;
   @!%p1 bra MADE;
   mbarrier.init.shared.b64 [%r3], 1; mbarrier.init.shared.b64 [%r3+8], 1; mbarrier.init.shared.b64 [%r3+16], 1;
   fence.mbarrier_init.release.cluster;
@@ -38,7 +39,7 @@ def waits(stage: int, label: str, bug: bool = False) -> str:
 {label}:
   mbarrier.try_wait.parity.shared.b64 %p2, [%r3+{8 * stage}], 0; {f"<{again}>" if bug else again}
   ld.shared.b32 %r9, [%r4+{512 * stage}];{"  // FAULT" if bug else ""}
-  st.global.b32 [%rd2], %r9;
+  st.global.b32 [%rd3], %r9;
 """
 
 
@@ -56,7 +57,7 @@ def fault_in(body: str, fixed: bool, seed: int) -> tuple[str, Fault | None]:
         BEGIN + re.sub(r"<(.*?)>", r"\1" if fixed else "", body) + "  ret;", 2,
         f".shared .align 128 .b8 tile[{512 * STAGES}]; .shared .align 8 .b8 bar[{8 * STAGES}];",
     )  # fmt: skip
-    tensors = [np.arange(128 * STAGES, dtype=np.uint32), np.zeros(4, np.uint32)]
+    tensors = [np.arange(128 * STAGES, dtype=np.uint32), np.zeros(32, np.uint32)]
     options = Options(races=True, shadow=True, order=Order(warps=seed))
     return ptx, run(ptx, tensors, inputs=1, block=(32, 1, 1), options=options, lines=identity(ptx)).execution.fault
 

@@ -25,6 +25,10 @@ BODIES = {
     "waits_reads": "  griddepcontrol.wait;\n  ld.global.b32 %r2, [%rd3];",
     "overwrites": "  mov.u32 %r2, 7; st.global.b32 [%rd3], %r2;  // OVERWRITTEN",
     "adds": "  red.global.add.u32 [%rd3], 1;  // ADDED",
+    "waits_overwrites": "  griddepcontrol.wait; mov.u32 %r2, 7;\n  st.global.b32 [%rd3], %r2;",
+    "lets_begin_waits": "  griddepcontrol.launch_dependents; griddepcontrol.wait;",
+    "waits_lets_begin": "  griddepcontrol.wait; griddepcontrol.launch_dependents;",
+    "looks": "  ld.global.b32 %r2, [%rd3];  // EARLIER_LOOK",
     "one_warp_waits": "  setp.lt.u32 %p1, %r1, 32;\n  @%p1 griddepcontrol.wait;\n  ld.global.b32 %r2, [%rd3];  // HALF",
     "one_warp_waits_for_all": "  setp.lt.u32 %p1, %r1, 32;\n  @%p1 griddepcontrol.wait;\n  bar.sync 0;\n"
     "  ld.global.b32 %r2, [%rd3];",
@@ -62,6 +66,7 @@ def line_of(mark: str) -> int:
         (("nothing", "writes", "+reads"), Verdict.UNINITIALISED_READ, "READ", "launch 2 (writes) wrote it"),
         (("writes", "+nothing", "+reads"), Verdict.UNINITIALISED_READ, "READ", "launch 1 (writes) wrote it"),
         (("+writes", "+reads"), Verdict.UNINITIALISED_READ, "READ", "launch 1 (writes) wrote it"),
+        (("writes", "+lets_begin_waits", "+reads"), Verdict.UNINITIALISED_READ, "READ", "launch 1 (writes) wrote it"),
         (("writes", "+one_warp_waits"), Verdict.UNINITIALISED_READ, "HALF", "reads byte 128"),
     ],
 )  # fmt: skip
@@ -77,6 +82,9 @@ def test_found(launches: tuple[str, ...], verdict: Verdict, mark: str, words: st
     [
         ("writes", "reads"), ("writes", "+waits_reads"), ("+writes", "+waits_reads", "+waits_reads"),
         ("writes", "nothing", "+reads"), ("writes", "+waits", "+reads"), ("writes", "+nothing", "reads"),
+        ("writes", "+waits_lets_begin", "+reads"), ("writes", "+lets_begin_waits", "+waits_reads"),
+        ("writes", "looks", "+waits_overwrites"), ("writes", "looks", "nothing", "+overwrites"),
+        ("writes", "looks", "+writes"), ("writes", "looks", "+looks"), ("writes", "looks", "+waits", "+overwrites"),
         ("writes", "+one_warp_waits_for_all"), ("writes", "+writes"), ("writes", "adds", "reads"),
     ],
 )  # fmt: skip
@@ -86,3 +94,13 @@ def test_what_waits_is_not_reported(launches: tuple[str, ...]) -> None:
 
 def test_large_runs_do_not_look() -> None:
     assert fault_after("writes", "+reads", options=Options(races=False)) is None
+
+
+@pytest.mark.parametrize(
+    "launches", [("writes", "looks", "+overwrites"), ("writes", "looks", "+nothing", "+overwrites")]
+)
+def test_what_a_launch_before_reads_is_not_overwritten(launches: tuple[str, ...]) -> None:
+    fault = fault_after(*launches)
+    assert fault is not None and fault.verdict is Verdict.NON_DETERMINISTIC, fault
+    assert "writes byte 0 of t: u8[256] before griddepcontrol.wait, and launch 2 (looks) reads it" in fault.message
+    assert fault.line == line_of("OVERWRITTEN") and f"(line {line_of('EARLIER_LOOK')}, " in fault.message

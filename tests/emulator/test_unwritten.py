@@ -178,7 +178,10 @@ def test_a_guard_counts_for_both_halves_of_a_pair() -> None:
 
 def test_of_several_values_that_are_stored_one_is_named() -> None:
     reads = [f"ld.shared.b32 %r{10 + i}, [%r4];" for i in range(3)]
-    body = "\n".join(reads) + "  // FAULT\n mov.b64 %rd8, %rd2; st.v2.b32 [%rd8], {%r10, %r11}; ret;"
+    body = (
+        "\n".join(reads)
+        + "  // FAULT\n @%p1 bra END; setp.ne.u32 %p3, %r1, 16; @!%p3 st.v2.b32 [%rd2], {%r10, %r11}; END: ret;"
+    )
     fault = fault_of(text(body))
     assert fault is not None and fault.instruction in (reads[0][:-1], reads[1][:-1]), fault
 

@@ -40,21 +40,22 @@ def bar(e: Emit) -> None:
 
 def _cluster(e: Emit) -> None:
     mode = e.one_of("arrive", "wait")
-    e.skip("release", "acquire", "relaxed")
+    relaxed = e.has("relaxed")
+    e.skip("release", "acquire")
     if mode == "wait":
         e.parks = True
         e.line("return cluster_wait(g)")
     else:
         e.collective = True
-        e.line("g.m.cluster_barrier.arrive(g)")
+        e.line(f"g.m.cluster_barrier.arrive(g,{relaxed})")
 
 
 @opcode("griddepcontrol")
 def griddepcontrol(e: Emit) -> None:
     """9.7.13.12 griddepcontrol.launch_dependents, .wait: what earlier launches wrote may be touched from here on."""
     e.klass = "control"
-    if e.one_of("launch_dependents", "wait") == "wait":
-        e.line("wait_for_launches(g)")
+    waits = e.one_of("launch_dependents", "wait") == "wait"
+    e.line("wait_for_launches(g)" if waits else "launch_dependents(g)")
 
 
 @runtime
@@ -64,9 +65,21 @@ def wait_for_launches(g: Any) -> None:
 
 
 @runtime
-def proxy_fence(g: Any) -> None:
+def launch_dependents(g: Any) -> None:
     if g.m.clocks is not None:
-        g.m.clocks.proxy_fence(np.unique(g.gid >> 5))
+        g.m.clocks.launch_dependents(np.unique(g.gid >> 5))
+
+
+@runtime
+def proxy_fence(g: Any, shared: bool, everywhere: bool) -> None:
+    if g.m.clocks is not None:
+        g.m.clocks.proxy_fence(np.unique(g.gid >> 5), shared, everywhere)
+
+
+@runtime
+def init_fence(g: Any) -> None:
+    if g.m.clocks is not None:
+        g.m.clocks.init_fence(np.unique(g.gid >> 5))
 
 
 @runtime
@@ -79,8 +92,10 @@ def memory_fence(g: Any, order: Ordering) -> None:
 def ordering(e: Emit) -> None:
     """9.7.13.4 membar and fence, 9.7.19.5 setmaxnreg, .3 nanosleep: no value changes, since lanes of a chunk see each
     other's writes at once. A proxy fence is what asynchronous hardware must see other lanes' writes through."""
-    if e.ins.opcode == "fence" and "proxy" in e.mods and "async" in e.mods and "global" not in e.mods:
-        e.line("proxy_fence(g)")
+    if shared_global := traits.proxies(e.ins):
+        e.line("proxy_fence(g,{},{})".format(*shared_global))
+    if "mbarrier_init" in e.mods:
+        e.line("init_fence(g)")
     if traits.is_fence(e.ins):
         e.line(f"memory_fence(g,{e.const(traits.ordering(e.ins))})")
     e.mods.clear()

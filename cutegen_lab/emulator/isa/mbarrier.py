@@ -8,6 +8,7 @@ import numpy as np
 
 from cutegen_lab.emulator import ptx
 from cutegen_lab.emulator.emit import Emit, opcode, runtime
+from cutegen_lab.emulator.traits import CLUSTER, CTA
 from cutegen_lab.emulator.types import Array
 from cutegen_lab.emulator.windows import GENERIC_SHARED
 
@@ -23,11 +24,12 @@ def mbarrier(e: Emit) -> None:
     expects = verb in ("arrive", "arrive_drop") and e.has("expect_tx")
     no_complete = e.has("noComplete")
     parity = e.has("parity")
+    relaxed = (CLUSTER if "cluster" in e.mods else CTA) if "relaxed" in e.mods else None
     e.skip(*_ORDER)
     e.skip("b64")
     e.collective = True
     if verb in ("test_wait", "try_wait"):
-        _wait(e, parity)
+        _wait(e, parity, relaxed)
         return
     first = 1 if e.ops and not isinstance(e.ops[0], ptx.Address) else 0
     base, offset = e.address(e.ops[first])
@@ -45,12 +47,12 @@ def mbarrier(e: Emit) -> None:
         if expects:
             e.line(f"g.m.mbarriers.expect(g,w,{count});g.m.counters.expect(g.n,{count})")
             count = "1"
-        e.line(f"x=g.m.mbarriers.arrive(g,w,{count},{verb == 'arrive_drop'},{no_complete})")
+        e.line(f"x=g.m.mbarriers.arrive(g,w,{count},{verb == 'arrive_drop'},{no_complete},{relaxed})")
         if first and not isinstance(e.ops[0], ptx.Sink):
             e.line(f"{e.d(e.ops[0], 'b64')}[:]=x")
 
 
-def _wait(e: Emit, parity: bool) -> None:
+def _wait(e: Emit, parity: bool, relaxed: int | None) -> None:
     """A test that fails parks its lanes: others run, and only when none can is the answer "not yet"."""
     e.parks = True
     e.klass = "mbarrier_wait"
@@ -59,7 +61,7 @@ def _wait(e: Emit, parity: bool) -> None:
     if len(e.ops) > 3:
         e.s(e.ops[3], "u32")
     test = "parity_done" if parity else "token_done"
-    e.line(f"w=g.m.mbarriers.{test}(g,barrier_slot(g,{base},{offset}),{state})")
+    e.line(f"w=g.m.mbarriers.{test}(g,barrier_slot(g,{base},{offset}),{state},{relaxed})")
     e.line(f"{e.d(e.ops[0], 'pred')}[:]=w")
     e.line("return w")
 
@@ -75,4 +77,4 @@ def barrier_slot(g: Any, address: Array, offset: int) -> Array:
 
 @runtime
 def complete_tx(g: Any, address: Array, offset: int, count: int) -> None:
-    g.m.mbarriers.complete_tx(g, barrier_slot(g, address, offset), count)
+    g.m.mbarriers.complete_tx(g, barrier_slot(g, address, offset), count, relaxed=False)
