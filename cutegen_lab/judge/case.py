@@ -24,6 +24,7 @@ from cutegen_lab.judge.inputs import FULL_RANGE, NOT_FINITE, OVERFLOWING, WIDE_R
 from cutegen_lab.judge.place import Place
 from cutegen_lab.judge.placement import Placement, reversed_order, shuffled
 from cutegen_lab.judge.plan import validate_plan
+from cutegen_lab.judge.structured import PATCHWORK
 from cutegen_lab.problems import Reference
 from cutegen_lab.problems.tensors import alike, moved
 
@@ -86,7 +87,7 @@ class Case:
             outputs = self._answer(inputs)
             if outputs is None:
                 return None
-            if passed.distribution in OVERFLOWING and (
+            if self._may_overflow(passed.distribution) and (
                 _over_32_bits(self.workload, outputs) or self._overflows(passed.distribution, inputs, outputs)
             ):
                 passed = replace(passed, distribution=WIDE_RANGE)
@@ -219,6 +220,11 @@ class Case:
     def _careful(self, distribution: str) -> bool:
         """Whether a reference may refuse such inputs: some integers are indices, or divisors."""
         return distribution in NOT_FINITE or any(not spec.dtype.is_float for spec in self.workload.inputs)
+
+    def _may_overflow(self, distribution: str) -> bool:
+        """Whether some integers are as large as their type holds."""
+        whole = distribution == PATCHWORK and not any(spec.dtype.is_float for spec in self.workload.inputs)
+        return whole or distribution in OVERFLOWING
 
     def _answer(self, inputs: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...] | None:
         """PyTorch's result, None where it refuses these inputs."""
