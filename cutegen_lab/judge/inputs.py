@@ -14,7 +14,7 @@ import torch
 from cutegen_lab.core.dtypes import DType
 from cutegen_lab.core.problem import TensorSpec, Workload
 from cutegen_lab.judge.patterns import COUNT, INDICES, LENGTHS, MASKS, PATTERN, Kind, patterned
-from cutegen_lab.judge.structured import EVERYWHERE, PATCHWORK, PERIODIC, SEVERAL, STRUCTURED, structured
+from cutegen_lab.judge.structured import EVERYWHERE, PATCHWORK, PERIODIC, SEVERAL, SIZED, SIZES, STRUCTURED, structured
 from cutegen_lab.judge.values import TILE, Shape, between, normal, rand, randn, standard
 from cutegen_lab.problems.dtypes import TORCH
 from cutegen_lab.problems.tensors import laid_out, placed
@@ -104,7 +104,8 @@ AROUND_UP_TO = 24.0
 AROUND_COUNT = 3  # a workload …
 AROUND_MANY = 16  # … and a small one, which costs little, but has enough elements for a mean to be told from noise
 _SMALL = (64, 2048)  # elements of its largest input
-_STRUCTURED_EACH = 3 * len(STRUCTURED) // 4
+_STRUCTURED_EACH = 7 * len(STRUCTURED) // 10
+_SIZES_EACH, _SIZES_SMALL = 2, 3  # a workload, and a small one
 _AS_THEY_COME = ("normal", "bits", "zeros")  # draws whose masks and indices have no pattern, nor …
 _NUMBERS_AS_THEY_COME = (*_AS_THEY_COME, *OVERFLOWING, WIDE_RANGE)  # … other integers
 _LENGTHS_BELOW = 1000
@@ -136,11 +137,20 @@ def distributions(
     count = AROUND_MANY if small else AROUND_COUNT
     parts = [(secret + (i + turn / turns) / count) % 1 for i in range(count)]
     around = [f"{AROUND}{AROUND_UP_TO * (2 * part - 1):.4g}" for part in parts]
+    sized = _sizes_of(_SIZES_SMALL if small else _SIZES_EACH, secret, turn / turns)
     beyond = [*BEYOND_F16] if tf32 else []
     first = int(secret * len(STRUCTURED)) + turn * _STEP
     dealt = [STRUCTURED[(first + i) % len(STRUCTURED)] for i in range(_STRUCTURED_EACH)]
     others = [name for name in DISTRIBUTIONS if name not in ("normal", *ESSENTIAL)]
-    return "normal", PATCHWORK, *ESSENTIAL, *whole, *beyond, PERIODIC, *dealt, *around, *others
+    return "normal", PATCHWORK, *ESSENTIAL, *whole, *beyond, PERIODIC, *dealt, *sized, *around, *others
+
+
+def _sizes_of(count: int, secret: float, turn: float) -> list[str]:
+    """Sizes of small values, spread evenly over their decades, and over a whole trial: around the square root of every
+    epsilon there is."""
+    low, high = map(math.log10, SIZES)
+    parts = [(secret + (i + turn) / count) % 1 for i in range(count)]
+    return [f"{SIZED}{10 ** (low + (high - low) * part):.3g}" for part in parts]
 
 
 def draw(
