@@ -12,11 +12,10 @@ from dataclasses import dataclass
 
 import torch
 
-from cutegen_lab.judge.values import Shape, between, rand
+from cutegen_lab.judge.values import Shape, between, dealt, rand
 
 PATTERN = "pattern "  # and a number: one kind for a whole tensor
 _PLAIN, _BY_ROWS = 0.15, 0.35  # the shares of other draws that have no pattern, and one for each row
-_FEW_ROWS = 4  # fewer hold several kinds one after another
 _MOST_STRIDE = 64
 
 Kind = Callable[["Grid", torch.Generator], torch.Tensor]
@@ -170,9 +169,7 @@ def patterned(
 def _by_rows(at: Grid, plain: torch.Tensor, kinds: Sequence[Kind], g: torch.Generator) -> torch.Tensor:
     """A kind for each row; where there are few, for one part of it after another."""
     rows = plain.reshape(at.shape)
-    parts = len(kinds) + 1 if at.rows < _FEW_ROWS else 1
-    chosen = (torch.randperm(at.rows * parts, generator=g) % (len(kinds) + 1)).view(at.rows, parts)
-    kind = chosen.gather(1, (at.column * parts // at.columns).expand(at.shape))
+    kind = dealt(len(kinds) + 1, at.rows, at.columns, g)
     for number, one in enumerate(kinds):
         rows = torch.where(kind == number, one(at, g).to(plain.dtype), rows)
     return rows

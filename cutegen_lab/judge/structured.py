@@ -15,7 +15,7 @@ import torch
 
 from cutegen_lab.core.dtypes import DType
 from cutegen_lab.core.problem import TensorSpec, Workload
-from cutegen_lab.judge.values import between, rand, randn, standard
+from cutegen_lab.judge.values import FEW_ROWS, between, dealt, rand, randn, standard
 from cutegen_lab.problems.dtypes import TORCH
 
 PATCHWORK, PERIODIC = "patchwork", "periodic"
@@ -183,8 +183,9 @@ def _quiet_rows(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> t
 
 def _patchwork(workload: Workload, g: torch.Generator) -> Values:
     """The largest input holds rows of every kind: normal, large, tiny, zeros, magnitudes mixed, far from zero, sorted,
-    with a loud end or one heavy number; and some numbers that are not finite, in an eighth of the rows and of the
-    columns. One draw of many kinds, for workloads that can afford few."""
+    with a loud end or one heavy number; where they are few, parts of every kind. And some numbers that are not finite,
+    in an eighth of the rows and of the columns; in half of the draws where rows are few, for it may be that no other
+    number then matters. One draw of many kinds, for workloads that can afford few."""
     values = {at: standard(spec.shape, g) for at, spec in _floats(workload)}
     at, spec = max(_floats(workload), key=lambda pair: pair[1].numel)
     if not spec.shape:
@@ -201,11 +202,12 @@ def _patchwork(workload: Workload, g: torch.Generator) -> Values:
         torch.where(column >= length - max(length // 8, 1), rows * 2**reach, rows),
         torch.where(heavy, rows * 2**reach, rows),
     )  # fmt: skip
-    kind = torch.randint(len(others) + 1, (count, 1), generator=g)
+    kind = dealt(len(others) + 1, count, length, g)
     for number, changed in enumerate(others, 1):
         rows = torch.where(kind == number, changed, rows)
-    if min((out.numel for out in workload.outputs), default=0) >= _LEAST_OUTPUT:
-        some = torch.randperm(count, generator=g)[: max(count // 8, min(count, 4))]
+    enough = min((out.numel for out in workload.outputs), default=0) >= _LEAST_OUTPUT
+    if enough and (count >= FEW_ROWS or between(0, 1, g) < 0.5):
+        some = torch.randperm(count, generator=g).repeat(-(-3 // count))[: max(count // 8, min(count // 2, 4), 3)]
         places = torch.randperm(length, generator=g)[: max(length // 8, 1)]
         odd = torch.tensor([math.nan, math.inf, -math.inf])
         rows[some, places[torch.randint(len(places), (len(some),), generator=g)]] = odd[torch.arange(len(some)) % 3]
