@@ -24,6 +24,8 @@ _TOWARDS = 2.0**40  # results beyond go to infinity with their inputs
 _JUMP = 1e-3  # of results between infinite inputs and large ones: formulas differ there
 _LOST = 1e-2  # relative error of an element beyond which PyTorch has lost it
 _LEAST_MARGIN = 4.0  # beside the largest of a few samples
+_VAGUE = 0.5  # a limit beyond which a draw tells next to nothing but how large results are, if there are
+_ENOUGH = 64  # of them
 _MOST_MARGIN = 1e-2  # of a limit that conditioning widens: beyond, a draw tells too little to be lenient about it
 
 Compared = tuple[torch.Tensor, torch.Tensor, torch.Tensor, list[torch.Tensor]]
@@ -84,7 +86,8 @@ def compare(
 
     ``moved`` are float64 references with float32's rounding put in at random: a sum whose terms cancel amplifies that,
     and a limit that ignored it would reject honest kernels by luck. What rounding decides to be finite or not is not
-    compared, and limits are at least ``CONDITIONING`` times its effect.
+    compared, and limits are at least ``CONDITIONING`` times its effect. That has no end where rounding decides all of
+    an answer; but one far smaller than all that rounding makes of it is wrong.
     """
     allow = allowance or Allowance()
     if allow.written is not None:
@@ -121,6 +124,8 @@ def compare(
         largest = torch.tensor(known or [[0.0, 0.0]], dtype=torch.float64).amax(0)
         least_norm, least_element = _conditioned(largest, terms).tolist()
         norm, element = max(norm, least_norm), max(element, least_element)
+    if norm > _VAGUE and got.numel() >= _ENOUGH:
+        norm = _unless_small(norm, got, [reference, own, *again, *moved])
     index = mine.index
     if allow.by_slice is not None and mine.norm <= norm and mine.worst <= element:
 
@@ -188,6 +193,11 @@ def _conditioned(effect: torch.Tensor, terms: int) -> torch.Tensor:
     shrinks where that would allow anything at all."""
     margin = CONDITIONING + _WALKED * math.sqrt(min(terms, _MOST_TERMS))
     return torch.maximum(_LEAST_MARGIN * effect, (margin * effect).clamp(max=_MOST_MARGIN))
+
+
+def _unless_small(norm: float, got: torch.Tensor, right: Sequence[torch.Tensor]) -> float:
+    """The limit ``norm``, or one that ``got`` exceeds where it is less than half as large as every right answer."""
+    return min(norm, _VAGUE) if rms(got.nan_to_num(0.0, 0.0, 0.0)) < _VAGUE * min(map(rms, right)) else norm
 
 
 def _without_fills(
