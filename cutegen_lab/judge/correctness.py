@@ -106,6 +106,9 @@ def compare(
     floor = max(floor, limits.floor_eps * spec.dtype.eps)
     every = [*moved, *again]
     if not allow.edge:
+        if allow.towards is not None:  # a fill is itself whatever large numbers go to
+            towards = allow.towards.reshape(-1).masked_fill(reference.isfinite() & (reference.abs() > HUGE), 0.0)
+            allow = replace(allow, towards=towards)
         got, own, reference, every = _without_fills(max(2 * spec.dtype.eps, element), got, own, reference, every)
     got, own, reference, every = _without_undecided(got, own, reference, every, len(moved))
     got, own, reference, every = _without_either(allow, got, own, reference, every)
@@ -227,11 +230,14 @@ def _without_lost(
 def _without_undecided(
     got: torch.Tensor, own: torch.Tensor, reference: torch.Tensor, others: list[torch.Tensor], moved: int
 ) -> Compared:
-    """Elements that are finite, infinite or NaN by rounding alone, taken out; the first ``moved`` of ``others`` say
-    which."""
+    """Elements that are finite, infinite or NaN by rounding alone, taken out, but for numbers where none makes one; the
+    first ``moved`` of ``others`` say which."""
     undecided = torch.zeros_like(reference, dtype=torch.bool)
+    number = reference.isfinite() | own.isfinite()
     for sample in others[:moved]:
         undecided |= (sample.isfinite() != reference.isfinite()) | (sample.isnan() != reference.isnan())
+        number |= sample.isfinite()
+    undecided &= number | ~got.isfinite()
     if not bool(undecided.any()):
         return got, own, reference, others
     return got.masked_fill(undecided, 0.0), *_blank(undecided, own, reference, others)

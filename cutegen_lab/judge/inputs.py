@@ -23,6 +23,7 @@ Draw = Callable[[Shape, torch.Generator], torch.Tensor]
 LARGE = 1e4
 FULL_RANGE = "full integers"
 INTEGER_ENDS = "integer ends"  # the smallest and largest of the type, and what is next to them
+ENDS_BUT_LEAST = "integer ends but the least"  # … where its absolute value, which no type holds, would matter
 LOG_INTEGERS = "log-uniform integers"
 OVERFLOWING = (FULL_RANGE, INTEGER_ENDS, LOG_INTEGERS)
 WIDE_RANGE = "wide integers"  # the widest whose sums, over any dimension, stay within 32 bits
@@ -107,7 +108,7 @@ _SMALL = (64, 2048)  # elements of its largest input
 _STRUCTURED_EACH = 7 * len(STRUCTURED) // 10
 _SIZES_EACH, _SIZES_SMALL = 2, 3  # a workload, and a small one
 _AS_THEY_COME = ("normal", "bits", "zeros")  # draws whose masks and indices have no pattern, nor …
-_NUMBERS_AS_THEY_COME = (*_AS_THEY_COME, *OVERFLOWING, WIDE_RANGE)  # … other integers
+_NUMBERS_AS_THEY_COME = (*_AS_THEY_COME, *OVERFLOWING, ENDS_BUT_LEAST, WIDE_RANGE)  # … other integers
 _LENGTHS_BELOW = 1000
 _PATTERNS_STEP = 4
 _PATTERNS_EACH = 7  # of masks and indices, where no input is a float; else each draw takes one by chance
@@ -229,7 +230,7 @@ def _draw_one(spec: TensorSpec, distribution: str, generator: torch.Generator, w
             wide = BEYOND_F16 if spec.dtype is DType.F32 else {}
             values = {**DISTRIBUTIONS, **wide}.get(distribution, standard)(spec.shape, generator)
         return values.to(TORCH[spec.dtype])
-    if distribution in (INTEGER_ENDS, LOG_INTEGERS) and spec.dtype is not DType.BOOL and not spec.below:
+    if distribution in (INTEGER_ENDS, ENDS_BUT_LEAST, LOG_INTEGERS) and spec.dtype is not DType.BOOL and not spec.below:
         return _extreme(spec, distribution, generator)
     values, kinds, below, others = _whole(spec, distribution, generator, workload)
     if distribution not in (_AS_THEY_COME if spec.below or spec.dtype is DType.BOOL else _NUMBERS_AS_THEY_COME):
@@ -265,8 +266,9 @@ def _sizes(spec: TensorSpec, workload: Workload) -> tuple[int, ...]:
 def _extreme(spec: TensorSpec, distribution: str, generator: torch.Generator) -> torch.Tensor:
     """Integers of every magnitude, or of the ends of their type and of zero's neighbours."""
     info = torch.iinfo(TORCH[spec.dtype])
-    if distribution == INTEGER_ENDS:
-        ends = torch.tensor([info.min, info.min + 1, info.max - 1, info.max, 0, 1, max(info.min, -1)])
+    if distribution in (INTEGER_ENDS, ENDS_BUT_LEAST):
+        least = info.min + (distribution == ENDS_BUT_LEAST and info.min < 0)
+        ends = torch.tensor([least, info.min + 1, info.max - 1, info.max, 0, 1, max(info.min, -1)])
         return ends[torch.randint(len(ends), spec.shape, generator=generator)].to(TORCH[spec.dtype])
     bits = torch.rand(spec.shape, generator=generator) * (info.bits - 1 - (info.min < 0))
     sizes = bits.double().exp2().to(torch.int64)

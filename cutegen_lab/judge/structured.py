@@ -73,13 +73,15 @@ def _ramp(size: int, reach: float, g: torch.Generator) -> torch.Tensor:
 
 
 def _partners(workload: Workload) -> list[tuple[tuple[int, int], tuple[int, int]]]:
-    """Dimensions of two inputs that are summed over together, by their sizes: alike, and in no output."""
+    """Dimensions of two inputs that are summed over together, by their sizes: alike, and in no output; each once."""
     shown = {size for spec in workload.outputs for size in spec.shape}
-    found = []
+    found: list[tuple[tuple[int, int], tuple[int, int]]] = []
     for (i, a), (j, b) in combinations(_floats(workload), 2):
         for m, size in enumerate(a.shape):
-            if size >= _PARTNERS and size not in shown:
-                found += [((i, m), (j, n)) for n, other in enumerate(b.shape) if other == size][:1]
+            taken = {place for pair in found for place in pair}
+            if size >= _PARTNERS and size not in shown and (i, m) not in taken:
+                places = [(j, n) for n, other in enumerate(b.shape) if other == size and (j, n) not in taken]
+                found += [((i, m), place) for place in places[:1]]
     return found
 
 
