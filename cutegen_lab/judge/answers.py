@@ -17,7 +17,7 @@ from cutegen_lab.judge.correctness import Allowance, compare
 from cutegen_lab.judge.distances import rms
 from cutegen_lab.judge.inputs import AROUND, NOT_FINITE, terms
 from cutegen_lab.judge.place import Place
-from cutegen_lab.judge.structured import BY_SLICE, EDGES
+from cutegen_lab.judge.structured import BY_SLICE, EDGES, PATCHWORK
 from cutegen_lab.judge.unneeded import unneeded
 from cutegen_lab.problems import Reference
 from cutegen_lab.problems.tensors import moved
@@ -63,13 +63,13 @@ class Answers:
         else:
             wanted = self._reference.run_float64(inputs)
         self._usual = self._usual or [rms(out) for out in wanted]
-        far = check.distribution.startswith(_FAR_FROM_ZERO)
+        share = 1.0 if check.distribution.startswith(_FAR_FROM_ZERO) else _LOST * (check.distribution == PATCHWORK)
         odd = check.distribution in NOT_FINITE
         rounds = tf32.allowed(self._reference)
         edge, least = check.distribution in EDGES, _LOST if check.distribution in BY_SLICE else None
         either = odd and not plain
         allowances = [
-            Allowance(exact, either, usual if far else 0.0, tf32=rounds, edge=edge, by_slice=least and least * usual,
+            Allowance(exact, either, share * usual, tf32=rounds, edge=edge, by_slice=least and least * usual,
                       written=some)
             for usual, some in zip(self._usual, written, strict=True)
         ]  # fmt: skip

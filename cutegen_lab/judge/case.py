@@ -20,10 +20,11 @@ from cutegen_lab.judge.answers import Answers
 from cutegen_lab.judge.blame import blame, difference, lower_precision
 from cutegen_lab.judge.buffers import POISONS, Buffers, secret_poison
 from cutegen_lab.judge.compelled import shares, unread
-from cutegen_lab.judge.inputs import FULL_RANGE, NOT_FINITE, OVERFLOWING, WIDE_RANGE, draw
+from cutegen_lab.judge.inputs import ENDS_BUT_LEAST, FULL_RANGE, INTEGER_ENDS, NOT_FINITE, OVERFLOWING, WIDE_RANGE, draw
 from cutegen_lab.judge.place import Place
 from cutegen_lab.judge.placement import Placement, reversed_order, shuffled
 from cutegen_lab.judge.plan import validate_plan
+from cutegen_lab.judge.structured import PATCHWORK
 from cutegen_lab.problems import Reference
 from cutegen_lab.problems.tensors import alike, moved
 
@@ -84,13 +85,14 @@ class Case:
         inputs = self._drawn(passed)
         if not first and self._careful(passed.distribution):
             outputs = self._answer(inputs)
+            for smaller in (*([ENDS_BUT_LEAST] if passed.distribution == INTEGER_ENDS else []), WIDE_RANGE):
+                if outputs is None or not self._too_large(passed.distribution, inputs, outputs):
+                    break
+                passed = replace(passed, distribution=smaller)
+                inputs = self._drawn(passed)
+                outputs = self._answer(inputs)
             if outputs is None:
                 return None
-            if passed.distribution in OVERFLOWING and (
-                _over_32_bits(self.workload, outputs) or self._overflows(passed.distribution, inputs, outputs)
-            ):
-                passed = replace(passed, distribution=WIDE_RANGE)
-                inputs = self._drawn(passed)
         buffers = self._buffers(inputs, passed.seed, first)
         # The candidate runs before the reference: nothing it could find in memory is the answer.
         ran: list[Buffers] = []
@@ -219,6 +221,13 @@ class Case:
     def _careful(self, distribution: str) -> bool:
         """Whether a reference may refuse such inputs: some integers are indices, or divisors."""
         return distribution in NOT_FINITE or any(not spec.dtype.is_float for spec in self.workload.inputs)
+
+    def _too_large(self, distribution: str, inputs: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor]) -> bool:
+        """Whether some integers are as large as their type holds, and sums of them are not held."""
+        whole = distribution == PATCHWORK and not any(spec.dtype.is_float for spec in self.workload.inputs)
+        if not whole and distribution not in (*OVERFLOWING, ENDS_BUT_LEAST):
+            return False
+        return _over_32_bits(self.workload, outputs) or self._overflows(distribution, inputs, outputs)
 
     def _answer(self, inputs: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...] | None:
         """PyTorch's result, None where it refuses these inputs."""

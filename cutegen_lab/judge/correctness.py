@@ -24,6 +24,8 @@ _TOWARDS = 2.0**40  # results beyond go to infinity with their inputs
 _JUMP = 1e-3  # of results between infinite inputs and large ones: formulas differ there
 _LOST = 1e-2  # relative error of an element beyond which PyTorch has lost it
 _LEAST_MARGIN = 4.0  # beside the largest of a few samples
+_VAGUE = 0.5  # a limit beyond which a draw tells next to nothing but how large results are, if there are
+_ENOUGH = 64  # of them
 _MOST_MARGIN = 1e-2  # of a limit that conditioning widens: beyond, a draw tells too little to be lenient about it
 
 Compared = tuple[torch.Tensor, torch.Tensor, torch.Tensor, list[torch.Tensor]]
@@ -84,7 +86,8 @@ def compare(
 
     ``moved`` are float64 references with float32's rounding put in at random: a sum whose terms cancel amplifies that,
     and a limit that ignored it would reject honest kernels by luck. What rounding decides to be finite or not is not
-    compared, and limits are at least ``CONDITIONING`` times its effect.
+    compared, and limits are at least ``CONDITIONING`` times its effect. That has no end where rounding decides all of
+    an answer; but one far smaller than all that rounding makes of it is wrong.
     """
     allow = allowance or Allowance()
     if allow.written is not None:
@@ -103,6 +106,9 @@ def compare(
     floor = max(floor, limits.floor_eps * spec.dtype.eps)
     every = [*moved, *again]
     if not allow.edge:
+        if allow.towards is not None:  # a fill is itself whatever large numbers go to
+            towards = allow.towards.reshape(-1).masked_fill(reference.isfinite() & (reference.abs() > HUGE), 0.0)
+            allow = replace(allow, towards=towards)
         got, own, reference, every = _without_fills(max(2 * spec.dtype.eps, element), got, own, reference, every)
     got, own, reference, every = _without_undecided(got, own, reference, every, len(moved))
     got, own, reference, every = _without_either(allow, got, own, reference, every)
@@ -121,6 +127,8 @@ def compare(
         largest = torch.tensor(known or [[0.0, 0.0]], dtype=torch.float64).amax(0)
         least_norm, least_element = _conditioned(largest, terms).tolist()
         norm, element = max(norm, least_norm), max(element, least_element)
+    if norm > _VAGUE and got.numel() >= _ENOUGH:
+        norm = _unless_small(norm, got, [reference, own, *again, *moved])
     index = mine.index
     if allow.by_slice is not None and mine.norm <= norm and mine.worst <= element:
 
@@ -190,6 +198,11 @@ def _conditioned(effect: torch.Tensor, terms: int) -> torch.Tensor:
     return torch.maximum(_LEAST_MARGIN * effect, (margin * effect).clamp(max=_MOST_MARGIN))
 
 
+def _unless_small(norm: float, got: torch.Tensor, right: Sequence[torch.Tensor]) -> float:
+    """The limit ``norm``, or one that ``got`` exceeds where it is less than half as large as every right answer."""
+    return min(norm, _VAGUE) if rms(got.nan_to_num(0.0, 0.0, 0.0)) < _VAGUE * min(map(rms, right)) else norm
+
+
 def _without_fills(
     tolerance: float, got: torch.Tensor, own: torch.Tensor, reference: torch.Tensor, others: list[torch.Tensor]
 ) -> Compared:
@@ -217,11 +230,14 @@ def _without_lost(
 def _without_undecided(
     got: torch.Tensor, own: torch.Tensor, reference: torch.Tensor, others: list[torch.Tensor], moved: int
 ) -> Compared:
-    """Elements that are finite, infinite or NaN by rounding alone, taken out; the first ``moved`` of ``others`` say
-    which."""
+    """Elements that are finite, infinite or NaN by rounding alone, taken out, but for numbers where none makes one; the
+    first ``moved`` of ``others`` say which."""
     undecided = torch.zeros_like(reference, dtype=torch.bool)
+    number = reference.isfinite() | own.isfinite()
     for sample in others[:moved]:
         undecided |= (sample.isfinite() != reference.isfinite()) | (sample.isnan() != reference.isnan())
+        number |= sample.isfinite()
+    undecided &= number | ~got.isfinite()
     if not bool(undecided.any()):
         return got, own, reference, others
     return got.masked_fill(undecided, 0.0), *_blank(undecided, own, reference, others)

@@ -6,15 +6,16 @@ Scale and mean of each draw follow from its secret seed, so that no kernel can k
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import torch
 
 from cutegen_lab.core.dtypes import DType
 from cutegen_lab.core.problem import TensorSpec, Workload
+from cutegen_lab.judge.patterns import COUNT, INDICES, LENGTHS, MASKS, PATTERN, Kind, patterned
 from cutegen_lab.judge.ruled import ruled
-from cutegen_lab.judge.structured import PATCHWORK, PERIODIC, SEVERAL, STRUCTURED, structured
+from cutegen_lab.judge.structured import EVERYWHERE, PATCHWORK, PERIODIC, SEVERAL, SIZED, SIZES, STRUCTURED, structured
 from cutegen_lab.judge.values import TILE, Shape, between, normal, rand, randn, standard
 from cutegen_lab.problems.dtypes import TORCH
 from cutegen_lab.problems.tensors import laid_out, placed
@@ -23,6 +24,7 @@ Draw = Callable[[Shape, torch.Generator], torch.Tensor]
 LARGE = 1e4
 FULL_RANGE = "full integers"
 INTEGER_ENDS = "integer ends"  # the smallest and largest of the type, and what is next to them
+ENDS_BUT_LEAST = "integer ends but the least"  # … where its absolute value, which no type holds, would matter
 LOG_INTEGERS = "log-uniform integers"
 OVERFLOWING = (FULL_RANGE, INTEGER_ENDS, LOG_INTEGERS)
 WIDE_RANGE = "wide integers"  # the widest whose sums, over any dimension, stay within 32 bits
@@ -104,7 +106,13 @@ AROUND_UP_TO = 24.0
 AROUND_COUNT = 3  # a workload …
 AROUND_MANY = 16  # … and a small one, which costs little, but has enough elements for a mean to be told from noise
 _SMALL = (64, 2048)  # elements of its largest input
-_STRUCTURED_EACH = 3 * len(STRUCTURED) // 4
+_STRUCTURED_EACH = 7 * len(STRUCTURED) // 10
+_SIZES_EACH, _SIZES_SMALL = 2, 3  # a workload, and a small one
+_AS_THEY_COME = ("normal", "bits", "zeros")  # draws whose masks and indices have no pattern, nor …
+_NUMBERS_AS_THEY_COME = (*_AS_THEY_COME, *OVERFLOWING, ENDS_BUT_LEAST, WIDE_RANGE)  # … other integers
+_LENGTHS_BELOW = 1000
+_PATTERNS_STEP = 4
+_PATTERNS_EACH = 7  # of masks and indices, where no input is a float; else each draw takes one by chance
 _STEP = 5  # from one workload's first to the next one's: every kind comes on several workloads
 _INTEGER_RANGE = {DType.I64: 1000, DType.I32: 1000, DType.I16: 1000, DType.I8: 100, DType.U8: 256, DType.BOOL: 2}
 _SIGNED = (DType.I64, DType.I32, DType.I16, DType.I8)
@@ -124,16 +132,27 @@ def distributions(
     kinds = [spec.dtype for spec in workload.inputs]
     whole = [*OVERFLOWING] if any(not d.is_float and d is not DType.BOOL for d in kinds) else []
     if not any(d.is_float for d in kinds):
-        return "normal", *whole, "bits", "zeros", *(f"normal {n}" for n in range(2, 9))
+        number = int(secret * COUNT) + turn * _PATTERNS_STEP
+        patterns = [f"{PATTERN}{(number + i) % COUNT}" for i in range(_PATTERNS_EACH)]
+        return "normal", PATCHWORK, *whole, "bits", "zeros", *patterns
     small = _SMALL[0] <= max(spec.numel for spec in workload.inputs) <= _SMALL[1]
     count = AROUND_MANY if small else AROUND_COUNT
     parts = [(secret + (i + turn / turns) / count) % 1 for i in range(count)]
     around = [f"{AROUND}{AROUND_UP_TO * (2 * part - 1):.4g}" for part in parts]
+    sized = _sizes_of(_SIZES_SMALL if small else _SIZES_EACH, secret, turn / turns)
     beyond = [*BEYOND_F16] if tf32 else []
     first = int(secret * len(STRUCTURED)) + turn * _STEP
     dealt = [STRUCTURED[(first + i) % len(STRUCTURED)] for i in range(_STRUCTURED_EACH)]
     others = [name for name in DISTRIBUTIONS if name not in ("normal", *ESSENTIAL)]
-    return "normal", PATCHWORK, *ESSENTIAL, *whole, *beyond, PERIODIC, *dealt, *around, *others
+    return "normal", PATCHWORK, *ESSENTIAL, *whole, *beyond, PERIODIC, *dealt, *sized, *around, *others
+
+
+def _sizes_of(count: int, secret: float, turn: float) -> list[str]:
+    """Sizes of small values, spread evenly over their decades, and over a whole trial: around the square root of every
+    epsilon there is."""
+    low, high = map(math.log10, SIZES)
+    parts = [(secret + (i + turn) / count) % 1 for i in range(count)]
+    return [f"{SIZED}{10 ** (low + (high - low) * part):.3g}" for part in parts]
 
 
 def draw(
@@ -159,7 +178,7 @@ def draw(
             elif at in values_of:
                 values = values_of[at].to(TORCH[spec.dtype])
             else:
-                values = _draw_one(spec, distribution, generator, terms(workload))
+                values = _draw_one(spec, distribution, generator, workload)
             tensors.append(placed(values, spec))
         return ruled(tensors, workload, generator)
 
@@ -190,7 +209,8 @@ def fill(workload: Workload, seed: int) -> list[torch.Tensor]:
     generator = torch.Generator().manual_seed(seed)
     tensors = []
     for spec in workload.inputs:
-        tile = _draw_one(replace(spec, shape=(min(spec.cosize, TILE),), strides=()), "normal", generator)
+        one = replace(spec, shape=(min(spec.cosize, TILE),), strides=())
+        tile = _draw_one(one, "normal", generator, workload)
         repeats = -(-spec.cosize // max(tile.numel(), 1))
         tensors.append(laid_out(tile if repeats == 1 else tile.repeat(repeats)[: spec.cosize], spec))
     return ruled(tensors, workload, generator)
@@ -202,7 +222,7 @@ def terms(workload: Workload) -> int:
     return max((max(longest, numel // longest) for longest, numel in sizes), default=1)
 
 
-def _draw_one(spec: TensorSpec, distribution: str, generator: torch.Generator, most_terms: int = 1) -> torch.Tensor:
+def _draw_one(spec: TensorSpec, distribution: str, generator: torch.Generator, workload: Workload) -> torch.Tensor:
     if spec.dtype.is_float:
         if distribution.startswith(AROUND):
             mean = float(distribution.removeprefix(AROUND))
@@ -211,19 +231,45 @@ def _draw_one(spec: TensorSpec, distribution: str, generator: torch.Generator, m
             wide = BEYOND_F16 if spec.dtype is DType.F32 else {}
             values = {**DISTRIBUTIONS, **wide}.get(distribution, standard)(spec.shape, generator)
         return values.to(TORCH[spec.dtype])
-    if spec.below:
-        return _indices(spec, distribution, generator).to(TORCH[spec.dtype])
-    if distribution in (INTEGER_ENDS, LOG_INTEGERS) and spec.dtype is not DType.BOOL:
+    if distribution in (INTEGER_ENDS, ENDS_BUT_LEAST, LOG_INTEGERS) and spec.dtype is not DType.BOOL and not spec.below:
         return _extreme(spec, distribution, generator)
-    low, high = _integers(spec.dtype, distribution, most_terms)
-    return torch.randint(low, high, spec.shape, generator=generator).to(TORCH[spec.dtype])
+    values, kinds, below, others = _whole(spec, distribution, generator, workload)
+    if distribution not in (_AS_THEY_COME if spec.below or spec.dtype is DType.BOOL else _NUMBERS_AS_THEY_COME):
+        by_rows = distribution in EVERYWHERE
+        values = patterned(spec.shape, values, kinds, distribution, generator, by_rows, below, others)
+    return values.to(TORCH[spec.dtype])
+
+
+def _whole(
+    spec: TensorSpec, distribution: str, generator: torch.Generator, workload: Workload
+) -> tuple[torch.Tensor, Sequence[Kind], int, tuple[int, ...]]:
+    """Values without a pattern, the patterns there are, and what those choose from: numbers from 0 up, and others."""
+    if spec.below:
+        return _indices(spec, distribution, generator), INDICES, spec.below, spec.beside
+    low, high = _integers(spec.dtype, distribution, terms(workload))
+    values = torch.randint(low, high, spec.shape, generator=generator)
+    if spec.dtype is DType.BOOL:
+        return values.bool(), MASKS, 2, ()
+    if distribution == PATCHWORK and spec.shape and not any(one.dtype.is_float for one in workload.inputs):
+        low, high = _integers(spec.dtype, WIDE_RANGE, terms(workload))
+        wide = torch.rand((*spec.shape[:-1], 1), generator=generator) < 0.5
+        values = torch.where(wide, torch.randint(low, high, spec.shape, generator=generator), values)
+    return values, LENGTHS, min(high, _LENGTHS_BELOW), _sizes(spec, workload)
+
+
+def _sizes(spec: TensorSpec, workload: Workload) -> tuple[int, ...]:
+    """What a length may be that is anything's here: none, one, all, and next to all."""
+    most = torch.iinfo(TORCH[spec.dtype]).max
+    sizes = {size for one in workload.tensors for size in one.shape}
+    return tuple(sorted({n for size in sizes for n in (0, 1, size - 1, size) if n <= most} | {0, 1}))
 
 
 def _extreme(spec: TensorSpec, distribution: str, generator: torch.Generator) -> torch.Tensor:
     """Integers of every magnitude, or of the ends of their type and of zero's neighbours."""
     info = torch.iinfo(TORCH[spec.dtype])
-    if distribution == INTEGER_ENDS:
-        ends = torch.tensor([info.min, info.min + 1, info.max - 1, info.max, 0, 1, max(info.min, -1)])
+    if distribution in (INTEGER_ENDS, ENDS_BUT_LEAST):
+        least = info.min + (distribution == ENDS_BUT_LEAST and info.min < 0)
+        ends = torch.tensor([least, info.min + 1, info.max - 1, info.max, 0, 1, max(info.min, -1)])
         return ends[torch.randint(len(ends), spec.shape, generator=generator)].to(TORCH[spec.dtype])
     bits = torch.rand(spec.shape, generator=generator) * (info.bits - 1 - (info.min < 0))
     sizes = bits.double().exp2().to(torch.int64)

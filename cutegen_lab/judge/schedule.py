@@ -8,7 +8,7 @@ from itertools import zip_longest
 from cutegen_lab.core.problem import Workload
 from cutegen_lab.core.protocols import Device, Execution
 from cutegen_lab.judge.inputs import AROUND, ESSENTIAL, distributions
-from cutegen_lab.judge.structured import EVERYWHERE, PATCHWORK
+from cutegen_lab.judge.structured import EVERYWHERE, PATCHWORK, SIZED
 
 EMULATED_INSTRUCTIONS = 200_000  # warp instructions a workload, all its draws together: a tenth of a second
 GPU_BYTES = 8 << 30  # compulsory traffic of all draws of a workload
@@ -20,16 +20,17 @@ def draws(workload: Workload, turn: int, turns: int, secret: float, tf32: bool =
     """Every draw of ``workload``: normal values first, then those that no verdict is given without.
 
     ``turn`` of ``turns`` counts workloads: where not all draws are affordable, neighbours leave out different ones.
-    Means are spread over a whole trial, so theirs come early on each. ``secret`` (0 to 1) is one for all of it, as
-    ``tf32`` is.
+    Means are spread over a whole trial, and so are small sizes: theirs come early on each, in turns. ``secret`` (0 to
+    1) is one for all of it, as ``tf32`` is.
     """
     names = distributions(workload, turn, turns, secret, tf32)
     telling = (*EVERYWHERE, *ESSENTIAL) if not workload.derived else (*ESSENTIAL, *EVERYWHERE)  # of one kind: clearer
     first = [name for name in ("normal", *telling) if name in names]
-    around = [name for name in names if name.startswith(AROUND)]
-    rest = [name for name in names if name not in {*first, *around}]
+    spread = [[name for name in names if name.startswith(start)] for start in (AROUND, SIZED)]
+    early = [name for pair in zip_longest(*spread[:: 1 if turn % 2 else -1]) for name in pair if name is not None]
+    rest = [name for name in names if name not in {*first, *early}]
     start = 5 * turn % max(len(rest), 1)
-    pairs = zip_longest([*rest[start:], *rest[:start]], around)
+    pairs = zip_longest([*rest[start:], *rest[:start]], early)
     return *first, *(name for pair in pairs for name in pair if name is not None)
 
 
@@ -37,8 +38,8 @@ def affordable(workload: Workload, names: Sequence[str], device: Device, executi
     """How many of the draws ``names`` to run, after the first ran as ``execution``.
 
     What a kernel costs decides how many more than the fewest: none is so slow that its small workloads go without
-    zeros, large numbers, NaN and infinities, one more kind and one mean, or the analyst's own without a draw that holds
-    them all.
+    zeros, large numbers, NaN and infinities, one more kind and one mean or small size, or the analyst's own without a
+    draw that holds them all.
     """
     count = len(names)
     if device.kind == "cuda":

@@ -15,10 +15,12 @@ import torch
 
 from cutegen_lab.core.dtypes import DType
 from cutegen_lab.core.problem import TensorSpec, Workload
-from cutegen_lab.judge.values import between, rand, randn, standard
+from cutegen_lab.judge.values import FEW_ROWS, between, dealt, rand, randn, standard
 from cutegen_lab.problems.dtypes import TORCH
 
 PATCHWORK, PERIODIC = "patchwork", "periodic"
+SIZED = "of size "  # and a number: normal values of this size, which the schedule spreads from ``SIZES[0]`` up
+SIZES = (1e-30, 1e-1)
 SPECIALS = "specials"
 SEVERAL = "several not finite"
 _LEAST_OUTPUT = 64  # elements: fewer may all be not finite where one input element is not
@@ -47,6 +49,13 @@ def _reach(dtype: DType, wide: float) -> float:
     return min(wide, 5.0) if dtype is DType.F16 or dtype.is_float8 else wide
 
 
+def _fits(dtype: DType, decades: torch.Tensor | float) -> torch.Tensor | float:
+    """Negative exponents of ten, of the range that ``SIZES`` has; a narrow type's are spread as far as it goes down."""
+    if dtype is DType.F16:
+        return decades * 0.22
+    return decades * 0.05 if dtype.is_float8 else decades
+
+
 def _at(tensor: torch.Tensor, dim: int, scale: torch.Tensor) -> torch.Tensor:
     """``tensor`` times ``scale`` along ``dim``."""
     return tensor * scale.view([-1 if d == dim else 1 for d in range(tensor.dim())])
@@ -64,13 +73,15 @@ def _ramp(size: int, reach: float, g: torch.Generator) -> torch.Tensor:
 
 
 def _partners(workload: Workload) -> list[tuple[tuple[int, int], tuple[int, int]]]:
-    """Dimensions of two inputs that are summed over together, by their sizes: alike, and in no output."""
+    """Dimensions of two inputs that are summed over together, by their sizes: alike, and in no output; each once."""
     shown = {size for spec in workload.outputs for size in spec.shape}
-    found = []
+    found: list[tuple[tuple[int, int], tuple[int, int]]] = []
     for (i, a), (j, b) in combinations(_floats(workload), 2):
         for m, size in enumerate(a.shape):
-            if size >= _PARTNERS and size not in shown:
-                found += [((i, m), (j, n)) for n, other in enumerate(b.shape) if other == size][:1]
+            taken = {place for pair in found for place in pair}
+            if size >= _PARTNERS and size not in shown and (i, m) not in taken:
+                places = [(j, n) for n, other in enumerate(b.shape) if other == size and (j, n) not in taken]
+                found += [((i, m), place) for place in places[:1]]
     return found
 
 
@@ -152,10 +163,31 @@ def _loud_end(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> tor
     return values
 
 
+def _sized(workload: Workload, decades: float, g: torch.Generator) -> Values:
+    """The largest input holds small values: around an epsilon they tell where it stands, and below it whether it is
+    there. Others do half of the time."""
+    values = {at: standard(spec.shape, g) for at, spec in _floats(workload)}
+    largest = max(_floats(workload), key=lambda pair: pair[1].numel)[0]
+    for at, spec in _floats(workload):
+        if at == largest or between(0, 1, g) < 0.5:
+            values[at] *= 10 ** _fits(spec.dtype, decades)
+    return values
+
+
+def _quiet_rows(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> torch.Tensor:
+    """Some rows far below the others, each of another size."""
+    if len(spec.shape) < 2:
+        return values
+    where = (*spec.shape[:-1], 1)
+    decades = torch.where(rand(where, g) < 0.5, rand(where, g) * math.log10(SIZES[0]), 0.0)
+    return values * 10 ** _fits(spec.dtype, decades)
+
+
 def _patchwork(workload: Workload, g: torch.Generator) -> Values:
     """The largest input holds rows of every kind: normal, large, tiny, zeros, magnitudes mixed, far from zero, sorted,
-    with a loud end or one heavy number; and some numbers that are not finite, in an eighth of the rows and of the
-    columns. One draw of many kinds, for workloads that can afford few."""
+    with a loud end or one heavy number; where they are few, parts of every kind. And some numbers that are not finite,
+    in an eighth of the rows and of the columns; in half of the draws where rows are few, for it may be that no other
+    number then matters. One draw of many kinds, for workloads that can afford few."""
     values = {at: standard(spec.shape, g) for at, spec in _floats(workload)}
     at, spec = max(_floats(workload), key=lambda pair: pair[1].numel)
     if not spec.shape:
@@ -166,16 +198,18 @@ def _patchwork(workload: Workload, g: torch.Generator) -> Values:
     mixed = (randn((count, length), g) * between(1, 3, g)).exp2()
     means = (30 + 170 * rand((count, 1), g)) * randn((count, 1), g).sign()
     heavy = column == torch.randint(length, (count, 1), generator=g)
+    tiny = 10 ** _fits(spec.dtype, math.log10(SIZES[0]) * rand((count, 1), g))
     others = (
-        rows * 2**reach, rows * 2**-reach, rows * 0, rows * mixed, means + rows / 4, rows.sort(-1)[0],
+        rows * 2**reach, rows * tiny, rows * 0, rows * mixed, means + rows / 4, rows.sort(-1)[0],
         torch.where(column >= length - max(length // 8, 1), rows * 2**reach, rows),
         torch.where(heavy, rows * 2**reach, rows),
     )  # fmt: skip
-    kind = torch.randint(len(others) + 1, (count, 1), generator=g)
+    kind = dealt(len(others) + 1, count, length, g)
     for number, changed in enumerate(others, 1):
         rows = torch.where(kind == number, changed, rows)
-    if min((out.numel for out in workload.outputs), default=0) >= _LEAST_OUTPUT:
-        some = torch.randperm(count, generator=g)[: max(count // 8, min(count, 4))]
+    enough = min((out.numel for out in workload.outputs), default=0) >= _LEAST_OUTPUT
+    if enough and (count >= FEW_ROWS or between(0, 1, g) < 0.5):
+        some = torch.randperm(count, generator=g).repeat(-(-3 // count))[: max(count // 8, min(count // 2, 4), 3)]
         places = torch.randperm(length, generator=g)[: max(length // 8, 1)]
         odd = torch.tensor([math.nan, math.inf, -math.inf])
         rows[some, places[torch.randint(len(places), (len(some),), generator=g)]] = odd[torch.arange(len(some)) % 3]
@@ -288,6 +322,7 @@ _DRAWS: Mapping[str, _Draw] = {
     "block-sparse": _by_tensor(_block_sparse),
     "low rank": _by_tensor(_low_rank),
     "loud end": _by_tensor(_loud_end),
+    "quiet rows": _by_tensor(_quiet_rows),
     "nearly": _by_tensor(_nearly),
     "sparse": _by_tensor(_sparse),
     "quantised": _by_tensor(_quantised),
@@ -301,10 +336,14 @@ EVERYWHERE = (PATCHWORK, PERIODIC)
 STRUCTURED = tuple(name for name in _DRAWS if name not in EVERYWHERE)  # which are dealt out
 EDGES = (SPECIALS, SEVERAL, PATCHWORK)  # PyTorch itself may lose everything of an element
 # Magnitudes differ between rows or columns, and no row lies in a function's vanishing tail.
-BY_SLICE = ("graded", "log-uniform", "heavy", "block-sparse", "low rank", "loud end", PATCHWORK)
+BY_SLICE = ("graded", "log-uniform", "heavy", "block-sparse", "low rank", "loud end", "quiet rows", PATCHWORK)
 
 
 def structured(name: str, workload: Workload, generator: torch.Generator) -> Values | None:
     """Values of the float inputs by number, in float32 or float64, or None where ``name`` is no structured draw."""
+    if not any(True for _ in _floats(workload)):
+        return None
+    if name.startswith(SIZED):
+        return _sized(workload, math.log10(float(name.removeprefix(SIZED))), generator)
     draw = _DRAWS.get(name)
-    return None if draw is None or not any(True for _ in _floats(workload)) else draw(workload, generator)
+    return None if draw is None else draw(workload, generator)

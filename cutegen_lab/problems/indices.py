@@ -11,6 +11,10 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from cutegen_lab.core.problem import TensorSpec
 
+_ALONG_DIM = {
+    "gather", "index_select", "scatter", "scatter_add", "scatter_reduce", "index_add", "index_copy", "index_fill",
+    "index_reduce",
+}  # fmt: skip
 Use = tuple[torch.Tensor, int, tuple[int, ...]]  # an index, how many things it chooses from, what else it may be
 
 
@@ -58,16 +62,18 @@ def _whole(tensor: torch.Tensor) -> bool:
 
 def _uses(name: str, args: Sequence[Any]) -> Iterator[Use]:
     """Every index among an ATen operator's arguments."""
-    operator = name.removeprefix("aten.").partition(".")[0]
+    operator = name.removeprefix("aten.").partition(".")[0].rstrip("_")  # in place or not
     if operator in ("nll_loss_forward", "nll_loss2d_forward"):
         yield args[1], args[0].shape[min(1, args[0].dim() - 1)], (args[4],)
-    elif operator in ("gather", "index_select", "scatter", "scatter_add", "index_add", "index_copy", "index_fill"):
+    elif operator == "multi_margin_loss":
+        yield args[1], args[0].shape[-1], ()
+    elif operator in _ALONG_DIM:
         yield args[2], args[0].shape[args[1]] if args[0].dim() else 1, ()
-    elif operator == "embedding":
+    elif operator in ("embedding", "_embedding_bag", "_embedding_bag_forward_only"):
         yield args[1], args[0].shape[0], ()
-    elif operator == "take":
+    elif operator in ("take", "put"):
         yield args[1], args[0].numel(), ()
-    elif operator == "index":
+    elif operator in ("index", "index_put", "_unsafe_index", "_unsafe_index_put"):
         for dim, index in enumerate(args[1]):
             if index is not None and _whole(index):
                 size = args[0].shape[dim]

@@ -6,6 +6,7 @@ import contextlib
 import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -24,6 +25,7 @@ from cutegen_lab.problems.flops import Work, counted
 from cutegen_lab.problems.indices import ranged
 from cutegen_lab.problems.reference import Bound
 from cutegen_lab.problems.source import LoadedSource, default_precision, load, tf32_allowed
+from cutegen_lab.problems.summed import sums_of
 from cutegen_lab.problems.tensors import alike, empty, placed
 from cutegen_lab.problems.tracing import tracing
 from cutegen_lab.problems.training import RefusesDropout
@@ -84,7 +86,8 @@ def _read(loaded: LoadedSource, source: str, name: str, inputs_text: str, determ
     workloads = list(rules.checked(workloads))
     main = workloads[0]
     work = _work(bound, main)
-    checks = derive(main, len(main.inputs) - len(state), lambda inputs: _traced_or_none(bound, inputs), work.flops > 0)
+    sums = partial(_sums, bound) if work.flops > 0 else None
+    checks = derive(main, len(main.inputs) - len(state), lambda inputs: _traced_or_none(bound, inputs), sums)
     checks = tuple(w for w in map(rules.resolved, checks) if not rules.impossible(w))
     checks = _validate(bound, checks, main, deterministic)
     return Problem(
@@ -163,6 +166,12 @@ def _work(bound: Bound, main: Workload) -> Work:
     with _quiet(), FakeTensorMode(allow_non_fake_inputs=True), torch.no_grad():
         tensors = _fake(main.inputs)
         return counted(lambda: bound.call(tensors))
+
+
+def _sums(bound: Bound, inputs: tuple[TensorSpec, ...]) -> tuple[int, ...]:
+    with _quiet(), FakeTensorMode(allow_non_fake_inputs=True), torch.no_grad():
+        tensors = _fake(inputs)
+        return sums_of(lambda: bound.call(tensors))
 
 
 def _validate(bound: Bound, checks: Sequence[Workload], main: Workload, deterministic: bool) -> tuple[Workload, ...]:

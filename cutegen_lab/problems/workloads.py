@@ -10,6 +10,8 @@ from itertools import chain, repeat
 from cutegen_lab.core.problem import TensorSpec, Workload
 from cutegen_lab.problems.axes import Axis, Infer, axes_of, resized
 from cutegen_lab.problems.layout import strides_for
+from cutegen_lab.problems.summed import NAMES as SUMMED
+from cutegen_lab.problems.summed import Sums, further
 
 MAX_ELEMENTS = 1 << 16
 MAX_REAL_ROW = 1 << 15  # the main workload's own row length is kept up to here
@@ -38,7 +40,7 @@ _PROBES = (
 # For matrix products: what a kernel with TMA can serve that leaves the others out by its constraints.
 _TILES = _Probe("tiles", 144, 272, "several ragged tiles, every row a multiple of 16 bytes", (208, 2), True)
 _DEEP = _Probe("deep", 72, 1160, "more steps along the summed dimension than any ring has stages", (40, 2), True)
-NAMES = frozenset(probe.name for probe in (*_PROBES, _TILES, _DEEP)) | {"single"}
+NAMES = frozenset(probe.name for probe in (*_PROBES, _TILES, _DEEP)) | {"single", *SUMMED}
 TRIVIAL = ("one_row", "one_column", "single")  # where much that is wrong is right
 _FEW_ROWS = ("real_row", "long_prime")  # for the length of their rows alone
 FEWEST = 3  # others than these: where there are fewer, sizes are solved for
@@ -50,16 +52,17 @@ _SOLVED = (
 )
 
 
-def derive(main: Workload, arguments: int, infer: Infer, products: bool = False) -> tuple[Workload, ...]:
+def derive(main: Workload, arguments: int, infer: Infer, sums: Sums | None = None) -> tuple[Workload, ...]:
     """Small relatives of ``main``. The first ``arguments`` inputs may change shape (parameters may not).
 
-    ``products``: the reference has matrix products.
+    ``sums``: what products sum over, where the reference has matrix products or the like.
 
     ``infer`` runs the reference on fake tensors and returns the outputs, or None where it does not take these shapes:
     only what the reference itself accepts becomes a workload.
     """
     infer = functools.cache(infer)  # many probes come to the same shapes
     found: dict[str, Workload] = {}
+    products = sums is not None
     for probe in (*_PROBES, *([_TILES, _DEEP] if products else [])):
         for mapping, why in _mappings(main, arguments, probe):
             inputs = tuple(_shrunk(spec, mapping) for spec in main.inputs[:arguments]) + main.inputs[arguments:]
@@ -77,7 +80,8 @@ def derive(main: Workload, arguments: int, infer: Infer, products: bool = False)
                 break
     derived = list(found.values())
     kept = [workload for workload in derived if not any(_more_rows(workload, other) for other in derived)]
-    return (*kept, *_further(main, arguments, infer, products, found))
+    kept += _further(main, arguments, infer, products, found)
+    return (*kept, *(further(main, arguments, kept, infer, sums) if sums else ()))
 
 
 def _more_rows(few: Workload, other: Workload) -> bool:

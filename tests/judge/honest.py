@@ -142,6 +142,25 @@ def _variance_by_welford(x: torch.Tensor) -> torch.Tensor:
     return squares / (x.shape[-1] - 1)
 
 
+def _masked_softmax_online(x: torch.Tensor, m: torch.Tensor) -> torch.Tensor:
+    """A row of which nothing is left divides zero by zero, as PyTorch's does."""
+    x = x.masked_fill(~m, -math.inf)
+    top, total = torch.full((*x.shape[:-1], 1), -math.inf), torch.zeros(*x.shape[:-1], 1)
+    for part in x.split(64, -1):
+        grown = torch.maximum(top, part.amax(-1, keepdim=True))
+        by = torch.where(grown == -math.inf, 0.0, grown)
+        total, top = total * (top - by).exp() + (part - by).exp().sum(-1, keepdim=True), grown
+    return (x - torch.where(top == -math.inf, 0.0, top)).exp() / total
+
+
+def _added_in_order(x: torch.Tensor, i: torch.Tensor) -> torch.Tensor:
+    """As atomic additions do, in another order than PyTorch's."""
+    total = torch.zeros(50)
+    for value, index in zip(x.flip(0), i.flip(0), strict=True):
+        total[index] += value
+    return total
+
+
 FORMULAS: list[tuple[str, str, str, Function]] = [
     ("group norm, textbook", "F.group_norm(x, 4, w, b)", "x: f32[2,8,12,12], w: f32[8], b: f32[8]",
      _group_norm_textbook),
@@ -205,6 +224,17 @@ FORMULAS: list[tuple[str, str, str, Function]] = [
      lambda x: (x * (127 / x.abs().amax(-1, keepdim=True).clamp(min=1e-10))).round().clamp(-127, 127).to(torch.int8)),
     ("rounded to bytes", "(x * 20).to(torch.int8)", "x: f32[16,300]",
      lambda x: (x * 20).clamp(-128, 127).nan_to_num(7).to(torch.int8)),
+    ("masked softmax online", "torch.softmax(x.masked_fill(~m, float('-inf')), -1)",
+     "x: f32[16,300], m: bool[16,300]", _masked_softmax_online),
+    ("masked mean", "(x * m).sum(-1) / m.sum(-1).clamp_min(1)", "x: f32[16,300], m: bool[16,300]",
+     lambda x, m: (x * (1 / m.sum(-1, keepdim=True).clamp_min(1)) * m).sum(-1)),
+    ("added by index", "torch.zeros(50, device=x.device).index_add(0, i, x)", "x: f32[300], i: i64[300]",
+     _added_in_order),
+    ("counts", "(m.cumsum(-1) * i).sum(-1)", "m: bool[16,300], i: i32[16,300]",
+     lambda m, i: (m.int().cumsum(-1) * i).flip(-1).sum(-1)),
+    ("by length", "x.masked_fill(torch.arange(x.shape[1], device=x.device) >= n[:, None], 0.0).sum(-1)",
+     "x: f32[16,300], n: i32[16]",
+     lambda x, n: _sum_in_pairs(torch.where(torch.arange(x.shape[1]) < n[:, None], x, 0.0))),
     ("top two", "torch.topk(x, 2)[1]", "x: bf16[64,60]",
      lambda x: x.sort(dim=-1, descending=True, stable=True)[1][..., :2]),
 ]  # fmt: skip

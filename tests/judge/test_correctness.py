@@ -6,7 +6,10 @@ import pytest
 import torch
 
 from cutegen_lab.core.problem import TensorSpec, Tolerances
+from cutegen_lab.core.verdict import Verdict
 from cutegen_lab.judge.correctness import compare
+from tests.judge.honest import Function
+from tests.judge.test_formulas import judged
 
 SPEC = TensorSpec.parse("y: f32[4096]")
 REFERENCE = torch.randn(4096, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
@@ -48,3 +51,34 @@ def test_where_pytorch_is_exact_the_floors_hold() -> None:
     found = compare(SPEC, off_by(1e-6, 1e-6), REFERENCE, REFERENCE.float(), Tolerances())
     assert found.ok and found.limit_norm == pytest.approx(Tolerances().floor_norm, rel=0.1)
     assert not compare(SPEC, off_by(1e-5, 1e-5), REFERENCE, REFERENCE.float(), Tolerances()).ok
+
+
+CHAOS = ("torch.sin(x * 1e7)", "x: f32[16,300]")  # of which float32 knows nothing but that it is a sine
+
+
+@pytest.mark.parametrize("factor", [0.0, 0.3])
+def test_nothing_is_no_answer_where_rounding_decides_all_of_it(factor: float) -> None:
+    """Limits are several times the result then, and 0 was always within them."""
+
+    def gives_up(x: torch.Tensor) -> torch.Tensor:
+        return torch.where(x.abs() > 4.0, factor * torch.sin(x * 1e7), torch.sin(x * 1e7))
+
+    for seed in range(3):
+        result = judged(*CHAOS, gives_up, seed)
+        assert result.verdict is Verdict.WRONG_RESULT, f"seed {seed}"
+
+
+@pytest.mark.parametrize(
+    ("expression", "function"),
+    [
+        (CHAOS[0], lambda x: torch.sin(x * 1e7)),
+        (CHAOS[0], lambda x: torch.sin(x.double() * 1e7)),
+        ("(x + 1e7) - 1e7", lambda x: x),
+        ("(x + 1e7) - 1e7", lambda x: (x + 1e7) - 1e7),
+        ("x * 1e6 - torch.floor(x * 1e6)", lambda x: torch.frac(x * 1e6) + (x * 1e6 < torch.trunc(x * 1e6))),
+    ],
+)
+def test_any_answer_that_rounding_may_give_is_right(expression: str, function: Function) -> None:
+    for seed in range(3):
+        result = judged(expression, CHAOS[1], function, seed)
+        assert result.verdict is Verdict.PASSED, f"seed {seed}: {result.reason}"

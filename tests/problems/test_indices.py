@@ -21,6 +21,17 @@ def body(expression: str, arguments: str) -> str:
         ("x[t]", "x: f32[30,100], t: i64[64]", 30, (-30, -1)),
         ("F.embedding(torch.where(t < 0, 0, t), x)", "x: f32[30,100], t: i64[64]", 30, ()),
         ("x.index_select(0, t) + x.index_select(1, t).mean()", "x: f32[100,30], t: i64[64]", 30, ()),
+        (
+            "torch.zeros_like(x).scatter_add_(0, t[:, None].expand(64, 100), x[:64])",
+            "x: f32[70,100], t: i64[64]",
+            70,
+            (),
+        ),
+        ("torch.zeros_like(x).index_add_(0, t, x[:64])", "x: f32[70,100], t: i64[64]", 70, ()),
+        ("torch.zeros_like(x).index_put_((t,), x[:64], accumulate=True)", "x: f32[70,100], t: i64[64]", 70, (-70, -1)),
+        ("torch.zeros_like(x).scatter_reduce(0, t, x, 'amax')", "x: f32[64], t: i64[64]", 64, ()),
+        ("x.index_reduce(0, t, x[:64], 'amax')", "x: f32[70,100], t: i64[64]", 70, ()),
+        ("F.embedding_bag(t, x, mode='sum')", "x: f32[30,100], t: i64[64,8]", 30, ()),
         ("x * t[:, None]", "x: f32[64,100], t: i64[64]", 0, ()),
     ],
 )

@@ -1,0 +1,106 @@
+"""Workloads for a product's summed dimension: one that no vector divides, and one that no tile does, as long as the
+analyst's where that is affordable."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from cutegen_lab.core.problem import TensorSpec, Workload
+from cutegen_lab.problems.axes import Axis, Infer, axes_of, resized
+
+Sums = Callable[[tuple[TensorSpec, ...]], tuple[int, ...]]  # the size that each product of the reference sums over
+NAMES = ("odd_sum", "ragged_sum")
+_WHY = ("a summed dimension that no vector divides", "a long summed dimension: vectors fit, the last tile is ragged")
+_LEAST = 16  # sizes below are a filter's, or fit into one step
+_VECTOR, _TILE = 16, 32
+_MOST = (149, 1136)  # of each name: more than a tile; more steps than any ring has stages
+_OTHERS = (40, 24, 2)  # what other axes shrink to, multiples of no tile
+_SOME = 128  # several steps of a tile
+_LONG = 0.8  # of the analyst's own, or of the most
+_K = {"mm": (0, -1), "bmm": (0, -1), "addmm": (1, -1), "baddbmm": (1, -1), "mv": (0, -1), "addmv": (1, -1)}
+
+
+class _Products(TorchDispatchMode):
+    def __init__(self) -> None:
+        super().__init__()
+        self.sums: list[int] = []
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        if place := _K.get(func.overloadpacket.__name__):
+            self.sums.append(args[place[0]].shape[place[1]])
+        return func(*args, **(kwargs or {}))
+
+
+def sums_of(run: Callable[[], object]) -> tuple[int, ...]:
+    """The size that each product of ``run()`` sums over, in its order."""
+    mode = _Products()
+    with mode:
+        run()
+    return tuple(mode.sums)
+
+
+def further(main: Workload, arguments: int, found: Sequence[Workload], infer: Infer, sums: Sums) -> Iterator[Workload]:
+    """What ``found`` lacks for some product, where the reference takes it."""
+    wanted, every = sums(main.inputs), [sums(workload.inputs) for workload in found]
+    every = [sizes for sizes in every if len(sizes) == len(wanted)]
+    lacking = [name for name in NAMES if _lacks(name, wanted, every)]
+    axes = axes_of(main.inputs, arguments, infer) if lacking else []
+    for name in lacking:
+        inputs = _solved(main, axes, name, wanted, infer, sums)
+        outputs = infer(inputs)
+        sizes = sums(inputs) if outputs and all(t.numel for t in outputs) else ()
+        if (
+            outputs
+            and len(sizes) == len(wanted)
+            and len(_lacks(name, wanted, [*every, sizes])) < len(_lacks(name, wanted, every))
+        ):
+            yield Workload(name, inputs, outputs, _WHY[NAMES.index(name)])
+
+
+def _lacks(name: str, wanted: Sequence[int], every: Sequence[Sequence[int]]) -> list[int]:
+    """The products, by number, for which ``every`` is not what ``name`` asks for."""
+    large = [at for at, most in enumerate(wanted) if most >= _LEAST]
+    return [at for at in large if not _served(name, [sizes[at] for sizes in every], wanted[at])]
+
+
+def _served(name: str, sizes: Sequence[int], most: int) -> bool:
+    """Is one of these sizes of a sum, whose own is ``most``, odd; or is one of them ragged and one long?"""
+    if name == "odd_sum":
+        return any(size > 8 and size % 8 for size in sizes)
+    ragged = [size for size in sizes if size % 8 == 0 and size % _TILE]
+    return max(ragged, default=0) >= min(most - _VECTOR, _SOME) and max(sizes) >= _LONG * min(most, _MOST[1])
+
+
+def _target(name: str, axis: Axis) -> int:
+    most = min(axis.size, _MOST[NAMES.index(name)])
+    if name == "odd_sum":
+        return axis.near(min(most, axis.size - 1), odd=True)
+    most -= most % _VECTOR
+    return axis.near(max(most if most % _TILE else most - _VECTOR, _VECTOR))
+
+
+def _solved(
+    main: Workload, axes: Sequence[Axis], name: str, wanted: Sequence[int], infer: Infer, sums: Sums
+) -> tuple[TensorSpec, ...]:
+    """The inputs of ``main``, its summed axes as ``name`` asks, the others small, or as they were where the reference
+    refuses that."""
+
+    def summed(axis: Axis) -> bool:
+        other = resized(main.inputs, [(axis, _target(name, axis))])
+        return infer(other) is not None and sums(other) != tuple(wanted)
+
+    own = [axis for axis in axes if axis.size >= _LEAST and summed(axis)]
+    taken = [(axis, _target(name, axis)) for axis in own]
+    if infer(resized(main.inputs, taken)) is None:
+        taken = taken[:1]
+    others = sorted((axis for axis in axes if axis not in own), key=lambda axis: -axis.size)
+    for number, axis in enumerate(others):
+        unit = axis.near(_OTHERS[min(number, len(_OTHERS) - 1)])
+        if infer(resized(main.inputs, [*taken, (axis, unit)])):
+            taken.append((axis, unit))
+    return resized(main.inputs, taken)

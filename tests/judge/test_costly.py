@@ -1,0 +1,162 @@
+"""The analyst's own workload where a kernel is slow to emulate: two draws tell what a kernel gets wrong at its shape
+alone."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+import torch
+
+from cutegen_lab.core.artifact import Build
+from cutegen_lab.core.problem import TensorSpec
+from cutegen_lab.core.protocols import Cancel, Execution
+from cutegen_lab.core.trial import CheckResult
+from cutegen_lab.core.verdict import Verdict
+from cutegen_lab.judge import StandardJudge
+from tests.judge.honest import Function
+from tests.judge.test_draws import problem, writes
+from tests.judge.torch_device import TorchDevice, artifact_for
+
+
+class Costly(TorchDevice):
+    """Says that a kernel took very many instructions."""
+
+    def execute(
+        self, build: Build, tensors: Sequence[TensorSpec], buffers: Sequence[memoryview], cancel: Cancel,
+        counting: bool = True, flops: int = 0,
+    ) -> Execution:  # fmt: skip
+        done = super().execute(build, tensors, buffers, cancel, counting, flops)
+        return replace(done, counters={"warp_instructions": 1e9})
+
+
+def judged(expression: str, inputs: str, function: Function, seed: int = 1) -> CheckResult:
+    task, seeds = problem(expression, inputs), itertools.count(1000 * seed)
+    device = Costly(writes(function))
+    judge = StandardJudge(lambda: next(seeds))
+    return judge.check(task, artifact_for(task, device), device, lambda line: None, threading.Event())
+
+
+ROWS, SHAPE = "x: f32[64,300]", (64, 300)
+
+
+def on_main(right: Function, wrong: Function, shape: tuple[int, ...] = SHAPE) -> Function:
+    """``wrong`` at ``shape`` alone."""
+
+    def function(x: torch.Tensor, *others: torch.Tensor) -> torch.Tensor:
+        return (wrong if tuple(x.shape) == shape else right)(x, *others)
+
+    return function
+
+
+def softmax_but(rows: Function) -> Function:
+    def function(x: torch.Tensor) -> torch.Tensor:
+        return torch.where(rows(x)[:, None], 0.5, torch.softmax(x, -1))
+
+    return on_main(lambda x: torch.softmax(x, -1), function)
+
+
+def masked_mean(x: torch.Tensor, m: torch.Tensor) -> torch.Tensor:
+    return (x * m).sum(-1) / m.sum(-1).clamp_min(1)
+
+
+def mean_but(rows: Function) -> Function:
+    def function(x: torch.Tensor, m: torch.Tensor) -> torch.Tensor:
+        right = masked_mean(x, m)
+        return torch.where(rows(m), right * 1.1 + 1.0, right)
+
+    return on_main(masked_mean, function)
+
+
+SOFTMAX = ("torch.softmax(x, -1)", ROWS)
+MEAN = ("(x * m).sum(-1) / m.sum(-1).clamp_min(1)", f"{ROWS}, m: bool[64,300]")
+LINE, LONG = "x: f32[20000]", (20000,)
+PAIR = (2, 6000)
+
+
+def swallowing(nan: float | None = None, above: float | None = None, below: float | None = None) -> Function:
+    def function(x: torch.Tensor) -> torch.Tensor:
+        odd = (torch.nan if nan is None else nan, torch.inf if above is None else above)
+        return (x * 2).nan_to_num(*odd, -torch.inf if below is None else below)
+
+    return function
+
+
+def twice(x: torch.Tensor) -> torch.Tensor:
+    return x * 2
+
+
+def looks_up(wrong: Function) -> Function:
+    def function(t: torch.Tensor, i: torch.Tensor) -> torch.Tensor:
+        return t.gather(1, torch.where(wrong(i), 0, i))
+
+    return on_main(lambda t, i: t.gather(1, i), function)
+
+
+LOOKED_UP = ("t.gather(1, i)", "t: f32[64,300], i: i64[64,300]")
+
+WRONG: dict[str, tuple[str, str, Function]] = {
+    "NaN": (*SOFTMAX, softmax_but(lambda x: x.isnan().any(-1))),
+    "zeros": (*SOFTMAX, softmax_but(lambda x: (x == 0).all(-1))),
+    "large": (*SOFTMAX, softmax_but(lambda x: x.abs().amax(-1) > 5000)),
+    "small": ("F.normalize(x, dim=-1)", ROWS,
+              on_main(lambda x: x / x.norm(dim=-1, keepdim=True).clamp_min(1e-12),
+                      lambda x: x / x.norm(dim=-1, keepdim=True).clamp_min(1e-4))),
+    "sorted": (*SOFTMAX, softmax_but(lambda x: (x.diff(dim=-1) >= 0).all(-1) & (x[:, 0] < x[:, -1]))),
+    **{
+        f"{name} of {what}": ("x * 2", text, on_main(twice, function, shape))
+        for name, function in (("NaN", swallowing(nan=0.0)), ("infinity", swallowing(above=3e38)),
+                               ("-infinity", swallowing(below=-3e38)))
+        for what, text, shape in (("rows", ROWS, SHAPE), ("four rows", "x: f32[4,300]", (4, 300)))
+    },
+    "large numbers of one row": ("x * 2", LINE, on_main(twice, lambda x: (x * 2).clamp(-5000, 5000), LONG)),
+    "zeros of one row": (
+        "x.sign() + x.abs()", LINE,
+        on_main(lambda x: x.sign() + x.abs(), lambda x: torch.where(x < 0, -1.0, 1.0) + x.abs(), LONG)
+    ),
+    "small numbers of two rows": (
+        "x * 2", "x: f32[2,6000]", on_main(twice, lambda x: torch.where(x.abs() < 1e-4, 1.0, x * 2), PAIR)
+    ),
+    "all true": (*MEAN, mean_but(lambda m: m.all(-1))),
+    "one true": (*MEAN, mean_but(lambda m: m.sum(-1) == 1)),
+    "all false": (*MEAN, mean_but(lambda m: ~m.any(-1))),
+    "a prefix": (*MEAN, mean_but(lambda m: (m[:, :-1] >= m[:, 1:]).all(-1) & m[:, 0] & ~m[:, -1])),
+    "one index": (*LOOKED_UP, looks_up(lambda i: (i == i[:, :1]).all(-1, keepdim=True))),
+    "indices in order": (*LOOKED_UP, looks_up(lambda i: (i.diff(dim=-1) >= 0).all(-1, keepdim=True))),
+    "integers beyond 16 bits": (
+        "x ^ 5", "x: i32[64,300]", on_main(lambda x: x ^ 5, lambda x: x.clamp(-32768, 32767) ^ 5)
+    ),
+    "masks alone": (
+        "m.sum(-1)", "m: bool[64,300]", on_main(lambda m: m.sum(-1), lambda m: m.sum(-1).clamp_max(255))
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_two_draws_of_a_costly_workload_hold_every_kind(name: str) -> None:
+    for seed in range(3):
+        result = judged(*WRONG[name], seed=seed)
+        assert result.verdict is Verdict.WRONG_RESULT, f"seed {seed}: {result.verdict.value}"
+        assert " on main " in result.reason, result.reason
+        assert len([check for check in result.checks if check.workload == "main"]) <= 2
+
+
+@pytest.mark.parametrize(
+    ("expression", "inputs", "function"),
+    [
+        (*SOFTMAX, lambda x: torch.softmax(x, -1)),
+        ("torch.softmax(x, -1)", "x: f32[1,6000]", lambda x: torch.softmax(x, -1)),
+        ("x * 2", LINE, twice),
+        (*MEAN, masked_mean),
+        ("x.sum(-1)", "x: i32[64,300]", lambda x: x.sum(-1)),
+        ("m.sum(-1)", "m: bool[64,300]", lambda m: m.sum(-1)),
+    ],
+)
+def test_what_is_right_passes_on_two(expression: str, inputs: str, function: Function) -> None:
+    for seed in range(3):
+        result = judged(expression, inputs, function, seed)
+        assert result.verdict is Verdict.PASSED, result.reason
+        assert [c.distribution for c in result.checks if c.workload == "main"][1:] in (["patchwork"], ["wide integers"])
