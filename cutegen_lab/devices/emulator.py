@@ -17,6 +17,7 @@ from cutegen_lab.core.roofline import GpuSpec
 from cutegen_lab.core.trial import LineCounters, Profile, Timing
 from cutegen_lab.core.verdict import Fault
 from cutegen_lab.emulator import Options, Order, Result, run_plan
+from cutegen_lab.emulator.addresses import examined
 from cutegen_lab.emulator.alone import why_not_alone
 from cutegen_lab.emulator.order import CLOCK_BITS
 from cutegen_lab.tuning import MODEL, predict_plan
@@ -54,6 +55,10 @@ class EmulatorDevice:
         if options.order is None:
             options = replace(options, order=self._next_order(build))
         return run_plan(build, tensors, buffers, cancel, options).execution
+
+    def examine(self, build: Build, tensors: Sequence[TensorSpec]) -> Fault | None:
+        """What is wrong with a build wherever it runs, found in its text."""
+        return examined(build, list(map(str, tensors)))
 
     def sample(
         self, build: Build, tensors: Sequence[TensorSpec], buffers: Sequence[memoryview], cancel: Cancel,

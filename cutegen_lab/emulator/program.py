@@ -29,6 +29,8 @@ MODULE_BASE = 0x6800_0000_0000_0000
 _MOST_MODULE_BYTES = 1 << 28
 _PREAMBLE = "P,H,I,E,U,S,F,D,L,G=g.views"
 BlockFunction = Callable[[Any], Any]
+Written = tuple[ptx.Instruction, frozenset[str]]
+"""An instruction, and the registers that it writes."""
 
 assert isa.__all__, "importing the package fills the opcode table"
 
@@ -63,6 +65,9 @@ class Program:
     unwritten_sites: tuple[Site, ...] | None  # in a program that follows such values: instructions that may read one
     generated: str
     file_name: str
+    digest: str  # of the text it is from
+    code: tuple[tuple[Written, ...], ...]  # by basic block, as written
+    spaces: dict[str, str]  # state space of each variable and parameter
 
 
 _cache: OrderedDict[tuple[str, str, bool], Program] = OrderedDict()
@@ -80,7 +85,7 @@ def load(text: str, kernel: str, followed: bool = False) -> Program:
         found = ptx_module.kernels(text)
         if kernel not in found:
             raise Unsupported(f"kernel {kernel} is not in the PTX, which has {', '.join(found) or 'none'}")
-        program = _cache[key] = _compile(found[kernel], key[0][:8], followed)
+        program = _cache[key] = _compile(found[kernel], key[0], followed)
         while len(_cache) > _CACHED:
             _cache.popitem(last=False)
     return program
@@ -122,9 +127,10 @@ def _layout(kernel: ptx.Kernel) -> tuple[Symbols, int, int, bytes, tuple[int, ..
     return symbols, shared, -(-local // 16) * 16, bytes(module), tuple(offsets)
 
 
-def _compile(kernel: ptx.Kernel, tag: str, followed: bool) -> Program:
+def _compile(kernel: ptx.Kernel, digest: str, followed: bool) -> Program:
     symbols, static_smem, local_bytes, module_data, offsets = _layout(kernel)
     emits = {i: translate(ins, symbols) for i, ins in enumerate(kernel.code) if not is_branch(ins)}
+    code = _by_block(kernel, emits)
     blocks = basic_blocks(kernel, emits)
     for block in blocks:
         fuse(block)
@@ -140,7 +146,7 @@ def _compile(kernel: ptx.Kernel, tag: str, followed: bool) -> Program:
         writer.block(index, block)
     hammocks = _hammocks(blocks, rows)
     environment = {**RUNTIME, **symbols.constants}
-    file_name = f"<ptx {tag} {kernel.name[:40]}{' followed' if followed else ''}>"
+    file_name = f"<ptx {digest[:8]} {kernel.name[:40]}{' followed' if followed else ''}>"
     generated = "\n".join(writer.lines) + "\n"
     exec(compile(generated, file_name, "exec"), environment)  # noqa: S102 - text written by this package's own opcode functions
     return Program(
@@ -170,7 +176,20 @@ def _compile(kernel: ptx.Kernel, tag: str, followed: bool) -> Program:
         unwritten_sites=unwritten_sites,
         generated=generated,
         file_name=file_name,
+        digest=digest,
+        code=code,
+        spaces=symbols.spaces,
     )
+
+
+def _by_block(kernel: ptx.Kernel, emits: dict[int, Emit]) -> tuple[tuple[Written, ...], ...]:
+    found: list[list[Written]] = [[]]
+    labels = set(kernel.labels.values())
+    for i, instruction in enumerate(kernel.code):
+        if i in labels or (i and is_branch(kernel.code[i - 1])):
+            found.append([])
+        found[-1].append((instruction, frozenset(emits[i].defs if i in emits else ())))
+    return tuple(map(tuple, found))
 
 
 def _wait_row(block: Block, rows: dict[str, tuple[str, int]]) -> int | None:

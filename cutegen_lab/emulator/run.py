@@ -19,7 +19,7 @@ from cutegen_lab.core.counters import SECTOR_BYTES
 from cutegen_lab.core.problem import TensorSpec
 from cutegen_lab.core.protocols import Cancel, Execution
 from cutegen_lab.core.verdict import Fault, Verdict
-from cutegen_lab.emulator import limits, tensormap
+from cutegen_lab.emulator import addresses, limits, tensormap
 from cutegen_lab.emulator.accounts import NOT_SUMS, Account, Sums, by_line
 from cutegen_lab.emulator.blas import one_thread
 from cutegen_lab.emulator.block_races import BlockRaces
@@ -118,14 +118,16 @@ class _Runner:
         small = options.sample_blocks is None and own <= RACES_BYTES
         self._races = small if options.races is None else options.races
         self._watch = BlockRaces(_access_unit(build)) if self._races else None
-        self._memory = GlobalMemory(self._watch)
         self._order = options.order or Order()
+        far, places = self._order.placed(len(buffers))
+        self._memory = GlobalMemory(self._watch, far)
         self._clock = self._order.clock
         self._lines = [s.ptx_line for s in build.lines]
+        self._names = list(map(str, tensors))
         fresh = range(len(buffers) - len(build.plan.workspace) if inputs is None else inputs)
         self._shadow = options.shadow
         placed: dict[int, Buffer] = {}
-        for i, past in self._order.placed(len(buffers)):
+        for i, past in places:
             data = np.frombuffer(buffers[i].cast("B"), np.uint8) if buffers[i].nbytes else np.zeros(0, np.uint8)
             known, shadow = inputs is not None and i in fresh, self._shadow and i not in fresh
             placed[i] = self._memory.add(str(tensors[i]), data, shadow=shadow, past=past, constant=known)
@@ -156,6 +158,9 @@ class _Runner:
         problem = limits.check(launch, program, self._build.arch, len(self._buffers))
         if problem:
             return Fault(problem[0], problem[1], launch.kernel), {}
+        looks = self._options.hidden_addresses and not self._followed
+        if looks and (fault := addresses.misused(program, launch, self._build, self._names)):
+            return fault, {}
         division = split(program, launch, self._options, self._races)
         if problem := self._too_much(launch, program, division):
             return Fault(problem[0], problem[1], launch.kernel), {}

@@ -3,7 +3,8 @@
 A wrong answer is a symptom: where the emulator faults, that is the cause.
 
 A GPU says nothing of a read past the end of a tensor that happens to work, of memory that nothing wrote, or of a race
-that was won. The emulator does, and where it cannot execute a kernel that is a note, not a verdict.
+that was won. The emulator does, and where it cannot execute a kernel that is a note, not a verdict. What is wrong as it
+is written, it finds in every workload's kernels.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from dataclasses import replace
 from cutegen_lab.core.artifact import Artifact
 from cutegen_lab.core.errors import Cancelled
 from cutegen_lab.core.problem import Problem, Workload
-from cutegen_lab.core.protocols import Cancel, Device, Say
+from cutegen_lab.core.protocols import Cancel, Device, Examines, Say
 from cutegen_lab.core.roofline import GpuSpec
 from cutegen_lab.core.trial import WorkloadCheck
 from cutegen_lab.core.verdict import Verdict
@@ -34,6 +35,7 @@ def second_look(
     """A check for each small workload and distribution, passed or not; one with a reason where the emulator could not
     look, and then none of that workload after it; none of what the candidate does not serve. Raises Cancelled.
     """
+    yield from _examined(problem, artifact, emulator)
     for workload in problem.check_workloads:
         for number, distribution in enumerate(DISTRIBUTIONS):
             if cancel.is_set():
@@ -48,6 +50,16 @@ def second_look(
                 yield (told := _told(check, workload, emulator))
                 if told.reason:
                     break
+
+
+def _examined(problem: Problem, artifact: Artifact, emulator: Device) -> Iterator[WorkloadCheck]:
+    """A check of each workload, the analyst's too, in whose kernels something is wrong as they are written."""
+    if not isinstance(emulator, Examines):
+        return
+    for workload in (*problem.check_workloads, *problem.workloads):
+        build = artifact.builds.get(workload.name)
+        if build is not None and (fault := emulator.examine(build, workload.tensors + build.plan.workspace)):
+            yield WorkloadCheck(workload.name, f"text on {emulator.name}", 0, fault.verdict, str(fault), fault=fault)
 
 
 def _told(check: WorkloadCheck, workload: Workload, emulator: Device) -> WorkloadCheck:
