@@ -67,6 +67,7 @@ class Program:
     file_name: str
     digest: str  # of the text it is from
     code: tuple[tuple[Written, ...], ...]  # by basic block, as written
+    kernel: ptx.Kernel
     spaces: dict[str, str]  # state space of each variable and parameter
 
 
@@ -178,6 +179,7 @@ def _compile(kernel: ptx.Kernel, digest: str, followed: bool) -> Program:
         file_name=file_name,
         digest=digest,
         code=code,
+        kernel=kernel,
         spaces=symbols.spaces,
     )
 

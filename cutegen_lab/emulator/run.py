@@ -161,7 +161,7 @@ class _Runner:
         looks = self._options.hidden_addresses and not self._followed
         if looks and (fault := addresses.misused(program, launch, self._build, self._names)):
             return fault, {}
-        division = split(program, launch, self._options, self._races)
+        division = split(program, launch, self._options, self._races, limits.resident(launch, self._build))
         if problem := self._too_much(launch, program, division):
             return Fault(problem[0], problem[1], launch.kernel), {}
         extra = [self._memory.add("the parameters", self._parameters(launch, program), base=PARAM_BASE, constant=True)]
@@ -204,12 +204,15 @@ class _Runner:
         most = self._options.most(self._bytes, threads)
         large = cluster_bytes(program, launch) >= LARGE_BYTES
         for numbers in division.numbers(self._order, self._options.sample_blocks):
-            chunk = Chunk(program, launch, self._memory, numbers, counters, self._shadow, self._clock, self._races)
+            chunk = Chunk(
+                program, launch, self._memory, numbers, counters, self._shadow, self._clock, self._races,
+                limits.registers(launch, self._build),
+            )  # fmt: skip
             if self._watch is not None:
                 self._watch.enter(chunk)
             budget = min(most, self._left)
             warps = self._order.warps if self._races else 0
-            scheduler = Scheduler(chunk, self._cancel, budget, warps)
+            scheduler = Scheduler(chunk, self._cancel, budget, warps, limits.resident(launch, self._build))
             try:
                 scheduler.run()
             except Trap as trap:
