@@ -9,19 +9,15 @@ states of mbarriers, where the windows of shared and local memory begin and thos
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from cutegen_lab.core.artifact import Build, Launch
-from cutegen_lab.core.verdict import Fault, Verdict
+from cutegen_lab.core.artifact import Launch
 from cutegen_lab.emulator import provenance as of
 from cutegen_lab.emulator import ptx
 from cutegen_lab.emulator.address_flow import POLICY, STATE, Flow
-from cutegen_lab.emulator.faults import Unsupported
-from cutegen_lab.emulator.program import Program, load
+from cutegen_lab.emulator.program import Program
 from cutegen_lab.emulator.provenance import Forms
 from cutegen_lab.emulator.tagged import registers
 
@@ -55,29 +51,8 @@ class Found:
 _cache: OrderedDict[tuple[str, str, tuple[tuple[int, int, int], ...]], Found | None] = OrderedDict()
 
 
-def examined(build: Build, tensors: Sequence[str]) -> Fault | None:
-    """:func:`misused` of every launch that this machine reads, without running any. ``tensors`` are their names."""
-    for launch in build.plan.launches:
-        with suppress(Unsupported, MemoryError):
-            if fault := misused(load(build.ptx, launch.kernel), launch, build, tensors):
-                return fault
-    return None
-
-
-def misused(program: Program, launch: Launch, build: Build, tensors: Sequence[str]) -> Fault | None:
-    """The first use of an address that is not allowed."""
-    found = objection(program, launch)
-    if found is None:
-        return None
-    at = bisect_right([line.ptx_line for line in build.lines], found.instruction.line) - 1
-    return Fault(
-        Verdict.CONTRACT, found.text(tensors), launch.kernel, line=build.lines[at].line if at >= 0 else 0,
-        instruction=found.instruction.text,
-    )  # fmt: skip
-
-
 def objection(program: Program, launch: Launch) -> Found | None:
-    """As :func:`misused`, kept for launches that come again."""
+    """The first use of an address that is not allowed; kept for launches that come again."""
     pointers = tuple((r.param, r.offset, r.tensor) for r in launch.relocations)
     key = (program.digest, program.name, pointers)
     if key not in _cache:

@@ -39,6 +39,13 @@ class Order:
         clock = self.clock ^ ((1 << CLOCK_BITS) - 1)
         return replace(self, reverse=not self.reverse, clock=clock, warps=0 if self.warps else clock)
 
+    @property
+    def noise(self) -> int | None:
+        """Of approximate arithmetic (:mod:`isa.approximate`): None in half of all runs, and the same in the opposite
+        one."""
+        mixed = (self.clock ^ self.clock >> 1) & 0xFFFFFFFF
+        return mixed if mixed & 1 else None
+
     def clusters(self, first: int, stop: int, count: int) -> Array:
         """Numbers of the clusters that run as the ``first``-th to ``stop``-th of ``count``."""
         at = np.arange(first, min(stop, count), dtype=np.int64)

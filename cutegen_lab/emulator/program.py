@@ -18,6 +18,7 @@ from cutegen_lab.emulator.faults import Unsupported
 from cutegen_lab.emulator.follow import follow
 from cutegen_lab.emulator.fusion import fuse
 from cutegen_lab.emulator.origins import Site
+from cutegen_lab.emulator.polls import counted
 from cutegen_lab.emulator.registers_in_flight import Live, live_sums, mark
 from cutegen_lab.emulator.straight import Straight, straight_code
 from cutegen_lab.emulator.translate import translate
@@ -68,6 +69,7 @@ class Program:
     digest: str  # of the text it is from
     code: tuple[tuple[Written, ...], ...]  # by basic block, as written
     kernel: ptx.Kernel
+    polled: ptx.Instruction | None  # counts how often an mbarrier is asked
     spaces: dict[str, str]  # state space of each variable and parameter
 
 
@@ -133,6 +135,7 @@ def _compile(kernel: ptx.Kernel, digest: str, followed: bool) -> Program:
     emits = {i: translate(ins, symbols) for i, ins in enumerate(kernel.code) if not is_branch(ins)}
     code = _by_block(kernel, emits)
     blocks = basic_blocks(kernel, emits)
+    polled = counted(blocks)
     for block in blocks:
         fuse(block)
     mark(blocks)
@@ -180,6 +183,7 @@ def _compile(kernel: ptx.Kernel, digest: str, followed: bool) -> Program:
         digest=digest,
         code=code,
         kernel=kernel,
+        polled=polled,
         spaces=symbols.spaces,
     )
 

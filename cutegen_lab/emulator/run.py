@@ -19,13 +19,14 @@ from cutegen_lab.core.counters import SECTOR_BYTES
 from cutegen_lab.core.problem import TensorSpec
 from cutegen_lab.core.protocols import Cancel, Execution
 from cutegen_lab.core.verdict import Fault, Verdict
-from cutegen_lab.emulator import addresses, limits, tensormap
+from cutegen_lab.emulator import examine, limits, tensormap
 from cutegen_lab.emulator.accounts import NOT_SUMS, Account, Sums, by_line
 from cutegen_lab.emulator.blas import one_thread
 from cutegen_lab.emulator.block_races import BlockRaces
 from cutegen_lab.emulator.chunk import Chunk
 from cutegen_lab.emulator.counters import Counters, Uncounted
 from cutegen_lab.emulator.faults import Trap, Unsupported
+from cutegen_lab.emulator.isa.approximate import as_near_as_hardware
 from cutegen_lab.emulator.memory import Buffer, GlobalMemory
 from cutegen_lab.emulator.options import CHUNK_COST, RACES_BYTES, Options
 from cutegen_lab.emulator.order import Order
@@ -69,7 +70,8 @@ def run_plan(
     inputs = build.inputs if inputs is None else inputs
     started = time.perf_counter()
     runner = _Runner(build, tensors, buffers, cancel, options, inputs)
-    with np.errstate(all="ignore"), one_thread():
+    noise = options.order.noise if options.order else None
+    with np.errstate(all="ignore"), one_thread(), as_near_as_hardware(noise):
         result, fault, launched = _launched(runner, build)
         if runner.read_unwritten:
             runner.restore()
@@ -159,7 +161,7 @@ class _Runner:
         if problem:
             return Fault(problem[0], problem[1], launch.kernel), {}
         looks = self._options.hidden_addresses and not self._followed
-        if looks and (fault := addresses.misused(program, launch, self._build, self._names)):
+        if looks and (fault := examine.misused(program, launch, self._build, self._names)):
             return fault, {}
         division = split(program, launch, self._options, self._races, limits.resident(launch, self._build))
         if problem := self._too_much(launch, program, division):
