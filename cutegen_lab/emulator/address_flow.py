@@ -16,6 +16,8 @@ from cutegen_lab.emulator.tagged import registers
 from cutegen_lab.emulator.types import WIDTH
 
 PARAMETER, SHARED, LOCAL, MODULE = "parameter", "shared memory", "local memory", "the module"
+MAP = "a tensor map"
+MAP_BYTES = 128
 POLICY, STATE, CLUSTER = "a cache policy", "an mbarrier's state", "another block's shared memory"
 Results = Forms | Mapping[str, Forms]
 """Of all registers that an instruction writes, or of each."""
@@ -28,6 +30,8 @@ class Flow:
         self._blocks, self._spaces = program.code, program.spaces
         numbers = {name: i for i, (name, _) in enumerate(program.params)}
         self._params = {name: {o: t for p, o, t in pointers if p == i} for name, i in numbers.items()}
+        self._maps = {name for name, size in program.params if size == MAP_BYTES}
+        self.changes_maps = any(_changes_maps(ins) for block in self._blocks for ins, _ in block)
         self._left: dict[str, Forms] = {}  # by any block
         self._here: dict[str, Forms] = {}  # by the block that is walked, so far
         grown = True
@@ -129,8 +133,14 @@ class Flow:
             items = target.items if isinstance(target, ptx.Vector) else (target,)
             width, pointers = WIDTH[_types(ins)[0]], self._params[base.name]
             each = [_loaded(pointers, address.offset + i * width, width) for i in range(len(items))]
+            if base.name in self._maps:
+                each = [PLAIN if of.is_plain(forms) else of.opaque(MAP) for forms in each]
             return {r.name: forms for item, forms in zip(items, each, strict=True) for r in registers(item)}
-        return ANY if self.reaches_pointers(self.value(base)) else PLAIN
+        forms = self.value(base)
+        if not self.reaches_pointers(forms):
+            return PLAIN
+        only_maps = of.names(forms) <= {f"{PARAMETER} {name}" for name in self._maps}
+        return of.opaque(MAP) if only_maps else ANY
 
     def _convert_address(self, ins: ptx.Instruction, defs: frozenset[str]) -> Results:
         """Those of local memory are as unlike any other number before as after."""
@@ -240,6 +250,10 @@ def _sources(ins: ptx.Instruction, defs: frozenset[str]) -> list[ptx.Operand]:
     first = ins.operands[:1]
     writes = first and not isinstance(first[0], ptx.Address) and {r.name for r in registers(first[0])} & defs
     return list(ins.operands[1:] if writes else ins.operands)
+
+
+def _changes_maps(ins: ptx.Instruction) -> bool:
+    return ins.opcode == "tensormap" or (ins.opcode == "fence" and any(m.startswith("tensormap") for m in ins.mods))
 
 
 def _types(ins: ptx.Instruction) -> list[str]:

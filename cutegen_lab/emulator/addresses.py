@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from cutegen_lab.core.artifact import Launch
 from cutegen_lab.emulator import provenance as of
 from cutegen_lab.emulator import ptx
-from cutegen_lab.emulator.address_flow import POLICY, STATE, Flow
+from cutegen_lab.emulator.address_flow import MAP, POLICY, STATE, Flow
 from cutegen_lab.emulator.program import Program
 from cutegen_lab.emulator.provenance import Forms
 from cutegen_lab.emulator.tagged import registers
@@ -103,6 +103,7 @@ def _value(flow: Flow, ins: ptx.Instruction, operand: ptx.Operand) -> Found | No
         or ("L2::cache_hint" in ins.mods and operand is ins.operands[-1] and of.is_opaque(forms, POLICY))
         or (ins.opcode == "mbarrier" and of.is_opaque(forms, STATE))
         or (ins.opcode == "tensormap" and of.is_address(forms))
+        or (ins.opcode == "st" and flow.changes_maps and of.is_opaque(forms, MAP))  # to be changed there
     )
     return None if good else _found(_EFFECTS[ins.opcode], forms, ins)
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from cutegen_lab.core.artifact import LaunchPlan
 from cutegen_lab.core.verdict import Verdict
-from tests.emulator.machine import kernel, run
+from cutegen_lab.emulator.examine import examined
+from tests.emulator.machine import build, kernel, run
 
 STORE = "  st.global.b32 [%rd2], %r4; ret;"
 BRANCH = "  @%p1 bra DONE; st.global.b32 [%rd2], %r1; DONE: ret;"
@@ -98,6 +102,30 @@ def test_an_answer_may_not_depend_on(what: str) -> None:
 @pytest.mark.parametrize("what", ALLOWED)
 def test_a_kernel_may_use(what: str) -> None:
     assert ran(ALLOWED[what]) is None
+
+
+COPY = "ld.param.b64 %rd4, [map]; ld.param.b64 %rd5, [map+8]; st.global.v2.b64 [%rd1], {%rd4, %rd5};"
+GENERIC = (
+    "mov.b64 %rd6, map; cvta.param.u64 %rd6, %rd6; ld.v2.b64 {%rd4, %rd5}, [%rd6]; st.v2.b64 [%rd1], {%rd4, %rd5};"
+)
+FENCE = "fence.proxy.tensormap::generic.acquire.gpu [%rd1], 128;"
+
+
+@pytest.mark.parametrize(
+    ("body", "allowed"),
+    [
+        (f"{COPY} {FENCE}", True), (f"{GENERIC} {FENCE}", True), (COPY, False), (GENERIC, False),
+        (f"{FENCE} ld.param.b64 %rd4, [map]; and.b64 %rd4, %rd4, 64; st.global.b64 [%rd1], %rd4;", False),
+        (f"{FENCE} ld.param.b64 %rd4, [map]; setp.eq.s64 %p1, %rd4, 0; @%p1 st.global.b64 [%rd1], 1;", False),
+        ("ld.param.b64 %rd4, [map+8]; st.global.b64 [%rd1], %rd4;", True),
+    ],
+)  # fmt: skip
+def test_a_tensor_map_may_be_copied_to_where_it_is_changed(body: str, allowed: bool) -> None:
+    ptx = kernel(f"{body} ret;", 1).replace("(.param .b64 p0)", "(.param .b64 p0, .param .align 64 .b8 map[128])")
+    made = build(ptx, [np.zeros(256, np.uint8)] * 2, block=(32, 1, 1))
+    launch = replace(made.plan.launches[0], params=(bytes(8), bytes(128)))
+    fault = examined(replace(made, plan=LaunchPlan((launch,))), ["t0", "t1"])
+    assert (fault is None) == allowed, fault
 
 
 def test_it_is_said_which_tensor_and_where() -> None:
