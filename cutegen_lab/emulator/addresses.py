@@ -28,6 +28,8 @@ _EFFECTS = {
 }  # fmt: skip
 """Instructions whose operands matter though nothing is computed from them."""
 _READS_PARAMETERS = ("ld", "ldu", "prefetch", "fence")  # whose result is followed, or which have none
+_WRITES = ("st", "red")
+_NONCOHERENT = "what a non-coherent load gives"
 _KEPT = 64
 
 
@@ -42,6 +44,11 @@ class Found:
     def text(self, tensors: Sequence[str]) -> str:
         said = [f"the address of {tensors[int(b[1:])]}" for b in self.bases if b[0] == "#"]
         said = said or [b.lstrip("~") for b in self.bases]
+        if self.message == _NONCOHERENT:
+            return (
+                f"a load by .nc of {said[0].removeprefix('the address of ')}, which the same kernel writes to: it may "
+                "give what was there before. Load without .nc what is not only for reading"
+            )
         return (
             f"{self.message} depends on {', '.join(said[:3]) or 'an address'}: an answer may not depend on where "
             "tensors lie. Use pointers to reach memory, and shapes and indices for all else"
@@ -57,7 +64,7 @@ def objection(program: Program, launch: Launch) -> Found | None:
     key = (program.digest, program.name, pointers)
     if key not in _cache:
         flow = Flow(program, pointers)
-        wrong = next((found for ins, defs in flow.walk() if (found := _misuse(flow, ins, defs))), None)
+        wrong = next((found for ins, defs in flow.walk() if (found := _misuse(flow, ins, defs))), None) or _stale(flow)
         _cache[key] = wrong and replace(wrong, bases=wrong.bases or tuple(flow.blamed(wrong.instruction)))
         while len(_cache) > _KEPT:
             _cache.popitem(last=False)
@@ -82,6 +89,18 @@ def _misuse(flow: Flow, ins: ptx.Instruction, defs: frozenset[str]) -> Found | N
         if found:
             return found
     return None
+
+
+def _stale(flow: Flow) -> Found | None:
+    """A load through the non-coherent cache from a tensor that the kernel writes to (PTX ISA 9.7.9.9): it may give what
+    was there before, and here it never does."""
+    written, loaded = set[str](), list[tuple[set[str], ptx.Instruction]]()
+    for ins, _ in flow.walk():
+        if ins.opcode in _WRITES:
+            written |= of.names(flow.value(ins.operands[0]))
+        elif ins.opcode == "ldu" or (ins.opcode == "ld" and "nc" in ins.mods):
+            loaded.append(({name for name in of.names(flow.value(ins.operands[1])) if name[0] == "#"}, ins))
+    return next((Found(_NONCOHERENT, tuple(sorted(b & written)), ins) for b, ins in loaded if b & written), None)
 
 
 def _address(flow: Flow, ins: ptx.Instruction, base: ptx.Operand, parameters: bool) -> Found | None:

@@ -128,6 +128,17 @@ def test_a_tensor_map_may_be_copied_to_where_it_is_changed(body: str, allowed: b
     assert (fault is None) == allowed, fault
 
 
+@pytest.mark.parametrize(("load", "of", "stale"), [("ld.global.nc", 2, True), ("ldu.global", 2, True),
+                                                   ("ld.global", 2, False), ("ld.global.nc", 1, False)])  # fmt: skip
+def test_what_a_kernel_writes_is_not_loaded_past_it(load: str, of: int, stale: bool) -> None:
+    fault = ran(
+        f"mul.wide.u32 %rd3, %r1, 4; add.s64 %rd4, %rd2, %rd3; st.global.b32 [%rd4], %r1; "
+        f"add.s64 %rd5, %rd{of}, %rd3; {load}.b32 %r4, [%rd5]; st.global.b32 [%rd4+128], %r4; ret;"
+    )
+    assert (fault is not None) == stale, fault
+    assert fault is None or (fault.verdict is Verdict.CONTRACT and "a load by .nc of t1" in fault.message)
+
+
 def test_it_is_said_which_tensor_and_where() -> None:
     fault = ran(f"shr.u64 %rd3, %rd1, 24; and.b64 %rd3, %rd3, 1; setp.eq.s64 %p1, %rd3, 0; {BRANCH}")
     assert "a branch depends on the address of t0" in fault.message and "bra" in fault.instruction
