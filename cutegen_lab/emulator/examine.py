@@ -13,8 +13,8 @@ from cutegen_lab.emulator.faults import Unsupported
 from cutegen_lab.emulator.program import Program, load
 
 _POLLED = (
-    "counts how often it asks an mbarrier, which takes as long as others need: an answer may not depend on time. "
-    "Only wait in the loop that waits"
+    "counts how often it asks before it may go on, which takes as long as others need: an answer may not depend on "
+    "time. Only wait in the loop that waits"
 )
 
 
