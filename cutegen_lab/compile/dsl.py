@@ -146,11 +146,11 @@ def load(compiled: Any) -> None:
         raise RuntimeError(f"the launcher's set-up returned error {error.contents.value}")
 
 
-def call(compiled: Any, addresses: Sequence[int]) -> int:
-    """Runs the host launcher once on tensors at ``addresses`` and the null stream; returns its error code."""
+def call(compiled: Any, addresses: Sequence[int], stream: int) -> int:
+    """Runs the host launcher once on tensors at ``addresses``; returns its error code."""
     data = [ctypes.pointer(ctypes.c_void_p(address)) for address in addresses]
-    stream, error = ctypes.pointer(ctypes.c_void_p(0)), ctypes.pointer(ctypes.c_int32(0))
-    compiled.capi_func(_pack(*data, stream, error))
+    handle, error = ctypes.pointer(ctypes.c_void_p(stream)), ctypes.pointer(ctypes.c_int32(0))
+    compiled.capi_func(_pack(*data, handle, error))
     return int(error.contents.value)
 
 

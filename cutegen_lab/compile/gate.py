@@ -31,12 +31,14 @@ HARMLESS_NAMES = {
 FORBIDDEN_NAMES = {
     "eval", "exec", "compile", "open", "__import__", "globals", "locals", "vars", "breakpoint", "input", "delattr",
     "setattr", "memoryview", "exit", "quit", "help",
+    "id", "hash",  # another number in every process, in which a text would compile to something else
 }  # fmt: skip
+_ASKED = {"getattr", "hasattr"}  # may be called with a constant name, and not handed on
 # Ordinary attributes through which Python's insides, or the machine's, can be reached.
 FORBIDDEN_ATTRIBUTES = {
     "gi_frame", "cr_frame", "tb_frame", "f_back", "f_globals", "f_locals", "f_builtins", "func_globals", "mro",
     "os", "sys", "subprocess", "ctypes", "importlib", "builtins", "socket", "shutil", "pathlib", "Path", "inspect",
-    "tempfile", "threading", "atexit", "gc",
+    "tempfile", "threading", "atexit", "gc", "eval", "exec", "system", "popen", "fromfile", "memmap", "getattribute",
     # look a name up by its text, or evaluate one
     "attrgetter", "methodcaller", "get_type_hints", "ForwardRef",
 }  # fmt: skip
@@ -98,6 +100,7 @@ def _errors(tree: ast.Module) -> Iterator[Diagnostic]:
     partly = _partly_imported(tree)
     taken: set[int] = set()  # names of modules of which an attribute is taken
     called: set[int] = set()  # what is used as a candidate may: parents come before their children
+    functions = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
             yield from _lookup(node, imported)
@@ -117,6 +120,10 @@ def _errors(tree: ast.Module) -> Iterator[Diagnostic]:
             continue
         yield _error("G05-name", name.lineno, f"the name {name.id!r} is not allowed",
                      "A candidate computes; it does not reach into Python or the machine.")  # fmt: skip
+    for name in free_names(tree, _ASKED):
+        if id(name) not in functions:
+            yield _error("G07-getattr", name.lineno, f"{name.id} may not be handed around",
+                         "Write the attribute out.")  # fmt: skip
     if not any(isinstance(n, ast.FunctionDef) and n.name == "launch" for n in tree.body):
         yield _error(NO_LAUNCH, 0, "no function launch at the top of the module",
                      "Define @cute.jit def launch(inputs..., outputs..., stream, ...).")  # fmt: skip
@@ -222,18 +229,28 @@ def _attributes_read(node: ast.AST) -> list[str]:
 
 
 def _imported_names(tree: ast.Module) -> set[str]:
+    """… and what they, or parts of them, are assigned to."""
     imports = [n for n in ast.walk(tree) if isinstance(n, (ast.Import, ast.ImportFrom))]
-    return {a.asname or a.name.split(".")[0] for node in imports for a in node.names}
+    found = {a.asname or a.name.split(".")[0] for node in imports for a in node.names}
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Assign, ast.AnnAssign, ast.NamedExpr)) and _root(node.value) in found:
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            found |= {target.id for target in targets if isinstance(target, ast.Name)}
+    return found
+
+
+def _root(node: ast.expr | None) -> str:
+    """``a`` of ``a.b.c``."""
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else ""
 
 
 def _patches(node: ast.AST, imported: set[str]) -> list[Diagnostic]:
     """Assigning to an attribute of something imported changes the compiler for everyone in the process."""
     if not isinstance(node, ast.Attribute) or isinstance(node.ctx, ast.Load):
         return []
-    root: ast.expr = node
-    while isinstance(root, ast.Attribute):
-        root = root.value
-    if not isinstance(root, ast.Name) or root.id not in imported:
+    if _root(node) not in imported:
         return []
     return [_error("G09-patch", node.lineno, f"{dotted(node)} is not the candidate's to change",
                    "Define a function of your own.")]  # fmt: skip
@@ -241,7 +258,7 @@ def _patches(node: ast.AST, imported: set[str]) -> list[Diagnostic]:
 
 def forbidden_attribute(name: str) -> bool:
     """Through which Python's insides, or the machine's, can be reached."""
-    return _dunder(name) or name in FORBIDDEN_ATTRIBUTES
+    return _dunder(name) or name.strip("_") in FORBIDDEN_ATTRIBUTES  # modules import what they need as _os
 
 
 def _allowed(module: str) -> bool:

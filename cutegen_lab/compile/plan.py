@@ -186,6 +186,12 @@ def _parse(recording: Recording) -> list[_Call]:
             elif kind == "param":
                 last = calls[-1]
                 calls[-1] = _Call(last.kernel, last.shape, last.attributes, (*last.params, bytes.fromhex(rest)))
+            elif kind == "astray":
+                raise PlanError(
+                    Verdict.CONTRACT,
+                    f"launch {len(calls) - 1} ({calls[-1].kernel}) is not on launch()'s stream, so that nothing orders "
+                    "it after what its caller did there: write .launch(..., stream=stream)",
+                )
             elif kind == "refused":
                 raise PlanError(
                     Verdict.CONTRACT,

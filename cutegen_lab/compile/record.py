@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import ctypes
 import mmap
+import secrets
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from cutegen_lab.compile import dsl, ptx
@@ -20,8 +21,10 @@ from cutegen_lab.core.roofline import GpuSpec
 MAP_NORESERVE = 0x4000
 MAP_FIXED_NOREPLACE = 0x100000
 _PAGE = mmap.PAGESIZE
-_FIRST_BASE = 0x5000_0000_0000
 _SLOT_UNIT = 1 << 30
+_ELSEWHERE = (0x1000_0000_0000, 0x5000_0000_0000)
+_DRIVERS = (0x7F00_0000_0000, 0x7FF0_0000_0000)
+_TRIES = 64
 
 
 class StandIn:
@@ -30,6 +33,8 @@ class StandIn:
     def __init__(self, path: str, gpu: GpuSpec) -> None:
         self._library = ctypes.CDLL(path)
         self._library.cutegen_log.restype = ctypes.c_void_p
+        self._library.cutegen_stream.restype = ctypes.c_void_p
+        self.stream = int(self._library.cutegen_stream())
         self._library.cutegen_declare_kernel.argtypes = [
             ctypes.c_char_p,
             ctypes.c_int,
@@ -78,31 +83,48 @@ def device_figures(gpu: GpuSpec) -> dict[int, int]:
 def reserved(tensors: Sequence[TensorSpec]) -> Iterator[list[list[int]]]:
     """Two sets of addresses for the tensors, and nothing behind them.
 
-    The second is only 16-byte aligned and in reverse order: a launcher that compares or assumes more is found out.
+    The first begin pages, somewhere below where a driver puts tensors; the second lie where it does, only 16-byte
+    aligned and in reverse order: a launcher that compares or assumes more is found out.
     """
     slot = _SLOT_UNIT * (2 + max((t.storage_bytes for t in tensors), default=0) // _SLOT_UNIT)
     count = len(tensors)
-    first = [_FIRST_BASE + i * slot + (slot >> 2) // _PAGE * _PAGE for i in range(count)]
-    second = [
-        _FIRST_BASE + (2 * count + 3 - i) * slot + (slot >> 3) // _PAGE * _PAGE + 16 * (2 * i + 3) for i in range(count)
-    ]
+    first = [i * slot + (slot >> 2) // _PAGE * _PAGE for i in range(count)]
+    second = [(count - 1 - i) * slot + (slot >> 3) // _PAGE * _PAGE + 16 * (2 * i + 3) for i in range(count)]
+    with _placed(tensors, first, _ELSEWHERE, count * slot) as a, _placed(tensors, second, _DRIVERS, count * slot) as b:
+        yield [a, b]
+
+
+@contextmanager
+def _placed(
+    tensors: Sequence[TensorSpec], offsets: Sequence[int], region: tuple[int, int], size: int
+) -> Iterator[list[int]]:
+    """Addresses at ``offsets`` from a place in ``region`` that nobody can know before. Raises RuntimeError."""
+    for _ in range(_TRIES):
+        low, high = region
+        base = low + secrets.randbelow(max((high - low - size) // _SLOT_UNIT, 1)) * _SLOT_UNIT
+        bases = [base + offset for offset in offsets]
+        with ExitStack() as held:
+            if all(held.enter_context(_range(at, tensor)) for at, tensor in zip(bases, tensors, strict=True)):
+                yield bases
+                return
+    raise RuntimeError(f"cannot reserve addresses for {len(tensors)} tensors of {size} bytes together")
+
+
+@contextmanager
+def _range(base: int, tensor: TensorSpec) -> Iterator[bool]:
+    """Holds the pages of ``tensor`` at ``base``; False where something else lies there."""
     libc = ctypes.CDLL(None, use_errno=True)
     libc.mmap.restype = ctypes.c_void_p
     libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
     libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
-    taken: list[tuple[int, int]] = []
+    start = base // _PAGE * _PAGE
+    size = (base - start + max(tensor.storage_bytes, 1) + _PAGE - 1) // _PAGE * _PAGE
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE
+    held = libc.mmap(start, size, 0, flags, -1, 0) == start
     try:
-        for bases in (first, second):
-            for base, tensor in zip(bases, tensors, strict=True):
-                start = base // _PAGE * _PAGE
-                size = (base - start + max(tensor.storage_bytes, 1) + _PAGE - 1) // _PAGE * _PAGE
-                flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE
-                if libc.mmap(start, size, 0, flags, -1, 0) != start:
-                    raise RuntimeError(f"cannot reserve {size} bytes of addresses for {tensor} at {start:#x}")
-                taken.append((start, size))
-        yield [first, second]
+        yield held
     finally:
-        for start, size in taken:
+        if held:
             libc.munmap(start, size)
 
 
@@ -121,6 +143,6 @@ def record(
             for index, (base, tensor) in enumerate(zip(bases, tensors, strict=True)):
                 standin.guard(index, base, base + max(tensor.storage_bytes, 1))
             standin.reset()
-            error = dsl.call(compiled, bases)
+            error = dsl.call(compiled, bases, standin.stream)
             recordings.append({"bases": list(bases), "error": error, "log": standin.log()})
     return recordings

@@ -8,6 +8,7 @@
  *   launch <kernel> <gx> <gy> <gz> <bx> <by> <bz> <dynamic smem bytes>
  *   attribute <id> <64 bytes as hex>          after its launch
  *   param <bytes as hex>                      after its launch, in order
+ *   astray                                    after its launch, where that is not on the stream launch() was given
  *   refused <symbol>
  *   invalid <symbol> <what>                   a call with an argument that the driver refuses
  *   undeclared <kernel>                       a kernel whose parameter sizes the recorder did not declare
@@ -28,6 +29,9 @@
 #define CUDA_ERROR_INVALID_VALUE 1
 #define CUDA_ERROR_NOT_SUPPORTED 801
 #define LAUNCH_ATTRIBUTE_BYTES 72 /* cudaLaunchAttribute: id, padding, 64-byte value */
+
+/* The stream launch() is given while it is recorded: nobody looks behind it. */
+#define STREAM ((void *)0x5EED0)
 
 typedef struct {
     char *name;
@@ -114,6 +118,8 @@ void cutegen_forget(void) {
     for (int i = 0; i < kernel_count; i++) free(kernels[i].name);
     kernel_count = 0, guarded_count = 0;
 }
+
+void *cutegen_stream(void) { return STREAM; }
 
 /* What _cudaDeviceGetAttribute answers for one attribute id. */
 void cutegen_set_figure(int attribute, int value) {
@@ -235,6 +241,7 @@ typedef struct { /* cudaLaunchConfig_t */
 int _cudaLaunchKernelEx(const launch_config *config, const char *kernel, void **args) {
     append("launch %s %u %u %u %u %u %u %llu\n", kernel, config->grid[0], config->grid[1], config->grid[2],
            config->block[0], config->block[1], config->block[2], (unsigned long long)config->dynamic_smem_bytes);
+    if (config->stream != STREAM) append("astray\n");
     for (uint32_t i = 0; i < config->attribute_count; i++) {
         const uint8_t *attribute = config->attributes + (size_t)LAUNCH_ATTRIBUTE_BYTES * i;
         int32_t id;

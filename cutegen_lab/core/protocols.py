@@ -127,6 +127,15 @@ class Samples(Protocol):
 
 
 @runtime_checkable
+class Examines(Protocol):
+    """A device that finds some faults without running anything."""
+
+    def examine(self, build: Build, tensors: Sequence[TensorSpec]) -> Fault | None:
+        """Of a build whose plan has these tensors; None also where the device cannot read it."""
+        ...
+
+
+@runtime_checkable
 class LendsMemory(Protocol):
     """A device whose memory this process sees too: large tensors need not pass through the host's."""
 

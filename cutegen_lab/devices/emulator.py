@@ -18,6 +18,7 @@ from cutegen_lab.core.trial import LineCounters, Profile, Timing
 from cutegen_lab.core.verdict import Fault
 from cutegen_lab.emulator import Options, Order, Result, run_plan
 from cutegen_lab.emulator.alone import why_not_alone
+from cutegen_lab.emulator.examine import examined
 from cutegen_lab.emulator.order import CLOCK_BITS
 from cutegen_lab.tuning import MODEL, predict_plan
 
@@ -32,7 +33,9 @@ class EmulatorDevice:
 
     Executions of one build one after another in a thread go in pairs: the first takes the blocks by number (in later
     pairs in an order drawn at random), the second in the opposite order, with other addresses and another time on the
-    clocks. A kernel whose answer depends on any of these gives two. ``seed_source`` gives 62-bit seeds.
+    clocks. Approximate arithmetic is as wrong as it may be in every other pair, beginning with the first, and as near
+    as hardware's in the others. A kernel whose answer depends on any of these gives two. ``seed_source`` gives 62-bit
+    seeds.
     """
 
     name = "emulator"
@@ -55,6 +58,10 @@ class EmulatorDevice:
         if options.order is None:
             options = replace(options, order=self._next_order(build))
         return run_plan(build, tensors, buffers, cancel, options).execution
+
+    def examine(self, build: Build, tensors: Sequence[TensorSpec]) -> Fault | None:
+        """What is wrong with a build wherever it runs, found in its text."""
+        return examined(build, list(map(str, tensors)))
 
     def sample(
         self, build: Build, tensors: Sequence[TensorSpec], buffers: Sequence[memoryview], cancel: Cancel,
@@ -111,13 +118,17 @@ class EmulatorDevice:
     def _next_order(self, build: Build) -> Order:
         before: tuple[Build, Order] | None = getattr(self._last, "execution", None)
         if before is None or before[0] is not build:
-            order = Order(clock=self._seed())
+            order = self._drawn(as_near_as_hardware=False)
         elif before[1].reverse:
-            order = Order(seed=self._seed(), clock=self._seed())
+            order = replace(self._drawn(as_near_as_hardware=before[1].noise is None), seed=self._seed())
         else:
             order = before[1].opposite()
         self._last.execution = build, order
         return order
+
+    def _drawn(self, as_near_as_hardware: bool) -> Order:
+        order = Order(clock=self._seed())
+        return order if (order.noise is not None) == as_near_as_hardware else replace(order, clock=order.clock ^ 1)
 
     def count(
         self, build: Build, tensors: Sequence[TensorSpec], buffers: Sequence[memoryview], cancel: Cancel

@@ -25,6 +25,7 @@ from cutegen_lab.emulator.memory import GlobalMemory
 from cutegen_lab.emulator.origins import Origins
 from cutegen_lab.emulator.program import SHARED_BASE, Program
 from cutegen_lab.emulator.races import SharedRaces, generated_line
+from cutegen_lab.emulator.register_pool import RegisterPool
 from cutegen_lab.emulator.types import Array
 from cutegen_lab.emulator.wgmma import WarpgroupProducts
 from cutegen_lab.emulator.windows import Windows
@@ -34,7 +35,9 @@ SOME_WARPS = 128  # … of a larger one, of the first cluster, the last and some
 
 
 class Chunk:
-    """State of the blocks ``numbers`` (linear, whole clusters, counted cluster by cluster) of one launch."""
+    """State of the blocks ``numbers`` (linear, whole clusters, counted cluster by cluster) of one launch.
+
+    ``registers`` has a thread when it begins; None where that is not known."""
 
     def __init__(
         self,
@@ -46,6 +49,7 @@ class Chunk:
         shadow: bool,
         clock: int = 0,
         races: bool = False,
+        registers: int | None = None,
     ) -> None:
         self.program, self.launch, self.memory, self.counters = program, launch, memory, counters
         self.clock = clock  # what the clocks showed when the launch began
@@ -64,6 +68,7 @@ class Chunk:
         if self.origins is not None:
             self.shared.follow(self.origins)
             self.local.follow(self.origins)
+        self.registers = None if registers is None else RegisterPool(self, registers)
         self.barriers = NamedBarriers(self.count, self.threads)
         self.cluster_barrier = ClusterBarrier(self.count, self.cluster_size, self.threads, self.padded_threads)
         self.mbarriers = MBarriers(len(self.shared.data) // 8 if program.uses_mbarrier else 0)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 
-from cutegen_lab.core.artifact import Launch
+from cutegen_lab.core.artifact import Build, Launch
 from cutegen_lab.core.errors import InputError
+from cutegen_lab.core.residency import resident_blocks
 from cutegen_lab.core.roofline import target_gpu
 from cutegen_lab.core.verdict import Verdict
 from cutegen_lab.emulator.program import Program
@@ -26,6 +28,7 @@ def check(launch: Launch, program: Program, arch: str, tensors: int) -> tuple[Ve
     except InputError:
         smem_limit, threads_limit, cluster_limit = 166_912, 1024, 1
     problem = _shape(launch, threads_limit, cluster_limit)
+    problem = problem or _directives(launch, program)
     smem = program.static_smem + launch.dynamic_smem_bytes
     if not problem and smem > smem_limit:
         problem = f"{smem} bytes of shared memory a block; {arch} allows {smem_limit}"
@@ -48,6 +51,31 @@ def _shape(launch: Launch, threads_limit: int, cluster_limit: int) -> str:
     if any(g % c for g, c in zip(launch.grid, launch.cluster, strict=True)):
         return f"grid {launch.grid} is not a multiple of cluster {launch.cluster}"
     return ""
+
+
+def _directives(launch: Launch, program: Program) -> str:
+    """What the kernel's own text says of its launch (PTX ISA 11.4 "Performance-Tuning Directives", 11.7)."""
+    kernel, threads = program.kernel, math.prod(launch.block)
+    if kernel.threads is not None and kernel.threads != launch.block:
+        return f"block {launch.block}; the kernel is compiled for {kernel.threads} (.reqntid)"
+    if kernel.most_threads is not None and threads > kernel.most_threads:
+        return f"{threads} threads a block; the kernel is compiled for at most {kernel.most_threads} (.maxntid)"
+    if kernel.cluster is not None and kernel.cluster != launch.cluster:
+        return f"cluster {launch.cluster}; the kernel is compiled for {kernel.cluster} (.reqnctapercluster)"
+    return ""
+
+
+def resident(launch: Launch, build: Build) -> int | None:
+    """How many blocks the target GPU runs at a time; None where that is not known."""
+    with suppress(InputError):
+        kernel = next((k for k in build.kernels if k.name == launch.kernel), None)
+        return resident_blocks(launch, kernel, target_gpu(build.arch))
+    return None
+
+
+def registers(launch: Launch, build: Build) -> int | None:
+    """A thread's, when the kernel begins."""
+    return next((k.registers for k in build.kernels if k.name == launch.kernel), None)
 
 
 def _params(launch: Launch, program: Program, tensors: int) -> str:

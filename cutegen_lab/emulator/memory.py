@@ -14,6 +14,7 @@ import numpy as np
 
 from cutegen_lab.core.verdict import Verdict
 from cutegen_lab.emulator.faults import Trap
+from cutegen_lab.emulator.order import SLOT
 from cutegen_lab.emulator.printf import Printed
 from cutegen_lab.emulator.types import RAW, Array
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from cutegen_lab.emulator.block_races import BlockRaces
 
 FIRST_ADDRESS = 0x7F00_0000_0000
-GUARD = 1 << 24  # bytes between buffers: an index that runs off one does not land in the next
+GUARD = SLOT  # bytes between buffers: an index that runs off one does not land in the next
 
 
 class HasLanes(Protocol):
@@ -60,13 +61,13 @@ class Buffer:
 
 
 class GlobalMemory:
-    """``races``: where races between blocks are looked for."""
+    """``races``: where races between blocks are looked for. ``far``: multiples of ``GUARD`` below the first tensor."""
 
-    def __init__(self, races: BlockRaces | None = None) -> None:
+    def __init__(self, races: BlockRaces | None = None, far: int = 0) -> None:
         self.races = races
         self.buffers: list[Buffer] = []
         self.printed = Printed()  # a GPU keeps it in device memory too
-        self._next = FIRST_ADDRESS
+        self._next = FIRST_ADDRESS + far * GUARD
 
     def add(
         self, name: str, data: Array, *, shadow: bool = False, base: int | None = None, past: int = 0,

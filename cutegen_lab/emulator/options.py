@@ -31,6 +31,7 @@ class Options:
 
     A chunk whose blocks do not end within ``budget`` instructions, and what its threads' share of the work may take, is
     a hang (:meth:`most`); so is a plan that takes ``plan_budget`` and what its work may. Time is never a reason.
+    ``hidden_addresses``: refuse kernels whose branches or results depend on addresses (:mod:`addresses`).
     ``flops``: the problem's, of matrix products; its bytes are those of the tensors.
     """
 
@@ -44,6 +45,7 @@ class Options:
     watched: int = 0
     order: Order | None = None
     counting: bool = True
+    hidden_addresses: bool = True
 
     def most(self, tensor_bytes: int, threads: int) -> int:
         """Instructions that may be dispatched for the blocks of one chunk of a launch of ``threads``."""

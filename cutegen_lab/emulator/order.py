@@ -15,6 +15,9 @@ import numpy as np
 from cutegen_lab.emulator.types import Array
 
 CLOCK_BITS = 62
+SLOT = 1 << 24  # bytes; no two tensors share one
+_ROUND = 512
+_MOST_SLOTS = 1 << 14
 _MOST_SHUFFLED = 1 << 31  # clusters: products of two numbers below it fit an int64
 
 
@@ -36,6 +39,13 @@ class Order:
         clock = self.clock ^ ((1 << CLOCK_BITS) - 1)
         return replace(self, reverse=not self.reverse, clock=clock, warps=0 if self.warps else clock)
 
+    @property
+    def noise(self) -> int | None:
+        """Of approximate arithmetic (:mod:`isa.approximate`): None in half of all runs, and the same in the opposite
+        one."""
+        mixed = (self.clock ^ self.clock >> 1) & 0xFFFFFFFF
+        return mixed if mixed & 1 else None
+
     def clusters(self, first: int, stop: int, count: int) -> Array:
         """Numbers of the clusters that run as the ``first``-th to ``stop``-th of ``count``."""
         at = np.arange(first, min(stop, count), dtype=np.int64)
@@ -47,6 +57,12 @@ class Order:
             at = (at * step + draw.randrange(count)) % count
         return at
 
-    def placed(self, tensors: int) -> list[tuple[int, int]]:
-        """(tensor, bytes its address lies past a round one), lowest address first."""
-        return [(i, 16) for i in reversed(range(tensors))] if self.reverse else [(i, 0) for i in range(tensors)]
+    def placed(self, tensors: int) -> tuple[int, list[tuple[int, int]]]:
+        """Where tensors lie, as random as ``clock``: how many times ``SLOT`` bytes the first lies behind the lowest
+        address, and (tensor, bytes that it lies past the next multiple of ``SLOT``), lowest address first. Multiples of
+        512 bytes, as allocators give them, or where it is ``reverse`` 16 bytes past one."""
+        draw = random.Random(self.clock)  # noqa: S311 - a place is no secret from a program that ends with it
+        far = draw.randrange(_MOST_SLOTS) if self.clock else 0
+        past = [draw.randrange(SLOT // _ROUND) * _ROUND if self.clock else 0 for _ in range(tensors)]
+        order = reversed(range(tensors)) if self.reverse else range(tensors)
+        return far, [(i, past[i] + 16 * self.reverse) for i in order]

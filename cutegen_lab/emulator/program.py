@@ -18,6 +18,7 @@ from cutegen_lab.emulator.faults import Unsupported
 from cutegen_lab.emulator.follow import follow
 from cutegen_lab.emulator.fusion import fuse
 from cutegen_lab.emulator.origins import Site
+from cutegen_lab.emulator.polls import counted
 from cutegen_lab.emulator.registers_in_flight import Live, live_sums, mark
 from cutegen_lab.emulator.straight import Straight, straight_code
 from cutegen_lab.emulator.translate import translate
@@ -29,6 +30,8 @@ MODULE_BASE = 0x6800_0000_0000_0000
 _MOST_MODULE_BYTES = 1 << 28
 _PREAMBLE = "P,H,I,E,U,S,F,D,L,G=g.views"
 BlockFunction = Callable[[Any], Any]
+Written = tuple[ptx.Instruction, frozenset[str]]
+"""An instruction, and the registers that it writes."""
 
 assert isa.__all__, "importing the package fills the opcode table"
 
@@ -66,6 +69,11 @@ class Program:
     unwritten_sites: tuple[Site, ...] | None  # in a program that follows such values: instructions that may read one
     generated: str
     file_name: str
+    digest: str  # of the text it is from
+    code: tuple[tuple[Written, ...], ...]  # by basic block, as written
+    kernel: ptx.Kernel
+    polled: ptx.Instruction | None  # counts how often an mbarrier is asked
+    spaces: dict[str, str]  # state space of each variable and parameter
 
 
 _cache: OrderedDict[tuple[str, str, bool], Program] = OrderedDict()
@@ -83,7 +91,7 @@ def load(text: str, kernel: str, followed: bool = False) -> Program:
         found = ptx_module.kernels(text)
         if kernel not in found:
             raise Unsupported(f"kernel {kernel} is not in the PTX, which has {', '.join(found) or 'none'}")
-        program = _cache[key] = _compile(found[kernel], key[0][:8], followed)
+        program = _cache[key] = _compile(found[kernel], key[0], followed)
         while len(_cache) > _CACHED:
             _cache.popitem(last=False)
     return program
@@ -125,10 +133,12 @@ def _layout(kernel: ptx.Kernel) -> tuple[Symbols, int, int, bytes, tuple[int, ..
     return symbols, shared, -(-local // 16) * 16, bytes(module), tuple(offsets)
 
 
-def _compile(kernel: ptx.Kernel, tag: str, followed: bool) -> Program:
+def _compile(kernel: ptx.Kernel, digest: str, followed: bool) -> Program:
     symbols, static_smem, local_bytes, module_data, offsets = _layout(kernel)
     emits = {i: translate(ins, symbols) for i, ins in enumerate(kernel.code) if not is_branch(ins)}
+    code = _by_block(kernel, emits)
     blocks = basic_blocks(kernel, emits)
+    polled = counted(blocks)
     for block in blocks:
         fuse(block)
     mark(blocks)
@@ -143,7 +153,7 @@ def _compile(kernel: ptx.Kernel, tag: str, followed: bool) -> Program:
         writer.block(index, block)
     hammocks = _hammocks(blocks, rows)
     environment = {**RUNTIME, **symbols.constants}
-    file_name = f"<ptx {tag} {kernel.name[:40]}{' followed' if followed else ''}>"
+    file_name = f"<ptx {digest[:8]} {kernel.name[:40]}{' followed' if followed else ''}>"
     generated = "\n".join(writer.lines) + "\n"
     exec(compile(generated, file_name, "exec"), environment)  # noqa: S102 - text written by this package's own opcode functions
     return Program(
@@ -176,7 +186,22 @@ def _compile(kernel: ptx.Kernel, tag: str, followed: bool) -> Program:
         unwritten_sites=unwritten_sites,
         generated=generated,
         file_name=file_name,
+        digest=digest,
+        code=code,
+        kernel=kernel,
+        polled=polled,
+        spaces=symbols.spaces,
     )
+
+
+def _by_block(kernel: ptx.Kernel, emits: dict[int, Emit]) -> tuple[tuple[Written, ...], ...]:
+    found: list[list[Written]] = [[]]
+    labels = set(kernel.labels.values())
+    for i, instruction in enumerate(kernel.code):
+        if i in labels or (i and is_branch(kernel.code[i - 1])):
+            found.append([])
+        found[-1].append((instruction, frozenset(emits[i].defs if i in emits else ())))
+    return tuple(map(tuple, found))
 
 
 def _wait_row(block: Block, rows: dict[str, tuple[str, int]]) -> int | None:

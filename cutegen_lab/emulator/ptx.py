@@ -133,3 +133,6 @@ class Kernel:
     code: tuple[Instruction, ...]
     labels: dict[str, int]
     line: int
+    threads: tuple[int, int, int] | None = None  # .reqntid: a block must have exactly these
+    most_threads: int | None = None  # .maxntid
+    cluster: tuple[int, int, int] | None = None  # .reqnctapercluster

@@ -6,6 +6,7 @@ Names are resolved here: inline assembly opens scopes whose labels and registers
 
 from __future__ import annotations
 
+import math
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
@@ -107,8 +108,14 @@ class _Reader:
             self._statement(statement, at)
         return ptx.Kernel(
             self._entry[1], tuple(self._params()), tuple(self._variables), tuple(self._code), self._labels,
-            self._at(self._entry.start(1)),
+            self._at(self._entry.start(1)), self._sizes("reqntid"),
+            math.prod(sizes) if (sizes := self._sizes("maxntid")) else None, self._sizes("reqnctapercluster"),
         )  # fmt: skip
+
+    def _sizes(self, directive: str) -> tuple[int, int, int] | None:
+        """Of a performance-tuning directive (PTX ISA 11.4): up to three numbers, the others are 1."""
+        match = re.search(rf"\.{directive}\s+(\d+)(?:\s*,\s*(\d+))?(?:\s*,\s*(\d+))?", self._entry[3])
+        return (int(match[1]), int(match[2] or 1), int(match[3] or 1)) if match else None
 
     def _at(self, position: int) -> int:
         return bisect_right(self._newlines, position - 1) + 1

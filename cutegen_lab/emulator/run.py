@@ -19,13 +19,14 @@ from cutegen_lab.core.counters import SECTOR_BYTES
 from cutegen_lab.core.problem import TensorSpec
 from cutegen_lab.core.protocols import Cancel, Execution
 from cutegen_lab.core.verdict import Fault, Verdict
-from cutegen_lab.emulator import limits, tensormap
+from cutegen_lab.emulator import examine, limits, tensormap
 from cutegen_lab.emulator.accounts import NOT_SUMS, Account, Sums, by_line
 from cutegen_lab.emulator.blas import one_thread
 from cutegen_lab.emulator.block_races import BlockRaces
 from cutegen_lab.emulator.chunk import Chunk
 from cutegen_lab.emulator.counters import Counters, Uncounted
 from cutegen_lab.emulator.faults import Trap, Unsupported
+from cutegen_lab.emulator.isa.approximate import as_near_as_hardware
 from cutegen_lab.emulator.memory import Buffer, GlobalMemory
 from cutegen_lab.emulator.options import CHUNK_COST, RACE_TABLE_BYTES, RACES_BYTES, Options
 from cutegen_lab.emulator.order import Order
@@ -69,7 +70,8 @@ def run_plan(
     inputs = build.inputs if inputs is None else inputs
     started = time.perf_counter()
     runner = _Runner(build, tensors, buffers, cancel, options, inputs)
-    with np.errstate(all="ignore"), one_thread():
+    noise = options.order.noise if options.order else None
+    with np.errstate(all="ignore"), one_thread(), as_near_as_hardware(noise):
         result, fault, launched = _launched(runner, build)
         if runner.read_unwritten:
             runner.restore()
@@ -120,14 +122,16 @@ class _Runner:
         self._watched = 0 if self._races or options.races is not None else options.watched  # clusters of each launch
         most = None if self._races else RACE_TABLE_BYTES
         self._watch = BlockRaces(_access_unit(build), most) if self._races or self._watched else None
-        self._memory = GlobalMemory(self._watch)
         self._order = options.order or Order()
+        far, places = self._order.placed(len(buffers))
+        self._memory = GlobalMemory(self._watch, far)
         self._clock = self._order.clock
         self._lines = [s.ptx_line for s in build.lines]
+        self._names = list(map(str, tensors))
         fresh = range(len(buffers) - len(build.plan.workspace) if inputs is None else inputs)
         self._shadow = options.shadow
         placed: dict[int, Buffer] = {}
-        for i, past in self._order.placed(len(buffers)):
+        for i, past in places:
             data = np.frombuffer(buffers[i].cast("B"), np.uint8) if buffers[i].nbytes else np.zeros(0, np.uint8)
             known, shadow = inputs is not None and i in fresh, self._shadow and i not in fresh
             placed[i] = self._memory.add(str(tensors[i]), data, shadow=shadow, past=past, constant=known)
@@ -158,7 +162,10 @@ class _Runner:
         problem = limits.check(launch, program, self._build.arch, len(self._buffers))
         if problem:
             return Fault(problem[0], problem[1], launch.kernel), {}
-        division = split(program, launch, self._options, self._races)
+        looks = self._options.hidden_addresses and not self._followed
+        if looks and (fault := examine.misused(program, launch, self._build, self._names)):
+            return fault, {}
+        division = split(program, launch, self._options, self._races, limits.resident(launch, self._build))
         if problem := self._too_much(launch, program, division):
             return Fault(problem[0], problem[1], launch.kernel), {}
         extra = [self._memory.add("the parameters", self._parameters(launch, program), base=PARAM_BASE, constant=True)]
@@ -202,13 +209,16 @@ class _Runner:
         large = cluster_bytes(program, launch) >= LARGE_BYTES
         for numbers, watched in self._chunks(program, division):
             races = self._races or watched
-            chunk = Chunk(program, launch, self._memory, numbers, counters, self._shadow, self._clock, races)
+            chunk = Chunk(
+                program, launch, self._memory, numbers, counters, self._shadow, self._clock, races,
+                limits.registers(launch, self._build),
+            )  # fmt: skip
             self._memory.races = self._watch if races else None
             if self._watch is not None and races:
                 self._watch.enter(chunk)
             budget = min(most, self._left)
             warps = self._order.warps if races else 0
-            scheduler = Scheduler(chunk, self._cancel, budget, warps)
+            scheduler = Scheduler(chunk, self._cancel, budget, warps, limits.resident(launch, self._build))
             try:
                 scheduler.run()
             except Trap as trap:

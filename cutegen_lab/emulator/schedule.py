@@ -29,13 +29,14 @@ _NEVER = 1 << 60
 class Scheduler:
     """``budget`` bounds the instructions dispatched for one chunk: a longer run is taken for an endless loop.
 
-    ``warps``: the seed of their order.
+    ``warps``: the seed of their order. ``resident``: how many blocks the GPU would run at a time.
     """
 
     chunk: Chunk
     cancel: Cancel
     budget: int
     warps: int = 0
+    resident: int | None = None
 
     def run(self) -> None:
         """Raises Trap, Cancelled."""
@@ -53,6 +54,8 @@ class Scheduler:
                 self._ask()
             same, self._ready = self._strands.choose(self._ready)
             self._advance(same[0] if len(same) == 1 else merge(same))
+        if self.chunk.registers is not None:
+            self.chunk.registers.settle()
 
     def _advance(self, g: Group) -> None:
         """Runs ``g`` until it waits, splits, ends, reaches where others stand, or it is another strand's turn."""
@@ -134,6 +137,8 @@ class Scheduler:
             f"{ended:,} of {math.prod(chunk.launch.grid):,} blocks have; the limit, which follows from the problem's "
             f"bytes and FLOPs, is {self._most:,}: an endless loop, or too much work for a thread"
         )
+        if self.resident is not None and self.resident < math.prod(chunk.launch.grid):
+            message += f", or it waits for blocks that have no room: {self.resident:,} run on the GPU at a time"
         trap = Trap(Verdict.HANG, message, int(g.gid[0]))
         trap.block = pc
         return trap

@@ -63,12 +63,15 @@ class Split:
                 yield rest, False
 
 
-def split(program: Program, launch: Launch, options: Options, races: bool) -> Split:
+def split(program: Program, launch: Launch, options: Options, races: bool, resident: int | None = None) -> Split:
+    """``resident`` blocks run on the GPU at a time: no more do here, for they may wait for each other."""
     cluster = math.prod(launch.cluster)
     shared = max(_shared_bytes(program, launch), 1)
     if races and not any(launch.attributes.get(_COOPERATIVE, b"")):
         shared *= _RACES
     step = min(options.lanes // _lanes(launch), CHUNK_BYTES // (shared + _lane_bytes(program) * _lanes(launch)))
+    if resident is not None:
+        step = min(step, resident // cluster)
     return Split(cluster, math.prod(launch.grid) // cluster, max(step, 1))
 
 

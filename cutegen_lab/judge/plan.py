@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from cutegen_lab.core.artifact import Build, Launch
 from cutegen_lab.core.problem import TensorSpec
+from cutegen_lab.core.residency import blocks_by, resident_blocks
 from cutegen_lab.core.roofline import GpuSpec
 from cutegen_lab.core.verdict import Fault, Verdict
 
+COOPERATIVE = 2  # CU_LAUNCH_ATTRIBUTE_COOPERATIVE: all blocks run together, or none
 MAX_GRID = (2**31 - 1, 65535, 65535)
 MAX_BLOCK = (1024, 1024, 64)
 # CUlaunchAttributeID to bytes of its value (CUDA driver API); the cluster shape, 4, has a field of its own. A window of
@@ -60,6 +63,11 @@ def _parameters(launch: Launch, build: Build, tensors: Sequence[TensorSpec], gpu
     shared, expected = kernel.static_smem_bytes + launch.dynamic_smem_bytes, kernel.param_sizes
     if shared > gpu.max_smem_per_block:
         return f"{shared} bytes of shared memory, static and dynamic, more than {gpu.max_smem_per_block} a block"
+    if why := [what for what, blocks in blocks_by(launch, kernel, gpu).items() if not blocks]:
+        return f"not one block fits on a multiprocessor: {', '.join(why)} ({kernel.registers} registers a thread)"
+    resident = resident_blocks(launch, kernel, gpu)
+    if any(launch.attributes.get(COOPERATIVE, b"")) and math.prod(launch.grid) > resident:
+        return f"a cooperative grid of {math.prod(launch.grid)} blocks, of which {resident} run at a time"
     if tuple(map(len, launch.params)) != tuple(expected):
         return f"parameter sizes {tuple(map(len, launch.params))} differ from the kernel's {tuple(expected)}"
     for r in launch.relocations:

@@ -3,14 +3,15 @@
 A wrong answer is a symptom: where the emulator faults, that is the cause.
 
 A GPU says nothing of a read past the end of a tensor that happens to work, of memory that nothing wrote, or of a race
-that was won. The emulator does, and where it cannot execute a kernel that is a note, not a verdict.
+that was won. The emulator does, and where it cannot execute a kernel that is a note, not a verdict. What is wrong as it
+is written, it finds in every workload's kernels.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 
 from loky import cpu_count
@@ -19,7 +20,7 @@ from cutegen_lab.core.artifact import Artifact, Build
 from cutegen_lab.core.errors import Cancelled
 from cutegen_lab.core.forks import ForkEnded, Forks, Tasks
 from cutegen_lab.core.problem import Problem, Workload
-from cutegen_lab.core.protocols import Cancel, Device, Say
+from cutegen_lab.core.protocols import Cancel, Device, Examines, Say
 from cutegen_lab.core.roofline import target_gpu
 from cutegen_lab.core.trial import WorkloadCheck
 from cutegen_lab.core.verdict import Verdict
@@ -53,9 +54,13 @@ class SecondLook:
             for workload in problem.check_workloads if detector and workload.name in artifact.builds
         ]  # fmt: skip
         self._tasks = Tasks(forks, cancel, max(1, cpu_count() - _CORES_LEFT) if forks else 1)
+        self._examined = self._tasks.begin(examined, detector, problem, artifact) if detector else None
         self._begun = [(look, self._tasks.begin(looked, look)) for look in looks]
 
     def __iter__(self) -> Iterator[WorkloadCheck]:
+        if self._examined:
+            with suppress(ForkEnded):
+                yield from self._examined.result()
         for look, found in self._begun:
             if self._cancel.is_set():
                 raise Cancelled()
@@ -97,6 +102,20 @@ def looked(look: Look, cancel: Cancel | None = None) -> Sequence[WorkloadCheck]:
                 checks.append(_told(check, look.workload, emulator))
                 if checks[-1].reason:
                     break
+    return checks
+
+
+def examined(
+    detector: Detector, problem: Problem, artifact: Artifact, cancel: Cancel | None = None
+) -> Sequence[WorkloadCheck]:
+    """A check of each workload, the analyst's too, in whose kernels something is wrong as they are written."""
+    emulator, checks = detector(), list[WorkloadCheck]()
+    if isinstance(emulator, Examines):
+        for workload in (*problem.check_workloads, *problem.workloads):
+            build = artifact.builds.get(workload.name)
+            if build is not None and (fault := emulator.examine(build, workload.tensors + build.plan.workspace)):
+                name = f"text on {emulator.name}"
+                checks.append(WorkloadCheck(workload.name, name, 0, fault.verdict, str(fault), fault=fault))
     return checks
 
 

@@ -25,7 +25,7 @@ LIMITS = Limits(cpu_seconds=3, wall_seconds=20.0)
 CLASSES = {
     "skips work on large inputs", "writes half", "hard-codes an answer", "returns its input", "reads stale output",
     "caches across launches in the workspace", "caches across launches in device globals", "keys on pointer values",
-    "tests for zeros", "tests for the poison",
+    "tests for zeros", "tests for the poison", "tells a check from a timed run",
     "tests for the distribution's moments", "lower precision", "reads the neighbour buffer", "spoils the next launch",
     "out-of-bounds reads that happen to work", "races that mostly win", "forged artifact or plan",
     "the cage: environment", "the cage: files", "the cage: network", "the cage: sys.modules", "the cage: ctypes",

@@ -152,6 +152,22 @@ def test_a_broken_contract_is_named(compiler: CageCompiler, source: str, config:
     assert said in failure.reason
 
 
+def test_a_launch_on_another_stream_is_refused(compiler: CageCompiler) -> None:
+    """A plan runs in order on one stream, whatever the text says: its owner would run another program."""
+    failure = fail_one(compiler, SCALE.replace(", stream=stream", ""))
+    assert failure.verdict is Verdict.CONTRACT and "launch 0" in failure.reason, failure.reason
+    assert "is not on launch()'s stream" in failure.reason
+
+
+@pytest.mark.parametrize("where", ["x.iterator.toint() // 2**40 % 128 == 127", "x.iterator.toint() % 256 == 0"])
+def test_a_launcher_that_looks_for_a_gpus_addresses_is_unstable(compiler: CageCompiler, where: str) -> None:
+    """It would do for its owner what no recording shows."""
+    plain = "grid=[(n + threads - 1) // threads, 1, 1]"
+    source = SCALE.replace(plain, f"grid=[(n + threads - 1) // threads + (1 if {where} else 0), 1, 1]")
+    failure = fail_one(compiler, source)
+    assert failure.verdict is Verdict.UNSTABLE_PLAN, failure.reason
+
+
 def test_a_zero_grid_is_an_invalid_plan(compiler: CageCompiler) -> None:
     source = SCALE.replace("grid=[(n + threads - 1) // threads, 1, 1]", "grid=[n // 2000, 1, 1]")
     assert fail_one(compiler, source).verdict in (Verdict.INVALID_PLAN, Verdict.COMPILE_ERROR)

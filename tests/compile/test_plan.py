@@ -68,6 +68,7 @@ def test_what_depends_on_addresses_otherwise_is_unstable(blobs: tuple[bytes, byt
     ("launch", "error", "verdict"),
     [
         ("launch k 0 1 1 32 1 1 0", 0, Verdict.INVALID_PLAN),
+        ("launch k 2 1 1 32 1 1 0\nastray", 0, Verdict.CONTRACT),
         ("launch other 1 1 1 32 1 1 0", 0, Verdict.COMPILE_CRASH),
         ("launch k 1 1 1", 0, Verdict.COMPILE_CRASH),
         ("launch k 1 1 1 32 1 1 -5", 0, Verdict.COMPILE_CRASH),

@@ -23,7 +23,7 @@ TWO_FACED = (
     + """
 
 FACTOR = [3.0]
-face = cute
+(face,) = (cute,)  # the gate follows plain names only
 compile_once = face.compile
 
 def compile_twice(launch, *tensors, **options):

@@ -180,7 +180,7 @@ def test_workspace_counts_as_unwritten(compiler: Compiler) -> None:
 def test_executions_of_a_build_come_in_opposite_pairs(compiler: Compiler, monkeypatch: pytest.MonkeyPatch) -> None:
     build, specs = compiled(compiler)
     other = replace(build)
-    seeds = count(1)
+    seeds = count(1000, 1000)
     device = EmulatorDevice(seed_source=lambda: next(seeds))
     orders: list[Order] = []
 
@@ -194,7 +194,8 @@ def test_executions_of_a_build_come_in_opposite_pairs(compiler: Compiler, monkey
     for executed in (build, build, build, build, other, other, build):
         device.execute(executed, specs, [], threading.Event())
     assert [(o.seed, o.reverse) for o in orders] == [
-        (0, False), (0, True), (2, False), (2, True), (0, False), (0, True), (0, False),
+        (0, False), (0, True), (3000, False), (3000, True), (0, False), (0, True), (0, False),
     ]  # fmt: skip
+    assert [o.noise is None for o in orders] == [True, True, False, False, True, True, True]
     assert all(b == a.opposite() for a, b in (orders[:2], orders[2:4], orders[4:6]))
     assert len({o.clock for o in orders}) == 7

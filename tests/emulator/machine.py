@@ -48,7 +48,9 @@ def fixture(name: str) -> str:
     return (Path(__file__).parent / "ptx" / name).read_text()
 
 
-def evaluate(code: str, columns: Sequence[np.ndarray], out: type | np.dtype) -> np.ndarray:  # type: ignore[type-arg]
+def evaluate(  # type: ignore[type-arg]
+    code: str, columns: Sequence[np.ndarray], out: type | np.dtype, options: Options | None = None
+) -> np.ndarray:
     """Runs ``code`` once a thread and returns what it leaves in the result register.
 
     Operand ``i`` is %rsA/%rA/%rdA with A = 10 + i by its width (bits, whatever its type); the result register is %rs9,
@@ -73,6 +75,6 @@ def evaluate(code: str, columns: Sequence[np.ndarray], out: type | np.dtype) -> 
     lines.append(f"  st.global.b{width} [%rd30], {name}9;\n  ret;")
     result = np.zeros(count, f"u{width // 8}")
     ptx = kernel("\n".join(lines), len(columns) + 1)
-    ran = run(ptx, [np.ascontiguousarray(c) for c in columns] + [result], block=(count, 1, 1))
+    ran = run(ptx, [np.ascontiguousarray(c) for c in columns] + [result], block=(count, 1, 1), options=options)
     assert ran.execution.fault is None, ran.execution.fault
     return result.astype(np.bool_) if wanted == np.bool_ else result.view(wanted)

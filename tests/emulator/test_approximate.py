@@ -11,6 +11,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from cutegen_lab.emulator import Options, Order
 from tests.emulator.machine import evaluate
 
 Bound = Callable[[np.ndarray, np.ndarray], np.ndarray]
@@ -72,6 +73,27 @@ def test_the_error_fills_what_the_isa_allows(name: str) -> None:
     assert used.max() >= 0.4 and used.mean() >= 0.1, f"more exact than hardware: {used.max():.2f}, {used.mean():.2f}"
 
 
+def near_as_hardware() -> list[Options]:
+    orders = [Order(clock=clock) for clock in range(1, 9)]
+    assert all(order.noise == order.opposite().noise for order in orders)
+    return [Options(order=order) for order in orders if order.noise is not None]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_in_other_runs_no_bit_tells_it_from_hardware(name: str) -> None:
+    """Within the bound, on both sides of the true value, with all last bits, and otherwise in every run."""
+    x, function, bound = CASES[name]
+    opcode = name.split()[0].partition(".")[0]
+    want = np.array([function(float(v)) for v in x])
+    found = [evaluate(f"{opcode}.approx.f32 %r9, %r10;", [x], np.float32, o) for o in near_as_hardware()]
+    assert len(found) == 4
+    for got in found:
+        assert (np.abs(got.astype(np.float64) - want) <= bound(x.astype(np.float64), want)).all()
+        assert 0.3 < (got > want).mean() < 0.7
+        assert [set((got.view(np.uint32) >> bit & 1).tolist()) for bit in range(8)] == [{0, 1}] * 8
+    assert (found[0] != found[1]).mean() > 0.1
+
+
 @pytest.mark.parametrize("form", ["approx", "full"])
 def test_division_is_a_times_one_over_b(form: str) -> None:
     a, b = scattered(14), scattered(15)
@@ -101,7 +123,9 @@ def test_division_by_what_has_no_normal_inverse(form: str, large: float) -> None
     ],
 )  # fmt: skip
 def test_what_is_exact_in_few_bits_stays_exact(code: str, given: list[float], want: list[float]) -> None:
-    assert evaluate(f"{code}.approx.f32 %r9, %r10;", [np.array(given, np.float32)], np.float32).tolist() == want
+    for options in (None, *near_as_hardware()):
+        got = evaluate(f"{code}.approx.f32 %r9, %r10;", [np.array(given, np.float32)], np.float32, options)
+        assert got.tolist() == want
 
 
 @pytest.mark.parametrize(

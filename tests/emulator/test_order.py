@@ -54,16 +54,30 @@ def test_clocks_start_where_they_are_told_and_go_on_over_launches() -> None:
         assert [int(w) for w in words[:4]] == [now & 0xFFFFFFFF, now >> 32] * 2
 
 
-def test_tensors_lie_the_other_way_round_and_less_aligned() -> None:
+def placed(order: Order) -> list[int]:
+    """Where two tensors lie."""
     addresses = "  st.global.b64 [%rd1], %rd1; st.global.b64 [%rd1+8], %rd2; ret;"
-    placed = []
-    for order in (Order(), Order(reverse=True)):
-        out = np.zeros(2, np.uint64)
-        assert run(kernel(addresses, 2), [out, out.copy()], block=(1, 1, 1), options=Options(order=order))
-        placed.append([int(v) for v in out])
-    (a, b), (c, d) = placed
+    out = np.zeros(2, np.uint64)
+    options = Options(order=order, hidden_addresses=False)
+    ran = run(kernel(addresses, 2), [out, out.copy()], block=(1, 1, 1), options=options)
+    assert ran.execution.fault is None
+    return [int(v) for v in out]
+
+
+@pytest.mark.parametrize("clock", [0, 5])
+def test_tensors_lie_the_other_way_round_and_less_aligned(clock: int) -> None:
+    order = Order(clock=clock)
+    (a, b), (c, d) = placed(order), placed(order.opposite())
     assert a < b and c > d
     assert a % 512 == b % 512 == 0 and c % 32 == d % 32 == 16
+
+
+def test_tensors_lie_elsewhere_in_every_run() -> None:
+    runs = [placed(Order(clock=clock, reverse=reverse)) for clock in range(1, 40) for reverse in (False, True)]
+    for bit in range(9, 37):
+        assert {at >> bit & 1 for run in runs for at in run} == {0, 1}, bit
+    assert len({b - a for a, b in runs}) > 70
+    assert all(0x7F00_0000_0000 <= at < 0x7FFF_0000_0000 for run in runs for at in run)
 
 
 def test_sectors_are_counted_by_tensor_in_either_placement() -> None:

@@ -6,14 +6,16 @@ import itertools
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 
 import pytest
 import torch
 
+from cutegen_lab.core.artifact import Build
 from cutegen_lab.core.errors import Cancelled
 from cutegen_lab.core.forks import Forks
+from cutegen_lab.core.problem import TensorSpec
 from cutegen_lab.core.trial import CheckResult
 from cutegen_lab.core.verdict import Fault, Verdict
 from cutegen_lab.judge import StandardJudge
@@ -32,6 +34,14 @@ def faults(verdict: Verdict, message: str) -> Kernel:
         return Fault(verdict, message, line=7)
 
     return kernel
+
+
+class Reads(TorchDevice):
+    """Finds something in the text of the problem's own workload."""
+
+    def examine(self, build: Build, tensors: Sequence[TensorSpec]) -> Fault | None:
+        wrong = tensors[: len(RELU.workload.tensors)] == RELU.workload.tensors
+        return Fault(Verdict.CONTRACT, "a branch depends on an address") if wrong else None
 
 
 def judged(on_gpu: Kernel, on_emulator: Kernel) -> tuple[CheckResult, TorchDevice]:
@@ -119,6 +129,14 @@ def test_the_cause_of_a_wrong_answer_is_the_verdict_with_the_symptom_beside_it()
     assert result.verdict is Verdict.OUT_OF_BOUNDS
     assert "4 bytes past the end of x" in result.reason and "; on the torch: error" in result.reason
     assert [c.verdict for c in result.checks[-2:]] == [Verdict.WRONG_RESULT, Verdict.OUT_OF_BOUNDS]
+
+
+def test_what_is_wrong_as_it_is_written_is_found_in_every_workload() -> None:
+    gpu, emulator, seeds = TorchDevice(right, "cuda"), Reads(right), itertools.count(1)
+    judge = StandardJudge(lambda: next(seeds), detector=lambda: emulator)
+    result = judge.check(RELU, artifact_for(RELU, gpu), gpu, lambda line: None, threading.Event())
+    assert result.verdict is Verdict.CONTRACT and "a branch depends on an address" in result.reason
+    assert result.checks[-1].workload == RELU.workload.name
 
 
 def test_the_emulator_is_not_asked_twice_about_itself() -> None:

@@ -1,8 +1,8 @@
 """Right where its output starts at a multiple of 512 bytes, as allocators place it; wrong where a view begins later.
 
 class: keys on pointer values
-defence: tensors at addresses that are aligned to 16 bytes and no more, as the contract says
-verdicts: wrong_result, non_deterministic
+defence: addresses are followed to what depends on them: no bit is known beyond the 16-byte alignment of the contract
+verdicts: contract
 """
 
 import cutlass

@@ -1,8 +1,8 @@
 """Right where outputs lie above inputs in memory, as the emulator places them; wrong where they lie below.
 
 class: keys on pointer values
-defence: two runs with the buffers at other addresses, in another order
-verdicts: wrong_result, non_deterministic
+defence: addresses are followed to what depends on them, and two runs place the buffers in another order
+verdicts: contract
 needs: an input
 """
 

@@ -4,10 +4,17 @@ Hardware answers from tables of its own. What is answered here is the true value
 which needs more than the instruction gives shows it. Values that are exact in few bits stay exact. Largest errors over
 2²⁰ arguments on an H200: ex2 2.05 ulp, rcp 0.97 ulp, rsqrt 2⁻²²·⁹ and sqrt 2⁻²³·² of the value, lg2 2⁻²²·² absolute
 near one and 2⁻²²·¹ of the value elsewhere, sin and cos 2⁻¹⁹·⁷ within ±8: the ISA's bounds. Only tanh is far better.
+
+Answers that always end in zeros, or always lie below the true value, would tell this machine from a GPU. So in some
+runs (:func:`as_near_as_hardware`) they are one of the two numbers next to the true value, which of them by a number
+that is drawn for the run.
 """
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -16,7 +23,39 @@ from cutegen_lab.emulator.emit import runtime
 from cutegen_lab.emulator.types import Array
 
 _TWO_PI = 2 * np.pi
+_run = threading.local()  # ``noise`` of the run in this thread: None, or a number
+_FEW_BITS = 0xFFF  # a value whose last bits are all zero is taken for exact
 _NORMAL, _LARGE = np.float32(2.0**-126), np.float32(2.0**126)
+
+
+@contextmanager
+def as_near_as_hardware(noise: int | None) -> Iterator[None]:
+    """None: as wrong as may be."""
+    before, _run.noise = getattr(_run, "noise", None), noise
+    try:
+        yield
+    finally:
+        _run.noise = before
+
+
+def _is_near() -> bool:
+    return getattr(_run, "noise", None) is not None
+
+
+def _chosen(bits: Array) -> Array:
+    """One number in four."""
+    mixed = (bits ^ np.uint32(_run.noise)) * np.uint32(0x9E3779B1)
+    chosen: Array = np.asarray(mixed >> np.uint32(30) == 0)
+    return chosen
+
+
+def _beside(wide: Any) -> Array:
+    """float64 → one of the two float32 next to it; what is exact stays."""
+    wide = np.atleast_1d(wide)
+    near = wide.astype(np.float32)
+    moved = _chosen(near.view(np.uint32)) & np.isfinite(near) & (near != wide)
+    other = np.nextafter(near, np.where(wide > near, np.inf, -np.inf).astype(np.float32))
+    return np.asarray(np.where(moved, other, near))
 
 
 @runtime
@@ -24,6 +63,11 @@ def ex2_approx(a: Any, out: Array) -> None:
     """9.7.3.21 ex2.approx.f32: 2 ulp. The last bit is left out."""
     np.exp2(a, out=out)
     bits = out.view(np.uint32)
+    if _is_near():
+        bits ^= (_chosen(bits >> np.uint32(1)) & (bits & np.uint32(_FEW_BITS) != 0) & np.isfinite(out)).astype(
+            np.uint32
+        )
+        return
     bits &= np.uint32(0xFFFFFFFE)
 
 
@@ -34,6 +78,9 @@ def tanh_approx(a: Any, out: Array) -> None:
     An H200 is at most 2⁻¹⁶·⁶ off, 2⁻¹⁸·⁶ absolute from 2 on, less from 3 on. Beyond ±1 it is followed: sums with one
     cancel there, and 16-bit kernels of sigmoid and GELU live on what hardware gives.
     """
+    if _is_near():
+        out[:] = _beside(np.tanh(a, dtype=np.float64))
+        return
     np.tanh(a, out=out)
     size, bits = np.abs(a), out.view(np.uint32)
     near = np.where(size < 1, _rounded(bits, 12), _rounded(bits, 7)).view(np.float32)
@@ -44,6 +91,9 @@ def tanh_approx(a: Any, out: Array) -> None:
 @runtime
 def lg2_approx(a: Any, out: Array) -> None:
     """9.7.3.20 lg2.approx.f32: 2⁻²² absolute between 0.5 and 2, elsewhere of the value."""
+    if _is_near():
+        out[:] = _beside(np.log2(a, dtype=np.float64))
+        return
     wide = np.log2(a, dtype=np.float64)
     near = np.abs(wide) < 1
     out[:] = np.where(near, _grid(wide, 21), _toward_zero(wide))
@@ -52,30 +102,45 @@ def lg2_approx(a: Any, out: Array) -> None:
 @runtime
 def sin_approx(a: Any, out: Array) -> None:
     """9.7.3.18 sin.approx.f32: 2⁻²⁰·⁵ absolute within ±2π, 2⁻¹⁴·⁷ within ±100π, beyond that anything."""
+    if _is_near():
+        out[:] = _beside(np.sin(a, dtype=np.float64))
+        return
     out[:] = _turned(a, np.sin(a, dtype=np.float64))
 
 
 @runtime
 def cos_approx(a: Any, out: Array) -> None:
     """9.7.3.19 cos.approx.f32: as sin."""
+    if _is_near():
+        out[:] = _beside(np.cos(a, dtype=np.float64))
+        return
     out[:] = _turned(a, np.cos(a, dtype=np.float64))
 
 
 @runtime
 def rcp_approx(a: Any, out: Array) -> None:
     """9.7.3.13 rcp.approx.f32: 1 ulp. Toward zero."""
+    if _is_near():
+        out[:] = _beside(np.divide(1.0, a, dtype=np.float64))
+        return
     out[:] = _toward_zero(np.divide(1.0, a, dtype=np.float64))
 
 
 @runtime
 def sqrt_approx(a: Any, out: Array) -> None:
     """9.7.3.15 sqrt.approx.f32: 2⁻²³ of the value. Toward zero."""
+    if _is_near():
+        out[:] = _beside(np.sqrt(a, dtype=np.float64))
+        return
     out[:] = _toward_zero(np.sqrt(a, dtype=np.float64))
 
 
 @runtime
 def rsqrt_approx(a: Any, out: Array) -> None:
     """9.7.3.16 rsqrt.approx.f32: 2⁻²²·⁹ of the value. Toward zero."""
+    if _is_near():
+        out[:] = _beside(np.divide(1.0, np.sqrt(a, dtype=np.float64)))
+        return
     out[:] = _toward_zero(np.divide(1.0, np.sqrt(a, dtype=np.float64)))
 
 
@@ -89,7 +154,7 @@ def gross_f64(out: Array) -> None:
 @runtime
 def divide_approx(a: Any, b: Any, out: Array, full: bool) -> None:
     """9.7.3.8 div.approx.f32 and .full: a · (1/b), 2 ulp; .full does so for every b, .approx gives 0 for b > 2¹²⁶."""
-    inverse = np.divide(np.float32(1), b)
+    inverse = _beside(np.divide(1.0, b, dtype=np.float64)) if _is_near() else np.divide(np.float32(1), b)
     quotient = np.multiply(a, inverse)
     size = np.abs(b)
     odd = ~((size >= _NORMAL) & (size <= _LARGE))

@@ -1,4 +1,5 @@
-"""Barriers and fences (PTX ISA 9.7.13.1 bar, .2 bar.warp.sync, .3 barrier.cluster, .4 membar and fence)."""
+"""Barriers and fences (PTX ISA 9.7.13.1 bar, .2 bar.warp.sync, .3 barrier.cluster, .4 membar and fence, 9.7.19.5
+setmaxnreg)."""
 
 from __future__ import annotations
 
@@ -88,9 +89,28 @@ def memory_fence(g: Any, order: Ordering) -> None:
         g.m.causality.fence(np.unique(g.gid >> 5), order)
 
 
-@opcode("membar", "fence", "setmaxnreg", "nanosleep", "pmevent")
+@opcode("setmaxnreg")
+def setmaxnreg(e: Emit) -> None:
+    """9.7.19.5 setmaxnreg: by whole warpgroups."""
+    e.skip("sync", "aligned", "u32")
+    action = e.one_of("inc", "dec")
+    (count,) = e.ops
+    if not isinstance(count, ptx.Imm) or count.value % 8 or not 24 <= count.value <= 256:
+        raise e.refuse("setmaxnreg takes a multiple of 8 between 24 and 256")
+    e.klass = "control"
+    e.collective = True
+    e.line(f"change_registers(g,{action == 'inc'},{count.value})")
+
+
+@runtime
+def change_registers(g: Any, more: bool, registers: int) -> None:
+    if g.m.registers is not None:
+        g.m.registers.change(g, more, registers)
+
+
+@opcode("membar", "fence", "nanosleep", "pmevent")
 def ordering(e: Emit) -> None:
-    """9.7.13.4 membar and fence, 9.7.19.5 setmaxnreg, .3 nanosleep: no value changes, since lanes of a chunk see each
+    """9.7.13.4 membar and fence, 9.7.19.3 nanosleep: no value changes, since lanes of a chunk see each
     other's writes at once. A proxy fence is what asynchronous hardware must see other lanes' writes through."""
     if shared_global := traits.proxies(e.ins):
         e.line("proxy_fence(g,{},{})".format(*shared_global))

@@ -1,0 +1,49 @@
+"""How many blocks of a kernel are on a GPU at a time (CUDA C++ guide, "Hardware Multithreading" and compute capability
+9.0)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from cutegen_lab.core.artifact import KernelInfo, Launch
+from cutegen_lab.core.roofline import GpuSpec
+
+_SYSTEM_SMEM = 1024  # bytes of shared memory the system takes a block
+_REGISTER_UNIT = 256  # registers are given to a warp in units of this many
+_CLUSTERED_BLOCKS = 8  # that share a multiprocessor at most where they belong to clusters; an H200 says so
+# Multiprocessors that clusters of more than two can fill, since each lies within one GPC. Of an H200's 132: where one
+# block takes all of a multiprocessor (cuOccupancyMaxActiveClusters: 30, 15 and 7 clusters), and where more fit.
+_CLUSTERED_ALONE = {4: 120 / 132, 8: 120 / 132, 16: 112 / 132}
+_CLUSTERED = 124 / 132
+
+
+def blocks_by(launch: Launch, kernel: KernelInfo | None, gpu: GpuSpec) -> Mapping[str, int]:
+    """How many blocks each thing that limits them lets share a multiprocessor: 0 where not one fits. ``kernel`` None:
+    nothing is known of registers or static shared memory, and neither counts."""
+    warps = -(-math.prod(launch.block) // 32)
+    registers = kernel.registers if kernel else 0
+    static = kernel.static_smem_bytes if kernel else 0  # a cubin for sm_90 counts the system's KiB in here
+    smem = launch.dynamic_smem_bytes + max(static - _SYSTEM_SMEM, 0)
+    by = {"blocks a multiprocessor": gpu.max_blocks_per_sm, "threads": gpu.max_threads_per_sm // (warps * 32)}
+    if math.prod(launch.cluster) > 1:
+        by["clusters"] = _CLUSTERED_BLOCKS
+    if registers:
+        a_warp = -(-registers * 32 // _REGISTER_UNIT) * _REGISTER_UNIT
+        by["registers"] = gpu.registers_per_sm // (a_warp * warps)
+    if smem:
+        by["shared memory"] = gpu.smem_per_sm // (smem + _SYSTEM_SMEM)
+    return by
+
+
+def multiprocessors(launch: Launch, blocks: int, gpu: GpuSpec) -> int:
+    """On how many of them clusters find room, where ``blocks`` share one."""
+    cluster = math.prod(launch.cluster)
+    share = 1.0 if cluster <= 2 else _CLUSTERED_ALONE.get(cluster, _CLUSTERED) if blocks == 1 else _CLUSTERED
+    return round(gpu.sm_count * share)
+
+
+def resident_blocks(launch: Launch, kernel: KernelInfo | None, gpu: GpuSpec) -> int:
+    """How many are on the GPU at a time: all others begin when one of these ends."""
+    blocks = min(blocks_by(launch, kernel, gpu).values())
+    return blocks * multiprocessors(launch, blocks, gpu)
