@@ -17,7 +17,8 @@ _WHY = ("a summed dimension that no vector divides", "a long summed dimension: v
 _LEAST = 16  # sizes below are a filter's, or fit into one step
 _VECTOR, _TILE = 16, 32
 _MOST = (149, 1136)  # of each name: more than a tile; more steps than any ring has stages
-_OTHERS = (40, 24, 2)  # what other axes shrink to, multiples of no tile
+_OTHERS = (40, 24, 8, 2)  # what other axes shrink to, multiples of no tile
+_MOST_ELEMENTS = 1 << 20
 _SOME = 128  # several steps of a tile
 _LONG = 0.8  # of the analyst's own, or of the most
 _K = {"mm": (0, -1), "bmm": (0, -1), "addmm": (1, -1), "baddbmm": (1, -1), "mv": (0, -1), "addmv": (1, -1)}
@@ -53,7 +54,8 @@ def further(main: Workload, arguments: int, found: Sequence[Workload], infer: In
     for name in lacking:
         inputs = _solved(main, axes, name, wanted, infer, sums)
         outputs = infer(inputs)
-        sizes = sums(inputs) if outputs and all(t.numel for t in outputs) else ()
+        fits = outputs and all(t.numel for t in outputs) and sum(t.numel for t in inputs) <= _MOST_ELEMENTS
+        sizes = sums(inputs) if fits else ()
         if (
             outputs
             and len(sizes) == len(wanted)
@@ -91,7 +93,7 @@ def _solved(
     refuses that."""
 
     def summed(axis: Axis) -> bool:
-        other = resized(main.inputs, [(axis, _target(name, axis))])
+        other = resized(main.inputs, [(axis, axis.near(axis.size // 2))])
         return infer(other) is not None and sums(other) != tuple(wanted)
 
     own = [axis for axis in axes if axis.size >= _LEAST and summed(axis)]
