@@ -53,7 +53,7 @@ libc = ctypes.CDLL(None, use_errno=True)
 buffer, said = ctypes.create_string_buffer(256), {}
 def act(name, *arguments):
     ctypes.set_errno(0)
-    found = libc[name](*arguments)
+    found = libc[name](*arguments)  # getattr is the guarded one there
     said[name] = "done" if found >= 0 else errno.errorcode.get(ctypes.get_errno())
 """
 ON_PROCESSES = """
