@@ -19,6 +19,7 @@ PARAMETER, SHARED, LOCAL, MODULE = "parameter", "shared memory", "local memory",
 MAP = "a tensor map"
 MAP_BYTES = 128
 POLICY, STATE, CLUSTER = "a cache policy", "an mbarrier's state", "another block's shared memory"
+_MAPPED = 1 << 16  # above these bits lies which block it is
 Results = Forms | Mapping[str, Forms]
 """Of all registers that an instruction writes, or of each."""
 
@@ -190,10 +191,11 @@ class Flow:
         return self._mixed(ins, defs)
 
     def _or(self, ins: ptx.Instruction, defs: frozenset[str]) -> Results:
+        """Of bits below an address's alignment, and of low ones of another block's: ``mapa`` leaves them alone."""
         _, a, b = ins.operands
         value = self.value(a)
-        kept = isinstance(b, ptx.Imm) and 0 <= b.value < of.ALIGNMENT and of.aligned(value)
-        return value if kept else self._mixed(ins, defs)
+        most = of.ALIGNMENT if of.aligned(value) else _MAPPED if of.is_opaque(value, CLUSTER) else 0
+        return value if isinstance(b, ptx.Imm) and 0 <= b.value < most else self._mixed(ins, defs)
 
     def _convert(self, ins: ptx.Instruction, defs: frozenset[str]) -> Results:
         """The lower half of an address is one modulo 2³²; widened again it is none."""
