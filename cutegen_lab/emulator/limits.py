@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import math
 from contextlib import suppress
+from functools import lru_cache
+
+import numpy as np
 
 from cutegen_lab.core.artifact import Build, Launch
 from cutegen_lab.core.errors import InputError
@@ -15,6 +18,7 @@ from cutegen_lab.emulator.program import Program
 _GRID = (2**31 - 1, 65_535, 65_535)
 _BLOCK = (1024, 1024, 64)
 _LOCAL_BYTES = 512 << 10
+_USETMAXREG = 0x9C8
 _ARCHS = ("sm_80", "sm_86", "sm_87", "sm_89", "sm_90", "sm_90a")
 
 
@@ -74,8 +78,18 @@ def resident(launch: Launch, build: Build) -> int | None:
 
 
 def registers(launch: Launch, build: Build) -> int | None:
-    """A thread's, when the kernel begins."""
+    """A thread's, when the kernel begins; None where nothing can be said of them: ptxas leaves ``setmaxnreg`` out where
+    a warpgroup needs more than it asks for (its advisory C7508), and then chooses their number freely."""
+    if build.cubin and not _keeps_setmaxnreg(build.cubin):
+        return None
     return next((k.registers for k in build.kernels if k.name == launch.kernel), None)
+
+
+@lru_cache(64)
+def _keeps_setmaxnreg(cubin: bytes) -> bool:
+    """Whether some word of ``cubin`` may begin one: in sm_90's machine code USETMAXREG is the opcode 0x9c8."""
+    words = np.frombuffer(cubin, "<u8", len(cubin) // 8)
+    return bool(((words & 0xFFF) == _USETMAXREG).any())
 
 
 def _params(launch: Launch, program: Program, tensors: int) -> str:

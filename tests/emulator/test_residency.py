@@ -3,6 +3,7 @@ launches another kernel was compiled for."""
 
 from __future__ import annotations
 
+import struct
 import threading
 from dataclasses import replace
 
@@ -33,12 +34,12 @@ DONE: ret;
 """
 
 
-def ran(ptx: str, registers: int, **launch) -> Fault | None:  # type: ignore[no-untyped-def]
+def ran(ptx: str, registers: int, cubin: bytes = b"", **launch) -> Fault | None:  # type: ignore[no-untyped-def]
     tensors = [np.zeros(16, np.uint32)]
     made = build(ptx, tensors, **launch)
     kernels = (KernelInfo("k", registers, 0, 0, 0, 0, (8,)),)
     launches = tuple(replace(x, attributes={COOPERATIVE: b"\1\0\0\0"}) for x in made.plan.launches)
-    made = replace(made, kernels=kernels, plan=replace(made.plan, launches=launches))
+    made = replace(made, cubin=cubin, kernels=kernels, plan=replace(made.plan, launches=launches))
     specs = [TensorSpec("t", DType.U8, (64,))]
     views = [memoryview(t.view(np.uint8)) for t in tensors]
     options = Options(budget=5_000, races=False)
@@ -79,6 +80,14 @@ def test_registers_nobody_has_are_waited_for_in_vain(
     ptx = kernel(TRADE.replace("GIVEN", str(given)).replace("TAKEN", str(taken)), 1)
     fault = ran(ptx, at_launch, block=(256, 1, 1), grid=(3, 1, 1))
     assert fault is not None and fault.verdict is verdict and said in fault.message
+
+
+def test_registers_that_ptxas_does_not_move_are_nobodys_to_wait_for() -> None:
+    ptx = kernel(TRADE.replace("GIVEN", "40").replace("TAKEN", "232"), 1)
+    without, kept = (struct.pack("<4Q", 0x7918, 0, opcode, 0) for opcode in (0x948, 0x9C8))
+    assert ran(ptx, 58, without, block=(256, 1, 1)) is None
+    fault = ran(ptx, 58, kept, block=(256, 1, 1))
+    assert fault is not None and fault.verdict is Verdict.DEADLOCK
 
 
 @pytest.mark.parametrize("threads", [64, 16])
