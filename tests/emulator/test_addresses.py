@@ -81,8 +81,8 @@ ALLOWED = {
     "mbarrier.init.shared.b64 [%r5], 32; ON: bar.sync 0; mbarrier.arrive.shared.b64 %rd3, [%r5]; "
     f"WAIT: mbarrier.test_wait.shared.b64 %p1, [%r5], %rd3; @!%p1 bra WAIT; mov.b32 %r4, 1; {STORE}",
     "generic shared memory": "mov.b64 %rd3, s; cvta.shared.u64 %rd3, %rd3; mul.wide.u32 %rd4, %r1, 4; "
-    f"add.s64 %rd3, %rd3, %rd4; st.b32 [%rd3], %r1; ld.b32 %r4, [%rd3]; and.b32 %r4, %r4, 0; cvta.to.shared.u64 %rd3, %rd3; "
-    f"{STORE}",
+    "add.s64 %rd3, %rd3, %rd4; st.b32 [%rd3], %r1; ld.b32 %r4, [%rd3]; and.b32 %r4, %r4, 0; "
+    f"cvta.to.shared.u64 %rd3, %rd3; {STORE}",
     "this block's memory by its rank": f"mov.u32 %r5, s; mapa.shared::cluster.u32 %r6, %r5, 0; "
     f"st.shared.b32 [%r5], %r3; bar.sync 0; ld.shared::cluster.b32 %r4, [%r6]; {STORE}",
 }  # fmt: skip
