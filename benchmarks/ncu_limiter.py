@@ -4,6 +4,10 @@ The rule was written down before any of ``benchmarks.foreign_cases`` was profile
 Light Throughput" and "Warp State Statistics") calls a unit at 80% of its peak the limiter, and a kernel none of whose
 units is at 60% bound by latency, for which the state in which warps spend most of their time says why. So a predicted
 limiter is right if it names the busiest unit (at 60% or more), or what warps wait for most (while no unit is at 80%).
+
+One thing was changed when the profiles were there: which unit of the memory it is. ``lts__throughput`` counts more than
+bandwidth (87% where a kernel waits for a DRAM at 75%); ncu's own "Memory Throughput" leaves that out, and is DRAM's
+percentage wherever DRAM is its largest part. So DRAM, L2 or L1 is the unit whose percentage ncu's is.
 """
 
 from __future__ import annotations
@@ -12,6 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 BUSY, SATURATED = 60.0, 80.0  # percent of a unit's peak
+MEMORY, _SAME = "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed", 2.0
 _PERCENT = ".avg.pct_of_peak_sustained_elapsed"
 UNITS: Mapping[str, tuple[str, ...]] = {  # the busiest of its metrics counts
     "DRAM": ("gpu__dram_throughput", "dram__throughput"),
@@ -81,6 +86,9 @@ class Seen:
 def seen(values: Mapping[str, float]) -> Seen:
     """``values``: metrics of one launch by ncu's names."""
     percents = {unit: max(values.get(n + _PERCENT, 0.0) for n in names) for unit, names in UNITS.items()}
+    if memory := values.get(MEMORY):
+        part = next((u for u in ("DRAM", "L2") if abs(percents[u] - memory) <= _SAME), "L1")
+        percents |= {"DRAM": 0.0, "L2": 0.0, "L1": 0.0, part: memory}
     if percents["tensor"] >= 0.9 * percents["instructions"]:  # "sm__throughput" has the tensor cores' too
         percents["instructions"] = 0.0
     unit = max(percents, key=percents.__getitem__)
