@@ -27,7 +27,7 @@ _BUILTINS = frozenset(dir(builtins)) | {"__name__", "__doc__"}
 # Bases that call no method of a class by a name that is not Python's own.
 _PASSIVE_BASES = {"typing.NamedTuple", "typing.Protocol", "typing.Generic", "enum.Enum", "enum.IntEnum", "enum.IntFlag",
                   "enum.Flag", "enum.auto"}  # fmt: skip
-_ENVIRONMENT = {"os.environ.get", "os.getenv"}
+_ENVIRONMENT = {f"os.{name}" for name in ("environ.get", "getenv")}
 CONTRACT_NAMES = ("TUNABLE", "constraints", "workspace")  # what a candidate may define beside its launch
 
 

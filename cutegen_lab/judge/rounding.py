@@ -6,6 +6,7 @@ decide much of the answer, and a limit that ignored it would reject honest kerne
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -85,8 +86,31 @@ def _var_mean(
     return (centred * centred).sum(dims, keepdim=keepdim) / max(count, 0), x.mean(dims, keepdim=keepdim)
 
 
+def _std_mean(*args: Any, **kwargs: Any) -> tuple[torch.Tensor, torch.Tensor]:
+    variance, mean = _var_mean(*args, **kwargs)
+    return variance.sqrt(), mean
+
+
+def _vector_norm(
+    x: torch.Tensor, order: float = 2, dim: Sequence[int] | int | None = None, keepdim: bool = False, *,
+    dtype: torch.dtype | None = None,
+) -> torch.Tensor:  # fmt: skip
+    """``aten.linalg_vector_norm``: of one number PyTorch takes the magnitude, where a formula squares it."""
+    x = (x if dtype is None else x.to(dtype)).abs()
+    dims = list(range(x.dim())) if dim is None else dim
+    if math.isinf(order):
+        return x.amax(dims, keepdim) if order > 0 else x.amin(dims, keepdim)
+    if order == 0:
+        return (x != 0).sum(dims, keepdim).to(x.dtype)
+    if order == 2:
+        return (x * x).sum(dims, keepdim).sqrt()
+    return (x**order).sum(dims, keepdim) ** (1 / order)
+
+
 _PARTS: Mapping[str, Callable[..., Any]] = {
+    "linalg_vector_norm": _vector_norm,
     "var_mean": _var_mean,
+    "std_mean": _std_mean,
     "var": lambda *args, **kwargs: _var_mean(*args, **kwargs)[0],
     "std": lambda *args, **kwargs: _var_mean(*args, **kwargs)[0].sqrt(),
 }
@@ -228,6 +252,9 @@ class _Rerounded(TorchDispatchMode):
             return func(*args, **(kwargs or {}))
         args, kwargs = tree_map(self._used, args), tree_map(self._used, kwargs or {})
         name = func.overloadpacket.__name__
+        if name in _PARTS:  # whose squares PyTorch keeps in double on a CPU; in float32 those of 1e-20 are zeros
+            with self:
+                return _PARTS[name](*args, **kwargs)
         result = func(*args, **kwargs)
         if name in _WALKS and isinstance(result, torch.Tensor) and result.is_floating_point():
             result = self._walked(result, _WALKS[name](*args, **kwargs))

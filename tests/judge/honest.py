@@ -161,6 +161,11 @@ def _added_in_order(x: torch.Tensor, i: torch.Tensor) -> torch.Tensor:
     return total
 
 
+def _deviation(x: torch.Tensor) -> torch.Tensor:
+    centred = x - x.mean(1, keepdim=True)
+    return (centred * centred).mean(1).sqrt()
+
+
 FORMULAS: list[tuple[str, str, str, Function]] = [
     ("group norm, textbook", "F.group_norm(x, 4, w, b)", "x: f32[2,8,12,12], w: f32[8], b: f32[8]",
      _group_norm_textbook),
@@ -235,6 +240,9 @@ FORMULAS: list[tuple[str, str, str, Function]] = [
     ("by length", "x.masked_fill(torch.arange(x.shape[1], device=x.device) >= n[:, None], 0.0).sum(-1)",
      "x: f32[16,300], n: i32[16]",
      lambda x, n: _sum_in_pairs(torch.where(torch.arange(x.shape[1]) < n[:, None], x, 0.0))),
+    ("standard deviation by squares", "torch.std_mean(x, 1, unbiased=False)[0]", "x: f32[16,300]", _deviation),
+    ("length by squares", "torch.linalg.vector_norm(x, dim=1)", "x: f32[16,300]",
+     lambda x: (x * x).sum(1).sqrt()),
     ("top two", "torch.topk(x, 2)[1]", "x: bf16[64,60]",
      lambda x: x.sort(dim=-1, descending=True, stable=True)[1][..., :2]),
 ]  # fmt: skip
