@@ -26,8 +26,9 @@ def test_an_honest_kernel_passes(compiler: Compiler, name: str) -> None:
     problem = read_text(kernel.problem, name=name, inputs_text=kernel.inputs)
     outcome, artifact = answered(compiler, problem, kernel.source)
     assert outcome.verdict is Verdict.PASSED, outcome.reason
-    assert set(outcome.workloads) == {workload.name for workload in select_workloads(problem, EmulatorDevice())}
     assert artifact is not None
+    selected = {workload.name for workload in select_workloads(problem, EmulatorDevice())}
+    assert set(outcome.workloads) == selected - set(artifact.unserved) and len(artifact.unserved) <= 1
     warnings = [note for note in artifact.builds["main"].notes if note.code.startswith("L")]
     assert not warnings, f"the lint suspects an honest kernel: {warnings}"
 
