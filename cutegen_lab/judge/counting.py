@@ -32,6 +32,7 @@ class Counting:
         forks: Forks | None, cancel: Cancel,
     ) -> None:  # fmt: skip
         self.seed, self.of = seed, (problem.workload, artifact, gpu)
+        self.note = ""  # why nothing was counted of what should have been
         self._tasks = Tasks(forks, cancel)
         workload = problem.workload
         countable = detector and workload.name in artifact.builds and workload.compulsory_bytes <= COUNTED_BYTES
@@ -46,6 +47,7 @@ class Counting:
         try:
             return self._found.result()
         except ForkEnded:
+            self.note = "what it loads was not compared with what it must: the process that counts it ended"
             return None
 
     def close(self) -> None:

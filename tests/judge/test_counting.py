@@ -87,6 +87,15 @@ def test_nothing_is_counted_of_what_is_too_large_or_was_not_built(
         assert counts.result(quiet) is None
 
 
+def ends() -> TorchDevice:
+    os._exit(1)
+
+
+def test_what_was_not_counted_is_told(forks: Forks) -> None:
+    with closing(Counting(DOUBLE, ARTIFACT, H200, 7, ends, forks, threading.Event())) as counts:
+        assert counts.result(quiet) is None and "the process that counts it ended" in counts.note
+
+
 def test_the_one_ahead_is_taken_up_once_and_for_the_same_alone(forks: Forks) -> None:
     ahead, first = Ahead(), begun(ARTIFACT, forks)
     ahead.put(first)
