@@ -207,6 +207,22 @@ def test_what_a_kernel_writes_is_not_loaded_past_it(load: str, of: int, stale: b
     assert fault is None or (fault.verdict is Verdict.CONTRACT and "a load by .nc of t1" in fault.message)
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        "atom.global.add.u32 %r4, [c2], 1; @%p1 st.global.b32 [%rd2], %r4;",
+        "red.global.add.u32 [c2], 1;",
+        "mov.b64 %rd3, c2; cvta.global.u64 %rd3, %rd3; setp.eq.s32 %p1, %r1, 0; @%p1 st.b32 [%rd3+4], %r1;",
+        "mov.b64 %rd3, c2; setp.eq.s32 %p1, %r1, 77; selp.b64 %rd3, %rd3, %rd2, %p1; st.global.b32 [%rd3], %r1;",
+        "mov.b64 %rd3, c2; mov.u32 %r5, s; cp.async.bulk.global.shared::cta.bulk_group [%rd3], [%r5], 16;",
+    ],
+)
+def test_a_variable_of_the_module_keeps_nothing_from_launch_to_launch(body: str) -> None:
+    ptx = kernel(f"{body} ret;", 2, SHARED, ".global .align 16 .b8 c2[64];\n")
+    fault = examined(build(ptx, [np.zeros(64, np.uint8)] * 2, block=(32, 1, 1)), ["t0", "t1"])
+    assert fault is not None and fault.verdict is Verdict.CONTRACT and "launched again" in fault.message
+
+
 def test_it_is_said_which_tensor_and_where() -> None:
     fault = ran(f"shr.u64 %rd3, %rd1, 24; and.b64 %rd3, %rd3, 1; setp.eq.s64 %p1, %rd3, 0; {BRANCH}")
     assert "a branch depends on the address of t0" in fault.message and "bra" in fault.instruction
