@@ -12,6 +12,7 @@ from cutegen_lab.bundle.order import ordered
 from cutegen_lab.bundle.reach import CONTRACT_NAMES, Definition, External, Reach
 from cutegen_lab.bundle.writing import Writer, imports
 from cutegen_lab.core.errors import InputError
+from cutegen_lab.core.plain_text import plain
 
 _MOST_NAMES = 12
 
@@ -72,7 +73,7 @@ def bundle(files: Sequence[Path], entry: str = "launch") -> Bundle:
     head = [f"# Joined by `cutegen bundle` from {', '.join(module.label for module in modules)}."]
     for module in modules:
         if notice := _opening_comment(module):
-            head += [f"# {module.label} begins:", *(f"#   {line.lstrip('# ')}".rstrip() for line in notice)]
+            head += [f"# {module.label} begins:", *(f"#   {plain(line.lstrip('# '))}".rstrip() for line in notice)]
     if all(future):
         head.append("from __future__ import annotations")
     lines = [*head, "", *"\n".join(imports(names, as_modules, loads)).split("\n")]

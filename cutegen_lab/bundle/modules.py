@@ -10,6 +10,7 @@ from pathlib import Path
 
 from cutegen_lab.compile.gate import ALLOWED_IMPORTS, HARMLESS_NAMES
 from cutegen_lab.core.errors import InputError
+from cutegen_lab.core.plain_text import one_line
 from cutegen_lab.core.syntax import parse
 
 MAX_FILE_BYTES = 4 << 20
@@ -131,7 +132,7 @@ class Finder:
         top = path.parent
         while (top / "__init__.py").exists() and top.parent != top:
             top = top.parent
-        return path.relative_to(top).as_posix()
+        return one_line(path.relative_to(top).as_posix())  # it stands in comments of the bundle
 
 
 def comes_along(dotted: str) -> bool:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import importlib
 import inspect
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -26,6 +27,9 @@ ALLOWED_IMPORTS = (
 HARMLESS_NAMES = {
     "inspect": {"isclass", "isfunction", "ismethod"},
     "types": {"SimpleNamespace", "MappingProxyType", "NoneType", "EllipsisType"},
+    "abc": {"ABC", "ABCMeta", "abstractmethod"},
+    "copy": {"copy", "deepcopy"},
+    "collections": {"abc", "namedtuple", "OrderedDict", "defaultdict", "deque", "Counter"},
     "contextlib": {"contextmanager", "nullcontext", "suppress"},
 }
 FORBIDDEN_NAMES = {
@@ -39,9 +43,13 @@ FORBIDDEN_ATTRIBUTES = {
     "gi_frame", "cr_frame", "tb_frame", "f_back", "f_globals", "f_locals", "f_builtins", "func_globals", "mro",
     "os", "sys", "subprocess", "ctypes", "importlib", "builtins", "socket", "shutil", "pathlib", "Path", "inspect",
     "tempfile", "threading", "atexit", "gc", "eval", "exec", "system", "popen", "fromfile", "memmap", "getattribute",
+    "ag_frame", "gi_code", "cr_code", "ag_code", "FunctionType", "CodeType", "start_new_thread",
     # look a name up by its text, or evaluate one
-    "attrgetter", "methodcaller", "get_type_hints", "ForwardRef",
+    "attrgetter", "methodcaller", "get_type_hints", "ForwardRef", "_evaluate", "_eval_type", "singledispatch",
+    "singledispatchmethod",
 }  # fmt: skip
+# Python's own modules, of which what they list may be used, and not what they import themselves.
+_LISTED = tuple(name for name in ALLOWED_IMPORTS if name.partition(".")[0] not in ("cutlass", "cuda"))
 # Called with a name that the text works out: ``compile/lookups.py`` checks it in the cage.
 _LOOKUPS = {"getattr": (2, 3), "hasattr": (2, 2), "setattr": (3, 3), "vars": (1, 1)}  # arguments: least and most
 _ARITHMETIC = (
@@ -97,7 +105,7 @@ def check(source: str) -> list[Diagnostic]:
 
 def _errors(tree: ast.Module) -> Iterator[Diagnostic]:
     imported = _imported_names(tree)
-    partly = _partly_imported(tree)
+    partly, listed = _partly_imported(tree), _listed_modules(tree)
     taken: set[int] = set()  # names of modules of which an attribute is taken
     called: set[int] = set()  # what is used as a candidate may: parents come before their children
     functions = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
@@ -109,6 +117,8 @@ def _errors(tree: ast.Module) -> Iterator[Diagnostic]:
             called |= _asked_for_a_name(node)
         if id(node) not in called:
             yield from _check_node(node, partly)
+        yield from _unlisted(node, listed)
+        yield from _quoted(node)
         yield from _patches(node, imported)
         if isinstance(node, ast.Attribute):
             taken.add(id(node.value))
@@ -157,6 +167,8 @@ def _callable_here(node: ast.Call) -> set[int]:
         least, most = _LOOKUPS[function.id]
         plain = not any(isinstance(argument, ast.Starred) for argument in node.args)
         return {id(function)} if plain and least <= count <= most else set()
+    if _is_super_setattr(function) and count == 2:  # of an object of the candidate's own class
+        return {id(function)}
     return {id(function)} if _is_object_setattr(function) and count == 3 and _text(node.args[1]) else set()
 
 
@@ -172,6 +184,11 @@ def _asked_for_a_name(node: ast.Compare) -> set[int]:
 
 def _is_object_setattr(node: ast.expr) -> bool:
     return isinstance(node, ast.Attribute) and dotted(node) == "object.__setattr__"
+
+
+def _is_super_setattr(node: ast.expr) -> bool:
+    above = node.value if isinstance(node, ast.Attribute) and node.attr == "__setattr__" else None
+    return isinstance(above, ast.Call) and dotted(above.func) == "super" and not above.args
 
 
 def _lookup(node: ast.Call, imported: set[str]) -> Iterator[Diagnostic]:
@@ -201,6 +218,9 @@ def _import_from(node: ast.ImportFrom) -> list[Diagnostic]:
     line, module = node.lineno, node.module
     if node.level or not module:
         return [_import("." * node.level + (module or ""), line)]
+    if module in _LISTED and (unlisted := [a.name for a in node.names if not _is_listed(module, a.name)]):
+        return [_error("G08-imported-name", line, f"{unlisted[0]!r} may not be taken from {module}",
+                       f"Import the names that {module} lists as its own.")]  # fmt: skip
     if _allowed(module):
         return [_error("G08-imported-name", line, f"{a.name!r} may not be taken from {module}",
                        "Import the names you use, and only the DSL's own.")
@@ -216,6 +236,64 @@ def _partly_imported(tree: ast.Module) -> dict[str, str]:
     """Local name of each module of which only some names may be used: the module."""
     imports = [alias for n in ast.walk(tree) if isinstance(n, ast.Import) for alias in n.names]
     return {a.asname or a.name: a.name for a in imports if a.name in HARMLESS_NAMES}
+
+
+def _listed_modules(tree: ast.Module) -> dict[str, str]:
+    """Local name of each of Python's own modules, those that it is assigned to among them: the module."""
+    imports = [alias for n in ast.walk(tree) if isinstance(n, ast.Import) for alias in n.names]
+    found = {a.asname or a.name: a.name for a in imports if a.name in _LISTED}
+    for node in ast.walk(tree) if found else ():
+        if (
+            isinstance(node, (ast.Assign, ast.NamedExpr))
+            and isinstance(node.value, ast.Name)
+            and node.value.id in found
+        ):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            found |= {target.id: found[node.value.id] for target in targets if isinstance(target, ast.Name)}
+    return found
+
+
+def _unlisted(node: ast.AST, listed: Mapping[str, str]) -> Iterator[Diagnostic]:
+    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in listed:
+        module = listed[node.value.id]
+        # of what is a local name too, only what that module has
+        if hasattr(importlib.import_module(module), node.attr) and not _is_listed(module, node.attr):
+            yield _error("G06-attribute", node.lineno, f"{module}.{node.attr} is not allowed",
+                         f"Use the names that {module} lists as its own.")  # fmt: skip
+
+
+def _is_listed(module: str, name: str) -> bool:
+    if name in _ALLOWED_DUNDERS:
+        return True
+    names = getattr(importlib.import_module(module), "__all__", None)
+    return not name.startswith("_") if names is None else name in names
+
+
+def _quoted(node: ast.AST) -> Iterator[Diagnostic]:
+    """What stands in an annotation as text is evaluated all the same."""
+    annotations = [node.annotation] if isinstance(node, (ast.arg, ast.AnnAssign)) else []
+    annotations += [node.returns] if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) else []
+    left: list[ast.AST] = [annotation for annotation in annotations if annotation]
+    while left:
+        part = left.pop()
+        if isinstance(part, ast.Subscript) and dotted(part.value).rpartition(".")[2] == "Literal":
+            continue  # its texts are values
+        left += ast.iter_child_nodes(part)
+        text = _text(part) if isinstance(part, ast.expr) else None
+        if text is None:
+            continue
+        try:
+            tree = parse(text.strip())
+        except (SyntaxError, ValueError):
+            continue  # nobody can evaluate it
+        names = list(free_names(tree, FORBIDDEN_NAMES | _ASKED))
+        found = [name.id for name in names] + [
+            name for inner in ast.walk(tree) for name in _attributes_read(inner) if forbidden_attribute(name)
+        ]
+        found += [n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and _dunder(n.id)]
+        if found:
+            yield _error("G05-name", getattr(part, "lineno", 0), f"{found[0]!r} is not allowed in an annotation",
+                         "A candidate computes; it does not reach into Python or the machine.")  # fmt: skip
 
 
 def _some(module: str) -> str:
@@ -258,7 +336,9 @@ def _patches(node: ast.AST, imported: set[str]) -> list[Diagnostic]:
 
 def forbidden_attribute(name: str) -> bool:
     """Through which Python's insides, or the machine's, can be reached."""
-    return _dunder(name) or name.strip("_") in FORBIDDEN_ATTRIBUTES  # modules import what they need as _os
+    return _dunder(name) or not FORBIDDEN_ATTRIBUTES.isdisjoint(
+        (name, name.strip("_"))
+    )  # modules import what they need as _os
 
 
 def _allowed(module: str) -> bool:

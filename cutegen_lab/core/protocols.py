@@ -131,7 +131,7 @@ class Examines(Protocol):
     """A device that finds some faults without running anything."""
 
     def examine(self, build: Build, tensors: Sequence[TensorSpec]) -> Fault | None:
-        """Of a build whose plan has these tensors; None also where the device cannot read it."""
+        """Of a build whose plan has these tensors; UNSUPPORTED where the device cannot read it."""
         ...
 
 

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from cutegen_lab.emulator import provenance as of
 from cutegen_lab.emulator import ptx
+from cutegen_lab.emulator.isa.extended import CARRY
+from cutegen_lab.emulator.nearby import Nearby
 from cutegen_lab.emulator.program import Program, Written
 from cutegen_lab.emulator.provenance import ANY, NOTHING, PLAIN, Forms
 from cutegen_lab.emulator.tagged import registers
@@ -19,6 +21,7 @@ PARAMETER, SHARED, LOCAL, MODULE = "parameter", "shared memory", "local memory",
 MAP = "a tensor map"
 MAP_BYTES = 128
 POLICY, STATE, CLUSTER = "a cache policy", "an mbarrier's state", "another block's shared memory"
+_CARRIES = ("addc", "subc", "madc")  # they read CC.CF, which is no operand
 _MAPPED = 1 << 16  # above these bits lies which block it is
 Results = Forms | Mapping[str, Forms]
 """Of all registers that an instruction writes, or of each."""
@@ -29,8 +32,15 @@ class Flow:
 
     def __init__(self, program: Program, pointers: Sequence[tuple[int, int, int]]) -> None:
         self._blocks, self._spaces = program.code, program.spaces
+        self._nearby = Nearby(program.code)
         numbers = {name: i for i, (name, _) in enumerate(program.params)}
         self._params = {name: {o: t for p, o, t in pointers if p == i} for name, i in numbers.items()}
+        self._sizes = dict(program.params)
+        self._loose = {f"{PARAMETER} {name}" for name in numbers} | {
+            f"{LOCAL if v.space == 'local' else MODULE} {v.name}"
+            for v in program.kernel.variables
+            if v.align < of.ALIGNMENT
+        }  # whose low bits whoever lays them out may choose
         self._maps = {name for name, size in program.params if size == MAP_BYTES}
         self.changes_maps = any(_changes_maps(ins) for block in self._blocks for ins, _ in block)
         self._left: dict[str, Forms] = {}  # by any block
@@ -71,15 +81,16 @@ class Flow:
                 return of.base(f"{PARAMETER} {name}")
             case ptx.Symbol(name=name):
                 space = self._spaces.get(name, "")
-                return of.base(LOCAL if space == "local" else MODULE) if space not in ("", "shared") else PLAIN
+                kind = {"local": LOCAL, "param": PARAMETER}.get(space, MODULE)
+                return of.base(f"{kind} {name}") if space not in ("", "shared") else PLAIN
             case ptx.Vector() | ptx.Pair() | ptx.TensorAddress():
                 return of.join(NOTHING, *(self._register(r.name) for r in registers(operand)))
             case _:
                 return PLAIN
 
     def reaches_pointers(self, forms: Forms) -> bool:
-        """Whether parameters that hold pointers lie at an address."""
-        return any(self._params.get(name.removeprefix(f"{PARAMETER} ")) for name in of.names(forms))
+        """Whether parameters lie at an address and some hold pointers: one that does not may be left, for the next."""
+        return any(name.startswith(PARAMETER) for name in of.names(forms)) and any(self._params.values())
 
     def blamed(self, ins: ptx.Instruction) -> list[str]:
         """All bases that what ``ins`` reads may depend on."""
@@ -112,7 +123,8 @@ class Flow:
 
     def _mixed(self, ins: ptx.Instruction, defs: frozenset[str]) -> Forms:
         """Of a result whose every bit may depend on every operand."""
-        return PLAIN if all(of.is_plain(self.value(o)) for o in _sources(ins, defs)) else ANY
+        carried = self._register(CARRY.name) if ins.opcode in _CARRIES else PLAIN
+        return PLAIN if of.is_plain(carried) and all(of.is_plain(self.value(o)) for o in _sources(ins, defs)) else ANY
 
     def _move(self, ins: ptx.Instruction, defs: frozenset[str]) -> Results:
         target, source = ins.operands
@@ -132,8 +144,8 @@ class Flow:
             return self.value(base)
         if isinstance(base, ptx.Symbol) and base.name in self._params and isinstance(address, ptx.Address):
             items = target.items if isinstance(target, ptx.Vector) else (target,)
-            width, pointers = WIDTH[_types(ins)[0]], self._params[base.name]
-            each = [_loaded(pointers, address.offset + i * width, width) for i in range(len(items))]
+            width, pointers, size = WIDTH[_types(ins)[0]], self._params[base.name], self._sizes[base.name]
+            each = [_loaded(pointers, address.offset + i * width, width, size) for i in range(len(items))]
             if base.name in self._maps:
                 each = [PLAIN if of.is_plain(forms) else of.opaque(MAP) for forms in each]
             return {r.name: forms for item, forms in zip(items, each, strict=True) for r in registers(item)}
@@ -183,7 +195,7 @@ class Flow:
         """The low bits of an address are those of its offset; an address without them is one."""
         _, a, b = ins.operands
         value = self.value(a)
-        if isinstance(b, ptx.Imm) and not of.is_plain(value) and of.aligned(value):
+        if isinstance(b, ptx.Imm) and not of.is_plain(value) and self._aligned(value):
             if 0 <= b.value < of.ALIGNMENT:
                 return PLAIN
             if -of.ALIGNMENT <= b.value < 0:
@@ -194,13 +206,22 @@ class Flow:
         """Of bits below an address's alignment, and of low ones of another block's: ``mapa`` leaves them alone."""
         _, a, b = ins.operands
         value = self.value(a)
-        most = of.ALIGNMENT if of.aligned(value) else _MAPPED if of.is_opaque(value, CLUSTER) else 0
+        most = of.ALIGNMENT if self._aligned(value) else _MAPPED if of.is_opaque(value, CLUSTER) else 0
         return value if isinstance(b, ptx.Imm) and 0 <= b.value < most else self._mixed(ins, defs)
+
+    def _aligned(self, value: Forms) -> bool:
+        return of.aligned(value) and not of.names(value) & self._loose
 
     def _convert(self, ins: ptx.Instruction, defs: frozenset[str]) -> Results:
         """The lower half of an address is one modulo 2³²; widened again it is none."""
         to, before = (*_types(ins), "b8", "b8")[:2]
-        narrowed = len(ins.operands) == 2 and to[0] in "usb" and before[0] in "usb" and 4 <= WIDTH[to] <= WIDTH[before]
+        narrowed = (
+            len(ins.operands) == 2
+            and "sat" not in ins.mods
+            and to[0] in "usb"
+            and before[0] in "usb"
+            and 4 <= WIDTH[to] <= WIDTH[before]
+        )
         return self.value(ins.operands[1]) if narrowed else self._mixed(ins, defs)
 
     def _select(self, ins: ptx.Instruction, defs: frozenset[str]) -> Results:
@@ -213,6 +234,8 @@ class Flow:
             return ANY
         ordered = not {"eq", "ne"} & set(ins.mods)
         narrow = not {"u64", "s64", "b64"} & set(ins.mods)
+        if ordered and not (of.is_plain(a) and of.is_plain(b)) and not self._nearby.near(*_sources(ins, defs)[:2]):
+            return ANY  # which of two is larger, where one may have wrapped
         return of.comparison(a, b, ordered, narrow)
 
     def _shuffle(self, ins: ptx.Instruction, defs: frozenset[str]) -> Results:
@@ -221,7 +244,9 @@ class Flow:
 
     def _space_of(self, ins: ptx.Instruction, defs: frozenset[str]) -> Results:
         """``isspacep``, ``getctarank``: whose memory it is does not depend on where that lies."""
-        return PLAIN if of.is_address(self.value(ins.operands[1])) else ANY
+        value = self.value(ins.operands[1])
+        near = of.is_plain(value) or self._nearby.near(ins.operands[1])
+        return PLAIN if of.is_address(value) and near else ANY
 
     def _map(self, ins: ptx.Instruction, defs: frozenset[str]) -> Results:
         _, address, rank = (self.value(o) for o in ins.operands)
@@ -269,8 +294,10 @@ def _wraps(ins: ptx.Instruction, *forms: str) -> bool:
     return whole and not ({"cc", "sat", "hi", "wide"} - set(forms)) & set(ins.mods)
 
 
-def _loaded(pointers: Mapping[int, int], at: int, width: int) -> Forms:
-    """Of ``width`` bytes of a parameter, ``at`` bytes into it."""
+def _loaded(pointers: Mapping[int, int], at: int, width: int, size: int) -> Forms:
+    """Of ``width`` bytes of a parameter of ``size``, ``at`` bytes into it; beyond it lie others."""
+    if not 0 <= at <= size - width:
+        return ANY
     if at in pointers and width == 8:
         return of.base(f"#{pointers[at]}")
     return ANY if any(at < start + 8 and start < at + width for start in pointers) else PLAIN

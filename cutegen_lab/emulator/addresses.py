@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from cutegen_lab.core.artifact import Launch
 from cutegen_lab.emulator import provenance as of
 from cutegen_lab.emulator import ptx
-from cutegen_lab.emulator.address_flow import MAP, POLICY, STATE, Flow
+from cutegen_lab.emulator.address_flow import MAP, MODULE, POLICY, STATE, Flow
 from cutegen_lab.emulator.program import Program
 from cutegen_lab.emulator.provenance import Forms
 from cutegen_lab.emulator.tagged import registers
@@ -29,6 +29,8 @@ _EFFECTS = {
 """Instructions whose operands matter though nothing is computed from them."""
 _READS_PARAMETERS = ("ld", "ldu", "prefetch", "fence")  # whose result is followed, or which have none
 _WRITES = ("st", "red")
+_CHANGES = {"st": 0, "red": 0, "stmatrix": 0, "cp": 0, "atom": 1}  # which operand says where
+_STATE = "what it writes to a variable of the module's own"
 _NONCOHERENT = "what a non-coherent load gives"
 _KEPT = 64
 
@@ -43,6 +45,8 @@ class Found:
 
     def text(self, tensors: Sequence[str]) -> str:
         said = [f"the address of {tensors[int(b[1:])]}" for b in self.bases if b[0] == "#"]
+        if self.message == _STATE:
+            return f"{_STATE} is still there when it is launched again: keep it in a tensor that workspace() declares"
         said = said or [b.lstrip("~") for b in self.bases]
         if self.message == _NONCOHERENT:
             return (
@@ -76,6 +80,8 @@ def _misuse(flow: Flow, ins: ptx.Instruction, defs: frozenset[str]) -> Found | N
         return _found("whether this runs" if ins.opcode != "bra" else "a branch", forms, ins)
     if ins.opcode == "call" or any(isinstance(r, ptx.Argument) for o in ins.operands for r in registers(o)):
         return None  # of vprintf, and no kernel that prints passes
+    if _outlives(flow, ins):
+        return Found(_STATE, (), ins)
     for operand in ins.operands:
         match operand:
             case ptx.Address(base=base):
@@ -101,6 +107,14 @@ def _stale(flow: Flow) -> Found | None:
         elif ins.opcode == "ldu" or (ins.opcode == "ld" and "nc" in ins.mods):
             loaded.append(({name for name in of.names(flow.value(ins.operands[1])) if name[0] == "#"}, ins))
     return next((Found(_NONCOHERENT, tuple(sorted(b & written)), ins) for b, ins in loaded if b & written), None)
+
+
+def _outlives(flow: Flow, ins: ptx.Instruction) -> bool:
+    at = _CHANGES.get(ins.opcode)
+    operand = ins.operands[at] if at is not None and at < len(ins.operands) else None
+    if not isinstance(operand, ptx.Address):  # or of a result that nobody uses
+        operand = next((o for o in ins.operands if isinstance(o, ptx.Address)), None) if at is not None else None
+    return operand is not None and any(name.startswith(MODULE) for name in of.names(flow.value(operand)))
 
 
 def _address(flow: Flow, ins: ptx.Instruction, base: ptx.Operand, parameters: bool) -> Found | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from contextlib import suppress
 
 from cutegen_lab.core.artifact import Build, Launch
 from cutegen_lab.core.verdict import Fault, Verdict
@@ -19,12 +18,16 @@ _POLLED = (
 
 
 def examined(build: Build, tensors: Sequence[str]) -> Fault | None:
-    """:func:`misused` of every launch that this machine reads, without running any. ``tensors`` are their names."""
+    """:func:`misused` of every launch, without running any; UNSUPPORTED where this machine cannot read one and
+    nothing is wrong with the others. ``tensors`` are their names."""
+    unread: Fault | None = None
     for launch in build.plan.launches:
-        with suppress(Unsupported, MemoryError):
+        try:
             if fault := misused(load(build.ptx, launch.kernel), launch, build, tensors):
                 return fault
-    return None
+        except (Unsupported, MemoryError) as error:
+            unread = unread or Fault(Verdict.UNSUPPORTED, str(error) or "too much memory", launch.kernel)
+    return unread
 
 
 def misused(program: Program, launch: Launch, build: Build, tensors: Sequence[str]) -> Fault | None:

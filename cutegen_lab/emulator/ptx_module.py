@@ -22,6 +22,7 @@ _LABEL = re.compile(r"([\w$]+)\s*:(?!:)")
 _VARIABLE = re.compile(
     r"\.(shared|local|const|global)\s+((?:\.align\s+\d+\s+)?)\.(\w+)\s+([\w$]+)\s*((?:\[\d*\])*)\s*(?:=\s*(.*))?$", re.S
 )
+_NUMBER = re.compile(r"-?0[xX][0-9a-fA-F]+\b|0[fF][0-9a-fA-F]{8}\b|0[dD][0-9a-fA-F]{16}\b|-?\b\d+\b")
 _ARGUMENT = re.compile(r"\.param\s+(?:\.align\s+\d+\s+)?\.(\w+)\s+([\w$]+)$")
 _EXTERNAL = re.compile(r"\.extern\s+\.func\b[^;{]*;", re.S)
 _REGISTERS = re.compile(r"\.reg\s+(?:\.v([24])\s+)?\.(\w+)\s+(.*)$", re.S)
@@ -61,6 +62,10 @@ def _matching_brace(text: str, at: int) -> int:
     raise Unsupported("the PTX ends inside a brace", _line(text, at))
 
 
+def _bits(number: str) -> int:
+    return int(number[2:], 16) if number[1:2] in ("f", "F", "d", "D") else int(number, 0)
+
+
 def _variable(statement: str) -> ptx.Variable | None:
     start = re.search(r"\.(shared|local|const|global)\s", statement)
     match = _VARIABLE.match(statement[start.start() :]) if start else None
@@ -75,7 +80,9 @@ def _variable(statement: str) -> ptx.Variable | None:
         raise Unsupported(f"variable {name} has element type .{kind}")
     initial = b""
     if values:
-        numbers = [int(v, 0) for v in re.findall(r"-?(?:0x[0-9a-fA-F]+|\d+)", values)]
+        if _NUMBER.sub("", values).strip(" \t\n{},"):  # an address, most often
+            raise Unsupported(f"variable {name} begins with something other than numbers")
+        numbers = [_bits(number) for number in _NUMBER.findall(values)]
         initial = b"".join((n % (1 << 8 * step)).to_bytes(step, "little") for n in numbers)
     return ptx.Variable(name, space, int(align.split()[1]) if align else step, max(count * step, len(initial)), initial)
 

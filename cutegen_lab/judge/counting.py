@@ -32,6 +32,7 @@ class Counting:
         forks: Forks | None, cancel: Cancel,
     ) -> None:  # fmt: skip
         self.seed, self.of = seed, (problem.workload, artifact, gpu)
+        self.note = ""  # why nothing was counted of what should have been
         self._tasks = Tasks(forks, cancel)
         workload = problem.workload
         countable = detector and workload.name in artifact.builds and workload.compulsory_bytes <= COUNTED_BYTES
@@ -44,8 +45,13 @@ class Counting:
         if not self._found.done():
             say("count what it moves, on the emulator")
         try:
-            return self._found.result()
+            found = self._found.result()
+            if isinstance(found, Fault):  # of some of the blocks, which alone may fail: no verdict
+                self.note = f"what it loads was not compared with what it must: {found}"
+                return None
+            return found
         except ForkEnded:
+            self.note = "what it loads was not compared with what it must: the process that counts it ended"
             return None
 
     def close(self) -> None:
@@ -79,9 +85,9 @@ class Ahead:
 
 def counted(
     detector: Detector, problem: Problem, artifact: Artifact, gpu: GpuSpec, seed: int, cancel: Cancel | None = None
-) -> Profile | None:
-    """What the emulator counts in a sample of the main workload's blocks; None where there is no emulator, or it
-    cannot run them. Raises Cancelled."""
+) -> Profile | Fault | None:
+    """What the emulator counts in a sample of the main workload's blocks, or why it cannot; None where there is no
+    emulator. Raises Cancelled."""
     emulator, build = detector(), artifact.builds[problem.workload.name]
     if emulator is None:
         return None
@@ -89,4 +95,4 @@ def counted(
         inputs = inputs_for(problem, Reference(problem), seed)
         buffers = Buffers(problem.workload, build, inputs, POISONS[0])
         timing, found = emulator.time(build, buffers.tensors, buffers.views, gpu, cancel or threading.Event())
-    return None if isinstance(timing, Fault) else found
+    return timing if isinstance(timing, Fault) else found

@@ -205,6 +205,8 @@ class StandardJudge:
                 counted = counting.result(say)
             if counted is not None and (fault := unread(workload, compelled, counted.counters, sampled=True)):
                 return fault, counted
+            if counting.note and isinstance(timing, Timing):
+                timing = replace(timing, notes=(*timing.notes, counting.note))
             return timing, counted
         buffers = self._tensors.lent(workload, build, self._seed())
         found = device.time(build, buffers.tensors, buffers.views, gpu, cancel)

@@ -171,6 +171,10 @@ _WALKS: Mapping[str, Callable[..., torch.Tensor]] = {
 }
 
 
+_PRODUCTS = {"mm": 0, "bmm": 0, "addmm": 1, "baddbmm": 1}  # and which argument is the first factor
+_EIGHT_BITS, _A_STEP = 2.0**-13, 32  # of the largest product what is kept of the others; how many are added at a time
+
+
 class _Draw:
     """Numbers from one seed, where the tensors are that they are for."""
 
@@ -240,9 +244,10 @@ class _Rerounded(TorchDispatchMode):
     sums are added one after another, where PyTorch adds in blocks: every partial sum is rounded then, and in terms that
     are sorted those are far larger than the result."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, of_8_bits: bool = False) -> None:
+        """``of_8_bits``: products are of 8-bit floats."""
         super().__init__()
-        self._draw = _Draw(seed)
+        self._draw, self._of_8_bits = _Draw(seed), of_8_bits
         self._made: WeakTensorKeyDictionary[torch.Tensor | None] = WeakTensorKeyDictionary()
 
     def __torch_dispatch__(
@@ -258,6 +263,8 @@ class _Rerounded(TorchDispatchMode):
         result = func(*args, **kwargs)
         if name in _WALKS and isinstance(result, torch.Tensor) and result.is_floating_point():
             result = self._walked(result, _WALKS[name](*args, **kwargs))
+            if self._of_8_bits and name in _PRODUCTS:
+                result = self._aligned(result, *args[_PRODUCTS[name] :][:2])
         narrowed = name == "_to_copy" and args[0] in self._made and result.dtype.itemsize < args[0].dtype.itemsize
         if narrowed or (name not in _CHOOSE and not _aliases(func)):
             tree_map(self._make, result)
@@ -268,6 +275,13 @@ class _Rerounded(TorchDispatchMode):
         unit = UNIT[DType.F64 if result.dtype is torch.float64 else DType.F32]
         noise = self._draw.uniform(result).mul_(2).sub_(1).mul_(squares.sqrt().reshape(result.shape)).mul_(unit)
         return (result.double() + noise).to(result.dtype)
+
+    def _aligned(self, result: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        """Tensor cores cut off what lies 13 bits below the largest of 32 products of 8-bit floats: of each, so that an
+        element is off by up to all of them (largest: no more than their root sum of squares)."""
+        largest = (a.double().square() @ b.double().square()).sqrt()
+        noise = self._draw.uniform(result).mul_(2).sub_(1).mul_(largest.reshape(result.shape))
+        return (result.double() + noise * (_EIGHT_BITS * math.sqrt(_A_STEP))).to(result.dtype)
 
     def _make(self, value: Any) -> None:
         if isinstance(value, torch.Tensor) and value.is_floating_point():
@@ -362,8 +376,9 @@ def samples(reference: Reference, inputs: Sequence[torch.Tensor], seed: int) -> 
 def rerounded(reference: Reference, inputs: Sequence[torch.Tensor], seed: int) -> list[tuple[torch.Tensor, ...]]:
     """PyTorch's own results, with intermediate ones rounded otherwise, several times."""
     results: list[tuple[torch.Tensor, ...]] = []
+    of_8_bits = any(t.is_floating_point() and t.dtype.itemsize == 1 for t in inputs)
     while len(results) < (MORE_SAMPLES if results and min(t.numel() for t in results[0]) <= _FEW else SAMPLES):
-        with _Attention(2), _Rerounded(seed ^ (len(results) + 1)):
+        with _Attention(2), _Rerounded(seed ^ (len(results) + 1), of_8_bits):
             results.append(tf32.own(reference, inputs))
     return results
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import dataclass, replace
 
 from loky import cpu_count
@@ -48,7 +48,7 @@ class SecondLook:
         self, problem: Problem, artifact: Artifact, detector: Detector | None, seed: Callable[[], int], say: Say,
         cancel: Cancel, forks: Forks | None,
     ) -> None:  # fmt: skip
-        self._say, self._cancel = say, cancel
+        self._say, self._cancel, self._main = say, cancel, problem.workload.name
         looks = [
             Look(detector, problem, workload, artifact.builds[workload.name], artifact.arch, (seed(), seed()))
             for workload in problem.check_workloads if detector and workload.name in artifact.builds
@@ -59,8 +59,10 @@ class SecondLook:
 
     def __iter__(self) -> Iterator[WorkloadCheck]:
         if self._examined:
-            with suppress(ForkEnded):
+            try:
                 yield from self._examined.result()
+            except ForkEnded:
+                yield _unread(self._main, "the emulator could not read the kernels: its process ended")
         for look, found in self._begun:
             if self._cancel.is_set():
                 raise Cancelled()
@@ -108,15 +110,25 @@ def looked(look: Look, cancel: Cancel | None = None) -> Sequence[WorkloadCheck]:
 def examined(
     detector: Detector, problem: Problem, artifact: Artifact, cancel: Cancel | None = None
 ) -> Sequence[WorkloadCheck]:
-    """A check of each workload, the analyst's too, in whose kernels something is wrong as they are written."""
+    """A check of each workload, the analyst's too, in whose kernels something is wrong as they are written; a note
+    where those of the analyst's cannot be read."""
     emulator, checks = detector(), list[WorkloadCheck]()
     if isinstance(emulator, Examines):
         for workload in (*problem.check_workloads, *problem.workloads):
             build = artifact.builds.get(workload.name)
             if build is not None and (fault := emulator.examine(build, workload.tensors + build.plan.workspace)):
                 name = f"text on {emulator.name}"
+                if fault.verdict in _NO_EVIDENCE:
+                    if workload not in problem.check_workloads:  # of the others it is told when they are run
+                        why = f"the {emulator.name} could not read the kernels of {workload.name}: {fault}"
+                        checks.append(_unread(workload.name, why))
+                    continue
                 checks.append(WorkloadCheck(workload.name, name, 0, fault.verdict, str(fault), fault=fault))
     return checks
+
+
+def _unread(workload: str, why: str) -> WorkloadCheck:
+    return WorkloadCheck(workload, "text", 0, Verdict.PASSED, why)
 
 
 def _told(check: WorkloadCheck, workload: Workload, emulator: Device) -> WorkloadCheck:

@@ -452,3 +452,20 @@ def test_what_is_read_is_not_executed(tmp_path: Path) -> None:
 def test_files_that_cannot_be_read(tmp_path: Path, text: str, says: str) -> None:
     with pytest.raises(InputError, match=says):
         bundled(tmp_path, {"main.py": text})
+
+
+def test_names_of_files_and_opening_comments_are_no_code(tmp_path: Path) -> None:
+    folder = "pkg\nCODE = 1\n"
+    made = bundled(
+        tmp_path,
+        {
+            f"{folder}/main.py": "# (c) \x1b[2J\u202e me\n"
+            "from .a import helper\n\ndef launch():\n    return helper()\n",
+            f"{folder}/__init__.py": "",
+            f"{folder}/a.py": "def helper():\n    return 1\n",
+        },
+    )
+    names = ran(made)
+    assert names["launch"]() == 1 and "CODE" not in names
+    head = made.text[: made.text.index("# from")]
+    assert "(c)" in head and head.replace("\n", "").isprintable()

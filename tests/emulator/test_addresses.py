@@ -15,7 +15,8 @@ from tests.emulator.machine import build, kernel, run
 STORE = "  st.global.b32 [%rd2], %r4; ret;"
 BRANCH = "  @%p1 bra DONE; st.global.b32 [%rd2], %r1; DONE: ret;"
 SHARED = " .shared .align 16 .b8 s[256];"
-LOCAL = " .local .align 16 .b8 l[16];"
+LOCAL = " .local .align 16 .b8 l[16]; .local .align 8 .b8 l2[16];"
+MODULE = ".global .align 8 .b8 g[64];\n.const .align 8 .b8 c[64];\n"
 
 REFUSED = {
     "which tensor lies higher": f"setp.lt.u64 %p1, %rd1, %rd2; {BRANCH}",
@@ -58,6 +59,30 @@ REFUSED = {
     "the parameters' bytes, copied": "mov.u32 %r5, s; mov.b64 %rd3, p0; cvta.param.u64 %rd3, %rd3; "
     f"cp.async.ca.shared.global [%r5], [%rd3], 8; cp.async.wait_all; ld.shared.b32 %r4, [%r5+4]; {STORE}",
     "how long it sleeps": "cvt.u32.u64 %r4, %rd1; nanosleep.u32 %r4; ret;",
+    "an order of sums that may wrap": "mov.b64 %rd5, 0xffff810000000000; add.s64 %rd3, %rd1, %rd5; "
+    f"setp.lt.u64 %p1, %rd3, %rd1; {BRANCH}",
+    "an order of signed sums that may wrap": "add.s64 %rd3, %rd1, 0x7fff810000000000; "
+    f"setp.lt.s64 %p1, %rd3, %rd1; {BRANCH}",
+    "an order of sums by a number from memory": "ld.global.b64 %rd5, [%rd1]; add.s64 %rd3, %rd1, %rd5; "
+    f"setp.lt.u64 %p1, %rd3, %rd1; {BRANCH}",
+    "an order of sums that double": "mov.b64 %rd5, 1; NEXT: shl.b64 %rd5, %rd5, 1; add.s64 %rd3, %rd1, %rd5; "
+    f"setp.gt.u64 %p1, %rd3, %rd1; @%p1 bra NEXT; cvt.u32.u64 %r4, %rd5; {STORE}",
+    "a carry": "add.cc.u64 %rd3, %rd1, 0xffff810000000000; addc.u64 %rd4, 0, 0; "
+    f"cvt.u32.u64 %r4, %rd4; {STORE}",
+    "a borrow": f"cvt.u32.u64 %r5, %rd1; sub.cc.u32 %r5, %r5, 99; subc.u32 %r4, 0, 0; {STORE}",
+    "whether it saturates": "cvt.sat.u32.u64 %r5, %rd1; cvt.u32.u64 %r6, %rd1; "
+    f"sub.s32 %r4, %r5, %r6; {STORE}",
+    "whether a place far from it is shared memory": "mov.b64 %rd5, 0xffff810000000000; add.s64 %rd3, %rd1, %rd5; "
+    f"isspacep.shared %p1, %rd3; {BRANCH}",
+    "how far two variables are apart": "mov.b64 %rd3, g; mov.b64 %rd4, c; sub.s64 %rd3, %rd3, %rd4; "
+    f"cvt.u32.u64 %r4, %rd3; {STORE}",
+    "how far two local arrays are apart": "mov.b64 %rd3, l; mov.b64 %rd4, l2; sub.s64 %rd3, %rd3, %rd4; "
+    f"cvt.u32.u64 %r4, %rd3; {STORE}",
+    "how a variable is aligned": f"mov.b64 %rd3, g; and.b64 %rd3, %rd3, 8; cvt.u32.u64 %r4, %rd3; {STORE}",
+    "how a local array is aligned": "mov.b64 %rd3, l2; or.b64 %rd4, %rd3, 8; sub.s64 %rd3, %rd4, %rd3; "
+    f"cvt.u32.u64 %r4, %rd3; {STORE}",
+    "how a parameter is aligned": f"mov.b64 %rd3, p1; and.b64 %rd3, %rd3, 8; cvt.u32.u64 %r4, %rd3; {STORE}",
+    "what lies after a parameter": f"ld.param.b32 %r4, [p0+12]; {STORE}",
     "an order modulo 2^32": f"cvt.u32.u64 %r4, %rd1; add.s32 %r5, %r4, 64; setp.lt.u32 %p1, %r4, %r5; {BRANCH}",
 }  # fmt: skip
 
@@ -69,6 +94,13 @@ ALLOWED = {
     "a pointer that is counted to its end": "add.s64 %rd4, %rd1, 64; mov.b64 %rd3, %rd1; mov.b32 %r4, 0; "
     "NEXT: ld.global.b32 %r5, [%rd3]; add.s32 %r4, %r4, %r5; add.s64 %rd3, %rd3, 4; setp.lt.u64 %p1, %rd3, %rd4; "
     f"@%p1 bra NEXT; {STORE}",
+    "a pointer that a loop over rows moves on": "mul.wide.u32 %rd5, %r1, 4096; add.s64 %rd3, %rd1, %rd5; "
+    "add.s64 %rd4, %rd1, 64; mov.b32 %r4, 0; NEXT: setp.ge.u64 %p1, %rd3, %rd4; @%p1 bra DONE; "
+    "ld.global.b32 %r5, [%rd3]; add.s32 %r4, %r4, %r5; add.s64 %rd3, %rd3, 2048; bra NEXT; "
+    f"DONE: {STORE}",
+    "a carry of numbers": f"add.cc.u32 %r5, %r1, -1; addc.u32 %r4, 0, 0; and.b32 %r4, %r4, 0; {STORE}",
+    "low bits of an aligned array": f"mov.b64 %rd3, l; or.b64 %rd4, %rd3, 8; st.local.b32 [%rd4], %r1; "
+    f"ld.local.b32 %r5, [%rd3+8]; and.b32 %r4, %r5, 0; {STORE}",
     "one of two tensors by an index": "setp.eq.s32 %p1, %r1, 7; selp.b64 %rd3, %rd1, %rd2, %p1; @!%p1 bra DONE; "
     "ld.global.b32 %r4, [%rd3]; st.global.b32 [%rd2], %r4; DONE: ret;",
     "an address rounded to the contract's alignment": "add.s64 %rd3, %rd1, 20; and.b64 %rd3, %rd3, -16; "
@@ -90,7 +122,7 @@ ALLOWED = {
 
 def ran(body: str):  # type: ignore[no-untyped-def]
     tensors = [np.arange(64, dtype=np.uint32), np.zeros(64, np.uint32)]
-    return run(kernel(body, 2, SHARED + LOCAL), tensors, inputs=1, block=(32, 1, 1)).execution.fault
+    return run(kernel(body, 2, SHARED + LOCAL, MODULE), tensors, inputs=1, block=(32, 1, 1)).execution.fault
 
 
 @pytest.mark.parametrize("what", REFUSED)
@@ -103,6 +135,41 @@ def test_an_answer_may_not_depend_on(what: str) -> None:
 @pytest.mark.parametrize("what", ALLOWED)
 def test_a_kernel_may_use(what: str) -> None:
     assert ran(ALLOWED[what]) is None
+
+
+@pytest.mark.parametrize("parameter", ["ld.param.b32 %r4, [%rd3+8]", "cvta.param.u64 %rd3, %rd3; ld.b32 %r4, [%rd3+8]"])
+def test_beyond_a_parameter_without_pointers_lie_others(parameter: str) -> None:
+    ptx = kernel(f"mov.b64 %rd3, n; {parameter}; st.global.b32 [%rd1], %r4; ret;", 1)
+    ptx = ptx.replace("(.param .b64 p0)", "(.param .b64 n, .param .b64 p0)")
+    made = build(ptx, [np.zeros(64, np.uint8)], block=(32, 1, 1))
+    moved = (replace(made.plan.launches[0].relocations[0], param=1),)
+    launch = replace(made.plan.launches[0], params=(bytes(8), bytes(8)), relocations=moved)
+    fault = examined(replace(made, plan=LaunchPlan((launch,))), ["t0"])
+    assert fault is not None and fault.verdict is Verdict.CONTRACT
+
+
+@pytest.mark.parametrize(
+    ("body", "before"),
+    [
+        ("ld.global.b64 %rd3, [at]; cvt.u32.u64 %r4, %rd3;", ".global .align 8 .u64 at = g;"),
+        ("ld.global.b64 %rd3, [at]; cvt.u32.u64 %r4, %rd3;", ".global .align 8 .u64 at[2] = {3, generic(g)};"),
+        ("fns.b32 %r4, %r1, 0, 1;", ""),
+        ("ts: .branchtargets A, B; brx.idx %r1, ts; A: B:", ""),
+    ],
+)
+def test_what_cannot_be_read_is_not_taken_for_sound(body: str, before: str) -> None:
+    ptx = kernel(f"{body} {STORE}", 2, before=f".global .align 8 .b8 g[64];\n{before}")
+    fault = examined(build(ptx, [np.zeros(64, np.uint8)] * 2, block=(32, 1, 1)), ["t0", "t1"])
+    assert fault is not None and fault.verdict is Verdict.UNSUPPORTED
+
+
+def test_variables_may_begin_with_numbers_of_all_kinds() -> None:
+    values = ".global .align 8 .f64 a = 0d3FF0000000000000;\n.const .align 4 .f32 b[2] = {0f3F800000, 0f40000000};\n"
+    tensors = [np.zeros(64, np.uint32)]
+    body = "ld.global.b64 %rd3, [a]; ld.const.v2.b32 {%r5, %r6}, [b]; st.global.b64 [%rd1], %rd3; "
+    assert run(kernel(f"{body} st.global.v2.b32 [%rd1+8], {{%r5, %r6}}; ret;", 1, before=values), tensors,
+               block=(1, 1, 1)).execution.fault is None  # fmt: skip
+    assert tensors[0].view(np.float64)[0] == 1.0 and list(tensors[0].view(np.float32)[2:4]) == [1.0, 2.0]
 
 
 COPY = "ld.param.b64 %rd4, [map]; ld.param.b64 %rd5, [map+8]; st.global.v2.b64 [%rd1], {%rd4, %rd5};"
@@ -138,6 +205,22 @@ def test_what_a_kernel_writes_is_not_loaded_past_it(load: str, of: int, stale: b
     )
     assert (fault is not None) == stale, fault
     assert fault is None or (fault.verdict is Verdict.CONTRACT and "a load by .nc of t1" in fault.message)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "atom.global.add.u32 %r4, [c2], 1; @%p1 st.global.b32 [%rd2], %r4;",
+        "red.global.add.u32 [c2], 1;",
+        "mov.b64 %rd3, c2; cvta.global.u64 %rd3, %rd3; setp.eq.s32 %p1, %r1, 0; @%p1 st.b32 [%rd3+4], %r1;",
+        "mov.b64 %rd3, c2; setp.eq.s32 %p1, %r1, 77; selp.b64 %rd3, %rd3, %rd2, %p1; st.global.b32 [%rd3], %r1;",
+        "mov.b64 %rd3, c2; mov.u32 %r5, s; cp.async.bulk.global.shared::cta.bulk_group [%rd3], [%r5], 16;",
+    ],
+)
+def test_a_variable_of_the_module_keeps_nothing_from_launch_to_launch(body: str) -> None:
+    ptx = kernel(f"{body} ret;", 2, SHARED, ".global .align 16 .b8 c2[64];\n")
+    fault = examined(build(ptx, [np.zeros(64, np.uint8)] * 2, block=(32, 1, 1)), ["t0", "t1"])
+    assert fault is not None and fault.verdict is Verdict.CONTRACT and "launched again" in fault.message
 
 
 def test_it_is_said_which_tensor_and_where() -> None:

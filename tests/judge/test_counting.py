@@ -18,7 +18,7 @@ from cutegen_lab.core.artifact import Artifact
 from cutegen_lab.core.forks import Forks
 from cutegen_lab.core.roofline import GPUS, target_gpu
 from cutegen_lab.core.trial import Profile, Timing
-from cutegen_lab.core.verdict import Verdict
+from cutegen_lab.core.verdict import Fault, Verdict
 from cutegen_lab.judge import StandardJudge, counting
 from cutegen_lab.judge.counting import Ahead, Counting
 from cutegen_lab.problems import read_text
@@ -85,6 +85,29 @@ def test_nothing_is_counted_of_what_is_too_large_or_was_not_built(
     monkeypatch.setattr(counting, "COUNTED_BYTES", 8)
     with closing(begun(ARTIFACT, forks)) as counts:
         assert counts.result(quiet) is None
+
+
+def ends() -> TorchDevice:
+    os._exit(1)
+
+
+class Reads(TorchDevice):
+    def time(self, *_: object) -> tuple[Fault, None]:
+        return Fault(Verdict.UNINITIALISED_READ, "reads shared memory that nothing has written"), None
+
+
+def finds() -> TorchDevice:
+    return Reads(right)
+
+
+def test_what_is_found_while_it_is_counted_is_told(forks: Forks) -> None:
+    with closing(Counting(DOUBLE, ARTIFACT, H200, 7, finds, forks, threading.Event())) as counts:
+        assert counts.result(quiet) is None and "shared memory that nothing has written" in counts.note
+
+
+def test_what_was_not_counted_is_told(forks: Forks) -> None:
+    with closing(Counting(DOUBLE, ARTIFACT, H200, 7, ends, forks, threading.Event())) as counts:
+        assert counts.result(quiet) is None and "the process that counts it ended" in counts.note
 
 
 def test_the_one_ahead_is_taken_up_once_and_for_the_same_alone(forks: Forks) -> None:

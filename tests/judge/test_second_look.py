@@ -139,6 +139,32 @@ def test_what_is_wrong_as_it_is_written_is_found_in_every_workload() -> None:
     assert result.checks[-1].workload == RELU.workload.name
 
 
+class ReadsNothing(TorchDevice):
+    def examine(self, build: Build, tensors: Sequence[TensorSpec]) -> Fault | None:
+        return Fault(Verdict.UNSUPPORTED, "fns is not emulated")
+
+
+class Ends(TorchDevice):
+    def examine(self, build: Build, tensors: Sequence[TensorSpec]) -> Fault | None:
+        os._exit(1)
+
+
+def reader_that_ends() -> TorchDevice:
+    return Ends(right)
+
+
+def test_kernels_that_nobody_could_read_are_told() -> None:
+    gpu = TorchDevice(right, "cuda")
+    judge = StandardJudge(detector=lambda: ReadsNothing(right))
+    result = judge.check(RELU, artifact_for(RELU, gpu), gpu, lambda line: None, threading.Event())
+    assert result.verdict is Verdict.PASSED
+    assert result.reason.count("fns is not emulated") == 1 and "could not read the kernels of main" in result.reason
+    with closing(Forks((__name__,))) as forks:
+        judge = StandardJudge(detector=reader_that_ends, forks=lambda: forks)
+        result = judge.check(RELU, artifact_for(RELU, gpu), gpu, lambda line: None, threading.Event())
+    assert result.verdict is Verdict.PASSED and "could not read the kernels: its process ended" in result.reason
+
+
 def test_the_emulator_is_not_asked_twice_about_itself() -> None:
     device, other = TorchDevice(right), TorchDevice(right)
     judge = StandardJudge(detector=lambda: other)
