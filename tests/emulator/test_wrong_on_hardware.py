@@ -67,6 +67,8 @@ PLANTED = {
     "a lane counts another's bulk groups": (STORED + "@%p2 cp.async.bulk.commit_group; @{%p6|%p2} cp.async.bulk.commit_group; cp.async.bulk.wait_group.read 1; " + OVERWRITTEN, 1, 64, V.NON_DETERMINISTIC, "which a bulk copy reads"),
     "a cluster's blocks add for themselves": ("st.shared.b32 [%r4], %r1; " + PEER + MET + "mapa.shared::cluster.u32 %r11, %r3, 0; red.relaxed.{cta|cluster}.shared::cluster.add.u32 [%r11], 1; " + MET, 2, 32, V.NON_DETERMINISTIC, "a race"),
     "two blocks add for themselves": ("red.relaxed.{cta|gpu}.global.add.u32 [%rd1], 1; ", 2, 32, V.NON_DETERMINISTIC, "a race"),
+    "a vector's atomic add beside its alignment": ("mov.f32 %f1, 0f00000000; red.global.add.v4.f32 [%rd1{+8|+16}], {%f1, %f1, %f1, %f1}; ", 1, 32, V.MISALIGNED, "16 bytes"),
+    "a lane copies a tensor map alone": ("st.shared.b32 [%r4], 7; bar.sync 0; @{!%p2|!%p1} bra E; tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [%rd1], [%r3], 128; E: ", 1, 32, V.BARRIER_DIVERGENCE, "tensormap.cp_fenceproxy"),
 }  # fmt: skip
 LEGAL = {
     "halves of a warp at a barrier": (LANES + "@%p3 bra A; barrier.sync 1, 32; bra B; A: barrier.sync 1, 32; B: ", 1, 32),

@@ -44,11 +44,21 @@ def atom(e: Emit) -> None:
     if len(items) != count:
         raise e.refuse(f"`{e.ins.name}` has {len(items)} values")
     targets = e.items(e.ops[0]) if returns else ()
+    if count > 1:
+        e.line(f"whole_vector(g,{base},{offset},{count * WIDTH[kind]})")
     for i, item in enumerate(items):
         step = offset + i * WIDTH[kind]
         wanted = returns and not isinstance(targets[i], ptx.Sink)
         call = f"atomic(g,{space!r},{base},{step},{operation!r},{kind!r},{e.s(item, bits)},{other},{wanted},{own})"
         e.line(f"{e.d(targets[i], bits)}[:]={call}" if wanted else call)
+
+
+@runtime
+def whole_vector(g: Any, address: Array, offset: int, width: int) -> None:
+    at = np.broadcast_to(np.asarray(address), (g.n,)).astype(np.int64) + offset
+    if bad := np.flatnonzero(at % width).tolist():
+        where = int(at[bad[0]])
+        raise Trap(Verdict.MISALIGNED, f"an atomic operation on {width} bytes at {where:#x}", int(g.gid[bad[0]]), where)
 
 
 @runtime
