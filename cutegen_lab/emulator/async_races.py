@@ -35,7 +35,9 @@ class AsyncRaces:
         # By block: when another's warp, or a copy out of it, used its memory last, by column of the clocks; and where.
         self._uses, self._lines = (np.zeros((m.count, clocks.width), np.int64) for _ in range(2))
         self._used = np.zeros(m.count // m.cluster_size, np.int64)
-        self._groups = np.zeros(len(clocks.own), np.int64)  # bulk groups that each warp has committed
+        self._groups: dict[int, int] = {}  # bulk groups that each thread has committed since its first copy
+        self._pending: dict[int, dict[int, int]] = {}  # … and of those not waited for, the number in its warp
+        self._begun = np.zeros(len(clocks.own), np.int64)  # bulk groups of each warp so far
 
     def column(self, slot: int) -> int:
         """The column of an mbarrier."""
@@ -58,6 +60,14 @@ class AsyncRaces:
         self._shared.reader[cells] = 0
         self._shared.other[cells] = 0
 
+    def stores(self, index: Array, width: int, slots: Array) -> None:
+        """``width`` bytes at ``index`` come any time before a phase of the mbarriers ``slots`` ends: that, and no other
+        meeting of those who stored them, is what tells of them."""
+        k, line = width // self._shared.unit, generated_line(self._m.program)
+        for at, slot in zip(index.tolist(), slots.tolist(), strict=True):
+            mark = stamp(self.column(slot), 0, int(self._m.mbarriers.age[slot]) + 1, line)
+            self._shared.writer[at * k : (at + 1) * k] = mark
+
     def leaves(self, gid: int, place: Array, slot: int | None) -> None:
         """A bulk copy will read ``place``, and be over with its bulk group or with a phase of mbarrier ``slot``."""
         cells, known, warp = self._cells(place), self._known(gid, 1), gid >> 5
@@ -65,7 +75,7 @@ class AsyncRaces:
         if slot is not None:
             column, count = self.column(slot), int(self._m.mbarriers.age[slot]) + 1
         else:
-            column, count = self._clocks.bulk + int(self._clocks.own[warp]), int(self._groups[warp]) + 1
+            column, count = self._clocks.bulk + int(self._clocks.own[warp]), self._group(gid)
         self._read(cells, known, column, count)
         self._note(int(place[0]) * _PIECE // self._m.shared.stride, column, count)
 
@@ -134,13 +144,27 @@ class AsyncRaces:
             raise trap
 
     def bulk_commit(self, g: Group) -> None:
-        self._groups[np.unique(g.gid >> 5)] += 1
+        for gid in g.gid.tolist():
+            if gid in self._pending:
+                self._groups[gid] = self._groups.get(gid, 0) + 1
 
     def bulk_wait(self, g: Group, pending: Array) -> None:
-        warps = np.unique(g.gid >> 5)
-        at = self._clocks.bulk + self._clocks.own[warps]
-        done = self._groups[warps] - int(np.max(pending))
-        self._clocks.known[warps, at] = np.maximum(self._clocks.known[warps, at], done)
+        """Each thread waits for all but the last ``pending`` of the groups that it has committed itself."""
+        for gid, left in zip(g.gid.tolist(), np.broadcast_to(pending, (g.n,)).tolist(), strict=True):
+            found = self._pending.get(gid, {})
+            for group in [n for n in found if n < self._groups.get(gid, 0) - left]:
+                warp, done = gid >> 5, found.pop(group)
+                at = self._clocks.bulk + int(self._clocks.own[warp])
+                self._clocks.known[warp, at] = max(int(self._clocks.known[warp, at]), done)
+
+    def _group(self, gid: int) -> int:
+        """The number in its warp of the bulk group that thread ``gid`` is filling."""
+        mine = self._pending.setdefault(gid, {})
+        group = self._groups.setdefault(gid, 0)
+        if group not in mine:
+            self._begun[gid >> 5] += 1
+            mine[group] = int(self._begun[gid >> 5])
+        return mine[group]
 
     def product_reads(self, gid: int, place: Array, group: int) -> None:
         """A wgmma of the warpgroup that begins with thread ``gid`` will read ``place``."""
@@ -180,8 +204,7 @@ class AsyncRaces:
 
     def _unsynced(self, gid: int, found: Array) -> Array:
         """Other lanes of the own warp, since its last warp-wide instruction."""
-        now = self._clocks.known[gid >> 5, self._clocks.own[gid >> 5]]
-        return np.asarray((counts(found) == now) & (lanes(found) != gid & 31))
+        return self._clocks.unmet(np.array([gid >> 5]), np.array([gid & 31]), lanes(found), counts(found))
 
     def _proxy(self, gid: int, cells: Array, known: Array, found: Array, does: str) -> None:
         generic = (columns(found) < self._clocks.size) & (found != 0)

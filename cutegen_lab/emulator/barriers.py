@@ -31,6 +31,8 @@ class NamedBarriers:
         self._need = np.zeros((blocks, NAMED), np.int64)
         self._generation = np.zeros((blocks, NAMED), np.int64)
         self._exited = np.zeros(blocks, np.int64)
+        self._true = np.zeros((blocks, NAMED), np.int64)  # threads that came with a predicate that holds
+        self._outcome = np.zeros((blocks, NAMED, 2, 2), np.int64)  # of the last two generations: (true, all)
         self._clocks: Clocks | None = None
 
     def arrive(self, g: Group, barrier: Array, need: Array | int, waits: bool = False) -> None:
@@ -52,15 +54,27 @@ class NamedBarriers:
             raise Trap(Verdict.BARRIER_DIVERGENCE, message, int(g.gid[lane]))
         self._complete()
 
-    def wait(self, g: Group, barrier: Array, need: Array | int) -> Array:
-        """Arrives once, then tells whether the barrier has opened."""
+    def wait(
+        self, g: Group, barrier: Array, need: Array | int, whole: bool = True, votes: Array | None = None
+    ) -> Array:
+        """Arrives once, then tells whether the barrier has opened. ``whole``: only whole warps may come."""
         number = np.broadcast_to(np.asarray(barrier, np.int64), (g.n,))
         if not g.arrived:
-            g.m.require_whole_warps(g, "a barrier")
+            if whole:
+                g.m.require_whole_warps(g, "a barrier")
+            if votes is not None:
+                np.add.at(self._true, (g.block, np.minimum(number, NAMED - 1)), np.broadcast_to(votes, (g.n,)))
             before = self._generation[g.block, np.minimum(number, NAMED - 1)]
             self.arrive(g, barrier, need, waits=True)
             g.gen, g.arrived = before, True
         return np.asarray(self._generation[g.block, number] != g.gen)
+
+    def outcome(self, g: Group, barrier: Array, what: str) -> Array:
+        """Of the predicates of those who met where the threads of ``g`` have waited: popc, and, or."""
+        number = np.broadcast_to(np.asarray(barrier, np.int64), (g.n,))
+        assert g.gen is not None
+        true, every = self._outcome[g.block, number, g.gen & 1].T
+        return np.asarray({"popc": true, "and": true == every, "or": true > 0}[what])
 
     def exit(self, g: Group) -> None:
         np.add.at(self._exited, g.block, 1)
@@ -98,6 +112,10 @@ class NamedBarriers:
         done = (self._count > 0) & (self._count >= target)
         if done.any():
             self._open(done)
+            block, number = np.nonzero(done)
+            met = np.stack([self._true[done], self._count[done]], axis=1)
+            self._outcome[block, number, self._generation[done] & 1] = met
+            self._true[done] = 0
             self._count[done] = 0
             self._generation[done] += 1
 

@@ -117,7 +117,9 @@ class BlockRaces:
         m, made = self._here(), self._now(gid)
         if m.causality is not None:
             m.causality.update(self._left, gid >> 5, address, self._order())
-        self._check_write(buffer, gid, address, width, made, None).remember(made)
+        writes = self._check_write(buffer, gid, address, width, made, None)
+        writes.remember(made)
+        self._check(buffer, gid, address, writes.found(), made, np.ones((len(gid), 1), np.bool_), WROTE)
 
     def stores_done(self, gid: Array, pending: int) -> None:
         """The threads ``gid`` have waited for all but their last ``pending`` bulk groups."""
@@ -192,7 +194,7 @@ class BlockRaces:
         home = cluster == (m.numbers[gid // m.padded_threads] // m.cluster_size)[:, None]
         column, epoch = past.column, past.epoch
         late = clocks.unknown(warp, column, epoch)
-        late |= (column == mine >> 5) & (past.lane != mine & 31) & (epoch == made.epoch[:, None])
+        late |= (column == mine >> 5) & clocks.unmet(warp, mine & 31, past.lane, epoch)
         if home.all():
             return late
         if clocks.follows_grid:

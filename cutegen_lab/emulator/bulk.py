@@ -102,6 +102,9 @@ class BulkCopies:
         if mask is None:
             blocks = [self.block(gid, to)]
             slots: tuple[int, ...] = (self._slot(gid, barrier),)
+            if slots[0] * 8 // step != blocks[0]:
+                message = "a bulk copy writes to one block's shared memory and completes on another block's mbarrier"
+                raise Trap(Verdict.LAUNCH_FAILURE, message, gid)
         else:
             blocks, at = self.multicast(gid, mask), self.span(gid, barrier, 8, 8)
             slots = tuple(block * step + at >> 3 for block in blocks)

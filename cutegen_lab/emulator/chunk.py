@@ -71,7 +71,7 @@ class Chunk:
         self.registers = None if registers is None else RegisterPool(self, registers)
         self.barriers = NamedBarriers(self.count, self.threads)
         self.cluster_barrier = ClusterBarrier(self.count, self.cluster_size, self.threads, self.padded_threads)
-        self.mbarriers = MBarriers(len(self.shared.data) // 8 if program.uses_mbarrier else 0)
+        self.mbarriers = MBarriers(len(self.shared.data) // 8 if program.uses_mbarrier else 0, self.shared)
         self._reduced: dict[tuple[int, tuple[int, ...]], Rows] = {}
         self.products = WarpgroupProducts(self)
         self.bulk = BulkCopies(self, late=races)

@@ -8,7 +8,8 @@ generic accesses of a warp to shared and to global memory a proxy fence has made
 of different clusters can wait for each other, the warps of the grid, or of some of its clusters, have columns besides.
 
 A warp's own count goes up each time it publishes (arrives somewhere); what it did before is *known* to whoever learns
-of that (waits there). An access is ordered after another where its warp knows of it. Lanes of a warp count as ordered.
+of that (waits there). An access is ordered after another where its warp knows of it. Lanes of a warp are ordered by
+what they do together, all of them or those of a member mask.
 """
 
 from __future__ import annotations
@@ -45,6 +46,8 @@ class Clocks:
         self.width = self.grid + len(self._followed) * self.size
         self.known = np.zeros((len(total), self.width), np.int64)
         self.known[total, self.own] = 1
+        # By warp whose lanes have met in parts: [lane, other], the count from which on a lane knows nothing of another.
+        self._parts: dict[int, Array] = {}
         self._began_next = False  # has a warp let the next launch begin that knew nothing of the launches before?
 
     @property
@@ -67,6 +70,37 @@ class Clocks:
         rows = self.known[warps]
         self.known[warps, self.own[warps]] += 1
         return rows
+
+    def meet_all(self, warps: Array) -> None:
+        """All lanes of each of ``warps`` (distinct) execute a warp-wide instruction."""
+        if self._parts:
+            for warp in warps.tolist():
+                self._parts.pop(warp, None)
+        self.known[warps, self.own[warps]] += 1
+
+    def meet(self, warp: int, members: Array | None) -> None:
+        """The lanes ``members`` of ``warp`` (None: all) execute a warp-wide instruction."""
+        own = self.own[warp]
+        if members is None:
+            self._parts.pop(warp, None)
+            self.known[warp, own] += 1
+            return
+        floors = self._parts.setdefault(warp, np.full((32, 32), self.known[warp, own]))
+        self.known[warp, own] += 1
+        floors[members] = floors[members].max(axis=0)
+        floors[np.ix_(members, members)] = self.known[warp, own]
+
+    def unmet(self, warp: Array, lane: Array, other: Array, count: Array) -> Array:
+        """Has ``lane`` not met the ``other`` lane of its warp since that one's access at ``count``?"""
+        now = self.now(warp)
+        late = np.asarray((count == now) & (lane != other))
+        if self._parts:
+            at = np.broadcast_arrays(warp, lane, other, count, now)
+            for found in set(np.unique(warp).tolist()) & self._parts.keys():
+                mine = at[0] == found
+                floor = self._parts[found][at[1][mine], at[2][mine]]
+                late[mine] = (at[3][mine] >= floor) & (at[3][mine] <= at[4][mine]) & (at[1][mine] != at[2][mine])
+        return late
 
     def proxy_fence(self, warps: Array, shared: bool = True, everywhere: bool = True) -> None:
         """What ``warps`` (distinct) know of is visible to asynchronous hardware; what they do from here on is not.
@@ -96,6 +130,9 @@ class Clocks:
     def learn(self, warps: Array, rows: Array) -> None:
         """``rows``: one for each of ``warps`` (distinct), or one for all."""
         self.known[warps] = np.maximum(self.known[warps], rows)
+        if self._parts:
+            for warp in warps.tolist():
+                self._parts.pop(warp, None)
 
     def wait_for_launches(self, warps: Array) -> None:
         self.known[warps, self.size] = 1

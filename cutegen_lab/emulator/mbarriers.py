@@ -15,6 +15,11 @@ from cutegen_lab.emulator.types import Array
 if TYPE_CHECKING:
     from cutegen_lab.emulator.async_races import AsyncRaces
     from cutegen_lab.emulator.group import Group
+    from cutegen_lab.emulator.windows import Windows
+
+
+MOST = (1 << 20) - 1  # arrivals of a phase, and bytes on their way
+_OPAQUE = np.uint64(0x5EED_BA55_1E57_C0DE)  # what lies where an mbarrier is, as nobody may know
 
 
 class MBarriers:
@@ -24,25 +29,29 @@ class MBarriers:
     where data lands before it is announced), completed ``phase`` count. ``expected`` 0: no mbarrier there.
     """
 
-    def __init__(self, slots: int) -> None:
+    def __init__(self, slots: int, shared: Windows) -> None:
+        self._shared = shared
         self._expected = np.zeros(slots, np.int64)
         self._pending = np.zeros(slots, np.int64)
         self._tx = np.zeros(slots, np.int64)
         self._phase = np.zeros(slots, np.int64)
         self.age = np.zeros(slots, np.int64)  # phases completed since the block began, however often it was initialised
         self._letters: Letters | None = None
+        self._told: set[tuple[int, ...]] = set()  # who was told "not yet", where and of which phase
         self.async_races: AsyncRaces | None = None
         self.copies: CopiesInFlight | None = None  # told of who has waited
 
     def follow(self, clocks: Clocks, races: AsyncRaces) -> None:
         """Makes arrivals order what warps did before them for those that wait."""
         self._letters, self._arrived, self._column = Letters(clocks), Letters(clocks), races.column
+        self._clocks = clocks
         self.async_races = races
 
     def init(self, g: Group, slot: Array, count: Array) -> None:
-        if int(np.min(count)) < 1:
-            raise Trap(Verdict.LAUNCH_FAILURE, "mbarrier.init with a count below 1", int(g.gid[0]))
+        _in_range(g, "mbarrier.init with a count", count, 1)
         self._expected[slot] = count
+        self._shared.views[8][slot] = _OPAQUE
+        self._shared.unmark(slot, 8)
         self._pending[slot] = count
         self._tx[slot] = 0
         self._phase[slot] = 0
@@ -60,6 +69,9 @@ class MBarriers:
         self._known(g, slot)
         np.add.at(self._tx, slot, np.broadcast_to(np.asarray(count, np.int64), slot.shape))
 
+    def require_bytes(self, g: Group, slot: Array) -> None:
+        _in_range(g, "bytes that an mbarrier expects: in all", self._tx[slot], -MOST)
+
     def complete_tx(self, g: Group, slot: Array, count: Array | int, relaxed: bool = True) -> None:
         """``relaxed``: bytes of no store."""
         self._known(g, slot)
@@ -73,6 +85,8 @@ class MBarriers:
         for slot in slots:
             if self._expected[slot] <= 0:
                 raise _no_mbarrier(gid)
+            if self._shared.views[8][slot] != _OPAQUE:
+                raise self._overwritten(gid, slot)
 
     def land(self, gid: int, slot: int, size: int) -> None:
         """``size`` bytes of a bulk copy have come."""
@@ -87,6 +101,9 @@ class MBarriers:
         done = slots[(self._tx[slots] == 0) & (self._pending[slots] == 0)]
         if len(done):
             self._complete(done)
+
+    def require_count(self, g: Group, count: Array | int) -> None:
+        _in_range(g, "an arrival at an mbarrier with a count", count, 1)
 
     def arrive(
         self, g: Group, slot: Array, count: Array | int = 1, drop: bool = False, no_complete: bool = False,
@@ -148,6 +165,11 @@ class MBarriers:
                     g.m.causality.find(warp, row, relaxed)
 
     def _passed(self, g: Group, slot: Array, done: Array, relaxed: int | None) -> Array:
+        g.cache["denied"] = None
+        if self._letters is not None and done.any():
+            denied = self._denied(g, slot, done)
+            if denied.any():
+                g.cache["denied"], done = denied, done & ~denied
         if not done.all():
             g.cache["mbarrier"] = slot[~done]
         if self._letters is not None and done.any():
@@ -156,13 +178,49 @@ class MBarriers:
             self.copies.observe(slot[done], self._phase[slot[done]])
         return np.asarray(done)
 
+    def _denied(self, g: Group, slot: Array, done: Array) -> Array:
+        """Lanes that may as well have asked before their phase was over, since nothing tells their warps so: whoever
+        asks is told "not yet" once a phase, in case it does not mind the answer."""
+        found = np.zeros(g.n, np.bool_)
+        warps = g.gid >> 5
+        for warp, place in set(zip(warps[done].tolist(), slot[done].tolist(), strict=True)):
+            key = (g.pc, warp, place, int(self.age[place]))
+            if key not in self._told and self._news(warp, place):
+                self._told.add(key)
+                found |= done & (warps == warp) & (slot == place)
+        return found
+
+    def _news(self, warp: int, place: int) -> bool:
+        """Does what was done before the phase ended include something that ``warp`` does not know of?"""
+        assert self._letters is not None
+        row = self._letters.at(place)
+        if row is None:
+            return False
+        unknown = row > self._clocks.known[warp]
+        unknown[self._column(place)] = False
+        return bool(unknown.any())
+
+    def goes_on(self, g: Group, passed: Array) -> Array:
+        """Lanes that wait no longer, whatever they were told."""
+        denied = g.cache.get("denied")
+        return passed if denied is None else passed | denied
+
     def _known(self, g: Group, slot: Array) -> None:
         bad = np.flatnonzero(self._expected[slot] <= 0)
         if len(bad):
             raise _no_mbarrier(int(g.gid[int(bad[0]) % g.n]))
+        over = np.flatnonzero(self._shared.views[8][slot] != _OPAQUE)
+        if len(over):
+            raise self._overwritten(int(g.gid[int(over[0])]), int(slot[over[0]]))
         if self.async_races is not None:
             for gid, place in {(gid >> 5 << 5, place): (gid, place) for gid, place in _lanes(g, slot)}.values():
                 self.async_races.uses_barrier(gid, place)
+
+    def _overwritten(self, gid: int, slot: int) -> Trap:
+        at = slot * 8 % self._shared.stride
+        where = f"byte {at - self._shared.first} of shared memory"
+        message = f"uses the mbarrier at {where}, over which something was written"
+        return Trap(Verdict.NON_DETERMINISTIC, message, gid, at)
 
     def _settle(self, slot: Array, gid: int) -> None:
         touched = np.unique(slot)
@@ -184,6 +242,14 @@ class MBarriers:
 
 def _lanes(g: Group, slot: Array) -> list[tuple[int, int]]:
     return list(zip(g.gid.tolist(), slot.tolist(), strict=True))
+
+
+def _in_range(g: Group, what: str, count: Array | int, least: int) -> None:
+    """Traps outside what an mbarrier can count (PTX ISA 9.7.13.15.2 "Contents of the mbarrier object")."""
+    low, high = int(np.min(count)), int(np.max(count))
+    if low < least or high > MOST:
+        message = f"{what} of {low if low < least else high:,}: it is {least:,} to {MOST:,}"
+        raise Trap(Verdict.LAUNCH_FAILURE, message, int(g.gid[0]))
 
 
 def _no_mbarrier(gid: int) -> Trap:

@@ -90,10 +90,23 @@ class SharedRaces:
             self._m.causality.update(self._left, g.gid >> 5, index * width, order)
         self._check_write(g, index, width, order, np.ones((len(index), k), np.bool_))
         self._record(index, k, stamp)
+        last = self.writer.reshape(-1, k)[index]  # of those who come at once
+        if (last != stamp).any():
+            self._trap(g, index, width, self._racing(g, last, order) & (last != stamp), last, "writes", "wrote")
 
     def warp_sync(self, g: Group) -> None:
-        """A warp-wide instruction: what the lanes did before is over."""
-        self._clocks.publish(np.unique(g.gid >> 5))
+        """A warp-wide instruction of all lanes: what they did before is over."""
+        self._clocks.meet_all(np.unique(g.gid >> 5))
+
+    def members_sync(self, g: Group, members: Array, running: Array) -> None:
+        """The same for those of a member mask (by lane of ``g``); ``running`` has those of each warp."""
+        warps = g.gid >> 5
+        if ((members & running) == running).all():
+            self.warp_sync(g)
+            return
+        for warp, mask, alive in sorted(set(zip(warps.tolist(), members.tolist(), running.tolist(), strict=True))):
+            named = np.flatnonzero(mask >> np.arange(32) & 1)
+            self._clocks.meet(warp, None if mask & alive == alive else named)
 
     def _check_write(self, g: Group, index: Array, width: int, order: Ordering, changed: Array) -> None:
         k = width // self.unit
@@ -133,7 +146,7 @@ class SharedRaces:
         warp, mine = (g.gid >> 5)[:, None], (g.gid % (self._clocks.size * 32))[:, None]
         thread, count = found >> _THREAD & _THREAD_MASK, found >> _COUNT
         late = self._clocks.unknown(warp, thread >> 5, count)
-        late |= (thread >> 5 == mine >> 5) & (thread != mine) & (count == self._clocks.now(warp))
+        late |= (thread >> 5 == mine >> 5) & self._clocks.unmet(warp, mine & 31, thread & 31, count)
         if order.strong:
             warps = self._clocks.warps
             needed = np.where((thread >> 5) // warps == (mine >> 5) // warps, CTA, CLUSTER)

@@ -47,8 +47,9 @@ class Windows:
         self.races: SharedRaces | None = None  # where they are looked for
         self._origins: Origins | None = None
 
-    def index(self, g: Group, address: Array, offset: int, width: int) -> Array:
-        """Element index of each lane's ``width``-byte access. Traps outside the window or when misaligned."""
+    def index(self, g: Group, address: Array, offset: int, width: int, own: bool = False) -> Array:
+        """Element index of each lane's ``width``-byte access. Traps outside the window or when misaligned. ``own``: may
+        it only be the own block's?"""
         at = np.atleast_1d(address).astype(np.int64)
         if offset:
             at += offset
@@ -56,7 +57,7 @@ class Windows:
         low, high = int(at.min()), int(at.max())
         if low < self.first or high + width > self.limit:
             if high >> RANK_SHIFT and self.name == "shared":
-                window = self._ranks(g, at)
+                window = self._ranks(g, at, own)
                 at &= _WINDOW
             self._check(g, at, width)
         if int(np.bitwise_or.reduce(at)) & (width - 1):
@@ -69,13 +70,18 @@ class Windows:
     def _threads(self, g: Group) -> Array:
         return g.gid
 
-    def _ranks(self, g: Group, at: Array) -> Array:
+    def _ranks(self, g: Group, at: Array, own: bool) -> Array:
         rank = np.broadcast_to(at >> RANK_SHIFT, (g.n,))
         if int(rank.max()) > self.cluster:
             lane = int(np.flatnonzero(rank > self.cluster)[0])
             message = f"shared address of block rank {int(rank[lane]) - 1} in a cluster of {self.cluster}"
             raise Trap(Verdict.OUT_OF_BOUNDS, message, int(g.gid[lane]), int(np.broadcast_to(at, (g.n,))[lane]))
         window = np.where(rank == 0, g.block, g.block // self.cluster * self.cluster + rank - 1)
+        if own and (window != g.block).any():
+            lane = int(np.flatnonzero(window != g.block)[0])
+            whose = f"block rank {int(rank[lane]) - 1}'s, which takes .shared::cluster"
+            message = f"an instruction for the own block's shared memory gets an address in {whose}"
+            raise Trap(Verdict.OUT_OF_BOUNDS, message, int(g.gid[lane]), int(np.broadcast_to(at, (g.n,))[lane]))
         g.m.reach(g, window)
         return window
 
@@ -184,6 +190,11 @@ class Windows:
     def all_written(self, pieces: Array) -> bool:
         """Has every one of these 16-byte pieces been written? True where that is not tracked."""
         return self.written is None or bool((self._marks[16].take(pieces) == MARKED[16]).all())
+
+    def unmark(self, index: Array, width: int) -> None:
+        """What lies there is nobody's to read."""
+        if self.written is not None:
+            self._marks[width][index] = 0
 
     def mark(self, index: Array, width: int) -> None:
         if self.written is not None:

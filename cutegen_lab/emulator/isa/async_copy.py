@@ -10,8 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from cutegen_lab.core.verdict import Verdict
 from cutegen_lab.emulator import ptx
 from cutegen_lab.emulator.emit import Emit, opcode, runtime
+from cutegen_lab.emulator.faults import Trap
 from cutegen_lab.emulator.isa.bulk_copy import bulk_copy
 from cutegen_lab.emulator.isa.memory_ops import lanes_where
 from cutegen_lab.emulator.types import RAW, Array
@@ -35,7 +37,7 @@ def cp(e: Emit) -> None:
         silent = not e.has("noinc")
         e.skip("shared", "shared::cta", "b64")
         base, offset = e.address(e.ops[0])
-        e.line(f"copies_arrive(g,barrier_slot(g,{base},{offset}),{int(not silent)})")
+        e.line(f"copies_arrive(g,barrier_slot(g,{base},{offset},True),{int(not silent)})")
         return
     past_l1 = e.one_of("ca", "cg") == "cg"
     for space in ("shared", "shared::cta", "global"):
@@ -93,8 +95,11 @@ def copy_async(
 ) -> None:
     """``width`` bytes; from ``size`` on they are zeros and the source is not read."""
     shared = g.m.shared
-    index = shared.index(g, to, to_offset, width)
+    index = shared.index(g, to, to_offset, width, own=True)
     sizes = np.broadcast_to(np.asarray(width if size is None else size, np.int64), (g.n,))
+    if int(sizes.max()) > width:
+        message = f"cp.async of {width} bytes is to read {int(sizes.max())}"
+        raise Trap(Verdict.LAUNCH_FAILURE, message, int(g.gid[np.argmax(sizes)]))
     at = np.broadcast_to(np.asarray(source), (g.n,)) + np.uint64(offset % (1 << 64))
     index = np.broadcast_to(index, (g.n,))
     g.m.counters.copy(g, index, at, sizes > 0, width, past_l1)

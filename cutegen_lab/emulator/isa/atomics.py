@@ -25,6 +25,7 @@ def atom(e: Emit) -> None:
     """9.7.13.5 atom, 9.7.13.6 red."""
     if e.has("async"):
         raise e.refuse(f"the emulator does not execute `{e.ins.name}`")
+    own = "shared::cluster" not in e.mods
     space = space_of(e)
     skip_hints(e)
     e.skip("noftz")
@@ -43,18 +44,29 @@ def atom(e: Emit) -> None:
     if len(items) != count:
         raise e.refuse(f"`{e.ins.name}` has {len(items)} values")
     targets = e.items(e.ops[0]) if returns else ()
+    if count > 1:
+        e.line(f"whole_vector(g,{base},{offset},{count * WIDTH[kind]})")
     for i, item in enumerate(items):
         step = offset + i * WIDTH[kind]
         wanted = returns and not isinstance(targets[i], ptx.Sink)
-        call = f"atomic(g,{space!r},{base},{step},{operation!r},{kind!r},{e.s(item, bits)},{other},{wanted})"
+        call = f"atomic(g,{space!r},{base},{step},{operation!r},{kind!r},{e.s(item, bits)},{other},{wanted},{own})"
         e.line(f"{e.d(targets[i], bits)}[:]={call}" if wanted else call)
 
 
 @runtime
+def whole_vector(g: Any, address: Array, offset: int, width: int) -> None:
+    at = np.broadcast_to(np.asarray(address), (g.n,)).astype(np.int64) + offset
+    if bad := np.flatnonzero(at % width).tolist():
+        where = int(at[bad[0]])
+        raise Trap(Verdict.MISALIGNED, f"an atomic operation on {width} bytes at {where:#x}", int(g.gid[bad[0]]), where)
+
+
+@runtime
 def atomic(
-    g: Any, space: str, address: Array, offset: int, operation: str, kind: str, value: Array, other: Any, wanted: bool
-) -> Array:
-    """Performs one atomic on every lane; returns the old bits where wanted."""
+    g: Any, space: str, address: Array, offset: int, operation: str, kind: str, value: Array, other: Any, wanted: bool,
+    own: bool = False,
+) -> Array:  # fmt: skip
+    """Performs one atomic on every lane; returns the old bits where wanted. ``own``: not in another block's memory."""
     width = WIDTH[kind]
     address = np.broadcast_to(np.asarray(address), (g.n,))
     value = np.broadcast_to(value, (g.n,))
@@ -75,7 +87,7 @@ def atomic(
         g.m.counters.access("atomic", g, at, width)
         cells = buffer.views[width]
     elif space == "shared":
-        index = g.m.shared.index(g, address, offset, width)
+        index = g.m.shared.index(g, address, offset, width, own)
         g.m.counters.shared_atomic(g)
         cells = g.m.shared.update(g, index, width)
     else:

@@ -17,29 +17,46 @@ from cutegen_lab.emulator.traits import Ordering
 def bar(e: Emit) -> None:
     """9.7.13.1 bar/barrier.{sync,arrive,red}, .2 bar.warp.sync, .3 barrier.cluster.{arrive,wait}."""
     e.klass = "barrier"
+    whole = "aligned" in e.mods or e.ins.opcode == "bar"
     e.skip("aligned", "cta")
     if e.has("cluster"):
-        _cluster(e)
+        _cluster(e, whole)
         return
     if e.has("warp"):
         e.has("sync")
         _begin(e, e.ops[0])
         return
     mode = e.one_of("sync", "arrive", "red")
-    if mode == "red":
-        raise e.refuse(f"the emulator does not execute `{e.ins.name}`")
-    number = e.s(e.ops[0], "u32")
-    need = e.s(e.ops[1], "u32") if len(e.ops) > 1 else "0"
+    given = e.ops[1:-1] if mode == "red" else e.ops
+    number = e.s(given[0], "u32")
+    need = e.s(given[1], "u32") if len(given) > 1 else "0"
     if mode == "arrive":
         e.collective = True
-        e.line("g.m.require_whole_warps(g,'a barrier')")
+        if whole:
+            e.line("g.m.require_whole_warps(g,'a barrier')")
         e.line(f"g.m.barriers.arrive(g,{number},{need})")
         return
     e.parks = True
-    e.line(f"return g.m.barriers.wait(g,{number},{need})")
+    if mode == "red":
+        _vote(e, number, need, whole)
+    else:
+        e.line(f"return g.m.barriers.wait(g,{number},{need},{whole})")
 
 
-def _cluster(e: Emit) -> None:
+def _vote(e: Emit, number: str, need: str, whole: bool) -> None:
+    """9.7.13.1 barrier.red: of how many threads is the predicate true, of all, of any?"""
+    what, kind = e.one_of("popc", "and", "or"), e.type("u32", "pred")
+    if (what == "popc") != (kind == "u32"):
+        raise e.refuse(f"`{e.ins.name}` does not exist")
+    e.line(f"w=g.m.barriers.wait(g,{number},{need},{whole},{e.s(e.ops[-1], 'pred')})")
+    e.line(f"{e.d(e.ops[0], kind)}[:]=g.m.barriers.outcome(g,{number},{what!r})")
+    e.line("return w")
+
+
+def _cluster(e: Emit, whole: bool) -> None:
+    if whole:
+        e.collective = True
+        e.line("g.m.require_whole_warps(g,'a cluster barrier')")
     mode = e.one_of("arrive", "wait")
     relaxed = e.has("relaxed")
     e.skip("release", "acquire")

@@ -6,12 +6,16 @@ from typing import Any
 
 import numpy as np
 
+from cutegen_lab.core.verdict import Verdict
 from cutegen_lab.emulator import ptx
 from cutegen_lab.emulator.emit import Emit, opcode, runtime
+from cutegen_lab.emulator.faults import Trap
+from cutegen_lab.emulator.isa.memory_ops import store_cluster
 from cutegen_lab.emulator.traits import CLUSTER, CTA
 from cutegen_lab.emulator.types import Array
 from cutegen_lab.emulator.windows import GENERIC_SHARED
 
+_OWN = ("init", "inval", "test_wait", "try_wait")  # nobody does these to another block's
 _ORDER = ("release", "acquire", "relaxed", "cta", "cluster", "shared", "shared::cta", "shared::cluster")
 
 
@@ -25,6 +29,7 @@ def mbarrier(e: Emit) -> None:
     no_complete = e.has("noComplete")
     parity = e.has("parity")
     relaxed = (CLUSTER if "cluster" in e.mods else CTA) if "relaxed" in e.mods else None
+    own = verb in _OWN or ("shared::cluster" not in e.mods and not {"shared", "shared::cta"}.isdisjoint(e.mods))
     e.skip(*_ORDER)
     e.skip("b64")
     e.collective = True
@@ -34,20 +39,24 @@ def mbarrier(e: Emit) -> None:
     first = 1 if e.ops and not isinstance(e.ops[0], ptx.Address) else 0
     base, offset = e.address(e.ops[first])
     count = e.s(e.ops[first + 1], "u32") if len(e.ops) > first + 1 else "1"
-    e.line(f"w=barrier_slot(g,{base},{offset})")
+    e.line(f"w=barrier_slot(g,{base},{offset},{own})")
     if verb == "init":
         e.line(f"g.m.mbarriers.init(g,w,{count})")
     elif verb == "inval":
         e.line("g.m.mbarriers.invalidate(g,w)")
     elif verb == "expect_tx":
-        e.line(f"g.m.mbarriers.expect(g,w,{count});g.m.counters.expect(g.n,{count})")
+        e.line(f"g.m.mbarriers.expect(g,w,{count});g.m.mbarriers.require_bytes(g,w);g.m.counters.expect(g.n,{count})")
     elif verb == "complete_tx":
         e.line(f"g.m.mbarriers.complete_tx(g,w,{count})")
     else:
         if expects:
             e.line(f"g.m.mbarriers.expect(g,w,{count});g.m.counters.expect(g.n,{count})")
             count = "1"
+        if count != "1":
+            e.line(f"g.m.mbarriers.require_count(g,{count})")
         e.line(f"x=g.m.mbarriers.arrive(g,w,{count},{verb == 'arrive_drop'},{no_complete},{relaxed})")
+        if expects:
+            e.line("g.m.mbarriers.require_bytes(g,w)")
         if first and not isinstance(e.ops[0], ptx.Sink):
             e.line(f"{e.d(e.ops[0], 'b64')}[:]=x")
 
@@ -61,20 +70,32 @@ def _wait(e: Emit, parity: bool, relaxed: int | None) -> None:
     if len(e.ops) > 3:
         e.s(e.ops[3], "u32")
     test = "parity_done" if parity else "token_done"
-    e.line(f"w=g.m.mbarriers.{test}(g,barrier_slot(g,{base},{offset}),{state},{relaxed})")
+    e.line(f"w=g.m.mbarriers.{test}(g,barrier_slot(g,{base},{offset},True),{state},{relaxed})")
     e.line(f"{e.d(e.ops[0], 'pred')}[:]=w")
-    e.line("return w")
+    e.line("return g.m.mbarriers.goes_on(g,w)")
 
 
 @runtime
-def barrier_slot(g: Any, address: Array, offset: int) -> Array:
-    """Slot number of each lane's mbarrier, from a shared or generic address."""
+def barrier_slot(g: Any, address: Array, offset: int, own: bool = False) -> Array:
+    """Slot number of each lane's mbarrier, from a shared or generic address. ``own``: must it be of the own block?"""
     address = np.asarray(address)
     if address.dtype.itemsize == 8 and address.size and int(address.flat[0]) >= GENERIC_SHARED:
         address = address - np.uint64(GENERIC_SHARED)
-    return np.asarray(np.broadcast_to(g.m.shared.index(g, address, offset, 8), (g.n,)))
+    return np.asarray(np.broadcast_to(g.m.shared.index(g, address, offset, 8, own), (g.n,)))
 
 
 @runtime
-def complete_tx(g: Any, address: Array, offset: int, count: int) -> None:
-    g.m.mbarriers.complete_tx(g, barrier_slot(g, address, offset), count, relaxed=False)
+def store_async(
+    g: Any, address: Array, offset: int, barrier: Array, barrier_offset: int, width: int, values: list[Array]
+) -> None:
+    """9.7.9.12 st.async: the bytes come before the phase of the mbarrier ends, which lies in the same block."""
+    shared, whole = g.m.shared, width * len(values)
+    slot = barrier_slot(g, barrier, barrier_offset)
+    index = np.broadcast_to(shared.index(g, address, offset, whole), (g.n,))
+    if (index * whole // shared.stride != slot * 8 // shared.stride).any():
+        message = "st.async writes to one block's shared memory and completes bytes on another block's mbarrier"
+        raise Trap(Verdict.LAUNCH_FAILURE, message, int(g.gid[0]))
+    store_cluster(g, address, offset, width, values)
+    if g.m.async_races is not None:
+        g.m.async_races.stores(index, whole, slot)
+    g.m.mbarriers.complete_tx(g, slot, whole, relaxed=False)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -96,10 +98,11 @@ def st(e: Emit) -> None:
     e.klass = {"global": "store", "generic": "store"}.get(space, space)
     base, offset = e.address(e.ops[0])
     values = ",".join(_values(e, e.ops[1], kind))
-    e.line(f"store_{'cluster' if cluster else space}(g,{base},{offset},{WIDTH[kind]},[{values}])")
     if asynchronous:
         barrier, at = e.address(e.ops[2])
-        e.line(f"complete_tx(g,{barrier},{at},{WIDTH[kind] * len(e.items(e.ops[1]))})")
+        e.line(f"store_async(g,{base},{offset},{barrier},{at},{WIDTH[kind]},[{values}])")
+    else:
+        e.line(f"store_{'cluster' if cluster else space}(g,{base},{offset},{WIDTH[kind]},[{values}])")
 
 
 @opcode("discard")
@@ -180,17 +183,17 @@ def discard_global(g: Any, address: Array, offset: int) -> None:
 
 
 @runtime
-def load_shared(g: Any, address: Array, offset: int, width: int, count: int) -> list[Array]:
+def load_shared(g: Any, address: Array, offset: int, width: int, count: int, own: bool = True) -> list[Array]:
     whole = width * count
-    index = g.m.shared.index(g, address, offset, whole)
+    index = g.m.shared.index(g, address, offset, whole, own)
     g.m.counters.shared("load", g, index, whole)
     return _split(g.m.shared.load(g, index, whole), width, count)
 
 
 @runtime
-def store_shared(g: Any, address: Array, offset: int, width: int, values: list[Array]) -> None:
+def store_shared(g: Any, address: Array, offset: int, width: int, values: list[Array], own: bool = True) -> None:
     whole = width * len(values)
-    index = g.m.shared.index(g, address, offset, whole)
+    index = g.m.shared.index(g, address, offset, whole, own)
     g.m.counters.shared("store", g, index, whole)
     g.m.shared.store(g, index, whole, _join(values, width, g.n))
 
@@ -256,8 +259,16 @@ def store_generic(g: Any, address: Array, offset: int, width: int, values: list[
         _STORE[name](part, at[index] - np.uint64(base), 0, width, chosen)
 
 
-_LOAD = {"shared": load_shared, "local": load_local, "global": load_global}
-_STORE = {"shared": store_shared, "local": store_local, "global": store_global}
+_LOAD: dict[str, Callable[..., Any]] = {
+    "shared": partial(load_shared, own=False),
+    "local": load_local,
+    "global": load_global,
+}
+_STORE: dict[str, Callable[..., None]] = {
+    "shared": partial(store_shared, own=False),
+    "local": store_local,
+    "global": store_global,
+}
 
 
 def _lanes(g: Any, mask: Array) -> tuple[Any, Array]:

@@ -49,6 +49,8 @@ def _unknown(field: str, value: ptx.Operand) -> bool:
 def _copied(e: Emit) -> None:
     """From shared to global memory. All threads of a warp give the same addresses."""
     e.skip("global", "shared::cta", "tensormap::generic", "release", "cta", "cluster", "gpu", "sys", "sync", "aligned")
+    e.collective = True
+    e.line("g.m.require_whole_warps(g,'tensormap.cp_fenceproxy')")
     (to, to_offset), (source, offset) = e.address(e.ops[0]), e.address(e.ops[1])
     if not isinstance(e.ops[2], ptx.Imm) or e.ops[2].value != SIZE:
         raise e.refuse(f"`{e.ins.name}` copies {SIZE} bytes")

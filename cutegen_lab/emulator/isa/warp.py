@@ -36,15 +36,16 @@ def shfl(e: Emit) -> None:
         raise e.refuse(f"`{e.ins.name}` without .sync does not exist on sm_70 and later")
     mode = e.one_of("up", "down", "bfly", "idx")
     e.type("b32")
-    _begin(e, e.ops[4])
+    mask = _begin(e, e.ops[4])
     target = e.ops[0]
     value, predicate = (target.first, target.second) if isinstance(target, ptx.Pair) else (target, ptx.Sink())
     a, b, c = e.s(e.ops[1], "b32"), e.s(e.ops[2], "u32"), e.s(e.ops[3], "u32")
-    if isinstance(predicate, ptx.Sink) and isinstance(e.ops[2], ptx.Imm) and isinstance(e.ops[3], ptx.Imm):
-        shuffled = f"shuffle_fixed(g,{a},{mode!r},{e.ops[2].value},{e.ops[3].value})"
+    fixed = isinstance(predicate, ptx.Sink) and isinstance(e.ops[2], ptx.Imm) and isinstance(e.ops[3], ptx.Imm)
+    if mask == "None" and fixed:
+        shuffled = f"shuffle_fixed(g,{a},{mode!r},{b},{c})"
         e.line(f"{e.d(value, 'b32')}[:]={shuffled}")
         return
-    e.line(f"w,x=shuffle(g,{a},{mode!r},{b},{c})")
+    e.line(f"w,x=shuffle(g,{a},{mode!r},{b},{c},{mask})")
     e.line(f"{e.d(value, 'b32')}[:]=w")
     if not isinstance(predicate, ptx.Sink):
         e.line(f"{e.d(predicate, 'pred')}[:]=x")
@@ -88,13 +89,15 @@ def shuffle_fixed(g: Any, a: Any, mode: str, b: int, c: int) -> Array:
 
 
 @runtime
-def shuffle(g: Any, a: Any, mode: str, b: Any, c: Any) -> tuple[Array, Array]:
+def shuffle(g: Any, a: Any, mode: str, b: Any, c: Any, mask: Any = None) -> tuple[Array, Array]:
     source, inside = _source_lane(g.lane, mode, b, c)
     if np.ndim(a) == 0:
         return np.full(g.n, a), inside
     wanted = (g.gid & ~31) + source
     place = np.minimum(np.searchsorted(g.gid, wanted), g.n - 1)
     absent = g.gid[place] != wanted
+    if mask is not None:
+        absent |= np.asarray(mask).astype(np.int64) >> source & 1 == 0
     if absent.any():
         lane = int(np.flatnonzero(absent)[0])
         message = f"shfl reads lane {int(source[lane])}, which does not take part"
@@ -105,8 +108,6 @@ def shuffle(g: Any, a: Any, mode: str, b: Any, c: Any) -> tuple[Array, Array]:
 @runtime
 def check_members(g: Any, mask: Any) -> None:
     """Traps where the member mask leaves out a lane that is here, or names a running one that is not."""
-    if g.m.shared.races is not None:
-        g.m.shared.races.warp_sync(g)
     members = np.broadcast_to(np.asarray(mask, np.uint64), (g.n,))
     bit = np.left_shift(np.uint64(1), g.lane.astype(np.uint64))
     outside = np.flatnonzero((members & bit) == 0)
@@ -121,6 +122,9 @@ def check_members(g: Any, mask: Any) -> None:
         at = int(np.flatnonzero(missing)[0])
         message = f"a warp-wide instruction waits for lanes {int(missing[at]):#x}, which are elsewhere"
         raise Trap(Verdict.BARRIER_DIVERGENCE, message, int(g.gid[starts[at]]))
+    if g.m.shared.races is not None:
+        lanes = np.diff(np.r_[starts, g.n])
+        g.m.shared.races.members_sync(g, members, np.repeat(running.astype(np.uint64), lanes))
 
 
 def _segments(g: Any, mask: Any) -> tuple[Array, Array]:
