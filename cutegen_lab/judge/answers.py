@@ -9,6 +9,7 @@ from functools import partial
 
 import torch
 
+from cutegen_lab.core.dtypes import DType
 from cutegen_lab.core.problem import Tolerances, Workload
 from cutegen_lab.core.trial import OutputError, WorkloadCheck
 from cutegen_lab.judge import rounding, tf32
@@ -29,6 +30,9 @@ _LARGE, _NOTHING = 2.0**60, 2.0**-6
 _TAMED = 8  # draws of how large
 _HOLD_IT = (torch.bfloat16, torch.float32, torch.float64)
 _FAR_FROM_ZERO = (AROUND, "offset")
+# Where results vanish, the share of their usual size that errors are relative to at least: what is computed in fp32 and
+# rounded to 16 bits has more bits of a tail than it shows (1 where a type is not here).
+_NARROW = {DType.BF16: 2.0**-2, DType.F16: 2.0**-2}
 
 
 class Answers:
@@ -69,9 +73,9 @@ class Answers:
         edge, least = check.distribution in EDGES, _LOST if check.distribution in BY_SLICE else None
         either = odd and not plain
         allowances = [
-            Allowance(exact, either, share * usual, tf32=rounds, edge=edge, by_slice=least and least * usual,
-                      written=some)
-            for usual, some in zip(self._usual, written, strict=True)
+            Allowance(exact, either, min(share, _NARROW.get(spec.dtype, 1.0)) * usual, tf32=rounds, edge=edge,
+                      by_slice=least and least * usual, written=some)
+            for spec, usual, some in zip(self._workload.outputs, self._usual, written, strict=True)
         ]  # fmt: skip
 
         most = min(terms(self._workload), _FEW_TERMS) if apart else terms(self._workload)
