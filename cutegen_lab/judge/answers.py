@@ -9,7 +9,6 @@ from functools import partial
 
 import torch
 
-from cutegen_lab.core.dtypes import DType
 from cutegen_lab.core.problem import Tolerances, Workload
 from cutegen_lab.core.trial import OutputError, WorkloadCheck
 from cutegen_lab.judge import rounding, tf32
@@ -30,9 +29,7 @@ _LARGE, _NOTHING = 2.0**60, 2.0**-6
 _TAMED = 8  # draws of how large
 _HOLD_IT = (torch.bfloat16, torch.float32, torch.float64)
 _FAR_FROM_ZERO = (AROUND, "offset")
-# Where results vanish, the share of their usual size that errors are relative to at least: what is computed in fp32 and
-# rounded to 16 bits has more bits of a tail than it shows (1 where a type is not here).
-_NARROW = {DType.BF16: 2.0**-2, DType.F16: 2.0**-2}
+_FEW_LEFT = 0.25  # as much of an output's usual size, where all of a small draw may lie in a function's tail
 
 
 class Answers:
@@ -68,14 +65,15 @@ class Answers:
             wanted = self._reference.run_float64(inputs)
         self._usual = self._usual or [rms(out) for out in wanted]
         share = 1.0 if check.distribution.startswith(_FAR_FROM_ZERO) else _LOST * (check.distribution == PATCHWORK)
+        share = _FEW_LEFT if check.distribution == "sparse" else share
         odd = check.distribution in NOT_FINITE
         rounds = tf32.allowed(self._reference)
         edge, least = check.distribution in EDGES, _LOST if check.distribution in BY_SLICE else None
         either = odd and not plain
         allowances = [
-            Allowance(exact, either, min(share, _NARROW.get(spec.dtype, 1.0)) * usual, tf32=rounds, edge=edge,
-                      by_slice=least and least * usual, written=some)
-            for spec, usual, some in zip(self._workload.outputs, self._usual, written, strict=True)
+            Allowance(exact, either, share * usual, tf32=rounds, edge=edge, by_slice=least and least * usual,
+                      written=some)
+            for usual, some in zip(self._usual, written, strict=True)
         ]  # fmt: skip
 
         most = min(terms(self._workload), _FEW_TERMS) if apart else terms(self._workload)
