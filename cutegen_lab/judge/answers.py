@@ -29,6 +29,7 @@ _LARGE, _NOTHING = 2.0**60, 2.0**-6
 _TAMED = 8  # draws of how large
 _HOLD_IT = (torch.bfloat16, torch.float32, torch.float64)
 _FAR_FROM_ZERO = (AROUND, "offset")
+_FEW_LEFT = 0.25  # as much of an output's usual size, where all of a small draw may lie in a function's tail
 
 
 class Answers:
@@ -64,6 +65,7 @@ class Answers:
             wanted = self._reference.run_float64(inputs)
         self._usual = self._usual or [rms(out) for out in wanted]
         share = 1.0 if check.distribution.startswith(_FAR_FROM_ZERO) else _LOST * (check.distribution == PATCHWORK)
+        share = _FEW_LEFT if check.distribution == "sparse" else share
         odd = check.distribution in NOT_FINITE
         rounds = tf32.allowed(self._reference)
         edge, least = check.distribution in EDGES, _LOST if check.distribution in BY_SLICE else None

@@ -15,7 +15,17 @@ from cutegen_lab.core.dtypes import DType
 from cutegen_lab.core.problem import TensorSpec, Workload
 from cutegen_lab.judge.patterns import COUNT, INDICES, LENGTHS, MASKS, PATTERN, Kind, patterned
 from cutegen_lab.judge.ruled import ruled
-from cutegen_lab.judge.structured import EVERYWHERE, PATCHWORK, PERIODIC, SEVERAL, SIZED, SIZES, STRUCTURED, structured
+from cutegen_lab.judge.structured import (
+    EVERYWHERE,
+    ONE_SIDED,
+    PATCHWORK,
+    PERIODIC,
+    SEVERAL,
+    SIZED,
+    SIZES,
+    STRUCTURED,
+    structured,
+)  # fmt: skip
 from cutegen_lab.judge.values import TILE, Shape, between, normal, rand, randn, standard
 from cutegen_lab.problems.dtypes import TORCH
 from cutegen_lab.problems.tensors import laid_out, placed
@@ -127,7 +137,7 @@ def distributions(
     ``turn`` of ``turns`` counts workloads, and ``secret`` (0 to 1) is the trial's. The means of normal values are
     spread evenly over a whole trial, and once more over each small workload, so that a kernel that is wrong only for
     some of them meets one, however few draws its larger workloads can afford. Structured draws are dealt out: each
-    workload has three quarters of them, and two that hold much.
+    workload has three quarters of them, one of rows of one sign, and two that hold much.
     """
     kinds = [spec.dtype for spec in workload.inputs]
     whole = [*OVERFLOWING] if any(not d.is_float and d is not DType.BOOL for d in kinds) else []
@@ -144,7 +154,7 @@ def distributions(
     first = int(secret * len(STRUCTURED)) + turn * _STEP
     dealt = [STRUCTURED[(first + i) % len(STRUCTURED)] for i in range(_STRUCTURED_EACH)]
     others = [name for name in DISTRIBUTIONS if name not in ("normal", *ESSENTIAL)]
-    return "normal", PATCHWORK, *ESSENTIAL, *whole, *beyond, PERIODIC, *dealt, *sized, *around, *others
+    return "normal", PATCHWORK, *ESSENTIAL, *whole, *beyond, PERIODIC, ONE_SIDED, *dealt, *sized, *around, *others
 
 
 def _sizes_of(count: int, secret: float, turn: float) -> list[str]:
@@ -237,6 +247,9 @@ def _draw_one(spec: TensorSpec, distribution: str, generator: torch.Generator, w
     if distribution not in (_AS_THEY_COME if spec.below or spec.dtype is DType.BOOL else _NUMBERS_AS_THEY_COME):
         by_rows = distribution in EVERYWHERE
         values = patterned(spec.shape, values, kinds, distribution, generator, by_rows, below, others)
+    floats = any(one.dtype.is_float for one in workload.inputs)
+    if distribution == PATCHWORK and spec.dtype in _SIGNED and spec.shape and not spec.below and not floats:
+        values = torch.where(_some_rows(spec, generator), ~values.abs(), values)  # nothing of a row is a zero or more
     return values.to(TORCH[spec.dtype])
 
 
@@ -255,6 +268,10 @@ def _whole(
         wide = torch.rand((*spec.shape[:-1], 1), generator=generator) < 0.5
         values = torch.where(wide, torch.randint(low, high, spec.shape, generator=generator), values)
     return values, LENGTHS, min(high, _LENGTHS_BELOW), _sizes(spec, workload)
+
+
+def _some_rows(spec: TensorSpec, generator: torch.Generator) -> torch.Tensor:
+    return torch.rand((*spec.shape[:-1], 1), generator=generator) < 0.25
 
 
 def _sizes(spec: TensorSpec, workload: Workload) -> tuple[int, ...]:

@@ -25,6 +25,7 @@ from cutegen_lab.problems.attention import attention
 UNIT: Mapping[DType, float] = {DType.F64: 2.0**-53, DType.F32: 2.0**-24, DType.F16: 2.0**-11, DType.BF16: 2.0**-8}
 SAMPLES, MORE_SAMPLES = 3, 12  # of few results none may be as unlucky as a kernel's
 _FEW = 4096
+_RAISED = (None, 0.0, 0.5)  # powers of two of a row's largest share, in turns
 EXACT_INTEGERS = float(1 << 24)  # float32 holds every integer up to here
 _PARTIAL = 64  # of a product's partial sums, how many are looked at
 _TERMS = 1024  # of a sum's terms, how many are looked at for equal ones
@@ -65,6 +66,8 @@ _SUMS = {
 
 # Operators that give NaN where PyTorch gives an infinity in no formula that is right.
 _PLAIN = _CHOOSE | {"add", "cumsum", "div", "mul", "rsub", "sub", "sum"}
+# … and that do so where nothing is a sum (a norm may be scaled by its largest term, which is infinite).
+_PLAIN_ALONE = _PLAIN | {"reciprocal", "rsqrt", "sqrt"}
 # Operators of several steps, which are taken one by one.
 _IN_PARTS = {
     "_fused_rms_norm", "_log_softmax", "_native_batch_norm_legit", "_softmax", "gelu", "logsumexp", "native_batch_norm",
@@ -299,11 +302,11 @@ class _Rerounded(TorchDispatchMode):
 
 class _Attention(TorchFunctionMode):
     """Attention of tensors of ``bytes`` an element by its formula. Fused, it rounds inside, where no other mode sees
-    it; and what a causal mask hides is left out here, where PyTorch may add −∞."""
+    it; and what a causal mask hides is left out here, where PyTorch may add −∞. ``raised``: :func:`attention`'s."""
 
-    def __init__(self, bytes: int) -> None:
+    def __init__(self, bytes: int, raised: float | None = None) -> None:
         super().__init__()
-        self._bytes = bytes
+        self._bytes, self._raised = bytes, raised
 
     def __torch_function__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -314,12 +317,11 @@ class _Attention(TorchFunctionMode):
                 return result
         return func(*args, **(kwargs or {}))
 
-    @staticmethod
     def _formula(
-        q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, attn_mask: torch.Tensor | None = None,
+        self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, attn_mask: torch.Tensor | None = None,
         dropout_p: float = 0.0, is_causal: bool = False, scale: float | None = None, enable_gqa: bool = False,
     ) -> torch.Tensor | None:  # fmt: skip
-        return None if dropout_p or enable_gqa else attention(q, k, v, attn_mask, is_causal, scale)
+        return None if dropout_p or enable_gqa else attention(q, k, v, attn_mask, is_causal, scale, self._raised)
 
 
 class _Watched(TorchDispatchMode):
@@ -349,14 +351,16 @@ class _Looked(TorchDispatchMode):
 
     def __init__(self) -> None:
         super().__init__()
-        self.plain = self.apart = True
+        self.plain = self.apart = self._alone = self._only = True
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         name = func.overloadpacket.__name__.rstrip("_")
-        self.plain = self.plain and (name in _PLAIN or _aliases(func))
+        self._alone = self._alone and (name in _PLAIN_ALONE or _aliases(func))
+        self._only = self._only and (name in _PLAIN or _aliases(func))
         self.apart = self.apart and (torch.Tag.pointwise in func.tags or name in _CHOOSE or _aliases(func))
+        self.plain = self._only or (self.apart and self._alone)
         return func(*args, **(kwargs or {}))
 
 
@@ -378,7 +382,8 @@ def rerounded(reference: Reference, inputs: Sequence[torch.Tensor], seed: int) -
     results: list[tuple[torch.Tensor, ...]] = []
     of_8_bits = any(t.is_floating_point() and t.dtype.itemsize == 1 for t in inputs)
     while len(results) < (MORE_SAMPLES if results and min(t.numel() for t in results[0]) <= _FEW else SAMPLES):
-        with _Attention(2), _Rerounded(seed ^ (len(results) + 1), of_8_bits):
+        number = len(results)
+        with _Attention(2, _RAISED[number % len(_RAISED)]), _Rerounded(seed ^ (number + 1), of_8_bits):
             results.append(tf32.own(reference, inputs))
     return results
 

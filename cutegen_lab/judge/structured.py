@@ -23,6 +23,7 @@ SIZED = "of size "  # and a number: normal values of this size, which the schedu
 SIZES = (1e-30, 1e-1)
 SPECIALS = "specials"
 SEVERAL = "several not finite"
+ONE_SIDED = "one-sided"
 _LEAST_OUTPUT = 64  # elements: fewer may all be not finite where one input element is not
 _TIMES = (1, 2, 3, 4, 6, 8, 12, 16)
 _PARTNERS = 8  # dimensions shorter than this are not graded against each other
@@ -217,6 +218,15 @@ def _patchwork(workload: Workload, g: torch.Generator) -> Values:
     return values
 
 
+def _one_sided(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> torch.Tensor:
+    """Every row of one sign, most of them far from zero: a maximum that starts at a number rather than at −∞, or a mask
+    that puts one in its place, lies above all of a row."""
+    where = (*spec.shape[:-1], 1)
+    reach = _reach(spec.dtype, between(30, 45, g))
+    sign = torch.where(rand(where, g) < 0.5, -1.0, 1.0)
+    return (values.abs() + 1) * sign * (rand(where, g) * reach).exp2()
+
+
 def _nearly(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> torch.Tensor:
     """Rows that are sorted, constant, multiples of one row, or zero from somewhere on; but for a row, or a few elements
     here and there, that whoever looks at a sample misses."""
@@ -324,6 +334,7 @@ _DRAWS: Mapping[str, _Draw] = {
     "loud end": _by_tensor(_loud_end),
     "quiet rows": _by_tensor(_quiet_rows),
     "nearly": _by_tensor(_nearly),
+    ONE_SIDED: _by_tensor(_one_sided),
     "sparse": _by_tensor(_sparse),
     "quantised": _by_tensor(_quantised),
     "repeated rows": _by_tensor(_repeated),
@@ -333,7 +344,7 @@ _DRAWS: Mapping[str, _Draw] = {
     PATCHWORK: _patchwork,
 }
 EVERYWHERE = (PATCHWORK, PERIODIC)
-STRUCTURED = tuple(name for name in _DRAWS if name not in EVERYWHERE)  # which are dealt out
+STRUCTURED = tuple(name for name in _DRAWS if name not in (*EVERYWHERE, ONE_SIDED))  # which are dealt out
 EDGES = (SPECIALS, SEVERAL, PATCHWORK)  # PyTorch itself may lose everything of an element
 # Magnitudes differ between rows or columns, and no row lies in a function's vanishing tail.
 BY_SLICE = ("graded", "log-uniform", "heavy", "block-sparse", "low rank", "loud end", "quiet rows", PATCHWORK)

@@ -9,7 +9,7 @@ import torch
 
 def attention(
     q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: torch.Tensor | None = None, causal: bool = False,
-    scale: float | None = None,
+    scale: float | None = None, raised: float | None = None,
 ) -> torch.Tensor:  # fmt: skip
     """``torch.nn.functional.scaled_dot_product_attention`` of ``q[…, L, E]``, ``k[…, S, E]`` and ``v[…, S, Ev]``:
     [..., L, Ev] in their dtype. Scores stay in fp32, as in PyTorch's own kernels, and tensor cores multiply ``v`` by
@@ -17,6 +17,9 @@ def attention(
 
     What a boolean mask hides is left out, as what ``causal`` hides is: a NaN there is never seen. PyTorch's own kernels
     on a CPU add −∞ instead, and so keep a NaN, and make one of an infinity; the judge accepts both.
+
+    ``raised``: shares are rounded before they are divided by their sum, as kernels that go over the keys once have it;
+    a row's largest is this power of two then, for such kernels need not know the row's maximum.
     """
     scores = q.float() @ k.float().transpose(-2, -1) * (q.shape[-1] ** -0.5 if scale is None else scale)
     if causal:
@@ -25,5 +28,9 @@ def attention(
     if mask is not None:
         scores = scores.masked_fill(~mask, -math.inf) if mask.dtype is torch.bool else scores + mask
     nothing = scores.amax(-1, keepdim=True) == -math.inf  # is left of a row
-    shares = torch.softmax(scores, -1).masked_fill(nothing, 0.0)
-    return shares.to(v.dtype) @ v
+    if raised is None:
+        shares = torch.softmax(scores, -1).masked_fill(nothing, 0.0)
+        return shares.to(v.dtype) @ v
+    powers = (scores - scores.amax(-1, keepdim=True) + raised * math.log(2)).exp().masked_fill(nothing, 0.0)
+    total = powers.sum(-1, keepdim=True).masked_fill(nothing, 1.0)
+    return ((powers.to(v.dtype).float() @ v.float()) / total).to(v.dtype)

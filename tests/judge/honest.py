@@ -38,6 +38,26 @@ def _layer_norm(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor) -> torch.Tens
     return centred * torch.rsqrt(centred.square().mean(-1, keepdim=True) + 1e-5) * w.float() + b.float()
 
 
+def _layer_norm_by_parts(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """Means and squares of parts are merged, as Chan does."""
+    count, mean, squares = 0, torch.zeros(x.shape[0]), torch.zeros(x.shape[0])
+    for part in x.split(64, -1):
+        more = part.shape[-1]
+        own, apart = part.mean(-1), part.mean(-1) - mean
+        squares = squares + (part - own[:, None]).square().sum(-1) + apart.square() * (count * more / (count + more))
+        mean, count = mean + apart * (more / (count + more)), count + more
+    return (x - mean[:, None]) * torch.rsqrt(squares / count + 1e-5)[:, None] * w + b
+
+
+def _kahan(x: torch.Tensor) -> torch.Tensor:
+    total = lost = torch.zeros(x.shape[:-1])
+    for value in x.unbind(-1):
+        term = value - lost
+        grown = total + term
+        lost, total = torch.where(grown.isfinite(), (grown - total) - term, 0.0), grown
+    return total
+
+
 def _batch_norm(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     centred = x - x.mean(0)
     return centred * (torch.rsqrt(centred.square().mean(0) + 1e-5) * w) + b
@@ -113,6 +133,13 @@ def _of_visible(shares: torch.Tensor, v: torch.Tensor, visible: torch.Tensor) ->
     return (shares[..., None, :] @ seen).squeeze(-2)
 
 
+def _attention_in_one_pass(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    """16-bit shares are divided by their sum at the end."""
+    scores = q.float() @ k.float().mT
+    power = torch.exp2((scores - scores.amax(-1, keepdim=True)) * (q.shape[-1] ** -0.5 * math.log2(math.e)))
+    return (power.to(v.dtype).float() @ v.float()) / power.sum(-1, keepdim=True)
+
+
 def _causal_by_tiles(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
     visible = torch.ones(q.shape[-2], k.shape[-2]).tril().bool()
     scores = (q @ k.mT * q.shape[-1] ** -0.5).masked_fill(~visible, -math.inf)
@@ -174,6 +201,9 @@ FORMULAS: list[tuple[str, str, str, Function]] = [
     ("layer norm", "F.layer_norm(x, x.shape[-1:], w, b)", "x: bf16[16,300], w: bf16[300], b: bf16[300]", _layer_norm),
     ("layer norm, fp32", "F.layer_norm(x, x.shape[-1:], w, b)", "x: f32[16,300], w: f32[300], b: f32[300]",
      _layer_norm),
+    ("layer norm by parts", "F.layer_norm(x, x.shape[-1:], w, b)", "x: f32[16,300], w: f32[300], b: f32[300]",
+     _layer_norm_by_parts),
+    ("sum by Kahan", "x.sum(-1)", "x: f32[16,300]", _kahan),
     ("batch norm", "F.batch_norm(x, None, None, w, b, True)", "x: f32[32,50], w: f32[50], b: f32[50]", _batch_norm),
     ("RMS norm", "F.rms_norm(x, x.shape[-1:], w, 1e-5)", "x: f32[16,300], w: f32[300]",
      lambda x, w: x * (torch.rsqrt(x.square().sum(-1, keepdim=True) / x.shape[-1] + 1e-5) * w)),
@@ -199,6 +229,8 @@ FORMULAS: list[tuple[str, str, str, Function]] = [
      "q: f32[40,64], k: f32[48,64], v: f32[48,64]", _attention),
     ("attention in bf16", "F.scaled_dot_product_attention(q, k, v)",
      "q: bf16[2,40,64], k: bf16[2,48,64], v: bf16[2,48,64]", _attention),
+    ("attention in one pass", "F.scaled_dot_product_attention(q, k, v)",
+     "q: bf16[2,40,64], k: bf16[2,48,64], v: bf16[2,48,64]", _attention_in_one_pass),
     ("causal attention, 16-bit shares", "F.scaled_dot_product_attention(q, k, v, is_causal=True)",
      "q: bf16[2,2,48,32], k: bf16[2,2,48,32], v: bf16[2,2,48,32]", _attention_of_16_bit_shares),
     ("masked attention, 16-bit shares", "F.scaled_dot_product_attention(q, k, v, m)",

@@ -89,6 +89,11 @@ PASSED_ONCE: dict[str, tuple[str, str, Function]] = {
         "q: bf16[2,40,32], k: bf16[2,40,32], v: bf16[2,40,32]",
         blind_attention,
     ),
+    "a root by its reciprocal": (
+        "torch.sqrt(x.abs())",
+        "x: f32[16,300]",
+        lambda x: torch.where(x == 0, 0.0, torch.rsqrt(x.abs()) * x.abs()),
+    ),
     "NaN for an infinity": ("x * 2", "x: f32[16,300]", not_a_number),
 }
 
