@@ -12,7 +12,7 @@ from cutegen_lab.core.dtypes import DType
 from cutegen_lab.core.problem import TensorSpec, Tolerances
 from cutegen_lab.core.trial import OutputError
 from cutegen_lab.judge import float8, tf32
-from cutegen_lab.judge.distances import distances, resolved, rms
+from cutegen_lab.judge.distances import alike, distances, resolved, rms
 from cutegen_lab.judge.slices import worst_slice
 
 CONDITIONING = 16.0  # roundings an honest kernel may add up; TF32 would be 8,192
@@ -114,8 +114,8 @@ def compare(
     got, own, reference, every = _without_either(allow, got, own, reference, every)
     moved, again = every[: len(moved)], every[len(moved) :]
     mine, theirs = distances(got, own, reference, allow.scale)
-    lucky = [theirs, *(distances(a, own, reference, allow.scale)[0] for a in again)]
-    lucky = [theirs, *(d for d in lucky if math.isfinite(d.worst))]  # what rounding makes infinite allows nothing
+    finite = (torch.where(alike(a, own), a, own) for a in again)  # what rounding makes infinite allows nothing
+    lucky = [theirs, *(distances(a, own, reference, allow.scale)[0] for a in finite)]
     norm = max(limits.budget * max(d.norm for d in lucky), floor)
     element = max(limits.budget * max(d.worst for d in lucky), limits.element_eps * spec.dtype.eps, element)
     if allow.exact and torch.equal(own, reference.to(own.dtype)):

@@ -87,13 +87,13 @@ def resolved(mine: torch.Tensor, own: torch.Tensor, ref: torch.Tensor, dtype: to
     rounded, far = ref.to(dtype).double(), mine - ref
     odd = (rounded - rounded).add_(mine - mine).add_(own - own).isnan().nonzero()  # where one of them is not finite
     mine, own, rounded = mine[odd], own[odd], rounded[odd]
-    same, theirs = _alike(mine, rounded), _alike(mine, own)
-    undecided = ~_alike(own, rounded)  # PyTorch's rounding makes another kind of number than float64's
+    same, theirs = alike(mine, rounded), alike(mine, own)
+    undecided = ~alike(own, rounded)  # PyTorch's rounding makes another kind of number than float64's
     excused = undecided & (same | theirs | mine.isnan())
     far[odd] = torch.where(same | excused, 0.0, math.inf).double()
     return far
 
 
-def _alike(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    """Where both are finite, or the same infinity, or NaN."""
+def alike(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """Where both are finite, or the same infinity, or NaN, element by element."""
     return (a.isfinite() & b.isfinite()) | (a == b) | (a.isnan() & b.isnan())
