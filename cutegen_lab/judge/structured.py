@@ -272,8 +272,8 @@ def _sparse(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> torch
 
 
 def _quantised(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> torch.Tensor:
-    """Whole numbers, halves, quarters or eighths, of which many are alike; half of the time none is negative."""
-    steps = 2 ** _some(4, g)
+    """Rows of whole numbers, halves, quarters or eighths, of which many are alike; half of the time none is negative."""
+    steps = 2.0 ** torch.randint(4, (*spec.shape[:-1], 1) if spec.shape else (), generator=g)
     numbers = (values * between(1, 4, g) * steps).round() / steps
     return numbers.abs() if between(0, 1, g) < 0.5 else numbers
 
