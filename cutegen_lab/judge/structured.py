@@ -272,7 +272,7 @@ def _sparse(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> torch
 
 
 def _quantised(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> torch.Tensor:
-    """Rows of whole numbers, halves, quarters or eighths, of which many are alike; half of the time none is negative."""
+    """Rows of whole numbers, halves, quarters or eighths, many of them alike; half of the time none is negative."""
     steps = 2.0 ** torch.randint(4, (*spec.shape[:-1], 1) if spec.shape else (), generator=g)
     numbers = (values * between(1, 4, g) * steps).round() / steps
     return numbers.abs() if between(0, 1, g) < 0.5 else numbers
