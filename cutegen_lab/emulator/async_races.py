@@ -51,6 +51,10 @@ class AsyncRaces:
             self._used[cluster] += 1
         return found
 
+    def completion(self, slots: Array) -> tuple[Array, Array]:
+        """(column, phases) by lane: the end of the phase that the mbarriers ``slots`` are in."""
+        return np.array([self.column(slot) for slot in slots.tolist()]), self._m.mbarriers.age[slots] + 1
+
     def lands(self, gid: int, place: Array, slot: int) -> None:
         """A bulk copy will write ``place`` and complete on mbarrier ``slot``."""
         cells, known = self._cells(place), self._known(gid, 1)

@@ -5,10 +5,10 @@ Two accesses of one launch, one of them a write, race unless an order stands bet
 clusters are ordered by nothing but releases and acquires at the scope of the GPU (8.9.5); in grids of very many warps
 that order is followed for some clusters. A write that changes nothing is not held against anyone, nor is the plain read
 that guesses what a compare-and-swap will find (CUDA C++ Programming Guide, "Atomic Functions"). Of each cell the last
-writer and two readers are remembered. Bulk copies to memory are under way until they have been waited for, and neither
-they nor those out of it see what threads wrote without a proxy fence (8.4 "Proxies"). A launch that begins
-programmatically (CUDA C++ Programming Guide, "Programmatic Dependent Launch") may not read what the launch before it
-wrote, nor write what it touched, until it has waited (PTX ISA 9.7.13.12 griddepcontrol).
+writer and two readers are remembered. Copies from and to memory are under way until they have been waited for, and no
+bulk copy sees what threads wrote without a proxy fence (8.4 "Proxies"). A launch that begins programmatically
+(CUDA C++ Programming Guide, "Programmatic Dependent Launch") may not read what the launch before it wrote, nor write
+what it touched, until it has waited (PTX ISA 9.7.13.12 griddepcontrol).
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from cutegen_lab.emulator.causality import Left
 from cutegen_lab.emulator.faults import Trap
 from cutegen_lab.emulator.global_marks import IN_FLIGHT, Mark, Marks, Rows
 from cutegen_lab.emulator.races import differs, generated_line, order_at
+from cutegen_lab.emulator.reads_in_flight import ReadsInFlight
 from cutegen_lab.emulator.stores_in_flight import StoresInFlight
 from cutegen_lab.emulator.traits import CLUSTER, CTA, GRID, compares
 from cutegen_lab.emulator.types import Array
@@ -30,7 +31,7 @@ from cutegen_lab.emulator.types import Array
 if TYPE_CHECKING:
     from cutegen_lab.emulator.chunk import Chunk
     from cutegen_lab.emulator.clocks import Clocks
-    from cutegen_lab.emulator.memory import Buffer
+    from cutegen_lab.emulator.memory import Buffer, HasLanes
     from cutegen_lab.emulator.program import Program
 
 WROTE, READ = "wrote", "read"
@@ -50,7 +51,7 @@ class BlockRaces:
         self._launch, self._pending = 0, 1  # launches from ``pending`` on may still run
         self._programmatic, self._waited = False, True
         self._left: Left = {}
-        self.stores = StoresInFlight()
+        self.stores, self.reads = StoresInFlight(), ReadsInFlight(0)
 
     def table(self, size: int) -> Array | None:
         """What is remembered of a buffer of ``size`` bytes."""
@@ -73,25 +74,33 @@ class BlockRaces:
     def enter(self, chunk: Chunk) -> None:
         """``chunk`` has clocks."""
         self._leave()
-        self._chunk, self.stores = chunk, StoresInFlight()
+        self._chunk, self.stores, self.reads = chunk, StoresInFlight(), ReadsInFlight(len(chunk.exited))
 
     def _leave(self) -> None:
         if self._chunk is not None and self._programmatic:
             self._waited &= self._clocks(self._chunk).every_block_waited()
         self._chunk = None
 
-    def load(self, buffer: Buffer, gid: Array, address: Array, width: int, hardware: bool = False) -> None:
-        """Before ``width`` bytes are read. What a bulk copy reads is not remembered."""
-        m, made = self._here(), self._now(gid)
-        if hardware:
+    def load(self, buffer: Buffer, g: HasLanes, address: Array, width: int) -> None:
+        """Before ``width`` bytes are read. Until a copy is complete, nothing that its thread does comes after it."""
+        m, gid = self._here(), g.gid
+        made = self._now(gid)
+        if g.hardware:
             past = self._writes(buffer, address, width).found()
             self._check(buffer, gid, address, past, made, None, WROTE)
             self._check_proxy(buffer, gid, address, past, "reads")
+            if g.until is not None:
+                when = np.broadcast_to(global_marks.landing(*map(np.asarray, g.until)), gid.shape)
+                last, other = self._reads(buffer, address, width, make=True)
+                self._remember_read(m, gid, Marks(made.what, when), last, other)
             return
         if m.causality is not None and self._left and (order := self._order()).strong:
             m.causality.read(self._left, gid >> 5, address, order)
         self._check(buffer, gid, address, self._writes(buffer, address, width).found(), made, None, WROTE)
         last, other = self._reads(buffer, address, width, make=True)
+        if g.copies:
+            made = Marks(made.what, self.reads.issue(gid, made.when))
+            self.reads.keep(gid, made.when, (last, other))
         self._remember_read(m, gid, made, last, other)
 
     def store(
@@ -127,6 +136,10 @@ class BlockRaces:
         for thread in gid.tolist():
             for group, rows in self.stores.wait(thread, pending):
                 rows.complete(group, int(clocks.now(np.array([thread >> 5]))[0]))
+
+    def copies_done(self, gid: Array, pending: int) -> None:
+        """The threads ``gid`` have waited for all but their last ``pending`` groups of cp.async."""
+        self.reads.wait(gid, pending, self._now(gid).when)
 
     def _check_write(
         self, buffer: Buffer, gid: Array, address: Array, width: int, made: Marks, changes: Array | None
@@ -198,8 +211,9 @@ class BlockRaces:
         if home.all():
             return late
         if clocks.follows_grid:
-            at, followed = clocks.column_in_grid(cluster, column)
-            far = followed & clocks.unknown(warp, at, epoch)
+            warps = column < clocks.size  # what other clusters know of each other's copies is not followed
+            at, followed = clocks.column_in_grid(cluster, np.where(warps, column, 0))
+            far = followed & warps & clocks.unknown(warp, at, epoch)
         else:
             far = np.ones(late.shape, np.bool_)
         return np.where(home, late, far)
@@ -264,7 +278,9 @@ class BlockRaces:
             who = f"thread {m.place(mark.thread % m.padded_threads)[1]} of its own block"
         does = "reads what" if reads else ("writes something else where" if did == WROTE else "overwrites what")
         where, between = f"byte {at - buffer.base} of {buffer.name}", "with no order between"
-        if mark.epoch >= IN_FLIGHT:
+        if did == READ and (mark.epoch >= IN_FLIGHT or mark.thread >> 5 >= self._clocks(m).size):
+            who, did, between = "a copy", "reads", "which nobody has waited for"
+        elif mark.epoch >= IN_FLIGHT:
             did, between = "has a bulk copy write", "which nobody has waited for (.read waits for its source alone)"
         message = f"a race: {does} {who} {did}, {where}, {between}"
         return self._trap(Verdict.NON_DETERMINISTIC, message, gid_at, at, mark)
