@@ -95,7 +95,7 @@ class BlockRaces:
                 self._remember_read(m, gid, Marks(made.what, when), last, other)
             return
         if m.causality is not None and self._left and (order := self._order()).strong:
-            m.causality.read(self._left, gid >> 5, address, order)
+            m.causality.read(self._left, gid, address, order)
         self._check(buffer, gid, address, self._writes(buffer, address, width).found(), made, None, WROTE)
         last, other = self._reads(buffer, address, width, make=True)
         if g.copies:
@@ -119,13 +119,13 @@ class BlockRaces:
         if (lost := differs(cells[index], new, k)).any():  # several wrote at once
             self._check(buffer, gid, address, writes.found(), made, lost, WROTE)
         if m.causality is not None and not hardware and (order := self._order()).strong:
-            m.causality.write(self._left, gid >> 5, address, order)
+            m.causality.write(self._left, gid, address, order)
 
     def update(self, buffer: Buffer, gid: Array, address: Array, width: int) -> None:
         """Before an atomic operation."""
         m, made = self._here(), self._now(gid)
         if m.causality is not None:
-            m.causality.update(self._left, gid >> 5, address, self._order())
+            m.causality.update(self._left, gid, address, self._order())
         writes = self._check_write(buffer, gid, address, width, made, None)
         writes.remember(made)
         self._check(buffer, gid, address, writes.found(), made, np.ones((len(gid), 1), np.bool_), WROTE)
@@ -186,7 +186,7 @@ class BlockRaces:
         m, launch = self._here(), past.launch
         if self._pending < self._launch:
             early = (launch >= self._pending) & (launch < self._launch)
-            early &= ~self._clocks(m).waited(gid >> 5)[:, None]
+            early &= ~self._clocks(m).waited(gid)[:, None]
             early = early if changes is None else early & changes
             if early.any():
                 raise self._early(buffer, gid, address, early, past, changes is None, did)
@@ -206,14 +206,14 @@ class BlockRaces:
         cluster = past.block // m.cluster_size
         home = cluster == (m.numbers[gid // m.padded_threads] // m.cluster_size)[:, None]
         column, epoch = past.column, past.epoch
-        late = clocks.unknown(warp, column, epoch)
-        late |= (column == mine >> 5) & clocks.unmet(warp, mine & 31, past.lane, epoch)
+        late = clocks.unknown(gid[:, None], column, past.lane, epoch)
+        late |= (column == mine >> 5) & clocks.lanes.unmet(warp, mine & 31, past.lane, epoch)
         if home.all():
             return late
         if clocks.follows_grid:
             warps = column < clocks.size  # what other clusters know of each other's copies is not followed
             at, followed = clocks.column_in_grid(cluster, np.where(warps, column, 0))
-            far = followed & warps & clocks.unknown(warp, at, epoch)
+            far = followed & warps & (clocks.knows(gid[:, None], at) < epoch)
         else:
             far = np.ones(late.shape, np.bool_)
         return np.where(home, late, far)
@@ -225,7 +225,7 @@ class BlockRaces:
             return
         m, clocks = self._here(), self._clocks(self._here())
         home = past.block // m.cluster_size == (m.numbers[gid // m.padded_threads] // m.cluster_size)[:, None]
-        unseen = clocks.unknown((gid >> 5)[:, None], clocks.fenced_global + past.column, past.epoch)
+        unseen = clocks.unknown(gid[:, None], past.column, past.lane, past.epoch, clocks.fenced_global)
         bad = (past.launch == self._launch) & np.where(home, unseen, not m.program.fences_global_proxy)
         if bad.any():
             lines = past.lines()

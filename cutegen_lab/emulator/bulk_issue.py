@@ -160,7 +160,7 @@ def _pieces(gid: int, address: int, size: int, until: tuple[int, int] | None = N
 @runtime
 def bulk_commit_group(g: Any) -> None:
     if g.m.async_races is not None:
-        g.m.async_races.bulk_commit(g)
+        g.m.async_races.groups.commit(g.gid.tolist())
     if g.m.memory.races is not None:
         g.m.memory.races.stores.commit(g.gid.tolist())
 
@@ -168,6 +168,6 @@ def bulk_commit_group(g: Any) -> None:
 @runtime
 def bulk_wait_group(g: Any, limit: Any, reads: bool) -> None:
     if g.m.async_races is not None:
-        g.m.async_races.bulk_wait(g, limit)
+        g.m.async_races.groups.wait(g.gid.tolist(), np.broadcast_to(limit, (g.n,)).tolist())
     if g.m.memory.races is not None and not reads:
         g.m.memory.races.stores_done(g.gid, int(np.max(limit)))

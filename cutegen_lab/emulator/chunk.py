@@ -77,15 +77,15 @@ class Chunk:
         self.bulk = BulkCopies(self, late=races)
         self.async_races: AsyncRaces | None = None
         self.causality: Causality | None = None
-        self.clocks = self._look_for_races() if races else None
         self.ended = False  # has all of any block?
         self.exited = np.zeros(lanes, np.bool_)
         gid = np.arange(lanes)
         self.exited[gid % self.padded_threads >= self.threads] = True  # lanes that pad the last warp never exist
+        self.clocks = self._look_for_races() if races else None
 
     def _look_for_races(self) -> Clocks:
         warps = self.padded_threads // 32
-        clocks = Clocks(self.count, self.cluster_size, warps, self._followed(warps))
+        clocks = Clocks(self.count, self.cluster_size, warps, self.exited, self._followed(warps))
         if self.program.fences:
             self.causality = Causality(clocks, self.numbers, self.cluster_size)
         self.shared.races = races = SharedRaces(self, clocks)
@@ -157,10 +157,14 @@ class Chunk:
         if self.async_races is not None:
             self.async_races.reaches(gid, block)
 
-    def require_whole_warps(self, g: Group, what: str) -> None:
-        """Traps where a warp's running threads are not all in ``g``: a warp-wide instruction met by some of them."""
+    def meet(self, g: Group) -> None:
+        """The lanes of each warp of ``g`` do something together."""
         if self.shared.races is not None:
             self.shared.races.warp_sync(g)
+
+    def require_whole_warps(self, g: Group, what: str) -> None:
+        """Traps where a warp's running threads are not all in ``g``: a warp-wide instruction met by some of them."""
+        self.meet(g)
         if g.whole():
             return
         warps, here = np.unique(g.gid >> 5, return_counts=True)

@@ -151,16 +151,16 @@ class MBarriers:
         if self._letters is None:
             return
         if relaxed is None:
-            self._arrived.leave(g.gid >> 5, slot)
+            self._arrived.leave(g.gid, slot)
         elif g.m.causality is not None:
             self._arrived.leave_rows(g.m.causality.fenced(g.gid >> 5, relaxed), slot)
 
-    def _learn(self, g: Group, warps: Array, slot: Array, relaxed: int | None) -> None:
+    def _learn(self, g: Group, gid: Array, slot: Array, relaxed: int | None) -> None:
         assert self._letters is not None
         if relaxed is None:
-            self._letters.take(warps, slot)
+            self._letters.take(gid, slot)
         elif g.m.causality is not None:
-            for warp, place in set(zip(warps.tolist(), slot.tolist(), strict=True)):
+            for warp, place in set(zip((gid >> 5).tolist(), slot.tolist(), strict=True)):
                 if (row := self._letters.at(place)) is not None:
                     g.m.causality.find(warp, row, relaxed)
 
@@ -173,7 +173,7 @@ class MBarriers:
         if not done.all():
             g.cache["mbarrier"] = slot[~done]
         if self._letters is not None and done.any():
-            self._learn(g, g.gid[done] >> 5, slot[done], relaxed)
+            self._learn(g, g.gid[done], slot[done], relaxed)
         if self.copies is not None and done.any():
             self.copies.observe(slot[done], self._phase[slot[done]])
         return np.asarray(done)

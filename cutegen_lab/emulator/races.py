@@ -50,7 +50,7 @@ class SharedRaces:
         """Before ``width`` bytes are read; ``index`` counts in ``width``."""
         stamp, order = self._stamp(g)
         if order.strong and self._m.causality is not None:
-            self._m.causality.read(self._left, g.gid >> 5, index * width, order)
+            self._m.causality.read(self._left, g.gid, index * width, order)
         k = width // self.unit
         self.copies.check(g, index, k, "reads")
         written = self.writer.reshape(-1, k)[index]
@@ -75,7 +75,7 @@ class SharedRaces:
             apart = (writer >> (_THREAD + 5) & _THREAD_MASK >> 5) != self._clocks.own[g.gid >> 5][:, None]
             self._trap(g, index, width, lost & apart, writer, "writes", "wrote something else at the same time")
         if order.strong and self._m.causality is not None:
-            self._m.causality.write(self._left, g.gid >> 5, index * width, order)
+            self._m.causality.write(self._left, g.gid, index * width, order)
 
     def copy(self, g: Group, index: Array, width: int, value: Array) -> None:
         """Stores ``value`` on behalf of an asynchronous copy, which may come any time until it is waited for."""
@@ -87,7 +87,7 @@ class SharedRaces:
         stamp, order = self._stamp(g)
         k = width // self.unit
         if self._m.causality is not None:
-            self._m.causality.update(self._left, g.gid >> 5, index * width, order)
+            self._m.causality.update(self._left, g.gid, index * width, order)
         self._check_write(g, index, width, order, np.ones((len(index), k), np.bool_))
         self._record(index, k, stamp)
         last = self.writer.reshape(-1, k)[index]  # of those who come at once
@@ -145,8 +145,8 @@ class SharedRaces:
             return np.zeros((1, 1), np.bool_)
         warp, mine = (g.gid >> 5)[:, None], (g.gid % (self._clocks.size * 32))[:, None]
         thread, count = found >> _THREAD & _THREAD_MASK, found >> _COUNT
-        late = self._clocks.unknown(warp, thread >> 5, count)
-        late |= (thread >> 5 == mine >> 5) & self._clocks.unmet(warp, mine & 31, thread & 31, count)
+        late = self._clocks.unknown(g.gid[:, None], thread >> 5, thread & 31, count)
+        late |= (thread >> 5 == mine >> 5) & self._clocks.lanes.unmet(warp, mine & 31, thread & 31, count)
         if order.strong:
             warps = self._clocks.warps
             needed = np.where((thread >> 5) // warps == (mine >> 5) // warps, CTA, CLUSTER)

@@ -79,19 +79,19 @@ def griddepcontrol(e: Emit) -> None:
 @runtime
 def wait_for_launches(g: Any) -> None:
     if g.m.clocks is not None:
-        g.m.clocks.wait_for_launches(np.unique(g.gid >> 5))
+        g.m.clocks.wait_for_launches(g.gid)
 
 
 @runtime
 def launch_dependents(g: Any) -> None:
     if g.m.clocks is not None:
-        g.m.clocks.launch_dependents(np.unique(g.gid >> 5))
+        g.m.clocks.launch_dependents(g.gid)
 
 
 @runtime
 def proxy_fence(g: Any, shared: bool, everywhere: bool) -> None:
     if g.m.clocks is not None:
-        g.m.clocks.proxy_fence(np.unique(g.gid >> 5), shared, everywhere)
+        g.m.clocks.proxy_fence(g.gid, shared, everywhere)
 
 
 @runtime
@@ -103,7 +103,7 @@ def init_fence(g: Any) -> None:
 @runtime
 def memory_fence(g: Any, order: Ordering) -> None:
     if g.m.causality is not None:
-        g.m.causality.fence(np.unique(g.gid >> 5), order)
+        g.m.causality.fence(g.gid, order)
 
 
 @opcode("setmaxnreg")
