@@ -27,6 +27,7 @@ from cutegen_lab.emulator.program import SHARED_BASE, Program
 from cutegen_lab.emulator.races import SharedRaces, generated_line
 from cutegen_lab.emulator.register_pool import RegisterPool
 from cutegen_lab.emulator.types import Array
+from cutegen_lab.emulator.warp_barrier import WarpBarrier
 from cutegen_lab.emulator.wgmma import WarpgroupProducts
 from cutegen_lab.emulator.windows import Windows
 
@@ -81,6 +82,7 @@ class Chunk:
         self.exited = np.zeros(lanes, np.bool_)
         gid = np.arange(lanes)
         self.exited[gid % self.padded_threads >= self.threads] = True  # lanes that pad the last warp never exist
+        self.warp_barrier = WarpBarrier(self.exited)
         self.clocks = self._look_for_races() if races else None
 
     def _look_for_races(self) -> Clocks:
