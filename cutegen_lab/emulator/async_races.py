@@ -177,8 +177,11 @@ class AsyncRaces:
             tables += [(self._shared.reader, "read"), (self._shared.other, "read")]
         for table, did in tables:
             found = table[cells]
-            late = self._clocks.late(np.array(gid), known[columns(found)], columns(found), lanes(found), counts(found))
-            late |= (columns(found) == self._clocks.own[gid >> 5]) & self._unsynced(gid, found)
+            if not found.any():
+                continue
+            column, count = columns(found), counts(found)
+            late = self._clocks.late(np.array(gid), known[column], column, lanes(found), count)
+            late |= (column == self._clocks.own[gid >> 5]) & self._unsynced(gid, found)
             if late.any():
                 at = int(np.flatnonzero(late)[0])
                 raise self._shared.trap(gid, int(cells[at]) * self._shared.unit, int(found[at]), does, did)
@@ -191,6 +194,8 @@ class AsyncRaces:
 
     def _proxy(self, gid: int, cells: Array, known: Array, found: Array, does: str) -> None:
         generic = (columns(found) < self._clocks.size) & (found != 0)
+        if not generic.any():
+            return
         at = np.where(generic, columns(found), 0)
         seen = known[self._clocks.fenced + at]
         bare = generic & self._clocks.late(np.array(gid), seen, at, lanes(found), counts(found), fenced=True)

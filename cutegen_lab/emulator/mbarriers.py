@@ -10,6 +10,7 @@ from cutegen_lab.core.verdict import Verdict
 from cutegen_lab.emulator.clocks import Clocks, Letters
 from cutegen_lab.emulator.copies import CopiesInFlight
 from cutegen_lab.emulator.faults import Trap
+from cutegen_lab.emulator.lane_clocks import by_place
 from cutegen_lab.emulator.types import Array
 
 if TYPE_CHECKING:
@@ -213,8 +214,8 @@ class MBarriers:
         if len(over):
             raise self._overwritten(int(g.gid[int(over[0])]), int(slot[over[0]]))
         if self.async_races is not None:
-            for gid, place in {(gid >> 5 << 5, place): (gid, place) for gid, place in _lanes(g, slot)}.values():
-                self.async_races.uses_barrier(gid, place)
+            for warp, lanes, place in by_place(g.gid, slot):
+                self.async_races.uses_barrier(warp * 32 + lanes.bit_length() - 1, place)
 
     def _overwritten(self, gid: int, slot: int) -> Trap:
         at = slot * 8 % self._shared.stride
@@ -238,10 +239,6 @@ class MBarriers:
         if self._letters is not None:
             for place in done.tolist():
                 self._letters.receive(self._arrived, place, self._column(place), int(self.age[place]))
-
-
-def _lanes(g: Group, slot: Array) -> list[tuple[int, int]]:
-    return list(zip(g.gid.tolist(), slot.tolist(), strict=True))
 
 
 def _in_range(g: Group, what: str, count: Array | int, least: int) -> None:
