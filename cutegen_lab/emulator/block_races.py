@@ -22,6 +22,7 @@ from cutegen_lab.emulator import global_marks
 from cutegen_lab.emulator.causality import Left
 from cutegen_lab.emulator.faults import Trap
 from cutegen_lab.emulator.global_marks import IN_FLIGHT, Mark, Marks, Rows
+from cutegen_lab.emulator.overlap import Overlap
 from cutegen_lab.emulator.races import differs, generated_line, order_at
 from cutegen_lab.emulator.reads_in_flight import ReadsInFlight
 from cutegen_lab.emulator.stores_in_flight import StoresInFlight
@@ -48,8 +49,7 @@ class BlockRaces:
         self._unit, self._most = unit, most
         self._programs: list[Program] = []
         self._chunk: Chunk | None = None
-        self._launch, self._pending = 0, 1  # launches from ``pending`` on may still run
-        self._programmatic, self._waited = False, True
+        self._overlap = Overlap()
         self._left: Left = {}
         self.stores, self.reads = StoresInFlight(), ReadsInFlight(0)
 
@@ -60,16 +60,11 @@ class BlockRaces:
         return global_marks.table(size, self._unit)
 
     def begin(self, program: Program, programmatic: bool) -> None:
-        """The next launch. A programmatic one may overlap the one before, and those that this did not wait for."""
+        """The next launch."""
         self._leave()
-        if not programmatic:
-            self._pending = self._launch + 1
-        elif self._waited:
-            self._pending = max(self._launch, 1)
-        self._launch += 1
+        self._overlap.begin(programmatic)
         self._programs.append(program)
         self._left = {}
-        self._programmatic, self._waited = programmatic, True
 
     def enter(self, chunk: Chunk) -> None:
         """``chunk`` has clocks."""
@@ -77,9 +72,13 @@ class BlockRaces:
         self._chunk, self.stores, self.reads = chunk, StoresInFlight(), ReadsInFlight(len(chunk.exited))
 
     def _leave(self) -> None:
-        if self._chunk is not None and self._programmatic:
-            self._waited &= self._clocks(self._chunk).every_block_waited()
+        if self._chunk is not None:
+            self._overlap.leave(self._clocks(self._chunk))
         self._chunk = None
+
+    @property
+    def _launch(self) -> int:
+        return self._overlap.launch
 
     def load(self, buffer: Buffer, g: HasLanes, address: Array, width: int) -> None:
         """Before ``width`` bytes are read. Until a copy is complete, nothing that its thread does comes after it."""
@@ -158,8 +157,8 @@ class BlockRaces:
         kept = Marks(*(word[:, None] for word in made))
         for table in (other, last):
             found = table.found()
-            if found.newest() >= self._pending:
-                late = (found.launch >= self._pending) & (found.launch < self._launch)
+            if found.newest() >= self._overlap.first:
+                late = (found.launch >= self._overlap.first) & (found.launch < self._launch)
                 late |= (found.launch == self._launch) & self._unordered(m, gid, found, made)
                 kept = Marks(*(np.where(late, a, b) for a, b in zip(found, kept, strict=True)))
         other.remember(kept, backwards=True)  # of many lanes that read a cell at once, this keeps the first …
@@ -181,12 +180,14 @@ class BlockRaces:
         self, buffer: Buffer, gid: Array, address: Array, past: Marks, made: Marks, changes: Array | None, did: str
     ) -> None:
         """Traps where the accesses ``past`` [lanes, cells] are not over yet. ``changes``: None for a read."""
-        if past.newest() < self._pending:
+        if past.newest() < self._overlap.first:
             return
         m, launch = self._here(), past.launch
-        if self._pending < self._launch:
-            early = (launch >= self._pending) & (launch < self._launch)
-            early &= ~self._clocks(m).waited(gid)[:, None]
+        if self._overlap.before:
+            waited = self._clocks(m).waited(gid)[:, None]
+            early = np.isin(launch, list(self._overlap.before)) & ~waited
+            if self._overlap.after:
+                early |= np.isin(launch, list(self._overlap.after)) & waited
             early = early if changes is None else early & changes
             if early.any():
                 raise self._early(buffer, gid, address, early, past, changes is None, did)
@@ -263,9 +264,12 @@ class BlockRaces:
     ) -> Trap:
         gid_at, at, mark = self._first(gid, address, bad, past)
         does, name = "reads" if reads else "writes", self._programs[mark.launch - 1].name
+        when = "before griddepcontrol.wait, and"
+        if self._clocks(self._here()).waited(np.array([gid_at])).all():
+            when = f"after griddepcontrol.wait for launch {self._launch - 1}, which did not itself wait until"
         message = (
-            f"{does} byte {at - buffer.base} of {buffer.name} before griddepcontrol.wait, "
-            f"and launch {mark.launch} ({name}) {'wrote' if did == WROTE else 'reads'} it"
+            f"{does} byte {at - buffer.base} of {buffer.name} {when} "
+            f"launch {mark.launch} ({name}) {'wrote' if did == WROTE else 'reads'} it"
         )
         verdict = Verdict.UNINITIALISED_READ if reads else Verdict.NON_DETERMINISTIC
         return self._trap(verdict, message, gid_at, at, mark)

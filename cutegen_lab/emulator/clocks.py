@@ -172,6 +172,10 @@ class Clocks:
         """Does each of the threads ``gid`` know that earlier launches have ended?"""
         return np.asarray(self.knows(gid, np.array(self.size)) > 0)
 
+    def some_have_waited(self) -> bool:
+        """Has any thread waited for earlier launches?"""
+        return bool(self.waited(np.arange(len(self.own) * 32)).any())
+
     def every_block_waited(self) -> bool:
         """Has each block waited for earlier launches, before it let the next one begin?"""
         waited = self.waited(np.arange(len(self.own) * 32))
