@@ -153,9 +153,9 @@ class BlockRaces:
         return writes
 
     def _remember_read(self, m: Chunk, gid: Array, made: Marks, last: Rows, other: Rows) -> None:
-        """Of readers that nothing orders before this one, one is kept beside it."""
+        """Of readers that nothing orders before this one, one is kept beside it: the last, or else the first."""
         kept = Marks(*(word[:, None] for word in made))
-        for table in (other, last):
+        for table in (last, other) if m.warps_seed else (other, last):
             found = table.found()
             if found.newest() >= self._overlap.first:
                 late = (found.launch >= self._overlap.first) & (found.launch < self._launch)

@@ -38,7 +38,8 @@ SOME_WARPS = 128  # … of a larger one, of the first cluster, the last and some
 class Chunk:
     """State of the blocks ``numbers`` (linear, whole clusters, counted cluster by cluster) of one launch.
 
-    ``registers`` has a thread when it begins; None where that is not known."""
+    ``registers`` has a thread when it begins; None where that is not known. ``warps``: the seed of their order, 0 where
+    all run in lockstep."""
 
     def __init__(
         self,
@@ -51,6 +52,7 @@ class Chunk:
         clock: int = 0,
         races: bool = False,
         registers: int | None = None,
+        warps: int = 0,
     ) -> None:
         self.program, self.launch, self.memory, self.counters = program, launch, memory, counters
         self.clock = clock  # what the clocks showed when the launch began
@@ -64,7 +66,7 @@ class Chunk:
         self.shared = Windows("shared", self.count, SHARED_BASE, smem, self.cluster_size, shadow)
         lanes = self.count * self.padded_threads
         self.local = Windows("local", lanes if program.local_bytes else 0, 0, program.local_bytes, 1, shadow)
-        self.watches = shadow
+        self.watches, self.warps_seed = shadow, warps
         self.origins = None if program.unwritten_sites is None else Origins(program.unwritten_sites)
         if self.origins is not None:
             self.shared.follow(self.origins)

@@ -3,8 +3,9 @@
 PTX ISA 8.7.1 "Races" and 9.7.13.1 (a barrier orders what participants did before it and do after it). Barriers,
 cluster barriers and mbarriers order warps through their :mod:`clocks`; so do releases and acquires
 (:mod:`causality`). Lanes of one warp are ordered by any warp-wide instruction, 9.7.13.2 bar.warp.sync or another. Of
-each cell the last writer is remembered and two readers, which finds every race of two threads and may miss one where
-three read. A write that changes nothing is not held against anyone.
+each cell the last writer is remembered and two readers that nothing orders: the last, and the one before it or, where
+warps do not run in lockstep, the first. That finds every race of two threads, in one of two runs one where three read,
+and may miss one where more do. A write that changes nothing is not held against anyone.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ class SharedRaces:
     def __init__(self, m: Chunk, clocks: Clocks) -> None:
         self._m, self._clocks = m, clocks
         self.unit = m.program.access_unit
+        self._keeps_late = not m.warps_seed
         cells = len(m.shared.data) // self.unit
         self.writer, self.reader, self.other = (np.zeros(cells, np.int64) for _ in range(3))
         self._left: Left = {}
@@ -57,8 +59,10 @@ class SharedRaces:
         self._trap(g, index, width, self._racing(g, written, order), written, "reads", "wrote")
         reader, other = self.reader.reshape(-1, k), self.other.reshape(-1, k)
         last, first = reader[index], other[index]
-        kept = np.where(self._racing(g, first), first, stamp)
-        kept = np.where(self._racing(g, last), last, kept)
+        past = (first, last) if self._keeps_late else (last, first)
+        kept = np.broadcast_to(stamp, last.shape)
+        for found in past:
+            kept = np.where(self._racing(g, found), found, kept)
         other[index[::-1]] = kept[::-1]  # of many lanes that read a cell at once, this keeps the first …
         reader[index] = stamp  # … and this the last
 
