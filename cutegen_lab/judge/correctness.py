@@ -26,6 +26,7 @@ _LOST = 1e-2  # relative error of an element beyond which PyTorch has lost it
 _LEAST_MARGIN = 4.0  # beside the largest of a few samples
 _VAGUE = 0.5  # a limit beyond which a draw tells next to nothing but how large results are, if there are
 _ENOUGH = 64  # of them
+_SAME_SIZE = 16.0  # times as large as another right answer: beyond, rounding decides the size
 _MOST_MARGIN = 1e-2  # of a limit that conditioning widens: beyond, a draw tells too little to be lenient about it
 
 Compared = tuple[torch.Tensor, torch.Tensor, torch.Tensor, list[torch.Tensor]]
@@ -44,9 +45,9 @@ class Allowance:
     infinity of that sign may stand for a NaN, and where results jump nothing is compared. ``unneeded``: elements that
     are NaN for an input that does not matter to them (:mod:`unneeded`); they are not compared. ``tf32``: products may
     be in TF32, and tensor cores' sums then lose a little with every term. ``edge``: what PyTorch itself loses is not
-    compared. ``right``: integers that are right whatever they are (:mod:`chosen`). ``by_slice``: every row and column
-    is held to its own norm, or to this where that is more (None: none is). ``written``: the elements that were computed
-    (None: all); the others are not compared.
+    compared, and with ``whole`` nothing of an output of which it loses anything. ``right``: integers that are right
+    whatever they are (:mod:`chosen`). ``by_slice``: every row and column is held to its own norm, or to this where that
+    is more (None: none is). ``written``: the elements that were computed (None: all); the others are not compared.
     """
 
     exact: bool = False
@@ -58,6 +59,7 @@ class Allowance:
     unneeded: torch.Tensor | None = None
     tf32: bool = False
     edge: bool = False
+    whole: bool = False
     right: torch.Tensor | None = None
     by_slice: float | None = None
     written: torch.Tensor | None = None
@@ -101,7 +103,7 @@ def compare(
         spec, limits = float8.before_rounding(spec, limits)
     moved = [m.reshape(-1) for m in moved]
     if allow.edge:
-        got, own, reference = _without_lost(got, own, reference)
+        got, own, reference = _without_lost(got, own, reference, again, allow.whole)
     floor, element = _floors(spec, limits, terms, allow.tf32)
     floor = max(floor, limits.floor_eps * spec.dtype.eps)
     every = [*moved, *again]
@@ -199,8 +201,12 @@ def _conditioned(effect: torch.Tensor, terms: int) -> torch.Tensor:
 
 
 def _unless_small(norm: float, got: torch.Tensor, right: Sequence[torch.Tensor]) -> float:
-    """The limit ``norm``, or one that ``got`` exceeds where it is less than half as large as every right answer."""
-    return min(norm, _VAGUE) if rms(got.nan_to_num(0.0, 0.0, 0.0)) < _VAGUE * min(map(rms, right)) else norm
+    """The limit ``norm``, or one that ``got`` exceeds where it is less than half as large as every right answer. How
+    large an answer is says nothing where rounding decides even that (``(exp(x) - 1 - x) / x²`` of a tiny x)."""
+    sizes = [rms(answer) for answer in right]
+    if max(sizes) > _SAME_SIZE * min(sizes):
+        return norm
+    return min(norm, _VAGUE) if rms(got.nan_to_num(0.0, 0.0, 0.0)) < _VAGUE * min(sizes) else norm
 
 
 def _without_fills(
@@ -213,17 +219,24 @@ def _without_fills(
         return got, own, reference, others
     fills = torch.isfinite(reference) & (reference.abs() > HUGE)
     same = (got == own) | (got == reference.to(got.dtype))  # exp(100) is finite in float64 alone
+    same |= ~(own.isfinite() | got.isfinite())  # PyTorch divides by what vanished: x / 0 where others have 0 / 0
     right = fills & (same | ((got.double() / own.double() - 1).abs() < tolerance))
     got = torch.where(fills, torch.where(right, 0.0, math.inf).to(got.dtype), got)
     return got, *_blank(fills, own, reference, others)
 
 
 def _without_lost(
-    got: torch.Tensor, own: torch.Tensor, reference: torch.Tensor
+    got: torch.Tensor, own: torch.Tensor, reference: torch.Tensor, again: Sequence[torch.Tensor], whole: bool
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Elements that PyTorch itself loses, taken out: no kernel is held to the others' formula for them."""
+    """Elements that PyTorch itself loses, taken out: no kernel is held to the others' formula for them. So are those
+    that overflow when PyTorch rounds intermediate results in fp32 (``again``): on a CPU it has some in float64.
+    ``whole``: all of them, where there is one."""
     lost = (own.double() - reference).abs() > _LOST * reference.abs()
     lost |= reference.isfinite() & ~(own.isfinite() & reference.to(own.dtype).isfinite())
+    for sample in again:
+        lost |= own.isfinite() & ~sample.isfinite()
+    if whole:
+        lost = lost.any().expand_as(lost)
     return got.masked_fill(lost, 0.0), own.masked_fill(lost, 0.0), reference.masked_fill(lost, 0.0)
 
 

@@ -77,6 +77,20 @@ def blind_attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.
     return F.scaled_dot_product_attention(q, k, v.nan_to_num(0.0), is_causal=True)
 
 
+def softmax_from(start: float) -> Function:
+    """The running maximum starts at a number."""
+
+    def function(x: torch.Tensor) -> torch.Tensor:
+        power = (x.float() - x.float().amax(-1, keepdim=True).clamp_min(start)).exp()
+        return power / power.sum(-1, keepdim=True)
+
+    return function
+
+
+def skipping_zeros(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    return torch.where(a[:, :, None] == 0, 0.0, a[:, :, None] * b).sum(1)
+
+
 PASSED_ONCE: dict[str, tuple[str, str, Function]] = {
     "a row that is nearly empty": ("a @ b", "a: f32[40,200], b: f32[200,72]", zero_at_a_glance),
     "rows alike": ("torch.softmax(x, -1)", "x: f32[16,300]", copied_rows),
@@ -95,6 +109,16 @@ PASSED_ONCE: dict[str, tuple[str, str, Function]] = {
         lambda x: torch.where(x == 0, 0.0, torch.rsqrt(x.abs()) * x.abs()),
     ),
     "NaN for an infinity": ("x * 2", "x: f32[16,300]", not_a_number),
+    "a maximum from -1e20": ("torch.softmax(x, -1)", "x: f32[16,300]", softmax_from(-1e20)),
+    "a maximum from -1e30": ("torch.softmax(x, -1)", "x: bf16[16,300]", softmax_from(-1e30)),
+    "a maximum from -1e4": ("torch.softmax(x, -1)", "x: f16[16,300]", softmax_from(-1e4)),
+    "zeros skipped": ("a @ b", "a: f32[40,200], b: f32[200,72]", skipping_zeros),
+    "zeros skipped, one by one": (
+        "x * y",
+        "x: f32[16,300], y: f32[16,300]",
+        lambda x, y: torch.where(x == 0, 0.0, x * y),
+    ),
+    "a mask's zeros skipped": ("x * m", "x: f32[16,300], m: bool[16,300]", lambda x, m: torch.where(m, x, 0.0)),
 }
 
 
