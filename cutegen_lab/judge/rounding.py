@@ -74,6 +74,10 @@ _STRICT = {
     "_to_copy", "add", "addmm", "addmv", "baddbmm", "bmm", "cat", "clone", "div", "dot", "embedding", "flip", "gather",
     "index", "index_select", "mean", "mm", "mul", "mv", "neg", "permute_copy", "repeat", "rsub", "stack", "sub", "sum",
 }  # fmt: skip
+# Operators of one element each that lose nothing relative to it.
+_RELATIVE = {
+    "_to_copy", "abs", "clone", "div", "exp", "exp2", "mul", "neg", "pow", "reciprocal", "rsqrt", "sqrt", "square",
+}  # fmt: skip
 # Operators of several steps, which are taken one by one.
 _IN_PARTS = {
     "_fused_rms_norm", "_log_softmax", "_native_batch_norm_legit", "_softmax", "gelu", "logsumexp", "native_batch_norm",
@@ -357,12 +361,13 @@ class Kind:
 
     ``plain``: an infinite result is infinite in every formula that is right, since nothing subtracts one from another.
     ``apart``: no element is a sum of several. ``strict``: sums, products and quotients alone, of which none leaves
-    anything out.
+    anything out. ``relative``: products, quotients, powers and exponentials of single elements.
     """
 
     plain: bool
     apart: bool
     strict: bool
+    relative: bool
 
 
 class _Looked(TorchDispatchMode):
@@ -370,11 +375,11 @@ class _Looked(TorchDispatchMode):
 
     def __init__(self) -> None:
         super().__init__()
-        self._apart = self._alone = self._only = self._strict = True
+        self._apart = self._alone = self._only = self._strict = self._relative = True
 
     @property
     def kind(self) -> Kind:
-        return Kind(self._only or (self._apart and self._alone), self._apart, self._strict)
+        return Kind(self._only or (self._apart and self._alone), self._apart, self._strict, self._relative)
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -384,6 +389,7 @@ class _Looked(TorchDispatchMode):
         self._only = self._only and (name in _PLAIN or _aliases(func))
         self._apart = self._apart and (torch.Tag.pointwise in func.tags or name in _CHOOSE or _aliases(func))
         self._strict = self._strict and (name in _STRICT or _aliases(func))
+        self._relative = self._relative and (name in _RELATIVE or _aliases(func))
         return func(*args, **(kwargs or {}))
 
 
