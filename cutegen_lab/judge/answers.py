@@ -26,8 +26,7 @@ from cutegen_lab.problems.tensors import moved
 _GLIMPSE = 1024
 _FEW_TERMS = 1024  # where no element is a sum, whatever its size
 _LOST = 2.0**-24  # of an output's usual size: fp32 loses as much where a formula adds the two (sigmoid by tanh)
-_VANISHING = 0.125  # of it: where a function of one element is less, another formula loses it (sigmoid by tanh)
-_BY_SIZE = 0.5  # of it: what results of alike size are relative to at least
+_VANISHING = 0.5  # of it: where a function of one element is less, another formula loses it (sigmoid by tanh)
 _OF_16_BITS = (DType.BF16, DType.F16)
 _LARGE, _NOTHING = 2.0**60, 2.0**-6
 _TAMED = 8  # draws of how large
@@ -76,11 +75,13 @@ class Answers:
         either, by_slice, calm = odd and not kind.plain, check.distribution in BY_SLICE, not (odd or edge)
 
         def allowance(spec: TensorSpec, usual: float, some: torch.Tensor | None) -> Allowance:
-            least = (_VANISHING if kind.apart and not kind.plain else _LOST) * usual if by_slice else None
+            vanishing = kind.apart and not kind.plain and by_slice
+            least = (_VANISHING if vanishing else _LOST) * usual if by_slice else None
+            scale = (max(share, _VANISHING) if vanishing else share) * usual
             return Allowance(
-                exact, either, share * usual, tf32=rounds, edge=edge, whole=whole, by_slice=least, written=some,
+                exact, either, scale, tf32=rounds, edge=edge, whole=whole, by_slice=least, written=some,
                 relative=calm and kind.relative and not spec.dtype.is_float8,
-                by_size=_BY_SIZE * usual if calm and kind.apart and spec.dtype is DType.F32 else None,
+                by_size=_VANISHING * usual if calm and kind.apart and spec.dtype is DType.F32 else None,
                 bias=check.distribution == "normal" and spec.dtype in _OF_16_BITS,
             )  # fmt: skip
 
@@ -106,6 +107,7 @@ class Answers:
         errors = compared(samples)
         if all(error.ok for error in errors):
             return errors
+        samples += rounding.samples(self._reference, inputs, check.seed, len(samples))
         again = zip(*rounding.rerounded(self._reference, inputs, check.seed), strict=True)
         allowances = [replace(a, again=tuple(results)) for a, results in zip(allowances, again, strict=True)]
         if odd:

@@ -25,7 +25,7 @@ from cutegen_lab.problems.attention import attention
 
 UNIT: Mapping[DType, float] = {DType.F64: 2.0**-53, DType.F32: 2.0**-24, DType.F16: 2.0**-11, DType.BF16: 2.0**-8}
 SAMPLES, MORE_SAMPLES = 3, 12  # of few results none may be as unlucky as a kernel's
-_FEW, _FEWEST = 4096, 256  # of PyTorch's own results, and of float64's
+_FEW = 4096
 _RAISED = (None, 0.0, 0.5)  # powers of two of a row's largest share, in turns
 EXACT_INTEGERS = float(1 << 24)  # float32 holds every integer up to here
 _PARTIAL = 64  # of a product's partial sums, how many are looked at
@@ -400,13 +400,16 @@ def moved(reference: Reference, inputs: Sequence[torch.Tensor], unit: float, see
         return reference.run_float64(wide)
 
 
-def samples(reference: Reference, inputs: Sequence[torch.Tensor], seed: int) -> list[tuple[torch.Tensor, ...]]:
-    """Several such runs, at the precision kernels compute in: float32, or float64 where an input is."""
+def samples(
+    reference: Reference, inputs: Sequence[torch.Tensor], seed: int, taken: int = 0
+) -> list[tuple[torch.Tensor, ...]]:  # fmt: skip
+    """Several such runs, at the precision kernels compute in: float32, or float64 where an input is. ``taken``: those
+    that were, where more are wanted; of many results there are enough."""
     unit = UNIT[DType.F64] if any(t.dtype is torch.float64 for t in inputs) else UNIT[DType.F32]
-    results: list[tuple[torch.Tensor, ...]] = []
-    while len(results) < (MORE_SAMPLES if results and min(t.numel() for t in results[0]) <= _FEWEST else SAMPLES):
-        results.append(moved(reference, inputs, unit, seed ^ (len(results) + 1)))
-    return results
+    if not taken:
+        return [moved(reference, inputs, unit, seed ^ (index + 1)) for index in range(SAMPLES)]
+    few = max(t.numel() for t in inputs) <= 2 * _FEW
+    return [moved(reference, inputs, unit, seed ^ (index + 1)) for index in range(taken, MORE_SAMPLES)] if few else []
 
 
 def rerounded(reference: Reference, inputs: Sequence[torch.Tensor], seed: int) -> list[tuple[torch.Tensor, ...]]:
