@@ -107,13 +107,12 @@ def compare(
     if spec.dtype.is_float8:
         got, own, *again = (float8.unrounded(result, reference) for result in (got, own, *again))
         spec, limits = float8.before_rounding(spec, limits)
-    moved = [m.reshape(-1) for m in moved]
-    if allow.edge:
-        got, own, reference = _without_lost(got, own, reference, again, allow.whole)
+    every = [*(m.reshape(-1) for m in moved), *again]
     floor, element = _floors(spec, limits, terms, allow.tf32)
     floor = max(floor, limits.floor_eps * spec.dtype.eps)
-    every = [*moved, *again]
-    if not allow.edge:
+    if allow.edge:
+        got, own, reference, every = _without_lost(got, own, reference, every, len(moved), allow.whole)
+    else:
         if allow.towards is not None:  # a fill is itself whatever large numbers go to
             towards = allow.towards.reshape(-1).masked_fill(reference.isfinite() & (reference.abs() > HUGE), 0.0)
             allow = replace(allow, towards=towards)
@@ -261,18 +260,18 @@ def _without_fills(
 
 
 def _without_lost(
-    got: torch.Tensor, own: torch.Tensor, reference: torch.Tensor, again: Sequence[torch.Tensor], whole: bool
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    got: torch.Tensor, own: torch.Tensor, reference: torch.Tensor, others: list[torch.Tensor], moved: int, whole: bool
+) -> Compared:
     """Elements that PyTorch itself loses, taken out: no kernel is held to the others' formula for them. So are those
-    that overflow when PyTorch rounds intermediate results in fp32 (``again``): on a CPU it has some in float64.
-    ``whole``: all of them, where there is one."""
+    that overflow when PyTorch rounds intermediate results in fp32 (``others`` after the first ``moved``): on a CPU it
+    has some in float64. ``whole``: all of them, where there is one."""
     lost = (own.double() - reference).abs() > _LOST * reference.abs()
     lost |= reference.isfinite() & ~(own.isfinite() & reference.to(own.dtype).isfinite())
-    for sample in again:
+    for sample in others[moved:]:
         lost |= own.isfinite() & ~sample.isfinite()
     if whole:
         lost = lost.any().expand_as(lost)
-    return got.masked_fill(lost, 0.0), own.masked_fill(lost, 0.0), reference.masked_fill(lost, 0.0)
+    return got.masked_fill(lost, 0.0), *_blank(lost, own, reference, others)
 
 
 def _without_undecided(

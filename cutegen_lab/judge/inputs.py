@@ -17,6 +17,7 @@ from cutegen_lab.judge.patterns import COUNT, INDICES, LENGTHS, MASKS, PATTERN, 
 from cutegen_lab.judge.ruled import ruled
 from cutegen_lab.judge.structured import (
     EVERYWHERE,
+    EXPONENTS,
     FAR,
     ONE_SIDED,
     PATCHWORK,
@@ -155,7 +156,8 @@ def distributions(
     first = int(secret * len(STRUCTURED)) + turn * _STEP
     dealt = [STRUCTURED[(first + i) % len(STRUCTURED)] for i in range(_STRUCTURED_EACH)]
     others = [name for name in DISTRIBUTIONS if name not in ("normal", *ESSENTIAL)]
-    return "normal", PATCHWORK, *ESSENTIAL, *whole, *beyond, PERIODIC, ONE_SIDED, FAR, *dealt, *sized, *around, *others
+    telling = ("normal", PATCHWORK, *ESSENTIAL, *whole, *beyond, PERIODIC, ONE_SIDED, FAR, EXPONENTS)
+    return *telling, *dealt, *sized, *around, *others
 
 
 def _sizes_of(count: int, secret: float, turn: float) -> list[str]:

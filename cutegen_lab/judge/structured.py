@@ -25,7 +25,9 @@ SPECIALS = "specials"
 SEVERAL = "several not finite"
 ONE_SIDED = "one-sided"
 FAR = "far from zero"
+EXPONENTS = "all exponents"  # for references that add up nothing: squares and sums would overflow
 _FAREST = 115.0  # powers of two: a thousand of such numbers can be added in fp32
+_WIDEST = 123.0  # … that can be multiplied by a few
 _LEAST_OUTPUT = 64  # elements: fewer may all be not finite where one input element is not
 _TIMES = (1, 2, 3, 4, 6, 8, 12, 16)
 _PARTNERS = 8  # dimensions shorter than this are not graded against each other
@@ -244,6 +246,17 @@ def _far(workload: Workload, g: torch.Generator) -> Values:
     return values
 
 
+def _all_exponents(workload: Workload, g: torch.Generator) -> Values:
+    """Magnitudes of one of the largest inputs over all exponents, each as likely."""
+    values = {at: standard(spec.shape, g) for at, spec in _floats(workload)}
+    most = max(spec.numel for _, spec in _floats(workload))
+    largest = [(at, spec) for at, spec in _floats(workload) if spec.numel == most]
+    at, spec = largest[_some(len(largest), g)]
+    reach = min(math.log2(_info(spec.dtype).max) - 2, _WIDEST)
+    values[at] = values[at].sign() * ((2 * rand(spec.shape, g) - 1) * reach).exp2()
+    return values
+
+
 def _nearly(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> torch.Tensor:
     """Rows that are sorted, constant, multiples of one row, or zero from somewhere on; but for a row, or a few elements
     here and there, that whoever looks at a sample misses."""
@@ -321,17 +334,18 @@ def _specials(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> tor
 
 def _several(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> torch.Tensor:
     """Several NaN and infinities of both signs, and zeros, which make NaN of them; one row holds two infinities alone,
-    of opposite signs."""
+    of opposite signs, and another two NaN."""
     flat = values.view(-1)
     if flat.numel() < 8:
         return values
     rows = values.view(-1, spec.shape[-1])
-    chosen = _some(rows.shape[0], g)
+    chosen, other = _some(rows.shape[0], g), _some(rows.shape[0], g)
     kept, many = rows[chosen].clone(), between(0, 1, g) < 0.7  # where they are few, a row may hold one alone
     count, zeros = 1 + many * (1 + flat.numel() // 512), between(0.1, 0.6, g)
     for value in (math.nan, math.inf, -math.inf):
         flat[torch.randint(flat.numel(), (count,), generator=g)] = value
     kept[torch.randint(kept.numel(), (2,), generator=g)] = torch.tensor([math.inf, -math.inf])
+    rows[other, torch.randint(rows.shape[1], (2,), generator=g)] = math.nan
     rows[chosen] = kept
     return values.masked_fill_(values.isfinite() & (rand(spec.shape, g) < zeros), 0.0)
 
@@ -355,6 +369,7 @@ _DRAWS: Mapping[str, _Draw] = {
     "nearly": _by_tensor(_nearly),
     ONE_SIDED: _by_tensor(_one_sided),
     FAR: _far,
+    EXPONENTS: _all_exponents,
     "sparse": _by_tensor(_sparse),
     "quantised": _by_tensor(_quantised),
     "repeated rows": _by_tensor(_repeated),
@@ -364,8 +379,9 @@ _DRAWS: Mapping[str, _Draw] = {
     PATCHWORK: _patchwork,
 }
 EVERYWHERE = (PATCHWORK, PERIODIC)
-STRUCTURED = tuple(name for name in _DRAWS if name not in (*EVERYWHERE, ONE_SIDED, FAR))  # which are dealt out
-EDGES = (SPECIALS, SEVERAL, PATCHWORK, FAR)  # PyTorch itself may lose everything of an element
+_EACH_TIME = (*EVERYWHERE, ONE_SIDED, FAR, EXPONENTS)
+STRUCTURED = tuple(name for name in _DRAWS if name not in _EACH_TIME)  # which are dealt out
+EDGES = (SPECIALS, SEVERAL, PATCHWORK, FAR, EXPONENTS)  # PyTorch itself may lose everything of an element
 # Magnitudes differ between rows or columns, and no row lies in a function's vanishing tail.
 BY_SLICE = ("graded", "log-uniform", "heavy", "block-sparse", "low rank", "loud end", "quiet rows", PATCHWORK)
 

@@ -137,6 +137,17 @@ PASSED_ONCE: dict[str, tuple[str, str, Function]] = {
         "x: bf16[16,300]",
         lambda x: torch.softmax(x.float(), -1) * 1.001,
     ),
+    "nothing above 1e36": (
+        "x * 2",
+        "x: f32[16,300]",
+        lambda x: torch.where(x.isfinite() & (x.abs() > 1e36), 0.0, x * 2),
+    ),
+    "two NaN in a row": (
+        "x.sum(-1)",
+        "x: f32[16,300]",
+        lambda x: torch.where(x.isnan().sum(-1) > 1, 0.0, x.sum(-1)),
+    ),
+    "64 bits in 32": ("x.to(torch.int64) + 1", "x: i32[16,300]", lambda x: (x + 1).to(torch.int64)),
     "a mask's zeros skipped": ("x * m", "x: f32[16,300], m: bool[16,300]", lambda x, m: torch.where(m, x, 0.0)),
 }
 
