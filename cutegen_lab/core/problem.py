@@ -184,7 +184,7 @@ class Tolerances:
 
     budget: float = 3.0
     floor_eps: float = 0.5
-    element_eps: float = 4.0
+    element_eps: float = 2.0
     floor_norm: float = 2e-6
     floor_element: float = 2e-5
 

@@ -151,7 +151,7 @@ def _waits(emit: Emit) -> str:
     opcode, mods = emit.ins.opcode, emit.ins.mods
     if opcode == "mbarrier":
         return "mbarrier_waits"
-    if opcode in ("bar", "barrier"):
+    if opcode in ("bar", "barrier") and "warp" not in mods:
         return "cluster_waits" if "cluster" in mods else "barrier_waits"
     return ""
 

@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cutegen_lab.core.verdict import Verdict
+from cutegen_lab.emulator.bulk_groups import BulkGroups
 from cutegen_lab.emulator.clocks import MBARRIERS, Clocks
 from cutegen_lab.emulator.faults import Trap
+from cutegen_lab.emulator.lane_clocks import EVERY
 from cutegen_lab.emulator.races import SharedRaces, columns, counts, generated_line, lanes, stamp
 from cutegen_lab.emulator.types import Array
 
@@ -35,9 +37,7 @@ class AsyncRaces:
         # By block: when another's warp, or a copy out of it, used its memory last, by column of the clocks; and where.
         self._uses, self._lines = (np.zeros((m.count, clocks.width), np.int64) for _ in range(2))
         self._used = np.zeros(m.count // m.cluster_size, np.int64)
-        self._groups: dict[int, int] = {}  # bulk groups that each thread has committed since its first copy
-        self._pending: dict[int, dict[int, int]] = {}  # … and of those not waited for, the number in its warp
-        self._begun = np.zeros(len(clocks.own), np.int64)  # bulk groups of each warp so far
+        self.groups = BulkGroups(clocks)
 
     def column(self, slot: int) -> int:
         """The column of an mbarrier."""
@@ -50,6 +50,10 @@ class AsyncRaces:
             found = self._columns[slot] = self._clocks.landing + int(self._used[cluster])
             self._used[cluster] += 1
         return found
+
+    def completion(self, slots: Array) -> tuple[Array, Array]:
+        """(column, phases) by lane: the end of the phase that the mbarriers ``slots`` are in."""
+        return np.array([self.column(slot) for slot in slots.tolist()]), self._m.mbarriers.age[slots] + 1
 
     def lands(self, gid: int, place: Array, slot: int) -> None:
         """A bulk copy will write ``place`` and complete on mbarrier ``slot``."""
@@ -75,7 +79,7 @@ class AsyncRaces:
         if slot is not None:
             column, count = self.column(slot), int(self._m.mbarriers.age[slot]) + 1
         else:
-            column, count = self._clocks.bulk + int(self._clocks.own[warp]), self._group(gid)
+            column, count = self._clocks.bulk + int(self._clocks.own[warp]), self.groups.filling(gid)
         self._read(cells, known, column, count)
         self._note(int(place[0]) * _PIECE // self._m.shared.stride, column, count)
 
@@ -90,7 +94,7 @@ class AsyncRaces:
         """Thread ``gid`` works on the mbarrier at ``slot``, or has ``hardware`` do it, which sees only what a fence
         has announced (PTX ISA 9.7.13.4 fence.mbarrier_init, fence.proxy.async; a cluster barrier counts as one).
         """
-        made, known = np.array([self._made.get(slot, 0)]), self._clocks.known[gid >> 5]
+        made, known = np.array([self._made.get(slot, 0)]), self._clocks.row(gid)
         column, count = int(columns(made)[0]), int(counts(made)[0])
         fenced = known[self._clocks.made + column] >= count
         late = known[column] < count or (column == self._clocks.own[gid >> 5] and self._unsynced(gid, made)[0])
@@ -127,7 +131,7 @@ class AsyncRaces:
 
     def _exit(self, block: int, gid: int) -> None:
         warps = slice(block * self._clocks.warps, (block + 1) * self._clocks.warps)
-        known = self._clocks.known[warps].max(axis=0)
+        known = np.maximum.reduce([self._clocks.lanes.row(warp, EVERY) for warp in range(warps.start, warps.stop)])
         if self._m.cluster_size > 1:
             known = np.maximum(known, self._m.cluster_barrier.over[block])
         late = np.flatnonzero(known < self._uses[block])
@@ -143,29 +147,6 @@ class AsyncRaces:
             trap.instruction = self._m.program.source_map.get(int(self._lines[block, column]))
             raise trap
 
-    def bulk_commit(self, g: Group) -> None:
-        for gid in g.gid.tolist():
-            if gid in self._pending:
-                self._groups[gid] = self._groups.get(gid, 0) + 1
-
-    def bulk_wait(self, g: Group, pending: Array) -> None:
-        """Each thread waits for all but the last ``pending`` of the groups that it has committed itself."""
-        for gid, left in zip(g.gid.tolist(), np.broadcast_to(pending, (g.n,)).tolist(), strict=True):
-            found = self._pending.get(gid, {})
-            for group in [n for n in found if n < self._groups.get(gid, 0) - left]:
-                warp, done = gid >> 5, found.pop(group)
-                at = self._clocks.bulk + int(self._clocks.own[warp])
-                self._clocks.known[warp, at] = max(int(self._clocks.known[warp, at]), done)
-
-    def _group(self, gid: int) -> int:
-        """The number in its warp of the bulk group that thread ``gid`` is filling."""
-        mine = self._pending.setdefault(gid, {})
-        group = self._groups.setdefault(gid, 0)
-        if group not in mine:
-            self._begun[gid >> 5] += 1
-            mine[group] = int(self._begun[gid >> 5])
-        return mine[group]
-
     def product_reads(self, gid: int, place: Array, group: int) -> None:
         """A wgmma of the warpgroup that begins with thread ``gid`` will read ``place``."""
         cells, known = self._cells(place), self._known(gid, 4)
@@ -179,7 +160,9 @@ class AsyncRaces:
         self._clocks.known[warps, at] = np.maximum(self._clocks.known[warps, at], done)
 
     def _known(self, gid: int, warps: int) -> Array:
-        """What all of ``warps`` warps from thread ``gid``'s on know."""
+        """What thread ``gid`` knows, or all of ``warps`` warps from its own on that have met."""
+        if warps == 1:
+            return self._clocks.row(gid)
         return np.asarray(self._clocks.known[gid >> 5 : (gid >> 5) + warps].min(axis=0))
 
     def _cells(self, place: Array) -> Array:
@@ -194,8 +177,11 @@ class AsyncRaces:
             tables += [(self._shared.reader, "read"), (self._shared.other, "read")]
         for table, did in tables:
             found = table[cells]
-            late = known[columns(found)] < counts(found)
-            late |= (columns(found) == self._clocks.own[gid >> 5]) & self._unsynced(gid, found)
+            if not found.any():
+                continue
+            column, count = columns(found), counts(found)
+            late = self._clocks.late(np.array(gid), known[column], column, lanes(found), count)
+            late |= (column == self._clocks.own[gid >> 5]) & self._unsynced(gid, found)
             if late.any():
                 at = int(np.flatnonzero(late)[0])
                 raise self._shared.trap(gid, int(cells[at]) * self._shared.unit, int(found[at]), does, did)
@@ -204,12 +190,15 @@ class AsyncRaces:
 
     def _unsynced(self, gid: int, found: Array) -> Array:
         """Other lanes of the own warp, since its last warp-wide instruction."""
-        return self._clocks.unmet(np.array([gid >> 5]), np.array([gid & 31]), lanes(found), counts(found))
+        return self._clocks.lanes.unmet(np.array([gid >> 5]), np.array([gid & 31]), lanes(found), counts(found))
 
     def _proxy(self, gid: int, cells: Array, known: Array, found: Array, does: str) -> None:
         generic = (columns(found) < self._clocks.size) & (found != 0)
+        if not generic.any():
+            return
         at = np.where(generic, columns(found), 0)
-        bare = generic & (known[self._clocks.fenced + at] < counts(found))
+        seen = known[self._clocks.fenced + at]
+        bare = generic & self._clocks.late(np.array(gid), seen, at, lanes(found), counts(found), fenced=True)
         if bare.any():
             first = int(np.flatnonzero(bare)[0])
             byte = int(cells[first]) * self._shared.unit % self._m.shared.stride

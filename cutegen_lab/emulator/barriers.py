@@ -13,6 +13,7 @@ import numpy as np
 from cutegen_lab.core.verdict import Verdict
 from cutegen_lab.emulator.clocks import Clocks, Meetings
 from cutegen_lab.emulator.faults import Trap
+from cutegen_lab.emulator.lane_clocks import EVERY
 from cutegen_lab.emulator.traits import CLUSTER
 from cutegen_lab.emulator.types import Array
 
@@ -90,13 +91,35 @@ class NamedBarriers:
         self._clocks, self._arrived = clocks, Meetings(clocks, blocks, NAMED)
         self._gone = Meetings(clocks, blocks)
         self._waiting = np.zeros((blocks, NAMED, clocks.warps), np.bool_)
+        # Of those that meet now, and that met last: at which count of its clock each warp came.
+        self._coming, self._met = (np.zeros((blocks, NAMED, clocks.warps), np.int64) for _ in range(2))
 
     def _meet(self, g: Group, number: Array, waits: bool) -> None:
         if self._clocks is not None:
             warps, lanes = np.unique(g.gid >> 5, return_index=True)
-            block = g.block[lanes]
-            self._arrived.leave(warps, block, number[lanes])
-            self._waiting[block, number[lanes], warps % self._clocks.warps] = waits
+            block, which = g.block[lanes], number[lanes]
+            self._require_order(warps, block, which)
+            self._coming[block, which, warps % self._clocks.warps] = self._clocks.now(warps)
+            self._arrived.leave(warps, block, which)
+            self._waiting[block, which, warps % self._clocks.warps] = waits
+
+    def _require_order(self, warps: Array, block: Array, number: Array) -> None:
+        """Who comes to a barrier must know that all have come who met there last: it might come in their place."""
+        assert self._clocks is not None
+        size, last = self._clocks.warps, self._met[block, number]
+        first = self._clocks.own[warps] // size * size
+        known = self._clocks.known[warps[:, None], first[:, None] + np.arange(size)]
+        if not self._clocks.lanes.even:
+            rows = np.stack([self._clocks.lanes.row(warp, EVERY) for warp in warps.tolist()])
+            known = rows[np.arange(len(warps))[:, None], first[:, None] + np.arange(size)]
+        early = known < last
+        if early.any():
+            at, other = (int(v[0]) for v in np.nonzero(early))
+            message = (
+                f"comes to barrier {int(number[at])} while nothing says that warp {other} has come, which met others "
+                f"there before: it might be taken for one of them"
+            )
+            raise Trap(Verdict.BARRIER_DIVERGENCE, message, int(warps[at]) * 32)
 
     def _open(self, done: Array) -> None:
         if self._clocks is None:
@@ -105,6 +128,7 @@ class NamedBarriers:
         self._arrived.take(block * self._clocks.warps + warp, block, number)
         self._gone.take(block * self._clocks.warps + warp, block)
         self._waiting[done] = False
+        self._met[done], self._coming[done] = self._coming[done], 0
         self._arrived.rows[done] = 0
 
     def _complete(self) -> None:

@@ -5,10 +5,10 @@ Two accesses of one launch, one of them a write, race unless an order stands bet
 clusters are ordered by nothing but releases and acquires at the scope of the GPU (8.9.5); in grids of very many warps
 that order is followed for some clusters. A write that changes nothing is not held against anyone, nor is the plain read
 that guesses what a compare-and-swap will find (CUDA C++ Programming Guide, "Atomic Functions"). Of each cell the last
-writer and two readers are remembered. Bulk copies to memory are under way until they have been waited for, and neither
-they nor those out of it see what threads wrote without a proxy fence (8.4 "Proxies"). A launch that begins
-programmatically (CUDA C++ Programming Guide, "Programmatic Dependent Launch") may not read what the launch before it
-wrote, nor write what it touched, until it has waited (PTX ISA 9.7.13.12 griddepcontrol).
+writer and two readers are remembered. Copies from and to memory are under way until they have been waited for, and no
+bulk copy sees what threads wrote without a proxy fence (8.4 "Proxies"). A launch that begins programmatically
+(CUDA C++ Programming Guide, "Programmatic Dependent Launch") may not read what the launch before it wrote, nor write
+what it touched, until it has waited (PTX ISA 9.7.13.12 griddepcontrol).
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ from cutegen_lab.emulator import global_marks
 from cutegen_lab.emulator.causality import Left
 from cutegen_lab.emulator.faults import Trap
 from cutegen_lab.emulator.global_marks import IN_FLIGHT, Mark, Marks, Rows
+from cutegen_lab.emulator.overlap import Overlap
 from cutegen_lab.emulator.races import differs, generated_line, order_at
+from cutegen_lab.emulator.reads_in_flight import ReadsInFlight
 from cutegen_lab.emulator.stores_in_flight import StoresInFlight
 from cutegen_lab.emulator.traits import CLUSTER, CTA, GRID, compares
 from cutegen_lab.emulator.types import Array
@@ -30,7 +32,7 @@ from cutegen_lab.emulator.types import Array
 if TYPE_CHECKING:
     from cutegen_lab.emulator.chunk import Chunk
     from cutegen_lab.emulator.clocks import Clocks
-    from cutegen_lab.emulator.memory import Buffer
+    from cutegen_lab.emulator.memory import Buffer, HasLanes
     from cutegen_lab.emulator.program import Program
 
 WROTE, READ = "wrote", "read"
@@ -47,10 +49,9 @@ class BlockRaces:
         self._unit, self._most = unit, most
         self._programs: list[Program] = []
         self._chunk: Chunk | None = None
-        self._launch, self._pending = 0, 1  # launches from ``pending`` on may still run
-        self._programmatic, self._waited = False, True
+        self._overlap = Overlap()
         self._left: Left = {}
-        self.stores = StoresInFlight()
+        self.stores, self.reads = StoresInFlight(), ReadsInFlight(0)
 
     def table(self, size: int) -> Array | None:
         """What is remembered of a buffer of ``size`` bytes."""
@@ -59,39 +60,46 @@ class BlockRaces:
         return global_marks.table(size, self._unit)
 
     def begin(self, program: Program, programmatic: bool) -> None:
-        """The next launch. A programmatic one may overlap the one before, and those that this did not wait for."""
+        """The next launch."""
         self._leave()
-        if not programmatic:
-            self._pending = self._launch + 1
-        elif self._waited:
-            self._pending = max(self._launch, 1)
-        self._launch += 1
+        self._overlap.begin(programmatic)
         self._programs.append(program)
         self._left = {}
-        self._programmatic, self._waited = programmatic, True
 
     def enter(self, chunk: Chunk) -> None:
         """``chunk`` has clocks."""
         self._leave()
-        self._chunk, self.stores = chunk, StoresInFlight()
+        self._chunk, self.stores, self.reads = chunk, StoresInFlight(), ReadsInFlight(len(chunk.exited))
 
     def _leave(self) -> None:
-        if self._chunk is not None and self._programmatic:
-            self._waited &= self._clocks(self._chunk).every_block_waited()
+        if self._chunk is not None:
+            self._overlap.leave(self._clocks(self._chunk))
         self._chunk = None
 
-    def load(self, buffer: Buffer, gid: Array, address: Array, width: int, hardware: bool = False) -> None:
-        """Before ``width`` bytes are read. What a bulk copy reads is not remembered."""
-        m, made = self._here(), self._now(gid)
-        if hardware:
+    @property
+    def _launch(self) -> int:
+        return self._overlap.launch
+
+    def load(self, buffer: Buffer, g: HasLanes, address: Array, width: int) -> None:
+        """Before ``width`` bytes are read. Until a copy is complete, nothing that its thread does comes after it."""
+        m, gid = self._here(), g.gid
+        made = self._now(gid)
+        if g.hardware:
             past = self._writes(buffer, address, width).found()
             self._check(buffer, gid, address, past, made, None, WROTE)
             self._check_proxy(buffer, gid, address, past, "reads")
+            if g.until is not None:
+                when = np.broadcast_to(global_marks.landing(*map(np.asarray, g.until)), gid.shape)
+                last, other = self._reads(buffer, address, width, make=True)
+                self._remember_read(m, gid, Marks(made.what, when), last, other)
             return
         if m.causality is not None and self._left and (order := self._order()).strong:
-            m.causality.read(self._left, gid >> 5, address, order)
+            m.causality.read(self._left, gid, address, order)
         self._check(buffer, gid, address, self._writes(buffer, address, width).found(), made, None, WROTE)
         last, other = self._reads(buffer, address, width, make=True)
+        if g.copies:
+            made = Marks(made.what, self.reads.issue(gid, made.when))
+            self.reads.keep(gid, made.when, (last, other))
         self._remember_read(m, gid, made, last, other)
 
     def store(
@@ -110,13 +118,13 @@ class BlockRaces:
         if (lost := differs(cells[index], new, k)).any():  # several wrote at once
             self._check(buffer, gid, address, writes.found(), made, lost, WROTE)
         if m.causality is not None and not hardware and (order := self._order()).strong:
-            m.causality.write(self._left, gid >> 5, address, order)
+            m.causality.write(self._left, gid, address, order)
 
     def update(self, buffer: Buffer, gid: Array, address: Array, width: int) -> None:
         """Before an atomic operation."""
         m, made = self._here(), self._now(gid)
         if m.causality is not None:
-            m.causality.update(self._left, gid >> 5, address, self._order())
+            m.causality.update(self._left, gid, address, self._order())
         writes = self._check_write(buffer, gid, address, width, made, None)
         writes.remember(made)
         self._check(buffer, gid, address, writes.found(), made, np.ones((len(gid), 1), np.bool_), WROTE)
@@ -127,6 +135,10 @@ class BlockRaces:
         for thread in gid.tolist():
             for group, rows in self.stores.wait(thread, pending):
                 rows.complete(group, int(clocks.now(np.array([thread >> 5]))[0]))
+
+    def copies_done(self, gid: Array, pending: int) -> None:
+        """The threads ``gid`` have waited for all but their last ``pending`` groups of cp.async."""
+        self.reads.wait(gid, pending, self._now(gid).when)
 
     def _check_write(
         self, buffer: Buffer, gid: Array, address: Array, width: int, made: Marks, changes: Array | None
@@ -141,12 +153,12 @@ class BlockRaces:
         return writes
 
     def _remember_read(self, m: Chunk, gid: Array, made: Marks, last: Rows, other: Rows) -> None:
-        """Of readers that nothing orders before this one, one is kept beside it."""
+        """Of readers that nothing orders before this one, one is kept beside it: the last, or else the first."""
         kept = Marks(*(word[:, None] for word in made))
-        for table in (other, last):
+        for table in (last, other) if m.warps_seed else (other, last):
             found = table.found()
-            if found.newest() >= self._pending:
-                late = (found.launch >= self._pending) & (found.launch < self._launch)
+            if found.newest() >= self._overlap.first:
+                late = (found.launch >= self._overlap.first) & (found.launch < self._launch)
                 late |= (found.launch == self._launch) & self._unordered(m, gid, found, made)
                 kept = Marks(*(np.where(late, a, b) for a, b in zip(found, kept, strict=True)))
         other.remember(kept, backwards=True)  # of many lanes that read a cell at once, this keeps the first …
@@ -168,12 +180,14 @@ class BlockRaces:
         self, buffer: Buffer, gid: Array, address: Array, past: Marks, made: Marks, changes: Array | None, did: str
     ) -> None:
         """Traps where the accesses ``past`` [lanes, cells] are not over yet. ``changes``: None for a read."""
-        if past.newest() < self._pending:
+        if past.newest() < self._overlap.first:
             return
         m, launch = self._here(), past.launch
-        if self._pending < self._launch:
-            early = (launch >= self._pending) & (launch < self._launch)
-            early &= ~self._clocks(m).waited(gid >> 5)[:, None]
+        if self._overlap.before:
+            waited = self._clocks(m).waited(gid)[:, None]
+            early = np.isin(launch, list(self._overlap.before)) & ~waited
+            if self._overlap.after:
+                early |= np.isin(launch, list(self._overlap.after)) & waited
             early = early if changes is None else early & changes
             if early.any():
                 raise self._early(buffer, gid, address, early, past, changes is None, did)
@@ -193,13 +207,14 @@ class BlockRaces:
         cluster = past.block // m.cluster_size
         home = cluster == (m.numbers[gid // m.padded_threads] // m.cluster_size)[:, None]
         column, epoch = past.column, past.epoch
-        late = clocks.unknown(warp, column, epoch)
-        late |= (column == mine >> 5) & clocks.unmet(warp, mine & 31, past.lane, epoch)
+        late = clocks.unknown(gid[:, None], column, past.lane, epoch)
+        late |= (column == mine >> 5) & clocks.lanes.unmet(warp, mine & 31, past.lane, epoch)
         if home.all():
             return late
         if clocks.follows_grid:
-            at, followed = clocks.column_in_grid(cluster, column)
-            far = followed & clocks.unknown(warp, at, epoch)
+            warps = column < clocks.size  # what other clusters know of each other's copies is not followed
+            at, followed = clocks.column_in_grid(cluster, np.where(warps, column, 0))
+            far = followed & warps & (clocks.knows(gid[:, None], at) < epoch)
         else:
             far = np.ones(late.shape, np.bool_)
         return np.where(home, late, far)
@@ -211,7 +226,7 @@ class BlockRaces:
             return
         m, clocks = self._here(), self._clocks(self._here())
         home = past.block // m.cluster_size == (m.numbers[gid // m.padded_threads] // m.cluster_size)[:, None]
-        unseen = clocks.unknown((gid >> 5)[:, None], clocks.fenced_global + past.column, past.epoch)
+        unseen = clocks.unknown(gid[:, None], past.column, past.lane, past.epoch, clocks.fenced_global)
         bad = (past.launch == self._launch) & np.where(home, unseen, not m.program.fences_global_proxy)
         if bad.any():
             lines = past.lines()
@@ -249,9 +264,12 @@ class BlockRaces:
     ) -> Trap:
         gid_at, at, mark = self._first(gid, address, bad, past)
         does, name = "reads" if reads else "writes", self._programs[mark.launch - 1].name
+        when = "before griddepcontrol.wait, and"
+        if self._clocks(self._here()).waited(np.array([gid_at])).all():
+            when = f"after griddepcontrol.wait for launch {self._launch - 1}, which did not itself wait until"
         message = (
-            f"{does} byte {at - buffer.base} of {buffer.name} before griddepcontrol.wait, "
-            f"and launch {mark.launch} ({name}) {'wrote' if did == WROTE else 'reads'} it"
+            f"{does} byte {at - buffer.base} of {buffer.name} {when} "
+            f"launch {mark.launch} ({name}) {'wrote' if did == WROTE else 'reads'} it"
         )
         verdict = Verdict.UNINITIALISED_READ if reads else Verdict.NON_DETERMINISTIC
         return self._trap(verdict, message, gid_at, at, mark)
@@ -264,7 +282,9 @@ class BlockRaces:
             who = f"thread {m.place(mark.thread % m.padded_threads)[1]} of its own block"
         does = "reads what" if reads else ("writes something else where" if did == WROTE else "overwrites what")
         where, between = f"byte {at - buffer.base} of {buffer.name}", "with no order between"
-        if mark.epoch >= IN_FLIGHT:
+        if did == READ and (mark.epoch >= IN_FLIGHT or mark.thread >> 5 >= self._clocks(m).size):
+            who, did, between = "a copy", "reads", "which nobody has waited for"
+        elif mark.epoch >= IN_FLIGHT:
             did, between = "has a bulk copy write", "which nobody has waited for (.read waits for its source alone)"
         message = f"a race: {does} {who} {did}, {where}, {between}"
         return self._trap(Verdict.NON_DETERMINISTIC, message, gid_at, at, mark)

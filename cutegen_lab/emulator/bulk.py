@@ -116,6 +116,15 @@ class BulkCopies:
             else:
                 self._finish(gid, place, data, slot)
 
+    def until(self, gid: int, barrier: int, mask: int | None) -> tuple[int, int] | None:
+        """When a copy into shared memory has read its source (:class:`~cutegen_lab.emulator.memory.HasLanes`), where
+        that is followed: of multicasts it is not, since each block waits for its own part."""
+        races = self._m.async_races
+        if races is None or mask is not None:
+            return None
+        slot = self._slot(gid, barrier)
+        return races.column(slot), int(self._m.mbarriers.age[slot]) + 1
+
     def _slot(self, gid: int, barrier: int) -> int:
         return self.block(gid, barrier) * self._m.shared.stride + self.span(gid, barrier, 8, 8) >> 3
 
@@ -195,7 +204,7 @@ def tensor_load(
     """One ``cp.async.bulk.tensor`` from global to shared memory."""
     tmap = tensor.map
     offset = m.bulk.span(gid, to, tmap.tile_bytes, TENSOR_ALIGN)
-    data, sectors, size = tensor.load(gid, coordinates)
+    data, sectors, size = tensor.load(gid, coordinates, m.bulk.until(gid, barrier, mask))
     m.counters.bulk("load", tmap.address, sectors, size)
     m.bulk.land(gid, to, offset, pieces(offset, tmap.tile_bytes, tmap.swizzle), data, barrier, mask)
 

@@ -106,7 +106,8 @@ def bulk_load(
     for times, gid, where, at, count, slot, *rest in _each(g, to, source, size, barrier, mask):
         _whole(gid, count, at)
         offset = m.bulk.span(gid, where, count, BULK_ALIGN)
-        data = m.memory.load(*_pieces(gid, at, count), 16) if count else np.zeros(0, RAW[16])
+        until = m.bulk.until(gid, slot, rest[0] if rest else None)
+        data = m.memory.load(*_pieces(gid, at, count, until), 16) if count else np.zeros(0, RAW[16])
         for _ in range(times):
             m.counters.bulk("load", at, row_sectors(np.array(at), count), count)
             m.bulk.land(gid, where, offset, pieces(offset, count, 16), data, slot, rest[0] if rest else None)
@@ -151,15 +152,15 @@ def _combined(reduce: tuple[Reduction, int], old: Array, new: Array, times: int)
     return np.ascontiguousarray(total).view(RAW[16])
 
 
-def _pieces(gid: int, address: int, size: int) -> tuple[Lanes, Array]:
+def _pieces(gid: int, address: int, size: int, until: tuple[int, int] | None = None) -> tuple[Lanes, Array]:
     at = np.arange(address, address + size, 16, dtype=np.uint64)
-    return Lanes(np.full(len(at), gid), hardware=True), at
+    return Lanes(np.full(len(at), gid), hardware=True, until=until), at
 
 
 @runtime
 def bulk_commit_group(g: Any) -> None:
     if g.m.async_races is not None:
-        g.m.async_races.bulk_commit(g)
+        g.m.async_races.groups.commit(g.gid.tolist())
     if g.m.memory.races is not None:
         g.m.memory.races.stores.commit(g.gid.tolist())
 
@@ -167,6 +168,6 @@ def bulk_commit_group(g: Any) -> None:
 @runtime
 def bulk_wait_group(g: Any, limit: Any, reads: bool) -> None:
     if g.m.async_races is not None:
-        g.m.async_races.bulk_wait(g, limit)
+        g.m.async_races.groups.wait(g.gid.tolist(), np.broadcast_to(limit, (g.n,)).tolist())
     if g.m.memory.races is not None and not reads:
         g.m.memory.races.stores_done(g.gid, int(np.max(limit)))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cutegen_lab.emulator.lane_clocks import by_place
 from cutegen_lab.emulator.traits import GRID, Ordering
 from cutegen_lab.emulator.types import Array
 
@@ -41,15 +42,13 @@ class Causality:
         self._fenced, self._found = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
         self._has_fenced, self._has_found = (np.zeros(len(self._block), np.bool_) for _ in range(2))
 
-    def fence(self, warps: Array, order: Ordering) -> None:
-        """``warps`` are distinct."""
-        for scope in range(order.scope + 1):
-            if order.acquires and self._has_found[warps].any():
-                self._clocks.learn(warps, self._found[scope, warps])
-        if order.releases:
-            rows = self._clocks.publish(warps)
-            self._fenced[: order.scope + 1, warps] = rows
-            self._has_fenced[warps] = True
+    def fence(self, gid: Array, order: Ordering) -> None:
+        for warp, lanes, _ in by_place(gid, np.zeros_like(gid)):
+            if order.acquires and self._has_found[warp]:
+                self._clocks.learn_part(warp, lanes, self._found[: order.scope + 1, warp].max(axis=0))
+            if order.releases:
+                self._fenced[: order.scope + 1, warp] = self._clocks.publish_part(warp, lanes)
+                self._has_fenced[warp] = True
 
     def fenced(self, warps: Array, scope: int) -> Array:
         """A row a warp: what it knew at its last fence of at least this scope. A relaxed arrival leaves it."""
@@ -60,27 +59,27 @@ class Causality:
         self._found[scope, warp] = np.maximum(self._found[scope, warp], row)
         self._has_found[warp] = True
 
-    def read(self, left: Left, warps: Array, places: Array, order: Ordering) -> None:
-        """Before a strong read: each of ``warps`` finds what was left at its place."""
+    def read(self, left: Left, gid: Array, places: Array, order: Ordering) -> None:
+        """Before a strong read: each of the threads ``gid`` finds what was left at its place."""
         if left:
-            for warp, place in _pairs(warps, places):
-                self._take(left, warp, place, order)
+            for warp, lanes, place in by_place(gid, places):
+                self._take(left, warp, lanes, place, order)
 
-    def write(self, left: Left, warps: Array, places: Array, order: Ordering) -> None:
+    def write(self, left: Left, gid: Array, places: Array, order: Ordering) -> None:
         """After a strong write."""
-        if left or order.releases or self._has_fenced[warps].any():
-            for warp, place in _pairs(warps, places):
+        if left or order.releases or self._has_fenced[gid >> 5].any():
+            for warp, lanes, place in by_place(gid, places):
                 left.pop(place, None)
-                self._leave(left, warp, place, order)
+                self._leave(left, warp, lanes, place, order)
 
-    def update(self, left: Left, warps: Array, places: Array, order: Ordering) -> None:
+    def update(self, left: Left, gid: Array, places: Array, order: Ordering) -> None:
         """At an atomic operation, which the lanes do one after another."""
-        if left or order.releases or self._has_fenced[warps].any():
-            for warp, place in _pairs(warps, places):
-                self._take(left, warp, place, order)
-                self._leave(left, warp, place, order)
+        if left or order.releases or self._has_fenced[gid >> 5].any():
+            for warp, lanes, place in by_place(gid, places):
+                self._take(left, warp, lanes, place, order)
+                self._leave(left, warp, lanes, place, order)
 
-    def _take(self, left: Left, warp: int, place: int, order: Ordering) -> None:
+    def _take(self, left: Left, warp: int, lanes: int, place: int, order: Ordering) -> None:
         found = left.get(place)
         if not found or not order.reads:
             return
@@ -90,18 +89,18 @@ class Causality:
                 continue
             seen = self._at_home(row, warp) if scope == GRID else row
             if order.acquires:
-                self._clocks.learn(np.array([warp]), seen)
+                self._clocks.learn_part(warp, lanes, seen)
             else:
                 self._found[scope, warp] = np.maximum(self._found[scope, warp], seen)
                 self._has_found[warp] = True
 
-    def _leave(self, left: Left, warp: int, place: int, order: Ordering) -> None:
+    def _leave(self, left: Left, warp: int, lanes: int, place: int, order: Ordering) -> None:
         if not order.releases and not self._has_fenced[warp]:
             return
-        rows = self._clocks.publish(np.array([warp])) if order.releases else None
+        now = self._clocks.publish_part(warp, lanes) if order.releases else None
         found = left.setdefault(place, {})
         for scope in range(order.scope + 1):
-            row = self._fenced[scope, warp] if rows is None else rows[0]
+            row = self._fenced[scope, warp] if now is None else now
             row = self._abroad(row, warp) if scope == GRID else row
             key = scope, self._number(scope, warp)
             found[key] = np.maximum(found[key], row) if key in found else row.copy()
@@ -130,8 +129,3 @@ class Causality:
         """Of the grid's warps that have columns, those of the own cluster."""
         at = self._places[warp]
         return None if at < 0 else slice(at, at + self._clocks.size)
-
-
-def _pairs(warps: Array, places: Array) -> list[list[int]]:
-    found: list[list[int]] = np.unique(np.stack([warps, places.astype(np.int64)]), axis=1).T.tolist()
-    return found

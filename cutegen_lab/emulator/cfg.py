@@ -6,6 +6,7 @@ whole live ranges (Poletto and Sarkar 1999), which keeps the working set of a fe
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from cutegen_lab.emulator import ptx
@@ -103,15 +104,35 @@ def liveness(blocks: list[Block]) -> None:
             block.defs |= set(emit.defs)
         block.uses |= set(_at_the_end(block)) - block.defs
         block.live_in = set(block.uses)
+    after = [block.successors(i) for i, block in enumerate(blocks)]
+    order = postorder(after)
     changed = True
     while changed:
         changed = False
-        for index in reversed(range(len(blocks))):
+        for index in order:
             block = blocks[index]
-            block.live_out = set().union(*(blocks[s].live_in for s in block.successors(index)))
+            block.live_out = set().union(*(blocks[s].live_in for s in after[index]))
             live_in = block.uses | (block.live_out - block.defs)
             changed |= live_in != block.live_in
             block.live_in = live_in
+
+
+def postorder(after: Sequence[Sequence[int]]) -> list[int]:
+    """Every block behind those that it goes on to, but for loops, wherever they stand in the text. ``after`` has the
+    successors of each; those that are never reached come last."""
+    found: list[int] = []
+    seen = [False] * len(after)
+    for first in range(len(after)):
+        path = [] if seen[first] else [(first, iter(after[first]))]
+        seen[first] = True
+        while path:
+            step = next((s for s in path[-1][1] if not seen[s]), None)
+            if step is None:
+                found.append(path.pop()[0])
+            else:
+                seen[step] = True
+                path.append((step, iter(after[step])))
+    return found
 
 
 def _at_the_end(block: Block) -> dict[str, ptx.Reg]:

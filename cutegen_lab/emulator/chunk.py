@@ -27,6 +27,7 @@ from cutegen_lab.emulator.program import SHARED_BASE, Program
 from cutegen_lab.emulator.races import SharedRaces, generated_line
 from cutegen_lab.emulator.register_pool import RegisterPool
 from cutegen_lab.emulator.types import Array
+from cutegen_lab.emulator.warp_barrier import WarpBarrier
 from cutegen_lab.emulator.wgmma import WarpgroupProducts
 from cutegen_lab.emulator.windows import Windows
 
@@ -37,7 +38,8 @@ SOME_WARPS = 128  # … of a larger one, of the first cluster, the last and some
 class Chunk:
     """State of the blocks ``numbers`` (linear, whole clusters, counted cluster by cluster) of one launch.
 
-    ``registers`` has a thread when it begins; None where that is not known."""
+    ``registers`` has a thread when it begins; None where that is not known. ``warps``: the seed of their order, 0 where
+    all run in lockstep."""
 
     def __init__(
         self,
@@ -50,6 +52,7 @@ class Chunk:
         clock: int = 0,
         races: bool = False,
         registers: int | None = None,
+        warps: int = 0,
     ) -> None:
         self.program, self.launch, self.memory, self.counters = program, launch, memory, counters
         self.clock = clock  # what the clocks showed when the launch began
@@ -63,7 +66,7 @@ class Chunk:
         self.shared = Windows("shared", self.count, SHARED_BASE, smem, self.cluster_size, shadow)
         lanes = self.count * self.padded_threads
         self.local = Windows("local", lanes if program.local_bytes else 0, 0, program.local_bytes, 1, shadow)
-        self.watches = shadow
+        self.watches, self.warps_seed = shadow, warps
         self.origins = None if program.unwritten_sites is None else Origins(program.unwritten_sites)
         if self.origins is not None:
             self.shared.follow(self.origins)
@@ -77,15 +80,16 @@ class Chunk:
         self.bulk = BulkCopies(self, late=races)
         self.async_races: AsyncRaces | None = None
         self.causality: Causality | None = None
-        self.clocks = self._look_for_races() if races else None
         self.ended = False  # has all of any block?
         self.exited = np.zeros(lanes, np.bool_)
         gid = np.arange(lanes)
         self.exited[gid % self.padded_threads >= self.threads] = True  # lanes that pad the last warp never exist
+        self.warp_barrier = WarpBarrier(self.exited)
+        self.clocks = self._look_for_races() if races else None
 
     def _look_for_races(self) -> Clocks:
         warps = self.padded_threads // 32
-        clocks = Clocks(self.count, self.cluster_size, warps, self._followed(warps))
+        clocks = Clocks(self.count, self.cluster_size, warps, self.exited, self._followed(warps))
         if self.program.fences:
             self.causality = Causality(clocks, self.numbers, self.cluster_size)
         self.shared.races = races = SharedRaces(self, clocks)
@@ -157,10 +161,14 @@ class Chunk:
         if self.async_races is not None:
             self.async_races.reaches(gid, block)
 
-    def require_whole_warps(self, g: Group, what: str) -> None:
-        """Traps where a warp's running threads are not all in ``g``: a warp-wide instruction met by some of them."""
+    def meet(self, g: Group) -> None:
+        """The lanes of each warp of ``g`` do something together."""
         if self.shared.races is not None:
             self.shared.races.warp_sync(g)
+
+    def require_whole_warps(self, g: Group, what: str) -> None:
+        """Traps where a warp's running threads are not all in ``g``: a warp-wide instruction met by some of them."""
+        self.meet(g)
         if g.whole():
             return
         warps, here = np.unique(g.gid >> 5, return_counts=True)

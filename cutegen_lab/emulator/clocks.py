@@ -9,7 +9,8 @@ of different clusters can wait for each other, the warps of the grid, or of some
 
 A warp's own count goes up each time it publishes (arrives somewhere); what it did before is *known* to whoever learns
 of that (waits there). An access is ordered after another where its warp knows of it. Lanes of a warp are ordered by
-what they do together, all of them or those of a member mask.
+what they do together, all of them or those of a member mask; what they learn and publish apart is kept in
+:mod:`lane_clocks`.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from cutegen_lab.emulator.lane_clocks import EVERY, LaneClocks, by_place
 from cutegen_lab.emulator.types import Array
 
 MBARRIERS = 64  # that bulk copies of one block complete on
@@ -29,9 +31,10 @@ class Clocks:
     Column ``size``, after the last warp: does it know that earlier launches have ended? ``products``, ``bulk``,
     ``landing``, ``fenced`` (of shared memory), ``fenced_global``, ``made`` and ``grid`` are where the other columns
     begin, the last one a warp of each of the clusters ``followed`` (their numbers in the grid, ascending).
+    ``exited`` has a bool a thread, which the chunk keeps.
     """
 
-    def __init__(self, blocks: int, cluster: int, warps: int, followed: Array | None = None) -> None:
+    def __init__(self, blocks: int, cluster: int, warps: int, exited: Array, followed: Array | None = None) -> None:
         self.warps, self.size = warps, cluster * warps
         self._followed: Array = np.zeros(0, np.int64) if followed is None else followed
         total = np.arange(blocks * warps)
@@ -46,8 +49,9 @@ class Clocks:
         self.width = self.grid + len(self._followed) * self.size
         self.known = np.zeros((len(total), self.width), np.int64)
         self.known[total, self.own] = 1
-        # By warp whose lanes have met in parts: [lane, other], the count from which on a lane knows nothing of another.
-        self._parts: dict[int, Array] = {}
+        self.lanes = LaneClocks(self.known, self.own, exited)
+        # By warp of which several lanes have had bulk groups: at which wait each of its groups was over, by its number.
+        self.group_ends: dict[int, Array] = {}
         self._began_next = False  # has a warp let the next launch begin that knew nothing of the launches before?
 
     @property
@@ -67,49 +71,53 @@ class Clocks:
 
     def publish(self, warps: Array) -> Array:
         """A row a warp (distinct): all that it knows. What it does from here on is news."""
+        self.lanes.publish_all(warps)
         rows = self.known[warps]
+        if not self.lanes.even:
+            rows = np.stack([self.lanes.row(warp, EVERY) for warp in warps.tolist()])
         self.known[warps, self.own[warps]] += 1
         return rows
 
+    def publish_part(self, warp: int, lanes: int) -> Array:
+        """The same of some ``lanes`` of a warp, given as bits, or of all."""
+        own, row = self.own[warp], self.lanes.row(warp, lanes)
+        self.lanes.publishes(warp, lanes, int(row[own]))
+        self.known[warp, own] += 1
+        return row
+
     def meet_all(self, warps: Array) -> None:
         """All lanes of each of ``warps`` (distinct) execute a warp-wide instruction."""
-        if self._parts:
-            for warp in warps.tolist():
-                self._parts.pop(warp, None)
         self.known[warps, self.own[warps]] += 1
+        self.lanes.meet_all(warps)
 
     def meet(self, warp: int, members: Array | None) -> None:
         """The lanes ``members`` of ``warp`` (None: all) execute a warp-wide instruction."""
-        own = self.own[warp]
         if members is None:
-            self._parts.pop(warp, None)
-            self.known[warp, own] += 1
+            self.meet_all(np.array([warp]))
             return
-        floors = self._parts.setdefault(warp, np.full((32, 32), self.known[warp, own]))
-        self.known[warp, own] += 1
-        floors[members] = floors[members].max(axis=0)
-        floors[np.ix_(members, members)] = self.known[warp, own]
+        before = int(self.known[warp, self.own[warp]])
+        self.known[warp, self.own[warp]] += 1
+        self.lanes.meet(warp, members, before)
 
-    def unmet(self, warp: Array, lane: Array, other: Array, count: Array) -> Array:
-        """Has ``lane`` not met the ``other`` lane of its warp since that one's access at ``count``?"""
-        now = self.now(warp)
-        late = np.asarray((count == now) & (lane != other))
-        if self._parts:
-            at = np.broadcast_arrays(warp, lane, other, count, now)
-            for found in set(np.unique(warp).tolist()) & self._parts.keys():
-                mine = at[0] == found
-                floor = self._parts[found][at[1][mine], at[2][mine]]
-                late[mine] = (at[3][mine] >= floor) & (at[3][mine] <= at[4][mine]) & (at[1][mine] != at[2][mine])
-        return late
-
-    def proxy_fence(self, warps: Array, shared: bool = True, everywhere: bool = True) -> None:
-        """What ``warps`` (distinct) know of is visible to asynchronous hardware; what they do from here on is not.
+    def proxy_fence(self, gid: Array, shared: bool = True, everywhere: bool = True) -> None:
+        """What the threads ``gid`` know of is visible to asynchronous hardware; what they do from here on is not.
         ``shared``: in shared memory. ``everywhere``: in global memory."""
-        seen = self.known[warps, : self.size]
-        for first in [self.fenced] * shared + [self.fenced_global] * everywhere:
-            fenced = self.known[warps, first : first + self.size]
-            self.known[warps, first : first + self.size] = np.maximum(fenced, seen)
+        firsts = [self.fenced] * shared + [self.fenced_global] * everywhere
+        warps, lanes, whole = self.lanes.split(gid)
+        whole &= self.lanes.even
+        self.lanes.publish_all(warps[whole])
+        self._fence(self.known, warps[whole], firsts)
+        for warp, some in zip(warps[~whole].tolist(), lanes[~whole].tolist(), strict=True):
+            row = self.lanes.row(warp, some)
+            self.lanes.publishes(warp, some, int(row[self.own[warp]]))
+            self._fence(row[None], np.array([0]), firsts)
+            self._keep(warp, some, row)
         self.known[warps, self.own[warps]] += 1
+
+    def _fence(self, rows: Array, at: Array, firsts: list[int]) -> None:
+        for first in firsts:
+            fenced = slice(first, first + self.size)
+            rows[at, fenced] = np.maximum(rows[at, fenced], rows[at, : self.size])
 
     def init_fence(self, warps: Array) -> None:
         """The mbarriers that ``warps`` (distinct) have made are announced with whatever the warps leave next."""
@@ -130,28 +138,83 @@ class Clocks:
     def learn(self, warps: Array, rows: Array) -> None:
         """``rows``: one for each of ``warps`` (distinct), or one for all."""
         self.known[warps] = np.maximum(self.known[warps], rows)
-        if self._parts:
-            for warp in warps.tolist():
-                self._parts.pop(warp, None)
+        told = np.broadcast_to(rows, (len(warps), self.width))[np.arange(len(warps)), self.own[warps]]
+        self.lanes.meet_all_through(warps, told)
 
-    def wait_for_launches(self, warps: Array) -> None:
-        self.known[warps, self.size] = 1
+    def learn_part(self, warp: int, lanes: int, row: Array) -> None:
+        """The same of some ``lanes`` of a warp, given as bits, or of all."""
+        self._keep(warp, lanes, row)
+        self.lanes.meet_through(warp, lanes, int(row[self.own[warp]]))
 
-    def launch_dependents(self, warps: Array) -> None:
-        """The next launch may begin, as far as the block of each of ``warps`` is concerned."""
-        self._began_next |= not self.waited(warps).all()
+    def _keep(self, warp: int, lanes: int, row: Array) -> None:
+        if self.lanes.all_run(warp, lanes):
+            np.maximum(self.known[warp], row, out=self.known[warp])
+        else:
+            self.lanes.learn(warp, lanes, row)
 
-    def waited(self, warps: Array) -> Array:
-        """Does each of ``warps`` know that earlier launches have ended?"""
-        return np.asarray(self.known[warps, self.size] > 0)
+    def learn_column(self, gid: Array, column: int, count: int) -> None:
+        """The threads ``gid`` learn that ``column`` has come to ``count``."""
+        row = np.zeros(self.width, np.int64)
+        row[column] = count
+        warps, lanes, whole = self.lanes.split(gid)
+        self.known[warps[whole], column] = np.maximum(self.known[warps[whole], column], count)
+        for warp, some in zip(warps[~whole].tolist(), lanes[~whole].tolist(), strict=True):
+            self.lanes.learn(warp, some, row)
+
+    def wait_for_launches(self, gid: Array) -> None:
+        self.learn_column(gid, self.size, 1)
+
+    def launch_dependents(self, gid: Array) -> None:
+        """The next launch may begin, as far as the block of each of the threads ``gid`` is concerned."""
+        self._began_next |= not self.waited(gid).all()
+
+    def waited(self, gid: Array) -> Array:
+        """Does each of the threads ``gid`` know that earlier launches have ended?"""
+        return np.asarray(self.knows(gid, np.array(self.size)) > 0)
+
+    def some_have_waited(self) -> bool:
+        """Has any thread waited for earlier launches?"""
+        return bool(self.waited(np.arange(len(self.own) * 32)).any())
 
     def every_block_waited(self) -> bool:
         """Has each block waited for earlier launches, before it let the next one begin?"""
-        return not self._began_next and bool((self.known[:, self.size] > 0).reshape(-1, self.warps).any(axis=1).all())
+        waited = self.waited(np.arange(len(self.own) * 32))
+        return not self._began_next and bool(waited.reshape(-1, self.warps * 32).any(axis=1).all())
 
-    def unknown(self, warp: Array, other: Array, count: Array) -> Array:
-        """Does ``warp`` not know that ``other`` (a number in the cluster) has passed ``count``?"""
-        return np.asarray(self.known[warp, other] < count)
+    def knows(self, gid: Array, column: Array) -> Array:
+        """How far each of the threads ``gid`` knows ``column`` to have come."""
+        known = np.asarray(self.known[gid >> 5, column])
+        return known if self.lanes.even else self.lanes.more(gid, column, known)
+
+    def row(self, gid: int) -> Array:
+        """All that thread ``gid`` knows."""
+        return self.lanes.row(gid >> 5, 1 << (gid & 31))
+
+    def unknown(self, gid: Array, column: Array, lane: Array, count: Array, first: int = 0) -> Array:
+        """Do the threads ``gid`` not know of what ``lane`` of ``column`` did at ``count``? ``first``: of the columns
+        that tell so, 0 or where those of fences begin."""
+        return self.late(gid, self.knows(gid, first + column), column, lane, count, first > 0)
+
+    def late(self, gid: Array, known: Array, column: Array, lane: Array, count: Array, fenced: bool = False) -> Array:
+        """The same where ``known`` tells how far they know ``column`` to have come, or to have been ``fenced``."""
+        late = np.asarray(known < count)
+        if self.lanes.recorded:
+            warp = gid >> 5
+            other = np.where(column < self.size, warp - warp % self.size + column, -1)
+            late |= self.lanes.untold(None if fenced else warp, other, lane, count, known)
+        if self.group_ends:
+            late |= self._groups_late(gid, known, column, count)
+        return late
+
+    def _groups_late(self, gid: Array, known: Array, column: Array, count: Array) -> Array:
+        first = (gid >> 5) - (gid >> 5) % self.size
+        other = np.where((column >= self.bulk) & (column < self.landing), first + column - self.bulk, -1)
+        found = np.zeros(np.broadcast_shapes(other.shape, np.shape(known), np.shape(count)), np.bool_)
+        other, known, count = np.broadcast_arrays(other, known, count)
+        for warp, ends in self.group_ends.items():
+            if (mine := other == warp).any():
+                found[mine] = ends[count[mine]] > known[mine]
+        return found
 
 
 class Meetings:
@@ -184,9 +247,9 @@ class Letters:
         for place in np.unique(places).tolist():
             self._rows.pop(place, None)
 
-    def leave(self, warps: Array, places: Array) -> None:
-        for warp, place in _pairs(warps, places):
-            self._leave(self._clocks.publish(np.array([warp]))[0], place)
+    def leave(self, gid: Array, places: Array) -> None:
+        for warp, lanes, place in by_place(gid, places):
+            self._leave(self._clocks.publish_part(warp, lanes), place)
 
     def leave_rows(self, rows: Array, places: Array) -> None:
         """One for each of ``places``."""
@@ -207,12 +270,7 @@ class Letters:
         row[column] = max(row[column], count)
         self._rows[place] = row if mine is None else np.maximum(row, mine)
 
-    def take(self, warps: Array, places: Array) -> None:
-        for warp, place in _pairs(warps, places):
+    def take(self, gid: Array, places: Array) -> None:
+        for warp, lanes, place in by_place(gid, places):
             if (row := self._rows.get(place)) is not None:
-                self._clocks.learn(np.array([warp]), row)
-
-
-def _pairs(warps: Array, places: Array) -> list[list[int]]:
-    found: list[list[int]] = np.unique(np.stack([warps, places]), axis=1).T.tolist()
-    return found
+                self._clocks.learn_part(warp, lanes, row)

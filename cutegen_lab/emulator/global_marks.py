@@ -87,6 +87,16 @@ def in_flight(made: Marks, group: int) -> Marks:
     return Marks(made.what, made.when & ~_COUNT_MASK | IN_FLIGHT + group)
 
 
+def in_group(when: Array, group: Array) -> Array:
+    """As :func:`in_flight`, of copies of several groups."""
+    return np.asarray(when & ~_COUNT_MASK | IN_FLIGHT + group)
+
+
+def landing(column: Array, count: Array) -> Array:
+    """*When* of what is over with the phase ``count`` of the mbarrier of ``column``."""
+    return np.asarray(column << _COLUMN | count)
+
+
 class Rows(NamedTuple):
     """A table's accesses of one width, and the row of each lane."""
 
@@ -106,6 +116,12 @@ class Rows(NamedTuple):
 
     def forget(self) -> None:
         self.what[self.row] = 0
+
+    def rewrite(self, lanes: Array, before: Array, after: Array) -> None:
+        """Of ``lanes`` (a mask), what was remembered at ``before`` counts as done at ``after``."""
+        row = self.row[lanes]
+        found = self.when[row]
+        self.when[row] = np.where(found == before[lanes, None], after[lanes, None], found)
 
     def complete(self, group: int, epoch: int) -> None:
         """The copies of bulk ``group`` count as made at ``epoch``, where nobody has written since."""

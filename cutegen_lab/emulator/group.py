@@ -19,7 +19,7 @@ _FEW = 512  # lanes whose registers are copied all at once: more are quicker reg
 class Group:
     """Lanes at one program counter, in ascending order of ``gid`` (block · padded threads + thread)."""
 
-    hardware = False  # a thread's own accesses
+    hardware, until, copies = False, None, False  # a thread's own accesses, done at once
     __slots__ = ("arrived", "block", "cache", "files", "gen", "gid", "m", "n", "pc", "strand", "views")
 
     def __init__(self, m: Chunk, gid: Array, pc: int) -> None:

@@ -10,6 +10,7 @@ from cutegen_lab.core.verdict import Verdict
 from cutegen_lab.emulator.clocks import Clocks, Letters
 from cutegen_lab.emulator.copies import CopiesInFlight
 from cutegen_lab.emulator.faults import Trap
+from cutegen_lab.emulator.lane_clocks import by_place
 from cutegen_lab.emulator.types import Array
 
 if TYPE_CHECKING:
@@ -151,16 +152,16 @@ class MBarriers:
         if self._letters is None:
             return
         if relaxed is None:
-            self._arrived.leave(g.gid >> 5, slot)
+            self._arrived.leave(g.gid, slot)
         elif g.m.causality is not None:
             self._arrived.leave_rows(g.m.causality.fenced(g.gid >> 5, relaxed), slot)
 
-    def _learn(self, g: Group, warps: Array, slot: Array, relaxed: int | None) -> None:
+    def _learn(self, g: Group, gid: Array, slot: Array, relaxed: int | None) -> None:
         assert self._letters is not None
         if relaxed is None:
-            self._letters.take(warps, slot)
+            self._letters.take(gid, slot)
         elif g.m.causality is not None:
-            for warp, place in set(zip(warps.tolist(), slot.tolist(), strict=True)):
+            for warp, place in set(zip((gid >> 5).tolist(), slot.tolist(), strict=True)):
                 if (row := self._letters.at(place)) is not None:
                     g.m.causality.find(warp, row, relaxed)
 
@@ -173,7 +174,7 @@ class MBarriers:
         if not done.all():
             g.cache["mbarrier"] = slot[~done]
         if self._letters is not None and done.any():
-            self._learn(g, g.gid[done] >> 5, slot[done], relaxed)
+            self._learn(g, g.gid[done], slot[done], relaxed)
         if self.copies is not None and done.any():
             self.copies.observe(slot[done], self._phase[slot[done]])
         return np.asarray(done)
@@ -213,8 +214,8 @@ class MBarriers:
         if len(over):
             raise self._overwritten(int(g.gid[int(over[0])]), int(slot[over[0]]))
         if self.async_races is not None:
-            for gid, place in {(gid >> 5 << 5, place): (gid, place) for gid, place in _lanes(g, slot)}.values():
-                self.async_races.uses_barrier(gid, place)
+            for warp, lanes, place in by_place(g.gid, slot):
+                self.async_races.uses_barrier(warp * 32 + lanes.bit_length() - 1, place)
 
     def _overwritten(self, gid: int, slot: int) -> Trap:
         at = slot * 8 % self._shared.stride
@@ -238,10 +239,6 @@ class MBarriers:
         if self._letters is not None:
             for place in done.tolist():
                 self._letters.receive(self._arrived, place, self._column(place), int(self.age[place]))
-
-
-def _lanes(g: Group, slot: Array) -> list[tuple[int, int]]:
-    return list(zip(g.gid.tolist(), slot.tolist(), strict=True))
 
 
 def _in_range(g: Group, what: str, count: Array | int, least: int) -> None:

@@ -26,19 +26,31 @@ GUARD = SLOT  # bytes between buffers: an index that runs off one does not land 
 
 
 class HasLanes(Protocol):
-    """A group, or part of one: what naming a thread needs. ``hardware``: a bulk copy does it for the threads."""
+    """A group, or part of one: what naming a thread needs. ``hardware``: a bulk copy does it for the threads, reading
+    ``until`` an mbarrier (its column of the clocks) has completed as many phases. ``copies``: cp.async reads it."""
 
     gid: Array
 
     @property
     def hardware(self) -> bool: ...
 
+    @property
+    def until(self) -> tuple[int, int] | None: ...
+
+    @property
+    def copies(self) -> bool: ...
+
 
 class Lanes:
     """Some threads."""
 
-    def __init__(self, gid: Array, hardware: bool = False) -> None:
-        self.gid, self.hardware = gid, hardware
+    def __init__(
+        self, gid: Array, hardware: bool = False, until: tuple[int, int] | None = None, copies: bool = False
+    ) -> None:
+        self.gid, self.hardware, self.until, self.copies = gid, hardware, until, copies
+
+    def where(self, mask: Array) -> Lanes:
+        return Lanes(self.gid[mask], self.hardware, self.until, self.copies)
 
 
 @dataclass
@@ -98,11 +110,11 @@ class GlobalMemory:
             if buffer.written is not None:
                 self._check_written(g, buffer, address, width)
             if self.races is not None and buffer.writers is not None:
-                self.races.load(buffer, g.gid, address, width, g.hardware)
+                self.races.load(buffer, g, address, width)
             return np.asarray(buffer.views[width].take(index, mode="clip"))
         out: Array = np.empty(len(address), RAW[width])
         for mask in self._several(g, address, width):
-            out[mask] = self.load(Lanes(g.gid[mask], g.hardware), address[mask], width)
+            out[mask] = self.load(Lanes(g.gid, g.hardware, g.until, g.copies).where(mask), address[mask], width)
         return out
 
     def read(self, gid: int, address: int, size: int) -> bytes:

@@ -14,6 +14,9 @@ FEW_THREADS = 128  # as many as work at once at least, where all launches are ad
 CHUNK_COST = 100  # dispatches that setting up a chunk takes as long as
 RACES_BYTES = 8 << 20
 RACE_TABLE_BYTES = 512 << 20  # that remember a tensor's accesses where few clusters are watched: most is never touched
+# Where blocks wait for each other, a whole chunk is watched, which takes 3 to 8 times as long: …
+FEW_CHUNKS = 4  # … of so many or more,
+FEW_BYTES = 4 * RACES_BYTES  # or where tensors are no larger
 
 
 @dataclass(frozen=True)
@@ -27,7 +30,8 @@ class Options:
     ``counting``: count memory accesses, which takes up to half of the time; without, there are no counters.
     ``races``: look for accesses that nothing orders. None: where the problem's tensors (a candidate's workspace does
     not count) are together at most 8 MiB (``RACES_BYTES``) and every block runs; elsewhere only in the first
-    ``watched`` clusters of one chunk of each launch, drawn by the order's ``clock``.
+    ``watched`` clusters of one chunk of each launch, drawn by the order's ``clock``, or where blocks may wait for each
+    other in all of that chunk.
 
     A chunk whose blocks do not end within ``budget`` instructions, and what its threads' share of the work may take, is
     a hang (:meth:`most`); so is a plan that takes ``plan_budget`` and what its work may. Time is never a reason.

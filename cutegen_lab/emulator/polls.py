@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from cutegen_lab.emulator import ptx
-from cutegen_lab.emulator.cfg import EXIT, Block
+from cutegen_lab.emulator.cfg import EXIT, Block, postorder
 from cutegen_lab.emulator.emit import Emit
 from cutegen_lab.emulator.traits import is_strong
 
@@ -86,7 +86,7 @@ def _loops(blocks: Sequence[Block]) -> Iterator[Loop]:
     for i, successors in enumerate(after):
         for s in successors:
             before[s].append(i)
-    above = _dominators(before)
+    above = _dominators(before, [i for i in reversed(postorder(after)) if i])
     for tail, heads in enumerate(after):
         for head in heads:
             if above[tail] >> head & 1:
@@ -98,14 +98,15 @@ def _loops(blocks: Sequence[Block]) -> Iterator[Loop]:
                 yield frozenset(body)
 
 
-def _dominators(before: Sequence[Sequence[int]]) -> list[int]:
-    """By block, as bits, those through which every path to it leads; all blocks for one that is never reached."""
+def _dominators(before: Sequence[Sequence[int]], order: Sequence[int]) -> list[int]:
+    """By block, as bits, those through which every path to it leads; all blocks for one that is never reached.
+    ``order``: of all blocks but the first, as paths from it come to them."""
     every = (1 << len(before)) - 1
     found = [1, *(every for _ in before[1:])]
     changed = True
     while changed:
         changed = False
-        for i in range(1, len(before)):
+        for i in order:
             new = every
             for p in before[i]:
                 new &= found[p]

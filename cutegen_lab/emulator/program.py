@@ -47,6 +47,7 @@ class Program:
     live_sums: tuple[Live, ...]  # by block: sums of wgmma whose registers are live there, and their rows
     hammocks: dict[int, tuple[Rows, Rows]]  # a branch over one block: (rows it reads, rows it leaves)
     guard_rows: tuple[int, ...]
+    asks_memory: tuple[bool, ...]  # by block: strong reads of memory, as loops make that wait for other threads
     wait_rows: tuple[int | None, ...]  # predicate row a try_wait writes, by block
     rows_needed: dict[str, int]
     sites: int  # instructions that touch memory
@@ -164,6 +165,7 @@ def _compile(kernel: ptx.Kernel, digest: str, followed: bool) -> Program:
         live_sums=tuple(live_sums(b.live_in, symbols.flights, rows) for b in blocks),
         hammocks=hammocks,
         guard_rows=tuple(rows[b.guard.name][1] if b.guard else 0 for b in blocks),
+        asks_memory=tuple(any(traits.asks_memory(e.ins) for e in b.emits) for b in blocks),
         wait_rows=tuple(_wait_row(b, rows) for b in blocks),
         rows_needed=needed,
         sites=symbols.sites,

@@ -3,8 +3,9 @@
 PTX ISA 8.7.1 "Races" and 9.7.13.1 (a barrier orders what participants did before it and do after it). Barriers,
 cluster barriers and mbarriers order warps through their :mod:`clocks`; so do releases and acquires
 (:mod:`causality`). Lanes of one warp are ordered by any warp-wide instruction, 9.7.13.2 bar.warp.sync or another. Of
-each cell the last writer is remembered and two readers, which finds every race of two threads and may miss one where
-three read. A write that changes nothing is not held against anyone.
+each cell the last writer is remembered and two readers that nothing orders: the last, and the one before it or, where
+warps do not run in lockstep, the first. That finds every race of two threads, in one of two runs one where three read,
+and may miss one where more do. A write that changes nothing is not held against anyone.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ class SharedRaces:
     def __init__(self, m: Chunk, clocks: Clocks) -> None:
         self._m, self._clocks = m, clocks
         self.unit = m.program.access_unit
+        self._keeps_late = not m.warps_seed
         cells = len(m.shared.data) // self.unit
         self.writer, self.reader, self.other = (np.zeros(cells, np.int64) for _ in range(3))
         self._left: Left = {}
@@ -50,15 +52,17 @@ class SharedRaces:
         """Before ``width`` bytes are read; ``index`` counts in ``width``."""
         stamp, order = self._stamp(g)
         if order.strong and self._m.causality is not None:
-            self._m.causality.read(self._left, g.gid >> 5, index * width, order)
+            self._m.causality.read(self._left, g.gid, index * width, order)
         k = width // self.unit
         self.copies.check(g, index, k, "reads")
         written = self.writer.reshape(-1, k)[index]
         self._trap(g, index, width, self._racing(g, written, order), written, "reads", "wrote")
         reader, other = self.reader.reshape(-1, k), self.other.reshape(-1, k)
         last, first = reader[index], other[index]
-        kept = np.where(self._racing(g, first), first, stamp)
-        kept = np.where(self._racing(g, last), last, kept)
+        past = (first, last) if self._keeps_late else (last, first)
+        kept = np.broadcast_to(stamp, last.shape)
+        for found in past:
+            kept = np.where(self._racing(g, found), found, kept)
         other[index[::-1]] = kept[::-1]  # of many lanes that read a cell at once, this keeps the first …
         reader[index] = stamp  # … and this the last
 
@@ -75,7 +79,7 @@ class SharedRaces:
             apart = (writer >> (_THREAD + 5) & _THREAD_MASK >> 5) != self._clocks.own[g.gid >> 5][:, None]
             self._trap(g, index, width, lost & apart, writer, "writes", "wrote something else at the same time")
         if order.strong and self._m.causality is not None:
-            self._m.causality.write(self._left, g.gid >> 5, index * width, order)
+            self._m.causality.write(self._left, g.gid, index * width, order)
 
     def copy(self, g: Group, index: Array, width: int, value: Array) -> None:
         """Stores ``value`` on behalf of an asynchronous copy, which may come any time until it is waited for."""
@@ -87,7 +91,7 @@ class SharedRaces:
         stamp, order = self._stamp(g)
         k = width // self.unit
         if self._m.causality is not None:
-            self._m.causality.update(self._left, g.gid >> 5, index * width, order)
+            self._m.causality.update(self._left, g.gid, index * width, order)
         self._check_write(g, index, width, order, np.ones((len(index), k), np.bool_))
         self._record(index, k, stamp)
         last = self.writer.reshape(-1, k)[index]  # of those who come at once
@@ -145,8 +149,8 @@ class SharedRaces:
             return np.zeros((1, 1), np.bool_)
         warp, mine = (g.gid >> 5)[:, None], (g.gid % (self._clocks.size * 32))[:, None]
         thread, count = found >> _THREAD & _THREAD_MASK, found >> _COUNT
-        late = self._clocks.unknown(warp, thread >> 5, count)
-        late |= (thread >> 5 == mine >> 5) & self._clocks.unmet(warp, mine & 31, thread & 31, count)
+        late = self._clocks.unknown(g.gid[:, None], thread >> 5, thread & 31, count)
+        late |= (thread >> 5 == mine >> 5) & self._clocks.lanes.unmet(warp, mine & 31, thread & 31, count)
         if order.strong:
             warps = self._clocks.warps
             needed = np.where((thread >> 5) // warps == (mine >> 5) // warps, CTA, CLUSTER)

@@ -25,11 +25,13 @@ class Ragged(Tensor):
         self._most = tuple(n - c for n, c in zip(tmap.sizes, tmap.counts, strict=True))
         self._box = tuple(slice(0, n) for n in tmap.counts[::-1])
 
-    def load(self, gid: int, coordinates: tuple[int, ...]) -> tuple[Array, int, int]:
+    def load(
+        self, gid: int, coordinates: tuple[int, ...], until: tuple[int, int] | None = None
+    ) -> tuple[Array, int, int]:
         source, target, _ = self._slices(coordinates)
         box: Array = np.full(self.map.counts[::-1], self._fill(), self._raw)
         if target is not None:
-            box[target] = self._read(gid, source).reshape(box[target].shape)
+            box[target] = self._read(gid, source, until).reshape(box[target].shape)
         sectors, size = self._traffic(source, target, stores=False)
         if self.map.tf32:
             box = round_tf32(box)
@@ -44,12 +46,12 @@ class Ragged(Tensor):
         if reduce is not None:
             values = reduce(self._read(gid, source), values)
         at = self._addresses(source)
-        self._memory.store(Lanes(np.full(len(at), gid)), at, self.map.element_bytes, values)
+        self._memory.store(Lanes(np.full(len(at), gid), hardware=True), at, self.map.element_bytes, values)
         return self._traffic(source, target, stores=True)
 
     def starts(self, coordinates: Array) -> Array | None:
         return None  # boxes are moved one by one
 
-    def _read(self, gid: int, source: tuple[slice, ...]) -> Array:
+    def _read(self, gid: int, source: tuple[slice, ...], until: tuple[int, int] | None = None) -> Array:
         at = self._addresses(source)
-        return self._memory.load(Lanes(np.full(len(at), gid)), at, self.map.element_bytes)
+        return self._memory.load(Lanes(np.full(len(at), gid), hardware=True, until=until), at, self.map.element_bytes)

@@ -28,11 +28,18 @@ from cutegen_lab.emulator.counters import Counters, Uncounted
 from cutegen_lab.emulator.faults import Trap, Unsupported
 from cutegen_lab.emulator.isa.approximate import as_near_as_hardware
 from cutegen_lab.emulator.memory import Buffer, GlobalMemory
-from cutegen_lab.emulator.options import CHUNK_COST, RACE_TABLE_BYTES, RACES_BYTES, Options
+from cutegen_lab.emulator.options import (
+    CHUNK_COST,
+    FEW_BYTES,
+    FEW_CHUNKS,
+    RACE_TABLE_BYTES,
+    RACES_BYTES,
+    Options,
+)
 from cutegen_lab.emulator.order import Order
 from cutegen_lab.emulator.program import MODULE_BASE, PARAM_BASE, Program, load
 from cutegen_lab.emulator.schedule import Scheduler
-from cutegen_lab.emulator.split import LARGE_BYTES, MOST_BYTES, Split, cluster_bytes, split
+from cutegen_lab.emulator.split import LARGE_BYTES, MOST_BYTES, Split, cluster_bytes, split, watched_bytes
 from cutegen_lab.emulator.types import Array
 
 
@@ -207,17 +214,17 @@ class _Runner:
         threads = math.prod(launch.grid) * math.prod(launch.block)
         most = self._options.most(self._bytes, threads)
         large = cluster_bytes(program, launch) >= LARGE_BYTES
-        for numbers, watched in self._chunks(program, division):
+        for numbers, watched in self._chunks(program, launch, division):
             races = self._races or watched
+            warps = self._order.warps if races else 0
             chunk = Chunk(
                 program, launch, self._memory, numbers, counters, self._shadow, self._clock, races,
-                limits.registers(launch, self._build),
+                limits.registers(launch, self._build), warps,
             )  # fmt: skip
             self._memory.races = self._watch if races else None
             if self._watch is not None and races:
                 self._watch.enter(chunk)
             budget = min(most, self._left)
-            warps = self._order.warps if races else 0
             scheduler = Scheduler(chunk, self._cancel, budget, warps, limits.resident(launch, self._build))
             try:
                 scheduler.run()
@@ -237,9 +244,13 @@ class _Runner:
         self.accounts.append(account)
         return None, {**account.totals(), **self._dram(counters, scale)}
 
-    def _chunks(self, program: Program, division: Split) -> Iterator[tuple[Array, bool]]:
-        """(block numbers, is it a chunk of clusters apart, where races are looked for?)."""
-        apart = 0 if program.blocks_may_meet else self._watched
+    def _chunks(self, program: Program, launch: Launch, division: Split) -> Iterator[tuple[Array, bool]]:
+        """(block numbers, are races looked for among these?). Blocks that may wait for each other stay together: one
+        chunk of them is watched, where it is one of several, or does not move much."""
+        apart = self._watched
+        if apart and program.blocks_may_meet:
+            light = division.chunks >= FEW_CHUNKS or self._bytes <= FEW_BYTES
+            apart = division.step if light and watched_bytes(program, launch, division) <= MOST_BYTES else 0
         return division.watched(division.numbers(self._order, self._options.sample_blocks), apart, self._order.clock)
 
     def _dram(self, counters: Counters, scale: float) -> dict[str, float]:

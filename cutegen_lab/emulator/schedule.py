@@ -1,7 +1,8 @@
 """Runs a chunk: of a strand the minimum program counter first, so that diverged lanes meet again as soon as they can.
 
 A group at a barrier that is not open is parked; when nothing else can run, the parked are asked again. When none of
-them can go on either, the kernel is stuck and the trap says where everyone waits.
+them can go on either, the kernel is stuck and the trap says where everyone waits. A group that asks memory again and
+again rests until the others have run: what it waits for may be theirs to write, further on in the text.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from cutegen_lab.emulator.stuck import stuck
 
 _SPURIOUS_WAKES = 3  # how often a stuck try_wait is told "not yet" before the kernel counts as deadlocked
 _NEVER = 1 << 60
+_PATIENCE = 32  # strong reads of memory that a strand makes before those that make them rest
 
 
 @dataclass
@@ -43,10 +45,14 @@ class Scheduler:
         self._strands = Strands(self.chunk, self.warps)
         self._ready: list[Group] = self._strands.groups()
         self._parked: list[Group] = []
+        self._resting: list[Group] = []
+        self._asked = [0] * self._strands.count  # strong reads of each strand since one of it rested
         self._most = self.budget
         self._wakes = 0
         self._told: set[tuple[int, ...]] = set()  # who, where and in which phase
-        while self._ready or self._parked:
+        while self._ready or self._parked or self._resting:
+            if self._resting:
+                self._rested()
             if not self._ready:
                 self._wake()
                 continue
@@ -68,6 +74,10 @@ class Scheduler:
             if pc >= limit or turn == 0:
                 self._ready.append(g)
                 return
+            if program.asks_memory[pc]:
+                self._asked[g.strand] += 1
+                if self._asked[g.strand] > _PATIENCE and self._rests(g):
+                    return
             turn = None if turn is None else turn - 1
             block = blocks[pc]
             passed = functions[pc](g)
@@ -109,6 +119,32 @@ class Scheduler:
                 continue
             self._split(g, taken, target)
             return
+
+    def _rests(self, g: Group) -> bool:
+        """Lets the other warps of its strand run before ``g`` goes on, and before the other lanes of its warps do. Are
+        there any?"""
+        self._asked[g.strand] = 0
+        mine, others, beside = np.unique(g.gid >> 5), list[Group](), list[Group]()
+        for x in self._ready:
+            shared = np.isin(x.gid >> 5, mine)
+            for found, which in ((beside, shared), (others, ~shared)):
+                if which.all():
+                    found.append(x)
+                elif which.any():
+                    found.append(x.subset(np.flatnonzero(which), self.chunk.rows_to_copy(x, x.pc), x.pc))
+        if not any(x.strand == g.strand for x in others):
+            return False
+        self._ready = others
+        self._resting += [g, *beside]
+        return True
+
+    def _rested(self) -> None:
+        """Those go on whose strand has nobody else that can."""
+        running = {g.strand for g in self._ready}
+        if done := [g for g in self._resting if g.strand not in running]:
+            self._resting = [g for g in self._resting if g.strand in running]
+            self._ready += done
+            self._ask()
 
     def _split(self, g: Group, taken: np.ndarray, target: int) -> None:
         gone, stay = np.flatnonzero(taken), np.flatnonzero(~taken)

@@ -80,6 +80,11 @@ def cluster_bytes(program: Program, launch: Launch) -> int:
     return _shared_bytes(program, launch) + _lane_bytes(program) * _lanes(launch)
 
 
+def watched_bytes(program: Program, launch: Launch, division: Split) -> int:
+    """Memory that a chunk takes at least where races are looked for."""
+    return _shared_bytes(program, launch) * _RACES * min(division.step, division.clusters)
+
+
 def _lanes(launch: Launch) -> int:
     return -(-math.prod(launch.block) // 32) * 32 * math.prod(launch.cluster)
 

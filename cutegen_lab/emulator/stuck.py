@@ -21,7 +21,10 @@ def stuck(chunk: Chunk, parked: list[Group]) -> Trap:
     """The trap for groups that all wait at one barrier or another."""
     groups = sorted(parked, key=lambda g: g.pc)
     named = [g for g in groups if _is_named_barrier(_instruction(chunk, g))]
-    if named:
+    alone = [g for g in groups if "warp" in _instruction(chunk, g).mods]
+    if alone:
+        verdict, message, first = Verdict.BARRIER_DIVERGENCE, chunk.warp_barrier.stuck(alone[0]), alone[0]
+    elif named:
         gone = int(chunk.threads * chunk.count) - int((~chunk.exited).sum())
         verdict, message, first = (
             Verdict.BARRIER_DIVERGENCE,

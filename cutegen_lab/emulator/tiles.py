@@ -47,11 +47,13 @@ class Tensor:
         self._box = tuple(slice(0, n) for n in tmap.counts[::-1])
         self._first = offset
 
-    def load(self, gid: int, coordinates: tuple[int, ...]) -> tuple[Array, int, int]:
-        """(the box as 16-byte pieces, sectors and bytes that it takes from memory)."""
+    def load(
+        self, gid: int, coordinates: tuple[int, ...], until: tuple[int, int] | None = None
+    ) -> tuple[Array, int, int]:
+        """(the box as 16-byte pieces, sectors and bytes that it takes from memory), read ``until`` then."""
         source, target, inside = self._slices(coordinates)
         if target is not None:
-            self._check("load", gid, source)
+            self._check("load", gid, source, until=until)
         box = np.ascontiguousarray(self._view[source]) if inside else self._filled(source, target)
         sectors, size = self._traffic(source, target, stores=False)
         if self.map.tf32:
@@ -189,13 +191,16 @@ class Tensor:
         moved = math.prod(n for n, _, _ in dims) * tmap.element_bytes
         return box_sectors(first % SECTOR_BYTES, place if stores else None, tuple(dims[1:]), width), moved
 
-    def _check(self, kind: str, gid: int, source: tuple[slice, ...], box: Array | None = None) -> None:
+    def _check(
+        self, kind: str, gid: int, source: tuple[slice, ...], box: Array | None = None,
+        until: tuple[int, int] | None = None,
+    ) -> None:  # fmt: skip
         """What is tracked of global memory: bytes never written, and races between blocks."""
         races = self._memory.races if self.buffer.writers is not None else None
         if self.buffer.written is None and races is None:
             return
         at = self._addresses(source)
-        lanes = Lanes(np.full(len(at), gid), hardware=True)
+        lanes = Lanes(np.full(len(at), gid), hardware=True, until=until)
         if kind == "load":
             self._memory.load(lanes, at, self.map.element_bytes)
         else:

@@ -78,10 +78,14 @@ def blocks_may_wait(code: Sequence[ptx.Instruction]) -> bool:
     return any(o.scope == GRID and (o.acquires or o.releases) for o in found)
 
 
+def asks_memory(instruction: ptx.Instruction) -> bool:
+    """Does it see what other threads write while it runs?"""
+    return instruction.opcode in ("ld", "atom") and is_strong(instruction)
+
+
 def blocks_may_meet(code: Sequence[ptx.Instruction]) -> bool:
     """Can a block wait for what others do? Only by strong reads of memory that they share."""
-    found = (i for i in code if i.opcode in ("ld", "atom") and not _is_shared(i))
-    return any(is_strong(i) for i in found)
+    return any(asks_memory(i) and not _is_shared(i) for i in code)
 
 
 def _is_shared(instruction: ptx.Instruction) -> bool:

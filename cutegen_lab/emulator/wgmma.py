@@ -68,6 +68,7 @@ class WarpgroupProducts:
         if g.arrived:
             return np.asarray(self._generation[at] != g.gen)
         if self._whole(g):
+            g.m.meet(g)
             return True
         g.m.require_whole_warps(g, what)
         g.arrived, g.gen = True, self._generation[at]
@@ -100,6 +101,7 @@ class WarpgroupProducts:
 
     def wait(self, g: Group, pending: int) -> None:
         """The warps of ``g`` wait until at most ``pending`` groups are under way."""
+        g.m.meet(g)
         warps = g.warp_numbers()
         self._done[warps] = np.maximum(self._done[warps], self._committed[warps] - pending)
         if self._m.async_races is not None:

@@ -9,7 +9,8 @@ from functools import partial
 
 import torch
 
-from cutegen_lab.core.problem import Tolerances, Workload
+from cutegen_lab.core.dtypes import DType
+from cutegen_lab.core.problem import TensorSpec, Tolerances, Workload
 from cutegen_lab.core.trial import OutputError, WorkloadCheck
 from cutegen_lab.judge import rounding, tf32
 from cutegen_lab.judge.chosen import excused
@@ -17,7 +18,7 @@ from cutegen_lab.judge.correctness import Allowance, compare
 from cutegen_lab.judge.distances import rms
 from cutegen_lab.judge.inputs import AROUND, NOT_FINITE, terms
 from cutegen_lab.judge.place import Place
-from cutegen_lab.judge.structured import BY_SLICE, EDGES, PATCHWORK
+from cutegen_lab.judge.structured import BY_SLICE, EDGES, FAR, ONE_SIDED, PATCHWORK
 from cutegen_lab.judge.unneeded import unneeded
 from cutegen_lab.problems import Reference
 from cutegen_lab.problems.tensors import moved
@@ -25,10 +26,12 @@ from cutegen_lab.problems.tensors import moved
 _GLIMPSE = 1024
 _FEW_TERMS = 1024  # where no element is a sum, whatever its size
 _LOST = 2.0**-24  # of an output's usual size: fp32 loses as much where a formula adds the two (sigmoid by tanh)
+_VANISHING = 0.5  # of it: where a function of one element is less, another formula loses it (sigmoid by tanh)
+_OF_16_BITS = (DType.BF16, DType.F16)
 _LARGE, _NOTHING = 2.0**60, 2.0**-6
 _TAMED = 8  # draws of how large
 _HOLD_IT = (torch.bfloat16, torch.float32, torch.float64)
-_FAR_FROM_ZERO = (AROUND, "offset")
+_FAR_FROM_ZERO = (AROUND, "offset", ONE_SIDED)
 _FEW_LEFT = 0.25  # as much of an output's usual size, where all of a small draw may lie in a function's tail
 
 
@@ -38,7 +41,7 @@ class Answers:
     def __init__(self, reference: Reference, workload: Workload, tolerances: Tolerances, place: Place) -> None:
         self._reference, self._workload, self._tolerances, self._place = reference, workload, tolerances, place
         self._usual: list[float] = []
-        self._looked: tuple[bool, bool] | None = None
+        self._looked: rounding.Kind | None = None
 
     def errors(
         self, inputs: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor], check: WorkloadCheck,
@@ -58,7 +61,7 @@ class Answers:
         self, inputs: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor], check: WorkloadCheck,
         written: Sequence[torch.Tensor | None],
     ) -> tuple[OutputError, ...]:  # fmt: skip
-        (own, (plain, apart)), exact = self._own(inputs), False
+        (own, kind), exact = self._own(inputs), False
         if _all_bits(inputs):
             wanted, exact = rounding.watched(lambda: self._reference.run_float64(inputs))
         else:
@@ -68,15 +71,23 @@ class Answers:
         share = _FEW_LEFT if check.distribution == "sparse" else share
         odd = check.distribution in NOT_FINITE
         rounds = tf32.allowed(self._reference)
-        edge, least = check.distribution in EDGES, _LOST if check.distribution in BY_SLICE else None
-        either = odd and not plain
-        allowances = [
-            Allowance(exact, either, share * usual, tf32=rounds, edge=edge, by_slice=least and least * usual,
-                      written=some)
-            for usual, some in zip(self._usual, written, strict=True)
-        ]  # fmt: skip
+        edge, whole = check.distribution in EDGES, check.distribution == FAR
+        either, by_slice, calm = odd and not kind.plain, check.distribution in BY_SLICE, not (odd or edge)
 
-        most = min(terms(self._workload), _FEW_TERMS) if apart else terms(self._workload)
+        def allowance(spec: TensorSpec, usual: float, some: torch.Tensor | None) -> Allowance:
+            vanishing = kind.apart and not kind.plain and by_slice
+            least = (_VANISHING if vanishing else _LOST) * usual if by_slice else None
+            scale = (max(share, _VANISHING) if vanishing else share) * usual
+            return Allowance(
+                exact, either, scale, tf32=rounds, edge=edge, whole=whole, by_slice=least, written=some,
+                relative=calm and kind.relative and not spec.dtype.is_float8,
+                by_size=_VANISHING * usual if calm and kind.apart and spec.dtype is DType.F32 else None,
+                bias=check.distribution == "normal" and spec.dtype in _OF_16_BITS,
+            )  # fmt: skip
+
+        allowances = list(map(allowance, self._workload.outputs, self._usual, written))
+
+        most = min(terms(self._workload), _FEW_TERMS) if kind.apart else terms(self._workload)
 
         def compared(samples: Sequence[Sequence[torch.Tensor]]) -> tuple[OutputError, ...]:
             rows = enumerate(zip(self._workload.outputs, outputs, wanted, own, allowances, strict=True))
@@ -96,11 +107,14 @@ class Answers:
         errors = compared(samples)
         if all(error.ok for error in errors):
             return errors
+        samples += rounding.samples(self._reference, inputs, check.seed, len(samples))
         again = zip(*rounding.rerounded(self._reference, inputs, check.seed), strict=True)
         allowances = [replace(a, again=tuple(results)) for a, results in zip(allowances, again, strict=True)]
         if odd:
             tame = [self._tame(inputs, check.seed ^ turn) for turn in range(_TAMED)]
-            right = unneeded(partial(rounding.masked, self._reference), inputs, outputs, wanted, check.seed)
+            run = partial(rounding.masked, self._reference)
+            none = [None] * len(outputs)
+            right = none if kind.strict else unneeded(run, inputs, outputs, wanted, check.seed)
             each = zip(allowances, self._workload.outputs, zip(*tame, strict=True), right, strict=True)
             allowances = [
                 replace(a, vague=_vague(large), towards=_towards(large), unneeded=some) if spec.dtype.is_float else a
@@ -108,8 +122,8 @@ class Answers:
             ]
         return compared(samples)
 
-    def _own(self, inputs: Sequence[torch.Tensor]) -> tuple[tuple[torch.Tensor, ...], tuple[bool, bool]]:
-        """PyTorch's results, and what :func:`rounding.looked` says of the reference."""
+    def _own(self, inputs: Sequence[torch.Tensor]) -> tuple[tuple[torch.Tensor, ...], rounding.Kind]:
+        """PyTorch's results, and what sort of formula the reference is."""
         run = partial(tf32.own, self._reference, inputs)
         if self._looked is not None:
             return run(), self._looked

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -11,7 +11,7 @@ import torch
 from cutegen_lab.core.dtypes import DType
 from cutegen_lab.core.problem import TensorSpec, Tolerances
 from cutegen_lab.core.trial import OutputError
-from cutegen_lab.judge import float8, tf32
+from cutegen_lab.judge import finer, float8, tf32
 from cutegen_lab.judge.distances import alike, distances, resolved, rms
 from cutegen_lab.judge.slices import worst_slice
 
@@ -26,6 +26,9 @@ _LOST = 1e-2  # relative error of an element beyond which PyTorch has lost it
 _LEAST_MARGIN = 4.0  # beside the largest of a few samples
 _VAGUE = 0.5  # a limit beyond which a draw tells next to nothing but how large results are, if there are
 _ENOUGH = 64  # of them
+_SAME_SIZE = 16.0  # times as large as another right answer: beyond, rounding decides the size
+_BY_SIZE = 1e-6  # of fp32 results of alike size: a polynomial of a function's may be this far off, and no further
+_BIAS = 1 / 16  # of a 16-bit epsilon: the mean that truncation leaves is a third of one
 _MOST_MARGIN = 1e-2  # of a limit that conditioning widens: beyond, a draw tells too little to be lenient about it
 
 Compared = tuple[torch.Tensor, torch.Tensor, torch.Tensor, list[torch.Tensor]]
@@ -44,9 +47,10 @@ class Allowance:
     infinity of that sign may stand for a NaN, and where results jump nothing is compared. ``unneeded``: elements that
     are NaN for an input that does not matter to them (:mod:`unneeded`); they are not compared. ``tf32``: products may
     be in TF32, and tensor cores' sums then lose a little with every term. ``edge``: what PyTorch itself loses is not
-    compared. ``right``: integers that are right whatever they are (:mod:`chosen`). ``by_slice``: every row and column
-    is held to its own norm, or to this where that is more (None: none is). ``written``: the elements that were computed
-    (None: all); the others are not compared.
+    compared, and with ``whole`` nothing of an output of which it loses anything. ``right``: integers that are right
+    whatever they are (:mod:`chosen`). ``by_slice``: every row and column is held to its own norm, or to this where that
+    is more (None: none is). ``written``: the elements that were computed (None: all); the others are not compared.
+    ``relative``, ``by_size`` (and relative to no less) and ``bias``: what else is held to limits (:mod:`finer`).
     """
 
     exact: bool = False
@@ -58,9 +62,13 @@ class Allowance:
     unneeded: torch.Tensor | None = None
     tf32: bool = False
     edge: bool = False
+    whole: bool = False
     right: torch.Tensor | None = None
     by_slice: float | None = None
     written: torch.Tensor | None = None
+    relative: bool = False
+    by_size: float | None = None
+    bias: bool = False
 
 
 def compare(
@@ -101,7 +109,7 @@ def compare(
         spec, limits = float8.before_rounding(spec, limits)
     moved = [m.reshape(-1) for m in moved]
     if allow.edge:
-        got, own, reference = _without_lost(got, own, reference)
+        got, own, reference = _without_lost(got, own, reference, again, allow.whole)
     floor, element = _floors(spec, limits, terms, allow.tf32)
     floor = max(floor, limits.floor_eps * spec.dtype.eps)
     every = [*moved, *again]
@@ -141,11 +149,39 @@ def compare(
         if one is not None and not one.norm <= one.limit:
             mine, theirs, norm = replace(mine, norm=one.norm), replace(theirs, norm=one.own), one.limit
             index = one.index
+    if mine.norm <= norm and mine.worst <= element:
+        for found in _finer(spec, got, [own, *again], reference, moved, limits, element, allow):
+            if not found.error <= found.limit:
+                mine, theirs, norm = replace(mine, norm=found.error), replace(theirs, norm=found.own), found.limit
+                index = found.index
+                break
     return OutputError(
         output=spec.name, norm=mine.norm, worst=mine.worst, torch_norm=theirs.norm, torch_worst=theirs.worst,
         limit_norm=norm, limit_worst=element,
         worst_index=_unravel(index, spec.shape), got=_value(given, index), expected=_value(reference, index),
     )  # fmt: skip
+
+
+def _finer(
+    spec: TensorSpec, got: torch.Tensor, own: Sequence[torch.Tensor], reference: torch.Tensor,
+    moved: Sequence[torch.Tensor], limits: Tolerances, element: float, allow: Allowance,
+) -> Iterator[finer.Finding]:  # fmt: skip
+    """What ``allow`` asks for beside norms."""
+
+    def limit(floor: float) -> finer.Limit:
+        return lambda luck, effect: torch.maximum(limits.budget * luck, _conditioned(effect, 1)).clamp(min=floor)
+
+    found: list[finer.Finding | None] = []
+    if allow.relative:
+        found.append(finer.worst_relative(got, own, reference, moved, limit(element)))
+    if allow.by_size is not None:
+        luck, effects = ([_luck(x, own[0], reference) for x in some] for some in (own, moved))
+        mine = _difference(got, own[0], reference)
+        found.append(finer.worst_bin(mine, luck, reference, effects, allow.by_size, limit(_BY_SIZE)))
+    if allow.bias:
+        floor = _BIAS * spec.dtype.eps
+        found.append(finer.bias(spec.shape, got, own, reference, floor, limits.budget))
+    return (one for one in found if one is not None)
 
 
 def _compared_where(
@@ -165,7 +201,8 @@ def _compared_where(
     names = ("vague", "towards", "unneeded", "right")
     also = {name: some(value) for name in names if (value := getattr(allow, name)) is not None}
     fewer = replace(
-        allow, written=None, again=tuple(map(some, allow.again)), by_slice=allow.by_slice if whole else None, **also
+        allow, written=None, by_size=None, bias=False, again=tuple(map(some, allow.again)),
+        by_slice=allow.by_slice if whole else None, **also,
     )  # fmt: skip
     got, reference, own, *moved = map(some, results)
     found = compare(replace(spec, shape=shape, strides=()), got, reference, own, limits, terms, fewer, moved)
@@ -199,8 +236,12 @@ def _conditioned(effect: torch.Tensor, terms: int) -> torch.Tensor:
 
 
 def _unless_small(norm: float, got: torch.Tensor, right: Sequence[torch.Tensor]) -> float:
-    """The limit ``norm``, or one that ``got`` exceeds where it is less than half as large as every right answer."""
-    return min(norm, _VAGUE) if rms(got.nan_to_num(0.0, 0.0, 0.0)) < _VAGUE * min(map(rms, right)) else norm
+    """The limit ``norm``, or one that ``got`` exceeds where it is less than half as large as every right answer. How
+    large an answer is says nothing where rounding decides even that (``(exp(x) - 1 - x) / x²`` of a tiny x)."""
+    sizes = [rms(answer) for answer in right]
+    if max(sizes) > _SAME_SIZE * min(sizes):
+        return norm
+    return min(norm, _VAGUE) if rms(got.nan_to_num(0.0, 0.0, 0.0)) < _VAGUE * min(sizes) else norm
 
 
 def _without_fills(
@@ -213,17 +254,24 @@ def _without_fills(
         return got, own, reference, others
     fills = torch.isfinite(reference) & (reference.abs() > HUGE)
     same = (got == own) | (got == reference.to(got.dtype))  # exp(100) is finite in float64 alone
+    same |= ~(own.isfinite() | got.isfinite())  # PyTorch divides by what vanished: x / 0 where others have 0 / 0
     right = fills & (same | ((got.double() / own.double() - 1).abs() < tolerance))
     got = torch.where(fills, torch.where(right, 0.0, math.inf).to(got.dtype), got)
     return got, *_blank(fills, own, reference, others)
 
 
 def _without_lost(
-    got: torch.Tensor, own: torch.Tensor, reference: torch.Tensor
+    got: torch.Tensor, own: torch.Tensor, reference: torch.Tensor, again: Sequence[torch.Tensor], whole: bool
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Elements that PyTorch itself loses, taken out: no kernel is held to the others' formula for them."""
+    """Elements that PyTorch itself loses, taken out: no kernel is held to the others' formula for them. So are those
+    that overflow when PyTorch rounds intermediate results in fp32 (``again``): on a CPU it has some in float64.
+    ``whole``: all of them, where there is one."""
     lost = (own.double() - reference).abs() > _LOST * reference.abs()
     lost |= reference.isfinite() & ~(own.isfinite() & reference.to(own.dtype).isfinite())
+    for sample in again:
+        lost |= own.isfinite() & ~sample.isfinite()
+    if whole:
+        lost = lost.any().expand_as(lost)
     return got.masked_fill(lost, 0.0), own.masked_fill(lost, 0.0), reference.masked_fill(lost, 0.0)
 
 

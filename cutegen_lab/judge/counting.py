@@ -7,6 +7,7 @@ import threading
 from contextlib import closing
 
 from cutegen_lab.core.artifact import Artifact
+from cutegen_lab.core.errors import Cancelled
 from cutegen_lab.core.forks import ForkEnded, Forks, Tasks
 from cutegen_lab.core.problem import Problem
 from cutegen_lab.core.protocols import Cancel, Say
@@ -18,6 +19,7 @@ from cutegen_lab.judge.second_look import Detector
 from cutegen_lab.judge.timed_outputs import inputs_for
 from cutegen_lab.problems import Reference
 
+_POLL_SECONDS = 0.02
 COUNTED_BYTES = 4 << 30  # of a workload: twice as much host memory goes into counting what it moves
 
 
@@ -29,21 +31,24 @@ class Counting:
 
     def __init__(
         self, problem: Problem, artifact: Artifact, gpu: GpuSpec, seed: int, detector: Detector | None,
-        forks: Forks | None, cancel: Cancel,
+        forks: Forks | None,
     ) -> None:  # fmt: skip
         self.seed, self.of = seed, (problem.workload, artifact, gpu)
         self.note = ""  # why nothing was counted of what should have been
-        self._tasks = Tasks(forks, cancel)
+        self._tasks = Tasks(forks, threading.Event())  # not a check's, which is set when that is over
         workload = problem.workload
         countable = detector and workload.name in artifact.builds and workload.compulsory_bytes <= COUNTED_BYTES
         self._found = self._tasks.begin(counted, detector, problem, artifact, gpu, seed) if countable else None
 
-    def result(self, say: Say) -> Profile | None:
+    def result(self, say: Say, cancel: Cancel) -> Profile | None:
         """Waits for it. None where nothing was counted, or the emulator cannot run the kernel. Raises Cancelled."""
         if self._found is None:
             return None
         if not self._found.done():
             say("count what it moves, on the emulator")
+        while not self._found.done():
+            if cancel.wait(_POLL_SECONDS):
+                raise Cancelled()
         try:
             found = self._found.result()
             if isinstance(found, Fault):  # of some of the blocks, which alone may fail: no verdict

@@ -17,6 +17,7 @@ from cutegen_lab.judge.patterns import COUNT, INDICES, LENGTHS, MASKS, PATTERN, 
 from cutegen_lab.judge.ruled import ruled
 from cutegen_lab.judge.structured import (
     EVERYWHERE,
+    FAR,
     ONE_SIDED,
     PATCHWORK,
     PERIODIC,
@@ -137,7 +138,7 @@ def distributions(
     ``turn`` of ``turns`` counts workloads, and ``secret`` (0 to 1) is the trial's. The means of normal values are
     spread evenly over a whole trial, and once more over each small workload, so that a kernel that is wrong only for
     some of them meets one, however few draws its larger workloads can afford. Structured draws are dealt out: each
-    workload has three quarters of them, one of rows of one sign, and two that hold much.
+    workload has two thirds of them, two of rows of one sign, and two that hold much.
     """
     kinds = [spec.dtype for spec in workload.inputs]
     whole = [*OVERFLOWING] if any(not d.is_float and d is not DType.BOOL for d in kinds) else []
@@ -154,7 +155,7 @@ def distributions(
     first = int(secret * len(STRUCTURED)) + turn * _STEP
     dealt = [STRUCTURED[(first + i) % len(STRUCTURED)] for i in range(_STRUCTURED_EACH)]
     others = [name for name in DISTRIBUTIONS if name not in ("normal", *ESSENTIAL)]
-    return "normal", PATCHWORK, *ESSENTIAL, *whole, *beyond, PERIODIC, ONE_SIDED, *dealt, *sized, *around, *others
+    return "normal", PATCHWORK, *ESSENTIAL, *whole, *beyond, PERIODIC, ONE_SIDED, FAR, *dealt, *sized, *around, *others
 
 
 def _sizes_of(count: int, secret: float, turn: float) -> list[str]:

@@ -88,9 +88,13 @@ class StandardJudge:
         detector = self._detector if device.kind == "cuda" else None
         forks = self._forks() if detector and self._forks else None
         if forks:
-            self._ahead.put(self._counting(problem, artifact, target_gpu(artifact.arch), cancel))
-        with closing(SecondLook(problem, artifact, detector, self._seed, say, cancel, forks)) as looks:
-            found = self._checked(problem, artifact, workloads, looks, device, say, cancel)
+            self._ahead.put(self._counting(problem, artifact, target_gpu(artifact.arch)))
+        try:
+            with closing(SecondLook(problem, artifact, detector, self._seed, say, cancel, forks)) as looks:
+                found = self._checked(problem, artifact, workloads, looks, device, say, cancel)
+        except BaseException:
+            self._ahead.put(None)
+            raise
         if not found.verdict.passed:
             self._ahead.put(None)
         return found
@@ -195,14 +199,14 @@ class StandardJudge:
             reference = Reference(problem)
             best = incumbent.builds.get(workload.name) if incumbent else None
             place = Place(device, workload)
-            counting = self._ahead.take(problem, artifact, gpu) or self._counting(problem, artifact, gpu, cancel)
-            inputs = inputs_for(problem, reference, counting.seed)
-            compelled = shares(reference, workload, inputs, self._seed(), place)
-            give_back()
-            job = Job(problem, build, best, inputs, gpu, answers(problem, reference, place))
+            counting = self._ahead.take(problem, artifact, gpu) or self._counting(problem, artifact, gpu)
             with closing(counting):  # this process waits for the GPU's most of the time
+                inputs = inputs_for(problem, reference, counting.seed)
+                compelled = shares(reference, workload, inputs, self._seed(), place)
+                give_back()
+                job = Job(problem, build, best, inputs, gpu, answers(problem, reference, place))
                 timing = time_in_turns(job, device, device.name, self.effort, self._seed, say, cancel)
-                counted = counting.result(say)
+                counted = counting.result(say, cancel)
             if counted is not None and (fault := unread(workload, compelled, counted.counters, sampled=True)):
                 return fault, counted
             if counting.note and isinstance(timing, Timing):
@@ -218,9 +222,9 @@ class StandardJudge:
         say(f"profile {problem.workload.name} on {device.name}")
         return profile(problem, artifact, device, self._seed(), cancel)
 
-    def _counting(self, problem: Problem, artifact: Artifact, gpu: GpuSpec, cancel: Cancel) -> Counting:
+    def _counting(self, problem: Problem, artifact: Artifact, gpu: GpuSpec) -> Counting:
         forks = self._forks() if self._forks else None
-        return Counting(problem, artifact, gpu, self._seed(), self._detector, forks, cancel)
+        return Counting(problem, artifact, gpu, self._seed(), self._detector, forks)
 
 
 def _unchecked(

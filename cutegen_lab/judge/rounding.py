@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -68,6 +69,15 @@ _SUMS = {
 _PLAIN = _CHOOSE | {"add", "cumsum", "div", "mul", "rsub", "sub", "sum"}
 # … and that do so where nothing is a sum (a norm may be scaled by its largest term, which is infinite).
 _PLAIN_ALONE = _PLAIN | {"reciprocal", "rsqrt", "sqrt"}
+# Operators of which every operand matters: a product with zero is NaN where the other factor is NaN or infinite.
+_STRICT = {
+    "_to_copy", "add", "addmm", "addmv", "baddbmm", "bmm", "cat", "clone", "div", "dot", "embedding", "flip", "gather",
+    "index", "index_select", "mean", "mm", "mul", "mv", "neg", "permute_copy", "repeat", "rsub", "stack", "sub", "sum",
+}  # fmt: skip
+# Operators of one element each that lose nothing relative to it.
+_RELATIVE = {
+    "_to_copy", "abs", "clone", "div", "exp", "exp2", "mul", "neg", "pow", "reciprocal", "rsqrt", "sqrt", "square",
+}  # fmt: skip
 # Operators of several steps, which are taken one by one.
 _IN_PARTS = {
     "_fused_rms_norm", "_log_softmax", "_native_batch_norm_legit", "_softmax", "gelu", "logsumexp", "native_batch_norm",
@@ -345,13 +355,31 @@ class _Watched(TorchDispatchMode):
             self.exact = bool(((value == value.round()) & (value.abs() <= EXACT_INTEGERS)).all())
 
 
+@dataclass(frozen=True)
+class Kind:
+    """What sort of formula a reference is.
+
+    ``plain``: an infinite result is infinite in every formula that is right, since nothing subtracts one from another.
+    ``apart``: no element is a sum of several. ``strict``: sums, products and quotients alone, of which none leaves
+    anything out. ``relative``: products, quotients, powers and exponentials of single elements.
+    """
+
+    plain: bool
+    apart: bool
+    strict: bool
+    relative: bool
+
+
 class _Looked(TorchDispatchMode):
-    """``plain``: everything computed was chosen, copied, added up or multiplied element by element. ``apart``: no
-    element was made of several of one tensor."""
+    """Follows which operators are used, for :class:`Kind`."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.plain = self.apart = self._alone = self._only = True
+        self._apart = self._alone = self._only = self._strict = self._relative = True
+
+    @property
+    def kind(self) -> Kind:
+        return Kind(self._only or (self._apart and self._alone), self._apart, self._strict, self._relative)
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -359,8 +387,9 @@ class _Looked(TorchDispatchMode):
         name = func.overloadpacket.__name__.rstrip("_")
         self._alone = self._alone and (name in _PLAIN_ALONE or _aliases(func))
         self._only = self._only and (name in _PLAIN or _aliases(func))
-        self.apart = self.apart and (torch.Tag.pointwise in func.tags or name in _CHOOSE or _aliases(func))
-        self.plain = self._only or (self.apart and self._alone)
+        self._apart = self._apart and (torch.Tag.pointwise in func.tags or name in _CHOOSE or _aliases(func))
+        self._strict = self._strict and (name in _STRICT or _aliases(func))
+        self._relative = self._relative and (name in _RELATIVE or _aliases(func))
         return func(*args, **(kwargs or {}))
 
 
@@ -371,10 +400,16 @@ def moved(reference: Reference, inputs: Sequence[torch.Tensor], unit: float, see
         return reference.run_float64(wide)
 
 
-def samples(reference: Reference, inputs: Sequence[torch.Tensor], seed: int) -> list[tuple[torch.Tensor, ...]]:
-    """Several such runs, at the precision kernels compute in: float32, or float64 where an input is."""
+def samples(
+    reference: Reference, inputs: Sequence[torch.Tensor], seed: int, taken: int = 0
+) -> list[tuple[torch.Tensor, ...]]:  # fmt: skip
+    """Several such runs, at the precision kernels compute in: float32, or float64 where an input is. ``taken``: those
+    that were, where more are wanted; of many results there are enough."""
     unit = UNIT[DType.F64] if any(t.dtype is torch.float64 for t in inputs) else UNIT[DType.F32]
-    return [moved(reference, inputs, unit, seed ^ (index + 1)) for index in range(SAMPLES)]
+    if not taken:
+        return [moved(reference, inputs, unit, seed ^ (index + 1)) for index in range(SAMPLES)]
+    few = max(t.numel() for t in inputs) <= 2 * _FEW
+    return [moved(reference, inputs, unit, seed ^ (index + 1)) for index in range(taken, MORE_SAMPLES)] if few else []
 
 
 def rerounded(reference: Reference, inputs: Sequence[torch.Tensor], seed: int) -> list[tuple[torch.Tensor, ...]]:
@@ -394,13 +429,12 @@ def masked(reference: Reference, inputs: Sequence[torch.Tensor]) -> tuple[torch.
         return reference.run_float64(inputs)
 
 
-def looked(run: Callable[[], tuple[torch.Tensor, ...]]) -> tuple[tuple[torch.Tensor, ...], tuple[bool, bool]]:
-    """``run()``; whether an infinite result is infinite in every formula that is right, since nothing subtracts one
-    from another; and whether no element is a sum of several."""
+def looked(run: Callable[[], tuple[torch.Tensor, ...]]) -> tuple[tuple[torch.Tensor, ...], Kind]:
+    """``run()`` and what sort of formula it is."""
     mode = _Looked()
     with mode:
         result = run()
-    return result, (mode.plain, mode.apart)
+    return result, mode.kind
 
 
 def watched(run: Callable[[], tuple[torch.Tensor, ...]]) -> tuple[tuple[torch.Tensor, ...], bool]:

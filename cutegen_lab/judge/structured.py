@@ -24,6 +24,8 @@ SIZES = (1e-30, 1e-1)
 SPECIALS = "specials"
 SEVERAL = "several not finite"
 ONE_SIDED = "one-sided"
+FAR = "far from zero"
+_FAREST = 115.0  # powers of two: a thousand of such numbers can be added in fp32
 _LEAST_OUTPUT = 64  # elements: fewer may all be not finite where one input element is not
 _TIMES = (1, 2, 3, 4, 6, 8, 12, 16)
 _PARTNERS = 8  # dimensions shorter than this are not graded against each other
@@ -227,6 +229,21 @@ def _one_sided(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> to
     return (values.abs() + 1) * sign * (rand(where, g) * reach).exp2()
 
 
+def _far(workload: Workload, g: torch.Generator) -> Values:
+    """Rows of one sign in the largest input, of every power of two that sums of them stay within: a maximum that starts
+    at -1e20 lies above some of them."""
+    values = {at: standard(spec.shape, g) for at, spec in _floats(workload)}
+    at, spec = max(_floats(workload), key=lambda pair: pair[1].numel)
+    count = math.prod(spec.shape[:-1])
+    most = min(math.log2(_info(spec.dtype).max) - 2, _FAREST)
+    order = torch.randperm(count, generator=g)
+    part = 1 - (order // 2 + rand((count,), g) / 5) / ((count + 1) // 2)  # all sizes of either sign
+    sign = torch.where((order + _some(2, g)) % 2 == 0, -1.0, 1.0)
+    scale = (sign * (most * part.sqrt()).exp2()).view(*spec.shape[:-1], 1) if spec.shape else 1.0
+    values[at] = (values[at].abs().clamp(max=3.0) + 1) * scale
+    return values
+
+
 def _nearly(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> torch.Tensor:
     """Rows that are sorted, constant, multiples of one row, or zero from somewhere on; but for a row, or a few elements
     here and there, that whoever looks at a sample misses."""
@@ -272,8 +289,8 @@ def _sparse(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> torch
 
 
 def _quantised(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> torch.Tensor:
-    """Whole numbers, halves, quarters or eighths, of which many are alike; half of the time none is negative."""
-    steps = 2 ** _some(4, g)
+    """Rows of whole numbers, halves, quarters or eighths, many of them alike; half of the time none is negative."""
+    steps = 2.0 ** torch.randint(4, (*spec.shape[:-1], 1) if spec.shape else (), generator=g)
     numbers = (values * between(1, 4, g) * steps).round() / steps
     return numbers.abs() if between(0, 1, g) < 0.5 else numbers
 
@@ -303,18 +320,20 @@ def _specials(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> tor
 
 
 def _several(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> torch.Tensor:
-    """Several NaN and infinities of both signs; one row holds two infinities alone, of opposite signs."""
+    """Several NaN and infinities of both signs, and zeros, which make NaN of them; one row holds two infinities alone,
+    of opposite signs."""
     flat = values.view(-1)
     if flat.numel() < 8:
         return values
     rows = values.view(-1, spec.shape[-1])
     chosen = _some(rows.shape[0], g)
-    kept, count = rows[chosen].clone(), 2 + flat.numel() // 512
+    kept, many = rows[chosen].clone(), between(0, 1, g) < 0.7  # where they are few, a row may hold one alone
+    count, zeros = 1 + many * (1 + flat.numel() // 512), between(0.1, 0.6, g)
     for value in (math.nan, math.inf, -math.inf):
         flat[torch.randint(flat.numel(), (count,), generator=g)] = value
     kept[torch.randint(kept.numel(), (2,), generator=g)] = torch.tensor([math.inf, -math.inf])
     rows[chosen] = kept
-    return values
+    return values.masked_fill_(values.isfinite() & (rand(spec.shape, g) < zeros), 0.0)
 
 
 def _info(dtype: DType) -> torch.finfo:
@@ -335,6 +354,7 @@ _DRAWS: Mapping[str, _Draw] = {
     "quiet rows": _by_tensor(_quiet_rows),
     "nearly": _by_tensor(_nearly),
     ONE_SIDED: _by_tensor(_one_sided),
+    FAR: _far,
     "sparse": _by_tensor(_sparse),
     "quantised": _by_tensor(_quantised),
     "repeated rows": _by_tensor(_repeated),
@@ -344,8 +364,8 @@ _DRAWS: Mapping[str, _Draw] = {
     PATCHWORK: _patchwork,
 }
 EVERYWHERE = (PATCHWORK, PERIODIC)
-STRUCTURED = tuple(name for name in _DRAWS if name not in (*EVERYWHERE, ONE_SIDED))  # which are dealt out
-EDGES = (SPECIALS, SEVERAL, PATCHWORK)  # PyTorch itself may lose everything of an element
+STRUCTURED = tuple(name for name in _DRAWS if name not in (*EVERYWHERE, ONE_SIDED, FAR))  # which are dealt out
+EDGES = (SPECIALS, SEVERAL, PATCHWORK, FAR)  # PyTorch itself may lose everything of an element
 # Magnitudes differ between rows or columns, and no row lies in a function's vanishing tail.
 BY_SLICE = ("graded", "log-uniform", "heavy", "block-sparse", "low rank", "loud end", "quiet rows", PATCHWORK)
 

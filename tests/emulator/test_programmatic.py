@@ -1,4 +1,5 @@
 """What a programmatic launch touches of an earlier one's results before it has waited."""
+# ruff: noqa: E501 - tables of launches
 
 from __future__ import annotations
 
@@ -22,12 +23,13 @@ BODIES = {
     "nothing": "  mov.u32 %r2, 0;",
     "waits": "  griddepcontrol.wait;",
     "reads": "  ld.global.b32 %r2, [%rd3];  // READ",
-    "waits_reads": "  griddepcontrol.wait;\n  ld.global.b32 %r2, [%rd3];",
+    "waits_reads": "  griddepcontrol.wait;\n  ld.global.b32 %r2, [%rd3];  // WAITED",
     "overwrites": "  mov.u32 %r2, 7; st.global.b32 [%rd3], %r2;  // OVERWRITTEN",
     "adds": "  red.global.add.u32 [%rd3], 1;  // ADDED",
     "waits_overwrites": "  griddepcontrol.wait; mov.u32 %r2, 7;\n  st.global.b32 [%rd3], %r2;",
     "lets_begin_waits": "  griddepcontrol.launch_dependents; griddepcontrol.wait;",
     "waits_lets_begin": "  griddepcontrol.wait; griddepcontrol.launch_dependents;",
+    "nothing_but_one_waits": "  setp.lt.u32 %p1, %r1, 32;\n  @%p1 griddepcontrol.wait;",
     "looks": "  ld.global.b32 %r2, [%rd3];  // EARLIER_LOOK",
     "one_warp_waits": "  setp.lt.u32 %p1, %r1, 32;\n  @%p1 griddepcontrol.wait;\n  ld.global.b32 %r2, [%rd3];  // HALF",
     "one_warp_waits_for_all": "  setp.lt.u32 %p1, %r1, 32;\n  @%p1 griddepcontrol.wait;\n  bar.sync 0;\n"
@@ -67,6 +69,9 @@ def line_of(mark: str) -> int:
         (("writes", "+nothing", "+reads"), Verdict.UNINITIALISED_READ, "READ", "launch 1 (writes) wrote it"),
         (("+writes", "+reads"), Verdict.UNINITIALISED_READ, "READ", "launch 1 (writes) wrote it"),
         (("writes", "+lets_begin_waits", "+reads"), Verdict.UNINITIALISED_READ, "READ", "launch 1 (writes) wrote it"),
+        (("writes", "+nothing", "+waits_reads"), Verdict.UNINITIALISED_READ, "WAITED", "did not itself wait until launch 1"),
+        (("writes", "+nothing", "+waits_lets_begin", "+waits_reads"), Verdict.UNINITIALISED_READ, "WAITED", "until launch 1"),
+        (("writes", "+nothing", "+waits_lets_begin", "+reads"), Verdict.UNINITIALISED_READ, "READ", "launch 1 (writes) wrote it"),
         (("writes", "+one_warp_waits"), Verdict.UNINITIALISED_READ, "HALF", "reads byte 128"),
     ],
 )  # fmt: skip
@@ -85,6 +90,9 @@ def test_found(launches: tuple[str, ...], verdict: Verdict, mark: str, words: st
         ("writes", "+waits_lets_begin", "+reads"), ("writes", "+lets_begin_waits", "+waits_reads"),
         ("writes", "looks", "+waits_overwrites"), ("writes", "looks", "nothing", "+overwrites"),
         ("writes", "looks", "+writes"), ("writes", "looks", "+looks"), ("writes", "looks", "+waits", "+overwrites"),
+        ("writes", "nothing", "+waits_reads"), ("writes", "+waits", "+nothing", "+waits_reads"),
+        ("writes", "+nothing", "nothing", "+waits_reads"), ("+writes", "+nothing", "+nothing", "reads"),
+        ("writes", "+nothing_but_one_waits", "+waits_reads"), ("nothing", "+writes", "+waits_reads"),
         ("writes", "+one_warp_waits_for_all"), ("writes", "+writes"), ("writes", "adds", "reads"),
     ],
 )  # fmt: skip

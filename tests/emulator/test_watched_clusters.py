@@ -89,6 +89,38 @@ SPIN:
     assert run(kernel(waits, 1), [tensor], block=(32, 1, 1), grid=(8, 1, 1), options=options).execution.fault is None
 
 
+HANDS_ON = """
+  mov.u32 %r3, %ctaid.x; mov.u32 %r4, %tid.x; mul.wide.u32 %rd3, %r1, 4; add.s64 %rd3, %rd1, %rd3; setp.ne.u32 %p1, %r4, 0;
+  mul.wide.u32 %rd4, %r3, 4; add.s64 %rd4, %rd2, %rd4;
+  st.global.b32 [%rd3], %r1;  // EARLIER
+  bar.sync 0; @%p1 bra TOLD; st.release.gpu.global.b32 [%rd4+4], 1;
+TOLD:
+  setp.eq.u32 %p3, %r3, 0; @%p3 bra END; @%p1 bra MET;
+SPIN:
+  ld.{look}.gpu.global.b32 %r9, [%rd4]; setp.ne.u32 %p2, %r9, 1; @%p2 bra SPIN;
+MET:
+  bar.sync 0; ld.global.b32 %r9, [%rd3+-256];  // FAULT
+END:
+  ret;
+"""
+
+
+@pytest.mark.parametrize("grid", [100, GRID])
+def test_blocks_that_wait_for_each_other_are_watched_together(grid: int) -> None:
+    """Each block reads what the block before it wrote. Where tensors are large, one of four chunks or more is watched."""
+    for look, lanes, tensor_bytes, found in (
+        ("relaxed", 1024, RACES_BYTES * 2, True), ("relaxed", 1024, RACES_BYTES * 8, True),
+        ("relaxed", 1 << 16, RACES_BYTES * 8, False), ("acquire", 1024, RACES_BYTES * 2, False),
+    ):  # fmt: skip
+        ptx = kernel(HANDS_ON.format(look=look), 2)
+        tensors = [np.zeros(tensor_bytes // 4, np.uint32), np.zeros(GRID + 1, np.uint32)]
+        options = Options(shadow=False, watched=4, order=Order(clock=77), lanes=lanes)
+        fault = run(ptx, tensors, block=(64, 1, 1), grid=(grid, 1, 1), inputs=0, lines=identity(ptx), options=options)
+        assert (fault.execution.fault is not None) == found, (look, lanes, fault.execution.fault)
+        if found:
+            assert fault.execution.fault is not None and fault.execution.fault.line == marked(ptx, "FAULT")
+
+
 def test_no_cluster_is_watched_unless_asked() -> None:
     assert fault_in(text("shared memory", fixed=False), Options(shadow=False)) is None
     assert fault_in(text("shared memory", fixed=False), Options(shadow=False, races=False, watched=4)) is None

@@ -193,6 +193,67 @@ def _deviation(x: torch.Tensor) -> torch.Tensor:
     return (centred * centred).mean(1).sqrt()
 
 
+def _rope(x: torch.Tensor, c: torch.Tensor, s: torch.Tensor) -> torch.Tensor:
+    half = c.shape[-1]
+    a, b = x.float()[..., :half], x.float()[..., half:]
+    return torch.cat([a * c - b * s, b * c + a * s], -1)
+
+
+def _huber(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    apart = (x - y).abs()
+    near = apart.clamp(max=1)
+    return near * (apart - 0.5 * near)
+
+
+def _cosine(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    def unit(t: torch.Tensor) -> torch.Tensor:
+        return t * torch.rsqrt((t * t).sum(-1, keepdim=True).clamp_min(1e-16))
+
+    return (unit(x) * unit(y)).sum(-1)
+
+
+def _instance_norm(x: torch.Tensor) -> torch.Tensor:
+    rows = x.flatten(2)
+    centred = rows - rows.mean(-1, keepdim=True)
+    return (centred * torch.rsqrt(centred.square().mean(-1, keepdim=True) + 1e-5)).view(x.shape)
+
+
+def _layer_norm_folded(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    x = x.float()
+    mean = x.mean(-1, keepdim=True)
+    scale = torch.rsqrt((x - mean).square().mean(-1, keepdim=True) + 1e-5) * w.float()
+    return x * scale + (b.float() - mean * scale)
+
+
+def _tanh_of_11_bits(x: torch.Tensor) -> torch.Tensor:
+    """tanh.approx.f32 is off by up to 2**-11 (PTX ISA)."""
+    mantissa, exponent = torch.frexp(torch.tanh(x.float()))
+    return torch.ldexp((mantissa * 2**11).round() / 2**11, exponent)
+
+
+def _silu_by_tanh(x: torch.Tensor) -> torch.Tensor:
+    half = 0.5 * x.float()
+    return half * _tanh_of_11_bits(half) + half
+
+
+def _erf_of_five_terms(x: torch.Tensor) -> torch.Tensor:
+    """Off by up to 1.5e-7 (Abramowitz and Stegun, 7.1.26)."""
+    t = 1 / (1 + 0.3275911 * x.abs())
+    series = ((((1.061405429 * t - 1.453152027) * t + 1.421413741) * t - 0.284496736) * t + 0.254829592) * t
+    return (1 - series * (-x * x).exp()).copysign(x)
+
+
+def _mish(x: torch.Tensor) -> torch.Tensor:
+    power = x.clamp(max=20).exp()
+    both = power * (power + 2)
+    return torch.where(x > 20, x, x * (both / (both + 2)))
+
+
+def _divergence(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    share = torch.softmax(y, -1)
+    return (torch.xlogy(share, share) - share * torch.log_softmax(x, -1)).sum(-1)
+
+
 FORMULAS: list[tuple[str, str, str, Function]] = [
     ("group norm, textbook", "F.group_norm(x, 4, w, b)", "x: f32[2,8,12,12], w: f32[8], b: f32[8]",
      _group_norm_textbook),
@@ -277,4 +338,45 @@ FORMULAS: list[tuple[str, str, str, Function]] = [
      lambda x: (x * x).sum(1).sqrt()),
     ("top two", "torch.topk(x, 2)[1]", "x: bf16[64,60]",
      lambda x: x.sort(dim=-1, descending=True, stable=True)[1][..., :2]),
+    ("rotary embedding",
+     "torch.cat([x[..., :32] * c - x[..., 32:] * s, x[..., 32:] * c + x[..., :32] * s], -1)",
+     "x: bf16[40,64], c: f32[40,32], s: f32[40,32]", _rope),
+    ("GELU gate", "F.gelu(x) * y", "x: bf16[16,300], y: bf16[16,300]", lambda x, y: _gelu(x) * y.float()),
+    ("GELU by sigmoid, gate", "F.gelu(x, approximate='tanh') * y", "x: f32[16,300], y: f32[16,300]",
+     lambda x, y: x * torch.sigmoid(x * (1.5957691216 + 0.0713548163 * x * x)) * y),
+    ("Huber loss", "F.huber_loss(x, y, reduction='none')", "x: f32[16,300], y: f32[16,300]", _huber),
+    ("cosine similarity", "F.cosine_similarity(x, y, dim=-1)", "x: f32[16,300], y: f32[16,300]", _cosine),
+    ("negative log-likelihood", "F.nll_loss(F.log_softmax(x, -1), t, reduction='none')", "x: f32[16,300], t: i64[16]",
+     lambda x, t: torch.where(t < 0, 0.0, _logsumexp(x) - x.gather(1, t.clamp(0)[:, None])[:, 0])),
+    ("instance norm", "F.instance_norm(x)", "x: f32[4,6,12,12]", _instance_norm),
+    ("RMS norm, fp32 weights",
+     "(x.float() * torch.rsqrt(x.float().pow(2).mean(-1, keepdim=True) + 1e-6) * w).to(x.dtype)",
+     "x: bf16[16,300], w: f32[300]",
+     lambda x, w: x.float() * (w * torch.rsqrt((x.float() * x.float()).sum(-1, keepdim=True) / x.shape[-1] + 1e-6))),
+    ("softmax of fp16", "torch.softmax(x, -1)", "x: f16[16,300]", _softmax_by_exp2),
+    ("int8 weights", "(x @ w.float()) * s", "x: f32[40,64], w: i8[64,48], s: f32[48]",
+     lambda x, w, s: _product_in_steps(x, w) * s),
+    ("gates of experts", "torch.softmax(torch.topk(x @ w, 2)[0], -1)", "x: f32[64,40], w: f32[40,24]",
+     lambda x, w: torch.softmax((x.flip(1) @ w.flip(0)).sort(-1, descending=True)[0][..., :2], -1)),
+    ("layer norm, folded", "F.layer_norm(x, x.shape[-1:], w, b)", "x: bf16[16,300], w: bf16[300], b: bf16[300]",
+     _layer_norm_folded),
+    ("sigmoid of bf16 by tanh", "torch.sigmoid(x)", "x: bf16[16,300]",
+     lambda x: 0.5 * _tanh_of_11_bits(0.5 * x.float()) + 0.5),
+    ("SiLU of bf16 by tanh", "F.silu(x)", "x: bf16[16,300]", _silu_by_tanh),
+    ("GELU by five terms", "F.gelu(x)", "x: f32[16,300]",
+     lambda x: 0.5 * x * (1 + _erf_of_five_terms(x * math.sqrt(0.5)))),
+    ("a cancelling quotient", "(torch.exp(x) - 1 - x) / x ** 2", "x: f32[16,300]",
+     lambda x: (torch.exp(x) - (1 + x)) / (x * x)),
+    ("a quotient that cancels less", "(torch.exp(x) - 1 - x) / x ** 2", "x: f32[16,300]",
+     lambda x: (torch.expm1(x) - x) / (x * x)),
+    ("exp by exp2", "torch.exp(x)", "x: f32[16,300]", lambda x: torch.exp2(x * math.log2(math.e))),
+    ("softplus", "F.softplus(x)", "x: f32[16,300]", lambda x: x.clamp_min(0) + torch.log1p((-x.abs()).exp())),
+    ("Mish", "F.mish(x)", "x: f32[16,300]", _mish),
+    ("a step of Adam", "x - 0.001 * m / (v.abs().sqrt() + 1e-8)", "x: f32[16,300], m: f32[16,300], v: f32[16,300]",
+     lambda x, m, v: x - m * (0.001 / (v.abs().sqrt() + 1e-8))),
+    ("divergence", "F.kl_div(F.log_softmax(x, -1), F.softmax(y, -1), reduction='none').sum(-1)",
+     "x: f32[16,300], y: f32[16,300]", _divergence),
+    ("a residual's norm", "F.layer_norm(x + y, x.shape[-1:])", "x: bf16[16,300], y: bf16[16,300]",
+     lambda x, y: _layer_norm((x + y), torch.ones(()), torch.zeros(()))),
+    ("three factors", "x * y / z", "x: f32[16,300], y: f32[16,300], z: f32[16,300]", lambda x, y, z: x * (y / z)),
 ]  # fmt: skip

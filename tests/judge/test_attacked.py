@@ -77,6 +77,28 @@ def blind_attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.
     return F.scaled_dot_product_attention(q, k, v.nan_to_num(0.0), is_causal=True)
 
 
+def softmax_from(start: float) -> Function:
+    """The running maximum starts at a number."""
+
+    def function(x: torch.Tensor) -> torch.Tensor:
+        power = (x.float() - x.float().amax(-1, keepdim=True).clamp_min(start)).exp()
+        return power / power.sum(-1, keepdim=True)
+
+    return function
+
+
+def skipping_zeros(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    return torch.where(a[:, :, None] == 0, 0.0, a[:, :, None] * b).sum(1)
+
+
+def one_of_a_million(x: torch.Tensor) -> torch.Tensor:
+    """2% off in one element of the largest workload."""
+    found = F.gelu(x.float())
+    if found.numel() > 1 << 20:
+        found.view(-1)[777_777] = F.gelu(x.float().view(-1)[777_777]) * 1.02
+    return found
+
+
 PASSED_ONCE: dict[str, tuple[str, str, Function]] = {
     "a row that is nearly empty": ("a @ b", "a: f32[40,200], b: f32[200,72]", zero_at_a_glance),
     "rows alike": ("torch.softmax(x, -1)", "x: f32[16,300]", copied_rows),
@@ -95,6 +117,27 @@ PASSED_ONCE: dict[str, tuple[str, str, Function]] = {
         lambda x: torch.where(x == 0, 0.0, torch.rsqrt(x.abs()) * x.abs()),
     ),
     "NaN for an infinity": ("x * 2", "x: f32[16,300]", not_a_number),
+    "a maximum from -1e20": ("torch.softmax(x, -1)", "x: f32[16,300]", softmax_from(-1e20)),
+    "a maximum from -1e30": ("torch.softmax(x, -1)", "x: bf16[16,300]", softmax_from(-1e30)),
+    "a maximum from -1e4": ("torch.softmax(x, -1)", "x: f16[16,300]", softmax_from(-1e4)),
+    "zeros skipped": ("a @ b", "a: f32[40,200], b: f32[200,72]", skipping_zeros),
+    "zeros skipped, one by one": (
+        "x * y",
+        "x: f32[16,300], y: f32[16,300]",
+        lambda x, y: torch.where(x == 0, 0.0, x * y),
+    ),
+    "exp that vanishes below -20": ("torch.exp(x)", "x: f32[16,300]", lambda x: torch.where(x < -20, 0.0, x.exp())),
+    "softplus from 10": ("F.softplus(x)", "x: f32[16,300]", lambda x: F.softplus(x, threshold=10)),
+    "sigmoid from -15": ("torch.sigmoid(x)", "x: f32[16,300]", lambda x: torch.sigmoid(x.clamp(-15, 15))),
+    "tanh up to 7": ("torch.tanh(x)", "x: f32[16,300]", lambda x: torch.tanh(x.clamp(-7, 7))),
+    "a slope": ("F.gelu(x)", "x: bf16[16,300]", lambda x: F.gelu(x.float()) * 1.001),
+    "a product's slope": ("a @ b", "a: bf16[40,200], b: bf16[200,72]", lambda a, b: (a.float() @ b.float()) * 1.001),
+    "shares that add up to more": (
+        "torch.softmax(x, -1)",
+        "x: bf16[16,300]",
+        lambda x: torch.softmax(x.float(), -1) * 1.001,
+    ),
+    "a mask's zeros skipped": ("x * m", "x: f32[16,300], m: bool[16,300]", lambda x, m: torch.where(m, x, 0.0)),
 }
 
 
@@ -103,6 +146,19 @@ def test_what_passed_once_is_refused(name: str) -> None:
     for seed in range(4):
         result = judged(*PASSED_ONCE[name], seed)
         assert result.verdict is Verdict.WRONG_RESULT, f"seed {seed}: {result.verdict.value}"
+
+
+def test_one_element_of_a_million_is_found() -> None:
+    for seed in range(2):
+        result = judged("F.gelu(x)", "x: bf16[1100,1024]", one_of_a_million, seed)
+        assert result.verdict is Verdict.WRONG_RESULT, f"seed {seed}: {result.verdict.value}"
+
+
+def test_a_function_that_vanishes_is_judged_alike_whatever_the_seed() -> None:
+    """Below a formula's own loss (sigmoid by tanh) a clamp is neither seen nor punished by luck."""
+    for seed in range(30, 36):
+        result = judged("torch.sigmoid(x)", "x: f32[16,300]", lambda x: torch.sigmoid(x.clamp(-20, 20)), seed)
+        assert result.verdict is Verdict.PASSED, f"seed {seed}: {result.reason}"
 
 
 def test_an_element_that_is_no_sum_is_held_to_few_roundings() -> None:

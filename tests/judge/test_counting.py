@@ -15,6 +15,7 @@ import pytest
 import torch
 
 from cutegen_lab.core.artifact import Artifact
+from cutegen_lab.core.errors import Cancelled
 from cutegen_lab.core.forks import Forks
 from cutegen_lab.core.roofline import GPUS, target_gpu
 from cutegen_lab.core.trial import Profile, Timing
@@ -60,7 +61,7 @@ def forks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Forks]:
 
 
 def begun(artifact: Artifact, forks: Forks | None) -> Counting:
-    return Counting(DOUBLE, artifact, H200, 7, emulator, forks, threading.Event())
+    return Counting(DOUBLE, artifact, H200, 7, emulator, forks)
 
 
 def quiet(line: str) -> None:
@@ -73,7 +74,7 @@ ARTIFACT = artifact_for(DOUBLE, TorchDevice(right))
 def test_it_is_counted_in_a_process_where_there_are_any(forks: Forks) -> None:
     for processes in (forks, None):
         with closing(begun(ARTIFACT, processes)) as counts:
-            found = counts.result(quiet)
+            found = counts.result(quiet, threading.Event())
         assert found is not None and (found.counters["process"] == os.getpid()) == (processes is None)
 
 
@@ -81,10 +82,10 @@ def test_nothing_is_counted_of_what_is_too_large_or_was_not_built(
     forks: Forks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with closing(begun(replace(ARTIFACT, builds={}), forks)) as counts:
-        assert counts.result(quiet) is None
+        assert counts.result(quiet, threading.Event()) is None
     monkeypatch.setattr(counting, "COUNTED_BYTES", 8)
     with closing(begun(ARTIFACT, forks)) as counts:
-        assert counts.result(quiet) is None
+        assert counts.result(quiet, threading.Event()) is None
 
 
 def ends() -> TorchDevice:
@@ -101,13 +102,15 @@ def finds() -> TorchDevice:
 
 
 def test_what_is_found_while_it_is_counted_is_told(forks: Forks) -> None:
-    with closing(Counting(DOUBLE, ARTIFACT, H200, 7, finds, forks, threading.Event())) as counts:
-        assert counts.result(quiet) is None and "shared memory that nothing has written" in counts.note
+    with closing(Counting(DOUBLE, ARTIFACT, H200, 7, finds, forks)) as counts:
+        assert (
+            counts.result(quiet, threading.Event()) is None and "shared memory that nothing has written" in counts.note
+        )
 
 
 def test_what_was_not_counted_is_told(forks: Forks) -> None:
-    with closing(Counting(DOUBLE, ARTIFACT, H200, 7, ends, forks, threading.Event())) as counts:
-        assert counts.result(quiet) is None and "the process that counts it ended" in counts.note
+    with closing(Counting(DOUBLE, ARTIFACT, H200, 7, ends, forks)) as counts:
+        assert counts.result(quiet, threading.Event()) is None and "the process that counts it ended" in counts.note
 
 
 def test_the_one_ahead_is_taken_up_once_and_for_the_same_alone(forks: Forks) -> None:
@@ -126,7 +129,10 @@ def test_a_check_begins_it_and_only_what_passed_goes_on(forks: Forks, tmp_path: 
 
     def checked(kernel: Kernel) -> Verdict:
         gpu = TorchDevice(kernel, "cuda")
-        return judge.check(DOUBLE, artifact_for(DOUBLE, gpu), gpu, quiet, threading.Event()).verdict
+        cancel = threading.Event()
+        verdict = judge.check(DOUBLE, artifact_for(DOUBLE, gpu), gpu, quiet, cancel).verdict
+        cancel.set()  # as a run does with whatever still works for a step that is over
+        return verdict
 
     assert checked(right) is Verdict.PASSED and _within(SOON, (tmp_path / "begun").exists)
     process = Path("/proc") / (tmp_path / "begun").read_text()
@@ -134,6 +140,17 @@ def test_a_check_begins_it_and_only_what_passed_goes_on(forks: Forks, tmp_path: 
     assert process.exists()
     assert checked(wrong) is Verdict.WRONG_RESULT
     assert _within(SOON, lambda: not process.exists()), "another check ends what nobody took up"
+
+
+def test_waiting_for_it_can_be_cancelled(forks: Forks, tmp_path: Path) -> None:
+    for processes in (forks, None):
+        cancel = threading.Event()
+        (tmp_path / "begun.wait").touch()
+        with closing(begun(ARTIFACT, processes)) as counts:
+            threading.Timer(0.1, cancel.set).start()
+            with pytest.raises(Cancelled):
+                counts.result(quiet, cancel)
+            (tmp_path / "begun.wait").unlink()  # a thread ends with what it counts
 
 
 def test_a_judge_with_one_ahead_can_be_sent_to_another_process(forks: Forks) -> None:

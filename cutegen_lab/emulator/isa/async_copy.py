@@ -16,6 +16,7 @@ from cutegen_lab.emulator.emit import Emit, opcode, runtime
 from cutegen_lab.emulator.faults import Trap
 from cutegen_lab.emulator.isa.bulk_copy import bulk_copy
 from cutegen_lab.emulator.isa.memory_ops import lanes_where
+from cutegen_lab.emulator.memory import Lanes
 from cutegen_lab.emulator.types import RAW, Array
 
 
@@ -73,12 +74,16 @@ def _groups(e: Emit, waits: str) -> None:
 def commit_copies(g: Any) -> None:
     if g.m.shared.races is not None:
         g.m.shared.races.copies.commit(g)
+    if g.m.memory.races is not None:
+        g.m.memory.races.reads.commit(g.gid)
 
 
 @runtime
 def wait_for_copies(g: Any, pending: int) -> None:
     if g.m.shared.races is not None:
         g.m.shared.races.copies.wait(g, pending)
+    if g.m.memory.races is not None:
+        g.m.memory.races.copies_done(g.gid, pending)
 
 
 @runtime
@@ -86,6 +91,8 @@ def copies_arrive(g: Any, slot: Array, count: int) -> None:
     """Arrives on behalf of the copies. Without .noinc the phase waits for one arrival more, which is this: 0 in all."""
     if g.m.shared.races is not None:
         g.m.shared.races.copies.signal(g, slot, g.m.mbarriers.phase(slot))
+    if g.m.memory.races is not None and g.m.memory.races.reads.under_way:
+        g.m.memory.races.reads.signal(g.gid, *g.m.async_races.completion(slot))
     g.m.mbarriers.arrive(g, slot, count)
 
 
@@ -105,7 +112,7 @@ def copy_async(
     g.m.counters.copy(g, index, at, sizes > 0, width, past_l1)
     if (sizes >= width).all():
         g.m.counters.access("load", g, at, width)
-        value = g.m.memory.load(g, at, width)
+        value = g.m.memory.load(Lanes(g.gid, copies=True), at, width)
     else:
         block = np.zeros((g.n, width), np.uint8)
         for length in np.unique(sizes[sizes > 0]):
@@ -119,5 +126,5 @@ def _read_part(g: Any, at: Array, mask: Array, length: int, block: Array) -> Non
     g.m.counters.access("load", part, at[index], length)
     step = length & -length
     for first in range(0, length, step):
-        raw = np.ascontiguousarray(g.m.memory.load(part, at[index] + np.uint64(first), step))
+        raw = np.ascontiguousarray(g.m.memory.load(Lanes(part.gid, copies=True), at[index] + np.uint64(first), step))
         block[index, first : first + step] = raw.view(np.uint8).reshape(-1, step)

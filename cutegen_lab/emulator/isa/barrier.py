@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from cutegen_lab.emulator import ptx, traits
+from cutegen_lab.emulator import ptx, traits, warp_barrier
 from cutegen_lab.emulator.emit import Emit, opcode, runtime
 from cutegen_lab.emulator.isa.warp import _begin
 from cutegen_lab.emulator.traits import Ordering
+
+assert warp_barrier.__name__, "importing it makes its functions known to generated code"
 
 
 @opcode("bar", "barrier")
@@ -24,7 +26,7 @@ def bar(e: Emit) -> None:
         return
     if e.has("warp"):
         e.has("sync")
-        _begin(e, e.ops[0])
+        _warp_barrier(e)
         return
     mode = e.one_of("sync", "arrive", "red")
     given = e.ops[1:-1] if mode == "red" else e.ops
@@ -41,6 +43,17 @@ def bar(e: Emit) -> None:
         _vote(e, number, need, whole)
     else:
         e.line(f"return g.m.barriers.wait(g,{number},{need},{whole})")
+
+
+def _warp_barrier(e: Emit) -> None:
+    """Lanes that are guarded off do not wait: those that do must come together."""
+    if e.ins.guard is not None:
+        _begin(e, e.ops[0])
+        return
+    e.parks = True
+    mask, given = e.ops[0], e.s(e.ops[0], "u32")
+    every = isinstance(mask, ptx.Imm) and mask.value & 0xFFFF_FFFF == 0xFFFF_FFFF
+    e.line(f"return warp_barrier(g,{None if every else given})")
 
 
 def _vote(e: Emit, number: str, need: str, whole: bool) -> None:
@@ -79,19 +92,19 @@ def griddepcontrol(e: Emit) -> None:
 @runtime
 def wait_for_launches(g: Any) -> None:
     if g.m.clocks is not None:
-        g.m.clocks.wait_for_launches(np.unique(g.gid >> 5))
+        g.m.clocks.wait_for_launches(g.gid)
 
 
 @runtime
 def launch_dependents(g: Any) -> None:
     if g.m.clocks is not None:
-        g.m.clocks.launch_dependents(np.unique(g.gid >> 5))
+        g.m.clocks.launch_dependents(g.gid)
 
 
 @runtime
 def proxy_fence(g: Any, shared: bool, everywhere: bool) -> None:
     if g.m.clocks is not None:
-        g.m.clocks.proxy_fence(np.unique(g.gid >> 5), shared, everywhere)
+        g.m.clocks.proxy_fence(g.gid, shared, everywhere)
 
 
 @runtime
@@ -103,7 +116,7 @@ def init_fence(g: Any) -> None:
 @runtime
 def memory_fence(g: Any, order: Ordering) -> None:
     if g.m.causality is not None:
-        g.m.causality.fence(np.unique(g.gid >> 5), order)
+        g.m.causality.fence(g.gid, order)
 
 
 @opcode("setmaxnreg")

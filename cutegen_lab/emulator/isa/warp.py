@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import numpy as np
@@ -213,7 +214,19 @@ def activemask(e: Emit) -> None:
     e.type("b32")
     e.collective = True
     e.klass = "warp"
-    e.put(0, "b32", "ballot(g,None,True)")
+    e.put(0, "b32", "active_lanes(g)")
+
+
+@runtime
+def active_lanes(g: Any) -> Array:
+    """Lanes may run apart wherever nothing makes them meet (CUDA C++ Programming Guide, "Independent Thread
+    Scheduling"). Where warps do not run in lockstep they come to this in two parts, drawn by the seed of their order.
+    """
+    if not g.m.warps_seed:
+        return ballot(g, None, True)
+    drawn = random.Random(g.m.warps_seed).getrandbits(32)  # noqa: S311 - an order of lanes is no secret
+    half = drawn >> g.lane & 1 != 0
+    return np.where(half, ballot(g, None, half), ballot(g, None, ~half))
 
 
 @opcode("redux")

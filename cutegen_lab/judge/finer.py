@@ -1,0 +1,115 @@
+"""Errors that a norm over a whole output hides: those of small results, of a range of results, and of one direction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+
+from cutegen_lab.judge.distances import rms
+
+_LEAST = 2.0**-100  # results below may have vanished on the way, where fp32's smallest normal number is 2**-126
+_OWN = 1e-2  # relative error of PyTorch's own beyond which an element is not compared
+_BIN, _MOST_COMPARED = 32, 1 << 18
+_COMPARABLE = 1 / 16  # of an output's root mean square: smaller elements' relative errors are of their terms
+_GROUPS, _SIGMAS = 8, 6.0  # fewer groups say too little of how much their means differ; and how much is no luck
+
+Limit = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]  # from PyTorch's own errors and from rounding's effects
+
+
+@dataclass(frozen=True)
+class Finding:
+    """The error furthest over its limit, PyTorch's own there, the limit, and the element (flat index)."""
+
+    error: float
+    own: float
+    limit: float
+    index: int
+
+
+def worst_relative(
+    got: torch.Tensor, own: Sequence[torch.Tensor], reference: torch.Tensor, moved: Sequence[torch.Tensor], limit: Limit
+) -> Finding | None:
+    """The largest error relative to its own element, however small that is: of products, quotients, roots and
+    exponentials, of which no formula loses anything. ``own``: PyTorch's results, the first as it is; all are flat."""
+    size = reference.abs()
+    least = max(_LEAST, torch.finfo(got.dtype).smallest_normal)
+    compared = reference.isfinite() & (size >= least)
+    for each in (*own, *moved):
+        compared &= (each.double() - reference).abs() <= _OWN * size
+    if not bool(compared.any()):
+        return None
+
+    def errors(result: torch.Tensor) -> torch.Tensor:
+        return ((result.double() - reference).abs() / size).masked_fill(~compared, 0.0)
+
+    mine = errors(got)
+    luck = torch.stack([errors(each).max() for each in own])
+    effect = torch.stack([errors(each).max() for each in moved]) if moved else torch.zeros_like(luck)
+    index = int(mine.argmax())
+    return Finding(float(mine[index]), float(luck[0]), float(limit(luck.max(), effect.max())), index)
+
+
+def worst_bin(
+    got: torch.Tensor, luck: Sequence[torch.Tensor], reference: torch.Tensor, moved: Sequence[torch.Tensor],
+    least: float, limit: Limit,
+) -> Finding | None:  # fmt: skip
+    """Of elements of alike size, norm-wise, relative to these or to ``least``: of functions of one element. Where they
+    are very many, of some. ``got``, ``luck`` (PyTorch's own) and ``moved`` are flat errors."""
+    step = -(-reference.numel() // _MOST_COMPARED)
+    some = reference.nan_to_num(0.0, 0.0, 0.0)[::step]
+    bins = some.numel() // _BIN
+    if not bins:
+        return None
+    order = some.argsort()[: bins * _BIN]
+
+    def norms(errors: torch.Tensor) -> torch.Tensor:
+        return errors[::step][order].view(bins, _BIN).square().mean(1).sqrt()
+
+    scale = norms(reference.nan_to_num(0.0, 0.0, 0.0)).clamp_(min=max(least, _LEAST))
+    mine = norms(got) / scale
+    own = torch.stack([norms(each) / scale for each in luck])
+    effect = torch.stack([norms(each) / scale for each in moved]) if moved else torch.zeros_like(own)
+    limits = limit(own.amax(0), effect.amax(0))
+    at = int((mine / limits).nan_to_num(float("inf")).argmax())
+    inside = order[at * _BIN : (at + 1) * _BIN]
+    index = int(inside[got[::step][inside].abs().argmax()]) * step
+    return Finding(float(mine[at]), float(own[0][at]), float(limits[at]), index)
+
+
+def bias(
+    shape: Sequence[int], got: torch.Tensor, own: Sequence[torch.Tensor], reference: torch.Tensor, floor: float,
+    budget: float,
+) -> Finding | None:  # fmt: skip
+    """How much larger or smaller results are than the rounded reference, relative and on average: rounding errors
+    cancel, those of a wrong factor and of cut-off bits do not. Rows or columns that share a rounded number are off
+    together, each its own way, so that the limit grows with how much their means differ."""
+    columns = shape[-1] if len(shape) > 1 else _BIN
+    rows = reference.numel() // max(columns, 1)
+    if rows < _GROUPS or columns < _GROUPS:
+        return None
+    reference = reference[: rows * columns]
+    right = reference.to(got.dtype).double()
+    compared = reference.isfinite() & right.isfinite() & (reference.abs() >= _COMPARABLE * rms(reference))
+    compared &= reference != 0
+    for each in (got, *own):
+        compared &= each[: rows * columns].isfinite()
+    if int(compared.sum()) < rows * columns / 4:
+        return None
+
+    def ahead(result: torch.Tensor) -> torch.Tensor:
+        found = (result[: rows * columns].double() - right) / reference
+        return found.masked_fill(~compared, 0.0)
+
+    mine = ahead(got)
+    count = float(compared.sum())
+
+    def spread(dim: int) -> float:
+        sums, counts = mine.view(rows, columns).sum(dim), compared.view(rows, columns).sum(dim)
+        means = (sums / counts.clamp(min=1))[counts > 0]
+        return float(means.std()) / max(means.numel(), 1) ** 0.5 if means.numel() > 1 else 0.0
+
+    theirs = [abs(float(ahead(each).sum())) / count for each in own]
+    limit = max(floor, budget * max(theirs)) + _SIGMAS * max(spread(0), spread(1))
+    return Finding(abs(float(mine.sum())) / count, theirs[0], limit, int(mine.abs().argmax()))
