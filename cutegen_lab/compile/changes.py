@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from operator import attrgetter, is_
 from pathlib import Path
-from types import FunctionType, ModuleType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 from cutegen_lab.compile.gate import ALLOWED_IMPORTS, HARMLESS_NAMES
@@ -79,8 +79,10 @@ class Snapshot:
                 yield f"{path}.__bases__"
         for at, part in enumerate((_code, _defaults, _keywords)):
             if not all(map(is_, map(part, self._functions), self._parts[at])):
-                paired = zip(self._functions.values(), map(part, self._functions), self._parts[at], strict=True)
-                yield from (path for path, now, before in paired if now is not before)
+                for (function, path), before in zip(self._functions.items(), self._parts[at], strict=True):
+                    rewritten = part is _code and self._is_preprocessed(function, before)
+                    if part(function) is not before and not rewritten:
+                        yield path
         for one in self._dicts:
             now = one.now
             if len(now) == len(one.keys) and all(map(is_, now.values(), one.values)) and all(map(is_, now, one.keys)):
@@ -94,6 +96,8 @@ class Snapshot:
 
     def _may_differ(self, one: _Dictionary, name: str, old: object, new: object) -> bool:
         """May the DSL itself have put ``new`` in place of ``old``?"""
+        if one.of is FunctionType and name == "_dsl_cls" and new is _NOTHING:
+            return True  # of a jit function, until it is first called
         if _acts(old):
             return False
         if one.kind is Kind.ENTRIES:
@@ -114,6 +118,12 @@ class Snapshot:
         while isinstance(new, (classmethod, staticmethod)):
             new = new.__func__
         return isinstance(new, FunctionType) and self._is_file_of_the_dsl(new.__code__.co_filename)
+
+    def _is_preprocessed(self, function: FunctionType, before: CodeType) -> bool:
+        """Whether the DSL put its own text's code, rewritten for tracing, into a jit function when it was called."""
+        now, kept = function.__code__, function.__dict__.get("_original_code")
+        same = (now.co_filename, now.co_name) == (before.co_filename, before.co_name)
+        return kept is before and same and self._is_file_of_the_dsl(now.co_filename)
 
     def _is_file_of_the_dsl(self, name: object) -> bool:
         return isinstance(name, str) and name.startswith(self._folders)

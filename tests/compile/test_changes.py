@@ -77,3 +77,14 @@ def test_the_candidates_own_may_change(compiler: CageCompiler) -> None:
     )
     assert compile_one(compiler, with_prologue(HEAD + code)).builds
     assert compile_one(compiler, TMA, MATRIX).builds
+
+
+def test_the_dsls_own_jit_functions_are_rewritten_when_they_are_called(compiler: CageCompiler) -> None:
+    stages = (
+        "    stage = cutlass.pipeline.make_pipeline_state(cutlass.pipeline.PipelineUserType.Consumer, 2).clone()\n"
+        "    stage.advance()\n    i = bidx * threads + tidx + stage.index - 1\n"
+    )
+    source = SCALE.replace("    i = bidx * threads + tidx\n", stages).replace(
+        "import cutlass\n", "import cutlass\nimport cutlass.pipeline\n"
+    )
+    assert compile_one(compiler, source).builds
