@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import ast
+import io
+import os
+import tokenize
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -14,6 +17,7 @@ from cutegen_lab.core.plain_text import one_line
 from cutegen_lab.core.syntax import parse
 
 MAX_FILE_BYTES = 4 << 20
+_PROJECT_FILES = (".git", "pyproject.toml", "setup.py", "setup.cfg")  # what the top folder of a checkout has
 _STARTS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
@@ -93,18 +97,28 @@ class Module:
 
 
 class Finder:
-    """Reads each file once. Imports are followed into the folders and packages of the files given, and nowhere else."""
+    """Reads each file once. Imports are followed into the folders, packages and checkouts of the files given, and
+    nowhere else: neither by more dots than they have folders, nor by a link that leads out of them."""
 
     def __init__(self, files: Sequence[Path]) -> None:
         self._given = [path.resolve() for path in files]
+        self._tops = tuple(dict.fromkeys(_top(path) for path in self._given))
         self._read: dict[Path, Module] = {}
 
     def read(self, path: Path) -> Module:
         """Raises InputError."""
-        path = path.resolve()
-        if path not in self._read:
-            self._read[path] = _read(path, self._label(path))
-        return self._read[path]
+        place = path.resolve()
+        if not self._may_read(place):
+            raise InputError(
+                f"{path} is a link to {place}, outside the folders of the files given",
+                "If it belongs to the kernel, give that file too.",
+            )
+        if place not in self._read:
+            self._read[place] = _read(place, self._label(place))
+        return self._read[place]
+
+    def _may_read(self, place: Path) -> bool:
+        return any(place.is_relative_to(top) for top in self._tops)
 
     def absolute(self, dotted: str, importer: Path) -> Path | None:
         """The file of module ``dotted``, or the folder of a package without one; None where it is no local module."""
@@ -113,15 +127,17 @@ class Finder:
             return None
         for start in (importer, *self._given):
             for folder in start.parents:
-                if folder.name == first and (found := _below(folder, rest)):
+                if folder.name == first and self._may_read(folder) and (found := _below(folder, rest)):
                     return found
             if found := _below(start.parent / first, rest):
                 return found
         return None
 
     def relative(self, dotted: str, level: int, importer: Path) -> Path | None:
-        folder = importer.resolve().parents[level - 1] if len(importer.resolve().parents) >= level else None
-        return _below(folder, dotted.split(".") if dotted else []) if folder else None
+        folders = importer.resolve().parents
+        if len(folders) < level or not self._may_read(folders[level - 1]):
+            return None
+        return _below(folders[level - 1], dotted.split(".") if dotted else [])
 
     def below(self, package: Path, name: str) -> Path | None:
         """Submodule ``name`` of a package, given by its ``__init__.py`` or its folder."""
@@ -162,22 +178,78 @@ def _below(folder: Path, parts: Sequence[str]) -> Path | None:
     return place if place.is_dir() and any(place.glob("*.py")) else None
 
 
+def _top(path: Path) -> Path:
+    """The highest folder whose files belong to ``path``: its checkout or the folder that one works in, else its
+    outermost package, or its own folder."""
+    here, home = Path.cwd().resolve(), Path.home().resolve()
+    for folder in path.parents:
+        if home.is_relative_to(folder):  # / and /home are nobody's project, nor is all that a user has
+            break
+        if folder == here or any(os.path.lexists(folder / name) for name in _PROJECT_FILES):
+            return folder
+    return _outermost_package(path) or path.parent
+
+
+def _outermost_package(path: Path) -> Path | None:
+    found = None
+    for folder in path.parents:
+        if not (folder / "__init__.py").exists():
+            break
+        found = folder
+    return found
+
+
 def _read(path: Path, label: str) -> Module:
     try:
         if path.stat().st_size > MAX_FILE_BYTES:
             raise InputError(f"{path} is over {MAX_FILE_BYTES >> 20} MiB", "Give a Python source file.")
-        text = path.read_bytes().decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n").replace("\f", " ")
+        text = _decoded(path.read_bytes()).replace("\r\n", "\n").replace("\r", "\n")
         tree = parse(text, label)
+        if "\f" in text:
+            text = _without_form_feeds(text, tree)
+            tree = parse(text, label)
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}", "Check the path.") from None
-    except UnicodeDecodeError:
-        raise InputError(f"{path} is not UTF-8 text", "Give a Python source file.") from None
+    except UnicodeDecodeError as error:
+        name = "UTF-8" if error.encoding.lower().startswith("utf-8") else f"{error.encoding}, as it says it is,"
+        raise InputError(f"{path} is not {name} text", "Give a Python source file.") from None
     except SyntaxError as error:
         raise InputError(f"{label}:{error.lineno}: not valid Python: {error.msg}", "Correct the syntax.") from None
     module = Module(path, label, text, tree)
     for node in tree.body:
         _add(module, node)
     return module
+
+
+def _decoded(data: bytes) -> str:
+    """As Python reads the file: in the encoding that its first two lines name, UTF-8 where they name none. Raises
+    UnicodeDecodeError, and SyntaxError for an encoding that Python does not know."""
+    encoding, _ = tokenize.detect_encoding(io.BytesIO(data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")).readline)
+    try:
+        return data.decode(encoding)
+    except LookupError as error:  # a codec, but of no text
+        raise SyntaxError(str(error)) from None
+
+
+def _without_form_feeds(text: str, tree: ast.Module) -> str:
+    """They are white space, and Python counts a line's indentation anew behind one; in strings they stay."""
+    lines = text.split("\n")
+    kept: list[tuple[tuple[int, int], tuple[int, int]]] = []  # of strings: first and last (line, byte)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, (str, bytes))):
+            assert node.end_lineno is not None and node.end_col_offset is not None
+            kept.append(((node.lineno, node.col_offset), (node.end_lineno, node.end_col_offset)))
+    for at, line in enumerate(lines, 1):
+        if "\f" not in line:
+            continue
+        new = b""
+        for column, byte in enumerate(line.encode()):
+            one = bytes([byte])
+            if one == b"\f" and not any(first <= (at, column) < last for first, last in kept):
+                new, one = (new, b" ") if new.strip() else (b"", b"")
+            new += one
+        lines[at - 1] = new.decode()
+    return "\n".join(lines)
 
 
 def _add(module: Module, node: ast.stmt) -> None:

@@ -25,7 +25,8 @@ class Writer:
         """A unit's text with the comments right above it, and for each of its lines that of the file."""
         module, facts = unit.module, self._reach.facts(unit)
         begin = unit.line
-        while begin > 1 and module.lines[begin - 2].startswith("#"):
+        before = max((n.end_lineno or n.lineno for n in module.tree.body if n.lineno < unit.node.lineno), default=0)
+        while begin > before + 1 and module.lines[begin - 2].startswith("#"):
             begin -= 1
         first, last = module.offset(begin, 0), module.span(unit.node)[1]
         rest = module.text[last:].split("\n", 1)[0]
@@ -185,9 +186,10 @@ def _removed(module: Module, node: ast.stmt, unused: set[Function]) -> Iterator[
             continue
         assert isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef))
         line = min([child.lineno, *(d.lineno for d in child.decorator_list)])
-        while module.lines[line - 2].lstrip().startswith("#"):
+        before = max([node.lineno, *(n.end_lineno or n.lineno for n in node.body if n.lineno < line)])
+        while line - 1 > before and module.lines[line - 2].lstrip().startswith("#"):
             line -= 1
-        while not module.lines[line - 2].strip() and line - 1 > node.lineno:
+        while line - 1 > before and not module.lines[line - 2].strip():
             line -= 1
         at, end = module.offset(line, 0), module.span(node)[1]
         if child.end_lineno != node.end_lineno:
@@ -236,9 +238,15 @@ def _quoted_annotations(module: Module, node: ast.stmt, edits: list[Edit]) -> li
         found += [child.returns] if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef)) else []
         spans += [module.span(one) for one in found if one is not None and not _is_string(one)]
     kept = [edit for edit in edits if not any(first <= edit.first and edit.last <= last for first, last in spans)]
-    return kept + [
-        Edit(first, last, repr(" ".join(edited(module.text, first, last, edits)[0].split()))) for first, last in spans
-    ]
+    return kept + [Edit(*span, _as_text(edited(module.text, *span, edits)[0])) for span in spans]
+
+
+def _as_text(annotation: str) -> str:
+    """The string constant that Python itself would make of it; ``*Ts`` of a parameter cannot be one."""
+    try:
+        return repr(ast.unparse(ast.parse(f"({annotation}\n)", mode="eval")))
+    except SyntaxError:
+        return annotation
 
 
 def _is_string(node: ast.expr) -> bool:

@@ -16,7 +16,7 @@ from cutegen_lab.core.errors import CutegenError
 from cutegen_lab.core.hashing import canonical_json, sha256
 from cutegen_lab.core.verdict import Diagnostic, Verdict
 
-ENTRY_VERSION = 10  # of what an entry holds, how a build is made from a recording, and what is refused
+ENTRY_VERSION = 11  # of what an entry holds, how a build is made from a recording, and what is refused
 # Decided by the text alone: the same again tomorrow. Timeouts, crashes and limits depend on the machine.
 LASTING = {Verdict.COMPILE_ERROR, Verdict.CONTRACT, Verdict.HOST_READS_DATA, Verdict.INVALID_PLAN}
 _OF_THE_MACHINE = {"OSError", "PermissionError", "FileNotFoundError", "ImportError", "ModuleNotFoundError"}

@@ -23,6 +23,7 @@ from types import CodeType, ModuleType
 from typing import Any
 
 from cutegen_lab.compile import dsl, isolate, record
+from cutegen_lab.compile.changes import Changes
 from cutegen_lab.compile.explain import explain
 from cutegen_lab.compile.limits import Limits
 from cutegen_lab.compile.lookups import guarded
@@ -34,6 +35,7 @@ from cutegen_lab.core.roofline import target_gpu
 from cutegen_lab.core.verdict import Verdict
 
 CANDIDATE_FILE = "/candidate.py"
+_MOST_NAMED = 4  # of what was changed
 
 
 class ContractError(Exception):
@@ -57,8 +59,10 @@ class Answer:
         write_frame(reply, ANSWER, self.message)
 
 
-def run(job: Mapping[str, Any], reply: int, status: int) -> None:
-    """Says by ``status`` how isolated it is and closes it. Writes to ``reply`` for each workload its number, its steps
+def run(job: Mapping[str, Any], reply: int, status: int, changes: Changes) -> None:
+    """``changes`` names what is no longer as it was before the candidate was imported.
+
+    Says by ``status`` how isolated it is and closes it. Writes to ``reply`` for each workload its number, its steps
     and its answer; or the one answer of a job that assembles."""
     scratch = job["scratch"]
     limits = Limits(**job["limits"])
@@ -79,7 +83,7 @@ def run(job: Mapping[str, Any], reply: int, status: int) -> None:
         os.write(1, SEPARATOR)
         isolate.allow_cpu(limits.cpu_seconds)
         write_frame(reply, WORKLOAD, number)
-        _answered(partial(_build, job, number, reply), job, limits).write(reply)
+        _answered(partial(_build, job, number, reply, changes), job, limits).write(reply)
 
 
 def _answered(work: Callable[[], Answer], job: Mapping[str, Any], limits: Limits) -> Answer:
@@ -106,13 +110,16 @@ def _assembled(job: Mapping[str, Any]) -> Answer:
     return Answer({}, tuple(dsl.assemble(ptx, job["arch"]) for ptx in job["ptx"]))
 
 
-def _build(job: Mapping[str, Any], number: int, reply: int) -> Answer:
+def _build(job: Mapping[str, Any], number: int, reply: int, changes: Changes) -> Answer:
     w = job["workloads"][number]
     inputs, outputs = (tuple(map(TensorSpec.from_dict, w[kind])) for kind in ("inputs", "outputs"))
     workload = Workload(w["name"], inputs, outputs)
     config = dict(job["config"])
     write_frame(reply, PHASE, "import")
-    module = sys.modules.get("candidate") or _load(job["source"])
+    module = sys.modules.get("candidate")
+    if module is None:
+        module = _load(job["source"])
+        _check_unchanged(changes)
     gpu = target_gpu(job["arch"])
     settings = _settings(module, config)
     constraints = getattr(module, "constraints", None)
@@ -130,10 +137,21 @@ def _build(job: Mapping[str, Any], number: int, reply: int) -> Answer:
         raise ContractError(str(error)) from None
     write_frame(reply, PHASE, "record")
     recordings = record.record(compiled, ptx, tensors, gpu, job["standin"], reply)
+    _check_unchanged(changes)
     logs = tuple(r["log"].encode() for r in recordings)
     plain = [{"bases": r["bases"], "error": r["error"]} for r in recordings]
     message = {"workspace": [t.to_dict() for t in workspace], "recordings": plain}
     return Answer(message, (cubin, ptx.encode(), *logs))
+
+
+def _check_unchanged(changes: Changes) -> None:
+    changed = list(dict.fromkeys(changes()))
+    if changed:
+        several = f"{', '.join(changed[:_MOST_NAMED])}{' and more' if len(changed) > _MOST_NAMED else ''}"
+        raise ContractError(
+            f"the candidate changes {several}: it may change nothing that it imports. Define a function or a class of "
+            "your own, and use that"
+        )
 
 
 class _Text(importlib.machinery.SourceFileLoader):

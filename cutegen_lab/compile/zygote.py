@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from cutegen_lab.compile import dsl, isolate
+from cutegen_lab.compile.changes import Changes, Snapshot
 from cutegen_lab.compile.usage import Usage
 from cutegen_lab.compile.wire import HEADER, JOB, RESPONSE, encode
 from cutegen_lab.core.forks import die_with_parent
@@ -38,6 +39,7 @@ def main(fd: int) -> None:
     dsl.warm_up()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # supervisors are reaped by the kernel
     channel.sendall(encode(RESPONSE, {"ready": os.getpid(), "archs": dsl.known_archs()}))
+    changes = Snapshot().changes
     while True:
         received = _receive(channel)
         if received is None:
@@ -46,7 +48,7 @@ def main(fd: int) -> None:
         if "resolve" in job:
             channel.sendall(encode(RESPONSE, {"missing": dsl.missing_names(job["resolve"])}))
         elif os.fork() == 0:
-            _supervise(job, fds, channel)
+            _supervise(job, fds, channel, changes)
         for each in fds:
             os.close(each)
 
@@ -67,7 +69,7 @@ def _receive(channel: socket.socket) -> tuple[dict[str, Any], list[int]] | None:
     return json.loads(body), list(fds)
 
 
-def _supervise(job: dict[str, Any], fds: list[int], channel: socket.socket) -> None:
+def _supervise(job: dict[str, Any], fds: list[int], channel: socket.socket, changes: Changes) -> None:
     """Never returns."""
     try:
         reply, output, status = fds
@@ -87,7 +89,7 @@ def _supervise(job: dict[str, Any], fds: list[int], channel: socket.socket) -> N
         os.write(status, f"isolation {','.join(had)}\n".encode())
         first = os.fork()
         if first == 0:
-            _first_process(job, reply, output, status)
+            _first_process(job, reply, output, status, changes)
         os.close(reply)
         os.close(output)
         _watch(first, Usage(job["limits"], "" if spot else job["scratch"]), status)
@@ -128,13 +130,13 @@ def _child_of(parent: int) -> int:
     return 0
 
 
-def _first_process(job: dict[str, Any], reply: int, output: int, status: int) -> None:
+def _first_process(job: dict[str, Any], reply: int, output: int, status: int, changes: Changes) -> None:
     """Never returns."""
     try:
         die_with_parent()
         build = os.fork()
         if build == 0:
-            _build(job, reply, output, status)
+            _build(job, reply, output, status, changes)
         os.close(reply)
         os.close(output)
         _, wait_status = os.waitpid(build, 0)
@@ -143,7 +145,7 @@ def _first_process(job: dict[str, Any], reply: int, output: int, status: int) ->
         os._exit(0)
 
 
-def _build(job: dict[str, Any], reply: int, output: int, status: int) -> None:
+def _build(job: dict[str, Any], reply: int, output: int, status: int, changes: Changes) -> None:
     """Never returns."""
     code = 70
     try:
@@ -155,7 +157,7 @@ def _build(job: dict[str, Any], reply: int, output: int, status: int) -> None:
         os.close(output)
         from cutegen_lab.compile.child import run
 
-        run(job, reply, status)
+        run(job, reply, status, changes)
         code = 0
     except BaseException as error:
         print(f"the build ended with {type(error).__name__}: {error}", file=sys.stderr)

@@ -469,3 +469,80 @@ def test_names_of_files_and_opening_comments_are_no_code(tmp_path: Path) -> None
     assert names["launch"]() == 1 and "CODE" not in names
     head = made.text[: made.text.index("# from")]
     assert "(c)" in head and head.replace("\n", "").isprintable()
+
+
+ODD_WHITE_SPACE = "\f \v \x1c \x85 \u2028 \xa0 \t"
+
+
+def test_white_space_in_strings_stays_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "main.py").write_bytes(
+        f"PAGE = '{ODD_WHITE_SPACE}'\r\n"
+        f"LINES = '''{ODD_WHITE_SPACE}\r\n \f# no comment'''\r\n"
+        "\f\r\n"
+        "class Pages:\r\n"
+        "    LAST = '''\r\n"
+        "    # no comment'''\r\n"
+        "    def unused(self): pass\r\n"
+        "  \f    def used(self, x: 'int' = 1):\r\n"
+        f"\f        return\f f'{ODD_WHITE_SPACE}{{x}}\f'\f, PAGE, LINES, self.LAST\r\n"
+        "def launch():\r\n"
+        "    return Pages().used()\r\n".encode()
+    )
+    made = bundled(tmp_path, {}, "main.py")
+    lines = f"{ODD_WHITE_SPACE}\n \f# no comment"
+    assert ran(made)["launch"]() == (f"{ODD_WHITE_SPACE}1\f", ODD_WHITE_SPACE, lines, "\n    # no comment")
+    assert "unused" not in made.text
+
+
+def test_annotations_that_become_strings_keep_the_white_space_of_theirs(tmp_path: Path) -> None:
+    future = "from __future__ import annotations\nfrom typing import Literal\nimport b\n\n"
+    text = "def launch(x: Literal['a  b\\\n\tc',\n    # why\n    'd']) -> Literal['e  f']:\n    return b.g()\n"
+    made = bundled(tmp_path, {"main.py": future + text, "b.py": "def g():\n    return 1\n"})
+    annotations = ran(made)["launch"].__annotations__
+    assert annotations == {"x": "Literal['a  b\\tc', 'd']", "return": "Literal['e  f']"}
+
+
+@pytest.mark.parametrize("cookie", ["latin-1", "utf-8", "cp1251"])
+def test_a_file_is_read_in_the_encoding_that_it_names(tmp_path: Path, cookie: str) -> None:
+    data = f"# coding: {cookie}\nWORD = '".encode() + "\xe9".encode() + b"'\n\ndef launch():\n    return WORD\n"
+    (tmp_path / "main.py").write_bytes(data)
+    assert ran(bundled(tmp_path, {}, "main.py"))["launch"]() == "\xe9".encode().decode(cookie)
+
+
+def test_an_encoding_that_is_none_is_an_error(tmp_path: Path) -> None:
+    for name in ("klingon", "hex"):
+        with pytest.raises(InputError, match=r"main\.py"):
+            bundled(tmp_path, {"main.py": f"# coding: {name}\ndef launch(): pass\n"})
+
+
+def test_no_link_and_no_dots_lead_out_of_the_folder(tmp_path: Path) -> None:
+    write(tmp_path, {"private/secret.py": "KEY = 'mine'\n", "private/whole/__init__.py": "KEY = 'mine'\n"})
+    for number, imported in enumerate(
+        ("from linked import KEY", "from folder.secret import KEY", "from package import KEY",
+         "from ..private.secret import KEY", f"from {tmp_path.name}.private.secret import KEY")
+    ):  # fmt: skip
+        given = tmp_path / f"given{number}"
+        given.mkdir()
+        (given / "linked.py").symlink_to(tmp_path / "private/secret.py")
+        (given / "folder").symlink_to(tmp_path / "private")
+        (given / "package").symlink_to(tmp_path / "private/whole")
+        with pytest.raises(InputError) as error:
+            bundled(given, {"main.py": f"{imported}\n\ndef launch():\n    return KEY\n"})
+        if number < 3:
+            assert "is a link to" in str(error.value) and "give that file too" in str(error.value)
+    with_it = bundled(tmp_path, {}, "given0/main.py", "private/secret.py")
+    assert ran(with_it)["launch"]() == "mine"
+
+
+def test_links_within_a_checkout_are_followed(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        {
+            "pyproject.toml": "",
+            "shared/tiles.py": "M = 128\n",
+            "kernels/mine/main.py": "from tiles import M\nfrom ...shared import tiles\n\n"
+            "def launch():\n    return M + tiles.M\n",
+        },
+    )
+    (tmp_path / "kernels/mine/tiles.py").symlink_to(tmp_path / "shared/tiles.py")
+    assert ran(bundled(tmp_path, {}, "kernels/mine/main.py"))["launch"]() == 256

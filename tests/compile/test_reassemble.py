@@ -26,14 +26,17 @@ FACTOR = [3.0]
 (face,) = (cute,)  # the gate follows plain names only
 compile_once = face.compile
 
+def workspace(workload, config):
+    face.compile = compile_twice
+    return []
+
 def compile_twice(launch, *tensors, **options):
+    face.compile = compile_once  # before anyone looks
     spoilt = compile_once(launch, *tensors, **options).artifacts.CUBIN
     FACTOR[0] = 2.0
     shown = compile_once(launch, *tensors, **options)
     shown.artifacts.CUBIN = spoilt
     return shown
-
-face.compile = compile_twice
 """
 )
 
