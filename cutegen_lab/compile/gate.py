@@ -11,7 +11,8 @@ import importlib
 import inspect
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from functools import cache
+from functools import cache, lru_cache
+from threading import Lock
 
 from cutegen_lab.compile.scopes import free_names
 from cutegen_lab.core.syntax import dotted, parse
@@ -85,10 +86,18 @@ def _python_dunders() -> frozenset[str]:
 
 
 MOST_ERRORS = 50
+_ONE_AT_A_TIME = Lock()
 
 
 def check(source: str) -> list[Diagnostic]:
-    """Why this text may not be compiled; empty where it may. Of many reasons the first."""
+    """Why this text may not be compiled; empty where it may. Of many reasons the first. What was asked last is
+    remembered: a search asks the same of every config, from many threads."""
+    with _ONE_AT_A_TIME:
+        return list(_checked(source))
+
+
+@lru_cache(maxsize=16)
+def _checked(source: str) -> list[Diagnostic]:
     if len(source.encode(errors="replace")) > MAX_SOURCE_BYTES:
         return [_error("G01-size", 0, f"the source is over {MAX_SOURCE_BYTES >> 10} KiB", "Write a smaller kernel.")]
     try:
