@@ -110,6 +110,7 @@ def compare(
     every = [*(m.reshape(-1) for m in moved), *again]
     floor, element = _floors(spec, limits, terms, allow.tf32)
     floor = max(floor, limits.floor_eps * spec.dtype.eps)
+    got, own, reference, every = _without_undecided(got, own, reference, every, len(moved))
     if allow.edge:
         got, own, reference, every = _without_lost(got, own, reference, every, len(moved), allow.whole)
     else:
@@ -117,7 +118,6 @@ def compare(
             towards = allow.towards.reshape(-1).masked_fill(reference.isfinite() & (reference.abs() > HUGE), 0.0)
             allow = replace(allow, towards=towards)
         got, own, reference, every = _without_fills(max(2 * spec.dtype.eps, element), got, own, reference, every)
-    got, own, reference, every = _without_undecided(got, own, reference, every, len(moved))
     got, own, reference, every = _without_either(allow, got, own, reference, every)
     moved, again = every[: len(moved)], every[len(moved) :]
     mine, theirs = distances(got, own, reference, allow.scale)

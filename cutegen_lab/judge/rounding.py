@@ -184,6 +184,31 @@ _WALKS: Mapping[str, Callable[..., torch.Tensor]] = {
 }
 
 
+def _running_ranges(x: torch.Tensor, dim: int, **_: Any) -> tuple[torch.Tensor, torch.Tensor]:
+    """Of each element of ``x.cumprod(dim)``, the powers of two of the largest and the smallest product of factors next
+    to each other among those before it: scans multiply blocks first."""
+    after = _powers(x).cumsum(dim)
+    before = after - _powers(x)
+    largest = (after - before.cummin(dim).values).cummax(dim).values
+    smallest = (after - before.cummax(dim).values).cummin(dim).values
+    return largest, smallest
+
+
+def _ranges(
+    x: torch.Tensor, dim: int | None = None, keepdim: bool = False, **_: Any
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """… of ``x.prod(dim)``, the products of any of its factors: threads multiply what is theirs."""
+    dims, powers = list(range(x.dim())) if dim is None else [dim], _powers(x)
+    return powers.clamp_min(0).sum(dims, keepdim), powers.clamp_max(0).sum(dims, keepdim)
+
+
+def _powers(x: torch.Tensor) -> torch.Tensor:
+    """Of two; those of zeros are below all others, and what is not finite stays out of it."""
+    return x.double().abs().log2().nan_to_num(0.0, 0.0, -_FAR_BELOW)
+
+
+_FAR_BELOW = 4096.0
+_RANGES: Mapping[str, Callable[..., tuple[torch.Tensor, torch.Tensor]]] = {"cumprod": _running_ranges, "prod": _ranges}
 _PRODUCTS = {"mm": 0, "bmm": 0, "addmm": 1, "baddbmm": 1}  # and which argument is the first factor
 _EIGHT_BITS, _A_STEP = 2.0**-13, 32  # of the largest product what is kept of the others; how many are added at a time
 
@@ -208,12 +233,14 @@ class _Moved(TorchDispatchMode):
     hold it as a subnormal, which many instructions flush (PTX ISA, ``.ftz``); so are those inside of norms and the
     like, which kernels round too. So are ``inputs``, and what is chosen of them, wherever an operator computes with
     them, for kernels scale them or add them up in an order of their own. What is only chosen, copied and compared is
-    exact: nothing excuses a ``>=`` for a ``>``."""
+    exact: nothing excuses a ``>=`` for a ``>``. A product of many factors is NaN where that of some of them overflows,
+    or vanishes though all of them together do not: which are multiplied first is anyone's choice."""
 
     def __init__(self, unit: float, seed: int, inputs: Sequence[torch.Tensor]) -> None:
         super().__init__()
         self._unit, self._draw = unit, _Draw(seed)
-        self._least = torch.finfo(torch.float64 if unit == UNIT[DType.F64] else torch.float32).tiny
+        self._info = torch.finfo(torch.float64 if unit == UNIT[DType.F64] else torch.float32)
+        self._least = self._info.tiny
         self._shaken: WeakTensorKeyDictionary[torch.Tensor] = WeakTensorKeyDictionary()  # beside what is exact
         for tensor in inputs:
             if tensor.dtype is torch.float64:
@@ -238,6 +265,8 @@ class _Moved(TorchDispatchMode):
         others, kwothers = tree_map(self._other, given)
         if not exact or (func._schema.is_mutable and args[0] not in self._shaken):
             result = func(*others, **kwothers)
+            if name in _RANGES:
+                return self._grouped(self._moved(result), *_RANGES[name](*others, **kwothers))
             return result if exact else tree_map(self._moved, result)
         result = func(*args, **(kwargs or {}))
         pairs = zip(tree_leaves(given), tree_leaves((others, kwothers)), strict=True)
@@ -246,6 +275,10 @@ class _Moved(TorchDispatchMode):
                 if isinstance(chosen, torch.Tensor) and chosen.dtype is torch.float64:
                     self._shaken[chosen] = other
         return result
+
+    def _grouped(self, result: torch.Tensor, largest: torch.Tensor, smallest: torch.Tensor) -> torch.Tensor:
+        vanishes = (smallest < math.log2(self._least)) & (result.abs() >= self._least)
+        return result.masked_fill((largest > math.log2(self._info.max)) | vanishes, math.nan)
 
     def _other(self, value: Any) -> Any:
         return self._shaken.get(value, value) if isinstance(value, torch.Tensor) else value

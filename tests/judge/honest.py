@@ -49,6 +49,22 @@ def _layer_norm_by_parts(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor) -> t
     return (x - mean[:, None]) * torch.rsqrt(squares / count + 1e-5)[:, None] * w + b
 
 
+def _products_by_blocks(x: torch.Tensor) -> torch.Tensor:
+    """As a GPU scans: each block, and then what comes before it."""
+    count = x.shape[-1]
+    blocks = F.pad(x.float(), (0, -count % 32), value=1.0).unflatten(-1, (-1, 32)).cumprod(-1)
+    before = blocks[..., -1].cumprod(-1).roll(1, -1)
+    before[..., 0] = 1
+    return (blocks * before[..., None]).flatten(-2)[..., :count]
+
+
+def _product_by_pairs(x: torch.Tensor) -> torch.Tensor:
+    while x.shape[-1] > 1:
+        x = F.pad(x, (0, x.shape[-1] % 2), value=1.0)
+        x = x[..., : x.shape[-1] // 2] * x[..., x.shape[-1] // 2 :]
+    return x[..., 0]
+
+
 def _kahan(x: torch.Tensor) -> torch.Tensor:
     total = lost = torch.zeros(x.shape[:-1])
     for value in x.unbind(-1):
@@ -328,6 +344,9 @@ FORMULAS: list[tuple[str, str, str, Function]] = [
      lambda x, m: (x * (1 / m.sum(-1, keepdim=True).clamp_min(1)) * m).sum(-1)),
     ("added by index", "torch.zeros(50, device=x.device).index_add(0, i, x)", "x: f32[300], i: i64[300]",
      _added_in_order),
+    ("products by blocks", "torch.cumprod(x, -1)", "x: f32[16,300]", _products_by_blocks),
+    ("products of 16 bits by blocks", "torch.cumprod(x, -1)", "x: bf16[16,300]", _products_by_blocks),
+    ("product by pairs", "torch.prod(x, -1)", "x: f32[16,300]", _product_by_pairs),
     ("counts", "(m.cumsum(-1) * i).sum(-1)", "m: bool[16,300], i: i32[16,300]",
      lambda m, i: (m.int().cumsum(-1) * i).flip(-1).sum(-1)),
     ("by length", "x.masked_fill(torch.arange(x.shape[1], device=x.device) >= n[:, None], 0.0).sum(-1)",
