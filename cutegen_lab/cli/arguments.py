@@ -43,7 +43,7 @@ def build_parser() -> Parser:
     judge.add_argument("kernel", metavar="KERNEL.py|ARTIFACT.json")
     judge.add_argument("--config", metavar="JSON", help="values for the kernel's tunables (default: those in the file)")
     judge.add_argument("--attack", action="store_true", help="mount the catalogue's cheats on KERNEL: are all caught?")
-    judge.add_argument("--max-autotune", action="store_true", help="on a GPU, also beside torch.compile's max-autotune")
+    _timing(judge)
     judge.add_argument("--deep", action="store_true", help="on a GPU, also under compute-sanitizer (half a minute)")
     _inputs(judge)
     _where(judge)
@@ -85,6 +85,7 @@ def _add_run(run: Parser) -> None:
     run.add_argument("--max-tokens", type=_positive, metavar="N", help="tokens a model may use")
     run.add_argument("--out", metavar="FILE", help="write the accepted kernel here")
     run.add_argument("--name", help="the run's name (default: the file's)")
+    _timing(run)
     _inputs(run)
     _where(run)
 
@@ -102,6 +103,7 @@ def _add_tune(tune: Parser) -> None:
     )
     tune.add_argument("--out", metavar="KERNEL.py", help="write the kernel with the best config here")
     tune.add_argument("--simulate", action="store_true", help="replay the search on what earlier ones recorded")
+    _timing(tune)
     tune.add_argument("--seed", type=int, default=0, metavar="N", help="of the search (default 0)")
     _inputs(tune)
     _where(tune)
@@ -167,6 +169,12 @@ def _add_runs(runs: Parser) -> None:
             added.add_argument("--candidate", metavar="ID", help="another candidate than the accepted one")
         if verb == "export":
             added.add_argument("--out", metavar="FILE", help="a .py or .html file (default: RUN.py)")
+
+
+def _timing(parser: Parser) -> None:
+    parser.add_argument(
+        "--max-autotune", action="store_true", help="on a GPU, also time torch.compile's max-autotune (minutes)"
+    )
 
 
 def _inputs(parser: Parser) -> None:

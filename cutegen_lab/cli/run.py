@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from functools import partial
 from pathlib import Path
 
 from cutegen_lab.cli.facts import proven, run_facts
@@ -14,6 +15,7 @@ from cutegen_lab.core.errors import InputError
 from cutegen_lab.core.run import Budget, RunSettings
 from cutegen_lab.session import RunHandle, Session
 from cutegen_lab.session.outputs import may_write
+from cutegen_lab.session.parts import make_judge
 
 
 def execute(arguments: argparse.Namespace, output: Output) -> int:
@@ -34,7 +36,8 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
             max_steps=arguments.max_steps, max_seconds=arguments.max_seconds, max_tokens=arguments.max_tokens
         ),
     )
-    with Session.open(arguments.workdir) as session:
+    judge = partial(make_judge, max_autotune=arguments.max_autotune)
+    with Session.open(arguments.workdir, judge=judge) as session:
         session.wake(arguments.arch, arguments.device)
         from cutegen_lab.problems import read_file  # torch, while others start
 

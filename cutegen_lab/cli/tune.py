@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from cutegen_lab.core.problem import Problem
 from cutegen_lab.core.protocols import Say
 from cutegen_lab.session import Session
 from cutegen_lab.session.outputs import may_write, write_out
-from cutegen_lab.session.parts import make_provider
+from cutegen_lab.session.parts import make_judge, make_provider
 from cutegen_lab.session.tuned import Tunable, Untuned, kernel_text, report
 
 
@@ -34,7 +35,8 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
     if arguments.simulate:
         return _simulate(arguments, settings, output)
     stage_one: dict[str, Any] = {}
-    with Session.open(arguments.workdir) as session:
+    judge = partial(make_judge, max_autotune=arguments.max_autotune)
+    with Session.open(arguments.workdir, judge=judge) as session:
         session.wake(arguments.arch, arguments.device, predicts=True)
         from cutegen_lab.problems import read_file  # torch, while others start
 

@@ -6,10 +6,13 @@ from dataclasses import replace
 
 import pytest
 
+from cutegen_lab.cli.arguments import build_parser
 from cutegen_lab.core.stopwatch import ReferenceKind
 from cutegen_lab.core.verdict import Fault, Verdict
+from cutegen_lab.judge import StandardJudge
 from cutegen_lab.judge.baselines import REFERENCES, fastest, kinds
 from cutegen_lab.problems import read_text
+from cutegen_lab.session.parts import make_judge
 from tests.judge.fake_stopwatch import MAIN_US, FakeStopwatch
 from tests.judge.test_timing import double, job, timing
 
@@ -58,3 +61,11 @@ def test_a_timing_names_its_baseline() -> None:
     found = timing(watch, work)
     assert watch.added == ["candidate", "eager PyTorch", "torch.compile", CHANNELS_LAST, "copy of the compulsory bytes"]
     assert found.baseline == CHANNELS_LAST and found.baselines[CHANNELS_LAST] == pytest.approx(150, rel=0.002)
+
+
+@pytest.mark.parametrize("command", ["judge problem.py kernel.py", "run problem.py", "tune problem.py"])
+def test_every_command_that_times_can_be_asked_for_max_autotune(command: str) -> None:
+    asked = build_parser().parse_args([*command.split(), "--max-autotune"])
+    assert asked.max_autotune and not build_parser().parse_args(command.split()).max_autotune
+    judge = make_judge(max_autotune=asked.max_autotune)
+    assert isinstance(judge, StandardJudge) and "max-autotune" in judge.effort.references
