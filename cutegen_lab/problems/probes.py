@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 ALIGNED_TO = 128  # rows or columns of a tile
 LONG_ALIGNED = 2048  # columns where rows are few
 _VECTOR = 16  # a size that this does not divide is not aligned
+_TILE = 32  # a row that this divides is not ragged
+_EVEN = 24  # what a reference cuts into two, three or four parts of one size is cut so at multiples of this
 _PRIMES = (251, 127, 61, 31, 13, 7, 3)
 
 
@@ -27,7 +29,9 @@ class Probe:
             return row if self.columns is None else self.columns
         if self.name == PRIME and row % 2 == 0:
             return next((prime for prime in _PRIMES if prime < row), row)
-        return row - 8 if self.name in (TAIL, RAGGED) and row % 32 == 0 else row
+        if self.name in (TAIL, RAGGED) and row % _TILE == 0:
+            return next(size for size in range((row - 1) // _EVEN * _EVEN, 0, -_EVEN) if size % _TILE)
+        return row
 
 
 PRIME, TAIL, RAGGED = "prime", "tail", "ragged"
