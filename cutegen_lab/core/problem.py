@@ -194,7 +194,7 @@ class Problem:
     """A reference and everything needed to judge a kernel against it.
 
     ``workloads[0]`` is the one being optimised; the rest of ``workloads`` were given by the analyst.
-    ``check_workloads`` are small ones derived for the emulator (tile tails, one row, primes). ``kind`` says how
+    ``check_workloads`` are small ones derived for the emulator (tile tails, one row, whole tiles). ``kind`` says how
     ``source`` is to be called. ``flops`` are those of matrix products in ``workloads[0]`` (0 where there are none).
     ``tf32``: matrix products may round fp32 operands to TF32 (10 bits of mantissa), which ``source`` asks PyTorch for.
     ``tf32_convolutions``: it has convolutions of fp32, and they may, as PyTorch's do unless ``source`` forbids it.
