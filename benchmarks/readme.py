@@ -123,7 +123,7 @@ def written(text: str, rows: Iterable[Row]) -> str:
     order = [case.name for case in CASES]
     works: dict[str, list[Row]] = {}
     for row in sorted(rows, key=lambda row: order.index(row.name)):
-        if "c0" in row.times_us:
+        if "c0" in row.times_us and not row.insensitive:
             works.setdefault(row.work, []).append(row)
     return re.sub(
         r"(<!-- bench: (\w+) -->\n).*?(?=<!-- end -->)",

@@ -36,7 +36,10 @@ _SEED = 1
 def measure(device: CudaDevice, case: Case, prepared: Prepared, cancel: Cancel, effort: Effort = EFFORT) -> Row:
     """Raises Cancelled. A subject that faults is left out, and told."""
     workload = case.problem.workload
-    row = Row(case.name, case.work, workload.compulsory_bytes, case.flops, prepared.family, prepared.configs)
+    row = Row(
+        case.name, case.work, workload.compulsory_bytes, case.flops, prepared.family, prepared.configs,
+        insensitive=[*case.problem.insensitive],
+    )  # fmt: skip
     if prepared.why_not:
         row.faults["c0"] = prepared.why_not
     builds = {f"c{number}": build for number, build in enumerate(prepared.builds)}

@@ -24,7 +24,8 @@ class Row:
     """Medians in µs by subject: ``c0`` is the default config, ``c1`` and on are others, then peers. ``ratios`` are the
     others' times over those of ``c0``: the median of each round's own, and its 95% interval. ``faults`` are what was
     not timed or was wrong; of ``checked`` subjects every element was compared with float64's result, and ``errors`` are
-    theirs and eager's: ‖out − ref‖ / ‖ref‖ of the output where it is largest."""
+    theirs and eager's: ‖out − ref‖ / ‖ref‖ of the output where it is largest. ``insensitive``: inputs on which the
+    answer hardly depends; such a row is in no mean."""
 
     name: str
     work: str
@@ -39,6 +40,7 @@ class Row:
     checked: list[str] = field(default_factory=list)
     errors: dict[str, float] = field(default_factory=dict)
     faults: dict[str, str] = field(default_factory=dict)
+    insensitive: list[str] = field(default_factory=list)
 
 
 class Record:

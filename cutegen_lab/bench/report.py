@@ -32,6 +32,8 @@ def line(row: Row) -> str:
     best = min((found[0] for name, found in row.ratios.items() if name[0] == "c" and name[1:].isdigit()), default=1.0)
     more = f"  another config: {best:.3f}" if best < 0.99 else ""
     wrong = "".join(f"  {name}: {said[:90]}" for name, said in row.faults.items())
+    if row.insensitive:
+        wrong += f"  the answer hardly depends on {', '.join(row.insensitive)}: left out of means"
     return f"{row.name:34} {us:9.1f} µs {rate}{others}{more}{wrong}"
 
 
@@ -47,8 +49,11 @@ def summary(rows: Iterable[Row]) -> list[str]:
 
 
 def _summed(work: str, rows: Sequence[Row]) -> str:
-    timed = [row for row in rows if "c0" in row.times_us]
-    parts = [f"{len(timed)} of {len(rows)} timed"]
+    every = [row for row in rows if "c0" in row.times_us]
+    timed = [row for row in every if not row.insensitive]
+    parts = [f"{len(every)} of {len(rows)} timed"]
+    if len(timed) < len(every):
+        parts.append(f"{len(every) - len(timed)} left out below, whose answer hardly depends on an input")
     large = [ratio(row, COPY) for row in timed if row.bytes >= LARGE_BYTES and not row.flops and COPY in row.ratios]
     if large:
         parts.append(f"{min(large):.3f} to {max(large):.3f} of the copy rate from 256 MB up")

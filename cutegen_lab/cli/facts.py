@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
+from cutegen_lab.core.problem import Problem
 from cutegen_lab.core.roofline import SpeedOfLight
 from cutegen_lab.core.run import RunState
 from cutegen_lab.core.trial import Trial
@@ -36,6 +37,7 @@ def run_facts(state: RunState) -> dict[str, Any]:
     facts = trial_facts(trial) if trial else {"verdict": None, "reason": ""}
     return {
         **facts,
+        **label_facts(state.problem),
         "reason": facts["reason"] or state.problem_note,
         "run_id": state.run_id,
         "step": state.step.value,
@@ -55,6 +57,11 @@ def run_facts(state: RunState) -> dict[str, Any]:
             for c in state.candidates.values()
         ],
     }
+
+
+def label_facts(problem: Problem) -> dict[str, Any]:
+    """Inputs on which the answer hardly depends, and what is said of such a problem; both empty of others."""
+    return {"insensitive": list(problem.insensitive), "label": problem.label}
 
 
 def sol_facts(sol: SpeedOfLight) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from cutegen_lab.cli.facts import trial_facts
+from cutegen_lab.cli.facts import label_facts, trial_facts
 from cutegen_lab.cli.output import Output
 from cutegen_lab.cli.progress import Progress
 from cutegen_lab.config import Settings
@@ -70,7 +70,7 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
     if precompiled is not None and precompiled.unverified:
         output.line(continued(f"not compared: its machine code with its PTX ({precompiled.unverified})"))
     output.line(continued(f"verdict: {trial.verdict.value}" + (f" ({trial.reason})" if trial.reason else "")))
-    output.result({**trial_facts(trial), "kernel": arguments.kernel})
+    output.result({**trial_facts(trial), **label_facts(problem), "kernel": arguments.kernel})
     return 0 if trial.verdict.passed else OTHER_VERDICT
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from dataclasses import replace
 
-from cutegen_lab.cli.facts import sol_facts
+from cutegen_lab.cli.facts import label_facts, sol_facts
 from cutegen_lab.cli.output import Output
 from cutegen_lab.core.roofline import speed_of_light, target_gpu
 from cutegen_lab.views.units import microseconds
@@ -17,6 +17,8 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
     problem = read_file(arguments.problem, inputs_text=arguments.inputs)
     gpu = target_gpu(arguments.arch, arguments.gpu)
     rows = []
+    if problem.label:
+        output.line(f"{problem.name}: {problem.label}")
     for number, workload in enumerate(problem.workloads):
         # Matrix FLOPs are known for the workload being optimised; the others are bounded by their bytes alone.
         alone = replace(problem, workloads=(workload,), flops=0 if number else problem.flops)
@@ -30,5 +32,14 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
         output.line(f"  compute bound       {microseconds(sol.compute_us)}")
         output.line(f"  speed of light      {microseconds(sol.time_us)} on {sol.gpu}, set by {sol.limiter}")
         output.line(f"  a copy of the same  {microseconds(copy_us)} at {gpu.copy_bytes_per_s / 1e12:.2f} TB/s")
-    output.result({"problem": problem.name, "gpu": gpu.name, "arch": gpu.arch, **rows[0], "workloads": rows})
+    output.result(
+        {
+            "problem": problem.name,
+            **label_facts(problem),
+            "gpu": gpu.name,
+            "arch": gpu.arch,
+            **rows[0],
+            "workloads": rows,
+        }
+    )
     return 0

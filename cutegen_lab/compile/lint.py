@@ -36,11 +36,12 @@ def lint(source: str, missing_names: MissingNames | None = None) -> list[Diagnos
         found += born_in_region(nodes, functions)
     for function in functions:
         found += _dynamic_exits(function, nodes)
+        known = _constexprs(function)
         for node in nodes.within(function):
             if isinstance(node, ast.Subscript):
                 found += _subscript(node)
             elif isinstance(node, ast.Call):
-                found += _call(node)
+                found += _call(node, known)
     return sorted(set(found), key=lambda d: (d.line, d.code))
 
 
@@ -109,7 +110,8 @@ def _subscript(node: ast.Subscript) -> Iterator[Diagnostic]:
             yield warning("L05-float-index", node.lineno, "/ makes a float index", "Use //.")
 
 
-def _call(node: ast.Call) -> Iterator[Diagnostic]:
+def _call(node: ast.Call, known: frozenset[str]) -> Iterator[Diagnostic]:
+    """``known``: names of numbers that are known while a function is traced."""
     name, line = dotted(node.func), node.lineno
     keywords = {k.arg: k.value for k in node.keywords}
     if name == "sum":
@@ -135,7 +137,7 @@ def _call(node: ast.Call) -> Iterator[Diagnostic]:
     elif name.endswith("make_tensor") and node.args and _is_bare_offset(node.args[0]):
         yield warning("L11-alignment", line, "pointer arithmetic loses alignment and gives scalar loads",
                       "Use cute.local_tile, or (x.iterator + offset).align(16).")  # fmt: skip
-    elif name.startswith("math.") and name not in _HOST_MATH and not all(map(_is_constant, node.args)):
+    elif name.startswith("math.") and name not in _HOST_MATH and not all(_is_constant(arg, known) for arg in node.args):
         yield warning("L12-python-math", line, f"Python's {name} on a value known only on the GPU fails",
                       f"On device values use cute.{name}.")  # fmt: skip
 
@@ -144,8 +146,32 @@ def _call(node: ast.Call) -> Iterator[Diagnostic]:
 _HOST_MATH = frozenset({"math.gcd", "math.lcm", "math.prod", "math.isqrt", "math.comb"})
 
 
-def _is_constant(node: ast.expr) -> bool:
-    """A literal, or one of ``math``'s own constants."""
+_OF_NUMBERS = frozenset({"abs", "float", "int", "len", "max", "min", "pow", "round"})
+
+
+def _constexprs(function: ast.FunctionDef) -> frozenset[str]:
+    """Parameters that are annotated as known while the function is traced, and not assigned in it."""
+    arguments = (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)
+    known = {a.arg for a in arguments if a.annotation and dotted(a.annotation).split(".")[-1] == "Constexpr"}
+    return frozenset(known - {n.id for n in ast.walk(function) if isinstance(n, ast.Name) and _is_stored(n)})
+
+
+def _is_stored(name: ast.Name) -> bool:
+    return not isinstance(name.ctx, ast.Load)
+
+
+def _is_constant(node: ast.expr, known: frozenset[str]) -> bool:
+    """A literal, one of ``math``'s own constants, one of ``known``, or what is computed of these alone."""
+    if isinstance(node, ast.Name):
+        return node.id in known
+    if isinstance(node, ast.BinOp):
+        return _is_constant(node.left, known) and _is_constant(node.right, known)
+    if isinstance(node, ast.UnaryOp):
+        return _is_constant(node.operand, known)
+    if isinstance(node, ast.Call):
+        name = dotted(node.func)
+        of_numbers = name in _OF_NUMBERS or name.startswith("math.")
+        return of_numbers and not node.keywords and all(_is_constant(arg, known) for arg in node.args)
     return isinstance(node, ast.Constant) or (isinstance(node, ast.Attribute) and dotted(node.value) == "math")
 
 

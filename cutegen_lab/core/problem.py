@@ -194,11 +194,12 @@ class Problem:
     """A reference and everything needed to judge a kernel against it.
 
     ``workloads[0]`` is the one being optimised; the rest of ``workloads`` were given by the analyst.
-    ``check_workloads`` are small ones derived for the emulator (tile tails, one row, primes). ``kind`` says how
+    ``check_workloads`` are small ones derived for the emulator (tile tails, one row, whole tiles). ``kind`` says how
     ``source`` is to be called. ``flops`` are those of matrix products in ``workloads[0]`` (0 where there are none).
     ``tf32``: matrix products may round fp32 operands to TF32 (10 bits of mantissa), which ``source`` asks PyTorch for.
     ``tf32_convolutions``: it has convolutions of fp32, and they may, as PyTorch's do unless ``source`` forbids it.
-    ``images``: it has convolutions of four dimensions, for which layouts matter to PyTorch.
+    ``images``: it has convolutions of four dimensions, for which layouts matter to PyTorch. ``insensitive``: inputs on
+    which its answer hardly depends (none of its outputs' dtypes shows it): its times are left out of means.
     """
 
     name: str
@@ -213,6 +214,14 @@ class Problem:
     tf32: bool = False
     tf32_convolutions: bool = False
     images: bool = False
+    insensitive: tuple[str, ...] = ()
+
+    @property
+    def label(self) -> str:
+        """What is said of a problem whose times tell nothing; nothing of others."""
+        if not self.insensitive:
+            return ""
+        return f"the answer hardly depends on {', '.join(self.insensitive)}: left out of means"
 
     @property
     def any_tf32(self) -> bool:

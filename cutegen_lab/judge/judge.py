@@ -38,7 +38,7 @@ from cutegen_lab.judge.timing import Job, time_in_turns
 from cutegen_lab.judge.turns import Effort
 from cutegen_lab.judge.values import between
 from cutegen_lab.problems import Reference
-from cutegen_lab.problems.workloads import TRIVIAL
+from cutegen_lab.problems.probes import TRIVIAL
 
 _ELSEWHERE = "judge it on a GPU, or declare smaller inputs"
 

@@ -96,15 +96,23 @@ def _from_comment(comment: str, names: list[str]) -> list[Arguments]:
 
 
 def _from_text(text: str, names: list[str]) -> list[Arguments]:
-    """Raises ProblemError."""
-    return [_one_workload(part, names) for part in text.split(";") if part.strip()]
+    """Workloads are separated by ``;``. So may declarations be, where no argument is in two of the parts. Raises
+    ProblemError."""
+    parts = [_declarations(part) for part in text.split(";") if part.strip()]
+    every = [spec.name for part in parts for spec in part]
+    if len(parts) > 1 and len({*every}) == len(every):
+        parts = [[spec for part in parts for spec in part]]
+    return [_one_workload(part, names, len(parts)) for part in parts]
 
 
-def _one_workload(text: str, names: list[str]) -> Arguments:
+def _declarations(text: str) -> list[TensorSpec]:
     try:
-        given = [TensorSpec.parse(part) for part in re.split(r",(?![^\[]*\]|[^(]*\))", text.strip().rstrip(","))]
+        return [TensorSpec.parse(part) for part in re.split(r",(?![^\[]*\]|[^(]*\))", text.strip().rstrip(","))]
     except ValueError as error:
         raise ProblemError(str(error), HOW) from None
+
+
+def _one_workload(given: list[TensorSpec], names: list[str], workloads: int) -> Arguments:
     specs = {spec.name: spec for spec in given}
     if len(specs) < len(given):
         twice = next(s.name for n, s in enumerate(given) if s.name in (earlier.name for earlier in given[:n]))
@@ -114,7 +122,10 @@ def _one_workload(text: str, names: list[str]) -> Arguments:
             f"input {unknown[0]!r} is not an argument of reference({', '.join(names)})", "Use its names."
         )
     if missing := [n for n in names if n not in specs]:
-        raise ProblemError(f"no input is declared for argument {missing[0]!r}", f"Add it, as '{missing[0]}: f32[128]'.")
+        where = " in each of the workloads, which ';' separates" if workloads > 1 else ""
+        raise ProblemError(
+            f"no input is declared for argument {missing[0]!r}{where}", f"Add it, as ', {missing[0]}: f32[128]'."
+        )
     return Arguments(tuple(specs[n] for n in names))
 
 

@@ -15,22 +15,25 @@ Infer = Callable[[tuple[TensorSpec, ...]], tuple[TensorSpec, ...] | None]
 Place = tuple[int, int]  # an input, and one of its dimensions
 
 _DIVISIBLE = 960  # by every number up to 6 and by 64: a size for trying which dimensions go together
-_STEPS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64, 80, 96, 128, 192, 256)
+_MOST_STEPS = 24
 _ODD = 7  # a multiple of a step that is no multiple of a larger one
+_LEAST = (1, 2, 3, 5, 9, 17, 33, 65)  # numbers of steps, of which the reference takes one
 _MOST_SETS = 32
 _MOST_ASKED = 300  # questions, each some 10 ms: dimensions that are left then stay as they are
 _FILTER = 16  # sizes up to here that a result does not follow in proportion stay: a filter's, a number of channels
+_IMAGE = 8  # of the reference's own arguments, sizes from here on that a result grows with do not
 
 
 @dataclass(frozen=True)
 class Axis:
     """Dimensions that change together: each is its number in ``places`` times ``unit``, which may be any multiple of
-    ``step``. ``summed``: no output's shape follows it."""
+    ``step`` from ``least`` on. ``summed``: no output's shape follows it."""
 
     places: Mapping[Place, int]
     unit: int
     step: int = 1
     summed: bool = False
+    least: int = 1
 
     @property
     def size(self) -> int:
@@ -40,8 +43,11 @@ class Axis:
     def near(self, size: int, odd: bool = False) -> int:
         """The unit for dimensions of at most ``size`` where the reference takes that, and no larger than now; ``odd``:
         of an odd number of steps."""
-        steps = max(min(size, self.size) // max(self.places.values()) // self.step, 1)
-        return (steps - (odd and steps % 2 == 0)) * self.step
+        least = -(-self.least // self.step)
+        steps = max(min(size, self.size) // max(self.places.values()) // self.step, least)
+        if odd and steps % 2 == 0:
+            steps += -1 if steps > least else (steps + 1) * self.step <= self.unit
+        return steps * self.step
 
 
 def resized(specs: Sequence[TensorSpec], units: Iterable[tuple[Axis, int]]) -> tuple[TensorSpec, ...]:
@@ -61,7 +67,7 @@ def axes_of(specs: Sequence[TensorSpec], arguments: int, infer: Infer) -> list[A
 
     Dimensions that change alone come out alone; of others, the fewest that the reference accepts together.
     """
-    ask = _Asked(specs, infer)
+    ask = _Asked(specs, arguments, infer)
     found: list[Axis] = []
     sizes = {(at, dim): size for at, spec in enumerate(specs) for dim, size in enumerate(spec.shape) if size > 1}
     alike = Counter(sizes.values())
@@ -96,8 +102,8 @@ def _together(left: Sequence[Place], sizes: Mapping[Place, int], arguments: int)
 class _Asked:
     """A reference that is asked about shapes, ``_MOST_ASKED`` times at most."""
 
-    def __init__(self, specs: Sequence[TensorSpec], infer: Infer) -> None:
-        self._specs, self._infer = specs, infer
+    def __init__(self, specs: Sequence[TensorSpec], arguments: int, infer: Infer) -> None:
+        self._specs, self._arguments, self._infer = specs, arguments, infer
         self._outputs = infer(tuple(specs)) or ()
         self._left = _MOST_ASKED
 
@@ -113,19 +119,34 @@ class _Asked:
         return axis
 
     def measured(self, axis: Axis) -> Axis | None:
-        """``axis`` with the smallest step that the reference takes; None where it is a filter's or the like."""
-        for step in _STEPS:
+        """``axis`` with the smallest step and size that the reference takes; None for a filter's or the like."""
+        for step in islice((n for n in range(1, axis.unit + 1) if axis.unit % n == 0), _MOST_STEPS):
             unit = step * _ODD if step * _ODD != axis.unit else step * (_ODD + 2)
             outputs = self._at(axis, unit)
+            if outputs is None and step < axis.unit:  # more than 7 may be needed
+                outputs = self._at(axis, unit := axis.unit - step)
             if outputs is not None:
-                before = [t.shape for t in self._outputs]
-                after = [t.shape for t in outputs]
-                pairs = [(b, a) for old, new in zip(before, after, strict=True) for b, a in zip(old, new, strict=True)]
-                follows = any(a != b and a * axis.unit == b * unit for b, a in pairs)
-                if axis.size <= _FILTER and not follows:
+                if self._is_filter(axis, unit, outputs):
                     return None
-                return replace(axis, step=step, summed=before == after)
+                summed = [t.shape for t in self._outputs] == [t.shape for t in outputs]
+                return replace(axis, step=step, summed=summed, least=self._least(axis, step))
         return None
+
+    def _is_filter(self, axis: Axis, unit: int, outputs: Sequence[TensorSpec]) -> bool:
+        """Is ``axis``, which made these outputs at ``unit``, one of those that stay as they are?"""
+        shapes = [(old.shape, new.shape) for old, new in zip(self._outputs, outputs, strict=True)]
+        pairs = [pair for old, new in shapes for pair in zip(old, new, strict=True)]
+        if axis.size > _FILTER or any(b != a and a * axis.unit == b * unit for b, a in pairs):
+            return False
+        image = axis.size >= _IMAGE and all(at < self._arguments for at, _ in axis.places)
+        return not (image and any((a - b) * (unit - axis.unit) > 0 for b, a in pairs))
+
+    def _least(self, axis: Axis, step: int) -> int:
+        """The smallest unit, more than one step where a step is a number of groups: a group of one is normalised to
+        nothing."""
+        fewest = 2 if step > 1 else 1
+        units = (steps * step for steps in _LEAST if steps >= fewest and steps * step < axis.unit)
+        return next((unit for unit in units if self._at(axis, unit) is not None), axis.unit)
 
     def _axis(self, places: Sequence[Place]) -> Axis:
         sizes = {(at, dim): self._specs[at].shape[dim] for at, dim in places}

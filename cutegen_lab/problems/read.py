@@ -24,6 +24,7 @@ from cutegen_lab.problems.dtypes import TORCH, from_torch
 from cutegen_lab.problems.flops import Work, counted
 from cutegen_lab.problems.indices import ranged
 from cutegen_lab.problems.reference import Bound
+from cutegen_lab.problems.sensitivity import insensitive
 from cutegen_lab.problems.source import LoadedSource, default_precision, load, tf32_allowed
 from cutegen_lab.problems.summed import sums_of
 from cutegen_lab.problems.tensors import alike, empty, placed
@@ -90,11 +91,12 @@ def _read(loaded: LoadedSource, source: str, name: str, inputs_text: str, determ
     checks = derive(main, len(main.inputs) - len(state), lambda inputs: _traced_or_none(bound, inputs), sums)
     checks = tuple(w for w in map(rules.resolved, checks) if not rules.impossible(w))
     checks = _validate(bound, checks, main, deterministic)
+    own, small = (tuple(_ranged(bound, w) for w in some) for some in (workloads, checks))
     return Problem(
-        name=name, source=source, kind=loaded.kind, workloads=tuple(_ranged(bound, w) for w in workloads),
-        check_workloads=tuple(_ranged(bound, w) for w in checks),
+        name=name, source=source, kind=loaded.kind, workloads=own, check_workloads=small,
         deterministic=strict, flops=work.flops, inputs_text=inputs_text, tf32=loaded.tf32,
         tf32_convolutions=work.fp32_convolutions and loaded.tf32_convolutions, images=work.images,
+        insensitive=insensitive(own[0], len(main.inputs) - len(state), small, bound.call_float64),
     )  # fmt: skip
 
 

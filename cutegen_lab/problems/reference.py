@@ -46,9 +46,7 @@ class Reference:
     def run_float64(self, tensors: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
         """Outputs with every floating-point value, parameter and internal cast in float64; attention by its formula,
         for a fused kernel's rows are zeros where a query holds a NaN."""
-        wide = [t.double() if t.is_floating_point() else t for t in tensors]
-        with torch.no_grad(), _Float64(), sdpa_kernel(SDPBackend.MATH):
-            return self._bound.call(wide)
+        return self._bound.call_float64(tensors)
 
     def module_and_args(self, workload: Workload) -> tuple[torch.nn.Module, tuple[Any, ...]]:
         """An ``nn.Module`` and example arguments for ``torch.export``; tensors on ``meta``, taking no memory."""
@@ -96,6 +94,12 @@ class Bound:
         else:
             result = self.module(*arguments)
         return as_outputs(result)
+
+    def call_float64(self, tensors: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
+        """As :meth:`Reference.run_float64`."""
+        wide = [t.double() if t.is_floating_point() else t for t in tensors]
+        with torch.no_grad(), _Float64(), sdpa_kernel(SDPBackend.MATH):
+            return self.call(wide)
 
     def explain(self, error: BaseException) -> str:
         return describe(error, self.loaded.filename)

@@ -9,7 +9,7 @@ from typing import Any
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from cutegen_lab.core.problem import TensorSpec, Workload
-from cutegen_lab.problems.axes import Axis, Infer, axes_of, resized
+from cutegen_lab.problems.axes import Axis, Infer, resized
 
 Sums = Callable[[tuple[TensorSpec, ...]], tuple[int, ...]]  # the size that each product of the reference sums over
 NAMES = ("odd_sum", "ragged_sum")
@@ -45,12 +45,13 @@ def sums_of(run: Callable[[], object]) -> tuple[int, ...]:
     return tuple(mode.sums)
 
 
-def further(main: Workload, arguments: int, found: Sequence[Workload], infer: Infer, sums: Sums) -> Iterator[Workload]:
+def further(
+    main: Workload, axes: Sequence[Axis], found: Sequence[Workload], infer: Infer, sums: Sums
+) -> Iterator[Workload]:
     """What ``found`` lacks for some product, where the reference takes it."""
     wanted, every = sums(main.inputs), [sums(workload.inputs) for workload in found]
     every = [sizes for sizes in every if len(sizes) == len(wanted)]
     lacking = [name for name in NAMES if _lacks(name, wanted, every)]
-    axes = axes_of(main.inputs, arguments, infer) if lacking else []
     for name in lacking:
         inputs = _solved(main, axes, name, wanted, infer, sums)
         outputs = infer(inputs)

@@ -102,16 +102,17 @@ def _fit(
 
 
 def fitted_constant(numbers: Sequence[tuple[Workload, float]], parts: bool = False) -> Length | None:
-    """A dimension of an input, or one less or more, or (``parts``) a part of it or so much more, that is the number in
-    every workload."""
+    """A dimension of an input, or one less or more, or (``parts``) a part of it, rounded down or up, or so much more,
+    that is the number in every workload."""
     workload, number = numbers[0]
-    choices = [(1, plus) for plus in (0, -1, 1)] + [(over, 0) for over in _PARTS if parts]
+    choices = [(1, plus, False) for plus in (0, -1, 1)]
     if parts:
-        choices += [(1, int(number) - size) for spec in workload.inputs for size in spec.shape]
-    for over, plus in choices:
+        choices += [(over, 0, up) for up in (False, True) for over in _PARTS]
+        choices += [(1, int(number) - size, False) for spec in workload.inputs for size in spec.shape]
+    for over, plus, up in choices:
         for tensor, spec in enumerate(workload.inputs):
             for axis in range(len(spec.shape)):
-                length = Length(tensor, axis, over=over, plus=plus)
+                length = Length(tensor, axis, over=over, plus=plus, up=up)
                 if all(length.of(w) == number for w, number in numbers):
                     return length
     return None
@@ -159,7 +160,7 @@ def _candidates(workload: Workload, number: int, span: Span) -> Iterator[Length]
     if number < 0:
         yield Length(plus=number)
         for length in _candidates(workload, -number, span):
-            if not (length.up or length.most):
+            if not length.most:
                 yield replace(length, times=-length.times, plus=-length.plus)
         return
     if number == 0:

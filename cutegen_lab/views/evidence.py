@@ -31,6 +31,8 @@ def evidence_rows(
     if resources is not None:
         rows += _resource_rows(resources)
     rows.append(_sol_row(sol))
+    if problem.label:
+        rows.append(_row("label", "Problem", problem.label, tone="warn"))
     if trial is not None:
         rows += speed_rows(trial.timing, trial.sol or sol)
         rows += profile_rows(trial.profile, candidate.source, trial.sol or sol)

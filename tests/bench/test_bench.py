@@ -104,6 +104,14 @@ def test_the_summary_says_who_is_faster_where() -> None:
     assert "compile 1.90x (least 0.90, a)" in said
 
 
+def test_problems_whose_answer_hardly_depends_on_an_input_are_in_no_mean() -> None:
+    whole = Row("a", "softmax", 1 << 20, times_us={"c0": 100.0}, ratios={"compile": [1.5]})
+    flat = Row("b", "softmax", 1 << 20, times_us={"c0": 1.0}, ratios={"compile": [90.0]}, insensitive=["x"])
+    (said,) = summary([whole, flat])
+    assert "2 of 2 timed; 1 left out below" in said and "compile 1.50x" in said
+    assert "hardly depends on x: left out of means" in line(flat)
+
+
 def test_the_summary_compares_errors_of_products() -> None:
     rows = [Row(name, "gemm_f32", 1, 2.0, times_us={"c0": 1.0}, errors={"c0": error, "eager": 4e-7})
             for name, error in (("a", 1e-7), ("b", 3e-7))]  # fmt: skip

@@ -124,6 +124,13 @@ def test_sol(place: Path) -> None:
     assert "262,144 B" in done.stdout and "0.0546 µs on H200, set by memory" in done.stdout
 
 
+def test_sol_says_that_an_answer_hardly_depends_on_an_input(place: Path) -> None:
+    (place / "flat.py").write_text("def reference(x, y):  # x: f32[64,64], y: f32[64]\n    return x + y * 0\n")
+    assert "flat: the answer hardly depends on y: left out of means" in cutegen(place, "sol", "flat.py").stdout
+    assert only_object(cutegen(place, "sol", "flat.py", "--json"))["insensitive"] == ["y"]
+    assert only_object(cutegen(place, "sol", "softmax.py", "--json"))["insensitive"] == []
+
+
 @pytest.mark.kernel
 def test_a_run_through_a_written_answer_to_an_exported_kernel(place: Path) -> None:
     answer(place / "talk", KERNEL.read_text())

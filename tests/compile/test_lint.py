@@ -34,6 +34,25 @@ def test_a_habit_is_found_at_its_line(line: str, rule: str) -> None:
     assert found[0].suggestion
 
 
+@pytest.mark.parametrize(
+    ("argument", "warned"),
+    [
+        ("min(40, k / 4) * k", False),
+        ("float(-k) ** 2 + math.pi", False),
+        ("math.log2(k)", False),
+        ("n", True),
+        ("k * n", True),
+        ("min(k, n)", True),
+        ("round(k, ndigits=n)", True),
+    ],
+)
+def test_math_of_what_is_known_while_tracing_is_sound(argument: str, warned: bool) -> None:
+    head = "@cute.jit\ndef scale(n: cutlass.Int32, k: cutlass.Constexpr):\n"
+    body = f"    return n * (1.0 / math.sqrt({argument}))\n"
+    assert {d.code for d in lint(SCALE + head + body)} == ({"L12-python-math"} if warned else set())
+    assert {d.code for d in lint(SCALE + head + f"    k = n\n{body}")} == {"L12-python-math"}
+
+
 def test_a_name_born_in_a_branch_and_used_after_it() -> None:
     source = kernel_body("if tidx > 3:\n        w = x[tidx, 0]\n    y[tidx, 0] = w")
     assert [(d.code, d.line) for d in lint(source)] == [("L13-born-in-region", BODY_LINE + 2)]

@@ -1,6 +1,6 @@
 """tested: 2 kernels, one after another; what one leaves for the next is workspace.
 
-gemm1: h1 = where((max(q @ k.mT · 0.125) == -inf), 0, (exp(((q @ k.mT · 0.125) - max(q @ k.mT · 0.125))) / …
+gemm1: h1 = where((max(q @ k.mT · (q.shape[3]) ** -0.5) == -inf), 0, (exp(((q @ k.mT · (q.shape[3]) ** -0.5) - …
 gemm2: out = h1 @ v
 """
 
@@ -144,21 +144,21 @@ def plus(a, b):
 
 
 @cute.jit
-def step_0(x, n):
+def step_0(x, size1, n):
     """What is kept of a row, and the terms of what is folded."""
-    p = x * 0.125
+    p = x * Float32(size1)
     return (p,), (p,)
 
 
 @cute.jit
-def step_1(x, peak, n):
+def step_1(x, peak, size1, n):
     """What is kept of a row, and the terms of what is folded."""
     e = cute.math.exp(x - peak, fastmath=True)
     return (e,), (e,)
 
 
 @cute.jit
-def finish(x, peak, total, n):
+def finish(x, peak, total, size1, n):
     """What is written of a row."""
     chosen = cute.where(cute.full_like(x * (1.0 / total), peak == -Float32.inf, cutlass.Boolean), 0.0, x * (1.0 / total))
     return chosen
@@ -457,6 +457,7 @@ def gemm1_gemm_kernel(
     tC: cute.Tensor,
     mC: cute.Tensor,
     exact: tuple,
+    size1: cutlass.Constexpr,
     mParts: cute.Tensor,
     layout_parts: cute.Layout,
     tmas_e: tuple,
@@ -748,7 +749,7 @@ def gemm1_gemm_kernel(
                             line, cRow = 2 * epi_i + half, cC[(None, half, None), 0, 0]
                             values = [row_of(registers[v], half, epi_j, epi_i) for v in range(held)]
                             loaded = read(extras, reads, loaded, ahead, half, cRow, epi_row, epi_column, batch, (m, n))
-                            kept, folded = work(*values, *found[line], *loaded, extent)
+                            kept, folded = work(*values, *found[line], *loaded, size1, extent)
                             for v in cutlass.range_constexpr(len(kept)):
                                 put_row(kept[v], registers[v], half, epi_j, epi_i)
                             for f in cutlass.range_constexpr(len(folded)):
@@ -786,7 +787,7 @@ def gemm1_gemm_kernel(
                             values = [row_of(registers[v], half, epi_j, epi_i) for v in range(held)]
                             cRow = cC[(None, half, None), 0, 0]
                             loaded = read(extras, reads, loaded, None, half, cRow, epi_row, epi_column, batch, (m, n))
-                            result = work(*values, *found[2 * epi_i + half], *loaded, Float32(n))
+                            result = work(*values, *found[2 * epi_i + half], *loaded, size1, Float32(n))
                             put_row(result.to(c_dtype), rC, half, 0, 0)
                         if cutlass.const_expr(by_tma):
                             slot = team * epi_stage + stored % epi_stage
@@ -916,6 +917,7 @@ def gemm1_multiply_by_wgmma(
     rights: tuple,
     mC: cute.Tensor,
     exact: tuple,
+    size1: cutlass.Constexpr,
     mParts: cute.Tensor,
     stream: cuda.CUstream,
     k: cutlass.Constexpr,
@@ -994,7 +996,7 @@ def gemm1_multiply_by_wgmma(
     gemm1_gemm_kernel(
         tuple(atom for atom, _ in by_tma_a), tuple(x for _, x in by_tma_a),
         tuple(atom for atom, _ in by_tma_b), tuple(x for _, x in by_tma_b),
-        tma_c, tC, mC, exact, mParts, layout_parts, tuple(atom for atom, _ in by_tma_e), tuple(x for _, x in by_tma_e),
+        tma_c, tC, mC, exact, size1, mParts, layout_parts, tuple(atom for atom, _ in by_tma_e), tuple(x for _, x in by_tma_e),
         layouts_e, sheets, mma, epi_mma, layout_a, layout_b, layout_wide, layout_c, (m, n, k, batches),
         terms, promoted, joined, parts, tile_shape_mnk, epi_tile, cluster_shape_mn, teams, group, raster == "n",
         (a_dtype, b_dtype, c_dtype), aligned is not None,
@@ -1049,6 +1051,7 @@ def gemm1_launch(
     m = q.shape[2]
     n = k_.shape[2]
     batches = q.shape[0] * q.shape[1]
+    size1 = (q.shape[3]) ** -0.5
     mA = cute.make_tensor(
         q.iterator, cute.make_layout((m, q.shape[3], batches), stride=(q.stride[2], q.stride[3], q.stride[1]))
     )
@@ -1065,7 +1068,7 @@ def gemm1_launch(
         cute.make_layout((m, tiles, batches, 2), stride=(tiles, 1, m * tiles, batches * m * tiles)),
     )
     ready = tma_views((as_tma(mA, q_copy, stream),)), tma_views((as_tma(mB, k__copy, stream),))
-    gemm1_multiply_by_wgmma(*ready, mC, (), mParts, stream, cute.size(mA, mode=[1]), ((0, 0, 0),), 1,
+    gemm1_multiply_by_wgmma(*ready, mC, (), size1, mParts, stream, cute.size(mA, mode=[1]), ((0, 0, 0),), 1,
                       (tile_m, tile_n, tile_k), (cluster_m, cluster_n), stages, schedule, raster, group)
 
 

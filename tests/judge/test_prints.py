@@ -57,7 +57,7 @@ def test_right_answers_do_not_make_it_pass(compiler: CageCompiler) -> None:
     assert Artifact.from_dict(artifact.to_dict()) == artifact
     result = StandardJudge().check(PROBLEM, artifact, EmulatorDevice(), lambda line: None, threading.Event())
     assert result.verdict is Verdict.CONTRACT
-    assert "leave printf out" in result.reason and "\nfirst of 1 is " in result.reason
+    assert "leave printf out" in result.reason and "\nfirst of 127 is " in result.reason
 
 
 def test_a_wrong_one_is_wrong_and_told_what_the_failing_run_printed(compiler: CageCompiler) -> None:

@@ -59,3 +59,17 @@ def test_a_comment_at_the_end_of_the_signature_counts_where_nothing_else_does(he
 def test_a_comment_that_declares_nothing_is_no_declaration(header: str, says: str) -> None:
     with pytest.raises(ProblemError, match=says):
         read_text(header + BODY)
+
+
+@pytest.mark.parametrize("text", ["a: f16[8,4]; b: f16[4]", "a: f16[8,4]; b: f16[4];"])
+def test_a_semicolon_may_separate_declarations_of_different_arguments(text: str) -> None:
+    problem = read_text(f"def reference(a, b):  # {text}\n    return a + b\n")
+    assert [str(spec) for spec in problem.workload.inputs] == ["a: f16[8,4]", "b: f16[4]"]
+    assert len(problem.workloads) == 1
+
+
+def test_a_semicolon_separates_workloads_of_the_same_arguments() -> None:
+    problem = read_text("def reference(a, b):  # a: f16[8,4], b: f16[4]; a: f16[6,4], b: f16[4]\n    return a + b\n")
+    assert [workload.inputs[0].shape for workload in problem.workloads] == [(8, 4), (6, 4)]
+    with pytest.raises(ProblemError, match=r"for argument 'b' in each of the workloads, which ';' separates"):
+        read_text("def reference(a, b):  # a: f16[8,4]; a: f16[8,4], b: f16[4]\n    return a + b\n")

@@ -171,10 +171,10 @@ def test_derived_workloads_are_small_distinct_and_explained() -> None:
 @pytest.mark.parametrize(
     ("inputs", "names"),
     [
-        ("x: bf16[64,8192]", {"real_row", "one_row", "prime", "tail", "long_prime", "one_column"}),
-        ("x: bf16[64,1009]", {"real_row", "one_row", "prime", "tail", "one_column"}),  # 2 rows of 1009 beside 3
-        ("x: bf16[64,130]", {"one_row", "prime", "tail", "one_column"}),  # 5 and 17 rows of 130
-        ("x: bf16[4,130]", {"real_row", "one_row", "one_column", "odd", "long"}),  # which are solved for
+        ("x: bf16[64,8192]", {"real_row", "one_row", "prime", "tail", "long_prime", "one_column", "aligned"}),
+        ("x: bf16[64,1009]", {"real_row", "one_row", "prime", "tail", "one_column", "aligned"}),  # not 2 rows of 1009
+        ("x: bf16[64,130]", {"one_row", "prime", "tail", "one_column", "aligned"}),  # 17 rows of 130
+        ("x: bf16[4,130]", {"real_row", "one_row", "prime", "one_column", "odd", "long"}),  # two are solved for
     ],
 )
 def test_few_rows_are_left_out_where_another_workload_has_more_of_the_same(inputs: str, names: set[str]) -> None:

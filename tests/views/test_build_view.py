@@ -44,6 +44,16 @@ def test_compiled_and_being_checked_shows_resources_before_a_verdict():
     assert view.verbs == ["stop"]
 
 
+def test_a_problem_whose_answer_hardly_depends_on_an_input_is_labelled():
+    script = Script()
+    started = script.events[0].event
+    labelled = replace(started, problem=replace(started.problem, insensitive=("x",)))
+    script.events[0] = replace(script.events[0], event=labelled)
+    view = script.proven().view()
+    assert evidence(view)["label"] == "the answer hardly depends on x: left out of means"
+    assert "label" not in evidence(Script().proven().view())
+
+
 def test_review_of_a_proven_candidate():
     view = Script().proven().view(log=("checking prime",))
     assert (view.status, view.current_id) == ("review", "c1")

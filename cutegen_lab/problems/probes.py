@@ -1,0 +1,73 @@
+"""What small workloads probe, as sizes to ask the reference for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+ALIGNED_TO = 128  # rows or columns of a tile
+LONG_ALIGNED = 2048  # columns where rows are few
+_VECTOR = 16  # a size that this does not divide is not aligned
+_TILE = 32  # a row that this divides is not ragged
+_EVEN = 24  # what a reference cuts into two, three or four parts of one size is cut so at multiples of this
+_PRIMES = (251, 127, 61, 31, 13, 7, 3)
+
+
+@dataclass(frozen=True)
+class Probe:
+    """``rows`` and ``columns`` are of the outer and the last dimension; ``others`` what further axes shrink to."""
+
+    name: str
+    rows: int
+    columns: int | None  # None: as in the main workload
+    why: str
+    others: tuple[int, ...] = (2, 3, 1)  # the last for all that are left
+    largest_first: bool = False  # … in which order (where axes were solved for, always)
+
+    def columns_of(self, row: int) -> int:
+        """What a row of ``row`` elements shrinks to. One that is no longer than ``columns`` is made ragged too."""
+        if self.columns is None or row > self.columns:
+            return row if self.columns is None else self.columns
+        if self.name == PRIME and row % 2 == 0:
+            return next((prime for prime in _PRIMES if prime < row), row)
+        if self.name in (TAIL, RAGGED) and row % _TILE == 0:
+            return next(size for size in range((row - 1) // _EVEN * _EVEN, 0, -_EVEN) if size % _TILE)
+        return row
+
+
+PRIME, TAIL, RAGGED = "prime", "tail", "ragged"
+PROBES = (
+    Probe("real_row", 3, None, "the real row length, few rows"),
+    Probe("one_row", 1, 512, "a single row"),
+    Probe(PRIME, 5, 257, "prime columns: no vector divides them"),
+    Probe(TAIL, 17, 1000, "vectors fit, the last tile is ragged"),
+    Probe("long_prime", 2, 4099, "prime and longer than one pass of a block"),
+    Probe("one_column", 7, 1, "a single column"),
+)
+ALIGNED = Probe("aligned", ALIGNED_TO, ALIGNED_TO, "whole tiles, for kernels that serve nothing else", (2, 1), True)
+ALIGNED_PRODUCT = replace(ALIGNED, others=(ALIGNED_TO, 2, 1))
+# For matrix products: what a kernel with TMA can serve that leaves the others out by its constraints.
+TILES = Probe("tiles", 144, 272, "several ragged tiles, every row a multiple of 16 bytes", (208, 2), True)
+DEEP = Probe("deep", 72, 1160, "more steps along the summed dimension than any ring has stages", (40, 2), True)
+# Where too few of these are taken, sizes are solved for.
+ODD = Probe("odd", 13, 257, "odd sizes wherever the reference takes them", (7, 3))
+SOLVED = (
+    ODD,
+    Probe(RAGGED, 34, 1000, "vectors fit, the last tile is ragged", (18, 2)),
+    Probe("single", 1, 512, "one of everything but the longest dimension", (1,)),
+    Probe("long", 2, 4099, "longer than one pass of a block", (3, 2)),
+)
+NAMES = frozenset(probe.name for probe in (*PROBES, ALIGNED, TILES, DEEP, *SOLVED))
+TRIVIAL = ("one_row", "one_column", "single")  # where much that is wrong is right
+FEW_ROWS = ("real_row", "long_prime")  # for the length of their rows alone
+
+
+def is_aligned(size: int) -> bool:
+    """Is it a size that whole tiles may make up?"""
+    return size % _VECTOR == 0
+
+
+def aligned(size: int, to: int = ALIGNED_TO) -> int:
+    """At most ``to`` and ``size``, and a multiple of every power of two up to it that divides ``size``."""
+    while size % to and to > ALIGNED_TO:
+        to //= 2
+    return min(size, to)

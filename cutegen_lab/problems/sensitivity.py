@@ -1,0 +1,82 @@
+"""Which inputs a reference's answer hardly depends on: a kernel that leaves them unread is right, and its time tells
+nothing."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+import torch
+
+from cutegen_lab.core.dtypes import DType
+from cutegen_lab.core.problem import TensorSpec, Workload
+from cutegen_lab.problems import rules
+from cutegen_lab.problems.dtypes import TORCH
+from cutegen_lab.problems.probes import TRIVIAL
+from cutegen_lab.problems.tensors import placed
+
+Run = Callable[[Sequence[torch.Tensor]], Sequence[torch.Tensor]]  # the reference in float64
+_SCALES = (1.0, 8.0)  # of normal values: what tells at neither hardly tells
+_PART = 0.5  # of a machine epsilon of the output's dtype
+_MOST_BYTES = 1 << 22  # of a workload
+_FEW_BYTES = 0.01  # of all inputs'
+_MOST_SECONDS = 2.0
+_SMALL_INTEGERS = 8  # that index nothing
+
+
+def insensitive(main: Workload, arguments: int, derived: Sequence[Workload], run: Run) -> tuple[str, ...]:
+    """Names of the floating-point inputs that may be drawn anew without a change of any output that its dtype could
+    show, on each of ``derived`` (trivial ones apart) and on ``main`` where it is small.
+
+    A change shows where it is half a machine epsilon of an element, or of the output's root mean square where that is
+    larger. Inputs from number ``arguments`` on are parameters: those that are few of the bytes (a bias before a norm)
+    are not asked about, for a kernel that leaves them unread saves nothing. Nothing where the reference raises, or
+    where ``_MOST_SECONDS`` do not suffice.
+    """
+    asked = [w for w in (*derived, main) if w.name not in TRIVIAL and w.compulsory_bytes <= _MOST_BYTES]
+    deadline = time.monotonic() + _MOST_SECONDS
+    few = _FEW_BYTES * sum(spec.nbytes for spec in main.inputs)
+    counts = [spec.dtype.is_float and (at < arguments or spec.nbytes > few) for at, spec in enumerate(main.inputs)]
+    left = {at for at, count in enumerate(counts) if count and asked}
+    for workload in sorted(asked, key=lambda w: w.compulsory_bytes):
+        for scale in _SCALES:
+            try:
+                left = {at for at in left if time.monotonic() < deadline and not _tells(workload, at, scale, run)}
+            except Exception:  # a reference may refuse values in any way it likes
+                return ()
+            if not left or time.monotonic() > deadline:
+                return ()
+    return tuple(main.inputs[at].name for at in sorted(left))
+
+
+def _tells(workload: Workload, at: int, scale: float, run: Run) -> bool:
+    """Does the answer change with input number ``at``?"""
+    inputs = [_drawn(spec, number, scale) for number, spec in enumerate(workload.inputs)]
+    before = run(inputs)
+    inputs[at] = _drawn(workload.inputs[at], len(inputs) + at, scale)
+    after = run(inputs)
+    return any(_shows(b, a, spec.dtype) for b, a, spec in zip(before, after, workload.outputs, strict=True))
+
+
+def _shows(before: torch.Tensor, after: torch.Tensor, dtype: DType) -> bool:
+    if not dtype.is_float:
+        return not torch.equal(before, after)
+    before, after = before.double(), after.double()
+    if not torch.equal(before.isfinite(), after.isfinite()):
+        return True
+    before, after = (t.nan_to_num(0.0, 0.0, 0.0) for t in (before, after))
+    largest = before.abs().maximum(before.square().mean().sqrt())
+    return bool(((after - before).abs() > _PART * dtype.eps * largest).any())
+
+
+def _drawn(spec: TensorSpec, seed: int, scale: float) -> torch.Tensor:
+    """Values of ``spec``, a float's in float64: normal ones; indices and integers with a rule as it allows."""
+    generator = torch.Generator().manual_seed(seed)
+    if spec.rule:
+        return placed(rules.sample(spec).to(TORCH[spec.dtype]), spec)
+    if spec.dtype.is_float:
+        values = torch.randn(spec.shape, generator=generator).mul_(scale).to(TORCH[spec.dtype])
+    else:
+        below = 2 if spec.dtype is DType.BOOL else spec.below or _SMALL_INTEGERS
+        values = torch.randint(0, below, spec.shape, generator=generator).to(TORCH[spec.dtype])
+    return placed(values, spec)

@@ -1,0 +1,105 @@
+"""Workloads of sizes that were solved for: every axis that may change near what a probe asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import chain, repeat
+
+from cutegen_lab.core.problem import TensorSpec, Workload
+from cutegen_lab.problems.axes import Axis, Infer, resized
+from cutegen_lab.problems.probes import ALIGNED, ALIGNED_PRODUCT, DEEP, ODD, TILES, Probe
+
+_IN_VECTORS = (TILES, DEEP, ALIGNED, ALIGNED_PRODUCT)
+_VECTOR = 16
+_MOST_HALVED = 24
+_LONG = 256  # a summed dimension that takes several steps of a ring
+Units = list[tuple[Axis, int]]
+
+
+def solved(
+    main: Workload, arguments: int, axes: Sequence[Axis], probe: Probe, infer: Infer, most: int
+) -> Workload | None:
+    """``main`` with every axis near what ``probe`` asks for, or as it was where the reference refuses; smaller where
+    inputs or outputs would have more than ``most`` elements. None where it takes nothing as small."""
+    wanted = list(_wanted(axes, arguments, [len(spec.shape) for spec in main.inputs], probe))
+    if not wanted:
+        return None
+    for _ in range(2):  # what was left as it was may make it too large once more
+        wanted, outputs = _fitted(main, wanted, probe, infer, most)
+        if outputs:
+            inputs = resized(main.inputs, wanted)
+            small = _elements(inputs) <= most and all(t.numel for t in outputs)
+            return Workload(probe.name, inputs, outputs, probe.why) if small else None
+        wanted = _taken(main, wanted, infer)
+    return None
+
+
+def _taken(main: Workload, wanted: Units, infer: Infer) -> Units:
+    """Those of ``wanted`` that the reference takes one after another."""
+    taken: Units = []
+    for each in wanted:
+        if infer(resized(main.inputs, [*taken, each])):
+            taken.append(each)
+    return taken
+
+
+def _fitted(
+    main: Workload, wanted: Units, probe: Probe, infer: Infer, most: int
+) -> tuple[Units, tuple[TensorSpec, ...] | None]:
+    """``wanted``, the largest axes of it halved until neither inputs nor outputs have more than ``most`` elements; and
+    the outputs, None where the reference refuses."""
+    outputs: tuple[TensorSpec, ...] | None = None
+    for _ in range(_MOST_HALVED):
+        inputs = resized(main.inputs, wanted)
+        if _elements(inputs) <= most:
+            outputs = infer(inputs)
+            if outputs is None or _elements(outputs) <= most:
+                return wanted, outputs
+        halved = [(axis, _halved(axis, unit, probe)) for axis, unit in wanted]
+        able = [at for at, (_, unit) in enumerate(halved) if unit < wanted[at][1] and (probe is not DEEP or at > 0)]
+        if not able:
+            return wanted, outputs
+        at = max(able, key=lambda at: wanted[at][1] * max(wanted[at][0].places.values()))
+        wanted = [*wanted[:at], halved[at], *wanted[at + 1 :]]
+    return wanted, None
+
+
+def _halved(axis: Axis, unit: int, probe: Probe) -> int:
+    """About half of ``unit``, as odd or as even as it was."""
+    times = max(axis.places.values())
+    half = axis.near(unit * times // 2, odd=unit // axis.step % 2 == 1 and probe not in _IN_VECTORS)
+    for vector in (_VECTOR, 8):
+        if unit % vector == 0 and half > vector:
+            return half - half % vector if (half - half % vector) % axis.step == 0 else half
+    return half
+
+
+def _elements(specs: Sequence[TensorSpec]) -> int:
+    return sum(spec.numel for spec in specs)
+
+
+def _wanted(axes: Sequence[Axis], arguments: int, ranks: Sequence[int], probe: Probe) -> Iterator[tuple[Axis, int]]:
+    """Each axis and its unit: first the row, the longest along some argument's rows (the longest that is summed)."""
+
+    def from_right(axis: Axis) -> int:
+        return min(ranks[at] - dim for at, dim in axis.places)
+
+    own = [axis for axis in axes if any(at < arguments for at, _ in axis.places)] or axes
+    if probe is DEEP:
+        rows = [axis for axis in own if axis.summed and axis.size >= _LONG]
+    else:
+        rows = [axis for axis in own if from_right(axis) == 1] or [*own]
+    row = max(rows, key=lambda axis: axis.size, default=None)
+    outer = [axis for axis in axes if axis is not row]
+    outer.sort(key=lambda axis: (axis not in own, -axis.size, from_right(axis)))
+    in_vectors = probe in _IN_VECTORS
+    if row is not None:
+        columns = probe.columns_of(row.size)
+        odd = (probe.columns or columns) % 2 == 1 and not in_vectors
+        yield row, row.near(min(columns, row.size - 1 if odd else row.size), odd)
+    elif probe is DEEP:
+        return
+    for axis, size in zip(outer, chain((probe.rows, *probe.others), repeat(probe.others[-1])), strict=False):
+        vector = _VECTOR if in_vectors and from_right(axis) == 1 and axis.size % _VECTOR == 0 else 1
+        unit = axis.near(max(size, vector), odd=probe is ODD)
+        yield axis, unit - unit % vector or unit

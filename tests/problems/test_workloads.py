@@ -1,0 +1,110 @@
+"""Which small workloads are derived: of every size that may change, ragged, aligned, and at least three."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from cutegen_lab.core.problem import Problem, Workload
+from cutegen_lab.problems import read_text
+from cutegen_lab.problems.workloads import FEWEST, MAX_ELEMENTS, TRIVIAL
+from tests.harness.checking import problem_of
+
+MODEL = """
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        {layers}
+    def forward(self, x):
+        {forward}
+def get_inputs():
+    return [torch.rand({inputs})]
+def get_init_inputs():
+    return []
+"""
+MODELS = {
+    "groups of one axis with a Linear's": (
+        "self.fc, self.norm = nn.Linear(2048, 4096), nn.GroupNorm(512, 4096)",
+        "return F.leaky_relu(self.norm(self.fc(x)))", "256, 2048",
+    ),
+    "images of three dimensions": (
+        "self.conv, self.bias = nn.Conv3d(8, 32, 3), nn.Parameter(torch.rand(32, 1, 1, 1))",
+        "return torch.relu(self.conv(x)) + self.bias", "64, 8, 32, 64, 64",
+    ),
+    "images that are pooled": (
+        "self.conv = nn.Conv3d(3, 16, 3)",
+        "return F.max_pool3d(F.max_pool3d(self.conv(x).softmax(1), 2), 2)", "128, 3, 16, 32, 32",
+    ),
+    "images that grow": (
+        "self.conv = nn.ConvTranspose3d(3, 16, 3, stride=2, padding=1)",
+        "return F.avg_pool3d(self.conv(x) * 0.5, 2)", "128, 3, 16, 32, 32",
+    ),
+    "images in groups of channels": (
+        "self.conv, self.norm = nn.Conv2d(8, 32, 3), nn.GroupNorm(8, 32)",
+        "return self.norm(self.conv(x).sigmoid())", "128, 8, 256, 256",
+    ),
+}  # fmt: skip
+
+
+def telling(problem: Problem) -> list[Workload]:
+    return [workload for workload in problem.check_workloads if workload.name not in TRIVIAL]
+
+
+@pytest.mark.parametrize(("layers", "forward", "inputs"), MODELS.values(), ids=MODELS)
+def test_of_every_model_there_are_enough(layers: str, forward: str, inputs: str) -> None:
+    begun = time.process_time()
+    problem = read_text(MODEL.format(layers=layers, forward=forward, inputs=inputs))
+    assert time.process_time() - begun < 20  # 1 on an idle machine
+    assert len(telling(problem)) >= FEWEST
+    for workload in problem.check_workloads:
+        assert sum(spec.numel for spec in workload.inputs) <= 4 * MAX_ELEMENTS
+
+
+def test_channels_stay_a_multiple_of_their_groups_and_more_than_one_of_each() -> None:
+    layers, forward, inputs = MODELS["groups of one axis with a Linear's"]
+    problem = read_text(MODEL.format(layers=layers, forward=forward, inputs=inputs))
+    channels = {workload.inputs[1].shape[0] for workload in problem.check_workloads}
+    assert channels >= {1024, 1536} and max(channels) < 4096
+
+
+@pytest.mark.parametrize(
+    ("expression", "inputs"),
+    [
+        ("x + y", "x: f16[256,128], y: f16[256,128]"),
+        ("x.cumsum(-1)", "x: f32[64,64]"),
+        ("x + y", "x: bf16[64,32,96], y: bf16[64,32,96]"),
+        ("torch.softmax(x, 0)", "x: f32[128,32]"),
+        ("a @ b", "a: bf16[128,64], b: bf16[64,256]"),
+    ],
+)
+def test_every_axis_is_ragged_somewhere(expression: str, inputs: str) -> None:
+    problem = problem_of(expression, inputs, checks=None)
+    for at, spec in enumerate(problem.workload.inputs):
+        for dim in range(len(spec.shape)):
+            sizes = {workload.inputs[at].shape[dim] for workload in telling(problem)}
+            assert any(size > 1 and size % 8 for size in sizes), (spec.name, dim, sizes)
+    columns = {workload.inputs[0].shape[-1] for workload in telling(problem)}
+    assert any(size > 8 and size % 8 for size in columns), columns
+
+
+@pytest.mark.parametrize(
+    ("expression", "inputs", "shapes"),
+    [
+        ("x + y", "x: f16[256,128], y: f16[256,128]", {(128, 128)}),
+        ("torch.softmax(x, -1)", "x: bf16[4096,8192]", {(128, 128)}),
+        ("x * 2", "x: f32[128,128]", {(256, 128)}),  # where one tile is the analyst's own
+        ("x * 2", "x: f32[1048576]", {(2048,)}),
+        ("x * w", "x: f32[16,64,32,32], w: f32[64,1,1]", {(1, 16, 32, 32), (16, 1, 1)}),
+        ("a @ b", "a: bf16[4096,2048], b: bf16[2048,4096]", {(128, 128)}),
+    ],
+)
+def test_one_is_of_whole_tiles(expression: str, inputs: str, shapes: set[tuple[int, ...]]) -> None:
+    aligned = problem_of(expression, inputs, checks=None).workload_named("aligned")
+    assert {spec.shape for spec in aligned.inputs} == shapes and aligned.derived
+
+
+def test_none_is_where_no_tile_divides_any_size() -> None:
+    assert "aligned" not in {
+        workload.name for workload in problem_of("x * 2", "x: f32[1000,300]", checks=None).check_workloads
+    }
