@@ -2,8 +2,9 @@
 GPU runs the other.
 
 class: forged artifact or plan
-defence: the cubin is assembled again from the PTX, in a process that never saw the candidate
-verdicts: wrong_result, compile_crash, rejected_source
+defence: what a candidate changes of the compiler is found by comparing; and the cubin is assembled again from the PTX,
+    in a process that never saw the candidate
+verdicts: contract, wrong_result, compile_crash, rejected_source
 """
 
 import cutlass
