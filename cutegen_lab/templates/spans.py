@@ -101,15 +101,15 @@ def _fit(
     return None
 
 
-def fitted_constant(numbers: Sequence[tuple[Workload, float]], parts: bool = False) -> Length | None:
-    """A dimension of an input, or one less or more, or (``parts``) a part of it, rounded down or up, or so much more,
-    that is the number in every workload."""
+def fitted_constant(numbers: Sequence[tuple[Workload, float]], parts: bool = False, up: bool = False) -> Length | None:
+    """A dimension of an input, or one less or more, or (``parts``) a part of it or so much more, or (``up``) only a
+    part of it, rounded up, that is the number in every workload."""
     workload, number = numbers[0]
-    choices = [(1, plus, False) for plus in (0, -1, 1)]
-    if parts:
-        choices += [(over, 0, up) for up in (False, True) for over in _PARTS]
-        choices += [(1, int(number) - size, False) for spec in workload.inputs for size in spec.shape]
-    for over, plus, up in choices:
+    choices = [(over, 0) for over in _PARTS] if up else [(1, plus) for plus in (0, -1, 1)]
+    if parts and not up:
+        choices += [(over, 0) for over in _PARTS]
+        choices += [(1, int(number) - size) for spec in workload.inputs for size in spec.shape]
+    for over, plus in choices:
         for tensor, spec in enumerate(workload.inputs):
             for axis in range(len(spec.shape)):
                 length = Length(tensor, axis, over=over, plus=plus, up=up)
@@ -135,7 +135,8 @@ def fitted_power(numbers: Sequence[tuple[Workload, float]]) -> tuple[Length, flo
             length = fitted_constant([(w, size or 0) for (w, _), size in zip(numbers, sizes, strict=True)], parts=True)
             if length is not None:
                 return length, power
-    return None
+    length = fitted_constant(numbers, up=True)
+    return None if length is None else (length, 1.0)
 
 
 def _root(number: float, power: float) -> int | None:
