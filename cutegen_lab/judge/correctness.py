@@ -279,6 +279,8 @@ def _without_undecided(
 ) -> Compared:
     """Elements that are finite, infinite or NaN by rounding alone, taken out, but for numbers where none makes one; the
     first ``moved`` of ``others`` say which."""
+    if not moved:
+        return got, own, reference, others
     undecided = torch.zeros_like(reference, dtype=torch.bool)
     number = reference.isfinite() | own.isfinite()
     for sample in others[:moved]:

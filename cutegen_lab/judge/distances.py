@@ -84,9 +84,9 @@ def _finite(values: torch.Tensor) -> torch.Tensor:
 
 def resolved(mine: torch.Tensor, own: torch.Tensor, ref: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     """``mine − ref`` with non-finite values resolved: 0 where they are right or excused, infinity where wrong."""
-    rounded, far = ref.to(dtype).double(), mine - ref
-    odd = (rounded - rounded).add_(mine - mine).add_(own - own).isnan().nonzero()  # where one of them is not finite
-    mine, own, rounded = mine[odd], own[odd], rounded[odd]
+    rounded, far = ref.to(dtype), mine - ref
+    odd = (mine * 0.0).add_(own, alpha=0.0).add_(rounded, alpha=0.0).isnan().nonzero()  # where one is not finite
+    mine, own, rounded = mine[odd], own[odd], rounded[odd].double()
     same, theirs = alike(mine, rounded), alike(mine, own)
     undecided = ~alike(own, rounded)  # PyTorch's rounding makes another kind of number than float64's
     excused = undecided & (same | theirs | mine.isnan())

@@ -204,14 +204,18 @@ def _patchwork(workload: Workload, g: torch.Generator) -> Values:
     means = (30 + 170 * rand((count, 1), g)) * randn((count, 1), g).sign()
     heavy = column == torch.randint(length, (count, 1), generator=g)
     tiny = 10 ** _fits(spec.dtype, math.log10(SIZES[0]) * rand((count, 1), g))
-    others = (
-        rows * 2**reach, rows * tiny, rows * 0, rows * mixed, means + rows / 4, rows.sort(-1)[0],
-        torch.where(column >= length - max(length // 8, 1), rows * 2**reach, rows),
-        torch.where(heavy, rows * 2**reach, rows),
+    late = column >= length - max(length // 8, 1)
+    others: tuple[Callable[[torch.Tensor, torch.Tensor], torch.Tensor], ...] = (
+        lambda given, some: given * 2**reach, lambda given, some: given * tiny[some], lambda given, some: given * 0,
+        lambda given, some: given * mixed[some], lambda given, some: means[some] + given / 4,
+        lambda given, some: given.sort(-1)[0], lambda given, some: torch.where(late, given * 2**reach, given),
+        lambda given, some: torch.where(heavy[some], given * 2**reach, given),
     )  # fmt: skip
-    kind = dealt(len(others) + 1, count, length, g)
+    kind, given = dealt(len(others) + 1, count, length, g), rows
+    rows = given.clone()
     for number, changed in enumerate(others, 1):
-        rows = torch.where(kind == number, changed, rows)
+        some = (kind == number).any(-1).nonzero()[:, 0]  # each row is of one kind where there are many
+        rows[some] = torch.where(kind[some] == number, changed(given[some], some), rows[some])
     enough = min((out.numel for out in workload.outputs), default=0) >= _LEAST_OUTPUT
     if enough and (count >= FEW_ROWS or between(0, 1, g) < 0.5):
         some = torch.randperm(count, generator=g).repeat(-(-3 // count))[: max(count // 8, min(count // 2, 4), 3)]
