@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from itertools import chain
@@ -56,7 +56,7 @@ class StandardJudge:
     can be sent to another process.
     """
 
-    effort = Effort()  # how long a measured time is sought, and beside which baselines
+    effort = Effort(patience=0.5)  # how long a measured time is sought, and beside which baselines
 
     def __init__(
         self, seed_source: Callable[[], int] = _secret_seed, deep: bool = False,
@@ -100,7 +100,7 @@ class StandardJudge:
         return found
 
     def _checked(
-        self, problem: Problem, artifact: Artifact, workloads: Sequence[Workload], looks: Iterable[WorkloadCheck],
+        self, problem: Problem, artifact: Artifact, workloads: Sequence[Workload], looks: SecondLook,
         device: Device, say: Say, cancel: Cancel,
     ) -> CheckResult:  # fmt: skip
         reference, gpu = Reference(problem), target_gpu(artifact.arch)
@@ -114,7 +114,7 @@ class StandardJudge:
                 checks.append(check)
                 if not check.verdict.passed:
                     told = _where(workload, check)
-                    if cause := next((c for c in looks if c.fault), None) if check.verdict in SYMPTOMS else None:
+                    if cause := looks.cause(workload.name) if check.verdict in SYMPTOMS else None:
                         checks.append(cause)
                         reason = f"{cause.reason} on {cause.workload}; on the {device.name}: {told}"
                         return CheckResult(cause.verdict, reason, tuple(checks))

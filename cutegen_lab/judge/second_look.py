@@ -58,6 +58,9 @@ class SecondLook:
         self._begun = [(look, self._tasks.begin(looked, look)) for look in looks]
 
     def __iter__(self) -> Iterator[WorkloadCheck]:
+        return self._found()
+
+    def _found(self, until: str = "") -> Iterator[WorkloadCheck]:
         if self._examined:
             try:
                 yield from self._examined.result()
@@ -73,6 +76,16 @@ class SecondLook:
             except ForkEnded:
                 note = f"the emulator could not look at {name}: its process ended"
                 yield WorkloadCheck(name, DISTRIBUTIONS[0], look.seeds[0], Verdict.PASSED, note)
+            if name == until:
+                return
+
+    def cause(self, workload: str) -> WorkloadCheck | None:
+        """What explains that a GPU's answer on ``workload`` is wrong: the first fault found in the kernels' text, in
+        that workload, or in those before it. None where there is none; later workloads are not waited for."""
+        for check in self._found(until=workload):
+            if check.fault:
+                return check
+        return None
 
     def close(self) -> None:
         """Ends what is still being looked at."""

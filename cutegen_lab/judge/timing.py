@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 
@@ -20,12 +20,13 @@ from cutegen_lab.core.verdict import Fault, Verdict
 from cutegen_lab.judge.baselines import REFERENCES, fastest, kinds
 from cutegen_lab.judge.conditions import described, slowed
 from cutegen_lab.judge.spread import comparison, measurement, relative_half_width
-from cutegen_lab.judge.turns import Effort, Taken, Turns
+from cutegen_lab.judge.turns import Effort, Taken, Times, Turns
 from cutegen_lab.problems.tensors import from_bytes, laid_out, storage, to_bytes
 
 FLOOR_MARGIN = 0.95  # of the time the compulsory bytes take at the bus's peak, which no real access pattern reaches
 CANDIDATE, INCUMBENT, COPY = "candidate", "incumbent", "copy of the compulsory bytes"
 CUPTI = "CUPTI's records of kernels"
+LOST = 0.03  # a candidate slower than the accepted kernel by more than this for sure is not timed any longer
 _KEPT_BYTES = 1 << 30  # of outputs that wait on the host for their check
 
 OutputCheck = Callable[[Sequence[torch.Tensor], Sequence[torch.Tensor], int], Fault | None]
@@ -85,11 +86,12 @@ class _Timer:
             return names
         self._say(f"time {self._job.workload.name} in turns with {', '.join(names[1:]) or 'nothing'}")
         turns = Turns(self._watch, names, self._seed, self._cancel)
-        cold = turns.converge(self._effort, self._rounds_to_check(), self._keep)
+        cold = turns.converge(self._effort, self._rounds_to_check(), self._keep, lost)
         if isinstance(cold, Fault):
             return cold
         self._drop(cold)
-        warm, events = turns.rounds("warm", self._effort.side_rounds), turns.rounds("events", self._effort.side_rounds)
+        side = (self._effort.side_rounds, self._effort.side_seconds)
+        warm, events = turns.rounds("warm", *side), turns.rounds("events", *side)
         if isinstance(warm, Fault):
             return warm
         if isinstance(events, Fault):
@@ -217,14 +219,22 @@ def rotated(inputs: Sequence[torch.Tensor], specs: Sequence[TensorSpec], seed: i
     ]
 
 
-def _unsure(times: Mapping[str, list[float]], effort: Effort) -> list[str]:
-    notes = []
-    for name, samples in times.items():
-        width = relative_half_width(samples)
-        if width > effort.half_width:
-            sure = f"±{width:.1%}" if math.isfinite(width) else f"unknown from {len(samples)} samples"
-            notes.append(f"{name}: after {effort.seconds:g} s the 95% interval of the median is still {sure}")
-    return notes
+def lost(times: Times) -> bool:
+    """Whether the candidate is slower than the accepted kernel beyond ``LOST`` and all doubt."""
+    return INCUMBENT in times and comparison(INCUMBENT, times[CANDIDATE], times[INCUMBENT]).low > 1 + LOST
+
+
+def _unsure(times: Times, effort: Effort) -> list[str]:
+    widths = {name: relative_half_width(samples) for name, samples in times.items()}
+    unsure = {name: width for name, width in widths.items() if width > effort.half_width}
+    rounds = len(times[CANDIDATE])
+    if unsure and lost(times):
+        return [f"only {rounds} rounds were timed: it is slower than the accepted kernel by more than {LOST:.0%}"]
+    return [
+        f"{name}: after {rounds} rounds the 95% interval of the median is still "
+        + (f"±{width:.1%}" if math.isfinite(width) else "unknown")
+        for name, width in unsure.items()
+    ]
 
 
 def _crossed(what: str, clocks: Sequence[tuple[Measurement, Measurement]]) -> list[str]:

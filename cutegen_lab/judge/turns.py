@@ -3,6 +3,7 @@ all alike and none knows who ran before it."""
 
 from __future__ import annotations
 
+import math
 import random
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -20,14 +21,18 @@ Times = Mapping[str, list[float]]
 @dataclass(frozen=True)
 class Effort:
     """How long a timing goes on: until the 95% interval of each cold median is within ``half_width`` of it, or for
-    ``seconds`` and ``least_rounds``, whatever those take. Warm L2 and single events are taken ``side_rounds`` times. Up
-    to ``checks`` timed calls' outputs are checked. ``references`` are the baselines in PyTorch."""
+    ``seconds`` and ``least_rounds``, whatever those take. After ``patience``, a share of ``seconds``, it ends where as
+    many rounds as fit into the rest could not make the intervals that narrow. Warm L2 and single events are taken
+    ``side_rounds`` times, or for ``side_seconds`` and half as often. Up to ``checks`` timed calls' outputs are checked.
+    ``references`` are the baselines in PyTorch."""
 
     half_width: float = 0.005
     seconds: float = 4.0
+    patience: float = 1.0
     min_rounds: int = 16
     least_rounds: int = 1
     side_rounds: int = 8
+    side_seconds: float = 0.5
     warm_up_seconds: float = 0.3
     checks: int = 4
     references: tuple[ReferenceKind, ...] = ("eager", "compile")
@@ -58,18 +63,22 @@ class Turns:
         self._random = random.Random(seed())  # noqa: S311 - the seed itself is secret
 
     def converge(
-        self, effort: Effort, chosen: Sequence[int] = (), look: Callable[[int], Fault | None] = lambda seed: None
-    ) -> Taken | Fault:
-        """Cold rounds until every median is sure, or time is up. In rounds ``chosen`` the judged subject goes last, and
-        ``look`` is called with its seed while its outputs are there. Raises Cancelled."""
+        self, effort: Effort, chosen: Sequence[int] = (), look: Callable[[int], Fault | None] = lambda seed: None,
+        decided: Callable[[Times], bool] = lambda times: False,
+    ) -> Taken | Fault:  # fmt: skip
+        """Cold rounds until every median is sure, or time is up, or what it is for is ``decided`` by ``min_rounds`` or
+        more. In rounds ``chosen`` the judged subject goes last, and ``look`` is called with its seed while its outputs
+        are there. Raises Cancelled."""
         taken, started, number = Taken(), self._now(), 0
         while self._now() - started < effort.warm_up_seconds or number == 0:
             number += 1
             if fault := self._round("cold", taken, counted=False):
                 return fault
         started, number = self._now(), 0
-        while not self._sure(taken.times_us, effort) and (
-            number < effort.least_rounds or self._now() - started < effort.seconds
+        while number < effort.least_rounds or (
+            not self._sure(taken.times_us, effort)
+            and not (number >= effort.min_rounds and decided(taken.times_us))
+            and self._worthwhile(taken.times_us, effort, self._now() - started)
         ):
             last = number in chosen
             fault = self._round("cold", taken, look=look if last else None)
@@ -80,10 +89,13 @@ class Turns:
             number += 1
         return taken
 
-    def rounds(self, mode: Mode, count: int) -> Taken | Fault:
-        """``count`` rounds and one before them that does not count. Raises Cancelled."""
-        taken = Taken()
+    def rounds(self, mode: Mode, count: int, seconds: float = math.inf) -> Taken | Fault:
+        """``count`` rounds, or half as many where those take ``seconds``, and one before them that does not count.
+        Raises Cancelled."""
+        taken, started = Taken(), self._now()
         for number in range(-1, count):
+            if number >= count / 2 and self._now() - started >= seconds:
+                break
             if fault := self._round(mode, taken, counted=number >= 0):
                 return fault
         return taken
@@ -137,3 +149,12 @@ class Turns:
         if not times or len(times[self.names[0]]) < effort.min_rounds:
             return False
         return all(relative_half_width(samples) <= effort.half_width for samples in times.values())
+
+    def _worthwhile(self, times: Times, effort: Effort, elapsed: float) -> bool:
+        """Whether there is time for more, and more could be enough: intervals narrow by the root of the rounds."""
+        if elapsed >= effort.seconds:
+            return False
+        if elapsed < effort.patience * effort.seconds or len(times[self.names[0]]) < effort.min_rounds:
+            return True
+        widest = max(relative_half_width(samples) for samples in times.values())
+        return elapsed * (widest / effort.half_width) ** 2 < effort.seconds

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import threading
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -71,11 +72,10 @@ def make_judge(deep: bool = False, max_autotune: bool = False) -> Judge:
     """``deep`` has a GPU's sanitizers look too; the emulator always does, where NumPy is installed. ``max_autotune``
     has times taken beside that mode of torch.compile too."""
     from cutegen_lab.judge import StandardJudge
-    from cutegen_lab.judge.turns import Effort
 
     judge = StandardJudge(deep=deep, detector=_emulator, forks=forks)
     if max_autotune:
-        judge.effort = Effort(references=(*judge.effort.references, "max-autotune"))
+        judge.effort = replace(judge.effort, references=(*judge.effort.references, "max-autotune"))
     return judge
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 
@@ -13,7 +13,7 @@ from loky import cpu_count
 from cutegen_lab.core.artifact import Artifact, CompileFailure
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.errors import Cancelled, CutegenError, InputError
-from cutegen_lab.core.problem import Problem
+from cutegen_lab.core.problem import Problem, Workload
 from cutegen_lab.core.protocols import Device, Say
 from cutegen_lab.core.roofline import GpuSpec, target_gpu
 from cutegen_lab.core.stopwatch import TimesInTurns
@@ -174,11 +174,11 @@ class Tuning:
         judge, compiler = self.session.judge(), self.session.compiler()
         quiet: Say = lambda _: None  # noqa: E731
 
-        def compiled(config: Config) -> Artifact | CompileFailure:
-            return compiler.compile(self.tunable.source, config, every, self.settings.arch, quiet, self.cancel)
+        def compiled(config: Config, workloads: Sequence[Workload] = every) -> Artifact | CompileFailure:
+            return compiler.compile(self.tunable.source, config, workloads, self.settings.arch, quiet, self.cancel)
 
         original = self.tunable.space.default
-        default = compiled(original)
+        default = compiled(original, [self.problem.workload])  # all that is timed of it
         incumbent = default if isinstance(default, Artifact) else None
         ran = [config for config, _ in found.ranked]
         last = [original] if original in ran[_CHECKED:] else []  # what there was before is an answer too

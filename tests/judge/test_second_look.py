@@ -19,6 +19,7 @@ from cutegen_lab.core.problem import TensorSpec
 from cutegen_lab.core.trial import CheckResult
 from cutegen_lab.core.verdict import Fault, Verdict
 from cutegen_lab.judge import StandardJudge
+from cutegen_lab.judge.second_look import SecondLook
 from cutegen_lab.problems import read_text
 from tests.judge.torch_device import Kernel, TorchDevice, artifact_for
 
@@ -97,6 +98,22 @@ def test_with_processes_to_look_in_it_looks_beside_the_gpu(detector: Callable[[]
             else:
                 assert detector is out_of_bounds and result.verdict is Verdict.OUT_OF_BOUNDS
                 assert str(os.getpid()) not in result.reason and "found on the emulator" in result.reason
+
+
+def test_a_wrong_answer_waits_for_no_look_at_later_workloads() -> None:
+    first, second = RELU.check_workloads[:2]
+
+    def faults_on_the_second(x: torch.Tensor, out: torch.Tensor) -> Fault | None:
+        return Fault(Verdict.OUT_OF_BOUNDS, "past the end") if x.shape == second.inputs[0].shape else right(x, out)
+
+    gpu, seeds, cancel = TorchDevice(right, "cuda"), itertools.count(1), threading.Event()
+    emulator = TorchDevice(faults_on_the_second)
+    artifact = artifact_for(RELU, gpu)
+    with closing(
+        SecondLook(RELU, artifact, lambda: emulator, lambda: next(seeds), lambda line: None, cancel, None)
+    ) as looks:
+        assert looks.cause(first.name) is None
+        assert (found := looks.cause(second.name)) and found.verdict is Verdict.OUT_OF_BOUNDS
 
 
 def test_what_the_emulator_cannot_execute_is_a_note() -> None:

@@ -22,7 +22,7 @@ from cutegen_lab.core.trial import Timing
 from cutegen_lab.core.verdict import Fault, Verdict
 from cutegen_lab.judge import StandardJudge
 from cutegen_lab.judge.spread import comparison
-from cutegen_lab.judge.timing import FLOOR_MARGIN, Job, floor_us, rotated, time_in_turns
+from cutegen_lab.judge.timing import CANDIDATE, FLOOR_MARGIN, INCUMBENT, Job, floor_us, rotated, time_in_turns
 from cutegen_lab.judge.turns import Effort
 from cutegen_lab.problems import read_text
 from cutegen_lab.stores.codec import event_from_json, event_to_json
@@ -188,9 +188,19 @@ def test_without_cupti_the_other_clocks_suffice() -> None:
 def test_doubt_and_throttling_are_noted() -> None:
     watch = FakeStopwatch(double, noise=0.2, readings={"throttle": float(0x4 | 0x1)})
     found = timing(watch, effort=replace(EFFORT, seconds=0.05))
-    assert any(note.startswith("candidate: after 0.05 s the 95% interval") for note in found.notes)
+    assert any(re.match(r"candidate: after \d+ rounds the 95% interval", note) for note in found.notes)
     assert "the card held its clocks back meanwhile: software power cap" in found.notes
     assert found.conditions["throttle reasons"] == "software power cap"
+
+
+@pytest.mark.parametrize(("slower", "rounds"), [(1.2, EFFORT.min_rounds), (1.0, 3 * EFFORT.min_rounds)])
+def test_a_candidate_that_has_lost_is_not_timed_any_longer(slower: float, rounds: int) -> None:
+    watch = FakeStopwatch(double, {**MAIN_US, INCUMBENT: MAIN_US[CANDIDATE] / slower}, noise=0.02)
+    found = timing(watch, job(incumbent=True))
+    note = f"only {found.samples} rounds were timed: it is slower than the accepted kernel by more than 3%"
+    assert (note in found.notes) == (slower > 1)
+    assert found.samples == rounds if slower > 1 else found.samples > rounds
+    assert found.baselines.keys() >= {"eager PyTorch", "torch.compile"}
 
 
 def test_a_baseline_that_cannot_run_is_noted_and_the_candidate_timed() -> None:

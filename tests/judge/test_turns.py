@@ -60,6 +60,23 @@ def test_it_ends_when_time_is_up() -> None:
     assert relative_half_width(found.times_us["candidate"]) > 0.005
 
 
+def test_it_ends_halfway_where_the_rest_could_not_be_enough() -> None:
+    effort = Effort(seconds=5.0, patience=0.5, warm_up_seconds=0.0, half_width=0.008)
+    hopeless, near = (
+        taken(turns(FakeStopwatch(lambda inputs: inputs, noise=noise), step=0.1).converge(effort))
+        for noise in (0.5, 0.02)
+    )
+    assert len(hopeless.times_us["candidate"]) == pytest.approx(25, abs=2)
+    assert len(near.times_us["candidate"]) > 27
+
+
+def test_side_rounds_end_when_their_seconds_are_up_but_not_before_half() -> None:
+    quick, slow = (
+        taken(turns(FakeStopwatch(lambda inputs: inputs), step=step).rounds("warm", 8, 1.0)) for step in (0.01, 1.0)
+    )
+    assert len(quick.times_us["candidate"]) == 8 and len(slow.times_us["candidate"]) == 4
+
+
 def test_a_steady_drift_of_a_third_leaves_ratios_alone() -> None:
     watch = FakeStopwatch(lambda inputs: inputs, noise=0.001, drift=0.002)
     found = taken(turns(watch).converge(Effort(seconds=1.0, warm_up_seconds=0.0)))
