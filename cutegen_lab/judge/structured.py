@@ -203,7 +203,7 @@ def _patchwork(workload: Workload, g: torch.Generator) -> Values:
     mixed = (randn((count, length), g) * between(1, 3, g)).exp2()
     means = (30 + 170 * rand((count, 1), g)) * randn((count, 1), g).sign()
     heavy = column == torch.randint(length, (count, 1), generator=g)
-    tiny = 10 ** _fits(spec.dtype, math.log10(SIZES[0]) * rand((count, 1), g))
+    tiny = torch.as_tensor(10 ** _fits(spec.dtype, math.log10(SIZES[0]) * rand((count, 1), g)))
     late = column >= length - max(length // 8, 1)
     others: tuple[Callable[[torch.Tensor, torch.Tensor], torch.Tensor], ...] = (
         lambda given, some: given * 2**reach, lambda given, some: given * tiny[some], lambda given, some: given * 0,

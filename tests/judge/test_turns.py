@@ -61,10 +61,10 @@ def test_it_ends_when_time_is_up() -> None:
 
 
 def test_it_ends_halfway_where_the_rest_could_not_be_enough() -> None:
-    effort = Effort(seconds=5.0, patience=0.5, warm_up_seconds=0.0, half_width=0.008)
+    effort = Effort(seconds=5.0, patience=0.5, warm_up_seconds=0.0, half_width=0.0075)
     hopeless, near = (
         taken(turns(FakeStopwatch(lambda inputs: inputs, noise=noise), step=0.1).converge(effort))
-        for noise in (0.5, 0.02)
+        for noise in (0.5, 0.012)
     )
     assert len(hopeless.times_us["candidate"]) == pytest.approx(25, abs=2)
     assert len(near.times_us["candidate"]) > 27
