@@ -17,7 +17,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from cutegen_lab.core.problem import TensorSpec
-from cutegen_lab.judge.values import Shape, dealt, rand, standard
+from cutegen_lab.judge.values import dealt, rand, standard
 from cutegen_lab.problems.dtypes import TORCH
 
 NAMED = "named numbers"
@@ -85,7 +85,7 @@ def drawn(spec: TensorSpec, named: Named, generator: torch.Generator, most: int)
     return values.view(spec.shape).to(TORCH[spec.dtype])
 
 
-def _chosen(numbers: list[float], shape: Shape, spec: TensorSpec, generator: torch.Generator) -> torch.Tensor:
+def _chosen(numbers: list[float], shape: tuple[int, int], spec: TensorSpec, generator: torch.Generator) -> torch.Tensor:
     """One of ``numbers`` for each place of (rows, columns); those of a float's row, or of a part of it where rows are
     few, are of alike size."""
     groups = _grouped(numbers) if spec.dtype.is_float else [numbers]
@@ -107,7 +107,7 @@ def _fits(number: float, spec: TensorSpec, most: int) -> bool:
         low, high = _range(spec, most)
         return number == round(number) and low <= number <= high
     info = torch.finfo(torch.float32 if spec.dtype.itemsize == 8 else TORCH[spec.dtype])
-    return info.smallest_normal <= abs(number) <= info.max / 4
+    return bool(info.smallest_normal <= abs(number) <= info.max / 4)
 
 
 def _grouped(numbers: list[float]) -> list[list[float]]:
@@ -150,9 +150,9 @@ class _Scalars(TorchDispatchMode):
         given = {**dict(zip((a.name for a in func._schema.arguments), args, strict=False)), **(kwargs or {})}
         for argument in func._schema.arguments:
             value = given.get(argument.name)
-            is_number = isinstance(value, int | float) and not isinstance(value, bool)
-            if is_number and any(kind in str(argument.type) for kind in ("number", "float", "Scalar")):
-                self.numbers.append(float(value))
+            number = float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+            if number is not None and any(kind in str(argument.type) for kind in ("number", "float", "Scalar")):
+                self.numbers.append(number)
         if func.overloadpacket.__name__ in _LIFTED and isinstance(result, torch.Tensor):
             self.numbers += map(float, result.reshape(-1)[:_MOST_LIFTED].tolist())
         return result

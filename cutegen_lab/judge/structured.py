@@ -28,6 +28,7 @@ SIZES = (1e-30, 1e-1)
 SPECIALS = "specials"
 SEVERAL = "several not finite"
 ONE_SIDED = "one-sided"
+CONSTANT = "constant rows"
 FAR = "far from zero"
 EXPONENTS = "all exponents"  # for references that add up nothing: squares and sums would overflow
 _FAREST = 115.0  # powers of two: a thousand of such numbers can be added in fp32
@@ -227,7 +228,7 @@ def _patchwork(workload: Workload, g: torch.Generator) -> Values:
     mixed = (randn((count, length), g) * between(1, 3, g)).exp2()
     means = (30 + 170 * rand((count, 1), g)) * randn((count, 1), g).sign()
     heavy = column == torch.randint(length, (count, 1), generator=g)
-    tiny = 10 ** _fits(spec.dtype, math.log10(SIZES[0]) * rand((count, 1), g))
+    tiny = torch.as_tensor(10 ** _fits(spec.dtype, math.log10(SIZES[0]) * rand((count, 1), g)))
     late = column >= length - max(length // 8, 1)
     others: tuple[Callable[[torch.Tensor, torch.Tensor], torch.Tensor], ...] = (
         lambda given, some: given * 2**reach, lambda given, some: given * tiny[some], lambda given, some: given * 0,
@@ -447,7 +448,7 @@ _DRAWS: Mapping[str, _Draw] = {
     "log-uniform": _by_tensor(_log_uniform),
     "heavy": _by_tensor(_heavy),
     "sorted": _by_tensor(_along_any(_sorted)),
-    "constant rows": _by_tensor(_along_any(_constant_rows)),
+    CONSTANT: _by_tensor(_along_any(_constant_rows)),
     "clustered": _by_tensor(_clustered),
     "block-sparse": _by_tensor(_block_sparse),
     "low rank": _by_tensor(_low_rank),
