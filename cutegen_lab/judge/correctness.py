@@ -324,7 +324,7 @@ def _blank(
 def _exact(
     spec: TensorSpec, got: torch.Tensor, reference: torch.Tensor, own: torch.Tensor, allow: Allowance
 ) -> OutputError:
-    integers = got.to(torch.int64)
+    integers = (got.view(torch.uint8) if got.dtype is torch.bool else got).to(torch.int64)  # True is 1, and no other
     differs = (integers != reference.to(torch.int64)) & (integers != own.to(torch.int64))
     if allow.right is not None:
         differs &= ~allow.right
@@ -334,7 +334,7 @@ def _exact(
     return OutputError(
         output=spec.name, norm=share, worst=float(wrong.numel() > 0), torch_norm=0.0, torch_worst=0.0,
         limit_norm=0.0, limit_worst=0.0, worst_index=_unravel(index, spec.shape),
-        got=_value(got, index), expected=_value(reference, index),
+        got=_value(integers, index), expected=_value(reference, index),
     )  # fmt: skip
 
 

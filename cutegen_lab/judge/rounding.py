@@ -251,7 +251,7 @@ class _Moved(TorchDispatchMode):
             return value
         noise = self._draw.uniform(value)
         found = noise.mul_(2 * self._unit).add_(1 - self._unit).mul_(value)
-        return found.masked_fill_(found.abs() < self._least, 0.0)
+        return torch.where(found.abs() < self._least, found * 0.0, found)  # a zero keeps its sign
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None

@@ -7,13 +7,13 @@ from itertools import zip_longest
 
 from cutegen_lab.core.problem import Workload
 from cutegen_lab.core.protocols import Device, Execution
-from cutegen_lab.judge.inputs import AROUND, ESSENTIAL, distributions
-from cutegen_lab.judge.structured import EVERYWHERE, PATCHWORK, SIZED
+from cutegen_lab.judge.inputs import AROUND, ESSENTIAL, FULL_RANGE, distributions
+from cutegen_lab.judge.structured import EVERYWHERE, MOSAIC, PATCHWORK, SIZED
 
 EMULATED_INSTRUCTIONS = 200_000  # warp instructions a workload, all its draws together: a tenth of a second
 GPU_BYTES = 8 << 30  # compulsory traffic of all draws of a workload
 FEWEST_ON_GPU = 10
-FEWEST = ("normal", PATCHWORK)  # of an expensive workload: together they hold every kind of float
+FEWEST = ("normal", PATCHWORK, MOSAIC, FULL_RANGE)  # of an expensive workload: together they hold every kind of number
 
 
 def draws(workload: Workload, turn: int, turns: int, secret: float, tf32: bool = False) -> tuple[str, ...]:
@@ -24,8 +24,9 @@ def draws(workload: Workload, turn: int, turns: int, secret: float, tf32: bool =
     1) is one for all of it, as ``tf32`` is.
     """
     names = distributions(workload, turn, turns, secret, tf32)
-    telling = (*EVERYWHERE, *ESSENTIAL) if not workload.derived else (*ESSENTIAL, *EVERYWHERE)  # of one kind: clearer
-    first = [name for name in ("normal", *telling) if name in names]
+    every = (PATCHWORK, MOSAIC, FULL_RANGE, *EVERYWHERE)
+    telling = (*every, *ESSENTIAL) if not workload.derived else (*ESSENTIAL, *every)  # of one kind: clearer
+    first = [name for name in dict.fromkeys(("normal", *telling)) if name in names]
     spread = [[name for name in names if name.startswith(start)] for start in (AROUND, SIZED)]
     early = [name for pair in zip_longest(*spread[:: 1 if turn % 2 else -1]) for name in pair if name is not None]
     rest = [name for name in names if name not in {*first, *early}]
@@ -47,5 +48,5 @@ def affordable(workload: Workload, names: Sequence[str], device: Device, executi
     spent = execution.counters.get("warp_instructions", 0.0)
     fewest = sum(name in FEWEST for name in names)
     if workload.derived:
-        fewest = sum(name in ("normal", *ESSENTIAL, *EVERYWHERE) for name in names) + 2
+        fewest = sum(name in (*FEWEST, *ESSENTIAL, *EVERYWHERE) for name in names) + 2
     return count if spent == 0 else min(count, max(fewest, int(EMULATED_INSTRUCTIONS / spent)))

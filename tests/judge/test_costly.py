@@ -144,6 +144,9 @@ def test_two_draws_of_a_costly_workload_hold_every_kind(name: str) -> None:
         assert len([check for check in result.checks if check.workload == "main"]) <= 2
 
 
+KINDS = (["patchwork", "mosaic"], ["patchwork", "wide integers"], ["patchwork"])  # beside normal values
+
+
 @pytest.mark.parametrize(
     ("expression", "inputs", "function"),
     [
@@ -155,8 +158,8 @@ def test_two_draws_of_a_costly_workload_hold_every_kind(name: str) -> None:
         ("m.sum(-1)", "m: bool[64,300]", lambda m: m.sum(-1)),
     ],
 )
-def test_what_is_right_passes_on_two(expression: str, inputs: str, function: Function) -> None:
+def test_what_is_right_passes_on_the_fewest(expression: str, inputs: str, function: Function) -> None:
     for seed in range(3):
         result = judged(expression, inputs, function, seed)
         assert result.verdict is Verdict.PASSED, result.reason
-        assert [c.distribution for c in result.checks if c.workload == "main"][1:] in (["patchwork"], ["wide integers"])
+        assert [c.distribution for c in result.checks if c.workload == "main"][1:] in KINDS
