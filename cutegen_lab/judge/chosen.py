@@ -1,11 +1,11 @@
 """Integer results that are right although they are not PyTorch's: another index of a tie, the other side of a half, and
 what is undefined.
 
-Of equal values ``argmax``, ``max`` and the like choose the first, and a stable sort keeps their order; of ``topk`` and
-other sorts PyTorch promises nothing (its own kernels differ from device to device), and nobody promises an order
-between values that rounding decides. So an index is compared through the value it points at, and where a number was
-made whole, what it becomes within the rounding of its row is right. Converting NaN, or a number out of range, to
-an integer is undefined in C++ and in PyTorch; such elements are held against nobody.
+Of equal values a stable sort keeps the order. Elsewhere PyTorch's own kernels differ in which of them they choose, from
+device to device and from shape to shape, and nobody promises an order between values that rounding decides. So an index
+is compared through the value it points at, and where a number was made whole, what it becomes within the rounding of its
+row is right. Converting NaN, or a number out of range, to an integer is undefined in C++ and in PyTorch; such elements
+are held against nobody.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from cutegen_lab.judge import tf32
 from cutegen_lab.problems import Reference
 
 _INDEX_AT = {"argmax": 0, "argmin": 0, "max": 1, "min": 1, "topk": 1, "sort": 1}  # of the results, a tensor or several
-_FIRST = {"argmax", "argmin", "max", "min"}  # "the indices of the first maximal value are returned" (torch.argmax)
 _DIM_AT = {"argmax": 1, "argmin": 1, "max": 1, "min": 1, "topk": 2, "sort": 1}  # of the arguments
 _SAME_ORDER = {"_to_copy", "view", "_unsafe_view", "reshape", "squeeze", "unsqueeze", "alias", "detach", "clone"}
 _MARGIN = 4.0  # times what rounding did to the values of a row
@@ -31,8 +30,8 @@ _RISING = _SAME_ORDER | {"clamp", "clamp_min", "clamp_max"}  # what is between t
 
 @dataclass(frozen=True)
 class _Choice:
-    """Along ``dim`` of ``values`` (None: of all of them) ``index`` was chosen. ``ordered``: of equal values the one
-    that is promised."""
+    """Along ``dim`` of ``values`` (None: of all of them) ``index`` was chosen. ``ordered``: as a stable
+    sort does."""
 
     values: torch.Tensor
     dim: int | None
@@ -64,8 +63,7 @@ class _Watch(TorchDispatchMode):
         index = result if isinstance(result, torch.Tensor) else self._second(name, result)
         if name in _INDEX_AT and index is not None and index.dtype is torch.int64:
             dim = (kwargs or {}).get("dim", args[_DIM_AT[name]] if len(args) > _DIM_AT[name] else self._default(name))
-            ordered = name in _FIRST or bool((kwargs or {}).get("stable"))
-            self.choices[self._id(index)] = _Choice(args[0], dim, index, ordered)
+            self.choices[self._id(index)] = _Choice(args[0], dim, index, bool((kwargs or {}).get("stable")))
         elif name in _SAME_ORDER and isinstance(result, torch.Tensor) and not result.is_floating_point():
             before = args[0]
             if id(before) in self.choices:
