@@ -7,6 +7,9 @@ ARCHIVE is what ``benchmarks.foreign_cases`` wrote. ``measure`` takes the config
 the product's own stopwatch, and profiles each config once; it writes after every step, so that what was measured
 survives a limit on its time. ``compare`` prints and writes: Spearman's correlation within each kernel's configs, the
 share of limiters that are ncu's (:mod:`benchmarks.ncu_limiter`), and what a wait for a cluster takes.
+
+The kernels are in two halves, drawn before v7 was begun (:func:`~benchmarks.prediction_order.looked_at`): whoever changes
+the model looks at one, and reports what the change does to the other. What v6 made of all of them was known by then.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ import tarfile
 import tempfile
 import threading
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -26,6 +29,7 @@ from typing import Any
 from benchmarks.cluster_waits import slope_us
 from benchmarks.counters_on_gpu import Case, available, cases, profiled, time
 from benchmarks.ncu_limiter import METRICS, Seen, agrees, seen
+from benchmarks.prediction_order import looked_at
 from benchmarks.times_compared import SAME, regret, spearman
 from cutegen_lab.core.roofline import target_gpu
 from cutegen_lab.core.trial import Profile
@@ -126,10 +130,17 @@ def compared(foreign: list[Case], data: Mapping[str, Any]) -> Row:
             by_ncu = seen(max(launches, key=lambda values: values.get("gpu__time_duration.sum", 0.0)))
             row |= {"ncu": vars(by_ncu), "agrees": agrees(row["limiter"], by_ncu)}
         groups[case.group].append(row)
-    ranked = {name: _ranked(rows) for name, rows in groups.items()}
-    judged = [row["agrees"] for rows in groups.values() for row in rows if "agrees" in row]
-    return {"limiters_as_ncu": round(sum(judged) / len(judged), 3) if judged else None, "of": len(judged),
-            "groups": ranked}  # fmt: skip
+    half = looked_at(groups)
+    ranked = {name: {"half": "looked at" if name in half else "reported"} | _ranked(groups[name]) for name in groups}
+    halves = {name: _limiters(x["rows"] for x in ranked.values() if x["half"] == name)
+              for name in ("looked at", "reported")}  # fmt: skip
+    return {**_limiters(groups.values()), "halves": halves, "groups": ranked}
+
+
+def _limiters(groups: Iterable[list[Row]]) -> Row:
+    """The share of limiters that are ncu's, of those that it profiled."""
+    judged = [row["agrees"] for rows in groups for row in rows if "agrees" in row]
+    return {"limiters_as_ncu": round(sum(judged) / len(judged), 3) if judged else None, "of": len(judged)}
 
 
 def predicted(case: Case, device: str) -> Row:
