@@ -95,7 +95,8 @@ def test_what_was_measured_is_compared(tmp_path: Path, monkeypatch: pytest.Monke
     folder.mkdir()
     some = [found for found in programs() if found[0] == "cluster-barrier-2"]
     for group, name, workload, build in some:
-        store(folder, f"p0-{name}", "p0", workload, {"waits": 1}, build, counted=True, timed=True)
+        waits = {"waits": int(name.rpartition("-")[2])}
+        store(folder, f"p0-{name}", "p0", workload, waits, build, counted=True, timed=True)
         store(folder, name, group, workload, {}, build, counted=False, timed=True)
     with tarfile.open(archive, "w:xz") as packed:
         for path in folder.glob("*.json"):
@@ -127,15 +128,22 @@ def test_what_was_measured_is_compared(tmp_path: Path, monkeypatch: pytest.Monke
     assert told["cluster_waits_us"] == {"cluster-barrier-2": pytest.approx(0.25)}
     assert told["groups"]["p0"]["spearman"] == 1.0 and told["of"] == 3
     assert told["groups"]["p0"]["rows"][-1]["limiter"].startswith("cluster waits") and told["limiters_as_ncu"] == 1.0
+    assert told["groups"]["p0"]["pairs_in_order"] == "3 of 3" and told["halves"]["reported"]["of"] == 3
+    foreign_on_gpu.again(archive, result)
+    assert json.loads(result.read_text()) == told
 
 
-EXPECTED = {  # of each one's default config, written down before a profiler saw them
+def test_pairs_within_a_percent_are_in_any_order() -> None:
+    assert foreign_on_gpu.ordered([10.0, 10.05, 11.0, 12.0], [4.0, 3.0, 5.0, 4.5]) == (4, 5)
+
+
+EXPECTED = {  # of each one's default config, written down before a profiler saw them; two by what it saw then
     "p1_gelu_sigmoid": ("at the floor", "memory bandwidth"),
     "p2_softmax": ("at the floor", "memory bandwidth"),
     "p3_rmsnorm": ("at the floor", "memory bandwidth"),
     "p4_colsum": ("memory latency", "memory bandwidth"),  # 128 blocks, one wave: DRAM at 53% of its peak
-    "p5_masked_cumsum": ("at the floor", "memory bandwidth"),
-    "p6_gemm_mma": ("shared memory", "L2 bandwidth"),  # mma.sync at 308 TFLOP/s from conflicting cp.async
+    "p5_masked_cumsum": ("memory latency",),  # DRAM at 42% of its peak: what it stores is in L2 when it ends
+    "p6_gemm_mma": ("tensor cores", "instruction issue of few warps"),  # mma.sync at 308 TFLOP/s, tensor cores at 49%
     "p7_gemm_wgmma": ("tensor cores",),  # 641 TFLOP/s
     "p8_ln_bwd": ("at the floor", "memory bandwidth"),
 }
