@@ -18,6 +18,7 @@ from benchmarks.cluster_waits import programs, slope_us
 from benchmarks.counters_cases import store
 from benchmarks.foreign_cases import FOREIGN, Foreign
 from benchmarks.ncu_limiter import METRICS, STALLS, UNITS, Seen, agrees, seen
+from benchmarks.strided_accesses import ACCESSES, ROUNDS, Access, cycles, program
 from cutegen_lab.core.artifact import Build
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import Workload
@@ -83,6 +84,22 @@ def test_a_program_waits_as_often_as_its_name_says_and_races_with_nobody(name: s
     (launch,) = counted(workload, build).per_launch
     once = {"cluster_waits": 1, "bulk_phases": 0}[counter]  # the one at the end
     assert launch[counter] == each * (8 + once)
+
+
+@pytest.mark.parametrize("access", ACCESSES, ids=lambda access: access.group)
+def test_a_strided_access_touches_as_many_lines_as_it_should_and_races_with_nobody(access: Access) -> None:
+    (launch,) = counted(*program(access, 4)).per_launch
+    lines = max(access.stride * 32 // 128, 1)
+    requests, touched = (launch[f"global_{access.kind}_{unit}"] for unit in ("requests", "lines"))
+    once = access.kind == "store"  # the one at the end
+    assert requests == 4 * 32 * 132 + once and touched == 4 * 32 * 132 * lines + once
+
+
+def test_cycles_of_an_access_are_the_slope_by_warps(tmp_path: Path) -> None:
+    times = {f"strided-load-16-64-{rounds}": 3 + rounds * 32 * 8 / 1.98e3 for rounds in ROUNDS}
+    out = tmp_path / "out.json"
+    out.write_text(json.dumps({"device": "cuda:0 NVIDIA H200", "times_us": {"strided-load-16-64": times}}))
+    assert cycles(out) == {"strided-load-16-64": pytest.approx(8.0)}
 
 
 def test_the_slope_is_one_wait() -> None:
