@@ -190,7 +190,7 @@ def test_a_product_by_bulk_copies_never_lacks_loads_in_flight(config: Config, co
     workload = STAGED.problem.workload
     build = built(compiler, STAGED.source, [workload], config=config).builds[workload.name]
     _, profile = EmulatorDevice().time(build, workload.tensors, buffers(workload), H200, threading.Event())
-    few = config["stages"] == 2 or config["bN"] == 64
+    few = config["stages"] == 2  # six narrow ones: ncu has L2 at 68%
     assert profile is not None
     assert profile.limiter.startswith(("bulk copies",) if few else ("tensor cores", "L2 bandwidth"))
     assert not any("in flight" in text for text in profile.findings)
