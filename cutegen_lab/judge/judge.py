@@ -30,7 +30,7 @@ from cutegen_lab.judge.place import Place, give_back, given_back
 from cutegen_lab.judge.plan import validate_plan
 from cutegen_lab.judge.prints import ADVICE, Listening, prints, told
 from cutegen_lab.judge.profile import profile
-from cutegen_lab.judge.schedule import FEWEST, affordable, draws
+from cutegen_lab.judge.schedule import FEWEST, TOO_MANY, affordable, draws, owed
 from cutegen_lab.judge.second_look import SYMPTOMS, Detector, SecondLook
 from cutegen_lab.judge.select import beyond, no_answer, sampled_share, select_workloads
 from cutegen_lab.judge.timed_outputs import answers, inputs_for
@@ -105,12 +105,12 @@ class StandardJudge:
     ) -> CheckResult:  # fmt: skip
         reference, gpu = Reference(problem), target_gpu(artifact.arch)
         checks: list[WorkloadCheck] = []
-        fewer: list[str] = []
+        fewer, untold, sampled = list[str](), list[str](), dict[str, str]()
         secret = between(0, 1, torch.Generator().manual_seed(self._seed()))
         for turn, workload in enumerate(workloads):
             case = Case(problem, reference, workload, artifact.builds[workload.name], device, gpu, cancel)
             names = draws(workload, turn, len(workloads), secret, problem.any_tf32)
-            for check in self._draws(case, names, fewer, say):
+            for check in self._draws(case, names, fewer, untold, say):
                 checks.append(check)
                 if not check.verdict.passed:
                     told = _where(workload, check)
@@ -125,7 +125,6 @@ class StandardJudge:
             notes += [check.reason] if check.verdict.passed and check.reason else []
             if not check.verdict.passed:
                 return CheckResult(check.verdict, f"{check.reason} on {check.workload}", tuple(checks))
-        untold, sampled = list[str](), dict[str, str]()
         for workload in (w for w in problem.workloads if w not in workloads):
             if workload.name not in artifact.builds:
                 untold.append(f"{workload.name}, for which the candidate was not compiled")
@@ -144,9 +143,11 @@ class StandardJudge:
             praise = f"right as far as it goes ({praise}), but {left}. Next: {_ELSEWHERE}"
         return replace(result, reason="; ".join([praise, *tf32.notes(problem), *notes]))
 
-    def _draws(self, case: Case, names: Sequence[str], fewer: list[str], say: Say) -> Iterator[WorkloadCheck]:
+    def _draws(
+        self, case: Case, names: Sequence[str], fewer: list[str], untold: list[str], say: Say
+    ) -> Iterator[WorkloadCheck]:  # fmt: skip
         """The checks of one workload, as many as ``case``'s device can afford (of some blocks, all); ``fewer`` gets its
-        name if not all."""
+        name if not all, and ``untold`` what the kernel costs if they are too few for a verdict."""
         count, what = len(names), case.workload.name if case.whole else f"some blocks of {case.workload.name}"
         for number, distribution in enumerate(names):
             if case.cancel.is_set():
@@ -158,6 +159,8 @@ class StandardJudge:
             check = case.run(distribution, self._seed(), first=number == 0)
             if number == 0 and case.whole:
                 count = affordable(case.workload, names, case.device, case.executed)
+                if case.device.kind == "emulator" and count < (all_owed := owed(case.workload, names)):
+                    untold.append(_too_slow(case, count, all_owed))
             if check is not None:
                 yield check
 
@@ -171,7 +174,7 @@ class StandardJudge:
         every = draws(workload, 0, 1, secret, problem.any_tf32)
         names = [name for name in every if name in FEWEST]
         names = names if len(names) == len(FEWEST) else list(every[: len(FEWEST)])
-        for check in self._draws(case, names, [], say):
+        for check in self._draws(case, names, [], untold, say):
             if check.verdict is Verdict.INCONCLUSIVE:
                 untold.append(f"{workload.name} ({beyond(problem, workload)}), nor blocks of it alone: {check.reason}")
                 return
@@ -248,6 +251,14 @@ def _unchecked(
     verdict = Verdict.CONTRACT if left_out else Verdict.UNSUPPORTED
     reason = f"too little is left to check: {'; '.join(found)}. Next: {', or '.join(next_steps)}"
     return CheckResult(verdict, reason, ())
+
+
+def _too_slow(case: Case, count: int, all_owed: int) -> str:
+    name, spent = case.workload.name, case.executed.counters["warp_instructions"]
+    return (
+        f"more than {count} of {all_owed} draws of {name}, each of which takes {spent:,.0f} warp instructions, where "
+        f"{TOO_MANY / all_owed:,.0f} are affordable"
+    )
 
 
 def _where(workload: Workload, check: WorkloadCheck) -> str:
