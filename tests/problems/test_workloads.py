@@ -88,6 +88,32 @@ def test_every_axis_is_ragged_somewhere(expression: str, inputs: str) -> None:
     assert any(size > 8 and size % 8 for size in columns), columns
 
 
+ROTATED = "x[..., {0}:] * s, x[..., :{0}] * s + x[..., {0}:] * c], -1)"
+
+
+@pytest.mark.parametrize(
+    ("expression", "inputs"),
+    [
+        ("F.group_norm(x, 8, w, b)", "x: f32[2,64,64,64], w: f32[64], b: f32[64]"),  # sizes that are all alike
+        (
+            "torch.cat([x[..., :64] * c - " + ROTATED.format(64),
+            "x: bf16[2,16,1024,128], c: f32[1024,64], s: f32[1024,64]",
+        ),  # … tied to each other
+        (
+            "torch.cat([x[..., : x.shape[-1] // 2] * c - " + ROTATED.format("x.shape[-1] // 2"),
+            "x: bf16[2,1024,16,128], c: f32[1024,1,64], s: f32[1024,1,64]",
+        ),
+    ],
+    ids=["group norm", "rotation", "rotation of any width"],
+)
+def test_of_sizes_alike_or_tied_there_are_enough(expression: str, inputs: str) -> None:
+    problem = problem_of(expression, inputs, checks=None)
+    found = telling(problem)
+    assert len(found) >= FEWEST and any(workload.name == "aligned" for workload in found)
+    sizes = {size for workload in found for size in workload.inputs[0].shape}
+    assert any(size > 8 and size % 8 for size in sizes), sizes
+
+
 @pytest.mark.parametrize(
     ("expression", "inputs", "shapes"),
     [
