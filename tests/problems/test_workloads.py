@@ -134,3 +134,23 @@ def test_none_is_where_no_tile_divides_any_size() -> None:
     assert "aligned" not in {
         workload.name for workload in problem_of("x * 2", "x: f32[1000,300]", checks=None).check_workloads
     }
+
+
+@pytest.mark.parametrize(
+    ("expression", "inputs"),
+    [
+        ("x * 2", "x: f32[7,9]"),
+        ("torch.softmax(x, -1)", "x: bf16[4,130]"),
+        ("torch.softmax(x, -1)", "x: bf16[4096,8192]"),
+        ("F.conv2d(x, w)", "x: f32[8,16,64,64], w: f32[32,16,3,3]"),
+        ("F.instance_norm(x)", "x: f32[16,32,64,64]"),
+    ],
+)
+def test_what_a_workload_is_said_to_be_it_is(expression: str, inputs: str) -> None:
+    for workload in problem_of(expression, inputs, checks=None).check_workloads:
+        columns = workload.inputs[0].shape[-1]
+        if "prime" in workload.why:
+            assert all(columns % n for n in range(2, columns)), workload
+        if "longer than one pass" in workload.why:
+            assert columns >= 2048, workload
+        assert workload.why
