@@ -118,6 +118,11 @@ WRONG: dict[str, tuple[str, str, Function]] = {
         "x * 2", ONE, lambda x: torch.where((x != 0) & (x.abs() < 2.0**-126), 7.0, x * 2)
     ),
     "means between 27 and 45": ("torch.softmax(x, -1)", ONE, between_27_and_45),
+    "the ends of 32 bits": ("x ^ 5", WHOLE, lambda x: torch.where((x == 2**31 - 1) | (x == -(2**31)), 0, x ^ 5)),
+    "a threshold of a million": ("torch.where(y > 1e6, x, x * 2)", TWO, lambda x, y: x * 2),
+    "doubles as floats above a million": (
+        "x * 3", "x: f64[16,300]", lambda x: torch.where(x.abs() > 1e6, (x.float() * 3).double(), x * 3)
+    ),
     "the sign of nothing": ("torch.signbit(x)", ONE, lambda x: x < 0),
     "halves go up": ("torch.round(x)", ONE, lambda x: (x + 0.5).floor()),
     "a float by way of an integer": (
