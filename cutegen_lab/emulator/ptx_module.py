@@ -182,9 +182,10 @@ class _Reader:
                 raise Unsupported(f"directive `{text.split()[0]}` is not known here", line, text)
         else:
             instruction = ptx_instruction.read(text, line, self)
-            self._code.append(instruction)
+            mask = ~0
             while self._masks and self._masks[0][0] < at:
-                self._code += unused_bytes.spoiled(instruction, self._masks.pop(0)[1])
+                mask &= self._masks.pop(0)[1]
+            self._code += [instruction] if mask == ~0 else unused_bytes.masked(instruction, mask)
 
     def _declare(self, text: str, line: int) -> None:
         match = _REGISTERS.match(text)

@@ -18,7 +18,7 @@ from cutegen_lab.core.artifact import PROGRAMMATIC, Build, Launch
 from cutegen_lab.core.counters import SECTOR_BYTES
 from cutegen_lab.core.problem import TensorSpec
 from cutegen_lab.core.protocols import Cancel, Execution
-from cutegen_lab.core.verdict import Fault, Verdict
+from cutegen_lab.core.verdict import Fault, Verdict, quoted
 from cutegen_lab.emulator import examine, limits, tensormap
 from cutegen_lab.emulator.accounts import NOT_SUMS, Account, Sums, by_line
 from cutegen_lab.emulator.blas import one_thread
@@ -304,8 +304,8 @@ class _Runner:
             instruction = program.source_map.get(line)
         message = trap.message
         if trap.earlier is not None:
-            message += f" (line {self._source_line(trap.earlier.line)}, `{trap.earlier.text}`)"
-        places = (f"{who}, at line {self._source_line(at.line)} `{at.text}`" for who, at in trap.waiting)
+            message += f" (line {self._source_line(trap.earlier.line)}, `{quoted(trap.earlier.text)}`)"
+        places = (f"{who}, at line {self._source_line(at.line)} `{quoted(at.text)}`" for who, at in trap.waiting)
         message = ": ".join(filter(None, (message, "; ".join(places))))
         block_xyz, thread = chunk.place(trap.gid) if trap.gid is not None else (None, None)
         return Fault(

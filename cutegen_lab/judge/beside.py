@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from loky import cpu_count
 
@@ -22,33 +22,45 @@ from cutegen_lab.core.protocols import Cancel, Device, Say
 from cutegen_lab.core.roofline import target_gpu
 from cutegen_lab.core.trial import WorkloadCheck
 from cutegen_lab.judge.case import Case
-from cutegen_lab.judge.schedule import affordable
+from cutegen_lab.judge.schedule import TOO_MANY, affordable, owed
 from cutegen_lab.judge.second_look import Detector
 from cutegen_lab.problems import Reference
 
 Plan = Sequence[tuple[Workload, tuple[str, ...]]]  # the workloads of a check, and the draws of each
-Drawn = Callable[[Workload, Sequence[str], list[str]], Iterator[WorkloadCheck]]  # … here; the last as ``fewer`` below
 LARGE_BYTES = 32 << 20  # of the analyst's own workloads together: what processes for the small ones save by then
 
 
+@dataclass(frozen=True)
+class LeftOut:
+    """Names of workloads that did not get all of their draws, and in words what would have to run for a verdict."""
+
+    fewer: list[str] = field(default_factory=list)
+    untold: list[str] = field(default_factory=list)
+
+
 def checks_of(
-    case: Case, names: Sequence[str], seed: Callable[[], int], fewer: list[str], say: Say
+    case: Case, names: Sequence[str], seed: Callable[[], int], left: LeftOut, say: Say
 ) -> Iterator[WorkloadCheck]:
     """A check for each of the draws ``names`` of one workload, as many as ``case``'s device can afford (of some blocks,
-    all); ``fewer`` gets the workload's name if not all. Raises Cancelled."""
+    all); what it cannot is added to ``left``. Raises Cancelled."""
     count, what = len(names), case.workload.name if case.whole else f"some blocks of {case.workload.name}"
     for number, distribution in enumerate(names):
         if case.cancel.is_set():
             raise Cancelled()
         if number >= count:
-            fewer.append(case.workload.name)
+            left.fewer.append(case.workload.name)
             return
         say(f"check {what} ({distribution})")
         check = case.run(distribution, seed(), first=number == 0)
         if number == 0 and case.whole:
             count = affordable(case.workload, names, case.device, case.executed)
+            if case.device.kind == "emulator" and count < (all_owed := owed(case.workload, names)):
+                left.untold.append(_too_slow(case, count, all_owed))
         if check is not None:
             yield check
+
+
+Drawn = Callable[[Workload, Sequence[str], LeftOut], Iterator[WorkloadCheck]]  # the checks of a workload, here
 
 
 @dataclass(frozen=True)
@@ -66,10 +78,10 @@ class Job:
 
 @dataclass(frozen=True)
 class Checked:
-    """Up to the first that did not pass. ``fewer``: not all draws were affordable."""
+    """Up to the first that did not pass, and what was not affordable."""
 
     checks: tuple[WorkloadCheck, ...]
-    fewer: bool
+    left: LeftOut
 
     @property
     def passed(self) -> bool:
@@ -78,18 +90,18 @@ class Checked:
 
 def checked(job: Job, cancel: Cancel | None = None) -> Checked:
     """What an emulator of this process's own says of ``job``. Raises Cancelled."""
-    emulator, checks, fewer = job.detector(), list[WorkloadCheck](), list[str]()
+    emulator, checks, left = job.detector(), list[WorkloadCheck](), LeftOut()
     assert emulator is not None  # it was there in the process that asks
     case = Case(
         job.problem, Reference(job.problem), job.workload, job.build, emulator, target_gpu(job.arch),
         cancel or threading.Event(),
     )  # fmt: skip
     secret = random.Random(job.seed)  # noqa: S311 - the seed itself is secret
-    for check in checks_of(case, job.names, lambda: secret.getrandbits(63), fewer, lambda line: None):
+    for check in checks_of(case, job.names, lambda: secret.getrandbits(63), left, lambda line: None):
         checks.append(check)
         if not check.verdict.passed:
             break
-    return Checked(tuple(checks), bool(fewer))
+    return Checked(tuple(checks), left)
 
 
 class Beside:
@@ -120,28 +132,36 @@ class Beside:
         self._tasks.close()
 
 
-def in_order(plan: Plan, drawn: Drawn, beside: Beside, fewer: list[str]) -> Iterator[tuple[Workload, WorkloadCheck]]:
-    """The checks of all workloads of ``plan``, one after another; ``fewer`` gets the names of those that not all draws
-    were affordable for. Those that are not ``beside`` are ``drawn`` meanwhile, and no longer than until one there has
-    failed. Raises Cancelled."""
+def in_order(plan: Plan, drawn: Drawn, beside: Beside, left: LeftOut) -> Iterator[tuple[Workload, WorkloadCheck]]:
+    """The checks of all workloads of ``plan``, one after another; what was not affordable is added to ``left``. Those
+    that are not ``beside`` are ``drawn`` meanwhile, and no longer than until one there has failed. Raises Cancelled."""
     ahead: dict[str, Checked] = {}
     for workload, names in (pair for pair in plan if beside and pair[0] not in beside):
-        checks, few = list[WorkloadCheck](), list[str]()
-        for check in drawn(workload, names, few):
+        checks, mine = list[WorkloadCheck](), LeftOut()
+        for check in drawn(workload, names, mine):
             checks.append(check)
             if not check.verdict.passed or beside.failed():
                 break
-        ahead[workload.name] = Checked(tuple(checks), bool(few))
+        ahead[workload.name] = Checked(tuple(checks), mine)
     for workload, names in plan:
         found = ahead.get(workload.name)
         if workload in beside:
             with suppress(ForkEnded):  # for want of memory: then it is checked here
                 found = beside.of(workload)
         if found is None:
-            yield from ((workload, check) for check in drawn(workload, names, fewer))
+            yield from ((workload, check) for check in drawn(workload, names, left))
             continue
-        fewer += [workload.name] * found.fewer
+        left.fewer.extend(found.left.fewer)
+        left.untold.extend(found.left.untold)
         yield from ((workload, check) for check in found.checks)
+
+
+def _too_slow(case: Case, count: int, all_owed: int) -> str:
+    name, spent = case.workload.name, case.executed.counters["warp_instructions"]
+    return (
+        f"more than {count} of {all_owed} draws of {name}, each of which takes {spent:,.0f} warp instructions, where "
+        f"{TOO_MANY / all_owed:,.0f} are affordable"
+    )
 
 
 def worthwhile(workloads: Sequence[Workload], device: Device, detector: Detector | None) -> bool:

@@ -21,6 +21,7 @@ from cutegen_lab.judge.answers import Answers
 from cutegen_lab.judge.blame import blame, difference, lower_precision
 from cutegen_lab.judge.buffers import POISONS, Buffers, secret_poison
 from cutegen_lab.judge.compelled import shares, unread
+from cutegen_lab.judge.ends import FLOAT_ENDS
 from cutegen_lab.judge.inputs import ENDS_BUT_LEAST, FULL_RANGE, INTEGER_ENDS, NOT_FINITE, OVERFLOWING, WIDE_RANGE, draw
 from cutegen_lab.judge.place import Place
 from cutegen_lab.judge.placement import Placement, reversed_order, shuffled
@@ -85,7 +86,7 @@ class Case:
         if fault := validate_plan(self.build, self.workload.tensors + self.build.plan.workspace, self.gpu):
             return _faulted(passed, fault)
         inputs = self._drawn(passed)
-        if passed.distribution == EXPONENTS and self._sums(inputs):
+        if self._is_beyond(passed.distribution, inputs):
             return None
         if not first and self._careful(passed.distribution):
             outputs = self._answer(inputs)
@@ -239,6 +240,13 @@ class Case:
         """Whether the reference adds up elements of a tensor."""
         _, kind = rounding.looked(lambda: self._answer(inputs) or ())
         return not kind.apart
+
+    def _is_beyond(self, distribution: str, inputs: Sequence[torch.Tensor]) -> bool:
+        """Whether numbers are so large that what is computed of them overflows in formulas that are right."""
+        if distribution not in (EXPONENTS, FLOAT_ENDS):
+            return False
+        _, kind = rounding.looked(lambda: self._answer(inputs) or ())
+        return not (kind.apart if distribution == EXPONENTS else kind.chooses)
 
     def _answer(self, inputs: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...] | None:
         """PyTorch's result, None where it refuses these inputs."""

@@ -1,11 +1,10 @@
 """Integer results that are right although they are not PyTorch's: another index of a tie, the other side of a half, and
 what is undefined.
 
-Of equal values a stable sort keeps the order. Elsewhere PyTorch's own kernels differ in which of them they choose, from
-device to device and from shape to shape, and nobody promises an order between values that rounding decides. So an index
-is compared through the value it points at, and where a number was made whole, what it becomes within the rounding of its
-row is right. Converting NaN, or a number out of range, to an integer is undefined in C++ and in PyTorch; such elements
-are held against nobody.
+A stable sort keeps the order of equal values. Elsewhere PyTorch's own kernels differ in which of them they choose, and
+nobody promises an order between values that rounding decides. So an index is compared through the value it points at,
+and where a number was made whole, what it becomes within the rounding of its row is right. Converting NaN, or a number
+out of range, to an integer is undefined in C++ and in PyTorch; such elements are held against nobody.
 """
 
 from __future__ import annotations

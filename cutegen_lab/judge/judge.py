@@ -20,7 +20,7 @@ from cutegen_lab.core.stopwatch import TimesInTurns
 from cutegen_lab.core.trial import CheckResult, Profile, Timing, WorkloadCheck
 from cutegen_lab.core.verdict import Fault, Verdict
 from cutegen_lab.judge import tf32
-from cutegen_lab.judge.beside import Beside, Job, Plan, checks_of, in_order, worthwhile
+from cutegen_lab.judge.beside import Beside, Job, LeftOut, Plan, checks_of, in_order, worthwhile
 from cutegen_lab.judge.buffers import Kept
 from cutegen_lab.judge.case import Case
 from cutegen_lab.judge.compelled import shares, unread
@@ -122,14 +122,14 @@ class StandardJudge:
     ) -> CheckResult:  # fmt: skip
         reference, gpu = Reference(problem), target_gpu(artifact.arch)
         checks: list[WorkloadCheck] = []
-        fewer: list[str] = []
+        left, sampled = LeftOut(), dict[str, str]()
         workloads = [workload for workload, _ in plan]
 
-        def drawn(workload: Workload, names: Sequence[str], few: list[str]) -> Iterator[WorkloadCheck]:
+        def drawn(workload: Workload, names: Sequence[str], left: LeftOut) -> Iterator[WorkloadCheck]:
             case = Case(problem, reference, workload, artifact.builds[workload.name], device, gpu, cancel)
-            return checks_of(case, names, self._seed, few, say)
+            return checks_of(case, names, self._seed, left, say)
 
-        for workload, check in in_order(plan, drawn, beside, fewer):
+        for workload, check in in_order(plan, drawn, beside, left):
             checks.append(check)
             if not check.verdict.passed:
                 told = _where(workload, check)
@@ -144,38 +144,39 @@ class StandardJudge:
             notes += [check.reason] if check.verdict.passed and check.reason else []
             if not check.verdict.passed:
                 return CheckResult(check.verdict, f"{check.reason} on {check.workload}", tuple(checks))
-        untold, sampled = list[str](), dict[str, str]()
         for workload in (w for w in problem.workloads if w not in workloads):
             if workload.name not in artifact.builds:
-                untold.append(f"{workload.name}, for which the candidate was not compiled")
+                left.untold.append(f"{workload.name}, for which the candidate was not compiled")
                 continue
             share = sampled_share(problem, workload)
             case = Case(problem, reference, workload, artifact.builds[workload.name], device, gpu, cancel, share)
-            for check in self._sampled(case, secret, untold, say):
+            for check in self._sampled(case, secret, left, say):
                 checks.append(check)
                 if not check.verdict.passed:
                     return CheckResult(check.verdict, _where(workload, check), tuple(checks))
                 sampled[workload.name] = case.told
-        result = CheckResult(Verdict.INCONCLUSIVE if untold else Verdict.PASSED, "", tuple(checks))
-        praise = _praise(artifact, result, fewer, [*sampled.values()], device)
-        if untold:
-            left = f"the {device.name} cannot run {'; '.join(untold)}"
-            praise = f"right as far as it goes ({praise}), but {left}. Next: {_ELSEWHERE}"
+        result = CheckResult(Verdict.INCONCLUSIVE if left.untold else Verdict.PASSED, "", tuple(checks))
+        praise = _praise(artifact, result, left.fewer, [*sampled.values()], device)
+        if left.untold:
+            why = f"the {device.name} cannot run {'; '.join(left.untold)}"
+            praise = f"right as far as it goes ({praise}), but {why}. Next: {_ELSEWHERE}"
         return replace(result, reason="; ".join([praise, *tf32.notes(problem), *notes]))
 
-    def _sampled(self, case: Case, secret: float, untold: list[str], say: Say) -> Iterator[WorkloadCheck]:
+    def _sampled(self, case: Case, secret: float, left: LeftOut, say: Say) -> Iterator[WorkloadCheck]:
         """The checks of some blocks of one workload that is too large for ``case``'s device. Where none can be run, or
-        where they would tell nothing, ``untold`` gets its name and the reason, and the verdict is inconclusive."""
+        where they would tell nothing, ``left.untold`` gets its name and the reason, and the verdict is inconclusive."""
         problem, workload = case.problem, case.workload
         if why := no_answer(problem, workload):
-            untold.append(f"{workload.name} ({why})")
+            left.untold.append(f"{workload.name} ({why})")
             return
         every = draws(workload, 0, 1, secret, problem.any_tf32)
         names = [name for name in every if name in FEWEST]
         names = names if len(names) == len(FEWEST) else list(every[: len(FEWEST)])
-        for check in checks_of(case, names, self._seed, [], say):
+        for check in checks_of(case, names, self._seed, LeftOut([], left.untold), say):
             if check.verdict is Verdict.INCONCLUSIVE:
-                untold.append(f"{workload.name} ({beyond(problem, workload)}), nor blocks of it alone: {check.reason}")
+                left.untold.append(
+                    f"{workload.name} ({beyond(problem, workload)}), nor blocks of it alone: {check.reason}"
+                )
                 return
             yield check
 

@@ -251,7 +251,7 @@ class _Moved(TorchDispatchMode):
             return value
         noise = self._draw.uniform(value)
         found = noise.mul_(2 * self._unit).add_(1 - self._unit).mul_(value)
-        return torch.where(found.abs() < self._least, found * 0.0, found)  # a zero keeps its sign
+        return found.mul_(~(found.abs() < self._least))  # a zero keeps its sign
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -394,13 +394,15 @@ class Kind:
 
     ``plain``: an infinite result is infinite in every formula that is right, since nothing subtracts one from another.
     ``apart``: no element is a sum of several. ``strict``: sums, products and quotients alone, of which none leaves
-    anything out. ``relative``: products, quotients, powers and exponentials of single elements.
+    anything out. ``relative``: products, quotients, powers and exponentials of single elements. ``chooses``: it rounds
+    nothing, but chooses, copies and compares.
     """
 
     plain: bool
     apart: bool
     strict: bool
     relative: bool
+    chooses: bool
 
 
 class _Looked(TorchDispatchMode):
@@ -408,11 +410,12 @@ class _Looked(TorchDispatchMode):
 
     def __init__(self) -> None:
         super().__init__()
-        self._apart = self._alone = self._only = self._strict = self._relative = True
+        self._apart = self._alone = self._only = self._strict = self._relative = self._chooses = True
 
     @property
     def kind(self) -> Kind:
-        return Kind(self._only or (self._apart and self._alone), self._apart, self._strict, self._relative)
+        plain = self._only or (self._apart and self._alone)
+        return Kind(plain, self._apart, self._strict, self._relative, self._chooses)
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -423,7 +426,11 @@ class _Looked(TorchDispatchMode):
         self._apart = self._apart and (torch.Tag.pointwise in func.tags or name in _CHOOSE or _aliases(func))
         self._strict = self._strict and (name in _STRICT or _aliases(func))
         self._relative = self._relative and (name in _RELATIVE or _aliases(func))
-        return func(*args, **(kwargs or {}))
+        result = func(*args, **(kwargs or {}))
+        narrows = name == "_to_copy" and result.dtype.itemsize < args[0].dtype.itemsize
+        views = _aliases(func) and not func._schema.is_mutable
+        self._chooses = self._chooses and (name in _EXACT or views) and not narrows
+        return result
 
 
 def moved(reference: Reference, inputs: Sequence[torch.Tensor], unit: float, seed: int) -> tuple[torch.Tensor, ...]:

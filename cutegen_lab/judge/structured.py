@@ -11,11 +11,13 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
+from typing import TypeVar
 
 import torch
 
 from cutegen_lab.core.dtypes import DType
 from cutegen_lab.core.problem import TensorSpec, Workload
+from cutegen_lab.judge.ends import FLOAT_ENDS, at_the_ends, with_infinite_rows
 from cutegen_lab.judge.named import NAMED
 from cutegen_lab.judge.patterns import MASKS, patterned
 from cutegen_lab.judge.values import FEW_ROWS, between, dealt, rand, randn, standard
@@ -39,6 +41,7 @@ _TIMES = (1, 2, 3, 4, 6, 8, 12, 16)
 _PARTNERS = 8  # dimensions shorter than this are not graded against each other
 
 Values = dict[int, torch.Tensor]  # by input
+Size = TypeVar("Size", float, torch.Tensor)
 _Draw = Callable[[Workload, torch.Generator], Values]
 
 
@@ -75,7 +78,7 @@ def _reach(dtype: DType, wide: float) -> float:
     return min(wide, 5.0) if dtype is DType.F16 or dtype.is_float8 else wide
 
 
-def _fits(dtype: DType, decades: torch.Tensor | float) -> torch.Tensor | float:
+def _fits(dtype: DType, decades: Size) -> Size:
     """Negative exponents of ten, of the range that ``SIZES`` has; a narrow type's are spread as far as it goes down."""
     if dtype is DType.F16:
         return decades * 0.22
@@ -420,7 +423,17 @@ def _specials(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> tor
     return some
 
 
-def _several(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> torch.Tensor:
+def _several(workload: Workload, g: torch.Generator) -> Values:
+    """Several values that are not finite in every input; in the largest whole rows of infinities, where no rows are
+    summed over together with another's (all would be NaN)."""
+    values = _by_tensor(_some_not_finite)(workload, g)
+    at, spec = max(_floats(workload), key=lambda pair: pair[1].numel)
+    if spec.shape and not _partners(workload):
+        with_infinite_rows(values[at].view(-1, spec.shape[-1]), g)
+    return values
+
+
+def _some_not_finite(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> torch.Tensor:
     """Several NaN and infinities of both signs, and zeros, which make NaN of them; one row holds two infinities alone,
     of opposite signs, and another two NaN."""
     flat = values.view(-1)
@@ -436,6 +449,10 @@ def _several(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> torc
     rows[other, torch.randint(rows.shape[1], (2,), generator=g)] = math.nan
     rows[chosen] = kept
     return values.masked_fill_(values.isfinite() & (rand(spec.shape, g) < zeros), 0.0)
+
+
+def _ends(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> torch.Tensor:
+    return at_the_ends(values, _info(spec.dtype), g)
 
 
 def _info(dtype: DType) -> torch.finfo:
@@ -463,16 +480,17 @@ _DRAWS: Mapping[str, _Draw] = {
     "repeated rows": _by_tensor(_repeated),
     PERIODIC: _by_tensor(_periodic),
     SPECIALS: _by_tensor(_specials),
-    SEVERAL: _by_tensor(_several),
+    SEVERAL: _several,
+    FLOAT_ENDS: _by_tensor(_ends),
     PATCHWORK: _patchwork,
     MOSAIC: _mosaic,
     HIDDEN: _hidden,
 }
 EVERYWHERE = (PATCHWORK, PERIODIC)
-_EACH_TIME = (*EVERYWHERE, MOSAIC, HIDDEN, ONE_SIDED, FAR, EXPONENTS)
+_EACH_TIME = (*EVERYWHERE, MOSAIC, HIDDEN, ONE_SIDED, FAR, EXPONENTS, SPECIALS, SEVERAL, FLOAT_ENDS)
 STRUCTURED = tuple(name for name in _DRAWS if name not in _EACH_TIME)  # which are dealt out
 # PyTorch itself may lose everything of an element of these.
-EDGES = (SPECIALS, SEVERAL, PATCHWORK, MOSAIC, FAR, EXPONENTS, NAMED)
+EDGES = (SPECIALS, SEVERAL, PATCHWORK, MOSAIC, FAR, EXPONENTS, FLOAT_ENDS, NAMED)
 # Magnitudes differ between rows or columns, and no row lies in a function's vanishing tail.
 BY_SLICE = ("graded", "log-uniform", "heavy", "block-sparse", "low rank", "loud end", "quiet rows", PATCHWORK,
             MOSAIC, NAMED)  # fmt: skip

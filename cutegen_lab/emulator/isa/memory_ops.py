@@ -13,6 +13,7 @@ from cutegen_lab.emulator import ptx
 from cutegen_lab.emulator.emit import Emit, opcode, runtime
 from cutegen_lab.emulator.faults import Trap
 from cutegen_lab.emulator.types import RAW, WIDTH, Array
+from cutegen_lab.emulator.unused_bytes import USED
 from cutegen_lab.emulator.windows import GENERIC_LOCAL, GENERIC_SHARED
 
 # Cache and ordering hints do not change the value a lane sees when the lanes of a block run in lockstep.
@@ -58,6 +59,8 @@ def ld(e: Emit) -> None:
     cluster = "shared::cluster" in e.mods
     space = space_of(e)
     skip_hints(e)
+    used = next((m for m in e.mods if m.startswith(USED)), "")
+    e.skip(used)
     e.one_of("v2", "v4", "v8")
     kind = e.type()
     if argument := _argument(e.ops[1]):
@@ -69,7 +72,8 @@ def ld(e: Emit) -> None:
     width, targets = WIDTH[kind], e.items(e.ops[0])
     if e.klass == "load":
         e.load_bytes = width * len(targets)
-    e.line(f"w=load_{'cluster' if cluster else space}(g,{base},{offset},{width},{len(targets)})")
+    load, given = f"load_{'cluster' if cluster else space}", f"g,{base},{offset},{width},{len(targets)}"
+    e.line(f"w=load_used({used.removeprefix(USED)},{load},{given})" if used else f"w={load}({given})")
     for i, target in enumerate(targets):
         if isinstance(target, ptx.Sink):
             continue
@@ -160,6 +164,24 @@ def load_global(g: Any, address: Array, offset: int, width: int, count: int) -> 
         raise Trap(Verdict.MISALIGNED, f"{whole}-byte load at {int(at[0]):#x}", int(g.gid[0]), int(at[0]))
     halves = [_split(g.m.memory.load(g, at + np.uint64(h), 16), width, count // 2) for h in (0, 16)]
     return halves[0] + halves[1]
+
+
+@runtime
+def load_used(
+    mask: int, load: Callable[..., list[Array]], g: Any, address: Array, offset: int, width: int, count: int
+) -> list[Array]:
+    """``load``, of which only the bytes of ``mask`` need lie in memory: where the whole does not, value by value. Some
+    must, and it must be aligned, so that no more than a sector is touched."""
+    try:
+        return load(g, address, offset, width, count)
+    except Trap as trap:
+        at = np.atleast_1d(address).astype(np.int64) + offset
+        used = [bool(mask >> i * width & (1 << width) - 1) for i in range(count)]
+        aligned = int(np.bitwise_or.reduce(at)) % (width * count) == 0
+        if trap.verdict is not Verdict.OUT_OF_BOUNDS or not aligned or not any(used):
+            raise
+    unused = np.full(g.n, ~RAW[width](0))
+    return [load(g, address, offset + i * width, width, 1)[0] if used[i] else unused for i in range(count)]
 
 
 @runtime
