@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import FunctionType
 from typing import Any
@@ -23,6 +24,7 @@ from cutegen_lab.problems.training import without_running_statistics
 INIT_SEED = 0
 _NARROW = (torch.float32, torch.float16, torch.bfloat16, torch.float8_e4m3fn, torch.float8_e5m2)
 _NARROWING = {torch.Tensor.float, torch.Tensor.half, torch.Tensor.bfloat16}
+_DEFAULT_DTYPE = threading.Lock()
 
 
 class Reference:
@@ -183,17 +185,9 @@ def _like(tensor: torch.Tensor, unallocated: torch.Tensor) -> torch.Tensor:
 
 
 class _Float64(TorchFunctionMode):
-    """Turns every narrower floating-point type a reference asks for into float64 while it runs."""
-
-    def __enter__(self) -> _Float64:
-        self._default = torch.get_default_dtype()
-        torch.set_default_dtype(torch.float64)
-        super().__enter__()
-        return self
-
-    def __exit__(self, *details: Any) -> None:
-        super().__exit__(*details)
-        torch.set_default_dtype(self._default)
+    """Turns every narrower floating-point type a reference asks for into float64 while it runs, and the default type
+    where nothing says a type. That default is one for all threads, among them those of the analyst's own cells: it is
+    another for single operators alone, one thread at a time."""
 
     def __torch_function__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -204,8 +198,36 @@ class _Float64(TorchFunctionMode):
             return _scaled_mm(*args, **(kwargs or {}))
         if func is torch.Tensor.view and not args[0].is_floating_point() and _widened(args[-1]) is torch.float64:
             return args[0].view(args[-1]).double()  # an integer's bits are those of the type that was asked for
-        args = tuple(_widened(a) for a in args)
-        return func(*args, **{k: _widened(v) for k, v in (kwargs or {}).items()})
+        args, kwargs = tuple(_widened(a) for a in args), {k: _widened(v) for k, v in (kwargs or {}).items()}
+        result = func(*args, **kwargs)
+        return _by_default(func, args, kwargs) if _narrow_among(result) and not _float_among(args, kwargs) else result
+
+
+def _by_default(func: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """``func`` where float64 is the default: ``torch.zeros(3)``, ``torch.tensor(0.1)``, a quotient of integers."""
+    with _DEFAULT_DTYPE:
+        before = torch.get_default_dtype()
+        torch.set_default_dtype(torch.float64)
+        try:
+            return func(*args, **kwargs)
+        finally:
+            torch.set_default_dtype(before)
+
+
+def _tensors(*values: Any) -> Iterator[torch.Tensor]:
+    for value in values:
+        if isinstance(value, torch.Tensor):
+            yield value
+        elif isinstance(value, tuple | list):
+            yield from _tensors(*value)
+
+
+def _narrow_among(result: Any) -> bool:
+    return any(tensor.dtype in _NARROW for tensor in _tensors(result))
+
+
+def _float_among(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+    return any(tensor.is_floating_point() for tensor in _tensors(*args, *kwargs.values()))
 
 
 def _scaled_mm(
