@@ -170,7 +170,6 @@ class StandardJudge:
             return
         every = draws(workload, 0, 1, secret, problem.any_tf32)
         names = [name for name in every if name in FEWEST]
-        names = names if len(names) == len(FEWEST) else list(every[: len(FEWEST)])
         for check in self._draws(case, names, [], say):
             if check.verdict is Verdict.INCONCLUSIVE:
                 untold.append(f"{workload.name} ({beyond(problem, workload)}), nor blocks of it alone: {check.reason}")
