@@ -90,7 +90,8 @@ def _softmax_online(x: torch.Tensor) -> torch.Tensor:
     top, total = torch.full((*x.shape[:-1], 1), -math.inf), torch.zeros(*x.shape[:-1], 1)
     for part in x.split(64, -1):
         grown = torch.maximum(top, part.amax(-1, keepdim=True))
-        total = total * torch.where(top == grown, 1.0, (top - grown).exp()) + (part - grown).exp().sum(-1, keepdim=True)
+        by = torch.where(grown == -math.inf, 0.0, grown)  # −∞ may hide all of a part
+        total = total * torch.where(top == grown, 1.0, (top - by).exp()) + (part - by).exp().sum(-1, keepdim=True)
         top = grown
     return (x - top).exp() / total
 
@@ -328,8 +329,8 @@ FORMULAS: list[tuple[str, str, str, Function]] = [
      lambda x: x / x.square().sum(-1, keepdim=True).sqrt().clamp_min(1e-12)),
     ("cross-entropy", "F.cross_entropy(x, t, reduction='none')", "x: f32[16,300], t: i64[16]",
      lambda x, t: torch.where(t < 0, 0.0, _logsumexp(x) - x.gather(1, t.clamp(0)[:, None])[:, 0])),
-    ("argmax from the right", "x.argmax(-1)", "x: f32[16,300]",
-     lambda x: x.shape[-1] - 1 - x.flip(-1).argmax(-1)),
+    ("largest from the right", "torch.topk(x, 1)[1]", "x: f32[16,300]",
+     lambda x: x.shape[-1] - 1 - x.flip(-1).argmax(-1, keepdim=True)),
     ("experts", "torch.topk(torch.softmax(x @ w, -1), 2)[1].int()", "x: bf16[64,40], w: bf16[40,24]",
      lambda x, w: torch.topk((x.float() @ w.float()).flip(-1), 2)[1].neg().add(w.shape[-1] - 1)),
     ("bytes by a reciprocal",
