@@ -171,7 +171,6 @@ class StandardJudge:
             return
         every = draws(workload, 0, 1, secret, problem.any_tf32)
         names = [name for name in every if name in FEWEST]
-        names = names if len(names) == len(FEWEST) else list(every[: len(FEWEST)])
         for check in checks_of(case, names, self._seed, LeftOut([], left.untold), say):
             if check.verdict is Verdict.INCONCLUSIVE:
                 left.untold.append(

@@ -90,7 +90,8 @@ def _softmax_online(x: torch.Tensor) -> torch.Tensor:
     top, total = torch.full((*x.shape[:-1], 1), -math.inf), torch.zeros(*x.shape[:-1], 1)
     for part in x.split(64, -1):
         grown = torch.maximum(top, part.amax(-1, keepdim=True))
-        total = total * torch.where(top == grown, 1.0, (top - grown).exp()) + (part - grown).exp().sum(-1, keepdim=True)
+        by = torch.where(grown == -math.inf, 0.0, grown)  # −∞ may hide all of a part
+        total = total * torch.where(top == grown, 1.0, (top - by).exp()) + (part - by).exp().sum(-1, keepdim=True)
         top = grown
     return (x - top).exp() / total
 
