@@ -69,8 +69,8 @@ class _Running:
 
 def chunks(values: torch.Tensor, multiple: int = 1) -> Iterator[slice]:
     """Parts of flat ``values`` that fit a cache, each a multiple of so many elements long."""
-    size = max(_chunk(values) // multiple, 1) * multiple
-    return (slice(start, start + size) for start in range(0, values.numel(), size))
+    size, count = max(_chunk(values) // multiple, 1) * multiple, values.numel()
+    return (slice(start, min(start + size, count)) for start in range(0, count, size))
 
 
 def _chunk(values: torch.Tensor) -> int:

@@ -3,7 +3,7 @@
 class: forged artifact or plan
 defence: the gate; behind it, a plan must agree with the compiled kernels
 verdicts: rejected_source
-behind the gate: compile_crash
+behind the gate: contract, compile_crash
 """
 
 import sys

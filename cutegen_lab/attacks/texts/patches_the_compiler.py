@@ -3,7 +3,7 @@
 class: the cage: patched compiler
 defence: the gate; behind it, what the replacement answers is checked like any other
 verdicts: rejected_source
-behind the gate: compile_error
+behind the gate: contract, compile_error
 """
 
 import cutlass.cute as compiler

@@ -3,7 +3,7 @@
 class: the cage: patched compiler
 defence: the gate; behind it, a cubin must hold the kernels its PTX declares
 verdicts: rejected_source
-behind the gate: compile_crash
+behind the gate: contract, compile_crash
 """
 
 import sys
