@@ -130,7 +130,8 @@ _PARTS: Mapping[str, Callable[..., Any]] = {
 
 
 def _partial_products(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    """Of ``a[…, M, K] @ b[…, K, N]``, Σ S² of each element's K partial sums S, from ``_PARTIAL`` of them at most."""
+    """Of ``a[…, M, K] @ b[…, K, N]``, Σ S² of each element's K partial sums S, from ``_PARTIAL`` of them at most, times
+    how many of its terms are alike, as :func:`_partial_sums`: where numbers of both rows repeat, so do products."""
     k = a.shape[-1]
     step = max(-(-k // _PARTIAL), 1)
     total = squares = torch.zeros(*a.shape[:-1], b.shape[-1], dtype=torch.float64, device=a.device)
@@ -138,7 +139,10 @@ def _partial_products(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
         some = slice(first, min(first + step, k))
         total = total + a[..., some].double() @ b[..., some, :].double()
         squares = squares + total * total * (some.stop - some.start)
-    return squares
+    if k < 2:
+        return squares
+    alike = _equal_terms(a.double())[..., :, None] * _equal_terms(b.double().mT)[..., None, :] / k
+    return squares * alike.clamp_min(1.0)
 
 
 def _partial_sums(x: torch.Tensor, dim: Sequence[int] | int | None = None, *_: Any, **__: Any) -> torch.Tensor:
