@@ -145,8 +145,7 @@ def _mappings(main: Workload, arguments: int, probe: Probe) -> Iterator[tuple[Ma
             continue
         small = chain((probe.rows, *probe.others), repeat(probe.others[-1]))
         mapping = {axis: min(axis[0], next(small)) for axis in outer}
-        columns = probe.columns_of(row)
-        yield {**mapping, last: columns}, probe.why_of(columns)
+        yield {**mapping, last: probe.columns_of(row)}, probe.why
         if probe.columns is not None and outer:
             yield mapping, f"{probe.rows} {'row' if probe.rows == 1 else 'rows'}"
 

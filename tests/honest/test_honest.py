@@ -28,7 +28,8 @@ def test_an_honest_kernel_passes(compiler: Compiler, name: str) -> None:
     assert outcome.verdict is Verdict.PASSED, outcome.reason
     assert artifact is not None
     selected = {workload.name for workload in select_workloads(problem, EmulatorDevice())}
-    assert set(outcome.workloads) == selected - set(artifact.unserved) and len(artifact.unserved) <= 1
+    assert set(outcome.workloads) == selected - set(artifact.unserved)
+    assert len(artifact.unserved) <= (4 if "def constraints" in kernel.source else 0)  # those are its own
     warnings = [note for note in artifact.builds["main"].notes if note.code.startswith("L")]
     assert not warnings, f"the lint suspects an honest kernel: {warnings}"
 
