@@ -55,7 +55,7 @@ def cutegen_process(place: Path, *arguments: str, **extra: str) -> Done:
     """As :func:`cutegen`, in a process of its own; ``extra`` goes to its environment."""
     command = [sys.executable, "-m", "cutegen_lab", *arguments]
     done = subprocess.run(  # noqa: S603
-        command, cwd=place, env=environment(place, **extra), capture_output=True, text=True, timeout=120
+        command, cwd=place, env=environment(place, **extra), capture_output=True, text=True, timeout=280
     )
     return Done(done.returncode, done.stdout, done.stderr)
 
