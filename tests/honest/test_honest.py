@@ -18,6 +18,7 @@ CASES = [
     else name
     for name in NAMES
 ]
+UNSERVED = {"tensor_map_by_hand": 4}  # workloads that its constraints leave out: rows of 16 bytes alone
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -29,7 +30,7 @@ def test_an_honest_kernel_passes(compiler: Compiler, name: str) -> None:
     assert artifact is not None
     selected = {workload.name for workload in select_workloads(problem, EmulatorDevice())}
     assert set(outcome.workloads) == selected - set(artifact.unserved)
-    assert len(artifact.unserved) <= (4 if "def constraints" in kernel.source else 0)  # those are its own
+    assert len(artifact.unserved) <= UNSERVED.get(name, 1)
     warnings = [note for note in artifact.builds["main"].notes if note.code.startswith("L")]
     assert not warnings, f"the lint suspects an honest kernel: {warnings}"
 
