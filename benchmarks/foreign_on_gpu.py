@@ -2,11 +2,17 @@
 
     python -m benchmarks.foreign_on_gpu measure ARCHIVE.tar.xz OUT.json          (a GPU and torch; ncu if it is there)
     python -m benchmarks.foreign_on_gpu compare ARCHIVE.tar.xz OUT.json RESULT.json       (no GPU)
+    python -m benchmarks.foreign_on_gpu again ARCHIVE.tar.xz RESULT.json     (no GPU: predicts what is in RESULT anew)
 
 ARCHIVE is what ``benchmarks.foreign_cases`` wrote. ``measure`` takes the configs of each kernel in turns, cold, with
 the product's own stopwatch, and profiles each config once; it writes after every step, so that what was measured
 survives a limit on its time. ``compare`` prints and writes: Spearman's correlation within each kernel's configs, the
-share of limiters that are ncu's (:mod:`benchmarks.ncu_limiter`), and what a wait for a cluster takes.
+share of limiters that are ncu's (:mod:`benchmarks.ncu_limiter`), and what a wait for a cluster takes. Medians are
+measured to 0.5% (:data:`EFFORT`), so that configs within 1% of each other may be ties: beside the plain correlation
+stands the one with these tied, and how many of the pairs that are no ties the prediction has in their order.
+
+The kernels are in two halves, drawn before v7 was begun (:func:`~benchmarks.prediction_order.looked_at`): whoever
+changes the model looks at one, and reports what the change does to the other. What v6 made of all was known by then.
 """
 
 from __future__ import annotations
@@ -18,7 +24,8 @@ import tarfile
 import tempfile
 import threading
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import combinations
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -26,6 +33,7 @@ from typing import Any
 from benchmarks.cluster_waits import slope_us
 from benchmarks.counters_on_gpu import Case, available, cases, profiled, time
 from benchmarks.ncu_limiter import METRICS, Seen, agrees, seen
+from benchmarks.prediction_order import looked_at
 from benchmarks.times_compared import SAME, regret, spearman
 from cutegen_lab.core.roofline import target_gpu
 from cutegen_lab.core.trial import Profile
@@ -109,27 +117,59 @@ def compare(archive: Path, measured: Path, result: Path) -> None:
     with tempfile.TemporaryDirectory() as scratch:
         every = list(cases(unpacked(archive, scratch), timed=True))
     found = {key: data[key] for key in ("date", "python", "torch", "device", "driver")} | {"model": MODEL}
-    found |= compared([case for case in every if case.counted], data)
+    found |= compared([case for case in every if case.counted], data, profiled_as(data))
     found["cluster_waits_us"] = waits(data["times_us"])
     result.write_text(json.dumps(found, indent=1) + "\n")
     _print(found)
 
 
-def compared(foreign: list[Case], data: Mapping[str, Any]) -> Row:
+def again(archive: Path, result: Path) -> None:
+    """Predicts anew what RESULT has, and compares that with the times and profiles that it keeps."""
+    kept = json.loads(result.read_text())
+    rows = {(name, json.dumps(row["config"])): row for name, group in kept["groups"].items() for row in group["rows"]}
+    with tempfile.TemporaryDirectory() as scratch:
+        every = [case for case in cases(unpacked(archive, scratch), timed=True) if case.counted]
+    of = {case.name: (case.group, rows[case.group, json.dumps(case.config)]) for case in every}
+    assert len(of) == len(rows), "the archive has other configs than the result"
+    times_us: dict[str, dict[str, float]] = defaultdict(dict)
+    for name, (group, row) in of.items():
+        times_us[group][name] = row["measured_us"]
+    by_ncu = {name: Seen(**row["ncu"]) for name, (_, row) in of.items() if "ncu" in row}
+    found = {key: kept[key] for key in ("date", "python", "torch", "device", "driver")} | {"model": MODEL}
+    found |= compared(every, {"times_us": times_us, "device": kept["device"]}, by_ncu)
+    found["cluster_waits_us"] = kept["cluster_waits_us"]
+    result.write_text(json.dumps(found, indent=1) + "\n")
+    _print(found)
+
+
+def profiled_as(data: Mapping[str, Any]) -> dict[str, Seen]:
+    """What ncu has of each case: of its longest launch."""
+    longest = {name: max(launches, key=lambda values: values.get("gpu__time_duration.sum", 0.0))
+               for name, launches in data.get("profiles", {}).items() if launches}  # fmt: skip
+    return {name: seen(values) for name, values in longest.items()}
+
+
+def compared(foreign: list[Case], data: Mapping[str, Any], by_ncu: Mapping[str, Seen]) -> Row:
     groups: dict[str, list[Row]] = defaultdict(list)
     for case in foreign:
         time_us = data["times_us"].get(case.group, {}).get(case.name)
         if time_us is None:
             continue
         row = {"config": case.config, "measured_us": round(time_us, 2), **predicted(case, data["device"])}
-        if launches := data.get("profiles", {}).get(case.name):
-            by_ncu = seen(max(launches, key=lambda values: values.get("gpu__time_duration.sum", 0.0)))
-            row |= {"ncu": vars(by_ncu), "agrees": agrees(row["limiter"], by_ncu)}
+        if said := by_ncu.get(case.name):
+            row |= {"ncu": vars(said), "agrees": agrees(row["limiter"], said)}
         groups[case.group].append(row)
-    ranked = {name: _ranked(rows) for name, rows in groups.items()}
-    judged = [row["agrees"] for rows in groups.values() for row in rows if "agrees" in row]
-    return {"limiters_as_ncu": round(sum(judged) / len(judged), 3) if judged else None, "of": len(judged),
-            "groups": ranked}  # fmt: skip
+    half = looked_at(groups)
+    ranked = {name: {"half": "looked at" if name in half else "reported"} | _ranked(groups[name]) for name in groups}
+    halves = {name: _limiters(x["rows"] for x in ranked.values() if x["half"] == name)
+              for name in ("looked at", "reported")}  # fmt: skip
+    return {**_limiters(groups.values()), "halves": halves, "groups": ranked}
+
+
+def _limiters(groups: Iterable[list[Row]]) -> Row:
+    """The share of limiters that are ncu's, of those that it profiled."""
+    judged = [row["agrees"] for rows in groups for row in rows if "agrees" in row]
+    return {"limiters_as_ncu": round(sum(judged) / len(judged), 3) if judged else None, "of": len(judged)}
 
 
 def predicted(case: Case, device: str) -> Row:
@@ -144,10 +184,21 @@ def _ranked(rows: list[Row]) -> Row:
     return {
         "spearman": round(spearman(measured, guessed), 3),
         "ties_within_1_percent": round(spearman(measured, guessed, SAME), 3),
+        "pairs_in_order": "{} of {}".format(*ordered(measured, guessed)),
         "regret": round(regret(measured, guessed), 3),
         "median_ratio": round(median(max(g / m, m / g) for m, g in zip(measured, guessed, strict=True)), 3),
         "rows": rows,
     }  # fmt: skip
+
+
+def ordered(measured: Sequence[float], guessed: Sequence[float]) -> tuple[int, int]:
+    """(pairs that the prediction has in their order, pairs whose measured times differ by more than 1%)."""
+    pairs = [(m, g) for m, g in combinations(zip(measured, guessed, strict=True), 2) if not _tied(m[0], g[0])]
+    return sum((m[0] < g[0]) == (m[1] < g[1]) for m, g in pairs), len(pairs)
+
+
+def _tied(one: float, other: float) -> bool:
+    return max(one, other) <= (1 + SAME) * min(one, other)
 
 
 def waits(times_us: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
@@ -162,7 +213,8 @@ def waits(times_us: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
 def _print(found: Row) -> None:
     print(f"{found['device']}, {found['date']}, {found['model']}")
     for name, group in found["groups"].items():
-        print(f"{name:18} Spearman {group['spearman']:.2f} ({group['ties_within_1_percent']:.2f} with ties), "
+        print(f"{name:18} Spearman {group['spearman']:.2f} ({group['ties_within_1_percent']:.2f} with ties, "
+              f"{group['pairs_in_order']} pairs), "
               f"regret {group['regret']:.1%}, ratio {group['median_ratio']:.2f}")  # fmt: skip
         for row in group["rows"]:
             by_ncu = Seen(**row["ncu"]) if "ncu" in row else None
@@ -175,10 +227,8 @@ def _print(found: Row) -> None:
 def main() -> None:
     verb, *files = sys.argv[1:]
     paths = list(map(Path, files))
-    if verb == "measure":
-        measure(*paths)
-    else:
-        compare(*paths)
+    verbs: dict[str, Callable[..., None]] = {"measure": measure, "compare": compare, "again": again}
+    verbs[verb](*paths)
 
 
 if __name__ == "__main__":

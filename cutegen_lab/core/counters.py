@@ -46,6 +46,10 @@ COUNTERS: Mapping[str, tuple[str, str]] = {  # name -> (unit, meaning)
     "shared_copy_requests": ("warp accesses", "cp.async into shared memory"),
     "shared_copy_wavefronts": ("wavefronts", ""),
     "shared_copy_conflicts": ("wavefronts", ""),
+    "shared_copies_past_l1": (
+        "warp accesses",
+        "those cp.async that go past L1 (.cg): L2's data pass beside the load/store unit",
+    ),
     "shared_atomic_requests": ("warp accesses", "atom and red on shared memory"),
     "cluster_requests": ("warp accesses", "ld and st of shared::cluster: another block's shared memory, or its own so"),
     "barrier_waits": ("warp waits", "bar.sync and its like, one for each warp that comes there"),
@@ -58,6 +62,7 @@ COUNTERS: Mapping[str, tuple[str, str]] = {  # name -> (unit, meaning)
     "resident_warps_per_sm": ("warps", "warps that share a multiprocessor, of the longest launch"),
     "bulk_phases": ("times", "that a thread told an mbarrier how many bytes bulk copies will bring"),
     "bulk_expected_bytes": ("bytes", "what they were told in all: a multicast counts in each block it reaches"),
+    "bulk_stages": ("stages", "mbarriers to which those bytes come in turns: the ring's stages under way at a time"),
     "chain_cycles": ("warp cycles", "the longest chains of results that need each other, one for each stretch of code"),
     "busiest_block": ("", "wgmma of the block that has most over the mean; blocks that stay may get one tile more"),
     "waves": ("waves", "blocks of the longest launch over those resident at a time"),

@@ -18,9 +18,8 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing
 from multiprocessing.connection import Connection
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from cutegen_lab.core.errors import Cancelled
 from cutegen_lab.core.protocols import Cancel
@@ -102,8 +101,8 @@ class Forked(Generic[T]):
 
 
 class Tasks:
-    """Calls that are begun at once, ``workers`` at a time: each in a process of ``forks``, or on a thread where there
-    are none. :meth:`close` ends them, as ``cancel`` does.
+    """Calls that are begun at once, ``workers`` at a time: in processes of ``forks``, one a worker and function, or on
+    threads where there are none. :meth:`close` ends them, as ``cancel`` does.
 
     Functions are of modules; on a thread they are given a :class:`~cutegen_lab.core.protocols.Cancel` as ``cancel``.
     """
@@ -111,6 +110,7 @@ class Tasks:
     def __init__(self, forks: Forks | None, cancel: Cancel, workers: int = 1) -> None:
         self._forks, self._cancel, self._closed = forks, cancel, threading.Event()
         self._pool = ThreadPoolExecutor(workers, thread_name_prefix="tasks")
+        self._mine, self._every = threading.local(), list[Forked[Any]]()
 
     def begin(self, function: Callable[..., T], *arguments: object) -> Future[T]:
         """Its result raises Cancelled, ForkEnded, and what the function raised."""
@@ -119,6 +119,8 @@ class Tasks:
     def close(self) -> None:
         self._closed.set()
         self._pool.shutdown(cancel_futures=True)
+        for forked in self._every:
+            forked.close()
 
     def is_set(self) -> bool:
         """Whether to end: this is a :class:`~cutegen_lab.core.protocols.Cancel` itself."""
@@ -130,8 +132,16 @@ class Tasks:
     def _called(self, function: Callable[..., T], *arguments: object) -> T:
         if self._forks is None:
             return function(*arguments, cancel=self)
-        with closing(self._forks.fork(function)) as forked:
-            return forked(*arguments, cancelled=self.is_set)
+        kept: dict[Callable[..., Any], Forked[Any]] = self._mine.__dict__.setdefault("kept", {})
+        if function not in kept:
+            kept[function] = self._forks.fork(function)
+            self._every.append(kept[function])
+        try:
+            found: T = kept[function](*arguments, cancelled=self.is_set)
+        except (Cancelled, ForkEnded):
+            kept.pop(function).close()
+            raise
+        return found
 
 
 def serve(fd: int, modules: Sequence[str]) -> None:

@@ -49,7 +49,7 @@ def hottest(profile: Profile, count: int = SHOWN) -> tuple[HotLine, ...]:
     floor, where no line is worth a change."""
     by_line = {entry.line: entry.counters for entry in profile.lines if entry.line > 0}
     counter, name = limiting(profile)
-    if not counter or profile.limiter.startswith(AT_THE_FLOOR):
+    if not counter or AT_THE_FLOOR in profile.limiter:
         return ()
     total = sum(c.get(counter, 0.0) for c in by_line.values())
     ordered = sorted(by_line, key=lambda line: (-by_line[line].get(counter, 0.0), line))

@@ -14,7 +14,7 @@ DEPENDENT, IN_ORDER, WORK = "dependent instructions", "instructions in order", "
 BARRIERS, CLUSTER, BLOCK = "barriers", "cluster waits", "block start"
 _WAITED = (LOADS, ARRIVAL, STAGES, DEPENDENT, IN_ORDER, WORK, BARRIERS, CLUSTER, BLOCK)
 LAUNCH_US = 2.0  # launch, ramp-up and drain of one kernel
-AT_THE_FLOOR = "at the floor"  # how a limiter begins where nothing is left to gain
+AT_THE_FLOOR = "at the floor"  # in a limiter where nothing is left to gain
 _SHOWN = 0.05  # of the longest term, below which one is not said
 _UNITS = 3  # that are said
 

@@ -91,5 +91,14 @@ class Fault:
         if self.block is not None and self.thread is not None:
             place.append(f"block {self.block} thread {self.thread}")
         if self.instruction:
-            place.append(f"at `{self.instruction}`")
+            place.append(f"at `{quoted(self.instruction)}`")
         return self.message + (f" [{', '.join(place)}]" if place else "")
+
+
+_HEAD, _TAIL = 80, 30
+
+
+def quoted(instruction: str) -> str:
+    """PTX as messages show it: of one that names 64 registers, its beginning and its end."""
+    text = " ".join(instruction.split())
+    return text if len(text) <= _HEAD + _TAIL + 5 else f"{text[:_HEAD]} … {text[-_TAIL:]}"

@@ -23,7 +23,7 @@ Sums = dict[str, float]
 _WAYS = ("load", "store", "copy")
 
 
-NOT_SUMS = ("load_bytes_in_flight", "busiest_block")  # counters of a launch that mean nothing added up
+NOT_SUMS = ("load_bytes_in_flight", "busiest_block", "bulk_stages")  # counters of a launch that mean nothing added up
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,7 @@ class Account:
         found["chain_cycles"] = self._chain_cycles() * self.scale
         found["bulk_phases"] = self.counters.expectations * self.scale
         found["bulk_expected_bytes"] = self.counters.expected_bytes * self.scale
+        found["bulk_stages"] = self.counters.stages()
         found["busiest_block"] = self.counters.busiest_block()
         found["hot_load_bytes"] = self.counters.hot_bytes() * self.scale
         return found

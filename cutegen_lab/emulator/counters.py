@@ -30,11 +30,12 @@ FIELDS = (
     "shared_store_requests", "shared_store_wavefronts", "shared_store_phases",
     "shared_copy_requests", "shared_copy_wavefronts", "shared_copy_phases",
     "shared_atomic_requests", "cluster_requests", "global_load_lines", "global_store_lines",
+    "shared_copies_past_l1",
 )  # fmt: skip
 _LOAD, _STORE, _ATOMIC, _BULK_LOAD, _BULK_STORE, _SHARED_LOAD, _SHARED_STORE, _SHARED_COPY, _SHARED_ATOMIC = range(
     0, 27, 3
 )
-_CLUSTER, _LOAD_LINES, _STORE_LINES = range(_SHARED_ATOMIC + 1, len(FIELDS))
+_CLUSTER, _LOAD_LINES, _STORE_LINES, _PAST_L1 = range(_SHARED_ATOMIC + 1, len(FIELDS))
 _LINES = {"load": (_LOAD_LINES,), "store": (_STORE_LINES,), "atomic": (_LOAD_LINES, _STORE_LINES)}
 _GLOBAL = {"load": _LOAD, "store": _STORE, "atomic": _ATOMIC}
 _BULK = {"load": _BULK_LOAD, "store": _BULK_STORE}
@@ -65,6 +66,7 @@ class Counters:
     block_lanes: Counter[int] = field(default_factory=Counter)
     expectations: int = 0  # times that a thread told an mbarrier what bulk copies will bring
     expected_bytes: int = 0
+    expected_at: Counter[int] = field(default_factory=Counter)  # these by the mbarrier's place in its block
     products: Counter[int] = field(default_factory=Counter)  # of wgmma, by block of the grid
     sites: list[Site] = field(init=False)
     here: Site = field(init=False)
@@ -97,8 +99,9 @@ class Counters:
 
     def copy(self, g: Group, index: Array, address: Array, moved: Array, width: int, past_l1: bool) -> None:
         """Counts one cp.async to pieces ``index`` of shared memory; lanes that are not ``moved`` fill with zeros."""
-        found = copy_wavefronts.wavefronts(g.gid, index, address, moved, width, past_l1)
-        self._add(_SHARED_COPY, g.warps(), *found)
+        found, warps = copy_wavefronts.wavefronts(g.gid, index, address, moved, width, past_l1), g.warps()
+        self._add(_SHARED_COPY, warps, *found)
+        self.here[_PAST_L1] += warps if past_l1 else 0
 
     def matrices(self, kind: str, warps: int, index: Array) -> None:
         """Counts one ldmatrix or stmatrix of ``warps``, at 16-byte rows ``index``, eight a matrix."""
@@ -124,10 +127,19 @@ class Counters:
         """Bytes loaded of stretches that are short enough to stay in L1 beside what streams through it."""
         return sum(asked for low, high, asked in self.loaded.values() if high - low < HOT_STRETCH)
 
-    def expect(self, lanes: int, size: Array) -> None:
-        """Counts that ``lanes`` threads expect ``size`` bytes each (one for all, or by lane)."""
-        self.expectations += lanes
-        self.expected_bytes += int(np.sum(size)) if np.ndim(size) else int(size) * lanes
+    def expect(self, g: Group, slot: Array, size: Array) -> None:
+        """Counts that threads told the mbarriers at ``slot`` to expect ``size`` bytes each (one for all, or a lane)."""
+        sizes = np.broadcast_to(np.asarray(size), (g.n,)).tolist()
+        places = np.broadcast_to(slot, (g.n,)) % (g.m.shared.stride >> 3)
+        self.expectations += g.n
+        self.expected_bytes += sum(sizes)
+        for place, told in zip(places.tolist(), sizes, strict=True):
+            self.expected_at[place] += told
+
+    def stages(self) -> float:
+        """Mbarriers that most bytes of bulk copies come to in turns: the stages of their ring. 0.0 without any."""
+        most = max(self.expected_at.values(), default=0)
+        return float(sum(2 * told > most for told in self.expected_at.values()))
 
     def busiest_block(self) -> float:
         """Products of the block that has most, over the mean of those that ran: blocks that take tile after tile may
@@ -156,7 +168,7 @@ class Uncounted(Counters):
 
     def bulk(self, kind: str, address: int, touched: int, size: int, times: int = 1) -> None: ...
 
-    def expect(self, lanes: int, size: Array) -> None: ...
+    def expect(self, g: Group, slot: Array, size: Array) -> None: ...
 
 
 def _by_slot(g: Group, address: Array, touched: int) -> Iterator[tuple[int, int, int, int, int]]:

@@ -20,6 +20,7 @@ from cutegen_lab.emulator.types import RAW, Array
 
 if TYPE_CHECKING:
     from cutegen_lab.emulator.block_races import BlockRaces
+    from cutegen_lab.emulator.owners import Owners
 
 FIRST_ADDRESS = 0x7F00_0000_0000
 GUARD = SLOT  # bytes between buffers: an index that runs off one does not land in the next
@@ -65,6 +66,7 @@ class Buffer:
     constant: bool = False
     writers: Array | None = None  # who wrote each byte, where :class:`BlockRaces` looks …
     readers: tuple[Array, Array] | None = None  # … and who read it, where anyone has
+    owners: Array | None = None  # which cluster stored each cell, where :class:`Owners` looks
     initial: Array | None = None  # what it held before the first launch, where that was kept
     end: int = field(init=False)
 
@@ -77,6 +79,7 @@ class GlobalMemory:
 
     def __init__(self, races: BlockRaces | None = None, far: int = 0) -> None:
         self.races = races
+        self.owners: Owners | None = None  # where clusters that nothing orders are told apart
         self.buffers: list[Buffer] = []
         self.printed = Printed()  # a GPU keeps it in device memory too
         self._next = FIRST_ADDRESS + far * GUARD
@@ -140,6 +143,8 @@ class GlobalMemory:
             index = self._index(g, buffer, address, width)
             if self.races is not None and buffer.writers is not None:
                 self.races.store(buffer, g.gid, address, width, index, value, g.hardware)
+            elif self.owners is not None and buffer.owners is not None and not g.hardware:
+                self.owners.store(buffer, g.gid, width, index, value)
             else:
                 buffer.views[width][index] = value
             if buffer.written is not None:

@@ -1,9 +1,8 @@
 """Number formats and roundings that NumPy has no type for (PTX ISA 5.2.3, 9.7.9.21 rounding modifiers).
 
-Arithmetic is IEEE in the operation's own precision. Known differences from hardware: ``fma.f32`` rounds a float64
-sum, so a result may differ by one ulp where the sum falls within 2⁻²⁹ of a tie; ``.approx`` functions
-round the true value coarsely (``isa/approximate.py``) instead of looking in the hardware's table; a NaN's payload is
-not the hardware's canonical one except in conversions.
+Arithmetic is IEEE in the operation's own precision. Known differences from hardware: in half of all runs ``fma.f32``
+rounds a float64 sum, so a result may differ by one ulp where the sum falls within 2⁻²⁹ of a tie; ``.approx`` functions
+round the true value coarsely (``isa/approximate.py``) instead of looking in the hardware's table.
 """
 
 from __future__ import annotations
@@ -48,11 +47,11 @@ def pack_bf16(high: Array, low: Array, out: Array) -> None:
 
 
 @runtime
-def flush(values: Array) -> Array:
-    """Subnormal float32 to zero of the same sign: ``.ftz``."""
-    small = np.abs(values) < _MIN_NORMAL
+def flush(values: Array, least: Any = _MIN_NORMAL) -> Array:
+    """What is smaller than ``least``, subnormal float32, to zero of the same sign: ``.ftz``."""
+    small = np.abs(values) < least
     if small.any():
-        return np.where(small, np.copysign(np.float32(0), values), values)
+        return np.where(small, np.copysign(np.zeros((), values.dtype), values), values)
     return values
 
 
@@ -68,6 +67,20 @@ def flush_out(values: Array) -> None:
 def saturate(values: Array) -> Array:
     """``.sat``: clamps to [0, 1]; NaN becomes +0."""
     return np.where(values > 0, np.minimum(values, 1), 0).astype(values.dtype)
+
+
+@runtime
+def sum_to_odd(a: Array, b: Array) -> Array:
+    """float64 a + b rounded to odd, so that rounding once more to a narrower format is exact (Boldo and Melquiond 2008;
+    the error is Knuth's)."""
+    total = np.add(a, b)
+    part = total - a
+    error = (a - (total - part)) + (b - part)
+    fix = (error != 0) & (total.view(np.uint64) & np.uint64(1) == 0) & np.isfinite(total)
+    if not fix.any():
+        return total
+    toward = np.where(error > 0, np.inf, -np.inf)
+    return np.where(fix, np.nextafter(total, toward), total)
 
 
 def odd_f32(wide: Array) -> Array:

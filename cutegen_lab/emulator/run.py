@@ -18,7 +18,7 @@ from cutegen_lab.core.artifact import PROGRAMMATIC, Build, Launch
 from cutegen_lab.core.counters import SECTOR_BYTES
 from cutegen_lab.core.problem import TensorSpec
 from cutegen_lab.core.protocols import Cancel, Execution
-from cutegen_lab.core.verdict import Fault, Verdict
+from cutegen_lab.core.verdict import Fault, Verdict, quoted
 from cutegen_lab.emulator import examine, limits, tensormap
 from cutegen_lab.emulator.accounts import NOT_SUMS, Account, Sums, by_line
 from cutegen_lab.emulator.blas import one_thread
@@ -37,6 +37,7 @@ from cutegen_lab.emulator.options import (
     Options,
 )
 from cutegen_lab.emulator.order import Order
+from cutegen_lab.emulator.owners import Owners
 from cutegen_lab.emulator.program import MODULE_BASE, PARAM_BASE, Program, load
 from cutegen_lab.emulator.schedule import Scheduler
 from cutegen_lab.emulator.split import LARGE_BYTES, MOST_BYTES, Split, cluster_bytes, split, watched_bytes
@@ -129,6 +130,8 @@ class _Runner:
         self._watched = 0 if self._races or options.races is not None else options.watched  # clusters of each launch
         most = None if self._races else RACE_TABLE_BYTES
         self._watch = BlockRaces(_access_unit(build), most) if self._races or self._watched else None
+        apart = not self._races and options.races is None and options.sample_blocks is None
+        self._owners = Owners(_access_unit(build)) if apart else None
         self._order = options.order or Order()
         far, places = self._order.placed(len(buffers))
         self._memory = GlobalMemory(self._watch, far)
@@ -142,6 +145,8 @@ class _Runner:
             data = np.frombuffer(buffers[i].cast("B"), np.uint8) if buffers[i].nbytes else np.zeros(0, np.uint8)
             known, shadow = inputs is not None and i in fresh, self._shadow and i not in fresh
             placed[i] = self._memory.add(str(tensors[i]), data, shadow=shadow, past=past, constant=known)
+            if self._owners is not None and not known:
+                placed[i].owners = self._owners.table(len(data))
             placed[i].initial = data.copy() if self._shadow and not known else None
         self._buffers = [placed[i] for i in range(len(buffers))]
         self._fresh = fresh
@@ -211,6 +216,9 @@ class _Runner:
         counters = Counters(program.sites) if self._options.counting else Uncounted(program.sites)
         if self._watch is not None:
             self._watch.begin(program, any(launch.attributes.get(PROGRAMMATIC, b"")))
+        owners = None if program.blocks_may_wait else self._owners
+        if self._owners is not None:
+            self._owners.begin(division.clusters)
         threads = math.prod(launch.grid) * math.prod(launch.block)
         most = self._options.most(self._bytes, threads)
         large = cluster_bytes(program, launch) >= LARGE_BYTES
@@ -222,6 +230,9 @@ class _Runner:
                 limits.registers(launch, self._build), warps,
             )  # fmt: skip
             self._memory.races = self._watch if races else None
+            self._memory.owners = owners
+            if owners is not None:
+                owners.enter(chunk)
             if self._watch is not None and races:
                 self._watch.enter(chunk)
             budget = min(most, self._left)
@@ -293,8 +304,8 @@ class _Runner:
             instruction = program.source_map.get(line)
         message = trap.message
         if trap.earlier is not None:
-            message += f" (line {self._source_line(trap.earlier.line)}, `{trap.earlier.text}`)"
-        places = (f"{who}, at line {self._source_line(at.line)} `{at.text}`" for who, at in trap.waiting)
+            message += f" (line {self._source_line(trap.earlier.line)}, `{quoted(trap.earlier.text)}`)"
+        places = (f"{who}, at line {self._source_line(at.line)} `{quoted(at.text)}`" for who, at in trap.waiting)
         message = ": ".join(filter(None, (message, "; ".join(places))))
         block_xyz, thread = chunk.place(trap.gid) if trap.gid is not None else (None, None)
         return Fault(

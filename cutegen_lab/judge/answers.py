@@ -17,8 +17,9 @@ from cutegen_lab.judge.chosen import excused
 from cutegen_lab.judge.correctness import Allowance, compare
 from cutegen_lab.judge.distances import rms
 from cutegen_lab.judge.inputs import AROUND, NOT_FINITE, terms
+from cutegen_lab.judge.named import NAMED
 from cutegen_lab.judge.place import Place
-from cutegen_lab.judge.structured import BY_SLICE, EDGES, FAR, ONE_SIDED, PATCHWORK
+from cutegen_lab.judge.structured import BY_SLICE, CONSTANT, EDGES, FAR, MOSAIC, ONE_SIDED, PATCHWORK
 from cutegen_lab.judge.unneeded import unneeded
 from cutegen_lab.problems import Reference
 from cutegen_lab.problems.tensors import moved
@@ -31,7 +32,8 @@ _OF_16_BITS = (DType.BF16, DType.F16)
 _LARGE, _NOTHING = 2.0**60, 2.0**-6
 _TAMED = 8  # draws of how large
 _HOLD_IT = (torch.bfloat16, torch.float32, torch.float64)
-_FAR_FROM_ZERO = (AROUND, "offset", ONE_SIDED)
+_FAR_FROM_ZERO = (AROUND, "offset", ONE_SIDED, CONSTANT)
+_OF_MANY_KINDS = (PATCHWORK, MOSAIC, NAMED)
 _FEW_LEFT = 0.25  # as much of an output's usual size, where all of a small draw may lie in a function's tail
 
 
@@ -67,7 +69,7 @@ class Answers:
         else:
             wanted = self._reference.run_float64(inputs)
         self._usual = self._usual or [rms(out) for out in wanted]
-        share = 1.0 if check.distribution.startswith(_FAR_FROM_ZERO) else _LOST * (check.distribution == PATCHWORK)
+        share = 1.0 if check.distribution.startswith(_FAR_FROM_ZERO) else _LOST * (check.distribution in _OF_MANY_KINDS)
         share = _FEW_LEFT if check.distribution == "sparse" else share
         odd = check.distribution in NOT_FINITE
         rounds = tf32.allowed(self._reference)

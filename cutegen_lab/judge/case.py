@@ -16,16 +16,17 @@ from cutegen_lab.core.protocols import Cancel, Device, Execution, LendsMemory, S
 from cutegen_lab.core.roofline import GpuSpec
 from cutegen_lab.core.trial import OutputError, WorkloadCheck
 from cutegen_lab.core.verdict import Fault, Verdict
-from cutegen_lab.judge import rounding
+from cutegen_lab.judge import named, rounding
 from cutegen_lab.judge.answers import Answers
 from cutegen_lab.judge.blame import blame, difference, lower_precision
 from cutegen_lab.judge.buffers import POISONS, Buffers, secret_poison
 from cutegen_lab.judge.compelled import shares, unread
+from cutegen_lab.judge.ends import FLOAT_ENDS
 from cutegen_lab.judge.inputs import ENDS_BUT_LEAST, FULL_RANGE, INTEGER_ENDS, NOT_FINITE, OVERFLOWING, WIDE_RANGE, draw
 from cutegen_lab.judge.place import Place
 from cutegen_lab.judge.placement import Placement, reversed_order, shuffled
 from cutegen_lab.judge.plan import validate_plan
-from cutegen_lab.judge.structured import EXPONENTS, PATCHWORK
+from cutegen_lab.judge.structured import EXPONENTS, HIDDEN, PATCHWORK
 from cutegen_lab.problems import Reference
 from cutegen_lab.problems.tensors import alike, moved
 
@@ -53,6 +54,7 @@ class Case:
     executed: Execution = field(default=Execution(None, 0.0))
 
     def __post_init__(self) -> None:
+        self._named: named.Named | None = None
         self._counted, self.told = 1.0, ""  # the share of the blocks that ran last, and in words where that is not all
         self._place = Place(self.device, self.workload)
         self._lender = self.device if self._place.large and isinstance(self.device, LendsMemory) else None
@@ -84,7 +86,7 @@ class Case:
         if fault := validate_plan(self.build, self.workload.tensors + self.build.plan.workspace, self.gpu):
             return _faulted(passed, fault)
         inputs = self._drawn(passed)
-        if passed.distribution == EXPONENTS and self._sums(inputs):
+        if self._is_beyond(passed.distribution, inputs):
             return None
         if not first and self._careful(passed.distribution):
             outputs = self._answer(inputs)
@@ -94,7 +96,7 @@ class Case:
                 passed = replace(passed, distribution=smaller)
                 inputs = self._drawn(passed)
                 outputs = self._answer(inputs)
-            if outputs is None:
+            if outputs is None or (passed.distribution == HIDDEN and _mostly_nan(outputs)):
                 return None
         buffers = self._buffers(inputs, passed.seed, first)
         # The candidate runs before the reference: nothing it could find in memory is the answer.
@@ -228,7 +230,7 @@ class Case:
     def _too_large(self, distribution: str, inputs: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor]) -> bool:
         """Whether some integers are as large as their type holds, and sums of them are not held."""
         whole = distribution == PATCHWORK and not any(spec.dtype.is_float for spec in self.workload.inputs)
-        if not whole and distribution not in (*OVERFLOWING, ENDS_BUT_LEAST):
+        if not whole and distribution not in (*OVERFLOWING, ENDS_BUT_LEAST, named.NAMED):
             return False
         if _over_32_bits(self.workload, outputs) and self._sums(inputs):
             return True
@@ -238,6 +240,13 @@ class Case:
         """Whether the reference adds up elements of a tensor."""
         _, kind = rounding.looked(lambda: self._answer(inputs) or ())
         return not kind.apart
+
+    def _is_beyond(self, distribution: str, inputs: Sequence[torch.Tensor]) -> bool:
+        """Whether numbers are so large that what is computed of them overflows in formulas that are right."""
+        if distribution not in (EXPONENTS, FLOAT_ENDS):
+            return False
+        _, kind = rounding.looked(lambda: self._answer(inputs) or ())
+        return not (kind.apart if distribution == EXPONENTS else kind.chooses)
 
     def _answer(self, inputs: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...] | None:
         """PyTorch's result, None where it refuses these inputs."""
@@ -255,8 +264,12 @@ class Case:
         return wide is not None and not all(alike(a.double(), b.double()) for a, b in zip(outputs, wide, strict=True))
 
     def _drawn(self, check: WorkloadCheck) -> list[torch.Tensor]:
-        parameters = self.reference.parameters
-        return self._place.run(partial(draw, self.workload, check.distribution, check.seed, parameters))
+        of, parameters = self.workload, self.reference.parameters
+        if check.distribution == named.NAMED and self._named is None:
+            usual = self._place.run(partial(draw, of, "normal", check.seed, parameters))
+            by_reference = named.of_reference(lambda: self._answer(usual))
+            self._named = named.Named(by_reference, named.of_kernel(self.build.ptx))
+        return self._place.run(partial(draw, of, check.distribution, check.seed, parameters, named=self._named))
 
 
 def _over_32_bits(workload: Workload, outputs: Sequence[torch.Tensor]) -> bool:
@@ -265,6 +278,10 @@ def _over_32_bits(workload: Workload, outputs: Sequence[torch.Tensor]) -> bool:
         return False
     whole = [t for t in outputs if t.dtype is torch.int64 and t.numel()]
     return any(int(t.max()) >= 1 << 31 or int(t.min()) < -(1 << 31) for t in whole)
+
+
+def _mostly_nan(outputs: Sequence[torch.Tensor]) -> bool:
+    return any(out.is_floating_point() and 2 * int(out.isnan().sum()) > out.numel() for out in outputs)
 
 
 def _faulted(passed: WorkloadCheck, fault: Fault) -> WorkloadCheck:

@@ -1,10 +1,10 @@
 """Integer results that are right although they are not PyTorch's: another index of a tie, the other side of a half, and
 what is undefined.
 
-PyTorch promises no order among equals (its own kernels differ from device to device), and none between values that
-rounding decides. So an index is compared through the value it points at, and where a number was made whole, what it
-becomes within the rounding of its row is right. Converting NaN, or a number out of range, to
-an integer is undefined in C++ and in PyTorch; such elements are held against nobody.
+A stable sort keeps the order of equal values. Elsewhere PyTorch's own kernels differ in which of them they choose, and
+nobody promises an order between values that rounding decides. So an index is compared through the value it points at,
+and where a number was made whole, what it becomes within the rounding of its row is right. Converting NaN, or a number
+out of range, to an integer is undefined in C++ and in PyTorch; such elements are held against nobody.
 """
 
 from __future__ import annotations
@@ -29,11 +29,13 @@ _RISING = _SAME_ORDER | {"clamp", "clamp_min", "clamp_max"}  # what is between t
 
 @dataclass(frozen=True)
 class _Choice:
-    """Along ``dim`` of ``values`` (None: of all of them) ``index`` was chosen."""
+    """Along ``dim`` of ``values`` (None: of all of them) ``index`` was chosen. ``ordered``: as a stable
+    sort does."""
 
     values: torch.Tensor
     dim: int | None
     index: torch.Tensor
+    ordered: bool
 
 
 class _Watch(TorchDispatchMode):
@@ -60,7 +62,7 @@ class _Watch(TorchDispatchMode):
         index = result if isinstance(result, torch.Tensor) else self._second(name, result)
         if name in _INDEX_AT and index is not None and index.dtype is torch.int64:
             dim = (kwargs or {}).get("dim", args[_DIM_AT[name]] if len(args) > _DIM_AT[name] else self._default(name))
-            self.choices[self._id(index)] = _Choice(args[0], dim, index)
+            self.choices[self._id(index)] = _Choice(args[0], dim, index, bool((kwargs or {}).get("stable")))
         elif name in _SAME_ORDER and isinstance(result, torch.Tensor) and not result.is_floating_point():
             before = args[0]
             if id(before) in self.choices:
@@ -139,6 +141,8 @@ def _as_good(got: torch.Tensor, own: _Choice, exact: _Choice) -> torch.Tensor:
     mine, best = values.gather(dim, index.clamp(0, values.shape[dim] - 1)), values.gather(dim, chosen)
     noise = _noise(rounded, values, dim)
     alike = (mine == best) | (mine.isnan() & best.isnan()) | ((mine - best).abs() <= noise)
+    if exact.ordered:
+        alike &= (index == chosen) | (noise > 0) | best.isnan()  # formulas differ in which are NaN
     ordered = index.sort(dim)[0]
     twice = (ordered.narrow(dim, 1, ordered.shape[dim] - 1) == ordered.narrow(dim, 0, ordered.shape[dim] - 1)).any(
         dim, True

@@ -12,7 +12,7 @@ from cutegen_lab.core.dtypes import DType
 from cutegen_lab.core.problem import TensorSpec, Tolerances
 from cutegen_lab.core.trial import OutputError
 from cutegen_lab.judge import finer, float8, tf32
-from cutegen_lab.judge.distances import alike, distances, resolved, rms
+from cutegen_lab.judge.distances import alike, difference, distances, rms
 from cutegen_lab.judge.slices import worst_slice
 
 CONDITIONING = 16.0  # roundings an honest kernel may add up; TF32 would be 8,192
@@ -143,7 +143,7 @@ def compare(
             return torch.maximum(limits.budget * luck, _conditioned(effect, terms)).clamp_(min=floor)
 
         luck, effects = ([_luck(x, own, reference) for x in some] for some in ([own, *again], moved))
-        apart = _difference(got, own, reference)
+        apart = difference(got, own, reference)
         one = worst_slice(spec.shape, reference, apart, luck, effects, allow.by_slice, limit)
         if one is not None and not one.norm <= one.limit:
             mine, theirs, norm = replace(mine, norm=one.norm), replace(theirs, norm=one.own), one.limit
@@ -175,7 +175,7 @@ def _finer(
         found.append(finer.worst_relative(got, own, reference, moved, limit(element)))
     if allow.by_size is not None:
         luck, effects = ([_luck(x, own[0], reference) for x in some] for some in (own, moved))
-        mine = _difference(got, own[0], reference)
+        mine = difference(got, own[0], reference)
         found.append(finer.worst_bin(mine, luck, reference, effects, allow.by_size, limit(_BY_SIZE)))
     if allow.bias:
         floor = _BIAS * spec.dtype.eps
@@ -209,12 +209,8 @@ def _compared_where(
     return replace(found, worst_index=_unravel(int(written.nonzero()[at]), spec.shape))
 
 
-def _difference(result: torch.Tensor, own: torch.Tensor, reference: torch.Tensor) -> torch.Tensor:
-    return resolved(result.double(), own.double(), reference, result.dtype)
-
-
 def _luck(result: torch.Tensor, own: torch.Tensor, reference: torch.Tensor) -> torch.Tensor:
-    return _difference(result, own, reference).nan_to_num(0.0, 0.0, 0.0)
+    return difference(result, own, reference).nan_to_num_(0.0, 0.0, 0.0)
 
 
 def _floors(spec: TensorSpec, limits: Tolerances, terms: int, with_tf32: bool) -> tuple[float, float]:
@@ -269,8 +265,10 @@ def _without_lost(
     lost |= reference.isfinite() & ~(own.isfinite() & reference.to(own.dtype).isfinite())
     for sample in others[moved:]:
         lost |= own.isfinite() & ~sample.isfinite()
+    if not bool(lost.any()):
+        return got, own, reference, others
     if whole:
-        lost = lost.any().expand_as(lost)
+        lost = torch.ones_like(lost)
     return got.masked_fill(lost, 0.0), *_blank(lost, own, reference, others)
 
 
@@ -326,7 +324,7 @@ def _blank(
 def _exact(
     spec: TensorSpec, got: torch.Tensor, reference: torch.Tensor, own: torch.Tensor, allow: Allowance
 ) -> OutputError:
-    integers = got.to(torch.int64)
+    integers = (got.view(torch.uint8) if got.dtype is torch.bool else got).to(torch.int64)  # True is 1, and no other
     differs = (integers != reference.to(torch.int64)) & (integers != own.to(torch.int64))
     if allow.right is not None:
         differs &= ~allow.right
@@ -336,7 +334,7 @@ def _exact(
     return OutputError(
         output=spec.name, norm=share, worst=float(wrong.numel() > 0), torch_norm=0.0, torch_worst=0.0,
         limit_norm=0.0, limit_worst=0.0, worst_index=_unravel(index, spec.shape),
-        got=_value(got, index), expected=_value(reference, index),
+        got=_value(integers, index), expected=_value(reference, index),
     )  # fmt: skip
 
 

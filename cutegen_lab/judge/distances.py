@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
@@ -36,11 +37,9 @@ def distances(
     Both are relative to the reference's root mean square or ``least``, whichever is more (1 where both are 0). An
     element that is not finite where it should be, or finite where it should not, is infinitely far.
     """
-    size = _chunk(reference)
-    parts = [slice(start, start + size) for start in range(0, reference.numel(), size)]
     scale = max(rms(reference), least) or 1.0
     running = [_Running(), _Running()]
-    for part in parts:
+    for part in chunks(reference):
         ref = reference[part]
         weight = _finite(ref).abs().clamp_(min=scale)
         for result, total in zip((got, own), running, strict=True):
@@ -68,6 +67,12 @@ class _Running:
             self.worst, self.index = worst, start + int(relative.argmax())
 
 
+def chunks(values: torch.Tensor, multiple: int = 1) -> Iterator[slice]:
+    """Parts of flat ``values`` that fit a cache, each a multiple of so many elements long."""
+    size, count = max(_chunk(values) // multiple, 1) * multiple, values.numel()
+    return (slice(start, min(start + size, count)) for start in range(0, count, size))
+
+
 def _chunk(values: torch.Tensor) -> int:
     return _GPU_CHUNK if values.is_cuda else _CHUNK
 
@@ -80,6 +85,14 @@ def _dot(values: torch.Tensor) -> float:
 
 def _finite(values: torch.Tensor) -> torch.Tensor:
     return values if math.isfinite(_dot(values)) else values.nan_to_num(0.0, 0.0, 0.0)
+
+
+def difference(result: torch.Tensor, own: torch.Tensor, reference: torch.Tensor) -> torch.Tensor:
+    """:func:`resolved` of flat ``result``, chunk by chunk."""
+    found = torch.empty_like(reference)
+    for part in chunks(reference):
+        found[part] = resolved(result[part].double(), own[part].double(), reference[part], result.dtype)
+    return found
 
 
 def resolved(mine: torch.Tensor, own: torch.Tensor, ref: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import torch
 
-from cutegen_lab.judge.distances import rms
+from cutegen_lab.judge.distances import chunks, rms
 
 _LEAST = 2.0**-100  # results below may have vanished on the way, where fp32's smallest normal number is 2**-126
 _OWN = 1e-2  # relative error of PyTorch's own beyond which an element is not compared
@@ -89,27 +89,33 @@ def bias(
     rows = reference.numel() // max(columns, 1)
     if rows < _GROUPS or columns < _GROUPS:
         return None
-    reference = reference[: rows * columns]
-    right = reference.to(got.dtype).double()
-    compared = reference.isfinite() & right.isfinite() & (reference.abs() >= _COMPARABLE * rms(reference))
-    compared &= reference != 0
-    for each in (got, *own):
-        compared &= each[: rows * columns].isfinite()
-    if int(compared.sum()) < rows * columns / 4:
+    taken, least = reference[: rows * columns], _COMPARABLE * rms(reference[: rows * columns])
+    sums, counts = ([taken.new_zeros(rows), taken.new_zeros(columns)] for _ in range(2))
+    theirs, worst, index = [0.0] * len(own), -1.0, 0
+    for part in chunks(taken, columns):
+        exact = taken[part]
+        right = exact.to(got.dtype).double()
+        compared = right.isfinite() & (exact.abs() >= least) & (exact != 0)
+        for each in (got, *own):
+            compared &= each[part].isfinite()
+        mine, *others = (
+            (each[part].double() - right).div_(exact).masked_fill_(~compared, 0.0) for each in (got, *own)
+        )  # fmt: skip
+        some = slice(part.start // columns, part.start // columns + len(exact) // columns)
+        for found, values in ((sums, mine), (counts, compared)):
+            found[0][some] = values.view(-1, columns).sum(1).double()
+            found[1] += values.view(-1, columns).sum(0)
+        theirs = [total + float(each.sum()) for total, each in zip(theirs, others, strict=True)]
+        if float(mine.abs_().max()) > worst:
+            worst, index = float(mine.max()), part.start + int(mine.argmax())
+    count = float(counts[0].sum())
+    if count < rows * columns / 4:
         return None
 
-    def ahead(result: torch.Tensor) -> torch.Tensor:
-        found = (result[: rows * columns].double() - right) / reference
-        return found.masked_fill(~compared, 0.0)
-
-    mine = ahead(got)
-    count = float(compared.sum())
-
     def spread(dim: int) -> float:
-        sums, counts = mine.view(rows, columns).sum(dim), compared.view(rows, columns).sum(dim)
-        means = (sums / counts.clamp(min=1))[counts > 0]
-        return float(means.std()) / max(means.numel(), 1) ** 0.5 if means.numel() > 1 else 0.0
+        means = (sums[dim] / counts[dim].clamp(min=1))[counts[dim] > 0]
+        return float(means.std()) / means.numel() ** 0.5 if means.numel() > 1 else 0.0
 
-    theirs = [abs(float(ahead(each).sum())) / count for each in own]
-    limit = max(floor, budget * max(theirs)) + _SIGMAS * max(spread(0), spread(1))
-    return Finding(abs(float(mine.sum())) / count, theirs[0], limit, int(mine.abs().argmax()))
+    own_bias = [abs(total) / count for total in theirs]
+    limit = max(floor, budget * max(own_bias)) + _SIGMAS * max(spread(0), spread(1))
+    return Finding(abs(float(sums[0].sum())) / count, own_bias[0], limit, index)

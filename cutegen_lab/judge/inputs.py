@@ -13,18 +13,23 @@ import torch
 
 from cutegen_lab.core.dtypes import DType
 from cutegen_lab.core.problem import TensorSpec, Workload
+from cutegen_lab.judge.ends import FLOAT_ENDS
+from cutegen_lab.judge.named import NAMED, Named, drawn
 from cutegen_lab.judge.patterns import COUNT, INDICES, LENGTHS, MASKS, PATTERN, Kind, patterned
 from cutegen_lab.judge.ruled import ruled
 from cutegen_lab.judge.structured import (
     EVERYWHERE,
     EXPONENTS,
     FAR,
+    HIDDEN,
+    MOSAIC,
     ONE_SIDED,
     PATCHWORK,
     PERIODIC,
     SEVERAL,
     SIZED,
     SIZES,
+    SPECIALS,
     STRUCTURED,
     structured,
 )  # fmt: skip
@@ -105,7 +110,7 @@ DISTRIBUTIONS: Mapping[str, Draw] = {
     "tiny": _tiny,  # an epsilon in the wrong place shows here
     "mixed": _mixed,  # many magnitudes side by side
 }
-NOT_FINITE = ("nan", "infinity", SEVERAL, PATCHWORK)
+NOT_FINITE = ("nan", "infinity", SEVERAL, PATCHWORK, MOSAIC, HIDDEN)
 ESSENTIAL = ("large", "zeros", "nan", "infinity")  # no workload is judged without these
 # Of fp32 inputs beyond what fp16 holds: its 10 bits of mantissa are TF32's too, and where that will do, nothing else
 # tells them apart.
@@ -113,10 +118,11 @@ BEYOND_F16: Mapping[str, Draw] = {
     "huge": lambda shape, g: normal(2 ** between(20, 24, g), 0.0, shape, g),
     "minute": lambda shape, g: normal(2 ** -between(30, 40, g), 0.0, shape, g),
 }
-AROUND = "around "  # and a number: normal values with this mean, which the schedule spreads over ±``AROUND_UP_TO``
-AROUND_UP_TO = 24.0
+AROUND = "around "  # and a number: normal values with this mean, which the schedule spreads over ±``AROUND_UP_TO``,
+AROUND_UP_TO, AROUND_NEAR = 50.0, 24.0  # evenly up to ``AROUND_NEAR``, and beyond it a third as densely
 AROUND_COUNT = 3  # a workload …
-AROUND_MANY = 16  # … and a small one, which costs little, but has enough elements for a mean to be told from noise
+AROUND_MANY = 22  # … and a small one, which costs little, but has enough elements for a mean to be told from noise
+_NEAR_PART = 8 / 11  # of the means
 _SMALL = (64, 2048)  # elements of its largest input
 _STRUCTURED_EACH = 7 * len(STRUCTURED) // 10
 _SIZES_EACH, _SIZES_SMALL = 2, 3  # a workload, and a small one
@@ -139,25 +145,33 @@ def distributions(
     ``turn`` of ``turns`` counts workloads, and ``secret`` (0 to 1) is the trial's. The means of normal values are
     spread evenly over a whole trial, and once more over each small workload, so that a kernel that is wrong only for
     some of them meets one, however few draws its larger workloads can afford. Structured draws are dealt out: each
-    workload has two thirds of them, two of rows of one sign, and two that hold much.
+    workload has seven tenths of them, and all that are about a type's ends, signs and what is not finite.
     """
     kinds = [spec.dtype for spec in workload.inputs]
     whole = [*OVERFLOWING] if any(not d.is_float and d is not DType.BOOL for d in kinds) else []
     if not any(d.is_float for d in kinds):
         number = int(secret * COUNT) + turn * _PATTERNS_STEP
         patterns = [f"{PATTERN}{(number + i) % COUNT}" for i in range(_PATTERNS_EACH)]
-        return "normal", PATCHWORK, *whole, "bits", "zeros", *patterns
+        return "normal", PATCHWORK, *whole, NAMED, "bits", "zeros", *patterns
     small = _SMALL[0] <= max(spec.numel for spec in workload.inputs) <= _SMALL[1]
     count = AROUND_MANY if small else AROUND_COUNT
     parts = [(secret + (i + turn / turns) / count) % 1 for i in range(count)]
-    around = [f"{AROUND}{AROUND_UP_TO * (2 * part - 1):.4g}" for part in parts]
+    around = [f"{AROUND}{_mean(2 * part - 1):.4g}" for part in parts]
     sized = _sizes_of(_SIZES_SMALL if small else _SIZES_EACH, secret, turn / turns)
     beyond = [*BEYOND_F16] if tf32 else []
     first = int(secret * len(STRUCTURED)) + turn * _STEP
     dealt = [STRUCTURED[(first + i) % len(STRUCTURED)] for i in range(_STRUCTURED_EACH)]
     others = [name for name in DISTRIBUTIONS if name not in ("normal", *ESSENTIAL)]
-    telling = ("normal", PATCHWORK, *ESSENTIAL, *whole, *beyond, PERIODIC, ONE_SIDED, FAR, EXPONENTS)
+    telling = ("normal", PATCHWORK, MOSAIC, *ESSENTIAL, *whole, *beyond, PERIODIC, NAMED, ONE_SIDED, FAR, HIDDEN)
+    telling = (*telling, EXPONENTS, SEVERAL, SPECIALS, FLOAT_ENDS)
     return *telling, *dealt, *sized, *around, *others
+
+
+def _mean(part: float) -> float:
+    """Of a part from -1 to 1 of all means."""
+    beyond = max(abs(part) - _NEAR_PART, 0.0) / (1 - _NEAR_PART)
+    near = min(abs(part) / _NEAR_PART, 1.0)
+    return math.copysign(AROUND_NEAR * near + (AROUND_UP_TO - AROUND_NEAR) * beyond, part)
 
 
 def _sizes_of(count: int, secret: float, turn: float) -> list[str]:
@@ -170,14 +184,15 @@ def _sizes_of(count: int, secret: float, turn: float) -> list[str]:
 
 def draw(
     workload: Workload, distribution: str, seed: int, initial: Mapping[str, torch.Tensor] | None = None,
-    where: str = "cpu",
+    where: str = "cpu", named: Named | None = None,
 ) -> list[torch.Tensor]:  # fmt: skip
     """Tensors for every input of ``workload``, laid out as it says, on the torch device ``where``; a function of
     (distribution, seed) and the kind of device alone: a GPU's generator gives other numbers than a CPU's.
 
     ``initial`` are a Model's parameters and buffers: on normal values and half of the others they stay near their
     values but never at them, or a kernel could leave out a weight of one and a bias of zero; on the rest they are as
-    training may leave them, of either sign (but for variances) and of other sizes.
+    training may leave them, of either sign (but for variances) and of other sizes. ``named`` numbers are drawn where
+    the distribution is theirs.
     """
     with torch.device(where):
         generator = torch.Generator(where).manual_seed(seed)
@@ -190,10 +205,21 @@ def draw(
                 values = (_near if near else _trained)(value, spec, generator).to(TORCH[spec.dtype])
             elif at in values_of:
                 values = values_of[at].to(TORCH[spec.dtype])
+            elif distribution == NAMED and (some := _named(spec, named, generator, workload)) is not None:
+                values = some
             else:
                 values = _draw_one(spec, distribution, generator, workload)
             tensors.append(placed(values, spec))
         return ruled(tensors, workload, generator)
+
+
+def _named(
+    spec: TensorSpec, named: Named | None, generator: torch.Generator, workload: Workload
+) -> torch.Tensor | None:
+    if named is None or spec.dtype is DType.BOOL:
+        return None
+    most = 0 if spec.dtype.is_float else _integers(spec.dtype, WIDE_RANGE, terms(workload))[1] - 1
+    return drawn(spec, named, generator, most)
 
 
 def _near(value: torch.Tensor, spec: TensorSpec, generator: torch.Generator) -> torch.Tensor:

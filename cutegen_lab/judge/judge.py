@@ -11,7 +11,6 @@ from itertools import chain
 import torch
 
 from cutegen_lab.core.artifact import Artifact
-from cutegen_lab.core.errors import Cancelled
 from cutegen_lab.core.forks import Forks
 from cutegen_lab.core.kept_memory import kept_memory, one_arena
 from cutegen_lab.core.problem import Problem, Workload
@@ -21,6 +20,7 @@ from cutegen_lab.core.stopwatch import TimesInTurns
 from cutegen_lab.core.trial import CheckResult, Profile, Timing, WorkloadCheck
 from cutegen_lab.core.verdict import Fault, Verdict
 from cutegen_lab.judge import tf32
+from cutegen_lab.judge.beside import Beside, Job, LeftOut, Plan, checks_of, in_order, worthwhile
 from cutegen_lab.judge.buffers import Kept
 from cutegen_lab.judge.case import Case
 from cutegen_lab.judge.compelled import shares, unread
@@ -30,11 +30,12 @@ from cutegen_lab.judge.place import Place, give_back, given_back
 from cutegen_lab.judge.plan import validate_plan
 from cutegen_lab.judge.prints import ADVICE, Listening, prints, told
 from cutegen_lab.judge.profile import profile
-from cutegen_lab.judge.schedule import FEWEST, affordable, draws
+from cutegen_lab.judge.schedule import FEWEST, draws
 from cutegen_lab.judge.second_look import SYMPTOMS, Detector, SecondLook
 from cutegen_lab.judge.select import beyond, no_answer, sampled_share, select_workloads
 from cutegen_lab.judge.timed_outputs import answers, inputs_for
-from cutegen_lab.judge.timing import Job, time_in_turns
+from cutegen_lab.judge.timing import Job as TimingJob
+from cutegen_lab.judge.timing import time_in_turns
 from cutegen_lab.judge.turns import Effort
 from cutegen_lab.judge.values import between
 from cutegen_lab.problems import Reference
@@ -89,9 +90,14 @@ class StandardJudge:
         forks = self._forks() if detector and self._forks else None
         if forks:
             self._ahead.put(self._counting(problem, artifact, target_gpu(artifact.arch)))
+        secret = between(0, 1, torch.Generator().manual_seed(self._seed()))
+        plan = [(w, draws(w, turn, len(workloads), secret, problem.any_tf32)) for turn, w in enumerate(workloads)]
         try:
-            with closing(SecondLook(problem, artifact, detector, self._seed, say, cancel, forks)) as looks:
-                found = self._checked(problem, artifact, workloads, looks, device, say, cancel)
+            with (
+                closing(SecondLook(problem, artifact, detector, self._seed, say, cancel, forks)) as looks,
+                closing(self._beside(problem, artifact, plan, device, cancel)) as beside,
+            ):
+                found = self._checked(problem, artifact, plan, secret, looks, beside, device, say, cancel)
         except BaseException:
             self._ahead.put(None)
             raise
@@ -99,81 +105,77 @@ class StandardJudge:
             self._ahead.put(None)
         return found
 
+    def _beside(
+        self, problem: Problem, artifact: Artifact, plan: Plan, device: Device, cancel: Cancel
+    ) -> Beside:  # fmt: skip
+        if not self._forks or not self._detector or not worthwhile([w for w, _ in plan], device, self._detector):
+            return Beside((), None, cancel)
+        jobs = [
+            Job(self._detector, problem, workload, artifact.builds[workload.name], artifact.arch, names, self._seed())
+            for workload, names in plan if workload.derived
+        ]  # fmt: skip
+        return Beside(jobs, self._forks() if jobs else None, cancel)
+
     def _checked(
-        self, problem: Problem, artifact: Artifact, workloads: Sequence[Workload], looks: SecondLook,
+        self, problem: Problem, artifact: Artifact, plan: Plan, secret: float, looks: SecondLook, beside: Beside,
         device: Device, say: Say, cancel: Cancel,
     ) -> CheckResult:  # fmt: skip
         reference, gpu = Reference(problem), target_gpu(artifact.arch)
         checks: list[WorkloadCheck] = []
-        fewer: list[str] = []
-        secret = between(0, 1, torch.Generator().manual_seed(self._seed()))
-        for turn, workload in enumerate(workloads):
+        left, sampled = LeftOut(), dict[str, str]()
+        workloads = [workload for workload, _ in plan]
+
+        def drawn(workload: Workload, names: Sequence[str], left: LeftOut) -> Iterator[WorkloadCheck]:
             case = Case(problem, reference, workload, artifact.builds[workload.name], device, gpu, cancel)
-            names = draws(workload, turn, len(workloads), secret, problem.any_tf32)
-            for check in self._draws(case, names, fewer, say):
-                checks.append(check)
-                if not check.verdict.passed:
-                    told = _where(workload, check)
-                    if cause := looks.cause(workload.name) if check.verdict in SYMPTOMS else None:
-                        checks.append(cause)
-                        reason = f"{cause.reason} on {cause.workload}; on the {device.name}: {told}"
-                        return CheckResult(cause.verdict, reason, tuple(checks))
-                    return CheckResult(check.verdict, told, tuple(checks))
+            return checks_of(case, names, self._seed, left, say)
+
+        for workload, check in in_order(plan, drawn, beside, left):
+            checks.append(check)
+            if not check.verdict.passed:
+                told = _where(workload, check)
+                if cause := looks.cause(workload.name) if check.verdict in SYMPTOMS else None:
+                    checks.append(cause)
+                    reason = f"{cause.reason} on {cause.workload}; on the {device.name}: {told}"
+                    return CheckResult(cause.verdict, reason, tuple(checks))
+                return CheckResult(check.verdict, told, tuple(checks))
         notes: list[str] = []
         for check in chain(looks, self._inspected(workloads, artifact, device, say, cancel)):
             checks.append(check)
             notes += [check.reason] if check.verdict.passed and check.reason else []
             if not check.verdict.passed:
                 return CheckResult(check.verdict, f"{check.reason} on {check.workload}", tuple(checks))
-        untold, sampled = list[str](), dict[str, str]()
         for workload in (w for w in problem.workloads if w not in workloads):
             if workload.name not in artifact.builds:
-                untold.append(f"{workload.name}, for which the candidate was not compiled")
+                left.untold.append(f"{workload.name}, for which the candidate was not compiled")
                 continue
             share = sampled_share(problem, workload)
             case = Case(problem, reference, workload, artifact.builds[workload.name], device, gpu, cancel, share)
-            for check in self._sampled(case, secret, untold, say):
+            for check in self._sampled(case, secret, left, say):
                 checks.append(check)
                 if not check.verdict.passed:
                     return CheckResult(check.verdict, _where(workload, check), tuple(checks))
                 sampled[workload.name] = case.told
-        result = CheckResult(Verdict.INCONCLUSIVE if untold else Verdict.PASSED, "", tuple(checks))
-        praise = _praise(artifact, result, fewer, [*sampled.values()], device)
-        if untold:
-            left = f"the {device.name} cannot run {'; '.join(untold)}"
-            praise = f"right as far as it goes ({praise}), but {left}. Next: {_ELSEWHERE}"
+        result = CheckResult(Verdict.INCONCLUSIVE if left.untold else Verdict.PASSED, "", tuple(checks))
+        praise = _praise(artifact, result, left.fewer, [*sampled.values()], device)
+        if left.untold:
+            why = f"the {device.name} cannot run {'; '.join(left.untold)}"
+            praise = f"right as far as it goes ({praise}), but {why}. Next: {_ELSEWHERE}"
         return replace(result, reason="; ".join([praise, *tf32.notes(problem), *notes]))
 
-    def _draws(self, case: Case, names: Sequence[str], fewer: list[str], say: Say) -> Iterator[WorkloadCheck]:
-        """The checks of one workload, as many as ``case``'s device can afford (of some blocks, all); ``fewer`` gets its
-        name if not all."""
-        count, what = len(names), case.workload.name if case.whole else f"some blocks of {case.workload.name}"
-        for number, distribution in enumerate(names):
-            if case.cancel.is_set():
-                raise Cancelled()
-            if number >= count:
-                fewer.append(case.workload.name)
-                return
-            say(f"check {what} ({distribution})")
-            check = case.run(distribution, self._seed(), first=number == 0)
-            if number == 0 and case.whole:
-                count = affordable(case.workload, names, case.device, case.executed)
-            if check is not None:
-                yield check
-
-    def _sampled(self, case: Case, secret: float, untold: list[str], say: Say) -> Iterator[WorkloadCheck]:
+    def _sampled(self, case: Case, secret: float, left: LeftOut, say: Say) -> Iterator[WorkloadCheck]:
         """The checks of some blocks of one workload that is too large for ``case``'s device. Where none can be run, or
-        where they would tell nothing, ``untold`` gets its name and the reason, and the verdict is inconclusive."""
+        where they would tell nothing, ``left.untold`` gets its name and the reason, and the verdict is inconclusive."""
         problem, workload = case.problem, case.workload
         if why := no_answer(problem, workload):
-            untold.append(f"{workload.name} ({why})")
+            left.untold.append(f"{workload.name} ({why})")
             return
         every = draws(workload, 0, 1, secret, problem.any_tf32)
         names = [name for name in every if name in FEWEST]
-        names = names if len(names) == len(FEWEST) else list(every[: len(FEWEST)])
-        for check in self._draws(case, names, [], say):
+        for check in checks_of(case, names, self._seed, LeftOut([], left.untold), say):
             if check.verdict is Verdict.INCONCLUSIVE:
-                untold.append(f"{workload.name} ({beyond(problem, workload)}), nor blocks of it alone: {check.reason}")
+                left.untold.append(
+                    f"{workload.name} ({beyond(problem, workload)}), nor blocks of it alone: {check.reason}"
+                )
                 return
             yield check
 
@@ -204,7 +206,7 @@ class StandardJudge:
                 inputs = inputs_for(problem, reference, counting.seed)
                 compelled = shares(reference, workload, inputs, self._seed(), place)
                 give_back()
-                job = Job(problem, build, best, inputs, gpu, answers(problem, reference, place))
+                job = TimingJob(problem, build, best, inputs, gpu, answers(problem, reference, place))
                 timing = time_in_turns(job, device, device.name, self.effort, self._seed, say, cancel)
                 counted = counting.result(say, cancel)
             if counted is not None and (fault := unread(workload, compelled, counted.counters, sampled=True)):

@@ -130,7 +130,8 @@ _PARTS: Mapping[str, Callable[..., Any]] = {
 
 
 def _partial_products(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    """Of ``a[…, M, K] @ b[…, K, N]``, Σ S² of each element's K partial sums S, from ``_PARTIAL`` of them at most."""
+    """Of ``a[…, M, K] @ b[…, K, N]``, Σ S² of each element's K partial sums S, from ``_PARTIAL`` of them at most, times
+    how many of its terms are alike, as :func:`_partial_sums`: where numbers of both rows repeat, so do products."""
     k = a.shape[-1]
     step = max(-(-k // _PARTIAL), 1)
     total = squares = torch.zeros(*a.shape[:-1], b.shape[-1], dtype=torch.float64, device=a.device)
@@ -138,7 +139,10 @@ def _partial_products(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
         some = slice(first, min(first + step, k))
         total = total + a[..., some].double() @ b[..., some, :].double()
         squares = squares + total * total * (some.stop - some.start)
-    return squares
+    if k < 2:
+        return squares
+    alike = _equal_terms(a.double())[..., :, None] * _equal_terms(b.double().mT)[..., None, :] / k
+    return squares * alike.clamp_min(1.0)
 
 
 def _partial_sums(x: torch.Tensor, dim: Sequence[int] | int | None = None, *_: Any, **__: Any) -> torch.Tensor:
@@ -251,7 +255,7 @@ class _Moved(TorchDispatchMode):
             return value
         noise = self._draw.uniform(value)
         found = noise.mul_(2 * self._unit).add_(1 - self._unit).mul_(value)
-        return found.masked_fill_(found.abs() < self._least, 0.0)
+        return found.mul_(~(found.abs() < self._least))  # a zero keeps its sign
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -394,13 +398,15 @@ class Kind:
 
     ``plain``: an infinite result is infinite in every formula that is right, since nothing subtracts one from another.
     ``apart``: no element is a sum of several. ``strict``: sums, products and quotients alone, of which none leaves
-    anything out. ``relative``: products, quotients, powers and exponentials of single elements.
+    anything out. ``relative``: products, quotients, powers and exponentials of single elements. ``chooses``: it rounds
+    nothing, but chooses, copies and compares.
     """
 
     plain: bool
     apart: bool
     strict: bool
     relative: bool
+    chooses: bool
 
 
 class _Looked(TorchDispatchMode):
@@ -408,11 +414,12 @@ class _Looked(TorchDispatchMode):
 
     def __init__(self) -> None:
         super().__init__()
-        self._apart = self._alone = self._only = self._strict = self._relative = True
+        self._apart = self._alone = self._only = self._strict = self._relative = self._chooses = True
 
     @property
     def kind(self) -> Kind:
-        return Kind(self._only or (self._apart and self._alone), self._apart, self._strict, self._relative)
+        plain = self._only or (self._apart and self._alone)
+        return Kind(plain, self._apart, self._strict, self._relative, self._chooses)
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -423,7 +430,11 @@ class _Looked(TorchDispatchMode):
         self._apart = self._apart and (torch.Tag.pointwise in func.tags or name in _CHOOSE or _aliases(func))
         self._strict = self._strict and (name in _STRICT or _aliases(func))
         self._relative = self._relative and (name in _RELATIVE or _aliases(func))
-        return func(*args, **(kwargs or {}))
+        result = func(*args, **(kwargs or {}))
+        narrows = name == "_to_copy" and result.dtype.itemsize < args[0].dtype.itemsize
+        views = _aliases(func) and not func._schema.is_mutable
+        self._chooses = self._chooses and (name in _EXACT or views) and not narrows
+        return result
 
 
 def moved(reference: Reference, inputs: Sequence[torch.Tensor], unit: float, seed: int) -> tuple[torch.Tensor, ...]:

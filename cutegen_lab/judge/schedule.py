@@ -7,13 +7,15 @@ from itertools import zip_longest
 
 from cutegen_lab.core.problem import Workload
 from cutegen_lab.core.protocols import Device, Execution
-from cutegen_lab.judge.inputs import AROUND, ESSENTIAL, distributions
-from cutegen_lab.judge.structured import EVERYWHERE, PATCHWORK, SIZED
+from cutegen_lab.judge.inputs import AROUND, ESSENTIAL, FULL_RANGE, distributions
+from cutegen_lab.judge.structured import EVERYWHERE, MOSAIC, PATCHWORK, SIZED
 
 EMULATED_INSTRUCTIONS = 200_000  # warp instructions a workload, all its draws together: a tenth of a second
+BYTES_EACH = 8  # that a warp instruction reads or writes on average: of most honest kernels 1 to 40
+TOO_MANY = 150 * EMULATED_INSTRUCTIONS  # all that a small workload's draws may take; the slowest honest one's: 108
 GPU_BYTES = 8 << 30  # compulsory traffic of all draws of a workload
 FEWEST_ON_GPU = 10
-FEWEST = ("normal", PATCHWORK)  # of an expensive workload: together they hold every kind of float
+FEWEST = ("normal", PATCHWORK, MOSAIC, FULL_RANGE)  # of an expensive workload: together they hold every kind of number
 
 
 def draws(workload: Workload, turn: int, turns: int, secret: float, tf32: bool = False) -> tuple[str, ...]:
@@ -24,8 +26,9 @@ def draws(workload: Workload, turn: int, turns: int, secret: float, tf32: bool =
     1) is one for all of it, as ``tf32`` is.
     """
     names = distributions(workload, turn, turns, secret, tf32)
-    telling = (*EVERYWHERE, *ESSENTIAL) if not workload.derived else (*ESSENTIAL, *EVERYWHERE)  # of one kind: clearer
-    first = [name for name in ("normal", *telling) if name in names]
+    every = (PATCHWORK, MOSAIC, FULL_RANGE, *EVERYWHERE)
+    telling = (*every, *ESSENTIAL) if not workload.derived else (*ESSENTIAL, *every)  # of one kind: clearer
+    first = [name for name in dict.fromkeys(("normal", *telling)) if name in names]
     spread = [[name for name in names if name.startswith(start)] for start in (AROUND, SIZED)]
     early = [name for pair in zip_longest(*spread[:: 1 if turn % 2 else -1]) for name in pair if name is not None]
     rest = [name for name in names if name not in {*first, *early}]
@@ -34,18 +37,31 @@ def draws(workload: Workload, turn: int, turns: int, secret: float, tf32: bool =
     return *first, *(name for pair in pairs for name in pair if name is not None)
 
 
-def affordable(workload: Workload, names: Sequence[str], device: Device, execution: Execution) -> int:
-    """How many of the draws ``names`` to run, after the first ran as ``execution``.
+def owed(workload: Workload, names: Sequence[str]) -> int:
+    """How many of the draws ``names`` no emulated kernel goes without, by how much work the problem is: if a kernel's
+    own cost decided, one that idles would be judged by a few.
 
-    What a kernel costs decides how many more than the fewest: none is so slow that its small workloads go without
-    zeros, large numbers, NaN and infinities, one more kind and one mean or small size, or the analyst's own without a
-    draw that holds them all.
+    Of a small workload they are all that there are; of a larger one at least zeros, large numbers, NaN and infinities,
+    one more kind and one mean or small size; of the analyst's own, a draw that holds them all.
     """
+    if not workload.derived:
+        return sum(name in FEWEST for name in names)
+    allowed = EMULATED_INSTRUCTIONS * BYTES_EACH // max(workload.compulsory_bytes, 1)
+    return min(len(names), max(_fewest(names), allowed))
+
+
+def affordable(workload: Workload, names: Sequence[str], device: Device, execution: Execution) -> int:
+    """How many of the draws ``names`` to run, after the first ran as ``execution``: fewer than :func:`owed` where an
+    emulated kernel is too slow to be judged."""
     count = len(names)
     if device.kind == "cuda":
         return min(count, max(FEWEST_ON_GPU, GPU_BYTES // max(workload.compulsory_bytes, 1)))
     spent = execution.counters.get("warp_instructions", 0.0)
-    fewest = sum(name in FEWEST for name in names)
-    if workload.derived:
-        fewest = sum(name in ("normal", *ESSENTIAL, *EVERYWHERE) for name in names) + 2
-    return count if spent == 0 else min(count, max(fewest, int(EMULATED_INSTRUCTIONS / spent)))
+    if spent == 0:
+        return count
+    wanted = min(count, max(owed(workload, names), int(EMULATED_INSTRUCTIONS / spent)))
+    return min(wanted, max(_fewest(names), int(TOO_MANY / spent))) if workload.derived else wanted
+
+
+def _fewest(names: Sequence[str]) -> int:
+    return sum(name in (*FEWEST, *ESSENTIAL, *EVERYWHERE) for name in names) + 2

@@ -8,36 +8,60 @@ where the weight lies (tiles that are skipped, low rank, a tame beginning).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations
+from typing import TypeVar
 
 import torch
 
 from cutegen_lab.core.dtypes import DType
 from cutegen_lab.core.problem import TensorSpec, Workload
+from cutegen_lab.judge.ends import FLOAT_ENDS, at_the_ends, with_infinite_rows
+from cutegen_lab.judge.named import NAMED
+from cutegen_lab.judge.patterns import MASKS, patterned
 from cutegen_lab.judge.values import FEW_ROWS, between, dealt, rand, randn, standard
 from cutegen_lab.problems.dtypes import TORCH
 
-PATCHWORK, PERIODIC = "patchwork", "periodic"
+PATCHWORK, MOSAIC, PERIODIC = "patchwork", "mosaic", "periodic"
+HIDDEN = "hidden"  # by −∞, as a mask that is added does
 SIZED = "of size "  # and a number: normal values of this size, which the schedule spreads from ``SIZES[0]`` up
 SIZES = (1e-30, 1e-1)
 SPECIALS = "specials"
 SEVERAL = "several not finite"
 ONE_SIDED = "one-sided"
+CONSTANT = "constant rows"
 FAR = "far from zero"
 EXPONENTS = "all exponents"  # for references that add up nothing: squares and sums would overflow
 _FAREST = 115.0  # powers of two: a thousand of such numbers can be added in fp32
+_LARGEST = 40.0  # … whose squares are added
 _WIDEST = 123.0  # … that can be multiplied by a few
 _LEAST_OUTPUT = 64  # elements: fewer may all be not finite where one input element is not
 _TIMES = (1, 2, 3, 4, 6, 8, 12, 16)
 _PARTNERS = 8  # dimensions shorter than this are not graded against each other
 
 Values = dict[int, torch.Tensor]  # by input
+Size = TypeVar("Size", float, torch.Tensor)
 _Draw = Callable[[Workload, torch.Generator], Values]
 
 
 def _floats(workload: Workload) -> Iterator[tuple[int, TensorSpec]]:
     return ((at, spec) for at, spec in enumerate(workload.inputs) if spec.dtype.is_float and spec.numel)
+
+
+def _along_any(
+    one: Callable[[torch.Tensor, TensorSpec, torch.Generator], torch.Tensor],
+) -> Callable[[torch.Tensor, TensorSpec, torch.Generator], torch.Tensor]:
+    """``one``, whose rows lie along another dimension half of the time."""
+
+    def turned(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> torch.Tensor:
+        if len(spec.shape) < 2 or between(0, 1, g) < 0.5:
+            return one(values, spec, g)
+        dim = _some(len(spec.shape) - 1, g)
+        rows = values.transpose(dim, -1).contiguous()
+        return one(rows, replace(spec, shape=tuple(rows.shape), strides=()), g).transpose(dim, -1).contiguous()
+
+    return turned
 
 
 def _by_tensor(one: Callable[[torch.Tensor, TensorSpec, torch.Generator], torch.Tensor]) -> _Draw:
@@ -54,7 +78,7 @@ def _reach(dtype: DType, wide: float) -> float:
     return min(wide, 5.0) if dtype is DType.F16 or dtype.is_float8 else wide
 
 
-def _fits(dtype: DType, decades: torch.Tensor | float) -> torch.Tensor | float:
+def _fits(dtype: DType, decades: Size) -> Size:
     """Negative exponents of ten, of the range that ``SIZES`` has; a narrow type's are spread as far as it goes down."""
     if dtype is DType.F16:
         return decades * 0.22
@@ -129,7 +153,11 @@ def _sorted(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> torch
 
 
 def _constant_rows(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> torch.Tensor:
-    return values[..., :1].expand_as(values).contiguous() if spec.shape else values
+    """Rows, or all of the last two, three … dimensions together."""
+    if not spec.shape:
+        return values
+    first = values[(..., *(slice(1),) * (1 + _some(len(spec.shape), g)))]
+    return first.expand_as(values).contiguous()
 
 
 def _clustered(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> torch.Tensor:
@@ -211,13 +239,8 @@ def _patchwork(workload: Workload, g: torch.Generator) -> Values:
         lambda given, some: given.sort(-1)[0], lambda given, some: torch.where(late, given * 2**reach, given),
         lambda given, some: torch.where(heavy[some], given * 2**reach, given),
     )  # fmt: skip
-    kind, given = dealt(len(others) + 1, count, length, g), rows
-    rows = given.clone()
-    for number, changed in enumerate(others, 1):
-        some = (kind == number).any(-1).nonzero()[:, 0]  # each row is of one kind where there are many
-        rows[some] = torch.where(kind[some] == number, changed(given[some], some), rows[some])
-    enough = min((out.numel for out in workload.outputs), default=0) >= _LEAST_OUTPUT
-    if enough and (count >= FEW_ROWS or between(0, 1, g) < 0.5):
+    rows = _dealt_out(rows, others, g)
+    if _takes_odd(workload) and (count >= FEW_ROWS or between(0, 1, g) < 0.5):
         some = torch.randperm(count, generator=g).repeat(-(-3 // count))[: max(count // 8, min(count // 2, 4), 3)]
         places = torch.randperm(length, generator=g)[: max(length // 8, 1)]
         odd = torch.tensor([math.nan, math.inf, -math.inf])
@@ -240,14 +263,78 @@ def _far(workload: Workload, g: torch.Generator) -> Values:
     at -1e20 lies above some of them."""
     values = {at: standard(spec.shape, g) for at, spec in _floats(workload)}
     at, spec = max(_floats(workload), key=lambda pair: pair[1].numel)
-    count = math.prod(spec.shape[:-1])
+    dim = -1 if len(spec.shape) < 2 or between(0, 1, g) < 0.5 else _some(len(spec.shape) - 1, g)
+    shape = spec.shape and values[at].transpose(dim, -1).shape
+    count = math.prod(shape[:-1])
     most = min(math.log2(_info(spec.dtype).max) - 2, _FAREST)
     order = torch.randperm(count, generator=g)
     part = 1 - (order // 2 + rand((count,), g) / 5) / ((count + 1) // 2)  # all sizes of either sign
     sign = torch.where((order + _some(2, g)) % 2 == 0, -1.0, 1.0)
-    scale = (sign * (most * part.sqrt()).exp2()).view(*spec.shape[:-1], 1) if spec.shape else 1.0
-    values[at] = (values[at].abs().clamp(max=3.0) + 1) * scale
+    scale = (sign * (most * part.sqrt()).exp2()).view(*shape[:-1], 1) if spec.shape else 1.0
+    values[at] = ((values[at].reshape(shape).abs().clamp(max=3.0) + 1) * scale).transpose(dim, -1).contiguous()
     return values
+
+
+def _hidden(workload: Workload, g: torch.Generator) -> Values:
+    """One of the largest inputs is −∞ where a mask hides it: tiles, beginnings, ends and single places of rows, of
+    which none is hidden whole."""
+    values = {at: standard(spec.shape, g) for at, spec in _floats(workload)}
+    most = max(spec.numel for _, spec in _floats(workload))
+    largest = [(at, spec) for at, spec in _floats(workload) if 2 * spec.numel >= most]
+    at, spec = largest[_some(len(largest), g)]
+    if not spec.shape or spec.dtype.is_float8:
+        return values
+    nothing = torch.zeros(spec.shape, dtype=torch.bool)
+    place = (rand((*spec.shape[:-1], 1), g) * spec.shape[-1]).long()
+    mask = patterned(spec.shape, nothing, MASKS, HIDDEN, g, by_rows=True).scatter(-1, place, False)
+    values[at] = values[at].masked_fill(mask, -math.inf)
+    return values
+
+
+def _mosaic(workload: Workload, g: torch.Generator) -> Values:
+    """The kinds of rows that a patchwork lacks: constant, descending, of one sign and large, large of both, sparse,
+    quantised, and near enough to zero to be centred; one row holds both infinities, and one two NaN."""
+    values = {at: standard(spec.shape, g) for at, spec in _floats(workload)}
+    at, spec = max(_floats(workload), key=lambda pair: pair[1].numel)
+    if not spec.shape:
+        return values
+    rows = values[at].reshape(-1, spec.shape[-1])
+    count, length = rows.shape
+    size = (_reach(spec.dtype, _LARGEST) * rand((count, 1), g).sqrt()).exp2()  # most of them near the largest
+    mean = (3 + 27 * rand((count, 1), g)) * randn((count, 1), g).sign()
+    kept = rand((count, length), g) < 0.03
+    steps = (rows * 4).round() / 4
+    others: tuple[Callable[[torch.Tensor, torch.Tensor], torch.Tensor], ...] = (
+        lambda given, some: steps[some, :1].expand_as(given), lambda given, some: given.sort(-1, descending=True)[0],
+        lambda given, some: (given.abs() + 1) * size[some], lambda given, some: -(given.abs() + 1) * size[some],
+        lambda given, some: given * size[some], lambda given, some: torch.where(kept[some], given, 0.0),
+        lambda given, some: steps[some], lambda given, some: mean[some] + given / 4,
+    )  # fmt: skip
+    rows = _dealt_out(rows, others, g)
+    if _takes_odd(workload) and count >= FEW_ROWS and length > 1:
+        some = torch.randperm(count, generator=g)[:2]
+        places = torch.randperm(length, generator=g)[:2]
+        rows[some[0], places] = torch.tensor([math.inf, -math.inf])
+        rows[some[1], places] = math.nan
+    values[at] = rows.reshape(spec.shape)
+    return values
+
+
+def _dealt_out(
+    given: torch.Tensor, others: Sequence[Callable[[torch.Tensor, torch.Tensor], torch.Tensor]], g: torch.Generator
+) -> torch.Tensor:
+    """Rows as ``given``, or as one of ``others`` makes them of (rows, their numbers); parts of rows where they are
+    few."""
+    count, length = given.shape
+    kind, rows = dealt(len(others) + 1, count, length, g), given.clone()
+    for number, changed in enumerate(others, 1):
+        some = (kind == number).any(-1).nonzero()[:, 0]
+        rows[some] = torch.where(kind[some] == number, changed(given[some], some), rows[some])
+    return rows
+
+
+def _takes_odd(workload: Workload) -> bool:
+    return min((out.numel for out in workload.outputs), default=0) >= _LEAST_OUTPUT
 
 
 def _all_exponents(workload: Workload, g: torch.Generator) -> Values:
@@ -336,7 +423,17 @@ def _specials(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> tor
     return some
 
 
-def _several(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> torch.Tensor:
+def _several(workload: Workload, g: torch.Generator) -> Values:
+    """Several values that are not finite in every input; in the largest whole rows of infinities, where no rows are
+    summed over together with another's (all would be NaN)."""
+    values = _by_tensor(_some_not_finite)(workload, g)
+    at, spec = max(_floats(workload), key=lambda pair: pair[1].numel)
+    if spec.shape and not _partners(workload):
+        with_infinite_rows(values[at].view(-1, spec.shape[-1]), g)
+    return values
+
+
+def _some_not_finite(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> torch.Tensor:
     """Several NaN and infinities of both signs, and zeros, which make NaN of them; one row holds two infinities alone,
     of opposite signs, and another two NaN."""
     flat = values.view(-1)
@@ -354,6 +451,10 @@ def _several(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> torc
     return values.masked_fill_(values.isfinite() & (rand(spec.shape, g) < zeros), 0.0)
 
 
+def _ends(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> torch.Tensor:
+    return at_the_ends(values, _info(spec.dtype), g)
+
+
 def _info(dtype: DType) -> torch.finfo:
     """Of no more than 32 bits: doubles are drawn among the numbers that floats have."""
     return torch.finfo(torch.float32 if dtype is DType.F64 else TORCH[dtype])
@@ -363,15 +464,15 @@ _DRAWS: Mapping[str, _Draw] = {
     "graded": _graded,
     "log-uniform": _by_tensor(_log_uniform),
     "heavy": _by_tensor(_heavy),
-    "sorted": _by_tensor(_sorted),
-    "constant rows": _by_tensor(_constant_rows),
+    "sorted": _by_tensor(_along_any(_sorted)),
+    CONSTANT: _by_tensor(_along_any(_constant_rows)),
     "clustered": _by_tensor(_clustered),
     "block-sparse": _by_tensor(_block_sparse),
     "low rank": _by_tensor(_low_rank),
     "loud end": _by_tensor(_loud_end),
     "quiet rows": _by_tensor(_quiet_rows),
     "nearly": _by_tensor(_nearly),
-    ONE_SIDED: _by_tensor(_one_sided),
+    ONE_SIDED: _by_tensor(_along_any(_one_sided)),
     FAR: _far,
     EXPONENTS: _all_exponents,
     "sparse": _by_tensor(_sparse),
@@ -379,15 +480,20 @@ _DRAWS: Mapping[str, _Draw] = {
     "repeated rows": _by_tensor(_repeated),
     PERIODIC: _by_tensor(_periodic),
     SPECIALS: _by_tensor(_specials),
-    SEVERAL: _by_tensor(_several),
+    SEVERAL: _several,
+    FLOAT_ENDS: _by_tensor(_ends),
     PATCHWORK: _patchwork,
+    MOSAIC: _mosaic,
+    HIDDEN: _hidden,
 }
 EVERYWHERE = (PATCHWORK, PERIODIC)
-_EACH_TIME = (*EVERYWHERE, ONE_SIDED, FAR, EXPONENTS)
+_EACH_TIME = (*EVERYWHERE, MOSAIC, HIDDEN, ONE_SIDED, FAR, EXPONENTS, SPECIALS, SEVERAL, FLOAT_ENDS)
 STRUCTURED = tuple(name for name in _DRAWS if name not in _EACH_TIME)  # which are dealt out
-EDGES = (SPECIALS, SEVERAL, PATCHWORK, FAR, EXPONENTS)  # PyTorch itself may lose everything of an element
+# PyTorch itself may lose everything of an element of these.
+EDGES = (SPECIALS, SEVERAL, PATCHWORK, MOSAIC, FAR, EXPONENTS, FLOAT_ENDS, NAMED)
 # Magnitudes differ between rows or columns, and no row lies in a function's vanishing tail.
-BY_SLICE = ("graded", "log-uniform", "heavy", "block-sparse", "low rank", "loud end", "quiet rows", PATCHWORK)
+BY_SLICE = ("graded", "log-uniform", "heavy", "block-sparse", "low rank", "loud end", "quiet rows", PATCHWORK,
+            MOSAIC, NAMED)  # fmt: skip
 
 
 def structured(name: str, workload: Workload, generator: torch.Generator) -> Values | None:

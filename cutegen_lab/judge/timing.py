@@ -14,7 +14,7 @@ from cutegen_lab.core.artifact import Build
 from cutegen_lab.core.problem import Problem, TensorSpec, Workload
 from cutegen_lab.core.protocols import Cancel, Say
 from cutegen_lab.core.roofline import GpuSpec
-from cutegen_lab.core.stopwatch import Stopwatch, TimesInTurns, rotation
+from cutegen_lab.core.stopwatch import COPY, Stopwatch, TimesInTurns, rotation
 from cutegen_lab.core.trial import Measurement, Timing
 from cutegen_lab.core.verdict import Fault, Verdict
 from cutegen_lab.judge.baselines import REFERENCES, fastest, kinds
@@ -24,7 +24,7 @@ from cutegen_lab.judge.turns import Effort, Taken, Times, Turns
 from cutegen_lab.problems.tensors import from_bytes, laid_out, storage, to_bytes
 
 FLOOR_MARGIN = 0.95  # of the time the compulsory bytes take at the bus's peak, which no real access pattern reaches
-CANDIDATE, INCUMBENT, COPY = "candidate", "incumbent", "copy of the compulsory bytes"
+CANDIDATE, INCUMBENT = "candidate", "incumbent"
 CUPTI = "CUPTI's records of kernels"
 LOST = 0.03  # a candidate slower than the accepted kernel by more than this for sure is not timed any longer
 _KEPT_BYTES = 1 << 30  # of outputs that wait on the host for their check

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import pairwise
 
+from cutegen_lab.core.predicted import AT_THE_FLOOR
 from cutegen_lab.core.run import Resumed, RunState, StepStarted, StoredEvent
+from cutegen_lab.core.stopwatch import COPY
+
+_AS_FAST = 0.01  # of a copy's time: what a clock cannot tell from it
 
 
 def tokens(state: RunState) -> int:
@@ -22,6 +27,18 @@ def spent(state: RunState) -> str:
     if budget.max_tokens is not None and used >= budget.max_tokens:
         return f"budget: {used} of {budget.max_tokens} tokens used"
     return ""
+
+
+def nothing_to_gain(state: RunState) -> str:
+    """Why an unattended run asks for no refinement of the accepted kernel, or "" while one may pay: nothing but its
+    compulsory bytes and a launch takes time, by prediction, and where it was measured no copy of them is faster."""
+    trial = state.trials.get(state.incumbent_id or "")
+    if trial is None or trial.timing is None or trial.profile is None:
+        return ""
+    copy_us = trial.timing.baselines.get(COPY, math.inf if trial.timing.kind == "predicted" else 0.0)
+    if not trial.profile.limiter.startswith(AT_THE_FLOOR) or trial.timing.time_us > (1 + _AS_FAST) * copy_us:
+        return ""
+    return f"{trial.candidate_id} is {trial.profile.limiter}: a refinement would gain nothing"
 
 
 def fixes_left(state: RunState) -> bool:

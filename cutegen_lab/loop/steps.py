@@ -29,6 +29,7 @@ from cutegen_lab.core.trial import Profile as ProfileResult
 from cutegen_lab.core.trial import Provenance, Resources, Timing
 from cutegen_lab.core.verdict import Fault, Verdict
 from cutegen_lab.loop.answers import next_id
+from cutegen_lab.loop.budget import nothing_to_gain
 from cutegen_lab.loop.effects import Check, Compile, Generate, Profile, Time
 
 Work = Generate | Compile | Check | Time | Profile
@@ -70,6 +71,9 @@ class Steps:
 
     def _generate(self, effect: Generate, state: RunState, say: Say, cancel: Cancel) -> Event:
         provider = self.parts.provider
+        recorded = state.settings.provider.startswith("replay:")  # is played to its end
+        if state.settings.auto and not recorded and (reason := nothing_to_gain(state)):
+            return GenerateFailed(reason, exhausted=True)
         try:
             proposal = provider.propose(effect.request, say, cancel)
         except ProviderExhausted as error:

@@ -10,11 +10,14 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from cutegen_lab.core.problem import TensorSpec
+from cutegen_lab.problems.dtypes import TORCH
 
 _ALONG_DIM = {
     "gather", "index_select", "scatter", "scatter_add", "scatter_reduce", "index_add", "index_copy", "index_fill",
     "index_reduce",
 }  # fmt: skip
+_FAR = 1 << 20  # beyond what a tensor of the small workloads holds
+Run = Callable[[Sequence[torch.Tensor]], object]
 Use = tuple[torch.Tensor, int, tuple[int, ...]]  # an index, how many things it chooses from, what else it may be
 
 
@@ -31,6 +34,39 @@ def ranged(specs: Sequence[TensorSpec], run: Callable[[Sequence[torch.Tensor]], 
         else spec
         for position, spec in enumerate(specs)
     ]
+
+
+def accepted(specs: Sequence[TensorSpec], run: Run, made: Callable[[TensorSpec], torch.Tensor]) -> list[TensorSpec]:
+    """``specs``, those of indices with the values beside their range that ``run``, the reference on a CPU, takes.
+    ``made(spec)`` is a tensor for it that it takes."""
+    found = list(specs)
+    for position, spec in enumerate(specs):
+        if spec.below and not spec.rule:
+            beside = tuple(n for n in _beyond(spec) if _takes(specs, position, n, run, made))
+            found[position] = replace(spec, beside=beside)
+    return found
+
+
+def _beyond(spec: TensorSpec) -> tuple[int, ...]:
+    """Values of the index ``spec`` outside of its range: those that may count from the end, and others that a reference
+    takes only where it clamps, wraps or masks them first."""
+    size = spec.below
+    ends = (-1, -2, -(size // 2), 1 - size, -size, -size - 1, size, size + 1, 2 * size + 1, 3 * size, -_FAR - 1, _FAR)
+    info = torch.iinfo(TORCH[spec.dtype])
+    outside = {n for n in ends if info.min <= n <= info.max and not 0 <= n < size}
+    return tuple(sorted({*spec.beside, *outside}))
+
+
+def _takes(
+    specs: Sequence[TensorSpec], position: int, value: int, run: Run, made: Callable[[TensorSpec], torch.Tensor]
+) -> bool:
+    tensors = [made(spec) for spec in specs]
+    tensors[position].fill_(value)
+    try:
+        run(tensors)
+    except Exception:  # a reference may refuse values in any way it likes
+        return False
+    return True
 
 
 class _Watch(TorchDispatchMode):

@@ -9,6 +9,7 @@ LONG_ALIGNED = 2048  # columns where rows are few
 _VECTOR = 16  # a size that this does not divide is not aligned
 _TILE = 32  # a row that this divides is not ragged
 _EVEN = 24  # what a reference cuts into two, three or four parts of one size is cut so at multiples of this
+_LONG, _LONGER = 2048, "longer than one pass of a block"
 _PRIMES = (251, 127, 61, 31, 13, 7, 3)
 
 
@@ -33,14 +34,22 @@ class Probe:
             return next(size for size in range((row - 1) // _EVEN * _EVEN, 0, -_EVEN) if size % _TILE)
         return row
 
+    def why_of(self, columns: int) -> str:
+        """``why``, where it is true of rows of ``columns`` elements."""
+        if self.name == PRIME and columns not in (self.columns, *_PRIMES):
+            return f"{columns} columns"
+        if self.name in (LONG_PRIME, LONG) and columns != self.columns:
+            return f"{self.rows} rows of {columns}" if columns < _LONG else _LONGER
+        return self.why
 
-PRIME, TAIL, RAGGED = "prime", "tail", "ragged"
+
+PRIME, TAIL, RAGGED, LONG, LONG_PRIME = "prime", "tail", "ragged", "long", "long_prime"
 PROBES = (
     Probe("real_row", 3, None, "the real row length, few rows"),
     Probe("one_row", 1, 512, "a single row"),
     Probe(PRIME, 5, 257, "prime columns: no vector divides them"),
     Probe(TAIL, 17, 1000, "vectors fit, the last tile is ragged"),
-    Probe("long_prime", 2, 4099, "prime and longer than one pass of a block"),
+    Probe(LONG_PRIME, 2, 4099, f"prime and {_LONGER}"),
     Probe("one_column", 7, 1, "a single column"),
 )
 ALIGNED = Probe("aligned", ALIGNED_TO, ALIGNED_TO, "whole tiles, for kernels that serve nothing else", (2, 1), True)
@@ -54,11 +63,11 @@ SOLVED = (
     ODD,
     Probe(RAGGED, 34, 1000, "vectors fit, the last tile is ragged", (18, 2)),
     Probe("single", 1, 512, "one of everything but the longest dimension", (1,)),
-    Probe("long", 2, 4099, "longer than one pass of a block", (3, 2)),
+    Probe(LONG, 2, 4099, _LONGER, (3, 2)),
 )
 NAMES = frozenset(probe.name for probe in (*PROBES, ALIGNED, TILES, DEEP, *SOLVED))
 TRIVIAL = ("one_row", "one_column", "single")  # where much that is wrong is right
-FEW_ROWS = ("real_row", "long_prime")  # for the length of their rows alone
+FEW_ROWS = ("real_row", LONG_PRIME)  # for the length of their rows alone
 
 
 def is_aligned(size: int) -> bool:

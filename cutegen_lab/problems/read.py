@@ -22,7 +22,7 @@ from cutegen_lab.problems import rules
 from cutegen_lab.problems.arguments import declared
 from cutegen_lab.problems.dtypes import TORCH, from_torch
 from cutegen_lab.problems.flops import Work, counted
-from cutegen_lab.problems.indices import ranged
+from cutegen_lab.problems.indices import accepted, ranged
 from cutegen_lab.problems.reference import Bound
 from cutegen_lab.problems.sensitivity import insensitive
 from cutegen_lab.problems.source import LoadedSource, default_precision, load, tf32_allowed
@@ -33,6 +33,7 @@ from cutegen_lab.problems.training import RefusesDropout
 from cutegen_lab.problems.workloads import derive
 
 _DATA_DEPENDENT = (DataDependentOutputException, DynamicOutputShapeException, GuardOnDataDependentSymNode)
+_ASKED_BYTES = 1 << 22  # workloads up to here are run once for each value that an index might take
 _TRIAL_BYTES = 1 << 28  # the real run that validates a reference takes at most this much input
 
 
@@ -161,6 +162,9 @@ def _ranged(bound: Bound, workload: Workload) -> Workload:
     with _quiet(), FakeTensorMode(allow_non_fake_inputs=True), torch.no_grad():
         found = ranged(workload.inputs, bound.call, empty)
     inputs = [spec if spec.rule else seen for spec, seen in zip(workload.inputs, found, strict=True)]
+    if workload.compulsory_bytes <= _ASKED_BYTES:
+        with torch.no_grad():
+            inputs = accepted(inputs, bound.call, _sample)
     return replace(workload, inputs=tuple(inputs))
 
 

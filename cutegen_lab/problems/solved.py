@@ -29,7 +29,8 @@ def solved(
         if outputs:
             inputs = resized(main.inputs, wanted)
             small = _elements(inputs) <= most and all(t.numel for t in outputs)
-            return Workload(probe.name, inputs, outputs, probe.why) if small else None
+            longest = max((spec.shape[-1] for spec in inputs[:arguments] if spec.shape), default=1)
+            return Workload(probe.name, inputs, outputs, probe.why_of(longest)) if small else None
         wanted = _taken(main, wanted, infer)
     return None
 

@@ -145,7 +145,8 @@ def _mappings(main: Workload, arguments: int, probe: Probe) -> Iterator[tuple[Ma
             continue
         small = chain((probe.rows, *probe.others), repeat(probe.others[-1]))
         mapping = {axis: min(axis[0], next(small)) for axis in outer}
-        yield {**mapping, last: probe.columns_of(row)}, probe.why
+        columns = probe.columns_of(row)
+        yield {**mapping, last: columns}, probe.why_of(columns)
         if probe.columns is not None and outer:
             yield mapping, f"{probe.rows} {'row' if probe.rows == 1 else 'rows'}"
 

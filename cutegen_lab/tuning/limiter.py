@@ -8,7 +8,7 @@ from cutegen_lab.core import predicted
 from cutegen_lab.core.predicted import AT_THE_FLOOR, L2, LAUNCH, MEMORY, STARTS, WAITS
 from cutegen_lab.tuning.occupancy import Occupancy
 
-_FLOOR = 1.04  # times what the memory term and the launch take: nearer to it a prediction tells nothing apart
+_FLOOR = 1.05  # times what the memory term and the launch take: nearer to it a prediction tells nothing apart
 _NAMES: Mapping[str, str] = {
     MEMORY: "memory bandwidth", L2: "L2 bandwidth", LAUNCH: "launch overhead", "issue": "instruction issue",
     "tensor": "tensor cores", "shared": "shared memory", "L1": "L1: accesses touch many cache lines",
@@ -20,16 +20,21 @@ _NAMES: Mapping[str, str] = {
     predicted.BARRIERS: "barriers", predicted.CLUSTER: "cluster waits",
     predicted.BLOCK: "block starts: each block does little",
 }  # fmt: skip
-
-
+_ANSWERS = (predicted.LOADS, predicted.ARRIVAL, predicted.STAGES)
 _NEARLY = 0.85  # of the longest term, from which another one is said
+_BUSY = 0.6  # of DRAM's peak: Nsight Compute calls a kernel whose units are all below that bound by latency
 
 
 def limiter(
-    parts: Mapping[str, float], waited: Mapping[str, float], unit: str, counters: Mapping[str, float], shape: Occupancy
-) -> str:
-    """The longest of ``parts`` in words; where that is what blocks wait for, the longest of ``waited``."""
+    parts: Mapping[str, float], waited: Mapping[str, float], unit: str, counters: Mapping[str, float], shape: Occupancy,
+    dram_share: float,
+) -> str:  # fmt: skip
+    """The longest of ``parts`` in words; where that is what blocks wait for, the longest of ``waited``. Memory limits
+    nothing where DRAM is at ``dram_share`` of its peak and that is little: then what answers take does."""
     longest = max(parts, key=lambda name: parts[name])
+    if longest == MEMORY and dram_share < _BUSY:
+        most = max(_ANSWERS, key=lambda name: waited.get(name, 0.0))
+        return f"{_NAMES[most]}; DRAM is at {dram_share:.0%} of its peak"
     if longest != WAITS:
         return f"{_named(longest, counters)}, {parts[longest]:.3g} µs"
     most = max(waited, key=lambda name: waited[name])
@@ -51,12 +56,17 @@ def runner_up(parts: Mapping[str, float], waited: Mapping[str, float], unit: str
     return f"nearly as long, {time_us:.3g} µs: {second}; less of one alone gains little"
 
 
-def at_the_floor(time_us: float, memory_us: float, copy_us: float, launch_us: float) -> str:
+def at_the_floor(time_us: float, memory_us: float, copy_us: float, launch_us: float, dram_share: float) -> str:
     """Words where nothing is left to gain: memory moves what must be moved and nothing else, and the rest hides behind
     it; else empty. ``copy_us`` is what a copy of the compulsory bytes takes, ``launch_us`` one launch's overhead."""
     if memory_us > _FLOOR * copy_us or time_us > _FLOOR * (copy_us + launch_us):
         return ""
-    return f"{AT_THE_FLOOR}: memory {memory_us:.3g} µs + launch {launch_us:.3g} µs"
+    terms = f"memory {memory_us:.3g} µs + launch {launch_us:.3g} µs"
+    if dram_share >= _BUSY:
+        return f"{AT_THE_FLOOR}: {terms}"
+    return (
+        f"memory latency, {AT_THE_FLOOR}: {terms}; a launch this short ends with DRAM at {dram_share:.0%} of its peak"
+    )
 
 
 def _named(name: str, counters: Mapping[str, float]) -> str:

@@ -1,12 +1,12 @@
 """Predicted time of a launch from what it was counted to do.
 
-    time = launch + max((memory³ + unit³ + waits³)^⅓, block starts)
+    time = launch + max((memory³ + units³ + waits³)^⅓, block starts)
 
 The terms, in microseconds, are those of :mod:`cutegen_lab.tuning.terms` and :mod:`cutegen_lab.tuning.waits`: *memory*
-is bytes over bandwidth, DRAM's or L2's, *unit* the busiest functional unit (tensor cores, shared memory, L1, issue
-slots, …), *waits* the sum of what one block after another must wait for, *block starts* how fast blocks can be handed
-out, which goes on beside all else. The third power lets the longest term win and near ties cost a little more than
-either. What L1 and L2 serve is :mod:`cutegen_lab.tuning.traffic`'s.
+is bytes over bandwidth, DRAM's or L2's, *units* each of those that work beside each other (tensor cores, shared memory,
+L1, and the busiest of issue slots and arithmetic units), *waits* the sum of what one block after another must wait for,
+*block starts* how fast blocks can be handed out, which goes on beside all else. The third power lets the longest term
+win and near ties cost a little more than either. What L1 and L2 serve is :mod:`cutegen_lab.tuning.traffic`'s.
 Constants were chosen on one set of kernels and tried on another:
 ``benchmarks/results/predicted_times_on_gpu.json``.
 """
@@ -26,19 +26,21 @@ from cutegen_lab.tuning.occupancy import Occupancy, occupancy
 from cutegen_lab.tuning.traffic import traffic
 from cutegen_lab.tuning.waits import waits_us
 
-MODEL = "roofline of memory, units, waits and block starts, v6"
+MODEL = "roofline of memory, units, waits and block starts, v7"
 _NORM = 3.0
 
 
 @dataclass(frozen=True)
 class Prediction:
-    """``parts`` in microseconds by name. ``limiter`` names the longest part in words."""
+    """``parts`` in microseconds by name. ``limiter`` names the longest part in words. ``dram_share``: how much of its
+    peak DRAM is at over the whole time."""
 
     time_us: float
     limiter: str
     parts: Mapping[str, float]
     findings: tuple[str, ...]
     occupancy: Occupancy | None = None
+    dram_share: float = 1.0
 
 
 def predict_launch(
@@ -54,14 +56,15 @@ def predict_launch(
     memory = {MEMORY: terms.memory_us(moved, gpu), L2: terms.l2_us(moved, gpu)}
     beside = {unit: units[unit], WAITS: sum(waited.values())}
     starts = {STARTS: terms.starts_us(launch, gpu), LAUNCH: LAUNCH_US}
-    together = sum(value**_NORM for value in (max(memory.values()), *beside.values())) ** (1 / _NORM)
-    time_us = starts[LAUNCH] + max(together, starts[STARTS])
+    together = (max(memory.values()), *terms.beside_each_other(units), beside[WAITS])
+    time_us = starts[LAUNCH] + max(sum(value**_NORM for value in together) ** (1 / _NORM), starts[STARTS])
     terms_us = {**memory, **beside, **starts}
-    named = limiter(terms_us, waited, unit, counters, shape)
+    dram_share = terms.dram_us(moved, gpu) / time_us
+    named = limiter(terms_us, waited, unit, counters, shape, dram_share)
     second = runner_up(terms_us, waited, unit, counters)
     found = findings(counters, launch, kernel, shape, gpu, moved, named, lines or {0: counters})
     parts = {**memory, **beside, **units, **waited, **starts}
-    return Prediction(time_us, named, parts, (*found, second) if second else found, shape)
+    return Prediction(time_us, named, parts, (*found, second) if second else found, shape, dram_share)
 
 
 def predict_plan(
@@ -86,11 +89,12 @@ def predict_plan(
             parts[name] = parts.get(name, 0.0) + value
     total = sum(p.time_us for p in each)
     parts[COPY] = compulsory_bytes / gpu.copy_bytes_per_s * 1e6
-    if floor := at_the_floor(total, max(parts[MEMORY], parts[L2]), parts[COPY], LAUNCH_US):
-        return Prediction(total, floor, parts, (), longest.occupancy)
+    dram_share = sum(p.dram_share * p.time_us for p in each) / total
+    if floor := at_the_floor(total, max(parts[MEMORY], parts[L2]), parts[COPY], LAUNCH_US, dram_share):
+        return Prediction(total, floor, parts, (), longest.occupancy, dram_share)
     share = f"{len(each)} launches; the longest takes {longest.time_us:.0f} of {total:.0f} µs"
     found = (share, *longest.findings) if len(each) > 1 else longest.findings
-    return Prediction(total, longest.limiter, parts, found, longest.occupancy)
+    return Prediction(total, longest.limiter, parts, found, longest.occupancy, dram_share)
 
 
 def _programmatic(launch: Launch) -> bool:

@@ -17,10 +17,10 @@ OVERLAPPED_US = 0.7
 _L2_RATIO = 1.5  # L2 bandwidth over the copy rate
 _BULK_L2_RATIO = 3.5  # … for bulk copies, whose requests are few and large
 _LINE_CYCLES = 2.0  # of a multiprocessor, for each 128-byte line a warp's access touches: a look-up in L1's tags
-# Of shared memory, for each wavefront of a cp.async: NVIDIA's counter has two for what passes once. With a cycle each,
-# these alone would take longer than the product they are for (benchmarks/foreign_kernels/p6_gemm_mma.py.txt: 57 µs for
-# them, of 55.8 in all).
-_COPY_CYCLES = 0.5
+# Of shared memory, for a warp's cp.async past L1: its 512 bytes at 128 a cycle. NVIDIA's counter has up to 19
+# wavefronts for one, but ncu has L1 at 47% and 56% of its peak where these alone would take the whole time (p6 of
+# benchmarks/foreign_kernels). Copies through L1 cost each wavefront: with these n3's L1 is as busy as ncu has it.
+_PAST_L1_CYCLES = 4.0
 _START_CYCLES = 1.2  # of the whole GPU, between two blocks handed out …
 _CLUSTER_STARTS = 0.9  # … and this much more for each doubling of the cluster, which must find room at one time
 _MMA_SYNC_SHARE = 0.62  # of a Hopper tensor core's rate that mma.sync reaches
@@ -31,6 +31,7 @@ _PIPES: Mapping[str, tuple[str, float]] = {  # class of warp instruction -> (uni
     "warp": ("load/store", 4.0), "atomic": ("load/store", 8.0),
 }  # fmt: skip
 _OTHER_CYCLES = 1.0  # of an instruction of another class, branches among them
+_APART = ("tensor", "shared", "L1")  # units that work while instructions are issued
 _FREE = ("move",)  # registers are renamed, not copied
 _TENSOR_RATE: Mapping[str, tuple[DType, float]] = {  # operand type -> (whose dense rate, times that)
     "f16": (DType.F16, 1.0), "bf16": (DType.BF16, 1.0), "tf32": (DType.BF16, 0.5), "e4m3": (DType.I8, 1.0),
@@ -43,6 +44,12 @@ _OPERAND_BYTES = {"f16": 2, "bf16": 2, "tf32": 4, "e4m3": 1, "e5m2": 1, "s8": 1,
 def memory_us(moved: Traffic, gpu: GpuSpec) -> float:
     """Bytes to and from DRAM at the GPU's copy rate."""
     return moved.dram_bytes / gpu.copy_bytes_per_s * 1e6
+
+
+def dram_us(moved: Traffic, gpu: GpuSpec) -> float:
+    """What crosses DRAM before the launch ends, at the datasheet's rate: that over a time is what a profiler calls its
+    share of the peak."""
+    return (moved.dram_bytes - moved.left_bytes) / gpu.dram_bytes_per_s * 1e6
 
 
 def l2_us(moved: Traffic, gpu: GpuSpec) -> float:
@@ -70,6 +77,12 @@ def units_us(counters: Mapping[str, float], launch: Launch, shape: Occupancy, gp
     return found
 
 
+def beside_each_other(units: Mapping[str, float]) -> tuple[float, ...]:
+    """Times of what works beside each other, and costs a little more where several are busy: issue slots and arithmetic
+    units count as one, since they have the same instructions."""
+    return *(units[name] for name in _APART), max(us for name, us in units.items() if name not in _APART)
+
+
 def pipe_cycles(counters: Mapping[str, float]) -> float:
     """Cycles of a sub-partition's units that all warp instructions take one after another."""
     classes = by_class(counters)
@@ -85,8 +98,10 @@ def by_class(counters: Mapping[str, float]) -> dict[str, float]:
 
 def _wavefronts(counters: Mapping[str, float]) -> float:
     """Cycles of shared memory that loads, stores and cp.async take."""
-    copied = counters.get("shared_copy_wavefronts", 0.0)
-    return counters.get("shared_wavefronts", 0.0) - (1 - _COPY_CYCLES) * copied
+    past = counters.get("shared_copies_past_l1", 0.0)
+    direct = _share(past, counters.get("shared_copy_requests", 0.0))
+    counted = counters.get("shared_wavefronts", 0.0) - direct * counters.get("shared_copy_wavefronts", 0.0)
+    return counted + _PAST_L1_CYCLES * past
 
 
 def _operand_wavefronts(counters: Mapping[str, float]) -> float:

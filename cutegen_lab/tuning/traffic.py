@@ -18,20 +18,25 @@ from cutegen_lab.tuning.occupancy import Occupancy
 _L1_BESIDE_SMEM = 28 << 10  # bytes: L1 and shared memory are one, of which shared memory can have all but this
 _L1_HITS = (0.5, 1.5)  # footprints over L1's size: up to the first all re-reads hit, from the second on none
 _L2_HITS = (0.42, 1.1)  # … over L2's, by all multiprocessors together
+# Of L2, stores that are still there when a launch ends: so much less than all of them crossed DRAM by ncu's percentages
+# where p2, p5 and p8 of benchmarks/foreign_kernels stored 67, 17 and 34 MB (13 to 18, 14 and 9 MB).
+_L2_LEFT = 0.2
 _L1_INVALIDATED = 0.4  # re-reads lost for each other block of a cluster on the multiprocessor, over those that hit
 _L1_MERGES = (0.5, 1.2)  # loads in flight over L1's size: stores of parts of a sector join up to here, none from there
 
 
 @dataclass(frozen=True)
 class Traffic:
-    """Bytes of a launch; ``bulk_bytes`` cross L2 too, by bulk copies, and are not in ``l2_bytes``.
+    """Bytes of a launch; ``bulk_bytes`` cross L2 too, by bulk copies and cp.async, and are not in ``l2_bytes``.
 
+    ``left_bytes`` of ``dram_bytes`` are stores that L2 still has when the launch ends.
     ``far`` and ``near``: the shares of what lanes load that DRAM and that L2 serve; L1 has the rest.
     """
 
     dram_bytes: float
     l2_bytes: float
     bulk_bytes: float
+    left_bytes: float
     far: float
     near: float
 
@@ -61,8 +66,9 @@ def traffic(
     bulk = SECTOR_BYTES * (counters.get("bulk_load_sectors", 0.0) + counters.get("bulk_store_sectors", 0.0))
     return Traffic(
         dram_bytes=once + dram_reads + counters["dram_store_bytes"] + in_pieces + spilled,
-        l2_bytes=once * _share(cached, asked) + l2_reads + copied + stored + atomics + 2 * spilled,
-        bulk_bytes=bulk,
+        l2_bytes=once * _share(cached, asked) + l2_reads + stored + atomics + 2 * spilled,
+        bulk_bytes=bulk + copied,
+        left_bytes=min(counters["dram_store_bytes"], _L2_LEFT * gpu.l2_bytes),
         far=min(_share(once + dram_reads, asked), 1.0),
         near=min(_share(l2_reads - dram_reads + copied, asked), max(1.0 - _share(once + dram_reads, asked), 0.0)),
     )

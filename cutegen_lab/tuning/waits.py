@@ -16,19 +16,23 @@ _LATENCY_US = 0.4  # of a DRAM access while memory is not busy
 _L2_LATENCY_US = 0.12  # of an access that hits L2, beyond what is overlapped
 _L1_LATENCY_US = 0.04
 _BYTES_A_CYCLE = 32.0  # that a multiprocessor takes from L2, by bulk copies or loads
+# The path from L2 to a multiprocessor is 64 bytes wide: with that, rings of two stages of 24, 32 and 48 KiB on an H200
+# (p7 of benchmarks/foreign_kernels) ask for the same latency.
+_BULK_BYTES_A_CYCLE = 64.0
 # Of a bulk copy, from the wait for room to the data's arrival; more for each doubling of the cluster, all of whose
 # blocks must have let go of a stage.
-_BULK_LATENCY_US = 0.75
+_BULK_LATENCY_US = 0.6
 _CLUSTER_STAGE_US = 0.2
 _EXPOSED_LOADS = 0.65  # part of a block's bytes that its arithmetic cannot overlap with
 _EXPOSED_WORK = 0.75  # part of a block's busiest unit that its loads cannot overlap with
 _IN_ORDER = 2.0  # times its unit's cycles that an instruction holds up the warp's next one
 _BARRIER_CYCLES = 20.0
-# A cluster's barrier is a round trip to L2 (github.com/NVIDIA/cccl issue 9994), which takes 0.14 µs on an H100 (Luo et
-# al. 2025, arXiv 2501.12084) before anyone is late. This and what an exchange through another block's shared memory
-# takes, with the wait for its sender, fit the recorded sweeps on an H200; neither was measured by itself yet.
-_CLUSTER_US = 0.3
-_EXCHANGE_US = 0.55
+_ARRIVAL_CYCLES = 2.0  # of a warp at a barrier: 16 threads a cycle (CUDA C++ guide, throughput of __syncthreads())
+# A cluster's barrier, and more for each doubling of the cluster: alone on an H200 one takes 0.20 µs in clusters of two,
+# 0.22 of four, 0.24 of eight and 0.30 of sixteen (benchmarks/results/foreign_on_gpu.json).
+_CLUSTER_US = 0.17
+_CLUSTER_SIZE_US = 0.03
+_EXCHANGE_US = 0.55  # through another block's shared memory: 0.1 µs there, and in the recorded sweeps a late sender
 _BLOCK_START_US = 0.2
 
 
@@ -40,23 +44,24 @@ def waits_us(
     unit pass at a time: whichever is longest stands there."""
     blocks = math.prod(launch.grid)
     warps = blocks * -(-math.prod(launch.block) // 32)
-    waits = counters.get("barrier_waits", 0.0) + counters.get("mbarrier_waits", 0.0)
     alone = {
         BLOCK: _BLOCK_START_US,
         **_reads_us(counters, blocks, warps, moved, gpu),
-        BARRIERS: _BARRIER_CYCLES * waits / warps / gpu.clock_hz * 1e6,
-        CLUSTER: _cluster_us(counters, blocks, warps),
+        BARRIERS: _barriers_us(counters, blocks, warps, gpu),
+        CLUSTER: _cluster_us(counters, launch, blocks, warps),
     }
-    copied = counters.get("bulk_load_bytes", 0.0) > 0
+    work_us, work, stages_us = _work_us(unit_us, blocks, warps, shape), _EXPOSED_WORK, 0.0
+    if counters.get("bulk_load_bytes", 0.0):
+        alone[BLOCK] += _stage_us(counters, launch, gpu)  # nothing is there to work on before
+        work, stages_us = 1.0, _stages_us(counters, launch, blocks, work_us, gpu)
     at_a_time: tuple[dict[str, float], ...] = (
         _instructions_us(counters, warps, gpu),
-        {WORK: (1.0 if copied else _EXPOSED_WORK) * _work_us(unit_us, blocks, warps, shape)},
-        {STAGES: _stages_us(counters, launch, blocks, gpu) if copied else 0.0},
+        {WORK: work * work_us},
+        {STAGES: stages_us},
     )
-    longest = max(at_a_time, key=lambda found: sum(found.values()))
+    longest: dict[str, float] = max(at_a_time, key=lambda found: sum(found.values()))
     alone |= longest
-    waves = math.ceil(shape.waves) if shape.blocks == 1 else max(shape.waves, 1.0)  # a block that is alone waits whole
-    times = waves * counters.get("busiest_block", 1.0)
+    times = math.ceil(shape.waves) * counters.get("busiest_block", 1.0)  # a wave that has begun waits whole
     return {name: times * value for name, value in alone.items() if value}
 
 
@@ -75,28 +80,50 @@ def _reads_us(counters: Mapping[str, float], blocks: int, warps: int, moved: Tra
     return {LOADS: answers / hidden, ARRIVAL: arrives}
 
 
-def _stages_us(counters: Mapping[str, float], launch: Launch, blocks: int, gpu: GpuSpec) -> float:
-    """What a block waits for its stages, each as long as a bulk copy takes to answer and its bytes to arrive; all but
-    one, which is worked on, are under way at a time."""
-    arrives = counters.get("bulk_expected_bytes", 0.0) or counters.get("bulk_load_bytes", 0.0)
-    stage = arrives / max(counters.get("bulk_phases", 0.0), 1.0)
-    in_flight = max(launch.dynamic_smem_bytes - stage, stage, 1024.0)
+def _stages_us(counters: Mapping[str, float], launch: Launch, blocks: int, work_us: float, gpu: GpuSpec) -> float:
+    """What a block waits for its stages of bulk copies: all that the ring has but one, which is worked on, are under
+    way at a time."""
+    stage = max(_stage_bytes(counters), 1024.0)
+    ring = counters.get("bulk_stages", 0.0) or max(launch.dynamic_smem_bytes // stage, 1.0)
+    turns = max(counters.get("bulk_phases", 0.0) / blocks, 1.0)
+    if ring < 2:
+        return turns * _stage_us(counters, launch, gpu) + work_us
+    return turns * _stage_us(counters, launch, gpu) / (ring - 1)
+
+
+def _stage_us(counters: Mapping[str, float], launch: Launch, gpu: GpuSpec) -> float:
+    """From when a stage is asked for until all of it is there."""
     latency = _BULK_LATENCY_US + _CLUSTER_STAGE_US * math.log2(math.prod(launch.cluster))
-    each = latency + stage / (_BYTES_A_CYCLE * gpu.clock_hz) * 1e6
-    return arrives / blocks / in_flight * each
+    return latency + _stage_bytes(counters) / (_BULK_BYTES_A_CYCLE * gpu.clock_hz) * 1e6
 
 
-def _cluster_us(counters: Mapping[str, float], blocks: int, warps: int) -> float:
+def _stage_bytes(counters: Mapping[str, float]) -> float:
+    arrives = counters.get("bulk_expected_bytes", 0.0) or counters.get("bulk_load_bytes", 0.0)
+    return arrives / max(counters.get("bulk_phases", 0.0), 1.0)
+
+
+def _barriers_us(counters: Mapping[str, float], blocks: int, warps: int, gpu: GpuSpec) -> float:
+    """A barrier of the block takes its warps in one after another; an mbarrier is asked by each for itself."""
+    each = _BARRIER_CYCLES + _ARRIVAL_CYCLES * warps / blocks
+    cycles = each * counters.get("barrier_waits", 0.0) + _BARRIER_CYCLES * counters.get("mbarrier_waits", 0.0)
+    return cycles / warps / gpu.clock_hz * 1e6
+
+
+def _cluster_us(counters: Mapping[str, float], launch: Launch, blocks: int, warps: int) -> float:
     """What a block waits for the others of its cluster: at barriers, and for what they send to its shared memory, which
     an mbarrier was told to expect."""
     sent = 0.0 if counters.get("bulk_load_bytes", 0.0) else counters.get("bulk_phases", 0.0)
-    return _CLUSTER_US * counters.get("cluster_waits", 0.0) / warps + _EXCHANGE_US * sent / blocks
+    barrier = _CLUSTER_US + _CLUSTER_SIZE_US * math.log2(math.prod(launch.cluster))
+    return barrier * counters.get("cluster_waits", 0.0) / warps + _EXCHANGE_US * sent / blocks
 
 
 def _instructions_us(counters: Mapping[str, float], warps: int, gpu: GpuSpec) -> dict[str, float]:
     """What a warp's instructions take: the longest chain in which each needs the result of the one before, and to be
-    issued one after another, in order."""
-    cycles = {DEPENDENT: counters.get("chain_cycles", 0.0), IN_ORDER: _IN_ORDER * pipe_cycles(counters)}
+    issued one after another, in order. The fp32 units take one a cycle from a single warp; only what no chain holds up
+    can be so close together."""
+    independent = max(counters.get("warp_instructions_f32", 0.0) - counters.get("chain_cycles", 0.0), 0.0)
+    in_order = _IN_ORDER * pipe_cycles(counters) - (_IN_ORDER - 1) * independent
+    cycles = {DEPENDENT: counters.get("chain_cycles", 0.0), IN_ORDER: in_order}
     return {name: value / warps / gpu.clock_hz * 1e6 for name, value in cycles.items()}
 
 

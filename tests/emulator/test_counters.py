@@ -319,6 +319,7 @@ def test_the_lines_add_up_to_the_launch() -> None:
         "busiest_block",
         "bulk_phases",
         "bulk_expected_bytes",
+        "bulk_stages",
         "hot_load_bytes",
         "dram_load_bytes",
         "dram_store_bytes",
@@ -337,3 +338,21 @@ def test_what_mbarriers_are_told_to_expect() -> None:
     ran = run(kernel(body, 0, ".shared .align 8 .b8 b[8];"), [], block=(32, 1, 1))
     assert ran.execution.fault is None, ran.execution.fault
     assert ran.per_launch[0]["bulk_phases"] == 2 and ran.per_launch[0]["bulk_expected_bytes"] == 48 + 64
+    assert ran.per_launch[0]["bulk_stages"] == 1
+
+
+def test_stages_are_the_mbarriers_that_most_bytes_come_to() -> None:
+    """Three of a ring, the first once more than the others, and one that little is copied to at first."""
+    body = """
+  setp.eq.u32 %p1, %r1, 0; mov.u32 %r5, b;
+  @%p1 mbarrier.init.shared.b64 [%r5], 3; @%p1 mbarrier.init.shared.b64 [%r5+8], 3;
+  @%p1 mbarrier.init.shared.b64 [%r5+16], 3; @%p1 mbarrier.init.shared.b64 [%r5+24], 3; bar.sync 0;
+  @%p1 mbarrier.arrive.expect_tx.shared.b64 %rd9, [%r5], 64;
+  @%p1 mbarrier.arrive.expect_tx.shared.b64 %rd9, [%r5+8], 64;
+  @%p1 mbarrier.arrive.expect_tx.shared.b64 %rd9, [%r5+16], 64;
+  @%p1 mbarrier.arrive.expect_tx.shared.b64 %rd9, [%r5], 48;
+  @%p1 mbarrier.arrive.expect_tx.shared.b64 %rd9, [%r5+24], 16;
+  ret;"""
+    ran = run(kernel(body, 0, ".shared .align 8 .b8 b[32];"), [], block=(32, 1, 1))
+    assert ran.execution.fault is None, ran.execution.fault
+    assert ran.per_launch[0]["bulk_stages"] == 3 and ran.per_launch[0]["bulk_phases"] == 5

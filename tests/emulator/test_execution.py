@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cutegen_lab.core.verdict import Verdict
-from cutegen_lab.emulator import Options
+from cutegen_lab.emulator import Options, Order
 from tests.emulator.machine import evaluate, kernel, run
 
 LANE = np.arange(32)
@@ -309,6 +309,28 @@ def test_compare_and_swap_lets_one_thread_win_and_inc_wraps() -> None:
     run(kernel(body, 2), [cells, won], block=(64, 1, 1))
     assert (won == 0).sum() == 1 and cells[0] == int(np.flatnonzero(won == 0)[0]) + 1
     assert cells[1] == 64 % 10
+
+
+def test_lanes_come_to_an_atomic_in_any_order() -> None:
+    """On an H200 it is lane by lane, and nothing promises that (PTX ISA 9.7.13.5)."""
+    body = """mov.u32 %r5, 0; st.shared.b32 [tile], %r5; bar.sync 0; atom.shared.add.u32 %r4, [tile], 1;
+      mul.wide.u32 %rd3, %r1, 4; add.s64 %rd3, %rd1, %rd3; st.global.b32 [%rd3], %r4; ret;"""
+    code = kernel(body, 1, declarations=".shared .align 16 .b8 tile[16];")
+    found = []
+    for warps in (0, 7):
+        ranks = np.zeros(32, np.uint32)
+        done = run(code, [ranks], block=(32, 1, 1), options=Options(order=Order(warps=warps)))
+        assert done.execution.fault is None, done.execution.fault
+        found.append(ranks.tolist())
+    assert found[0] == list(range(32))
+    assert found[1] != found[0] and sorted(found[1]) == found[0]
+
+
+def test_subnormal_numbers_are_zeros_to_an_atomic_in_global_memory() -> None:
+    body = "red.global.add.f32 [%rd1], 0f00000100; atom.global.add.f32 %r4, [%rd1], 0f80000100; ret;"
+    cells = np.array([0x00000200], np.uint32)
+    assert run(kernel(body, 1), [cells], block=(1, 1, 1)).execution.fault is None
+    assert cells.tolist() == [0]
 
 
 def test_floating_atomics_add_up() -> None:

@@ -13,6 +13,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cutegen_lab.emulator import Options, Order
 from tests.emulator.machine import evaluate
 
 EDGE = [0.0, -0.0, 1.0, -1.0, 0.5, 1.5, 2.5, -2.5, 3.4e38, -3.4e38, 1e-38, 1e-40, -1e-45, 65504.0, 65520.0, 1e10,
@@ -117,6 +118,53 @@ def test_ftz_flushes_inputs_and_results() -> None:
     got = evaluate("mul.ftz.f32 %r9, %r10, 0f3F800000;", [tiny], np.float32)
     assert got.tolist()[:2] == [0, 0] and np.signbit(got[1]) and got[2] == tiny[2]
     assert (evaluate("mul.f32 %r9, %r10, 0f3F800000;", [tiny], np.float32) == tiny).all()
+
+
+@pytest.mark.parametrize(
+    ("code", "flushed", "kept"),
+    [
+        ("setp.gt{ftz}.f32 %p9, %r10, 0f00000000;", [False, False, True], [True, False, True]),
+        ("set.lt{ftz}.u32.f32 %r8, %r10, 0f00000000; setp.ne.u32 %p9, %r8, 0;", [False] * 3, [False, True, False]),
+        ("slct{ftz}.u32.f32 %r8, 1, 0, %r10; setp.ne.u32 %p9, %r8, 0;", [True] * 3, [True, False, True]),
+    ],
+)
+def test_comparisons_flush_too(code: str, flushed: list[bool], kept: list[bool]) -> None:
+    tiny = np.array([1e-40, -1e-40, 1e-30], np.float32)
+    assert evaluate(code.format(ftz=".ftz"), [tiny], np.bool_).tolist() == flushed
+    assert evaluate(code.format(ftz=""), [tiny], np.bool_).tolist() == kept
+
+
+def test_packed_halves_are_compared_with_subnormals_as_zeros() -> None:
+    pair = np.array([0x0001_3C00, 0x3C00_0001], np.uint32)  # 2⁻²⁴ and 1, above one another
+    code = "setp.gt.ftz.f16x2 %p9|%p8, %r10, %r11;"
+    assert evaluate(code, [pair, np.zeros_like(pair)], np.bool_).tolist() == [True, False]
+
+
+AS_HARDWARE = Options(order=Order(clock=1))  # rounds as it does, in half of all runs
+LONG = [  # a·b + c whose last bits float64 does not hold
+    (1 + 2.0**-12, 1 + 2.0**-12, 2.0**-80), (1 + 2.0**-12, 1 + 2.0**-12, -(2.0**-80)), (1.0, 1.0, 2.0**-60),
+    (-1.0, 1.0, 2.0**-60), (2.0**-75, 2.0**-75, 2.0**-130), (2.0**-75, 3 * 2.0**-75, -(2.0**-149)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("mode", ["rn", "rz", "rm", "rp"])
+def test_sums_longer_than_a_double_are_rounded_once(mode: str) -> None:
+    assert AS_HARDWARE.order and AS_HARDWARE.order.noise is not None
+    a, b, c = (np.array(column, np.float32) for column in zip(*LONG, strict=True))
+    got = evaluate(f"fma.{mode}.f32 %r9, %r10, %r11, %r12;", [a, b, c], np.float32, AS_HARDWARE)
+    for x, y, z, r in zip(a.tolist(), b.tolist(), c.tolist(), got, strict=True):
+        check_rounding(Fraction(x) * Fraction(y) + Fraction(z), r, mode)
+    for sign, form in ((1, "add"), (-1, "sub")):
+        got = evaluate(f"{form}.{mode}.f32 %r9, %r10, %r11;", [a, c], np.float32)
+        for x, z, r in zip(a.tolist(), c.tolist(), got, strict=True):
+            check_rounding(Fraction(x) + sign * Fraction(z), r, mode)
+
+
+def test_a_bf16_fma_is_rounded_once() -> None:
+    """(1 + 2⁻⁴)² is a tie, and 2⁻¹⁰⁰ decides it."""
+    a, c = np.full(2, 0x3F88, np.uint16), np.array([0x0D80, 0x8D80], np.uint16)
+    got = evaluate("fma.rn.bf16 %rs9, %rs10, %rs11, %rs12;", [a, a, c], np.uint16)
+    assert got.tolist() == [0x3F91, 0x3F90]
 
 
 def test_saturation() -> None:

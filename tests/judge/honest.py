@@ -90,7 +90,8 @@ def _softmax_online(x: torch.Tensor) -> torch.Tensor:
     top, total = torch.full((*x.shape[:-1], 1), -math.inf), torch.zeros(*x.shape[:-1], 1)
     for part in x.split(64, -1):
         grown = torch.maximum(top, part.amax(-1, keepdim=True))
-        total = total * torch.where(top == grown, 1.0, (top - grown).exp()) + (part - grown).exp().sum(-1, keepdim=True)
+        by = torch.where(grown == -math.inf, 0.0, grown)  # −∞ may hide all of a part
+        total = total * torch.where(top == grown, 1.0, (top - by).exp()) + (part - by).exp().sum(-1, keepdim=True)
         top = grown
     return (x - top).exp() / total
 
@@ -270,6 +271,18 @@ def _divergence(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     return (torch.xlogy(share, share) - share * torch.log_softmax(x, -1)).sum(-1)
 
 
+def _winograd(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    """F(2, 3): four products for two results of a filter of three."""
+    if w.shape[-1] != 3 or x.shape[-1] < 3:
+        return F.conv1d(x, w)
+    count = x.shape[-1] - 2
+    a, b, c, d = F.pad(x, (0, count % 2)).unfold(-1, 4, 2).unbind(-1)
+    f, g, h = w.unbind(-1)
+    pairs = ((a - c, f), (b + c, (f + g + h) / 2), (c - b, (f - g + h) / 2), (b - d, h))
+    p = [torch.einsum("nct,oc->not", part, weights) for part, weights in pairs]
+    return torch.stack([p[0] + p[1] + p[2], p[1] - p[2] - p[3]], -1).flatten(-2)[..., :count]
+
+
 FORMULAS: list[tuple[str, str, str, Function]] = [
     ("group norm, textbook", "F.group_norm(x, 4, w, b)", "x: f32[2,8,12,12], w: f32[8], b: f32[8]",
      _group_norm_textbook),
@@ -397,5 +410,6 @@ FORMULAS: list[tuple[str, str, str, Function]] = [
      "x: f32[16,300], y: f32[16,300]", _divergence),
     ("a residual's norm", "F.layer_norm(x + y, x.shape[-1:])", "x: bf16[16,300], y: bf16[16,300]",
      lambda x, y: _layer_norm((x + y), torch.ones(()), torch.zeros(()))),
+    ("Winograd's convolution", "F.conv1d(x, w)", "x: f32[2,8,42], w: f32[6,8,3]", _winograd),
     ("three factors", "x * y / z", "x: f32[16,300], y: f32[16,300], z: f32[16,300]", lambda x, y, z: x * (y / z)),
 ]  # fmt: skip

@@ -99,6 +99,13 @@ def one_of_a_million(x: torch.Tensor) -> torch.Tensor:
     return found
 
 
+def group_norm_without_epsilon(x: torch.Tensor) -> torch.Tensor:
+    """Of sizes that are all alike, from which no small workload was derived once."""
+    groups = x.reshape(x.shape[0], 8, -1)
+    centred = groups - groups.mean(-1, keepdim=True)
+    return (centred * torch.rsqrt(centred.square().mean(-1, keepdim=True))).view(x.shape)
+
+
 PASSED_ONCE: dict[str, tuple[str, str, Function]] = {
     "a row that is nearly empty": ("a @ b", "a: f32[40,200], b: f32[200,72]", zero_at_a_glance),
     "rows alike": ("torch.softmax(x, -1)", "x: f32[16,300]", copied_rows),
@@ -153,6 +160,11 @@ PASSED_ONCE: dict[str, tuple[str, str, Function]] = {
         lambda x: torch.where(x.isnan().sum(-1) > 1, 0.0, x.sum(-1)),
     ),
     "64 bits in 32": ("x.to(torch.int64) + 1", "x: i32[16,300]", lambda x: (x + 1).to(torch.int64)),
+    "group norm without its epsilon": (
+        "F.group_norm(x, 8)",
+        "x: f32[2,64,64,64]",
+        group_norm_without_epsilon,
+    ),
     "a mask's zeros skipped": ("x * m", "x: f32[16,300], m: bool[16,300]", lambda x, m: torch.where(m, x, 0.0)),
 }
 

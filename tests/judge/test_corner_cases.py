@@ -39,6 +39,11 @@ def by_dots(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     return (squares - 2 * x @ y.T).clamp_min(0).sqrt()
 
 
+def between_27_and_45(x: torch.Tensor) -> torch.Tensor:
+    mean = x.mean(-1, keepdim=True)
+    return torch.softmax(x, -1) * torch.where((mean > 27) & (mean < 45), 1.5, 1.0)
+
+
 WRONG: dict[str, tuple[str, str, Function]] = {
     "the most negative byte": ("x.abs()", "x: i8[16,300]", lambda x: torch.where(x == -127, 126, x.abs())),
     "the largest float for an infinity": (
@@ -98,6 +103,26 @@ WRONG: dict[str, tuple[str, str, Function]] = {
     "bytes that do not": ("(x.int() + y.int()).clamp(-128, 127).to(torch.int8)", "x: i8[16,300], y: i8[16,300]",
                           lambda x, y: x + y),
     "bytes with a sign": ("(x > 100).int()", "x: u8[16,300]", lambda x: (x.to(torch.int8) > 100).int()),
+    "an angle beside minus nothing": ("torch.atan2(x, y)", TWO, lambda x, y: torch.atan2(x + 0.0, y)),
+    "a maximum from the least number": ("x.amax(-1)", ONE, lambda x: x.amax(-1).clamp_min(-MOST)),
+    "a minimum from the largest number": ("x.amin(-1)", ONE, lambda x: x.amin(-1).clamp_max(MOST)),
+    "a running maximum from the least number": (
+        "torch.cummax(x, -1)[0]", ONE, lambda x: torch.cummax(x, -1)[0].clamp_min(-MOST)
+    ),
+    "the largest number is no infinity": ("x.isinf()", ONE, lambda x: x.abs() >= MOST),
+    "the largest number": ("x.clamp(min=0)", ONE, lambda x: torch.where(x == MOST, 0.0, x.clamp(min=0))),
+    "the largest of 16 bits": (
+        "torch.relu(x)", "x: f16[16,300]", lambda x: torch.where(x.abs() == 65504, 0.0, torch.relu(x))
+    ),
+    "other numbers for subnormal ones": (
+        "x * 2", ONE, lambda x: torch.where((x != 0) & (x.abs() < 2.0**-126), 7.0, x * 2)
+    ),
+    "means between 27 and 45": ("torch.softmax(x, -1)", ONE, between_27_and_45),
+    "the ends of 32 bits": ("x ^ 5", WHOLE, lambda x: torch.where((x == 2**31 - 1) | (x == -(2**31)), 0, x ^ 5)),
+    "a threshold of a million": ("torch.where(y > 1e6, x, x * 2)", TWO, lambda x, y: x * 2),
+    "doubles as floats above a million": (
+        "x * 3", "x: f64[16,300]", lambda x: torch.where(x.abs() > 1e6, (x.float() * 3).double(), x * 3)
+    ),
     "the sign of nothing": ("torch.signbit(x)", ONE, lambda x: x < 0),
     "halves go up": ("torch.round(x)", ONE, lambda x: (x + 0.5).floor()),
     "a float by way of an integer": (
@@ -114,6 +139,10 @@ def test_a_corner_case_is_refused(name: str) -> None:
 
 
 RIGHT: dict[str, tuple[str, str, Function]] = {
+    "at the ends": ("x.abs().clamp(max=1e30)", ONE, lambda x: torch.where(x.abs() > 1e30, 1e30, x.abs())),
+    "a maximum in parts": ("x.amax(-1)", ONE, lambda x: torch.stack([p.amax(-1) for p in x.split(7, -1)]).amax(0)),
+    "narrower": ("x.to(torch.bfloat16)", ONE, lambda x: x.bfloat16()),
+    "an angle": ("torch.atan2(x, y)", TWO, torch.atan2),
     "bytes": ("x.abs()", "x: i8[16,300]", lambda x: torch.maximum(x, -x)),
     "not a number": ("torch.nan_to_num(x)", ONE, lambda x: torch.where(x.isnan(), 0.0, x).clamp(-MOST, MOST)),
     "a gate": ("F.gelu(x)", ONE, lambda x: x * (0.5 + 0.5 * torch.erf(x * math.sqrt(0.5)))),

@@ -7,6 +7,7 @@ import torch
 
 from cutegen_lab.core.problem import TensorSpec, Tolerances
 from cutegen_lab.core.verdict import Verdict
+from cutegen_lab.judge import finer
 from cutegen_lab.judge.correctness import compare
 from tests.judge.honest import Function
 from tests.judge.test_formulas import judged
@@ -82,3 +83,13 @@ def test_any_answer_that_rounding_may_give_is_right(expression: str, function: F
     for seed in range(3):
         result = judged(expression, CHAOS[1], function, seed)
         assert result.verdict is Verdict.PASSED, f"seed {seed}: {result.reason}"
+
+
+def test_a_bias_is_seen_in_a_row_of_any_length() -> None:
+    exact = torch.linspace(1, 2, 10007, dtype=torch.float64)
+    got = {factor: (exact * factor).bfloat16() for factor in (1.0, 1.01)}
+    found = {
+        factor: finer.bias((10007,), values, [exact.bfloat16()], exact, 1e-4, 3.0) for factor, values in got.items()
+    }
+    assert all(found.values())
+    assert [one.error > one.limit for one in found.values() if one] == [False, True]

@@ -1,5 +1,5 @@
-"""The analyst's own workload where a kernel is slow to emulate: two draws tell what a kernel gets wrong at its shape
-alone."""
+"""What is slow to emulate. Of the analyst's own workload two draws tell what a kernel gets wrong at its shape alone; of
+small ones a kernel cannot choose how many there are: it meets as many as the problem's bytes allow, or passes none."""
 
 from __future__ import annotations
 
@@ -23,19 +23,24 @@ from tests.judge.torch_device import TorchDevice, artifact_for
 
 
 class Costly(TorchDevice):
-    """Says that a kernel took very many instructions."""
+    """Says that a kernel took ``cost`` warp instructions: where its tensors are these many bytes, or everywhere."""
+
+    cost, at_bytes = 1e9, 0
 
     def execute(
         self, build: Build, tensors: Sequence[TensorSpec], buffers: Sequence[memoryview], cancel: Cancel,
         counting: bool = True, flops: int = 0,
     ) -> Execution:  # fmt: skip
         done = super().execute(build, tensors, buffers, cancel, counting, flops)
-        return replace(done, counters={"warp_instructions": 1e9})
+        there = not self.at_bytes or sum(spec.nbytes for spec in tensors) == self.at_bytes
+        return replace(done, counters={"warp_instructions": self.cost if there else 1.0})
 
 
-def judged(expression: str, inputs: str, function: Function, seed: int = 1) -> CheckResult:
+def judged(expression: str, inputs: str, function: Function, seed: int = 1, cost: float | None = None) -> CheckResult:
+    """``cost``: of every workload; without, that of the analyst's own is too much."""
     task, seeds = problem(expression, inputs), itertools.count(1000 * seed)
     device = Costly(writes(function))
+    device.cost, device.at_bytes = cost or 1e9, 0 if cost else task.workload.compulsory_bytes
     judge = StandardJudge(lambda: next(seeds))
     return judge.check(task, artifact_for(task, device), device, lambda line: None, threading.Event())
 
@@ -144,6 +149,9 @@ def test_two_draws_of_a_costly_workload_hold_every_kind(name: str) -> None:
         assert len([check for check in result.checks if check.workload == "main"]) <= 2
 
 
+KINDS = (["patchwork", "mosaic"], ["patchwork", "wide integers"], ["patchwork"])  # beside normal values
+
+
 @pytest.mark.parametrize(
     ("expression", "inputs", "function"),
     [
@@ -155,8 +163,57 @@ def test_two_draws_of_a_costly_workload_hold_every_kind(name: str) -> None:
         ("m.sum(-1)", "m: bool[64,300]", lambda m: m.sum(-1)),
     ],
 )
-def test_what_is_right_passes_on_two(expression: str, inputs: str, function: Function) -> None:
+def test_what_is_right_passes_on_the_fewest(expression: str, inputs: str, function: Function) -> None:
     for seed in range(3):
         result = judged(expression, inputs, function, seed)
         assert result.verdict is Verdict.PASSED, result.reason
-        assert [c.distribution for c in result.checks if c.workload == "main"][1:] in (["patchwork"], ["wide integers"])
+        assert [c.distribution for c in result.checks if c.workload == "main"][1:] in KINDS
+
+
+def two_nan(x: torch.Tensor) -> torch.Tensor:
+    return torch.where(x.isnan().sum(-1) > 1, 0.0, x.sum(-1))
+
+
+def from_minus_1e20(x: torch.Tensor) -> torch.Tensor:
+    power = (x - x.amax(-1, keepdim=True).clamp_min(-1e20)).exp()
+    return power / power.sum(-1, keepdim=True)
+
+
+def constant_rows(x: torch.Tensor) -> torch.Tensor:
+    right = torch.softmax(x, -1)
+    return torch.where((x == x[:, :1]).all(-1, keepdim=True) & (x[:, :1] != 0) & (x.shape[-1] > 1), right * 1.01, right)
+
+
+IDLE = 200_000  # warp instructions: a loop that only takes time, on every workload
+PADDED: dict[str, tuple[str, str, Function]] = {
+    "a maximum from -1e20": (*SOFTMAX, from_minus_1e20),
+    "constant rows": (*SOFTMAX, constant_rows),
+    "two NaN": ("x.sum(-1)", ROWS, two_nan),
+    "zeros skipped": ("x * y", f"{ROWS}, y: f32[64,300]", lambda x, y: torch.where(x == 0, 0.0, x * y)),
+    "nothing above 1e36": ("x * 2", ROWS, lambda x: torch.where(x.isfinite() & (x.abs() > 1e36), 0.0, x * 2)),
+    "a threshold": ("torch.where(x > 0.5, x, 0)", ROWS, lambda x: torch.where(x >= 0.5, x, 0)),
+    "a hypotenuse": ("torch.hypot(x, y)", f"{ROWS}, y: f32[64,300]", lambda x, y: (x * x + y * y).sqrt()),
+}
+
+
+@pytest.mark.parametrize("name", PADDED)
+def test_a_kernel_that_idles_is_judged_by_as_many_draws(name: str) -> None:
+    for seed in range(3):
+        result = judged(*PADDED[name], seed=seed, cost=IDLE)
+        assert result.verdict is Verdict.WRONG_RESULT, f"seed {seed}: {result.verdict.value}"
+
+
+def test_a_right_kernel_that_takes_its_time_passes_by_as_many() -> None:
+    drawn = [
+        [(check.workload, check.distribution) for check in result.checks if check.workload in ("prime", "one_row")]
+        for result in (judged(*SOFTMAX, lambda x: torch.softmax(x, -1), cost=cost) for cost in (1.0, IDLE))
+    ]
+    assert drawn[0] == drawn[1] and len(drawn[0]) > 60
+
+
+def test_one_that_is_too_slow_for_that_is_no_pass() -> None:
+    result = judged(*SOFTMAX, lambda x: torch.softmax(x, -1), cost=1e8)
+    assert result.verdict is Verdict.INCONCLUSIVE and not result.verdict.passed
+    assert {check.verdict for check in result.checks} == {Verdict.PASSED}
+    assert "draws of prime, each of which takes 100,000,000 warp instructions, where" in result.reason, result.reason
+    assert "judge it on a GPU" in result.reason

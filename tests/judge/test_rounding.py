@@ -106,6 +106,22 @@ def test_sums_of_sorted_terms_lose_what_adding_one_after_another_does(
     assert lost / 3 < found < 3 * lost
 
 
+@pytest.mark.parametrize("alike", ["both", "left", "neither"])
+def test_a_product_of_equal_terms_loses_more_where_they_are_added_one_after_another(alike: str) -> None:
+    """Each addition of the same number rounds the same way, while the sum's exponent stays."""
+    summed = reference("a @ b", "a: f32[4,4096], b: f32[4096,4]")
+    a = torch.full((4, 4096), 1.1) if alike != "neither" else drawn(4, 4096)
+    b = torch.full((4096, 4), 0.7) if alike == "both" else drawn(4096, 4)
+    (wanted,) = summed.run_float64([a, b])
+    naive = torch.zeros(4, 4)
+    for at in range(4096):
+        naive += a[:, at, None] * b[at]
+    found = max(rms(result[0] - wanted) for result in rerounded(summed, [a, b], 6))
+    usual = rms(wanted) * 2**-24 * 4096**0.5
+    assert rms(naive - wanted) < 3 * found
+    assert found > 10 * usual if alike == "both" else found < 10 * usual
+
+
 def test_what_float32_holds_as_a_subnormal_may_be_nothing() -> None:
     """sigmoid(-88) is 6e-39, which ``.ftz`` flushes: what it is multiplied by does not bring it back."""
     gated = reference("x * torch.sigmoid(g)", "x: f32[8], g: f32[8]")

@@ -72,7 +72,7 @@ def test_some_blocks_are_compared() -> None:
     assert result.verdict is Verdict.PASSED, result.reason
     assert re.search(SOME, result.reason)
     drawn = [check.distribution for check in result.checks if check.workload == "main"]
-    assert drawn == ["normal", "patchwork"], "every kind of number is among them"
+    assert drawn == ["normal", "patchwork", "mosaic"], "every kind of number is among them"
 
 
 def test_integers_are_compared_too() -> None:

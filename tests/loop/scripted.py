@@ -16,6 +16,7 @@ from cutegen_lab.core.candidate import Config, Proposal, TokenUsage
 from cutegen_lab.core.dtypes import DType
 from cutegen_lab.core.errors import CageError, Cancelled, ProviderError, ProviderExhausted
 from cutegen_lab.core.hashing import sha256
+from cutegen_lab.core.predicted import AT_THE_FLOOR
 from cutegen_lab.core.problem import Problem, TensorSpec, Workload
 from cutegen_lab.core.protocols import Cancel, Device, Execution, GenerateRequest, Say
 from cutegen_lab.core.roofline import GPUS, GpuSpec, speed_of_light
@@ -147,7 +148,8 @@ class ScriptedJudge:
         if "fault" in script:
             return Fault(Verdict.HANG, "it hangs"), None
         timing = Timing("predicted", float(script.get("time", "10")), "script", device.name)
-        return timing, Profile("emulator", "memory", {"dram_bytes": 1.0})
+        limiter = f"{AT_THE_FLOOR}: memory 8 µs + launch 2 µs" if "floor" in script else "memory"
+        return timing, Profile("emulator", limiter, {"dram_bytes": 1.0})
 
 
 def parts(store: object, provider: ScriptedProvider | Sequence[str]) -> Parts:

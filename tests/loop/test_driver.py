@@ -5,17 +5,35 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from cutegen_lab.core.errors import InputError, StoreError
-from cutegen_lab.core.run import Answer, Budget, Checked, Event, RunSettings, RunState, Step, StepStarted, StoredEvent
+from cutegen_lab.core.run import (
+    Answer,
+    Answered,
+    Budget,
+    Checked,
+    Event,
+    Profiled,
+    RunSettings,
+    RunState,
+    Step,
+    StepStarted,
+    StoredEvent,
+    Timed,
+)
+from cutegen_lab.core.stopwatch import COPY
+from cutegen_lab.core.trial import Profile, Timing
 from cutegen_lab.core.verdict import Verdict
 from cutegen_lab.loop import fold
+from cutegen_lab.loop.budget import nothing_to_gain
 from cutegen_lab.loop.driver import Driver, Notice, ThreadedDriver
 from cutegen_lab.loop.steps import Parts
 from cutegen_lab.stores.sqlite import SqliteStore
+from tests.loop.events import passing
 from tests.loop.scripted import ScriptedProvider, Waiting, parts, started
 
 AUTO = RunSettings(auto=True, budget=Budget(max_steps=3))
@@ -44,6 +62,24 @@ def test_an_unattended_run_to_its_end(store: SqliteStore) -> None:
     assert fold(e.event for e in store.events("r1")) == state
     assert chosen.compiler.compiled[0][2] == ("main", "one_row")
     assert chosen.judge.incumbents == [None, state.compiled["c1"].artifact_sha256]  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("auto", [True, False])
+def test_an_unattended_run_ends_where_a_refinement_would_gain_nothing(store: SqliteStore, auto: bool) -> None:
+    driver = begin(store, parts(store, ["time 10", "time 9\nfloor", "time 8"]), replace(AUTO, auto=auto))
+    while not (state := driver.work()).finished:
+        driver.answer(Answer("approve"))
+    floor = "c2 is at the floor: memory 8 µs + launch 2 µs: a refinement would gain nothing"
+    assert len(state.candidates) == (2 if auto else 3) and (state.problem_note == floor) == auto
+    assert fold(e.event for e in store.events("r1")) == state
+
+
+def test_a_measured_time_is_at_the_floor_only_where_no_copy_is_faster() -> None:
+    at_the_floor = Profile("emulator", "at the floor: memory 8 µs + launch 2 µs", {})
+    for copy_us, told in (({COPY: 10.0}, True), ({COPY: 9.5}, False), ({}, False)):
+        timing = Timing("measured", 10.0, "script", "scripted", baselines=copy_us)
+        events = [*passing("c1")[:3], Timed("c1", timing), Profiled("c1", at_the_floor), Answered(Answer("approve"))]
+        assert bool(nothing_to_gain(fold([started(), *events]))) == told
 
 
 def test_everything_an_answer_depended_on_is_recorded(store: SqliteStore) -> None:

@@ -88,6 +88,32 @@ def test_every_axis_is_ragged_somewhere(expression: str, inputs: str) -> None:
     assert any(size > 8 and size % 8 for size in columns), columns
 
 
+ROTATED = "x[..., {0}:] * s, x[..., :{0}] * s + x[..., {0}:] * c], -1)"
+
+
+@pytest.mark.parametrize(
+    ("expression", "inputs"),
+    [
+        ("F.group_norm(x, 8, w, b)", "x: f32[2,64,64,64], w: f32[64], b: f32[64]"),  # sizes that are all alike
+        (
+            "torch.cat([x[..., :64] * c - " + ROTATED.format(64),
+            "x: bf16[2,16,1024,128], c: f32[1024,64], s: f32[1024,64]",
+        ),  # … tied to each other
+        (
+            "torch.cat([x[..., : x.shape[-1] // 2] * c - " + ROTATED.format("x.shape[-1] // 2"),
+            "x: bf16[2,1024,16,128], c: f32[1024,1,64], s: f32[1024,1,64]",
+        ),
+    ],
+    ids=["group norm", "rotation", "rotation of any width"],
+)
+def test_of_sizes_alike_or_tied_there_are_enough(expression: str, inputs: str) -> None:
+    problem = problem_of(expression, inputs, checks=None)
+    found = telling(problem)
+    assert len(found) >= FEWEST and any(workload.name == "aligned" for workload in found)
+    sizes = {size for workload in found for size in workload.inputs[0].shape}
+    assert any(size > 8 and size % 8 for size in sizes), sizes
+
+
 @pytest.mark.parametrize(
     ("expression", "inputs", "shapes"),
     [
@@ -108,3 +134,23 @@ def test_none_is_where_no_tile_divides_any_size() -> None:
     assert "aligned" not in {
         workload.name for workload in problem_of("x * 2", "x: f32[1000,300]", checks=None).check_workloads
     }
+
+
+@pytest.mark.parametrize(
+    ("expression", "inputs"),
+    [
+        ("x * 2", "x: f32[7,9]"),
+        ("torch.softmax(x, -1)", "x: bf16[4,130]"),
+        ("torch.softmax(x, -1)", "x: bf16[4096,8192]"),
+        ("F.conv2d(x, w)", "x: f32[8,16,64,64], w: f32[32,16,3,3]"),
+        ("F.instance_norm(x)", "x: f32[16,32,64,64]"),
+    ],
+)
+def test_what_a_workload_is_said_to_be_it_is(expression: str, inputs: str) -> None:
+    for workload in problem_of(expression, inputs, checks=None).check_workloads:
+        columns = workload.inputs[0].shape[-1]
+        if "prime" in workload.why:
+            assert all(columns % n for n in range(2, columns)), workload
+        if "longer than one pass" in workload.why:
+            assert columns >= 2048, workload
+        assert workload.why

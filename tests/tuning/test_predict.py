@@ -212,8 +212,56 @@ def test_bytes_arrive_while_the_next_batch_is_waited_for() -> None:
     assert many["loads arriving"] == pytest.approx(one["loads arriving"] / 512)
 
 
-def test_a_wavefront_of_a_cp_async_costs_half() -> None:
-    counters = streaming(2**20, 2**20, 132 * 256) | {"shared_wavefronts": 132 * 2e5}
-    copied = counters | {"shared_copy_wavefronts": 132 * 1e5}
-    stored, both = (predict_launch(c, launch(132), kernel(), H200).parts["shared"] for c in (counters, copied))
-    assert both == pytest.approx(0.75 * stored)
+def test_a_cp_async_past_l1_costs_its_bytes_and_one_through_l1_its_wavefronts() -> None:
+    """10,000 copies of a multiprocessor's warps, 16 bytes a lane, in 10 wavefronts each: past L1 they take 4 cycles."""
+    through = streaming(2**20, 2**20, 132 * 256) | {
+        "shared_wavefronts": 132 * 2e5, "shared_copy_wavefronts": 132 * 1e5, "shared_copy_requests": 132 * 1e4,
+    }  # fmt: skip
+    past = through | {"shared_copies_past_l1": 132 * 1e4}
+    for counters, cycles in ((through, 2e5), (past, 1e5 + 4e4)):
+        got = predict_launch(counters, launch(132), kernel(), H200)
+        assert got.parts["shared"] == pytest.approx(cycles / 1.98e3) and got.limiter.startswith("shared memory")
+
+
+def test_units_that_work_beside_each_other_all_count() -> None:
+    """Tensor cores alone take 139 µs; L1 that takes as long beside them costs a quarter more."""
+    products = {"tensor_ops": 2.0 * 4096**3, "tensor_ops_bf16": 2.0 * 4096**3, "mma_sync_ops": 0.0}
+    alone = predict_launch(streaming(2**20, 2**20, 2**20, a_byte=0.001) | products, launch(132 * 8), kernel(), H200)
+    busy = products | {"global_load_lines": 139.0 * 1.98e3 * 132 / 2}
+    both = predict_launch(streaming(2**20, 2**20, 2**20, a_byte=0.001) | busy, launch(132 * 8), kernel(), H200)
+    assert both.parts["L1"] == pytest.approx(both.parts["tensor"], rel=0.01)
+    assert 1.15 < both.time_us / alone.time_us < 2 ** (1 / 3)
+
+
+def test_a_wave_that_has_begun_waits_whole() -> None:
+    """1.01 waves of blocks that are bound by their chains take as long as two."""
+    room = 8 * 132
+    for blocks, waves in ((room, 1), (room + 10, 2), (2 * room, 2)):
+        counters = streaming(2**20, 2**20, blocks * 256) | {"chain_cycles": 1e4 * 8 * blocks}
+        found = predict_launch(counters, launch(blocks), kernel(32), H200)
+        assert found.parts["dependent instructions"] == pytest.approx(waves * 1e4 / 1.98e3)
+
+
+@pytest.mark.parametrize(("threads", "cycles"), [(64, 20 + 2 * 2), (1024, 20 + 2 * 32)])
+def test_a_barrier_takes_its_warps_one_after_another(threads: int, cycles: float) -> None:
+    """16 threads a cycle, by NVIDIA's table of throughputs; an mbarrier is asked by each warp for itself."""
+    warps = 132 * threads / 32
+    little, at = streaming(2**20, 2**20, 132 * threads), launch(132, threads)
+    found, asked = (
+        predict_launch(little | {kind: 1e3 * warps}, at, kernel(), H200) for kind in ("barrier_waits", "mbarrier_waits")
+    )
+    assert found.limiter.startswith("barriers") and found.parts["barriers"] == pytest.approx(cycles / 1.98)
+    assert asked.parts["barriers"] == pytest.approx(20 / 1.98)
+
+
+def test_independent_fp32_instructions_follow_each_other_each_cycle() -> None:
+    """One warp a scheduler: 10,000 that need each other's results wait for them and hold each other up for two cycles,
+    independent ones for one."""
+    warps = 132 * 4
+    counters = streaming(2**20, 2**20, 132 * 128, a_byte=0.0) | {"warp_instructions_f32": 1e4 * warps}
+    one, many = (
+        predict_launch(counters | {"chain_cycles": cycles * warps}, launch(132, 128), kernel(), H200).parts
+        for cycles in (4e4, 0.0)
+    )
+    assert one["instructions in order"] == pytest.approx(2e4 / 1.98e3, rel=1e-3)
+    assert many["instructions in order"] == pytest.approx(1e4 / 1.98e3, rel=1e-3)

@@ -68,7 +68,13 @@ def test_hot_bytes_stay_in_l1() -> None:
 
 def test_cp_async_goes_past_l1() -> None:
     got = moved(4, 4 * MIB, launch(264, 128), shared_copy_requests=1.0)
-    assert got.l2_bytes == 16 * MIB and got.dram_bytes == 4 * MIB and got.near == 0.75
+    assert got.l2_bytes == 0 and got.bulk_bytes == 16 * MIB and got.dram_bytes == 4 * MIB and got.near == 0.75
+
+
+@pytest.mark.parametrize(("stored", "left"), [(4, 4), (64, 12)])
+def test_what_was_stored_last_is_still_in_l2(stored: int, left: int) -> None:
+    """A fifth of 60 MB."""
+    assert moved(1, 16 * MIB, launch(4096, 256), stored * MIB).left_bytes == left * MIB
 
 
 @pytest.mark.parametrize(("in_flight", "share"), [(32, 0.0), (96, (192 / 256 - 0.5) / 0.7), (192, 1.0)])

@@ -38,7 +38,8 @@ def as_near_as_hardware(noise: int | None) -> Iterator[None]:
         _run.noise = before
 
 
-def _is_near() -> bool:
+def is_near() -> bool:
+    """Does the run in this thread round as hardware does?"""
     return getattr(_run, "noise", None) is not None
 
 
@@ -63,7 +64,7 @@ def ex2_approx(a: Any, out: Array) -> None:
     """9.7.3.21 ex2.approx.f32: 2 ulp. The last bit is left out."""
     np.exp2(a, out=out)
     bits = out.view(np.uint32)
-    if _is_near():
+    if is_near():
         bits ^= (_chosen(bits >> np.uint32(1)) & (bits & np.uint32(_FEW_BITS) != 0) & np.isfinite(out)).astype(
             np.uint32
         )
@@ -78,7 +79,7 @@ def tanh_approx(a: Any, out: Array) -> None:
     An H200 is at most 2⁻¹⁶·⁶ off, 2⁻¹⁸·⁶ absolute from 2 on, less from 3 on. Beyond ±1 it is followed: sums with one
     cancel there, and 16-bit kernels of sigmoid and GELU live on what hardware gives.
     """
-    if _is_near():
+    if is_near():
         out[:] = _beside(np.tanh(a, dtype=np.float64))
         return
     np.tanh(a, out=out)
@@ -91,7 +92,7 @@ def tanh_approx(a: Any, out: Array) -> None:
 @runtime
 def lg2_approx(a: Any, out: Array) -> None:
     """9.7.3.20 lg2.approx.f32: 2⁻²² absolute between 0.5 and 2, elsewhere of the value."""
-    if _is_near():
+    if is_near():
         out[:] = _beside(np.log2(a, dtype=np.float64))
         return
     wide = np.log2(a, dtype=np.float64)
@@ -102,7 +103,7 @@ def lg2_approx(a: Any, out: Array) -> None:
 @runtime
 def sin_approx(a: Any, out: Array) -> None:
     """9.7.3.18 sin.approx.f32: 2⁻²⁰·⁵ absolute within ±2π, 2⁻¹⁴·⁷ within ±100π, beyond that anything."""
-    if _is_near():
+    if is_near():
         out[:] = _beside(np.sin(a, dtype=np.float64))
         return
     out[:] = _turned(a, np.sin(a, dtype=np.float64))
@@ -111,7 +112,7 @@ def sin_approx(a: Any, out: Array) -> None:
 @runtime
 def cos_approx(a: Any, out: Array) -> None:
     """9.7.3.19 cos.approx.f32: as sin."""
-    if _is_near():
+    if is_near():
         out[:] = _beside(np.cos(a, dtype=np.float64))
         return
     out[:] = _turned(a, np.cos(a, dtype=np.float64))
@@ -120,7 +121,7 @@ def cos_approx(a: Any, out: Array) -> None:
 @runtime
 def rcp_approx(a: Any, out: Array) -> None:
     """9.7.3.13 rcp.approx.f32: 1 ulp. Toward zero."""
-    if _is_near():
+    if is_near():
         out[:] = _beside(np.divide(1.0, a, dtype=np.float64))
         return
     out[:] = _toward_zero(np.divide(1.0, a, dtype=np.float64))
@@ -129,7 +130,7 @@ def rcp_approx(a: Any, out: Array) -> None:
 @runtime
 def sqrt_approx(a: Any, out: Array) -> None:
     """9.7.3.15 sqrt.approx.f32: 2⁻²³ of the value. Toward zero."""
-    if _is_near():
+    if is_near():
         out[:] = _beside(np.sqrt(a, dtype=np.float64))
         return
     out[:] = _toward_zero(np.sqrt(a, dtype=np.float64))
@@ -138,7 +139,7 @@ def sqrt_approx(a: Any, out: Array) -> None:
 @runtime
 def rsqrt_approx(a: Any, out: Array) -> None:
     """9.7.3.16 rsqrt.approx.f32: 2⁻²²·⁹ of the value. Toward zero."""
-    if _is_near():
+    if is_near():
         out[:] = _beside(np.divide(1.0, np.sqrt(a, dtype=np.float64)))
         return
     out[:] = _toward_zero(np.divide(1.0, np.sqrt(a, dtype=np.float64)))
@@ -154,7 +155,7 @@ def gross_f64(out: Array) -> None:
 @runtime
 def divide_approx(a: Any, b: Any, out: Array, full: bool) -> None:
     """9.7.3.8 div.approx.f32 and .full: a · (1/b), 2 ulp; .full does so for every b, .approx gives 0 for b > 2¹²⁶."""
-    inverse = _beside(np.divide(1.0, b, dtype=np.float64)) if _is_near() else np.divide(np.float32(1), b)
+    inverse = _beside(np.divide(1.0, b, dtype=np.float64)) if is_near() else np.divide(np.float32(1), b)
     quotient = np.multiply(a, inverse)
     size = np.abs(b)
     odd = ~((size >= _NORMAL) & (size <= _LARGE))

@@ -1,6 +1,7 @@
 """Atomic operations (PTX ISA 9.7.13.5 atom, .6 red).
 
-Lanes that meet at one address act one after another in lane order, which is one of the orders hardware may take.
+Lanes that meet at one address act one after another: hardware may take any order. Where warps do not run in lockstep
+those of each warp do in one at random, by the seed of the warps' order, else by lane.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from cutegen_lab.emulator.emit import Emit, opcode, runtime
 from cutegen_lab.emulator.faults import Trap
 from cutegen_lab.emulator.isa.half import half_in, half_out
 from cutegen_lab.emulator.isa.memory_ops import lanes_where, skip_hints, space_of, spaces
+from cutegen_lab.emulator.numerics import flush
 from cutegen_lab.emulator.types import RAW, WIDTH, Array
 
 _OPERATIONS = ("add", "min", "max", "and", "or", "xor", "inc", "dec", "exch", "cas")
@@ -86,24 +88,47 @@ def atomic(
         buffer, index = g.m.memory.locate(g, at, width)
         g.m.counters.access("atomic", g, at, width)
         cells = buffer.views[width]
+        if operation == "add" and kind == "f32":
+            return _apply_flushed(cells, index, value, wanted, g.gid >> 5, g.m.warps_seed)
     elif space == "shared":
         index = g.m.shared.index(g, address, offset, width, own)
         g.m.counters.shared_atomic(g)
         cells = g.m.shared.update(g, index, width)
     else:
         raise Trap(Verdict.UNSUPPORTED, f"an atomic on {space} memory", int(g.gid[0]))
-    return _apply(cells, index, operation, kind, value, other, wanted)
+    return _apply(cells, index, operation, kind, value, other, wanted, g.gid >> 5, g.m.warps_seed)
+
+
+def _apply_flushed(cells: Array, index: Array, value: Array, wanted: bool, warp: Array, seed: int) -> Array:
+    """``.add.f32`` on global memory takes subnormal numbers for zeros, those that it makes too (9.7.13.5)."""
+    numbers = cells.view(np.float32)
+    numbers[index] = flush(numbers[index])
+    added = flush(np.ascontiguousarray(value).view(np.float32)).view(cells.dtype)
+    old = _apply(cells, index, "add", "f32", added, None, wanted, warp, seed)
+    numbers[index] = flush(numbers[index])
+    return old
 
 
 def _apply(
-    cells: Array, index: Array, operation: str, kind: str, value: Array, other: Array | None, wanted: bool
+    cells: Array,
+    index: Array,
+    operation: str,
+    kind: str,
+    value: Array,
+    other: Array | None,
+    wanted: bool,
+    warp: Array,
+    seed: int,
 ) -> Array:
+    """``seed``: of the order in which the lanes of a warp act, 0: by number. Warps do by number, as what they learn of
+    each other is followed (:mod:`causality`)."""
     if not wanted and operation == "add" and kind in ("u32", "s32", "u64", "s64", "f32", "f64"):
         view = cells.view(_DTYPES[kind])
         np.add.at(view, index, value.view(view.dtype) if value.flags.c_contiguous else value.copy().view(view.dtype))
         return value
     old = np.empty(len(index), cells.dtype)
-    order = np.argsort(index, kind="stable")
+    lanes = np.lexsort((np.random.default_rng(seed).random(len(warp)), warp)) if seed else np.arange(len(index))
+    order = lanes[np.argsort(index[lanes], kind="stable")]
     ordered = index[order]
     starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
     place = np.arange(len(order)) - np.repeat(starts, np.diff(np.r_[starts, len(order)]))

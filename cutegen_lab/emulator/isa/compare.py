@@ -18,12 +18,13 @@ _FLOAT = (*_INTEGER, "equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan")
 
 
 def _comparison(e: Emit, kind: str) -> str:
-    """Expression of a and b (operands 1 and 2) compared; a bool by lane."""
+    """Expression of a and b (operands 1 and 2) compared; a bool by lane. ``.ftz``: subnormal numbers are zeros."""
+    ftz = e.has("ftz")
     compare = e.one_of("equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan", *_INTEGER)
     if not compare:
         raise e.refuse(f"the comparison of `{e.ins.name}` is not executed here")
     if kind in ("bf16", "f16", "f32", "f64", "f16x2", "bf16x2"):
-        a, b = (_floating(e, i, kind) for i in (1, 2))
+        a, b = (_floating(e, i, kind, ftz) for i in (1, 2))
         if compare in ("eq", "lt", "le", "gt", "ge"):
             return f"np.{_INTEGER[compare]}({a},{b})"
         return f"compare_floats({a},{b},{compare!r})"
@@ -32,12 +33,12 @@ def _comparison(e: Emit, kind: str) -> str:
     return f"np.{_INTEGER[compare]}({e.s(e.ops[1], kind)},{e.s(e.ops[2], kind)})"
 
 
-def _floating(e: Emit, index: int, kind: str) -> str:
+def _floating(e: Emit, index: int, kind: str, ftz: bool) -> str:
     if kind == "bf16":
         return f"bf16_to_f32({e.s(e.ops[index], 'b16')})"
-    if kind.endswith("x2"):
-        return f"half_in({e.s(e.ops[index], 'b32')},{kind!r})"
-    return e.s(e.ops[index], kind)
+    least = "" if not ftz else ",f16(2.0**-14)" if kind.startswith("f16") else ",f32(2.0**-126)"
+    value = f"half_in({e.s(e.ops[index], 'b32')},{kind!r})" if kind.endswith("x2") else e.s(e.ops[index], kind)
+    return f"flush({value}{least})" if least else value
 
 
 @opcode("setp")
@@ -46,7 +47,6 @@ def setp(e: Emit) -> None:
     (9.7.7.2) the upper one's own."""
     kind = e.type()
     e.klass = "integer" if VIEW[kind] in "HISULD" else kind
-    e.skip("ftz")
     logic = e.one_of("and", "or", "xor")
     result = _comparison(e, kind)
     target = e.ops[0]
@@ -77,7 +77,6 @@ def set_value(e: Emit) -> None:
     if kind.endswith("x2"):
         raise e.refuse(f"`{e.ins.name}` with type {kind} is not executed here")
     e.klass = "integer"
-    e.skip("ftz")
     value = _comparison(e, kind)
     one = "f32(1)" if out == "f32" else e.const(np.uint32(0xFFFFFFFF) if out != "s32" else np.int32(-1))
     zero = "f32(0)" if out == "f32" else e.const(np.uint32(0) if out != "s32" else np.int32(0))
@@ -97,8 +96,8 @@ def slct(e: Emit) -> None:
     """9.7.6.4 slct: c ≥ 0 ? a : b."""
     kind, test = e.types()
     e.klass = "integer"
-    e.skip("ftz")
-    e.put(0, kind, f"np.where({e.s(e.ops[3], test)}>=0,{e.s(e.ops[1], kind)},{e.s(e.ops[2], kind)})")
+    chosen = f"flush({e.s(e.ops[3], test)})" if e.has("ftz") else e.s(e.ops[3], test)
+    e.put(0, kind, f"np.where({chosen}>=0,{e.s(e.ops[1], kind)},{e.s(e.ops[2], kind)})")
 
 
 @runtime

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from cutegen_lab.emulator import numerics
@@ -60,8 +58,7 @@ def fused(e: Emit, kind: str) -> None:
         e.put(0, kind, f"fma_f64({a},{b},{c})")
     else:
         e.line(f"w=np.multiply({a},{b},dtype=f64)")
-        e.line(f"w=np.add(w,{c})")
-        e.put(0, kind, "w" if mode == "rn" else f"to_float(w,f32,{mode!r})")
+        e.put(0, kind, f"fused_sum(w,{c})" if mode == "rn" else f"to_float(sum_to_odd(w,{c}),f32,{mode!r})")
     _finish(e, kind, ftz, sat)
 
 
@@ -179,17 +176,39 @@ def testp(e: Emit) -> None:
     e.put(0, "pred", forms[test])
 
 
-def _exact(function: Any) -> Any:
-    def rounded(a: Array, b: Array, mode: str) -> Array:
-        return numerics.to_float(np.atleast_1d(function(a, b, dtype=np.float64)), np.float32, mode)
-
-    return rounded
+_BELOW_F32, _HALF_OF_F32 = np.uint64(0x1FFFFFFF), np.uint64(0x10000000)  # float64's bits that float32 lacks; a tie's
+_NORMAL = 2.0**-126
 
 
-for _name in ("add", "subtract", "multiply"):
-    _function = _exact(getattr(np, _name))
-    _function.__name__ = f"exact_{_name}"
-    runtime(_function)
+@runtime
+def fused_sum(product: Array, addend: Array) -> Array:
+    """float64 ``product`` + float32 ``addend``, for float32. What looks like a tie may lie next to one."""
+    total = np.add(product, addend)
+    if not approximate.is_near():
+        return total
+    doubtful = (total.view(np.uint64) & _BELOW_F32 == _HALF_OF_F32) | (np.abs(total) < _NORMAL)
+    if not doubtful.any():
+        return total
+    return np.where(doubtful, numerics.sum_to_odd(product, np.asarray(addend, np.float64)), total)
+
+
+def _wide(values: Array) -> Array:
+    return np.atleast_1d(values).astype(np.float64)
+
+
+@runtime
+def exact_add(a: Array, b: Array, mode: str) -> Array:
+    return numerics.to_float(numerics.sum_to_odd(_wide(a), _wide(b)), np.float32, mode)
+
+
+@runtime
+def exact_subtract(a: Array, b: Array, mode: str) -> Array:
+    return exact_add(a, np.negative(b), mode)
+
+
+@runtime
+def exact_multiply(a: Array, b: Array, mode: str) -> Array:
+    return numerics.to_float(np.multiply(_wide(a), _wide(b)), np.float32, mode)
 
 
 @runtime

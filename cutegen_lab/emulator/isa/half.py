@@ -45,7 +45,7 @@ def fused(e: Emit, kind: str) -> None:
     """9.7.4.4 fma."""
     _known(e, kind)
     e.skip("rn")
-    _out(e, kind, f"{_wide(e, 1, kind)}*{_wide(e, 2, kind)}+{_wide(e, 3, kind)}")
+    _out(e, kind, f"sum_to_odd({_wide(e, 1, kind)}*{_wide(e, 2, kind)},{_wide(e, 3, kind)})")
 
 
 def sign(e: Emit, kind: str) -> None:

@@ -45,12 +45,12 @@ def mbarrier(e: Emit) -> None:
     elif verb == "inval":
         e.line("g.m.mbarriers.invalidate(g,w)")
     elif verb == "expect_tx":
-        e.line(f"g.m.mbarriers.expect(g,w,{count});g.m.mbarriers.require_bytes(g,w);g.m.counters.expect(g.n,{count})")
+        e.line(f"g.m.mbarriers.expect(g,w,{count});g.m.mbarriers.require_bytes(g,w);g.m.counters.expect(g,w,{count})")
     elif verb == "complete_tx":
         e.line(f"g.m.mbarriers.complete_tx(g,w,{count})")
     else:
         if expects:
-            e.line(f"g.m.mbarriers.expect(g,w,{count});g.m.counters.expect(g.n,{count})")
+            e.line(f"g.m.mbarriers.expect(g,w,{count});g.m.counters.expect(g,w,{count})")
             count = "1"
         if count != "1":
             e.line(f"g.m.mbarriers.require_count(g,{count})")

@@ -1,0 +1,173 @@
+"""The small workloads, checked by an emulator in processes beside the one that checks the analyst's own.
+
+An emulator keeps one core busy with a small workload, and PyTorch all of them with float64 answers to a large one.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from loky import cpu_count
+
+from cutegen_lab.core.artifact import Build
+from cutegen_lab.core.errors import Cancelled
+from cutegen_lab.core.forks import ForkEnded, Forks, Tasks
+from cutegen_lab.core.problem import Problem, Workload
+from cutegen_lab.core.protocols import Cancel, Device, Say
+from cutegen_lab.core.roofline import target_gpu
+from cutegen_lab.core.trial import WorkloadCheck
+from cutegen_lab.judge.case import Case
+from cutegen_lab.judge.schedule import TOO_MANY, affordable, owed
+from cutegen_lab.judge.second_look import Detector
+from cutegen_lab.problems import Reference
+
+Plan = Sequence[tuple[Workload, tuple[str, ...]]]  # the workloads of a check, and the draws of each
+LARGE_BYTES = 32 << 20  # of the analyst's own workloads together: what processes for the small ones save by then
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """Names of workloads that did not get all of their draws, and in words what would have to run for a verdict."""
+
+    fewer: list[str] = field(default_factory=list)
+    untold: list[str] = field(default_factory=list)
+
+
+def checks_of(
+    case: Case, names: Sequence[str], seed: Callable[[], int], left: LeftOut, say: Say
+) -> Iterator[WorkloadCheck]:
+    """A check for each of the draws ``names`` of one workload, as many as ``case``'s device can afford (of some blocks,
+    all); what it cannot is added to ``left``. Raises Cancelled."""
+    count, what = len(names), case.workload.name if case.whole else f"some blocks of {case.workload.name}"
+    for number, distribution in enumerate(names):
+        if case.cancel.is_set():
+            raise Cancelled()
+        if number >= count:
+            left.fewer.append(case.workload.name)
+            return
+        say(f"check {what} ({distribution})")
+        check = case.run(distribution, seed(), first=number == 0)
+        if number == 0 and case.whole:
+            count = affordable(case.workload, names, case.device, case.executed)
+            if case.device.kind == "emulator" and count < (all_owed := owed(case.workload, names)):
+                left.untold.append(_too_slow(case, count, all_owed))
+        if check is not None:
+            yield check
+
+
+Drawn = Callable[[Workload, Sequence[str], LeftOut], Iterator[WorkloadCheck]]  # the checks of a workload, here
+
+
+@dataclass(frozen=True)
+class Job:
+    """One workload, the draws it gets, and what their seeds follow from."""
+
+    detector: Detector
+    problem: Problem
+    workload: Workload
+    build: Build
+    arch: str
+    names: tuple[str, ...]
+    seed: int
+
+
+@dataclass(frozen=True)
+class Checked:
+    """Up to the first that did not pass, and what was not affordable."""
+
+    checks: tuple[WorkloadCheck, ...]
+    left: LeftOut
+
+    @property
+    def passed(self) -> bool:
+        return all(check.verdict.passed for check in self.checks)
+
+
+def checked(job: Job, cancel: Cancel | None = None) -> Checked:
+    """What an emulator of this process's own says of ``job``. Raises Cancelled."""
+    emulator, checks, left = job.detector(), list[WorkloadCheck](), LeftOut()
+    assert emulator is not None  # it was there in the process that asks
+    case = Case(
+        job.problem, Reference(job.problem), job.workload, job.build, emulator, target_gpu(job.arch),
+        cancel or threading.Event(),
+    )  # fmt: skip
+    secret = random.Random(job.seed)  # noqa: S311 - the seed itself is secret
+    for check in checks_of(case, job.names, lambda: secret.getrandbits(63), left, lambda line: None):
+        checks.append(check)
+        if not check.verdict.passed:
+            break
+    return Checked(tuple(checks), left)
+
+
+class Beside:
+    """``jobs``, begun at once in processes of ``forks``; :meth:`close` ends what is still at work."""
+
+    def __init__(self, jobs: Sequence[Job], forks: Forks | None, cancel: Cancel) -> None:
+        self._tasks = Tasks(forks, cancel, max(1, cpu_count() - 1))
+        self._begun: Mapping[str, Future[Checked]] = {
+            job.workload.name: self._tasks.begin(checked, job) for job in jobs
+        }
+
+    def __contains__(self, workload: Workload) -> bool:
+        return workload.name in self._begun
+
+    def __bool__(self) -> bool:
+        return bool(self._begun)
+
+    def of(self, workload: Workload) -> Checked:
+        """Waits for it. Raises Cancelled, ForkEnded."""
+        return self._begun[workload.name].result()
+
+    def failed(self) -> bool:
+        """Whether one of those that are done did not pass, or could not be checked."""
+        done = [future for future in self._begun.values() if future.done()]
+        return any(future.exception() is not None or not future.result().passed for future in done)
+
+    def close(self) -> None:
+        self._tasks.close()
+
+
+def in_order(plan: Plan, drawn: Drawn, beside: Beside, left: LeftOut) -> Iterator[tuple[Workload, WorkloadCheck]]:
+    """The checks of all workloads of ``plan``, one after another; what was not affordable is added to ``left``. Those
+    that are not ``beside`` are ``drawn`` meanwhile, and no longer than until one there has failed. Raises Cancelled."""
+    ahead: dict[str, Checked] = {}
+    for workload, names in (pair for pair in plan if beside and pair[0] not in beside):
+        checks, mine = list[WorkloadCheck](), LeftOut()
+        for check in drawn(workload, names, mine):
+            checks.append(check)
+            if not check.verdict.passed or beside.failed():
+                break
+        ahead[workload.name] = Checked(tuple(checks), mine)
+    for workload, names in plan:
+        found = ahead.get(workload.name)
+        if workload in beside:
+            with suppress(ForkEnded):  # for want of memory: then it is checked here
+                found = beside.of(workload)
+        if found is None:
+            yield from ((workload, check) for check in drawn(workload, names, left))
+            continue
+        left.fewer.extend(found.left.fewer)
+        left.untold.extend(found.left.untold)
+        yield from ((workload, check) for check in found.checks)
+
+
+def _too_slow(case: Case, count: int, all_owed: int) -> str:
+    name, spent = case.workload.name, case.executed.counters["warp_instructions"]
+    return (
+        f"more than {count} of {all_owed} draws of {name}, each of which takes {spent:,.0f} warp instructions, where "
+        f"{TOO_MANY / all_owed:,.0f} are affordable"
+    )
+
+
+def worthwhile(workloads: Sequence[Workload], device: Device, detector: Detector | None) -> bool:
+    """Whether the small ones of ``workloads`` had better be checked in other processes: there is a core for them, the
+    analyst's own are large, and ``detector`` makes such a device."""
+    large = sum(w.compulsory_bytes for w in workloads if not w.derived)
+    if device.kind != "emulator" or detector is None or large < LARGE_BYTES or cpu_count() < 2:
+        return False
+    return type(detector()) is type(device)

@@ -1,0 +1,33 @@
+"""The ends of a float type: rows of infinities alone, and the largest and smallest numbers there are."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+
+from cutegen_lab.judge.values import between, rand
+
+FLOAT_ENDS = "float ends"  # for references that only choose, copy and compare: all others may overflow
+_MANY_ROWS, _ROWS = 8, 4  # of which one of either sign is infinite: always, and mostly
+_OFTEN = 0.7
+
+
+def with_infinite_rows(rows: torch.Tensor, g: torch.Generator) -> torch.Tensor:
+    """``rows`` [count, length], of which one holds −∞ alone and another +∞: a maximum that starts at the type's least
+    number lies above all of the first. A few rows stay as they are."""
+    count = rows.shape[0]
+    for value in (-math.inf, math.inf) if count >= _ROWS else ():
+        if count >= _MANY_ROWS or between(0, 1, g) < _OFTEN:
+            rows[int(torch.randint(count, (), generator=g))] = value
+    return rows
+
+
+def at_the_ends(values: torch.Tensor, info: torch.finfo, g: torch.Generator) -> torch.Tensor:
+    """Half of ``values``, and in place of the others the largest numbers of either sign and those next to them, the
+    smallest normal and subnormal ones, and zeros. In float64, which holds all of them."""
+    least, step = info.smallest_normal, info.eps
+    sizes = (info.max, info.max * (1 - step), info.max / 2, least, least * (1 - step), least * step, 0.0)
+    ends = torch.tensor([sign * size for size in sizes for sign in (1.0, -1.0)], dtype=torch.float64)
+    chosen = ends[torch.randint(len(ends), values.shape, generator=g)]
+    return torch.where(rand(tuple(values.shape), g) < 0.5, chosen, values.double())
