@@ -174,6 +174,22 @@ def _partial_means(x: torch.Tensor, dim: Sequence[int] | int | None = None, *_: 
     return squares / (x.numel() / max(squares.numel(), 1)) ** 2
 
 
+def _partial_scattered(
+    base: torch.Tensor, dim: int, index: torch.Tensor, source: torch.Tensor, *_: Any, **__: Any
+) -> torch.Tensor:
+    """Of ``base.scatter_add(dim, index, source)``, Σ S² of each element's partial sums S. ``index`` is as large as what
+    it takes of ``source``, or one-dimensional as ``index_add``'s."""
+    if index.dim() < source.dim():
+        index = index.view([-1 if d == dim % source.dim() else 1 for d in range(source.dim())]).expand_as(source)
+    taken = source[tuple(map(slice, index.shape))].double().movedim(dim, -1)
+    places, order = index.movedim(dim, -1).sort(dim=-1, stable=True)
+    terms = taken.gather(-1, order)
+    run = terms.cumsum(-1)
+    partial = run - (run - terms).gather(-1, torch.searchsorted(places.contiguous(), places.contiguous()))
+    squares = torch.zeros_like(base, dtype=torch.float64).movedim(dim, -1)
+    return squares.scatter_add(-1, places, partial.square()).movedim(-1, dim)
+
+
 # Σ S² over the partial sums S of an operator's results: added one after another, each is rounded.
 _WALKS: Mapping[str, Callable[..., torch.Tensor]] = {
     "mm": _partial_products,
@@ -185,6 +201,8 @@ _WALKS: Mapping[str, Callable[..., torch.Tensor]] = {
     "dot": lambda a, b: _partial_products(a[None], b[:, None]),
     "sum": _partial_sums,
     "mean": _partial_means,
+    "index_add": _partial_scattered,
+    "scatter_add": _partial_scattered,
 }
 
 
@@ -206,11 +224,20 @@ def _ranges(
     return powers.clamp_min(0).sum(dims, keepdim), powers.clamp_max(0).sum(dims, keepdim)
 
 
+def _factor_ranges(factors: Sequence[_Factor]) -> tuple[torch.Tensor, torch.Tensor]:
+    """… of a product of whole tensors and divisors. A factor that is zero or infinite decides it whatever the others
+    are."""
+    powers = [sign * torch.as_tensor(of).double().abs().log2().nan_to_num(0.0, 0.0, 0.0) for of, sign in factors]
+    zeros = torch.zeros((), dtype=torch.float64)
+    return sum((p.clamp_min(0) for p in powers), zeros), sum((p.clamp_max(0) for p in powers), zeros)
+
+
 def _powers(x: torch.Tensor) -> torch.Tensor:
     """Of two; those of zeros are below all others, and what is not finite stays out of it."""
     return x.double().abs().log2().nan_to_num(0.0, 0.0, -_FAR_BELOW)
 
 
+_Factor = tuple[torch.Tensor | float, int]  # and 1, or −1 of a divisor
 _FAR_BELOW = 4096.0
 _RANGES: Mapping[str, Callable[..., tuple[torch.Tensor, torch.Tensor]]] = {"cumprod": _running_ranges, "prod": _ranges}
 _PRODUCTS = {"mm": 0, "bmm": 0, "addmm": 1, "baddbmm": 1}  # and which argument is the first factor
@@ -237,8 +264,9 @@ class _Moved(TorchDispatchMode):
     hold it as a subnormal, which many instructions flush (PTX ISA, ``.ftz``); so are those inside of norms and the
     like, which kernels round too. So are ``inputs``, and what is chosen of them, wherever an operator computes with
     them, for kernels scale them or add them up in an order of their own. What is only chosen, copied and compared is
-    exact: nothing excuses a ``>=`` for a ``>``. A product of many factors is NaN where that of some of them overflows,
-    or vanishes though all of them together do not: which are multiplied first is anyone's choice."""
+    exact: nothing excuses a ``>=`` for a ``>``. A product of three factors (or divisors) or more is NaN where that of
+    some of them overflows, or vanishes though all of them together do not: which are multiplied first is anyone's
+    choice."""
 
     def __init__(self, unit: float, seed: int, inputs: Sequence[torch.Tensor]) -> None:
         super().__init__()
@@ -246,6 +274,7 @@ class _Moved(TorchDispatchMode):
         self._info = torch.finfo(torch.float64 if unit == UNIT[DType.F64] else torch.float32)
         self._least = self._info.tiny
         self._shaken: WeakTensorKeyDictionary[torch.Tensor] = WeakTensorKeyDictionary()  # beside what is exact
+        self._factors: WeakTensorKeyDictionary[list[_Factor]] = WeakTensorKeyDictionary()  # of products
         for tensor in inputs:
             if tensor.dtype is torch.float64:
                 self._shaken[tensor] = self._moved(tensor)
@@ -271,6 +300,8 @@ class _Moved(TorchDispatchMode):
             result = func(*others, **kwothers)
             if name in _RANGES:
                 return self._grouped(self._moved(result), *_RANGES[name](*others, **kwothers))
+            if name in ("mul", "div") and not kwothers and result.dtype is torch.float64:
+                return self._multiplied(self._moved(result), others[0], others[1], 1 if name == "mul" else -1)
             return result if exact else tree_map(self._moved, result)
         result = func(*args, **(kwargs or {}))
         pairs = zip(tree_leaves(given), tree_leaves((others, kwothers)), strict=True)
@@ -279,6 +310,18 @@ class _Moved(TorchDispatchMode):
                 if isinstance(chosen, torch.Tensor) and chosen.dtype is torch.float64:
                     self._shaken[chosen] = other
         return result
+
+    def _multiplied(
+        self, result: torch.Tensor, one: torch.Tensor | float, other: torch.Tensor | float, sign: int
+    ) -> torch.Tensor:
+        factors = [*self._factors_of(one), *((of, power * sign) for of, power in self._factors_of(other))]
+        grouped = result if len(factors) < 3 else self._grouped(result, *_factor_ranges(factors))
+        self._factors[grouped] = factors
+        return grouped
+
+    def _factors_of(self, value: torch.Tensor | float) -> list[_Factor]:
+        alone: list[_Factor] = [(value, 1)]
+        return self._factors.get(value, alone) if isinstance(value, torch.Tensor) else alone
 
     def _grouped(self, result: torch.Tensor, largest: torch.Tensor, smallest: torch.Tensor) -> torch.Tensor:
         vanishes = (smallest < math.log2(self._least)) & (result.abs() >= self._least)
@@ -303,10 +346,13 @@ class _Rerounded(TorchDispatchMode):
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        if func._schema.is_mutable:
-            return func(*args, **(kwargs or {}))
-        args, kwargs = tree_map(self._used, args), tree_map(self._used, kwargs or {})
         name = func.overloadpacket.__name__
+        if func._schema.is_mutable:
+            walk = _WALKS.get(name.removesuffix("_")) if name.endswith("_add_") else None
+            squares = walk(*args, **(kwargs or {})) if walk else None
+            result = func(*args, **(kwargs or {}))
+            return result if squares is None else result.copy_(self._walked(result, squares))
+        args, kwargs = tree_map(self._used, args), tree_map(self._used, kwargs or {})
         if name in _PARTS:  # whose squares PyTorch keeps in double on a CPU; in float32 those of 1e-20 are zeros
             with self:
                 return _PARTS[name](*args, **kwargs)

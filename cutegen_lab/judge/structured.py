@@ -412,13 +412,14 @@ def _repeated(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> tor
 
 
 def _specials(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> torch.Tensor:
-    """Zeros of either sign, subnormal numbers, and a number of either sign as large as can be squared."""
+    """Zeros of either sign, subnormal numbers, and in a quarter of the draws a number of either sign as large as can be
+    squared, beside which all others vanish."""
     info = _info(spec.dtype)
     which = torch.randint(8, spec.shape, generator=g)
     tiny = values.clamp(-0.9, 0.9).double() * info.smallest_normal
     some = torch.where(which == 0, -0.0, torch.where(which == 1, 0.0, torch.where(which == 2, tiny, values.double())))
     flat, large = some.view(-1), min(info.max / 4, 2.0**55)
-    if flat.numel() >= _LEAST_OUTPUT:
+    if flat.numel() >= _LEAST_OUTPUT and between(0, 1, g) < 0.25:
         flat[torch.randint(flat.numel(), (2,), generator=g)] = torch.tensor([large, -large], dtype=torch.float64)
     return some
 

@@ -148,6 +148,8 @@ RIGHT: dict[str, tuple[str, str, Function]] = {
     "a gate": ("F.gelu(x)", ONE, lambda x: x * (0.5 + 0.5 * torch.erf(x * math.sqrt(0.5)))),
     "added in place": ("torch.zeros(50, device=x.device).index_add_(0, i, x)", "x: f32[300], i: i64[300]",
                        lambda x, i: torch.zeros(50).index_add(0, i.flip(0), x.flip(0))),
+    "scattered": ("torch.zeros(16, 20, device=x.device).scatter_add(1, i, x)", "x: f32[16,300], i: i64[16,300]",
+                  lambda x, i: torch.zeros(16, 20).scatter_add(1, i.flip(1), x.flip(1))),
     "divided": ("torch.div(x, 7, rounding_mode='floor')", WHOLE, lambda x: (x.long() - torch.remainder(x, 7)) // 7),
 }  # fmt: skip
 
