@@ -23,7 +23,7 @@ from cutegen_lab.judge.buffers import POISONS, Buffers, secret_poison
 from cutegen_lab.judge.compelled import shares, unread
 from cutegen_lab.judge.ends import FLOAT_ENDS
 from cutegen_lab.judge.inputs import ENDS_BUT_LEAST, FULL_RANGE, INTEGER_ENDS, NOT_FINITE, OVERFLOWING, WIDE_RANGE, draw
-from cutegen_lab.judge.place import Place
+from cutegen_lab.judge.place import Place, threads_of
 from cutegen_lab.judge.placement import Placement, reversed_order, shuffled
 from cutegen_lab.judge.plan import validate_plan
 from cutegen_lab.judge.structured import EXPONENTS, HIDDEN, PATCHWORK
@@ -74,7 +74,8 @@ class Case:
         started = time.perf_counter()
         passed = WorkloadCheck(self.workload.name, distribution, seed, Verdict.PASSED)
         try:
-            check = self._checked(passed, first)
+            with threads_of(self.workload):
+                check = self._checked(passed, first)
         except (MemoryError, RuntimeError) as error:
             if not isinstance(error, MemoryError) and not any(text in str(error) for text in _NO_MEMORY):
                 raise

@@ -15,6 +15,7 @@ from cutegen_lab.core.problem import Workload
 from cutegen_lab.core.protocols import Device
 
 LARGE_BYTES = 32 << 20  # of a workload: below, starting PyTorch on a GPU takes longer than all its draws
+SMALL_BYTES = 256 << 10  # of a workload: up to here one thread of a CPU is as fast as all
 CPU = "cpu"
 T = TypeVar("T")
 
@@ -46,6 +47,19 @@ class Place:
                 self._where = CPU
                 give_back()
         return work(CPU)
+
+
+@contextlib.contextmanager
+def threads_of(workload: Workload) -> Iterator[None]:
+    """PyTorch's threads for a workload of this size: one for a small one, which would wait for the others where other
+    processes keep their cores busy."""
+    before = torch.get_num_threads()
+    if workload.compulsory_bytes <= SMALL_BYTES:
+        torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def give_back() -> None:

@@ -29,8 +29,8 @@ from cutegen_lab.templates.expr import (
 _ATOM, _PRODUCT, _SUM, _COMPARE, _LOOSE = 4, 3, 2, 1, 0
 _INFIX = {"add": ("+", _SUM), "sub": ("-", _SUM), "mul": ("*", _PRODUCT), "div": ("/", _PRODUCT)}
 _COMPARISONS = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
-_FAST = frozenset({"exp", "exp2", "log", "log2", "sin", "cos", "rsqrt"})
-_MATH = _FAST | {"log1p", "expm1", "sqrt", "tanh", "erf", "abs", "floor", "ceil", "trunc"}
+_FAST = frozenset({"exp", "exp2", "log", "log2", "rsqrt"})  # sin.approx loses small and large arguments
+_MATH = _FAST | {"sin", "cos", "log1p", "expm1", "sqrt", "tanh", "erf", "abs", "floor", "ceil", "trunc"}
 _INLINE_CHARS = 44
 
 Text = tuple[str, int]  # the expression and how tightly it binds
@@ -138,7 +138,7 @@ class Writer:
         if node.op == "sigmoid":
             self.helpers.add("sigmoid_fast" if self.fast else "sigmoid")
             return f"sigmoid({texts[0][0]})", _ATOM
-        if node.op == "erf" and self.fast and vectors[0]:
+        if node.op == "erf" and self.fast and vectors[0] and self._added_to_a_number(node):
             self.helpers.add("erf_fast")
             return f"erf({texts[0][0]})", _ATOM
         if node.op in ("max", "min"):
@@ -150,6 +150,13 @@ class Writer:
             raise KeyError(f"no CuTe text for {node.op}")
         approximate = (self.fast and function in _FAST) or (self.coarse and function == "tanh")
         return f"cute.math.{function}({texts[0][0]}{', fastmath=True' if approximate else ''})", _ATOM
+
+    def _added_to_a_number(self, node: Map) -> bool:
+        """Whether that is all that is done with it, as in GELU: its error relative to small results then vanishes."""
+        index = self.graph.nodes.index(node)
+        sums = [n for n in self.graph.nodes if isinstance(n, Map) and n.op == "add" and index in n.args]
+        numbers = (any(isinstance(self.graph.nodes[a], Const) for a in n.args) for n in sums)
+        return len(sums) == self.users[index] and all(numbers)
 
     def _infix(self, node: Map, texts: list[Text], vectors: list[bool]) -> Text:
         sign, level = _INFIX[node.op]

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import pytest
+import torch
 
-from tests.harness.checking import Compiler, judged, problem_of
+from cutegen_lab.core.verdict import Verdict
+from cutegen_lab.templates.recognise import template_for
+from tests.harness.checking import ARCH, Compiler, answered, compiled, judged, outputs, problem_of
 
 
 @pytest.mark.parametrize("dtype", ["f32", "bf16"])
@@ -29,3 +32,34 @@ from tests.harness.checking import Compiler, judged, problem_of
 )
 def test_kernels(compiler: Compiler, expression: str, inputs: str, dtype: str) -> None:
     judged(compiler, problem_of(expression, inputs.format(dtype)))
+
+
+@pytest.mark.parametrize(
+    ("expression", "inputs"),
+    [
+        ("torch.sin(x)", "x: bf16[9,40]"),  # of 1e-16, and of 1e6
+        ("torch.sign(x)", "x: bf16[9,40]"),  # of NaN
+    ],
+)
+def test_functions_at_their_ends(compiler: Compiler, expression: str, inputs: str) -> None:
+    problem = problem_of(expression, inputs)
+    template = template_for(problem, ARCH)
+    found, _ = answered(compiler, problem, template.write(template.default_config()))
+    assert found.verdict is Verdict.PASSED, found.reason
+
+
+def test_the_error_function_of_small_numbers_of_16_bits(compiler: Compiler) -> None:
+    problem = problem_of("torch.erf(x)", "x: f16[9,40]", checks=())
+    _, artifact = compiled(compiler, problem)
+    given = torch.linspace(-1e-4, 1e-4, 360).half().view(9, 40)
+    (found,) = outputs(problem, artifact, [given])
+    steps = (found.double() - torch.erf(given.double())).abs() / 2.0**-24
+    assert float(steps.max()) < 0.6, "one minus what is next to one has lost their last bits"
+
+
+def test_divergence_of_a_probability_that_the_logarithm_takes_for_none(compiler: Compiler) -> None:
+    problem = problem_of("F.kl_div(x, p, reduction='none')", "x: bf16[9,40], p: bf16[9,40]", checks=())
+    _, artifact = compiled(compiler, problem)
+    x, p = torch.zeros(9, 40).bfloat16(), torch.full((9, 40), 1e-40).bfloat16()
+    (found,) = outputs(problem, artifact, [x, p])
+    assert float(p.max()) > 0 and float(found.abs().max()) < 1e-37

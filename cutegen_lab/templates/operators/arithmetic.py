@@ -105,7 +105,7 @@ def clamp_max(g: Lowering, a: Value, high: Operand) -> Value:
 
 @rule("sign.default", "sgn.default")
 def sign(g: Lowering, a: Value) -> Value:
-    positive = g.map("where", g.map("gt", a, 0.0), 1.0, g.map("mul", a, 0.0))  # 0·a: a NaN stays one
+    positive = g.map("where", g.map("gt", a, 0.0), 1.0, 0.0)  # PyTorch's, of a NaN too
     return g.map("where", g.map("lt", a, 0.0), -1.0, positive)
 
 

@@ -13,6 +13,7 @@ from cutegen_lab.templates.operators.rules import rule
 from cutegen_lab.templates.operators.shapes import unsqueeze
 
 MEAN = 1
+_SMALLEST_NORMAL = 2.0**-126
 
 
 def _reduced(g: Lowering, loss: Value, reduction: int) -> Value:
@@ -59,7 +60,9 @@ def kl_div(g: Lowering, a: Value, b: Value, reduction: int = MEAN, *, log_target
     """``a`` are log-probabilities, ``b`` probabilities or their logarithms. 0·log 0 is 0."""
     if log_target:
         return _reduced(g, g.map("mul", g.map("exp", b), g.map("sub", b, a)), reduction)
-    entropy = g.map("where", g.map("eq", b, 0.0), 0.0, g.map("mul", b, g.map("log", b)))
+    # What the hardware's logarithm takes for 0 (PTX ISA, lg2.approx.ftz) is 0 here.
+    nothing = g.map("and", g.map("ge", b, 0.0), g.map("lt", b, _SMALLEST_NORMAL))
+    entropy = g.map("where", nothing, 0.0, g.map("mul", b, g.map("log", b)))
     return _reduced(g, g.map("sub", entropy, g.map("mul", b, a)), reduction)
 
 
