@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Mapping
+from functools import lru_cache
 
 from cutegen_lab.core.candidate import Candidate, Config, Proposal
 from cutegen_lab.core.syntax import parse
@@ -37,7 +39,8 @@ def config_after_edit(parent: Candidate, text: str) -> Config:
     }
 
 
-def _launch_defaults(source: str) -> dict[str, str] | None:
+@lru_cache(maxsize=64)  # a view of a run asks again with each of its events
+def _launch_defaults(source: str) -> Mapping[str, str] | None:
     """Parameters of ``launch`` with their defaults as text ("" for none); None where the source does not parse,
     or a default is nested beyond what ``ast.unparse`` can take."""
     try:

@@ -26,10 +26,20 @@ async function record(page, base, root, name) {
   const path = join(root, name);
   await openNotebook(page, base, name);
   await kernelIdle(page);
-  await page.getByText('Run', { exact: true }).click();
-  await page.getByText('Run All Cells', { exact: true }).click();
+  await until(`${name}, running`, async () => {
+    await page.getByText('Run', { exact: true }).click();
+    await page.getByText('Run All Cells', { exact: true }).click();
+    await page.waitForTimeout(3000);
+    await page.screenshot({ path: `${shots}/record-begun-${name}.png` });
+    return (await page.locator('.jp-InputPrompt', { hasText: /\[[*1]\]:/ }).count()) > 0;
+  });
   const { length } = code(path);
-  await page.locator('.jp-InputPrompt', { hasText: `[${length}]:` }).waitFor({ timeout: 300_000 });
+  const last = page.locator('.jp-InputPrompt', { hasText: `[${length}]:` });
+  const failure = page.locator('.jp-OutputArea-output[data-mime-type="application/vnd.jupyter.error"]');
+  await last.or(failure).first().waitFor({ timeout: 300_000 });
+  if (await failure.count()) {
+    throw new Error(`${name}: ${await failure.first().innerText()}`);
+  }
   await kernelIdle(page);
   await page.waitForTimeout(2000); // the last states of widgets
   await until(`${name}, saved`, async () => {
