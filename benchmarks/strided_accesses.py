@@ -8,7 +8,7 @@ One block of 32 warps a multiprocessor. The time model has two cycles for each l
 a scan whose threads have 32 to 128 bytes each (benchmarks/foreign_kernels/p5_masked_cumsum.py.txt) is slower than that,
 and so is a sum of two tensors by 2 bytes a thread. Of each access there are programs with several numbers of rounds:
 the slope of their times is one round. On an H200 (results/strided_accesses_on_gpu.json, 2026-11-24) loads from L1 take
-1.0 cycle a line, stores to L2 12 to 17 bytes a cycle with those that a sector is filled up with: neither explains it.
+1.0 cycle a line, stores to L2 9 to 15 bytes of whole sectors a cycle: the former does not explain it.
 """
 
 from __future__ import annotations

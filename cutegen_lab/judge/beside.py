@@ -12,6 +12,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+import torch
 from loky import cpu_count
 
 from cutegen_lab.core.artifact import Build
@@ -108,7 +109,8 @@ class Beside:
     """``jobs``, begun at once in processes of ``forks``; :meth:`close` ends what is still at work."""
 
     def __init__(self, jobs: Sequence[Job], forks: Forks | None, cancel: Cancel) -> None:
-        self._tasks = Tasks(forks, cancel, max(1, cpu_count() - 1))
+        self._workers: int = max(1, cpu_count() - 1)
+        self._tasks = Tasks(forks, cancel, self._workers)
         self._begun: Mapping[str, Future[Checked]] = {
             job.workload.name: self._tasks.begin(checked, job) for job in jobs
         }
@@ -122,6 +124,10 @@ class Beside:
     def of(self, workload: Workload) -> Checked:
         """Waits for it. Raises Cancelled, ForkEnded."""
         return self._begun[workload.name].result()
+
+    def busy(self) -> int:
+        """How many cores they keep busy."""
+        return min(self._workers, sum(not future.done() for future in self._begun.values()))
 
     def failed(self) -> bool:
         """Whether one of those that are done did not pass, or could not be checked."""
@@ -138,7 +144,7 @@ def in_order(plan: Plan, drawn: Drawn, beside: Beside, left: LeftOut) -> Iterato
     ahead: dict[str, Checked] = {}
     for workload, names in (pair for pair in plan if beside and pair[0] not in beside):
         checks, mine = list[WorkloadCheck](), LeftOut()
-        for check in drawn(workload, names, mine):
+        for check in _on_other_cores(drawn(workload, names, mine), beside):
             checks.append(check)
             if not check.verdict.passed or beside.failed():
                 break
@@ -154,6 +160,20 @@ def in_order(plan: Plan, drawn: Drawn, beside: Beside, left: LeftOut) -> Iterato
         left.fewer.extend(found.left.fewer)
         left.untold.extend(found.left.untold)
         yield from ((workload, check) for check in found.checks)
+
+
+def _on_other_cores(checks: Iterator[WorkloadCheck], beside: Beside) -> Iterator[WorkloadCheck]:
+    """``checks``, each with as many of PyTorch's threads as there are cores left when it begins: one that waits for its
+    core holds up all the others."""
+    every = torch.get_num_threads()
+    try:
+        while True:
+            torch.set_num_threads(max(1, every - beside.busy()))
+            if (check := next(checks, None)) is None:
+                return
+            yield check
+    finally:
+        torch.set_num_threads(every)
 
 
 def _too_slow(case: Case, count: int, all_owed: int) -> str:

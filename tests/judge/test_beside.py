@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 
 import pytest
@@ -13,10 +13,12 @@ import torch
 
 from cutegen_lab.core.errors import Cancelled
 from cutegen_lab.core.forks import Forks
-from cutegen_lab.core.trial import CheckResult
+from cutegen_lab.core.problem import Workload
+from cutegen_lab.core.trial import CheckResult, WorkloadCheck
 from cutegen_lab.core.verdict import Verdict
 from cutegen_lab.judge import StandardJudge, beside
 from cutegen_lab.problems import read_text
+from tests.harness.checking import ARCH
 from tests.judge.torch_device import TorchDevice, artifact_for
 
 RELU = read_text("def reference(x):\n    return x.relu()\n", inputs_text="x: f32[64,300]")
@@ -95,6 +97,28 @@ def test_what_is_wrong_in_the_analysts_own_alone_is_found(forks: Forks) -> None:
     result, _ = judged(forks, right_there, wrong)
     assert result.verdict is Verdict.WRONG_RESULT and f"on {RELU.workload.name} " in result.reason
     assert {check.workload for check in result.checks} == {*SMALL, RELU.workload.name}
+
+
+def test_the_analysts_own_has_the_cores_that_are_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    busy = iter([2, 1, 0, 0])
+    monkeypatch.setattr(beside.Beside, "busy", lambda self: next(busy))
+    had: list[int] = []
+    before = torch.get_num_threads()
+
+    def drawn(workload: Workload, names: Sequence[str], left: beside.LeftOut) -> Iterator[WorkloadCheck]:
+        for name in names:
+            had.append(torch.get_num_threads())
+            yield WorkloadCheck(workload.name, name, 0, Verdict.PASSED)
+
+    small = RELU.check_workloads[0]
+    job = beside.Job(right_there, RELU, small, artifact_for(RELU, TorchDevice(right)).builds[small.name], ARCH, (), 0)
+    torch.set_num_threads(2)
+    try:
+        with closing(beside.Beside([job], None, threading.Event())) as others:
+            list(beside.in_order([(RELU.workload, ("normal", "zeros", "large"))], drawn, others, beside.LeftOut()))
+        assert had == [1, 1, 2] and torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
 
 
 def test_where_the_process_ends_they_are_checked_here(forks: Forks) -> None:
