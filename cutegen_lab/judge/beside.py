@@ -23,6 +23,7 @@ from cutegen_lab.core.protocols import Cancel, Device, Say
 from cutegen_lab.core.roofline import target_gpu
 from cutegen_lab.core.trial import WorkloadCheck
 from cutegen_lab.judge.case import Case
+from cutegen_lab.judge.place import threads
 from cutegen_lab.judge.schedule import TOO_MANY, affordable, owed
 from cutegen_lab.judge.second_look import Detector
 from cutegen_lab.problems import Reference
@@ -165,15 +166,12 @@ def in_order(plan: Plan, drawn: Drawn, beside: Beside, left: LeftOut) -> Iterato
 def _on_other_cores(checks: Iterator[WorkloadCheck], beside: Beside) -> Iterator[WorkloadCheck]:
     """``checks``, each with as many of PyTorch's threads as there are cores left when it begins: one that waits for its
     core holds up all the others."""
-    every = torch.get_num_threads()
-    try:
-        while True:
-            torch.set_num_threads(max(1, every - beside.busy()))
-            if (check := next(checks, None)) is None:
-                return
-            yield check
-    finally:
-        torch.set_num_threads(every)
+    while True:
+        with threads(max(1, torch.get_num_threads() - beside.busy())):
+            check = next(checks, None)
+        if check is None:
+            return
+        yield check
 
 
 def _too_slow(case: Case, count: int, all_owed: int) -> str:

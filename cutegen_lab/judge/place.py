@@ -50,16 +50,20 @@ class Place:
 
 
 @contextlib.contextmanager
-def threads_of(workload: Workload) -> Iterator[None]:
-    """PyTorch's threads for a workload of this size: one for a small one, which would wait for the others where other
-    processes keep their cores busy."""
+def threads(count: int) -> Iterator[None]:
+    """PyTorch with so many threads on a CPU."""
     before = torch.get_num_threads()
-    if workload.compulsory_bytes <= SMALL_BYTES:
-        torch.set_num_threads(1)
+    torch.set_num_threads(count)
     try:
         yield
     finally:
         torch.set_num_threads(before)
+
+
+def threads_of(workload: Workload) -> contextlib.AbstractContextManager[None]:
+    """PyTorch's threads for a workload of this size: one for a small one, which would wait for the others where other
+    processes keep their cores busy."""
+    return threads(1) if workload.compulsory_bytes <= SMALL_BYTES else contextlib.nullcontext()
 
 
 def give_back() -> None:

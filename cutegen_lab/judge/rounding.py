@@ -206,6 +206,11 @@ _WALKS: Mapping[str, Callable[..., torch.Tensor]] = {
 }
 
 
+_Factor = tuple[torch.Tensor | float, int]  # and 1, or −1 of a divisor
+_MANY_FACTORS = 8  # beyond, a product is one factor: a loop's would be looked through anew with every step
+_FAR_BELOW = 4096.0
+
+
 def _running_ranges(x: torch.Tensor, dim: int, **_: Any) -> tuple[torch.Tensor, torch.Tensor]:
     """Of each element of ``x.cumprod(dim)``, the powers of two of the largest and the smallest product of factors next
     to each other among those before it: scans multiply blocks first."""
@@ -227,18 +232,16 @@ def _ranges(
 def _factor_ranges(factors: Sequence[_Factor]) -> tuple[torch.Tensor, torch.Tensor]:
     """… of a product of whole tensors and divisors. A factor that is zero or infinite decides it whatever the others
     are."""
-    powers = [sign * torch.as_tensor(of).double().abs().log2().nan_to_num(0.0, 0.0, 0.0) for of, sign in factors]
+    powers = [sign * _powers(torch.as_tensor(of), 0.0) for of, sign in factors]
     zeros = torch.zeros((), dtype=torch.float64)
     return sum((p.clamp_min(0) for p in powers), zeros), sum((p.clamp_max(0) for p in powers), zeros)
 
 
-def _powers(x: torch.Tensor) -> torch.Tensor:
+def _powers(x: torch.Tensor, of_zero: float = -_FAR_BELOW) -> torch.Tensor:
     """Of two; those of zeros are below all others, and what is not finite stays out of it."""
-    return x.double().abs().log2().nan_to_num(0.0, 0.0, -_FAR_BELOW)
+    return x.double().abs().log2().nan_to_num(0.0, 0.0, of_zero)
 
 
-_Factor = tuple[torch.Tensor | float, int]  # and 1, or −1 of a divisor
-_FAR_BELOW = 4096.0
 _RANGES: Mapping[str, Callable[..., tuple[torch.Tensor, torch.Tensor]]] = {"cumprod": _running_ranges, "prod": _ranges}
 _PRODUCTS = {"mm": 0, "bmm": 0, "addmm": 1, "baddbmm": 1}  # and which argument is the first factor
 _EIGHT_BITS, _A_STEP = 2.0**-13, 32  # of the largest product what is kept of the others; how many are added at a time
@@ -316,7 +319,8 @@ class _Moved(TorchDispatchMode):
     ) -> torch.Tensor:
         factors = [*self._factors_of(one), *((of, power * sign) for of, power in self._factors_of(other))]
         grouped = result if len(factors) < 3 else self._grouped(result, *_factor_ranges(factors))
-        self._factors[grouped] = factors
+        if len(factors) < _MANY_FACTORS:
+            self._factors[grouped] = factors
         return grouped
 
     def _factors_of(self, value: torch.Tensor | float) -> list[_Factor]:

@@ -3,7 +3,7 @@
 import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { here, shots, withJupyter } from './jupyter.mjs';
-import { kernelIdle, openNotebook, until } from './notebook.mjs';
+import { kernelIdle, menu, openNotebook, until } from './notebook.mjs';
 
 const shared = `${here}../../notebooks`;
 const names = process.argv.slice(2);
@@ -27,10 +27,8 @@ async function record(page, base, root, name) {
   await openNotebook(page, base, name);
   await kernelIdle(page);
   await until(`${name}, running`, async () => {
-    await page.getByText('Run', { exact: true }).click();
-    await page.getByText('Run All Cells', { exact: true }).click();
+    await menu(page, 'Run', 'Run All Cells'); // now and then JupyterLab does not take the first
     await page.waitForTimeout(3000);
-    await page.screenshot({ path: `${shots}/record-begun-${name}.png` });
     return (await page.locator('.jp-InputPrompt', { hasText: /\[[*1]\]:/ }).count()) > 0;
   });
   const { length } = code(path);

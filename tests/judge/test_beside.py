@@ -17,6 +17,7 @@ from cutegen_lab.core.problem import Workload
 from cutegen_lab.core.trial import CheckResult, WorkloadCheck
 from cutegen_lab.core.verdict import Verdict
 from cutegen_lab.judge import StandardJudge, beside
+from cutegen_lab.judge.place import threads
 from cutegen_lab.problems import read_text
 from tests.harness.checking import ARCH
 from tests.judge.torch_device import TorchDevice, artifact_for
@@ -103,7 +104,6 @@ def test_the_analysts_own_has_the_cores_that_are_left(monkeypatch: pytest.Monkey
     busy = iter([2, 1, 0, 0])
     monkeypatch.setattr(beside.Beside, "busy", lambda self: next(busy))
     had: list[int] = []
-    before = torch.get_num_threads()
 
     def drawn(workload: Workload, names: Sequence[str], left: beside.LeftOut) -> Iterator[WorkloadCheck]:
         for name in names:
@@ -112,13 +112,9 @@ def test_the_analysts_own_has_the_cores_that_are_left(monkeypatch: pytest.Monkey
 
     small = RELU.check_workloads[0]
     job = beside.Job(right_there, RELU, small, artifact_for(RELU, TorchDevice(right)).builds[small.name], ARCH, (), 0)
-    torch.set_num_threads(2)
-    try:
-        with closing(beside.Beside([job], None, threading.Event())) as others:
-            list(beside.in_order([(RELU.workload, ("normal", "zeros", "large"))], drawn, others, beside.LeftOut()))
+    with threads(2), closing(beside.Beside([job], None, threading.Event())) as others:
+        list(beside.in_order([(RELU.workload, ("normal", "zeros", "large"))], drawn, others, beside.LeftOut()))
         assert had == [1, 1, 2] and torch.get_num_threads() == 2
-    finally:
-        torch.set_num_threads(before)
 
 
 def test_where_the_process_ends_they_are_checked_here(forks: Forks) -> None:

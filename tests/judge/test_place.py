@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from cutegen_lab.core.problem import TensorSpec, Workload
-from cutegen_lab.judge.place import LARGE_BYTES, Place, threads_of
+from cutegen_lab.judge.place import LARGE_BYTES, Place, threads, threads_of
 from tests.judge.torch_device import TorchDevice
 
 LARGE = TensorSpec.parse(f"x: f32[{LARGE_BYTES // 4}]")
@@ -69,12 +69,8 @@ def test_full_precision_is_asked_of_pytorch_and_given_back() -> None:
 
 
 def test_a_small_workload_has_one_thread_and_others_keep_theirs() -> None:
-    before = torch.get_num_threads()
-    torch.set_num_threads(2)
-    try:
-        for spec, threads in ((SMALL, 1), (LARGE, 2)):
+    with threads(2):
+        for spec, count in ((SMALL, 1), (LARGE, 2)):
             with threads_of(Workload("w", (spec,), (SMALL,))):
-                assert torch.get_num_threads() == threads
+                assert torch.get_num_threads() == count
         assert torch.get_num_threads() == 2
-    finally:
-        torch.set_num_threads(before)
