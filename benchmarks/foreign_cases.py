@@ -1,11 +1,11 @@
 """Kernels of another hand, and programs that wait for clusters, compiled for ``benchmarks.foreign_on_gpu``.
 
-    python -m benchmarks.foreign_cases FOLDER ARCHIVE.tar.xz [DIR]     (needs the DSL; no GPU; about a minute)
+    python -m benchmarks.foreign_cases FOLDER ARCHIVE.tar.xz [CUTLASS]     (needs the DSL; no GPU; two minutes)
 
 ``foreign_kernels/p*.py.txt`` were written by a language model from the candidate contract alone. Times of their default
 configs were known when the time model was written; the other configs were not timed. Each comes in several configs of
-the keywords of its ``launch``, the first its own default. DIR holds further kernels, as for
-``benchmarks.agreement --also``: ``NAME.py``, and ``NAME.json`` with its tensors and "configs".
+the keywords of its ``launch``, the first its own default. CUTLASS is a checkout of NVIDIA/cutlass: its examples that
+``foreign_kernels/nvidia`` names are taken from there, each with the ``launch`` that stands beside its tensors.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from cutegen_lab.core.problem import Problem, TensorSpec, Workload
 from cutegen_lab.problems import read_text
 
 KERNELS = Path(__file__).parent / "foreign_kernels"
+_MAIN = 'if __name__ == "__main__":'
 
 
 @dataclass(frozen=True)
@@ -85,9 +86,14 @@ def cases() -> Iterator[Case]:
             yield Case(f"{foreign.name}-{number}", foreign.name, workload, source, dict(config), True, True, True)
 
 
-def others(folder: Path) -> Iterator[Case]:
-    for path in sorted(folder.glob("*.json")):
-        said, source = json.loads(path.read_text()), path.with_suffix(".py").read_text()
+def nvidia(checkout: Path) -> Iterator[Case]:
+    for path in sorted((KERNELS / "nvidia").glob("*.json")):
+        said = json.loads(path.read_text())
+        example = (checkout / said["ref"].removeprefix("NVIDIA/cutlass, ")).read_text()
+        for old, new in said.get("replace", {}).items():  # what the contract asks for: no torch, launches on the stream
+            assert old in example, f"{path.name}: {old!r} is not in this version of the example"
+            example = example.replace(old, new)
+        source = example.partition(_MAIN)[0] + path.with_suffix(".launch.txt").read_text()
         inputs, outputs = (tuple(TensorSpec.parse(t) for t in said[key]) for key in ("inputs", "outputs"))
         for number, config in enumerate(said["configs"]):
             workload = Workload("main", inputs, outputs)
@@ -116,10 +122,10 @@ def waiting(folder: Path) -> None:
 
 
 def main() -> None:
-    folder, archive, *also = map(Path, sys.argv[1:])
+    folder, archive, *checkouts = map(Path, sys.argv[1:])
     folder.mkdir(parents=True, exist_ok=True)
     with CageCompiler(folder / "cache") as compiler:
-        every = chain(cases(), *map(others, also))
+        every = chain(cases(), *map(nvidia, checkouts))
         written = [add(case, folder, compiler) for case in every]
     waiting(folder)
     with tarfile.open(archive, "w:xz") as packed:

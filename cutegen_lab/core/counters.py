@@ -65,6 +65,7 @@ COUNTERS: Mapping[str, tuple[str, str]] = {  # name -> (unit, meaning)
     "bulk_stages": ("stages", "mbarriers to which those bytes come in turns: the ring's stages under way at a time"),
     "chain_cycles": ("warp cycles", "the longest chains of results that need each other, one for each stretch of code"),
     "busiest_block": ("", "wgmma of the block that has most over the mean; blocks that stay may get one tile more"),
+    "turns": ("times", "that a warp comes by an instruction, on the mean over all that are executed"),
     "waves": ("waves", "blocks of the longest launch over those resident at a time"),
 }
 """Beside these: ``warp_instructions_<class>``, ``tensor_ops_<operand type>``, ``loaded_bytes:<input>`` and

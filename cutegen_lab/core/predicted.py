@@ -8,6 +8,7 @@ from cutegen_lab.core.roofline import SpeedOfLight
 from cutegen_lab.core.trial import Profile
 
 LAUNCH, STARTS, MEMORY, L2, COPY = "launch", "block starts", "memory", "L2", "copy"
+SPILLS = "spills"  # of L2's term
 WAITS = "waits"  # together what a block waits for by itself, which is:
 LOADS, ARRIVAL, STAGES = "loads in flight", "loads arriving", "bulk copies"
 DEPENDENT, IN_ORDER, WORK = "dependent instructions", "instructions in order", "busiest unit"
@@ -31,7 +32,7 @@ def terms_text(profile: Profile, sol: SpeedOfLight | None) -> str:
     if LAUNCH not in found:
         return ""
     least = _SHOWN * max(found.values())
-    apart = (LAUNCH, MEMORY, COPY, WAITS, *_WAITED)
+    apart = (LAUNCH, MEMORY, COPY, SPILLS, WAITS, *_WAITED)
     units = sorted((name for name in found if name not in apart), key=lambda name: -found[name])[:_UNITS]
     waited = [f"{name} {found[name]:.3g}" for name in _WAITED if found.get(name, 0.0) >= least]
     said = [f"{name} {found[name]:.3g}" for name in (MEMORY, *units) if found.get(name, 0.0) >= least]

@@ -23,7 +23,7 @@ Sums = dict[str, float]
 _WAYS = ("load", "store", "copy")
 
 
-NOT_SUMS = ("load_bytes_in_flight", "busiest_block", "bulk_stages")  # counters of a launch that mean nothing added up
+NOT_SUMS = ("load_bytes_in_flight", "busiest_block", "bulk_stages", "turns")  # counters of a launch that mean nothing added up
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,7 @@ class Account:
         found["bulk_expected_bytes"] = self.counters.expected_bytes * self.scale
         found["bulk_stages"] = self.counters.stages()
         found["busiest_block"] = self.counters.busiest_block()
+        found["turns"] = self._turns()
         found["hot_load_bytes"] = self.counters.hot_bytes() * self.scale
         return found
 
@@ -87,6 +88,17 @@ class Account:
         copied, in_flight = self._copied()
         weighted, total = weighted + copied * in_flight, total + copied
         return weighted / total if total else 0.0
+
+    def _turns(self) -> float:
+        """How often a warp comes by an instruction, on the mean over all that are executed: in a kernel that spends its
+        time in one loop, the loop's rounds."""
+        executed = weighted = 0.0
+        for number, warps in self.counters.block_warps.items():
+            size = sum(1 for emit in self.program.blocks[number].emits if emit.klass)
+            executed += size * warps
+            weighted += size * warps * warps
+        warps = self.counters.block_warps[0]
+        return max(weighted / (executed * warps), 1.0) if executed and warps else 1.0
 
     def _copied(self) -> tuple[float, float]:
         """(bytes a lane copies by cp.async, summed over warps; what of it a thread has outstanding where it waits). A

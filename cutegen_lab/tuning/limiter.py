@@ -10,7 +10,7 @@ from cutegen_lab.tuning.occupancy import Occupancy
 
 _FLOOR = 1.05  # times what the memory term and the launch take: nearer to it a prediction tells nothing apart
 _NAMES: Mapping[str, str] = {
-    MEMORY: "memory bandwidth", L2: "L2 bandwidth", LAUNCH: "launch overhead", "issue": "instruction issue",
+    MEMORY: "memory bandwidth", L2: "L2 bandwidth", predicted.SPILLS: "L2 bandwidth: registers are spilled", LAUNCH: "launch overhead", "issue": "instruction issue",
     "tensor": "tensor cores", "shared": "shared memory", "L1": "L1: accesses touch many cache lines",
     STARTS: "block starts: too many small blocks for the launch hardware",
     predicted.LOADS: "memory latency: too few loads in flight",
@@ -35,6 +35,8 @@ def limiter(
     if longest == MEMORY and dram_share < _BUSY:
         most = max(_ANSWERS, key=lambda name: waited.get(name, 0.0))
         return f"{_NAMES[most]}; DRAM is at {dram_share:.0%} of its peak"
+    if longest == L2 and 2 * parts.get(predicted.SPILLS, 0.0) > parts[L2]:
+        longest = predicted.SPILLS
     if longest != WAITS:
         return f"{_named(longest, counters)}, {parts[longest]:.3g} µs"
     most = max(waited, key=lambda name: waited[name])

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from cutegen_lab.core.artifact import PROGRAMMATIC, KernelInfo, Launch
-from cutegen_lab.core.predicted import COPY, L2, LAUNCH, LAUNCH_US, MEMORY, STARTS, WAITS
+from cutegen_lab.core.predicted import COPY, L2, LAUNCH, LAUNCH_US, MEMORY, SPILLS, STARTS, WAITS
 from cutegen_lab.core.roofline import GpuSpec
 from cutegen_lab.tuning import terms
 from cutegen_lab.tuning.findings import ByLine, findings
@@ -26,7 +26,7 @@ from cutegen_lab.tuning.occupancy import Occupancy, occupancy
 from cutegen_lab.tuning.traffic import traffic
 from cutegen_lab.tuning.waits import waits_us
 
-MODEL = "roofline of memory, units, waits and block starts, v7"
+MODEL = "roofline of memory, units, waits and block starts, v8"
 _NORM = 3.0
 
 
@@ -49,9 +49,9 @@ def predict_launch(
     """``counters`` are the whole launch's, by the names of :data:`~cutegen_lab.core.counters.COUNTERS`; ``lines`` those
     of each line of the candidate's text, where they are known."""
     shape = occupancy(launch, kernel, gpu)
-    units = terms.units_us(counters, launch, shape, gpu)
-    unit = max(units, key=lambda name: units[name])
     moved = traffic(counters, launch, kernel, shape, gpu)
+    units = terms.units_us(counters, launch, shape, moved, gpu)
+    unit = max(units, key=lambda name: units[name])
     waited = waits_us(counters, launch, shape, moved, units[unit], gpu)
     memory = {MEMORY: terms.memory_us(moved, gpu), L2: terms.l2_us(moved, gpu)}
     beside = {unit: units[unit], WAITS: sum(waited.values())}
@@ -60,10 +60,11 @@ def predict_launch(
     time_us = starts[LAUNCH] + max(sum(value**_NORM for value in together) ** (1 / _NORM), starts[STARTS])
     terms_us = {**memory, **beside, **starts}
     dram_share = terms.dram_us(moved, gpu) / time_us
-    named = limiter(terms_us, waited, unit, counters, shape, dram_share)
+    spills = {SPILLS: terms.spills_us(moved, gpu)}
+    named = limiter({**terms_us, **spills}, waited, unit, counters, shape, dram_share)
     second = runner_up(terms_us, waited, unit, counters)
     found = findings(counters, launch, kernel, shape, gpu, moved, named, lines or {0: counters})
-    parts = {**memory, **beside, **units, **waited, **starts}
+    parts = {**memory, **spills, **beside, **units, **waited, **starts}
     return Prediction(time_us, named, parts, (*found, second) if second else found, shape, dram_share)
 
 

@@ -16,7 +16,11 @@ from cutegen_lab.tuning.traffic import Traffic
 OVERLAPPED_US = 0.7
 _L2_RATIO = 1.5  # L2 bandwidth over the copy rate
 _BULK_L2_RATIO = 3.5  # … for bulk copies, whose requests are few and large
-_LINE_CYCLES = 2.0  # of a multiprocessor, for each 128-byte line a warp's access touches: a look-up in L1's tags
+# Of a multiprocessor, for each 128-byte line that a warp's access touches. A load that L1 serves takes 1.0
+# (benchmarks/results/strided_accesses_on_gpu.json), and so does a cp.async that passes it by; what it must be filled
+# with, and stores, take twice that.
+_LINE_CYCLES = 1.0
+_FILL_CYCLES = 1.0
 # Of shared memory, for a warp's cp.async past L1: its 512 bytes at 128 a cycle. NVIDIA's counter has up to 19
 # wavefronts for one, but ncu has L1 at 47% and 56% of its peak where these alone would take the whole time (p6 of
 # benchmarks/foreign_kernels). Copies through L1 cost each wavefront: with these n3's L1 is as busy as ncu has it.
@@ -57,7 +61,14 @@ def l2_us(moved: Traffic, gpu: GpuSpec) -> float:
     return (moved.l2_bytes / _L2_RATIO + moved.bulk_bytes / _BULK_L2_RATIO) / gpu.copy_bytes_per_s * 1e6
 
 
-def units_us(counters: Mapping[str, float], launch: Launch, shape: Occupancy, gpu: GpuSpec) -> dict[str, float]:
+def spills_us(moved: Traffic, gpu: GpuSpec) -> float:
+    """What of :func:`l2_us` registers take that are stored and loaded again."""
+    return moved.spilled_bytes / _L2_RATIO / gpu.copy_bytes_per_s * 1e6
+
+
+def units_us(
+    counters: Mapping[str, float], launch: Launch, shape: Occupancy, moved: Traffic, gpu: GpuSpec
+) -> dict[str, float]:
     """Time of each functional unit and of the issue slots, on the multiprocessor that gets the most blocks."""
     running = shape.busy(math.prod(launch.grid))
     cycles: dict[str, float] = {"issue": 0.0}
@@ -71,8 +82,10 @@ def units_us(counters: Mapping[str, float], launch: Launch, shape: Occupancy, gp
     slots = running * gpu.clock_hz / 1e6  # cycles of all busy multiprocessors in a microsecond
     found = {unit: value / (4 * slots) for unit, value in cycles.items()}
     found["shared"] = (_wavefronts(counters) + _operand_wavefronts(counters)) / slots
-    lines = counters.get("global_load_lines", 0.0) + counters.get("global_store_lines", 0.0)
-    found["L1"] = _LINE_CYCLES * lines / slots
+    loads, stores = counters.get("global_load_lines", 0.0), counters.get("global_store_lines", 0.0)
+    past = _share(counters.get("shared_copies_past_l1", 0.0), counters["global_load_requests"])
+    filled = min(moved.far + moved.near, 1.0) * (1 - past)
+    found["L1"] = (_LINE_CYCLES * (loads + stores) + _FILL_CYCLES * (filled * loads + stores)) / slots
     found["tensor"] = _tensor_us(counters, gpu) * gpu.sm_count / running
     return found
 

@@ -22,6 +22,10 @@ _L2_HITS = (0.42, 1.1)  # … over L2's, by all multiprocessors together
 # where p2, p5 and p8 of benchmarks/foreign_kernels stored 67, 17 and 34 MB (13 to 18, 14 and 9 MB).
 _L2_LEFT = 0.2
 _L1_INVALIDATED = 0.4  # re-reads lost for each other block of a cluster on the multiprocessor, over those that hit
+# Bytes of spill instructions of a thread that run once: ptxas first spills what is rarely needed. What is beyond them is
+# in the loop that takes the time: n2 of benchmarks/foreign_kernels with 1,752 and 10,864 bytes and 64 rounds takes 220
+# and 630 µs longer, at L2's rate, than without.
+_SPILLED_ONCE = 128.0
 _L1_MERGES = (0.5, 1.2)  # loads in flight over L1's size: stores of parts of a sector join up to here, none from there
 
 
@@ -29,6 +33,7 @@ _L1_MERGES = (0.5, 1.2)  # loads in flight over L1's size: stores of parts of a 
 class Traffic:
     """Bytes of a launch; ``bulk_bytes`` cross L2 too, by bulk copies and cp.async, and are not in ``l2_bytes``.
 
+    ``spilled_bytes`` of ``l2_bytes`` are registers that are stored and loaded again.
     ``left_bytes`` of ``dram_bytes`` are stores that L2 still has when the launch ends.
     ``far`` and ``near``: the shares of what lanes load that DRAM and that L2 serve; L1 has the rest.
     """
@@ -36,6 +41,7 @@ class Traffic:
     dram_bytes: float
     l2_bytes: float
     bulk_bytes: float
+    spilled_bytes: float
     left_bytes: float
     far: float
     near: float
@@ -60,18 +66,27 @@ def traffic(
     dram_reads = l2_reads * (1 - _kept(footprint * min(blocks, gpu.sm_count) / gpu.l2_bytes, _L2_HITS))
 
     in_pieces = _stored_in_pieces(counters, launch, resident, l1)
-    spilled = kernel.spill_store_bytes * blocks * math.prod(launch.block) if kernel else 0
+    threads = blocks * math.prod(launch.block)
+    spilled = threads * _spilled_bytes(kernel, counters.get("turns", 1.0)) if kernel else 0.0
+    frames = threads * kernel.spill_store_bytes if kernel else 0
     stored = counters["global_store_bytes"] + in_pieces
     atomics = 2 * SECTOR_BYTES * counters.get("global_atomic_sectors", 0.0)
     bulk = SECTOR_BYTES * (counters.get("bulk_load_sectors", 0.0) + counters.get("bulk_store_sectors", 0.0))
     return Traffic(
-        dram_bytes=once + dram_reads + counters["dram_store_bytes"] + in_pieces + spilled,
-        l2_bytes=once * _share(cached, asked) + l2_reads + stored + atomics + 2 * spilled,
+        dram_bytes=once + dram_reads + counters["dram_store_bytes"] + in_pieces + frames,
+        l2_bytes=once * _share(cached, asked) + l2_reads + stored + atomics + spilled,
         bulk_bytes=bulk + copied,
+        spilled_bytes=spilled,
         left_bytes=min(counters["dram_store_bytes"], _L2_LEFT * gpu.l2_bytes),
         far=min(_share(once + dram_reads, asked), 1.0),
         near=min(_share(l2_reads - dram_reads + copied, asked), max(1.0 - _share(once + dram_reads, asked), 0.0)),
     )
+
+
+def _spilled_bytes(kernel: KernelInfo, turns: float) -> float:
+    """Bytes of local memory that a thread stores and loads."""
+    spilled = kernel.spill_store_bytes + kernel.spill_load_bytes
+    return min(spilled, _SPILLED_ONCE) + max(spilled - _SPILLED_ONCE, 0.0) * turns
 
 
 def _stored_in_pieces(counters: Mapping[str, float], launch: Launch, resident: int, l1: float) -> float:

@@ -298,6 +298,18 @@ def two_loads() -> tuple[Result, dict[int, dict[str, float]]]:
     return ran, ran.lines(build(text, data, block=(64, 1, 1), lines=lines))
 
 
+def test_turns_are_the_rounds_of_the_loop_that_takes_the_time() -> None:
+    """Two warps, each 100 rounds of three instructions and a branch: the few before and after hardly count."""
+    loop = """  mov.u32 %r4, 0;
+LOOP:
+  add.s32 %r4, %r4, 1; xor.b32 %r5, %r5, %r4; setp.lt.s32 %p1, %r4, 100;
+  @%p1 bra LOOP;
+  ret;
+"""
+    ran = run(kernel(loop, 1, SHARED), [np.zeros(64, np.uint8)], block=(64, 1, 1))
+    assert 90 < ran.per_launch[0]["turns"] <= 100
+
+
 def test_each_line_has_its_own_counts() -> None:
     _, lines = two_loads()
     assert sorted(lines) == [0, 30, 31, 32]
@@ -320,6 +332,7 @@ def test_the_lines_add_up_to_the_launch() -> None:
         "bulk_phases",
         "bulk_expected_bytes",
         "bulk_stages",
+        "turns",
         "hot_load_bytes",
         "dram_load_bytes",
         "dram_store_bytes",

@@ -152,6 +152,26 @@ def test_each_cache_line_of_an_access_is_looked_up() -> None:
     assert any("102 cache lines" in text for text in found.findings)
 
 
+def test_a_line_that_l1_has_and_one_that_a_copy_takes_past_it_cost_half() -> None:
+    far = streaming(2**24, 0, 2**20) | {"global_load_lines": 2.0**22}
+    near = far | {"dram_load_bytes": far["dram_load_bytes"] / 2**10}
+    past = far | {"shared_copy_requests": far["global_load_requests"]}
+    past |= {"shared_copies_past_l1": past["shared_copy_requests"]}
+    missed, hit, copied = (
+        predict_launch(c, launch(132 * 32), kernel(), H200).parts["L1"] for c in (far, near, past)
+    )  # fmt: skip
+    assert missed == pytest.approx(2**23 / 132 / 1.98e3)
+    assert hit == pytest.approx(missed / 2, rel=0.01) and copied == pytest.approx(missed / 2)
+
+
+def test_registers_that_are_spilled_in_a_loop_are_the_limiter() -> None:
+    counters = streaming(2**24, 2**22, 2**20) | {"turns": 64.0}
+    few, many = (predict_launch(counters, launch(132 * 32), kernel(255, spills), H200) for spills in (0, 1024))
+    assert many.time_us > 10 * few.time_us
+    assert many.limiter.startswith("L2 bandwidth: registers are spilled")
+    assert "spilled" not in few.limiter
+
+
 def test_the_multiprocessor_with_the_most_blocks_sets_the_time() -> None:
     """144 blocks on 132 multiprocessors take as long as 264."""
     counters = streaming(2**25, 2**24, 144 * 256) | {"tensor_ops": 2.0 * 4096**3, "tensor_ops_bf16": 2.0 * 4096**3}

@@ -91,3 +91,10 @@ def test_spills_are_written_back() -> None:
     got = moved(1, 16 * MIB, launch(1024, 256), spill=64)
     assert got.dram_bytes == 16 * MIB + 64 * 1024 * 256
     assert got.l2_bytes == 16 * MIB + 2 * 64 * 1024 * 256
+    assert got.spilled_bytes == 2 * 64 * 1024 * 256
+
+
+def test_what_is_spilled_beyond_a_few_registers_is_spilled_in_each_round_of_the_loop() -> None:
+    few, many = (moved(1, 16 * MIB, launch(1024, 256), spill=spill, turns=64.0) for spill in (64, 512))
+    assert few.spilled_bytes == 128 * 1024 * 256
+    assert many.spilled_bytes == (128 + 64 * (1024 - 128)) * 1024 * 256
