@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cutegen_lab.core.plain_text import continued
+from cutegen_lab.core.predicted import AT_THE_FLOOR
 from cutegen_lab.core.run import (
     Answered,
     Checked,
@@ -113,7 +114,8 @@ def in_a_line(event: Event, state: RunState) -> str:
             time = f"{event.timing.time_us:.1f} µs {event.timing.kind}"
             return f"{event.candidate_id} {time}, {trial.sol_gap:.2f}× the speed of light"
         case Profiled(candidate_id, profile):
-            return f"{candidate_id} is bound by {profile.limiter}" if profile else ""
+            is_at = "is" if profile and profile.limiter.startswith(AT_THE_FLOOR) else "is bound by"
+            return f"{candidate_id} {is_at} {profile.limiter}" if profile else ""
         case Answered(answer):
             reason = f" ({answer.text})" if answer.text and answer.kind in ("approve", "stop") else ""
             return f"{answer.candidate_id or state.current_id or 'run'} {in_words(answer)}{reason}"

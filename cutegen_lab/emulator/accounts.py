@@ -23,7 +23,12 @@ Sums = dict[str, float]
 _WAYS = ("load", "store", "copy")
 
 
-NOT_SUMS = ("load_bytes_in_flight", "busiest_block", "bulk_stages", "turns")  # counters of a launch that mean nothing added up
+NOT_SUMS = (
+    "load_bytes_in_flight",
+    "busiest_block",
+    "bulk_stages",
+    "turns",
+)  # counters of a launch that mean nothing added up
 
 
 @dataclass(frozen=True)

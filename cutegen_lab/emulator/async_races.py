@@ -111,7 +111,16 @@ class AsyncRaces:
             raise trap
 
     def reaches(self, gid: int, block: int) -> None:
-        """Thread ``gid`` uses the shared memory of another block, which must not end before."""
+        """Thread ``gid`` uses the shared memory of another block, which must have begun, and must not end before."""
+        first = block % self._m.cluster_size * self._clocks.warps
+        its = slice(first, first + self._clocks.warps)
+        home = gid // self._m.padded_threads
+        if not self._clocks.row(gid)[its].any() and not self._m.cluster_barrier.over[home, its].any():
+            message = (
+                f"reaches for the shared memory of block rank {block % self._m.cluster_size} of its cluster, and "
+                "nothing says that it has begun: barrier.cluster.arrive and .wait come first"
+            )
+            raise Trap(Verdict.NON_DETERMINISTIC, message, gid)
         own = int(self._clocks.own[gid >> 5])
         self._note(block, own, int(self._clocks.known[gid >> 5, own]))
 

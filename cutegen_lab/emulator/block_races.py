@@ -140,6 +140,26 @@ class BlockRaces:
         """The threads ``gid`` have waited for all but their last ``pending`` groups of cp.async."""
         self.reads.wait(gid, pending, self._now(gid).when)
 
+    @property
+    def meets_others(self) -> bool:
+        """Whether what came before the plan's first launch may still run."""
+        return self._overlap.meets_others
+
+    def require_alone(self, buffer: Buffer, gid: Array, address: Array, *, reads: bool) -> None:
+        """Traps where threads use a tensor while what came before the plan's first launch may still run."""
+        waited = self._clocks(self._here()).waited(gid)
+        beside = np.flatnonzero(self._overlap.beside_others(waited))
+        if len(beside):
+            at, verdict = int(beside[0]), Verdict.UNINITIALISED_READ if reads else Verdict.NON_DETERMINISTIC
+            when = "before griddepcontrol.wait"
+            if waited[at]:
+                when = f"after griddepcontrol.wait for launch {self._launch - 1}, which did not itself wait"
+            message = (
+                f"{'reads' if reads else 'writes'} byte {int(address[at]) - buffer.base} of {buffer.name} {when}: the "
+                "first launch is programmatic, so that what makes its inputs, or the call before it, may still run"
+            )
+            raise Trap(verdict, message, int(gid[at]), int(address[at]))
+
     def _check_write(
         self, buffer: Buffer, gid: Array, address: Array, width: int, made: Marks, changes: Array | None
     ) -> Rows:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from cutegen_lab.emulator.owners import Owners
 
 FIRST_ADDRESS = 0x7F00_0000_0000
+TENSORS_END = 1 << 48  # parameters and a module's own data lie beyond
 GUARD = SLOT  # bytes between buffers: an index that runs off one does not land in the next
 
 
@@ -110,6 +111,7 @@ class GlobalMemory:
         buffer = self._one(address, width)
         if buffer is not None:
             index = self._index(g, buffer, address, width)
+            self._require_alone(buffer, g.gid, address, reads=True)
             if buffer.written is not None:
                 self._check_written(g, buffer, address, width)
             if self.races is not None and buffer.writers is not None:
@@ -141,6 +143,7 @@ class GlobalMemory:
             if buffer.constant:
                 raise _modified(g, buffer, address, width)
             index = self._index(g, buffer, address, width)
+            self._require_alone(buffer, g.gid, address, reads=False)
             if self.races is not None and buffer.writers is not None:
                 self.races.store(buffer, g.gid, address, width, index, value, g.hardware)
             elif self.owners is not None and buffer.owners is not None and not g.hardware:
@@ -180,11 +183,16 @@ class GlobalMemory:
         if buffer.constant:
             raise _modified(g, buffer, address, width)
         index = self._index(g, buffer, address, width)
+        self._require_alone(buffer, g.gid, address, reads=False)
         if buffer.written is not None:
             self._check_written(g, buffer, address, width)
         if self.races is not None and buffer.writers is not None:
             self.races.update(buffer, g.gid, address, width)
         return buffer, index
+
+    def _require_alone(self, buffer: Buffer, gid: Array, address: Array, *, reads: bool) -> None:
+        if self.races is not None and self.races.meets_others and buffer.base < TENSORS_END:
+            self.races.require_alone(buffer, gid, address, reads=reads)
 
     def _one(self, address: Array, width: int) -> Buffer | None:
         """The buffer that every lane's access lies in, if it is one."""

@@ -81,7 +81,7 @@ class Answers:
             least = (_VANISHING if vanishing else _LOST) * usual if by_slice else None
             scale = (max(share, _VANISHING) if vanishing else share) * usual
             return Allowance(
-                exact, either, scale, tf32=rounds, edge=edge, whole=whole, by_slice=least, written=some,
+                exact or kind.chooses, either, scale, tf32=rounds, edge=edge, whole=whole, by_slice=least, written=some,
                 relative=calm and kind.relative and not spec.dtype.is_float8,
                 by_size=_VANISHING * usual if calm and kind.apart and spec.dtype is DType.F32 else None,
                 bias=check.distribution == "normal" and spec.dtype in _OF_16_BITS,
@@ -116,7 +116,7 @@ class Answers:
             tame = [self._tame(inputs, check.seed ^ turn) for turn in range(_TAMED)]
             run = partial(rounding.masked, self._reference)
             none = [None] * len(outputs)
-            right = none if kind.strict else unneeded(run, inputs, outputs, wanted, check.seed)
+            right = none if kind.strict or kind.chooses else unneeded(run, inputs, outputs, wanted, check.seed)
             each = zip(allowances, self._workload.outputs, zip(*tame, strict=True), right, strict=True)
             allowances = [
                 replace(a, vague=_vague(large), towards=_towards(large), unneeded=some) if spec.dtype.is_float else a

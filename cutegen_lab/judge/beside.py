@@ -55,8 +55,9 @@ def checks_of(
         say(f"check {what} ({distribution})")
         check = case.run(distribution, seed(), first=number == 0)
         if number == 0 and case.whole:
-            count = affordable(case.workload, names, case.device, case.executed)
-            if case.device.kind == "emulator" and count < (all_owed := owed(case.workload, names)):
+            alone = not case.problem.check_workloads
+            count = affordable(case.workload, names, case.device, case.executed, alone)
+            if case.device.kind == "emulator" and count < (all_owed := owed(case.workload, names, alone)):
                 left.untold.append(_too_slow(case, count, all_owed))
         if check is not None:
             yield check

@@ -38,19 +38,20 @@ Compared = tuple[torch.Tensor, torch.Tensor, torch.Tensor, list[torch.Tensor]]
 class Allowance:
     """What a draw's limits follow from, beside PyTorch's own error.
 
-    ``exact``: whatever the order of summation, float32 rounds nothing here; where PyTorch did not either, no error is
-    allowed. ``nan_for_infinity``: a NaN may stand for an infinity, because inputs are not finite (∞ − ∞, where PyTorch
-    has a formula of its own). ``scale``: errors are relative to no less (the output's usual size, where inputs far from
-    zero bring all of it into a function's vanishing tail). ``again`` are PyTorch's results with intermediate ones
-    rounded otherwise: its own error may be small by luck. ``vague`` are elements of which rounding decides the sign: an
-    infinite one may be either, or NaN. ``towards``: what results go to where infinite inputs are large instead; an
-    infinity of that sign may stand for a NaN, and where results jump nothing is compared. ``unneeded``: elements that
-    are NaN for an input that does not matter to them (:mod:`unneeded`); they are not compared. ``tf32``: products may
-    be in TF32, and tensor cores' sums then lose a little with every term. ``edge``: what PyTorch itself loses is not
-    compared, and with ``whole`` nothing of an output of which it loses anything. ``right``: integers that are right
-    whatever they are (:mod:`chosen`). ``by_slice``: every row and column is held to its own norm, or to this where that
-    is more (None: none is). ``written``: the elements that were computed (None: all); the others are not compared.
-    ``relative``, ``by_size`` (and relative to no less) and ``bias``: what else is held to limits (:mod:`finer`).
+    ``exact``: whatever the order of summation, float32 rounds nothing here, or nothing is computed but chosen and
+    copied; where PyTorch did not round either, no error is allowed. ``nan_for_infinity``: a NaN may stand for an
+    infinity, because inputs are not finite (∞ − ∞, where PyTorch has a formula of its own). ``scale``: errors are
+    relative to no less (the output's usual size, where inputs far from zero bring all of it into a function's vanishing
+    tail). ``again`` are PyTorch's results with intermediate ones rounded otherwise: its own error may be small by luck.
+    ``vague`` are elements of which rounding decides the sign: an infinite one may be either, or NaN. ``towards``: what
+    results go to where infinite inputs are large instead; an infinity of that sign may stand for a NaN, and where
+    results jump nothing is compared. ``unneeded``: elements that are NaN for an input that does not matter to them
+    (:mod:`unneeded`); they are not compared. ``tf32``: products may be in TF32, and tensor cores' sums then lose a
+    little with every term. ``edge``: what PyTorch itself loses is not compared, and with ``whole`` nothing of an output
+    of which it loses anything. ``right``: integers that are right whatever they are (:mod:`chosen`). ``by_slice``:
+    every row and column is held to its own norm, or to this where that is more (None: none is). ``written``: the
+    elements that were computed (None: all); the others are not compared. ``relative``, ``by_size`` (and relative to no
+    less) and ``bias``: what else is held to limits (:mod:`finer`).
     """
 
     exact: bool = False
@@ -83,11 +84,11 @@ def compare(
 ) -> OutputError:
     """Errors of ``got`` (shape and dtype of ``spec``) against ``reference`` (float64), beside PyTorch's own.
 
-    Integers and booleans must be equal to float64's or to PyTorch's own, which differ where they follow from rounded
-    floats, or be right by what they point at. 8-bit floats are compared before their rounding (:mod:`float8`). Finite
-    elements beyond ``HUGE`` are held to PyTorch's own value, whose ``finfo`` is the output dtype's. NaN and infinities
-    must stand where the reference, rounded to the output's dtype, has them; where PyTorch's own result and the
-    reference differ in that, either answer is accepted.
+    Integers and booleans must be equal to float64's, to PyTorch's own or to one of ``moved``, which differ where they
+    follow from rounded floats, or be right by what they point at. 8-bit floats are compared before their rounding
+    (:mod:`float8`). Finite elements beyond ``HUGE`` are held to PyTorch's own value, whose ``finfo`` is the output
+    dtype's. NaN and infinities must stand where the reference, rounded to the output's dtype, has them; where PyTorch's
+    own result and the reference differ in that, either answer is accepted.
 
     Limits grow with ``terms``, the most an element of this workload can sum: one float32 accumulator over them walks
     √terms roundings away.
@@ -102,7 +103,7 @@ def compare(
         return _compared_where(allow.written, spec, [got, reference, torch_result, *moved], limits, terms, allow)
     got, reference, own = got.reshape(-1), reference.reshape(-1), torch_result.reshape(-1)
     if not spec.dtype.is_float:
-        return _exact(spec, got, reference, own, allow)
+        return _exact(spec, got, reference, own, allow, [m.reshape(-1) for m in moved])
     given, again = got, [a.reshape(-1) for a in allow.again]
     if spec.dtype.is_float8:
         got, own, *again = (float8.unrounded(result, reference) for result in (got, own, *again))
@@ -125,7 +126,7 @@ def compare(
     lucky = [theirs, *(distances(a, own, reference, allow.scale)[0] for a in finite)]
     norm = max(limits.budget * max(d.norm for d in lucky), floor)
     element = max(limits.budget * max(d.worst for d in lucky), limits.element_eps * spec.dtype.eps, element)
-    if allow.exact and torch.equal(own, reference.to(own.dtype)):
+    if allow.exact and bool(_same(own, reference.to(own.dtype)).all()):
         mine, theirs = distances(got, own, own.double())
         norm, element = 0.0, 0.0
     elif moved:
@@ -239,6 +240,10 @@ def _unless_small(norm: float, got: torch.Tensor, right: Sequence[torch.Tensor])
     return min(norm, _VAGUE) if rms(got.nan_to_num(0.0, 0.0, 0.0)) < _VAGUE * min(sizes) else norm
 
 
+def _same(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    return (a == b) | (a.isnan() & b.isnan())
+
+
 def _without_fills(
     tolerance: float, got: torch.Tensor, own: torch.Tensor, reference: torch.Tensor, others: list[torch.Tensor]
 ) -> Compared:
@@ -322,10 +327,13 @@ def _blank(
 
 
 def _exact(
-    spec: TensorSpec, got: torch.Tensor, reference: torch.Tensor, own: torch.Tensor, allow: Allowance
-) -> OutputError:
+    spec: TensorSpec, got: torch.Tensor, reference: torch.Tensor, own: torch.Tensor, allow: Allowance,
+    moved: Sequence[torch.Tensor],
+) -> OutputError:  # fmt: skip
     integers = (got.view(torch.uint8) if got.dtype is torch.bool else got).to(torch.int64)  # True is 1, and no other
     differs = (integers != reference.to(torch.int64)) & (integers != own.to(torch.int64))
+    for other in moved:
+        differs &= integers != other.to(torch.int64)
     if allow.right is not None:
         differs &= ~allow.right
     wrong = torch.nonzero(differs).reshape(-1)

@@ -22,6 +22,7 @@ from cutegen_lab.judge.structured import (
     EXPONENTS,
     FAR,
     HIDDEN,
+    HIDDEN_ABOVE,
     MOSAIC,
     ONE_SIDED,
     PATCHWORK,
@@ -33,7 +34,7 @@ from cutegen_lab.judge.structured import (
     STRUCTURED,
     structured,
 )  # fmt: skip
-from cutegen_lab.judge.values import TILE, Shape, between, normal, rand, randn, standard
+from cutegen_lab.judge.values import TILE, Shape, between, normal, place_of_one, rand, randn, standard
 from cutegen_lab.problems.dtypes import TORCH
 from cutegen_lab.problems.tensors import laid_out, placed
 
@@ -43,7 +44,9 @@ FULL_RANGE = "full integers"
 INTEGER_ENDS = "integer ends"  # the smallest and largest of the type, and what is next to them
 ENDS_BUT_LEAST = "integer ends but the least"  # … where its absolute value, which no type holds, would matter
 LOG_INTEGERS = "log-uniform integers"
-OVERFLOWING = (FULL_RANGE, INTEGER_ENDS, LOG_INTEGERS)
+ROW_INTEGERS = "integers of a row's size"  # whose halves, bytes and carries decide, whatever the size
+MULTIPLES = "multiples"  # … of another input, and what lies next to them: quotients at a whole number
+OVERFLOWING = (FULL_RANGE, INTEGER_ENDS, LOG_INTEGERS, ROW_INTEGERS, MULTIPLES)
 WIDE_RANGE = "wide integers"  # the widest whose sums, over any dimension, stay within 32 bits
 
 
@@ -88,7 +91,7 @@ def _holding(value: float) -> Draw:
     def draw_one(shape: Shape, g: torch.Generator) -> torch.Tensor:
         values = standard(shape, g)
         if values.numel():
-            at = int(torch.randint(values.numel(), (), generator=g))
+            at = place_of_one(shape, g)
             sign = between(-1, 1, g)
             values.view(-1)[at] = value if math.isnan(value) and g.device.type != "cpu" else math.copysign(value, sign)
         return values
@@ -110,7 +113,7 @@ DISTRIBUTIONS: Mapping[str, Draw] = {
     "tiny": _tiny,  # an epsilon in the wrong place shows here
     "mixed": _mixed,  # many magnitudes side by side
 }
-NOT_FINITE = ("nan", "infinity", SEVERAL, PATCHWORK, MOSAIC, HIDDEN)
+NOT_FINITE = ("nan", "infinity", SEVERAL, PATCHWORK, MOSAIC, HIDDEN, HIDDEN_ABOVE)
 ESSENTIAL = ("large", "zeros", "nan", "infinity")  # no workload is judged without these
 # Of fp32 inputs beyond what fp16 holds: its 10 bits of mantissa are TF32's too, and where that will do, nothing else
 # tells them apart.
@@ -124,11 +127,16 @@ AROUND_COUNT = 3  # a workload …
 AROUND_MANY = 22  # … and a small one, which costs little, but has enough elements for a mean to be told from noise
 _NEAR_PART = 8 / 11  # of the means
 _SMALL = (64, 2048)  # elements of its largest input
+_HELD = {"nan": math.nan, "infinity": math.inf, "zeros": 0.0}
+_ODD_PARAMETERS = 0.25  # of the draws of such a number, a parameter too has one
 _STRUCTURED_EACH = 7 * len(STRUCTURED) // 10
 _SIZES_EACH, _SIZES_SMALL = 2, 3  # a workload, and a small one
 _AS_THEY_COME = ("normal", "bits", "zeros")  # draws whose masks and indices have no pattern, nor …
 _NUMBERS_AS_THEY_COME = (*_AS_THEY_COME, *OVERFLOWING, ENDS_BUT_LEAST, WIDE_RANGE)  # … other integers
+_AS_FLOATS = ("bits", "zeros", NAMED, FLOAT_ENDS)  # draws whose doubles are what they are
 _LENGTHS_BELOW = 1000
+_OF_ALL_SIZES = (INTEGER_ENDS, ENDS_BUT_LEAST, LOG_INTEGERS, ROW_INTEGERS, MULTIPLES)
+_MOST_QUOTIENT = 32
 _PATTERNS_STEP = 4
 _PATTERNS_EACH = 7  # of masks and indices, where no input is a float; else each draw takes one by chance
 _STEP = 5  # from one workload's first to the next one's: every kind comes on several workloads
@@ -163,7 +171,7 @@ def distributions(
     dealt = [STRUCTURED[(first + i) % len(STRUCTURED)] for i in range(_STRUCTURED_EACH)]
     others = [name for name in DISTRIBUTIONS if name not in ("normal", *ESSENTIAL)]
     telling = ("normal", PATCHWORK, MOSAIC, *ESSENTIAL, *whole, *beyond, PERIODIC, NAMED, ONE_SIDED, FAR, HIDDEN)
-    telling = (*telling, EXPONENTS, SEVERAL, SPECIALS, FLOAT_ENDS)
+    telling = (*telling, HIDDEN_ABOVE, EXPONENTS, SEVERAL, SPECIALS, FLOAT_ENDS)
     return *telling, *dealt, *sized, *around, *others
 
 
@@ -192,7 +200,7 @@ def draw(
     ``initial`` are a Model's parameters and buffers: on normal values and half of the others they stay near their
     values but never at them, or a kernel could leave out a weight of one and a bias of zero; on the rest they are as
     training may leave them, of either sign (but for variances) and of other sizes. ``named`` numbers are drawn where
-    the distribution is theirs.
+    the distribution is theirs. Doubles are no floats: a kernel that reads them as such is off by 2^-26.
     """
     with torch.device(where):
         generator = torch.Generator(where).manual_seed(seed)
@@ -203,13 +211,19 @@ def draw(
                 value = _fitted(initial[spec.name].to(where), spec.shape)
                 near = distribution == "normal" or between(0, 1, generator) < 0.5
                 values = (_near if near else _trained)(value, spec, generator).to(TORCH[spec.dtype])
+                if distribution in _HELD and values.numel() and between(0, 1, generator) < _ODD_PARAMETERS:
+                    values.view(-1)[place_of_one(spec.shape, generator)] = _HELD[distribution]
             elif at in values_of:
                 values = values_of[at].to(TORCH[spec.dtype])
             elif distribution == NAMED and (some := _named(spec, named, generator, workload)) is not None:
                 values = some
             else:
                 values = _draw_one(spec, distribution, generator, workload)
+            if spec.dtype is DType.F64 and distribution not in _AS_FLOATS:
+                values = values.double() * (1 + between(0.25, 0.5, generator) * 2**-24)
             tensors.append(placed(values, spec))
+        if distribution == MULTIPLES:
+            tensors = _multiples(tensors, workload, generator)
         return ruled(tensors, workload, generator)
 
 
@@ -270,7 +284,7 @@ def _draw_one(spec: TensorSpec, distribution: str, generator: torch.Generator, w
             wide = BEYOND_F16 if spec.dtype is DType.F32 else {}
             values = {**DISTRIBUTIONS, **wide}.get(distribution, standard)(spec.shape, generator)
         return values.to(TORCH[spec.dtype])
-    if distribution in (INTEGER_ENDS, ENDS_BUT_LEAST, LOG_INTEGERS) and spec.dtype is not DType.BOOL and not spec.below:
+    if distribution in _OF_ALL_SIZES and spec.dtype is not DType.BOOL and not spec.below:
         return _extreme(spec, distribution, generator)
     values, kinds, below, others = _whole(spec, distribution, generator, workload)
     if distribution not in (_AS_THEY_COME if spec.below or spec.dtype is DType.BOOL else _NUMBERS_AS_THEY_COME):
@@ -317,10 +331,43 @@ def _extreme(spec: TensorSpec, distribution: str, generator: torch.Generator) ->
         least = info.min + (distribution == ENDS_BUT_LEAST and info.min < 0)
         ends = torch.tensor([least, info.min + 1, info.max - 1, info.max, 0, 1, max(info.min, -1)])
         return ends[torch.randint(len(ends), spec.shape, generator=generator)].to(TORCH[spec.dtype])
+    if distribution == ROW_INTEGERS:
+        return _of_a_rows_size(spec, info, generator)
     bits = torch.rand(spec.shape, generator=generator) * (info.bits - 1 - (info.min < 0))
     sizes = bits.double().exp2().to(torch.int64)
     negative = torch.rand(spec.shape, generator=generator) < (0.5 if info.min < 0 else 0.0)
     return torch.where(negative, -sizes, sizes).to(TORCH[spec.dtype])
+
+
+def _of_a_rows_size(spec: TensorSpec, info: torch.iinfo, generator: torch.Generator) -> torch.Tensor:
+    """Rows of numbers below a power of two, or of one sign just below it."""
+    where, signed = (*spec.shape[:-1], 1) if spec.shape else (), info.min < 0
+    most = torch.randint(1, info.bits - signed + 1, where, generator=generator).double().exp2()
+    part = torch.rand(spec.shape, generator=generator).double()
+    narrow = torch.rand(where, generator=generator) < 0.5
+    sizes = (torch.where(narrow, 1 - part / 8, part) * most * (1 - 2**-24)).to(torch.int64)
+    negative = torch.rand(where, generator=generator) < 0.5
+    negative = torch.where(narrow, negative, torch.rand(spec.shape, generator=generator) < 0.5)
+    return torch.where(negative & signed, -sizes, sizes).to(TORCH[spec.dtype])
+
+
+def _multiples(tensors: list[torch.Tensor], workload: Workload, generator: torch.Generator) -> list[torch.Tensor]:
+    """One of two integer inputs of a shape becomes a small multiple of the other, or a number next to it, where its
+    type holds that."""
+    whole = [at for at, spec in enumerate(workload.inputs) if spec.dtype in _INTEGER_RANGE and not spec.below
+             and spec.dtype is not DType.BOOL]  # fmt: skip
+    pairs = [(i, j) for i in whole for j in whole if i != j and tensors[i].shape == tensors[j].shape]
+    if not pairs:
+        return tensors
+    at, of = pairs[int(torch.randint(len(pairs), (), generator=generator))]
+    info, shape = torch.iinfo(tensors[at].dtype), tuple(tensors[at].shape)
+    factor = torch.randint(-_MOST_QUOTIENT, _MOST_QUOTIENT + 1, shape, generator=generator)
+    beside = torch.randint(-1, 2, shape, generator=generator)
+    exact = tensors[of].double() * factor
+    fits = (exact > info.min / 2) & (exact < info.max / 2)
+    near = (tensors[of].long() * factor + beside).clamp(max(info.min, -(1 << 62)), min(info.max, 1 << 62))
+    changed = torch.where(fits, near, tensors[at].long()).to(tensors[at].dtype)
+    return [*tensors[:at], placed(changed, workload.inputs[at]), *tensors[at + 1 :]]
 
 
 def _indices(spec: TensorSpec, distribution: str, generator: torch.Generator) -> torch.Tensor:

@@ -30,7 +30,7 @@ from cutegen_lab.judge.place import Place, give_back, given_back
 from cutegen_lab.judge.plan import validate_plan
 from cutegen_lab.judge.prints import ADVICE, Listening, prints, told
 from cutegen_lab.judge.profile import profile
-from cutegen_lab.judge.schedule import FEWEST, draws
+from cutegen_lab.judge.schedule import draws, fewest
 from cutegen_lab.judge.second_look import SYMPTOMS, Detector, SecondLook
 from cutegen_lab.judge.select import beyond, no_answer, sampled_share, select_workloads
 from cutegen_lab.judge.timed_outputs import answers, inputs_for
@@ -170,7 +170,7 @@ class StandardJudge:
             left.untold.append(f"{workload.name} ({why})")
             return
         every = draws(workload, 0, 1, secret, problem.any_tf32)
-        names = [name for name in every if name in FEWEST]
+        names = [name for name in every if name in fewest(workload)]
         for check in checks_of(case, names, self._seed, LeftOut([], left.untold), say):
             if check.verdict is Verdict.INCONCLUSIVE:
                 left.untold.append(

@@ -22,7 +22,10 @@ from cutegen_lab.problems.dtypes import TORCH
 
 NAMED = "named numbers"
 _FLOAT = re.compile(r"\b0[fF]([0-9A-Fa-f]{8})\b|\b0[dD]([0-9A-Fa-f]{16})\b")
-_WHOLE = re.compile(r"\b(?:setp?|min|max|sub|add|xor|mov)\.[\w.:]{1,40}[ \t]+[^;\n]{0,100}?[ ,](-?\d{1,19})[ \t]*[;,]")
+_WHOLE = re.compile(
+    r"\b(?:setp?|min|max|sub|add|xor|mov)\.[\w.:]{1,40}[ \t]+[^;\n]{0,100}?[ ,]"
+    r"(?:(-?\d{1,19})|0[xX]([0-9A-Fa-f]{1,16}))[ \t]*[;,]"
+)
 _LIFTED = ("lift_fresh", "lift_fresh_copy", "scalar_tensor")  # numbers of a reference that become tensors
 _MOST_LIFTED = 64  # elements
 _MOST = 256  # numbers that one draw takes
@@ -47,7 +50,7 @@ def of_kernel(ptx: str) -> tuple[float, ...]:
     """Floating-point constants of PTX, the integers that it computes and compares with, and these as a float's bits."""
     found = [_decoded(match[1] or match[2]) for match in _FLOAT.finditer(ptx)]
     for match in _WHOLE.finditer(ptx):
-        number = int(match[1])
+        number = int(match[1]) if match[1] else int(match[2], 16)
         found.append(float(number))
         if -(1 << 31) <= number < 1 << 32 and abs(number) > 1 << 20:
             found.append(_decoded(f"{number & 0xFFFFFFFF:08x}"))

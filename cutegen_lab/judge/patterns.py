@@ -130,7 +130,14 @@ INDICES: Sequence[Kind] = (
     _clustered,
     _strided,
     lambda at, g: _one_of(at, g) if at.others else at.any(g),
+    lambda at, g: _near_powers(at, g),
 )
+
+
+def _near_powers(at: Grid, g: torch.Generator) -> torch.Tensor:
+    """Powers of two and what lies next to them, where an index loses a bit."""
+    powers = 1 << torch.randint(max(at.below - 1, 1).bit_length(), at.shape, generator=g)
+    return (powers + torch.randint(-1, 2, at.shape, generator=g)).clamp(0, at.below - 1)
 
 
 def _one_of(at: Grid, g: torch.Generator) -> torch.Tensor:

@@ -68,7 +68,10 @@ _SUMS = {
 # Operators that give NaN where PyTorch gives an infinity in no formula that is right.
 _PLAIN = _CHOOSE | {"add", "cumsum", "div", "mul", "rsub", "sub", "sum"}
 # … and that do so where nothing is a sum (a norm may be scaled by its largest term, which is infinite).
-_PLAIN_ALONE = _PLAIN | {"reciprocal", "rsqrt", "sqrt"}
+_PLAIN_ALONE = _PLAIN | {
+    "elu", "exp", "exp2", "expm1", "gelu", "hardswish", "leaky_relu", "log", "log10", "log1p", "log2", "mish",
+    "reciprocal", "rsqrt", "silu", "softplus", "sqrt", "square",
+}  # fmt: skip
 # Operators of which every operand matters: a product with zero is NaN where the other factor is NaN or infinite.
 _STRICT = {
     "_to_copy", "add", "addmm", "addmv", "baddbmm", "bmm", "cat", "clone", "div", "dot", "embedding", "flip", "gather",
@@ -76,7 +79,8 @@ _STRICT = {
 }  # fmt: skip
 # Operators of one element each that lose nothing relative to it.
 _RELATIVE = {
-    "_to_copy", "abs", "clone", "div", "exp", "exp2", "mul", "neg", "pow", "reciprocal", "rsqrt", "sqrt", "square",
+    "_softmax", "_to_copy", "abs", "clone", "div", "exp", "exp2", "mul", "neg", "pow", "reciprocal", "rsqrt", "sqrt",
+    "square",
 }  # fmt: skip
 # Operators of several steps, which are taken one by one.
 _IN_PARTS = {

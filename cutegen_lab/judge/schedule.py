@@ -8,7 +8,7 @@ from itertools import zip_longest
 from cutegen_lab.core.problem import Workload
 from cutegen_lab.core.protocols import Device, Execution
 from cutegen_lab.judge.inputs import AROUND, ESSENTIAL, FULL_RANGE, distributions
-from cutegen_lab.judge.structured import EVERYWHERE, MOSAIC, PATCHWORK, SIZED
+from cutegen_lab.judge.structured import EVERYWHERE, MOSAIC, PATCHWORK, SIZED, takes_odd
 
 EMULATED_INSTRUCTIONS = 200_000  # warp instructions a workload, all its draws together: a tenth of a second
 BYTES_EACH = 8  # that a warp instruction reads or writes on average: of most honest kernels 1 to 40
@@ -16,6 +16,7 @@ TOO_MANY = 150 * EMULATED_INSTRUCTIONS  # all that a small workload's draws may 
 GPU_BYTES = 8 << 30  # compulsory traffic of all draws of a workload
 FEWEST_ON_GPU = 10
 FEWEST = ("normal", PATCHWORK, MOSAIC, FULL_RANGE)  # of an expensive workload: together they hold every kind of number
+_OF_ONE_SIGN = "offset below"  # … and this where few results are made of all of it: no row of another kind is above
 
 
 def draws(workload: Workload, turn: int, turns: int, secret: float, tf32: bool = False) -> tuple[str, ...]:
@@ -26,7 +27,7 @@ def draws(workload: Workload, turn: int, turns: int, secret: float, tf32: bool =
     1) is one for all of it, as ``tf32`` is.
     """
     names = distributions(workload, turn, turns, secret, tf32)
-    every = (PATCHWORK, MOSAIC, FULL_RANGE, *EVERYWHERE)
+    every = (*fewest(workload), *EVERYWHERE)
     telling = (*every, *ESSENTIAL) if not workload.derived else (*ESSENTIAL, *every)  # of one kind: clearer
     first = [name for name in dict.fromkeys(("normal", *telling)) if name in names]
     spread = [[name for name in names if name.startswith(start)] for start in (AROUND, SIZED)]
@@ -37,20 +38,28 @@ def draws(workload: Workload, turn: int, turns: int, secret: float, tf32: bool =
     return *first, *(name for pair in pairs for name in pair if name is not None)
 
 
-def owed(workload: Workload, names: Sequence[str]) -> int:
+def fewest(workload: Workload) -> tuple[str, ...]:
+    """The draws that no workload goes without, those that together hold every kind of number."""
+    return (*FEWEST, _OF_ONE_SIGN) if not takes_odd(workload) else FEWEST
+
+
+def owed(workload: Workload, names: Sequence[str], alone: bool = False) -> int:
     """How many of the draws ``names`` no emulated kernel goes without, by how much work the problem is: if a kernel's
     own cost decided, one that idles would be judged by a few.
 
     Of a small workload they are all that there are; of a larger one at least zeros, large numbers, NaN and infinities,
-    one more kind and one mean or small size; of the analyst's own, a draw that holds them all.
+    one more kind and one mean or small size; of the analyst's own, a draw that holds them all, unless it is ``alone``:
+    then it gets what a larger one does.
     """
-    if not workload.derived:
-        return sum(name in FEWEST for name in names)
+    if not workload.derived and not alone:
+        return sum(name in fewest(workload) for name in names)
     allowed = EMULATED_INSTRUCTIONS * BYTES_EACH // max(workload.compulsory_bytes, 1)
     return min(len(names), max(_fewest(names), allowed))
 
 
-def affordable(workload: Workload, names: Sequence[str], device: Device, execution: Execution) -> int:
+def affordable(
+    workload: Workload, names: Sequence[str], device: Device, execution: Execution, alone: bool = False
+) -> int:
     """How many of the draws ``names`` to run, after the first ran as ``execution``: fewer than :func:`owed` where an
     emulated kernel is too slow to be judged."""
     count = len(names)
@@ -59,7 +68,7 @@ def affordable(workload: Workload, names: Sequence[str], device: Device, executi
     spent = execution.counters.get("warp_instructions", 0.0)
     if spent == 0:
         return count
-    wanted = min(count, max(owed(workload, names), int(EMULATED_INSTRUCTIONS / spent)))
+    wanted = min(count, max(owed(workload, names, alone), int(EMULATED_INSTRUCTIONS / spent)))
     return min(wanted, max(_fewest(names), int(TOO_MANY / spent))) if workload.derived else wanted
 
 

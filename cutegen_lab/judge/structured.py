@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import combinations
 from typing import TypeVar
 
@@ -24,7 +25,7 @@ from cutegen_lab.judge.values import FEW_ROWS, between, dealt, rand, randn, stan
 from cutegen_lab.problems.dtypes import TORCH
 
 PATCHWORK, MOSAIC, PERIODIC = "patchwork", "mosaic", "periodic"
-HIDDEN = "hidden"  # by −∞, as a mask that is added does
+HIDDEN, HIDDEN_ABOVE = "hidden", "hidden above"  # by −∞, as a mask that is added does; by +∞, for who negates
 SIZED = "of size "  # and a number: normal values of this size, which the schedule spreads from ``SIZES[0]`` up
 SIZES = (1e-30, 1e-1)
 SPECIALS = "specials"
@@ -38,6 +39,8 @@ _LARGEST = 40.0  # … whose squares are added
 _WIDEST = 123.0  # … that can be multiplied by a few
 _LEAST_OUTPUT = 64  # elements: fewer may all be not finite where one input element is not
 _TIMES = (1, 2, 3, 4, 6, 8, 12, 16)
+_TILE = 64  # columns that are hidden together at most
+_SKIPPED = 0.2  # of rows with numbers that are not finite, a tile is zero
 _PARTNERS = 8  # dimensions shorter than this are not graded against each other
 
 Values = dict[int, torch.Tensor]  # by input
@@ -47,6 +50,12 @@ _Draw = Callable[[Workload, torch.Generator], Values]
 
 def _floats(workload: Workload) -> Iterator[tuple[int, TensorSpec]]:
     return ((at, spec) for at, spec in enumerate(workload.inputs) if spec.dtype.is_float and spec.numel)
+
+
+def _one_of_the_largest(workload: Workload, g: torch.Generator) -> tuple[int, TensorSpec]:
+    most = max(spec.numel for _, spec in _floats(workload))
+    largest = [(at, spec) for at, spec in _floats(workload) if 2 * spec.numel >= most]
+    return largest[_some(len(largest), g)]
 
 
 def _along_any(
@@ -217,12 +226,12 @@ def _quiet_rows(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> t
 
 
 def _patchwork(workload: Workload, g: torch.Generator) -> Values:
-    """The largest input holds rows of every kind: normal, large, tiny, zeros, magnitudes mixed, far from zero, sorted,
-    with a loud end or one heavy number; where they are few, parts of every kind. And some numbers that are not finite,
-    in an eighth of the rows and of the columns; in half of the draws where rows are few, for it may be that no other
-    number then matters. One draw of many kinds, for workloads that can afford few."""
+    """One of the largest inputs holds rows of every kind: normal, large, tiny, zeros, magnitudes mixed, far from zero,
+    sorted, with a loud end or one heavy number; where they are few, parts of every kind. And some numbers that are not
+    finite, in an eighth of the rows and of the columns; in half of the draws where rows are few, for it may be that no
+    other number then matters. One draw of many kinds, for workloads that can afford few."""
     values = {at: standard(spec.shape, g) for at, spec in _floats(workload)}
-    at, spec = max(_floats(workload), key=lambda pair: pair[1].numel)
+    at, spec = _one_of_the_largest(workload, g)
     if not spec.shape:
         return values
     rows = values[at].reshape(-1, spec.shape[-1])
@@ -240,7 +249,7 @@ def _patchwork(workload: Workload, g: torch.Generator) -> Values:
         lambda given, some: torch.where(heavy[some], given * 2**reach, given),
     )  # fmt: skip
     rows = _dealt_out(rows, others, g)
-    if _takes_odd(workload) and (count >= FEW_ROWS or between(0, 1, g) < 0.5):
+    if takes_odd(workload) and (count >= FEW_ROWS or between(0, 1, g) < 0.5):
         some = torch.randperm(count, generator=g).repeat(-(-3 // count))[: max(count // 8, min(count // 2, 4), 3)]
         places = torch.randperm(length, generator=g)[: max(length // 8, 1)]
         odd = torch.tensor([math.nan, math.inf, -math.inf])
@@ -252,18 +261,18 @@ def _patchwork(workload: Workload, g: torch.Generator) -> Values:
 def _one_sided(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> torch.Tensor:
     """Every row of one sign, most of them far from zero: a maximum that starts at a number rather than at −∞, or a mask
     that puts one in its place, lies above all of a row."""
-    where = (*spec.shape[:-1], 1)
+    where = (*spec.shape[:-1], 1) if spec.shape else ()
     reach = _reach(spec.dtype, between(30, 45, g))
     sign = torch.where(rand(where, g) < 0.5, -1.0, 1.0)
     return (values.abs() + 1) * sign * (rand(where, g) * reach).exp2()
 
 
 def _far(workload: Workload, g: torch.Generator) -> Values:
-    """Rows of one sign in the largest input, of every power of two that sums of them stay within: a maximum that starts
-    at -1e20 lies above some of them."""
+    """Rows of one sign in one of the largest inputs, of every power of two that sums of them stay within: a maximum that
+    starts at -1e20 lies above some of them."""
     values = {at: standard(spec.shape, g) for at, spec in _floats(workload)}
-    at, spec = max(_floats(workload), key=lambda pair: pair[1].numel)
-    dim = -1 if len(spec.shape) < 2 or between(0, 1, g) < 0.5 else _some(len(spec.shape) - 1, g)
+    at, spec = _one_of_the_largest(workload, g)
+    dim = -1 if len(spec.shape) < 2 or between(0, 1, g) < 0.65 else _some(len(spec.shape) - 1, g)
     shape = spec.shape and values[at].transpose(dim, -1).shape
     count = math.prod(shape[:-1])
     most = min(math.log2(_info(spec.dtype).max) - 2, _FAREST)
@@ -275,27 +284,29 @@ def _far(workload: Workload, g: torch.Generator) -> Values:
     return values
 
 
-def _hidden(workload: Workload, g: torch.Generator) -> Values:
-    """One of the largest inputs is −∞ where a mask hides it: tiles, beginnings, ends and single places of rows, of
-    which none is hidden whole."""
+def _hidden(workload: Workload, g: torch.Generator, value: float = -math.inf) -> Values:
+    """One of the largest inputs is ``value`` where a mask hides it: tiles, beginnings, ends and single places of rows,
+    or of lines along another dimension, of which none is hidden whole."""
     values = {at: standard(spec.shape, g) for at, spec in _floats(workload)}
-    most = max(spec.numel for _, spec in _floats(workload))
-    largest = [(at, spec) for at, spec in _floats(workload) if 2 * spec.numel >= most]
-    at, spec = largest[_some(len(largest), g)]
+    at, spec = _one_of_the_largest(workload, g)
     if not spec.shape or spec.dtype.is_float8:
         return values
-    nothing = torch.zeros(spec.shape, dtype=torch.bool)
-    place = (rand((*spec.shape[:-1], 1), g) * spec.shape[-1]).long()
-    mask = patterned(spec.shape, nothing, MASKS, HIDDEN, g, by_rows=True).scatter(-1, place, False)
-    values[at] = values[at].masked_fill(mask, -math.inf)
+    dim = -1 if len(spec.shape) < 2 or between(0, 1, g) < 0.6 else _some(len(spec.shape) - 1, g)
+    turned = values[at].transpose(dim, -1).contiguous()
+    shape = tuple(turned.shape)
+    place = (rand((*shape[:-1], 1), g) * shape[-1]).long()
+    nothing = torch.zeros(shape, dtype=torch.bool)
+    mask = patterned(shape, nothing, MASKS, HIDDEN, g, by_rows=True).scatter(-1, place, False)
+    values[at] = turned.masked_fill(mask, value).transpose(dim, -1).contiguous()
     return values
 
 
 def _mosaic(workload: Workload, g: torch.Generator) -> Values:
     """The kinds of rows that a patchwork lacks: constant, descending, of one sign and large, large of both, sparse,
-    quantised, and near enough to zero to be centred; one row holds both infinities, and one two NaN."""
+    quantised, and near enough to zero to be centred; one row holds both infinities, one two NaN, and an eighth of them
+    −∞ in a tile of columns, as an eighth of the columns have in the first rows."""
     values = {at: standard(spec.shape, g) for at, spec in _floats(workload)}
-    at, spec = max(_floats(workload), key=lambda pair: pair[1].numel)
+    at, spec = _one_of_the_largest(workload, g)
     if not spec.shape:
         return values
     rows = values[at].reshape(-1, spec.shape[-1])
@@ -311,13 +322,27 @@ def _mosaic(workload: Workload, g: torch.Generator) -> Values:
         lambda given, some: steps[some], lambda given, some: mean[some] + given / 4,
     )  # fmt: skip
     rows = _dealt_out(rows, others, g)
-    if _takes_odd(workload) and count >= FEW_ROWS and length > 1:
+    if takes_odd(workload) and count >= FEW_ROWS and length > 1:
         some = torch.randperm(count, generator=g)[:2]
         places = torch.randperm(length, generator=g)[:2]
         rows[some[0], places] = torch.tensor([math.inf, -math.inf])
         rows[some[1], places] = math.nan
+        _hide_a_tile(rows, g)
     values[at] = rows.reshape(spec.shape)
     return values
+
+
+def _hide_a_tile(rows: torch.Tensor, g: torch.Generator) -> None:
+    """Puts −∞, as a mask that is added does, in an eighth of the columns, up to 64, of a few ``rows`` [count, length]:
+    in the first ones of some of them, and in others somewhere. And in the first rows of a few columns."""
+    count, length = rows.shape
+    if side := min(_TILE, length // 8):
+        some = torch.randperm(count, generator=g)[: max(count // 8, 2)]
+        first = side * _some(length // side, g)
+        rows[some[::2], :side] = -math.inf
+        rows[some[1::2], first : first + side] = -math.inf
+    if side := min(_TILE, count // 8):
+        rows[:side, torch.randperm(length, generator=g)[: max(length // 8, 1)]] = -math.inf
 
 
 def _dealt_out(
@@ -333,16 +358,15 @@ def _dealt_out(
     return rows
 
 
-def _takes_odd(workload: Workload) -> bool:
+def takes_odd(workload: Workload) -> bool:
+    """Whether results are so many that a few which are not finite leave others to compare."""
     return min((out.numel for out in workload.outputs), default=0) >= _LEAST_OUTPUT
 
 
 def _all_exponents(workload: Workload, g: torch.Generator) -> Values:
     """Magnitudes of one of the largest inputs over all exponents, each as likely."""
     values = {at: standard(spec.shape, g) for at, spec in _floats(workload)}
-    most = max(spec.numel for _, spec in _floats(workload))
-    largest = [(at, spec) for at, spec in _floats(workload) if spec.numel == most]
-    at, spec = largest[_some(len(largest), g)]
+    at, spec = _one_of_the_largest(workload, g)
     reach = min(math.log2(_info(spec.dtype).max) - 2, _WIDEST)
     values[at] = values[at].sign() * ((2 * rand(spec.shape, g) - 1) * reach).exp2()
     return values
@@ -411,6 +435,11 @@ def _repeated(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> tor
     return torch.where(differ, rows, alike).view(spec.shape)
 
 
+def _shares(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> torch.Tensor:
+    """Rows of numbers that add up to one, as a softmax leaves them."""
+    return (values * between(0.5, 4, g)).softmax(-1) if spec.shape else values
+
+
 def _specials(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> torch.Tensor:
     """Zeros of either sign, subnormal numbers, and in a quarter of the draws a number of either sign as large as can be
     squared, beside which all others vanish."""
@@ -436,7 +465,7 @@ def _several(workload: Workload, g: torch.Generator) -> Values:
 
 def _some_not_finite(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> torch.Tensor:
     """Several NaN and infinities of both signs, and zeros, which make NaN of them; one row holds two infinities alone,
-    of opposite signs, and another two NaN."""
+    of opposite signs, another two NaN, and a third a NaN or an infinity at its end."""
     flat = values.view(-1)
     if flat.numel() < 8:
         return values
@@ -449,6 +478,14 @@ def _some_not_finite(values: torch.Tensor, spec: TensorSpec, g: torch.Generator)
     kept[torch.randint(kept.numel(), (2,), generator=g)] = torch.tensor([math.inf, -math.inf])
     rows[other, torch.randint(rows.shape[1], (2,), generator=g)] = math.nan
     rows[chosen] = kept
+    if rows.shape[0] > 2:
+        last = _some(rows.shape[0], g)
+        rows[last] = torch.where(rows[last].isfinite(), rows[last], 0.0)
+        rows[last, -1] = (math.nan, math.inf)[_some(2, g)]
+    side = min(_TILE >> _some(4, g), rows.shape[1])  # a tile that whoever skips zeros skips
+    skipped = rand((rows.shape[0], 1), g) < _SKIPPED
+    tile = torch.arange(rows.shape[1]) // side == _some(-(-rows.shape[1] // side), g)
+    rows.masked_fill_(skipped & tile, 0.0)
     return values.masked_fill_(values.isfinite() & (rand(spec.shape, g) < zeros), 0.0)
 
 
@@ -479,6 +516,7 @@ _DRAWS: Mapping[str, _Draw] = {
     "sparse": _by_tensor(_sparse),
     "quantised": _by_tensor(_quantised),
     "repeated rows": _by_tensor(_repeated),
+    "shares": _by_tensor(_shares),
     PERIODIC: _by_tensor(_periodic),
     SPECIALS: _by_tensor(_specials),
     SEVERAL: _several,
@@ -486,9 +524,10 @@ _DRAWS: Mapping[str, _Draw] = {
     PATCHWORK: _patchwork,
     MOSAIC: _mosaic,
     HIDDEN: _hidden,
+    HIDDEN_ABOVE: partial(_hidden, value=math.inf),
 }
 EVERYWHERE = (PATCHWORK, PERIODIC)
-_EACH_TIME = (*EVERYWHERE, MOSAIC, HIDDEN, ONE_SIDED, FAR, EXPONENTS, SPECIALS, SEVERAL, FLOAT_ENDS)
+_EACH_TIME = (*EVERYWHERE, MOSAIC, HIDDEN, HIDDEN_ABOVE, ONE_SIDED, FAR, EXPONENTS, SPECIALS, SEVERAL, FLOAT_ENDS)
 STRUCTURED = tuple(name for name in _DRAWS if name not in _EACH_TIME)  # which are dealt out
 # PyTorch itself may lose everything of an element of these.
 EDGES = (SPECIALS, SEVERAL, PATCHWORK, MOSAIC, FAR, EXPONENTS, FLOAT_ENDS, NAMED)

@@ -51,6 +51,18 @@ def standard(shape: Shape, g: torch.Generator) -> torch.Tensor:
     return normal(scale, scale * between(-0.5, 0.5, g), shape, g)
 
 
+def place_of_one(shape: Shape, g: torch.Generator) -> int:
+    """Where one element lies (flat), half of the time at an end of one of its dimensions, mostly the last."""
+    place = [int(torch.randint(size, (), generator=g, device=g.device)) for size in shape]
+    if shape and between(0, 1, g) < 0.5:
+        dim = int(torch.randint(len(shape), (), generator=g, device=g.device)) if between(0, 1, g) < 0.5 else -1
+        place[dim] = 0 if between(0, 1, g) < 0.3 else shape[dim] - 1
+    flat = 0
+    for at, size in zip(place, shape, strict=True):
+        flat = flat * size + at
+    return flat
+
+
 def dealt(kinds: int, rows: int, columns: int, g: torch.Generator) -> torch.Tensor:
     """Which of ``kinds`` each row is of [rows, 1], every one as often; where rows are few, each of their places [rows,
     columns], in parts."""

@@ -10,7 +10,8 @@ from cutegen_lab.tuning.occupancy import Occupancy
 
 _FLOOR = 1.05  # times what the memory term and the launch take: nearer to it a prediction tells nothing apart
 _NAMES: Mapping[str, str] = {
-    MEMORY: "memory bandwidth", L2: "L2 bandwidth", predicted.SPILLS: "L2 bandwidth: registers are spilled", LAUNCH: "launch overhead", "issue": "instruction issue",
+    MEMORY: "memory bandwidth", L2: "L2 bandwidth", predicted.SPILLS: "L2 bandwidth: registers are spilled",
+    LAUNCH: "launch overhead", "issue": "instruction issue",
     "tensor": "tensor cores", "shared": "shared memory", "L1": "L1: accesses touch many cache lines",
     STARTS: "block starts: too many small blocks for the launch hardware",
     predicted.LOADS: "memory latency: too few loads in flight",

@@ -22,9 +22,9 @@ _L2_HITS = (0.42, 1.1)  # … over L2's, by all multiprocessors together
 # where p2, p5 and p8 of benchmarks/foreign_kernels stored 67, 17 and 34 MB (13 to 18, 14 and 9 MB).
 _L2_LEFT = 0.2
 _L1_INVALIDATED = 0.4  # re-reads lost for each other block of a cluster on the multiprocessor, over those that hit
-# Bytes of spill instructions of a thread that run once: ptxas first spills what is rarely needed. What is beyond them is
-# in the loop that takes the time: n2 of benchmarks/foreign_kernels with 1,752 and 10,864 bytes and 64 rounds takes 220
-# and 630 µs longer, at L2's rate, than without.
+# Bytes of spill instructions of a thread that run once: ptxas first spills what is rarely needed. What is beyond them
+# is in the loop that takes the time: n2 of benchmarks/foreign_kernels with 1,752 and 10,864 bytes and 64 rounds takes
+# 220 and 630 µs longer, at L2's rate, than without.
 _SPILLED_ONCE = 128.0
 _L1_MERGES = (0.5, 1.2)  # loads in flight over L1's size: stores of parts of a sector join up to here, none from there
 

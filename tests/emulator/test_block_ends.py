@@ -66,3 +66,21 @@ def test_a_copy_to_another_block_is_over_once_that_block_says_so() -> None:
     fault = fault_in(TO_THE_OTHER, cluster=2)
     assert fault is not None and fault.verdict is Verdict.NON_DETERMINISTIC
     assert fault.message.startswith("a block ends while") and "shared::cluster.shared::cta" in fault.instruction
+
+
+TO_A_PEER = """{first}  xor.b32 %r10, %r4, 1; mapa.shared::cluster.u32 %r11, %r2, %r10;
+  {access}
+"""
+STORE = "st.shared::cluster.b32 [%r11+2048], %r4;"
+ADD = "mov.b32 %r5, 0; atom.shared::cluster.add.u32 %r5, [%r11+2048], 1;"
+
+
+@pytest.mark.parametrize("access", [STORE, ADD])
+@pytest.mark.parametrize("relaxed", ["", ".relaxed"])
+def test_a_block_reaches_for_another_once_it_knows_that_it_has_begun(access: str, relaxed: str) -> None:
+    """CUDA C++ guide, "Distributed Shared Memory": all blocks must have started executing."""
+    met = MET.replace("arrive", "arrive" + relaxed)
+    assert fault_in(TO_A_PEER.format(first=met, access=STORE) + MET, cluster=2) is None
+    fault = fault_in(TO_A_PEER.format(first="", access=access) + MET, cluster=2)
+    assert fault is not None and fault.verdict is Verdict.NON_DETERMINISTIC, fault
+    assert "of its cluster, and nothing says that it has begun" in fault.message

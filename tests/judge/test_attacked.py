@@ -106,6 +106,58 @@ def group_norm_without_epsilon(x: torch.Tensor) -> torch.Tensor:
     return (centred * torch.rsqrt(centred.square().mean(-1, keepdim=True))).view(x.shape)
 
 
+def amax_but_for_nan_at_the_end(x: torch.Tensor) -> torch.Tensor:
+    last = x[..., -1:]
+    end = torch.where(last.isnan() & (x.shape[-1] > 1), -torch.inf, last)
+    return torch.cat([x[..., :-1], end], -1).amax(-1)
+
+
+def amax_by_halves(x: torch.Tensor) -> torch.Tensor:
+    """Of 64 bits, the lower half compared as a signed number."""
+    low = x & 0xFFFFFFFF
+    key = (x - low) + torch.where(low >= 1 << 31, low - (1 << 31), low + (1 << 31))
+    return x.gather(-1, key.argmax(-1, keepdim=True))[..., 0]
+
+
+def online_softmax(dim: int, sign: int = 1) -> Function:
+    """Tile by tile of eight; a first tile that is hidden makes NaN."""
+
+    def function(x: torch.Tensor) -> torch.Tensor:
+        x = x * sign
+        total, most = x.new_zeros(()), x.new_full((), -torch.inf)
+        for tile in x.split(8, dim):
+            up = torch.maximum(most, tile.amax(dim, keepdim=True))
+            total = total * (most - up).exp() + (tile - up).exp().sum(dim, keepdim=True)
+            most = up
+        return (x - most).exp() / total
+
+    return function
+
+
+def largest_of_second(x: torch.Tensor, z: torch.Tensor) -> torch.Tensor:
+    found = z.amax(-1)
+    return torch.where(x.amax(-1) > 0, torch.where(found.isfinite(), found.clamp_min(-1e20), found), 0.0)
+
+
+def flushed_softmax(x: torch.Tensor) -> torch.Tensor:
+    share = torch.softmax(x, -1)
+    return torch.where(share < 3e-9, 0.0, share)
+
+
+def largest_of_large(x: torch.Tensor) -> torch.Tensor:
+    """Wrong for the problem's own size alone: begins at 0."""
+    found = x.amax()
+    return found.clamp_min(0.0) if x.numel() > 1 << 16 else found
+
+
+def hidden_tile_of_large(x: torch.Tensor) -> torch.Tensor:
+    return online_softmax(-1)(x) if x.shape[0] > 512 else torch.softmax(x, -1)
+
+
+def of_one_shape(x: torch.Tensor) -> torch.Tensor:
+    return online_softmax(-1)(x.view(64, 512))
+
+
 PASSED_ONCE: dict[str, tuple[str, str, Function]] = {
     "a row that is nearly empty": ("a @ b", "a: f32[40,200], b: f32[200,72]", zero_at_a_glance),
     "rows alike": ("torch.softmax(x, -1)", "x: f32[16,300]", copied_rows),
@@ -165,8 +217,71 @@ PASSED_ONCE: dict[str, tuple[str, str, Function]] = {
         "x: f32[2,64,64,64]",
         group_norm_without_epsilon,
     ),
+    "a NaN at the end": ("x.amax(-1)", "x: f32[48,96]", amax_but_for_nan_at_the_end),
+    "64 bits by halves": ("x.amax(-1)", "x: i64[48,96]", amax_by_halves),
+    "a maximum of integers from -1e9": (
+        "x.amax(-1)",
+        "x: i32[48,96]",
+        lambda x: x.amax(-1).clamp_min(-1_000_000_000),
+    ),
+    "a sum of 64 bits in 32": (
+        "x.to(torch.int64).sum(-1)",
+        "x: i32[48,300]",
+        lambda x: x.sum(-1, dtype=torch.int32).to(torch.int64),
+    ),
+    "a quotient of integers by floats": (
+        "torch.div(x, y | 1, rounding_mode='floor')",
+        "x: i32[64,64], y: i32[64,64]",
+        lambda x, y: (x.float() / (y | 1).float()).floor().double().clamp(-(2**31), 2**31 - 1).to(torch.int32),
+    ),
+    "doubles read as floats": ("x.sum(-1)", "x: f64[48,64]", lambda x: x.float().double().sum(-1)),
+    "a copy of 21 bits": (
+        "x.flip(-1)",
+        "x: f32[48,64]",
+        lambda x: (x.flip(-1).view(torch.int32) & -8).view(torch.float32),
+    ),
+    "gelu of an infinity": (
+        "F.gelu(x, approximate='tanh')",
+        "x: f32[64,128]",
+        lambda x: torch.where(x == torch.inf, torch.nan, F.gelu(x, approximate="tanh")),
+    ),
+    "a hidden tile, negated": ("torch.softmax(-x, -1)", "x: f32[48,64]", online_softmax(-1, -1)),
+    "a hidden tile of columns": ("torch.softmax(x, 0)", "x: f32[96,64]", online_softmax(0)),
+    "a hidden tile of the problem's own size": ("torch.softmax(x, -1)", "x: f32[1024,128]", hidden_tile_of_large),
+    "a hidden tile where nothing smaller can be derived": (
+        "torch.softmax(x.view(64, 512), -1)",
+        "x: f32[32768]",
+        of_one_shape,
+    ),
+    "one maximum of the problem's own size": ("x.amax()", "x: f32[700,200]", largest_of_large),
+    "the second input's maximum": (
+        "torch.where(x.amax(-1) > 0, z.amax(-1), 0.0)",
+        "x: f32[48,64], z: f32[48,64]",
+        largest_of_second,
+    ),
+    "small shares": ("torch.softmax(x, -1)", "x: f32[48,64]", flushed_softmax),
+    "index 2^15 alone": (
+        "t[i]",
+        "t: f32[50000,4], i: i64[512]",
+        lambda t, i: t[torch.where(i % 32768 == 0, 0, i)],
+    ),
     "a mask's zeros skipped": ("x * m", "x: f32[16,300], m: bool[16,300]", lambda x, m: torch.where(m, x, 0.0)),
 }
+
+
+def test_a_parameter_that_is_not_a_number() -> None:
+    def dropped(x: torch.Tensor, floor: torch.Tensor) -> torch.Tensor:
+        return torch.where(floor.isnan(), x, torch.maximum(x, floor))
+
+    def one_for_zero(x: torch.Tensor, floor: torch.Tensor) -> torch.Tensor:
+        return x / torch.where(floor == 0, 1.0, floor)
+
+    layer = "nn.Parameter(torch.ones(64))"
+    for seed in range(3):
+        assert of_layer(layer, "torch.maximum(x, self.layer)", dropped, seed).verdict is Verdict.WRONG_RESULT
+        assert of_layer(layer, "x / self.layer", one_for_zero, seed).verdict is Verdict.WRONG_RESULT
+        assert of_layer(layer, "torch.maximum(x, self.layer)", torch.maximum, seed).verdict is Verdict.PASSED
+        assert of_layer(layer, "x / self.layer", torch.div, seed).verdict is Verdict.PASSED
 
 
 @pytest.mark.parametrize("name", PASSED_ONCE)

@@ -17,6 +17,7 @@ PTX = """
   fma.rn.f64 %fd1, %fd2, 0d40091EB851EB851F, %fd3;
   setp.eq.s32 %p2, %r1, 123456;
   mov.b32 %r2, 1078530011;
+  setp.eq.u32 %p3, %r4, 0x42F6E979;
   ld.global.b32 %r3, [%rd1+4096];
 """
 
@@ -25,6 +26,7 @@ def test_constants_are_found_in_ptx() -> None:
     found = of_kernel(PTX)
     pi = pytest.approx(3.14159274, rel=1e-7)
     assert pytest.approx(0.785398185, rel=1e-7) in found and 3.14 in found and 123456.0 in found and pi in found
+    assert pytest.approx(123.456, rel=1e-6) in found, "an integer in hexadecimal, whose bits are a number's"
     assert 4096.0 not in found, "an offset is nothing that a kernel compares with"
 
 
