@@ -268,8 +268,8 @@ def _one_sided(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> to
 
 
 def _far(workload: Workload, g: torch.Generator) -> Values:
-    """Rows of one sign in one of the largest inputs, of every power of two that sums of them stay within: a maximum that
-    starts at -1e20 lies above some of them."""
+    """Rows of one sign in one of the largest inputs, of every power of two that sums of them stay within: a maximum
+    that starts at -1e20 lies above some of them."""
     values = {at: standard(spec.shape, g) for at, spec in _floats(workload)}
     at, spec = _one_of_the_largest(workload, g)
     dim = -1 if len(spec.shape) < 2 or between(0, 1, g) < 0.65 else _some(len(spec.shape) - 1, g)
