@@ -90,6 +90,17 @@ class _Timer:
         if isinstance(cold, Fault):
             return cold
         self._drop(cold)
+        side = (Taken(), Taken(), Taken()) if lost(cold.times_us) else self._beside(turns)
+        if isinstance(side, Fault):
+            return side
+        self._say("check the outputs of timed calls")
+        if fault := self._wrong() or self._too_fast(cold):
+            return fault
+        return self._report(device, cold, *side)
+
+    def _beside(self, turns: Turns) -> tuple[Taken, Taken, Taken] | Fault:
+        """Samples with a warm L2, of single calls between events, and by CUPTI's records: what a candidate that is lost
+        needs no more."""
         side = (self._effort.side_rounds, self._effort.side_seconds)
         warm, events = turns.rounds("warm", *side), turns.rounds("events", *side)
         if isinstance(warm, Fault):
@@ -102,10 +113,7 @@ class _Timer:
                 return recorded
             self._notes.append(f"{CUPTI} were not to be had: {recorded.message}")
             recorded = Taken()
-        self._say("check the outputs of timed calls")
-        if fault := self._wrong() or self._too_fast(cold):
-            return fault
-        return self._report(device, cold, warm, events, recorded)
+        return warm, events, recorded
 
     def _add(self) -> list[str] | Fault:
         """Loads every subject, the candidate first: nothing it could find on the device is the answer."""
@@ -130,8 +138,9 @@ class _Timer:
 
     def _rounds_to_check(self) -> list[int]:
         size = sum(spec.nbytes for spec in self._job.workload.outputs)
-        more = min(_KEPT_BYTES // max(size, 1), self._effort.checks, self._effort.min_rounds) - 1
-        return [0, *self._random.sample(range(1, self._effort.min_rounds), max(more, 0))]
+        surely = max(self._effort.min_rounds // 2, 1)
+        more = min(_KEPT_BYTES // max(size, 1), self._effort.checks, surely) - 1
+        return [0, *self._random.sample(range(1, surely), max(more, 0))]
 
     def _keep(self, seed: int) -> Fault | None:
         call = self._random.randrange(self._calls)
@@ -192,7 +201,7 @@ class _Timer:
             kind="measured", time_us=main.time_us, device=device, samples=main.samples, iqr_us=main.iqr_us,
             method=f"{cold.clock}; {cold.flush}; in turns with {', '.join(others) or 'nothing'}",
             baselines={name: by[name, cold.flush].time_us for name in others},
-            half_width_us=main.half_width_us, warm_us=by[CANDIDATE, warm.flush].time_us,
+            half_width_us=main.half_width_us, warm_us=warmed.time_us if (warmed := by.get((CANDIDATE, warm.flush))) else None,
             measurements=tuple(measured), comparisons=tuple(comparison(name, mine, times[name]) for name in others),
             baseline=fastest(times), notes=tuple(self._notes),
             conditions={**self._watch.conditions, **described(readings)},

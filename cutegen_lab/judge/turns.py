@@ -66,8 +66,8 @@ class Turns:
         self, effort: Effort, chosen: Sequence[int] = (), look: Callable[[int], Fault | None] = lambda seed: None,
         decided: Callable[[Times], bool] = lambda times: False,
     ) -> Taken | Fault:  # fmt: skip
-        """Cold rounds until every median is sure, or time is up, or what it is for is ``decided`` by ``min_rounds`` or
-        more. In rounds ``chosen`` the judged subject goes last, and ``look`` is called with its seed while its outputs
+        """Cold rounds until every median is sure, or time is up, or what it is for is ``decided`` by half of
+        ``min_rounds`` or more. In rounds ``chosen`` the judged subject goes last, and ``look`` is called with its seed while its outputs
         are there. Raises Cancelled."""
         taken, started, number = Taken(), self._now(), 0
         while self._now() - started < effort.warm_up_seconds or number == 0:
@@ -77,7 +77,7 @@ class Turns:
         started, number = self._now(), 0
         while number < effort.least_rounds or (
             not self._sure(taken.times_us, effort)
-            and not (number >= effort.min_rounds and decided(taken.times_us))
+            and not (number >= effort.min_rounds // 2 and decided(taken.times_us))
             and self._worthwhile(taken.times_us, effort, self._now() - started)
         ):
             last = number in chosen
