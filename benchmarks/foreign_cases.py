@@ -1,11 +1,13 @@
 """Kernels of another hand, and programs that wait for clusters, compiled for ``benchmarks.foreign_on_gpu``.
 
     python -m benchmarks.foreign_cases FOLDER ARCHIVE.tar.xz [CUTLASS]     (needs the DSL; no GPU; two minutes)
+    python -m benchmarks.foreign_cases FOLDER ARCHIVE.tar.xz --blind
 
 ``foreign_kernels/p*.py.txt`` were written by a language model from the candidate contract alone. Times of their default
 configs were known when the time model was written; the other configs were not timed. Each comes in several configs of
 the keywords of its ``launch``, the first its own default. CUTLASS is a checkout of NVIDIA/cutlass: its examples that
 ``foreign_kernels/nvidia`` names are taken from there, each with the ``launch`` that stands beside its tensors.
+``foreign_kernels/blind`` were written without a look at the time model, after v8 was done: nothing was fitted to them.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 from benchmarks.cluster_waits import programs
 from benchmarks.counters_cases import ARCH, Case, store
@@ -24,6 +27,7 @@ from cutegen_lab.compile import CageCompiler, CompileJob
 from cutegen_lab.core.artifact import Artifact
 from cutegen_lab.core.problem import Problem, TensorSpec, Workload
 from cutegen_lab.problems import read_text
+from cutegen_lab.problems.rules import resolved
 
 KERNELS = Path(__file__).parent / "foreign_kernels"
 _MAIN = 'if __name__ == "__main__":'
@@ -86,6 +90,11 @@ def cases() -> Iterator[Case]:
             yield Case(f"{foreign.name}-{number}", foreign.name, workload, source, dict(config), True, True, True)
 
 
+def blind() -> Iterator[Case]:
+    for path in sorted((KERNELS / "blind").glob("*.json")):
+        yield from _described(path, json.loads(path.read_text()), path.with_suffix(".py.txt").read_text())
+
+
 def nvidia(checkout: Path) -> Iterator[Case]:
     for path in sorted((KERNELS / "nvidia").glob("*.json")):
         said = json.loads(path.read_text())
@@ -93,11 +102,14 @@ def nvidia(checkout: Path) -> Iterator[Case]:
         for old, new in said.get("replace", {}).items():  # what the contract asks for: no torch, launches on the stream
             assert old in example, f"{path.name}: {old!r} is not in this version of the example"
             example = example.replace(old, new)
-        source = example.partition(_MAIN)[0] + path.with_suffix(".launch.txt").read_text()
-        inputs, outputs = (tuple(TensorSpec.parse(t) for t in said[key]) for key in ("inputs", "outputs"))
-        for number, config in enumerate(said["configs"]):
-            workload = Workload("main", inputs, outputs)
-            yield Case(f"{path.stem}-{number}", path.stem, workload, source, config, True, True, True)
+        yield from _described(path, said, example.partition(_MAIN)[0] + path.with_suffix(".launch.txt").read_text())
+
+
+def _described(path: Path, said: Mapping[str, Any], source: str) -> Iterator[Case]:
+    inputs, outputs = (tuple(TensorSpec.parse(t) for t in said[key]) for key in ("inputs", "outputs"))
+    for number, config in enumerate(said["configs"]):
+        workload = resolved(Workload("main", inputs, outputs))
+        yield Case(f"{path.stem}-{number}", path.stem, workload, source, config, True, True, True)
 
 
 def add(case: Case, folder: Path, compiler: CageCompiler) -> bool:
@@ -122,12 +134,14 @@ def waiting(folder: Path) -> None:
 
 
 def main() -> None:
-    folder, archive, *checkouts = map(Path, sys.argv[1:])
+    apart = "--blind" in sys.argv
+    folder, archive, *checkouts = (Path(word) for word in sys.argv[1:] if word != "--blind")
     folder.mkdir(parents=True, exist_ok=True)
     with CageCompiler(folder / "cache") as compiler:
-        every = chain(cases(), *map(nvidia, checkouts))
+        every = blind() if apart else chain(cases(), *map(nvidia, checkouts))
         written = [add(case, folder, compiler) for case in every]
-    waiting(folder)
+    if not apart:
+        waiting(folder)
     with tarfile.open(archive, "w:xz") as packed:
         for path in sorted(folder.glob("*.json")):
             packed.add(path, path.name)

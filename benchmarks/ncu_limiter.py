@@ -7,7 +7,8 @@ limiter is right if it names the busiest unit (at 60% or more), or what warps wa
 
 One thing was changed when the profiles were there: which unit of the memory it is. ``lts__throughput`` counts more than
 bandwidth (87% where a kernel waits for a DRAM at 75%); ncu's own "Memory Throughput" leaves that out, and is DRAM's
-percentage wherever DRAM is its largest part. So DRAM, L2 or L1 is the unit whose percentage ncu's is.
+percentage wherever DRAM is its largest part. So DRAM, L2 or L1 is the unit whose percentage ncu's is. And one was
+missing until the kernels of ``foreign_kernels/blind`` had been profiled: load/store units are what ncu calls L1's.
 """
 
 from __future__ import annotations
@@ -51,6 +52,7 @@ _OURS: tuple[tuple[str, frozenset[str]], ...] = (  # how a predicted limiter beg
     ("memory bandwidth", frozenset({"DRAM"})),
     ("L2 bandwidth", frozenset({"L2"})),
     ("L1", frozenset({"L1", "lg_throttle", "mio_throttle"})),
+    ("load/store units", frozenset({"L1", "lg_throttle", "mio_throttle"})),
     ("shared memory", frozenset({"L1", "mio_throttle", "short_scoreboard"})),
     ("tensor cores", frozenset({"tensor", "gmma", "math_pipe_throttle"})),
     ("instruction issue of few warps", frozenset({"wait", "short_scoreboard", "mio_throttle", "instructions"})),

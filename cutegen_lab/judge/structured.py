@@ -437,7 +437,7 @@ def _repeated(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> tor
 
 def _shares(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> torch.Tensor:
     """Rows of numbers that add up to one, as a softmax leaves them."""
-    return (values * between(0.5, 4, g)).softmax(-1) if spec.shape else values
+    return (values * between(0.25, 1, g)).softmax(-1) if spec.shape else values
 
 
 def _specials(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> torch.Tensor:

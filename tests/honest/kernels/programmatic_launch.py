@@ -1,7 +1,7 @@
 """Two kernels of which the second may start before the first has ended (programmatic dependent launch).
 
-Odd: they overlap on the GPU. Legal: the second waits for the first's results by ``griddepcontrol.wait`` before it reads
-them.
+Odd: they overlap on the GPU, with each other and with what was launched before. Legal: each waits by
+``griddepcontrol.wait`` before it touches what another kernel made.
 """
 
 import cuda.bindings.driver as cuda
@@ -18,6 +18,7 @@ def peak_kernel(mX: cute.Tensor, mP: cute.Tensor):
     lane, _, _ = cute.arch.thread_idx()
     row, _, _ = cute.arch.block_idx()
     peak = cutlass.Float32(-float("inf"))
+    cute.arch.griddepcontrol_wait()
     for c in range(lane, mX.shape[1], 32):
         peak = cute.arch.fmax(peak, mX[row, c], nan=True)
     peak = cute.arch.warp_reduction(peak, lambda a, b: cute.arch.fmax(a, b, nan=True))
