@@ -187,7 +187,7 @@ class _Timer:
         times = cold.times_us
         mine = times[CANDIDATE]
         by = {(m.subject, m.flush): m for m in measured}
-        main = by[CANDIDATE, cold.flush]
+        main, warmed = by[CANDIDATE, cold.flush], by.get((CANDIDATE, warm.flush))
         for what, other in (("a single call between events", events), ("a single call by CUPTI's records", recorded)):
             if CANDIDATE in other.times_us:
                 both = [name for name in times if name in other.times_us]
@@ -201,7 +201,7 @@ class _Timer:
             kind="measured", time_us=main.time_us, device=device, samples=main.samples, iqr_us=main.iqr_us,
             method=f"{cold.clock}; {cold.flush}; in turns with {', '.join(others) or 'nothing'}",
             baselines={name: by[name, cold.flush].time_us for name in others},
-            half_width_us=main.half_width_us, warm_us=warmed.time_us if (warmed := by.get((CANDIDATE, warm.flush))) else None,
+            half_width_us=main.half_width_us, warm_us=warmed.time_us if warmed else None,
             measurements=tuple(measured), comparisons=tuple(comparison(name, mine, times[name]) for name in others),
             baseline=fastest(times), notes=tuple(self._notes),
             conditions={**self._watch.conditions, **described(readings)},

@@ -67,8 +67,8 @@ class Turns:
         decided: Callable[[Times], bool] = lambda times: False,
     ) -> Taken | Fault:  # fmt: skip
         """Cold rounds until every median is sure, or time is up, or what it is for is ``decided`` by half of
-        ``min_rounds`` or more. In rounds ``chosen`` the judged subject goes last, and ``look`` is called with its seed while its outputs
-        are there. Raises Cancelled."""
+        ``min_rounds`` or more. In rounds ``chosen`` the judged subject goes last, and ``look`` is called with its seed
+        while its outputs are there. Raises Cancelled."""
         taken, started, number = Taken(), self._now(), 0
         while self._now() - started < effort.warm_up_seconds or number == 0:
             number += 1
