@@ -55,10 +55,27 @@ def build_plan(
     tensors: Sequence[TensorSpec],
     workspace: tuple[TensorSpec, ...],
 ) -> LaunchPlan:
-    """``tensors`` are inputs, outputs, workspace. Raises PlanError."""
+    """What all ``recordings``, two or more, say alike. ``tensors`` are inputs, outputs, workspace. Raises PlanError."""
     if any(len(r.bases) != len(tensors) for r in recordings):
         raise PlanError(Verdict.COMPILE_CRASH, f"a recording with other than {len(tensors)} tensors makes no sense")
-    first, second = (_parse(r) for r in recordings)
+    first, *others = recordings
+    found, *again = (_plan_of_two((first, other), entries, tensors, workspace) for other in others)
+    if any(plan != found for plan in again):
+        raise PlanError(
+            Verdict.UNSTABLE_PLAN,
+            "recordings at other addresses ask for different launches; a launch may depend on shapes, dtypes and "
+            "config, and on addresses only as pointers into its tensors",
+        )
+    return found
+
+
+def _plan_of_two(
+    recordings: tuple[Recording, Recording],
+    entries: Sequence[Entry],
+    tensors: Sequence[TensorSpec],
+    workspace: tuple[TensorSpec, ...],
+) -> LaunchPlan:
+    first, second = map(_parse, recordings)
     if [c.kernel for c in first] != [c.kernel for c in second]:
         raise PlanError(Verdict.UNSTABLE_PLAN, "two recordings launch different kernels; launch() must be a function "
                         "of shapes, dtypes and config alone")  # fmt: skip

@@ -1,8 +1,9 @@
 """Runs a compiled host launcher against the stand-in runtime, on tensors that have addresses and no memory.
 
 Runs in the cage. Each tensor is a reserved, unreadable address range: the launcher may compute with its address, shape
-and strides; touching its contents ends the process and names the tensor. Every launch is recorded twice, at different
-addresses in a different order, so that what depends on an address can be told from what does not.
+and strides; touching its contents ends the process and names the tensor. Every launch is recorded several times, at
+other addresses in another order, so that what depends on an address, be it on its remainder, can be told from what does
+not.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from cutegen_lab.compile import dsl, ptx
+from cutegen_lab.compile.wire import RECORDINGS
 from cutegen_lab.core.problem import TensorSpec
 from cutegen_lab.core.roofline import GpuSpec
 
@@ -79,19 +81,24 @@ def device_figures(gpu: GpuSpec) -> dict[int, int]:
     }  # fmt: skip
 
 
-@contextmanager
-def reserved(tensors: Sequence[TensorSpec]) -> Iterator[list[list[int]]]:
-    """Two sets of addresses for the tensors, and nothing behind them.
+Layout = tuple[list[int], tuple[int, int]]  # of each tensor its place from a base, and the region where that lies
 
-    The first begin pages, somewhere below where a driver puts tensors; the second lie where it does, only 16-byte
-    aligned and in reverse order: a launcher that compares or assumes more is found out.
+
+def layouts(tensors: Sequence[TensorSpec]) -> tuple[int, list[Layout]]:
+    """(bytes that the tensors take, where they may lie), ``RECORDINGS`` times.
+
+    The first begin pages, somewhere below where a driver puts tensors; the others lie where it does, only 16-byte
+    aligned and in another order: a launcher that compares or assumes more is found out.
     """
     slot = _SLOT_UNIT * (2 + max((t.storage_bytes for t in tensors), default=0) // _SLOT_UNIT)
     count = len(tensors)
     first = [i * slot + (slot >> 2) // _PAGE * _PAGE for i in range(count)]
     second = [(count - 1 - i) * slot + (slot >> 3) // _PAGE * _PAGE + 16 * (2 * i + 3) for i in range(count)]
-    with _placed(tensors, first, _ELSEWHERE, count * slot) as a, _placed(tensors, second, _DRIVERS, count * slot) as b:
-        yield [a, b]
+    found: list[Layout] = [(first, _ELSEWHERE), (second, _DRIVERS)]
+    while len(found) < RECORDINGS:
+        order = secrets.SystemRandom().sample(range(count), count)
+        found.append(([i * slot + (slot >> 3) // 16 * 16 + 16 * secrets.randbelow(1 << 16) for i in order], _DRIVERS))
+    return count * slot, found
 
 
 @contextmanager
@@ -131,15 +138,16 @@ def _range(base: int, tensor: TensorSpec) -> Iterator[bool]:
 def record(
     compiled: Any, listing: str, tensors: Sequence[TensorSpec], gpu: GpuSpec, standin_path: str, guard_fd: int
 ) -> list[dict[str, Any]]:
-    """Two recordings: each the tensors' addresses, the launcher's error code, and the stand-in's log."""
+    """``RECORDINGS`` of them: each the tensors' addresses, the launcher's error code, and the stand-in's log."""
     standin = StandIn(standin_path, gpu)
     for entry in ptx.entries(listing):
         standin.declare(entry)
     dsl.load(compiled)
+    standin.install_guard(guard_fd)
+    size, places = layouts(tensors)
     recordings = []
-    with reserved(tensors) as base_sets:
-        standin.install_guard(guard_fd)
-        for bases in base_sets:
+    for offsets, region in places:
+        with _placed(tensors, offsets, region, size) as bases:
             for index, (base, tensor) in enumerate(zip(bases, tensors, strict=True)):
                 standin.guard(index, base, base + max(tensor.storage_bytes, 1))
             standin.reset()

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cutegen_lab.compile.plan import Recording
+from cutegen_lab.compile.wire import RECORDINGS
 from cutegen_lab.core.dtypes import DType
 from cutegen_lab.core.problem import TensorSpec
 from cutegen_lab.core.verdict import Diagnostic, Verdict
@@ -24,7 +25,7 @@ class Compiled:
     cubin: bytes
     ptx: str
     workspace: tuple[TensorSpec, ...]
-    recordings: tuple[Recording, Recording]
+    recordings: tuple[Recording, ...]
     seconds: float
 
 
@@ -62,8 +63,8 @@ def _compiled(data: dict[str, Any], cubin: bytes, ptx: bytes, *logs: bytes) -> C
         Recording(tuple(_integer(b) for b in r["bases"]), _integer(r["error"]), log.decode())
         for r, log in zip(data["recordings"], logs, strict=True)
     )
-    if len(recordings) != 2 or len(recordings[0].bases) != len(recordings[1].bases):
-        raise ValueError("a reply without its two recordings")
+    if len(recordings) != RECORDINGS or len({len(r.bases) for r in recordings}) != 1:
+        raise ValueError(f"a reply without its {RECORDINGS} recordings")
     workspace = tuple(
         TensorSpec(_text(w["name"]), DType(w["dtype"]), tuple(_integer(s) for s in w["shape"]))
         for w in data["workspace"]
@@ -74,7 +75,7 @@ def _compiled(data: dict[str, Any], cubin: bytes, ptx: bytes, *logs: bytes) -> C
         cubin=cubin,
         ptx=ptx.decode(),
         workspace=workspace,
-        recordings=(recordings[0], recordings[1]),
+        recordings=recordings,
         seconds=float(data["seconds"]),
     )
 

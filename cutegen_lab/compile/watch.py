@@ -23,7 +23,7 @@ from cutegen_lab.core.protocols import Cancel
 POLL_SECONDS = 0.03
 OUTPUT_TAIL = 256 << 10
 PHASES = ("import", "compile", "record")  # of a build, in this order
-PARTS = 4  # of a build's answer
+PARTS = 2 + wire.RECORDINGS  # of a build: its cubin, its PTX, and what each recording logged
 _CLAIM_BYTES, _ANSWER_BYTES = 128, 1 << 20
 _MANY = 4  # full answers of one process
 

@@ -74,7 +74,7 @@ class Answers:
         odd = check.distribution in NOT_FINITE
         rounds = tf32.allowed(self._reference)
         edge, whole = check.distribution in EDGES, check.distribution == FAR
-        either, by_slice, calm = odd and not kind.plain, check.distribution in BY_SLICE, not (odd or edge)
+        either, by_slice, calm = odd and not kind.infinite, check.distribution in BY_SLICE, not (odd or edge)
 
         def allowance(spec: TensorSpec, usual: float, some: torch.Tensor | None) -> Allowance:
             vanishing = kind.apart and not kind.plain and by_slice

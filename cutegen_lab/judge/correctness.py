@@ -84,11 +84,11 @@ def compare(
 ) -> OutputError:
     """Errors of ``got`` (shape and dtype of ``spec``) against ``reference`` (float64), beside PyTorch's own.
 
-    Integers and booleans must be equal to float64's, to PyTorch's own or to one of ``moved``, which differ where they
-    follow from rounded floats, or be right by what they point at. 8-bit floats are compared before their rounding
-    (:mod:`float8`). Finite elements beyond ``HUGE`` are held to PyTorch's own value, whose ``finfo`` is the output
-    dtype's. NaN and infinities must stand where the reference, rounded to the output's dtype, has them; where PyTorch's
-    own result and the reference differ in that, either answer is accepted.
+    Integers and booleans must be equal to float64's, to PyTorch's own, or booleans to one of ``moved``, which differ
+    where they follow from rounded floats, or be right by what they point at. 8-bit floats are compared before their
+    rounding (:mod:`float8`). Finite elements beyond ``HUGE`` are held to PyTorch's own value, whose ``finfo`` is the
+    output dtype's. NaN and infinities must stand where the reference, rounded to the output's dtype, has them; where
+    PyTorch's own result and the reference differ in that, either answer is accepted.
 
     Limits grow with ``terms``, the most an element of this workload can sum: one float32 accumulator over them walks
     √terms roundings away.
@@ -332,7 +332,7 @@ def _exact(
 ) -> OutputError:  # fmt: skip
     integers = (got.view(torch.uint8) if got.dtype is torch.bool else got).to(torch.int64)  # True is 1, and no other
     differs = (integers != reference.to(torch.int64)) & (integers != own.to(torch.int64))
-    for other in moved:
+    for other in moved if spec.dtype is DType.BOOL else ():
         differs &= integers != other.to(torch.int64)
     if allow.right is not None:
         differs &= ~allow.right

@@ -68,9 +68,11 @@ _SUMS = {
 # Operators that give NaN where PyTorch gives an infinity in no formula that is right.
 _PLAIN = _CHOOSE | {"add", "cumsum", "div", "mul", "rsub", "sub", "sum"}
 # … and that do so where nothing is a sum (a norm may be scaled by its largest term, which is infinite).
-_PLAIN_ALONE = _PLAIN | {
-    "elu", "exp", "exp2", "expm1", "gelu", "hardswish", "leaky_relu", "log", "log10", "log1p", "log2", "mish",
-    "reciprocal", "rsqrt", "silu", "softplus", "sqrt", "square",
+_PLAIN_ALONE = _PLAIN | {"reciprocal", "rsqrt", "sqrt"}
+# … and functions of one number that lose what vanishes in some formula, but no infinity.
+_INFINITE_ALONE = _PLAIN_ALONE | {
+    "elu", "exp", "exp2", "expm1", "gelu", "hardswish", "leaky_relu", "log", "log10", "log1p", "log2", "mish", "silu",
+    "softplus", "square",
 }  # fmt: skip
 # Operators of which every operand matters: a product with zero is NaN where the other factor is NaN or infinite.
 _STRICT = {
@@ -450,13 +452,15 @@ class _Watched(TorchDispatchMode):
 class Kind:
     """What sort of formula a reference is.
 
-    ``plain``: an infinite result is infinite in every formula that is right, since nothing subtracts one from another.
-    ``apart``: no element is a sum of several. ``strict``: sums, products and quotients alone, of which none leaves
-    anything out. ``relative``: products, quotients, powers and exponentials of single elements. ``chooses``: it rounds
-    nothing, but chooses, copies and compares.
+    ``plain``: an infinite result is infinite in every formula that is right, since nothing subtracts one from another;
+    ``infinite``: so it is, though a formula may lose what vanishes. ``apart``: no element is a sum of several.
+    ``strict``: sums, products and quotients alone, of which none leaves anything out. ``relative``: products,
+    quotients, powers and exponentials of single elements. ``chooses``: it rounds nothing, but chooses, copies and
+    compares.
     """
 
     plain: bool
+    infinite: bool
     apart: bool
     strict: bool
     relative: bool
@@ -469,17 +473,20 @@ class _Looked(TorchDispatchMode):
     def __init__(self) -> None:
         super().__init__()
         self._apart = self._alone = self._only = self._strict = self._relative = self._chooses = True
+        self._infinite = True
 
     @property
     def kind(self) -> Kind:
         plain = self._only or (self._apart and self._alone)
-        return Kind(plain, self._apart, self._strict, self._relative, self._chooses)
+        infinite = plain or (self._apart and self._infinite)
+        return Kind(plain, infinite, self._apart, self._strict, self._relative, self._chooses)
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         name = func.overloadpacket.__name__.rstrip("_")
         self._alone = self._alone and (name in _PLAIN_ALONE or _aliases(func))
+        self._infinite = self._infinite and (name in _INFINITE_ALONE or _aliases(func))
         self._only = self._only and (name in _PLAIN or _aliases(func))
         self._apart = self._apart and (torch.Tag.pointwise in func.tags or name in _CHOOSE or _aliases(func))
         self._strict = self._strict and (name in _STRICT or _aliases(func))

@@ -118,12 +118,14 @@ def test_a_forged_reply_is_refused(compiler: CageCompiler) -> None:
         ("b'A', {'workspace': [], 'recordings': [], 'seconds': 0}", "nonsense"),
         ("b'A', {'workspace': [], 'recordings': [], 'seconds': 0}, b'cubin', b'ptx', b'log', b'log'", "nonsense"),
         ("b'A', {'workspace': [], 'recordings': [{'bases': [], 'error': 0}] * 2, 'seconds': 0.1}, b'', b'', "
-         "b'launch k', b'launch k'", "no sense"),
+         "b'launch k', b'launch k'", "nonsense"),
+        ("b'A', {'workspace': [], 'recordings': [{'bases': [], 'error': 0}] * 6, 'seconds': 0.1}, b'', b'', "
+         "*[b'launch k'] * 6", "no sense"),
         ("b'A', b'not json'", "not JSON"),
         ("b'A', b'[' * 100000", "not JSON"),
         ("b'A', [1]", "not a JSON object"),
         ("b'A', b' ' * (1 << 21)", "over the limit"),
-        ("b'A', {}, *[b''] * 5", "over 4 frames"),
+        ("b'A', {}, *[b''] * 9", "over 8 frames"),
         ("b'T', 'me'", "nonsense"),
         ("b'T', [1] * 1000", "over the limit"),
         ("b'P', 'judge'", "the step 'judge' after 'import'"),

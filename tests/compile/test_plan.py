@@ -8,6 +8,8 @@ import pytest
 
 from cutegen_lab.compile.plan import PlanError, Recording, build_plan
 from cutegen_lab.compile.ptx import Entry, Param, entries
+from cutegen_lab.compile.record import layouts
+from cutegen_lab.compile.wire import RECORDINGS
 from cutegen_lab.core.problem import TensorSpec
 from cutegen_lab.core.verdict import Verdict
 
@@ -136,3 +138,19 @@ def test_a_host_call_that_the_driver_would_refuse_is_quoted() -> None:
     ) as caught:
         build_plan([Recording(b, 1, log) for b in BASES], (entry(8),), (X, Y), ())
     assert caught.value.verdict is Verdict.CONTRACT
+
+
+def test_what_follows_from_a_remainder_of_an_address_differs_in_one_of_several_recordings() -> None:
+    """Two of a few remainders are often alike."""
+    launches = [Recording(BASES[i % 2], 0, f"launch k {grid} 1 1 32 1 1 0\nparam {words(7).hex()}\n")
+                for i, grid in enumerate((2, 2, 2, 5, 2, 2))]  # fmt: skip
+    with pytest.raises(PlanError, match="two recordings ask for different launches"):
+        build_plan(launches, (entry(8),), (X, Y), ())
+    alike = [launches[0], launches[1], launches[2]]
+    assert build_plan(alike, (entry(8),), (X, Y), ()).launches[0].grid == (2, 1, 1)
+
+
+def test_tensors_lie_elsewhere_and_in_another_order_in_each_recording() -> None:
+    _, places = layouts((X, Y, X))
+    assert len(places) == RECORDINGS and len({tuple(offsets) for offsets, _ in places}) == RECORDINGS
+    assert all(offset % 16 == 0 for offsets, _ in places for offset in offsets)

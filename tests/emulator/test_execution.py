@@ -374,6 +374,7 @@ def test_named_barriers_pair_producers_and_consumers() -> None:
 def test_distributed_shared_memory_of_a_cluster() -> None:
     """Each block writes its rank into its neighbour's shared memory, then reads what it was given."""
     body = """
+      barrier.cluster.arrive.release.aligned; barrier.cluster.wait.acquire.aligned;
       mov.u32 %r4, %cluster_ctarank; mov.u32 %r5, %cluster_nctarank;
       add.s32 %r6, %r4, 1; rem.u32 %r6, %r6, %r5;
       mov.b32 %r10, s; mad.lo.s32 %r10, %r2, 0, %r10; mov.u32 %r11, %tid.x; mad.lo.s32 %r11, %r11, 4, %r10;

@@ -149,7 +149,7 @@ def test_two_draws_of_a_costly_workload_hold_every_kind(name: str) -> None:
         assert len([check for check in result.checks if check.workload == "main"]) <= 2
 
 
-KINDS = (["patchwork", "mosaic"], ["patchwork", "wide integers"], ["patchwork"])  # beside normal values
+KINDS = (["patchwork", "mosaic"], ["patchwork", "full integers"], ["patchwork"])  # beside normal values
 
 
 @pytest.mark.parametrize(

@@ -61,7 +61,7 @@ def test_a_maximum_that_swallows_nan() -> None:
 
 def test_clamped_infinities() -> None:
     result = judged(RELU, writes(lambda x: x.clamp(0, 3e38)))
-    assert result.verdict is Verdict.WRONG_RESULT and "infinity inputs" in result.reason
+    assert result.verdict is Verdict.WRONG_RESULT and "got 3e+38, expected inf" in result.reason
 
 
 def test_infinity_minus_infinity_may_be_nan_where_pytorch_has_a_formula_of_its_own() -> None:
@@ -77,9 +77,9 @@ def test_infinity_minus_infinity_may_be_nan_where_pytorch_has_a_formula_of_its_o
 def test_integers_summed_in_float32() -> None:
     assert judged(INTEGER_SUM, writes(lambda x: x.sum(-1))).verdict is Verdict.PASSED
     result = judged(INTEGER_SUM, writes(lambda x: x.float().sum(-1)))
-    assert result.verdict is Verdict.WRONG_RESULT and "wide integers" in result.reason
+    assert result.verdict is Verdict.WRONG_RESULT and "full integers" in result.reason
     thirty_two = judged(INTEGER_SUM, writes(lambda x: x.sum(-1, dtype=torch.int32)))
-    assert thirty_two.verdict is Verdict.PASSED, thirty_two.reason
+    assert thirty_two.verdict is Verdict.WRONG_RESULT, "PyTorch adds in 64 bits"
 
 
 def test_elementwise_integers_come_from_their_whole_range() -> None:

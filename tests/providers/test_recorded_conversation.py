@@ -24,22 +24,21 @@ def test_the_source_of_the_recording_is_stated() -> None:
     assert [e.prompt.id for e in exchanges] == ["generate", "refine"]
 
 
-def test_it_ends_in_a_correct_and_faster_kernel(tmp_path: Path) -> None:
+def test_it_ends_in_a_kernel_at_the_floor(tmp_path: Path) -> None:
     problem = read_file(REPLAYS / "rope.py")
     recording = f"replay:{REPLAYS / 'rope.jsonl'}"
     settings = RunSettings(provider=recording, device="emulator", auto=True, budget=Budget(max_steps=8))
     with Session.open(tmp_path) as session:
         state = session.run(problem, settings).state
         assert state.step is Step.DONE and state.outcome == "accepted", state.problem_note
-        assert state.accepted == ("c1", "c2")
+        assert state.accepted == ("c1",), "what the model changed next is predicted to gain nothing at the floor"
         for trial in state.trials.values():
             assert trial.verdict is Verdict.PASSED, trial.reason
             assert trial.check is not None and trial.timing is not None and trial.timing.kind == "predicted"
             worst = trial.check.worst()
             assert worst is not None and 0 < worst.norm < 3 * worst.torch_norm
-        first, last = (state.trials[c].timing for c in state.accepted)
-        assert first is not None and last is not None and last.time_us < first.time_us
-        assert [state.candidates[c].proposal.prompts[0].id for c in state.accepted] == ["generate", "refine"]
+        first, last = (state.trials[c].timing for c in ("c1", "c2"))
+        assert first is not None and last is not None and abs(last.time_us / first.time_us - 1) < 0.02
+        assert [state.candidates[c].proposal.prompts[0].id for c in ("c1", "c2")] == ["generate", "refine"]
         assert state.candidates["c2"].proposal.model == "a language model (replayed)"
-        kernel = session.kernel_path(state.run_id, "c2").read_text()
-    assert "heads_per_thread" in kernel
+        assert "heads_per_thread" in state.candidates["c2"].source
