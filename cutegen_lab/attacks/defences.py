@@ -14,7 +14,7 @@ _DEFENCES: Mapping[Verdict, str] = {
     Verdict.COMPILE_CRASH: "the cage's supervisor: an end without an answer, or an answer that makes no sense",
     Verdict.COMPILE_LIMIT: "the cage's limits on memory, processes, output and files",
     Verdict.HOST_READS_DATA: "tensors have no memory behind them while the launcher is recorded",
-    Verdict.UNSTABLE_PLAN: "the launcher is recorded twice, at different addresses",
+    Verdict.UNSTABLE_PLAN: "the launcher is recorded several times, at different addresses",
     Verdict.INVALID_PLAN: "every launch of the plan is checked before a device sees it",
     Verdict.UNSUPPORTED: "the device executes only what it knows",
     Verdict.OUT_OF_BOUNDS: "every access must lie within a tensor",

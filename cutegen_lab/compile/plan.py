@@ -1,6 +1,6 @@
-"""From two recordings of a launcher to a launch plan.
+"""From several recordings of a launcher to a launch plan.
 
-Bytes that are a tensor's address in both recordings become relocations; bytes no kernel can see (padding, the second
+Bytes that are a tensor's address in all recordings become relocations; bytes no kernel can see (padding, the second
 half of a TMA descriptor) become zero; whatever else differs makes the plan unstable. Runs in the parent on data from
 the cage: everything is checked before use.
 """

@@ -19,7 +19,7 @@ class Verdict(str, Enum):
     COMPILE_CRASH = "compile_crash"  # a signal, os._exit, a broken result
     COMPILE_LIMIT = "compile_limit"  # memory, processes, output or file size
     HOST_READS_DATA = "host_reads_data"  # the launcher touched a tensor's contents while it was recorded
-    UNSTABLE_PLAN = "unstable_plan"  # two recordings differ beyond relocations and padding
+    UNSTABLE_PLAN = "unstable_plan"  # recordings at other addresses differ beyond relocations and padding
     # the launch
     INVALID_PLAN = "invalid_plan"  # grid, block, cluster, shared memory or a relocation out of bounds
     UNSUPPORTED = "unsupported"  # the device cannot execute it: an opcode the emulator lacks, another arch

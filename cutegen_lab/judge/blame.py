@@ -56,7 +56,7 @@ def blame(error: OutputError, unwritten: int, workload: Workload, index: int) ->
             Verdict.WRONG_RESULT,
             f"{error.norm:.1%} of {spec.name!r} is wrong; {where} is {error.got:g}, not {error.expected:g}",
         )
-    limit = f"limit {error.limit_norm:.2e}, " if error.limit_norm else "sums of whole numbers are exact here, "
+    limit = f"limit {error.limit_norm:.2e}, " if error.limit_norm else "nothing is rounded here, "
     measure = f"error {error.norm:.2e} against float64 ({limit}PyTorch {error.torch_norm:.2e})"
     return Verdict.WRONG_RESULT, f"{measure}; worst at {where}: got {error.got:g}, expected {error.expected:g}"
 

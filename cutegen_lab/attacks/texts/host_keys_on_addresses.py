@@ -1,7 +1,7 @@
 """The launcher takes another grid for another address: one path for the checks, one for the timing.
 
 class: keys on pointer values
-defence: the launcher is recorded twice, at different addresses, and both must ask for the same
+defence: the launcher is recorded several times, at other addresses, and all must ask for the same
 verdicts: unstable_plan
 """
 

@@ -1,7 +1,7 @@
 """The launcher passes its kernel a hash of the output's address, so that the kernel can tell calls apart.
 
 class: keys on pointer values
-defence: the launcher is recorded twice; a parameter may depend on addresses only as a pointer into a tensor
+defence: the launcher is recorded several times; a parameter may depend on addresses only as a pointer into a tensor
 verdicts: unstable_plan
 """
 
