@@ -137,6 +137,7 @@ _AS_FLOATS = ("bits", "zeros", NAMED, FLOAT_ENDS)  # draws whose doubles are wha
 _LENGTHS_BELOW = 1000
 _OF_ALL_SIZES = (INTEGER_ENDS, ENDS_BUT_LEAST, LOG_INTEGERS, ROW_INTEGERS, MULTIPLES)
 _MOST_QUOTIENT = 32
+_AT_THE_END = 0.3  # of the rows of a size, those that reach to their type's end
 _PATTERNS_STEP = 4
 _PATTERNS_EACH = 7  # of masks and indices, where no input is a float; else each draw takes one by chance
 _STEP = 5  # from one workload's first to the next one's: every kind comes on several workloads
@@ -342,7 +343,10 @@ def _extreme(spec: TensorSpec, distribution: str, generator: torch.Generator) ->
 def _of_a_rows_size(spec: TensorSpec, info: torch.iinfo, generator: torch.Generator) -> torch.Tensor:
     """Rows of numbers below a power of two, or of one sign just below it."""
     where, signed = (*spec.shape[:-1], 1) if spec.shape else (), info.min < 0
-    most = torch.randint(1, info.bits - signed + 1, where, generator=generator).double().exp2()
+    largest = info.bits - signed
+    bits = torch.randint(1, largest + 1, where, generator=generator)
+    bits = torch.where(torch.rand(where, generator=generator) < _AT_THE_END, largest, bits)
+    most = bits.double().exp2()
     part = torch.rand(spec.shape, generator=generator).double()
     narrow = torch.rand(where, generator=generator) < 0.5
     sizes = (torch.where(narrow, 1 - part / 8, part) * most * (1 - 2**-24)).to(torch.int64)

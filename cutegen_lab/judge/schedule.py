@@ -8,7 +8,7 @@ from itertools import zip_longest
 from cutegen_lab.core.problem import Workload
 from cutegen_lab.core.protocols import Device, Execution
 from cutegen_lab.judge.inputs import AROUND, ESSENTIAL, FULL_RANGE, distributions
-from cutegen_lab.judge.structured import EVERYWHERE, MOSAIC, PATCHWORK, SIZED, takes_odd
+from cutegen_lab.judge.structured import EVERYWHERE, HIDDEN, MOSAIC, ONE_SIDED, PATCHWORK, SIZED, takes_odd
 
 EMULATED_INSTRUCTIONS = 200_000  # warp instructions a workload, all its draws together: a tenth of a second
 BYTES_EACH = 8  # that a warp instruction reads or writes on average: of most honest kernels 1 to 40
@@ -16,6 +16,7 @@ TOO_MANY = 150 * EMULATED_INSTRUCTIONS  # all that a small workload's draws may 
 GPU_BYTES = 8 << 30  # compulsory traffic of all draws of a workload
 FEWEST_ON_GPU = 10
 FEWEST = ("normal", PATCHWORK, MOSAIC, FULL_RANGE)  # of an expensive workload: together they hold every kind of number
+_ALONE = (HIDDEN, ONE_SIDED)  # … and these where there is no other workload
 _OF_ONE_SIGN = "offset below"  # … and this where few results are made of all of it: no row of another kind is above
 
 
@@ -27,7 +28,7 @@ def draws(workload: Workload, turn: int, turns: int, secret: float, tf32: bool =
     1) is one for all of it, as ``tf32`` is.
     """
     names = distributions(workload, turn, turns, secret, tf32)
-    every = (*fewest(workload), *EVERYWHERE)
+    every = (*fewest(workload), *EVERYWHERE, *(_ALONE if turns == 1 else ()))
     telling = (*every, *ESSENTIAL) if not workload.derived else (*ESSENTIAL, *every)  # of one kind: clearer
     first = [name for name in dict.fromkeys(("normal", *telling)) if name in names]
     spread = [[name for name in names if name.startswith(start)] for start in (AROUND, SIZED)]
@@ -53,8 +54,9 @@ def owed(workload: Workload, names: Sequence[str], alone: bool = False) -> int:
     """
     if not workload.derived and not alone:
         return sum(name in fewest(workload) for name in names)
+    least = _fewest(names) + sum(name in _ALONE for name in names) * alone
     allowed = EMULATED_INSTRUCTIONS * BYTES_EACH // max(workload.compulsory_bytes, 1)
-    return min(len(names), max(_fewest(names), allowed))
+    return min(len(names), max(least, allowed))
 
 
 def affordable(
