@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from cutegen_lab.core.plain_text import continued
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 
     from cutegen_lab.loop.driver import Notice
 
+QUIET_SECONDS = 30.0
 _DOING = {
     Step.GENERATE: "generating",
     Step.COMPILE: "compiling",
@@ -39,13 +42,14 @@ _DOING = {
 
 
 class Progress:
-    """A subscriber that writes to stderr; lines are plain where that is no terminal. Use as a context manager."""
+    """A subscriber that writes to stderr; lines are plain where that is no terminal, and what is being done is said
+    there after every ``QUIET_SECONDS`` without one. Use as a context manager."""
 
-    def __init__(self, title: str) -> None:
+    def __init__(self, title: str, now: Callable[[], float] = time.monotonic) -> None:
         from rich.console import Console
 
         self._console = Console(stderr=True, highlight=False, soft_wrap=True)
-        self._title = title
+        self._title, self._clock, self._last = title, now, now()
         self._status: Status | None = None
         self._doing = ""
 
@@ -70,16 +74,23 @@ class Progress:
 
     def __call__(self, notice: Notice) -> None:
         if notice.event is None:
-            self._now(_shown(f"{self._title}: {self._doing} · {notice.line}" if self._doing else notice.line))
+            said = f"{self._title}: {self._doing} · {notice.line}" if self._doing else notice.line
+            self._now(_shown(said))
             if self._status is None and notice.line.startswith("waiting for"):
-                self._console.print(_shown(notice.line))  # what a person must act on is said without a terminal too
+                self._print(notice.line)  # what a person must act on is said without a terminal too
+            elif self._status is None and self._clock() - self._last >= QUIET_SECONDS:
+                self._print(said)
             return
         event = notice.event.event
         if isinstance(event, StepStarted):
             self._doing = f"{_DOING.get(event.step, event.step.value)} {event.candidate_id or ''}".strip()
             self._now(_shown(f"{self._title}: {self._doing}"))
         elif text := in_a_line(event, notice.state):
-            self._console.print(_shown(f"{self._title}: {text}"))
+            self._print(f"{self._title}: {text}")
+
+    def _print(self, text: str) -> None:
+        self._console.print(_shown(text))
+        self._last = self._clock()
 
     def _now(self, text: str) -> None:
         if self._status is not None:

@@ -1,0 +1,26 @@
+"""What a command says of its progress where no terminal shows a spinner."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+
+from cutegen_lab.cli.progress import QUIET_SECONDS, Progress
+from cutegen_lab.loop.driver import Notice
+
+
+def test_a_long_step_says_now_and_then_what_it_does(capsys: pytest.CaptureFixture[str]) -> None:
+    now = [0.0]
+    with Progress("softmax", lambda: now[0]) as progress:
+        for seconds in (1.0, QUIET_SECONDS + 1, QUIET_SECONDS + 2, 2 * QUIET_SECONDS + 2):
+            now[0] = seconds
+            progress(Notice(cast(Any, None), None, f"check main after {seconds:.0f} s"))
+    said = capsys.readouterr().err.splitlines()
+    assert said == ["check main after 31 s", "check main after 62 s"]
+
+
+def test_what_a_person_must_act_on_is_said_at_once(capsys: pytest.CaptureFixture[str]) -> None:
+    with Progress("softmax", lambda: 0.0) as progress:
+        progress(Notice(cast(Any, None), None, "waiting for answer.txt"))
+    assert capsys.readouterr().err == "waiting for answer.txt\n"
