@@ -58,8 +58,9 @@ def build_plan(
     """What all ``recordings``, two or more, say alike. ``tensors`` are inputs, outputs, workspace. Raises PlanError."""
     if any(len(r.bases) != len(tensors) for r in recordings):
         raise PlanError(Verdict.COMPILE_CRASH, f"a recording with other than {len(tensors)} tensors makes no sense")
-    first, *others = recordings
-    found, *again = (_plan_of_two((first, other), entries, tensors, workspace) for other in others)
+    (first, *others), (base, *bases) = map(_parse, recordings), [r.bases for r in recordings]
+    pairs = zip(others, bases, strict=True)
+    found, *again = (_plan_of_two(first, other, (base, at), entries, tensors, workspace) for other, at in pairs)
     if any(plan != found for plan in again):
         raise PlanError(
             Verdict.UNSTABLE_PLAN,
@@ -70,19 +71,19 @@ def build_plan(
 
 
 def _plan_of_two(
-    recordings: tuple[Recording, Recording],
+    first: Sequence[_Call],
+    second: Sequence[_Call],
+    bases: tuple[tuple[int, ...], tuple[int, ...]],
     entries: Sequence[Entry],
     tensors: Sequence[TensorSpec],
     workspace: tuple[TensorSpec, ...],
 ) -> LaunchPlan:
-    first, second = map(_parse, recordings)
     if [c.kernel for c in first] != [c.kernel for c in second]:
         raise PlanError(Verdict.UNSTABLE_PLAN, "two recordings launch different kernels; launch() must be a function "
                         "of shapes, dtypes and config alone")  # fmt: skip
     if not first:
         raise PlanError(Verdict.CONTRACT, "launch() launched no kernel")
     by_name = {e.name: e for e in entries}
-    bases = (recordings[0].bases, recordings[1].bases)
     launches = []
     for index, (a, b) in enumerate(zip(first, second, strict=True)):
         entry = by_name.get(a.kernel)

@@ -15,9 +15,8 @@ from dataclasses import dataclass
 from typing import Any
 
 HEADER = 5
-RECORDINGS = (
-    6  # of each launcher, at other addresses: one that looks at a remainder of 7 is alike in all once in 16,807
-)
+# Of each launcher, at other addresses: one that looks at a remainder of 7 is alike in all of them once in 16,807.
+RECORDINGS = 6
 SEPARATOR = b"\n\x1e\n"  # in what a process prints, before what each of its builds does
 
 JOB, RESPONSE = b"J", b"R"  # between parent and server

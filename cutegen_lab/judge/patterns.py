@@ -116,6 +116,12 @@ def _clustered(at: Grid, g: torch.Generator) -> torch.Tensor:
     return torch.where(rand(at.shape, g) < between(0.5, 1, g), int(at.any(g)[0, 0]), at.any(g))
 
 
+def _near_powers(at: Grid, g: torch.Generator) -> torch.Tensor:
+    """Powers of two and what lies next to them, where an index loses a bit."""
+    powers = 1 << torch.randint(max(at.below - 1, 1).bit_length(), at.shape, generator=g)
+    return (powers + torch.randint(-1, 2, at.shape, generator=g)).clamp(0, at.below - 1)
+
+
 INDICES: Sequence[Kind] = (
     _ordered,
     lambda at, g: _ordered(at, g).flip(-1),
@@ -130,14 +136,8 @@ INDICES: Sequence[Kind] = (
     _clustered,
     _strided,
     lambda at, g: _one_of(at, g) if at.others else at.any(g),
-    lambda at, g: _near_powers(at, g),
+    _near_powers,
 )
-
-
-def _near_powers(at: Grid, g: torch.Generator) -> torch.Tensor:
-    """Powers of two and what lies next to them, where an index loses a bit."""
-    powers = 1 << torch.randint(max(at.below - 1, 1).bit_length(), at.shape, generator=g)
-    return (powers + torch.randint(-1, 2, at.shape, generator=g)).clamp(0, at.below - 1)
 
 
 def _one_of(at: Grid, g: torch.Generator) -> torch.Tensor:

@@ -53,7 +53,8 @@ def owed(workload: Workload, names: Sequence[str], alone: bool = False) -> int:
     then it gets what a larger one does.
     """
     if not workload.derived and not alone:
-        return sum(name in fewest(workload) for name in names)
+        always = fewest(workload)
+        return sum(name in always for name in names)
     least = _fewest(names) + sum(name in _ALONE for name in names) * alone
     allowed = EMULATED_INSTRUCTIONS * BYTES_EACH // max(workload.compulsory_bytes, 1)
     return min(len(names), max(least, allowed))

@@ -58,15 +58,20 @@ def _one_of_the_largest(workload: Workload, g: torch.Generator) -> tuple[int, Te
     return largest[_some(len(largest), g)]
 
 
+def _mostly_last(spec: TensorSpec, share: float, g: torch.Generator) -> int:
+    """The last dimension, in ``share`` of the draws or where there is no other, else one of the others."""
+    return -1 if len(spec.shape) < 2 or between(0, 1, g) < share else _some(len(spec.shape) - 1, g)
+
+
 def _along_any(
     one: Callable[[torch.Tensor, TensorSpec, torch.Generator], torch.Tensor],
 ) -> Callable[[torch.Tensor, TensorSpec, torch.Generator], torch.Tensor]:
     """``one``, whose rows lie along another dimension half of the time."""
 
     def turned(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> torch.Tensor:
-        if len(spec.shape) < 2 or between(0, 1, g) < 0.5:
+        dim = _mostly_last(spec, 0.5, g)
+        if dim == -1:
             return one(values, spec, g)
-        dim = _some(len(spec.shape) - 1, g)
         rows = values.transpose(dim, -1).contiguous()
         return one(rows, replace(spec, shape=tuple(rows.shape), strides=()), g).transpose(dim, -1).contiguous()
 
@@ -272,7 +277,7 @@ def _far(workload: Workload, g: torch.Generator) -> Values:
     that starts at -1e20 lies above some of them."""
     values = {at: standard(spec.shape, g) for at, spec in _floats(workload)}
     at, spec = _one_of_the_largest(workload, g)
-    dim = -1 if len(spec.shape) < 2 or between(0, 1, g) < 0.65 else _some(len(spec.shape) - 1, g)
+    dim = _mostly_last(spec, 0.65, g)
     shape = spec.shape and values[at].transpose(dim, -1).shape
     count = math.prod(shape[:-1])
     most = min(math.log2(_info(spec.dtype).max) - 2, _FAREST)
@@ -291,7 +296,7 @@ def _hidden(workload: Workload, g: torch.Generator, value: float = -math.inf) ->
     at, spec = _one_of_the_largest(workload, g)
     if not spec.shape or spec.dtype.is_float8:
         return values
-    dim = -1 if len(spec.shape) < 2 or between(0, 1, g) < 0.6 else _some(len(spec.shape) - 1, g)
+    dim = _mostly_last(spec, 0.6, g)
     turned = values[at].transpose(dim, -1).contiguous()
     shape = tuple(turned.shape)
     place = (rand((*shape[:-1], 1), g) * shape[-1]).long()

@@ -138,7 +138,7 @@ class _Timer:
 
     def _rounds_to_check(self) -> list[int]:
         size = sum(spec.nbytes for spec in self._job.workload.outputs)
-        surely = max(self._effort.min_rounds // 2, 1)
+        surely = self._effort.rounds_to_decide
         more = min(_KEPT_BYTES // max(size, 1), self._effort.checks, surely) - 1
         return [0, *self._random.sample(range(1, surely), max(more, 0))]
 

@@ -37,6 +37,11 @@ class Effort:
     checks: int = 4
     references: tuple[ReferenceKind, ...] = ("eager", "compile")
 
+    @property
+    def rounds_to_decide(self) -> int:
+        """Rounds that are taken whatever they show."""
+        return max(self.min_rounds // 2, 1)
+
 
 @dataclass
 class Taken:
@@ -77,7 +82,7 @@ class Turns:
         started, number = self._now(), 0
         while number < effort.least_rounds or (
             not self._sure(taken.times_us, effort)
-            and not (number >= effort.min_rounds // 2 and decided(taken.times_us))
+            and not (number >= effort.rounds_to_decide and decided(taken.times_us))
             and self._worthwhile(taken.times_us, effort, self._now() - started)
         ):
             last = number in chosen
