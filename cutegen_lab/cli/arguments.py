@@ -47,7 +47,7 @@ def build_parser() -> Parser:
     judge.add_argument("--deep", action="store_true", help="on a GPU, also under compute-sanitizer (half a minute)")
     _inputs(judge)
     _where(judge)
-    sol = command("sol", "sol", "the speed-of-light bound of PROBLEM.py")
+    sol = command("sol", "sol", "the speed-of-light bound of PROBLEM.py, and the shapes a kernel is checked at")
     sol.add_argument("problem", metavar="PROBLEM.py")
     _inputs(sol)
     _target(sol)

@@ -1,4 +1,4 @@
-"""``cutegen sol PROBLEM.py``: the lower bound on time, before anything is generated."""
+"""``cutegen sol PROBLEM.py``: the lower bound on time and the shapes a kernel is checked at, before one is made."""
 
 from __future__ import annotations
 
@@ -32,6 +32,10 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
         output.line(f"  compute bound       {microseconds(sol.compute_us)}")
         output.line(f"  speed of light      {microseconds(sol.time_us)} on {sol.gpu}, set by {sol.limiter}")
         output.line(f"  a copy of the same  {microseconds(copy_us)} at {gpu.copy_bytes_per_s / 1e12:.2f} TB/s")
+    if problem.check_workloads:
+        output.line("a kernel is checked also at these shapes:")
+    for workload in problem.check_workloads:
+        output.line(f"  {workload.name:<19} {workload.describe()}")
     output.result(
         {
             "problem": problem.name,
@@ -40,6 +44,7 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
             "arch": gpu.arch,
             **rows[0],
             "workloads": rows,
+            "checked_also_at": {w.name: w.describe() for w in problem.check_workloads},
         }
     )
     return 0

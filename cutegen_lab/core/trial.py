@@ -69,14 +69,17 @@ class CheckResult:
     checks: tuple[WorkloadCheck, ...]
 
     def worst(self) -> OutputError | None:
-        """The output error closest to (or furthest over) its limit; for evidence tables."""
+        """The output error closest to (or furthest over) its limit; for evidence tables. A draw whose sums cancel allows
+        errors above the answer itself: it is shown only where it failed, or where there is no other."""
 
         def share(error: OutputError) -> float:
             if error.limit_norm:
                 return error.norm / error.limit_norm
             return math.inf if error.norm else 0.0
 
-        return max((e for c in self.checks for e in c.errors), key=share, default=None)
+        errors = [e for c in self.checks for e in c.errors]
+        telling = [e for e in errors if e.limit_norm < 1 or not e.ok]
+        return max(telling or errors, key=share, default=None)
 
 
 @dataclass(frozen=True)

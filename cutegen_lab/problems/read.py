@@ -200,7 +200,7 @@ def _validate(bound: Bound, checks: Sequence[Workload], main: Workload, determin
             if workload is not main:
                 sound = [w for w in checks if w is not workload and _runs(bound, w)]
                 return _validate(bound, sound, main, deterministic)
-            raise ProblemError(f"the reference raises {bound.explain(error)}", "Fix it or its inputs.") from error
+            raise ProblemError(f"the reference raises {bound.explain(error)}", _mend(error)) from error
     for spec, tensor, copy in zip(workload.inputs, tensors, before, strict=True):
         if not torch.equal(tensor, copy):
             raise ProblemError(f"the reference modifies its input {spec.name!r} in place", "Work on a clone of it.")
@@ -208,6 +208,12 @@ def _validate(bound: Bound, checks: Sequence[Workload], main: Workload, determin
         message = "the reference gives different answers for the same inputs"
         raise ProblemError(message, "Take no random numbers in it.")
     return tuple(checks)
+
+
+def _mend(error: Exception) -> str:
+    if "ZeroDivisionError" in str(error):
+        return "Integer inputs are drawn as 0 too: write the divisor so that it is never 0, as y.clamp(min=1) does."
+    return "Fix it or its inputs."
 
 
 def _runs(bound: Bound, workload: Workload) -> bool:

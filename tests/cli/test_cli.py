@@ -122,6 +122,7 @@ def test_sol(place: Path) -> None:
     done = cutegen(place, "sol", "softmax.py")
     assert done.returncode == 0
     assert "262,144 B" in done.stdout and "0.0546 µs on H200, set by memory" in done.stdout
+    assert "checked also at these shapes:\n  real_row " in done.stdout
 
 
 def test_sol_says_that_an_answer_hardly_depends_on_an_input(place: Path) -> None:

@@ -24,7 +24,11 @@ def test_any_error_is_the_worst_where_none_is_allowed() -> None:
     def worst(*errors: OutputError) -> OutputError | None:
         return CheckResult(Verdict.PASSED, "", (WorkloadCheck("w", "bits", 1, Verdict.PASSED, "", errors),)).worst()
 
-    half, exact, wrong = error(0.5, 1.0), error(0.0, 0.0), error(1e-9, 0.0)
+    half, exact, wrong = error(0.05, 0.1), error(0.0, 0.0), error(1e-9, 0.0)
     assert worst() is None
     assert worst(exact, half) is half
     assert worst(half, wrong, exact) is wrong
+    loose, failed = error(2.9, 3.0), error(9.0, 3.0)
+    assert worst(half, loose) is half  # nearer to its limit, which sums that cancel have raised above the answer itself
+    assert worst(half, failed) is failed
+    assert worst(loose) is loose
