@@ -69,8 +69,8 @@ class CheckResult:
     checks: tuple[WorkloadCheck, ...]
 
     def worst(self) -> OutputError | None:
-        """The output error closest to (or furthest over) its limit; for evidence tables. A draw whose sums cancel allows
-        errors above the answer itself: it is shown only where it failed, or where there is no other."""
+        """The output error closest to (or furthest over) its limit; for evidence tables. Draws whose sums cancel allow
+        errors above the answer itself: such a one is shown only where it failed, or where there is no other."""
 
         def share(error: OutputError) -> float:
             if error.limit_norm:
