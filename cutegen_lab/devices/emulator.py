@@ -17,9 +17,9 @@ from cutegen_lab.core.roofline import GpuSpec
 from cutegen_lab.core.trial import LineCounters, Profile, Timing
 from cutegen_lab.core.verdict import Fault
 from cutegen_lab.emulator import Options, Order, Result, run_plan
-from cutegen_lab.emulator.alone import why_not_alone
-from cutegen_lab.emulator.examine import examined
-from cutegen_lab.emulator.order import CLOCK_BITS
+from cutegen_lab.emulator.analysis.examine import examined
+from cutegen_lab.emulator.analysis.independent_blocks import why_not_alone
+from cutegen_lab.emulator.execution_order import CLOCK_BITS
 from cutegen_lab.tuning import MODEL, predict_plan
 
 SAMPLE_BLOCKS = 64

@@ -11,9 +11,9 @@ launches).
 To add an opcode, write one function in the file of its section in ``isa``.
 """
 
+from cutegen_lab.emulator.execution_order import Order
 from cutegen_lab.emulator.faults import Trap, Unsupported
 from cutegen_lab.emulator.options import Options
-from cutegen_lab.emulator.order import Order
 from cutegen_lab.emulator.run import Result, run_plan
 
 __all__ = ["Options", "Order", "Result", "Trap", "Unsupported", "run_plan"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cutegen_lab.emulator.order import Order
+from cutegen_lab.emulator.execution_order import Order
 
 LANES = 8192  # in lockstep: enough to hide a dispatch, few enough that the registers stay in cache
 BUDGET = 2_000_000  # instructions dispatched until the blocks of a chunk end, whatever the work
@@ -35,7 +35,7 @@ class Options:
 
     A chunk whose blocks do not end within ``budget`` instructions, and what its threads' share of the work may take, is
     a hang (:meth:`most`); so is a plan that takes ``plan_budget`` and what its work may. Time is never a reason.
-    ``hidden_addresses``: refuse kernels whose branches or results depend on addresses (:mod:`addresses`).
+    ``hidden_addresses``: refuse kernels whose branches or results depend on addresses (:mod:`address_use`).
     ``flops``: the problem's, of matrix products; its bytes are those of the tensors.
     """
 

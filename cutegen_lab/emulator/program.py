@@ -11,18 +11,21 @@ from typing import Any
 import numpy as np
 
 from cutegen_lab.core.hashing import sha256
-from cutegen_lab.emulator import isa, ptx, ptx_module, traits, unfenced
-from cutegen_lab.emulator.cfg import Block, Rows, allocate, basic_blocks, is_branch, rows_by_file
-from cutegen_lab.emulator.emit import RUNTIME, Emit, Symbols
+from cutegen_lab.emulator import isa, ptx
 from cutegen_lab.emulator.faults import Unsupported
-from cutegen_lab.emulator.follow import follow
-from cutegen_lab.emulator.fusion import fuse
-from cutegen_lab.emulator.origins import Site
-from cutegen_lab.emulator.polls import counted
-from cutegen_lab.emulator.registers_in_flight import Live, live_sums, mark
-from cutegen_lab.emulator.straight import Straight, straight_code
-from cutegen_lab.emulator.translate import translate
-from cutegen_lab.emulator.unwritten import watch
+from cutegen_lab.emulator.mma.fusion import fuse
+from cutegen_lab.emulator.ptx import module, traits
+from cutegen_lab.emulator.registry import RUNTIME
+from cutegen_lab.emulator.translate import wgmma_fences
+from cutegen_lab.emulator.translate.cfg import Block, Rows, allocate, basic_blocks, is_branch, rows_by_file
+from cutegen_lab.emulator.translate.dependency_chains import DependencyChains, straight_code
+from cutegen_lab.emulator.translate.emit import Emit, Symbols
+from cutegen_lab.emulator.translate.instruction import translate
+from cutegen_lab.emulator.translate.origin_rules import follow
+from cutegen_lab.emulator.translate.origin_tags import Site
+from cutegen_lab.emulator.translate.polls import counted
+from cutegen_lab.emulator.translate.unwritten_registers import watch
+from cutegen_lab.emulator.translate.wgmma_registers import Live, live_sums, mark
 
 SHARED_BASE = 1024  # sm_90 reserves the first KiB of a block's shared window for the system
 PARAM_BASE = 0x6000_0000_0000_0000
@@ -51,7 +54,7 @@ class Program:
     wait_rows: tuple[int | None, ...]  # predicate row a try_wait writes, by block
     rows_needed: dict[str, int]
     sites: int  # instructions that touch memory
-    straight: tuple[Straight, ...]  # by block, where straight code begins
+    straight: tuple[DependencyChains, ...]  # by block, where straight code begins
     static_smem: int
     local_bytes: int
     params: tuple[tuple[str, int], ...]
@@ -84,12 +87,12 @@ _CACHED = 64
 def load(text: str, kernel: str, followed: bool = False) -> Program:
     """Parses and translates a kernel of a PTX module, once per text. Raises :class:`Unsupported`.
 
-    ``followed``: with what follows values that nobody wrote (:mod:`follow`).
+    ``followed``: with what follows values that nobody wrote (:mod:`origin_rules`).
     """
     key = (sha256(text), kernel, followed)
     program = _cache.get(key)
     if program is None:
-        found = ptx_module.kernels(text)
+        found = module.kernels(text)
         if kernel not in found:
             raise Unsupported(f"kernel {kernel} is not in the PTX, which has {', '.join(found) or 'none'}")
         program = _cache[key] = _compile(found[kernel], key[0], followed)
@@ -143,7 +146,7 @@ def _compile(kernel: ptx.Kernel, digest: str, followed: bool) -> Program:
     for block in blocks:
         fuse(block)
     mark(blocks)
-    unfenced.mark(blocks)
+    wgmma_fences.mark(blocks)
     reads_unwritten = followed or bool(blocks[0].live_in)
     unwritten_sites = follow(blocks) if followed else None
     if not followed:

@@ -19,15 +19,25 @@ from cutegen_lab.core.counters import SECTOR_BYTES
 from cutegen_lab.core.problem import TensorSpec
 from cutegen_lab.core.protocols import Cancel, Execution
 from cutegen_lab.core.verdict import Fault, Verdict, quoted
-from cutegen_lab.emulator import examine, limits, tensormap
-from cutegen_lab.emulator.accounts import NOT_SUMS, Account, Sums, by_line
-from cutegen_lab.emulator.blas import one_thread
-from cutegen_lab.emulator.block_races import BlockRaces
-from cutegen_lab.emulator.chunk import Chunk
-from cutegen_lab.emulator.counters import Counters, Uncounted
+from cutegen_lab.emulator.analysis import examine
+from cutegen_lab.emulator.counters.launch_counters import Counters, Uncounted
+from cutegen_lab.emulator.counters.totals import NOT_SUMS, LaunchCounts, Sums, by_line
+from cutegen_lab.emulator.execution_order import Order
 from cutegen_lab.emulator.faults import Trap, Unsupported
 from cutegen_lab.emulator.isa.approximate import as_near_as_hardware
-from cutegen_lab.emulator.memory import Buffer, GlobalMemory
+from cutegen_lab.emulator.machine import launch_limits
+from cutegen_lab.emulator.machine.blas import one_thread
+from cutegen_lab.emulator.machine.cta_batch import CtaBatch
+from cutegen_lab.emulator.machine.launch_split import (
+    LARGE_BYTES,
+    MOST_BYTES,
+    LaunchSplit,
+    cluster_bytes,
+    split,
+    watched_bytes,
+)
+from cutegen_lab.emulator.machine.schedule import Scheduler
+from cutegen_lab.emulator.memory.global_memory import Buffer, GlobalMemory
 from cutegen_lab.emulator.options import (
     CHUNK_COST,
     FEW_BYTES,
@@ -36,12 +46,11 @@ from cutegen_lab.emulator.options import (
     RACES_BYTES,
     Options,
 )
-from cutegen_lab.emulator.order import Order
-from cutegen_lab.emulator.owners import Owners
 from cutegen_lab.emulator.program import MODULE_BASE, PARAM_BASE, Program, load
-from cutegen_lab.emulator.schedule import Scheduler
-from cutegen_lab.emulator.split import LARGE_BYTES, MOST_BYTES, Split, cluster_bytes, split, watched_bytes
-from cutegen_lab.emulator.types import Array
+from cutegen_lab.emulator.ptx.types import Array
+from cutegen_lab.emulator.races.global_memory import GlobalRaces
+from cutegen_lab.emulator.races.store_owners import StoreOwners
+from cutegen_lab.emulator.tma import tensor_map
 
 
 @dataclass
@@ -50,7 +59,7 @@ class Result:
 
     execution: Execution
     per_launch: list[dict[str, float]] = field(default_factory=list)
-    accounts: list[Account] = field(default_factory=list)
+    accounts: list[LaunchCounts] = field(default_factory=list)
 
     def lines(self, build: Build) -> dict[int, Sums]:
         """Counters of all launches by line of the candidate, 0 for what belongs to none."""
@@ -71,7 +80,7 @@ def run_plan(
     what the build records, else all but the workspace); reading a never written byte of the others is a fault where
     ``options.shadow`` holds, and so is a store to one of them where their number is known. Where a register, shared or
     local memory is read that nobody has written, the plan runs again, and what follows from such values is followed to
-    where it matters, or does not (:mod:`follow`). A candidate's failure is
+    where it matters, or does not (:mod:`origin_rules`). A candidate's failure is
     ``execution.fault``, and so is a plan that takes more time or memory than the emulator has. Raises Cancelled.
     """
     options = options or Options()
@@ -121,7 +130,7 @@ class _Runner:
     ) -> None:  # fmt: skip
         self._build, self._cancel, self._options, self._followed = build, cancel, options, followed
         self.read_unwritten = False  # a kernel did, and was stopped: run the plan again, followed
-        self.accounts: list[Account] = []
+        self.accounts: list[LaunchCounts] = []
         self._bytes = sum(b.nbytes for b in buffers)
         self._left = options.most_in_all(self._bytes)
         own = sum(b.nbytes for b in buffers[: len(buffers) - len(build.plan.workspace)])  # what no candidate chooses
@@ -129,9 +138,9 @@ class _Runner:
         self._races = small if options.races is None else options.races
         self._watched = 0 if self._races or options.races is not None else options.watched  # clusters of each launch
         most = None if self._races else RACE_TABLE_BYTES
-        self._watch = BlockRaces(_access_unit(build), most) if self._races or self._watched else None
+        self._watch = GlobalRaces(_access_unit(build), most) if self._races or self._watched else None
         apart = not self._races and options.races is None and options.sample_blocks is None
-        self._owners = Owners(_access_unit(build)) if apart else None
+        self._owners = StoreOwners(_access_unit(build)) if apart else None
         self._order = options.order or Order()
         far, places = self._order.placed(len(buffers))
         self._memory = GlobalMemory(self._watch, far)
@@ -171,13 +180,13 @@ class _Runner:
             program = load(self._build.ptx, launch.kernel, self._followed)
         except Unsupported as stop:
             return self._unsupported(stop, launch), {}
-        problem = limits.check(launch, program, self._build.arch, len(self._buffers))
+        problem = launch_limits.check(launch, program, self._build.arch, len(self._buffers))
         if problem:
             return Fault(problem[0], problem[1], launch.kernel), {}
         looks = self._options.hidden_addresses and not self._followed
         if looks and (fault := examine.misused(program, launch, self._build, self._names)):
             return fault, {}
-        division = split(program, launch, self._options, self._races, limits.resident(launch, self._build))
+        division = split(program, launch, self._options, self._races, launch_limits.resident(launch, self._build))
         if problem := self._too_much(launch, program, division):
             return Fault(problem[0], problem[1], launch.kernel), {}
         extra = [self._memory.add("the parameters", self._parameters(launch, program), base=PARAM_BASE, constant=True)]
@@ -190,7 +199,7 @@ class _Runner:
             for buffer in extra:
                 self._memory.remove(buffer)
 
-    def _too_much(self, launch: Launch, program: Program, division: Split) -> tuple[Verdict, str] | None:
+    def _too_much(self, launch: Launch, program: Program, division: LaunchSplit) -> tuple[Verdict, str] | None:
         if (size := cluster_bytes(program, launch)) > MOST_BYTES:
             what = "block" if division.cluster == 1 else f"cluster of {division.cluster} blocks"
             return Verdict.OUT_OF_MEMORY, f"a {what} takes {size >> 20} MiB here; the emulator has {MOST_BYTES >> 20}"
@@ -212,7 +221,7 @@ class _Runner:
             block[at : at + 8] = np.frombuffer((address % 2**64).to_bytes(8, "little"), np.uint8)
         return block
 
-    def _run(self, launch: Launch, program: Program, division: Split) -> tuple[Fault | None, dict[str, float]]:
+    def _run(self, launch: Launch, program: Program, division: LaunchSplit) -> tuple[Fault | None, dict[str, float]]:
         counters = Counters(program.sites) if self._options.counting else Uncounted(program.sites)
         if self._watch is not None:
             self._watch.begin(program, any(launch.attributes.get(PROGRAMMATIC, b"")))
@@ -225,9 +234,9 @@ class _Runner:
         for numbers, watched in self._chunks(program, launch, division):
             races = self._races or watched
             warps = self._order.warps if races else 0
-            chunk = Chunk(
+            chunk = CtaBatch(
                 program, launch, self._memory, numbers, counters, self._shadow, self._clock, races,
-                limits.registers(launch, self._build), warps,
+                launch_limits.registers(launch, self._build), warps,
             )  # fmt: skip
             self._memory.races = self._watch if races else None
             self._memory.owners = owners
@@ -236,7 +245,7 @@ class _Runner:
             if self._watch is not None and races:
                 self._watch.enter(chunk)
             budget = min(most, self._left)
-            scheduler = Scheduler(chunk, self._cancel, budget, warps, limits.resident(launch, self._build))
+            scheduler = Scheduler(chunk, self._cancel, budget, warps, launch_limits.resident(launch, self._build))
             try:
                 scheduler.run()
             except Trap as trap:
@@ -251,11 +260,11 @@ class _Runner:
         if not self._options.counting:
             return None, {}
         scale = division.clusters * division.cluster / max(counters.blocks, 1)
-        account = Account(program, counters, scale)
+        account = LaunchCounts(program, counters, scale)
         self.accounts.append(account)
         return None, {**account.totals(), **self._dram(counters, scale)}
 
-    def _chunks(self, program: Program, launch: Launch, division: Split) -> Iterator[tuple[Array, bool]]:
+    def _chunks(self, program: Program, launch: Launch, division: LaunchSplit) -> Iterator[tuple[Array, bool]]:
         """(block numbers, are races looked for among these?). Blocks that may wait for each other stay together: one
         chunk of them is watched, where it is one of several, or does not move much."""
         apart = self._watched
@@ -292,7 +301,7 @@ class _Runner:
             instruction=stop.instruction,
         )  # fmt: skip
 
-    def _trapped(self, trap: Trap, chunk: Chunk) -> Fault:
+    def _trapped(self, trap: Trap, chunk: CtaBatch) -> Fault:
         program = chunk.program
         instruction = None
         if trap.instruction is not None:
@@ -322,7 +331,7 @@ def _access_unit(build: Build) -> int:
         with suppress(Unsupported, MemoryError):
             found.append(load(build.ptx, kernel).access_unit)
     params = [param for launch in build.plan.launches for param in launch.params]
-    return min(found + tensormap.element_bytes(params))
+    return min(found + tensor_map.element_bytes(params))
 
 
 def _generated_line(traceback: TracebackType | None, file_name: str) -> int | None:

@@ -18,7 +18,7 @@ from cutegen_lab.core.protocols import Device, Say
 from cutegen_lab.core.roofline import GpuSpec, target_gpu
 from cutegen_lab.core.stopwatch import TimesInTurns
 from cutegen_lab.core.verdict import Fault, Verdict
-from cutegen_lab.emulator.blas import one_thread
+from cutegen_lab.emulator.machine.blas import one_thread
 from cutegen_lab.session.clocks import Clocks, PredictedClock, clock_for
 from cutegen_lab.session.parts import forks
 from cutegen_lab.session.session import Session

@@ -9,7 +9,7 @@ import pytest
 
 from cutegen_lab.core.artifact import LaunchPlan
 from cutegen_lab.core.verdict import Verdict
-from cutegen_lab.emulator.examine import examined
+from cutegen_lab.emulator.analysis.examine import examined
 from tests.emulator.machine import build, kernel, run
 
 STORE = "  st.global.b32 [%rd2], %r4; ret;"

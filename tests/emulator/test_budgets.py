@@ -99,7 +99,7 @@ def test_a_failed_allocation_is_a_verdict(monkeypatch: pytest.MonkeyPatch) -> No
     def full(*_: object) -> None:
         raise MemoryError("Unable to allocate 9 TiB")
 
-    monkeypatch.setattr("cutegen_lab.emulator.run.Chunk", full)
+    monkeypatch.setattr("cutegen_lab.emulator.run.CtaBatch", full)
     fault = fault_of(NOTHING)
     assert fault is not None and fault.verdict is Verdict.OUT_OF_MEMORY and "9 TiB" in fault.message
     assert fault.kernel == "k"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cutegen_lab.emulator.bulk_sectors import box_sectors, row_sectors
+from cutegen_lab.emulator.counters.bulk_sectors import box_sectors, row_sectors
 
 BOXES = [  # (bytes from row to row of the tensor, bytes of a row of the box, rows, byte it begins at, sectors)
     (64, 48, 7, 0, 15),  # of 48 bytes each: the sixth row lies in two lines of shared memory, cut inside a sector

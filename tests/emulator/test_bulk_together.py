@@ -11,7 +11,8 @@ import pytest
 from cutegen_lab.core.artifact import Build
 from cutegen_lab.core.problem import TensorSpec, Workload
 from cutegen_lab.core.verdict import Verdict
-from cutegen_lab.emulator import Options, bulk_together, run_plan
+from cutegen_lab.emulator import Options, run_plan
+from cutegen_lab.emulator.tma import merged
 from tests.harness.checking import Compiler, built
 
 SOURCE = Path(__file__).parents[1] / "honest" / "kernels" / "gemm_tma_wgmma.py"
@@ -41,11 +42,11 @@ def test_together_is_one_by_one(
 ) -> None:
     done: list[bool] = []
     for name in ("_load", "_store"):
-        function = getattr(bulk_together, name)
-        monkeypatch.setattr(bulk_together, name, lambda m, group, f=function: done.append(f(m, group)) or done[-1])
+        function = getattr(merged, name)
+        monkeypatch.setattr(merged, name, lambda m, group, f=function: done.append(f(m, group)) or done[-1])
     together = _run(*build, shadow)
     assert True in done and False in done
-    monkeypatch.setattr(bulk_together, "_FEWEST", 1 << 30)
+    monkeypatch.setattr(merged, "_FEWEST", 1 << 30)
     assert _run(*build, shadow) == together
 
 

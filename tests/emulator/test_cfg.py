@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cutegen_lab.emulator.cfg import postorder
-from cutegen_lab.emulator.examine import examined
+from cutegen_lab.emulator.analysis.examine import examined
+from cutegen_lab.emulator.translate.cfg import postorder
 from tests.emulator.machine import build, kernel
 
 
@@ -35,7 +35,7 @@ def test_blocks_laid_out_backward_take_no_more_rounds(monkeypatch: pytest.Monkey
             visits += 1
             return super().union(*others)  # type: ignore[arg-type]
 
-    monkeypatch.setattr("cutegen_lab.emulator.cfg.set", Counted, raising=False)
+    monkeypatch.setattr("cutegen_lab.emulator.translate.cfg.set", Counted, raising=False)
     count = 300
     wait = "L{0}: mbarrier.try_wait.parity.shared.b64 %p2, [%r3], 0; @!%p2 bra L{0}; add.s32 %r4, %r4, 1; bra L{1};"
     chain = "\n".join(wait.format(i, i - 1) for i in range(1, count))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cutegen_lab.emulator.eight_sums import add
+from cutegen_lab.emulator.mma.fp8_accumulate import add
 
 KINDS = ("e4m3", "e4m3")
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cutegen_lab.emulator import Options, Order
-from cutegen_lab.emulator.order import CLOCK_BITS
+from cutegen_lab.emulator.execution_order import CLOCK_BITS
 from tests.emulator.machine import kernel, run
 
 WHICH_CAME_LAST = "  st.global.b32 [%rd1], %r2; ret;"

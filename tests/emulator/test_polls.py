@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cutegen_lab.core.verdict import Verdict
-from cutegen_lab.emulator.examine import examined
+from cutegen_lab.emulator.analysis.examine import examined
 from tests.emulator.machine import build, kernel, run
 
 # Warp 0 waits for warp 1, which is late.

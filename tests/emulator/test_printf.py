@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from cutegen_lab.core.verdict import Verdict
-from cutegen_lab.emulator.printf import MOST_LINES, Printed, formatted
+from cutegen_lab.emulator.memory.printf import MOST_LINES, Printed, formatted
 from tests.emulator.machine import kernel, run
 
 

@@ -8,9 +8,9 @@ import pytest
 
 from cutegen_lab.core.verdict import Verdict
 from cutegen_lab.emulator.faults import Trap
-from cutegen_lab.emulator.memory import Buffer, GlobalMemory
-from cutegen_lab.emulator.ragged import SPAN_BYTES, Ragged
-from cutegen_lab.emulator.tensormap import TensorMap
+from cutegen_lab.emulator.memory.global_memory import Buffer, GlobalMemory
+from cutegen_lab.emulator.tma.ragged import SPAN_BYTES, RaggedTensor
+from cutegen_lab.emulator.tma.tensor_map import TensorMap
 
 TOTAL, COLUMNS = 50, 16  # float16
 PITCH = 2 * COLUMNS
@@ -47,7 +47,7 @@ def test_rows_behind_a_sequence_are_zeros_and_stay_unwritten(make: type) -> None
     where, buffer, data = memory()
     tmap = make(buffer.base)
     assert tmap.span >= SPAN_BYTES
-    tensor = Ragged(tmap, where)
+    tensor = RaggedTensor(tmap, where)
     pieces, _, size = tensor.load(0, coordinates(tmap, 10, 13, 8))  # its rows 8 to 12, and three that are not its own
     box = pieces.view(np.uint16).reshape(8, COLUMNS)
     assert np.array_equal(box[:5], data[18:23]) and not box[5:].any() and size == 5 * PITCH
@@ -65,7 +65,7 @@ def test_a_box_that_lies_in_no_tensor_is_named() -> None:
     where, buffer, _ = memory()
     tmap = below(buffer.base)
     with pytest.raises(Trap) as caught:
-        Ragged(tmap, where).load(0, coordinates(tmap, 40, 13, 8))  # beyond the last row
+        RaggedTensor(tmap, where).load(0, coordinates(tmap, 40, 13, 8))  # beyond the last row
     assert caught.value.verdict is Verdict.OUT_OF_BOUNDS
 
 
@@ -74,5 +74,5 @@ def test_what_is_read_only_is_not_written() -> None:
     buffer.constant = True
     tmap = below(buffer.base)
     with pytest.raises(Trap) as caught:
-        Ragged(tmap, where).store(0, coordinates(tmap, 0, 8, 0), np.zeros(16, np.complex128), None)
+        RaggedTensor(tmap, where).store(0, coordinates(tmap, 0, 8, 0), np.zeros(16, np.complex128), None)
     assert caught.value.verdict is Verdict.INPUT_MODIFIED

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from cutegen_lab.core.verdict import Verdict
-from cutegen_lab.emulator.tensormap import SIZE, TensorMap, decode
+from cutegen_lab.emulator.tma.tensor_map import SIZE, TensorMap, decode
 from tests.emulator.machine import kernel, run
 from tests.emulator.test_tensormap import LINES
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cutegen_lab.emulator.tensormap import BadTensorMap, decode
-from cutegen_lab.emulator.tiles import pieces, round_tf32
+from cutegen_lab.emulator.tma.box_copy import pieces, round_tf32
+from cutegen_lab.emulator.tma.tensor_map import BadTensorMap, decode
 
 LINES = (Path(__file__).parent / "tensor_maps.txt").read_text().splitlines()[1:]
 DTYPES = ("u8", "u16", "u32", "s32", "u64", "s64", "f16", "f32", "f64", "bf16", "f32", "f32", "f32")  # by the driver's

@@ -1,7 +1,7 @@
 """cp.async: copies from global to shared memory (PTX ISA 9.7.9.25.3).
 
 A copy is done at once, which is one of the orders hardware may take; where races are looked for, its bytes are nobody's
-until it is waited for (:mod:`cutegen_lab.emulator.copies`).
+until it is waited for (:mod:`cutegen_lab.emulator.races.cp_async`).
 """
 
 from __future__ import annotations
@@ -12,12 +12,13 @@ import numpy as np
 
 from cutegen_lab.core.verdict import Verdict
 from cutegen_lab.emulator import ptx
-from cutegen_lab.emulator.emit import Emit, opcode, runtime
 from cutegen_lab.emulator.faults import Trap
 from cutegen_lab.emulator.isa.bulk_copy import bulk_copy
 from cutegen_lab.emulator.isa.memory_ops import lanes_where
-from cutegen_lab.emulator.memory import Lanes
-from cutegen_lab.emulator.types import RAW, Array
+from cutegen_lab.emulator.memory.global_memory import Lanes
+from cutegen_lab.emulator.ptx.types import RAW, Array
+from cutegen_lab.emulator.registry import opcode, runtime
+from cutegen_lab.emulator.translate.emit import Emit
 
 
 @opcode("cp")

@@ -7,10 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from cutegen_lab.emulator import ptx, traits, warp_barrier
-from cutegen_lab.emulator.emit import Emit, opcode, runtime
+from cutegen_lab.emulator import ptx
+from cutegen_lab.emulator.isa import warp_barrier
 from cutegen_lab.emulator.isa.warp import _begin
-from cutegen_lab.emulator.traits import Ordering
+from cutegen_lab.emulator.ptx import traits
+from cutegen_lab.emulator.ptx.traits import Ordering
+from cutegen_lab.emulator.registry import opcode, runtime
+from cutegen_lab.emulator.translate.emit import Emit
 
 assert warp_barrier.__name__, "importing it makes its functions known to generated code"
 

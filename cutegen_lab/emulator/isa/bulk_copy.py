@@ -3,16 +3,17 @@ cp.reduce.async.bulk.tensor, 9.7.9.25.6 commit_group and wait_group)."""
 
 from __future__ import annotations
 
-from cutegen_lab.emulator import bulk_issue, ptx
-from cutegen_lab.emulator.emit import Emit
-from cutegen_lab.emulator.tiles import reduction
+from cutegen_lab.emulator import ptx
+from cutegen_lab.emulator.tma import issue
+from cutegen_lab.emulator.tma.box_copy import reduction
+from cutegen_lab.emulator.translate.emit import Emit
 
 _SPACES = ("shared::cluster", "shared::cta", "global")
 _REDUCTIONS = ("add", "min", "max", "and", "or", "xor")
 _TYPES = ("f16", "bf16", "b32", "u32", "s32", "b64", "u64", "s64", "f32", "f64")
 _NONE = "None"
 
-assert bulk_issue.__name__, "importing it makes its functions known to generated code"
+assert issue.__name__, "importing it makes its functions known to generated code"
 
 
 def bulk_copy(e: Emit) -> None:

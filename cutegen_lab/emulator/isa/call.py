@@ -8,14 +8,15 @@ import numpy as np
 
 from cutegen_lab.core.verdict import Verdict
 from cutegen_lab.emulator import ptx
-from cutegen_lab.emulator.emit import Emit, opcode, runtime
 from cutegen_lab.emulator.faults import Trap
-from cutegen_lab.emulator.printf import MOST_FORMAT_BYTES, formatted
-from cutegen_lab.emulator.types import Array
-from cutegen_lab.emulator.windows import GENERIC_LOCAL
+from cutegen_lab.emulator.memory.block_memory import GENERIC_LOCAL
+from cutegen_lab.emulator.memory.printf import MOST_FORMAT_BYTES, formatted
+from cutegen_lab.emulator.ptx.types import Array
+from cutegen_lab.emulator.registry import opcode, runtime
+from cutegen_lab.emulator.translate.emit import Emit
 
 if TYPE_CHECKING:
-    from cutegen_lab.emulator.group import Group
+    from cutegen_lab.emulator.machine.lane_group import LaneGroup
 
 
 @opcode("call")
@@ -32,7 +33,7 @@ def call(e: Emit) -> None:
 
 
 @runtime
-def printf(g: Group, text: Array, arguments: Array) -> None:
+def printf(g: LaneGroup, text: Array, arguments: Array) -> None:
     """One thread after another, in ascending order."""
     memory, local = g.m.memory, g.m.local
     for lane, gid in enumerate(g.gid.tolist()):

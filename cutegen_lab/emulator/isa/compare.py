@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from cutegen_lab.emulator import ptx
-from cutegen_lab.emulator.emit import Emit, opcode, runtime
-from cutegen_lab.emulator.types import VIEW, Array
+from cutegen_lab.emulator.ptx.types import VIEW, Array
+from cutegen_lab.emulator.registry import opcode, runtime
+from cutegen_lab.emulator.translate.emit import Emit
 
 _INTEGER = {
     "eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal",

@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from cutegen_lab.emulator import numerics
-from cutegen_lab.emulator.emit import Emit, opcode, runtime
-from cutegen_lab.emulator.isa import eight
-from cutegen_lab.emulator.types import INTEGER_TYPES, NUMPY, WIDTH, Array
+from cutegen_lab.emulator.isa import convert_fp8
+from cutegen_lab.emulator.ptx import rounding
+from cutegen_lab.emulator.ptx.types import INTEGER_TYPES, NUMPY, WIDTH, Array
+from cutegen_lab.emulator.registry import opcode, runtime
+from cutegen_lab.emulator.translate.emit import Emit
 
 _FLOATS = ("f16", "bf16", "f32", "f64")
 _INTEGER_ROUNDING = ("rni", "rzi", "rmi", "rpi")
@@ -23,8 +24,8 @@ def cvt(e: Emit) -> None:
     if len(kinds) != 2:
         raise e.refuse(f"`{e.ins.name}` is not executed here")
     out, source = kinds
-    if out in eight.EIGHT or source in eight.EIGHT:
-        eight.convert(e, out, source)
+    if out in convert_fp8.EIGHT or source in convert_fp8.EIGHT:
+        convert_fp8.convert(e, out, source)
         return
     e.klass = "convert"
     ftz, sat, relu = e.has("ftz"), e.has("sat"), e.has("relu")
@@ -143,7 +144,7 @@ def finite(value: Array, kind: str) -> Array:
 @runtime
 def to_f16_bits(value: Array, mode: str = "rn") -> Array:
     """Any wider float → f16 bits; NaN becomes 0x7FFF."""
-    rounded = numerics.to_float(value, np.float16, mode)
+    rounded = rounding.to_float(value, np.float16, mode)
     return np.asarray(np.where(np.isnan(rounded), np.uint16(0x7FFF), rounded.view(np.uint16)))
 
 
@@ -168,12 +169,12 @@ def integer_to_bf16(value: Array, mode: str) -> Array:
         wrong = (wide.astype(np.longdouble) != exact) & ((wide.view(np.uint64) & 1) == 0)
         toward = np.where(wide.astype(np.longdouble) < exact, np.inf, -np.inf)
         wide = np.where(wrong, np.nextafter(wide, toward), wide)
-    return numerics.to_bf16(wide, mode)
+    return rounding.to_bf16(wide, mode)
 
 
 def decode(bits: Array, kind: str) -> Array:
     """Values of ``kind`` held in ``bits``; used where a memory operation needs numbers."""
     if kind == "bf16":
-        return numerics.bf16_to_f32(bits)
+        return rounding.bf16_to_f32(bits)
     view: Any = {"f16": np.float16, "f32": np.float32, "f64": np.float64}.get(kind)
     return bits.view(view if view is not None else NUMPY["U"])

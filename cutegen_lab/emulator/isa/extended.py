@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from cutegen_lab.emulator import ptx
-from cutegen_lab.emulator.emit import Emit, opcode, runtime
-from cutegen_lab.emulator.types import Array
+from cutegen_lab.emulator.ptx.types import Array
+from cutegen_lab.emulator.registry import opcode, runtime
+from cutegen_lab.emulator.translate.emit import Emit
 
 CARRY = ptx.Reg("%carry", "P")
 _TYPES = ("u32", "s32", "u64", "s64")

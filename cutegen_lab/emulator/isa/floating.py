@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from cutegen_lab.emulator import numerics
-from cutegen_lab.emulator.emit import Emit, opcode, runtime
 from cutegen_lab.emulator.isa import approximate, half
-from cutegen_lab.emulator.types import Array
+from cutegen_lab.emulator.ptx import rounding
+from cutegen_lab.emulator.ptx.types import Array
+from cutegen_lab.emulator.registry import opcode, runtime
+from cutegen_lab.emulator.translate.emit import Emit
 
 _BINARY = {"add": "add", "sub": "subtract", "mul": "multiply"}
 
@@ -189,7 +190,7 @@ def fused_sum(product: Array, addend: Array) -> Array:
     doubtful = (total.view(np.uint64) & _BELOW_F32 == _HALF_OF_F32) | (np.abs(total) < _NORMAL)
     if not doubtful.any():
         return total
-    return np.where(doubtful, numerics.sum_to_odd(product, np.asarray(addend, np.float64)), total)
+    return np.where(doubtful, rounding.sum_to_odd(product, np.asarray(addend, np.float64)), total)
 
 
 def _wide(values: Array) -> Array:
@@ -198,7 +199,7 @@ def _wide(values: Array) -> Array:
 
 @runtime
 def exact_add(a: Array, b: Array, mode: str) -> Array:
-    return numerics.to_float(numerics.sum_to_odd(_wide(a), _wide(b)), np.float32, mode)
+    return rounding.to_float(rounding.sum_to_odd(_wide(a), _wide(b)), np.float32, mode)
 
 
 @runtime
@@ -208,7 +209,7 @@ def exact_subtract(a: Array, b: Array, mode: str) -> Array:
 
 @runtime
 def exact_multiply(a: Array, b: Array, mode: str) -> Array:
-    return numerics.to_float(np.multiply(_wide(a), _wide(b)), np.float32, mode)
+    return rounding.to_float(np.multiply(_wide(a), _wide(b)), np.float32, mode)
 
 
 @runtime

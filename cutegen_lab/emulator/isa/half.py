@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from cutegen_lab.emulator import numerics
-from cutegen_lab.emulator.emit import Emit, runtime
-from cutegen_lab.emulator.types import Array
+from cutegen_lab.emulator.ptx import rounding
+from cutegen_lab.emulator.ptx.types import Array
+from cutegen_lab.emulator.registry import runtime
+from cutegen_lab.emulator.translate.emit import Emit
 
 HALVES = ("f16", "bf16", "f16x2", "bf16x2")
 _BINARY = {"add": "add", "sub": "subtract", "mul": "multiply"}
@@ -74,7 +75,7 @@ def half_in(raw: Array, kind: str) -> Array:
     if kind.endswith("x2"):
         bits = bits.view(np.uint16)
     if kind.startswith("bf16"):
-        return numerics.bf16_to_f32(bits).astype(np.float64)
+        return rounding.bf16_to_f32(bits).astype(np.float64)
     return bits.view(np.float16).astype(np.float64)
 
 
@@ -87,7 +88,7 @@ def half_relu(values: Array) -> Array:
 def half_out(values: Array, kind: str, ftz: bool = False) -> Array:
     """float64 → bits, to nearest even."""
     if kind.startswith("bf16"):
-        bits = numerics.to_bf16(values)
+        bits = rounding.to_bf16(values)
     else:
         rounded = values.astype(np.float16)
         if ftz:

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from cutegen_lab.emulator.emit import Emit, opcode, runtime
 from cutegen_lab.emulator.isa import extended, floating, half
-from cutegen_lab.emulator.types import INTEGER_TYPES, Array
+from cutegen_lab.emulator.ptx.types import INTEGER_TYPES, Array
+from cutegen_lab.emulator.registry import opcode, runtime
+from cutegen_lab.emulator.translate.emit import Emit
 
 _BINARY = {"add": "add", "sub": "subtract"}
 _PACKED = ("u16x2", "s16x2")

@@ -8,12 +8,13 @@ import numpy as np
 
 from cutegen_lab.core.verdict import Verdict
 from cutegen_lab.emulator import ptx
-from cutegen_lab.emulator.emit import Emit, opcode, runtime
 from cutegen_lab.emulator.faults import Trap
 from cutegen_lab.emulator.isa.memory_ops import store_cluster
-from cutegen_lab.emulator.traits import CLUSTER, CTA
-from cutegen_lab.emulator.types import Array
-from cutegen_lab.emulator.windows import GENERIC_SHARED
+from cutegen_lab.emulator.memory.block_memory import GENERIC_SHARED
+from cutegen_lab.emulator.ptx.traits import CLUSTER, CTA
+from cutegen_lab.emulator.ptx.types import Array
+from cutegen_lab.emulator.registry import opcode, runtime
+from cutegen_lab.emulator.translate.emit import Emit
 
 _OWN = ("init", "inval", "test_wait", "try_wait")  # nobody does these to another block's
 _ORDER = ("release", "acquire", "relaxed", "cta", "cluster", "shared", "shared::cta", "shared::cluster")

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from cutegen_lab.emulator import ptx
-from cutegen_lab.emulator.emit import Emit, opcode, runtime
-from cutegen_lab.emulator.tensormap import INDEXED, SIZE, edits
-from cutegen_lab.emulator.types import Array
+from cutegen_lab.emulator.ptx.types import Array
+from cutegen_lab.emulator.registry import opcode, runtime
+from cutegen_lab.emulator.tma.tensor_map import INDEXED, SIZE, edits
+from cutegen_lab.emulator.translate.emit import Emit
 
 _SPACES = ("global", "shared::cta", "shared")
 _WIDE = ("global_address", "global_stride")

@@ -1,0 +1,46 @@
+"""What is wrong with a kernel as it is written, whatever it is run on."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+
+from cutegen_lab.core.artifact import Build, Launch
+from cutegen_lab.core.verdict import Fault, Verdict
+from cutegen_lab.emulator import ptx
+from cutegen_lab.emulator.analysis import address_use
+from cutegen_lab.emulator.faults import Unsupported
+from cutegen_lab.emulator.program import Program, load
+
+_POLLED = (
+    "counts how often it asks before it may go on, which takes as long as others need: an answer may not depend on "
+    "time. Only wait in the loop that waits"
+)
+
+
+def examined(build: Build, tensors: Sequence[str]) -> Fault | None:
+    """:func:`misused` of every launch, without running any; UNSUPPORTED where this machine cannot read one and
+    nothing is wrong with the others. ``tensors`` are their names."""
+    unread: Fault | None = None
+    for launch in build.plan.launches:
+        try:
+            if fault := misused(load(build.ptx, launch.kernel), launch, build, tensors):
+                return fault
+        except (Unsupported, MemoryError) as error:
+            unread = unread or Fault(Verdict.UNSUPPORTED, str(error) or "too much memory", launch.kernel)
+    return unread
+
+
+def misused(program: Program, launch: Launch, build: Build, tensors: Sequence[str]) -> Fault | None:
+    """The first thing an answer may not depend on: an address, or time."""
+    if found := address_use.objection(program, launch):
+        return _fault(found.text(tensors), found.instruction, launch, build)
+    if polled := program.polled:
+        return _fault(_POLLED, polled, launch, build)
+    return None
+
+
+def _fault(message: str, instruction: ptx.Instruction, launch: Launch, build: Build) -> Fault:
+    at = bisect_right([line.ptx_line for line in build.lines], instruction.line) - 1
+    line = build.lines[at].line if at >= 0 else 0
+    return Fault(Verdict.CONTRACT, message, launch.kernel, line=line, instruction=instruction.text)

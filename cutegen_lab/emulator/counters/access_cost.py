@@ -1,0 +1,127 @@
+"""What a warp's access costs: 32-byte sectors and 128-byte lines of global memory, wavefronts of shared memory.
+
+Shared memory has 32 banks of 4 bytes. A warp's access of up to 4, of 8 or of 16 bytes a lane is served in 1, 2 or 4
+*phases* of 32, 16 or 8 lanes; lanes of a phase that want the same word share it. A phase takes as many wavefronts as
+the busiest bank has different words to give: 1 without conflicts. Two phases of 8 or 16 bytes a lane become one where
+every lane wants what its neighbour wants (lanes i and i ^ 1), or the one after (i and i ^ 2): so an H200 counts it.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+
+from cutegen_lab.emulator.ptx.types import Array
+
+_BANKS, _BANK_BYTES = 32, 4
+_LINE_MASK = np.uint64(3)  # of a sector's number: which of its line's four it is
+
+
+def sectors_and_lines(gid: Array, address: Array, whole: bool) -> tuple[int, int]:
+    """Distinct 32-byte sectors touched and distinct 128-byte lines, each summed over warps.
+
+    ``address`` is uint64 by lane; ``whole``: do the lanes form complete warps of 32? Accesses are aligned and no wider
+    than a sector, so that none reaches two.
+    """
+    if address.ndim == 0 or len(address) == 0:
+        return (1, 1) if address.ndim == 0 else (0, 0)
+    sector = address >> np.uint64(5)
+    if whole:
+        table = sector.reshape(-1, 32)
+        if not (table[:, 1:] >= table[:, :-1]).all():
+            table = np.sort(table, axis=1)
+        apart = table[:, 1:] ^ table[:, :-1]
+        return len(table) + int(np.count_nonzero(apart)), len(table) + int(np.count_nonzero(apart > _LINE_MASK))
+    warp = gid >> 5
+    order = np.lexsort((sector, warp))
+    w, s = warp[order], sector[order]
+    other, apart = w[1:] != w[:-1], s[1:] ^ s[:-1]
+    touched = np.count_nonzero(other | (apart != 0)), np.count_nonzero(other | (apart > _LINE_MASK))
+    return 1 + int(touched[0]), 1 + int(touched[1])
+
+
+def wavefronts(gid: Array, index: Array, width: int, whole: bool) -> tuple[int, int]:
+    """(wavefronts, phases) of one shared-memory access, summed over warps.
+
+    ``index`` counts in pieces of ``width`` bytes (1 to 16) from an address that is a multiple of 128. The phases are
+    what the access takes without conflicts.
+    """
+    if width < _BANK_BYTES:
+        index, width = index * width >> 2, _BANK_BYTES
+    pieces = _BANKS * _BANK_BYTES // width  # that lie side by side in the banks, and lanes of a phase
+    if not whole:
+        return _of_parts(gid, index, pieces)
+    if pieces == _BANKS:
+        return phases(index.reshape(-1, _BANKS), _BANKS)
+    return _of_pairs(index.reshape(-1, 2 * pieces), pieces)
+
+
+def phases(table: Array, pieces: int) -> tuple[int, int]:
+    """(wavefronts, phases) of ``table`` [phase, lane], where ``pieces`` fill all banks.
+
+    Turning the banks round changes nothing, so phases that are alike up to an offset cost the same.
+    """
+    relative = table - table[:, :1]
+    count = len(relative)
+    if (relative == relative[0]).all():
+        return count * _like(relative[0].tobytes(), pieces), count
+    return _count(relative, pieces), count
+
+
+def _of_pairs(table: Array, pieces: int) -> tuple[int, int]:
+    """As :func:`phases`, of two phases a row, which may become one."""
+    joined = _joined(table)
+    if not joined.any():
+        return phases(table.reshape(-1, pieces), pieces)
+    one = phases(table[joined], pieces)
+    if joined.all():
+        return one
+    two = phases(table[~joined].reshape(-1, pieces), pieces)
+    return one[0] + two[0], one[1] + two[1]
+
+
+def _joined(table: Array) -> Array:
+    """Rows in which every lane wants what lane i ^ 1 wants, or every lane what lane i ^ 2 does."""
+    if not (table[:, 0] == table[:, 1]).any() and not (table[:, 0] == table[:, 2]).any():
+        return np.zeros(len(table), np.bool_)
+    fours = table.reshape(len(table), -1, 4)
+    neighbours = (fours[:, :, 0] == fours[:, :, 1]) & (fours[:, :, 2] == fours[:, :, 3])
+    next_ones = (fours[:, :, 0] == fours[:, :, 2]) & (fours[:, :, 1] == fours[:, :, 3])
+    return np.asarray(neighbours.all(axis=1) | next_ones.all(axis=1))
+
+
+@lru_cache(4096)
+def _like(relative: bytes, pieces: int) -> int:
+    return _count(np.frombuffer(relative, np.int64)[None], pieces)
+
+
+def _count(table: Array, pieces: int) -> int:
+    """Wavefronts, summed over phases: of each, the most different pieces that one group of banks must give."""
+    rows = np.arange(len(table))[:, None] * pieces
+    found = np.bincount((rows + (table & pieces - 1)).ravel(), minlength=len(table) * pieces)
+    if found.max() > 1:
+        ordered = np.sort(table, axis=1)
+        fresh = np.ones(ordered.shape, np.bool_)
+        np.not_equal(ordered[:, 1:], ordered[:, :-1], out=fresh[:, 1:])
+        found = np.bincount((rows + (ordered & pieces - 1))[fresh], minlength=len(table) * pieces)
+    return int(found.reshape(-1, pieces).max(axis=1).sum())
+
+
+def _of_parts(gid: Array, index: Array, pieces: int) -> tuple[int, int]:
+    """Of lanes that do not form complete warps: who is missing asks for what another lane of its phase asks for."""
+    lanes = pieces
+    if pieces < _BANKS and (joined := _one_piece(gid, index, 2 * pieces)):
+        return joined, joined
+    phase = gid // lanes
+    fresh = np.r_[True, phase[1:] != phase[:-1]]
+    table = np.repeat(index[fresh][:, None], lanes, axis=1)
+    table[np.cumsum(fresh) - 1, gid % lanes] = index
+    return phases(table, pieces)
+
+
+def _one_piece(gid: Array, index: Array, lanes: int) -> int:
+    """How many times ``lanes`` lanes have somebody here, if all of each want one piece; else 0."""
+    group = gid // lanes
+    fresh = np.r_[True, group[1:] != group[:-1]]
+    return int(fresh.sum()) if bool((index[1:] == index[:-1])[~fresh[1:]].all()) else 0

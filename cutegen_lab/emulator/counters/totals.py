@@ -1,0 +1,192 @@
+"""What was counted, by name: of a whole launch, and of each line of the candidate's text.
+
+Both are sums of the same parts, so the lines add up to the launch. Names are those of
+:data:`~cutegen_lab.core.counters.COUNTERS`.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from cutegen_lab.core.artifact import SourceLine
+from cutegen_lab.core.counters import moved_bytes
+from cutegen_lab.emulator.counters.launch_counters import FIELDS, Counters
+from cutegen_lab.emulator.ptx.syntax import Imm, Instruction
+from cutegen_lab.emulator.translate.dependency_chains import copies
+from cutegen_lab.emulator.translate.emit import Emit
+
+if TYPE_CHECKING:
+    from cutegen_lab.emulator.program import Program
+
+Sums = dict[str, float]
+_WAYS = ("load", "store", "copy")
+# Counters of a launch that mean nothing added up.
+NOT_SUMS = ("load_bytes_in_flight", "busiest_block", "bulk_stages", "turns")
+
+
+@dataclass(frozen=True)
+class LaunchCounts:
+    """The counts of one launch. ``scale`` is how many times more blocks it has than ran."""
+
+    program: Program
+    counters: Counters
+    scale: float = 1.0
+
+    def totals(self) -> Sums:
+        """Counters of the whole launch."""
+        found = _named(self._parts(), self.scale)
+        found["blocks"] = self.counters.blocks * self.scale
+        found["blocks_counted"] = float(self.counters.blocks)
+        found["load_bytes_in_flight"] = self._in_flight()
+        found["chain_cycles"] = self._chain_cycles() * self.scale
+        found["bulk_phases"] = self.counters.expectations * self.scale
+        found["bulk_expected_bytes"] = self.counters.expected_bytes * self.scale
+        found["bulk_stages"] = self.counters.stages()
+        found["busiest_block"] = self.counters.busiest_block()
+        found["turns"] = self._turns()
+        found["hot_load_bytes"] = self.counters.hot_bytes() * self.scale
+        return found
+
+    def by_ptx_line(self) -> dict[int, Sums]:
+        """Counters of each line of the PTX."""
+        parts: dict[int, list[tuple[str, int]]] = defaultdict(list)
+        for instruction, name, count in self._each():
+            parts[instruction.line].append((name, count))
+        return {line: _named(found, self.scale) for line, found in parts.items()}
+
+    def _parts(self) -> Iterator[tuple[str, int]]:
+        for _, name, count in self._each():
+            yield name, count
+
+    def _each(self) -> Iterator[tuple[Instruction, str, int]]:
+        """(instruction, counter, count) for all that was counted."""
+        for number, block in enumerate(self.program.blocks):
+            warps, lanes = self.counters.block_warps[number], self.counters.block_lanes[number]
+            if not warps:
+                continue
+            for emit in (e for e in block.emits if e.klass):  # a meeting is no instruction
+                for name, count in _executed(emit, warps, lanes):
+                    yield emit.ins, name, count
+                if emit.site is not None:
+                    for name, count in zip(FIELDS, self.counters.sites[emit.site], strict=True):
+                        if count:
+                            yield emit.ins, name, count
+            if block.terminator is not None:
+                yield block.terminator, "warp_instructions", warps
+                yield block.terminator, "lane_instructions", lanes
+                yield block.terminator, "warp_instructions_control", warps
+
+    def _in_flight(self) -> float:
+        """Bytes a thread has outstanding on average, weighted by how often each batch of loads ran."""
+        weighted = total = 0.0
+        for block, warps in self.counters.block_warps.items():
+            for size in self.program.straight[block].load_batches:
+                weighted += size * size * warps
+                total += size * warps
+        copied, in_flight = self._copied()
+        weighted, total = weighted + copied * in_flight, total + copied
+        return weighted / total if total else 0.0
+
+    def _turns(self) -> float:
+        """How often a warp comes by an instruction, on the mean over all that are executed: in a kernel that spends its
+        time in one loop, the loop's rounds."""
+        executed = weighted = 0.0
+        for number, warps in self.counters.block_warps.items():
+            size = sum(1 for emit in self.program.blocks[number].emits if emit.klass)
+            executed += size * warps
+            weighted += size * warps * warps
+        warps = self.counters.block_warps[0]
+        return max(weighted / (executed * warps), 1.0) if executed and warps else 1.0
+
+    def _copied(self) -> tuple[float, float]:
+        """(bytes a lane copies by cp.async, summed over warps; what of it a thread has outstanding where it waits). A
+        copy is under way until its group is waited for, whatever branch it stands in."""
+        copied = commits = waits = left = 0
+        for number, block in enumerate(self.program.blocks):
+            warps = self.counters.block_warps[number]
+            for emit in block.emits if warps else ():
+                if not copies(emit):
+                    continue
+                copied += emit.load_bytes * warps
+                commits += warps * ("commit_group" in emit.ins.mods)
+                if emit.waits_loads:
+                    waits += warps
+                    left = max(left, _left_under_way(emit))
+        if not waits:
+            return 0.0, 0.0
+        group = copied / (commits or waits)  # wait_all makes a group of its own
+        return float(copied), min(group * (left + 1), copied / max(self.counters.block_warps[0], 1))
+
+    def _chain_cycles(self) -> float:
+        """Cycles of the longest chains of dependent instructions of all straight code, summed over warps."""
+        straight = self.program.straight
+        return float(sum(straight[block].chain_cycles * warps for block, warps in self.counters.block_warps.items()))
+
+
+def by_line(accounts: Sequence[LaunchCounts], lines: Sequence[SourceLine]) -> dict[int, Sums]:
+    """Counters of several launches by line of the candidate; line 0 has what belongs to none."""
+    starts = [line.ptx_line for line in lines]
+    found: dict[int, Counter[str]] = defaultdict(Counter)
+    for account in accounts:
+        for ptx_line, sums in account.by_ptx_line().items():
+            at = bisect_right(starts, ptx_line) - 1
+            found[lines[at].line if at >= 0 else 0].update(sums)
+    return {line: dict(sums) for line, sums in sorted(found.items())}
+
+
+def _executed(emit: Emit, warps: int, lanes: int) -> Iterator[tuple[str, int]]:
+    yield "warp_instructions", warps
+    yield "lane_instructions", lanes
+    yield f"warp_instructions_{emit.klass}", warps
+    if emit.tensor_ops is not None:
+        kind, operations = emit.tensor_ops
+        yield "tensor_instructions", warps
+        yield "tensor_ops", operations * warps
+        yield f"tensor_ops_{kind}", operations * warps
+        if emit.ins.opcode == "mma":
+            yield "mma_sync_ops", operations * warps
+    if waits := _waits(emit):
+        yield waits, warps
+
+
+def _left_under_way(emit: Emit) -> int:
+    """Groups of cp.async that a wait leaves outstanding."""
+    pending = emit.ins.operands[0] if emit.ins.operands else None
+    return pending.value if isinstance(pending, Imm) else 0
+
+
+def _waits(emit: Emit) -> str:
+    """Which kind of waiting an instruction is."""
+    if not emit.parks:
+        return ""
+    opcode, mods = emit.ins.opcode, emit.ins.mods
+    if opcode == "mbarrier":
+        return "mbarrier_waits"
+    if opcode in ("bar", "barrier") and "warp" not in mods:
+        return "cluster_waits" if "cluster" in mods else "barrier_waits"
+    return ""
+
+
+def _named(parts: Iterable[tuple[str, int]], scale: float) -> Sums:
+    counted: Counter[str] = Counter(dict.fromkeys(_ALWAYS, 0))
+    for name, count in parts:
+        counted[name] += count
+    found = {name: value * scale for name, value in sorted(counted.items()) if not name.endswith("_phases")}
+    for way in _WAYS:
+        ideal = counted[f"shared_{way}_phases"] * scale
+        found[f"shared_{way}_conflicts"] = found[f"shared_{way}_wavefronts"] - ideal
+    for unit in ("requests", "wavefronts", "conflicts"):
+        found[f"shared_{unit}"] = sum(found[f"shared_{way}_{unit}"] for way in _WAYS)
+    found["moved_bytes"] = moved_bytes(found)
+    return found
+
+
+_ALWAYS = (
+    "warp_instructions", "lane_instructions", "tensor_instructions", "tensor_ops", "mma_sync_ops", "barrier_waits",
+    "mbarrier_waits", "cluster_waits", *FIELDS,
+)  # fmt: skip
+"""Counters that are there even where they are 0."""

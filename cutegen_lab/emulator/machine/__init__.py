@@ -1,0 +1,1 @@
+"""CTAs in lockstep: lanes, schedule, barriers, launch limits."""

@@ -1,0 +1,97 @@
+"""How a launch is divided into chunks: whole clusters, as many as run well together and fit."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from cutegen_lab.core.artifact import Launch
+from cutegen_lab.emulator.execution_order import Order
+from cutegen_lab.emulator.options import Options
+from cutegen_lab.emulator.program import Program
+from cutegen_lab.emulator.ptx.types import Array
+
+CHUNK_BYTES = 256 << 20
+LARGE_BYTES = 64 << 20  # of a cluster
+MOST_BYTES = 1 << 30  # of a single cluster
+_RACES = 32  # looking for races takes up to 24 times the shared memory
+_COOPERATIVE = 2  # CU_LAUNCH_ATTRIBUTE_COOPERATIVE: blocks wait for each other, and so must run together
+_REGISTER_BYTES = {"P": 1, "H": 2, "U": 4, "D": 8}
+
+
+@dataclass(frozen=True)
+class LaunchSplit:
+    """``clusters`` of ``cluster`` blocks, ``step`` at a time."""
+
+    cluster: int
+    clusters: int
+    step: int
+
+    @property
+    def chunks(self) -> int:
+        return -(-self.clusters // self.step)
+
+    def numbers(self, order: Order, sample: int | None) -> Iterator[Array]:
+        """Block numbers of each chunk, all of them in ``order`` or a sample of about ``sample`` blocks: the first, the
+        last, and others, evenly spread or, where ``order`` is shuffled, at random."""
+        blocks = np.arange(self.cluster)
+        if sample is None or self.clusters * self.cluster <= sample:
+            for first in range(0, self.clusters, self.step):
+                part = order.clusters(first, first + self.step, self.clusters)
+                yield (part[:, None] * self.cluster + blocks).ravel()
+            return
+        wanted = max(sample // self.cluster, 1)
+        sampled = np.linspace(0, self.clusters - 1, wanted).round().astype(np.int64)
+        if order.seed:
+            sampled[1:-1] = np.random.default_rng(order.seed).integers(0, self.clusters, max(wanted - 2, 0))
+        sampled = np.unique(sampled)
+        for first in range(0, len(sampled), self.step):
+            yield (sampled[first : first + self.step, None] * self.cluster + blocks).ravel()
+
+    def watched(self, chunks: Iterator[Array], clusters: int, seed: int) -> Iterator[tuple[Array, bool]]:
+        """(block numbers, are races looked for?): as ``chunks``, with the first ``clusters`` of one of them apart."""
+        drawn = list(chunks) if clusters else []
+        chosen = seed % max(len(drawn), 1)
+        for number, blocks in enumerate(drawn or chunks):
+            first = blocks[: clusters * self.cluster] if number == chosen and clusters else blocks[:0]
+            if len(first):
+                yield first, True
+            if len(rest := blocks[len(first) :]):
+                yield rest, False
+
+
+def split(program: Program, launch: Launch, options: Options, races: bool, resident: int | None = None) -> LaunchSplit:
+    """``resident`` blocks run on the GPU at a time: no more do here, for they may wait for each other."""
+    cluster = math.prod(launch.cluster)
+    shared = max(_shared_bytes(program, launch), 1)
+    if races and not any(launch.attributes.get(_COOPERATIVE, b"")):
+        shared *= _RACES
+    step = min(options.lanes // _lanes(launch), CHUNK_BYTES // (shared + _lane_bytes(program) * _lanes(launch)))
+    if resident is not None:
+        step = min(step, resident // cluster)
+    return LaunchSplit(cluster, math.prod(launch.grid) // cluster, max(step, 1))
+
+
+def cluster_bytes(program: Program, launch: Launch) -> int:
+    """Memory that one cluster takes at least."""
+    return _shared_bytes(program, launch) + _lane_bytes(program) * _lanes(launch)
+
+
+def watched_bytes(program: Program, launch: Launch, division: LaunchSplit) -> int:
+    """Memory that a chunk takes at least where races are looked for."""
+    return _shared_bytes(program, launch) * _RACES * min(division.step, division.clusters)
+
+
+def _lanes(launch: Launch) -> int:
+    return -(-math.prod(launch.block) // 32) * 32 * math.prod(launch.cluster)
+
+
+def _shared_bytes(program: Program, launch: Launch) -> int:
+    return (program.static_smem + launch.dynamic_smem_bytes) * math.prod(launch.cluster)
+
+
+def _lane_bytes(program: Program) -> int:
+    return program.local_bytes + sum(rows * _REGISTER_BYTES[file] for file, rows in program.rows_needed.items())

@@ -1,0 +1,254 @@
+"""mbarrier objects (PTX ISA 9.7.13.15): arrivals and transaction bytes, phase after phase."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cutegen_lab.core.verdict import Verdict
+from cutegen_lab.emulator.faults import Trap
+from cutegen_lab.emulator.ptx.types import Array
+from cutegen_lab.emulator.races.cp_async import CopiesInFlight
+from cutegen_lab.emulator.races.lane_clock import by_place
+from cutegen_lab.emulator.races.vector_clock import Letters, VectorClocks
+
+if TYPE_CHECKING:
+    from cutegen_lab.emulator.machine.lane_group import LaneGroup
+    from cutegen_lab.emulator.memory.block_memory import BlockMemory
+    from cutegen_lab.emulator.races.async_proxy import AsyncProxyRaces
+
+
+MOST = (1 << 20) - 1  # arrivals of a phase, and bytes on their way
+_OPAQUE = np.uint64(0x5EED_BA55_1E57_C0DE)  # what lies where an mbarrier is, as nobody may know
+
+
+class MBarriers:
+    """State of the mbarrier objects, one slot for each 8 bytes of shared memory in the chunk.
+
+    ``expected`` arrivals a phase, ``pending`` arrivals, outstanding transaction bytes ``tx`` (negative for a while
+    where data lands before it is announced), completed ``phase`` count. ``expected`` 0: no mbarrier there.
+    """
+
+    def __init__(self, slots: int, shared: BlockMemory) -> None:
+        self._shared = shared
+        self._expected = np.zeros(slots, np.int64)
+        self._pending = np.zeros(slots, np.int64)
+        self._tx = np.zeros(slots, np.int64)
+        self._phase = np.zeros(slots, np.int64)
+        self.age = np.zeros(slots, np.int64)  # phases completed since the block began, however often it was initialised
+        self._letters: Letters | None = None
+        self._told: set[tuple[int, ...]] = set()  # who was told "not yet", where and of which phase
+        self.async_races: AsyncProxyRaces | None = None
+        self.copies: CopiesInFlight | None = None  # told of who has waited
+
+    def follow(self, clocks: VectorClocks, races: AsyncProxyRaces) -> None:
+        """Makes arrivals order what warps did before them for those that wait."""
+        self._letters, self._arrived, self._column = Letters(clocks), Letters(clocks), races.column
+        self._clocks = clocks
+        self.async_races = races
+
+    def init(self, g: LaneGroup, slot: Array, count: Array) -> None:
+        _in_range(g, "mbarrier.init with a count", count, 1)
+        self._expected[slot] = count
+        self._shared.views[8][slot] = _OPAQUE
+        self._shared.unmark(slot, 8)
+        self._pending[slot] = count
+        self._tx[slot] = 0
+        self._phase[slot] = 0
+        if self.async_races is not None:
+            self.async_races.init_barriers(g, slot)
+        if self._letters is not None:
+            self._letters.forget(slot)
+            self._arrived.forget(slot)
+
+    def invalidate(self, g: LaneGroup, slot: Array) -> None:
+        self._known(g, slot)
+        self._expected[slot] = 0
+
+    def expect(self, g: LaneGroup, slot: Array, count: Array) -> None:
+        self._known(g, slot)
+        np.add.at(self._tx, slot, np.broadcast_to(np.asarray(count, np.int64), slot.shape))
+
+    def require_bytes(self, g: LaneGroup, slot: Array) -> None:
+        _in_range(g, "bytes that an mbarrier expects: in all", self._tx[slot], -MOST)
+
+    def complete_tx(self, g: LaneGroup, slot: Array, count: Array | int, relaxed: bool = True) -> None:
+        """``relaxed``: bytes of no store."""
+        self._known(g, slot)
+        if not relaxed:
+            self._leave(g, slot)
+        np.subtract.at(self._tx, slot, np.broadcast_to(np.asarray(count, np.int64), slot.shape))
+        self._settle(slot, int(g.gid[0]))
+
+    def require(self, slots: tuple[int, ...], gid: int) -> None:
+        """Traps where one of ``slots`` has no mbarrier."""
+        for slot in slots:
+            if self._expected[slot] <= 0:
+                raise _no_mbarrier(gid)
+            if self._shared.views[8][slot] != _OPAQUE:
+                raise self._overwritten(gid, slot)
+
+    def land(self, gid: int, slot: int, size: int) -> None:
+        """``size`` bytes of a bulk copy have come."""
+        self.require((slot,), gid)
+        self._tx[slot] -= size
+        if self._tx[slot] == 0 and self._pending[slot] == 0:
+            self._complete(np.array([slot]))
+
+    def land_together(self, slots: Array, size: int) -> None:
+        """As :meth:`land`, for many copies at once, each of which completes on one of ``slots`` (distinct)."""
+        self._tx[slots] -= size
+        done = slots[(self._tx[slots] == 0) & (self._pending[slots] == 0)]
+        if len(done):
+            self._complete(done)
+
+    def require_count(self, g: LaneGroup, count: Array | int) -> None:
+        _in_range(g, "an arrival at an mbarrier with a count", count, 1)
+
+    def arrive(
+        self, g: LaneGroup, slot: Array, count: Array | int = 1, drop: bool = False, no_complete: bool = False,
+        relaxed: int | None = None,
+    ) -> Array:  # fmt: skip
+        """Returns the state token: the phase the arrival counts for. ``no_complete``: it must not be the last.
+        ``relaxed``: the scope of an arrival that orders nothing but what a fence stands behind."""
+        self._known(g, slot)
+        phase = self._phase[slot]
+        amount = np.broadcast_to(np.asarray(count, np.int64), slot.shape)
+        self._leave(g, slot, relaxed)
+        np.subtract.at(self._pending, slot, amount)
+        if drop:
+            np.subtract.at(self._expected, slot, amount)
+        if no_complete and (self._pending[slot] == 0).any():
+            message = "an arrival with .noComplete completes the phase of its mbarrier"
+            raise Trap(Verdict.LAUNCH_FAILURE, message, int(g.gid[0]))
+        self._settle(slot, int(g.gid[0]))
+        return phase
+
+    def phase(self, slot: Array) -> Array:
+        return np.asarray(self._phase[slot])
+
+    def parity_done(self, g: LaneGroup, slot: Array, parity: Array, relaxed: int | None = None) -> Array:
+        """Has the phase of the given parity completed? ``relaxed``: the scope of a wait that is ordered by a fence
+        after it, if at all."""
+        self._known(g, slot)
+        return self._passed(g, slot, (self._phase[slot] & 1) != (np.asarray(parity).astype(np.int64) & 1), relaxed)
+
+    def token_done(self, g: LaneGroup, slot: Array, token: Array, relaxed: int | None = None) -> Array:
+        self._known(g, slot)
+        return self._passed(g, slot, self._phase[slot] != np.asarray(token).astype(np.int64), relaxed)
+
+    def missing(self, slot: int, stride: int, first: int) -> str:
+        """What the phase of an mbarrier still needs."""
+        arrivals, size = int(self._pending[slot]), int(self._tx[slot])
+        needs = [f"{arrivals} more arrival{'s' if arrivals > 1 else ''}"] if arrivals else []
+        if size:
+            needs.append(f"{size} more bytes" if size > 0 else f"{-size} bytes to be expected that have come")
+        return (
+            f"the mbarrier at byte {slot * 8 % stride - first} of shared memory: {' and '.join(needs) or 'its phase'}"
+        )
+
+    def _leave(self, g: LaneGroup, slot: Array, relaxed: int | None = None) -> None:
+        if self._letters is None:
+            return
+        if relaxed is None:
+            self._arrived.leave(g.gid, slot)
+        elif g.m.causality is not None:
+            self._arrived.leave_rows(g.m.causality.fenced(g.gid >> 5, relaxed), slot)
+
+    def _learn(self, g: LaneGroup, gid: Array, slot: Array, relaxed: int | None) -> None:
+        assert self._letters is not None
+        if relaxed is None:
+            self._letters.take(gid, slot)
+        elif g.m.causality is not None:
+            for warp, place in set(zip((gid >> 5).tolist(), slot.tolist(), strict=True)):
+                if (row := self._letters.at(place)) is not None:
+                    g.m.causality.find(warp, row, relaxed)
+
+    def _passed(self, g: LaneGroup, slot: Array, done: Array, relaxed: int | None) -> Array:
+        g.cache["denied"] = None
+        if self._letters is not None and done.any():
+            denied = self._denied(g, slot, done)
+            if denied.any():
+                g.cache["denied"], done = denied, done & ~denied
+        if not done.all():
+            g.cache["mbarrier"] = slot[~done]
+        if self._letters is not None and done.any():
+            self._learn(g, g.gid[done], slot[done], relaxed)
+        if self.copies is not None and done.any():
+            self.copies.observe(slot[done], self._phase[slot[done]])
+        return np.asarray(done)
+
+    def _denied(self, g: LaneGroup, slot: Array, done: Array) -> Array:
+        """Lanes that may as well have asked before their phase was over, since nothing tells their warps so: whoever
+        asks is told "not yet" once a phase, in case it does not mind the answer."""
+        found = np.zeros(g.n, np.bool_)
+        warps = g.gid >> 5
+        for warp, place in set(zip(warps[done].tolist(), slot[done].tolist(), strict=True)):
+            key = (g.pc, warp, place, int(self.age[place]))
+            if key not in self._told and self._news(warp, place):
+                self._told.add(key)
+                found |= done & (warps == warp) & (slot == place)
+        return found
+
+    def _news(self, warp: int, place: int) -> bool:
+        """Does what was done before the phase ended include something that ``warp`` does not know of?"""
+        assert self._letters is not None
+        row = self._letters.at(place)
+        if row is None:
+            return False
+        unknown = row > self._clocks.known[warp]
+        unknown[self._column(place)] = False
+        return bool(unknown.any())
+
+    def goes_on(self, g: LaneGroup, passed: Array) -> Array:
+        """Lanes that wait no longer, whatever they were told."""
+        denied = g.cache.get("denied")
+        return passed if denied is None else passed | denied
+
+    def _known(self, g: LaneGroup, slot: Array) -> None:
+        bad = np.flatnonzero(self._expected[slot] <= 0)
+        if len(bad):
+            raise _no_mbarrier(int(g.gid[int(bad[0]) % g.n]))
+        over = np.flatnonzero(self._shared.views[8][slot] != _OPAQUE)
+        if len(over):
+            raise self._overwritten(int(g.gid[int(over[0])]), int(slot[over[0]]))
+        if self.async_races is not None:
+            for warp, lanes, place in by_place(g.gid, slot):
+                self.async_races.uses_barrier(warp * 32 + lanes.bit_length() - 1, place)
+
+    def _overwritten(self, gid: int, slot: int) -> Trap:
+        at = slot * 8 % self._shared.stride
+        where = f"byte {at - self._shared.first} of shared memory"
+        message = f"uses the mbarrier at {where}, over which something was written"
+        return Trap(Verdict.NON_DETERMINISTIC, message, gid, at)
+
+    def _settle(self, slot: Array, gid: int) -> None:
+        touched = np.unique(slot)
+        if (self._pending[touched] < 0).any():
+            raise Trap(Verdict.DEADLOCK, "an mbarrier has more arrivals than its count in one phase", gid)
+        done = touched[(self._pending[touched] == 0) & (self._tx[touched] == 0)]
+        if len(done):
+            self._complete(done)
+
+    def _complete(self, done: Array) -> None:
+        """The phase of the mbarriers ``done`` (distinct) is over."""
+        self._phase[done] += 1
+        self._pending[done] = self._expected[done]
+        self.age[done] += 1
+        if self._letters is not None:
+            for place in done.tolist():
+                self._letters.receive(self._arrived, place, self._column(place), int(self.age[place]))
+
+
+def _in_range(g: LaneGroup, what: str, count: Array | int, least: int) -> None:
+    """Traps outside what an mbarrier can count (PTX ISA 9.7.13.15.2 "Contents of the mbarrier object")."""
+    low, high = int(np.min(count)), int(np.max(count))
+    if low < least or high > MOST:
+        message = f"{what} of {low if low < least else high:,}: it is {least:,} to {MOST:,}"
+        raise Trap(Verdict.LAUNCH_FAILURE, message, int(g.gid[0]))
+
+
+def _no_mbarrier(gid: int) -> Trap:
+    message = "an mbarrier operation on shared memory where no mbarrier was initialised"
+    return Trap(Verdict.UNINITIALISED_READ, message, gid)

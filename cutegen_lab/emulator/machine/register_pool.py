@@ -1,0 +1,66 @@
+"""Registers that warpgroups give back and take: setmaxnreg (PTX ISA 9.7.19.5).
+
+A block has as many registers as its warps were launched with. A warpgroup that takes more waits until others have given
+as many back, and if they never do, for ever: here that shows when the block ends.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cutegen_lab.core.verdict import Verdict
+from cutegen_lab.emulator.faults import Trap
+
+if TYPE_CHECKING:
+    from cutegen_lab.emulator.machine.cta_batch import CtaBatch
+    from cutegen_lab.emulator.machine.lane_group import LaneGroup
+
+_WARPS = 4  # of a warpgroup
+
+
+class RegisterPool:
+    """``registers`` a thread are there at launch."""
+
+    def __init__(self, chunk: CtaBatch, registers: int) -> None:
+        self._chunk, self._registers = chunk, registers
+        self._held = np.full((chunk.count, chunk.padded_threads // 32), registers, np.int64)
+        self._changed = False
+
+    def change(self, g: LaneGroup, more: bool, registers: int) -> None:
+        """Every warp of ``g`` is to have ``registers`` a thread."""
+        self._chunk.require_whole_warps(g, "setmaxnreg")
+        warps = np.unique(g.gid >> 5)
+        held = self._held.reshape(-1)[warps]
+        if (held > registers if more else held < registers).any():
+            way = "fewer" if more else "more"
+            message = f"setmaxnreg to {registers} registers a thread, which are {way} than the {held.max()} it has"
+            raise Trap(Verdict.LAUNCH_FAILURE, message, int(warps[0]) << 5)
+        self._held.reshape(-1)[warps] = registers
+        self._changed, self._last = True, self._chunk.instruction()
+
+    def settle(self) -> None:
+        """Traps where, when all blocks have ended, a warp waits for registers or others of its warpgroup."""
+        if not self._changed:
+            return
+        blocks, warps = self._held.shape
+        whole = warps // _WARPS * _WARPS
+        groups = self._held[:, :whole].reshape(blocks, -1, _WARPS)
+        apart = np.argwhere((groups != groups[:, :, :1]).any(axis=2))
+        if len(apart) or (self._held[:, whole:] != self._registers).any():
+            at = int(apart[0][1]) * _WARPS if len(apart) else whole
+            self._trap(Verdict.BARRIER_DIVERGENCE, "setmaxnreg is not reached by all four warps of a warpgroup", at)
+        used = self._held.sum(axis=1) * 32
+        most = self._registers * 32 * warps
+        if (used > most).any():
+            message = (
+                f"setmaxnreg asks for {int(used.max()):,} registers a block, which has {most:,} "
+                f"({self._registers} a thread): a warpgroup waits for ever"
+            )
+            self._trap(Verdict.DEADLOCK, message, int(np.argmax(self._held[int(np.argmax(used))])))
+
+    def _trap(self, verdict: Verdict, message: str, warp: int) -> None:
+        trap = Trap(verdict, message, warp << 5)
+        trap.instruction = self._last
+        raise trap

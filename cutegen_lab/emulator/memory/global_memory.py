@@ -1,0 +1,267 @@
+"""Global memory: the buffers a launch was given, at made-up device addresses far apart.
+
+Every access is checked to lie inside one buffer and to be aligned; NumPy never indexes past a buffer. A store to a
+buffer that is only for reading is a fault. With ``shadow`` each byte of outputs and workspace remembers whether it was
+ever written.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from cutegen_lab.core.verdict import Verdict
+from cutegen_lab.emulator.execution_order import SLOT
+from cutegen_lab.emulator.faults import Trap
+from cutegen_lab.emulator.memory.printf import Printed
+from cutegen_lab.emulator.ptx.types import RAW, Array
+
+if TYPE_CHECKING:
+    from cutegen_lab.emulator.races.global_memory import GlobalRaces
+    from cutegen_lab.emulator.races.store_owners import StoreOwners
+
+FIRST_ADDRESS = 0x7F00_0000_0000
+TENSORS_END = 1 << 48  # parameters and a module's own data lie beyond
+GUARD = SLOT  # bytes between buffers: an index that runs off one does not land in the next
+
+
+class HasLanes(Protocol):
+    """A group, or part of one: what naming a thread needs. ``hardware``: a bulk copy does it for the threads, reading
+    ``until`` an mbarrier (its column of the clocks) has completed as many phases. ``copies``: cp.async reads it."""
+
+    gid: Array
+
+    @property
+    def hardware(self) -> bool: ...
+
+    @property
+    def until(self) -> tuple[int, int] | None: ...
+
+    @property
+    def copies(self) -> bool: ...
+
+
+class Lanes:
+    """Some threads."""
+
+    def __init__(
+        self, gid: Array, hardware: bool = False, until: tuple[int, int] | None = None, copies: bool = False
+    ) -> None:
+        self.gid, self.hardware, self.until, self.copies = gid, hardware, until, copies
+
+    def where(self, mask: Array) -> Lanes:
+        return Lanes(self.gid[mask], self.hardware, self.until, self.copies)
+
+
+@dataclass
+class Buffer:
+    """One tensor. ``written`` has a bool a byte, or is None where reads need no check. ``constant``: not to write."""
+
+    name: str
+    base: int
+    data: Array
+    views: dict[int, Array]
+    written: Array | None = None
+    constant: bool = False
+    writers: Array | None = None  # who wrote each byte, where :class:`BlockRaces` looks …
+    readers: tuple[Array, Array] | None = None  # … and who read it, where anyone has
+    owners: Array | None = None  # which cluster stored each cell, where :class:`Owners` looks
+    initial: Array | None = None  # what it held before the first launch, where that was kept
+    end: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.end = self.base + len(self.data)
+
+
+class GlobalMemory:
+    """``races``: where races between blocks are looked for. ``far``: multiples of ``GUARD`` below the first tensor."""
+
+    def __init__(self, races: GlobalRaces | None = None, far: int = 0) -> None:
+        self.races = races
+        self.owners: StoreOwners | None = None  # where clusters that nothing orders are told apart
+        self.buffers: list[Buffer] = []
+        self.printed = Printed()  # a GPU keeps it in device memory too
+        self._next = FIRST_ADDRESS + far * GUARD
+
+    def add(
+        self, name: str, data: Array, *, shadow: bool = False, base: int | None = None, past: int = 0,
+        constant: bool = False,
+    ) -> Buffer:  # fmt: skip
+        """Registers ``data`` (uint8, one axis), which stays the caller's memory. Returns its buffer.
+
+        Without ``base`` it lies ``past`` bytes after the next multiple of ``GUARD``.
+        """
+        if base is None:
+            base = self._next + past
+            self._next += -(-(len(data) + past + GUARD) // GUARD) * GUARD
+        views: dict[int, Array] = {w: data[: len(data) // w * w].view(RAW[w]) for w in RAW}
+        buffer = Buffer(name, base, data, views, np.zeros(len(data), np.bool_) if shadow else None, constant)
+        if self.races is not None and not constant:
+            buffer.writers = self.races.table(len(data))
+        self.buffers.append(buffer)
+        return buffer
+
+    def remove(self, buffer: Buffer) -> None:
+        self.buffers.remove(buffer)
+
+    def load(self, g: HasLanes, address: Array, width: int) -> Array:
+        """``width`` bytes at each lane's address, as an array of :data:`RAW`\\ ``[width]``."""
+        buffer = self._one(address, width)
+        if buffer is not None:
+            index = self._index(g, buffer, address, width)
+            self._require_alone(buffer, g.gid, address, reads=True)
+            if buffer.written is not None:
+                self._check_written(g, buffer, address, width)
+            if self.races is not None and buffer.writers is not None:
+                self.races.load(buffer, g, address, width)
+            return np.asarray(buffer.views[width].take(index, mode="clip"))
+        out: Array = np.empty(len(address), RAW[width])
+        for mask in self._several(g, address, width):
+            out[mask] = self.load(Lanes(g.gid, g.hardware, g.until, g.copies).where(mask), address[mask], width)
+        return out
+
+    def read(self, gid: int, address: int, size: int) -> bytes:
+        """``size`` bytes that the hardware itself reads (a tensor map): with no checks but where they lie."""
+        for buffer in self.buffers:
+            if buffer.base <= address and address + size <= buffer.end:
+                return buffer.data[address - buffer.base : address - buffer.base + size].tobytes()
+        raise Trap(Verdict.OUT_OF_BOUNDS, f"{size} bytes at {address:#x} lie in no tensor", gid, address)
+
+    def string(self, gid: int, address: int, most: int) -> bytes:
+        """The bytes before the first zero from ``address`` on, at most ``most``."""
+        for buffer in self.buffers:
+            if buffer.base <= address < buffer.end:
+                at = address - buffer.base
+                return buffer.data[at : at + most].tobytes().partition(b"\0")[0]
+        raise Trap(Verdict.OUT_OF_BOUNDS, f"a string at {address:#x} lies in no tensor", gid, address)
+
+    def store(self, g: HasLanes, address: Array, width: int, value: Array) -> None:
+        buffer = self._one(address, width)
+        if buffer is not None:
+            if buffer.constant:
+                raise _modified(g, buffer, address, width)
+            index = self._index(g, buffer, address, width)
+            self._require_alone(buffer, g.gid, address, reads=False)
+            if self.races is not None and buffer.writers is not None:
+                self.races.store(buffer, g.gid, address, width, index, value, g.hardware)
+            elif self.owners is not None and buffer.owners is not None and not g.hardware:
+                self.owners.store(buffer, g.gid, width, index, value)
+            else:
+                buffer.views[width][index] = value
+            if buffer.written is not None:
+                self._mark(buffer, address, width)
+            return
+        value = np.broadcast_to(value, address.shape)
+        for mask in self._several(g, address, width):
+            self.store(Lanes(g.gid[mask], g.hardware), address[mask], width, value[mask])
+
+    def discard(self, g: HasLanes, address: Array, width: int) -> None:
+        """Undefined bytes from here on: those of before the first launch, where they are known, and not written."""
+        buffer = self._one(address, width)
+        if buffer is None:
+            for mask in self._several(g, address, width):
+                self.discard(Lanes(g.gid[mask], g.hardware), address[mask], width)
+            return
+        at = self._index(g, buffer, address, width)[:, None] * width + np.arange(width)
+        before = np.full(at.shape, 0xFF, np.uint8) if buffer.initial is None else buffer.initial[at]
+        for first in range(0, width, 16):
+            piece: Array = np.ascontiguousarray(before[:, first : first + 16]).view(RAW[16]).ravel()
+            self.store(g, address + np.uint64(first), 16, piece)
+        if buffer.written is not None:
+            buffer.written[at] = False
+
+    def locate(self, g: HasLanes, address: Array, width: int) -> tuple[Buffer, Array]:
+        """(buffer, element index) where every lane is in one buffer: for atomics. Counts as a read and a write."""
+        buffer = self._one(address, width)
+        if buffer is None:
+            found = self._several(g, address, width)
+            raise Trap(
+                Verdict.UNSUPPORTED, f"one atomic instruction reaches {len(found)} tensors at once", int(g.gid[0])
+            )
+        if buffer.constant:
+            raise _modified(g, buffer, address, width)
+        index = self._index(g, buffer, address, width)
+        self._require_alone(buffer, g.gid, address, reads=False)
+        if buffer.written is not None:
+            self._check_written(g, buffer, address, width)
+        if self.races is not None and buffer.writers is not None:
+            self.races.update(buffer, g.gid, address, width)
+        return buffer, index
+
+    def _require_alone(self, buffer: Buffer, gid: Array, address: Array, *, reads: bool) -> None:
+        if self.races is not None and self.races.meets_others and buffer.base < TENSORS_END:
+            self.races.require_alone(buffer, gid, address, reads=reads)
+
+    def _one(self, address: Array, width: int) -> Buffer | None:
+        """The buffer that every lane's access lies in, if it is one."""
+        low = int(np.minimum.reduce(address))
+        for buffer in self.buffers:
+            if buffer.base <= low < buffer.end:
+                return buffer if int(np.maximum.reduce(address)) + width <= buffer.end else None
+        return None
+
+    def _index(self, g: HasLanes, buffer: Buffer, address: Array, width: int) -> Array:
+        if int(np.bitwise_or.reduce(address)) & (width - 1):
+            lane = int(np.flatnonzero(address & np.uint64(width - 1))[0])
+            at = int(address[lane])
+            message = (
+                f"{width}-byte access to {buffer.name} at byte {at - buffer.base}, which is not a multiple of {width}"
+            )
+            raise Trap(Verdict.MISALIGNED, message, int(g.gid[lane]), at)
+        offset = address - np.uint64(buffer.base)
+        offset >>= np.uint64(width.bit_length() - 1)
+        return offset.view(np.int64)
+
+    def _several(self, g: HasLanes, address: Array, width: int) -> list[Array]:
+        """Masks of lanes by buffer, where they reach more than one. Traps for a lane outside them all."""
+        found: list[Array] = []
+        done = np.zeros(len(address), np.bool_)
+        for buffer in self.buffers:
+            if len(buffer.data) < width:
+                continue
+            inside = (address >= np.uint64(buffer.base)) & (address <= np.uint64(buffer.end - width))
+            if inside.any():
+                found.append(inside)
+                done |= inside
+        if not done.all():
+            lane = int(np.flatnonzero(~done)[0])
+            at = int(address[lane])
+            message = f"{width}-byte access outside every tensor: {self._nearest(at)}"
+            raise Trap(Verdict.OUT_OF_BOUNDS, message, int(g.gid[lane]), at)
+        return found
+
+    def _nearest(self, at: int) -> str:
+        if not self.buffers:
+            return "there are none"
+        near = min(self.buffers, key=lambda b: min(abs(at - b.base), abs(at - b.end)))
+        if near.base <= at < near.end:
+            return f"it runs past the end of {near.name} ({len(near.data)} bytes) from byte {at - near.base}"
+        if at >= near.end:
+            return f"{at - near.end} bytes past the end of {near.name} ({len(near.data)} bytes)"
+        return f"{near.base - at} bytes before {near.name}"
+
+    def _mark(self, buffer: Buffer, address: Array, width: int) -> None:
+        assert buffer.written is not None
+        offset = (address - np.uint64(buffer.base)).view(np.int64)
+        if width == 1:
+            buffer.written[offset] = True
+        else:
+            buffer.written[: len(buffer.written) // width * width].reshape(-1, width)[offset // width] = True
+
+    def _check_written(self, g: HasLanes, buffer: Buffer, address: Array, width: int) -> None:
+        assert buffer.written is not None
+        offset = (address - np.uint64(buffer.base)).view(np.int64)
+        table = buffer.written[: len(buffer.written) // width * width].reshape(-1, width)
+        good = table[offset // width].all(axis=1)
+        if not good.all():
+            lane = int(np.flatnonzero(~good)[0])
+            message = f"reads {width} bytes of {buffer.name} at byte {int(offset[lane])}, which nothing has written"
+            raise Trap(Verdict.UNINITIALISED_READ, message, int(g.gid[lane]), int(address[lane]))
+
+
+def _modified(g: HasLanes, buffer: Buffer, address: Array, width: int) -> Trap:
+    at = int(address[0])
+    message = f"writes {width} bytes of {buffer.name}, which is only for reading, at byte {at - buffer.base}"
+    return Trap(Verdict.INPUT_MODIFIED, message, int(g.gid[0]), at)

@@ -1,0 +1,1 @@
+"""Tensor-core products: fragments and sums of mma.sync, and wgmma."""

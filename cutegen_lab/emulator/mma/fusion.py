@@ -1,0 +1,182 @@
+"""Joins the mma instructions of a basic block into few large products, before registers get their rows.
+
+A kernel issues a grid of mma that share operands: D[i, j] = A[i]·B[j] + C[i, j], and then another for the next k. They
+do not touch memory, so they may move down past what neither uses nor changes their registers, and run as one matmul.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from cutegen_lab.emulator.mma.fragments import Form
+
+if TYPE_CHECKING:
+    from cutegen_lab.emulator.translate.cfg import Block
+    from cutegen_lab.emulator.translate.emit import Emit
+
+Names = tuple[str, ...]
+"""Registers of one fragment, as generated code refers to them."""
+
+
+def registers(names: Names) -> set[str]:
+    return {name[1:-1] for name in names}
+
+
+@dataclass(frozen=True)
+class Product:
+    """What one mma multiplies."""
+
+    form: Form
+    d: Names
+    a: Names
+    b: Names
+    c: Names
+
+    def operands(self) -> set[str]:
+        """Registers of A and B."""
+        return registers((*self.a, *self.b))
+
+    def rows(self) -> str:
+        return _text([[self.d]], [[self.a]], [[self.b]], [[self.c]])
+
+
+class _Mma(NamedTuple):
+    """An instruction, and what it multiplies."""
+
+    emit: Emit
+    of: Product
+
+
+@dataclass
+class _Grid:
+    """mma of one k step: ``cells[i][j]`` multiplies A ``i`` by B ``j``."""
+
+    cells: list[list[_Mma]]
+
+    def all(self) -> list[_Mma]:
+        return [mma for row in self.cells for mma in row]
+
+    def sums(self) -> list[list[Names]]:
+        return [[mma.of.d for mma in row] for row in self.cells]
+
+
+def fuse(block: Block) -> None:
+    """Reorders the block's instructions and rewrites what its mma do. Needs ``live_out``."""
+    done: list[Emit] = []
+    waiting: list[_Mma] = []
+    uses: set[str] = set()
+    defs: set[str] = set()
+    todo = block.emits
+    for at, emit in enumerate(todo):
+        product = emit.product if emit.ins.guard is None else None
+        if waiting and _meets(emit, product, waiting[0].of.form, uses, defs):
+            done += _joined(waiting, set(block.live_out).union(*map(_reads, todo[at:])))
+            waiting, uses, defs = [], set(), set()
+        if product is None:
+            done.append(emit)
+        else:
+            waiting.append(_Mma(emit, product))
+            uses |= _reads(emit)
+            defs |= set(emit.defs)
+    block.emits = done + _joined(waiting, block.live_out)
+
+
+def _reads(emit: Emit) -> set[str]:
+    return set(emit.uses) | ({emit.ins.guard.name} if emit.ins.guard else set())
+
+
+def _meets(emit: Emit, product: Product | None, form: Form, uses: set[str], defs: set[str]) -> bool:
+    """Must the waiting mma, of ``form``, which read ``uses`` and write ``defs``, be done before ``emit``?
+
+    One that only adds to their sums may join them.
+    """
+    if product is None:
+        return bool(_reads(emit) & defs or set(emit.defs) & (uses | defs))
+    return product.form != form or bool(product.operands() & defs or set(emit.defs) & (uses - defs))
+
+
+def _joined(waiting: list[_Mma], needed: set[str]) -> list[Emit]:
+    """Their instructions in an order where the last of each product does it all. ``needed``: registers read later."""
+    grids = [grid for layer in _layers(waiting) for grid in _grids(layer)]
+    at = 0
+    while at < len(grids):
+        steps = [grids[at]]
+        while at + len(steps) < len(grids):
+            rest = grids[at + len(steps) :]
+            later = needed.union(*(registers(mma.of.c) for grid in rest[1:] for mma in grid.all()))
+            if (more := _continues(steps, rest[0], later)) is None:
+                break
+            steps.append(more)
+        _write(steps)
+        at += len(steps)
+    return [mma.emit for grid in grids for mma in grid.all()]
+
+
+def _layers(waiting: list[_Mma]) -> list[list[_Mma]]:
+    """Groups of mma that do not need each other's sums, each after those that it needs."""
+    layers: list[list[_Mma]] = []
+    written: dict[str, int] = defaultdict(int)  # the layer after the one that last wrote a register
+    read: dict[str, int] = defaultdict(int)
+    for mma in waiting:
+        c, d = registers(mma.of.c), registers(mma.of.d)
+        layer = max(*(written[name] for name in c | d), *(read[name] for name in d), 0)
+        read.update({name: max(read[name], layer + 1) for name in c})
+        written.update(dict.fromkeys(d, layer + 1))
+        if layer == len(layers):
+            layers.append([])
+        layers[layer].append(mma)
+    return layers
+
+
+def _grids(layer: list[_Mma]) -> list[_Grid]:
+    """Complete grids where the mma form them, single ones elsewhere; in the order of their first instructions."""
+    rows: dict[Names, dict[Names, _Mma]] = defaultdict(dict)
+    for mma in layer:
+        if mma.of.b in rows[mma.of.a]:
+            return [_Grid([[each]]) for each in layer]
+        rows[mma.of.a][mma.of.b] = mma
+    alike: dict[frozenset[Names], list[dict[Names, _Mma]]] = defaultdict(list)
+    for columns in rows.values():
+        alike[frozenset(columns)].append(columns)
+    return [_Grid([[row[b] for b in group[0]] for row in group]) for group in alike.values()]
+
+
+def _continues(steps: list[_Grid], grid: _Grid, needed: set[str]) -> _Grid | None:
+    """``grid`` with its rows and columns in the order of the step before, where it only adds to that one's sums."""
+    form, sums = grid.cells[0][0].of.form, steps[-1].sums()
+    by_c = {mma.of.c: mma for mma in grid.all()}
+    made = [d for row in sums for d in row]
+    if form.shape[2] * (len(steps) + 1) > form.sums_longer or by_c.keys() != set(made) or len(by_c) != len(grid.all()):
+        return None
+    cells = [[by_c[d] for d in row] for row in sums]
+    straight = all(
+        mma.of.a == row[0].of.a and mma.of.b == cells[0][j].of.b for row in cells for j, mma in enumerate(row)
+    )
+    forgotten = all(by_c[d].of.d == d or needed.isdisjoint(registers(d)) for d in made)
+    return _Grid(cells) if straight and forgotten else None
+
+
+def _write(steps: list[_Grid]) -> None:
+    """The last instruction does the products of ``steps``; the others only check that their warps are whole."""
+    *others, last = [mma.emit for grid in steps for mma in grid.all()]
+    for emit in others:
+        del emit.lines[1:]
+    if others:
+        call = last.lines[1].partition("((")[0]
+        a = [[row[0].of.a for row in grid.cells] for grid in steps]
+        b = [[mma.of.b for mma in grid.cells[0]] for grid in steps]
+        c = [[mma.of.c for mma in row] for row in steps[0].cells]
+        last.joined = others
+        last.lines[1] = f"{call}{_text(steps[-1].sums(), a, b, c)})"
+
+
+def _text(*tables: list[list[Names]]) -> str:
+    """Nested tuples of rows, in the order D, A, B, C."""
+    return _tuple(_tuple(_tuple(_tuple(names) for names in line) for line in table) for table in tables)
+
+
+def _tuple(items: Iterable[str]) -> str:
+    return "(" + "".join(f"{item}," for item in items) + ")"

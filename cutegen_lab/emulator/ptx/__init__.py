@@ -1,0 +1,41 @@
+"""PTX as data, and from text to that: syntax, types, number formats (PTX ISA, chapters 4 and 5)."""
+
+from cutegen_lab.emulator.ptx.syntax import (
+    Address,
+    Argument,
+    FloatImm,
+    Imm,
+    Instruction,
+    Kernel,
+    Not,
+    Operand,
+    Other,
+    Pair,
+    Reg,
+    Sink,
+    Special,
+    Symbol,
+    TensorAddress,
+    Variable,
+    Vector,
+)
+
+__all__ = [
+    "Address",
+    "Argument",
+    "FloatImm",
+    "Imm",
+    "Instruction",
+    "Kernel",
+    "Not",
+    "Operand",
+    "Other",
+    "Pair",
+    "Reg",
+    "Sink",
+    "Special",
+    "Symbol",
+    "TensorAddress",
+    "Variable",
+    "Vector",
+]

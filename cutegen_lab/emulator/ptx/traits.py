@@ -1,0 +1,122 @@
+"""What can be told of a kernel from its instructions alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from cutegen_lab.emulator import ptx
+from cutegen_lab.emulator.ptx.types import WIDTH
+
+_MEMORY = ("ld", "ldu", "st", "atom", "red")
+_STRONG = {"volatile", "relaxed", "acquire", "release", "acq_rel", "mmio"}
+
+
+def is_strong(instruction: ptx.Instruction) -> bool:
+    """Strong operations on one place do not race with each other (PTX ISA 8.3 "Memory Operations", 8.7.1 "Races"). A
+    cp.reduce.async.bulk is relaxed at the GPU's scope (9.7.9.25.4.2)."""
+    if instruction.opcode == "cp":
+        return "reduce" in instruction.mods
+    return instruction.opcode in ("atom", "red") or not _STRONG.isdisjoint(instruction.mods)
+
+
+CTA, CLUSTER, GRID = range(3)
+"""Scopes (PTX ISA 8.5), smallest first; all of one device count as a grid."""
+
+
+class Ordering(NamedTuple):
+    """What a strong operation or a fence orders."""
+
+    strong: bool
+    reads: bool
+    acquires: bool
+    releases: bool
+    scope: int
+
+
+WEAK = Ordering(strong=False, reads=True, acquires=False, releases=False, scope=CTA)
+
+
+@lru_cache(4096)
+def ordering(instruction: ptx.Instruction) -> Ordering:
+    """Of an instruction that touches memory, or of a fence. Atomics have the scope of a GPU where they name none."""
+    mods, fence = set(instruction.mods), is_fence(instruction)
+    both = "acq_rel" in mods or (fence and not mods & {"acquire", "release"})
+    scope = CTA if "cta" in mods else CLUSTER if "cluster" in mods else GRID
+    strong, reads = fence or is_strong(instruction), instruction.opcode not in ("st", "red")
+    acquires, releases = strong and (both or "acquire" in mods), strong and (both or "release" in mods)
+    return Ordering(strong, reads, acquires, releases, scope)
+
+
+def fences(code: Sequence[ptx.Instruction]) -> bool:
+    """Can strong operations order others around them (PTX ISA 8.9.5 "Release and Acquire Patterns")?"""
+    return any(o.acquires or o.releases for o in map(ordering, filter(_may_order, code)))
+
+
+def _may_order(instruction: ptx.Instruction) -> bool:
+    return is_fence(instruction) or instruction.opcode in _MEMORY
+
+
+def is_fence(instruction: ptx.Instruction) -> bool:
+    apart = {"proxy", "mbarrier_init"}
+    return instruction.opcode in ("membar", "fence") and apart.isdisjoint(instruction.mods)
+
+
+def proxies(instruction: ptx.Instruction) -> tuple[bool, bool] | None:
+    """Of a fence of the async proxy (PTX ISA 9.7.13.4): does it fence shared memory, and global memory?"""
+    mods = instruction.mods
+    if instruction.opcode != "fence" or "proxy" not in mods or not any(m.startswith("async") for m in mods):
+        return None
+    shared = any("shared" in m for m in mods)
+    return shared or "global" not in mods, not shared
+
+
+def blocks_may_wait(code: Sequence[ptx.Instruction]) -> bool:
+    """Can blocks of different clusters order what they do? Only by fences, acquire and release at the GPU's scope."""
+    found = (ordering(i) for i in code if _may_order(i) and not _is_shared(i))
+    return any(o.scope == GRID and (o.acquires or o.releases) for o in found)
+
+
+def asks_memory(instruction: ptx.Instruction) -> bool:
+    """Does it see what other threads write while it runs?"""
+    return instruction.opcode in ("ld", "atom") and is_strong(instruction)
+
+
+def blocks_may_meet(code: Sequence[ptx.Instruction]) -> bool:
+    """Can a block wait for what others do? Only by strong reads of memory that they share."""
+    return any(asks_memory(i) and not _is_shared(i) for i in code)
+
+
+def _is_shared(instruction: ptx.Instruction) -> bool:
+    return any(m.startswith("shared") for m in instruction.mods)
+
+
+def access_unit(code: Sequence[ptx.Instruction]) -> int:
+    """Bytes of the narrowest memory access."""
+    widths = [WIDTH[m] for i in code if i.opcode in _MEMORY for m in i.mods if m in WIDTH]
+    return min([4, *widths])
+
+
+def compares(instruction: ptx.Instruction) -> bool:
+    """Is it a compare-and-swap?"""
+    return instruction.opcode == "atom" and "cas" in instruction.mods
+
+
+def guesses(code: Sequence[ptx.Instruction]) -> frozenset[ptx.Instruction]:
+    """Loads whose result a compare-and-swap is given to compare with: it fails where they read something stale."""
+    compared = {name for i in code if compares(i) for name in _registers(i.operands[2])}
+    found: set[ptx.Instruction] = set()
+    while compared:
+        into = [i for i in code if i.opcode in ("ld", "mov") and not compared.isdisjoint(_registers(i.operands[0]))]
+        found.update(i for i in into if i.opcode == "ld")
+        more = {name for i in into if i.opcode == "mov" for name in _registers(i.operands[1])} - compared
+        if not more:
+            break
+        compared |= more
+    return frozenset(found)
+
+
+def _registers(operand: ptx.Operand) -> set[str]:
+    items = operand.items if isinstance(operand, ptx.Vector) else (operand,)
+    return {item.name for item in items if isinstance(item, ptx.Reg)}

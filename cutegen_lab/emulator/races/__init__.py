@@ -1,0 +1,1 @@
+"""Races: vector clocks, and who touched which byte of shared and global memory."""

@@ -1,0 +1,61 @@
+"""Bulk groups of copies out of shared memory (PTX ISA 9.7.9.25.6): each thread commits and waits for its own.
+
+Groups are numbered by warp, in the order in which its lanes begin them, and a warp's column of the clocks counts its
+waits so that who knows of the wait for a group has come at least to the group's number. Where several lanes of a warp
+have groups, the clocks are told at which wait each group was over.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cutegen_lab.emulator.races.vector_clock import VectorClocks
+
+_PENDING = np.iinfo(np.int64).max
+
+
+class BulkGroups:
+    def __init__(self, clocks: VectorClocks) -> None:
+        self._clocks = clocks
+        self._committed: dict[int, int] = {}  # by thread, since its first copy
+        self._pending: dict[int, dict[int, int]] = {}  # … and of those not waited for, the number in its warp
+        self._begun = np.zeros(len(clocks.own), np.int64)  # groups of each warp so far
+        self._waits = np.zeros(len(clocks.own), np.int64)
+        self._lanes: dict[int, int] = {}  # by warp, the thread that has had groups, or -1 for several
+
+    def filling(self, gid: int) -> int:
+        """The number in its warp of the group that thread ``gid`` is filling."""
+        mine, warp = self._pending.setdefault(gid, {}), gid >> 5
+        group = self._committed.setdefault(gid, 0)
+        if group not in mine:
+            self._begun[warp] += 1
+            mine[group] = int(self._begun[warp])
+            self._begin(warp, gid, mine[group])
+        return mine[group]
+
+    def _begin(self, warp: int, gid: int, number: int) -> None:
+        ends = self._clocks.group_ends
+        if self._lanes.setdefault(warp, gid) != gid and warp not in ends:
+            ends[warp] = np.zeros(number + 64, np.int64)  # the first lane's: over with as many waits, or pending
+            ends[warp][:number] = np.arange(number)
+            ends[warp][list(self._pending[self._lanes[warp]].values())] = _PENDING
+        if warp in ends:
+            if number >= len(ends[warp]):
+                ends[warp] = np.concatenate([ends[warp], np.zeros_like(ends[warp])])
+            ends[warp][number] = _PENDING
+
+    def commit(self, gids: list[int]) -> None:
+        for gid in gids:
+            if gid in self._pending:
+                self._committed[gid] += 1
+
+    def wait(self, gids: list[int], pending: list[int]) -> None:
+        """Each thread waits for all but the last ``pending`` of the groups that it has committed itself."""
+        for gid, left in zip(gids, pending, strict=True):
+            found = self._pending.get(gid, {})
+            if done := [found.pop(n) for n in [n for n in found if n < self._committed[gid] - left]]:
+                warp, column = gid >> 5, self._clocks.bulk + int(self._clocks.own[gid >> 5])
+                self._waits[warp] = max(int(self._waits[warp]) + 1, *done)
+                if warp in self._clocks.group_ends:
+                    self._clocks.group_ends[warp][done] = self._waits[warp]
+                self._clocks.learn_column(np.array([gid]), column, int(self._waits[warp]))

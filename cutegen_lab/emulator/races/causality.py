@@ -1,0 +1,131 @@
+"""What strong operations and fences let warps know of each other (PTX ISA 8.9.5 "Release and Acquire Patterns", 8.9.6
+"Causality Order").
+
+A write that releases leaves what its warp knows at its place; a relaxed one leaves what the warp knew at its last
+fence. An atomic operation adds to what others left there, a store replaces it. A read that acquires learns what it
+finds; what a relaxed one finds is learned at the next fence. The scopes of all must take in both warps: what is left is
+kept for each scope, and taken up to the reader's own.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cutegen_lab.emulator.ptx.traits import GRID, Ordering
+from cutegen_lab.emulator.ptx.types import Array
+from cutegen_lab.emulator.races.lane_clock import by_place
+
+if TYPE_CHECKING:
+    from cutegen_lab.emulator.races.vector_clock import VectorClocks
+
+_SCOPES = GRID + 1
+Scope = tuple[int, int]
+"""(scope, number of the block or cluster that it is)."""
+Left = dict[int, dict[Scope, Array]]
+"""By place and scope: what those who wrote there knew. For the whole grid, of the grid's warps only."""
+
+
+class Causality:
+    """Of the warps of a chunk. ``blocks``: numbers of its blocks in the grid."""
+
+    def __init__(self, clocks: VectorClocks, blocks: Array, cluster: int) -> None:
+        self._clocks = clocks
+        self._block = np.repeat(blocks, clocks.warps)
+        self._cluster = self._block // cluster
+        self._places = [-1] * len(self._block)
+        if clocks.follows_grid:
+            column, followed = clocks.column_in_grid(self._cluster, np.zeros_like(self._cluster))
+            self._places = np.where(followed, column - clocks.grid, -1).tolist()
+        shape = (_SCOPES, len(self._block), clocks.width)
+        self._fenced, self._found = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
+        self._has_fenced, self._has_found = (np.zeros(len(self._block), np.bool_) for _ in range(2))
+
+    def fence(self, gid: Array, order: Ordering) -> None:
+        for warp, lanes, _ in by_place(gid, np.zeros_like(gid)):
+            if order.acquires and self._has_found[warp]:
+                self._clocks.learn_part(warp, lanes, self._found[: order.scope + 1, warp].max(axis=0))
+            if order.releases:
+                self._fenced[: order.scope + 1, warp] = self._clocks.publish_part(warp, lanes)
+                self._has_fenced[warp] = True
+
+    def fenced(self, warps: Array, scope: int) -> Array:
+        """A row a warp: what it knew at its last fence of at least this scope. A relaxed arrival leaves it."""
+        return np.asarray(self._fenced[scope, warps])
+
+    def find(self, warp: int, row: Array, scope: int) -> None:
+        """What a relaxed wait comes upon: the next fence of at least this scope learns it."""
+        self._found[scope, warp] = np.maximum(self._found[scope, warp], row)
+        self._has_found[warp] = True
+
+    def read(self, left: Left, gid: Array, places: Array, order: Ordering) -> None:
+        """Before a strong read: each of the threads ``gid`` finds what was left at its place."""
+        if left:
+            for warp, lanes, place in by_place(gid, places):
+                self._take(left, warp, lanes, place, order)
+
+    def write(self, left: Left, gid: Array, places: Array, order: Ordering) -> None:
+        """After a strong write."""
+        if left or order.releases or self._has_fenced[gid >> 5].any():
+            for warp, lanes, place in by_place(gid, places):
+                left.pop(place, None)
+                self._leave(left, warp, lanes, place, order)
+
+    def update(self, left: Left, gid: Array, places: Array, order: Ordering) -> None:
+        """At an atomic operation, which the lanes do one after another."""
+        if left or order.releases or self._has_fenced[gid >> 5].any():
+            for warp, lanes, place in by_place(gid, places):
+                self._take(left, warp, lanes, place, order)
+                self._leave(left, warp, lanes, place, order)
+
+    def _take(self, left: Left, warp: int, lanes: int, place: int, order: Ordering) -> None:
+        found = left.get(place)
+        if not found or not order.reads:
+            return
+        for scope in range(order.scope + 1):
+            row = found.get((scope, self._number(scope, warp)))
+            if row is None:
+                continue
+            seen = self._at_home(row, warp) if scope == GRID else row
+            if order.acquires:
+                self._clocks.learn_part(warp, lanes, seen)
+            else:
+                self._found[scope, warp] = np.maximum(self._found[scope, warp], seen)
+                self._has_found[warp] = True
+
+    def _leave(self, left: Left, warp: int, lanes: int, place: int, order: Ordering) -> None:
+        if not order.releases and not self._has_fenced[warp]:
+            return
+        now = self._clocks.publish_part(warp, lanes) if order.releases else None
+        found = left.setdefault(place, {})
+        for scope in range(order.scope + 1):
+            row = self._fenced[scope, warp] if now is None else now
+            row = self._abroad(row, warp) if scope == GRID else row
+            key = scope, self._number(scope, warp)
+            found[key] = np.maximum(found[key], row) if key in found else row.copy()
+
+    def _number(self, scope: int, warp: int) -> int:
+        return (int(self._block[warp]), int(self._cluster[warp]), 0)[scope]
+
+    def _abroad(self, row: Array, warp: int) -> Array:
+        """What of ``row`` means something in other clusters."""
+        clocks = self._clocks
+        found: Array = row[clocks.grid :].copy()
+        if (at := self._mine(warp)) is not None:
+            np.maximum(found[at], row[: clocks.size], out=found[at])
+        return found
+
+    def _at_home(self, row: Array, warp: int) -> Array:
+        """The opposite."""
+        clocks = self._clocks
+        found = np.zeros(clocks.width, np.int64)
+        found[clocks.grid :] = row
+        if (at := self._mine(warp)) is not None:
+            found[: clocks.size] = row[at]
+        return found
+
+    def _mine(self, warp: int) -> slice | None:
+        """Of the grid's warps that have columns, those of the own cluster."""
+        at = self._places[warp]
+        return None if at < 0 else slice(at, at + self._clocks.size)

@@ -1,0 +1,123 @@
+"""cp.async copies that nobody has waited for: who touches their bytes races with them (PTX ISA 9.7.9.25.2 "Completion
+Mechanisms for Asynchronous Copy Operations").
+
+A copy may come as late as its thread's wait allows (cp.async.wait_group, wait_all) or an mbarrier's phase does
+(cp.async.mbarrier.arrive). Bytes are stored when the copy is issued, which is as early as allowed, and belong to the
+copy until then: every other access to them is a fault. Where races are looked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cutegen_lab.emulator.ptx.types import Array
+
+if TYPE_CHECKING:
+    from cutegen_lab.emulator.faults import Trap
+    from cutegen_lab.emulator.machine.lane_group import LaneGroup
+    from cutegen_lab.emulator.races.shared_memory import SharedRaces
+
+_LINE_BITS = 20
+_NEVER = -1
+
+
+@dataclass
+class _Batch:
+    """Copies of one instruction: thread, first cell and commit group of each. ``slot``: the mbarrier they signal."""
+
+    gid: Array
+    cell: Array
+    cells: int
+    group: Array
+    line: int
+    slot: Array
+    phase: Array
+
+    def where(self, mask: Array) -> _Batch:
+        parts = (getattr(self, name)[mask] for name in ("gid", "cell", "group", "slot", "phase"))
+        return replace(self, **dict(zip(("gid", "cell", "group", "slot", "phase"), parts, strict=True)))
+
+    def all_cells(self) -> Array:
+        """[copy, cell]."""
+        return np.asarray(self.cell[:, None] + np.arange(self.cells))
+
+
+class CopiesInFlight:
+    """``flying``, by cell: 1 + thread and line of the copy that is to fill it, or 0."""
+
+    def __init__(self, races: SharedRaces, lanes: int, cells: int) -> None:
+        self._races = races
+        self._committed = np.zeros(lanes, np.int64)  # commit groups so far
+        self._complete = np.zeros(lanes, np.int64)  # … of which the thread has waited for the first so many
+        self._flying = np.zeros(cells, np.int64)
+        self._batches: list[_Batch] = []
+
+    def issue(self, g: LaneGroup, index: Array, cells: int, line: int) -> None:
+        """``index`` counts in pieces of ``cells`` cells."""
+        slots = np.full(g.n, _NEVER)
+        batch = _Batch(g.gid, index * cells, cells, self._committed[g.gid], line, slots, slots)
+        self._flying[batch.all_cells()] = (g.gid << _LINE_BITS | line)[:, None] + 1
+        self._batches.append(batch)
+
+    def commit(self, g: LaneGroup) -> None:
+        self._committed[g.gid] += 1
+
+    def wait(self, g: LaneGroup, pending: int) -> None:
+        """All but the thread's last ``pending`` groups are complete."""
+        self._complete[g.gid] = np.maximum(self._complete[g.gid], self._committed[g.gid] - pending)
+        self._land(lambda batch: batch.group < self._complete[batch.gid])
+
+    def signal(self, g: LaneGroup, slot: Array, phase: Array) -> None:
+        """Earlier copies of these threads complete the mbarriers at ``slot``, in the phase that is now ``phase``."""
+        lanes = np.full(len(self._committed), _NEVER)
+        lanes[g.gid] = np.arange(g.n)
+        for batch in self._batches:
+            mine = np.flatnonzero((lanes[batch.gid] >= 0) & (batch.slot == _NEVER))
+            if len(mine):
+                batch.slot, batch.phase = batch.slot.copy(), batch.phase.copy()
+                batch.slot[mine] = slot[lanes[batch.gid[mine]]]
+                batch.phase[mine] = phase[lanes[batch.gid[mine]]]
+                part = batch.where(mine)
+                self._races.rewrite(part.gid, part.all_cells(), part.line)
+
+    def observe(self, slot: Array, phase: Array) -> None:
+        """Somebody has waited for the mbarriers at ``slot``, which are now in ``phase``."""
+        if self._batches:
+            seen = dict(zip(slot.tolist(), phase.tolist(), strict=True))
+            now = np.vectorize(lambda s: seen.get(s, _NEVER), otypes=[np.int64])
+            self._land(lambda batch: (batch.slot != _NEVER) & (batch.phase < now(batch.slot)), signalled=True)
+
+    def _land(self, complete: Callable[[_Batch], Array], signalled: bool = False) -> None:
+        kept = []
+        for batch in self._batches:
+            done = complete(batch)
+            if done.any():
+                landed = batch.where(done)
+                self._flying[landed.all_cells()] = 0
+                if not signalled:
+                    self._races.rewrite(landed.gid, landed.all_cells(), landed.line)
+            if not done.all():
+                kept.append(batch.where(~done))
+        self._batches = kept
+
+    def check(self, g: LaneGroup, index: Array, cells: int, does: str) -> None:
+        """Traps where one of the cells touched is still to be filled by a copy."""
+        if not self._batches:
+            return
+        found = self._flying.reshape(-1, cells)[index]
+        if found.any():
+            lane, cell = (int(v[0]) for v in np.nonzero(found))
+            raise self._early(int(g.gid[lane]), int(index[lane]) * cells + cell, does)
+
+    def check_cells(self, gid: int, cells: Array, does: str) -> None:
+        """The same for what hardware will do to ``cells`` for thread ``gid``."""
+        if self._batches and (found := np.flatnonzero(self._flying[cells])).size:
+            raise self._early(gid, int(cells[found[0]]), does)
+
+    def _early(self, gid: int, cell: int, does: str) -> Trap:
+        past = int(self._flying[cell]) - 1
+        return self._races.early(gid, cell, does, past >> _LINE_BITS, past & (1 << _LINE_BITS) - 1)

@@ -1,0 +1,230 @@
+"""Races for shared memory: two threads touch a byte, one of them writes, and nothing orders the two.
+
+PTX ISA 8.7.1 "Races" and 9.7.13.1 (a barrier orders what participants did before it and do after it). Barriers,
+cluster barriers and mbarriers order warps through their :mod:`vector_clock`; so do releases and acquires
+(:mod:`causality`). Lanes of one warp are ordered by any warp-wide instruction, 9.7.13.2 bar.warp.sync or another. Of
+each cell the last writer is remembered and two readers that nothing orders: the last, and the one before it or, where
+warps do not run in lockstep, the first. That finds every race of two threads, in one of two runs one where three read,
+and may miss one where more do. A write that changes nothing is not held against anyone.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cutegen_lab.core.verdict import Verdict
+from cutegen_lab.emulator import ptx
+from cutegen_lab.emulator.faults import Trap
+from cutegen_lab.emulator.ptx.traits import CLUSTER, CTA, WEAK, Ordering, ordering
+from cutegen_lab.emulator.ptx.types import RAW, Array
+from cutegen_lab.emulator.races.causality import Left
+from cutegen_lab.emulator.races.cp_async import CopiesInFlight
+from cutegen_lab.emulator.races.vector_clock import VectorClocks
+
+if TYPE_CHECKING:
+    from cutegen_lab.emulator.machine.cta_batch import CtaBatch
+    from cutegen_lab.emulator.machine.lane_group import LaneGroup
+    from cutegen_lab.emulator.program import Program
+
+# An access in 63 bits: line of generated code, thread in its cluster, 1 + scope of a strong operation (0: a weak one),
+# count of its warp. 0: none. A thread number divided by 32 is a column of the clocks; what hardware does beside the
+# warps (:mod:`async_proxy`) has one too.
+_THREAD, _SCOPE, _COUNT = 20, 37, 39
+_LINE_MASK, _THREAD_MASK = (1 << 20) - 1, (1 << 17) - 1
+
+
+class SharedRaces:
+    """Remembers the accesses to the shared memory of a chunk. ``read``, ``write`` and ``update`` raise Trap."""
+
+    def __init__(self, m: CtaBatch, clocks: VectorClocks) -> None:
+        self._m, self._clocks = m, clocks
+        self.unit = m.program.access_unit
+        self._keeps_late = not m.warps_seed
+        cells = len(m.shared.data) // self.unit
+        self.writer, self.reader, self.other = (np.zeros(cells, np.int64) for _ in range(3))
+        self._left: Left = {}
+        self.copies = CopiesInFlight(self, len(clocks.own) * 32, cells)
+
+    def read(self, g: LaneGroup, index: Array, width: int) -> None:
+        """Before ``width`` bytes are read; ``index`` counts in ``width``."""
+        stamp, order = self._stamp(g)
+        if order.strong and self._m.causality is not None:
+            self._m.causality.read(self._left, g.gid, index * width, order)
+        k = width // self.unit
+        self.copies.check(g, index, k, "reads")
+        written = self.writer.reshape(-1, k)[index]
+        self._trap(g, index, width, self._racing(g, written, order), written, "reads", "wrote")
+        reader, other = self.reader.reshape(-1, k), self.other.reshape(-1, k)
+        last, first = reader[index], other[index]
+        past = (first, last) if self._keeps_late else (last, first)
+        kept = np.broadcast_to(stamp, last.shape)
+        for found in past:
+            kept = np.where(self._racing(g, found), found, kept)
+        other[index[::-1]] = kept[::-1]  # of many lanes that read a cell at once, this keeps the first …
+        reader[index] = stamp  # … and this the last
+
+    def write(self, g: LaneGroup, index: Array, width: int, value: Array) -> None:
+        """Stores ``value``."""
+        stamp, order = self._stamp(g)
+        cells, k = self._m.shared.views[width], width // self.unit
+        new = np.ascontiguousarray(np.broadcast_to(value, index.shape).astype(cells.dtype, copy=False))
+        self._check_write(g, index, width, order, differs(cells[index], new, k))
+        cells[index] = new
+        self._record(index, k, stamp)
+        lost, writer = differs(cells[index], new, k), self.writer.reshape(-1, k)[index]
+        if lost.any() and not order.strong:
+            apart = (writer >> (_THREAD + 5) & _THREAD_MASK >> 5) != self._clocks.own[g.gid >> 5][:, None]
+            self._trap(g, index, width, lost & apart, writer, "writes", "wrote something else at the same time")
+        if order.strong and self._m.causality is not None:
+            self._m.causality.write(self._left, g.gid, index * width, order)
+
+    def copy(self, g: LaneGroup, index: Array, width: int, value: Array) -> None:
+        """Stores ``value`` on behalf of an asynchronous copy, which may come any time until it is waited for."""
+        self.write(g, index, width, value)
+        self.copies.issue(g, index, width // self.unit, generated_line(self._m.program))
+
+    def update(self, g: LaneGroup, index: Array, width: int) -> None:
+        """Before an atomic operation."""
+        stamp, order = self._stamp(g)
+        k = width // self.unit
+        if self._m.causality is not None:
+            self._m.causality.update(self._left, g.gid, index * width, order)
+        self._check_write(g, index, width, order, np.ones((len(index), k), np.bool_))
+        self._record(index, k, stamp)
+        last = self.writer.reshape(-1, k)[index]  # of those who come at once
+        if (last != stamp).any():
+            self._trap(g, index, width, self._racing(g, last, order) & (last != stamp), last, "writes", "wrote")
+
+    def warp_sync(self, g: LaneGroup) -> None:
+        """A warp-wide instruction of all lanes: what they did before is over."""
+        self._clocks.meet_all(np.unique(g.gid >> 5))
+
+    def members_sync(self, g: LaneGroup, members: Array, running: Array) -> None:
+        """The same for those of a member mask (by lane of ``g``); ``running`` has those of each warp."""
+        warps = g.gid >> 5
+        if ((members & running) == running).all():
+            self.warp_sync(g)
+            return
+        for warp, mask, alive in sorted(set(zip(warps.tolist(), members.tolist(), running.tolist(), strict=True))):
+            named = np.flatnonzero(mask >> np.arange(32) & 1)
+            self._clocks.meet(warp, None if mask & alive == alive else named)
+
+    def _check_write(self, g: LaneGroup, index: Array, width: int, order: Ordering, changed: Array) -> None:
+        k = width // self.unit
+        self.copies.check(g, index, k, "writes")
+        for table, did in ((self.writer, "wrote"), (self.reader, "read"), (self.other, "read")):
+            found = table.reshape(-1, k)[index]
+            self._trap(g, index, width, self._racing(g, found, order) & changed, found, "writes", did)
+
+    def _record(self, index: Array, k: int, stamp: Array) -> None:
+        self.writer.reshape(-1, k)[index] = stamp
+        self.reader.reshape(-1, k)[index] = 0
+        self.other.reshape(-1, k)[index] = 0
+
+    def rewrite(self, gid: Array, cells: Array, line: int) -> None:
+        """``cells`` [thread, cell] count as written now, by the copies that threads issued at ``line``."""
+        thread = gid % (self._clocks.size * 32)
+        self.writer[cells] = (self._clocks.now(gid >> 5) << _COUNT | thread << _THREAD | line)[:, None]
+
+    def early(self, mine: int, cell: int, does: str, theirs: int, line: int) -> Trap:
+        """Thread ``mine`` touches what a copy of ``theirs``, issued at ``line``, is still to fill."""
+        shared = self._m.shared
+        at = cell * self.unit % shared.stride
+        who = "its own" if theirs == mine else f"thread {self._m.place(theirs)[1]}'s"
+        message = f"a race: {does} byte {at - shared.first} of shared memory before {who} asynchronous copy has come"
+        trap = Trap(Verdict.NON_DETERMINISTIC, message, mine, at)
+        trap.earlier = self._m.program.source_map.get(line)
+        return trap
+
+    def _racing(self, g: LaneGroup, found: Array, order: Ordering = WEAK) -> Array:
+        """Which of the accesses ``found`` [lanes, cells] does nothing order before what the lane does now? Strong ones
+        do not race where the scopes of both take in both threads. One column stands for all where each lane found one
+        access."""
+        if found.shape[1] > 1 and (found == found[:, :1]).all():
+            found = found[:, :1]
+        if not np.maximum.reduce(found, axis=None, initial=0):
+            return np.zeros((1, 1), np.bool_)
+        warp, mine = (g.gid >> 5)[:, None], (g.gid % (self._clocks.size * 32))[:, None]
+        thread, count = found >> _THREAD & _THREAD_MASK, found >> _COUNT
+        late = self._clocks.unknown(g.gid[:, None], thread >> 5, thread & 31, count)
+        late |= (thread >> 5 == mine >> 5) & self._clocks.lanes.unmet(warp, mine & 31, thread & 31, count)
+        if order.strong:
+            warps = self._clocks.warps
+            needed = np.where((thread >> 5) // warps == (mine >> 5) // warps, CTA, CLUSTER)
+            late &= np.minimum(found >> _SCOPE & 3, order.scope + 1) <= needed
+        return late
+
+    def _stamp(self, g: LaneGroup) -> tuple[Array, Ordering]:
+        """(what is remembered of this access [lanes, 1], what it orders)."""
+        line = generated_line(self._m.program)
+        order = order_at(self._m.program, line)
+        thread = g.gid % (self._clocks.size * 32)
+        scope = order.scope + 1 if order.strong else 0
+        stamp = self._clocks.now(g.gid >> 5) << _COUNT | scope << _SCOPE | thread << _THREAD | line
+        return stamp[:, None], order
+
+    def _trap(self, g: LaneGroup, index: Array, width: int, race: Array, found: Array, does: str, did: str) -> None:
+        if race.any():
+            lane, cell = (int(v[0]) for v in np.nonzero(race))
+            at = int(index[lane]) * width + cell * self.unit
+            raise self.trap(int(g.gid[lane]), at, int(found[lane, cell]), does, did)
+
+    def trap(self, gid: int, at: int, past: int, does: str, did: str) -> Trap:
+        """For thread ``gid``'s access to byte ``at`` of the chunk's shared memory, which collides with ``past``."""
+        shared, thread = self._m.shared, past >> _THREAD & _THREAD_MASK
+        byte = at % shared.stride - shared.first
+        if thread >> 5 < self._clocks.size:
+            theirs = gid // (self._clocks.size * 32) * self._clocks.size * 32 + thread
+            (my_block, _), (their_block, xyz) = self._m.place(gid), self._m.place(theirs)
+            who = f"thread {xyz}" + (f" of block {their_block}" if their_block != my_block else "")
+            message = f"a race: {does} byte {byte} of shared memory, which {who} {did} with no barrier between"
+        else:
+            doing = {"wrote": "writes", "read": "reads"}.get(did, did)
+            what = self._clocks.hardware(thread >> 5)
+            message = f"a race: {does} byte {byte} of shared memory, which {what} {doing} that has not been waited for"
+        trap = Trap(Verdict.NON_DETERMINISTIC, message, gid, at % shared.stride)
+        trap.earlier = self.source(past)
+        return trap
+
+    def source(self, past: int) -> ptx.Instruction | None:
+        return self._m.program.source_map.get(past & _LINE_MASK)
+
+
+def stamp(column: int, lane: int, count: int, line: int) -> int:
+    """An access that is not strong, as it is remembered."""
+    return count << _COUNT | (column << 5 | lane) << _THREAD | line
+
+
+def columns(found: Array) -> Array:
+    return found >> _THREAD + 5 & _THREAD_MASK >> 5
+
+
+def lanes(found: Array) -> Array:
+    return found >> _THREAD & 31
+
+
+def counts(found: Array) -> Array:
+    return found >> _COUNT
+
+
+def differs(old: Array, new: Array, k: int) -> Array:
+    """Which of the ``k`` cells of each element differ [lanes, k]."""
+    unit: Any = RAW[old.itemsize // k]
+    return np.asarray(old.view(unit).reshape(-1, k) != new.view(unit).reshape(-1, k))
+
+
+def order_at(program: Program, line: int) -> Ordering:
+    """Of the instruction that ``line`` of the generated code performs."""
+    instruction = program.source_map.get(line)
+    return WEAK if instruction is None else ordering(instruction)
+
+
+def generated_line(program: Program) -> int:
+    """Line of the generated code that is being executed."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename != program.file_name:
+        frame = frame.f_back
+    return min(frame.f_lineno, _LINE_MASK)

@@ -1,0 +1,73 @@
+"""Which cluster of a launch stored to each cell of global memory: in a large run, where :class:`GlobalRaces` looks at a
+few clusters alone, what two clusters store to one place is found wherever it is.
+
+Only where no block can wait for another: nothing orders two of them then (PTX ISA 8.9.5), and the last to store wins by
+luck. A store that changes nothing is not held against anyone, nor is what bulk copies and atomic operations do.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cutegen_lab.core.verdict import Verdict
+from cutegen_lab.emulator.faults import Trap
+from cutegen_lab.emulator.ptx.types import Array
+from cutegen_lab.emulator.races.shared_memory import differs
+
+if TYPE_CHECKING:
+    from cutegen_lab.emulator.machine.cta_batch import CtaBatch
+    from cutegen_lab.emulator.memory.global_memory import Buffer
+
+MOST_BYTES = 512 << 20  # of a tensor's table
+
+
+class StoreOwners:
+    """``unit``: bytes of the plan's narrowest access. Launches ``begin``, and chunks of their blocks ``enter``."""
+
+    def __init__(self, unit: int) -> None:
+        self._unit = unit
+        self._before = self._clusters = 0  # of earlier launches, and of this one
+        self._mine: Array = np.zeros(0, np.int32)  # by block of the chunk: a number that no other cluster has
+
+    def table(self, size: int) -> Array | None:
+        """Of a buffer of ``size`` bytes: 0 where nobody has stored anything."""
+        cells = -(-size // self._unit)
+        return None if 4 * cells > MOST_BYTES else np.zeros(cells, np.int32)
+
+    def begin(self, clusters: int) -> None:
+        self._before, self._clusters = self._before + self._clusters, clusters
+
+    def enter(self, chunk: CtaBatch) -> None:
+        self._threads = chunk.padded_threads
+        self._mine = (1 + self._before + chunk.numbers // chunk.cluster_size).astype(np.int32)
+
+    def store(self, buffer: Buffer, gid: Array, width: int, index: Array, value: Any) -> None:
+        """Stores ``value`` at element ``index`` of ``buffer``. Raises Trap where another cluster stored, or stores at
+        once, something else."""
+        assert buffer.owners is not None
+        cells, k = buffer.views[width], width // self._unit
+        owners = buffer.owners[: len(buffer.owners) // k * k].reshape(-1, k)
+        mine = self._mine[gid // self._threads][:, None]
+        before = owners[index]
+        others = (before > self._before) & (before != mine)
+        new = np.ascontiguousarray(np.broadcast_to(value, index.shape).astype(cells.dtype, copy=False))
+        if others.any():
+            self._check(buffer, gid, width, index, others & differs(cells[index], new, k), before)
+        cells[index] = new
+        owners[index] = mine
+        after = owners[index]
+        if (others := after != mine).any():
+            self._check(buffer, gid, width, index, others & differs(cells[index], new, k), after)
+
+    def _check(self, buffer: Buffer, gid: Array, width: int, index: Array, wrong: Array, whose: Array) -> None:
+        if not wrong.any():
+            return
+        lane, cell = (int(at[0]) for at in np.nonzero(wrong))
+        other, place = int(whose[lane, cell]) - 1 - self._before, int(index[lane]) * width + cell * self._unit
+        message = (
+            f"a race: writes something else where cluster {other} of the grid wrote, byte {place} of {buffer.name}, "
+            "with no order between"
+        )
+        raise Trap(Verdict.NON_DETERMINISTIC, message, int(gid[lane]), buffer.base + place)

@@ -1,0 +1,37 @@
+"""Bulk copies to global memory that nobody has waited for (PTX ISA 9.7.9.25.4 cp.async.bulk, 9.7.9.25.6 wait_group).
+
+Until the thread that asked for one has waited for its bulk group, and without ``.read``, which tells only that the
+source has been read, others may not touch what it writes. The end of the launch completes all of them.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from cutegen_lab.emulator.races.access_marks import Rows
+
+
+class StoresInFlight:
+    """Of the threads of a chunk, each of which has bulk groups of its own."""
+
+    def __init__(self) -> None:
+        self._committed: dict[int, int] = defaultdict(int)
+        self._pending: dict[int, list[tuple[int, Rows]]] = defaultdict(list)
+
+    def issue(self, gid: int, rows: Rows) -> int:
+        """Thread ``gid`` asks for a copy to ``rows``. Returns the number of its bulk group."""
+        group = self._committed[gid]
+        self._pending[gid].append((group, rows))
+        return group
+
+    def commit(self, gids: list[int]) -> None:
+        for gid in gids:
+            self._committed[gid] += 1
+
+    def wait(self, gid: int, pending: int) -> Iterator[tuple[int, Rows]]:
+        """(group, rows) of the copies that are complete when all but the last ``pending`` groups are."""
+        if gid in self._pending:
+            last = self._committed[gid] - pending
+            found, self._pending[gid] = self._pending[gid], [p for p in self._pending[gid] if p[0] >= last]
+            yield from (p for p in found if p[0] < last)

@@ -1,0 +1,276 @@
+"""What each warp knows the others to have done: vector clocks (Mattern 1989) over the warps of a cluster.
+
+One more column stands for the launches before: who knows of it has waited for them, or met someone who has. What
+hardware does beside the warps has columns too: the wgmma of each warp and its bulk copies out of shared memory (groups
+that have been waited for), and each mbarrier (phases that have completed). Further columns say which of the
+generic accesses of a warp to shared and to global memory a proxy fence has made visible to such hardware (PTX ISA 8.4
+"Proxies"), and which of the mbarriers that it made a fence has announced (9.7.13.4 fence.mbarrier_init). Where blocks
+of different clusters can wait for each other, the warps of the grid, or of some of its clusters, have columns besides.
+
+A warp's own count goes up each time it publishes (arrives somewhere); what it did before is *known* to whoever learns
+of that (waits there). An access is ordered after another where its warp knows of it. Lanes of a warp are ordered by
+what they do together, all of them or those of a member mask; what they learn and publish apart is kept in
+:mod:`lane_clock`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from cutegen_lab.emulator.ptx.types import Array
+from cutegen_lab.emulator.races.lane_clock import EVERY, LaneClocks, by_place
+
+MBARRIERS = 64  # that bulk copies of one block complete on
+
+
+class VectorClocks:
+    """``known[w, v]``: how far warp ``w`` (of the chunk) knows warp ``v`` (of its cluster) to have come.
+
+    Column ``size``, after the last warp: does it know that earlier launches have ended? ``products``, ``bulk``,
+    ``landing``, ``fenced`` (of shared memory), ``fenced_global``, ``made`` and ``grid`` are where the other columns
+    begin, the last one a warp of each of the clusters ``followed`` (their numbers in the grid, ascending).
+    ``exited`` has a bool a thread, which the chunk keeps.
+    """
+
+    def __init__(self, blocks: int, cluster: int, warps: int, exited: Array, followed: Array | None = None) -> None:
+        self.warps, self.size = warps, cluster * warps
+        self._followed: Array = np.zeros(0, np.int64) if followed is None else followed
+        total = np.arange(blocks * warps)
+        self.own = total % self.size
+        self.products = self.size + 1
+        self.bulk = self.products + self.size
+        self.landing = self.bulk + self.size
+        self.fenced = self.landing + MBARRIERS * cluster
+        self.fenced_global = self.fenced + self.size
+        self.made = self.fenced_global + self.size
+        self.grid = self.made + self.size
+        self.width = self.grid + len(self._followed) * self.size
+        self.known = np.zeros((len(total), self.width), np.int64)
+        self.known[total, self.own] = 1
+        self.lanes = LaneClocks(self.known, self.own, exited)
+        # By warp of which several lanes have had bulk groups: at which wait each of its groups was over, by its number.
+        self.group_ends: dict[int, Array] = {}
+        self._began_next = False  # has a warp let the next launch begin that knew nothing of the launches before?
+
+    @property
+    def follows_grid(self) -> bool:
+        """Is order between clusters followed, or between some?"""
+        return self.width > self.grid
+
+    def column_in_grid(self, cluster: Array, column: Array) -> tuple[Array, Array]:
+        """(column of a warp of any cluster, is its cluster followed?) from its ``column`` in the cluster."""
+        at = np.minimum(np.searchsorted(self._followed, cluster), len(self._followed) - 1)
+        followed = self._followed[at] == cluster
+        return self.grid + np.where(followed, at * self.size + column, 0), followed
+
+    def now(self, warp: Array) -> Array:
+        """The own count of each warp."""
+        return np.asarray(self.known[warp, self.own[warp]])
+
+    def publish(self, warps: Array) -> Array:
+        """A row a warp (distinct): all that it knows. What it does from here on is news."""
+        self.lanes.publish_all(warps)
+        rows = self.known[warps]
+        if not self.lanes.even:
+            rows = np.stack([self.lanes.row(warp, EVERY) for warp in warps.tolist()])
+        self.known[warps, self.own[warps]] += 1
+        return rows
+
+    def publish_part(self, warp: int, lanes: int) -> Array:
+        """The same of some ``lanes`` of a warp, given as bits, or of all."""
+        own, row = self.own[warp], self.lanes.row(warp, lanes)
+        self.lanes.publishes(warp, lanes, int(row[own]))
+        self.known[warp, own] += 1
+        return row
+
+    def meet_all(self, warps: Array) -> None:
+        """All lanes of each of ``warps`` (distinct) execute a warp-wide instruction."""
+        self.known[warps, self.own[warps]] += 1
+        self.lanes.meet_all(warps)
+
+    def meet(self, warp: int, members: Array | None) -> None:
+        """The lanes ``members`` of ``warp`` (None: all) execute a warp-wide instruction."""
+        if members is None:
+            self.meet_all(np.array([warp]))
+            return
+        before = int(self.known[warp, self.own[warp]])
+        self.known[warp, self.own[warp]] += 1
+        self.lanes.meet(warp, members, before)
+
+    def proxy_fence(self, gid: Array, shared: bool = True, everywhere: bool = True) -> None:
+        """What the threads ``gid`` know of is visible to asynchronous hardware; what they do from here on is not.
+        ``shared``: in shared memory. ``everywhere``: in global memory."""
+        firsts = [self.fenced] * shared + [self.fenced_global] * everywhere
+        warps, lanes, whole = self.lanes.split(gid)
+        whole &= self.lanes.even
+        self.lanes.publish_all(warps[whole])
+        self._fence(self.known, warps[whole], firsts)
+        for warp, some in zip(warps[~whole].tolist(), lanes[~whole].tolist(), strict=True):
+            row = self.lanes.row(warp, some)
+            self.lanes.publishes(warp, some, int(row[self.own[warp]]))
+            self._fence(row[None], np.array([0]), firsts)
+            self._keep(warp, some, row)
+        self.known[warps, self.own[warps]] += 1
+
+    def _fence(self, rows: Array, at: Array, firsts: list[int]) -> None:
+        for first in firsts:
+            fenced = slice(first, first + self.size)
+            rows[at, fenced] = np.maximum(rows[at, fenced], rows[at, : self.size])
+
+    def init_fence(self, warps: Array) -> None:
+        """The mbarriers that ``warps`` (distinct) have made are announced with whatever the warps leave next."""
+        own = self.own[warps]
+        self.known[warps, self.made + own] = self.known[warps, own]
+        self.known[warps, own] += 1
+
+    def announced(self, warps: Array) -> Array:
+        """A row a warp (distinct): of all that it knows, the mbarriers that a fence has announced."""
+        rows = np.zeros((len(warps), self.width), np.int64)
+        rows[:, self.made : self.grid] = self.known[warps, self.made : self.grid]
+        return rows
+
+    def hardware(self, column: int) -> str:
+        """Whose column it is."""
+        return "a wgmma" if column < self.bulk else "a bulk copy"
+
+    def learn(self, warps: Array, rows: Array) -> None:
+        """``rows``: one for each of ``warps`` (distinct), or one for all."""
+        self.known[warps] = np.maximum(self.known[warps], rows)
+        told = np.broadcast_to(rows, (len(warps), self.width))[np.arange(len(warps)), self.own[warps]]
+        self.lanes.meet_all_through(warps, told)
+
+    def learn_part(self, warp: int, lanes: int, row: Array) -> None:
+        """The same of some ``lanes`` of a warp, given as bits, or of all."""
+        self._keep(warp, lanes, row)
+        self.lanes.meet_through(warp, lanes, int(row[self.own[warp]]))
+
+    def _keep(self, warp: int, lanes: int, row: Array) -> None:
+        if self.lanes.all_run(warp, lanes):
+            np.maximum(self.known[warp], row, out=self.known[warp])
+        else:
+            self.lanes.learn(warp, lanes, row)
+
+    def learn_column(self, gid: Array, column: int, count: int) -> None:
+        """The threads ``gid`` learn that ``column`` has come to ``count``."""
+        row = np.zeros(self.width, np.int64)
+        row[column] = count
+        warps, lanes, whole = self.lanes.split(gid)
+        self.known[warps[whole], column] = np.maximum(self.known[warps[whole], column], count)
+        for warp, some in zip(warps[~whole].tolist(), lanes[~whole].tolist(), strict=True):
+            self.lanes.learn(warp, some, row)
+
+    def wait_for_launches(self, gid: Array) -> None:
+        self.learn_column(gid, self.size, 1)
+
+    def launch_dependents(self, gid: Array) -> None:
+        """The next launch may begin, as far as the block of each of the threads ``gid`` is concerned."""
+        self._began_next |= not self.waited(gid).all()
+
+    def waited(self, gid: Array) -> Array:
+        """Does each of the threads ``gid`` know that earlier launches have ended?"""
+        return np.asarray(self.knows(gid, np.array(self.size)) > 0)
+
+    def some_have_waited(self) -> bool:
+        """Has any thread waited for earlier launches?"""
+        return bool(self.waited(np.arange(len(self.own) * 32)).any())
+
+    def every_block_waited(self) -> bool:
+        """Has each block waited for earlier launches, before it let the next one begin?"""
+        waited = self.waited(np.arange(len(self.own) * 32))
+        return not self._began_next and bool(waited.reshape(-1, self.warps * 32).any(axis=1).all())
+
+    def knows(self, gid: Array, column: Array) -> Array:
+        """How far each of the threads ``gid`` knows ``column`` to have come."""
+        known = np.asarray(self.known[gid >> 5, column])
+        return known if self.lanes.even else self.lanes.more(gid, column, known)
+
+    def row(self, gid: int) -> Array:
+        """All that thread ``gid`` knows."""
+        return self.lanes.row(gid >> 5, 1 << (gid & 31))
+
+    def unknown(self, gid: Array, column: Array, lane: Array, count: Array, first: int = 0) -> Array:
+        """Do the threads ``gid`` not know of what ``lane`` of ``column`` did at ``count``? ``first``: of the columns
+        that tell so, 0 or where those of fences begin."""
+        return self.late(gid, self.knows(gid, first + column), column, lane, count, first > 0)
+
+    def late(self, gid: Array, known: Array, column: Array, lane: Array, count: Array, fenced: bool = False) -> Array:
+        """The same where ``known`` tells how far they know ``column`` to have come, or to have been ``fenced``."""
+        late = np.asarray(known < count)
+        if self.lanes.recorded:
+            warp = gid >> 5
+            other = np.where(column < self.size, warp - warp % self.size + column, -1)
+            late |= self.lanes.untold(None if fenced else warp, other, lane, count, known)
+        if self.group_ends:
+            late |= self._groups_late(gid, known, column, count)
+        return late
+
+    def _groups_late(self, gid: Array, known: Array, column: Array, count: Array) -> Array:
+        first = (gid >> 5) - (gid >> 5) % self.size
+        other = np.where((column >= self.bulk) & (column < self.landing), first + column - self.bulk, -1)
+        found = np.zeros(np.broadcast_shapes(other.shape, np.shape(known), np.shape(count)), np.bool_)
+        other, known, count = np.broadcast_arrays(other, known, count)
+        for warp, ends in self.group_ends.items():
+            if (mine := other == warp).any():
+                found[mine] = ends[count[mine]] > known[mine]
+        return found
+
+
+class Meetings:
+    """Where warps leave what they know for others: one row a place. Places are whatever indexes ``shape``."""
+
+    def __init__(self, clocks: VectorClocks, *shape: int) -> None:
+        self._clocks = clocks
+        self.rows = np.zeros((*shape, clocks.width), np.int64)
+
+    def leave(self, warps: Array, *place: Any) -> None:
+        """``warps`` are distinct; ``place`` has an index for each."""
+        self.leave_rows(self._clocks.publish(warps), *place)
+
+    def leave_rows(self, rows: Array, *place: Any) -> None:
+        """One for each index of ``place``."""
+        np.maximum.at(self.rows, place, rows)
+
+    def take(self, warps: Array, *place: Any) -> None:
+        self._clocks.learn(warps, self.rows[place])
+
+
+class Letters:
+    """As :class:`Meetings`, for places that are few and far apart (mbarriers, words of shared memory)."""
+
+    def __init__(self, clocks: VectorClocks) -> None:
+        self._clocks = clocks
+        self._rows: dict[int, Array] = {}
+
+    def forget(self, places: Array) -> None:
+        for place in np.unique(places).tolist():
+            self._rows.pop(place, None)
+
+    def leave(self, gid: Array, places: Array) -> None:
+        for warp, lanes, place in by_place(gid, places):
+            self._leave(self._clocks.publish_part(warp, lanes), place)
+
+    def leave_rows(self, rows: Array, places: Array) -> None:
+        """One for each of ``places``."""
+        for row, place in zip(rows, places.tolist(), strict=True):
+            self._leave(row, place)
+
+    def _leave(self, row: Array, place: int) -> None:
+        before = self._rows.get(place)
+        self._rows[place] = row if before is None else np.maximum(row, before)
+
+    def at(self, place: int) -> Array | None:
+        return self._rows.get(place)
+
+    def receive(self, other: Letters, place: int, column: int, count: int) -> None:
+        """All that ``other`` has in ``place``; and ``count`` in ``column``."""
+        mine, theirs = self._rows.get(place), other._rows.get(place)
+        row = np.zeros(self._clocks.width, np.int64) if theirs is None else theirs.copy()
+        row[column] = max(row[column], count)
+        self._rows[place] = row if mine is None else np.maximum(row, mine)
+
+    def take(self, gid: Array, places: Array) -> None:
+        for warp, lanes, place in by_place(gid, places):
+            if (row := self._rows.get(place)) is not None:
+                self._clocks.learn_part(warp, lanes, row)

@@ -1,0 +1,1 @@
+"""From PTX instructions to Python: control flow, registers, and the writer that opcodes use."""

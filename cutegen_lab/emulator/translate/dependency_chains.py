@@ -1,0 +1,91 @@
+"""Straight code, as ptxas sees it: which loads are outstanding together, and how long results wait for each other."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Container, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from cutegen_lab.emulator.translate.cfg import Block
+    from cutegen_lab.emulator.translate.emit import Emit
+
+_HOISTED = 128  # bytes of loads that ptxas finds registers for
+# Cycles from an instruction's issue to that of one that needs its result, by class. Arithmetic: Jia et al. 2018 (arXiv
+# 1804.06826, section 4.1: four cycles since Volta); shared memory on H100: Luo et al. 2025 (arXiv 2501.12084). Global
+# loads are charged where they are waited for, and wgmma runs beside.
+_CYCLES: Mapping[str, int] = {
+    "f32": 4, "half": 4, "integer": 4, "f64": 8, "convert": 8, "special": 18, "shared": 29, "warp": 23, "local": 33,
+    "tensor": 33, "move": 0,
+}  # fmt: skip
+_OTHER_CYCLES = 2
+
+
+@dataclass(frozen=True)
+class DependencyChains:
+    """Of the straight code that begins with a basic block. ``load_batches``: bytes a lane loads, then waits for;
+    without cp.async where groups of it are waited for. ``chain_cycles``: its longest chain of dependent results."""
+
+    load_batches: tuple[int, ...] = ()
+    chain_cycles: int = 0
+
+
+def straight_code(blocks: list[Block], hammocks: Container[int]) -> tuple[DependencyChains, ...]:
+    """By block: what is so of it and of all that ptxas makes straight code of with it, which is a chain of branches
+    over one block each. Blocks further down such a chain have nothing."""
+    in_groups = any(emit.waits_loads for block in blocks for emit in block.emits)
+    found = [DependencyChains()] * len(blocks)
+    for first, emits in _runs(blocks, hammocks):
+        found[first] = DependencyChains(_batches(emits, in_groups), _chain(emits))
+    return tuple(found)
+
+
+def copies(emit: Emit) -> bool:
+    """Is it a cp.async, or its commit_group?"""
+    return emit.ins.opcode == "cp" and "bulk" not in emit.ins.mods
+
+
+def _runs(blocks: list[Block], hammocks: Container[int]) -> Iterator[tuple[int, list[Emit]]]:
+    jumps = Counter(block.target for block in blocks)
+    first = 0
+    while first < len(blocks):
+        last, emits = first, list(blocks[first].emits)
+        while last in hammocks and jumps[last + 2] == 1:
+            emits += blocks[last + 1].emits + blocks[last + 2].emits
+            last += 2
+        yield first, emits
+        first = last + 1
+
+
+def _batches(emits: list[Emit], in_groups: bool) -> tuple[int, ...]:
+    """Global loads that can be outstanding together: ptxas hoists a load over what does not feed its address, up to a
+    store or wait it may not cross, and up to about as many registers as ``_HOISTED`` bytes take."""
+    batches, size, pending = [], 0, set[str]()
+    for emit in emits:
+        bytes_ = 0 if in_groups and copies(emit) else emit.load_bytes
+        waits = emit.waits_loads or emit.klass in ("store", "atomic", "barrier")
+        depends = bool(pending & set(emit.uses))
+        if size and (waits or (bytes_ and (depends or size + bytes_ > _HOISTED))):
+            batches.append(size)
+            size, pending, depends = 0, set(), False
+        size += bytes_
+        if bytes_ or depends:
+            pending |= set(emit.defs)
+    return tuple([*batches, size] if size else batches)
+
+
+def _chain(emits: list[Emit]) -> int:
+    """Cycles of the longest chain of results, each of which needs the one before."""
+    ready: dict[str, int] = {}
+    longest = 0
+    for emit in emits:
+        needs = [ready[name] for name in emit.uses if name in ready]
+        if emit.ins.guard is not None and emit.ins.guard.name in ready:
+            needs.append(ready[emit.ins.guard.name])
+        cycles = 0 if emit.sums is not None else _CYCLES.get(emit.klass, _OTHER_CYCLES)
+        done = max(needs, default=0) + cycles
+        longest = max(longest, done)
+        for name in emit.defs:
+            ready[name] = done
+    return longest

@@ -1,0 +1,94 @@
+"""Which instructions may touch registers of a wgmma that is under way, or whose sums are not in registers yet.
+
+PTX ISA 9.7.15.7.3: the sums, and the registers of A, must not be touched until wgmma.wait_group. A forward analysis
+over the blocks finds every instruction that may come after a wgmma and names one of its registers; those, and no
+others, look at run time whether their lanes have waited, and bring the sums into registers.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from cutegen_lab.emulator.translate.dataflow import states_before
+
+if TYPE_CHECKING:
+    from cutegen_lab.emulator.translate.cfg import Block
+    from cutegen_lab.emulator.translate.emit import Emit
+
+
+class InFlight(NamedTuple):
+    """A list of registers, in order, and its number in the kernel."""
+
+    number: int
+    names: tuple[str, ...]
+
+
+_State = frozenset[tuple[InFlight, bool]]
+"""Lists that may be in flight, and whether as sums (or as operands)."""
+_NOTHING: _State = frozenset()
+
+
+Live = tuple[tuple[int, frozenset[int]], ...]
+
+
+def live_sums(live: set[str], flights: dict[tuple[str, ...], int], rows: dict[str, tuple[str, int]]) -> Live:
+    """(number of the list, rows) of those registers of each list that are ``live``."""
+    found = ((n, frozenset(rows[name][1] for name in names if name in live)) for names, n in flights.items())
+    return tuple((n, kept) for n, kept in found if kept)
+
+
+def mark(blocks: list[Block]) -> None:
+    """Adds to each instruction that may touch such registers the lines that look after them."""
+    if not any(e.sums for block in blocks for e in block.emits):
+        return
+    in_flight = states_before(blocks, _NOTHING, lambda block, state: _walk(block, state, []))
+    for index, state in in_flight.items():
+        touched: list[tuple[int, InFlight, bool]] = []
+        _walk(blocks[index], state, touched)
+        live = _live_before(blocks[index]) if touched else []
+        for n, flight, sums in touched:
+            emit = blocks[index].emits[n]
+            emit.before.append(_line(flight, live[n]) if sums else f"g.m.products.check_operands(g,{flight.number})")
+            emit.collective = True
+
+
+def _line(flight: InFlight, live: set[str]) -> str:
+    """Brings the sums into those of their registers whose values still matter: the rows of others may be in use."""
+    pairs = "".join(f"({i},<{name}>)," for i, name in enumerate(flight.names) if name in live)
+    return f"g.m.products.settle(g,{flight.number},({pairs}))"
+
+
+def _walk(block: Block, state: _State, touched: list[tuple[int, InFlight, bool]]) -> _State:
+    """The state after ``block``; notes in ``touched`` which instructions touch what."""
+    current = set(state)
+    for n, emit in enumerate(block.emits):
+        for flight, sums in sorted(current):
+            if _touches(emit, flight, sums):
+                current.discard((flight, sums))
+                touched.append((n, flight, sums))
+        if emit.sums:
+            current.add((emit.sums, True))
+        if emit.operands:
+            current.add((emit.operands, False))
+    return frozenset(current)
+
+
+def _touches(emit: Emit, flight: InFlight, sums: bool) -> bool:
+    """Sums may be named by a wgmma on the same list; operands may be read."""
+    names = set(flight.names)
+    if not sums:
+        return not names.isdisjoint(emit.defs)
+    same = emit.sums is not None and emit.sums.number == flight.number
+    return not same and not (names.isdisjoint(emit.defs) and names.isdisjoint(emit.uses))
+
+
+def _live_before(block: Block) -> list[set[str]]:
+    """Registers whose values matter before each instruction."""
+    live = set(block.live_out)
+    if block.guard:
+        live.add(block.guard.name)
+    found = []
+    for emit in reversed(block.emits):
+        live = (live - set(emit.defs)) | set(emit.uses)
+        found.append(set(live))
+    return found[::-1]
