@@ -43,7 +43,7 @@ from cutegen_lab.core.verdict import Fault
 from cutegen_lab.devices.cuda import ncu
 from cutegen_lab.devices.emulator import EmulatorDevice
 from cutegen_lab.judge.turns import Effort
-from cutegen_lab.tuning import MODEL
+from cutegen_lab.perfmodel import MODEL
 
 SECTIONS = ("SpeedOfLight", "WarpStateStats")
 A_PART, NCU_SECONDS = 20, 60.0  # cases that ncu replays in one go, and for how long it may

@@ -101,7 +101,7 @@ def seen(values: Mapping[str, float]) -> Seen:
 
 
 def agrees(limiter: str, of: Seen) -> bool:
-    """Whether a predicted ``limiter``, in the words of :mod:`cutegen_lab.tuning.limiter`, is what ncu has."""
+    """Whether a predicted ``limiter``, in the words of :mod:`cutegen_lab.perfmodel.limiter`, is what ncu has."""
     named = limiter.partition("; ")[2] if limiter.startswith("tail") else limiter
     ours = next((names for start, names in _OURS if named.startswith(start)), frozenset({"instructions"}))  # "… units"
     return bool(ours & of.answers)

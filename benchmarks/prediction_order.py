@@ -31,7 +31,7 @@ from benchmarks.times_compared import SAME, regret, spearman
 from cutegen_lab.core.predicted import AT_THE_FLOOR
 from cutegen_lab.core.roofline import GPUS
 from cutegen_lab.devices.emulator import EmulatorDevice
-from cutegen_lab.tuning import MODEL, predict_plan
+from cutegen_lab.perfmodel import MODEL, predict_plan
 
 RECORDED = Path(__file__).parent / "results" / "predicted_times_on_gpu.json"
 WHOLE = 12  # configs of a group, from which its rank correlation is worth a mean

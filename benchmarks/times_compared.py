@@ -21,7 +21,7 @@ from cutegen_lab.core.roofline import target_gpu
 from cutegen_lab.core.trial import Profile
 from cutegen_lab.core.verdict import Fault
 from cutegen_lab.devices.emulator import EmulatorDevice
-from cutegen_lab.tuning import MODEL
+from cutegen_lab.perfmodel import MODEL
 
 if TYPE_CHECKING:
     from benchmarks.counters_on_gpu import Case

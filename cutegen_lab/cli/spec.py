@@ -18,11 +18,11 @@ from cutegen_lab.session import Session
 from cutegen_lab.views.units import microseconds
 
 if TYPE_CHECKING:
-    from cutegen_lab.spec.build import Kernel
+    from cutegen_lab.cutespec.build import Kernel
 
 
 def execute(arguments: argparse.Namespace, output: Output) -> int:
-    from cutegen_lab.spec.build import compile_text
+    from cutegen_lab.cutespec.build import compile_text
 
     kernel = compile_text(_read(arguments.file))
     facts = _told(kernel, output)
@@ -40,7 +40,7 @@ def _read(file: str) -> str:
         raise InputError(f"cannot read {file}: {error.strerror}", "Check the path.") from None
     except UnicodeDecodeError:
         raise InputError(
-            f"{file} is not UTF-8 text", "Give a spec: cutegen_lab/spec/grammar.lark has its grammar."
+            f"{file} is not UTF-8 text", "Give a spec: cutegen_lab/cutespec/grammar.lark has its grammar."
         ) from None
 
 

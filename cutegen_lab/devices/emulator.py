@@ -20,7 +20,7 @@ from cutegen_lab.emulator import Options, Order, Result, run_plan
 from cutegen_lab.emulator.analysis.examine import examined
 from cutegen_lab.emulator.analysis.independent_blocks import why_not_alone
 from cutegen_lab.emulator.execution_order import CLOCK_BITS
-from cutegen_lab.tuning import MODEL, predict_plan
+from cutegen_lab.perfmodel import MODEL, predict_plan
 
 SAMPLE_BLOCKS = 64
 FEWEST_BLOCKS = 6  # of a sample: the first, the last, and four others

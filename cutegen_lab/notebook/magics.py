@@ -159,15 +159,15 @@ class CutegenMagics(Magics):
         """Compiles the spec in this cell to a kernel and has it judged, as the first candidate of a run of its own.
 
         The spec says what is computed, and how it is run; what it leaves open a template chooses, and refinements
-        move. `cutegen_lab/spec/grammar.lark` has the grammar and examples.
+        move. `cutegen_lab/cutespec/grammar.lark` has the grammar and examples.
         """
         arguments = parse_argstring(self.cutespec, line)
         self.guarded(arguments.debug, lambda: self._specify(arguments, cell))
 
     def _specify(self, arguments: Any, cell: str) -> None:
         from cutegen_lab.core.run import RunSettings
+        from cutegen_lab.cutespec.build import compile_text
         from cutegen_lab.providers.templates import TemplatesProvider
-        from cutegen_lab.spec.build import compile_text
 
         kernel = compile_text(cell)
         if arguments.check:

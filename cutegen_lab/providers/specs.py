@@ -14,7 +14,7 @@ _AROUND = 2  # lines shown before and after the one at fault
 
 def written_out(proposal: Proposal, request: GenerateRequest) -> Proposal:
     """``proposal``, whose source is a spec, with its module and config; or with what is wrong with it."""
-    from cutegen_lab.spec.build import compile_for  # torch: not before it is needed
+    from cutegen_lab.cutespec.build import compile_for  # torch: not before it is needed
 
     spec = proposal.source
     try:
@@ -27,8 +27,8 @@ def written_out(proposal: Proposal, request: GenerateRequest) -> Proposal:
 def grammar(arch: str) -> dict[str, object]:
     """What a prompt says of the language: its grammar's file, its functions, and the parameters of every template that
     has kernels for ``arch``."""
-    from cutegen_lab.spec import GRAMMAR
-    from cutegen_lab.spec.functions import NAMED
+    from cutegen_lab.cutespec import GRAMMAR
+    from cutegen_lab.cutespec.functions import NAMED
     from cutegen_lab.templates.registry import families
 
     return {

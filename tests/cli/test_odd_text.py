@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from cutegen_lab.core.errors import CutegenError, ProblemError, SpecError
+from cutegen_lab.cutespec.build import compile_text
 from cutegen_lab.problems import read_text
-from cutegen_lab.spec.build import compile_text
 from tests.cli.command import KERNEL, cutegen
 
 REFERENCE = "def reference(x):{}\n    return x * 2\n"

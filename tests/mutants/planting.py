@@ -15,7 +15,7 @@ from pathlib import Path
 FAULTS = Path(__file__).with_name("faults")
 # Tests that are asked first, by area; then all the others.
 NEAR = {
-    "templates": ("tests/templates", "tests/spec"),
+    "templates": ("tests/templates", "tests/cutespec"),
     "emulator": ("tests/emulator", "tests/devices"),
     "judge": ("tests/judge", "tests/honest", "tests/cheats"),
 }

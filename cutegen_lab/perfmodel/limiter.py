@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from cutegen_lab.core import predicted
 from cutegen_lab.core.predicted import AT_THE_FLOOR, L2, LAUNCH, MEMORY, STARTS, WAITS
-from cutegen_lab.tuning.occupancy import Occupancy
+from cutegen_lab.perfmodel.occupancy import Occupancy
 
 _FLOOR = 1.05  # times what the memory term and the launch take: nearer to it a prediction tells nothing apart
 _NAMES: Mapping[str, str] = {

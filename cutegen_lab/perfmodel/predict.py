@@ -2,12 +2,12 @@
 
     time = launch + max((memory³ + units³ + waits³)^⅓, block starts)
 
-The terms, in microseconds, are those of :mod:`cutegen_lab.tuning.terms` and :mod:`cutegen_lab.tuning.waits`: *memory*
-is bytes over bandwidth, DRAM's or L2's, *units* each of those that work beside each other (tensor cores, shared memory,
-L1, and the busiest of issue slots and arithmetic units), *waits* the sum of what one block after another must wait for,
-*block starts* how fast blocks can be handed out, which goes on beside all else. The third power lets the longest term
-win and near ties cost a little more than either. What L1 and L2 serve is :mod:`cutegen_lab.tuning.traffic`'s.
-Constants were chosen on one set of kernels and tried on another:
+The terms, in microseconds, are those of :mod:`cutegen_lab.perfmodel.cost_terms` and :mod:`cutegen_lab.perfmodel.waits`:
+*memory* is bytes over bandwidth, DRAM's or L2's, *units* each of those that work beside each other (tensor cores,
+shared memory, L1, and the busiest of issue slots and arithmetic units), *waits* the sum of what one block after another
+must wait for, *block starts* how fast blocks can be handed out, which goes on beside all else. The third power lets the
+longest term win and near ties cost a little more than either. What L1 and L2 serve is
+:mod:`cutegen_lab.perfmodel.traffic`'s. Constants were chosen on one set of kernels and tried on another:
 ``benchmarks/results/predicted_times_on_gpu.json``.
 """
 
@@ -19,12 +19,12 @@ from dataclasses import dataclass, replace
 from cutegen_lab.core.artifact import PROGRAMMATIC, KernelInfo, Launch
 from cutegen_lab.core.predicted import COPY, L2, LAUNCH, LAUNCH_US, MEMORY, SPILLS, STARTS, WAITS
 from cutegen_lab.core.roofline import GpuSpec
-from cutegen_lab.tuning import terms
-from cutegen_lab.tuning.findings import ByLine, findings
-from cutegen_lab.tuning.limiter import at_the_floor, limiter, runner_up
-from cutegen_lab.tuning.occupancy import Occupancy, occupancy
-from cutegen_lab.tuning.traffic import traffic
-from cutegen_lab.tuning.waits import waits_us
+from cutegen_lab.perfmodel import cost_terms
+from cutegen_lab.perfmodel.findings import ByLine, findings
+from cutegen_lab.perfmodel.limiter import at_the_floor, limiter, runner_up
+from cutegen_lab.perfmodel.occupancy import Occupancy, occupancy
+from cutegen_lab.perfmodel.traffic import traffic
+from cutegen_lab.perfmodel.waits import waits_us
 
 MODEL = "roofline of memory, units, waits and block starts, v8"
 _NORM = 3.0
@@ -50,17 +50,17 @@ def predict_launch(
     of each line of the candidate's text, where they are known."""
     shape = occupancy(launch, kernel, gpu)
     moved = traffic(counters, launch, kernel, shape, gpu)
-    units = terms.units_us(counters, launch, shape, moved, gpu)
+    units = cost_terms.units_us(counters, launch, shape, moved, gpu)
     unit = max(units, key=lambda name: units[name])
     waited = waits_us(counters, launch, shape, moved, units[unit], gpu)
-    memory = {MEMORY: terms.memory_us(moved, gpu), L2: terms.l2_us(moved, gpu)}
+    memory = {MEMORY: cost_terms.memory_us(moved, gpu), L2: cost_terms.l2_us(moved, gpu)}
     beside = {unit: units[unit], WAITS: sum(waited.values())}
-    starts = {STARTS: terms.starts_us(launch, gpu), LAUNCH: LAUNCH_US}
-    together = (max(memory.values()), *terms.beside_each_other(units), beside[WAITS])
+    starts = {STARTS: cost_terms.starts_us(launch, gpu), LAUNCH: LAUNCH_US}
+    together = (max(memory.values()), *cost_terms.beside_each_other(units), beside[WAITS])
     time_us = starts[LAUNCH] + max(sum(value**_NORM for value in together) ** (1 / _NORM), starts[STARTS])
     terms_us = {**memory, **beside, **starts}
-    dram_share = terms.dram_us(moved, gpu) / time_us
-    spills = {SPILLS: terms.spills_us(moved, gpu)}
+    dram_share = cost_terms.dram_us(moved, gpu) / time_us
+    spills = {SPILLS: cost_terms.spills_us(moved, gpu)}
     named = limiter({**terms_us, **spills}, waited, unit, counters, shape, dram_share)
     second = runner_up(terms_us, waited, unit, counters)
     found = findings(counters, launch, kernel, shape, gpu, moved, named, lines or {0: counters})
@@ -104,5 +104,5 @@ def _programmatic(launch: Launch) -> bool:
 
 def _overlapping(prediction: Prediction) -> Prediction:
     """Of a launch that starts while the one before it ends (programmatic dependent launch)."""
-    parts = {**prediction.parts, LAUNCH: prediction.parts[LAUNCH] - terms.OVERLAPPED_US}
-    return replace(prediction, time_us=prediction.time_us - terms.OVERLAPPED_US, parts=parts)
+    parts = {**prediction.parts, LAUNCH: prediction.parts[LAUNCH] - cost_terms.OVERLAPPED_US}
+    return replace(prediction, time_us=prediction.time_us - cost_terms.OVERLAPPED_US, parts=parts)

@@ -6,8 +6,8 @@ import pytest
 
 from cutegen_lab.core.artifact import Artifact
 from cutegen_lab.core.errors import SpecError
-from cutegen_lab.spec import GRAMMAR
-from cutegen_lab.spec.build import Kernel, compile_for, compile_text
+from cutegen_lab.cutespec import GRAMMAR
+from cutegen_lab.cutespec.build import Kernel, compile_for, compile_text
 from tests.harness.checking import Compiler, built, right
 
 HEAD = "kernel k\nin x: bf16[M, N]\nin w: bf16[N]\n"

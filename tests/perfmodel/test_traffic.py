@@ -6,8 +6,8 @@ import pytest
 
 from cutegen_lab.core.artifact import KernelInfo, Launch
 from cutegen_lab.core.roofline import GPUS
-from cutegen_lab.tuning import occupancy
-from cutegen_lab.tuning.traffic import Traffic, traffic
+from cutegen_lab.perfmodel import occupancy
+from cutegen_lab.perfmodel.traffic import Traffic, traffic
 
 H200 = GPUS["H200"]
 KIB, MIB = 1 << 10, 1 << 20

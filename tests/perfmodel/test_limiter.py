@@ -9,8 +9,8 @@ import pytest
 from cutegen_lab.core.artifact import PROGRAMMATIC, Launch
 from cutegen_lab.core.dtypes import DType
 from cutegen_lab.core.roofline import GPUS
-from cutegen_lab.tuning import Prediction, predict_launch, predict_plan
-from tests.tuning.test_predict import kernel, launch, streaming
+from cutegen_lab.perfmodel import Prediction, predict_launch, predict_plan
+from tests.perfmodel.test_predict import kernel, launch, streaming
 
 H200 = GPUS["H200"]
 WARPS = 132 * 8

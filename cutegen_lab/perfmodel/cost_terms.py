@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from cutegen_lab.core.artifact import Launch
 from cutegen_lab.core.dtypes import DType
 from cutegen_lab.core.roofline import GpuSpec
-from cutegen_lab.tuning.occupancy import Occupancy
-from cutegen_lab.tuning.traffic import Traffic
+from cutegen_lab.perfmodel.occupancy import Occupancy
+from cutegen_lab.perfmodel.traffic import Traffic
 
 # Of a launch's overhead, where it starts while the one before ends: sums of 4 and 16 MB in two kernels took 3.8 µs for
 # 4.2 and 6.65 for 7.65 on an H200 (2026-11-22).

@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from cutegen_lab.core.dtypes import DType
 from cutegen_lab.core.errors import ProblemError
 from cutegen_lab.core.problem import Problem, TensorSpec, Workload
+from cutegen_lab.cutespec.form import Apply, Dim, Expr, Input, Name, Number, Place, Spec, Value
+from cutegen_lab.cutespec.functions import call, folded
 from cutegen_lab.problems import read_text
-from cutegen_lab.spec.form import Apply, Dim, Expr, Input, Name, Number, Place, Spec, Value
-from cutegen_lab.spec.functions import call, folded
 
 _TORCH = {DType.BF16: "torch.bfloat16", DType.F16: "torch.float16", DType.F32: "torch.float32",
           DType.F64: "torch.float64", DType.I32: "torch.int32", DType.I64: "torch.int64", DType.I8: "torch.int8",

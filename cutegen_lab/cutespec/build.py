@@ -11,10 +11,10 @@ from cutegen_lab.core.candidate import Config, Scalar, nearest_legal
 from cutegen_lab.core.errors import InputError, ProviderError
 from cutegen_lab.core.problem import Problem
 from cutegen_lab.core.roofline import GPUS, target_gpu
-from cutegen_lab.spec.align import vector_width
-from cutegen_lab.spec.form import Option, Spec, Step
-from cutegen_lab.spec.parse import parse
-from cutegen_lab.spec.reference import check_tensors, problem_of, reference
+from cutegen_lab.cutespec.align import vector_width
+from cutegen_lab.cutespec.form import Option, Spec, Step
+from cutegen_lab.cutespec.parse import parse
+from cutegen_lab.cutespec.reference import check_tensors, problem_of, reference
 from cutegen_lab.templates.pipeline import Asked, Pipeline, StepRefused, pipeline_of
 from cutegen_lab.templates.reader import Programs
 from cutegen_lab.templates.recognise import single_for, template_for

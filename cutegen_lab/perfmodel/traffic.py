@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from cutegen_lab.core.artifact import KernelInfo, Launch
 from cutegen_lab.core.counters import SECTOR_BYTES
 from cutegen_lab.core.roofline import GpuSpec
-from cutegen_lab.tuning.occupancy import Occupancy
+from cutegen_lab.perfmodel.occupancy import Occupancy
 
 _L1_BESIDE_SMEM = 28 << 10  # bytes: L1 and shared memory are one, of which shared memory can have all but this
 _L1_HITS = (0.5, 1.5)  # footprints over L1's size: up to the first all re-reads hit, from the second on none

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from cutegen_lab.core.artifact import KernelInfo, Launch
 from cutegen_lab.core.counters import SECTOR_BYTES, divergence, moved_bytes
 from cutegen_lab.core.roofline import GpuSpec
-from cutegen_lab.tuning.occupancy import Occupancy
-from cutegen_lab.tuning.terms import by_class
-from cutegen_lab.tuning.traffic import Traffic
+from cutegen_lab.perfmodel.cost_terms import by_class
+from cutegen_lab.perfmodel.occupancy import Occupancy
+from cutegen_lab.perfmodel.traffic import Traffic
 
 ByLine = Mapping[int, Mapping[str, float]]
 _WASTED = 1.1  # times the bytes that are used

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from cutegen_lab.core.artifact import Launch
 from cutegen_lab.core.predicted import ARRIVAL, BARRIERS, BLOCK, CLUSTER, DEPENDENT, IN_ORDER, LOADS, STAGES, WORK
 from cutegen_lab.core.roofline import GpuSpec
-from cutegen_lab.tuning.occupancy import Occupancy
-from cutegen_lab.tuning.terms import pipe_cycles
-from cutegen_lab.tuning.traffic import Traffic
+from cutegen_lab.perfmodel.cost_terms import pipe_cycles
+from cutegen_lab.perfmodel.occupancy import Occupancy
+from cutegen_lab.perfmodel.traffic import Traffic
 
 _LATENCY_US = 0.4  # of a DRAM access while memory is not busy
 _L2_LATENCY_US = 0.12  # of an access that hits L2, beyond what is overlapped

@@ -8,10 +8,10 @@ import pytest
 
 from cutegen_lab.core.dtypes import DType
 from cutegen_lab.core.errors import SpecError
-from cutegen_lab.spec import GRAMMAR, parse
-from cutegen_lab.spec.form import Apply, Name, Number
-from cutegen_lab.spec.functions import FUNCTIONS
-from cutegen_lab.spec.reference import reference
+from cutegen_lab.cutespec import GRAMMAR, parse
+from cutegen_lab.cutespec.form import Apply, Name, Number
+from cutegen_lab.cutespec.functions import FUNCTIONS
+from cutegen_lab.cutespec.reference import reference
 
 LINEAR = """\
 # a linear layer

@@ -8,7 +8,7 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from cutegen_lab.spec.form import Apply, Place, Setting
+from cutegen_lab.cutespec.form import Apply, Place, Setting
 
 DIM: tuple[type, ...] = (int, tuple)
 NUMBER: tuple[type, ...] = (int, float)

@@ -6,7 +6,7 @@ import pytest
 
 from cutegen_lab.core.artifact import KernelInfo, Launch
 from cutegen_lab.core.roofline import GPUS
-from cutegen_lab.tuning import occupancy, predict_launch, predict_plan
+from cutegen_lab.perfmodel import occupancy, predict_launch, predict_plan
 
 H200 = GPUS["H200"]
 

@@ -15,7 +15,7 @@ from lark.exceptions import UnexpectedCharacters, UnexpectedEOF, UnexpectedInput
 from cutegen_lab.core.dtypes import DType
 from cutegen_lab.core.errors import SpecError
 from cutegen_lab.core.plain_text import misfit
-from cutegen_lab.spec.form import Apply, Dim, Expr, Input, Name, Number, Option, Place, Setting, Spec, Step, Value
+from cutegen_lab.cutespec.form import Apply, Dim, Expr, Input, Name, Number, Option, Place, Setting, Spec, Step, Value
 
 GRAMMAR = Path(__file__).with_name("grammar.lark")
 ARCH = "sm_90a"

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 
 from cutegen_lab.core.problem import TensorSpec
-from cutegen_lab.spec.form import Option
+from cutegen_lab.cutespec.form import Option
 from cutegen_lab.templates.template import Single, Template
 
 LEGAL = (1, 2, 4, 8, 16)  # bytes; a tensor itself begins at a multiple of 16, wherever the caller has it

@@ -1,0 +1,6 @@
+"""From a kernel's counters to a predicted time and what limits it: occupancy, traffic, waits, cost terms."""
+
+from cutegen_lab.perfmodel.occupancy import Occupancy, occupancy
+from cutegen_lab.perfmodel.predict import MODEL, Prediction, predict_launch, predict_plan
+
+__all__ = ["MODEL", "Occupancy", "Prediction", "occupancy", "predict_launch", "predict_plan"]
