@@ -1,6 +1,6 @@
-"""README's tables of what ``cutegen bench h200`` measured: ``python -m benchmarks.readme`` writes them anew.
+"""The tables of ``docs/measured.md`` that show ``cutegen bench h200``: ``python -m benchmarks.readme`` updates them.
 
-Each stands between a line ``<!-- bench: NAME -->`` and the next ``<!-- end -->``.
+Each is between a line ``<!-- bench: NAME -->`` and the next ``<!-- end -->``.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from cutegen_lab.bench.report import LARGE_BYTES, ratio
 from cutegen_lab.bench.suite import CASES
 
 ROOT = Path(__file__).parents[1]
-README, RECORD = ROOT / "README.md", ROOT / "benchmarks/results/bench_h200.json"
+MEASURED, RECORD = ROOT / "docs/measured.md", ROOT / "benchmarks/results/bench_h200.json"
 WORKS = {  # as a reader calls them
     "log_softmax": "log-softmax", "rms_norm": "RMSNorm", "layer_norm": "LayerNorm",
     "fused_add_rmsnorm": "fused add and RMSNorm", "silu_and_mul": "silu and mul",
@@ -68,7 +68,7 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]], beside: int = 1) 
 
 def gemm(works: Mapping[str, Sequence[Row]]) -> list[str]:
     rows = [(_shape(r), _us(r.times_us["eager"]), f"{ratio(r, 'eager'):.2f}") for r in works["gemm"]]
-    return _table(("bf16", "cuBLAS", "its time over ours"), rows, beside=2)
+    return _table(("bf16", "cuBLAS", "ratio"), rows, beside=2)
 
 
 def products(works: Mapping[str, Sequence[Row]]) -> list[str]:
@@ -79,7 +79,7 @@ def products(works: Mapping[str, Sequence[Row]]) -> list[str]:
             told = f"{min(errors):.2f} to {max(errors):.2f}" if errors else ""
             others = (_ratios(rows, other, most=True) for other in ("eager", "compile"))
             lines.append((WORKS[work], str(len(rows)), *others, told))
-    return _table(("products", "shapes", "eager", "`torch.compile`", "error over eager's"), lines)
+    return _table(("products", "shapes", "eager", "`torch.compile`", "error / eager's error"), lines)
 
 
 def fused(works: Mapping[str, Sequence[Row]]) -> list[str]:
@@ -89,7 +89,7 @@ def fused(works: Mapping[str, Sequence[Row]]) -> list[str]:
             times = (_us(row.times_us[name]) for name in ("c0", "eager", "compile"))
             lines.append((f"{WORKS[work]}, {_shape(row)}", *times, f"{ratio(row, 'compile'):.2f}"))
         lines.append((f"**{WORKS[work]}**", "", "", "", f"**{_ratios(works[work], 'compile')}**"))
-    return _table(("product with", "ours", "eager", "`torch.compile`", "its time over ours"), lines)
+    return _table(("product with", "ours", "eager", "`torch.compile`", "ratio to `torch.compile`"), lines)
 
 
 def memory(works: Mapping[str, Sequence[Row]]) -> list[str]:
@@ -99,7 +99,7 @@ def memory(works: Mapping[str, Sequence[Row]]) -> list[str]:
             shares = [ratio(r, COPY) for r in rows if r.bytes >= LARGE_BYTES and COPY in r.ratios]
             others = (_ratios(rows, other) for other in ("eager", "compile", QUACK))
             lines.append((WORKS.get(work, work), f"{min(shares):.2f} to {max(shares):.2f}", *others))
-    return _table(("", "share of the copy rate, from 256 MB up", "eager", "`torch.compile`", "quack 0.6.5"), lines)
+    return _table(("", "share of the copy rate", "eager", "`torch.compile`", "quack 0.6.5"), lines)
 
 
 def sure(works: Mapping[str, Sequence[Row]]) -> list[str]:
@@ -108,8 +108,8 @@ def sure(works: Mapping[str, Sequence[Row]]) -> list[str]:
     widths = sorted((high - low) / 2 / middle for middle, low, high in found)
     half, most = widths[len(widths) // 2], widths[len(widths) * 19 // 20]
     return [
-        f"Of {len(widths):,} ratios, half are known within ±{half:.1%} (95% intervals of medians of each round's own), "
-        f"and 95% within ±{most:.1%}; large products, which the card's power limits, within ±{widths[-1]:.0%}."
+        f"Half of the {len(widths):,} ratios have a 95% confidence interval of ±{half:.1%} or less, and 95% of them "
+        f"±{most:.1%} or less. The widest is ±{widths[-1]:.0%}: a large product, whose clock the card's power limits.",
     ]
 
 
@@ -134,4 +134,4 @@ def written(text: str, rows: Iterable[Row]) -> str:
 
 
 if __name__ == "__main__":
-    README.write_text(written(README.read_text(), read(RECORD)))
+    MEASURED.write_text(written(MEASURED.read_text(encoding="utf-8"), read(RECORD)), encoding="utf-8")
