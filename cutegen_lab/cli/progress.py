@@ -29,7 +29,7 @@ from cutegen_lab.loop.requests import in_words
 if TYPE_CHECKING:
     from rich.status import Status
 
-    from cutegen_lab.loop.driver import Notice
+    from cutegen_lab.loop.notices import Notice
 
 QUIET_SECONDS = 30.0
 _DOING = {

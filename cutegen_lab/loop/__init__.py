@@ -1,7 +1,7 @@
 """The life of a run as a pure state machine, and the drivers that perform what it asks for (knows core alone)."""
 
 from cutegen_lab.loop.effects import AskReview, Check, Compile, Effect, Finish, Generate, Profile, Time
-from cutegen_lab.loop.machine import advance, fold, pending
+from cutegen_lab.loop.machine import advance, fold, next_step
 
 __all__ = [
     "AskReview",
@@ -14,5 +14,5 @@ __all__ = [
     "Time",
     "advance",
     "fold",
-    "pending",
+    "next_step",
 ]

@@ -10,29 +10,17 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from cutegen_lab.core.errors import Cancelled, CutegenError, InputError, of_the_disk
 from cutegen_lab.core.run import Answer, Answered, Event, RunState, Step, StepFailed, StepStarted, Stopped, StoredEvent
 from cutegen_lab.loop.budget import working_seconds
 from cutegen_lab.loop.effects import AskReview, Finish, Generate
 from cutegen_lab.loop.interrupt import call
-from cutegen_lab.loop.machine import advance, fold, pending
+from cutegen_lab.loop.machine import advance, fold, next_step
+from cutegen_lab.loop.notices import Notice, Subscriber, Subscribers
 from cutegen_lab.loop.steps import Parts, Steps
 
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class Notice:
-    """What a subscriber is told: a new event with the state after it, or one line of progress (``event`` is None)."""
-
-    state: RunState
-    event: StoredEvent | None
-    line: str = ""
-
-
-Subscriber = Callable[[Notice], None]
 
 
 class Driver:
@@ -45,7 +33,7 @@ class Driver:
         self._lock = threading.RLock()
         self._wake = threading.Condition(self._lock)
         self._cancel = threading.Event()  # of the step in hand; a new one for each
-        self._subscribers: list[Subscriber] = []
+        self._subscribers = Subscribers(run_id)
         self._events = self._store.events(run_id)
         self._state = fold(e.event for e in self._events)
 
@@ -61,20 +49,12 @@ class Driver:
     @property
     def resting(self) -> bool:
         """Nothing to do until an answer comes: at review (unless the run answers itself) or done."""
-        (effect,) = pending(self._state)
+        effect = next_step(self._state)
         return isinstance(effect, Finish) or (isinstance(effect, AskReview) and effect.answer is None)
 
     def subscribe(self, callback: Subscriber) -> Callable[[], None]:
         """``callback(notice)`` from now on, on whichever thread the news arises; the return value ends it."""
-        with self._lock:
-            self._subscribers.append(callback)
-
-        def unsubscribe() -> None:
-            with self._lock:
-                if callback in self._subscribers:
-                    self._subscribers.remove(callback)
-
-        return unsubscribe
+        return self._subscribers.add(callback)
 
     def answer(self, answer: Answer) -> RunState:
         """Records the analyst's word. On return it is durable. Raises InputError where it is not to be taken now."""
@@ -105,7 +85,7 @@ class Driver:
 
     def _record(self, event: Event) -> RunState:
         before = self._state
-        after, _ = advance(before, event)
+        after = advance(before, event)
         if before.finished and after is before:
             return after
         stored = self._store.append(self.run_id, event, after)
@@ -114,12 +94,12 @@ class Driver:
         if not isinstance(event, StepStarted):
             self._cancel.set()  # whatever step was in hand is over; only its own worker may still be finding out
         self._wake.notify_all()
-        self._tell(Notice(after, stored))
+        self._subscribers.tell(Notice(after, stored))
         return after
 
     def _step(self) -> None:
         with self._lock:
-            (effect,) = pending(self._state)
+            effect = next_step(self._state)
             if isinstance(effect, Finish):
                 return
             if isinstance(effect, AskReview):
@@ -135,7 +115,7 @@ class Driver:
 
         def say(line: str) -> None:
             if not cancel.is_set():
-                self._tell(Notice(self._state, None, line))
+                self._subscribers.tell(Notice(self._state, None, line))
 
         name = f"{self.run_id}-{state.step.value}"
         try:
@@ -161,13 +141,6 @@ class Driver:
             return ""
         spent = working_seconds(self._events)
         return f"budget: {spent:.0f} of {limit:.0f} s used" if spent >= limit else ""
-
-    def _tell(self, notice: Notice) -> None:
-        for callback in list(self._subscribers):
-            try:
-                callback(notice)
-            except Exception:  # a display that fails must not take the run with it
-                _log.exception("a subscriber of %s failed", self.run_id)
 
 
 class Over(Exception):

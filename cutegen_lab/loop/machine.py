@@ -1,8 +1,8 @@
-"""The life of a run: ``advance(state, event) -> (state, effects)``, with no clock, no disk and no thread in it.
+"""The life of a run, without clock, disk or thread: ``advance(state, event) -> state``, ``next_step(state) -> effect``.
 
 Steps go generate → compile → check → time → profile → review. A candidate that fails goes back to the provider while
 fixes remain, then rests at review; one that could not be judged rests there at once. What must happen next follows from
-the state alone (:func:`pending`), so a run resumes from its events.
+the state alone (:func:`next_step`), so a run resumes from its events.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ from cutegen_lab.loop.requests import generate_request
 from cutegen_lab.loop.review import auto_answer
 
 
-def advance(state: RunState | None, event: Event) -> tuple[RunState, tuple[Effect, ...]]:
-    """The state after ``event`` and what is to be done about it.
+def advance(state: RunState | None, event: Event) -> RunState:
+    """The state after ``event``; ``state`` itself where the event changes nothing.
 
     Raises :class:`InputError` for an answer or event that does not belong in ``state``. A finished run ignores
     everything but a branch, an edit and a resume.
@@ -49,46 +49,44 @@ def advance(state: RunState | None, event: Event) -> tuple[RunState, tuple[Effec
     if isinstance(event, RunStarted):
         if state is not None:
             raise InputError(f"run {state.run_id} has already started", "Start another run.")
-        state = RunState(event.run_id, event.problem, event.settings, event.sol, Step.GENERATE)
-        return state, pending(state)
+        return RunState(event.run_id, event.problem, event.settings, event.sol, Step.GENERATE)
     if state is None:
         raise InputError(f"a run cannot begin with {event.type}", "Its first event must be run_started.")
     if isinstance(event, StepStarted) or (state.finished and not _reopens(event)):
-        return state, ()
-    state = _HANDLERS[type(event)](state, event)
-    return state, pending(state)
+        return state
+    return _HANDLERS[type(event)](state, event)
 
 
 def fold(events: Iterable[Event]) -> RunState:
     """The state all ``events`` add up to. Raises :class:`InputError` for an empty or impossible sequence."""
     state: RunState | None = None
     for event in events:
-        state, _ = advance(state, event)
+        state = advance(state, event)
     if state is None:
         raise InputError("a run without events", "It was never started.")
     return state
 
 
-def pending(state: RunState) -> tuple[Effect, ...]:
+def next_step(state: RunState) -> Effect:
     """What must happen next, from the state alone."""
     current = state.current_id or ""
     built = state.compiled.get(current)
     artifact = built.artifact_sha256 if built else ""
     match state.step:
         case Step.GENERATE:
-            return (Generate(generate_request(state)),)
+            return Generate(generate_request(state))
         case Step.COMPILE:
-            return (Compile(current),)
+            return Compile(current)
         case Step.CHECK:
-            return (Check(current, artifact),)
+            return Check(current, artifact)
         case Step.TIME:
-            return (Time(current, artifact),)
+            return Time(current, artifact)
         case Step.PROFILE:
-            return (Profile(current, artifact),)
+            return Profile(current, artifact)
         case Step.REVIEW:
-            return (AskReview(state.current_id, auto_answer(state) if state.settings.auto else None),)
+            return AskReview(state.current_id, auto_answer(state) if state.settings.auto else None)
         case Step.DONE:
-            return (Finish(state.outcome, state.problem_note),)
+            return Finish(state.outcome, state.problem_note)
 
 
 def _reopens(event: Event) -> bool:

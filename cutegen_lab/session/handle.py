@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections import deque
 from collections.abc import Callable
@@ -12,8 +11,9 @@ from typing import TYPE_CHECKING
 from cutegen_lab.core.errors import InputError, SetupError
 from cutegen_lab.core.run import Answer, Resumed, RunState, Step, StoredEvent
 from cutegen_lab.core.trial import Profile
-from cutegen_lab.loop.driver import Notice, Over, Subscriber, ThreadedDriver
+from cutegen_lab.loop.driver import Over, ThreadedDriver
 from cutegen_lab.loop.machine import fold
+from cutegen_lab.loop.notices import Notice, Subscriber, Subscribers
 
 if TYPE_CHECKING:
     from cutegen_lab.session.searching import Searching
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from cutegen_lab.views.model import RunView
 
 LOG_LINES = 500
-_log = logging.getLogger(__name__)
 
 
 class RunHandle:
@@ -39,7 +38,7 @@ class RunHandle:
         self._driver: ThreadedDriver | None = None
         self._lock = threading.RLock()
         self._log: deque[str] = deque(maxlen=LOG_LINES)
-        self._subscribers: list[Subscriber] = []
+        self._subscribers = Subscribers(run_id)
 
     def __repr__(self) -> str:
         state = self.state
@@ -123,18 +122,10 @@ class RunHandle:
             raise InputError(f"run {self.run_id} is at {state.step.value} and not driven here", "Call resume() first.")
         return driver.wait(timeout)
 
-    def subscribe(self, callback: Callable[[Notice], None]) -> Callable[[], None]:
+    def subscribe(self, callback: Subscriber) -> Callable[[], None]:
         """``callback(notice)`` for each event (``notice.event``) and progress line (``notice.line``), on whichever
         thread it arises; it must not wait for the run. Returns a function that ends it."""
-        with self._lock:
-            self._subscribers.append(callback)
-
-        def unsubscribe() -> None:
-            with self._lock:
-                if callback in self._subscribers:
-                    self._subscribers.remove(callback)
-
-        return unsubscribe
+        return self._subscribers.add(callback)
 
     def export(self, path: Path | str, candidate_id: str | None = None) -> Path:
         """Writes a kernel as a ``.py`` file: ``candidate_id``, else the accepted one the run ended with.
@@ -266,8 +257,4 @@ class RunHandle:
             self._log.append(notice.line)
         if notice.event is not None:
             self._session.keep_accepted(notice.state)
-        for callback in list(self._subscribers):
-            try:
-                callback(notice)
-            except Exception:  # one display that fails must not silence the others
-                _log.exception("a subscriber of %s failed", self.run_id)
+        self._subscribers.tell(notice)

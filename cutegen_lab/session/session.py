@@ -18,8 +18,9 @@ from cutegen_lab.core.problem import Problem, Workload
 from cutegen_lab.core.protocols import Compiler, Device, Judge, Provider
 from cutegen_lab.core.roofline import speed_of_light, target_gpu
 from cutegen_lab.core.run import RunSettings, RunStarted, RunState, RunSummary
-from cutegen_lab.loop.driver import Subscriber, ThreadedDriver
+from cutegen_lab.loop.driver import ThreadedDriver
 from cutegen_lab.loop.machine import fold
+from cutegen_lab.loop.notices import Subscriber
 from cutegen_lab.loop.steps import Parts
 from cutegen_lab.session import parts as make
 from cutegen_lab.session.handle import RunHandle

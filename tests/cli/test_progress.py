@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 
 from cutegen_lab.cli.progress import QUIET_SECONDS, Progress
-from cutegen_lab.loop.driver import Notice
+from cutegen_lab.loop.notices import Notice
 
 
 def test_a_long_step_says_now_and_then_what_it_does(capsys: pytest.CaptureFixture[str]) -> None:

@@ -30,7 +30,8 @@ from cutegen_lab.core.trial import Profile, Timing
 from cutegen_lab.core.verdict import Verdict
 from cutegen_lab.loop import fold
 from cutegen_lab.loop.budget import nothing_to_gain
-from cutegen_lab.loop.driver import Driver, Notice, ThreadedDriver
+from cutegen_lab.loop.driver import Driver, ThreadedDriver
+from cutegen_lab.loop.notices import Notice
 from cutegen_lab.loop.steps import Parts
 from cutegen_lab.stores.sqlite import SqliteStore
 from tests.loop.events import passing

@@ -25,18 +25,26 @@ from cutegen_lab.core.run import (
     Stopped,
 )
 from cutegen_lab.core.verdict import Verdict
-from cutegen_lab.loop import AskReview, Check, Compile, Effect, Finish, Generate, Profile, Time, advance, fold, pending
+from cutegen_lab.loop import (
+    AskReview,
+    Check,
+    Compile,
+    Effect,
+    Finish,
+    Generate,
+    Profile,
+    Time,
+    advance,
+    fold,
+    next_step,
+)
 from tests.loop.events import checked, compile_failed, compiled, generated, passing, profiled, timed
 from tests.loop.scripted import started
 
 
 def run(*events: Event, settings: RunSettings | None = None) -> tuple[RunState, Effect]:
-    state, effects = None, ()
-    for event in (started(settings=settings), *events):
-        state, effects = advance(state, event)
-    assert state is not None
-    assert pending(state) == (effects or pending(state))
-    return state, pending(state)[0]
+    state = fold([started(settings=settings), *events])
+    return state, next_step(state)
 
 
 APPROVE, STOP = Answered(Answer("approve")), Answered(Answer("stop"))
@@ -96,7 +104,7 @@ def test_approval_needs_evidence_and_unproven_is_its_own_verb() -> None:
     state, _ = run(generated("c1"), StepFailed(Step.COMPILE, "no compiler"))
     with pytest.raises(InputError, match="approve_unproven"):
         advance(state, APPROVE)
-    unproven, _ = advance(state, Answered(Answer("approve_unproven")))
+    unproven = advance(state, Answered(Answer("approve_unproven")))
     assert unproven.accepted == ("c1",)
     assert unproven.answers["c1"].kind == "approve_unproven"
     proven, _ = run(*passing("c1"))
@@ -170,27 +178,27 @@ def test_branch_grows_from_an_older_candidate_even_after_the_end() -> None:
 def test_stop_ends_at_any_step_and_resume_goes_on_from_there(upto: int) -> None:
     before, effect = run(*passing("c1")[:upto])
     for stop in (STOP, Stopped("enough")):
-        state, _ = advance(before, stop)
+        state = advance(before, stop)
         assert state.step is Step.DONE and state.outcome == "nothing_accepted"
-        again, (resumed,) = advance(state, Resumed())
-        assert resumed == effect
+        again = advance(state, Resumed())
+        assert next_step(again) == effect
         assert again.step is before.step
 
 
 def test_a_finished_run_ignores_late_results() -> None:
     state, _ = run(generated("c1"), STOP)
     for late in (compiled("c1"), checked("c1"), STOP, APPROVE, StepFailed(Step.COMPILE, "x"), generated("c2")):
-        assert advance(state, late) == (state, ())
+        assert advance(state, late) is state
 
 
 def test_a_finished_run_takes_one_more_edit_or_branch() -> None:
     state, _ = run(*passing("c1"), STOP)
-    again, effect = advance(state, Answered(Answer("edit", "c1", text="def launch(): pass")))
-    assert effect == (Compile("c2"),) and again.outcome == "" and again.stopped_at is None
+    again = advance(state, Answered(Answer("edit", "c1", text="def launch(): pass")))
+    assert next_step(again) == Compile("c2") and again.outcome == "" and again.stopped_at is None
     with pytest.raises(InputError, match="c1 is under review"):
         advance(state, Answered(Answer("edit", "c7", text="def launch(): pass")))
-    _, (branched,) = advance(state, Answered(Answer("branch", target_id="c1")))
-    assert isinstance(branched, Generate)
+    branched = advance(state, Answered(Answer("branch", target_id="c1")))
+    assert isinstance(next_step(branched), Generate)
 
 
 @pytest.mark.parametrize(("auto", "step"), [(False, Step.REVIEW), (True, Step.DONE)])
@@ -198,7 +206,7 @@ def test_an_analyst_whose_edit_failed_may_edit_on_where_the_provider_has_nothing
     state, _ = run(*passing("c1"), Answered(Answer("edit", text="def launch(): pass")))
     state = replace(state, settings=replace(state.settings, auto=auto))
     for event in (compiled("c2"), checked("c2", Verdict.WRONG_RESULT), GenerateFailed("not mine", exhausted=True)):
-        state, _ = advance(state, event)
+        state = advance(state, event)
     assert state.step is step and state.current_id == "c2" and state.problem_note == "not mine"
 
 
@@ -263,7 +271,7 @@ def test_advance_is_pure() -> None:
 
 def test_step_started_changes_nothing() -> None:
     state, _ = run(generated("c1"))
-    assert advance(state, StepStarted(Step.COMPILE, "c1")) == (state, ())
+    assert advance(state, StepStarted(Step.COMPILE, "c1")) is state
 
 
 def test_approvals_outlive_later_answers() -> None:

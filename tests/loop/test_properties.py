@@ -23,7 +23,7 @@ from cutegen_lab.core.run import (
     Stopped,
 )
 from cutegen_lab.core.verdict import Verdict
-from cutegen_lab.loop import AskReview, Finish, advance, fold, pending
+from cutegen_lab.loop import AskReview, Finish, advance, fold, next_step
 from tests.loop.events import checked, compile_failed, compiled, generated, profiled, timed
 from tests.loop.scripted import started
 
@@ -56,7 +56,7 @@ def next_event(draw: st.DrawFn, state: RunState, attended: bool = True) -> Event
             return timed(current, draw(st.floats(1, 100)), kind, fault=draw(st.integers(0, 4)) == 0)
         case Step.PROFILE:
             return profiled(current)
-    (effect,) = pending(state)
+    effect = next_step(state)
     if isinstance(effect, AskReview) and effect.answer is not None:
         return Answered(effect.answer)
     target = draw(st.sampled_from([*state.candidates, "c99"]))
@@ -91,17 +91,16 @@ def check_invariants(before: RunState | None, state: RunState) -> None:
 @st.composite
 def histories(draw: st.DrawFn) -> list[Event]:
     events: list[Event] = [started(settings=draw(SETTINGS))]
-    state, _ = advance(None, events[0])
+    state = advance(None, events[0])
     for _ in range(draw(st.integers(0, 40))):
         event = next_event(draw, state)
         snapshot = copy.deepcopy(state)
         try:
-            after, effects = advance(state, event)
+            after = advance(state, event)
         except InputError:
             assert state == snapshot
             continue
         assert state == snapshot, "advance changed its input"
-        assert effects in ((), pending(after))
         check_invariants(state, after)
         events.append(event)
         state = after
@@ -113,21 +112,20 @@ def histories(draw: st.DrawFn) -> list[Event]:
 def test_folding_equals_advancing(events: list[Event]) -> None:
     state = None
     for event in events:
-        state, _ = advance(state, event)
+        state = advance(state, event)
     assert fold(events) == state
-    assert len(pending(fold(events))) == 1
 
 
 @settings(max_examples=60, deadline=None, phases=[Phase.explicit, Phase.generate])
 @given(st.data(), BUDGETS)
 def test_an_unattended_run_always_ends(data: st.DataObject, budget: Budget) -> None:
     """With no analyst and no luck, auto mode reaches the end within its budget."""
-    state, _ = advance(None, started(settings=RunSettings(auto=True, budget=budget)))
+    state = advance(None, started(settings=RunSettings(auto=True, budget=budget)))
     for _ in range(400):
-        (effect,) = pending(state)
+        effect = next_step(state)
         if isinstance(effect, Finish):
             break
         assert not (isinstance(effect, AskReview) and effect.answer is None)
-        state, _ = advance(state, next_event(data.draw, state, attended=False))
+        state = advance(state, next_event(data.draw, state, attended=False))
     assert state.finished
     assert len(state.candidates) <= budget.max_steps

@@ -11,7 +11,7 @@ import pytest
 
 from cutegen_lab.core.errors import InputError, SetupError, StoreError
 from cutegen_lab.core.run import Budget, RunSettings, Step
-from cutegen_lab.loop.driver import Notice
+from cutegen_lab.loop.notices import Notice
 from cutegen_lab.session import Session
 from tests.loop.scripted import PROBLEM, ScriptedCompiler, ScriptedDevice, ScriptedJudge, ScriptedProvider, Waiting
 
