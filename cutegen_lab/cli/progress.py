@@ -24,7 +24,7 @@ from cutegen_lab.core.run import (
     Stopped,
     Timed,
 )
-from cutegen_lab.loop.requests import in_words
+from cutegen_lab.core.verbs import in_words
 
 if TYPE_CHECKING:
     from rich.status import Status

@@ -12,22 +12,11 @@ from typing import TYPE_CHECKING
 from cutegen_lab.cli.output import note
 from cutegen_lab.config import Settings
 from cutegen_lab.core.errors import CutegenError, InputError
+from cutegen_lab.core.verbs import VERBS, Verb
 
 if TYPE_CHECKING:
     from cutegen_lab.session import RunHandle
     from cutegen_lab.views.model import RunView
-
-KEYS = {
-    "a": "approve",
-    "u": "approve_unproven",
-    "r": "reject",
-    "e": "edit",
-    "t": "retry",
-    "b": "branch",
-    "s": "stop",
-}
-_WORDS = {"approve_unproven": "approve without proof", "reject": "reject with a reason", "retry": "try again",
-          "branch": "branch from an older one"}  # fmt: skip
 
 
 def review(handle: RunHandle) -> None:
@@ -35,8 +24,8 @@ def review(handle: RunHandle) -> None:
     view = handle.view()
     note(shown(view))
     while True:
-        letters = {key: verb for key, verb in KEYS.items() if verb in view.verbs}
-        note("  ".join(f"[{key}] {_WORDS.get(verb, verb)}" for key, verb in letters.items()))
+        letters = {spec.key: verb for verb, spec in VERBS.items() if spec.key and verb in view.verbs}
+        note("  ".join(f"[{key}] {VERBS[verb].choice}" for key, verb in letters.items()))
         verb = letters.get(ask("> ").strip().lower()[:1])
         if verb is None:
             note(f"please answer with one of: {', '.join(letters)}")
@@ -49,25 +38,25 @@ def review(handle: RunHandle) -> None:
         return
 
 
-def give(handle: RunHandle, verb: str) -> None:
-    """Asks what ``verb`` needs, then uses it."""
+def give(handle: RunHandle, verb: Verb) -> None:
+    """Asks what ``verb`` takes, then performs it."""
     state = handle.state
-    match verb:
-        case "reject":
-            handle.reject(ask("why? "))
-        case "edit":
+    match VERBS[verb].takes:
+        case "reason":
+            handle.perform(verb, ask("why? "))
+        case "source":
             current = state.current
             if current is None:
                 raise InputError("there is no candidate to edit yet", "Retry, or stop.")
             text = edited(current.source)
             if text == current.source:
                 raise InputError("nothing was changed", "Answer again.")
-            handle.edit(text)
-        case "branch":
+            handle.perform(verb, text)
+        case "candidate":
             target = ask(f"from which of {', '.join(state.candidates)}? ").strip()
-            handle.branch(target, ask("what should be different? "))
-        case _:
-            getattr(handle, verb)()
+            handle.perform(verb, target, ask("what should be different? "))
+        case "nothing":
+            handle.perform(verb)
 
 
 def shown(view: RunView) -> str:

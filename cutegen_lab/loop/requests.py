@@ -4,24 +4,14 @@ from __future__ import annotations
 
 from cutegen_lab.core.protocols import Attempt, GenerateRequest
 from cutegen_lab.core.roofline import target_gpu
-from cutegen_lab.core.run import Answer, RunState
+from cutegen_lab.core.run import RunState
+from cutegen_lab.core.verbs import in_words
 
 
 def attempt(state: RunState, candidate_id: str) -> Attempt:
     """One earlier candidate with its trial and the answer to it. Raises KeyError for an unknown id."""
     answer = state.answers.get(candidate_id)
     return Attempt(state.candidates[candidate_id], state.trials.get(candidate_id), in_words(answer))
-
-
-def in_words(answer: Answer | None) -> str:
-    """ "approved", "approved by auto", "rejected: too clever", "edited", …; "" while there is none."""
-    if answer is None:
-        return ""
-    words = {"approve": "approved", "approve_unproven": "approved unproven", "reject": "rejected", "edit": "edited",
-             "retry": "retried", "branch": "branched", "stop": "stopped"}[answer.kind]  # fmt: skip
-    by = " by auto" if answer.by == "auto" else ""
-    reason = f": {answer.text}" if answer.kind == "reject" and answer.text else ""
-    return f"{words}{by}{reason}"
 
 
 def generate_request(state: RunState) -> GenerateRequest:

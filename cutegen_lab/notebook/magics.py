@@ -9,7 +9,7 @@ import re
 import shlex
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -18,6 +18,7 @@ from IPython.core.magic_arguments import argument, magic_arguments, parse_argstr
 
 from cutegen_lab.core.errors import CutegenError, InputError
 from cutegen_lab.core.plain_text import plain
+from cutegen_lab.core.verbs import VERBS, Takes, Verb, VerbSpec
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
@@ -29,17 +30,18 @@ if TYPE_CHECKING:
     from cutegen_lab.notebook.widget import RefineWidget
     from cutegen_lab.session import Session
 
-HELP = """%cutegen VERB [--run RUN] [...]          (without --run: the newest run of this notebook)
+_ARGUMENTS: Mapping[Takes, str] = {"nothing": "", "reason": "REASON", "source": "FILE", "candidate": "CANDIDATE"}
+
+
+def _lines(verbs: Mapping[Verb, VerbSpec]) -> str:
+    return "\n".join(f"  {f'{verb} {_ARGUMENTS[spec.takes]}':20} {spec.help}" for verb, spec in verbs.items())
+
+
+HELP = f"""%cutegen VERB [--run RUN] [...]          (without --run: the newest run of this notebook)
   runs                 every run in the work directory
-  show   [RUN]         its widget; after a kernel restart the latest run comes back where it stood
-  resume [RUN]         take it up in this kernel
-  approve              accept the candidate under review (its evidence must be in)
-  approve_unproven     accept it without proof; recorded as such
-  reject REASON        refuse it; the reason goes to the provider
-  edit FILE            FILE's text is the next candidate, exactly as it stands
-  retry                ask again from the same parent
-  branch CANDIDATE     grow the next candidate from an earlier one (c1, c2, ...)
-  stop                 end the run where it is
+  show [RUN]           its widget; after a kernel restart the latest run comes back where it stood
+  resume [RUN]         {VERBS["resume"].help}
+{_lines({verb: spec for verb, spec in VERBS.items() if verb != "resume"})}
   export PATH          the accepted kernel (.py) or the whole run as a page (.html)
 %%cutegen?             the options of the cell magic; %%cutespec? of the one for specs, %%cutegen_tune? of searches"""
 
@@ -218,23 +220,24 @@ class CutegenMagics(Magics):
             case "show" | "resume":
                 run = self._run(named or (rest[0] if rest else "") or self._newest or self._newest_stored())
                 self._show(run.resume() if verb == "resume" else run.attend())
-            case "approve" | "approve_unproven" | "retry":
-                getattr(self._run(named), verb)(wait=False)
-            case "stop":
-                self._run(named).stop()
-            case "reject":
-                self._run(named).reject(" ".join(rest), wait=False)
-            case "edit":
-                from cutegen_lab.session.kernels import read_text_file
-
-                text = read_text_file(Path(_one(rest, "edit FILE")))
-                self._run(named).edit(text, wait=False)
-            case "branch":
-                self._run(named).branch(_one(rest, "branch CANDIDATE"), wait=False)
             case "export":
                 print(f"wrote {self._run(named).export(_one(rest, 'export PATH'))}")
             case _:
-                raise InputError(f"unknown verb {verb!r}", "`%cutegen help` lists them.")
+                self._answer(verb, rest, named)
+
+    def _answer(self, verb: str, words: list[str], run_id: str) -> None:
+        known = next((name for name in VERBS if name == verb), None)
+        if known is None:
+            raise InputError(f"unknown verb {verb!r}", "`%cutegen help` lists them.")
+        takes = VERBS[known].takes
+        argument = " ".join(words)
+        if takes in ("source", "candidate"):
+            argument = _one(words, f"{verb} {_ARGUMENTS[takes]}")
+        if takes == "source":
+            from cutegen_lab.session.kernels import read_text_file
+
+            argument = read_text_file(Path(argument))
+        self._run(run_id).handle.perform(known, argument)
 
     def _listing(self) -> str:
         runs = self.session("").runs()

@@ -6,7 +6,7 @@ import logging
 import threading
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import anywidget
 import traitlets
@@ -14,6 +14,7 @@ from IPython.display import display, update_display
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from cutegen_lab.core.errors import CutegenError, SetupError
+from cutegen_lab.core.verbs import VERBS, Verb
 from cutegen_lab.notebook.run import NotebookRun, static_bundle
 from cutegen_lab.views.model import MIME_TYPE, RunView
 
@@ -30,7 +31,7 @@ class Command(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     request_id: str = Field(max_length=200)
-    verb: Literal["approve", "approve_unproven", "reject", "edit", "retry", "branch", "stop", "resume"]
+    verb: Verb
     candidate_id: str | None = None
     target_id: str | None = None
     text: str = Field(default="", max_length=400_000)
@@ -160,13 +161,6 @@ class RefineWidget(anywidget.AnyWidget):
         self._dirty.set()
 
     def _perform(self, command: Command) -> None:
-        handle = self._run.handle
-        match command.verb:
-            case "reject":
-                handle.reject(command.text)
-            case "edit":
-                handle.edit(command.text)
-            case "branch":
-                handle.branch(command.target_id or command.candidate_id or "", command.text)
-            case verb:
-                getattr(handle, verb)()
+        chosen = VERBS[command.verb].takes == "candidate"
+        argument = (command.target_id or command.candidate_id or "") if chosen else command.text
+        self._run.handle.perform(command.verb, argument, command.text)

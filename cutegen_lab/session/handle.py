@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from cutegen_lab.core.errors import InputError, SetupError
 from cutegen_lab.core.run import Answer, Resumed, RunState, Step, StoredEvent
 from cutegen_lab.core.trial import Profile
+from cutegen_lab.core.verbs import VERBS, Verb
 from cutegen_lab.loop.driver import Over, ThreadedDriver
 from cutegen_lab.loop.machine import fold
 from cutegen_lab.loop.notices import Notice, Subscriber, Subscribers
@@ -111,6 +112,17 @@ class RunHandle:
 
         self._act(go_on)
         return self
+
+    def perform(self, verb: Verb, argument: str = "", note: str = "") -> None:
+        """``verb`` with what it takes (:data:`~cutegen_lab.core.verbs.VERBS`); ``note`` is the feedback of a branch."""
+        act = getattr(self, verb)
+        match VERBS[verb].takes:
+            case "nothing":
+                act()
+            case "candidate":
+                act(argument, note)
+            case _:
+                act(argument)
 
     def wait(self, timeout: float | None = None) -> RunState:
         """Until the run rests at review or is done, or ``timeout`` seconds have passed; returns its state then."""

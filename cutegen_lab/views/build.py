@@ -7,8 +7,9 @@ from typing import Literal
 
 from cutegen_lab.core.candidate import Candidate
 from cutegen_lab.core.problem import Problem, Workload
-from cutegen_lab.core.run import Answer, RunStarted, RunState, Step, StoredEvent
+from cutegen_lab.core.run import RunStarted, RunState, Step, StoredEvent
 from cutegen_lab.core.trial import Trial
+from cutegen_lab.core.verbs import Verb, in_words
 from cutegen_lab.views.diff import source_diff
 from cutegen_lab.views.evidence import diagnostics, evidence_rows, provenance
 from cutegen_lab.views.model import (
@@ -19,7 +20,6 @@ from cutegen_lab.views.model import (
     SolView,
     StepView,
     TrendPoint,
-    Verb,
     WorkloadView,
 )
 from cutegen_lab.views.steps import Attempt, Timeline, read_timeline
@@ -126,7 +126,7 @@ def _candidate(candidate: Candidate, state: RunState, timeline: Timeline, attach
         diagnostics=diagnostics(trial.diagnostics if trial else compiled.notes if compiled else ()),
         verdict=trial.verdict.value if trial else "",
         verdict_reason=trial.reason if trial else "",
-        answer=_answer(state.answers.get(candidate.id)),
+        answer=in_words(state.answers.get(candidate.id)),
         accepted=candidate.id in state.accepted,
         provenance=provenance(candidate, record),
     )
@@ -140,21 +140,6 @@ def _steps(attempt: Attempt, attached: bool) -> list[StepView]:
     return [
         StepView(step=v.step, status="pending", detail="interrupted") if v.status == "running" else v for v in views
     ]
-
-
-def _answer(answer: Answer | None) -> str:
-    if answer is None:
-        return ""
-    word = {
-        "approve": "approved",
-        "approve_unproven": "approved without proof",
-        "reject": f"rejected: {answer.text}" if answer.text else "rejected",
-        "edit": "edited",
-        "retry": "retried",
-        "branch": f"branched from {answer.target_id}" if answer.target_id else "branched",
-        "stop": "stopped",
-    }[answer.kind]
-    return f"{word} by auto" if answer.by == "auto" else word
 
 
 def _trend(candidate: Candidate, trial: Trial | None, state: RunState) -> TrendPoint:

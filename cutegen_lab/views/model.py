@@ -11,15 +11,14 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict
 
+from cutegen_lab.core.verbs import Verb
+
 VIEW_SCHEMA_VERSION = 1
 MIME_TYPE = "application/vnd.cutegen.run+json"
 
 StepName = Literal["generate", "compile", "check", "time", "profile", "review"]
 StepStatus = Literal["pending", "running", "done", "failed", "skipped"]
 Tone = Literal["neutral", "good", "bad", "warn"]
-Verb = Literal["approve", "approve_unproven", "reject", "edit", "retry", "branch", "stop", "resume"]
-
-
 Plotted = Annotated[float | None, BeforeValidator(lambda value: value if value and math.isfinite(value) else None)]
 """A point on a logarithmic axis: an infinite error (or a zero one) has no place there, nor in JSON."""
 
