@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import json
 import tempfile
 from collections.abc import Sequence
@@ -162,6 +163,12 @@ def _in_domain(source: str, config: Config) -> Config:
     except InputError:
         return config
     for name, value in config.items():
+        if domains and name not in domains:
+            near = difflib.get_close_matches(name, domains, 1)
+            raise InputError(
+                f"--config sets {name}, which the kernel's TUNABLE does not name",
+                f"Did you mean {near[0]}?" if near else f"It names {', '.join(domains)}.",
+            )
         if name in domains and value not in domains[name]:
             legal = ", ".join(map(str, domains[name]))
             raise InputError(

@@ -14,6 +14,7 @@ from cutegen_lab.cli.review import review
 from cutegen_lab.core.errors import InputError
 from cutegen_lab.core.run import Budget, RunSettings
 from cutegen_lab.session import RunHandle, Session
+from cutegen_lab.session.kernels import read_text_file
 from cutegen_lab.session.outputs import may_write
 from cutegen_lab.session.parts import make_judge
 
@@ -22,6 +23,7 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
     out = Path(arguments.out) if arguments.out else None
     if out:
         may_write(out, arguments.problem)
+    read_text_file(Path(arguments.problem))  # one that is not there is reported before anything starts
     if not arguments.auto:
         require_terminal("--auto")
     settings = RunSettings(

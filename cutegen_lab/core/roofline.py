@@ -34,11 +34,15 @@ class GpuSpec:
     max_cluster: int = 16
 
     def peak(self, dtype: DType, tf32: bool = False) -> float:
-        """Matrix operations a second on operands of ``dtype``; ``tf32``: fp32 ones may be rounded to it, which the
-        tensor cores of every GPU here multiply at half bf16's rate."""
-        if tf32 and dtype is DType.F32:
-            return self.flops[DType.BF16] / 2
-        return self.flops.get(dtype, self.flops[DType.F32])
+        """The most matrix operations a second on operands of ``dtype``.
+
+        fp32 operands are two fp16 halves each and three products on tensor cores (Ootomo and Yokota 2022), or, where
+        they may be rounded to ``tf32``, one product at half bf16's rate. 8-bit floats that tensor cores do not take are
+        multiplied as bf16.
+        """
+        if dtype is DType.F32:
+            return max(self.flops[DType.F32], self.flops[DType.BF16] / (2 if tf32 else 3))
+        return self.flops.get(dtype, self.flops[DType.BF16] if dtype.is_float else self.flops[DType.F32])
 
 
 def _hopper(name: str, dram: float, copy: float, l2_mib: int, sms: int = 132) -> GpuSpec:
@@ -47,7 +51,8 @@ def _hopper(name: str, dram: float, copy: float, l2_mib: int, sms: int = 132) ->
         name=name, arch="sm_90a", sm_count=sms, clock_hz=1.98e9, dram_bytes_per_s=dram, copy_bytes_per_s=copy,
         l2_bytes=l2_mib << 20, max_smem_per_block=232_448, smem_per_sm=233_472, registers_per_sm=65_536,
         max_threads_per_sm=2048, max_blocks_per_sm=32,
-        flops={DType.F64: 67e12, DType.F32: 67e12, DType.BF16: 989e12, DType.F16: 989e12, DType.I8: 1979e12},
+        flops={DType.F64: 67e12, DType.F32: 67e12, DType.BF16: 989e12, DType.F16: 989e12, DType.I8: 1979e12,
+               DType.F8E4M3: 1979e12, DType.F8E5M2: 1979e12},
     )  # fmt: skip
 
 
@@ -61,7 +66,8 @@ _L40S = GpuSpec(  # NVIDIA L40S datasheet; limits of compute capability 8.9
     name="L40S", arch="sm_89", sm_count=142, clock_hz=2.52e9, dram_bytes_per_s=0.864e12, copy_bytes_per_s=0.745e12,
     l2_bytes=96 << 20, max_smem_per_block=101_376, smem_per_sm=102_400, registers_per_sm=65_536,
     max_threads_per_sm=1536, max_blocks_per_sm=24, max_cluster=1,
-    flops={DType.F64: 1.4e12, DType.F32: 91.6e12, DType.BF16: 362e12, DType.F16: 362e12, DType.I8: 733e12},
+    flops={DType.F64: 1.4e12, DType.F32: 91.6e12, DType.BF16: 362e12, DType.F16: 362e12, DType.I8: 733e12,
+           DType.F8E4M3: 733e12, DType.F8E5M2: 733e12},
 )  # fmt: skip
 
 # Copy rates: the H200's was measured (2026-11-20, 32768×8192 bf16), the others are scaled by its ratio to the bus.
@@ -108,11 +114,12 @@ class SpeedOfLight:
 
 
 def speed_of_light(problem: Problem, gpu: GpuSpec) -> SpeedOfLight:
-    """Bound for ``problem.workloads[0]``: compulsory bytes at the datasheet's bandwidth, matrix FLOPs at its peak."""
+    """Bound for ``problem.workloads[0]``: compulsory bytes at the datasheet's bandwidth, matrix FLOPs at the highest
+    peak that the dtype of one of its tensors has."""
     workload = problem.workload
-    dtype = workload.inputs[0].dtype if workload.inputs else workload.outputs[0].dtype
     memory_us = workload.compulsory_bytes / gpu.dram_bytes_per_s * 1e6
-    compute_us = problem.flops / gpu.peak(dtype, problem.any_tf32) * 1e6
+    peak = max(gpu.peak(tensor.dtype, problem.any_tf32) for tensor in workload.tensors)
+    compute_us = problem.flops / peak * 1e6
     limiter: Literal["memory", "compute"] = "memory" if memory_us >= compute_us else "compute"
     return SpeedOfLight(
         max(memory_us, compute_us), memory_us, compute_us, workload.compulsory_bytes, problem.flops, limiter, gpu.name

@@ -341,7 +341,7 @@ def _extreme(spec: TensorSpec, distribution: str, generator: torch.Generator) ->
 
 
 def _of_a_rows_size(spec: TensorSpec, info: torch.iinfo, generator: torch.Generator) -> torch.Tensor:
-    """Rows of numbers below a power of two, or of one sign just below it."""
+    """Rows of numbers below a power of two, or of one sign just below it; one of nothing but the type's end."""
     where, signed = (*spec.shape[:-1], 1) if spec.shape else (), info.min < 0
     largest = info.bits - signed
     bits = torch.randint(1, largest + 1, where, generator=generator)
@@ -352,7 +352,11 @@ def _of_a_rows_size(spec: TensorSpec, info: torch.iinfo, generator: torch.Genera
     sizes = (torch.where(narrow, 1 - part / 8, part) * most * (1 - 2**-24)).to(torch.int64)
     negative = torch.rand(where, generator=generator) < 0.5
     negative = torch.where(narrow, negative, torch.rand(spec.shape, generator=generator) < 0.5)
-    return torch.where(negative & signed, -sizes, sizes).to(TORCH[spec.dtype])
+    sizes = torch.where(negative & signed, -sizes, sizes)
+    rows = sizes.view(-1, sizes.shape[-1] if spec.shape else 1)
+    ends = (info.max, -info.max if signed else info.max)
+    rows[int(torch.randint(len(rows), (), generator=generator))] = ends[int(torch.randint(2, (), generator=generator))]
+    return sizes.to(TORCH[spec.dtype])
 
 
 def _multiples(tensors: list[torch.Tensor], workload: Workload, generator: torch.Generator) -> list[torch.Tensor]:

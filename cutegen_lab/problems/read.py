@@ -18,7 +18,7 @@ from cutegen_lab.core.dtypes import DType
 from cutegen_lab.core.errors import ProblemError
 from cutegen_lab.core.plain_text import misfit, plain
 from cutegen_lab.core.problem import Problem, TensorSpec, Workload
-from cutegen_lab.problems import rules
+from cutegen_lab.problems import parts, rules
 from cutegen_lab.problems.arguments import declared
 from cutegen_lab.problems.dtypes import TORCH, from_torch
 from cutegen_lab.problems.flops import Work, counted
@@ -85,14 +85,18 @@ def _read(loaded: LoadedSource, source: str, name: str, inputs_text: str, determ
     for index, call in enumerate(calls):
         outputs = _traced(Bound(loaded, call), call.tensors + state)
         workloads.append(Workload("main" if index == 0 else f"w{index + 1}", call.tensors + state, outputs))
+    if empty_one := next((t for w in workloads for t in w.inputs if not t.numel), None):
+        raise ProblemError(f"{empty_one} has no elements", "Give sizes from 1 on.")
     workloads = list(rules.checked(workloads))
     main = workloads[0]
     work = _work(bound, main)
     sums = partial(_sums, bound) if work.flops > 0 else None
-    checks = derive(main, len(main.inputs) - len(state), lambda inputs: _traced_or_none(bound, inputs), sums)
+    cuts = _cuts(bound, main.inputs)
+    checks = derive(main, len(main.inputs) - len(state), lambda inputs: _traced_or_none(bound, inputs, cuts), sums)
     checks = tuple(w for w in map(rules.resolved, checks) if not rules.impossible(w))
     checks = _validate(bound, checks, main, deterministic)
-    own, small = (tuple(_ranged(bound, w) for w in some) for some in (workloads, checks))
+    own = tuple(_ranged(bound, w) for w in workloads)
+    small = tuple(w for w in (_ranged(bound, w, follows=True) for w in checks) if not rules.impossible(w))
     return Problem(
         name=name, source=source, kind=loaded.kind, workloads=own, check_workloads=small,
         deterministic=strict, flops=work.flops, inputs_text=inputs_text, tf32=loaded.tf32,
@@ -148,24 +152,48 @@ def _traced(bound: Bound, inputs: tuple[TensorSpec, ...]) -> tuple[TensorSpec, .
         raise ProblemError(f"the reference raises {bound.explain(error)}", "Fix it or its inputs.") from error
 
 
-def _traced_or_none(bound: Bound, inputs: tuple[TensorSpec, ...]) -> tuple[TensorSpec, ...] | None:
+def _traced_or_none(
+    bound: Bound, inputs: tuple[TensorSpec, ...], cuts: Sequence[parts.Cut]
+) -> tuple[TensorSpec, ...] | None:
+    """The outputs, or None where the reference refuses ``inputs``, or does not cut them into the parts ``cuts``."""
+    seen = parts.Cuts()
     try:
-        return _outputs(bound, inputs)
+        with seen:
+            outputs = _outputs(bound, inputs)
     except Exception:  # a reference may refuse shapes in any way it likes; then they are no workload
         return None
+    return outputs if parts.alike(cuts, seen.found) else None
 
 
-def _ranged(bound: Bound, workload: Workload) -> Workload:
-    """With the ranges of integers that are indices."""
+def _cuts(bound: Bound, inputs: tuple[TensorSpec, ...]) -> Sequence[parts.Cut]:
+    seen = parts.Cuts()
+    with seen:
+        _outputs(bound, inputs)
+    return seen.found
+
+
+def _ranged(bound: Bound, workload: Workload, follows: bool = False) -> Workload:
+    """With the ranges of integers that are indices. ``follows``: a rule's bound, a number, is no more than what the
+    reference indexes with it here (``below 4099`` of 4099 columns that are 257 now)."""
     if all(spec.dtype.is_float or spec.dtype is DType.BOOL for spec in workload.inputs):
         return workload
     with _quiet(), FakeTensorMode(allow_non_fake_inputs=True), torch.no_grad():
         found = ranged(workload.inputs, bound.call, empty)
-    inputs = [spec if spec.rule else seen for spec, seen in zip(workload.inputs, found, strict=True)]
+    inputs = [
+        _narrowed(spec, seen) if spec.rule and follows else spec if spec.rule else seen
+        for spec, seen in zip(workload.inputs, found, strict=True)
+    ]
     if workload.compulsory_bytes <= _ASKED_BYTES:
         with torch.no_grad():
             inputs = accepted(inputs, bound.call, _sample)
     return replace(workload, inputs=tuple(inputs))
+
+
+def _narrowed(spec: TensorSpec, seen: TensorSpec) -> TensorSpec:
+    """``spec``, whose rule gives a range, with no more of it than was ``seen`` to be indexed."""
+    if spec.rule == "sorted" or spec.bound is not None or seen.below == spec.below:
+        return spec
+    return replace(spec, below=min(spec.below, seen.below))
 
 
 def _work(bound: Bound, main: Workload) -> Work:

@@ -41,6 +41,7 @@ def test_version_and_help_import_nothing_heavy(place: Path) -> None:
     [
         (["bogus"], "invalid choice: 'bogus'"),
         (["judge", "nowhere.py", "k.py"], "cannot read nowhere.py"),
+        (["run", "nowhere.py"], "cannot read nowhere.py"),
         (["judge", "softmax.py", "nowhere.py"], "cannot read nowhere.py"),
         (["judge", "softmax.py", "bad.json"], "bad.json is not an artifact"),
         (["judge", "softmax.py", "softmax.py"], "softmax.py is no kernel: it has no function launch()"),
@@ -116,6 +117,12 @@ def test_what_a_reference_prints_stays_off_stdout(place: Path) -> None:
     )
     data = only_object(cutegen(place, "sol", "loud.py", "--json"))
     assert data["limiter"] == "memory" and data["compulsory_bytes"] == 64 * 1024 * 2 * 2
+
+
+def test_a_config_names_what_the_kernel_has(place: Path) -> None:
+    (place / "tunable.py").write_text(f'TUNABLE = {{"threads": (32, 64)}}\n{KERNEL.read_text()}')
+    done = cutegen(place, "judge", "softmax.py", "tunable.py", "--config", '{"thraeds": 64}')
+    assert done.returncode == 2 and "Did you mean threads?" in done.stderr
 
 
 def test_sol(place: Path) -> None:

@@ -225,7 +225,8 @@ def test_a_bug_in_a_part_is_named_and_does_not_end_the_process(
 
 
 def test_auto_retries_a_garbled_answer(store: SqliteStore) -> None:
-    state = begin(store, parts(store, ScriptedProvider(["time 1"], errors=["garbled"]))).work()
+    asked = replace(AUTO, provider="openai")
+    state = begin(store, parts(store, ScriptedProvider(["time 1"], errors=["garbled"])), asked).work()
     assert state.accepted == ("c1",)
     assert [e.event.type for e in store.events("r1")].count("generate_failed") == 2  # garbled, then exhausted
 

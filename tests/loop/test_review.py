@@ -17,8 +17,8 @@ from tests.loop.scripted import started
 APPROVE = Answered(Answer("approve"))
 
 
-def answer_to(*events: object, budget: Budget | None = None) -> Answer:
-    settings = RunSettings(auto=True, budget=budget or Budget())
+def answer_to(*events: object, budget: Budget | None = None, provider: str = "openai") -> Answer:
+    settings = RunSettings(provider=provider, auto=True, budget=budget or Budget())
     return auto_answer(fold([started(settings=settings), *events]))  # type: ignore[list-item]
 
 
@@ -109,6 +109,7 @@ def test_our_own_failures_are_retried_once() -> None:
         == "retry"
     )
     assert answer_to(GenerateFailed("garbled")).kind == "retry"
+    assert answer_to(GenerateFailed("not covered"), provider="templates").kind == "stop"  # they would say it again
     state = fold([started(settings=RunSettings(auto=True)), GenerateFailed("no key"), Answered(Answer("retry")),
                   GenerateFailed("no key"), Answered(Answer("stop", text="no key"))])  # fmt: skip
     assert (state.outcome, state.problem_note) == ("failed", "no key")

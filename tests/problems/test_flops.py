@@ -79,3 +79,21 @@ def test_attention_that_has_no_fused_kernel_is_counted() -> None:
 )
 def test_layers_with_attention_are_counted(layer: str, result: str, flops: int) -> None:
     assert read_text(LAYER.format(layer=layer, result=result)).flops == flops
+
+
+@pytest.mark.parametrize(
+    ("inputs", "tf32", "rate"),
+    [
+        ("a: bf16[1024,1024], b: bf16[1024,1024]", False, 989e12),
+        ("a: f32[1024,1024], b: f32[1024,1024]", False, 989e12 / 3),  # two fp16 halves each: three products
+        ("a: f32[1024,1024], b: f32[1024,1024]", True, 989e12 / 2),
+        ("i: i64[1024] below 1024, a: bf16[1024,1024], b: bf16[1024,1024]", False, 989e12),
+    ],
+)
+def test_the_bound_is_that_of_the_fastest_way(inputs: str, tf32: bool, rate: float) -> None:
+    indexed = inputs.startswith("i:")
+    allowed = 'torch.set_float32_matmul_precision("high")\n' if tf32 else ""
+    signature = f"def reference({'i, ' if indexed else ''}a, b):"
+    problem = read_text(f"{allowed}{signature}\n    return a{'[i]' if indexed else ''} @ b\n", inputs_text=inputs)
+    bound = speed_of_light(problem, target_gpu("sm_90a"))
+    assert bound.compute_us == pytest.approx(2 * 1024**3 / rate * 1e6)

@@ -249,6 +249,7 @@ def test_derived_workloads_keep_what_ties_inputs_together() -> None:
         ("def reference(x):\n    return torch.rand_like(x)", "x: f32[400]", r"different answers for the same inputs"),
         ("def reference(x):\n    return x", "x: f32[40_000_000_000]", r"149\.0 GiB, over the bound of 16 GiB"),
         ("def f(x):\n    return x", "x: f32[4]", r"no reference found: it defines f"),
+        ("def reference(x):\n    return x", "x: f32[4,0]", r"x: f32\[4,0\] has no elements\. Give sizes from 1"),
         ("def reference(x, y):\n    return x // y", "x: i32[4], y: i32[4]", r"never 0, as y\.clamp\(min=1\)"),
         ("def reference(x, y):\n    return x", "x: f32[4]", r"no input is declared for argument 'y'"),
         ("def reference(x):\n    return x", "z: f32[4]", r"'z' is not an argument of reference\(x\)"),

@@ -75,3 +75,12 @@ def test_a_sample_follows_its_rule() -> None:
     assert cu.tolist() == [0, 3, 6, 10]
     assert sorted(sample(TensorSpec.parse("p: i32[2,3] distinct below 6")).view(-1).tolist()) == list(range(6))
     assert bool(torch.all(sample(TensorSpec.parse("n: i32[30] below 7")) < 7))
+
+
+def test_a_number_that_bounds_an_index_shrinks_with_what_it_indexes() -> None:
+    text = "def reference(x, target):\n    return x.gather(1, target[:, None]).squeeze(1)\n"
+    problem = read_text(text, inputs_text="x: bf16[511,4099], target: i64[511] below 4099")
+    assert problem.workload.inputs[1].below == 4099
+    assert {w.inputs[0].shape[1] for w in problem.check_workloads} >= {257, 1000, 4099}
+    for workload in problem.check_workloads:
+        assert workload.inputs[1].below == workload.inputs[0].shape[1]

@@ -1,0 +1,60 @@
+"""Which dimensions a reference cuts into equal parts: halves of a rotary embedding, thirds of a fused QKV projection.
+
+A derived workload must be cut in the same way, or it is another function: ``x[..., :32]`` is half of 64 and no half of
+61, and ``x.shape[-1] // 2`` is not either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+_MOST_PARTS = 4
+
+Cut = tuple[Fraction, ...]  # where it is cut, as shares of its size
+
+
+class Cuts(TorchDispatchMode):
+    """While it is active, notes every slice and split, in order: ``found``."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[Cut] = []
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        self.found += _cuts(str(func), args)
+        return func(*args, **(kwargs or {}))
+
+
+def alike(main: Sequence[Cut], other: Sequence[Cut]) -> bool:
+    """Is whatever ``main`` cuts into equal parts cut there by ``other`` too?"""
+    if not any(map(_equal_parts, main)):
+        return True
+    return len(main) == len(other) and all(a == b for a, b in zip(main, other, strict=True) if _equal_parts(a))
+
+
+def _equal_parts(cut: Cut) -> bool:
+    return any(0 < at < 1 for at in cut) and all(at.denominator <= _MOST_PARTS for at in cut)
+
+
+def _cuts(operator: str, args: tuple[Any, ...]) -> Iterator[Cut]:
+    tensor = args[0] if args else None
+    if not isinstance(tensor, torch.Tensor) or not tensor.dim():
+        return
+    if operator == "aten.slice.Tensor":
+        dim, start, end = (*args, 0, None, None)[1:4] if len(args) < 2 else (*args, None, None)[1:4]
+        size = tensor.shape[dim]
+        if size:
+            begin, stop, _ = slice(start, end).indices(size)
+            yield Fraction(begin, size), Fraction(stop, size)
+    elif operator in ("aten.split.Tensor", "aten.split_with_sizes.default"):
+        size = tensor.shape[args[2] if len(args) > 2 else 0]
+        sizes = [args[1]] if isinstance(args[1], int) else list(args[1])
+        if size:
+            yield tuple(Fraction(sum(sizes[:count]), size) for count in range(1, len(sizes) + 1))
