@@ -48,7 +48,8 @@ def _cuts(operator: str, args: tuple[Any, ...]) -> Iterator[Cut]:
     if not isinstance(tensor, torch.Tensor) or not tensor.dim():
         return
     if operator == "aten.slice.Tensor":
-        dim, start, end = (*args, 0, None, None)[1:4] if len(args) < 2 else (*args, None, None)[1:4]
+        dim = args[1] if len(args) > 1 else 0
+        start, end = (*args[2:4], None, None)[:2]
         size = tensor.shape[dim]
         if size:
             begin, stop, _ = slice(start, end).indices(size)
