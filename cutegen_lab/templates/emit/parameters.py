@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,6 +56,7 @@ def without_constant_parameters(
             parameter: _fate(function, parameter, [each.get(parameter) for each in given if each is not None],
                              constants, arguments.get((name, parameter), UNKNOWN))
             for parameter in parameters(function)
+            if all(parameter in each for each in given if each is not None)
         }  # fmt: skip
         if not numbers:
             found = {p: f for p, f in found.items() if f is None or f.text is None or not f.observed or not f.bound}
@@ -108,17 +109,31 @@ def _arguments(
     function: cst.FunctionDef, call: cst.Call, stands: Mapping[str, cst.BaseExpression]
 ) -> dict[str, cst.BaseExpression] | None:
     """What each parameter gets; None where the call does not show it."""
-    if any(argument.star for argument in call.args):
+    names = _filled(parameters(function), call)
+    if names is None:
         return None
-    names = parameters(function)
     found = {p.name.value: p.default for p in function.params.params if p.default is not None}
-    for at, argument in enumerate(call.args):
-        if argument.keyword is None and at >= len(names):
-            return None
+    if any(argument.star for argument in call.args) and (found or "" not in names):
+        return None
+    for name, argument in zip(names, call.args, strict=True):
         value = argument.value
-        name = names[at] if argument.keyword is None else argument.keyword.value
         found[name] = stands.get(value.value, value) if isinstance(value, cst.Name) else value
     return found
+
+
+def _filled(names: Sequence[str], call: cst.Call) -> list[str] | None:
+    """The parameter that each argument fills; "" for ``*these``, which fill some that none of the others does. None
+    where the call does not show it."""
+    stars = [at for at, argument in enumerate(call.args) if argument.star]
+    keywords = [argument.keyword for argument in call.args if argument.keyword is not None]
+    if len(stars) > 1 or (stars and (keywords or call.args[stars[0]].star != "*")):
+        return None
+    if len(call.args) > len(names) + len(stars):
+        return None
+    if not stars:
+        return [names[at] if a.keyword is None else a.keyword.value for at, a in enumerate(call.args)]
+    after = len(call.args) - stars[0] - 1
+    return [*names[: stars[0]], "", *names[len(names) - after :]]
 
 
 def _fate(
@@ -181,10 +196,9 @@ class _Calls(Quick):
         function = updated_node.func.value if isinstance(updated_node.func, cst.Name) else ""
         if function not in self._gone:
             return updated_node
-        names, kept = self._names[function], list[cst.Arg]()
-        for at, argument in enumerate(updated_node.args):
-            if (names[at] if argument.keyword is None else argument.keyword.value) not in self._gone[function]:
-                kept.append(argument)
+        names = _filled(self._names[function], updated_node) or []
+        pairs = zip(names, updated_node.args, strict=True)
+        kept = [argument for name, argument in pairs if name not in self._gone[function]]
         if kept and updated_node.args[-1] is not kept[-1]:
             kept[-1] = kept[-1].with_changes(
                 comma=updated_node.args[-1].comma, whitespace_after_arg=updated_node.args[-1].whitespace_after_arg

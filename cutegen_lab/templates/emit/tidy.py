@@ -52,10 +52,20 @@ class _Joined(Quick):
     ) -> cst.SimpleStatementLine:
         plain = updated_node.with_changes(leading_lines=())
         text = cst.Module([]).code_for_node(plain)
-        if "\n" not in text.rstrip("\n") or '"""' in text or "#" in text.rstrip("\n").rpartition("\n")[0]:
+        lines, indent = text.rstrip("\n").split("\n"), 4 * self._depth
+        long = max(len(line) + (indent if at == 0 else 0) for at, line in enumerate(lines)) > _WIDE
+        comment = updated_node.trailing_whitespace.comment
+        if long and len(lines) == 1 and comment is not None:
+            above = [*updated_node.leading_lines, cst.EmptyLine(comment=comment)]
+            return updated_node.with_changes(leading_lines=above, trailing_whitespace=cst.TrailingWhitespace())
+        if (len(lines) == 1 and not long) or '"""' in text or "#" in text:
             return updated_node
         line = joined(text)
-        if 4 * self._depth + len(line) > _WIDE or not _same(text, line):
+        if indent + len(line) > _WIDE:
+            if not long:
+                return updated_node
+            line = wrapped(line, _WIDE - indent)
+        if not _same(text, line):
             return updated_node
         parsed = cst.ensure_type(cst.parse_statement(line), cst.SimpleStatementLine)
         return parsed.with_changes(leading_lines=updated_node.leading_lines)
@@ -67,6 +77,35 @@ def joined(text: str) -> str:
     line = re.sub(r"([(\[{]) ", r"\1", line)
     line = re.sub(r"(?<!,),? ([)\]}])", r"\1", line)
     return line
+
+
+def wrapped(line: str, width: int) -> str:
+    """A long statement, with what stands in its last brackets on lines of their own; as it is where it ends in none."""
+    open_at = list[int]()
+    start = -1
+    for at, character in enumerate(line):
+        if character in "([{":
+            open_at.append(at)
+        elif character in ")]}" and open_at:
+            start = open_at.pop()
+    if open_at or not line.endswith((")", "]", "}")) or start < 0:
+        return line
+    rows = [""]
+    for part in _parts(line[start + 1 : -1]):
+        fits = len(rows[-1]) + len(part) + 4 <= width
+        rows = [*rows[:-1], rows[-1] + part] if fits or not rows[-1] else [*rows, part]
+    return "\n".join([line[: start + 1], *(f"    {row.strip()}" for row in rows), line[-1]])
+
+
+def _parts(text: str) -> list[str]:
+    """``text`` cut behind the commas that stand in no brackets."""
+    found, depth = [""], 0
+    for character in text:
+        depth += (character in "([{") - (character in ")]}")
+        found[-1] += character
+        if character == "," and depth == 0:
+            found.append("")
+    return found
 
 
 def _same(text: str, line: str) -> bool:
@@ -82,7 +121,7 @@ def _without_doubled(lines: _Lines, first: bool) -> list[cst.EmptyLine]:
     for line in lines:
         doubled = not kept[-1].comment if kept else first
         if line.comment or not doubled:
-            kept.append(line)
+            kept.append(line if line.comment else cst.EmptyLine(indent=False))
     return kept
 
 
