@@ -13,7 +13,7 @@ from cutegen_lab.core.artifact import Artifact, Build, CompileFailure, LaunchPla
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.errors import CageError, SetupError
 from cutegen_lab.core.problem import Problem, Workload
-from cutegen_lab.core.protocols import Cancel, Compiler
+from cutegen_lab.core.protocols import Compiler
 
 if TYPE_CHECKING:
     from cutegen_lab.templates.emit import Probe
@@ -42,24 +42,22 @@ class Written:
 class _Task:
     compiler: Compiler
     arch: str
-    cancel: Cancel
+    stop: threading.Event
 
     def compiled(self, source: str, config: Config, workloads: Sequence[Workload]) -> Artifact | CompileFailure:
-        return self.compiler.compile(source, config, workloads, self.arch, lambda _: None, self.cancel)
+        return self.compiler.compile(source, config, workloads, self.arch, lambda _: None, self.stop)
 
 
-def specialised(
-    compiler: Compiler, problem: Problem, source: str, config: Config, arch: str, cancel: Cancel | None = None
-) -> Written:
+def specialised(compiler: Compiler, problem: Problem, source: str, config: Config, arch: str) -> Written:
     """``source`` at ``config`` without its parameters and the branches that no workload of ``problem`` takes.
 
     It is compiled for every workload, the derived ones among them, and is written only if PTX and launches are those of
     ``source`` but for names. Where that fails, or nothing can be compiled here, the general text is given back with a
-    note. Raises Cancelled.
+    note. Ctrl-C ends what is compiling.
     """
     general = Written(source, config)
     try:
-        return _specialised(_Task(compiler, arch, cancel or threading.Event()), problem, general)
+        return _specialised(_Task(compiler, arch, threading.Event()), problem, general)
     except (CageError, SetupError) as error:
         return replace(general, note=f"nothing could be compiled here ({error.message})")
 
@@ -107,7 +105,11 @@ def _observed(task: _Task, probe: Probe, config: Config, workloads: Sequence[Wor
         for _ in range(_MOST_REPORTS):
             if first >= len(probe):
                 return ""
-            reports = list(threads.map(partial(report, first), workloads))
+            try:
+                reports = list(threads.map(partial(report, first), workloads))
+            except BaseException:
+                task.stop.set()
+                raise
             if None in reports:
                 return "which of its branches are taken cannot be found out"
             first = probe.read([each for each in reports if each is not None], first)
