@@ -76,7 +76,8 @@ def _loaded(value: cst.BaseExpression) -> set[str] | None:
     """The tensors that it loads; None where it does more than load and compute."""
     found = set[str]()
     calls = [each for each in within(value) if isinstance(each, cst.Call)]
-    if not calls:
+    subscripts = any(isinstance(each, cst.Subscript) for each in within(value))  # may load
+    if subscripts or not (calls or isinstance(value, cst.BinaryOperation)):
         return None
     for call in calls:
         if isinstance(call.func, cst.Attribute) and call.func.attr.value in _METHODS:

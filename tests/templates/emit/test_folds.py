@@ -263,6 +263,11 @@ def test_a_value_that_is_there_already_is_not_computed_again() -> None:
 
 def launch(x, note, stream):
     r = Register(x.shape[0])
+    n = x.shape[0]
+    w = n + 3
+    note(w)
+    w = n + 3
+    note(w)
     v = r.load()
     note(v)
     v = r.load()
@@ -283,7 +288,8 @@ class Register:
         self.value = value
 """
     )
-    assert folded(source, 8, 9).count("v = r.load()") == 2
+    text = folded(source, 8, 9)
+    assert text.count("v = r.load()") == 2 and text.count("w = ") == 1
 
 
 def test_a_formula_over_a_function_of_the_config_is_its_value() -> None:
