@@ -26,7 +26,11 @@ def tidy(module: cst.Module) -> cst.Module:
         blank = 0 if at == 0 else 2 if apart else 1 if _blanks(statement.leading_lines) else 0
         body.append(statement.with_changes(leading_lines=[cst.EmptyLine(indent=False)] * blank + lines))
         before = statement
-    return joined.with_changes(body=body, header=[line for line in joined.header if line.comment], footer=[])
+    return joined.with_changes(
+        body=body,
+        header=[line for line in joined.header if line.comment],
+        footer=[line for line in joined.footer if line.comment],
+    )
 
 
 class _Joined(Quick):

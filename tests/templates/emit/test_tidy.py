@@ -69,3 +69,8 @@ def f():
 z = 3
 """
     )
+
+
+def test_comments_at_the_end_stay() -> None:
+    text = "def f():\n    return 1\n    # of f\n\n\n# of all\n"
+    assert tidy(cst.parse_module(text)).code == "def f():\n    return 1\n    # of f\n# of all\n"
