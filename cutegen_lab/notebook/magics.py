@@ -40,7 +40,8 @@ HELP = """%cutegen VERB [--run RUN] [...]          (without --run: the newest ru
   retry                ask again from the same parent
   branch CANDIDATE     grow the next candidate from an earlier one (c1, c2, ...)
   stop                 end the run where it is
-  export PATH          the accepted kernel (.py) or the whole run as a page (.html)
+  export PATH          the accepted kernel (.py; --general: with all its parameters, not for its config alone)
+                       or the whole run as a page (.html)
 %%cutegen?             the options of the cell magic; %%cutespec? of the one for specs, %%cutegen_tune? of searches"""
 
 _BOUND = re.compile(r"([0-9]{1,15}(?:\.[0-9]*)?)\s*(s|tok)")  # of a budget
@@ -232,7 +233,8 @@ class CutegenMagics(Magics):
             case "branch":
                 self._run(named).branch(_one(rest, "branch CANDIDATE"), wait=False)
             case "export":
-                print(f"wrote {self._run(named).export(_one(rest, 'export PATH'))}")
+                path = _one([word for word in rest if word != "--general"], "export PATH")
+                print(f"wrote {self._run(named).export(path, general='--general' in rest)}")
             case _:
                 raise InputError(f"unknown verb {verb!r}", "`%cutegen help` lists them.")
 
