@@ -44,6 +44,8 @@ def specialise(probe: Probe, config: Mapping[str, Any], *, rules: bool = False) 
     for numbers in (False, True):  # what a caller has a name for keeps it
         module = _folded(module, facts, entries, numbers)
     short = with_constants_first(module).visit(Repeats())
+    for counted in (loads, bindings):  # of trees that nobody needs any more
+        counted.cache_clear()
     assert isinstance(short, cst.Module)
     return tidy(short).code
 
