@@ -35,6 +35,7 @@ def build_parser() -> Parser:
     command("doctor", "doctor", "what this machine has, what it lacks, and what to do about it")
     demo = command("demo", "demo", "two references to correct kernels, with their evidence, in about a minute")
     demo.add_argument("--out", default="demo-out", metavar="DIR", help="kernels and report.html go here")
+    _general(demo)
     demo.add_argument("--max-steps", type=_positive, default=4, metavar="N", help="candidates a problem (default 4)")
     _where(demo)
     _add_run(command("run", "run", "a kernel for PROBLEM.py; exit 0 only with an accepted, correct one"))
@@ -84,6 +85,7 @@ def _add_run(run: Parser) -> None:
     )
     run.add_argument("--max-tokens", type=_positive, metavar="N", help="tokens a model may use")
     run.add_argument("--out", metavar="FILE", help="write the accepted kernel here")
+    _general(run)
     run.add_argument("--name", help="the run's name (default: the file's)")
     _timing(run)
     _inputs(run)
@@ -102,6 +104,7 @@ def _add_tune(tune: Parser) -> None:
         "--max-seconds", type=_seconds, metavar="S", help="seconds after which no further config is timed"
     )
     tune.add_argument("--out", metavar="KERNEL.py", help="write the kernel with the best config here")
+    _general(tune)
     tune.add_argument("--simulate", action="store_true", help="replay the search on what earlier ones recorded")
     _timing(tune)
     tune.add_argument("--seed", type=int, default=0, metavar="N", help="of the search (default 0)")
@@ -149,6 +152,7 @@ def _add_spec(spec: Parser) -> None:
         added.add_argument("file", metavar="FILE", help="a spec; - is standard input")
         if verb == "compile":
             added.add_argument("--out", metavar="KERNEL.py", help="(default: the kernel's name)")
+            _general(added)
 
 
 def _add_runs(runs: Parser) -> None:
@@ -169,6 +173,14 @@ def _add_runs(runs: Parser) -> None:
             added.add_argument("--candidate", metavar="ID", help="another candidate than the accepted one")
         if verb == "export":
             added.add_argument("--out", metavar="FILE", help="a .py or .html file (default: RUN.py)")
+            _general(added)
+
+
+def _general(parser: Parser) -> None:
+    parser.add_argument(
+        "--general", action="store_true",
+        help="write the kernel with all its parameters, as `cutegen tune` needs it, not for its config alone",
+    )  # fmt: skip
 
 
 def _timing(parser: Parser) -> None:

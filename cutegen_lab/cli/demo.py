@@ -9,6 +9,7 @@ from pathlib import Path
 from cutegen_lab.cli.facts import proven, run_facts
 from cutegen_lab.cli.output import Output
 from cutegen_lab.cli.progress import Progress
+from cutegen_lab.cli.run import told
 from cutegen_lab.core.run import Budget, RunSettings
 from cutegen_lab.session import RunHandle, Session
 from cutegen_lab.session.outputs import may_write, write_out
@@ -25,7 +26,7 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
     with Session.open(arguments.workdir) as session:
         runs = [_make(session, name, arguments, output) for name in PROBLEMS]
         output.line()
-        kernels = [_show(run, out, output) for run in runs]
+        kernels = [_show(run, out, output, arguments.general) for run in runs]
         report = out / "report.html"
         from cutegen_lab.views.html import report as page
 
@@ -65,7 +66,7 @@ def _make(session: Session, name: str, arguments: argparse.Namespace, output: Ou
         return session.run(problem, settings, subscriber=progress)
 
 
-def _show(run: RunHandle, out: Path, output: Output) -> Path | None:
+def _show(run: RunHandle, out: Path, output: Output, general: bool) -> Path | None:
     from cutegen_lab.views.text import evidence_table, summary
 
     view, state = run.view(), run.state
@@ -73,4 +74,6 @@ def _show(run: RunHandle, out: Path, output: Output) -> Path | None:
     output.line()
     output.line(evidence_table(view))
     output.line()
-    return run.export(out / f"{state.problem.name}.py") if state.incumbent_id else None
+    if not state.incumbent_id:
+        return None
+    return run.export(out / f"{state.problem.name}.py", general=general, say=told)

@@ -46,11 +46,14 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
         problem = read_file(arguments.problem, inputs_text=arguments.inputs, name=arguments.name)
         with Progress(problem.name) as progress:
             handle = session.start(problem, settings, subscriber=progress)
-            return see_through(handle, progress, output, out)
+            return see_through(handle, progress, output, out, general=arguments.general)
 
 
-def see_through(handle: RunHandle, progress: Progress, output: Output, out: Path | None) -> int:
-    """To the end of the run, asking the analyst where it rests, then its evidence. Ctrl-C leaves it resumable."""
+def see_through(
+    handle: RunHandle, progress: Progress, output: Output, out: Path | None, *, general: bool = False
+) -> int:  # fmt: skip
+    """To the end of the run, asking the analyst where it rests, then its evidence. Ctrl-C leaves it resumable. The
+    kernel goes to ``out``, for its config alone or, ``general``, with its parameters."""
     try:
         state = handle.wait()
         while not state.finished:
@@ -68,9 +71,15 @@ def see_through(handle: RunHandle, progress: Progress, output: Output, out: Path
     good = proven(state)
     kept = None
     if state.incumbent_id is not None:
-        kept = handle.export(out) if out else handle.kernel_path(state.incumbent_id)
+        exported = partial(handle.export, general=general, say=told)
+        kept = exported(out) if out else handle.kernel_path(state.incumbent_id)
     report(handle, output, kept)
     return 0 if good else 1
+
+
+def told(line: str) -> None:
+    """One line about what was written, on stderr."""
+    note(f"cutegen: {line}")
 
 
 def report(handle: RunHandle, output: Output, kernel: Path | None) -> None:

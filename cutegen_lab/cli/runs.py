@@ -10,7 +10,7 @@ from pathlib import Path
 from cutegen_lab.cli.facts import run_facts
 from cutegen_lab.cli.output import Output
 from cutegen_lab.cli.progress import Progress
-from cutegen_lab.cli.run import require_terminal, see_through
+from cutegen_lab.cli.run import require_terminal, see_through, told
 from cutegen_lab.core.errors import InputError
 from cutegen_lab.session import Session
 
@@ -58,7 +58,7 @@ def _export(session: Session, arguments: argparse.Namespace, output: Output) -> 
     path = Path(arguments.out or f"{arguments.run_id}.py")
     match path.suffix:
         case ".py":
-            handle.export(path, arguments.candidate)
+            handle.export(path, arguments.candidate, general=arguments.general, say=told)
         case ".html":
             handle.export_page(path)
         case other:

@@ -12,15 +12,18 @@ from typing import Any
 from cutegen_lab.cli.judge import OTHER_VERDICT, read_given
 from cutegen_lab.cli.main import INTERRUPTED
 from cutegen_lab.cli.output import Output, note
+from cutegen_lab.cli.run import told
 from cutegen_lab.config import Settings
 from cutegen_lab.core.errors import InputError
 from cutegen_lab.core.plain_text import one_line
 from cutegen_lab.core.problem import Problem
 from cutegen_lab.core.protocols import Say
 from cutegen_lab.session import Session
+from cutegen_lab.session.kernels import for_one_config, read_text_file
 from cutegen_lab.session.outputs import may_write, write_out
 from cutegen_lab.session.parts import make_judge, make_provider
-from cutegen_lab.session.tuned import Tunable, Untuned, kernel_text, report
+from cutegen_lab.session.specialised import Written, specialised
+from cutegen_lab.session.tuned import Tunable, Tuned, Untuned, kernel_text, report
 
 
 def execute(arguments: argparse.Namespace, output: Output) -> int:
@@ -51,15 +54,26 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
             output.line()
             stage_one = {"refactored": asdict(refactored)}
         found = tune(session, problem, kernel, settings, say)
-    for line in report(problem, found):
-        output.line(line)
-    if arguments.out and found.best is not None:
-        write_out(Path(arguments.out), kernel_text(problem, found), arguments.problem)
-        output.line(f"written to {arguments.out}")
+        for line in report(problem, found):
+            output.line(line)
+        if arguments.out and found.best is not None:
+            _write(session, problem, found, arguments)
+            output.line(f"written to {arguments.out}")
     output.result({**_facts(problem, found), **stage_one})
     if found.interrupted:
         return INTERRUPTED
     return 0 if found.best is not None else OTHER_VERDICT
+
+
+def _write(session: Session, problem: Problem, found: Tuned, arguments: argparse.Namespace) -> None:
+    """The kernel for the best config alone or, with ``--general``, with its parameters."""
+    assert found.best is not None
+    written = Written(found.tunable.source, found.best)
+    if not arguments.general:
+        written = specialised(session.compiler(), problem, written.source, written.config, arguments.arch)
+    if written.note:
+        told(written.note_line)
+    write_out(Path(arguments.out), kernel_text(problem, found, written), arguments.problem)
 
 
 def _kernel(arguments: argparse.Namespace, problem: Problem) -> Tunable | Untuned:
@@ -74,6 +88,11 @@ def _kernel(arguments: argparse.Namespace, problem: Problem) -> Tunable | Untune
     given = read_given(Path(arguments.kernel), None)
     if arguments.refactor:
         return Untuned(arguments.kernel, given.source)
+    if for_one_config(read_text_file(Path(arguments.kernel))):
+        raise InputError(
+            f"{arguments.kernel} was written for one config only, so there is nothing to search",
+            "Write it with --general (run, tune, demo, spec compile, runs export), and search that.",
+        )
     return from_text(given.source, given.config, arguments.kernel, arguments.seed)
 
 

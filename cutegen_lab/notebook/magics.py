@@ -42,7 +42,8 @@ HELP = f"""%cutegen VERB [--run RUN] [...]          (without --run: the newest r
   show [RUN]           its widget; after a kernel restart the latest run comes back where it stood
   resume [RUN]         {VERBS["resume"].help}
 {_lines({verb: spec for verb, spec in VERBS.items() if verb != "resume"})}
-  export PATH          the accepted kernel (.py) or the whole run as a page (.html)
+  export PATH          the accepted kernel (.py; --general: with all its parameters, not for its config alone)
+                       or the whole run as a page (.html)
 %%cutegen?             the options of the cell magic; %%cutespec? of the one for specs, %%cutegen_tune? of searches"""
 
 _BOUND = re.compile(r"([0-9]{1,15}(?:\.[0-9]*)?)\s*(s|tok)")  # of a budget
@@ -221,7 +222,8 @@ class CutegenMagics(Magics):
                 run = self._run(named or (rest[0] if rest else "") or self._newest or self._newest_stored())
                 self._show(run.resume() if verb == "resume" else run.attend())
             case "export":
-                print(f"wrote {self._run(named).export(_one(rest, 'export PATH'))}")
+                path = _one([word for word in rest if word != "--general"], "export PATH")
+                print(f"wrote {self._run(named).export(path, general='--general' in rest)}")
             case _:
                 self._answer(verb, rest, named)
 

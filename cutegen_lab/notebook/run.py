@@ -123,10 +123,13 @@ class NotebookRun:
         return self.handle.view()
 
     @verb
-    def export(self, path: str | Path) -> Path:
-        """Writes the accepted kernel (``.py``) or the run as a page (``.html``)."""
+    def export(self, path: str | Path, *, general: bool = False) -> Path:
+        """Writes the accepted kernel (``.py``; ``general``: with all its parameters, not for its config alone) or the
+        run as a page (``.html``)."""
         target = Path(path)
-        return self.handle.export_page(target) if target.suffix == ".html" else self.handle.export(target)
+        if target.suffix == ".html":
+            return self.handle.export_page(target)
+        return self.handle.export(target, general=general, say=print)
 
     @verb
     def evidence(self, candidate_id: str | None = None) -> str:

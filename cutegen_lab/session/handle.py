@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cutegen_lab.core.errors import InputError, SetupError
+from cutegen_lab.core.protocols import Say
 from cutegen_lab.core.run import Answer, Resumed, RunState, Step, StoredEvent
 from cutegen_lab.core.trial import Profile
 from cutegen_lab.core.verbs import VERBS, Verb
@@ -139,14 +140,19 @@ class RunHandle:
         thread it arises; it must not wait for the run. Returns a function that ends it."""
         return self._subscribers.add(callback)
 
-    def export(self, path: Path | str, candidate_id: str | None = None) -> Path:
+    def export(
+        self, path: Path | str, candidate_id: str | None = None, *, general: bool = False, say: Say = lambda _: None
+    ) -> Path:
         """Writes a kernel as a ``.py`` file: ``candidate_id``, else the accepted one the run ended with.
 
-        Raises :class:`InputError` where there is none, it is a spec that could not be compiled, or ``path`` is a file
-        that is not ours.
+        It is the text for the kernel's config alone, or with ``general`` the one with its parameters, which ``cutegen
+        tune`` can search. That is also written, and ``say`` is told why, where the first is not proven to compile to
+        the same PTX. Raises :class:`InputError` where there is no such kernel, it is a spec that could not be compiled,
+        or ``path`` is a file that is not ours.
         """
         from cutegen_lab.session.kernels import kernel_text
-        from cutegen_lab.session.outputs import write_out
+        from cutegen_lab.session.outputs import may_write, write_out
+        from cutegen_lab.session.specialised import Written, specialised
 
         state = self.state
         chosen = candidate_id or state.incumbent_id
@@ -156,7 +162,15 @@ class RunHandle:
         if state.candidates[chosen].proposal.refused:
             kernels = ", ".join(c.id for c in state.candidates.values() if not c.proposal.refused) or "none"
             raise InputError(f"{chosen} is a spec that no kernel could be made of", f"Kernels: {kernels}.")
-        write_out(Path(path), kernel_text(state, chosen))
+        may_write(Path(path))
+        candidate = state.candidates[chosen]
+        written = Written(candidate.source, candidate.config)
+        if not general:
+            compiler, arch = self._session.compiler(), state.settings.arch
+            written = specialised(compiler, state.problem, candidate.source, candidate.config, arch)
+        if written.note:
+            say(written.note_line)
+        write_out(Path(path), kernel_text(state, chosen, written))
         return Path(path)
 
     def export_page(self, path: Path | str) -> Path:

@@ -16,15 +16,18 @@ from cutegen_lab.core.hashing import sha256
 from cutegen_lab.core.plain_text import one_line
 from cutegen_lab.core.run import RunState
 from cutegen_lab.core.trial import Trial
+from cutegen_lab.session.specialised import Written
 
 _CONFIG = "# cutegen config: "
+_FOLDED = "# for this config only: "
 _SOURCE = "# source sha256: "
 
 
-def kernel_text(state: RunState, candidate_id: str) -> str:
+def kernel_text(state: RunState, candidate_id: str, written: Written | None = None) -> str:
     """The candidate under a block of comments. Comments only, so every statement means what it meant.
 
     The config is in the block as JSON: :func:`read_kernel` finds it, so a judged file is judged as it was accepted.
+    ``written`` is the candidate's text for its config alone, to stand there instead.
     """
     candidate, trial = state.candidates[candidate_id], state.trials.get(candidate_id)
     head = [
@@ -32,7 +35,15 @@ def kernel_text(state: RunState, candidate_id: str) -> str:
         f"# workload: {one_line(state.problem.workload.describe())}",
         *(f"# {line}" for line in _evidence(trial)),
     ]
-    return headed(head, candidate.source, candidate.config)
+    return written_text(head, written or Written(candidate.source, candidate.config))
+
+
+def written_text(comments: Sequence[str], written: Written) -> str:
+    """:func:`headed`, with the config that is folded into the text, where one is."""
+    if written.folded is None:
+        return headed(comments, written.source, written.config)
+    folded = f"{_FOLDED}{json.dumps(dict(written.folded), sort_keys=True)}"
+    return headed([*comments, folded], written.source)
 
 
 def headed(comments: Sequence[str], source: str, config: Config | None = None) -> str:
@@ -58,7 +69,7 @@ def read_kernel(text: str) -> tuple[str, Config]:
     lines, source = _split(text)
     found = next((line.removeprefix(_CONFIG) for line in lines if line.startswith(_CONFIG)), None)
     if found is None:
-        return text, {}
+        return (source if untouched(text) else text), {}
     try:
         config = json.loads(found)
     except json.JSONDecodeError as error:
@@ -66,6 +77,11 @@ def read_kernel(text: str) -> tuple[str, Config]:
     if not isinstance(config, dict):
         raise InputError("the file's cutegen config is not an object", "Correct or remove that line.")
     return (source if untouched(text) else text), config
+
+
+def for_one_config(text: str) -> bool:
+    """Was it written for one config, without the parameters that could be searched?"""
+    return any(line.startswith(_FOLDED) for line in _split(text)[0])
 
 
 def _split(text: str) -> tuple[list[str], str]:

@@ -11,7 +11,8 @@ from cutegen_lab.core.plain_text import one_line
 from cutegen_lab.core.problem import Problem
 from cutegen_lab.core.trial import CheckResult, Timing
 from cutegen_lab.core.verdict import Verdict
-from cutegen_lab.session.kernels import headed
+from cutegen_lab.session.kernels import written_text
+from cutegen_lab.session.specialised import Written
 from cutegen_lab.session.versions import versions
 from cutegen_lab.tuning import Space
 from cutegen_lab.tuning.evaluations import Kind
@@ -120,8 +121,9 @@ def concluded(found: Tuned) -> list[str]:
     return lines
 
 
-def kernel_text(problem: Problem, found: Tuned) -> str:
-    """The kernel under a block of comments that says what was proven, with ``found.best`` as its config."""
+def kernel_text(problem: Problem, found: Tuned, written: Written | None = None) -> str:
+    """The kernel under a block of comments that says what was proven, with ``found.best`` as its config. ``written`` is
+    its text for that config alone, to stand there instead."""
     assert found.best is not None and found.check and found.timing, "only what the judge passed is written"
     tally, row = found.tally, found.rows[0]
     text = [
@@ -133,7 +135,7 @@ def kernel_text(problem: Problem, found: Tuned) -> str:
         "made with " + ", ".join(f"{k} {v}" for k, v in sorted(versions().items())),
     ]
     comments = [f"# {one_line(line)}".replace("µs", "us") for line in text]
-    return headed(comments, found.tunable.source, found.best)
+    return written_text(comments, written or Written(found.tunable.source, found.best))
 
 
 def duration(time_us: float | None) -> str:

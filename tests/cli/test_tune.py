@@ -55,7 +55,7 @@ def tune(*arguments: str) -> tuple[str, ...]:
 
 
 def test_a_template_is_tuned_and_a_second_search_goes_on_from_the_first(place: Path) -> None:
-    first = only_object(cutegen(place, *tune("--budget", "4", "--out", "best.py")))
+    first = only_object(cutegen(place, *tune("--budget", "4", "--out", "best.py", "--general")))
     assert (first["verdict"], first["kind"], first["search"]["evaluated"]) == ("passed", "predicted", 4)
     assert first["timing"]["kind"] == "predicted" and first["workloads"][0]["chosen_us"] > 0
     text = (place / "best.py").read_text()
@@ -73,11 +73,21 @@ def test_a_template_is_tuned_and_a_second_search_goes_on_from_the_first(place: P
 
 def test_a_kernels_own_space_and_the_judges_last_word(place: Path) -> None:
     """The fastest configs skip half of the work: they are found, checked, named as wrong and never reported as best."""
-    done = cutegen(place, "tune", "double.py", "scale.py", "--device", "emulator", "--out", "best.py")
+    search = ("tune", "double.py", "scale.py", "--device", "emulator", "--out", "best.py")
+    done = cutegen(place, *search, "--general")
     assert done.returncode == 0, done.stderr
     assert "nothing was measured" in done.stdout and "not right: " in done.stdout and "2 ruled out" in done.stdout
     source, config = read_kernel((place / "best.py").read_text())
     assert source == SCALE and config["skip"] == 0 and config["threads"] != 256
+    assert cutegen(place, *search).returncode == 0
+    text = (place / "best.py").read_text()
+    assert "TUNABLE" not in text and f"THREADS = {config['threads']}\n" in text and "# for this config only: " in text
+    assert read_kernel(text) == (text.partition("\n\n")[2], {})
+    done = cutegen(place, "judge", "double.py", "best.py", "--device", "emulator")
+    assert done.returncode == 0, done.stdout + done.stderr
+    done = cutegen(place, "tune", "double.py", "best.py", "--device", "emulator")
+    assert done.returncode == 2 and done.stderr.count("\n") == 1
+    assert "best.py was written for one config only" in done.stderr and "Write it with --general" in done.stderr
     rejected = [json.loads(line) for line in (place / "lab" / "tuning.jsonl").read_text().splitlines()]
     assert {e["config"]["skip"] for e in rejected if e["failure"] in ("unwritten_output", "wrong_result")} == {1}
 
@@ -107,7 +117,7 @@ def launch(x: cute.Tensor, y: cute.Tensor, stream: cuda.CUstream):
 """
     )
     (place / "scale.py").write_text(text)
-    done = cutegen(place, *tune("scale.py", "--refactor", "--budget", "3", "--out", "best.py"))
+    done = cutegen(place, *tune("scale.py", "--refactor", "--budget", "3", "--out", "best.py", "--general"))
     found = only_object(done)
     assert done.returncode == 0, done.stderr
     (kept,) = found["refactored"]["kept"]

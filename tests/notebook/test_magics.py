@@ -77,6 +77,8 @@ def test_from_review_to_an_accepted_kernel(
     kernel = tmp_path / "kernel.py"
     shell.run_line_magic("cutegen", f"export {kernel}")
     assert "wrote" in capsys.readouterr().out
+    assert "TUNABLE" not in kernel.read_text() and "def launch(x: cute.Tensor, out: cute.Tensor" in kernel.read_text()
+    shell.run_line_magic("cutegen", f"export {kernel} --general")
     assert second.strip() in kernel.read_text()
     assert run.export(tmp_path / "run.html").read_text().startswith("<!")
     text = run.source + "\n# the analyst was here\n"

@@ -1,0 +1,128 @@
+"""A kernel's text for one config: written only where it is proven to compile to the same machine code."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from cutegen_lab.core.artifact import Artifact, Build, CompileFailure, LaunchPlan
+from cutegen_lab.core.candidate import Config
+from cutegen_lab.core.errors import CageError, SetupError
+from cutegen_lab.core.problem import Problem, Workload
+from cutegen_lab.core.protocols import Compiler
+
+if TYPE_CHECKING:
+    from cutegen_lab.templates.emit import Probe
+
+_AT_ONCE = 4  # probes; how many compile at once is the compiler's to say
+_MOST_REPORTS = 20  # of one workload
+
+
+@dataclass(frozen=True)
+class Written:
+    """A text to write. ``folded`` is the config that is part of it, None where it is the general text, which takes
+    ``config``; then ``note`` says why, if it was to be the specialised one."""
+
+    source: str
+    config: Config
+    folded: Config | None = None
+    note: str = ""
+
+    @property
+    def note_line(self) -> str:
+        """``note`` for people; empty where there is none."""
+        return f"written with its parameters, not for its config alone: {self.note}" if self.note else ""
+
+
+@dataclass(frozen=True)
+class _Task:
+    compiler: Compiler
+    arch: str
+    stop: threading.Event
+
+    def compiled(self, source: str, config: Config, workloads: Sequence[Workload]) -> Artifact | CompileFailure:
+        return self.compiler.compile(source, config, workloads, self.arch, lambda _: None, self.stop)
+
+
+def specialised(compiler: Compiler, problem: Problem, source: str, config: Config, arch: str) -> Written:
+    """``source`` at ``config`` without its parameters and the branches that no workload of ``problem`` takes.
+
+    It is compiled for every workload, the derived ones among them, and is written only if PTX and launches are those of
+    ``source`` but for names. Where that fails, or nothing can be compiled here, the general text is given back with a
+    note. Ctrl-C ends what is compiling.
+    """
+    general = Written(source, config)
+    try:
+        return _specialised(_Task(compiler, arch, threading.Event()), problem, general)
+    except (CageError, SetupError) as error:
+        return replace(general, note=f"nothing could be compiled here ({error.message})")
+
+
+def _specialised(task: _Task, problem: Problem, general: Written) -> Written:
+    from cutegen_lab.templates.emit import CannotSpecialise, Probe, settings, specialise
+
+    try:
+        probe = Probe(general.source)
+        values = settings(probe.module, general.config)
+    except CannotSpecialise as error:
+        return replace(general, note=str(error))
+    if not values:
+        return general
+    old = task.compiled(general.source, general.config, problem.check_workloads + problem.workloads)
+    if isinstance(old, CompileFailure):
+        return replace(general, note=f"it does not compile: {old.reason}")
+    workloads = [w for w in problem.check_workloads + problem.workloads if w.name in old.builds]
+    if why := _observed(task, probe, general.config, workloads):
+        return replace(general, note=why)
+    try:
+        text = specialise(probe, general.config, rules=bool(old.unserved))
+    except CannotSpecialise as error:
+        return replace(general, note=str(error))
+    new = task.compiled(text, {}, problem.check_workloads + problem.workloads)
+    if isinstance(new, CompileFailure):
+        return replace(general, note=f"the specialised text does not compile: {new.reason}")
+    if apart := [name for name, build in old.builds.items() if not _same(build, new.builds.get(name))]:
+        return replace(general, note=f"the specialised text compiles to other PTX for {', '.join(apart)}")
+    return Written(text, {}, folded=values)
+
+
+def _observed(task: _Task, probe: Probe, config: Config, workloads: Sequence[Workload]) -> str:
+    """Tells ``probe`` what its sites are in each workload; the reason where that cannot be found out."""
+
+    def report(first: int, workload: Workload) -> str | None:
+        from cutegen_lab.templates.emit.observe import REPORT
+
+        found = task.compiled(probe.text(first), config, [workload])
+        told = [d.message for d in found.diagnostics if d.code == REPORT] if isinstance(found, CompileFailure) else []
+        return told[0] if told else None
+
+    first = 0
+    with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="probe") as threads:
+        for _ in range(_MOST_REPORTS):
+            if first >= len(probe):
+                return ""
+            try:
+                reports = list(threads.map(partial(report, first), workloads))
+            except BaseException:
+                task.stop.set()
+                raise
+            if None in reports:
+                return "which of its branches are taken cannot be found out"
+            first = probe.read([each for each in reports if each is not None], first)
+    return "it has too many branches"
+
+
+def _same(old: Build, new: Build | None) -> bool:
+    """The same PTX, and launches with the same parameters."""
+    from cutegen_lab.tuning.refactor.template import same_machine_code
+
+    return new is not None and same_machine_code(old, new) and _unnamed(old.plan) == _unnamed(new.plan)
+
+
+def _unnamed(plan: LaunchPlan) -> LaunchPlan:
+    """Without kernels' names, which contain parameters."""
+    return replace(plan, launches=tuple(replace(launch, kernel="") for launch in plan.launches))

@@ -1,0 +1,150 @@
+"""Replaces a branch whose test is known by what it chooses, and a loop of one trip by its body."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import libcst as cst
+
+from cutegen_lab.templates.emit.names import Quick, bindings, names_of, within
+
+Statements = cst.FlattenSentinel[cst.BaseStatement] | cst.RemovalSentinel | cst.BaseStatement
+
+
+class Branches(Quick):
+    """Who derives from it says what is known: :meth:`test` of an ``if`` or a conditional expression, :meth:`trips` of
+    a loop (None: not known). Comments move to the statement that follows them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._elif = set[int]()
+
+    def test(self, original: cst.If | cst.IfExp, updated: cst.If | cst.IfExp) -> bool | None:
+        """The value of its test, None where it is not known."""
+        raise NotImplementedError
+
+    def trips(self, original: cst.For, updated: cst.For) -> range | None:
+        """The values of its target, None where they are not known."""
+        raise NotImplementedError
+
+    def visit_If(self, node: cst.If) -> None:
+        if isinstance(node.orelse, cst.If):
+            self._elif.add(id(node.orelse))
+
+    def leave_If(self, original_node: cst.If, updated_node: cst.If) -> Statements | cst.Else:  # type: ignore[override]
+        known = self.test(original_node, updated_node)
+        if known is None:
+            return _without_empty(updated_node) if id(original_node) not in self._elif else updated_node
+        other = updated_node.orelse
+        if id(original_node) in self._elif:
+            if known:
+                return cst.Else(updated_node.body, updated_node.leading_lines)
+            return other or cst.RemoveFromParent()
+        before = updated_node.leading_lines
+        if known:
+            return flattened(updated_node.body, [*before, *_comment(updated_node.body)])
+        if isinstance(other, cst.Else):
+            return flattened(other.body, [*before, *other.leading_lines, *_comment(other.body)])
+        if other is not None:
+            return other.with_changes(leading_lines=[*before, *other.leading_lines])
+        return cst.RemoveFromParent()
+
+    def leave_IfExp(self, original_node: cst.IfExp, updated_node: cst.IfExp) -> cst.BaseExpression:
+        known = self.test(original_node, updated_node)
+        if known is None:
+            return updated_node
+        chosen = updated_node.body if known else updated_node.orelse
+        return parenthesised(chosen) if updated_node.lpar else chosen
+
+    def leave_For(self, original_node: cst.For, updated_node: cst.For) -> Statements:
+        values = self.trips(original_node, updated_node)
+        names = names_of(updated_node.target)
+        leaves = any(isinstance(each, cst.Break | cst.Continue) for each in within(updated_node.body))
+        bound = bindings(updated_node.body)
+        if _does_nothing(updated_node.body):
+            return cst.RemoveFromParent()
+        if values is None or len(values) > 1 or len(names) != 1 or leaves or updated_node.orelse or names[0] in bound:
+            return updated_node
+        before = [*updated_node.leading_lines, *_comment(updated_node.body)]
+        if not values:
+            return cst.RemoveFromParent()
+        body = updated_node.body.visit(Renamed({names[0]: cst.Integer(str(values[0]))}))
+        assert isinstance(body, cst.BaseSuite)
+        return flattened(body, before)
+
+    def leave_IndentedBlock(
+        self, original_node: cst.IndentedBlock, updated_node: cst.IndentedBlock
+    ) -> cst.IndentedBlock:
+        body = [*updated_node.body]
+        ends = [at for at, statement in enumerate(body) if _returns(statement)]
+        body = body[: ends[0] + 1] if ends else body
+        return updated_node.with_changes(body=body or [cst.parse_statement("pass")])
+
+
+class Renamed(Quick):
+    """Puts an expression where each of ``names`` is read."""
+
+    def __init__(self, names: dict[str, cst.BaseExpression]) -> None:
+        super().__init__()
+        self._names = names
+
+    def leave_Attribute(self, original_node: cst.Attribute, updated_node: cst.Attribute) -> cst.Attribute:
+        return updated_node.with_changes(attr=original_node.attr)
+
+    def leave_Arg(self, original_node: cst.Arg, updated_node: cst.Arg) -> cst.Arg:
+        return updated_node.with_changes(keyword=original_node.keyword)
+
+    def leave_Param(self, original_node: cst.Param, updated_node: cst.Param) -> cst.Param:
+        return updated_node.with_changes(name=original_node.name)
+
+    def leave_Name(self, original_node: cst.Name, updated_node: cst.Name) -> cst.BaseExpression:
+        found = self._names.get(updated_node.value)
+        return updated_node if found is None else found.deep_clone()
+
+
+def flattened(suite: cst.BaseSuite, before: Sequence[cst.EmptyLine]) -> Statements:
+    """The suite's statements in its parent's place, under the lines ``before``."""
+    if isinstance(suite, cst.SimpleStatementSuite):
+        body: list[cst.BaseStatement] = [cst.SimpleStatementLine(suite.body)]
+    else:
+        body = [*suite.body] if isinstance(suite, cst.IndentedBlock) else []
+    if body and all(is_pass(statement) for statement in body):
+        body = []
+    if not body:
+        return cst.RemoveFromParent()
+    first = body[0]
+    lines = [*before, *getattr(first, "leading_lines", ())]
+    return cst.FlattenSentinel([first.with_changes(leading_lines=lines), *body[1:]])
+
+
+def parenthesised(node: cst.BaseExpression) -> cst.BaseExpression:
+    """``node`` in parentheses where it may need them."""
+    plain = cst.Name | cst.Integer | cst.Float | cst.SimpleString | cst.Attribute | cst.Call | cst.Subscript | cst.Tuple
+    if isinstance(node, plain | cst.List) or node.lpar:
+        return node
+    return node.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
+
+
+def is_pass(statement: cst.CSTNode) -> bool:
+    return isinstance(statement, cst.SimpleStatementLine) and all(isinstance(s, cst.Pass) for s in statement.body)
+
+
+def _without_empty(node: cst.If) -> cst.If | cst.RemovalSentinel:
+    """Without an ``else`` that does nothing; nothing at all, where neither of its branches does anything any more."""
+    if isinstance(node.orelse, cst.Else) and _does_nothing(node.orelse.body):
+        node = node.with_changes(orelse=None)
+    return cst.RemoveFromParent() if _does_nothing(node.body) and node.orelse is None else node
+
+
+def _does_nothing(suite: cst.BaseSuite) -> bool:
+    return isinstance(suite, cst.IndentedBlock) and all(is_pass(statement) for statement in suite.body)
+
+
+def _comment(suite: cst.BaseSuite) -> list[cst.EmptyLine]:
+    """The comment behind the colon, as a line of its own."""
+    header = suite.header if isinstance(suite, cst.IndentedBlock) else None
+    return [cst.EmptyLine(comment=header.comment)] if header is not None and header.comment else []
+
+
+def _returns(statement: cst.CSTNode) -> bool:
+    return isinstance(statement, cst.SimpleStatementLine) and isinstance(statement.body[-1], cst.Return | cst.Raise)

@@ -1,0 +1,93 @@
+"""The value of an expression that needs no GPU and no shapes: literals, the module's constants and their arithmetic."""
+
+from __future__ import annotations
+
+import ast
+import math
+import operator
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import libcst as cst
+
+from cutegen_lab.templates.emit.names import const_expr_argument, dotted
+
+
+class _Unknown:
+    pass
+
+
+UNKNOWN: Final = _Unknown()
+_LARGEST = 1 << 63
+_LITERALS = {"True": True, "False": False, "None": None}
+_ARITHMETIC: Mapping[type, Callable[[Any, Any], Any]] = {
+    cst.Add: operator.add, cst.Subtract: operator.sub, cst.Multiply: operator.mul,
+    cst.FloorDivide: operator.floordiv, cst.Modulo: operator.mod,
+}  # fmt: skip
+_COMPARISONS: Mapping[type, Callable[[Any, Any], Any]] = {
+    cst.Equal: operator.eq, cst.NotEqual: operator.ne, cst.LessThan: operator.lt, cst.LessThanEqual: operator.le,
+    cst.GreaterThan: operator.gt, cst.GreaterThanEqual: operator.ge, cst.Is: operator.is_, cst.IsNot: operator.is_not,
+    cst.In: lambda a, b: a in b, cst.NotIn: lambda a, b: a not in b,
+}  # fmt: skip
+_CALLS: Mapping[str, Callable[..., Any]] = {
+    "min": min, "max": max, "len": len, "math.gcd": math.gcd, "cute.ceil_div": lambda a, b: -(-a // b),
+}  # fmt: skip
+Constants = Mapping[str, Any]
+
+
+def evaluate(node: cst.CSTNode, constants: Constants) -> Any:
+    """Its value, a number, a text, a truth value, None or a tuple of such; else :data:`UNKNOWN`."""
+    try:
+        found = _evaluate(node, constants)
+    except (TypeError, ValueError, ZeroDivisionError, IndexError):
+        return UNKNOWN
+    return UNKNOWN if isinstance(found, int) and abs(found) > _LARGEST else found
+
+
+def _evaluate(node: cst.CSTNode, constants: Constants) -> Any:
+    match node:
+        case cst.Name(value=name):
+            return _LITERALS[name] if name in _LITERALS else constants.get(name, UNKNOWN)
+        case cst.Integer() | cst.Float() | cst.SimpleString():
+            return ast.literal_eval(node.value)
+        case cst.Tuple(elements=elements):
+            values = [_evaluate(element.value, constants) for element in elements]
+            starred = any(isinstance(element, cst.StarredElement) for element in elements)
+            return UNKNOWN if starred or UNKNOWN in values else tuple(values)
+        case cst.UnaryOperation(operator=cst.Minus() | cst.Not()):
+            value = _evaluate(node.expression, constants)
+            known = value is not UNKNOWN
+            return (-value if isinstance(node.operator, cst.Minus) else not value) if known else UNKNOWN
+        case cst.BinaryOperation(left=left, right=right):
+            return _applied(_ARITHMETIC.get(type(node.operator)), [left, right], constants)
+        case cst.Comparison(comparisons=[only]):
+            return _applied(_COMPARISONS.get(type(only.operator)), [node.left, only.comparator], constants)
+        case cst.BooleanOperation():
+            return _boolean(node, constants)
+        case cst.Call():
+            inner = const_expr_argument(node)
+            if inner is not None:
+                return _evaluate(inner, constants)
+            plain = all(argument.keyword is None and not argument.star for argument in node.args)
+            function = _CALLS.get(dotted(node.func)) if plain else None
+            return _applied(function, [argument.value for argument in node.args], constants)
+    return UNKNOWN
+
+
+def _boolean(node: cst.BooleanOperation, constants: Constants) -> Any:
+    """Also where only one side decides it, whatever the other is."""
+    left, right = (_evaluate(side, constants) for side in (node.left, node.right))
+    deciding = isinstance(node.operator, cst.Or)
+    if left is not UNKNOWN:
+        return left if bool(left) is deciding else right
+    return UNKNOWN
+
+
+def _applied(function: Callable[..., Any] | None, nodes: list[cst.BaseExpression], constants: Constants) -> Any:
+    values = [_evaluate(node, constants) for node in nodes]
+    return UNKNOWN if function is None or any(value is UNKNOWN for value in values) else function(*values)
+
+
+def literal(value: Any) -> cst.BaseExpression:
+    """The expression that writes ``value``."""
+    return cst.parse_expression(repr(value))

@@ -1,0 +1,175 @@
+"""Small questions about a module's tree: what is called, read and assigned where."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import fields
+from functools import cache, lru_cache
+
+import libcst as cst
+
+_PUNCTUATION = frozenset({
+    "leading_lines", "lines_after_decorators", "trailing_whitespace", "header", "footer", "indent", "semicolon",
+    "comma", "colon", "equal", "dot", "lpar", "rpar", "lbracket", "rbracket", "lbrace", "rbrace", "asynchronous",
+})  # fmt: skip
+_SPACES = frozenset({
+    cst.SimpleWhitespace, cst.ParenthesizedWhitespace, cst.EmptyLine, cst.TrailingWhitespace, cst.Newline, cst.Comment,
+    cst.Comma, cst.LeftParen, cst.RightParen, cst.AssignEqual, cst.Dot, cst.LeftSquareBracket, cst.RightSquareBracket,
+    cst.Colon, cst.Semicolon, cst.Integer, cst.SimpleString, cst.Float, cst.Add, cst.Subtract, cst.Multiply,
+    cst.FloorDivide, cst.Modulo, cst.LessThan, cst.GreaterThan, cst.Equal, cst.NotEqual,
+})  # fmt: skip
+RANGES = ("cutlass.range", "cutlass.range_constexpr", "range")
+
+
+def dotted(node: cst.CSTNode) -> str:
+    """``a.b.c`` of names and attributes; empty for anything else."""
+    if isinstance(node, cst.Name):
+        return node.value
+    if isinstance(node, cst.Attribute) and (owner := dotted(node.value)):
+        return f"{owner}.{node.attr.value}"
+    return ""
+
+
+@cache
+def _fields(kind: type[cst.CSTNode]) -> tuple[str, ...]:
+    """Where a node of this kind may have children other than white space and punctuation."""
+    return tuple(f.name for f in fields(kind) if not f.name.startswith("whitespace") and f.name not in _PUNCTUATION)
+
+
+def children(node: cst.CSTNode) -> list[cst.CSTNode]:
+    """What it consists of, without white space, comments and punctuation."""
+    found: list[cst.CSTNode] = []
+    for name in _fields(type(node)):
+        value = getattr(node, name)
+        if isinstance(value, cst.CSTNode):
+            found.append(value)
+        elif isinstance(value, list | tuple):
+            found += value
+    return found
+
+
+def within(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    """``node`` and all below it that is code."""
+    stack = [node]
+    while stack:
+        current = stack.pop()
+        yield current
+        stack += reversed(children(current))
+
+
+class Quick(cst.CSTTransformer):
+    """A transformer that leaves white space and punctuation alone."""
+
+    def on_visit(self, node: cst.CSTNode) -> bool:
+        return super().on_visit(node) if type(node) not in _SPACES else False
+
+    def on_visit_attribute(self, node: cst.CSTNode, attribute: str) -> None:
+        pass
+
+    def on_leave_attribute(self, original_node: cst.CSTNode, attribute: str) -> None:
+        pass
+
+
+def functions(module: cst.Module) -> dict[str, cst.FunctionDef]:
+    """The top-level functions by name."""
+    return {node.name.value: node for node in module.body if isinstance(node, cst.FunctionDef)}
+
+
+def parameters(function: cst.FunctionDef) -> list[str]:
+    """The names of its plain parameters."""
+    return [parameter.name.value for parameter in function.params.params]
+
+
+def called(node: cst.CSTNode) -> set[str]:
+    """Dotted names of what is called within ``node``; "" stands for anything that has none."""
+    return {dotted(each.func) for each in within(node) if isinstance(each, cst.Call)}
+
+
+def const_expr_argument(node: cst.BaseExpression) -> cst.BaseExpression | None:
+    """``x`` of ``cutlass.const_expr(x)``; None for anything else."""
+    if isinstance(node, cst.Call) and dotted(node.func) in ("cutlass.const_expr", "const_expr") and len(node.args) == 1:
+        return node.args[0].value
+    return None
+
+
+def is_range(node: cst.BaseExpression) -> bool:
+    """Is it a call of ``range`` or one of the DSL's?"""
+    return isinstance(node, cst.Call) and dotted(node.func) in RANGES
+
+
+def names_of(target: cst.CSTNode) -> list[str]:
+    """The names of a target that is a name or a tuple of names; none for anything else."""
+    if isinstance(target, cst.Name):
+        return [target.value]
+    if isinstance(target, cst.Tuple | cst.List):
+        found = [names_of(element.value) for element in target.elements]
+        return [name for names in found for name in names] if all(found) else []
+    return []
+
+
+def target_names(node: cst.Assign) -> list[str]:
+    """The names that an assignment with one target binds; none where it stores into something."""
+    return names_of(node.targets[0].target) if len(node.targets) == 1 else []
+
+
+@lru_cache(maxsize=4096)
+def loads(node: cst.CSTNode) -> Counter[str]:
+    """How often each name is read within ``node``: not attributes, keywords, targets or parameters."""
+    counts: Counter[str] = Counter()
+    stack = [node]
+    while stack:
+        current = stack.pop()
+        if isinstance(current, cst.Name):
+            counts[current.value] += 1
+        else:
+            stack += _read(current)
+    return counts
+
+
+def _read(node: cst.CSTNode) -> list[cst.CSTNode]:
+    """Its children without those that name something instead of reading it."""
+    named: cst.CSTNode | None = None
+    if isinstance(node, cst.Attribute):
+        named = node.attr
+    elif isinstance(node, cst.Arg):
+        named = node.keyword
+    elif isinstance(node, cst.Param | cst.FunctionDef | cst.ClassDef):
+        named = node.name
+    elif isinstance(node, cst.AssignTarget | cst.For | cst.CompFor):
+        named = node.target if names_of(node.target) else None
+    return [child for child in children(node) if child is not named]
+
+
+@lru_cache(maxsize=4096)
+def bindings(node: cst.CSTNode) -> Counter[str]:
+    """How often each name is bound within ``node``: assigned, walked by a loop, a parameter, or defined."""
+    counts: Counter[str] = Counter()
+    for each in within(node):
+        if isinstance(each, cst.AssignTarget | cst.AnnAssign | cst.AugAssign | cst.For | cst.CompFor | cst.NamedExpr):
+            counts.update(names_of(each.target))
+        elif isinstance(each, cst.AsName):
+            counts.update(names_of(each.name))
+        elif isinstance(each, cst.Param | cst.FunctionDef | cst.ClassDef):
+            counts[each.name.value] += 1
+    return counts
+
+
+def top_assignments(function: cst.FunctionDef) -> list[cst.Assign]:
+    """A function's assignments with one target, outside of branches and loops."""
+    lines = [s for s in function.body.body if isinstance(s, cst.SimpleStatementLine)]
+    return [s for line in lines for s in line.body if isinstance(s, cst.Assign) and len(s.targets) == 1]
+
+
+def pairs(assign: cst.Assign) -> list[tuple[str, cst.BaseExpression]]:
+    """(name, its value) of ``a = x`` and ``a, b = x, y``."""
+    target, value = assign.targets[0].target, assign.value
+    if isinstance(target, cst.Name):
+        return [(target.value, value)]
+    if isinstance(target, cst.Tuple) and isinstance(value, cst.Tuple) and len(target.elements) == len(value.elements):
+        names = [element.value for element in target.elements]
+        if all(isinstance(n, cst.Name) for n in names) and not any(
+            isinstance(e, cst.StarredElement) for e in value.elements
+        ):
+            return [(n.value, e.value) for n, e in zip(names, value.elements, strict=True)]  # type: ignore[attr-defined]
+    return []

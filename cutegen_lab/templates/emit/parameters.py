@@ -1,0 +1,231 @@
+"""Parameters that have one value at every call, or that nobody reads, leave a function and its calls."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import libcst as cst
+
+from cutegen_lab.templates.emit.branches import Renamed
+from cutegen_lab.templates.emit.config import with_statements
+from cutegen_lab.templates.emit.evaluate import UNKNOWN, Constants, evaluate
+from cutegen_lab.templates.emit.names import (
+    Quick,
+    bindings,
+    dotted,
+    functions,
+    loads,
+    pairs,
+    parameters,
+    top_assignments,
+    within,
+)
+from cutegen_lab.templates.emit.signature import with_parameters
+
+ENTRIES = frozenset({"launch", "workspace", "constraints"})
+_CODE = cst.Module([])
+
+
+@dataclass(frozen=True)
+class _Dropped:
+    """A parameter that leaves. ``text`` is its value everywhere; None where nobody reads it. ``bound``: the value is
+    assigned at the top of the function, since it is long or assigned again. ``observed``: no caller writes it."""
+
+    text: str | None
+    bound: bool = False
+    observed: bool = False
+
+
+def without_constant_parameters(
+    module: cst.Module, constants: Constants, arguments: Mapping[tuple[str, str], Any], numbers: bool = True
+) -> cst.Module:
+    """``constants`` are the module's own; ``arguments`` the values that parameters had at every call of every
+    workload, by function and name: without ``numbers``, only those are used that need no name. Functions that are
+    handed around keep theirs."""
+    uses = _Uses(module, constants)
+    dropped = {
+        name: found
+        for name, function in functions(module).items()
+        if (found := _all_dropped(name, function, uses, arguments, numbers))
+    }
+    if not dropped:
+        return module
+    changed = module.visit(_Calls(functions(module), dropped))
+    assert isinstance(changed, cst.Module)
+    body = [
+        _without(node, dropped.get(node.name.value, {})) if isinstance(node, cst.FunctionDef) else node
+        for node in changed.body
+    ]
+    return changed.with_changes(body=body)
+
+
+class _Uses:
+    """How a module calls its functions. ``constants`` are its own names with their values."""
+
+    def __init__(self, module: cst.Module, constants: Constants) -> None:
+        self.constants = constants
+        self._calls, self._aliases = _calls(module), _aliases(module, constants)
+
+    def arguments(self, function: cst.FunctionDef) -> list[dict[str, cst.BaseExpression]]:
+        """What its parameters get, a call each; none where one of the calls does not show it."""
+        calls = self._calls.get(function.name.value, [])
+        found = [_arguments(function, call, self._aliases.get(id(call), {})) for call in calls]
+        known = [each for each in found if each is not None]
+        return known if len(known) == len(found) else []
+
+
+def _all_dropped(
+    name: str, function: cst.FunctionDef, uses: _Uses, arguments: Mapping[tuple[str, str], Any], numbers: bool
+) -> dict[str, _Dropped]:
+    """The parameters that leave ``function``."""
+    given = uses.arguments(function)
+    if name in ENTRIES or not _is_plain(function) or not given:
+        return {}
+    found: dict[str, _Dropped] = {}
+    for parameter in parameters(function):
+        if all(parameter in each for each in given):
+            seen = arguments.get((name, parameter), UNKNOWN)
+            dropped = _dropped(function, parameter, [each[parameter] for each in given], uses.constants, seen)
+            if dropped is not None and (numbers or not (dropped.observed and dropped.bound)):
+                found[parameter] = dropped
+    return found
+
+
+def _calls(module: cst.Module) -> dict[str, list[cst.Call]]:
+    """The calls of each top-level function; none of one that is also handed around."""
+    found: dict[str, list[cst.Call]] = {}
+    for node in within(module):
+        if isinstance(node, cst.Call) and isinstance(node.func, cst.Name):
+            found.setdefault(node.func.value, []).append(node)
+    read = loads(module)
+    return {name: calls for name, calls in found.items() if len(calls) == read[name]}
+
+
+def _is_plain(function: cst.FunctionDef) -> bool:
+    of = function.params
+    starred = isinstance(of.star_arg, cst.Param | cst.ParamStar) or of.star_kwarg is not None
+    return not (starred or of.kwonly_params or of.posonly_params) and isinstance(function.body, cst.IndentedBlock)
+
+
+def _aliases(module: cst.Module, constants: Constants) -> dict[int, dict[str, cst.BaseExpression]]:
+    """Of each call in a function, the local names that only ever stand for a constant of the module."""
+    found: dict[int, dict[str, cst.BaseExpression]] = {}
+    for function in functions(module).values():
+        bound = bindings(function)
+        names: dict[str, cst.BaseExpression] = {
+            name: value
+            for assign in top_assignments(function)
+            for name, value in pairs(assign)
+            if bound[name] == 1 and isinstance(value, cst.Name) and value.value in constants
+        }
+        if names:
+            found |= {id(each): names for each in within(function) if isinstance(each, cst.Call)}
+    return found
+
+
+def _arguments(
+    function: cst.FunctionDef, call: cst.Call, aliases: Mapping[str, cst.BaseExpression]
+) -> dict[str, cst.BaseExpression] | None:
+    """What each parameter gets; None where the call does not show it."""
+    names = _parameter_names(parameters(function), call)
+    if names is None:
+        return None
+    found = {p.name.value: p.default for p in function.params.params if p.default is not None}
+    if any(argument.star for argument in call.args) and (found or "" not in names):
+        return None
+    for name, argument in zip(names, call.args, strict=True):
+        value = argument.value
+        found[name] = aliases.get(value.value, value) if isinstance(value, cst.Name) else value
+    return found
+
+
+def _parameter_names(names: Sequence[str], call: cst.Call) -> list[str] | None:
+    """The parameter that each argument fills; "" for ``*these``, which fill some that none of the others does. None
+    where the call does not show it."""
+    stars = [at for at, argument in enumerate(call.args) if argument.star]
+    keywords = [argument.keyword for argument in call.args if argument.keyword is not None]
+    if len(stars) > 1 or (stars and (keywords or call.args[stars[0]].star != "*")):
+        return None
+    if len(call.args) > len(names) + len(stars):
+        return None
+    if not stars:
+        return [names[at] if a.keyword is None else a.keyword.value for at, a in enumerate(call.args)]
+    after = len(call.args) - stars[0] - 1
+    return [*names[: stars[0]], "", *names[len(names) - after :]]
+
+
+def _dropped(
+    function: cst.FunctionDef, parameter: str, given: Sequence[cst.BaseExpression], constants: Constants, seen: Any
+) -> _Dropped | None:
+    """How the parameter leaves, with its argument at every call ``given``; None where it stays."""
+    if _is_kernel(function) and not _is_constexpr(function, parameter):
+        return None  # it is a parameter of the machine code too
+    read, assigned = loads(function.body)[parameter], bindings(function.body)[parameter] > 0
+    if not read and not assigned:
+        return _Dropped(None)
+    texts = {_text(each) for each in given}
+    known = len(texts) == 1 and evaluate(given[0], constants) is not UNKNOWN
+    if known and all(_is_static(each, constants) for each in given):
+        (text,) = texts
+        return _Dropped(text, assigned or len(text) > 20 or (text.startswith("(") and read > 1))
+    if seen is UNKNOWN:
+        return None
+    short = seen is None or isinstance(seen, bool | str) or seen in (0, 1)
+    return _Dropped(repr(seen), assigned or not short, observed=True)
+
+
+def _is_kernel(function: cst.FunctionDef) -> bool:
+    return any(dotted(decorator.decorator) == "cute.kernel" for decorator in function.decorators)
+
+
+def _is_constexpr(function: cst.FunctionDef, name: str) -> bool:
+    (parameter,) = (p for p in function.params.params if p.name.value == name)
+    return parameter.annotation is not None and dotted(parameter.annotation.annotation).endswith("Constexpr")
+
+
+def _is_static(node: cst.BaseExpression, constants: Constants) -> bool:
+    """Does it name nothing but constants?"""
+    names = {each.value for each in within(node) if isinstance(each, cst.Name)}
+    return names <= {*constants, "True", "False", "None"}
+
+
+def _text(node: cst.BaseExpression) -> str:
+    return " ".join(_CODE.code_for_node(node).split())
+
+
+def _without(function: cst.FunctionDef, dropped: Mapping[str, _Dropped]) -> cst.FunctionDef:
+    if not dropped:
+        return function
+    inlined = {
+        name: cst.parse_expression(fate.text)
+        for name, fate in dropped.items()
+        if fate.text is not None and not fate.bound
+    }
+    bound = [f"{name} = {fate.text}" for name, fate in dropped.items() if fate.bound]
+    body = function.body.visit(Renamed(inlined))
+    kept = [p for p in function.params.params if p.name.value not in dropped]
+    return with_parameters(with_statements(function.with_changes(body=body), bound), kept)
+
+
+class _Calls(Quick):
+    """Drops the arguments of parameters that are dropped."""
+
+    def __init__(self, known: Mapping[str, cst.FunctionDef], dropped: Mapping[str, Mapping[str, _Dropped]]) -> None:
+        super().__init__()
+        self._names = {name: parameters(function) for name, function in known.items()}
+        self._gone = dropped
+
+    def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.Call:
+        function = updated_node.func.value if isinstance(updated_node.func, cst.Name) else ""
+        if function not in self._gone:
+            return updated_node
+        names = _parameter_names(self._names[function], updated_node) or []
+        pairs = zip(names, updated_node.args, strict=True)
+        kept = [argument for name, argument in pairs if name not in self._gone[function]]
+        if kept and updated_node.args[-1] is not kept[-1]:
+            kept[-1] = kept[-1].with_changes(
+                comma=updated_node.args[-1].comma, whitespace_after_arg=updated_node.args[-1].whitespace_after_arg
+            )
+        return updated_node.with_changes(args=kept)

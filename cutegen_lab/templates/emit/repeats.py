@@ -1,0 +1,125 @@
+"""Statements that loops of one trip left behind: values computed again, names for what is returned at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import libcst as cst
+
+from cutegen_lab.templates.emit.names import Quick, bindings, dotted, loads, names_of, pairs, within
+
+_METHODS = {"load", "to"}  # of a tensor or a vector: reads, and a new value
+_FUNCTIONS = ("cute.math.", "Float32")
+
+
+class Repeats(Quick):
+    """Drops ``x = …`` where ``x`` is that already, and writes ``return …`` for ``x = …`` and ``return x``."""
+
+    def leave_IndentedBlock(
+        self, original_node: cst.IndentedBlock, updated_node: cst.IndentedBlock
+    ) -> cst.IndentedBlock:
+        body = _without_overwritten(_without_repeats(list(updated_node.body)))
+        return updated_node.with_changes(body=_returned(body))
+
+
+def _without_repeats(body: list[cst.BaseStatement]) -> list[cst.BaseStatement]:
+    kept = list[cst.BaseStatement]()
+    for statement in body:
+        assign = _only_assign(statement)
+        if assign is not None and _is_known(assign, kept):
+            continue
+        kept.append(statement)
+    return kept
+
+
+def _without_overwritten(body: list[cst.BaseStatement]) -> list[cst.BaseStatement]:
+    """Without ``x = 0`` where the next statement is another ``x = …``, which gets its comment."""
+    kept = list[cst.BaseStatement]()
+    for statement in body:
+        before, now = (_only_assign(kept[-1]) if kept else None), _only_assign(statement)
+        if before is not None and now is not None and _overwrites(before, now):
+            first = cst.ensure_type(kept.pop(), cst.SimpleStatementLine)
+            line = cst.ensure_type(statement, cst.SimpleStatementLine)
+            behind = line.trailing_whitespace if line.trailing_whitespace.comment else first.trailing_whitespace
+            above = [*first.leading_lines, *line.leading_lines]
+            statement = line.with_changes(leading_lines=above, trailing_whitespace=behind)
+        kept.append(statement)
+    return kept
+
+
+def _overwrites(before: cst.Assign, now: cst.Assign) -> bool:
+    first, second = before.targets[0].target, now.targets[0].target
+    same = isinstance(first, cst.Name) and isinstance(second, cst.Name) and first.value == second.value
+    return same and isinstance(before.value, cst.Integer | cst.Name) and not loads(now.value)[names_of(first)[0]]
+
+
+def _is_known(assign: cst.Assign, before: Sequence[cst.BaseStatement]) -> bool:
+    """Did a statement before say the same, and nothing since change what it says?"""
+    found = pairs(assign)
+    if len(found) != 1 or not isinstance(assign.targets[0].target, cst.Name):
+        return False
+    (name, value) = found[0]
+    loaded = _loaded(value)
+    if loaded is None:
+        return False
+    names = {name, *loads(value)}
+    for statement in reversed(before):
+        earlier = _only_assign(statement)
+        if earlier is not None and earlier.deep_equals(assign):
+            return True
+        if names & set(bindings(statement)) or any(_may_write(statement, each) for each in loaded):
+            return False
+    return False
+
+
+def _loaded(value: cst.BaseExpression) -> set[str] | None:
+    """The tensors that it loads; None where it does more than load and compute."""
+    found = set[str]()
+    calls = [each for each in within(value) if isinstance(each, cst.Call)]
+    subscripts = any(isinstance(each, cst.Subscript) for each in within(value))  # may load
+    if subscripts or not (calls or isinstance(value, cst.BinaryOperation)):
+        return None
+    for call in calls:
+        if isinstance(call.func, cst.Attribute) and call.func.attr.value in _METHODS:
+            if call.func.attr.value == "load":
+                if not isinstance(call.func.value, cst.Name):
+                    return None
+                found.add(call.func.value.value)
+        elif not dotted(call.func).startswith(_FUNCTIONS):
+            return None
+    return found
+
+
+def _may_write(statement: cst.CSTNode, tensor: str) -> bool:
+    """Is it named anywhere but as ``tensor.load`` or ``tensor.element_type``?"""
+    reads = sum(
+        isinstance(each, cst.Attribute)
+        and dotted(each.value) == tensor
+        and each.attr.value in ("load", "element_type", "shape")
+        for each in within(statement)
+    )
+    return loads(statement)[tensor] > reads
+
+
+def _returned(body: list[cst.BaseStatement]) -> list[cst.BaseStatement]:
+    """``return x`` of what the statement before assigns."""
+    if len(body) < 2:
+        return body
+    assign, last = _only_assign(body[-2]), body[-1]
+    if assign is None or not isinstance(last, cst.SimpleStatementLine) or len(last.body) > 1:
+        return body
+    returned, target = last.body[0], assign.targets[0].target
+    if not isinstance(returned, cst.Return) or not isinstance(target, cst.Name):
+        return body
+    if not isinstance(returned.value, cst.Name) or returned.value.value != target.value:
+        return body
+    line = body[-2].with_changes(body=[returned.with_changes(value=assign.value)])
+    return [*body[:-2], line]
+
+
+def _only_assign(statement: cst.CSTNode) -> cst.Assign | None:
+    if isinstance(statement, cst.SimpleStatementLine) and len(statement.body) == 1:
+        only = statement.body[0]
+        if isinstance(only, cst.Assign) and len(only.targets) == 1:
+            return only
+    return None

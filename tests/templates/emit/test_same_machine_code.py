@@ -1,0 +1,87 @@
+"""Every family's module, written for its default config: the same PTX and launches as with its parameters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import pytest
+
+from cutegen_lab.compile import gate
+from cutegen_lab.core.artifact import Artifact
+from cutegen_lab.session.specialised import specialised
+from cutegen_lab.templates.recognise import template_for
+from cutegen_lab.tuning.refactor.template import same_machine_code
+from tests.harness.checking import ARCH, NEVER, Compiler, problem_of
+
+pytestmark = pytest.mark.kernel
+
+
+@dataclass(frozen=True)
+class Case:
+    """``lines`` at most, of the text for one config; ``config`` changes the default."""
+
+    expression: str
+    inputs: str
+    lines: int
+    arch: str = ARCH
+    config: tuple[tuple[str, int | str], ...] = ()
+
+
+LINEAR = "x: bf16[512,1024], w: bf16[1024,1024], b: bf16[1024]"
+CASES = {
+    "softmax": Case("torch.softmax(x, -1)", "x: bf16[4096,8192]", 161),
+    "softmax of a cluster": Case("torch.softmax(x, -1)", "x: bf16[256,8192]", 230, config=(("cluster_n", 2),)),
+    "online rows": Case("torch.softmax(x, -1)", "x: f32[64,530001]", 290),
+    "moments": Case("F.layer_norm(x, w.shape, w, b)", "x: bf16[4096,4096], w: bf16[4096], b: bf16[4096]", 230),
+    "RMSNorm": Case("F.rms_norm(x, w.shape, w)", "x: bf16[4096,4096], w: bf16[4096]", 220),
+    "argmax": Case("x.argmax(-1)", "x: f32[128,1000]", 150),
+    "loss": Case("F.cross_entropy(x, t)", "x: bf16[512,32000], t: i64[512]", 245),
+    "elementwise": Case("F.gelu(x * s) + b[:, None]", "x: bf16[64,4096], s: bf16[4096], b: f32[64]", 90),
+    "columns": Case("x.sum(0)", "x: bf16[65536,512]", 140),
+    "softmax of columns": Case("torch.softmax(x, 1)", "x: f32[4,500,72]", 200),
+    "total": Case("F.mse_loss(x, y)", "x: bf16[1024,4096], y: bf16[1024,4096]", 170),
+    "scan of rows": Case("x.cumsum(-1)", "x: f32[64,5000]", 145),
+    "scan of columns": Case("x.cumsum(0)", "x: f32[5000,64]", 130),
+    "few rows": Case("F.linear(x, w, b)", "x: bf16[4,4096], w: bf16[4096,4096], b: bf16[4096]", 340),
+    "gemm": Case("x @ w", "x: bf16[1024,1024], w: bf16[1024,1024]", 620),
+    "gemm with epilogue": Case("F.gelu(F.linear(x, w, b))", LINEAR, 640),
+    "gemm of parts": Case("F.gelu(F.linear(x, w, b))", LINEAR, 700, config=(("split_k", 2),)),
+    "gemm reduced": Case("torch.softmax(a @ b, -1)", "a: bf16[1024,512], b: bf16[512,1024]", 870),
+    "mma": Case("F.relu(F.linear(x, w, b))", "x: f16[1024,1024], w: f16[1024,1024], b: f16[1024]", 360, "sm_80"),
+    "two steps": Case("torch.softmax(x - x.mean(0), -1)", "x: f32[64,100]", 280),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_text_for_one_config_compiles_to_the_same(name: str, compiler: Compiler) -> None:
+    case = CASES[name]
+    problem = problem_of(case.expression, case.inputs)
+    template = template_for(problem, case.arch)
+    config = {**template.default_config(), **dict(case.config)}
+    text = template.write(config)
+    written = specialised(compiler, problem, text, config, case.arch)
+    assert not written.note and written.folded == config and written.config == {}, written.note
+    assert not gate.check(written.source)
+    assert "TUNABLE" not in written.source and len(written.source.splitlines()) <= case.lines < len(text.splitlines())
+    assert _long(written.source) <= _long(text)
+    workloads = problem.check_workloads + problem.workloads
+    old, new = (
+        compiler.compile(source, {}, workloads, case.arch, lambda _: None, NEVER) for source in (text, written.source)
+    )
+    assert isinstance(old, Artifact) and isinstance(new, Artifact) and old.unserved == new.unserved
+    assert all(same_machine_code(old.builds[each], new.builds[each]) for each in old.builds)
+
+
+def _long(text: str) -> int:
+    return sum(len(line) > 120 for line in text.splitlines())
+
+
+def test_without_a_proof_the_general_text_is_given_back(compiler: Compiler) -> None:
+    problem = problem_of("x * 2", "x: f32[64,64]")
+    text = template_for(problem, ARCH).write(template_for(problem, ARCH).default_config())
+    broken = text.replace("mine = cute.make_layout", "mine = cute.make_layouts")
+    written = specialised(compiler, problem, broken, {}, ARCH)
+    assert (written.source, written.folded) == (broken, None) and "does not compile" in written.note
+    assert "no function launch" in specialised(compiler, problem, "x = 1\n", {}, ARCH).note
+    plain = text.replace("TUNABLE", "DOMAINS")
+    assert specialised(compiler, replace(problem, check_workloads=()), plain, {}, ARCH).folded is not None
