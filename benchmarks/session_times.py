@@ -65,7 +65,17 @@ def measured(case: Case, folder: Path) -> dict[str, Any]:
         kernel = folder / "kernel.py"
         small = folder / "small.py"
         small.write_text(case.problem.replace("32768", "64"))
-        first = ["run", "--auto", "--max-steps", "1", "--device", "emulator", "--workdir", str(folder / "small")]
+        first = [
+            "run",
+            "--auto",
+            "--general",
+            "--max-steps",
+            "1",
+            "--device",
+            "emulator",
+            "--workdir",
+            str(folder / "small"),
+        ]
         _watched([*first, "--out", str(kernel), str(small)])
         text = kernel.read_text()
         kernel.write_text(text.replace(*WITHOUT_MAXIMUM))
