@@ -173,6 +173,9 @@ def _add_runs(runs: Parser) -> None:
             added.add_argument("--candidate", metavar="ID", help="another candidate than the accepted one")
         if verb == "export":
             added.add_argument("--out", metavar="FILE", help="a .py or .html file (default: RUN.py)")
+        if verb == "resume":
+            added.add_argument("--out", metavar="KERNEL.py", help="write the accepted kernel here too")
+        if verb in ("export", "resume"):
             _general(added)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 from functools import partial
 from pathlib import Path
@@ -65,7 +66,10 @@ def see_through(
         handle.stop()
         handle.close()
         progress.pause()
-        note(f"cutegen: go on with `cutegen runs resume {handle.run_id}`")
+        words = ["cutegen", "runs", "resume", handle.run_id, *(["--out", str(out)] if out else [])]
+        note(f"cutegen: go on with `{shlex.join(words)}`")
+        if accepted := handle.state.incumbent_id:
+            note(f"cutegen: accepted so far: {handle.kernel_path(accepted)}")
         raise KeyboardInterrupt from None
     progress.pause()
     good = proven(state)

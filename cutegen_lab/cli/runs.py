@@ -13,6 +13,7 @@ from cutegen_lab.cli.progress import Progress
 from cutegen_lab.cli.run import require_terminal, see_through, told
 from cutegen_lab.core.errors import InputError
 from cutegen_lab.session import Session
+from cutegen_lab.session.outputs import may_write
 
 
 def execute(arguments: argparse.Namespace, output: Output) -> int:
@@ -69,13 +70,16 @@ def _export(session: Session, arguments: argparse.Namespace, output: Output) -> 
 
 
 def _resume(session: Session, arguments: argparse.Namespace, output: Output) -> int:
+    out = Path(arguments.out) if arguments.out else None
+    if out:
+        may_write(out)
     handle = session.attach(arguments.run_id)
     if not handle.state.settings.auto:
         require_terminal("--auto when you start a run")
     with Progress(handle.state.problem.name) as progress:
         handle.subscribe(progress)
         handle.resume()
-        return see_through(handle, progress, output, None)
+        return see_through(handle, progress, output, out, general=arguments.general)
 
 
 def _no_candidate(arguments: argparse.Namespace, known: list[str]) -> InputError:

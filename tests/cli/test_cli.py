@@ -158,8 +158,8 @@ def test_a_run_through_a_written_answer_to_an_exported_kernel(place: Path) -> No
     page = cutegen(place, "runs", "export", data["run_id"], "--out", "page.html")
     assert page.returncode == 0 and data["run_id"] in (place / "page.html").read_text()
     assert cutegen(place, "runs", "export", data["run_id"], "--out", "page.pdf").returncode == 2
-    ended = cutegen(place, "runs", "resume", data["run_id"])
-    assert ended.returncode == 0
+    ended = cutegen(place, "runs", "resume", data["run_id"], "--out", "resumed.py")
+    assert ended.returncode == 0 and "launch" in (place / "resumed.py").read_text()
 
 
 @pytest.mark.kernel
