@@ -162,14 +162,16 @@ def _in_domain(source: str, config: Config) -> Config:
         domains = read_tunables(source).domains
     except InputError:
         return config
+    if not domains:
+        return config
     for name, value in config.items():
-        if domains and name not in domains:
+        if name not in domains:
             near = difflib.get_close_matches(name, domains, 1)
             raise InputError(
                 f"--config sets {name}, which the kernel's TUNABLE does not name",
                 f"Did you mean {near[0]}?" if near else f"It names {', '.join(domains)}.",
             )
-        if name in domains and value not in domains[name]:
+        if value not in domains[name]:
             legal = ", ".join(map(str, domains[name]))
             raise InputError(
                 f"--config sets {name} to {value}; the kernel's TUNABLE has {legal}",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from cutegen_lab.cli.judge import OTHER_VERDICT
 from cutegen_lab.cli.output import Output
 from cutegen_lab.cli.run import told
-from cutegen_lab.core.artifact import Artifact, CompileFailure
+from cutegen_lab.core.artifact import CompileFailure
 from cutegen_lab.core.errors import InputError
 from cutegen_lab.core.roofline import speed_of_light, target_gpu
 from cutegen_lab.loop.steps import resources
@@ -65,7 +65,7 @@ def _compile(kernel: Kernel, facts: dict[str, Any], arguments: argparse.Namespac
     """The kernel's text to ``--out``, and what the compiler makes of it for every workload of the spec."""
     from cutegen_lab.session.kernels import headed, written_text
     from cutegen_lab.session.outputs import may_write, write_out
-    from cutegen_lab.session.specialised import Written, specialised
+    from cutegen_lab.session.specialised import text_to_write
 
     out = Path(arguments.out or f"{kernel.problem.name}.py")
     problem = out.with_name(f"{out.stem}_problem.py")
@@ -75,20 +75,19 @@ def _compile(kernel: Kernel, facts: dict[str, Any], arguments: argparse.Namespac
         built = session.compiler().compile(
             kernel.source, kernel.config, kernel.problem.workloads, kernel.arch, lambda line: None, threading.Event()
         )
-        written = Written(kernel.source, kernel.config)
-        if isinstance(built, Artifact) and not arguments.general:
-            written = specialised(session.compiler(), kernel.problem, kernel.source, kernel.config, kernel.arch)
-    if isinstance(built, CompileFailure):
-        output.line(f"verdict: {built.verdict.value} ({built.reason})")
-        output.result({**facts, "verdict": built.verdict.value, "reason": built.reason})
-        return OTHER_VERDICT
+        if isinstance(built, CompileFailure):
+            output.line(f"verdict: {built.verdict.value} ({built.reason})")
+            output.result({**facts, "verdict": built.verdict.value, "reason": built.reason})
+            return OTHER_VERDICT
+        written = text_to_write(
+            session.compiler, kernel.problem, kernel.source, kernel.config, kernel.arch,
+            general=arguments.general, say=told,
+        )  # fmt: skip
     uses = resources(built, kernel.problem.workload.name)
     smem = uses.static_smem_bytes + uses.dynamic_smem_bytes
     output.line(f"  registers       {uses.registers} a thread")
     output.line(f"  shared memory   {smem:,} B a block")
     by = f"# {kernel.problem.name}: {kernel.family}, from a spec, by cutegen-lab"
-    if written.note:
-        told(written.note_line)
     write_out(out, written_text([by], written))
     write_out(problem, headed([f"{by}: what it means in PyTorch"], problem_text(kernel)))
     output.line(f"{out} is the kernel; prove it by: cutegen judge {problem} {out}")

@@ -22,7 +22,7 @@ from cutegen_lab.session import Session
 from cutegen_lab.session.kernels import for_one_config, read_text_file
 from cutegen_lab.session.outputs import may_write, write_out
 from cutegen_lab.session.parts import make_judge, make_provider
-from cutegen_lab.session.specialised import Written, specialised
+from cutegen_lab.session.specialised import text_to_write
 from cutegen_lab.session.tuned import Tunable, Tuned, Untuned, kernel_text, report
 
 
@@ -68,11 +68,10 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
 def _write(session: Session, problem: Problem, found: Tuned, arguments: argparse.Namespace) -> None:
     """The kernel for the best config alone or, with ``--general``, with its parameters."""
     assert found.best is not None
-    written = Written(found.tunable.source, found.best)
-    if not arguments.general:
-        written = specialised(session.compiler(), problem, written.source, written.config, arguments.arch)
-    if written.note:
-        told(written.note_line)
+    written = text_to_write(
+        session.compiler, problem, found.tunable.source, found.best, arguments.arch,
+        general=arguments.general, say=told,
+    )  # fmt: skip
     write_out(Path(arguments.out), kernel_text(problem, found, written), arguments.problem)
 
 

@@ -81,17 +81,18 @@ def _read(loaded: LoadedSource, source: str, name: str, inputs_text: str, determ
     calls = declared(loaded, source, inputs_text)
     bound = Bound(loaded, calls[0])
     state = tuple(bound.parameter_specs())
-    workloads = []
-    for index, call in enumerate(calls):
-        outputs = _traced(Bound(loaded, call), call.tensors + state)
-        workloads.append(Workload("main" if index == 0 else f"w{index + 1}", call.tensors + state, outputs))
+    traced = [_traced(Bound(loaded, call), call.tensors + state) for call in calls]
+    workloads = [
+        Workload("main" if index == 0 else f"w{index + 1}", call.tensors + state, outputs)
+        for index, (call, (outputs, _)) in enumerate(zip(calls, traced, strict=True))
+    ]
     if empty_one := next((t for w in workloads for t in w.inputs if not t.numel), None):
         raise ProblemError(f"{empty_one} has no elements", "Give sizes from 1 on.")
     workloads = list(rules.checked(workloads))
     main = workloads[0]
     work = _work(bound, main)
     sums = partial(_sums, bound) if work.flops > 0 else None
-    cuts = _cuts(bound, main.inputs)
+    _, cuts = traced[0]
     checks = derive(main, len(main.inputs) - len(state), lambda inputs: _traced_or_none(bound, inputs, cuts), sums)
     checks = tuple(w for w in map(rules.resolved, checks) if not rules.impossible(w))
     checks = _validate(bound, checks, main, deterministic)
@@ -125,8 +126,10 @@ def _fake(specs: tuple[TensorSpec, ...]) -> list[torch.Tensor]:
     return [empty(spec) for spec in specs]
 
 
-def _outputs(bound: Bound, inputs: tuple[TensorSpec, ...]) -> tuple[TensorSpec, ...]:
-    with _quiet(), FakeTensorMode(allow_non_fake_inputs=True), torch.no_grad():
+def _outputs(bound: Bound, inputs: tuple[TensorSpec, ...]) -> tuple[tuple[TensorSpec, ...], Sequence[parts.Cut]]:
+    """The outputs, and where the reference cuts tensors on the way to them."""
+    seen = parts.Cuts()
+    with seen, _quiet(), FakeTensorMode(allow_non_fake_inputs=True), torch.no_grad():
         tensors = _fake(inputs)
         versions = [t._version for t in tensors]
         with RefusesDropout(bound.module):
@@ -135,12 +138,13 @@ def _outputs(bound: Bound, inputs: tuple[TensorSpec, ...]) -> tuple[TensorSpec, 
             if tensor._version != version:
                 raise ProblemError(f"the reference modifies its input {spec.name!r} in place", "Work on a clone of it.")
     names = ["out"] if len(outputs) == 1 else [f"out{i}" for i in range(len(outputs))]
-    return tuple(
+    specs = tuple(
         TensorSpec(n, from_torch(t.dtype, f"output {n!r}"), tuple(t.shape)) for n, t in zip(names, outputs, strict=True)
     )
+    return specs, seen.found
 
 
-def _traced(bound: Bound, inputs: tuple[TensorSpec, ...]) -> tuple[TensorSpec, ...]:
+def _traced(bound: Bound, inputs: tuple[TensorSpec, ...]) -> tuple[tuple[TensorSpec, ...], Sequence[parts.Cut]]:
     try:
         return _outputs(bound, inputs)
     except ProblemError:
@@ -156,20 +160,11 @@ def _traced_or_none(
     bound: Bound, inputs: tuple[TensorSpec, ...], cuts: Sequence[parts.Cut]
 ) -> tuple[TensorSpec, ...] | None:
     """The outputs, or None where the reference refuses ``inputs``, or does not cut them into the parts ``cuts``."""
-    seen = parts.Cuts()
     try:
-        with seen:
-            outputs = _outputs(bound, inputs)
+        outputs, seen = _outputs(bound, inputs)
     except Exception:  # a reference may refuse shapes in any way it likes; then they are no workload
         return None
-    return outputs if parts.alike(cuts, seen.found) else None
-
-
-def _cuts(bound: Bound, inputs: tuple[TensorSpec, ...]) -> Sequence[parts.Cut]:
-    seen = parts.Cuts()
-    with seen:
-        _outputs(bound, inputs)
-    return seen.found
+    return outputs if parts.alike(cuts, seen) else None
 
 
 def _ranged(bound: Bound, workload: Workload, follows: bool = False) -> Workload:
@@ -179,21 +174,19 @@ def _ranged(bound: Bound, workload: Workload, follows: bool = False) -> Workload
         return workload
     with _quiet(), FakeTensorMode(allow_non_fake_inputs=True), torch.no_grad():
         found = ranged(workload.inputs, bound.call, empty)
-    inputs = [
-        _narrowed(spec, seen) if spec.rule and follows else spec if spec.rule else seen
-        for spec, seen in zip(workload.inputs, found, strict=True)
-    ]
+    inputs = [_with_range(spec, seen, follows) for spec, seen in zip(workload.inputs, found, strict=True)]
     if workload.compulsory_bytes <= _ASKED_BYTES:
         with torch.no_grad():
             inputs = accepted(inputs, bound.call, _sample)
     return replace(workload, inputs=tuple(inputs))
 
 
-def _narrowed(spec: TensorSpec, seen: TensorSpec) -> TensorSpec:
-    """``spec``, whose rule gives a range, with no more of it than was ``seen`` to be indexed."""
-    if spec.rule == "sorted" or spec.bound is not None or seen.below == spec.below:
-        return spec
-    return replace(spec, below=min(spec.below, seen.below))
+def _with_range(spec: TensorSpec, seen: TensorSpec, follows: bool) -> TensorSpec:
+    """``spec`` as it was ``seen`` to be indexed, or by its rule, which ``follows`` what is indexed or does not."""
+    if not spec.rule:
+        return seen
+    fixed = spec.rule == "sorted" or spec.bound is not None or not follows
+    return spec if fixed else replace(spec, below=min(spec.below, seen.below))
 
 
 def _work(bound: Bound, main: Workload) -> Work:

@@ -152,7 +152,7 @@ class RunHandle:
         """
         from cutegen_lab.session.kernels import kernel_text
         from cutegen_lab.session.outputs import may_write, write_out
-        from cutegen_lab.session.specialised import Written, specialised
+        from cutegen_lab.session.specialised import text_to_write
 
         state = self.state
         chosen = candidate_id or state.incumbent_id
@@ -164,12 +164,10 @@ class RunHandle:
             raise InputError(f"{chosen} is a spec that no kernel could be made of", f"Kernels: {kernels}.")
         may_write(Path(path))
         candidate = state.candidates[chosen]
-        written = Written(candidate.source, candidate.config)
-        if not general:
-            compiler, arch = self._session.compiler(), state.settings.arch
-            written = specialised(compiler, state.problem, candidate.source, candidate.config, arch)
-        if written.note:
-            say(written.note_line)
+        written = text_to_write(
+            self._session.compiler, state.problem, candidate.source, candidate.config, state.settings.arch,
+            general=general, say=say,
+        )  # fmt: skip
         write_out(Path(path), kernel_text(state, chosen, written))
         return Path(path)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
@@ -13,7 +13,7 @@ from cutegen_lab.core.artifact import Artifact, Build, CompileFailure, LaunchPla
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.errors import CageError, SetupError
 from cutegen_lab.core.problem import Problem, Workload
-from cutegen_lab.core.protocols import Compiler
+from cutegen_lab.core.protocols import Compiler, Say
 
 if TYPE_CHECKING:
     from cutegen_lab.templates.emit import Probe
@@ -60,6 +60,20 @@ def specialised(compiler: Compiler, problem: Problem, source: str, config: Confi
         return _specialised(_Task(compiler, arch, threading.Event()), problem, general)
     except (CageError, SetupError) as error:
         return replace(general, note=f"nothing could be compiled here ({error.message})")
+
+
+def text_to_write(
+    compiler: Callable[[], Compiler], problem: Problem, source: str, config: Config, arch: str,
+    *, general: bool, say: Say,
+) -> Written:  # fmt: skip
+    """The text for ``config`` alone, or where ``general`` is asked for, ``source`` as it is. ``say`` is told why, where
+    the first was to be and could not."""
+    if general:
+        return Written(source, config)
+    written = specialised(compiler(), problem, source, config, arch)
+    if written.note:
+        say(written.note_line)
+    return written
 
 
 def _specialised(task: _Task, problem: Problem, general: Written) -> Written:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 
 import libcst as cst
@@ -19,13 +20,13 @@ class Branches(Quick):
         super().__init__()
         self._elif = set[int]()
 
+    @abstractmethod
     def test(self, original: cst.If | cst.IfExp, updated: cst.If | cst.IfExp) -> bool | None:
         """The value of its test, None where it is not known."""
-        raise NotImplementedError
 
+    @abstractmethod
     def trips(self, original: cst.For, updated: cst.For) -> range | None:
         """The values of its target, None where they are not known."""
-        raise NotImplementedError
 
     def visit_If(self, node: cst.If) -> None:
         if isinstance(node.orelse, cst.If):
