@@ -44,6 +44,55 @@ def test_blocks_that_take_turns(ask: str, races: bool, warps: int) -> None:
     assert (tensors[1] == total).all()
 
 
+# Three warps: one waits above, one reads memory for a while and then writes, one waits below.
+BETWEEN = """
+  mov.u32 %r4, %tid.x; mov.u32 %r5, 0; setp.ge.u32 %p1, %r4, 64; @%p1 bra BELOW; setp.ge.u32 %p1, %r4, 32; @%p1 bra READS;
+ABOVE:
+  ld.acquire.gpu.global.b32 %r9, [%rd1]; setp.ne.u32 %p2, %r9, 7; @%p2 bra ABOVE; ret;
+READS:
+  ld.acquire.gpu.global.b32 %r9, [%rd1+128]; add.u32 %r5, %r5, 1; setp.lt.u32 %p2, %r5, {reads}; @%p2 bra READS;
+  setp.ne.u32 %p2, %r4, 32; @%p2 bra END; st.release.gpu.global.b32 [%rd1], 7;
+END:
+  ret;
+BELOW:
+  ld.acquire.gpu.global.b32 %r9, [%rd1]; setp.ne.u32 %p2, %r9, 7; @%p2 bra BELOW; ret;
+"""
+
+
+@pytest.mark.parametrize("reads", [1, 33, 100])
+def test_who_rests_goes_on_where_those_that_are_left_ask_too(reads: int) -> None:
+    for warps in range(4):
+        flag = np.zeros(64, np.uint32)
+        options = Options(races=True, shadow=False, order=Order(warps=warps), budget=20_000)
+        ran = run(kernel(BETWEEN.format(reads=reads), 1), [flag], block=(96, 1, 1), options=options, inputs=0)
+        assert ran.execution.fault is None, (warps, ran.execution.fault)
+        assert flag[0] == 7
+
+
+# Warp 1 waits at a barrier that warp 2 opens; then warp 2 asks, below, for what warp 1 writes.
+OPENED = """
+  mov.u32 %r4, %tid.x; setp.ge.u32 %p1, %r4, 64; @%p1 bra OPENS; setp.ge.u32 %p1, %r4, 32; @%p1 bra WRITES;
+ABOVE:
+  ld.acquire.gpu.global.b32 %r9, [%rd1]; setp.ne.u32 %p2, %r9, 7; @%p2 bra ABOVE; ret;
+WRITES:
+  bar.sync 1, 64; setp.ne.u32 %p2, %r4, 32; @%p2 bra END; st.release.gpu.global.b32 [%rd1], 7;
+END:
+  ret;
+OPENS:
+  bar.arrive 1, 64;
+BELOW:
+  ld.acquire.gpu.global.b32 %r9, [%rd1]; setp.ne.u32 %p2, %r9, 7; @%p2 bra BELOW; ret;
+"""
+
+
+def test_a_barrier_that_is_open_lets_go_on_who_is_waited_for() -> None:
+    for warps in range(4):
+        flag = np.zeros(1, np.uint32)
+        options = Options(races=True, shadow=False, order=Order(warps=warps), budget=20_000)
+        ran = run(kernel(OPENED, 1), [flag], block=(96, 1, 1), options=options, inputs=0)
+        assert ran.execution.fault is None, (warps, ran.execution.fault)
+
+
 def test_a_warp_waits_for_one_further_on_in_the_text() -> None:
     body = """
   mov.u32 %r3, flag; mov.u32 %r4, %tid.x; setp.lt.u32 %p1, %r4, 32; setp.eq.u32 %p3, %r4, 0;

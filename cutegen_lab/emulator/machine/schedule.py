@@ -121,22 +121,34 @@ class Scheduler:
             return
 
     def _rests(self, g: LaneGroup) -> bool:
-        """Lets the other warps of its strand run before ``g`` goes on, and before the other lanes of its warps do. Are
-        there any?"""
+        """Lets the other warps of its strand run before ``g`` goes on, and before the other lanes of its warps do:
+        those that are ready, else those that rest. Are there any?"""
         self._asked[g.strand] = 0
+        others, beside = self._apart(self._ready, g)
+        if not _of(others, g.strand):
+            self._ask()
+            others, beside = self._apart(self._ready, g)
+        if not _of(others, g.strand):
+            rested, beside_too = self._apart(_of(self._resting, g.strand), g)
+            if not rested:
+                return False
+            others, beside = others + rested, beside + beside_too
+            self._resting = [x for x in self._resting if x.strand != g.strand]
+        self._ready = others
+        self._resting += [g, *beside]
+        return True
+
+    def _apart(self, groups: list[LaneGroup], g: LaneGroup) -> tuple[list[LaneGroup], list[LaneGroup]]:
+        """``groups`` by warp: lanes of others than ``g`` is of, and lanes beside ``g``."""
         mine, others, beside = np.unique(g.gid >> 5), list[LaneGroup](), list[LaneGroup]()
-        for x in self._ready:
+        for x in groups:
             shared = np.isin(x.gid >> 5, mine)
             for found, which in ((beside, shared), (others, ~shared)):
                 if which.all():
                     found.append(x)
                 elif which.any():
                     found.append(x.subset(np.flatnonzero(which), self.chunk.rows_to_copy(x, x.pc), x.pc))
-        if not any(x.strand == g.strand for x in others):
-            return False
-        self._ready = others
-        self._resting += [g, *beside]
-        return True
+        return others, beside
 
     def _rested(self) -> None:
         """Those go on whose strand has nobody else that can."""
@@ -248,3 +260,7 @@ class Scheduler:
             g.pc += 1
             self._ready.append(g)
         return bool(polling)
+
+
+def _of(groups: list[LaneGroup], strand: int) -> list[LaneGroup]:
+    return [g for g in groups if g.strand == strand]
