@@ -63,6 +63,11 @@ class Writer:
         self._taken.add(name)
         return name
 
+    def _helper(self, name: str) -> str:
+        """``name`` of a function of ``kernels/device/math.py``, which the text needs from now on."""
+        self.helpers.add(name)
+        return name
+
     def reserve(self, names: Sequence[str]) -> None:
         self._taken.update(names)
 
@@ -136,11 +141,9 @@ class Writer:
         if node.op == "recip":
             return f"(1.0 / {_fit(texts[0], _ATOM)})", _ATOM
         if node.op == "sigmoid":
-            self.helpers.add("sigmoid_fast" if self.fast else "sigmoid")
-            return f"sigmoid({texts[0][0]})", _ATOM
+            return f"{self._helper('fast_sigmoid' if self.fast else 'sigmoid')}({texts[0][0]})", _ATOM
         if node.op == "erf" and self.fast and vectors[0] and self._added_to_a_number(node):
-            self.helpers.add("erf_fast")
-            return f"erf({texts[0][0]})", _ATOM
+            return f"{self._helper('fast_erf')}({texts[0][0]})", _ATOM
         if node.op in ("max", "min"):
             return self._extremum(node, [t[0] for t in texts], vectors)
         if node.op == "where":
@@ -190,8 +193,7 @@ class Writer:
             model = yes if vectors[1] else no
             condition = f"cute.full_like({model}, {condition}, cutlass.Boolean)"
         elif not (vectors[1] or vectors[2]):
-            self.helpers.add("constant_where")
-            return f"choose({condition}, {yes}, {no})", _ATOM
+            return f"{self._helper('choose')}({condition}, {yes}, {no})", _ATOM
         return f"cute.where({condition}, {yes}, {no})", _ATOM
 
 

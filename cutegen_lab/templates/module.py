@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from cutegen_lab.core.candidate import Config, Scalar
 from cutegen_lab.core.dtypes import DType
 from cutegen_lab.core.problem import Problem, Workload
+from cutegen_lab.templates.emit.bundle import kernel_file
 from cutegen_lab.templates.expr import Graph
 from cutegen_lab.templates.formula import formula
 from cutegen_lab.templates.views import View
@@ -18,32 +19,6 @@ CUTE_TYPE = {
     DType.I32: "cutlass.Int32", DType.I16: "cutlass.Int16", DType.I8: "cutlass.Int8", DType.U8: "cutlass.Uint8",
     DType.BOOL: "cutlass.Boolean",
 }  # fmt: skip
-
-HELPERS: Mapping[str, str] = {
-    "sigmoid": """
-        def sigmoid(x):
-            return 1.0 / (1.0 + cute.math.exp(-x))
-        """,
-    "sigmoid_fast": '''
-        def sigmoid(x):
-            """By the hardware's exponential. One tanh is cheaper and loses the tail: at -9 an H200 is 1% off by it."""
-            return cute.math.rcp(1.0 + cute.math.exp(-x, fastmath=True), approx=True, ftz=True)
-        ''',
-    "erf_fast": '''
-        def erf(x):
-            """6e-7 off at most, in fp32 (Abramowitz and Stegun, Handbook of Mathematical Functions, 7.1.26)."""
-            t = cute.math.rcp(1.0 + 0.3275911 * cute.math.abs(x), approx=True, ftz=True)
-            series = t * (1.421413741 + t * (t * 1.061405429 - 1.453152027)) - 0.284496736
-            rest = t * (t * series + 0.254829592) * cute.math.exp(-(x * x), fastmath=True)
-            return cute.where(x < 0.0, rest - 1.0, 1.0 - rest)
-        ''',
-    "constant_where": """
-        def choose(condition, yes, no):
-            return cute.where(
-                condition, cute.full_like(condition, yes, Float32), cute.full_like(condition, no, Float32)
-            )
-        """,
-}
 
 
 @dataclass(frozen=True)
@@ -82,7 +57,8 @@ class Space:
         return f"{view.tensor}.stride[{axis}]" + (f" * ({self.product(finer)})" if finer else "")
 
 
-def header(problem: Problem, graph: Graph, family: str, sentences: str) -> list[str]:
+def docstring(problem: Problem, graph: Graph, family: str, sentences: str) -> str:
+    """A module's, as source: what it computes and how."""
     names = [t.name for t in problem.workload.inputs]
     lines = [
         f"out{'' if len(graph.outputs) == 1 else i} = {formula(graph, o.node, names)}"
@@ -90,17 +66,22 @@ def header(problem: Problem, graph: Graph, family: str, sentences: str) -> list[
     ]
     text = textwrap.fill(sentences, 110)
     body = "\n".join(textwrap.shorten(line, 116, placeholder=" …") for line in lines)
+    return f'"""{problem.name}: {family}.\n\n{body}\n\n{text}\n"""'
+
+
+def header(problem: Problem, graph: Graph, family: str, sentences: str) -> list[str]:
     return [
-        f'"""{problem.name}: {family}.\n\n{body}\n\n{text}\n"""', "", "import math", "",
+        docstring(problem, graph, family, sentences), "", "import math", "",
         "import cuda.bindings.driver as cuda", "import cutlass", "import cutlass.cute as cute",
         "from cutlass import Float32", "",
     ]  # fmt: skip
 
 
 def helpers(names: Iterable[str]) -> list[str]:
+    """Functions of ``kernels/device/math.py`` as text."""
     lines: list[str] = []
     for name in sorted(names):
-        lines += ["", textwrap.dedent(HELPERS[name]).strip(), ""]
+        lines += ["", kernel_file("device.math").definitions[name], ""]
     return lines
 
 

@@ -46,7 +46,8 @@ def test_blocks_that_take_turns(ask: str, races: bool, warps: int) -> None:
 
 # Three warps: one waits above, one reads memory for a while and then writes, one waits below.
 BETWEEN = """
-  mov.u32 %r4, %tid.x; mov.u32 %r5, 0; setp.ge.u32 %p1, %r4, 64; @%p1 bra BELOW; setp.ge.u32 %p1, %r4, 32; @%p1 bra READS;
+  mov.u32 %r4, %tid.x; mov.u32 %r5, 0; setp.ge.u32 %p1, %r4, 64; @%p1 bra BELOW;
+  setp.ge.u32 %p1, %r4, 32; @%p1 bra READS;
 ABOVE:
   ld.acquire.gpu.global.b32 %r9, [%rd1]; setp.ne.u32 %p2, %r9, 7; @%p2 bra ABOVE; ret;
 READS:

@@ -1,6 +1,6 @@
 """tested: product with few rows.
 
-out = x @ w.mT + b
+out = x_ @ w.mT + b
 
 The large operand is read once, by vectors, and multiplied with the few rows of the other, by FMAs or on the
 tensor cores, adding up in fp32. The threads of a block, and the blocks of a cluster, share k; the order of
@@ -13,8 +13,8 @@ import cuda.bindings.driver as cuda
 import cutlass
 import cutlass.cute as cute
 import cutlass.utils as utils
-from cutlass.cute.nvgpu import warp
 from cutlass import Float32
+from cutlass.cute.nvgpu import warp
 
 TUNABLE = {
     "rows": (1, 2, 4, 8),
@@ -24,29 +24,59 @@ TUNABLE = {
     "cluster_k": (1, 2, 4, 8),
 }
 
-MOST = 16  # few rows that a block takes
-MANY = 3  # few rows of 16 bits from which they go through the tensor cores
-MAX_SUMS = 64  # of a thread
-
 
 def constraints(config, workload, device):
-    """Whole warps in a block of at most 1,024 threads; a thread's sums and loads in registers, what warps leave for
-    each other in shared memory."""
     inputs = workload.inputs
     few = min(inputs[0].shape[0], inputs[1].shape[0])
-    tile = -(-few // -(-few // MOST))
-    threads = config["threads_n"] * config["threads_k"]
-    warps = max(config["threads_k"] // max(32 // config["threads_n"], 1), 1)
-    smem = 4 * config["rows"] * config["threads_n"] * tile * 1 * (warps + config["cluster_k"])
+    return not why_not(config, few, 1, True)
+
+
+MOST = 16  # few rows that a block takes
+
+
+MANY = 3  # few rows of 16 bits from which they go through the tensor cores
+
+
+MAX_SUMS = 64  # of a thread, in registers
+
+
+MAX_LOADS = 16  # vectors of the large operand that a thread has in flight, in registers
+
+
+SMEM_BYTES = 64 << 10
+
+
+def tile_of(few):
+    """Of ``few`` rows, how many a block takes: the fewest in as many blocks as it needs."""
+    return -(-few // -(-few // MOST))
+
+
+def by_mma(config, few, halves):
+    """Do the tensor cores multiply, where sizes allow? ``halves``: operands of 16 bits."""
     lanes = config["threads_n"] % 8 == 0 and config["threads_k"] % 4 == 0
-    sums = config["rows"] * (4 if True and tile >= MANY and lanes else tile)
-    registers = sums <= MAX_SUMS and config["rows"] * config["loads"] <= 16
-    return threads % 32 == 0 and threads <= 1024 and registers and smem <= 65536
+    return halves and tile_of(few) >= MANY and lanes
 
 
-def epilogue(acc, b):
-    """x @ w.mT + b, of vectors in fp32."""
-    return acc + b
+def smem_bytes(config, tile, pairs):
+    """What warps, and a cluster's blocks, leave for each other: at most, whichever way the large operand lies."""
+    warps = max(config["threads_k"] // max(32 // config["threads_n"], 1), 1)
+    return 4 * config["rows"] * config["threads_n"] * tile * pairs * (warps + config["cluster_k"])
+
+
+def why_not(config, few, pairs, halves):
+    """The limit that ``config`` is beyond; empty where it is feasible. ``few``: rows of the small operand; ``pairs``:
+    products that are computed at once."""
+    threads = config["threads_n"] * config["threads_k"]
+    if threads % 32 or threads > 1024:
+        return f"{threads:,} threads in a block, which takes whole warps of 32 and up to 1,024"
+    sums = config["rows"] * (4 if by_mma(config, few, halves) else tile_of(few))
+    if sums > MAX_SUMS:
+        return f"{sums} sums in a thread's registers, of {MAX_SUMS} at most"
+    vectors = config["rows"] * config["loads"]
+    if vectors > MAX_LOADS:
+        return f"{vectors} vectors in flight in a thread's registers, of {MAX_LOADS} at most"
+    used = smem_bytes(config, tile_of(few), pairs)
+    return f"{used:,} bytes of shared memory, of {SMEM_BYTES:,} at most" if used > SMEM_BYTES else ""
 
 
 @cute.jit
@@ -118,6 +148,201 @@ def leaves(numbers):
 
 
 @cute.jit
+def multiply_few(
+    smalls: tuple,
+    larges: tuple,
+    mC: cute.Tensor,
+    extras: tuple,
+    stream: cuda.CUstream,
+    sizes: cutlass.Constexpr,
+    pairs: cutlass.Constexpr,
+    threads: cutlass.Constexpr,
+    rows: cutlass.Constexpr,
+    loads: cutlass.Constexpr,
+    cluster_k: cutlass.Constexpr,
+):
+    m, n, batches = (cute.size(mC, mode=[d]) for d in range(3))
+    along_k = any(x.stride[0] != 1 for x in larges)
+    if cutlass.const_expr(not along_k):
+        rows = math.gcd(rows, *[widest(x, 0) for x in larges])
+    forms = tuple(widest(larges[large], 1) if along_k else depth(smalls[small]) for small, large in pairs)
+    tile = cute.ceil_div(n, cute.ceil_div(n, MOST))
+    dtypes = {x.element_type for x in (*smalls, *larges)}
+    by_mma = tile >= MANY and all(vec % 4 == 0 for vec in forms) and threads[0] % 8 == 0 and threads[1] % 4 == 0
+    mma = None
+    if cutlass.const_expr(by_mma and len(dtypes) == 1 and dtypes <= {cutlass.BFloat16, cutlass.Float16}):
+        mma = cute.make_tiled_mma(warp.MmaF16BF16Op(smalls[0].element_type, Float32, (16, 8, 16)), (1, 1, 1))
+    else:
+        tile = min(tile, max(MAX_SUMS // rows, 1))
+    blocks = cute.ceil_div(m, rows * threads[0]) * cute.ceil_div(n, tile) * batches
+    skinny_kernel(
+        smalls, larges, mC, extras, sizes, pairs, forms, tile, rows, threads, along_k, loads, cluster_k, mma
+    ).launch(
+        grid=[blocks * cluster_k, 1, 1],
+        block=[threads[0] * threads[1], 1, 1],
+        cluster=[cluster_k, 1, 1] if cutlass.const_expr(cluster_k > 1) else None,
+        min_blocks_per_mp=1,  # so that ptxas spends registers on loads in flight
+        stream=stream,
+    )
+
+
+def depth(x):
+    """Neighbours along k that a thread takes at once where its loads go along rows."""
+    return math.gcd(4, cute.size(x, mode=[1]))
+
+
+def turned(x):
+    """``x`` (m, n, batch) as (n, m, batch)."""
+    return cute.make_tensor(x.iterator, cute.select(x.layout, mode=[1, 0, 2]))
+
+
+@cute.kernel
+def skinny_kernel(
+    smalls: tuple,
+    larges: tuple,
+    mC: cute.Tensor,
+    extras: tuple,
+    sizes: cutlass.Constexpr,
+    pairs: cutlass.Constexpr,
+    forms: cutlass.Constexpr,
+    tile: cutlass.Constexpr,
+    rows: cutlass.Constexpr,
+    threads: cutlass.Constexpr,
+    along_k: cutlass.Constexpr,
+    loads: cutlass.Constexpr,
+    cluster_k: cutlass.Constexpr,
+    mma: cute.TiledMma,
+):
+    """``mC`` is (rows of the large operands, rows of the small ones, batch). Of ``threads`` (n, k), those next to each
+    other read neighbours in memory: in k (``along_k``), or in rows; with ``mma``, in 8 rows and 4 vectors of k.
+    ``forms`` are the vector along k of each pair."""
+    m, n = cute.size(mC, mode=[0]), cute.size(mC, mode=[1])
+    threads_n, threads_k = threads
+    tidx, _, _ = cute.arch.thread_idx()
+    bidx, _, _ = cute.arch.block_idx()
+    rank = 0
+    if cutlass.const_expr(cluster_k > 1):
+        rank = cute.arch.block_idx_in_cluster()
+    lane, warp = tidx % 32, tidx // 32
+    if cutlass.const_expr(mma is not None):
+        at_n, at_k = warp % (threads_n // 8) * 8 + lane // 4, warp // (threads_n // 8) * 4 + lane % 4
+    elif cutlass.const_expr(along_k):
+        at_n, at_k = tidx // threads_k, tidx % threads_k
+    else:
+        at_n, at_k = tidx % threads_n, tidx // threads_n
+    span, high, wide = rows * threads_n, cute.ceil_div(m, rows * threads_n), cute.ceil_div(n, tile)
+    block = bidx // cluster_k
+    row, column, batch = block % high * span, block // high % wide * tile, block // (high * wide)
+
+    lanes_k = 4 if mma is not None else min(threads_k, 32) if along_k else max(32 // threads_n, 1)  # share rows
+    smem = utils.SmemAllocator()
+    warps = cute.make_layout((span, tile, threads_k // lanes_k, len(pairs)))
+    sPart = smem.allocate_tensor(Float32, warps, 16)
+    if cutlass.const_expr(cluster_k > 1):
+        sSent = smem.allocate_tensor(Float32, cute.make_layout((span, tile, cluster_k, len(pairs))), 16)
+        arrived = smem.allocate_array(cutlass.Int64, num_elems=1)
+        if tidx == 0:
+            cute.arch.mbarrier_init(arrived, 1)
+        cute.arch.mbarrier_init_fence()
+        cute.arch.cluster_arrive_relaxed()
+        cute.arch.cluster_wait()
+
+    acc = cute.make_rmem_tensor(cute.make_layout((rows, 4 if mma is not None else tile)), Float32)
+    for p in cutlass.range_constexpr(len(pairs)):
+        small, large, vec = smalls[pairs[p][0]], larges[pairs[p][1]], forms[p]
+        vectors = cute.size(large, mode=[1]) // vec
+        stride = threads_k * cluster_k  # vectors of k that are loaded at once
+        whole, rest = vectors // (stride * loads), vectors % (stride * loads)
+        first, apart, last = rank * threads_k + at_k, stride, cute.ceil_div(rest, stride)
+        if cutlass.const_expr(mma is not None):  # what a warp loads at once lies together
+            first, apart, last = (rank * threads_k + at_k - lane % 4) * loads + lane % 4, 4, loads
+        acc.fill(0.0)
+        for step in cutlass.range(whole, unroll=1):
+            multiply_vectors(
+                small,
+                large,
+                acc,
+                row + at_n * rows,
+                column,
+                batch,
+                first + step * (stride * loads),
+                apart,
+                tile,
+                vec,
+                loads,
+                along_k,
+                True,
+                mma,
+            )
+        if cutlass.const_expr(rest > 0):
+            multiply_vectors(
+                small,
+                large,
+                acc,
+                row + at_n * rows,
+                column,
+                batch,
+                first + whole * (stride * loads),
+                apart,
+                tile,
+                vec,
+                min(loads, last),
+                along_k,
+                False,
+                mma,
+            )
+        if cutlass.const_expr(mma is not None):
+            for e in cutlass.range_constexpr(4):
+                beside, of = at_n - lane // 4 + lane % 4 * 2 + e % 2, lane // 4 + e // 2 * 8
+                if of < tile:
+                    for r in cutlass.range_constexpr(rows):
+                        sPart[beside * rows + r, of, at_k // 4, p] = acc[r, e]
+        else:
+            near = 1 if along_k else threads_n
+            folds = [near << fold for fold in range(lanes_k.bit_length() - 1)]
+            values, owned, spare = across_lanes(acc, lane, folds)
+            if (lane & spare) == 0:
+                for e in cutlass.range_constexpr(len(values)):
+                    sPart[at_n * rows + (owned + e) % rows, (owned + e) // rows, at_k // lanes_k, p] = values[e]
+    cute.arch.sync_threads()
+
+    cC = cute.make_identity_tensor((1, 1))
+    share = threads_n * threads_k
+    if cutlass.const_expr(cluster_k > 1):
+        if tidx == 0 and rank == 0:
+            cute.arch.mbarrier_arrive_and_expect_tx(arrived, cute.size(sSent) * 4)
+        for turn in cutlass.range_constexpr(cute.ceil_div(span * tile, share)):
+            at = tidx + turn * share
+            i, j = at % span, at // span
+            if at < span * tile:
+                for p in cutlass.range_constexpr(len(pairs)):
+                    mine = cute.make_rmem_tensor(cute.make_layout(1), Float32)
+                    mine[0] = added(sPart, i, j, p)
+                    bits = cute.recast_tensor(mine, cutlass.Int32)  # the store takes 32-bit integers
+                    cute.arch.store_async_dsmem(
+                        sSent.iterator + cute.crd2idx((i, j, rank, p), sSent.layout), bits[0], arrived, 0
+                    )
+        if rank == 0:
+            cute.arch.mbarrier_wait(arrived, 0)
+    sums = sSent if cutlass.const_expr(cluster_k > 1) else sPart
+    for turn in cutlass.range_constexpr(cute.ceil_div(span * tile, share)):
+        at = tidx + turn * share
+        i, j = at % span, at // span
+        if at < span * tile and rank == 0:
+            rSums = cute.make_rmem_tensor(cute.make_layout((1, len(pairs))), Float32)
+            for p in cutlass.range_constexpr(len(pairs)):
+                rSums[0, p] = added(sums, i, j, p)
+            result = epilogue(
+                *[rSums[None, p].load() for p in range(len(pairs))],
+                *[fetch(x, cC, row + i, column + j, batch, (m, n), False) for x in extras],
+                *sizes,
+            )
+            rC = cute.make_rmem_tensor(1, mC.element_type)
+            rC.store(result.to(mC.element_type))
+            put(rC, mC, cC, row + i, column + j, batch, (m, n))
+
+
+@cute.jit
 def multiply_vectors(
     small: cute.Tensor,
     large: cute.Tensor,
@@ -141,7 +366,8 @@ def multiply_vectors(
     m, n, vectors = cute.size(large, mode=[0]), cute.size(small, mode=[0]), cute.size(large, mode=[1]) // vec
     shape = cute.make_layout((rows, vec), stride=(vec, 1) if along_k else (1, rows))
     once = cute.make_copy_atom(  # L1 is for the small operand
-        cute.nvgpu.CopyG2ROp(), large.element_type,
+        cute.nvgpu.CopyG2ROp(),
+        large.element_type,
         num_bits_per_copy=(vec if along_k else rows) * large.element_type.width,
         l1c_evict_priority=cute.nvgpu.CacheEvictionPriority.NO_ALLOCATE,
     )
@@ -232,177 +458,14 @@ def added(sums, i, j, p):
     return total
 
 
-@cute.kernel
-def skinny_kernel(
-    smalls: tuple,
-    larges: tuple,
-    mC: cute.Tensor,
-    eB: cute.Tensor,
-    pairs: cutlass.Constexpr,
-    forms: cutlass.Constexpr,
-    tile: cutlass.Constexpr,
-    rows: cutlass.Constexpr,
-    threads: cutlass.Constexpr,
-    along_k: cutlass.Constexpr,
-    loads: cutlass.Constexpr,
-    cluster_k: cutlass.Constexpr,
-    mma: cute.TiledMma,
-):
-    """``mC`` is (rows of the large operands, rows of the small ones, batch). Of ``threads`` (n, k), those next to each
-    other read neighbours in memory: in k (``along_k``), or in rows; with ``mma``, in 8 rows and 4 vectors of k.
-    ``forms`` are the vector along k of each pair."""
-    m, n = cute.size(mC, mode=[0]), cute.size(mC, mode=[1])
-    threads_n, threads_k = threads
-    tidx, _, _ = cute.arch.thread_idx()
-    bidx, _, _ = cute.arch.block_idx()
-    rank = 0
-    if cutlass.const_expr(cluster_k > 1):
-        rank = cute.arch.block_idx_in_cluster()
-    lane, warp = tidx % 32, tidx // 32
-    if cutlass.const_expr(mma is not None):
-        at_n, at_k = warp % (threads_n // 8) * 8 + lane // 4, warp // (threads_n // 8) * 4 + lane % 4
-    elif cutlass.const_expr(along_k):
-        at_n, at_k = tidx // threads_k, tidx % threads_k
-    else:
-        at_n, at_k = tidx % threads_n, tidx // threads_n
-    span, high, wide = rows * threads_n, cute.ceil_div(m, rows * threads_n), cute.ceil_div(n, tile)
-    block = bidx // cluster_k
-    row, column, batch = block % high * span, block // high % wide * tile, block // (high * wide)
-
-    lanes_k = 4 if mma is not None else min(threads_k, 32) if along_k else max(32 // threads_n, 1)  # share rows
-    smem = utils.SmemAllocator()
-    warps = cute.make_layout((span, tile, threads_k // lanes_k, len(pairs)))
-    sPart = smem.allocate_tensor(Float32, warps, 16)
-    if cutlass.const_expr(cluster_k > 1):
-        sSent = smem.allocate_tensor(Float32, cute.make_layout((span, tile, cluster_k, len(pairs))), 16)
-        arrived = smem.allocate_array(cutlass.Int64, num_elems=1)
-        if tidx == 0:
-            cute.arch.mbarrier_init(arrived, 1)
-        cute.arch.mbarrier_init_fence()
-        cute.arch.cluster_arrive_relaxed()
-        cute.arch.cluster_wait()
-
-    acc = cute.make_rmem_tensor(cute.make_layout((rows, 4 if mma is not None else tile)), Float32)
-    for p in cutlass.range_constexpr(len(pairs)):
-        small, large, vec = smalls[pairs[p][0]], larges[pairs[p][1]], forms[p]
-        vectors = cute.size(large, mode=[1]) // vec
-        stride = threads_k * cluster_k  # vectors of k that are loaded at once
-        whole, rest = vectors // (stride * loads), vectors % (stride * loads)
-        first, apart, last = rank * threads_k + at_k, stride, cute.ceil_div(rest, stride)
-        if cutlass.const_expr(mma is not None):  # what a warp loads at once lies together
-            first, apart, last = (rank * threads_k + at_k - lane % 4) * loads + lane % 4, 4, loads
-        acc.fill(0.0)
-        for step in cutlass.range(whole, unroll=1):
-            multiply_vectors(
-                small, large, acc, row + at_n * rows, column, batch, first + step * (stride * loads), apart, tile, vec,
-                loads, along_k, True, mma,
-            )
-        if cutlass.const_expr(rest > 0):
-            multiply_vectors(
-                small, large, acc, row + at_n * rows, column, batch, first + whole * (stride * loads), apart, tile, vec,
-                min(loads, last), along_k, False, mma,
-            )
-        if cutlass.const_expr(mma is not None):
-            for e in cutlass.range_constexpr(4):
-                beside, of = at_n - lane // 4 + lane % 4 * 2 + e % 2, lane // 4 + e // 2 * 8
-                if of < tile:
-                    for r in cutlass.range_constexpr(rows):
-                        sPart[beside * rows + r, of, at_k // 4, p] = acc[r, e]
-        else:
-            near = 1 if along_k else threads_n
-            folds = [near << fold for fold in range(lanes_k.bit_length() - 1)]
-            values, owned, spare = across_lanes(acc, lane, folds)
-            if (lane & spare) == 0:
-                for e in cutlass.range_constexpr(len(values)):
-                    sPart[at_n * rows + (owned + e) % rows, (owned + e) // rows, at_k // lanes_k, p] = values[e]
-    cute.arch.sync_threads()
-
-    cC = cute.make_identity_tensor((1, 1))
-    share = threads_n * threads_k
-    if cutlass.const_expr(cluster_k > 1):
-        if tidx == 0 and rank == 0:
-            cute.arch.mbarrier_arrive_and_expect_tx(arrived, cute.size(sSent) * 4)
-        for turn in cutlass.range_constexpr(cute.ceil_div(span * tile, share)):
-            at = tidx + turn * share
-            i, j = at % span, at // span
-            if at < span * tile:
-                for p in cutlass.range_constexpr(len(pairs)):
-                    mine = cute.make_rmem_tensor(cute.make_layout(1), Float32)
-                    mine[0] = added(sPart, i, j, p)
-                    bits = cute.recast_tensor(mine, cutlass.Int32)  # the store takes 32-bit integers
-                    cute.arch.store_async_dsmem(
-                        sSent.iterator + cute.crd2idx((i, j, rank, p), sSent.layout), bits[0], arrived, 0
-                    )
-        if rank == 0:
-            cute.arch.mbarrier_wait(arrived, 0)
-    sums = sSent if cutlass.const_expr(cluster_k > 1) else sPart
-    for turn in cutlass.range_constexpr(cute.ceil_div(span * tile, share)):
-        at = tidx + turn * share
-        i, j = at % span, at // span
-        if at < span * tile and rank == 0:
-            rSums = cute.make_rmem_tensor(cute.make_layout((1, len(pairs))), Float32)
-            for p in cutlass.range_constexpr(len(pairs)):
-                rSums[0, p] = added(sums, i, j, p)
-            result = epilogue(
-                *[rSums[None, p].load() for p in range(len(pairs))],
-                fetch(eB, cC, row + i, column + j, batch, (m, n), False),
-            )
-            rC = cute.make_rmem_tensor(1, mC.element_type)
-            rC.store(result.to(mC.element_type))
-            put(rC, mC, cC, row + i, column + j, batch, (m, n))
-
-
-@cute.jit
-def multiply_few(
-    smalls: tuple,
-    larges: tuple,
-    mC: cute.Tensor,
-    eB: cute.Tensor,
-    stream: cuda.CUstream,
-    pairs: cutlass.Constexpr,
-    threads: cutlass.Constexpr,
-    rows: cutlass.Constexpr,
-    loads: cutlass.Constexpr,
-    cluster_k: cutlass.Constexpr,
-):
-    m, n, batches = (cute.size(mC, mode=[d]) for d in range(3))
-    along_k = any(x.stride[0] != 1 for x in larges)
-    if cutlass.const_expr(not along_k):
-        rows = math.gcd(rows, *[widest(x, 0) for x in larges])
-    forms = tuple(widest(larges[large], 1) if along_k else depth(smalls[small]) for small, large in pairs)
-    tile = cute.ceil_div(n, cute.ceil_div(n, MOST))
-    dtypes = {x.element_type for x in (*smalls, *larges)}
-    by_mma = tile >= MANY and all(vec % 4 == 0 for vec in forms) and threads[0] % 8 == 0 and threads[1] % 4 == 0
-    mma = None
-    if cutlass.const_expr(by_mma and len(dtypes) == 1 and dtypes <= {cutlass.BFloat16, cutlass.Float16}):
-        mma = cute.make_tiled_mma(warp.MmaF16BF16Op(smalls[0].element_type, Float32, (16, 8, 16)), (1, 1, 1))
-    else:
-        tile = min(tile, max(MAX_SUMS // rows, 1))
-    blocks = cute.ceil_div(m, rows * threads[0]) * cute.ceil_div(n, tile) * batches
-    skinny_kernel(
-        smalls, larges, mC, eB, pairs, forms, tile, rows, threads, along_k, loads, cluster_k, mma
-    ).launch(
-        grid=[blocks * cluster_k, 1, 1],
-        block=[threads[0] * threads[1], 1, 1],
-        cluster=[cluster_k, 1, 1] if cutlass.const_expr(cluster_k > 1) else None,
-        min_blocks_per_mp=1,  # so that ptxas spends registers on loads in flight
-        stream=stream,
-    )
-
-
-def depth(x):
-    """Neighbours along k that a thread takes at once where its loads go along rows."""
-    return math.gcd(4, cute.size(x, mode=[1]))
-
-
-def turned(x):
-    """``x`` (m, n, batch) as (n, m, batch)."""
-    return cute.make_tensor(x.iterator, cute.select(x.layout, mode=[1, 0, 2]))
+def epilogue(acc, b):
+    """x_ @ w.mT + b, of vectors in fp32."""
+    return acc + b
 
 
 @cute.jit
 def launch(
-    x: cute.Tensor,
+    x_: cute.Tensor,
     w: cute.Tensor,
     b: cute.Tensor,
     out: cute.Tensor,
@@ -413,11 +476,11 @@ def launch(
     loads: cutlass.Constexpr = 8,
     cluster_k: cutlass.Constexpr = 1,
 ):
-    m = x.shape[0]
+    m = x_.shape[0]
     n = w.shape[0]
     batches = 1
     mA = cute.make_tensor(
-        x.iterator, cute.make_layout((m, x.shape[1], batches), stride=(x.stride[0], x.stride[1], 0))
+        x_.iterator, cute.make_layout((m, x_.shape[1], batches), stride=(x_.stride[0], x_.stride[1], 0))
     )
     mB = cute.make_tensor(
         w.iterator, cute.make_layout((n, w.shape[1], batches), stride=(w.stride[0], w.stride[1], 0))
@@ -427,7 +490,9 @@ def launch(
     )
     eB = cute.make_tensor(b.iterator, cute.make_layout((m, n, batches), stride=(0, b.stride[0], 0)))
     lefts, rights = (mA,), (mB,)
+    extras, sizes = (eB,), ()
     if cutlass.const_expr(m <= n):
-        multiply_few(lefts, rights, turned(mC), turned(eB), stream, ((0, 0),), (threads_n, threads_k), rows, loads, cluster_k)
+        extras = tuple(turned(x) for x in extras)
+        multiply_few(lefts, rights, turned(mC), extras, stream, sizes, ((0, 0),), (threads_n, threads_k), rows, loads, cluster_k)
     else:
-        multiply_few(rights, lefts, mC, eB, stream, ((0, 0),), (threads_n, threads_k), rows, loads, cluster_k)
+        multiply_few(rights, lefts, mC, extras, stream, sizes, ((0, 0),), (threads_n, threads_k), rows, loads, cluster_k)

@@ -11,6 +11,7 @@ from cutegen_lab.templates.reader import read
 from cutegen_lab.templates.recognise import template_for
 from cutegen_lab.templates.registry import Family
 from tests.harness.checking import ROUNDING, Compiler, error_of, passed, problem_of, product_of
+from tests.harness.exported import constraints_of
 
 FAMILY = cast(Family, skinny)
 SMALL = {"rows": 2, "threads_n": 8, "threads_k": 8, "loads": 2, "cluster_k": 1}
@@ -77,10 +78,8 @@ def test_the_judge_passes_the_default_on_every_workload(compiler: Compiler) -> N
 
 def test_what_is_infeasible_is_told() -> None:
     problem = product_of("x @ w", "x: bf16[8,64], w: bf16[64,512]")
-    graph, namespace = read(problem), dict[str, Any]()
-    text = skinny.write(problem, graph, SMALL)
-    exec(text[text.index("MOST = ") : text.index("def epilogue")], namespace)  # noqa: S102
-    constraints = namespace["constraints"]
+    graph = read(problem)
+    constraints = constraints_of(skinny.write(problem, graph, SMALL))
     assert not skinny.why_not(graph, SMALL) and constraints(SMALL, problem.workload, None)
     for changed, says in (
         ({"threads_n": 1}, "8 threads in a block, which takes whole warps of 32"),

@@ -7,12 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 from cutegen_lab.core.candidate import Config, Scalar
 from cutegen_lab.core.problem import Problem
 from cutegen_lab.templates.cute_text import Writer
+from cutegen_lab.templates.emit.bundle import bundle
 from cutegen_lab.templates.expr import Graph, Reduce, Scan, Total
 from cutegen_lab.templates.module import (
     Space,
     approximate,
     clean,
     constexprs,
+    docstring,
     header,
     helpers,
     signature,
@@ -22,10 +24,6 @@ from cutegen_lab.templates.module import (
 from cutegen_lab.templates.views import View, Views
 
 COMBINE = {"add": "plus", "mul": "times", "max": "larger", "min": "smaller"}  # functions of two scalars …
-OPERATIONS = {
-    "plus": "a + b", "times": "a * b",
-    "larger": "cute.arch.fmax(a, b, nan=True)", "smaller": "cute.arch.fmin(a, b, nan=True)",
-}  # fmt: skip
 COMBINE_VECTORS = {
     "add": "{0} + {1}", "mul": "{0} * {1}", "max": "cute.math.max({0}, {1}, propagate_nan=True)",
     "min": "cute.math.min({0}, {1}, propagate_nan=True)",
@@ -36,7 +34,7 @@ WISHES = {"add": "total", "mul": "product", "max": "peak", "min": "least"}
 def combiners(graph: Graph) -> list[str]:
     """Functions of two scalars, one for each kind of reduction."""
     names = sorted({COMBINE[node.op] for node in graph.nodes if isinstance(node, Reduce | Scan | Total)})
-    return [f"def {name}(a, b):\n    return {OPERATIONS[name]}" for name in names]
+    return helpers(names)
 
 
 class KernelModule:
@@ -55,7 +53,7 @@ class KernelModule:
         self.views = Views(graph, self.inputs, self.outputs)
         self.sizes = {size.name: size.text(self.inputs) for size in graph.sizes()}
         self.writer = Writer(graph, vector, fast=self.fast, coarse=coarse, extent=extent, index=index)
-        self.writer.reserve([*reserved.split(), *OPERATIONS, *self.inputs, *self.views.by_name])
+        self.writer.reserve([*reserved.split(), *COMBINE.values(), *self.inputs, *self.views.by_name])
 
     def module(
         self, family: str, sentences: str, domains: Mapping[str, Sequence[Scalar]], host: Sequence[str],
@@ -69,6 +67,16 @@ class KernelModule:
         for kernel in kernels:
             lines += ["", *kernel, ""]
         return clean(lines)
+
+    def bundled(
+        self, kernel: str, family: str, sentences: str, domains: Mapping[str, Sequence[Scalar]], host: Sequence[str],
+        functions: Sequence[Sequence[str]],
+    ) -> str:  # fmt: skip
+        """The whole text: ``host`` are the contract's functions, ``functions`` those of the problem alone, the kernel
+        file's the rest."""
+        generated = [line for function in functions for line in ("", "", *function)]
+        written = docstring(self.problem, self.graph, family, sentences)
+        return bundle(kernel, written, [*tunable(domains), "", *host], generated)
 
     def combiners(self) -> list[str]:
         return combiners(self.graph)

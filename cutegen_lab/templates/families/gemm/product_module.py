@@ -23,7 +23,10 @@ class ProductModule:
 
     def __init__(self, problem: Problem, graph: Graph, config: Config, reserved: str) -> None:
         self.problem, self.graph, self.config = problem, graph, config
-        self._reserved = {*f"m n k batches mC lefts rights pairs acc stream math {reserved}".split(), *config}
+        self._reserved = {
+            *f"m n k batches mC lefts rights extras sizes pairs acc stream math {reserved}".split(),
+            *config,
+        }
         found = products(graph)
         assert found is not None
         self.products = found
@@ -163,6 +166,11 @@ class ProductModule:
             modes = [(p.m, "m"), (p.n, "n"), (p.batch, "batches")]
             lines += _view(view, name, [self._mode(name, dims, over, count) for over, count in modes])
         return [*lines, f"lefts, rights = ({self._side(p.lefts)}), ({self._side(p.rights)})"]
+
+    def extra_lines(self) -> list[str]:
+        """``extras``, the views that the epilogue reads, and ``sizes``, which it takes after them."""
+        views = "".join(f"{view}, " for view, _, _ in self.fetched)
+        return [f"extras, sizes = ({views.rstrip()}), ({''.join(f'{size}, ' for size in self.sizes).rstrip()})"]
 
     def _side(self, operands: Sequence[Operand]) -> str:
         return "".join(f"{self.views[o]}, " for o in operands).rstrip()

@@ -8,6 +8,8 @@ from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import Workload
 from cutegen_lab.templates.expr import Graph
 from cutegen_lab.templates.families.gemm.shape import Products, products
+from cutegen_lab.templates.kernels.rules import skinny_matmul as rules
+from cutegen_lab.templates.kernels.rules.skinny_matmul import MANY, MAX_SUMS, MOST, tile_of
 
 NAME = "product with few rows"
 DOMAINS = {
@@ -29,11 +31,6 @@ KNOBS = {
     ("cluster_k", 1): "Twice the blocks share a sum, where there are too few of them for every multiprocessor.",
     ("cluster_k", -1): "Half the blocks share a sum: fewer waits on other multiprocessors.",
 }
-MOST = 16  # few rows that one pass serves
-MANY = 3  # few rows of 16 bits from which they go through the tensor cores
-MAX_SUMS = 64  # of a thread
-MAX_LOADS = 16  # vectors of the large operand that a thread has in flight
-SMEM_BYTES = 64 << 10
 _BLOCKS = 200  # about three for every two multiprocessors of an H200
 _MANY_BLOCKS = 300
 
@@ -53,17 +50,6 @@ def _sizes(graph: Graph, found: Products) -> tuple[int, int]:
     for d in found.n:
         n *= graph.space[d]
     return m, n
-
-
-def tile_of(few: int) -> int:
-    """Of ``few`` rows, how many a block takes: the fewest in as many blocks as it needs."""
-    return ceil(few / ceil(few / MOST))
-
-
-def by_mma(found: Products, few: int, config: Config) -> bool:
-    """Do the tensor cores multiply, where sizes allow?"""
-    lanes = int(config["threads_n"]) % 8 == 0 and int(config["threads_k"]) % 4 == 0
-    return not found.f32 and tile_of(few) >= MANY and lanes
 
 
 def default_config(graph: Graph, workload: Workload) -> Config:
@@ -128,24 +114,4 @@ def why_not(graph: Graph, config: Config) -> str:
     """The limit that ``config`` is beyond; empty where it is feasible."""
     found = products(graph)
     assert found is not None
-    rows, threads_n, threads_k, loads = (int(config[name]) for name in ("rows", "threads_n", "threads_k", "loads"))
-    few = min(_sizes(graph, found))
-    threads, tile = threads_n * threads_k, tile_of(few)
-    if threads % 32 or threads > 1024:
-        return f"{threads:,} threads in a block, which takes whole warps of 32 and up to 1,024"
-    sums = rows * (4 if by_mma(found, few, config) else tile)
-    if sums > MAX_SUMS:
-        return f"{sums} sums in a thread's registers, of {MAX_SUMS} at most"
-    if rows * loads > MAX_LOADS:
-        return f"{rows * loads} vectors in flight in a thread's registers, of {MAX_LOADS} at most"
-    used = smem_bytes(config, tile, len(found.pairs))
-    return f"{used:,} bytes of shared memory, of {SMEM_BYTES:,} at most" if used > SMEM_BYTES else ""
-
-
-def smem_bytes(config: Config, tile: int, pairs: int) -> int:
-    """What warps, and a cluster's blocks, leave for each other: at most, whichever way the large operand lies."""
-    rows, threads_n, threads_k, cluster_k = (
-        int(config[name]) for name in ("rows", "threads_n", "threads_k", "cluster_k")
-    )
-    warps = max(threads_k // max(32 // threads_n, 1), 1)
-    return 4 * rows * threads_n * tile * pairs * (warps + cluster_k)
+    return str(rules.why_not(config, min(_sizes(graph, found)), len(found.pairs), not found.f32))

@@ -4,28 +4,17 @@ from __future__ import annotations
 
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import Problem
+from cutegen_lab.templates.emit.bundle import bundle
 from cutegen_lab.templates.expr import Graph
-from cutegen_lab.templates.families.gemm import pieces
 from cutegen_lab.templates.families.gemm.product_module import ProductModule
-from cutegen_lab.templates.families.skinny import kernel
-from cutegen_lab.templates.families.skinny.config import DOMAINS, MANY, MAX_LOADS, MAX_SUMS, MOST, NAME, SMEM_BYTES
-from cutegen_lab.templates.module import Space, clean, header, helpers, tunable
+from cutegen_lab.templates.families.skinny.config import DOMAINS, NAME
+from cutegen_lab.templates.module import Space, docstring, tunable
 
-_CONSTRAINTS = '''
-def constraints(config, workload, device):
-    """Whole warps in a block of at most 1,024 threads; a thread's sums and loads in registers, what warps leave for
-    each other in shared memory."""
-    inputs = workload.inputs
-    few = min({m}, {n})
-    tile = -(-few // -(-few // MOST))
-    threads = config["threads_n"] * config["threads_k"]
-    warps = max(config["threads_k"] // max(32 // config["threads_n"], 1), 1)
-    smem = 4 * config["rows"] * config["threads_n"] * tile * {pairs} * (warps + config["cluster_k"])
-    lanes = config["threads_n"] % 8 == 0 and config["threads_k"] % 4 == 0
-    sums = config["rows"] * (4 if {halves} and tile >= MANY and lanes else tile)
-    registers = sums <= MAX_SUMS and config["rows"] * config["loads"] <= {loads}
-    return threads % 32 == 0 and threads <= 1024 and registers and smem <= {smem}
-'''
+_SENTENCES = (
+    "The large operand is read once, by vectors, and multiplied with the few rows of the other, by FMAs or on the "
+    "tensor cores, adding up in fp32. The threads of a block, and the blocks of a cluster, share k; the order of every "
+    "sum is fixed. The epilogue is applied in fp32."
+)
 
 
 class SkinnyModule(ProductModule):
@@ -34,39 +23,31 @@ class SkinnyModule(ProductModule):
 
     def text(self) -> str:
         epilogue = self.epilogue()
-        sentences = (
-            "The large operand is read once, by vectors, and multiplied with the few rows of the other, by FMAs or on "
-            "the tensor cores, adding up in fp32. The threads of a block, and the blocks of a cluster, share k; the "
-            "order of every sum is fixed. The epilogue is applied in fp32."
-        )
-        p = self.products
-        space = Space(self.graph, tuple(f"inputs[{t}]" for t in range(len(self.inputs))))
-        rules = _CONSTRAINTS.format(
-            m=space.product(p.m), n=space.product(p.n), pairs=len(p.pairs), halves=not p.f32, loads=MAX_LOADS,
-            smem=SMEM_BYTES,
+        return bundle(
+            "skinny_matmul", docstring(self.problem, self.graph, NAME, _SENTENCES),
+            [*tunable(DOMAINS), "", *self._constraints()],
+            [*epilogue, "", "", *self._launch()],
         )  # fmt: skip
-        lines = header(self.problem, self.graph, NAME, sentences)
-        lines[-2:-2] = ["import cutlass.utils as utils", "from cutlass.cute.nvgpu import warp"]
-        lines += [*tunable(DOMAINS), f"MOST = {MOST}  # few rows that a block takes",
-                  f"MANY = {MANY}  # few rows of 16 bits from which they go through the tensor cores",
-                  f"MAX_SUMS = {MAX_SUMS}  # of a thread", "", ""]  # fmt: skip
-        lines += [*rules.strip().splitlines(), "", *helpers(self.writer.helpers), "", *epilogue]
-        for text in (pieces.ACCESS, pieces.WIDEST, kernel.DEVICE, kernel.KERNEL, kernel.LAUNCH):
-            filled = self.filled(text, at=("row + i", "column + j"))
-            lines += ["", "", *filled.strip().splitlines()]
-        return clean([*lines, "", "", *self._launch()])
+
+    def _constraints(self) -> list[str]:
+        p, space = self.products, Space(self.graph, tuple(f"inputs[{t}]" for t in range(len(self.inputs))))
+        return [
+            "def constraints(config, workload, device):",
+            "    inputs = workload.inputs",
+            f"    few = min({space.product(p.m)}, {space.product(p.n)})",
+            f"    return not why_not(config, few, {len(p.pairs)}, {not p.f32})",
+        ]
 
     def _launch(self) -> list[str]:
-        views = [view for view, _, _ in self.fetched]
-        whole = self.handed_on
-        turned = "".join(f"turned({name}), " if name in views else f"{name}, " for name in self.passed)
         swapped = tuple((right, left) for left, right in self.products.pairs)
         rest = "(threads_n, threads_k), rows, loads, cluster_k"
         body = [
             *self.view_lines(),
+            *self.extra_lines(),
             "if cutlass.const_expr(m <= n):",
-            f"    multiply_few(lefts, rights, turned(mC), {turned}stream, {self.products.pairs}, {rest})",
+            "    extras = tuple(turned(x) for x in extras)",
+            f"    multiply_few(lefts, rights, turned(mC), extras, stream, sizes, {self.products.pairs}, {rest})",
             "else:",
-            f"    multiply_few(rights, lefts, mC, {whole}stream, {swapped}, {rest})",
+            f"    multiply_few(rights, lefts, mC, extras, stream, sizes, {swapped}, {rest})",
         ]
         return [*self.launch_head(), *(f"    {line}" for line in body)]

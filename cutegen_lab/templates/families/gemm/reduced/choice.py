@@ -12,7 +12,7 @@ from cutegen_lab.templates.families import gemm
 from cutegen_lab.templates.families.gemm.choice import BYTES_PER_US, LAUNCH_US, expected_us, work_of
 from cutegen_lab.templates.families.gemm.reduced.config import DOMAINS, RESIDENT, row_length, why_not
 from cutegen_lab.templates.families.gemm.reduced.steps import steps
-from cutegen_lab.templates.families.skinny.config import MOST as FEW_ROWS
+from cutegen_lab.templates.kernels.rules.skinny_matmul import MOST as FEW_ROWS
 
 # Microseconds that a multiprocessor of an H200 takes for 64 of k (benchmarks/results/gemm_reduced_on_gpu.json).
 _STEP_US = {(64, 32): 0.14, (64, 64): 0.145, (64, 128): 0.20, (64, 192): 0.29, (64, 256): 0.35, (128, 128): 0.335,

@@ -1,4 +1,4 @@
-"""The text of the kernel for products with few rows on one side: one pass over the other side's matrix.
+"""A kernel for products with few rows on one side: one pass over the other side's matrix.
 
 The large operand's rows are shared out among blocks, k among a block's threads and a cluster's blocks. Where the large
 operand lies densely along k, threads read vectors along k; otherwise vectors of neighbouring rows. Either way a thread
@@ -8,13 +8,81 @@ tensor cores, whose fragments the vectors are: which of k's numbers a thread hol
 otherwise free.
 """
 
-KERNEL = '''
+import math
+
+import cuda.bindings.driver as cuda
+import cutlass
+import cutlass.cute as cute
+import cutlass.utils as utils
+from cutlass import Float32
+from cutlass.cute.nvgpu import warp
+
+from cutegen_lab.templates.kernels.device.epilogue_access import fetch, put
+from cutegen_lab.templates.kernels.device.vectors import widest
+from cutegen_lab.templates.kernels.rules.skinny_matmul import MANY, MAX_SUMS, MOST
+
+
+def epilogue(acc):
+    """What a problem puts in its place: of vectors in fp32, one for each pair, then of ``extras``, then ``sizes``."""
+    return acc
+
+
+@cute.jit
+def multiply_few(
+    smalls: tuple,
+    larges: tuple,
+    mC: cute.Tensor,
+    extras: tuple,
+    stream: cuda.CUstream,
+    sizes: cutlass.Constexpr,
+    pairs: cutlass.Constexpr,
+    threads: cutlass.Constexpr,
+    rows: cutlass.Constexpr,
+    loads: cutlass.Constexpr,
+    cluster_k: cutlass.Constexpr,
+):
+    m, n, batches = (cute.size(mC, mode=[d]) for d in range(3))
+    along_k = any(x.stride[0] != 1 for x in larges)
+    if cutlass.const_expr(not along_k):
+        rows = math.gcd(rows, *[widest(x, 0) for x in larges])
+    forms = tuple(widest(larges[large], 1) if along_k else depth(smalls[small]) for small, large in pairs)
+    tile = cute.ceil_div(n, cute.ceil_div(n, MOST))
+    dtypes = {x.element_type for x in (*smalls, *larges)}
+    by_mma = tile >= MANY and all(vec % 4 == 0 for vec in forms) and threads[0] % 8 == 0 and threads[1] % 4 == 0
+    mma = None
+    if cutlass.const_expr(by_mma and len(dtypes) == 1 and dtypes <= {cutlass.BFloat16, cutlass.Float16}):
+        mma = cute.make_tiled_mma(warp.MmaF16BF16Op(smalls[0].element_type, Float32, (16, 8, 16)), (1, 1, 1))
+    else:
+        tile = min(tile, max(MAX_SUMS // rows, 1))
+    blocks = cute.ceil_div(m, rows * threads[0]) * cute.ceil_div(n, tile) * batches
+    skinny_kernel(
+        smalls, larges, mC, extras, sizes, pairs, forms, tile, rows, threads, along_k, loads, cluster_k, mma
+    ).launch(
+        grid=[blocks * cluster_k, 1, 1],
+        block=[threads[0] * threads[1], 1, 1],
+        cluster=[cluster_k, 1, 1] if cutlass.const_expr(cluster_k > 1) else None,
+        min_blocks_per_mp=1,  # so that ptxas spends registers on loads in flight
+        stream=stream,
+    )
+
+
+def depth(x):
+    """Neighbours along k that a thread takes at once where its loads go along rows."""
+    return math.gcd(4, cute.size(x, mode=[1]))
+
+
+def turned(x):
+    """``x`` (m, n, batch) as (n, m, batch)."""
+    return cute.make_tensor(x.iterator, cute.select(x.layout, mode=[1, 0, 2]))
+
+
 @cute.kernel
 def skinny_kernel(
     smalls: tuple,
     larges: tuple,
     mC: cute.Tensor,
-    $parameters
+    extras: tuple,
+    sizes: cutlass.Constexpr,
     pairs: cutlass.Constexpr,
     forms: cutlass.Constexpr,
     tile: cutlass.Constexpr,
@@ -71,13 +139,37 @@ def skinny_kernel(
         acc.fill(0.0)
         for step in cutlass.range(whole, unroll=1):
             multiply_vectors(
-                small, large, acc, row + at_n * rows, column, batch, first + step * (stride * loads), apart, tile, vec,
-                loads, along_k, True, mma,
+                small,
+                large,
+                acc,
+                row + at_n * rows,
+                column,
+                batch,
+                first + step * (stride * loads),
+                apart,
+                tile,
+                vec,
+                loads,
+                along_k,
+                True,
+                mma,
             )
         if cutlass.const_expr(rest > 0):
             multiply_vectors(
-                small, large, acc, row + at_n * rows, column, batch, first + whole * (stride * loads), apart, tile, vec,
-                min(loads, last), along_k, False, mma,
+                small,
+                large,
+                acc,
+                row + at_n * rows,
+                column,
+                batch,
+                first + whole * (stride * loads),
+                apart,
+                tile,
+                vec,
+                min(loads, last),
+                along_k,
+                False,
+                mma,
             )
         if cutlass.const_expr(mma is not None):
             for e in cutlass.range_constexpr(4):
@@ -122,14 +214,14 @@ def skinny_kernel(
                 rSums[0, p] = added(sums, i, j, p)
             result = epilogue(
                 *[rSums[None, p].load() for p in range(len(pairs))],
-                $fetches
+                *[fetch(x, cC, row + i, column + j, batch, (m, n), False) for x in extras],
+                *sizes,
             )
             rC = cute.make_rmem_tensor(1, mC.element_type)
             rC.store(result.to(mC.element_type))
             put(rC, mC, cC, row + i, column + j, batch, (m, n))
-'''
 
-DEVICE = '''
+
 @cute.jit
 def multiply_vectors(
     small: cute.Tensor,
@@ -154,7 +246,8 @@ def multiply_vectors(
     m, n, vectors = cute.size(large, mode=[0]), cute.size(small, mode=[0]), cute.size(large, mode=[1]) // vec
     shape = cute.make_layout((rows, vec), stride=(vec, 1) if along_k else (1, rows))
     once = cute.make_copy_atom(  # L1 is for the small operand
-        cute.nvgpu.CopyG2ROp(), large.element_type,
+        cute.nvgpu.CopyG2ROp(),
+        large.element_type,
         num_bits_per_copy=(vec if along_k else rows) * large.element_type.width,
         l1c_evict_priority=cute.nvgpu.CacheEvictionPriority.NO_ALLOCATE,
     )
@@ -243,53 +336,3 @@ def added(sums, i, j, p):
     for part in range(1, cute.size(sums, mode=[2])):
         total = total + sums[i, j, part, p]
     return total
-'''
-
-LAUNCH = '''
-@cute.jit
-def multiply_few(
-    smalls: tuple,
-    larges: tuple,
-    mC: cute.Tensor,
-    $parameters
-    stream: cuda.CUstream,
-    pairs: cutlass.Constexpr,
-    threads: cutlass.Constexpr,
-    rows: cutlass.Constexpr,
-    loads: cutlass.Constexpr,
-    cluster_k: cutlass.Constexpr,
-):
-    m, n, batches = (cute.size(mC, mode=[d]) for d in range(3))
-    along_k = any(x.stride[0] != 1 for x in larges)
-    if cutlass.const_expr(not along_k):
-        rows = math.gcd(rows, *[widest(x, 0) for x in larges])
-    forms = tuple(widest(larges[large], 1) if along_k else depth(smalls[small]) for small, large in pairs)
-    tile = cute.ceil_div(n, cute.ceil_div(n, MOST))
-    dtypes = {x.element_type for x in (*smalls, *larges)}
-    by_mma = tile >= MANY and all(vec % 4 == 0 for vec in forms) and threads[0] % 8 == 0 and threads[1] % 4 == 0
-    mma = None
-    if cutlass.const_expr(by_mma and len(dtypes) == 1 and dtypes <= {cutlass.BFloat16, cutlass.Float16}):
-        mma = cute.make_tiled_mma(warp.MmaF16BF16Op(smalls[0].element_type, Float32, (16, 8, 16)), (1, 1, 1))
-    else:
-        tile = min(tile, max(MAX_SUMS // rows, 1))
-    blocks = cute.ceil_div(m, rows * threads[0]) * cute.ceil_div(n, tile) * batches
-    skinny_kernel(
-        smalls, larges, mC, $names pairs, forms, tile, rows, threads, along_k, loads, cluster_k, mma
-    ).launch(
-        grid=[blocks * cluster_k, 1, 1],
-        block=[threads[0] * threads[1], 1, 1],
-        cluster=[cluster_k, 1, 1] if cutlass.const_expr(cluster_k > 1) else None,
-        min_blocks_per_mp=1,  # so that ptxas spends registers on loads in flight
-        stream=stream,
-    )
-
-
-def depth(x):
-    """Neighbours along k that a thread takes at once where its loads go along rows."""
-    return math.gcd(4, cute.size(x, mode=[1]))
-
-
-def turned(x):
-    """``x`` (m, n, batch) as (n, m, batch)."""
-    return cute.make_tensor(x.iterator, cute.select(x.layout, mode=[1, 0, 2]))
-'''

@@ -1,0 +1,177 @@
+"""One module from generated text and a kernel file: what the text reaches of the file, each definition once.
+
+A kernel file is a module of ``templates/kernels``: whole, valid CuTe source that is read and never imported. Part of it
+are the rules of its configs, in ``kernels/rules`` under the same name, and ``device/math.py``. What the generated text
+defines under a name of the file takes the place of the file's own, such as its ``epilogue``.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import symtable
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from pathlib import Path
+
+_PACKAGE = "cutegen_lab.templates.kernels"
+_FOLDER = Path(__file__).parents[1] / "kernels"
+_EVERYWHERE = {
+    "math": "import math",
+    "cuda": "import cuda.bindings.driver as cuda",
+    "cutlass": "import cutlass",
+    "cute": "import cutlass.cute as cute",
+    "Float32": "from cutlass import Float32",
+}
+
+
+def bundle(kernel: str, docstring: str, host: Sequence[str], generated: Sequence[str]) -> str:
+    """The module's text: ``docstring`` (lines of source, quotation marks included), imports, ``host`` (TUNABLE and the
+    functions that are called before anything is compiled), what both reach of kernel file ``kernel`` (its path below
+    ``templates/kernels``, with dots), ``generated``.
+
+    Raises KeyError where neither the file nor Python has a name that is used.
+    """
+    own = [text for text in ("\n".join(host).strip("\n"), "\n".join(generated).strip("\n")) if text]
+    texts = _reached(kernel, own)
+    imports, body = _imports(kernel, [*own, *texts]), "\n\n\n".join([*own[:1], *texts, *own[1:]])
+    return "\n\n".join([docstring.strip("\n"), *imports, body]) + "\n"
+
+
+@dataclass(frozen=True)
+class KernelFile:
+    """``name`` is its path below ``templates/kernels``, with dots."""
+
+    name: str
+
+    @cached_property
+    def _text(self) -> str:
+        return (_FOLDER / (self.name.replace(".", "/") + ".py")).read_text()
+
+    @cached_property
+    def _tree(self) -> ast.Module:
+        return ast.parse(self._text)
+
+    @cached_property
+    def definitions(self) -> dict[str, str]:
+        """Each function's and constant's text, in order, with the comments above it."""
+        lines, found, end = self._text.splitlines(), dict[str, str](), 0
+        for node in self._tree.body:
+            start, end = end, node.end_lineno or 0
+            for name in _defined(node):
+                found[name] = "\n".join(lines[start:end]).strip("\n")
+        return found
+
+    @cached_property
+    def borrowed(self) -> dict[str, KernelFile]:
+        """Names that come from other kernel files."""
+        found = dict[str, KernelFile]()
+        if (_FOLDER / "rules" / f"{self.name}.py").exists():
+            rules = kernel_file(f"rules.{self.name}")
+            found |= dict.fromkeys(rules.definitions, rules)
+        for node in self._tree.body:
+            if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith(_PACKAGE + "."):
+                source = kernel_file(node.module.removeprefix(_PACKAGE + "."))
+                found |= {alias.name: source for alias in node.names}
+        return found
+
+    @cached_property
+    def imports(self) -> dict[str, str]:
+        """Lines that import from elsewhere, by the name that each binds."""
+        found = dict[str, str]()
+        for node in self._tree.body:
+            if isinstance(node, ast.Import):
+                for alias in node.names:
+                    renamed = f" as {alias.asname}" if alias.asname else ""
+                    found[alias.asname or alias.name] = f"import {alias.name}{renamed}"
+            elif isinstance(node, ast.ImportFrom) and not (node.module or "").startswith(_PACKAGE):
+                found |= {alias.name: f"from {node.module} import {alias.name}" for alias in node.names}
+        return found
+
+    def files(self) -> Iterator[KernelFile]:
+        """Those that it borrows from, before those that borrow from them, and itself last."""
+        seen = dict[KernelFile, None]()
+        for other in self.borrowed.values():
+            seen |= dict.fromkeys(other.files())
+        yield from [*seen, self]
+
+
+@lru_cache(maxsize=64)
+def kernel_file(name: str) -> KernelFile:
+    return KernelFile(name)
+
+
+def _math() -> KernelFile:
+    """What every kernel file has, since expressions call it."""
+    return kernel_file("device.math")
+
+
+def names_used(text: str) -> set[str]:
+    """Global names that ``text`` reads, those that it defines itself included."""
+    found = set[str]()
+
+    def look(table: symtable.SymbolTable, top: bool) -> None:
+        found.update(s.get_name() for s in table.get_symbols() if s.is_referenced() and (top or s.is_global()))
+        for child in table.get_children():
+            look(child, False)
+
+    look(symtable.symtable(text, "<module>", "exec"), True)
+    return found
+
+
+def _defined(node: ast.stmt) -> list[str]:
+    if isinstance(node, ast.FunctionDef | ast.ClassDef):
+        return [node.name]
+    if isinstance(node, ast.Assign):
+        return [target.id for target in node.targets if isinstance(target, ast.Name)]
+    return []
+
+
+def _reached(kernel: str, own: Sequence[str]) -> list[str]:
+    """Texts of the definitions that ``own`` needs, in the order of the files."""
+    defined = {name for text in own for node in ast.parse(text).body for name in _defined(node)}
+    entry = kernel_file(kernel)
+    wanted = [(name, entry) for text in own for name in sorted(names_used(text))]
+    found = dict[tuple[KernelFile, str], None]()
+    while wanted:
+        name, file = wanted.pop()
+        file = file.borrowed.get(name, file)
+        if name in _math().definitions and name not in file.definitions:
+            file = _math()
+        if name in defined or (file, name) in found or name in vars(builtins) or name in _imported(file):
+            continue
+        if name not in file.definitions:
+            raise KeyError(f"kernels/{file.name}.py has no {name}")
+        found[file, name] = None
+        wanted += [(other, file) for other in sorted(names_used(file.definitions[name]))]
+    return [
+        text
+        for file in dict.fromkeys([_math(), *entry.files()])
+        for text in dict.fromkeys(text for name, text in file.definitions.items() if (file, name) in found)
+    ]
+
+
+def _imported(file: KernelFile) -> dict[str, str]:
+    return _EVERYWHERE | file.imports
+
+
+def _imports(kernel: str, texts: Sequence[str]) -> list[str]:
+    """One block of import lines for the names that ``texts`` use."""
+    available = dict(_EVERYWHERE)
+    for file in (_math(), *kernel_file(kernel).files()):
+        available |= _imported(file)
+    lines = sorted({available[name] for text in texts for name in names_used(text) if name in available})
+    plain, chosen = ([line for line in lines if line.startswith(word)] for word in ("import", "from"))
+    python = [line for line in plain if line in ("import math", "import operator")]
+    others = [*(line for line in plain if line not in python), *_merged(chosen)]
+    return ["\n".join([*python, *[""] * bool(python), *others])]
+
+
+def _merged(lines: Sequence[str]) -> list[str]:
+    """``from m import a`` and ``from m import b`` as one line."""
+    found = dict[str, list[str]]()
+    for line in lines:
+        module, _, name = line.partition(" import ")
+        found.setdefault(module, []).append(name)
+    return [f"{module} import {', '.join(sorted(names))}" for module, names in found.items()]

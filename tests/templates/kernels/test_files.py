@@ -1,0 +1,60 @@
+"""Kernel files are whole modules, and nobody imports them but to compile."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import cutegen_lab
+from cutegen_lab.compile import gate
+from cutegen_lab.templates.emit.bundle import kernel_file
+
+PACKAGE = Path(cutegen_lab.__file__).parent
+FOLDER = PACKAGE / "templates" / "kernels"
+FILES = sorted(path for path in FOLDER.rglob("*.py") if path.name != "__init__.py")
+SOURCES = [path for path in FILES if path.parent.name != "rules"]
+IMPORT = "import sys, importlib; [importlib.import_module(name) for name in sys.argv[1:]]"
+
+
+def dotted(path: Path) -> str:
+    return ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts)
+
+
+def test_each_can_be_imported_as_it_is() -> None:
+    pytest.importorskip("cutlass")
+    command = [sys.executable, "-c", IMPORT, *map(dotted, FILES)]
+    done = subprocess.run(command, capture_output=True, text=True)  # noqa: S603 - our own files
+    assert done.returncode == 0, done.stderr
+
+
+def test_nobody_imports_one() -> None:
+    """Rules aside, which are plain Python."""
+    kernels = {dotted(path) for path in SOURCES}
+    for path in PACKAGE.rglob("*.py"):
+        if FOLDER in path.parents:
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom):
+                names = [node.module or "", *(f"{node.module}.{alias.name}" for alias in node.names)]
+            assert not kernels & {*names}, f"{path} imports a kernel"
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(FOLDER)))
+def test_each_definition_has_one_place(path: Path) -> None:
+    """No name stands for two things among a file and those that it borrows from."""
+    name = ".".join(path.relative_to(FOLDER).with_suffix("").parts)
+    for file in kernel_file(name).files():
+        for borrowed, source in file.borrowed.items():
+            assert borrowed in source.definitions and borrowed not in file.definitions
+
+
+@pytest.mark.parametrize("path", [p for p in FILES if p.parent.name == "rules"], ids=lambda path: path.stem)
+def test_rules_are_for_modules_to_carry(path: Path) -> None:
+    """They import what a candidate may."""
+    source = path.read_text() + "\n\ndef launch():\n    pass\n"
+    assert not [d for d in gate.check(source) if d.code != gate.NO_LAUNCH]
