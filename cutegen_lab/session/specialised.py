@@ -16,7 +16,7 @@ from cutegen_lab.core.problem import Problem, Workload
 from cutegen_lab.core.protocols import Compiler, Say
 
 if TYPE_CHECKING:
-    from cutegen_lab.templates.emit import Probe
+    from cutegen_lab.templates.emit.observe import Probe
 
 _AT_ONCE = 4  # probes; how many compile at once is the compiler's to say
 _MOST_REPORTS = 20  # of one workload
@@ -77,7 +77,10 @@ def text_to_write(
 
 
 def _specialised(task: _Task, problem: Problem, general: Written) -> Written:
-    from cutegen_lab.templates.emit import CannotSpecialise, Probe, settings, specialise
+    from cutegen_lab.templates.emit.config import settings
+    from cutegen_lab.templates.emit.observe import Probe
+    from cutegen_lab.templates.emit.refusal import CannotSpecialise
+    from cutegen_lab.templates.emit.specialise import specialise
 
     try:
         probe = Probe(general.source)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from cutegen_lab.templates.emit import Probe, specialise
-from cutegen_lab.templates.emit.observe import REPORT
+from cutegen_lab.templates.emit.observe import REPORT, Probe
+from cutegen_lab.templates.emit.specialise import specialise
 
 HEAD = "import math\n\nimport cutlass\nimport cutlass.cute as cute\n\n"
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from cutegen_lab.templates.emit import CannotSpecialise, Probe, specialise
+from cutegen_lab.templates.emit.observe import Probe
+from cutegen_lab.templates.emit.refusal import CannotSpecialise
+from cutegen_lab.templates.emit.specialise import specialise
 from tests.templates.emit.folding import HEAD, folded, launch_of, module
 
 VEC = ", vec: cutlass.Constexpr = 8"
