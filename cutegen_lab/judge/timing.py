@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 
@@ -14,7 +14,7 @@ from cutegen_lab.core.artifact import Build
 from cutegen_lab.core.problem import Problem, TensorSpec, Workload
 from cutegen_lab.core.protocols import Cancel, Say
 from cutegen_lab.core.roofline import GpuSpec
-from cutegen_lab.core.stopwatch import COPY, Stopwatch, TimesInTurns, rotation
+from cutegen_lab.core.stopwatch import COPY, Stopwatch, Subject, TimesInTurns, rotation
 from cutegen_lab.core.trial import Measurement, Timing
 from cutegen_lab.core.verdict import Fault, Verdict
 from cutegen_lab.judge.baselines import REFERENCES, fastest, kinds
@@ -81,22 +81,41 @@ class _Timer:
         self._kept: list[_Kept] = []
 
     def run(self, device: str) -> Timing | Fault:
-        names = self._add()
+        """A candidate that is slower than the accepted kernel shows it in a few rounds: PyTorch, whose compilation
+        takes longer than these, is prepared only after them."""
+        names = self._add_kernels()
         if isinstance(names, Fault):
             return names
-        self._say(f"time {self._job.workload.name} in turns with {', '.join(names[1:]) or 'nothing'}")
-        turns = Turns(self._watch, names, self._seed, self._cancel)
-        cold = turns.converge(self._effort, self._rounds_to_check(), self._keep, lost)
-        if isinstance(cold, Fault):
-            return cold
-        self._drop(cold)
-        side = (Taken(), Taken(), Taken()) if lost(cold.times_us) else self._beside(turns)
+        checks, cold = self._effort.checks, Taken()
+        if INCUMBENT in names:
+            glance = self._cold(names, checks // 2, decided=lambda times: True)
+            if isinstance(glance, Fault):
+                return glance
+            checks, cold = checks - checks // 2, glance[1]
+        side: tuple[Taken, Taken, Taken] | Fault = (Taken(), Taken(), Taken())
+        if not lost(cold.times_us):
+            taken = self._cold([*names, *self._add_baselines()], checks, decided=lost)
+            if isinstance(taken, Fault):
+                return taken
+            turns, cold = taken
+            if not lost(cold.times_us):
+                side = self._beside(turns)
         if isinstance(side, Fault):
             return side
         self._say("check the outputs of timed calls")
         if fault := self._wrong() or self._too_fast(cold):
             return fault
         return self._report(device, cold, *side)
+
+    def _cold(self, names: Sequence[str], checks: int, decided: Callable[[Times], bool]) -> tuple[Turns, Taken] | Fault:
+        """Rounds with a cold L2, and what took them. Outputs of ``checks`` of the candidate's calls are kept."""
+        self._say(f"time {self._job.workload.name} in turns with {', '.join(names[1:]) or 'nothing'}")
+        turns = Turns(self._watch, names, self._seed, self._cancel)
+        taken = turns.converge(self._effort, self._rounds_to_check(checks), self._keep, decided)
+        if isinstance(taken, Fault):
+            return taken
+        self._drop(taken)
+        return turns, taken
 
     def _beside(self, turns: Turns) -> tuple[Taken, Taken, Taken] | Fault:
         """Samples with a warm L2, of single calls between events, and by CUPTI's records: what a candidate that is lost
@@ -115,31 +134,37 @@ class _Timer:
             recorded = Taken()
         return warm, events, recorded
 
-    def _add(self) -> list[str] | Fault:
-        """Loads every subject, the candidate first: nothing it could find on the device is the answer."""
-        job, watch = self._job, self._watch
-        mine = watch.add_build(CANDIDATE, job.build)
+    def _add_kernels(self) -> list[str] | Fault:
+        """Loads the candidate, before anything it could find on the device is the answer, and the accepted kernel."""
+        mine = self._watch.add_build(CANDIDATE, self._job.build)
         if isinstance(mine, Fault):
             return mine
         self._calls = mine.calls
-        others = {}
-        if job.incumbent is not None:
-            others[INCUMBENT] = watch.add_build(INCUMBENT, job.incumbent)
+        if self._job.incumbent is None:
+            return [CANDIDATE]
+        return [CANDIDATE, *self._added({INCUMBENT: self._watch.add_build(INCUMBENT, self._job.incumbent)})]
+
+    def _add_baselines(self) -> list[str]:
+        job, watch, others = self._job, self._watch, dict[str, Subject | Fault]()
         for kind in kinds(job.problem, self._effort.references):
             self._say(f"prepare {REFERENCES[kind]}")
             others[REFERENCES[kind]] = watch.add_reference(REFERENCES[kind], job.problem, kind)
         others[COPY] = watch.add_copy(COPY)
+        return self._added(others)
+
+    def _added(self, others: Mapping[str, Subject | Fault]) -> list[str]:
+        """Those that can be timed; what there is to say of each becomes a note."""
         for name, added in others.items():
             if isinstance(added, Fault):
                 self._notes.append(f"{name} was not timed: {added}")
             else:
                 self._notes += [f"{name}: {note}" for note in added.notes]
-        return [CANDIDATE, *(name for name, added in others.items() if not isinstance(added, Fault))]
+        return [name for name, added in others.items() if not isinstance(added, Fault)]
 
-    def _rounds_to_check(self) -> list[int]:
+    def _rounds_to_check(self, checks: int) -> list[int]:
         size = sum(spec.nbytes for spec in self._job.workload.outputs)
         surely = self._effort.rounds_to_decide
-        more = min(_KEPT_BYTES // max(size, 1), self._effort.checks, surely) - 1
+        more = min(_KEPT_BYTES // max(size, 1), checks, surely) - 1
         return [0, *self._random.sample(range(1, surely), max(more, 0))]
 
     def _keep(self, seed: int) -> Fault | None:

@@ -28,6 +28,7 @@ from cutegen_lab.core.run import (
 from cutegen_lab.core.trial import Profile as ProfileResult
 from cutegen_lab.core.trial import Provenance, Resources, Timing
 from cutegen_lab.core.verdict import Fault, Verdict
+from cutegen_lab.loop.ahead import Ahead
 from cutegen_lab.loop.answers import next_id
 from cutegen_lab.loop.budget import nothing_to_gain
 from cutegen_lab.loop.effects import Check, Compile, Generate, Profile, Time
@@ -55,6 +56,7 @@ class Steps:
     def __init__(self, parts: Parts) -> None:
         self.parts = parts
         self._profiles: dict[str, ProfileResult | None] = {}
+        self._ahead = Ahead(parts.provider, self._built)
 
     def perform(self, effect: Work, state: RunState, say: Say, cancel: Cancel) -> Event:
         match effect:
@@ -84,11 +86,8 @@ class Steps:
 
     def _compile(self, candidate: Candidate, state: RunState, say: Say, cancel: Cancel) -> Event:
         started = time.monotonic()
-        workloads = state.problem.built_for(self.parts.workloads(state.problem, self.parts.device))
-        arch = state.settings.arch
-        result = _refused(candidate.proposal) or self.parts.compiler.compile(
-            candidate.source, candidate.config, workloads, arch, say, cancel
-        )
+        self._ahead.wait(candidate.proposal, cancel)
+        result = self._built(candidate.proposal, state, cancel, say)
         provenance = self._provenance(candidate, state, result)
         if isinstance(result, CompileFailure):
             return CompileFailed(candidate.id, result.verdict, result.reason, provenance, result.diagnostics)
@@ -102,8 +101,18 @@ class Steps:
             seconds=time.monotonic() - started,
         )
 
+    def _built(
+        self, proposal: Proposal, state: RunState, cancel: Cancel, say: Say = lambda line: None
+    ) -> Artifact | CompileFailure:
+        workloads = state.problem.built_for(self.parts.workloads(state.problem, self.parts.device))
+        return _refused(proposal) or self.parts.compiler.compile(
+            proposal.source, proposal.config, workloads, state.settings.arch, say, cancel
+        )
+
     def _check(self, candidate_id: str, sha: str, state: RunState, say: Say, cancel: Cancel) -> Event:
         device = self.parts.device
+        if device.kind == "cuda":  # an emulator needs the cores itself
+            self._ahead.begin(state)
         result = self.parts.judge.check(state.problem, self.parts.store.get_artifact(sha), device, say, cancel)
         if result.verdict in (Verdict.DEVICE_ERROR, Verdict.CANCELLED):
             return StepFailed(Step.CHECK, f"{result.verdict.value}: {result.reason}")

@@ -33,6 +33,7 @@ class TemplatesProvider:
     """
 
     name = "templates"
+    foreseeable = True  # the same request, the same proposal, at no cost
 
     def __init__(self, first: Config | None = None, template: Template | None = None) -> None:
         self._first, self._given = first, template

@@ -1,0 +1,78 @@
+"""The next candidate's build, begun while a GPU has the present one: most refinements are rejected, and what follows
+then is known before."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+from cutegen_lab.core.candidate import Proposal
+from cutegen_lab.core.errors import Cancelled, CutegenError
+from cutegen_lab.core.protocols import Cancel, Provider
+from cutegen_lab.core.run import Answer, RunState, Step
+from cutegen_lab.loop.answers import answered
+from cutegen_lab.loop.requests import generate_request
+
+_POLL_SECONDS = 0.05
+
+
+@dataclass
+class _Build:
+    proposal: Proposal
+    cancel: threading.Event
+    thread: threading.Thread
+
+
+class Ahead:
+    """One build at a time. What it makes is in the compiler's cache; nothing else of it is kept, and errors are left to
+    the step that meets them again."""
+
+    def __init__(self, provider: Provider, compiled: Callable[[Proposal, RunState, Cancel], object]) -> None:
+        """``compiled`` is the compile step's own call, which keeps what it makes."""
+        self._provider, self._compiled = provider, compiled
+        self._build: _Build | None = None
+
+    def begin(self, state: RunState) -> None:
+        """Proposes what the provider would if the current candidate were rejected, and compiles it on a thread."""
+        self.close()
+        if (proposal := self._foreseen(state)) is None:
+            return
+        cancel = threading.Event()
+
+        def work() -> None:
+            with suppress(Exception):  # the step that compiles it meets it again
+                self._compiled(proposal, state, cancel)
+
+        thread = threading.Thread(target=work, name="ahead", daemon=True)
+        self._build = _Build(proposal, cancel, thread)
+        thread.start()
+
+    def wait(self, proposal: Proposal, cancel: Cancel) -> None:
+        """Until the build is done, if it is that of ``proposal``; another's ends. Raises Cancelled."""
+        build, self._build = self._build, None
+        if build is None:
+            return
+        if (build.proposal.source, build.proposal.config) != (proposal.source, proposal.config):
+            build.cancel.set()
+        while build.thread.is_alive() and not build.cancel.is_set():
+            if cancel.is_set():
+                build.cancel.set()
+                raise Cancelled()
+            build.thread.join(_POLL_SECONDS)
+
+    def close(self) -> None:
+        build, self._build = self._build, None
+        if build is not None:
+            build.cancel.set()
+
+    def _foreseen(self, state: RunState) -> Proposal | None:
+        """None where it cannot be told, or there will be none."""
+        if not state.settings.auto or state.incumbent_id is None or not getattr(self._provider, "foreseeable", False):
+            return None
+        with suppress(CutegenError):
+            after = answered(replace(state, step=Step.REVIEW), Answer("reject", state.current_id, by="auto"))
+            if after.step is Step.GENERATE:
+                return self._provider.propose(generate_request(after), lambda line: None, threading.Event())
+        return None
