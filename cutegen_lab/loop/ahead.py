@@ -1,5 +1,5 @@
-"""The next candidate's build, begun while a GPU has the present one: most refinements are rejected, and what follows
-then is known before."""
+"""The next candidate's build, begun while a GPU has the present one: the first is mostly approved, most refinements are
+rejected, and what follows then is known before."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cutegen_lab.core.candidate import Proposal
 from cutegen_lab.core.errors import Cancelled, CutegenError
 from cutegen_lab.core.protocols import Cancel, Provider
 from cutegen_lab.core.run import Answer, RunState, Step
-from cutegen_lab.loop.answers import answered
+from cutegen_lab.loop.answers import answered, ask
 from cutegen_lab.loop.requests import generate_request
 
 _POLL_SECONDS = 0.05
@@ -35,7 +35,7 @@ class Ahead:
         self._build: _Build | None = None
 
     def begin(self, state: RunState) -> None:
-        """Proposes what the provider would if the current candidate were rejected, and compiles it on a thread."""
+        """Proposes what the provider would after the answer that is likely, and compiles it on a thread."""
         self.close()
         if (proposal := self._foreseen(state)) is None:
             return
@@ -68,11 +68,15 @@ class Ahead:
             build.cancel.set()
 
     def _foreseen(self, state: RunState) -> Proposal | None:
-        """None where it cannot be told, or there will be none."""
-        if not state.settings.auto or state.incumbent_id is None or not getattr(self._provider, "foreseeable", False):
+        """None where it cannot be told, or there will be none. The first candidate is approved where it passes."""
+        current = state.current_id
+        if not state.settings.auto or current is None or not getattr(self._provider, "foreseeable", False):
             return None
         with suppress(CutegenError):
-            after = answered(replace(state, step=Step.REVIEW), Answer("reject", state.current_id, by="auto"))
+            if state.incumbent_id is None:
+                after = ask(replace(state, incumbent_id=current, base_id=current), "refine", current)
+            else:
+                after = answered(replace(state, step=Step.REVIEW), Answer("reject", current, by="auto"))
             if after.step is Step.GENERATE:
                 return self._provider.propose(generate_request(after), lambda line: None, threading.Event())
         return None
