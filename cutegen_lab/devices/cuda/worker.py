@@ -223,15 +223,11 @@ def _memory(error: Exception) -> str:
     return f"no room for {wanted} on this GPU: {free / 2**30:.1f} of {total / 2**30:.1f} GiB are free"
 
 
-def _warm_up_compile() -> None:
-    """Imports what torch.compile needs and compiles something small: its first use takes seconds, and kernels are
-    checked before baselines are timed. Where it fails, the baseline says why."""
+def _import_ahead() -> None:
+    """What torch.compile imports takes seconds, and kernels are checked before baselines are timed."""
     for name in ("torch._dynamo", "torch._inductor.compile_fx", "triton"):
         with suppress(ImportError):
             importlib.import_module(name)
-    with suppress(Exception):
-        torch.compile(torch.neg, dynamic=False)(torch.zeros(256, device="cuda"))
-        torch._dynamo.reset()
 
 
 def main() -> None:
@@ -240,7 +236,7 @@ def main() -> None:
     worker = Worker(int(sys.argv[1]))
     print(json.dumps(worker.hello()), file=answers, flush=True)
     if sys.argv[2:] == ["ahead"]:
-        threading.Thread(target=_warm_up_compile, daemon=True).start()
+        threading.Thread(target=_import_ahead, daemon=True).start()
     for line in sys.stdin:
         print(json.dumps(worker.answer(json.loads(line))), file=answers, flush=True)
 
