@@ -78,14 +78,14 @@ class Stopwatch(Protocol):
         ...
 
     def beside(self, tensors: Sequence[TensorSpec], inputs: Sequence[memoryview]) -> Stopwatch | Fault:
-        """One for another workload, open as long as this one at most; as :meth:`TimesInTurns.stopwatch`."""
+        """One for another workload, open as long as this one at most; as :meth:`HasStopwatch.stopwatch`."""
         ...
 
     def close(self) -> None: ...
 
 
 @runtime_checkable
-class TimesInTurns(Protocol):
+class HasStopwatch(Protocol):
     """A device that has a stopwatch. ``conditions`` are its stopwatches', known before one is open."""
 
     conditions: Mapping[str, str]

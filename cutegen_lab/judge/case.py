@@ -19,8 +19,8 @@ from cutegen_lab.judge import named, rounding
 from cutegen_lab.judge.answers import Answers
 from cutegen_lab.judge.blame import blame, difference, lower_precision
 from cutegen_lab.judge.buffers import POISONS, Buffers, secret_poison
-from cutegen_lab.judge.compelled import shares, unread
 from cutegen_lab.judge.ends import FLOAT_ENDS
+from cutegen_lab.judge.input_sensitivity import check_inputs_read, required_fraction
 from cutegen_lab.judge.inputs import ENDS_BUT_LEAST, FULL_RANGE, INTEGER_ENDS, NOT_FINITE, OVERFLOWING, WIDE_RANGE, draw
 from cutegen_lab.judge.place import Place, threads_of
 from cutegen_lab.judge.placement import Placement, reversed_order, shuffled
@@ -144,8 +144,8 @@ class Case:
         counters = self.executed.counters
         if not counters:
             return None
-        compelled = shares(self.reference, self.workload, inputs, seed, self._place)
-        return unread(self.workload, compelled, counters)
+        required = required_fraction(self.reference, self.workload, inputs, seed, self._place)
+        return check_inputs_read(self.workload, required, counters)
 
     def _written(self, buffers: Buffers) -> list[torch.Tensor]:
         """Which elements of each output the blocks that ran wrote (flat booleans)."""

@@ -16,27 +16,27 @@ from cutegen_lab.core.kept_memory import kept_memory, one_arena
 from cutegen_lab.core.problem import Problem, Workload
 from cutegen_lab.core.protocols import Cancel, Device, Inspects, Say
 from cutegen_lab.core.roofline import GpuSpec, target_gpu
-from cutegen_lab.core.stopwatch import TimesInTurns
+from cutegen_lab.core.stopwatch import HasStopwatch
 from cutegen_lab.core.trial import CheckResult, Profile, Timing, WorkloadCheck
 from cutegen_lab.core.verdict import Fault, Verdict
 from cutegen_lab.judge import tf32
 from cutegen_lab.judge.beside import Beside, Job, LeftOut, Plan, checks_of, in_order, worthwhile
 from cutegen_lab.judge.buffers import Kept
 from cutegen_lab.judge.case import Case
-from cutegen_lab.judge.compelled import shares, unread
 from cutegen_lab.judge.counting import Ahead, Counting
-from cutegen_lab.judge.deep import inspected
+from cutegen_lab.judge.input_sensitivity import check_inputs_read, required_fraction
+from cutegen_lab.judge.interleaved import Effort
 from cutegen_lab.judge.place import Place, give_back, given_back
 from cutegen_lab.judge.plan import validate_plan
-from cutegen_lab.judge.prints import ADVICE, Listening, prints, told
+from cutegen_lab.judge.prints import ADVICE, Listening, prints, with_printed_output
 from cutegen_lab.judge.profile import profile
+from cutegen_lab.judge.sanitizers import inspected
 from cutegen_lab.judge.schedule import draws, fewest
 from cutegen_lab.judge.second_look import SYMPTOMS, Detector, SecondLook
 from cutegen_lab.judge.select import beyond, no_answer, sampled_share, select_workloads
 from cutegen_lab.judge.timed_outputs import answers, inputs_for
 from cutegen_lab.judge.timing import Job as TimingJob
-from cutegen_lab.judge.timing import time_in_turns
-from cutegen_lab.judge.turns import Effort
+from cutegen_lab.judge.timing import time_interleaved
 from cutegen_lab.judge.values import between
 from cutegen_lab.problems import Reference
 from cutegen_lab.problems.probes import TRIVIAL
@@ -80,7 +80,7 @@ class StandardJudge:
         if emulator is None:
             return CheckResult(Verdict.CONTRACT, f"{ADVICE}; it was not run, for want of an emulator", ())
         heard = Listening(emulator)
-        return told(self._check(problem, artifact, heard, say, cancel), heard)
+        return with_printed_output(self._check(problem, artifact, heard, say, cancel), heard)
 
     def _check(self, problem: Problem, artifact: Artifact, device: Device, say: Say, cancel: Cancel) -> CheckResult:
         workloads = [w for w in select_workloads(problem, device) if w.name in artifact.builds]
@@ -156,11 +156,11 @@ class StandardJudge:
                     return CheckResult(check.verdict, _where(workload, check), tuple(checks))
                 sampled[workload.name] = case.told
         result = CheckResult(Verdict.INCONCLUSIVE if left.untold else Verdict.PASSED, "", tuple(checks))
-        praise = _praise(artifact, result, left.fewer, [*sampled.values()], device)
+        summary = _pass_summary(artifact, result, left.fewer, [*sampled.values()], device)
         if left.untold:
             why = f"the {device.name} cannot run {'; '.join(left.untold)}"
-            praise = f"right as far as it goes ({praise}), but {why}. Next: {_ELSEWHERE}"
-        return replace(result, reason="; ".join([praise, *tf32.notes(problem), *notes]))
+            summary = f"right as far as it goes ({summary}), but {why}. Next: {_ELSEWHERE}"
+        return replace(result, reason="; ".join([summary, *tf32.notes(problem), *notes]))
 
     def _sampled(self, case: Case, secret: float, left: LeftOut, say: Say) -> Iterator[WorkloadCheck]:
         """The checks of some blocks of one workload that is too large for ``case``'s device. Where none can be run, or
@@ -197,19 +197,19 @@ class StandardJudge:
         if fault := validate_plan(build, workload.tensors + build.plan.workspace, gpu):
             return fault, None
         say(f"time {workload.name} on {device.name}")
-        if isinstance(device, TimesInTurns):
+        if isinstance(device, HasStopwatch):
             reference = Reference(problem)
             best = incumbent.builds.get(workload.name) if incumbent else None
             place = Place(device, workload)
             counting = self._ahead.take(problem, artifact, gpu) or self._counting(problem, artifact, gpu)
             with closing(counting):  # this process waits for the GPU's most of the time
                 inputs = inputs_for(problem, reference, counting.seed)
-                compelled = shares(reference, workload, inputs, self._seed(), place)
+                required = required_fraction(reference, workload, inputs, self._seed(), place)
                 give_back()
                 job = TimingJob(problem, build, best, inputs, gpu, answers(problem, reference, place))
-                timing = time_in_turns(job, device, device.name, self.effort, self._seed, say, cancel)
+                timing = time_interleaved(job, device, device.name, self.effort, self._seed, say, cancel)
                 counted = counting.result(say, cancel)
-            if counted is not None and (fault := unread(workload, compelled, counted.counters, sampled=True)):
+            if counted is not None and (fault := check_inputs_read(workload, required, counted.counters, sampled=True)):
                 return fault, counted
             if counting.note and isinstance(timing, Timing):
                 timing = replace(timing, notes=(*timing.notes, counting.note))
@@ -256,7 +256,7 @@ def _where(workload: Workload, check: WorkloadCheck) -> str:
     return f"{check.reason} on {workload.name} {workload.describe()}, {check.distribution} inputs"
 
 
-def _praise(
+def _pass_summary(
     artifact: Artifact, result: CheckResult, fewer: Sequence[str], sampled: Sequence[str], device: Device
 ) -> str:  # fmt: skip
     ran = {c.workload for c in result.checks}

@@ -55,7 +55,7 @@ class Listening:
         self._device.close()
 
 
-def told(result: CheckResult, heard: Listening) -> CheckResult:
+def with_printed_output(result: CheckResult, heard: Listening) -> CheckResult:
     """``result`` with what was printed: by the run that failed, or by the first where none did."""
     if result.verdict in (Verdict.PASSED, Verdict.INCONCLUSIVE):
         where = result.checks[0] if result.checks else None

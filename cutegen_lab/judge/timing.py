@@ -14,13 +14,13 @@ from cutegen_lab.core.artifact import Build
 from cutegen_lab.core.problem import Problem, TensorSpec, Workload
 from cutegen_lab.core.protocols import Cancel, Say
 from cutegen_lab.core.roofline import GpuSpec
-from cutegen_lab.core.stopwatch import COPY, Stopwatch, Subject, TimesInTurns, rotation
+from cutegen_lab.core.stopwatch import COPY, HasStopwatch, Stopwatch, Subject, rotation
 from cutegen_lab.core.trial import Measurement, Timing
 from cutegen_lab.core.verdict import Fault, Verdict
 from cutegen_lab.judge.baselines import REFERENCES, fastest, kinds
 from cutegen_lab.judge.conditions import described, slowed
+from cutegen_lab.judge.interleaved import Effort, InterleavedTimer, Rounds, Times
 from cutegen_lab.judge.spread import comparison, measurement, relative_half_width
-from cutegen_lab.judge.turns import Effort, Taken, Times, Turns
 from cutegen_lab.problems.tensors import from_bytes, laid_out, storage, to_bytes
 
 FLOOR_MARGIN = 0.95  # of the time the compulsory bytes take at the bus's peak, which no real access pattern reaches
@@ -58,8 +58,8 @@ class _Kept:
     outputs: list[memoryview]
 
 
-def time_in_turns(
-    job: Job, device: TimesInTurns, name: str, effort: Effort, seed: Callable[[], int], say: Say, cancel: Cancel
+def time_interleaved(
+    job: Job, device: HasStopwatch, name: str, effort: Effort, seed: Callable[[], int], say: Say, cancel: Cancel
 ) -> Timing | Fault:
     """Raises Cancelled. The Fault is the candidate's, or DEVICE_ERROR where the device or a baseline broke it."""
     watch = device.stopwatch(job.workload.tensors, to_bytes(job.inputs, job.workload.inputs), cancel)
@@ -86,20 +86,20 @@ class _Timer:
         names = self._add_kernels()
         if isinstance(names, Fault):
             return names
-        checks, cold = self._effort.checks, Taken()
+        checks, cold = self._effort.checks, Rounds()
         if INCUMBENT in names:
             glance = self._cold(names, checks // 2, decided=lambda times: True)
             if isinstance(glance, Fault):
                 return glance
             checks, cold = checks - checks // 2, glance[1]
-        side: tuple[Taken, Taken, Taken] | Fault = (Taken(), Taken(), Taken())
+        side: tuple[Rounds, Rounds, Rounds] | Fault = (Rounds(), Rounds(), Rounds())
         if not lost(cold.times_us):
-            taken = self._cold([*names, *self._add_baselines()], checks, decided=lost)
-            if isinstance(taken, Fault):
-                return taken
-            turns, cold = taken
+            rounds = self._cold([*names, *self._add_baselines()], checks, decided=lost)
+            if isinstance(rounds, Fault):
+                return rounds
+            timer, cold = rounds
             if not lost(cold.times_us):
-                side = self._beside(turns)
+                side = self._beside(timer)
         if isinstance(side, Fault):
             return side
         self._say("check the outputs of timed calls")
@@ -107,31 +107,33 @@ class _Timer:
             return fault
         return self._report(device, cold, *side)
 
-    def _cold(self, names: Sequence[str], checks: int, decided: Callable[[Times], bool]) -> tuple[Turns, Taken] | Fault:
+    def _cold(
+        self, names: Sequence[str], checks: int, decided: Callable[[Times], bool]
+    ) -> tuple[InterleavedTimer, Rounds] | Fault:
         """Rounds with a cold L2, and what took them. Outputs of ``checks`` of the candidate's calls are kept."""
         self._say(f"time {self._job.workload.name} in turns with {', '.join(names[1:]) or 'nothing'}")
-        turns = Turns(self._watch, names, self._seed, self._cancel)
-        taken = turns.converge(self._effort, self._rounds_to_check(checks), self._keep, decided)
-        if isinstance(taken, Fault):
-            return taken
-        self._drop(taken)
-        return turns, taken
+        timer = InterleavedTimer(self._watch, names, self._seed, self._cancel)
+        rounds = timer.converge(self._effort, self._rounds_to_check(checks), self._keep, decided)
+        if isinstance(rounds, Fault):
+            return rounds
+        self._drop(rounds)
+        return timer, rounds
 
-    def _beside(self, turns: Turns) -> tuple[Taken, Taken, Taken] | Fault:
+    def _beside(self, timer: InterleavedTimer) -> tuple[Rounds, Rounds, Rounds] | Fault:
         """Samples with a warm L2, of single calls between events, and by CUPTI's records: what a candidate that is lost
         needs no more."""
         side = (self._effort.side_rounds, self._effort.side_seconds)
-        warm, events = turns.rounds("warm", *side), turns.rounds("events", *side)
+        warm, events = timer.rounds("warm", *side), timer.rounds("events", *side)
         if isinstance(warm, Fault):
             return warm
         if isinstance(events, Fault):
             return events
-        recorded = turns.each("records", self._effort.side_rounds) if "records" in self._watch.modes else Taken()
+        recorded = timer.each("records", self._effort.side_rounds) if "records" in self._watch.modes else Rounds()
         if isinstance(recorded, Fault):
             if recorded.verdict is not Verdict.DEVICE_ERROR:
                 return recorded
             self._notes.append(f"{CUPTI} were not to be had: {recorded.message}")
-            recorded = Taken()
+            recorded = Rounds()
         return warm, events, recorded
 
     def _add_kernels(self) -> list[str] | Fault:
@@ -186,7 +188,7 @@ class _Timer:
                 return Fault(fault.verdict, f"{where} was wrong, though checked calls were right: {fault.message}")
         return None
 
-    def _too_fast(self, cold: Taken) -> Fault | None:
+    def _too_fast(self, cold: Rounds) -> Fault | None:
         floor = floor_us(self._job, self._watch, self._calls)
         fastest = {name: min(times) for name, times in cold.times_us.items()}
         mine = fastest.pop(CANDIDATE)
@@ -202,12 +204,12 @@ class _Timer:
             "compulsory bytes need at the memory's peak): quarantined, no time is reported",
         )
 
-    def _report(self, device: str, cold: Taken, warm: Taken, events: Taken, recorded: Taken) -> Timing:
+    def _report(self, device: str, cold: Rounds, warm: Rounds, events: Rounds, recorded: Rounds) -> Timing:
         for other in (warm, events, recorded):
             self._drop(other)
         measured = [
-            measurement(name, taken.clock, taken.flush, times)
-            for taken in (cold, warm, events, recorded) for name, times in taken.times_us.items()
+            measurement(name, rounds.clock, rounds.flush, times)
+            for rounds in (cold, warm, events, recorded) for name, times in rounds.times_us.items()
         ]  # fmt: skip
         times = cold.times_us
         mine = times[CANDIDATE]
@@ -232,8 +234,8 @@ class _Timer:
             conditions={**self._watch.conditions, **described(readings)},
         )  # fmt: skip
 
-    def _drop(self, taken: Taken) -> None:
-        self._notes += [f"{name} failed while it was timed: {fault}" for name, fault in taken.dropped.items()]
+    def _drop(self, rounds: Rounds) -> None:
+        self._notes += [f"{name} failed while it was timed: {fault}" for name, fault in rounds.dropped.items()]
 
 
 def floor_us(job: Job, watch: Stopwatch, calls: int) -> float:

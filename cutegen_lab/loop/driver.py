@@ -18,18 +18,18 @@ from cutegen_lab.loop.effects import AskReview, Finish, Generate
 from cutegen_lab.loop.interrupt import call
 from cutegen_lab.loop.machine import advance, fold, next_step
 from cutegen_lab.loop.notices import Notice, Subscriber, Subscribers
-from cutegen_lab.loop.steps import Parts, Steps
+from cutegen_lab.loop.steps import Services, Steps
 
 _log = logging.getLogger(__name__)
 
 
 class Driver:
-    """Drives the run whose events are in ``parts.store``. Safe to answer, stop and subscribe to from any thread."""
+    """Drives the run whose events are in ``services.store``. Safe to answer, stop and subscribe to from any thread."""
 
-    def __init__(self, run_id: str, parts: Parts) -> None:
+    def __init__(self, run_id: str, services: Services) -> None:
         self.run_id = run_id
-        self._store = parts.store
-        self._steps = Steps(parts)
+        self._store = services.store
+        self._steps = Steps(services)
         self._lock = threading.RLock()
         self._wake = threading.Condition(self._lock)
         self._cancel = threading.Event()  # of the step in hand; a new one for each
@@ -154,8 +154,8 @@ class ThreadedDriver(Driver):
     :class:`Over`.
     """
 
-    def __init__(self, run_id: str, parts: Parts, ended: Callable[[ThreadedDriver], None] | None = None) -> None:
-        super().__init__(run_id, parts)
+    def __init__(self, run_id: str, services: Services, ended: Callable[[ThreadedDriver], None] | None = None) -> None:
+        super().__init__(run_id, services)
         self._closed = False
         self._broken: Exception | None = None
         self._ended = ended

@@ -41,7 +41,7 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Range:
+class AttackHarness:
     """Where attacks are tried: on one problem, with one way of compiling and judging."""
 
     problem: Problem

@@ -211,7 +211,7 @@ class RunHandle:
         InputError where there is no such candidate, or it has nothing to search."""
         from cutegen_lab.session.searching import Searching
         from cutegen_lab.session.tune import TuneSettings, from_text
-        from cutegen_lab.session.tuned import Tunable, Untuned
+        from cutegen_lab.session.tuned import PlainKernel, Tunable
         from cutegen_lab.tuning.protocols import Limits
 
         state, chosen = self.state, self.meant(candidate_id)
@@ -220,8 +220,8 @@ class RunHandle:
             raise InputError(f"run {self.run_id} has no candidate {chosen or ''}", f"Candidates: {known}.")
         candidate, of = state.candidates[chosen], state.settings
         what = f"{self.run_id} {chosen}"
-        tunable: Tunable | Untuned = (
-            Untuned(what, candidate.source) if refactor else from_text(candidate.source, candidate.config, what)
+        tunable: Tunable | PlainKernel = (
+            PlainKernel(what, candidate.source) if refactor else from_text(candidate.source, candidate.config, what)
         )
         settings = TuneSettings(limits or Limits(), of.arch, of.gpu, of.device)
         return Searching(self._session, state.problem, tunable, settings)

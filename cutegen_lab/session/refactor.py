@@ -11,7 +11,7 @@ from cutegen_lab.core.problem import Problem
 from cutegen_lab.core.protocols import Cancel, Say
 from cutegen_lab.session.session import Session
 from cutegen_lab.session.tune import TuneSettings, from_text
-from cutegen_lab.session.tuned import Tunable, Untuned
+from cutegen_lab.session.tuned import PlainKernel, Tunable
 from cutegen_lab.tuning.refactor import Refactored, refactor
 
 if TYPE_CHECKING:
@@ -46,8 +46,8 @@ def as_template(
 
 
 def made_tunable(
-    session: Session, problem: Problem, kernel: Untuned, settings: TuneSettings, say: Say, cancel: Cancel | None = None,
-    provider: ConversationProvider | None = None,
+    session: Session, problem: Problem, kernel: PlainKernel, settings: TuneSettings, say: Say,
+    cancel: Cancel | None = None, provider: ConversationProvider | None = None,
 ) -> tuple[Refactored, Tunable]:  # fmt: skip
     """Stage one, and what stage two searches. Raises InputError where nothing became a parameter, and as
     :func:`as_template`."""

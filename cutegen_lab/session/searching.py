@@ -14,7 +14,7 @@ from cutegen_lab.session.refactor import made_tunable
 from cutegen_lab.session.session import Session
 from cutegen_lab.session.simulate import Simulated, simulate
 from cutegen_lab.session.tune import CACHE, TuneSettings, Tuning
-from cutegen_lab.session.tuned import Tunable, Tuned, Untuned
+from cutegen_lab.session.tuned import PlainKernel, Tunable, TuningResult
 from cutegen_lab.tuning.refactor import Refactored
 from cutegen_lab.tuning.trace import Trace
 
@@ -32,12 +32,12 @@ class Searching:
     """
 
     def __init__(
-        self, session: Session, problem: Problem, tunable: Tunable | Untuned, settings: TuneSettings
+        self, session: Session, problem: Problem, tunable: Tunable | PlainKernel, settings: TuneSettings
     ) -> None:  # fmt: skip
         self.problem, self.tunable, self.settings = problem, tunable, settings
         self.refactored: Refactored | None = None
         self._session = session
-        self.found: Tuned | None = None
+        self.found: TuningResult | None = None
         self.error: CutegenError | None = None
         self.log: deque[str] = deque(maxlen=_KEPT)
         self._heard: list[Callable[[], None]] = []
@@ -96,7 +96,7 @@ class Searching:
 
     def replayed(self) -> Simulated:
         """The same search over what is recorded, without running anything. Raises InputError where nothing is."""
-        if isinstance(self.tunable, Untuned):
+        if isinstance(self.tunable, PlainKernel):
             raise InputError(f"{self.tunable.what} has no TUNABLE", "Search it first.")
         return simulate(self._session.workdir / CACHE, self.problem, self.tunable, self.settings)
 
@@ -114,7 +114,7 @@ class Searching:
 
     def _work(self) -> None:
         try:
-            if isinstance(self.tunable, Untuned):
+            if isinstance(self.tunable, PlainKernel):
                 self.refactored, self.tunable = made_tunable(
                     self._session, self.problem, self.tunable, self.settings, self._say, self._cancel
                 )

@@ -21,8 +21,8 @@ from cutegen_lab.core.run import RunSettings, RunStarted, RunState, RunSummary
 from cutegen_lab.loop.driver import ThreadedDriver
 from cutegen_lab.loop.machine import fold
 from cutegen_lab.loop.notices import Subscriber
-from cutegen_lab.loop.steps import Parts
-from cutegen_lab.session import parts as make
+from cutegen_lab.loop.steps import Services
+from cutegen_lab.session import factories
 from cutegen_lab.session.handle import RunHandle
 from cutegen_lab.session.kernels import write_kernel
 from cutegen_lab.session.versions import versions
@@ -89,16 +89,16 @@ class Session:
         place = Path(workdir) if workdir is not None else settings.workdir
 
         def by_name(chosen: RunSettings) -> Provider:
-            return make.make_provider(chosen, settings, place)
+            return factories.make_provider(chosen, settings, place)
 
         return cls(
             place,
             SqliteStore(place / "lab.db"),
-            compiler=(lambda: compiler) if compiler else lambda: make.make_compiler(settings),
-            judge=_factory(judge) if judge else make.make_judge,
-            device=device or make.make_device,
+            compiler=(lambda: compiler) if compiler else lambda: factories.make_compiler(settings),
+            judge=_factory(judge) if judge else factories.make_judge,
+            device=device or factories.make_device,
             provider=provider or by_name,
-            workloads=workloads or make.judged_workloads,
+            workloads=workloads or factories.judged_workloads,
         )
 
     def start(
@@ -178,15 +178,15 @@ class Session:
         """Begins to start what a run needs, or where it ``predicts`` a search, and returns at once: while a problem is
         read, processes import. What fails here fails again, and is told, where it is needed."""
         if predicts:
-            make.forks()
+            factories.forks()
 
         def start(part: Callable[[], object]) -> None:
             with suppress(CutegenError, OSError):
                 part()
 
         def devices() -> None:
-            if make.on_gpu(device):  # where the emulator looks too
-                make.forks()
+            if factories.on_gpu(device):  # where the emulator looks too
+                factories.forks()
             self.device(device)
 
         compiler = getattr(self.compiler(), "wake", lambda arch: None)
@@ -218,7 +218,7 @@ class Session:
                 self._leases[run_id] = self.store.lease(run_id)
         try:
             state = fold(e.event for e in self.store.events(run_id))
-            return ThreadedDriver(run_id, self._parts(run_id, state), ended)
+            return ThreadedDriver(run_id, self._services(run_id, state), ended)
         except CutegenError:
             self.release(run_id)
             raise
@@ -264,13 +264,13 @@ class Session:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _parts(self, run_id: str, state: RunState) -> Parts:
+    def _services(self, run_id: str, state: RunState) -> Services:
         settings = state.settings
         with self._lock:
             provider = self._providers.get(run_id) or self._make_provider(settings)
             self._providers[run_id] = provider
         found: Mapping[str, str] = versions()
-        return Parts(
+        return Services(
             provider=provider,
             compiler=self.compiler(),
             judge=self.judge(),

@@ -14,7 +14,7 @@ from cutegen_lab.core.verdict import Fault
 from cutegen_lab.tuning.evaluations import Kind
 
 
-class Clock(Protocol):
+class ConfigTimer(Protocol):
     """Times artifacts by name. ``kind`` says whether its times are measured or a model's."""
 
     kind: Kind
@@ -64,7 +64,7 @@ class Limits:
 
 
 @dataclass
-class Tally:
+class SearchStats:
     """What a search came to. ``stopped`` says why it ended. ``prepare_seconds`` passed until the clock was asked for
     more than the default, ``search_seconds`` from then to its last answer; ``busy_seconds`` of these it was sampling.
     """

@@ -20,10 +20,10 @@ import torch
 from cutegen_lab.core.artifact import Build
 from cutegen_lab.core.problem import Problem, TensorSpec
 from cutegen_lab.core.stopwatch import Mode, ReferenceKind
-from cutegen_lab.devices.cuda import records
+from cutegen_lab.devices.cuda import cupti_activity
 from cutegen_lab.devices.cuda.driver import Driver
 from cutegen_lab.devices.cuda.nvml import Card
-from cutegen_lab.devices.cuda.sets import TensorSets, set_count
+from cutegen_lab.devices.cuda.rotating_buffers import RotatingBuffers, set_count
 from cutegen_lab.devices.cuda.subjects import CopySubject, PlanSubject, ReferenceSubject, Runnable, forget
 
 SPIN_CYCLES_PER_S = 2e9  # no clock is much faster
@@ -56,7 +56,7 @@ class Graphs:
 
     def spin(self, mode: Mode) -> None:
         """Keeps the device busy for as long as :meth:`enqueue` takes the host."""
-        records.mark(self._spins[mode])
+        cupti_activity.mark(self._spins[mode])
 
     def _made(self, mode: Mode) -> Callable[[int], object]:
         if mode not in ("cold", "warm"):
@@ -95,7 +95,7 @@ class Bench:
         set_bytes = sum(spec.storage_bytes for spec in (*inputs, *outputs))
         room = int(torch.cuda.mem_get_info()[0] * ROOM)
         self._masters = [torch.empty(spec.storage_bytes, dtype=torch.uint8, device="cuda") for spec in inputs]
-        self.sets = TensorSets(inputs, outputs, self._masters, set_count(set_bytes, self.l2_bytes, room))
+        self.sets = RotatingBuffers(inputs, outputs, self._masters, set_count(set_bytes, self.l2_bytes, room))
         self.card = Card(driver.pci_bus_id(torch.cuda.current_device()))
         self._read, self._readings = 0.0, dict[str, float]()
         self._subjects: dict[str, tuple[Runnable, Graphs]] = {}
@@ -121,7 +121,7 @@ class Bench:
         runnable, graphs = self._subjects[name]
         graphs.prepare(mode)
         if mode == "records":
-            return records.spans(lambda number: self._recorded(runnable, graphs, seed + number), count)
+            return cupti_activity.spans(lambda number: self._recorded(runnable, graphs, seed + number), count)
         times = []
         for each in range(seed, seed + count):
             single = each % len(self.sets)
@@ -160,7 +160,7 @@ class Bench:
         self._sweep.sum()
         graphs.spin("records")
         self._kept = graphs.enqueue("records", single)
-        records.mark()
+        cupti_activity.mark()
 
     def _once(self, graphs: Graphs, mode: Mode, single: int) -> float:
         start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))

@@ -19,7 +19,7 @@ from cutegen_lab.devices.cuda import ncu, sanitizer
 from cutegen_lab.devices.cuda.driver import Driver, DriverError
 from cutegen_lab.devices.cuda.process import SharedMemory, WorkerProcess, fault_of
 from cutegen_lab.devices.cuda.stopwatch import CudaStopwatch, conditions
-from cutegen_lab.devices.cuda.terms import guard_changed, lean
+from cutegen_lab.devices.cuda.worker_protocol import guard_changed, lean
 
 if TYPE_CHECKING:
     from cutegen_lab.devices.cuda.lent import LentMemory

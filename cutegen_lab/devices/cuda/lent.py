@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from cutegen_lab.devices.cuda.driver import Driver
-from cutegen_lab.devices.cuda.terms import GUARD_BYTES, GUARD_VALUE, aligned
+from cutegen_lab.devices.cuda.worker_protocol import GUARD_BYTES, GUARD_VALUE, aligned
 
 _PAGE_BYTES = 2 << 20  # a smaller allocation would share its page with others, and the worker would see these too
 HANDLE_BYTES = 64

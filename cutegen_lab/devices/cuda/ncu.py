@@ -21,7 +21,7 @@ from cutegen_lab.core.errors import SetupError
 from cutegen_lab.core.protocols import Cancel
 from cutegen_lab.core.trial import Profile
 from cutegen_lab.devices.cuda.process import SharedMemory, WorkerProcess
-from cutegen_lab.devices.cuda.terms import lean
+from cutegen_lab.devices.cuda.worker_protocol import lean
 
 _LSU = "l1tex__t_{}_pipe_lsu_mem_global_op_{}.sum"
 _LOOK_UPS = "l1tex__t_set_accesses_pipe_lsu_mem_global_op_{}.sum"

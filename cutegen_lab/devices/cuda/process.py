@@ -20,7 +20,7 @@ from typing import IO, Any
 from cutegen_lab.core.errors import Cancelled, SetupError
 from cutegen_lab.core.protocols import Cancel
 from cutegen_lab.core.verdict import Fault, Verdict
-from cutegen_lab.devices.cuda.terms import aligned
+from cutegen_lab.devices.cuda.worker_protocol import aligned
 
 WORKER = "cutegen_lab.devices.cuda.worker"
 START_SECONDS = 120.0

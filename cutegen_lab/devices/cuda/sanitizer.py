@@ -18,7 +18,7 @@ from cutegen_lab.core.errors import SetupError
 from cutegen_lab.core.protocols import Cancel, Inspection, SanitizerTool
 from cutegen_lab.core.verdict import Fault, Verdict
 from cutegen_lab.devices.cuda.process import SharedMemory, WorkerProcess
-from cutegen_lab.devices.cuda.terms import lean
+from cutegen_lab.devices.cuda.worker_protocol import lean
 
 SLOWDOWN_SECONDS = 120.0  # for one run of a small workload, its start included
 _USUAL_PLACES = ("/usr/local/cuda/bin", "/opt/nvidia/cuda/bin")

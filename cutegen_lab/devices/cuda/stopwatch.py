@@ -13,7 +13,7 @@ from cutegen_lab.core.protocols import Cancel
 from cutegen_lab.core.stopwatch import Mode, ReferenceKind, Samples, Stopwatch, Subject
 from cutegen_lab.core.verdict import Fault, Verdict
 from cutegen_lab.devices.cuda.process import SharedMemory, WorkerProcess, fault_of
-from cutegen_lab.devices.cuda.terms import lean, tell_problem
+from cutegen_lab.devices.cuda.worker_protocol import lean, problem_to_request
 
 COMPILE_SECONDS = {"eager": 30.0, "channels_last": 30.0, "compile": 180.0, "max-autotune": 900.0}
 TF32 = "off for matrix products, on for cuDNN: PyTorch's defaults, unless the problem's text says otherwise"
@@ -86,7 +86,7 @@ class CudaStopwatch:
     def add_reference(self, name: str, problem: Problem, kind: ReferenceKind) -> Subject | Fault:
         if problem.tf32:
             self.conditions = {**self.conditions, "TF32 in baselines": TF32_ALLOWED}
-        return self._add(name, {"problem": tell_problem(problem), "kind": kind}, COMPILE_SECONDS[kind])
+        return self._add(name, {"problem": problem_to_request(problem), "kind": kind}, COMPILE_SECONDS[kind])
 
     def add_copy(self, name: str) -> Subject | Fault:
         return self._add(name, {})

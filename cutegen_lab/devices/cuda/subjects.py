@@ -13,7 +13,7 @@ from cutegen_lab.core.artifact import Build
 from cutegen_lab.core.problem import Problem
 from cutegen_lab.core.stopwatch import ReferenceKind
 from cutegen_lab.devices.cuda.driver import Driver, LoadedBuild
-from cutegen_lab.devices.cuda.sets import Arena, TensorSets, poison
+from cutegen_lab.devices.cuda.rotating_buffers import Arena, RotatingBuffers, poison
 from cutegen_lab.problems import Reference
 
 MODES = {"compile": "default", "max-autotune": "max-autotune-no-cudagraphs"}  # the stopwatch captures graphs itself
@@ -38,7 +38,7 @@ class PlanSubject:
 
     notes: tuple[str, ...] = ()
 
-    def __init__(self, driver: Driver, build: Build, sets: TensorSets) -> None:
+    def __init__(self, driver: Driver, build: Build, sets: RotatingBuffers) -> None:
         self._scratch = [Arena(build.plan.workspace, "cuda") for _ in range(len(sets))]
         self._loaded = LoadedBuild(driver, build)
         self._plans = [
@@ -60,7 +60,7 @@ class PlanSubject:
 class ReferenceSubject:
     """The analyst's own reference (trusted code) at PyTorch's own precision for its text, eager or compiled."""
 
-    def __init__(self, problem: Problem, kind: ReferenceKind, sets: TensorSets) -> None:
+    def __init__(self, problem: Problem, kind: ReferenceKind, sets: RotatingBuffers) -> None:
         self._sets, self._channels_last = sets, kind == "channels_last"
         reference = Reference(problem)
         torch.backends.cuda.matmul.allow_tf32 = problem.tf32  # for this stopwatch, all of whose references are of one
@@ -123,7 +123,7 @@ class CopySubject:
 
     notes: tuple[str, ...] = ()
 
-    def __init__(self, sets: TensorSets) -> None:
+    def __init__(self, sets: RotatingBuffers) -> None:
         total = sum(spec.nbytes for spec in sets.specs)
         self._pairs = [tuple(_words(half) for half in sets.halves(index, total)) for index in range(len(sets))]
 

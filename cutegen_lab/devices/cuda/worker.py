@@ -25,12 +25,18 @@ import torch
 from cutegen_lab.core.artifact import Build
 from cutegen_lab.core.problem import TensorSpec
 from cutegen_lab.core.verdict import Verdict
-from cutegen_lab.devices.cuda import records
+from cutegen_lab.devices.cuda import cupti_activity
 from cutegen_lab.devices.cuda.bench import Bench
 from cutegen_lab.devices.cuda.driver import Driver, DriverError, LoadedBuild
 from cutegen_lab.devices.cuda.lent import Handle
 from cutegen_lab.devices.cuda.nvml import Card
-from cutegen_lab.devices.cuda.terms import GUARD_BYTES, GUARD_VALUE, aligned, guard_changed, hear_problem
+from cutegen_lab.devices.cuda.worker_protocol import (
+    GUARD_BYTES,
+    GUARD_VALUE,
+    aligned,
+    guard_changed,
+    problem_from_request,
+)
 
 Answer = dict[str, Any]
 
@@ -91,7 +97,7 @@ class Worker:
     def hello(self) -> Answer:
         return {
             "ok": True, "name": torch.cuda.get_device_name(), "torch": torch.__version__, "cuda": torch.version.cuda,
-            "arch": self._arch, "records": records.available(), "cuda_driver": self._driver.version,
+            "arch": self._arch, "records": cupti_activity.available(), "cuda_driver": self._driver.version,
             "driver": Card(self._driver.pci_bus_id(self._index)).driver_version,
         }  # fmt: skip
 
@@ -155,7 +161,7 @@ class Worker:
         if "build" in request:
             notes = bench.add_build(name, self._build(request))
         elif "problem" in request:
-            notes = bench.add_reference(name, hear_problem(request["problem"]), request["kind"])
+            notes = bench.add_reference(name, problem_from_request(request["problem"]), request["kind"])
         else:
             notes = bench.add_copy(name)
         return {"calls": len(bench.sets), "notes": notes}

@@ -25,7 +25,7 @@ class _Build:
     thread: threading.Thread
 
 
-class Ahead:
+class SpeculativeBuild:
     """One build at a time. What it makes is in the compiler's cache; nothing else of it is kept, and errors are left to
     the step that meets them again."""
 

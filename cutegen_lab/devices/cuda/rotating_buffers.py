@@ -8,7 +8,7 @@ import torch
 
 from cutegen_lab.core.problem import TensorSpec
 from cutegen_lab.core.stopwatch import rotation
-from cutegen_lab.devices.cuda.terms import aligned
+from cutegen_lab.devices.cuda.worker_protocol import aligned
 from cutegen_lab.problems.tensors import laid_out
 
 FEWEST_SETS, MOST_SETS = 16, 128  # what a graph costs beside its calls is shared by as many
@@ -42,7 +42,7 @@ class Arena:
         return [self.memory.data_ptr() + int(b.storage_offset()) for b in self.bytes]
 
 
-class TensorSets:
+class RotatingBuffers:
     """``count`` sets of ``inputs`` and ``outputs``. ``masters`` are the bytes the inputs are rotated from."""
 
     def __init__(

@@ -29,11 +29,11 @@ AFFORDABLE_BYTES = 4 << 20  # of a workload whose reference runs on the CPU, som
 SAMPLED = 0.8  # of what is compelled must be seen where only some blocks were counted: they may be the lighter ones
 _VALUES = ("normal", "large")  # a changed piece takes values of each: what is below a maximum may rise above it
 
-Shares = Mapping[str, float]
+Fractions = Mapping[str, float]
 Tensors = Sequence[torch.Tensor]
 
 
-def shares(reference: Reference, workload: Workload, inputs: Tensors, seed: int, place: Place) -> Shares:
+def required_fraction(reference: Reference, workload: Workload, inputs: Tensors, seed: int, place: Place) -> Fractions:
     """At least which share of each input's bytes the answer to ``inputs`` depends on, with a chance of ``DOUBT`` to be
     too high; inputs of which nothing is known are left out.
 
@@ -101,12 +101,14 @@ def _changes(
     return not all(alike(a, b) for a, b in zip(before, after, strict=True))
 
 
-def unread(workload: Workload, compelled: Shares, counters: Mapping[str, float], sampled: bool = False) -> Fault | None:
+def check_inputs_read(
+    workload: Workload, required: Fractions, counters: Mapping[str, float], sampled: bool = False
+) -> Fault | None:
     """The first input of which less was loaded than the answer depends on, by a device's ``loaded_bytes:…`` counters.
     ``sampled``: they are scaled from some of the blocks."""
     for spec in workload.inputs:
         loaded = counters.get(f"loaded_bytes:{spec.name}")
-        share = compelled.get(spec.name, 0.0)
+        share = required.get(spec.name, 0.0)
         if loaded is not None and loaded < share * (SAMPLED if sampled else 1.0) * spec.nbytes:
             return Fault(
                 Verdict.UNREAD_INPUT,

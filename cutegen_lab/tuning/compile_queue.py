@@ -11,7 +11,7 @@ from cutegen_lab.core.artifact import Artifact, CompileFailure
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import Workload
 from cutegen_lab.core.protocols import Compiler, Say
-from cutegen_lab.tuning.protocols import Clock
+from cutegen_lab.tuning.protocols import ConfigTimer
 from cutegen_lab.tuning.space import key
 from cutegen_lab.tuning.unpromising import unpromising
 
@@ -20,15 +20,15 @@ Compiled = Artifact | CompileFailure | str  # or why it is not worth timing
 
 
 @dataclass
-class Ahead:
-    """``workers`` configs of ``source`` are compiled at a time, and the clock is told of each. ``default`` is worth
+class CompileQueue:
+    """``workers`` configs of ``source`` are compiled at a time, and the timer is told of each. ``default`` is worth
     timing whatever the compiler says of it."""
 
     source: str
     arch: str
     workloads: Sequence[Workload]
     compiler: Compiler
-    clock: Clock
+    timer: ConfigTimer
     default: Config
     cancel: threading.Event
     workers: int
@@ -72,5 +72,5 @@ class Ahead:
         why = next((w for b in outcome.builds.values() if (w := unpromising(b, self.arch))), "")
         if why and config != self.default:
             return why
-        self.clock.prepare(self.workloads, key(config), outcome)
+        self.timer.prepare(self.workloads, key(config), outcome)
         return outcome

@@ -27,10 +27,10 @@ def lean(build: Build) -> Build:
     return replace(build, ptx="", lines=(), notes=())
 
 
-def tell_problem(problem: Problem) -> dict[str, Any]:
+def problem_to_request(problem: Problem) -> dict[str, Any]:
     """As much of a problem as its reference needs."""
     return {key: getattr(problem, key) for key in ("name", "source", "kind", "inputs_text", "tf32")}
 
 
-def hear_problem(told: dict[str, Any]) -> Problem:
+def problem_from_request(told: dict[str, Any]) -> Problem:
     return Problem(workloads=(), **told)

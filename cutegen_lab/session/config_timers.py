@@ -19,7 +19,7 @@ from cutegen_lab.core.forks import Forked, ForkEnded, Forks
 from cutegen_lab.core.problem import Problem, Workload
 from cutegen_lab.core.protocols import Cancel, Device, Judge
 from cutegen_lab.core.roofline import GpuSpec
-from cutegen_lab.core.stopwatch import Stopwatch, TimesInTurns
+from cutegen_lab.core.stopwatch import HasStopwatch, Stopwatch
 from cutegen_lab.core.trial import Timing
 from cutegen_lab.core.verdict import Fault, Verdict
 from cutegen_lab.perfmodel import MODEL
@@ -36,7 +36,7 @@ def of_workload(problem: Problem, workload: Workload) -> Problem:
     return problem.with_workloads((workload, *others))
 
 
-class PredictedClock:
+class PredictedTimer:
     """Times are the emulator's predictions for ``gpu``: one a config, and the same each time.
 
     :meth:`prepare` makes them, in processes of ``forks`` (one for each thread that calls it), as many at a time as
@@ -122,7 +122,7 @@ def _room_for(workloads: Sequence[Workload]) -> int:
     return max(1, int(psutil.virtual_memory().available // each))
 
 
-class MeasuredClock:
+class MeasuredTimer:
     """Times are a GPU's: CUDA graphs with a cold L2, as the judge takes them, without its baselines.
 
     It takes the device when it is opened or first times something, and keeps it until it is closed. Stopwatches stay
@@ -134,7 +134,7 @@ class MeasuredClock:
     repeats = True
 
     def __init__(
-        self, problem: Problem, device: TimesInTurns, name: str, cancel: Cancel, seconds: float = 4.0,
+        self, problem: Problem, device: HasStopwatch, name: str, cancel: Cancel, seconds: float = 4.0,
         seed: Callable[[], int] = lambda: secrets.randbits(62),
     ) -> None:  # fmt: skip
         self._problem, self._timer, self._cancel = problem, device, cancel
@@ -176,21 +176,21 @@ class MeasuredClock:
                     return
 
     def in_turns(self, workload: Workload, artifacts: Mapping[str, Artifact]) -> Iterator[tuple[str, Sequence[float]]]:
-        from cutegen_lab.judge.turns import Effort, Turns
+        from cutegen_lab.judge.interleaved import Effort, InterleavedTimer
 
         left = dict(artifacts)
         while left:
             crowded = self._watch(workload).held - left.keys()
             faults = {name: fault for name, a in left.items() if (fault := self._added(workload, name, a))}
             if not faults:
-                turns = Turns(self._watch(workload).watch, list(left), self._seed, self._cancel)
+                timer = InterleavedTimer(self._watch(workload).watch, list(left), self._seed, self._cancel)
                 started = time.monotonic()
-                taken = turns.converge(Effort(seconds=self._seconds))
+                rounds = timer.converge(Effort(seconds=self._seconds))
                 self.busy_seconds += time.monotonic() - started
-                if not isinstance(taken, Fault):
-                    yield from taken.times_us.items()
+                if not isinstance(rounds, Fault):
+                    yield from rounds.times_us.items()
                     return
-                faults = {turns.names[0]: taken}  # whose fault ends a timing
+                faults = {timer.names[0]: rounds}  # whose fault ends a timing
             self.close()
             bad, fault = next(iter(faults.items()))
             if not crowded or fault.verdict is not Verdict.OUT_OF_MEMORY:
@@ -266,21 +266,21 @@ class _Open:
     held: set[str] = field(default_factory=set)
 
 
-Clocks = PredictedClock | MeasuredClock
+SearchTimer = PredictedTimer | MeasuredTimer
 
 
 @contextmanager
-def clock_for(
+def timer_for(
     problem: Problem, judge: Judge, device: Device, gpu: GpuSpec, cancel: Cancel, forks: Callable[[], Forks]
-) -> Iterator[Clocks]:
-    """The device's own clock where it has one, else the model's."""
-    made: Clocks = (
-        MeasuredClock(problem, device, device.name, cancel)
-        if isinstance(device, TimesInTurns)
-        else PredictedClock(problem, judge, gpu, cancel, forks())
+) -> Iterator[SearchTimer]:
+    """The device's own timer where it has one, else the model's."""
+    made: SearchTimer = (
+        MeasuredTimer(problem, device, device.name, cancel)
+        if isinstance(device, HasStopwatch)
+        else PredictedTimer(problem, judge, gpu, cancel, forks())
     )
     with closing(made):
         yield made
 
 
-__all__ = ["Clocks", "MeasuredClock", "PredictedClock", "clock_for", "of_workload"]
+__all__ = ["MeasuredTimer", "PredictedTimer", "SearchTimer", "of_workload", "timer_for"]

@@ -44,7 +44,7 @@ class Effort:
 
 
 @dataclass
-class Taken:
+class Rounds:
     """Complete rounds in one mode: as many samples of every subject. ``dropped`` are subjects that failed meanwhile."""
 
     times_us: dict[str, list[float]] = field(default_factory=dict)
@@ -54,7 +54,7 @@ class Taken:
     dropped: dict[str, Fault] = field(default_factory=dict)
 
 
-class Turns:
+class InterleavedTimer:
     """Asks ``watch`` for one sample a turn. The first of ``names`` is the one being judged: its fault ends the timing,
     another's only drops that subject. The order of rounds follows from the first number of ``seed``, and every sample
     has one of its own; ``now`` is a clock in seconds.
@@ -70,44 +70,44 @@ class Turns:
     def converge(
         self, effort: Effort, chosen: Sequence[int] = (), look: Callable[[int], Fault | None] = lambda seed: None,
         decided: Callable[[Times], bool] = lambda times: False,
-    ) -> Taken | Fault:  # fmt: skip
+    ) -> Rounds | Fault:  # fmt: skip
         """Cold rounds until every median is sure, or time is up, or what it is for is ``decided`` by half of
         ``min_rounds`` or more. In rounds ``chosen`` the judged subject goes last, and ``look`` is called with its seed
         while its outputs are there. Raises Cancelled."""
-        taken, started, number = Taken(), self._now(), 0
+        rounds, started, number = Rounds(), self._now(), 0
         while self._now() - started < effort.warm_up_seconds or number == 0:
             number += 1
-            if fault := self._round("cold", taken, counted=False):
+            if fault := self._round("cold", rounds, counted=False):
                 return fault
         started, number = self._now(), 0
         while number < effort.least_rounds or (
-            not self._sure(taken.times_us, effort)
-            and not (number >= effort.rounds_to_decide and decided(taken.times_us))
-            and self._worthwhile(taken.times_us, effort, self._now() - started)
+            not self._sure(rounds.times_us, effort)
+            and not (number >= effort.rounds_to_decide and decided(rounds.times_us))
+            and self._worthwhile(rounds.times_us, effort, self._now() - started)
         ):
             last = number in chosen
-            fault = self._round("cold", taken, look=look if last else None)
+            fault = self._round("cold", rounds, look=look if last else None)
             if fault is None and last:  # the card rested meanwhile: a round nobody counts wakes it
-                fault = self._round("cold", taken, counted=False)
+                fault = self._round("cold", rounds, counted=False)
             if fault:
                 return fault
             number += 1
-        return taken
+        return rounds
 
-    def rounds(self, mode: Mode, count: int, seconds: float = math.inf) -> Taken | Fault:
+    def rounds(self, mode: Mode, count: int, seconds: float = math.inf) -> Rounds | Fault:
         """``count`` rounds, or half as many where those take ``seconds``, and one before them that does not count.
         Raises Cancelled."""
-        taken, started = Taken(), self._now()
+        rounds, started = Rounds(), self._now()
         for number in range(-1, count):
             if number >= count / 2 and self._now() - started >= seconds:
                 break
-            if fault := self._round(mode, taken, counted=number >= 0):
+            if fault := self._round(mode, rounds, counted=number >= 0):
                 return fault
-        return taken
+        return rounds
 
-    def each(self, mode: Mode, count: int) -> Taken | Fault:
+    def each(self, mode: Mode, count: int) -> Rounds | Fault:
         """``count`` samples of one subject after another. Raises Cancelled."""
-        taken = Taken()
+        rounds = Rounds()
         for name in list(self.names):
             if self._cancel.is_set():
                 raise Cancelled()
@@ -115,13 +115,13 @@ class Turns:
             if isinstance(samples, Fault) and name == self.names[0]:
                 return samples
             if isinstance(samples, Fault):
-                taken.dropped[name] = samples
+                rounds.dropped[name] = samples
             else:
-                taken.times_us[name], taken.clock, taken.flush = list(samples.times_us), samples.clock, samples.flush
-        return taken
+                rounds.times_us[name], rounds.clock, rounds.flush = list(samples.times_us), samples.clock, samples.flush
+        return rounds
 
     def _round(
-        self, mode: Mode, taken: Taken, counted: bool = True,
+        self, mode: Mode, rounds: Rounds, counted: bool = True,
         look: Callable[[int], Fault | None] | None = None,
     ) -> Fault | None:  # fmt: skip
         judged, row = self.names[0], dict[str, Samples]()
@@ -141,13 +141,13 @@ class Turns:
                 return samples
             else:
                 self.names.remove(name)
-                taken.times_us.pop(name, None)
-                taken.dropped[name] = samples
+                rounds.times_us.pop(name, None)
+                rounds.dropped[name] = samples
         if counted:
-            taken.clock, taken.flush = row[judged].clock, row[judged].flush
+            rounds.clock, rounds.flush = row[judged].clock, row[judged].flush
             for name in self.names:
-                taken.times_us.setdefault(name, []).append(row[name].times_us[0])
-                taken.readings.append(row[name].conditions)
+                rounds.times_us.setdefault(name, []).append(row[name].times_us[0])
+                rounds.readings.append(row[name].conditions)
         return None
 
     def _sure(self, times: Times, effort: Effort) -> bool:
