@@ -1,4 +1,4 @@
-"""The terms of a predicted time: their names, and how a profile keeps and says them."""
+"""Terms of a predicted time: their names, their counters in a profile, and one line of text about them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _UNITS = 3  # that are said
 
 
 def as_counters(parts: Mapping[str, float]) -> dict[str, float]:
-    """``parts`` in microseconds by name, as a profile keeps them: ``predicted_<part>_us``."""
+    """Counters of a profile for ``parts`` (microseconds by term): ``predicted_<term>_us``."""
     return {f"predicted_{name.replace(' ', '_')}_us": value for name, value in parts.items()}
 
 
