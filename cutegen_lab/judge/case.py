@@ -1,4 +1,4 @@
-"""One workload of one artifact on one device: a draw, one run or two, one verdict."""
+"""One workload of one artifact on one device: a draw of inputs, one or two runs, one verdict."""
 
 from __future__ import annotations
 
@@ -39,18 +39,26 @@ _NO_MEMORY = ("can't allocate memory", "out of memory", "not enough memory", "Ca
 
 @dataclass
 class Case:
-    """``share``: how much of the plan is run, in blocks drawn at random, where the whole is too much for the device.
-    ``executed``: the first run of the first draw, for what the device counted. Raises Cancelled where it is run."""
+    """One workload of one artifact on one device. Its runs raise Cancelled."""
 
     problem: Problem
+    """Problem of the workload."""
     reference: Reference
+    """Reference in PyTorch."""
     workload: Workload
+    """Workload to check."""
     build: Build
+    """The candidate's build for it."""
     device: Device
+    """Device that runs it."""
     gpu: GpuSpec
+    """Target GPU, whose limits the plan must respect."""
     cancel: Cancel
+    """Ends the runs."""
     share: float = 1.0
+    """Fraction of the plan's blocks to run, drawn at random: below 1 where the whole is too much for the device."""
     executed: Execution = field(default=Execution(None, 0.0))
+    """First run of the first draw, for its counters."""
 
     def __post_init__(self) -> None:
         self._named: named.Named | None = None
@@ -65,10 +73,10 @@ class Case:
         return self.share == 1.0
 
     def run(self, distribution: str, seed: int, first: bool) -> WorkloadCheck | None:
-        """The check of one draw, or None where the reference does not take such inputs.
+        """The check of one draw; None if the reference does not accept such inputs.
 
-        ``first``: the workload's first draw, which runs twice, over different poison. On a GPU all draws do, with
-        tensors in another place each time.
+        ``first``: the workload's first draw, which runs twice over different poison. On a GPU every draw does, each
+        time with tensors at other addresses.
         """
         started = time.perf_counter()
         passed = WorkloadCheck(self.workload.name, distribution, seed, Verdict.PASSED)
@@ -124,7 +132,7 @@ class Case:
         return replace(passed, errors=errors)
 
     def _explained(self, inputs: Sequence[torch.Tensor], index: int, error: OutputError) -> str:
-        """:func:`lower_precision` of output ``index``."""
+        """Remark of :func:`lower_precision` on output ``index``."""
 
         def there(where: str) -> str:
             return lower_precision(self.reference, self._at(where, inputs), index, error, self.workload)
@@ -135,12 +143,12 @@ class Case:
         return [moved(t, spec, where) for t, spec in zip(inputs, self.workload.inputs, strict=True)]
 
     def _flops(self) -> int:
-        """Of matrix products: the problem's own, by size; a product's grow faster than its tensors."""
+        """Operations of the matrix products, scaled from the main workload by size (flops grow faster than bytes)."""
         larger = self.workload.compulsory_bytes / max(self.problem.workload.compulsory_bytes, 1)
         return int(self.problem.flops * larger**1.5)
 
     def _unread(self, inputs: Sequence[torch.Tensor], seed: int) -> Fault | None:
-        """What the kernel should have loaded and did not, where the device counts loads."""
+        """Fault if fewer input bytes were loaded than the answer needs; None if the device does not count loads."""
         counters = self.executed.counters
         if not counters:
             return None
@@ -148,12 +156,12 @@ class Case:
         return check_inputs_read(self.workload, required, counters)
 
     def _written(self, buffers: Buffers) -> list[torch.Tensor]:
-        """Which elements of each output the blocks that ran wrote (flat booleans)."""
+        """Elements of each output that the executed blocks wrote (flat booleans)."""
         return [~buffers.unwritten(index) for index in range(len(self.workload.outputs))]
 
     def _too_little(self, written: Sequence[torch.Tensor]) -> str:
-        """Which output the blocks that ran wrote much less of than their share: it may be that the others write more,
-        or that all of them stop too early."""
+        """Reason if the executed blocks wrote much less of an output than their share: the others may write more, or
+        all may stop too early."""
         for spec, some in zip(self.workload.outputs, written, strict=True):
             if (count := int(some.sum())) < _LEAST_WRITTEN * self._counted * spec.numel:
                 return (
@@ -162,7 +170,7 @@ class Case:
         return ""
 
     def _buffers(self, inputs: Sequence[torch.Tensor], seed: int, first: bool) -> list[Callable[[], Buffers]]:
-        """The runs of one draw, each with memory of its own, made when its turn comes."""
+        """Buffers of each run of one draw, allocated when the run starts."""
         generator = torch.Generator().manual_seed(seed ^ 0x5EED)
         poisons = POISONS if first and self.whole else (secret_poison(generator), POISONS[0])
         places: list[Placement | None]
@@ -184,14 +192,14 @@ class Case:
         return None if lent is None else [torch.as_tensor(memory) for memory in lent]
 
     def _places(self, inputs: int, first: bool, generator: torch.Generator) -> list[Placement | None]:
-        """Two on a GPU, where nothing else would move its tensors."""
+        """Placements of the two runs on a GPU, which does not move tensors itself."""
         count = len(self.workload.tensors) + len(self.build.plan.workspace)
         if first:
             return [None, reversed_order(count, generator)]
         return [shuffled(count, inputs, generator), shuffled(count, inputs, generator)]
 
     def _execute(self, passed: WorkloadCheck, buffers: Buffers, counting: bool) -> WorkloadCheck | None:
-        """None where the run did no harm."""
+        """The failed check, or None if the run did no harm."""
         done = self._ran(buffers, counting)
         if counting:
             self.executed = done
@@ -224,32 +232,32 @@ class Case:
         return ran
 
     def _careful(self, distribution: str) -> bool:
-        """Whether a reference may refuse such inputs: some integers are indices, or divisors."""
+        """Whether the reference may reject such inputs: some integers are indices or divisors."""
         return distribution in NOT_FINITE or any(not spec.dtype.is_float for spec in self.workload.inputs)
 
     def _too_large(self, distribution: str, inputs: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor]) -> bool:
-        """Whether some integers are as large as their type holds, and what is computed of them is not held."""
+        """Whether integers at the limits of their type overflow in what is computed from them."""
         whole = distribution == PATCHWORK and not any(spec.dtype.is_float for spec in self.workload.inputs)
         if not whole and distribution not in (*OVERFLOWING, ENDS_BUT_LEAST, named.NAMED):
             return False
         return self._overflows(distribution, inputs, outputs)
 
     def _is_beyond(self, distribution: str, inputs: Sequence[torch.Tensor]) -> bool:
-        """Whether numbers are so large that what is computed of them overflows in formulas that are right."""
+        """Whether the numbers are so large that correct formulas overflow."""
         if distribution not in (EXPONENTS, FLOAT_ENDS):
             return False
         _, kind = rounding.looked(lambda: self._answer(inputs) or ())
         return not (kind.apart if distribution == EXPONENTS else kind.chooses)
 
     def _answer(self, inputs: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...] | None:
-        """PyTorch's result, None where it refuses these inputs."""
+        """PyTorch's result; None if it rejects these inputs."""
         try:
             return self._place.run(lambda where: self.reference.run(self._at(where, inputs)))
         except (IndexError, RuntimeError, ValueError, AssertionError, ZeroDivisionError):
             return None
 
     def _overflows(self, distribution: str, inputs: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor]) -> bool:
-        """Whether 64 bits make other results of the reference: at a type's ends abs() and the like are undefined."""
+        """Whether the reference differs in 64 bits: at the limits of a type, abs() and the like are undefined."""
         if distribution == FULL_RANGE:
             return False
         narrow = (torch.int32, torch.int16, torch.int8, torch.uint8)

@@ -1,5 +1,5 @@
-"""What the emulator counts of a kernel that a GPU times. Of a large product that takes longer than the timing: where
-there are processes for it, it is begun with the kernel's checks."""
+"""Emulator counters of a kernel that a GPU times. For a large product counting takes longer than timing; with worker
+processes it starts together with the kernel's checks."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ COUNTED_BYTES = 4 << 30  # of a workload: twice as much host memory goes into co
 
 
 class Counting:
-    """The counts of ``artifact`` on the main workload's inputs of ``seed``, begun at once.
+    """Counts ``artifact`` on the main workload's inputs of ``seed``, starting at once.
 
-    ``detector`` makes the emulator: where there is none, or the workload is too large, nothing is counted.
+    ``detector`` makes the emulator; without one, or for a workload that is too large, nothing is counted.
     """
 
     def __init__(
@@ -41,7 +41,8 @@ class Counting:
         self._found = self._tasks.begin(counted, detector, problem, artifact, gpu, seed) if countable else None
 
     def result(self, say: Say, cancel: Cancel) -> Profile | None:
-        """Waits for it. None where nothing was counted, or the emulator cannot run the kernel. Raises Cancelled."""
+        """Waits for the profile. None if nothing was counted or the emulator cannot run the kernel. Raises
+        Cancelled."""
         if self._found is None:
             return None
         if not self._found.done():
@@ -64,7 +65,7 @@ class Counting:
 
 
 class Ahead:
-    """The last counting that was begun with a check: the artifact's timing takes it up."""
+    """The counting started with the last check, for the timing of the same artifact to take over."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -74,7 +75,7 @@ class Ahead:
         return Ahead, ()  # a judge that is sent to another process counts there by itself
 
     def put(self, counting: Counting | None) -> None:
-        """Ends the one before it, where nobody has taken that up."""
+        """Replaces the stored counting and ends it if nobody took it."""
         with self._lock:
             before, self._last = self._last, counting
         if before:
@@ -91,8 +92,8 @@ class Ahead:
 def counted(
     detector: Detector, problem: Problem, artifact: Artifact, gpu: GpuSpec, seed: int, cancel: Cancel | None = None
 ) -> Profile | Fault | None:
-    """What the emulator counts in a sample of the main workload's blocks, or why it cannot; None where there is no
-    emulator. Raises Cancelled."""
+    """Profile of a sample of the main workload's blocks, or a text that says why the emulator cannot count; None
+    without an emulator. Raises Cancelled."""
     emulator, build = detector(), artifact.builds[problem.workload.name]
     if emulator is None:
         return None

@@ -1,4 +1,4 @@
-"""``StandardJudge``: fresh inputs, float64 answers, poisoned outputs, one verdict."""
+"""``StandardJudge``: fresh random inputs, float64 references, poisoned outputs, one verdict."""
 
 from __future__ import annotations
 
@@ -51,10 +51,10 @@ def _secret_seed() -> int:
 class StandardJudge:
     """A :class:`~cutegen_lab.core.protocols.Judge`. Seeds are secret until the verdict, then recorded.
 
-    ``seed_source`` gives one 63-bit seed a draw (tests pass a counter). ``deep`` has the device's sanitizers look at
-    what passed. ``detector`` makes an emulator, which looks at the small workloads of what passed on a GPU, and for
-    the cause of a symptom there, in processes of ``forks`` where it is given. With functions of modules for these it
-    can be sent to another process.
+    ``seed_source`` returns a 63-bit seed for each draw (tests pass a counter). ``deep``: also run the device's
+    sanitizers on a kernel that passed. ``detector`` makes an emulator, which checks the small workloads of kernels that
+    passed on a GPU and finds the cause of a wrong answer there; it runs in processes of ``forks`` if given. If these
+    arguments are module-level functions, the judge can be pickled.
     """
 
     effort = Effort(patience=0.5)  # how long a measured time is sought, and beside which baselines
@@ -70,9 +70,9 @@ class StandardJudge:
     @kept_memory()
     @given_back()
     def check(self, problem: Problem, artifact: Artifact, device: Device, say: Say, cancel: Cancel) -> CheckResult:
-        """Checks every workload ``device`` can afford, cheap ones first; ends at the first that does not pass.
+        """Checks every workload that ``device`` can afford, cheap ones first, until one does not pass.
 
-        One that prints is checked on an emulator whatever ``device`` is, and does not pass. Raises Cancelled.
+        A kernel that prints is checked on an emulator instead, and never passes. Raises Cancelled.
         """
         if not prints(artifact):
             return self._check(problem, artifact, device, say, cancel)
@@ -163,8 +163,8 @@ class StandardJudge:
         return replace(result, reason="; ".join([summary, *tf32.notes(problem), *notes]))
 
     def _sampled(self, case: Case, secret: float, left: LeftOut, say: Say) -> Iterator[WorkloadCheck]:
-        """The checks of some blocks of one workload that is too large for ``case``'s device. Where none can be run, or
-        where they would tell nothing, ``left.untold`` gets its name and the reason, and the verdict is inconclusive."""
+        """Checks a sample of the blocks of a workload too large for ``case``'s device. If none can be run, or a sample
+        would prove nothing, its name and the reason go to ``left.untold`` and the verdict is inconclusive."""
         problem, workload = case.problem, case.workload
         if why := no_answer(problem, workload):
             left.untold.append(f"{workload.name} ({why})")
@@ -191,8 +191,13 @@ class StandardJudge:
         self, problem: Problem, artifact: Artifact, device: Device, gpu: GpuSpec, say: Say, cancel: Cancel,
         incumbent: Artifact | None = None,
     ) -> tuple[Timing | Fault, Profile | None]:  # fmt: skip
-        """Times the main workload on ``device``: predicted by the emulator; measured where there is a stopwatch, in
-        turns with baselines and ``incumbent``, the artifact to beat."""
+        """Time and profile of the main workload on ``device``.
+
+        On a device with a stopwatch: a measured Timing, interleaved with baselines and ``incumbent`` (the artifact to
+        beat), and the emulator's counters (None without an emulator). On the emulator: a predicted Timing and its
+        profile. In place of the Timing there is a Fault if the plan is invalid (then without a profile), a timed call
+        failed or was wrong, or fewer input bytes were loaded than the answer needs. Raises Cancelled.
+        """
         workload, build = problem.workload, artifact.builds[problem.workload.name]
         if fault := validate_plan(build, workload.tensors + build.plan.workspace, gpu):
             return fault, None
@@ -220,7 +225,8 @@ class StandardJudge:
         return found
 
     def profile(self, problem: Problem, artifact: Artifact, device: Device, say: Say, cancel: Cancel) -> Profile | str:
-        """What the emulator or the GPU's profiler counts, in one schema; or why there is none. Raises Cancelled."""
+        """Counters from the emulator or the GPU's profiler, or a text that says why there are none. Raises
+        Cancelled."""
         say(f"profile {problem.workload.name} on {device.name}")
         return profile(problem, artifact, device, self._seed(), cancel)
 
@@ -232,7 +238,7 @@ class StandardJudge:
 def _unchecked(
     problem: Problem, artifact: Artifact, workloads: Sequence[Workload], device: Device
 ) -> CheckResult | None:
-    """What is to be done where too few workloads are left to judge by; None where there are enough."""
+    """Result if too few workloads can be checked for a verdict; None if there are enough."""
     left_out = ", ".join(artifact.unserved)
     served = [w.name for w in problem.check_workloads if w.name in artifact.builds]
     telling = [name for name in served if name not in TRIVIAL]

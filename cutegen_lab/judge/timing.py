@@ -1,4 +1,4 @@
-"""A candidate timed in turns with its baselines, on a device that has a stopwatch."""
+"""Interleaved timing of a candidate with its baselines on a device that has a stopwatch."""
 
 from __future__ import annotations
 
@@ -35,14 +35,20 @@ OutputCheck = Callable[[Sequence[torch.Tensor], Sequence[torch.Tensor], int], Fa
 
 @dataclass(frozen=True)
 class Job:
-    """What is to be timed. ``inputs`` are what the timed calls' inputs are rotated from; ``answers`` checks outputs."""
+    """What to time."""
 
     problem: Problem
+    """Problem whose main workload is timed."""
     build: Build
+    """The candidate's build for it."""
     incumbent: Build | None
+    """Build of the accepted kernel; None if there is none."""
     inputs: Sequence[torch.Tensor]
+    """Inputs from which those of timed calls are rotated."""
     gpu: GpuSpec
+    """Target GPU, for the floor."""
     answers: OutputCheck
+    """Check of outputs against the float64 reference."""
 
     @property
     def workload(self) -> Workload:
@@ -61,7 +67,8 @@ class _Kept:
 def time_interleaved(
     job: Job, device: HasStopwatch, name: str, effort: Effort, seed: Callable[[], int], say: Say, cancel: Cancel
 ) -> Timing | Fault:
-    """Raises Cancelled. The Fault is the candidate's, or DEVICE_ERROR where the device or a baseline broke it."""
+    """Times a candidate. Returns its Timing, or a Fault: the candidate's, or DEVICE_ERROR if the device or a baseline
+    failed. Raises Cancelled."""
     watch = device.stopwatch(job.workload.tensors, to_bytes(job.inputs, job.workload.inputs), cancel)
     if isinstance(watch, Fault):
         return watch
@@ -81,8 +88,8 @@ class _Timer:
         self._kept: list[_Kept] = []
 
     def run(self, device: str) -> Timing | Fault:
-        """A candidate that is slower than the accepted kernel shows it in a few rounds: PyTorch, whose compilation
-        takes longer than these, is prepared only after them."""
+        """Compares with the accepted kernel first: a slower candidate shows within a few rounds, so PyTorch, which
+        takes longer to compile, is prepared only after them."""
         names = self._add_kernels()
         if isinstance(names, Fault):
             return names
@@ -110,7 +117,7 @@ class _Timer:
     def _cold(
         self, names: Sequence[str], checks: int, decided: Callable[[Times], bool]
     ) -> tuple[InterleavedTimer, Rounds] | Fault:
-        """Rounds with a cold L2, and what took them. Outputs of ``checks`` of the candidate's calls are kept."""
+        """Rounds with a cold L2 and the timer that took them; keeps outputs of ``checks`` of the candidate's calls."""
         self._say(f"time {self._job.workload.name} in turns with {', '.join(names[1:]) or 'nothing'}")
         timer = InterleavedTimer(self._watch, names, self._seed, self._cancel)
         rounds = timer.converge(self._effort, self._rounds_to_check(checks), self._keep, decided)
@@ -120,8 +127,8 @@ class _Timer:
         return timer, rounds
 
     def _beside(self, timer: InterleavedTimer) -> tuple[Rounds, Rounds, Rounds] | Fault:
-        """Samples with a warm L2, of single calls between events, and by CUPTI's records: what a candidate that is lost
-        needs no more."""
+        """Samples with a warm L2, of single calls between events, and from CUPTI: not needed for a candidate that has
+        lost."""
         side = (self._effort.side_rounds, self._effort.side_seconds)
         warm, events = timer.rounds("warm", *side), timer.rounds("events", *side)
         if isinstance(warm, Fault):
@@ -137,7 +144,7 @@ class _Timer:
         return warm, events, recorded
 
     def _add_kernels(self) -> list[str] | Fault:
-        """Loads the candidate, before anything it could find on the device is the answer, and the accepted kernel."""
+        """Loads the candidate first, while no correct answer is in device memory, then the accepted kernel."""
         mine = self._watch.add_build(CANDIDATE, self._job.build)
         if isinstance(mine, Fault):
             return mine
@@ -155,7 +162,7 @@ class _Timer:
         return self._added(others)
 
     def _added(self, others: Mapping[str, Subject | Fault]) -> list[str]:
-        """Those that can be timed; what there is to say of each becomes a note."""
+        """Names of the subjects that can be timed; their notes, and faults of the others, become notes."""
         for name, added in others.items():
             if isinstance(added, Fault):
                 self._notes.append(f"{name} was not timed: {added}")
@@ -178,7 +185,7 @@ class _Timer:
         return None
 
     def _wrong(self) -> Fault | None:
-        """The first timed call whose outputs are not the reference's for its own inputs."""
+        """Fault of the first timed call whose outputs do not match the reference for that call's inputs."""
         job = self._job
         for kept in self._kept:
             outputs = [from_bytes(b, s) for s, b in zip(job.workload.outputs, kept.outputs, strict=True)]
@@ -239,8 +246,8 @@ class _Timer:
 
 
 def floor_us(job: Job, watch: Stopwatch, calls: int) -> float:
-    """No cold call can be faster: every input must come from DRAM, and of the outputs all but what L2 may still hold
-    when the clock stops must go there, at the peak of the device's memory bus."""
+    """Least possible time of a cold call in microseconds: at peak DRAM bandwidth, all inputs are read and all outputs
+    written, except what L2 may still hold at the end."""
     read = sum(spec.nbytes for spec in job.workload.inputs)
     written = sum(spec.nbytes for spec in job.workload.outputs)
     peak = watch.dram_bytes_per_s or job.gpu.dram_bytes_per_s
@@ -248,7 +255,7 @@ def floor_us(job: Job, watch: Stopwatch, calls: int) -> float:
 
 
 def rotated(inputs: Sequence[torch.Tensor], specs: Sequence[TensorSpec], seed: int, call: int) -> list[torch.Tensor]:
-    """The inputs of set ``call`` for ``seed``, as the stopwatch wrote them."""
+    """The inputs of set ``call`` for ``seed``, computed as the stopwatch writes them."""
     return [
         laid_out(torch.roll(storage(t, spec), rotation(seed, call, index, spec.cosize)), spec)
         for index, (t, spec) in enumerate(zip(inputs, specs, strict=True))
@@ -256,7 +263,7 @@ def rotated(inputs: Sequence[torch.Tensor], specs: Sequence[TensorSpec], seed: i
 
 
 def lost(times: Times) -> bool:
-    """Whether the candidate is slower than the accepted kernel beyond ``LOST`` and all doubt."""
+    """Whether the candidate is slower than the accepted kernel by more than ``LOST``, by the 95% interval."""
     return INCUMBENT in times and comparison(INCUMBENT, times[CANDIDATE], times[INCUMBENT]).low > 1 + LOST
 
 
@@ -274,10 +281,11 @@ def _unsure(times: Times, effort: Effort) -> list[str]:
 
 
 def _crossed(what: str, clocks: Sequence[tuple[Measurement, Measurement]]) -> list[str]:
-    """The candidate's two clocks (in the graph, and ``what``) beside each other; the candidate comes first.
+    """Note if the candidate's two clocks (CUDA graph, and ``what``) differ by more than those of other subjects. The
+    candidate's pair is the first of ``clocks``.
 
-    A clock adds something by itself, or leaves something out (what a single call leaves in L2, say): as much as it does
-    for any other subject. What the candidate differs by beyond that and all spreads is told.
+    Each clock has its own overhead or omission (such as data that a single call leaves in L2), which affects all
+    subjects alike. Only the difference beyond that and all intervals is noted.
     """
     apart = [(single.time_us - graph.time_us, single.half_width_us + graph.half_width_us) for graph, single in clocks]
     (mine, spread), *others = apart
