@@ -1,7 +1,7 @@
-"""Drives one run: performs what the machine asks for and records every event before the state moves on.
+"""Drives one run: performs the machine's next step and stores each event before the state changes.
 
-Work happens on whichever thread calls :meth:`Driver.work`; answers may come from any other. :class:`ThreadedDriver`
-is the same driver with a worker thread of its own, for notebooks.
+Work happens on the thread that calls :meth:`Driver.work`; answers may come from any other. :class:`ThreadedDriver` has
+a worker thread of its own, for notebooks.
 """
 
 from __future__ import annotations
@@ -48,16 +48,16 @@ class Driver:
 
     @property
     def resting(self) -> bool:
-        """Nothing to do until an answer comes: at review (unless the run answers itself) or done."""
+        """Whether nothing can be done until an answer comes: at review (unless answered by auto) or done."""
         effect = next_step(self._state)
         return isinstance(effect, Finish) or (isinstance(effect, AskReview) and effect.answer is None)
 
     def subscribe(self, callback: Subscriber) -> Callable[[], None]:
-        """``callback(notice)`` from now on, on whichever thread the news arises; the return value ends it."""
+        """Calls ``callback(notice)`` for each notice, on the thread it arises. Returns a function that unsubscribes."""
         return self._subscribers.add(callback)
 
     def answer(self, answer: Answer) -> RunState:
-        """Records the analyst's word. On return it is durable. Raises InputError where it is not to be taken now."""
+        """Stores the analyst's answer; it is durable on return. Raises InputError if it is not legal now."""
         with self._lock:
             before, after = self._state, self._record(Answered(answer))
         if before.finished and after is before and answer.kind != "stop":
@@ -65,16 +65,16 @@ class Driver:
         return after
 
     def stop(self, reason: str = "stopped by the analyst") -> RunState:
-        """Ends the run where it stands, at any step; whatever was being done is cancelled and its result dropped."""
+        """Ends the run at any step; work in progress is cancelled and its result dropped."""
         return self.record(Stopped(reason))
 
     def record(self, event: Event) -> RunState:
-        """Store first, then state, then subscribers. A finished run ignores events and stores none of them."""
+        """Stores an event, updates the state, notifies subscribers, in this order. A finished run ignores events."""
         with self._lock:
             return self._record(event)
 
     def work(self) -> RunState:
-        """Performs steps until the run rests. Ctrl-C stops the run (it can be resumed) and is raised on."""
+        """Performs steps until the run rests. Ctrl-C stops the run (it can be resumed) and is re-raised."""
         try:
             while not self.resting:
                 self._step()
@@ -144,13 +144,13 @@ class Driver:
 
 
 class Over(Exception):
-    """The driver was closed, or has let a finished run go, before it could take a verb: another one can."""
+    """The driver was closed, or released its finished run, before it could accept a verb; another driver can."""
 
 
 class ThreadedDriver(Driver):
-    """A driver that works by itself: one daemon thread a run, asleep while the run rests.
+    """A driver with its own daemon thread, which sleeps while the run rests.
 
-    With ``ended`` it lets a finished run go: its thread ends, calling ``ended(self)`` last, and verbs raise
+    With ``ended`` it releases a finished run: the thread ends, calling ``ended(self)`` last, and verbs raise
     :class:`Over`.
     """
 
@@ -169,10 +169,11 @@ class ThreadedDriver(Driver):
         self._thread.start()
 
     def wait(self, timeout: float | None = None) -> RunState:
-        """Until the run rests (its state then), or ``timeout`` seconds have passed (its state so far). A finished run
-        has been let go on return.
+        """Waits until the run rests or ``timeout`` seconds have passed; returns the state then. A finished run has been
+        released on return.
 
-        Raises StoreError where the run could not go on because its events could not be written."""
+        Raises StoreError if the run stopped because its events could not be written.
+        """
         deadline = None if timeout is None else time.monotonic() + timeout
         with self._wake:
             while not self.resting and not self._closed:
@@ -188,7 +189,7 @@ class ThreadedDriver(Driver):
         return state
 
     def close(self) -> None:
-        """Ends the thread and gives up the step in hand. Records nothing: the run can be resumed."""
+        """Ends the thread and abandons the current step. Stores nothing: the run can be resumed."""
         with self._wake:
             self._closed = True
             self._cancel.set()
@@ -218,7 +219,7 @@ class ThreadedDriver(Driver):
             self._ended(self)
 
     def _awaited(self) -> bool:
-        """Waits until there is work; False where there will be none."""
+        """Waits for work; False if there will be none."""
         with self._wake:
             while self.resting and not self._closed:
                 if self._state.finished and self._ended is not None:

@@ -1,4 +1,4 @@
-"""Performing one step through the protocols: an effect in, the event that tells what came of it out."""
+"""Performs one step through the protocols: takes an effect, returns the event with its result."""
 
 from __future__ import annotations
 
@@ -38,20 +38,28 @@ Work = Generate | Compile | Check | Time | Profile
 
 @dataclass
 class Services:
-    """What a run is performed with. ``workloads`` picks those the judge will run; the main one is always compiled."""
+    """Everything a run's steps are performed with."""
 
     provider: Provider
+    """Proposes candidates."""
     compiler: Compiler
+    """Compiles them."""
     judge: Judge
+    """Checks, times and profiles them."""
     device: Device
+    """Runs them."""
     store: Store
+    """Keeps events and artifacts."""
     gpu: GpuSpec
+    """GPU to optimise for."""
     workloads: Callable[[Problem, Device], Sequence[Workload]]
+    """Chooses the workloads that the judge will run; the main one is always compiled."""
     versions: Mapping[str, str] = field(default_factory=dict)
+    """Versions of packages and drivers, for provenance."""
 
 
 class Steps:
-    """Each step's work. Raises what the services raise; the driver turns that into a :class:`StepFailed`."""
+    """The work of each step. Raises what the services raise; the driver turns that into a :class:`StepFailed`."""
 
     def __init__(self, services: Services) -> None:
         self.services = services
@@ -163,7 +171,7 @@ class Steps:
 
 
 def _refused(proposal: Proposal) -> CompileFailure | None:
-    """Why there is nothing to compile, where a spec did not become a kernel."""
+    """The failure of a spec that did not become a kernel; None if there is something to compile."""
     if not proposal.refused:
         return None
     reason = f"the spec cannot be compiled: {proposal.refused[0]}"
@@ -171,7 +179,7 @@ def _refused(proposal: Proposal) -> CompileFailure | None:
 
 
 def resources(artifact: Artifact, workload: str) -> Resources:
-    """Of the build for ``workload``, the largest over its kernels."""
+    """Resources of the build for ``workload``: the largest over its kernels."""
     build = artifact.builds[workload]
     return Resources(
         registers=max(k.registers for k in build.kernels),

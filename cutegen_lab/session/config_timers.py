@@ -1,4 +1,4 @@
-"""What times the configs of a search: a GPU's stopwatch, or the emulator's model of one."""
+"""Timers for the configs of a search: a GPU's stopwatch, or the emulator's performance model."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ _PROCESS_BYTES = 1 << 30  # that a process which predicts needs, beside copies o
 
 
 def of_workload(problem: Problem, workload: Workload) -> Problem:
-    """The problem with ``workload`` as the one being optimised."""
+    """The problem with ``workload`` as its main workload."""
     others = tuple(w for w in problem.workloads if w is not workload)
     return problem.with_workloads((workload, *others))
 
 
 class PredictedTimer:
-    """Times are the emulator's predictions for ``gpu``: one a config, and the same each time.
+    """Times predicted by the emulator for ``gpu``: one for each config, always the same.
 
-    :meth:`prepare` makes them, in processes of ``forks`` (one for each thread that calls it), as many at a time as
-    there is memory for. ``busy_seconds`` is the share of the cores' time that predictions took.
+    :meth:`prepare` predicts in processes of ``forks`` (one for each calling thread), as many at a time as memory
+    allows. ``busy_seconds``: prediction time divided by the number of cores.
     """
 
     kind: Kind = "predicted"
@@ -79,7 +79,7 @@ class PredictedTimer:
                 yield name, times
 
     def close(self) -> None:
-        """Ends what is still being predicted."""
+        """Ends predictions under way."""
         for forked in self._every:
             forked.close()
 
@@ -98,7 +98,7 @@ class PredictedTimer:
         return timing
 
     def _fork(self) -> Forked[tuple[Timing | Fault, float]]:
-        """This thread's."""
+        """The calling thread's process."""
         if not hasattr(self._mine, "forked"):
             self._mine.forked = self._forks.fork(self._predict)
             with self._lock:
@@ -108,7 +108,7 @@ class PredictedTimer:
 
 
 def predicted(judge: Judge, gpu: GpuSpec, problem: Problem, artifact: Artifact) -> tuple[Timing | Fault, float]:
-    """By the emulator, and the seconds that it took."""
+    """Predicted time, or a fault, and the seconds that predicting took."""
     from cutegen_lab.devices.emulator import EmulatorDevice
 
     started = time.monotonic()
@@ -117,17 +117,17 @@ def predicted(judge: Judge, gpu: GpuSpec, problem: Problem, artifact: Artifact) 
 
 
 def _room_for(workloads: Sequence[Workload]) -> int:
-    """How many predictions there is memory for at once, one at least."""
+    """Number of predictions that fit in memory at once; at least one."""
     each = _PROCESS_BYTES + 4 * max(workload.compulsory_bytes for workload in workloads)
     return max(1, int(psutil.virtual_memory().available // each))
 
 
 class MeasuredTimer:
-    """Times are a GPU's: CUDA graphs with a cold L2, as the judge takes them, without its baselines.
+    """Times measured on a GPU: CUDA graphs with a cold L2, as the judge times, without its baselines.
 
-    It takes the device when it is opened or first times something, and keeps it until it is closed. Stopwatches stay
-    open from one call to the next, of several workloads where their tensors are small; a fault closes them, for it may
-    have spoiled the device. ``seconds`` bound the final timing in turns of one workload.
+    Takes the device at :meth:`open` or the first timing and holds it until :meth:`close`. Stopwatches stay open between
+    calls, for several workloads if their tensors are small; a fault closes them, since it may have spoiled the device.
+    ``seconds`` bounds the final interleaved timing of one workload.
     """
 
     kind: Kind = "measured"
@@ -161,7 +161,7 @@ class MeasuredTimer:
             yield name, found
 
     def prepare(self, workloads: Sequence[Workload], name: str, artifact: Artifact) -> None:
-        """Inputs that fit beside each other are drawn before the GPU is needed."""
+        """Draws inputs before the GPU is needed, if those of all workloads fit in memory together."""
         if self._together:
             for workload in workloads:
                 self._inputs_of(workload)
@@ -223,7 +223,7 @@ class MeasuredTimer:
         return None
 
     def _watch(self, workload: Workload) -> _Open:
-        """Raises SetupError where there is no room for the workload."""
+        """The workload's stopwatch, opened if necessary. Raises SetupError if the device has no room."""
         if workload.name not in self._open:
             if not self._together:
                 self.close()
@@ -243,7 +243,7 @@ class MeasuredTimer:
         return self._open[workload.name]
 
     def _inputs_of(self, workload: Workload) -> list[memoryview]:
-        """Kept where they are small, for a search goes to and fro between workloads."""
+        """The workload's inputs, cached if small: a search alternates between workloads."""
         from cutegen_lab.judge.timed_outputs import inputs_for
         from cutegen_lab.problems import Reference
         from cutegen_lab.problems.tensors import to_bytes
@@ -260,7 +260,7 @@ class MeasuredTimer:
 
 @dataclass
 class _Open:
-    """A stopwatch and the names of what was added to it."""
+    """An open stopwatch and the names of the builds added to it."""
 
     watch: Stopwatch
     held: set[str] = field(default_factory=set)
@@ -273,7 +273,7 @@ SearchTimer = PredictedTimer | MeasuredTimer
 def timer_for(
     problem: Problem, judge: Judge, device: Device, gpu: GpuSpec, cancel: Cancel, forks: Callable[[], Forks]
 ) -> Iterator[SearchTimer]:
-    """The device's own timer where it has one, else the model's."""
+    """Context with a timer: the device's stopwatch if it has one, otherwise the model."""
     made: SearchTimer = (
         MeasuredTimer(problem, device, device.name, cancel)
         if isinstance(device, HasStopwatch)

@@ -1,4 +1,4 @@
-"""A search for a kernel's fastest config, wired: search, timer, cage, cache, and the judge's last word."""
+"""A search for a kernel's fastest config: connects search, timer, cage, cache, and the judge's final check."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ class TuneSettings:
 
 
 def from_template(problem: Problem, arch: str, seed: int = 0) -> Tunable:
-    """The template that serves ``problem``, in configs that serve every workload. Raises ProviderError where no family
-    does, InputError where no config can."""
+    """The template for ``problem``, with the configs that serve every workload. Raises ProviderError if no family
+    matches, InputError if no config fits."""
     from cutegen_lab.templates.recognise import template_for
 
     template = template_for(problem, arch)
@@ -59,8 +59,8 @@ def from_template(problem: Problem, arch: str, seed: int = 0) -> Tunable:
 
 
 def from_text(source: str, carried: Config, name: str, seed: int = 0) -> Tunable:
-    """A kernel's own TUNABLE; ``carried`` are values its file says hold. Its constraints are asked in the cage, config
-    by config. Raises InputError where there is nothing to search."""
+    """A kernel's own TUNABLE; ``carried`` are the values in its file. Its constraints are evaluated in the cage, config
+    by config. Raises InputError if there is nothing to search."""
     found = read_tunables(source)
     if unknown := [name for name in carried if name not in found.domains]:
         raise InputError(f"the file's config sets {', '.join(unknown)}, which TUNABLE does not name", "Correct it.")
@@ -71,7 +71,7 @@ def tune(
     session: Session, problem: Problem, tunable: Tunable, settings: TuneSettings, say: Say,
     cancel: threading.Event | None = None,
 ) -> TuningResult:  # fmt: skip
-    """Searches on the session's device, then has the judge check the fastest until one is right.
+    """Searches on the session's device, then has the judge check the fastest configs until one is right.
 
     Ctrl-C ends it with what is known. Raises SetupError, CageError, StoreError.
     """
@@ -79,7 +79,7 @@ def tune(
 
 
 class Tuning:
-    """One search; :meth:`trace` may be called from other threads while :meth:`run` is at work."""
+    """One search; :meth:`trace` may be called from other threads during :meth:`run`."""
 
     def __init__(
         self, session: Session, problem: Problem, tunable: Tunable, settings: TuneSettings, say: Say,
@@ -124,7 +124,7 @@ class Tuning:
         return found
 
     def trace(self) -> Trace:
-        """What is evaluated so far, earlier searches of the same among it: measured as soon as anything is."""
+        """Everything evaluated so far, earlier searches included; measured times as soon as there are any."""
         signatures = [w.signature for w in self.problem.workloads]
         evaluated = dict(self._evaluated)
         points = {kind: list(folded(found, signatures)) for kind, found in evaluated.items()}
@@ -155,7 +155,7 @@ class Tuning:
         )  # fmt: skip
 
     def _predicting(self) -> _Predicting:
-        """Has the emulator predict some configs on the CPU meanwhile, those it finds fast by a search of its own."""
+        """Has the emulator predict configs on the CPU meanwhile: those that a search of its own finds fast."""
         cancel = threading.Event()
         timer = PredictedTimer(self.problem, self.session.judge(), self.gpu, cancel, forks())
         search = Search(self.tunable.space, seed=self.settings.seed)
@@ -218,8 +218,8 @@ class Tuning:
 
 
 class _Predicting:
-    """A search by predicted time on a thread of its own, given up after ``seconds`` with whatever it is at, for the
-    device waits; a :class:`~cutegen_lab.tuning.tuner.Guide`."""
+    """A search by predicted time on its own thread (a :class:`~cutegen_lab.tuning.tuner.Guide`), abandoned after
+    ``seconds`` because the device is waiting."""
 
     def __init__(self, tuner: Tuner, timer: PredictedTimer, seconds: float) -> None:
         self._tuner, self._timer = tuner, timer

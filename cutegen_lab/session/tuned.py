@@ -1,4 +1,4 @@
-"""What a search came to, and how it is told."""
+"""Result of a search, and its report as text."""
 
 from __future__ import annotations
 
@@ -23,11 +23,14 @@ from cutegen_lab.views.units import microseconds, seconds
 
 @dataclass(frozen=True)
 class Tunable:
-    """A kernel's text and the configs to search. ``what`` says where it comes from."""
+    """A kernel's text and the configs to search."""
 
     what: str
+    """Where it comes from, in words."""
     source: str
+    """The text."""
     space: Space
+    """The configs."""
 
 
 @dataclass(frozen=True)
@@ -35,43 +38,62 @@ class PlainKernel:
     """A kernel's text without a TUNABLE, from which stage one makes a :class:`Tunable`."""
 
     what: str
+    """Where it comes from, in words."""
     source: str
+    """The text."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """One workload: the default's time, the chosen config's, and its own fastest config among those evaluated."""
+    """Times of one workload, in microseconds; None if not timed."""
 
     workload: str
+    """Name of the workload."""
     tensors: str
+    """Its tensors in words."""
     default_us: float | None
+    """Time of the default config."""
     chosen_us: float | None
+    """Time of the chosen config."""
     own_us: float | None
+    """Time of the fastest config for this workload."""
     own: Config
+    """That config."""
 
     @property
     def by(self) -> str:
-        """Its own fastest config, where one ran."""
+        """Its own fastest config in words; "-" if none ran."""
         return "-" if self.own_us is None else brief(self.own)
 
 
 @dataclass
 class TuningResult:
-    """``best`` is the fastest config that the judge passed, with its check and time; ``leading`` the fastest that ran,
-    which nobody has checked where the search was interrupted. Times of ``kind`` "predicted" were never measured."""
+    """Result of a search."""
 
     tunable: Tunable
+    """What was searched."""
     kind: Kind
+    """"measured" or "predicted": predicted times were never measured."""
     device: str
+    """Device that was timed or modelled."""
     cache: Path
+    """File of the evaluations."""
     stats: SearchStats
+    """Counts and durations of the search."""
     leading: tuple[Config, float] | None = None
+    """Fastest config that ran, and its time; not judged if the search was interrupted."""
     best: Config | None = None
+    """Fastest config that the judge passed."""
     check: CheckResult | None = None
+    """The judge's check of ``best``."""
     timing: Timing | None = None
+    """Its time."""
     ranked: Sequence[tuple[Config, float]] = ()
+    """Configs that ran with their times, fastest first."""
     rejected: list[tuple[Config, Verdict, str]] = field(default_factory=list)
+    """Configs that the judge rejected: config, verdict, reason."""
     rows: Sequence[Row] = ()
+    """Times of each workload."""
 
     @property
     def interrupted(self) -> bool:
@@ -79,7 +101,7 @@ class TuningResult:
 
 
 def report(problem: Problem, found: TuningResult) -> list[str]:
-    """What a person wants to know, line by line: what was searched, a row a workload, and the verdict."""
+    """Lines of the report: what was searched, a row for each workload, and the verdict."""
     table = [f"{'workload':10} {'default':>12} {'one for all':>12} {'its fastest':>12}   by"]
     for row in found.rows:
         times = (duration(t) for t in (row.default_us, row.chosen_us, row.own_us))
@@ -122,8 +144,8 @@ def concluded(found: TuningResult) -> list[str]:
 
 
 def kernel_text(problem: Problem, found: TuningResult, written: Written | None = None) -> str:
-    """The kernel under a block of comments that says what was proven, with ``found.best`` as its config. ``written`` is
-    its text for that config alone, to stand there instead."""
+    """The kernel under a block of comments that states what was proven, with ``found.best`` as its config. ``written``:
+    its text specialised for that config, to write instead."""
     assert found.best is not None and found.check and found.timing, "only what the judge passed is written"
     stats, row = found.stats, found.rows[0]
     text = [
@@ -139,5 +161,5 @@ def kernel_text(problem: Problem, found: TuningResult, written: Written | None =
 
 
 def duration(time_us: float | None) -> str:
-    """A time that there may not be."""
+    """A time in words, which may be None."""
     return "-" if time_us is None else microseconds(time_us)

@@ -1,7 +1,7 @@
 """The process that owns a GPU: reads requests on stdin, runs plans, answers on stdout. ``worker.py INDEX [ahead]``.
 
-Needs torch, the driver and the standard library. Buffers arrive through the parent's memory file, not the pipe.
-An answer says whether the error was ``sticky``: such a worker is of no more use, and the parent starts another.
+Needs torch, the driver and the standard library. Buffers arrive through the parent's memory file, not the pipe. An
+answer says whether the error was ``sticky``: then the worker is unusable, and the parent starts another.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ Answer = dict[str, Any]
 
 
 def host_tensors(request: Answer) -> list[torch.Tensor]:
-    """The parent's memory file as byte tensors, one for each of ``sizes``; the mapping lives as long as they do."""
+    """The parent's memory file as byte tensors of the given ``sizes``; the mapping lives as long as they do."""
     with Path(request["memory"]).open("r+b") as file:
         memory = mmap.mmap(file.fileno(), 0)
     tensors, offset = [], 0
@@ -74,7 +74,7 @@ class Guarded:
             host.copy_(whole[self._guard : self._guard + host.numel()])
 
     def broken_guard(self) -> int | None:
-        """Index of the first tensor something was written next to."""
+        """Index of the first tensor with a changed guard."""
         for index, whole in enumerate(self._device):
             edges = torch.cat((whole[: self._guard], whole[whole.numel() - self._guard :]))
             if bool((edges != GUARD_VALUE).any()):
@@ -83,7 +83,8 @@ class Guarded:
 
 
 class Worker:
-    """Answers one request at a time. Candidates come as builds; the one Python it runs is the analyst's reference."""
+    """Answers one request at a time. Candidates arrive as builds; the only Python it runs is the analyst's
+    reference."""
 
     def __init__(self, index: int) -> None:
         self._driver = Driver()
@@ -102,7 +103,7 @@ class Worker:
         }  # fmt: skip
 
     def answer(self, request: Answer) -> Answer:
-        """A DriverError is the candidate's verdict, out of memory too."""
+        """The answer to a request. A DriverError, out of memory included, becomes the candidate's verdict."""
         try:
             told: Answer = getattr(self, f"on_{request['verb']}")(request)
             return {"ok": True, **told}
@@ -127,7 +128,7 @@ class Worker:
         return {"seconds": seconds}
 
     def on_map(self, request: Answer) -> Answer:
-        """Memory of the parent's: it is seen here from now on."""
+        """Maps GPU memory of the parent."""
         handle = request["handle"]
         if handle not in self._mapped:
             address, flags = ctypes.c_uint64(), ctypes.c_uint(1)  # CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS, the only one
@@ -142,14 +143,14 @@ class Worker:
         return {}
 
     def on_execute_lent(self, request: Answer) -> Answer:
-        """The parent looks at outputs and guards itself."""
+        """Runs a plan in lent memory; the parent checks outputs and guards itself."""
         build = self._build(request)
         self.on_map(request)
         base = self._mapped[request["handle"]]
         return {"seconds": self._seconds(build, [base + offset for offset in request["offsets"]])}
 
     def on_open(self, request: Answer) -> Answer:
-        """A workload's sets of tensors: the first request of a stopwatch."""
+        """Allocates a workload's tensor sets: the first request of a stopwatch."""
         self.on_close(request)
         inputs, outputs = ([TensorSpec.from_dict(s) for s in request[kind]] for kind in ("inputs", "outputs"))
         bench = self._benches[request["bench"]] = Bench(self._driver, inputs, outputs)
@@ -185,7 +186,7 @@ class Worker:
         return {}
 
     def _seconds(self, build: Build, addresses: Sequence[int]) -> float:
-        """How long one run of the plan took, as the host sees it."""
+        """Host seconds of one run of the plan."""
         loaded = LoadedBuild(self._driver, build)
         plan = loaded.bind(addresses)
         started = time.perf_counter()
@@ -207,7 +208,7 @@ class Worker:
         return build
 
     def _fault(self, verdict: Verdict, message: str) -> Answer:
-        """A context that no longer synchronises names the cause better than whoever stumbled over it."""
+        """Verdict of an error: synchronising the context names its cause better than the call that failed."""
         try:
             self._driver.call("cuCtxSynchronize")
         except DriverError as error:
@@ -216,7 +217,7 @@ class Worker:
 
 
 class _Refused(Exception):
-    """A request this worker cannot serve."""
+    """A request that this worker cannot serve."""
 
 
 def _told(verdict: Verdict, message: str, sticky: bool) -> Answer:
@@ -230,7 +231,7 @@ def _memory(error: Exception) -> str:
 
 
 def _import_ahead() -> None:
-    """What torch.compile imports takes seconds, and kernels are checked before baselines are timed."""
+    """Imports what torch.compile needs in the background: it takes seconds, and checks come before timing."""
     for name in ("torch._dynamo", "torch._inductor.compile_fx", "triton"):
         with suppress(ImportError):
             importlib.import_module(name)
