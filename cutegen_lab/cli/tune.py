@@ -79,7 +79,7 @@ def _kernel(arguments: argparse.Namespace, problem: Problem) -> Tunable | PlainK
     from cutegen_lab.session.tune import from_template, from_text
 
     if arguments.provider and not arguments.refactor:
-        raise InputError("--provider says whom --refactor asks, and there is none", "Add --refactor, or leave it out.")
+        raise InputError("--provider is only used by --refactor, which is missing", "Add --refactor, or leave it out.")
     if not arguments.kernel:
         if arguments.refactor:
             raise InputError("--refactor has no kernel to make a template of", "Add KERNEL.py.")

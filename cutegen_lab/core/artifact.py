@@ -55,7 +55,7 @@ class Relocation:
     """Bytes from the tensor's first element to the address."""
 
 
-PROGRAMMATIC = 6  # CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION: may begin before what is before it ends
+PROGRAMMATIC = 6  # CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION: may begin before the launch before it ends
 
 
 @dataclass(frozen=True)

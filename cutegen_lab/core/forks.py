@@ -50,7 +50,7 @@ class Forks:
             self._process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
                 [sys.executable, "-c", _BOOT, json.dumps([sys.path, list(modules), theirs.fileno()])],
                 env={**os.environ, **_ONE_THREAD}, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL,
-                start_new_session=True,  # it is this process that hears Ctrl-C
+                start_new_session=True,  # so that Ctrl-C reaches only this process
             )  # fmt: skip
         self._lock = threading.Lock()
 
@@ -69,7 +69,7 @@ class Forks:
 
     def close(self) -> None:
         self._channel.close()
-        self._process.kill()  # and with it those it forked
+        self._process.kill()  # which also ends those it forked
         self._process.wait()
 
 
@@ -189,6 +189,6 @@ def _answer(connection: Connection) -> None:
                 answer = error
             connection.send(answer)
     except (EOFError, OSError):
-        pass  # nobody asks any more
+        pass  # the parent closed the connection
     finally:
         os._exit(0)

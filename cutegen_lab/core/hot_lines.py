@@ -10,7 +10,7 @@ from cutegen_lab.core.predicted import AT_THE_FLOOR
 from cutegen_lab.core.trial import Profile
 
 SHOWN = 3
-_DIVERGED = 0.85  # of lanes active, below which a line says so
+_DIVERGED = 0.85  # fraction of active lanes below which divergence is mentioned
 _RESOURCES = (  # word of a limiter -> the counter that measures it, and its name
     ("shared memory", "shared_wavefronts", "shared-memory wavefronts"),
     ("tensor", "tensor_ops", "tensor operations"),

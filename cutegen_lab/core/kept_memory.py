@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD, _MMAP_MAX, _ARENA_MAX = -1, -3, -4, -8
 _NEVER, _USUAL_TRIM, _USUAL_MMAPS = -1, 64 << 20, 65536
-_USUAL_MMAP_THRESHOLD = 32 << 20  # where glibc's own, which follows what is freed until mallopt is called, would end
+_USUAL_MMAP_THRESHOLD = 32 << 20  # where glibc's dynamic threshold, which mallopt switches off, would end up
 _IDLE_SECONDS = 10.0  # until memory goes back: the next candidate often comes sooner
 
 
@@ -49,7 +49,7 @@ class _Kept:
                 self._set(_NEVER, 0)
             yield
         finally:
-            with self._lock, suppress(RuntimeError):  # no more threads: it stays with a process that is ending
+            with self._lock, suppress(RuntimeError):  # no more threads: the process is ending and keeps the memory
                 self._holders -= 1
                 if not self._holders:
                     self._end = threading.Timer(_IDLE_SECONDS, self._give_back)

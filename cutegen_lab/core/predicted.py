@@ -16,8 +16,8 @@ BARRIERS, CLUSTER, BLOCK = "barriers", "cluster waits", "block start"
 _WAITED = (LOADS, ARRIVAL, STAGES, DEPENDENT, IN_ORDER, WORK, BARRIERS, CLUSTER, BLOCK)
 LAUNCH_US = 2.0  # launch, ramp-up and drain of one kernel
 AT_THE_FLOOR = "at the floor"  # in a limiter where nothing is left to gain
-_SHOWN = 0.05  # of the longest term, below which one is not said
-_UNITS = 3  # that are said
+_SHOWN = 0.05  # fraction of the longest term below which a term is left out
+_UNITS = 3  # most units mentioned
 
 
 def as_counters(parts: Mapping[str, float]) -> dict[str, float]:

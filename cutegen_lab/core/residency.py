@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from cutegen_lab.core.artifact import KernelInfo, Launch
 from cutegen_lab.core.roofline import GpuSpec
 
-_SYSTEM_SMEM = 1024  # bytes of shared memory the system takes a block
+_SYSTEM_SMEM = 1024  # bytes of shared memory of each block that the system reserves
 _REGISTER_UNIT = 256  # registers are given to a warp in units of this many
-_CLUSTERED_BLOCKS = 8  # that share a multiprocessor at most where they belong to clusters; an H200 says so
+_CLUSTERED_BLOCKS = 8  # most blocks of clusters on a multiprocessor, as measured on an H200
 # Multiprocessors that clusters of more than two can fill, since each lies within one GPC. Of an H200's 132: where one
 # block takes all of a multiprocessor (cuOccupancyMaxActiveClusters: 30, 15 and 7 clusters), and where more fit.
 _CLUSTERED_ALONE = {4: 120 / 132, 8: 120 / 132, 16: 112 / 132}

@@ -24,7 +24,7 @@ their kernels, each after L2 was read over."""
 ReferenceKind = Literal["eager", "compile", "max-autotune", "channels_last"]
 """``channels_last``: eager, with images and weights of four dimensions in that layout."""
 
-COPY = "copy of the compulsory bytes"  # the subject that every candidate's time stands beside
+COPY = "copy of the compulsory bytes"  # the subject that every candidate is compared with
 
 
 @dataclass(frozen=True)

@@ -25,12 +25,12 @@ from cutegen_lab.problems import Reference
 from cutegen_lab.problems.tensors import moved
 
 _GLIMPSE = 1024
-_FEW_TERMS = 1024  # where no element is a sum, whatever its size
+_FEW_TERMS = 1024  # limit on terms if no element is a sum, whatever its size
 _LOST = 2.0**-24  # of an output's usual size: fp32 loses as much where a formula adds the two (sigmoid by tanh)
 _VANISHING = 0.5  # of it: where a function of one element is less, another formula loses it (sigmoid by tanh)
 _OF_16_BITS = (DType.BF16, DType.F16)
 _LARGE, _NOTHING = 2.0**60, 2.0**-6
-_TAMED = 8  # draws of how large
+_TAMED = 8  # number of draws with a different large number for each infinity
 _HOLD_IT = (torch.bfloat16, torch.float32, torch.float64)
 _FAR_FROM_ZERO = (AROUND, "offset", ONE_SIDED, CONSTANT)
 _OF_MANY_KINDS = (PATCHWORK, MOSAIC, NAMED)
@@ -105,7 +105,7 @@ class Answers:
         if any(not e.ok and not spec.dtype.is_float for e, spec in zip(errors, self._workload.outputs, strict=True)):
             right = excused(self._reference, inputs, outputs)
             allowances = [replace(a, right=where) for a, where in zip(allowances, right, strict=True)]
-        # Before a kernel is called wrong: how much do the last bits matter to this problem, and was PyTorch lucky?
+        # Before a kernel is called wrong: measure how much rounding matters here, and whether PyTorch was lucky.
         samples = rounding.samples(self._reference, inputs, check.seed)
         errors = compared(samples)
         if all(error.ok for error in errors):

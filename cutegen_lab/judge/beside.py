@@ -30,7 +30,7 @@ from cutegen_lab.judge.second_look import Detector
 from cutegen_lab.problems import Reference
 
 Plan = Sequence[tuple[Workload, tuple[str, ...]]]  # the workloads of a check, and the draws of each
-LARGE_BYTES = 32 << 20  # of the analyst's own workloads together: what processes for the small ones save by then
+LARGE_BYTES = 32 << 20  # total of the analyst's workloads from which extra processes for the small ones pay off
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ class Checked:
 def checked(job: Job, cancel: Cancel | None = None) -> Checked:
     """Checks of ``job`` on an emulator of this process. Raises Cancelled."""
     emulator, checks, left = job.detector(), list[WorkloadCheck](), LeftOut()
-    assert emulator is not None  # it was there in the process that asks
+    assert emulator is not None  # the parent process could make one
     case = Case(
         job.problem, Reference(job.problem), job.workload, job.build, emulator, target_gpu(job.arch),
         cancel or threading.Event(),
@@ -167,7 +167,7 @@ def in_order(plan: Plan, drawn: Drawn, beside: Beside, left: LeftOut) -> Iterato
     for workload, names in plan:
         found = ahead.get(workload.name)
         if workload in beside:
-            with suppress(ForkEnded):  # for want of memory: then it is checked here
+            with suppress(ForkEnded):  # out of memory: check it in this process
                 found = beside.of(workload)
         if found is None:
             yield from ((workload, check) for check in drawn(workload, names, left))

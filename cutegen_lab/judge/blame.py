@@ -17,8 +17,8 @@ from cutegen_lab.judge.distances import distances
 from cutegen_lab.problems import Reference
 
 _EXPLAINED_ELEMENTS = 1 << 22  # a reference this large is not run again only to explain an error
-_SURELY = 1.05  # times the error that dropped bits give, which is always the same
-_LIKELY = 6.0  # times smaller or larger than what a precision would give, and still called its doing
+_SURELY = 1.05  # times the error of truncation, which is deterministic
+_LIKELY = 6.0  # largest factor between an error and that of a precision that is blamed for it
 _LOWER = {
     DType.F64: (("float32", rounding.UNIT[DType.F32]), ("TF32 or float16", rounding.UNIT[DType.F16])),
     DType.F32: (("TF32 or float16", rounding.UNIT[DType.F16]), ("bfloat16", rounding.UNIT[DType.BF16])),
@@ -50,7 +50,7 @@ def blame(error: OutputError, unwritten: int, workload: Workload, index: int) ->
     """Verdict and reason for an error of output ``index``. ``unwritten``: number of its elements that still hold the
     poison."""
     spec = workload.outputs[index]
-    if unwritten and spec.dtype.is_float and not spec.dtype.is_float8:  # of which one in 256 is the poison by chance
+    if unwritten and spec.dtype.is_float and not spec.dtype.is_float8:  # one 8-bit value in 256 is the poison by chance
         return Verdict.UNWRITTEN_OUTPUT, f"{unwritten} of {spec.numel} elements of {spec.name!r} were never written"
     where = error.worst_place
     if not spec.dtype.is_float:

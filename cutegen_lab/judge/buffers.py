@@ -21,7 +21,7 @@ Loan = Callable[[Sequence[int]], Sequence[torch.Tensor] | None]
 """A device's own memory of each size in bytes, or None where it lends none."""
 
 _KEPT_BYTES = 2 << 30
-_LARGE_BYTES = (0x51, 0x7B)  # repeated, they make a number that is finite and large, and that no kernel can know
+_LARGE_BYTES = (0x51, 0x7B)  # repeated: a large finite number that a kernel cannot predict
 
 
 def secret_poison(generator: torch.Generator) -> int:
@@ -128,7 +128,7 @@ class Kept:
         self._last: list[Buffers] = []
 
     def __reduce__(self) -> tuple[type[Kept], tuple[()]]:
-        return Kept, ()  # a judge that is sent to another process takes no tensors along: that one has its own
+        return Kept, ()  # pickled without its tensors: another process has its own
 
     def lent(self, workload: Workload, build: Build, seed: int) -> Buffers:
         with suppress(IndexError):

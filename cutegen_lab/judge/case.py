@@ -30,10 +30,10 @@ from cutegen_lab.problems import Reference
 from cutegen_lab.problems.tensors import alike, moved
 
 REPEATABLE_BYTES = 1 << 24  # on the emulator, workloads up to here are run a second time over another poison
-_NOT_ALONE = (  # what blocks may come to because the others do not run
+_NOT_ALONE = (  # faults that a sample of blocks may have only because the others do not run
     Verdict.HANG, Verdict.DEADLOCK, Verdict.OUT_OF_MEMORY, Verdict.UNSUPPORTED, Verdict.UNINITIALISED_READ
 )  # fmt: skip
-_LEAST_WRITTEN = 0.8  # of the share of an output that is the blocks' which ran
+_LEAST_WRITTEN = 0.8  # least fraction of an output's expected share that the executed blocks must write
 _NO_MEMORY = ("can't allocate memory", "out of memory", "not enough memory", "Cannot allocate memory")
 
 
@@ -107,7 +107,7 @@ class Case:
             if outputs is None or (passed.distribution in (HIDDEN, HIDDEN_ABOVE) and _mostly_nan(outputs)):
                 return None
         buffers = self._buffers(inputs, passed.seed, first)
-        # The candidate runs before the reference: nothing it could find in memory is the answer.
+        # The candidate runs before the reference, so that it cannot find the answer in memory.
         ran: list[Buffers] = []
         for number, make in enumerate(buffers):
             ran.append(make())
@@ -121,7 +121,7 @@ class Case:
         errors = self._answers.errors(inputs, ran[0].outputs, passed, written)
         for index, error in enumerate(errors):
             if not error.ok:
-                # A second poison has already told unwritten elements from NaNs the kernel computed.
+                # The run over a second poison already distinguishes unwritten elements from computed NaNs.
                 unwritten = 0 if len(ran) == 2 or written else int(ran[0].unwritten(index).sum())
                 verdict, reason = blame(error, unwritten, self.workload, index)
                 if verdict is Verdict.WRONG_RESULT and error.norm < 1:
@@ -177,7 +177,7 @@ class Case:
         if self.device.kind == "cuda":
             places = self._places(len(inputs), first, generator)
         elif first and self.whole and self.workload.compulsory_bytes <= REPEATABLE_BYTES:
-            places = [None, None]  # the emulator itself moves tensors about, and knows where each of them ends
+            places = [None, None]  # the emulator itself varies addresses, and knows each tensor's bounds
         else:
             places = [None]
         guards = int(torch.randint(1 << 62, (), generator=generator))

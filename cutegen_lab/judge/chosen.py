@@ -22,9 +22,9 @@ from cutegen_lab.problems import Reference
 _INDEX_AT = {"argmax": 0, "argmin": 0, "max": 1, "min": 1, "topk": 1, "sort": 1}  # of the results, a tensor or several
 _DIM_AT = {"argmax": 1, "argmin": 1, "max": 1, "min": 1, "topk": 2, "sort": 1}  # of the arguments
 _SAME_ORDER = {"_to_copy", "view", "_unsafe_view", "reshape", "squeeze", "unsqueeze", "alias", "detach", "clone"}
-_MARGIN = 4.0  # times what rounding did to the values of a row
+_MARGIN = 4.0  # times the rounding error of a row's values
 _WHOLE = {"round", "floor", "ceil", "trunc"}
-_RISING = _SAME_ORDER | {"clamp", "clamp_min", "clamp_max"}  # what is between two numbers stays between
+_RISING = _SAME_ORDER | {"clamp", "clamp_min", "clamp_max"}  # monotonic operators: the order of values is kept
 
 
 @dataclass(frozen=True)
@@ -46,12 +46,12 @@ class _Watch(TorchDispatchMode):
 
     def __init__(self, before: Sequence[torch.Tensor] = ()) -> None:
         super().__init__()
-        self.sources: list[torch.Tensor] = []  # numbers that were made whole
+        self.sources: list[torch.Tensor] = []  # numbers that were converted to integers
         self.bounds: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
         self._before = before
         self.choices: dict[int, _Choice] = {}
         self.undefined: dict[int, torch.Tensor] = {}
-        self._kept: list[torch.Tensor] = []  # an id names one tensor only as long as that lives
+        self._kept: list[torch.Tensor] = []  # keeps tensors alive, so that ids stay unique
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None

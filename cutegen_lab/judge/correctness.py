@@ -15,18 +15,18 @@ from cutegen_lab.judge import finer, float8, tf32
 from cutegen_lab.judge.distances import alike, difference, distances, rms
 from cutegen_lab.judge.slices import worst_slice
 
-CONDITIONING = 16.0  # roundings an honest kernel may add up; TF32 would be 8,192
+CONDITIONING = 16.0  # number of fp32 roundings that an honest kernel may accumulate; TF32 would be 8,192
 _WALK = 0.75 * 2.0**-24  # norm-wise error a √term: measured 0.3 of an epsilon's half, and room for bad luck
 _WALKED = 0.75  # … in units of what rounding every term once does
 _MOST_TERMS = 1 << 20  # the limit stays well under TF32's 3e-4 whatever the shape
 HUGE = 1e30  # a mask's fill rather than a result: its square would drown every other element
 _TOWARDS = 2.0**40  # results beyond go to infinity with their inputs
-_JUMP = 1e-3  # of results between infinite inputs and large ones: formulas differ there
+_JUMP = 1e-3  # largest relative difference of results between infinite and large inputs; beyond it formulas differ
 _LOST = 1e-2  # relative error of an element beyond which PyTorch has lost it
-_LEAST_MARGIN = 4.0  # beside the largest of a few samples
+_LEAST_MARGIN = 4.0  # margin over the largest of a few samples
 _VAGUE = 0.5  # a limit beyond which a draw tells next to nothing but how large results are, if there are
 _ENOUGH = 64  # of them
-_SAME_SIZE = 16.0  # times as large as another right answer: beyond, rounding decides the size
+_SAME_SIZE = 16.0  # factor between right answers beyond which rounding decides the size
 _BY_SIZE = 1e-6  # of fp32 results of alike size: a polynomial of a function's may be this far off, and no further
 _BIAS = 1 / 16  # of a 16-bit epsilon: the mean that truncation leaves is a third of one
 _MOST_MARGIN = 1e-2  # of a limit that conditioning widens: beyond, a draw tells too little to be lenient about it
@@ -126,7 +126,9 @@ def compare(
     got, own, reference, every = _without_either(allow, got, own, reference, every)
     moved, again = every[: len(moved)], every[len(moved) :]
     mine, theirs = distances(got, own, reference, allow.scale)
-    finite = (torch.where(alike(a, own), a, own) for a in again)  # what rounding makes infinite allows nothing
+    finite = (
+        torch.where(alike(a, own), a, own) for a in again
+    )  # results that rounding makes infinite do not widen the limit
     lucky = [theirs, *(distances(a, own, reference, allow.scale)[0] for a in finite)]
     norm = max(limits.budget * max(d.norm for d in lucky), floor)
     element = max(limits.budget * max(d.worst for d in lucky), limits.element_eps * spec.dtype.eps, element)

@@ -20,7 +20,7 @@ from cutegen_lab.judge.timed_outputs import inputs_for
 from cutegen_lab.problems import Reference
 
 _POLL_SECONDS = 0.02
-COUNTED_BYTES = 4 << 30  # of a workload: twice as much host memory goes into counting what it moves
+COUNTED_BYTES = 4 << 30  # largest workload that is counted; counting takes twice as much host memory
 
 
 class Counting:
@@ -35,7 +35,7 @@ class Counting:
     ) -> None:  # fmt: skip
         self.seed, self.of = seed, (problem.workload, artifact, gpu)
         self.note = ""  # why nothing was counted of what should have been
-        self._tasks = Tasks(forks, threading.Event())  # not a check's, which is set when that is over
+        self._tasks = Tasks(forks, threading.Event())  # not the check's Cancel, which is set when the check ends
         workload = problem.workload
         countable = detector and workload.name in artifact.builds and workload.compulsory_bytes <= COUNTED_BYTES
         self._found = self._tasks.begin(counted, detector, problem, artifact, gpu, seed) if countable else None
@@ -52,7 +52,7 @@ class Counting:
                 raise Cancelled()
         try:
             found = self._found.result()
-            if isinstance(found, Fault):  # of some of the blocks, which alone may fail: no verdict
+            if isinstance(found, Fault):  # a fault of a sample of blocks is no verdict
                 self.note = f"what it loads was not compared with what it must: {found}"
                 return None
             return found
@@ -72,7 +72,7 @@ class Ahead:
         self._last: Counting | None = None
 
     def __reduce__(self) -> tuple[type[Ahead], tuple[()]]:
-        return Ahead, ()  # a judge that is sent to another process counts there by itself
+        return Ahead, ()  # pickled without its counting: another process starts its own
 
     def put(self, counting: Counting | None) -> None:
         """Replaces the stored counting and ends it if nobody took it."""

@@ -22,12 +22,12 @@ from cutegen_lab.judge.place import Place
 from cutegen_lab.problems import Reference
 from cutegen_lab.problems.tensors import alike, moved, storage
 
-PIECE_BYTES = SECTOR_BYTES  # the least that is moved
-PIECES = 48  # an input
-DOUBT = 1e-7  # how likely a share may be overstated
-AFFORDABLE_BYTES = 4 << 20  # of a workload whose reference runs on the CPU, some 50 times an input
-SAMPLED = 0.8  # of what is compelled must be seen where only some blocks were counted: they may be the lighter ones
-_VALUES = ("normal", "large")  # a changed piece takes values of each: what is below a maximum may rise above it
+PIECE_BYTES = SECTOR_BYTES  # a sector: the smallest transfer
+PIECES = 48  # tested pieces of each input
+DOUBT = 1e-7  # probability that a fraction is overstated
+AFFORDABLE_BYTES = 4 << 20  # largest workload whose reference is run on the CPU (some 50 times for each input)
+SAMPLED = 0.8  # fraction of the bound that a sample of blocks must load: the sampled blocks may load less than average
+_VALUES = ("normal", "large")  # new values of a piece, of both kinds: a large one may exceed a maximum
 
 Fractions = Mapping[str, float]
 Tensors = Sequence[torch.Tensor]
@@ -96,7 +96,7 @@ def _changes(
         place.copy_(values[: len(place)])
         after = reference.run(inputs)
     except (IndexError, RuntimeError, ValueError, AssertionError, ZeroDivisionError):
-        return False  # no value for this input: an index, a divisor
+        return False  # not a valid value for this input (an index, a divisor)
     finally:
         place.copy_(kept)
     return not all(alike(a, b) for a, b in zip(before, after, strict=True))

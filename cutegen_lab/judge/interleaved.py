@@ -106,7 +106,7 @@ class InterleavedTimer:
         ):
             last = number in chosen
             fault = self._round("cold", rounds, look=look if last else None)
-            if fault is None and last:  # the card rested meanwhile: a round nobody counts wakes it
+            if fault is None and last:  # the GPU was idle during the check: one uncounted round warms it up
                 fault = self._round("cold", rounds, counted=False)
             if fault:
                 return fault

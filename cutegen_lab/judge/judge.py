@@ -57,7 +57,7 @@ class StandardJudge:
     arguments are module-level functions, the judge can be pickled.
     """
 
-    effort = Effort(patience=0.5)  # how long a measured time is sought, and beside which baselines
+    effort = Effort(patience=0.5)  # length of a measured timing, and its baselines
 
     def __init__(
         self, seed_source: Callable[[], int] = _secret_seed, deep: bool = False,
@@ -78,7 +78,7 @@ class StandardJudge:
             return self._check(problem, artifact, device, say, cancel)
         emulator = device if device.kind == "emulator" else self._detector() if self._detector else None
         if emulator is None:
-            return CheckResult(Verdict.CONTRACT, f"{ADVICE}; it was not run, for want of an emulator", ())
+            return CheckResult(Verdict.CONTRACT, f"{ADVICE}; it was not run, because no emulator is available", ())
         heard = Listening(emulator)
         return with_printed_output(self._check(problem, artifact, heard, say, cancel), heard)
 
@@ -207,7 +207,7 @@ class StandardJudge:
             best = incumbent.builds.get(workload.name) if incumbent else None
             place = Place(device, workload)
             counting = self._ahead.take(problem, artifact, gpu) or self._counting(problem, artifact, gpu)
-            with closing(counting):  # this process waits for the GPU's most of the time
+            with closing(counting):  # counting uses the CPU while this process mostly waits for the GPU
                 inputs = inputs_for(problem, reference, counting.seed)
                 required = required_fraction(reference, workload, inputs, self._seed(), place)
                 give_back()
@@ -244,11 +244,11 @@ def _unchecked(
     telling = [name for name in served if name not in TRIVIAL]
     if workloads and (telling or not left_out):
         return None
-    but = f" but {', '.join(served)}, of which much that is wrong is right," if served else ""
+    but = f" but {', '.join(served)}, which many wrong kernels pass too," if served else ""
     found = [f"the candidate's constraints() leave out every small workload{but} ({left_out})"] if left_out else []
     if not problem.check_workloads:
         found.append("no small workload could be derived from the reference")
-    next_steps = ["serve at least one of them, for what only they show"] if left_out else []
+    next_steps = ["serve at least one of them: some errors show nowhere else"] if left_out else []
     if too_large := [w for w in problem.workloads if w not in workloads]:
         names = ", ".join(w.name for w in too_large)
         found.append(f"the {device.name} cannot afford {names} ({beyond(problem, too_large[0])})")

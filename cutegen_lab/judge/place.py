@@ -43,7 +43,7 @@ class Place:
             try:
                 with _own_precision(), torch.device(self._where):
                     return work(self._where)
-            except (RuntimeError, NotImplementedError):  # if it is not the place, the CPU raises it again
+            except (RuntimeError, NotImplementedError):  # if the GPU was not the cause, the CPU raises it again
                 self._where = CPU
                 give_back()
         return work(CPU)

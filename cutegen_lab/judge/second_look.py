@@ -29,7 +29,7 @@ from cutegen_lab.problems import Reference
 
 DISTRIBUTIONS = ("normal", "bits")
 SYMPTOMS = (Verdict.WRONG_RESULT, Verdict.NON_DETERMINISTIC, Verdict.UNWRITTEN_OUTPUT)
-# The GPU has already shown that these are not the kernel's doing: it ran, it ended, it fitted.
+# Not faults of the kernel, since it ran to its end on the GPU.
 _NO_EVIDENCE = (Verdict.UNSUPPORTED, Verdict.HANG, Verdict.OUT_OF_MEMORY, Verdict.DEVICE_ERROR)
 _CORES_LEFT = 2  # for the judge and the GPU's worker
 
@@ -139,7 +139,7 @@ def examined(
             if build is not None and (fault := emulator.examine(build, workload.tensors + build.plan.workspace)):
                 name = f"text on {emulator.name}"
                 if fault.verdict in _NO_EVIDENCE:
-                    if workload not in problem.check_workloads:  # of the others it is told when they are run
+                    if workload not in problem.check_workloads:  # others are reported when they are run
                         why = f"the {emulator.name} could not read the kernels of {workload.name}: {fault}"
                         checks.append(_unread(workload.name, why))
                     continue

@@ -9,8 +9,8 @@ from typing import Literal
 
 from cutegen_lab.core.trial import Comparison, Measurement
 
-SAME = 0.01  # two times that differ by less are the same to whoever chooses between kernels
-FEWEST = 6  # samples of whose median there is a 95% interval
+SAME = 0.01  # relative difference below which two times count as the same
+FEWEST = 6  # fewest samples with a 95% interval of the median
 _Z95 = 1.959963984540054
 
 

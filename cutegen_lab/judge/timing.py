@@ -23,11 +23,11 @@ from cutegen_lab.judge.interleaved import Effort, InterleavedTimer, Rounds, Time
 from cutegen_lab.judge.spread import comparison, measurement, relative_half_width
 from cutegen_lab.problems.tensors import from_bytes, laid_out, storage, to_bytes
 
-FLOOR_MARGIN = 0.95  # of the time the compulsory bytes take at the bus's peak, which no real access pattern reaches
+FLOOR_MARGIN = 0.95  # fraction of the time of the compulsory bytes at peak bandwidth, which real accesses never reach
 CANDIDATE, INCUMBENT = "candidate", "incumbent"
 CUPTI = "CUPTI's records of kernels"
-LOST = 0.03  # a candidate slower than the accepted kernel by more than this for sure is not timed any longer
-_KEPT_BYTES = 1 << 30  # of outputs that wait on the host for their check
+LOST = 0.03  # timing ends once the candidate is certainly slower than the accepted kernel by more than this
+_KEPT_BYTES = 1 << 30  # of outputs kept on the host until they are checked
 
 OutputCheck = Callable[[Sequence[torch.Tensor], Sequence[torch.Tensor], int], Fault | None]
 """What is wrong with outputs (second) for inputs (first), if anything; the seed is for what the check draws itself."""
@@ -139,7 +139,7 @@ class _Timer:
         if isinstance(recorded, Fault):
             if recorded.verdict is not Verdict.DEVICE_ERROR:
                 return recorded
-            self._notes.append(f"{CUPTI} were not to be had: {recorded.message}")
+            self._notes.append(f"{CUPTI} are not available: {recorded.message}")
             recorded = Rounds()
         return warm, events, recorded
 

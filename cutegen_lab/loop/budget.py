@@ -10,7 +10,7 @@ from cutegen_lab.core.predicted import AT_THE_FLOOR
 from cutegen_lab.core.run import Resumed, RunState, StepStarted, StoredEvent
 from cutegen_lab.core.stopwatch import COPY
 
-_AS_FAST = 0.01  # of a copy's time: what a clock cannot tell from it
+_AS_FAST = 0.01  # fraction of a copy's time within which two times count as equal
 
 
 def tokens(state: RunState) -> int:

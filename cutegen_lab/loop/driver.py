@@ -32,7 +32,7 @@ class Driver:
         self._steps = Steps(services)
         self._lock = threading.RLock()
         self._wake = threading.Condition(self._lock)
-        self._cancel = threading.Event()  # of the step in hand; a new one for each
+        self._cancel = threading.Event()  # of the current step; each step has a new one
         self._subscribers = Subscribers(run_id)
         self._events = self._store.events(run_id)
         self._state = fold(e.event for e in self._events)
@@ -92,7 +92,7 @@ class Driver:
         self._events.append(stored)
         self._state = after
         if not isinstance(event, StepStarted):
-            self._cancel.set()  # whatever step was in hand is over; only its own worker may still be finding out
+            self._cancel.set()  # the current step is over, even if its worker has not noticed yet
         self._wake.notify_all()
         self._subscribers.tell(Notice(after, stored))
         return after
@@ -132,7 +132,7 @@ class Driver:
                 _log.exception("step %s of %s", state.step.value, self.run_id)
             event = StepFailed(state.step, str(known or f"internal error: {type(error).__name__}: {error}"))
         with self._lock:
-            if not cancel.is_set():  # a stop that came first wins: the result is dropped
+            if not cancel.is_set():  # after a stop the result is dropped
                 self._record(event)
 
     def _out_of_time(self) -> str:
@@ -201,7 +201,7 @@ class ThreadedDriver(Driver):
             self._thread.join(2.0)
 
     def _record(self, event: Event) -> RunState:
-        if self._closed:  # the lease is another's, or nobody's
+        if self._closed:  # this driver no longer has the lease
             raise Over
         return super()._record(event)
 
@@ -211,7 +211,7 @@ class ThreadedDriver(Driver):
                 self._step()
             except Over:
                 break
-            except Exception as error:  # the store: nothing may happen that cannot be recorded
+            except Exception as error:  # the store failed: nothing may happen that cannot be recorded
                 self._broken = error
                 self.close()
                 return

@@ -43,7 +43,7 @@ class SpeculativeBuild:
         cancel = threading.Event()
 
         def work() -> None:
-            with suppress(Exception):  # the step that compiles it meets it again
+            with suppress(Exception):  # the compile step raises it again
                 self._compiled(proposal, state, cancel)
 
         thread = threading.Thread(target=work, name="ahead", daemon=True)

@@ -81,7 +81,7 @@ class Steps:
 
     def _generate(self, effect: Generate, state: RunState, say: Say, cancel: Cancel) -> Event:
         provider = self.services.provider
-        recorded = state.settings.provider.startswith("replay:")  # is played to its end
+        recorded = state.settings.provider.startswith("replay:")  # a recording is played to its end
         if state.settings.auto and not recorded and (reason := nothing_to_gain(state)):
             return GenerateFailed(reason, exhausted=True)
         try:
@@ -135,7 +135,7 @@ class Steps:
         return Timed(candidate_id, outcome)
 
     def _profile(self, candidate_id: str, sha: str, state: RunState, say: Say, cancel: Cancel) -> Event:
-        # Timing and profiling are one visit to the device; only a run resumed between the two goes there again.
+        # The judge profiles while it times; only a run resumed between the two steps times again.
         if candidate_id not in self._profiles:
             self._profiles[candidate_id] = self._timed(sha, state, say, cancel)[1]
         return Profiled(candidate_id, self._profiles[candidate_id])

@@ -26,8 +26,8 @@ from cutegen_lab.perfmodel import MODEL
 from cutegen_lab.tuning.evaluations import Kind
 
 _KEPT_BYTES = 4 << 30  # of inputs, on the host
-_TOGETHER_BYTES = 1 << 30  # of tensors, of which a stopwatch has 16 sets and more
-_PROCESS_BYTES = 1 << 30  # that a process which predicts needs, beside copies of the tensors
+_TOGETHER_BYTES = 1 << 30  # total tensor size up to which all workloads stay open; a stopwatch holds 16 or more sets
+_PROCESS_BYTES = 1 << 30  # memory of a predicting process, besides copies of the tensors
 
 
 def of_workload(problem: Problem, workload: Workload) -> Problem:
@@ -89,7 +89,7 @@ class PredictedTimer:
         with self._room:
             try:
                 timing, seconds = self._fork()(problem, mine, cancelled=self._cancel.is_set)
-            except ForkEnded as error:  # the next call has another
+            except ForkEnded as error:  # the next call starts another
                 self._mine.__dict__.clear()
                 why = f"the process that predicted it ended{f': {error}' if str(error) else ''}"
                 return Fault(Verdict.DEVICE_ERROR, why)
@@ -144,7 +144,7 @@ class MeasuredTimer:
         self._open: dict[str, _Open] = {}  # by workload, the one that holds the device first
         self._inputs: dict[str, list[memoryview]] = {}
         self._drawing = threading.Lock()
-        self._ahead = True  # until what is loaded before it is timed does not fit, or faults
+        self._ahead = True  # load configs in advance, until one does not fit or faults
         self.busy_seconds = 0.0
         self.device = device.conditions.get("GPU", name)
         self.driver = device.conditions.get("driver", "unknown driver")
@@ -170,7 +170,7 @@ class MeasuredTimer:
         for workload in self._problem.workloads if self._together else self._problem.workloads[:1]:
             self._watch(workload)
             for name, artifact in artifacts.items() if self._ahead else ():
-                if self._added(workload, name, artifact):  # whoever times it is told why
+                if self._added(workload, name, artifact):  # timing it reports the fault
                     self._ahead = False
                     self.close()
                     return
@@ -190,7 +190,7 @@ class MeasuredTimer:
                 if not isinstance(rounds, Fault):
                     yield from rounds.times_us.items()
                     return
-                faults = {timer.names[0]: rounds}  # whose fault ends a timing
+                faults = {timer.names[0]: rounds}  # the first subject's fault ends a timing
             self.close()
             bad, fault = next(iter(faults.items()))
             if not crowded or fault.verdict is not Verdict.OUT_OF_MEMORY:
@@ -203,7 +203,7 @@ class MeasuredTimer:
 
     def _sampled(self, workload: Workload, name: str, artifact: Artifact, samples: int) -> Sequence[float] | Fault:
         fault = self._added(workload, name, artifact)
-        if fault and fault.verdict is Verdict.OUT_OF_MEMORY:  # for those before it, perhaps
+        if fault and fault.verdict is Verdict.OUT_OF_MEMORY:  # perhaps earlier configs take the memory
             self.close()
             fault = self._added(workload, name, artifact)
         if fault:
@@ -234,7 +234,7 @@ class MeasuredTimer:
                 if first
                 else self._timer.stopwatch(workload.tensors, views, self._cancel)
             )
-            if isinstance(watch, Fault) and first:  # no room beside the others
+            if isinstance(watch, Fault) and first:  # no room next to the others
                 self.close()
                 return self._watch(workload)
             if isinstance(watch, Fault):

@@ -19,7 +19,7 @@ from cutegen_lab.tuning.refactor import Refactored
 from cutegen_lab.tuning.trace import Trace
 
 Status = Literal["running", "done", "cancelled", "failed"]
-_KEPT = 200  # lines of what was said
+_KEPT = 200  # progress lines kept
 _END_SECONDS = 10.0
 
 
@@ -125,7 +125,7 @@ class Searching:
             self.log.append("cancelled")
         except CutegenError as error:
             self.error = error
-        except Exception as error:  # a thread has nobody else to tell
+        except Exception as error:  # a thread's exception would be lost
             self.error = CutegenError(f"internal error: {type(error).__name__}: {error}", "Report it.")
         finally:
             self._running = False

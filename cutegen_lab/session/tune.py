@@ -33,7 +33,7 @@ from cutegen_lab.tuning.tuner import Tuner
 
 CACHE = "tuning.jsonl"
 PREDICTED = (24, 64)  # configs predicted on the CPU before a GPU's search begins, at least and at most
-_BY_CORE = 4  # … each core that many
+_BY_CORE = 4  # … and this many for each core
 _SHARE, _PREDICTING = 0.25, 60.0  # of the time that a search may take, and seconds, for predictions at most …
 _TIMED, _COMPILED = 0.2, 3.0  # … nor more than timing as many would take: seconds of a GPU, and of a core, for each
 _CHECKED = 6  # of the fastest, until one is right; then the default
@@ -41,11 +41,18 @@ _CHECKED = 6  # of the fastest, until one is right; then the default
 
 @dataclass(frozen=True)
 class TuneSettings:
+    """How to search."""
+
     limits: Limits = field(default_factory=Limits)
+    """When the search ends."""
     arch: str = "sm_90a"
+    """Target architecture."""
     gpu: str = ""
+    """GPU to optimise for; empty for the first of ``arch``."""
     device: str = "auto"
+    """Where configs are timed: "auto", "cuda", "cuda:N" or "emulator"."""
     seed: int = 0
+    """Seed of the search."""
 
 
 def from_template(problem: Problem, arch: str, seed: int = 0) -> Tunable:
@@ -178,10 +185,10 @@ class Tuning:
             return compiler.compile(self.tunable.source, config, workloads, self.settings.arch, quiet, self.cancel)
 
         original = self.tunable.space.default
-        default = compiled(original, [self.problem.workload])  # all that is timed of it
+        default = compiled(original, [self.problem.workload])  # the only workload of it that is timed
         incumbent = default if isinstance(default, Artifact) else None
         ran = [config for config, _ in found.ranked]
-        last = [original] if original in ran[_CHECKED:] else []  # what there was before is an answer too
+        last = [original] if original in ran[_CHECKED:] else []  # the original config is a valid answer too
         for config in [*ran[:_CHECKED], *last]:
             self.say(f"checking {brief(config)}")
             artifact = compiled(config)
@@ -244,5 +251,5 @@ class _Predicting:
             with closing(self._timer):
                 self._tuner.run()
             self._up.cancel()
-        except CutegenError as error:  # a search can do without them
+        except CutegenError as error:  # a search works without predictions
             self._tuner.say(f"no more predictions: {error}")

@@ -1,6 +1,7 @@
-"""Stage two of the two-stage tuner: a search on one device, compiled ahead, kept as it goes, ended by what it gained.
+"""Stage two of the two-stage tuner: searches on one device, compiles in advance, stores every evaluation, and ends when
+little can be gained.
 
-It knows a compiler and a timer by their protocols. Whoever calls it has the judge check what it found.
+It uses a compiler and a timer through their protocols. The caller has the judge check the result.
 """
 
 from __future__ import annotations
@@ -26,9 +27,11 @@ from cutegen_lab.tuning.space import brief, key
 from cutegen_lab.tuning.trace import averaged, geometric
 
 QUICK, CAREFUL = 3, 12  # samples of every config, and of one that stays in the race
-_RULED_OUT = 8  # configs for each one of the budget: a space that is mostly infeasible is not compiled to its end
-_CLOSE = 1.10  # times the best: what stays in the race
-_ENOUGH = 60  # samples: more do not tell configs apart that these do not
+_RULED_OUT = (
+    8  # most configs ruled out for each one of the budget, so that a mostly infeasible space is not compiled whole
+)
+_CLOSE = 1.10  # configs within this factor of the best are sampled further
+_ENOUGH = 60  # most samples of a config: more do not separate close configs
 _LEAST_WORTH = 0.5  # of what is compiled, as far as a search counts on configs to be ruled out
 _PREPARED = 0.75  # of the budget: compiled before a timer that predictions lead begins, so that it need not wait later
 _OURS = (Verdict.DEVICE_ERROR, Verdict.CANCELLED)  # says nothing about the config
@@ -36,21 +39,35 @@ _OURS = (Verdict.DEVICE_ERROR, Verdict.CANCELLED)  # says nothing about the conf
 
 @dataclass
 class Tuner:
-    """``source`` compiled with each config, timed on all of ``workloads``; a config's time is their geometric mean."""
+    """Compiles ``source`` with each config and times it on all of ``workloads``; a config's time is the geometric
+    mean."""
 
     source: str
+    """Text of the kernel."""
     arch: str
+    """Target architecture."""
     workloads: Sequence[Workload]
+    """Workloads to time."""
     search: Search
+    """Chooses the configs."""
     compiler: Compiler
+    """Compiles them."""
     timer: ConfigTimer
+    """Times them."""
     cache: Evaluations
+    """Stores evaluations."""
     say: Say
+    """Receives progress lines."""
     cancel: threading.Event
+    """Ends the search."""
     workers: int = 2
+    """Configs compiled at a time."""
     limits: Limits = field(default_factory=Limits)
+    """When the search ends."""
     guide: Guide | None = None
+    """Predictions that arrive while it runs; None without any."""
     stats: SearchStats = field(default_factory=SearchStats)
+    """Counts and durations so far."""
     _artifacts: dict[str, Artifact] = field(default_factory=dict)
     _samples: dict[tuple[str, str], list[float]] = field(default_factory=dict)  # by config and workload
 
@@ -63,8 +80,8 @@ class Tuner:
         self._depth = self._batch + -(-self.workers // len(self.workloads))  # configs that compile ahead of it
 
     def run(self) -> SearchStats:
-        """Searches until the budget, the time or what can be gained is used up. On Ctrl-C it ends with what it knows
-        (``stopped`` is "interrupted") and :attr:`cancel` is set. Raises CageError, SetupError, StoreError."""
+        """Searches until budget, time or expected gain is used up. Ctrl-C ends it with what is known (``stopped`` is
+        "interrupted") and sets :attr:`cancel`. Raises CageError, SetupError, StoreError."""
         started = time.monotonic()
         self._recall()
         if self.guide:
@@ -88,7 +105,7 @@ class Tuner:
         return self.stats
 
     def ranked(self) -> list[tuple[Config, float]]:
-        """The configs that ran, the fastest first: those timed in turns by that, before all others."""
+        """Configs that ran, fastest first; those of the interleaved timing come first, by its times."""
         final = sorted(self.stats.in_turns.values(), key=lambda found: found[1])
         rest = ((c, t) for c in self.search.space.configs if (t := self.search.times_us.get(key(c))) is not None)
         return [*final, *sorted((f for f in rest if key(f[0]) not in self.stats.in_turns), key=lambda found: found[1])]
@@ -98,7 +115,7 @@ class Tuner:
         return found.time_us if found else None
 
     def reject(self, config: Config, verdict: Verdict, reason: str) -> None:
-        """The judge found it wrong: kept, so that no later search takes it for the fastest."""
+        """Records that the judge found a config wrong, so that no later search takes it for the fastest."""
         self.search.tell(config, None)
         self.stats.in_turns.pop(key(config), None)
         self.cache.add(Evaluation(config, self.workloads[0].signature, None, 1, verdict.value, reason))
@@ -106,7 +123,7 @@ class Tuner:
     # --- inside -------------------------------------------------------------------------------------------------------
 
     def _recall(self) -> None:
-        """What earlier searches found out is known from the start."""
+        """Tells the search what earlier searches found."""
         for config in self.search.space.configs:
             found = [e for w in self.workloads if (e := self.cache.get(config, w.signature))]
             if bad := next((e for e in found if e.failure), None):
@@ -119,11 +136,10 @@ class Tuner:
             self.say(f"{self.stats.from_cache} configs were evaluated before")
 
     def _loop(self, queue: CompileQueue, started: float) -> str:
-        """Times what is compiled while the rest compiles; where nothing is ready, the best are sampled more.
+        """Times compiled configs while others compile; if none is ready, samples the best again.
 
-        While predictions come only the default is asked for, and timed: what there was is known soon. Where there are
-        any, the timer goes on when all that is asked for ahead is compiled, and loads what is ready while the last of
-        that compile.
+        While predictions arrive only the default is compiled and timed, as a first reference. With predictions, timing
+        continues when all requested configs are compiled; what is ready is loaded while the last of them compile.
         """
         while True:
             guided = self._take_predictions()
@@ -153,7 +169,7 @@ class Tuner:
                 queue.rest()
 
     def _over(self) -> str:
-        """Why a search ends that has some of its budget left and asks for no more configs."""
+        """Why a search ends that has budget left and requests no more configs."""
         if self.search.untried:
             return "nothing more to gain is expected"
         if not self.search.times_us:
@@ -161,7 +177,7 @@ class Tuner:
         return "every config was tried"
 
     def _take_predictions(self) -> bool:
-        """Whether more may come."""
+        """Passes new predictions to the search. Returns whether more may come."""
         if self.guide is None:
             return False
         coming = not self.guide.finished()
@@ -173,7 +189,7 @@ class Tuner:
         return self.limits.evaluations - self.stats.evaluated - self.stats.from_cache - waiting
 
     def _queue(self, queue: CompileQueue, depth: int) -> None:
-        """Sees to it that ``depth`` configs compile or wait for the timer, whatever share of them will be ruled out."""
+        """Keeps ``depth`` configs compiling or waiting for the timer, allowing for those that will be ruled out."""
         self._ready += [(c, a) for c, outcome in queue.take() if (a := self._settled(c, outcome)) is not None]
         while (wanted := min(depth - (waiting := self._coming(queue)), self._left(waiting))) > 0:
             asked = self.search.ask(wanted)
@@ -182,8 +198,8 @@ class Tuner:
                 return
 
     def _coming(self, queue: CompileQueue) -> int:
-        """How many configs the timer will get of those asked for, if as many are worth its time as were so far. A few
-        too many may be asked for: a device that waits costs more than a compilation."""
+        """Expected number of requested configs that will reach the timer, at the rate so far. A few too many are
+        acceptable: an idle device costs more than a compilation."""
         worth = self.stats.evaluated + len(self._ready)
         share = worth / (worth + self.stats.ruled_out) if worth and self.timer.repeats else 1.0
         return len(self._ready) + int(len(queue) * max(share, _LEAST_WORTH))
@@ -194,7 +210,7 @@ class Tuner:
             self.say(f"prepared in {self._begun - started:.1f} s; timing begins")
 
     def _batch_of(self, queue: CompileQueue) -> list[tuple[Config, Artifact]]:
-        """Of what is ready. Nothing before there is a whole batch where the timer has to change between workloads."""
+        """Configs that are ready; none before a whole batch is, if the timer takes time to change workloads."""
         if self.timer.changes and queue and len(self._ready) < self._batch:
             return []
         count = min(self._batch, self._left(0))
@@ -202,7 +218,7 @@ class Tuner:
         return batch
 
     def _sample_more(self) -> bool:
-        """Uses the timer's time while compilers work: another round of samples for the close config with the fewest."""
+        """Uses idle time while compilers work: samples the close config with the fewest samples again."""
         best = self.search.best
         if not self.timer.repeats or best is None:
             return False
@@ -218,7 +234,7 @@ class Tuner:
         return True
 
     def _settled(self, config: Config, outcome: Compiled) -> Artifact | None:
-        """The artifact if it is worth the device's time."""
+        """The artifact if it is worth timing; otherwise None."""
         if isinstance(outcome, Artifact):
             return outcome
         if isinstance(outcome, CompileFailure):
@@ -263,7 +279,7 @@ class Tuner:
         self, configs: Mapping[str, Config], artifacts: Mapping[str, Artifact], samples: int,
         workloads: Sequence[Workload] | None = None,
     ) -> Iterator[Config]:  # fmt: skip
-        """Those that ran on every workload; what each did is in the cache. The next call begins where this one ends."""
+        """Configs that ran on every workload; results go to the cache. The next call starts with the last workload."""
         left, order = dict(configs), list(workloads or self._order)
         if not workloads:
             self._order.reverse()
@@ -291,7 +307,7 @@ class Tuner:
         return mean
 
     def _final(self, queue: CompileQueue) -> None:
-        """The fastest few, each workload in turns, and the default beside them: what it is worth is asked first."""
+        """Interleaved re-timing of the finalists and the default, workload by workload."""
         if not self.timer.repeats:
             return
         few = [config for config, _ in self.ranked()[: self.limits.finalists]]

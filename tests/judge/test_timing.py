@@ -179,7 +179,7 @@ def test_without_cupti_the_other_clocks_suffice() -> None:
     assert found.notes == () and all(m.clock != "records clock" for m in found.measurements)
     broken = {("candidate", "records"): Fault(Verdict.DEVICE_ERROR, "RuntimeError: the records hold 3 calls, not 12")}
     assert timing(FakeStopwatch(double, faults=broken)).notes == (
-        "CUPTI's records of kernels were not to be had: RuntimeError: the records hold 3 calls, not 12",
+        "CUPTI's records of kernels are not available: RuntimeError: the records hold 3 calls, not 12",
     )
     hangs = timed(FakeStopwatch(double, faults={("candidate", "records"): hang()}))
     assert isinstance(hangs, Fault) and hangs.verdict is Verdict.HANG

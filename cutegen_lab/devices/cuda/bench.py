@@ -26,9 +26,9 @@ from cutegen_lab.devices.cuda.nvml import Card
 from cutegen_lab.devices.cuda.rotating_buffers import RotatingBuffers, set_count
 from cutegen_lab.devices.cuda.subjects import CopySubject, PlanSubject, ReferenceSubject, Runnable, forget
 
-SPIN_CYCLES_PER_S = 2e9  # no clock is much faster
-SPIN_SECONDS = 2e-4  # at least, and three times what the host takes to enqueue what is timed
-ROOM = 0.2  # of free memory, for the sets; references allocate outputs of their own for each
+SPIN_CYCLES_PER_S = 2e9  # upper bound on the clock rate
+SPIN_SECONDS = 2e-4  # least spin time; otherwise three times the host's enqueue time
+ROOM = 0.2  # fraction of free memory for the sets; references allocate their own outputs for each
 _CARD_SECONDS = 0.05  # between readings of the card
 
 
@@ -80,7 +80,7 @@ class Graphs:
         with torch.cuda.graph(graph):
             for index in indices:
                 result = self._runnable.call(index)
-                if keep:  # or the allocator would give each call the lines the one before it wrote
+                if keep:  # otherwise the allocator would reuse the memory that the previous call wrote
                     self._kept.append(result)
         return graph
 

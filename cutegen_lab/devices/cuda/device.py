@@ -74,7 +74,7 @@ class CudaDevice:
             request = {"verb": "execute", "build": lean(build).to_dict(), **memory.request}
             answer = worker.ask(request, self._watchdog + memory.seconds, cancel)
             if not answer["ok"]:
-                worker.kill()  # whatever the kernel did, the next trial gets a fresh worker
+                worker.kill()  # the next trial gets a fresh worker, whatever the kernel did
                 return Execution(fault_of(answer), 0.0, launched=launched)
             memory.read(buffers)
             return Execution(None, answer["seconds"], launched=launched)
@@ -102,7 +102,7 @@ class CudaDevice:
                 raise
             if not answer["ok"]:
                 worker.kill()
-                self._take_back()  # whatever the kernel did, nothing of it reaches the next
+                self._take_back()  # the next execution gets fresh memory, whatever the kernel did
                 return Execution(fault_of(answer), 0.0, launched=launched)
             if (index := memory.broken_guard()) is not None:
                 return Execution(Fault(Verdict.OUT_OF_BOUNDS, guard_changed(index)), 0.0, launched=launched)

@@ -12,8 +12,8 @@ from cutegen_lab.core.stopwatch import rotation
 from cutegen_lab.devices.cuda.worker_protocol import aligned
 from cutegen_lab.problems.tensors import laid_out
 
-FEWEST_SETS, MOST_SETS = 16, 128  # what a graph costs beside its calls is shared by as many
-LEAST_SETS, MANY_BYTES = 8, 4 << 30  # fewer do where more were more bytes: such calls take tenths of a millisecond
+FEWEST_SETS, MOST_SETS = 16, 128  # a graph's fixed cost is shared by this many calls
+LEAST_SETS, MANY_BYTES = 8, 4 << 30  # large tensors: fewer sets are enough, since a call takes tenths of a millisecond
 _POISONS = (0xFF, 0x7B)  # in turn: NaN in every floating-point type, and a large finite number
 
 
