@@ -38,8 +38,8 @@ from cutegen_lab.devices.cuda import CudaDevice, ncu
 from cutegen_lab.devices.cuda.driver import Driver, DriverError, LoadedBuild
 from cutegen_lab.judge.buffers import POISONS, Buffers
 from cutegen_lab.judge.inputs import fill
+from cutegen_lab.judge.interleaved import Effort, InterleavedTimer
 from cutegen_lab.judge.spread import relative_half_width
-from cutegen_lab.judge.turns import Effort, Turns
 from cutegen_lab.problems.dtypes import TORCH
 
 SEED, PLANS = 7, "CUTEGEN_PLANS"
@@ -178,7 +178,7 @@ def time(folder: Path, out: Path, effort: Effort = EFFORT) -> None:
             added = {case.name: watch.add_build(case.name, case.build) for case in members}
             names = [name for name, answer in added.items() if not isinstance(answer, Fault)]
             seeds = iter(range(1, 1 << 30))
-            taken = Turns(watch, names, seeds.__next__, cancel).converge(effort)
+            taken = InterleavedTimer(watch, names, seeds.__next__, cancel).converge(effort)
         if isinstance(taken, Fault):
             print(f"{group}: {taken}", flush=True)
             continue

@@ -29,7 +29,7 @@ from cutegen_lab.core.protocols import Device
 from cutegen_lab.devices.cuda import CudaDevice
 from cutegen_lab.devices.emulator import EmulatorDevice
 from cutegen_lab.problems import read_text
-from cutegen_lab.session.parts import make_judge
+from cutegen_lab.session.factories import make_judge
 
 DEVICES: dict[str, Callable[[], Device]] = {"cuda": CudaDevice, "emulator": EmulatorDevice}
 _device: Device | None = None

@@ -37,8 +37,8 @@ from cutegen_lab.core.trial import Timing
 from cutegen_lab.core.verdict import Fault
 from cutegen_lab.devices.cuda import CudaDevice
 from cutegen_lab.judge import StandardJudge
+from cutegen_lab.judge.interleaved import Effort, InterleavedTimer
 from cutegen_lab.judge.spread import relative_half_width
-from cutegen_lab.judge.turns import Effort, Turns
 from cutegen_lab.problems import read_text
 
 Row = dict[str, Any]
@@ -156,7 +156,7 @@ def eager(bed: Bed, repeat: int) -> Iterator[Row]:
         with closing(watch):
             added = watch.add_reference("eager PyTorch", problem, "eager")
             assert not isinstance(added, Fault), added
-            turns = Turns(watch, ["eager PyTorch"], seeds.__next__, bed.cancel)
+            turns = InterleavedTimer(watch, ["eager PyTorch"], seeds.__next__, bed.cancel)
             cold, single = turns.converge(bed.effort), turns.rounds("events", 30)
         assert not isinstance(cold, Fault) and not isinstance(single, Fault)
         (graph_us,), (event_us,) = cold.times_us.values(), single.times_us.values()

@@ -49,8 +49,8 @@ def main(out: Path, names: list[str]) -> None:
 
 def sweep(session: Any, path: Path, count: int) -> dict[str, Any]:
     from cutegen_lab.problems import read_file
-    from cutegen_lab.session.clocks import MeasuredClock, PredictedClock
-    from cutegen_lab.session.parts import forks
+    from cutegen_lab.session.config_timers import MeasuredTimer, PredictedTimer
+    from cutegen_lab.session.factories import forks
     from cutegen_lab.session.tune import from_template
     from cutegen_lab.tuning import key
     from cutegen_lab.tuning.unpromising import unpromising
@@ -60,7 +60,7 @@ def sweep(session: Any, path: Path, count: int) -> dict[str, Any]:
     rest = [c for c in tunable.space.configs if c != tunable.space.default]
     configs = [tunable.space.default, *random.Random(0).sample(rest, min(count, len(rest)))]  # noqa: S311
     cancel, compiler, gpu = threading.Event(), session.compiler(), target_gpu(ARCH)
-    model = PredictedClock(problem, session.judge(), gpu, cancel, forks())
+    model = PredictedTimer(problem, session.judge(), gpu, cancel, forks())
 
     def made(config: Config) -> Artifact | None:
         built = compiler.compile(tunable.source, config, problem.workloads, ARCH, lambda _: None, cancel)
@@ -71,7 +71,7 @@ def sweep(session: Any, path: Path, count: int) -> dict[str, Any]:
 
     with ThreadPoolExecutor(cpu_count()) as pool:
         artifacts = {key(c): (c, a) for c, a in zip(configs, pool.map(made, configs), strict=True) if a is not None}
-    clock = MeasuredClock(problem, session.device("cuda"), "GPU", cancel)
+    timer = MeasuredTimer(problem, session.device("cuda"), "GPU", cancel)
     rows: dict[str, dict[str, Any]] = {
         n: {"config": dict(c), "us": [], "predicted_us": []} for n, (c, _) in artifacts.items()
     }
@@ -79,9 +79,9 @@ def sweep(session: Any, path: Path, count: int) -> dict[str, Any]:
         only = {n: a for n, (_, a) in artifacts.items()}
         for name, timing in model.time(workload, only, 1):
             rows[name]["predicted_us"].append(None if isinstance(timing, Fault) else round(timing[0], 2))
-        for name, times in clock.time(workload, only, SAMPLES):
+        for name, times in timer.time(workload, only, SAMPLES):
             rows[name]["us"].append(None if isinstance(times, Fault) else round(median(times), 3))
-    clock.close()
+    timer.close()
     model.close()
     return {"of": len(tunable.space.configs), "domains": {n: list(d) for n, d in tunable.space.domains.items()},
             "rows": list(rows.values())}  # fmt: skip

@@ -22,7 +22,7 @@ from typing import Any
 
 from cutegen_lab.bench.record import about
 from cutegen_lab.core.run import StepStarted
-from cutegen_lab.session.parts import make_device
+from cutegen_lab.session.factories import make_device
 from cutegen_lab.stores.sqlite import SqliteStore
 
 LIMIT_SECONDS = 150.0

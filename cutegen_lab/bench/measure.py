@@ -18,11 +18,11 @@ from cutegen_lab.core.protocols import Cancel
 from cutegen_lab.core.stopwatch import ReferenceKind, Stopwatch
 from cutegen_lab.core.verdict import Fault
 from cutegen_lab.devices.cuda import CudaDevice
+from cutegen_lab.judge.interleaved import Effort, InterleavedTimer
 from cutegen_lab.judge.place import Place
 from cutegen_lab.judge.spread import FEWEST, comparison, relative_half_width
 from cutegen_lab.judge.timed_outputs import errors, inputs_for, undone
 from cutegen_lab.judge.timing import rotated
-from cutegen_lab.judge.turns import Effort, Turns
 from cutegen_lab.problems import Reference
 from cutegen_lab.problems.tensors import from_bytes, to_bytes
 
@@ -106,15 +106,15 @@ def _check(watch: Stopwatch, device: CudaDevice, case: Case, given: Sequence[tor
 def _time(watch: Stopwatch, effort: Effort, cancel: Cancel, row: Row) -> None:
     names = list(row.times_us)
     row.times_us = {}
-    taken = Turns(watch, names, itertools.count(100).__next__, cancel).converge(effort)
-    if isinstance(taken, Fault):
-        row.faults[names[0]] = str(taken)
+    rounds = InterleavedTimer(watch, names, itertools.count(100).__next__, cancel).converge(effort)
+    if isinstance(rounds, Fault):
+        row.faults[names[0]] = str(rounds)
         return
-    row.faults |= {name: str(fault) for name, fault in taken.dropped.items()}
-    row.times_us = {name: round(median(times), 3) for name, times in taken.times_us.items()}
-    row.half_widths = {name: round(relative_half_width(times), 5) for name, times in taken.times_us.items()}
-    if "c0" in taken.times_us:
-        for name in [n for n in taken.times_us if n != "c0"]:
-            found = comparison(name, taken.times_us[name], taken.times_us["c0"])
+    row.faults |= {name: str(fault) for name, fault in rounds.dropped.items()}
+    row.times_us = {name: round(median(times), 3) for name, times in rounds.times_us.items()}
+    row.half_widths = {name: round(relative_half_width(times), 5) for name, times in rounds.times_us.items()}
+    if "c0" in rounds.times_us:
+        for name in [n for n in rounds.times_us if n != "c0"]:
+            found = comparison(name, rounds.times_us[name], rounds.times_us["c0"])
             row.ratios[name] = [round(ratio, 4) for ratio in (found.ratio, found.low, found.high)]
-    row.rounds = len(next(iter(taken.times_us.values())))
+    row.rounds = len(next(iter(rounds.times_us.values())))

@@ -16,29 +16,29 @@ from cutegen_lab.attacks import defence_of
 from cutegen_lab.cli.output import Output, note
 from cutegen_lab.core.errors import InputError
 from cutegen_lab.core.problem import Problem
-from cutegen_lab.session import Session, parts
+from cutegen_lab.session import Session, factories
 
 if TYPE_CHECKING:
-    from cutegen_lab.cli.judge import Given
+    from cutegen_lab.cli.judge import FixedSource
     from cutegen_lab.session.attack import Outcome
 
 NOT_ALL_CAUGHT = 3
 IMPORT_SECONDS = 10.0  # an attack may compute for ever while it is imported; a kernel takes a second to compile
 
 
-def execute(arguments: argparse.Namespace, problem: Problem, given: Given, output: Output) -> int:
+def execute(arguments: argparse.Namespace, problem: Problem, given: FixedSource, output: Output) -> int:
     """Raises InputError for an artifact: an attack is mounted on a kernel's text."""
     if not given.source:
         raise InputError("--attack needs the kernel's text, not an artifact", "Give the .py file.")
     from cutegen_lab.config import Settings
-    from cutegen_lab.session.attack import Range
+    from cutegen_lab.session.attack import AttackHarness
 
     cancel = threading.Event()
-    compiler = parts.make_compiler(Settings.from_environment(), IMPORT_SECONDS)
+    compiler = factories.make_compiler(Settings.from_environment(), IMPORT_SECONDS)
     with tempfile.TemporaryDirectory() as scratch, Session.open(scratch, compiler=compiler) as session:
         device = session.device(arguments.device)
         workloads = problem.built_for(session.workloads(problem, device))
-        attacked = Range(
+        attacked = AttackHarness(
             problem, workloads, given.config, arguments.arch, session.compiler(), session.judge(), device, cancel
         )
         try:

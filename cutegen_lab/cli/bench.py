@@ -62,7 +62,7 @@ def _prepare(cases: Sequence[Case], folder: Path, arguments: argparse.Namespace)
     from cutegen_lab.bench.prepare import prepare
     from cutegen_lab.config import Settings
     from cutegen_lab.core.roofline import GPUS
-    from cutegen_lab.session.parts import make_compiler
+    from cutegen_lab.session.factories import make_compiler
 
     if not arguments.prepare:
         _device(arguments.index).close()  # before minutes of compiling: is there one?

@@ -26,8 +26,8 @@ from cutegen_lab.core.problem import Workload
 from cutegen_lab.core.protocols import Cancel, GenerateRequest, Say
 from cutegen_lab.core.run import Budget, RunSettings
 from cutegen_lab.session import Session
+from cutegen_lab.session.factories import make_compiler, make_judge
 from cutegen_lab.session.kernels import read_kernel, read_text_file
-from cutegen_lab.session.parts import make_compiler, make_judge
 
 OTHER_VERDICT = 3
 
@@ -76,7 +76,7 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
 
 
 @dataclass
-class Given:
+class FixedSource:
     """A provider of exactly one thing: the file to judge. ``compiler`` hands out an artifact that came compiled."""
 
     name: str
@@ -123,13 +123,13 @@ class Precompiled:
             return self.artifact
 
 
-def read_given(path: Path, config: str | None) -> Given:
+def read_given(path: Path, config: str | None) -> FixedSource:
     """Raises InputError for a file that cannot be read, is neither kernel nor artifact, or a config that is no JSON
     object or not among the kernel's own."""
     text = read_text_file(path)
     if path.suffix == ".json":
         artifact = _artifact(path, text)
-        return Given("artifact", "", artifact.config, artifact.arch, Precompiled(artifact))
+        return FixedSource("artifact", "", artifact.config, artifact.arch, Precompiled(artifact))
     source, carried = read_kernel(text)
     from cutegen_lab.compile import gate  # artifacts are judged where nothing can be compiled
 
@@ -138,7 +138,7 @@ def read_given(path: Path, config: str | None) -> Given:
             f"{path} is no kernel: it has no function launch()",
             "Define @cute.jit def launch(inputs..., outputs..., stream, ...) at its top level.",
         )
-    return Given("file", source, carried if config is None else _in_domain(source, _config(config)))
+    return FixedSource("file", source, carried if config is None else _in_domain(source, _config(config)))
 
 
 def _artifact(path: Path, text: str) -> Artifact:

@@ -15,9 +15,9 @@ from cutegen_lab.cli.review import review
 from cutegen_lab.core.errors import InputError
 from cutegen_lab.core.run import Budget, RunSettings
 from cutegen_lab.session import RunHandle, Session
+from cutegen_lab.session.factories import make_judge
 from cutegen_lab.session.kernels import read_text_file
 from cutegen_lab.session.outputs import may_write
-from cutegen_lab.session.parts import make_judge
 
 
 def execute(arguments: argparse.Namespace, output: Output) -> int:

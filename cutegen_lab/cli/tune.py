@@ -19,11 +19,11 @@ from cutegen_lab.core.plain_text import one_line
 from cutegen_lab.core.problem import Problem
 from cutegen_lab.core.protocols import Say
 from cutegen_lab.session import Session
+from cutegen_lab.session.factories import make_judge, make_provider
 from cutegen_lab.session.kernels import for_one_config, read_text_file
 from cutegen_lab.session.outputs import may_write, write_out
-from cutegen_lab.session.parts import make_judge, make_provider
 from cutegen_lab.session.specialised import text_to_write
-from cutegen_lab.session.tuned import Tunable, Tuned, Untuned, kernel_text, report
+from cutegen_lab.session.tuned import PlainKernel, Tunable, TuningResult, kernel_text, report
 
 
 def execute(arguments: argparse.Namespace, output: Output) -> int:
@@ -46,7 +46,7 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
         problem = read_file(arguments.problem, inputs_text=arguments.inputs)
         say: Say = lambda line: _progress(problem, line)  # noqa: E731
         kernel = _kernel(arguments, problem)
-        if isinstance(kernel, Untuned):
+        if isinstance(kernel, PlainKernel):
             provider = _provider(arguments)
             refactored, kernel = made_tunable(session, problem, kernel, settings, say, provider=provider)
             for line in account(refactored):
@@ -65,7 +65,7 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
     return 0 if found.best is not None else OTHER_VERDICT
 
 
-def _write(session: Session, problem: Problem, found: Tuned, arguments: argparse.Namespace) -> None:
+def _write(session: Session, problem: Problem, found: TuningResult, arguments: argparse.Namespace) -> None:
     """The kernel for the best config alone or, with ``--general``, with its parameters."""
     assert found.best is not None
     written = text_to_write(
@@ -75,18 +75,18 @@ def _write(session: Session, problem: Problem, found: Tuned, arguments: argparse
     write_out(Path(arguments.out), kernel_text(problem, found, written), arguments.problem)
 
 
-def _kernel(arguments: argparse.Namespace, problem: Problem) -> Tunable | Untuned:
+def _kernel(arguments: argparse.Namespace, problem: Problem) -> Tunable | PlainKernel:
     from cutegen_lab.session.tune import from_template, from_text
 
     if arguments.provider and not arguments.refactor:
-        raise InputError("--provider says whom --refactor asks, and there is none", "Add --refactor, or leave it out.")
+        raise InputError("--provider is only used by --refactor, which is missing", "Add --refactor, or leave it out.")
     if not arguments.kernel:
         if arguments.refactor:
             raise InputError("--refactor has no kernel to make a template of", "Add KERNEL.py.")
         return from_template(problem, arguments.arch, arguments.seed)
     given = read_given(Path(arguments.kernel), None)
     if arguments.refactor:
-        return Untuned(arguments.kernel, given.source)
+        return PlainKernel(arguments.kernel, given.source)
     if for_one_config(read_text_file(Path(arguments.kernel))):
         raise InputError(
             f"{arguments.kernel} was written for one config only, so there is nothing to search",
@@ -117,7 +117,7 @@ def _simulate(arguments: argparse.Namespace, settings: Any, output: Output) -> i
 
     problem = read_file(arguments.problem, inputs_text=arguments.inputs)
     tunable = _kernel(arguments, problem)
-    if isinstance(tunable, Untuned):
+    if isinstance(tunable, PlainKernel):
         raise InputError("--simulate replays a search and --refactor compiles", "Give one of them.")
     home = Path(arguments.workdir) if arguments.workdir else Settings.from_environment().workdir
     found = simulate(home / CACHE, problem, tunable, settings)
@@ -138,19 +138,19 @@ def _progress(problem: Problem, line: str) -> None:
 
 
 def _facts(problem: Problem, found: Any) -> dict[str, Any]:
-    tally = asdict(found.tally)
-    tally["in_turns"] = list(tally["in_turns"].values())
+    stats = asdict(found.stats)
+    stats["in_turns"] = list(stats["in_turns"].values())
     verdict = "passed" if found.best is not None else found.rejected[-1][1].value if found.rejected else None
     return {
-        "problem": problem.name, "verdict": verdict, "reason": found.check.reason if found.check else tally["stopped"],
+        "problem": problem.name, "verdict": verdict, "reason": found.check.reason if found.check else stats["stopped"],
         "kernel": found.tunable.what, "kind": found.kind, "device": found.device, "best": found.best,
         "default": found.tunable.space.default, "time_us": found.timing.time_us if found.timing else None,
         "timing": asdict(found.timing) if found.timing else None, "interrupted": found.interrupted,
         "leading": found.leading and {"config": found.leading[0], "time_us": found.leading[1]},
         "space": {"configs": len(found.tunable.space.configs), "total": found.tunable.space.total,
                   "sampled": found.tunable.space.sampled, "domains": found.tunable.space.domains},
-        "search": tally, "prepare_s": tally["prepare_seconds"], "search_s": tally["search_seconds"],
-        "gpu_busy": round(found.tally.busy, 3) if found.kind == "measured" else None,
+        "search": stats, "prepare_s": stats["prepare_seconds"], "search_s": stats["search_seconds"],
+        "gpu_busy": round(found.stats.busy, 3) if found.kind == "measured" else None,
         "cache": str(found.cache), "workloads": [asdict(row) for row in found.rows],
         "ranked": [{"config": c, "time_us": t} for c, t in found.ranked],
         "rejected": [{"config": c, "verdict": v.value, "reason": r} for c, v, r in found.rejected],

@@ -1,7 +1,7 @@
 """The compile cage: candidate text in, an artifact of plain data (or a verdict) out.
 
-Everything a candidate's Python can do, it does in a child process without keys, network, GPU or a writable disk; what
-comes back is JSON that is checked before use. ``CageCompiler`` implements :class:`cutegen_lab.core.protocols.Compiler`.
+A candidate's Python runs only in a child process without keys, network, GPU or writable disk. What comes back is JSON
+that is checked before use. ``CageCompiler`` implements :class:`cutegen_lab.core.protocols.Compiler`.
 """
 
 from cutegen_lab.compile.compiler import CageCompiler, CompileJob

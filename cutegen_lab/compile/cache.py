@@ -1,4 +1,4 @@
-"""Builds and lasting failures on disk, by content. Writes are atomic; an entry that cannot be read does not exist."""
+"""Builds and permanent failures on disk, by content hash. Writes are atomic; an unreadable entry counts as missing."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _PRUNE_EVERY = 64
 
 
 class BuildCache:
-    """Holds at most about ``max_bytes``; the entries used longest ago go first."""
+    """Holds at most about ``max_bytes``; the least recently used entries are deleted first."""
 
     def __init__(self, directory: Path, max_bytes: int = 1 << 30) -> None:
         self._directory, self._max_bytes = directory, max_bytes
@@ -36,7 +36,7 @@ class BuildCache:
         return sha256(canonical_json([ENTRY_VERSION, source, dict(config), arch, dsl_version, signature]))
 
     def get(self, key: str) -> tuple[Build | CompileFailure, tuple[str, ...]] | None:
-        """What was compiled and the isolation it was compiled under; None where there is no sound entry."""
+        """A build or failure and the isolation it was made under; None without a valid entry."""
         path = self._path(key)
         try:
             data = json.loads(path.read_bytes())
@@ -50,7 +50,7 @@ class BuildCache:
             return None
 
     def put(self, key: str, value: Build | CompileFailure, isolation: tuple[str, ...]) -> None:
-        """Keeps a build or a lasting failure. A full or read-only disk loses the entry, not the result."""
+        """Stores a build or a permanent failure. On a full or read-only disk the entry is lost, not the result."""
         data: dict[str, Any] = {"entry_version": ENTRY_VERSION, "key": key, "isolation": list(isolation)}
         if isinstance(value, Build):
             data["build"] = value.to_dict()
@@ -77,7 +77,7 @@ class BuildCache:
                 self.prune()
 
     def prune(self) -> None:
-        """Deletes the entries used longest ago until the rest fits."""
+        """Deletes the least recently used entries until the rest fits."""
         entries = []
         for path in self._directory.glob("*/*.json"):
             try:

@@ -1,10 +1,10 @@
-"""What a candidate changed of the DSL, of Python's modules that it may import, and of the cage's own.
+"""Finds what a candidate changed in the DSL, in the Python modules that it may import, and in the cage.
 
-Names in text can be aliased in more ways than the gate follows. So the dictionaries of modules, classes and objects,
-and what functions are made of, are compared with what they were before the candidate was imported, whichever way led to
-a change. The DSL changes some of its own while it compiles: it imports submodules, fills caches, sets private
-variables. Allowed are added modules, entries added to containers, data under private names, and functions and classes
-of the DSL's own files under names that held nothing; a change that is undone before the comparison is not seen.
+Names can be aliased in more ways than the gate follows. So the dictionaries of modules, classes and objects, and the
+parts of functions, are compared with their state before the candidate was imported, however a change was made. The DSL
+changes some of its own while it compiles: it imports submodules, fills caches, sets private variables. Allowed are new
+modules, new entries of containers, data under private names, and functions and classes from the DSL's own files under
+names that held nothing. A change that is undone before the comparison is not seen.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class _Dictionary:
 
 
 class Snapshot:
-    """The state of all that is imported now; :meth:`changes` compares with it."""
+    """State of everything imported now; :meth:`changes` compares with it."""
 
     def __init__(self) -> None:
         self._seen: set[int] = set()
@@ -73,7 +73,7 @@ class Snapshot:
         self._parts = [[*map(part, self._functions)] for part in (_code, _defaults, _keywords)]
 
     def changes(self, own: str = CANDIDATE_MODULE) -> Iterator[str]:
-        """Dotted names of what is not as it was; ``own`` is the candidate's module."""
+        """Dotted names of everything that differs; ``own`` is the candidate's module."""
         for path, of, bases in self._bases:
             if _class_bases(of) != bases:
                 yield f"{path}.__bases__"
@@ -95,7 +95,7 @@ class Snapshot:
                 yield f"{one.path}[{str(name)[:80]!r}]" if one.kind is Kind.ENTRIES else f"{one.path}.{name}"
 
     def _may_differ(self, one: _Dictionary, name: str, old: object, new: object) -> bool:
-        """May the DSL itself have put ``new`` in place of ``old``?"""
+        """Whether the DSL itself may have replaced ``old`` with ``new``."""
         if one.of is FunctionType and name == "_dsl_cls" and new is _NOTHING:
             return True  # of a jit function, until it is first called
         if _acts(old):
@@ -107,7 +107,7 @@ class Snapshot:
         return self._is_the_dsls(name, old, new)
 
     def _is_the_dsls(self, name: str, old: object, new: object) -> bool:
-        """Of a module or a class."""
+        """Whether a module or class comes from the DSL's files."""
         if isinstance(new, ModuleType):
             return old is _NOTHING and new is sys.modules.get(_module_dict(new).get("__name__", ""))
         if isinstance(new, type):
@@ -120,7 +120,8 @@ class Snapshot:
         return isinstance(new, FunctionType) and self._is_file_of_the_dsl(new.__code__.co_filename)
 
     def _is_preprocessed(self, function: FunctionType, before: CodeType) -> bool:
-        """Whether the DSL put its own text's code, rewritten for tracing, into a jit function when it was called."""
+        """Whether the DSL replaced a jit function's code with its own text rewritten for tracing, when it was
+        called."""
         now, kept = function.__code__, function.__dict__.get("_original_code")
         same = (now.co_filename, now.co_name) == (before.co_filename, before.co_name)
         return kept is before and same and self._is_file_of_the_dsl(now.co_filename)
@@ -165,7 +166,7 @@ class Snapshot:
 
 
 def _acts(value: object) -> bool:
-    """Is it code, or does it decide what an attribute is?"""
+    """Whether it is code, or controls attribute access."""
     return callable(value) or isinstance(value, ModuleType) or hasattr(type(value), "__get__")
 
 
@@ -174,7 +175,7 @@ def _is_ours(module: object) -> bool:
 
 
 def _classes() -> Iterator[type]:
-    """All that there are, also those that no module names."""
+    """All classes, also those that no module names."""
     seen: set[int] = set()
     left: list[type] = [object]
     while left:
@@ -186,7 +187,7 @@ def _classes() -> Iterator[type]:
 
 
 def _folders(modules: Mapping[str, ModuleType]) -> Iterable[str]:
-    """Where Python's own files, the DSL's and this package's lie."""
+    """Folders with the files of Python, the DSL and this package."""
     for name in ("stdlib", "platstdlib"):
         yield sysconfig.get_path(name) + "/"
     for name, module in modules.items():

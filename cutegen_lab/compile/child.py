@@ -1,9 +1,9 @@
-"""A candidate's builds, inside the cage: import it, compile it for one workload after another, record its launches,
-answer with plain data.
+"""A candidate's builds, inside the cage: imports it, compiles it for one workload after another, records its launches,
+and answers with plain data.
 
-Builds of one candidate share a process, because most of a small kernel's compile time is spent once for all of them:
-starting the process, importing the candidate, rewriting its functions. What one build can do to the next, a candidate
-could do to it anyway.
+Builds of one candidate share a process, because most of a small kernel's compile time is common to them: starting the
+process, importing the candidate, rewriting its functions. Nothing is lost: whatever one build can do to the next, a
+candidate could do to it anyway.
 """
 
 from __future__ import annotations
@@ -39,19 +39,21 @@ _MOST_NAMED = 4  # of what was changed
 
 
 class ContractError(Exception):
-    """The candidate does not keep the contract; the message says how."""
+    """The candidate breaks the contract; the message says how."""
 
 
 class RuledOutError(ContractError):
-    """By the candidate's own constraints."""
+    """The candidate's own constraints refuse the config."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """``parts`` are its larger pieces, sent as they are."""
+    """A child's answer."""
 
     message: dict[str, Any]
+    """The JSON part."""
     parts: tuple[bytes, ...] = ()
+    """Larger parts, sent as raw bytes."""
 
     def write(self, reply: int) -> None:
         for part in self.parts:
@@ -60,10 +62,11 @@ class Answer:
 
 
 def run(job: Mapping[str, Any], reply: int, status: int, changes: Changes) -> None:
-    """``changes`` names what is no longer as it was before the candidate was imported.
+    """Runs a job. ``changes`` names everything that differs from before the candidate was imported.
 
-    Says by ``status`` how isolated it is and closes it. Writes to ``reply`` for each workload its number, its steps
-    and its answer; or the one answer of a job that assembles."""
+    Reports its isolation on ``status`` and closes it. Writes to ``reply`` each workload's number, steps and answer; or
+    the one answer of an assembly job.
+    """
     scratch = job["scratch"]
     limits = Limits(**job["limits"])
     os.environ["HOME"] = os.environ["TMPDIR"] = tempfile.tempdir = scratch
@@ -106,7 +109,7 @@ def _failure(verdict: Verdict, reason: str, diagnostics: list[dict[str, Any]], r
 
 
 def _assembled(job: Mapping[str, Any]) -> Answer:
-    """PTX that other children handed out, assembled where its candidate never was."""
+    """Cubins of PTX from other children, assembled where its candidate never ran."""
     return Answer({}, tuple(dsl.assemble(ptx, job["arch"]) for ptx in job["ptx"]))
 
 
@@ -155,7 +158,8 @@ def _check_unchanged(changes: Changes) -> None:
 
 
 class _Text(importlib.machinery.SourceFileLoader):
-    """Loads the candidate from its text, as if from one place on every machine: the debug information names it."""
+    """Loads the candidate from its text under the same path on every machine, since debug information contains the
+    path."""
 
     def __init__(self, source: str) -> None:
         super().__init__("candidate", CANDIDATE_FILE)
@@ -165,7 +169,7 @@ class _Text(importlib.machinery.SourceFileLoader):
         return self._source.encode()
 
     def get_source(self, fullname: str) -> str:
-        """As the gate read it, whatever encoding it asks for: the DSL reads the text of a function again."""
+        """The text as the gate read it, in whatever encoding it declares: the DSL reads functions' source again."""
         return self._source
 
     def get_code(self, fullname: str) -> CodeType:
@@ -190,7 +194,7 @@ def _load(source: str) -> ModuleType:
 
 
 def _parameters(module: ModuleType) -> tuple[list[str], list[inspect.Parameter]]:
-    """Names before ``stream``, and the parameters after it."""
+    """Names of the parameters before ``stream``, and after it."""
     parameters = list(inspect.signature(module.launch).parameters.values())
     names = [p.name for p in parameters]
     if "stream" not in names:
@@ -200,7 +204,7 @@ def _parameters(module: ModuleType) -> tuple[list[str], list[inspect.Parameter]]
 
 
 def _settings(module: ModuleType, config: Mapping[str, Any]) -> dict[str, Any]:
-    """Every tunable's value: launch()'s defaults under ``config``. Raises ContractError for an unknown name."""
+    """Every tunable's value: ``config`` over launch()'s defaults. Raises ContractError for an unknown name."""
     _, tunables = _parameters(module)
     names = [p.name for p in tunables]
     for p in tunables:
@@ -250,7 +254,7 @@ def _check_signature(module: ModuleType, workload: Workload, workspace: tuple[Te
 
 
 def _python_paths() -> list[str]:
-    """What the interpreter and the compiler read: themselves, system libraries, and nothing of the user's."""
+    """Paths that the interpreter and the compiler read: their own and system libraries, nothing of the user's."""
     own = {sys.prefix, sys.base_prefix, sys.exec_prefix, *(p for p in sys.path if p and Path(p).is_dir())}
     package = str(Path(__file__).resolve().parents[1])
     own = {p for p in own if not package.startswith(p + os.sep)} | {package}

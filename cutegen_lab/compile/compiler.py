@@ -1,4 +1,4 @@
-"""``CageCompiler``: gate, cache, cage, and the artifact put together from what comes out."""
+"""``CageCompiler``: passes a candidate through gate, cache and cage, and assembles the artifact."""
 
 from __future__ import annotations
 
@@ -43,12 +43,16 @@ _LINTED = 16  # texts whose findings are kept
 
 @dataclass(frozen=True)
 class CompileJob:
-    """One candidate+config for one arch, to be compiled for each workload."""
+    """One candidate and config for one arch, to be compiled for each workload."""
 
     source: str
+    """Text of the candidate."""
     config: Config
+    """Values of tunables; others keep their defaults."""
     workloads: tuple[Workload, ...]
+    """Workloads to compile for."""
     arch: str
+    """Target architecture."""
 
 
 @dataclass(frozen=True)
@@ -61,9 +65,9 @@ class _Result:
 class CageCompiler:
     """Compiles candidates in a warm, caged pool; implements :class:`cutegen_lab.core.protocols.Compiler`.
 
-    Thread-safe. ``cache_dir`` holds builds, the stand-in runtime and scratch folders. ``workers`` bounds the builds
-    that run at once over all callers. ``allow_weak_cage`` runs candidates also where this machine lets nothing hold
-    them (:func:`cutegen_lab.compile.isolate.missing_walls`).
+    Thread-safe. ``cache_dir`` holds builds, the stand-in runtime and scratch folders. ``workers`` bounds concurrent
+    builds over all callers. ``allow_weak_cage``: run candidates even if this machine cannot isolate them
+    (:func:`cutegen_lab.compile.isolate.missing_walls`).
     """
 
     def __init__(
@@ -81,23 +85,22 @@ class CageCompiler:
     def compile(
         self, source: str, config: Config, workloads: Sequence[Workload], arch: str, say: Say, cancel: Cancel
     ) -> Artifact | CompileFailure:
-        """One build a workload. Raises InputError (unknown arch), SetupError, CageError, Cancelled."""
+        """One build for each workload. Raises InputError (unknown arch), SetupError, CageError, Cancelled."""
         return self.compile_many([CompileJob(source, dict(config), tuple(workloads), arch)], say, cancel)[0]
 
     def compile_many(
         self, jobs: Sequence[CompileJob], say: Say, cancel: Cancel = _NEVER
     ) -> list[Artifact | CompileFailure]:
-        """Every job's outcome, in order; builds run in parallel over all jobs. Raises as :meth:`compile`."""
+        """Outcome of every job, in order; builds of all jobs run in parallel. Raises as :meth:`compile`."""
         return self._compile(jobs, say, cancel, gated=True)
 
     def compile_ungated(self, job: CompileJob, say: Say, cancel: Cancel = _NEVER) -> Artifact | CompileFailure:
-        """Without the gate: for tests that show the cage alone holds, and for texts that are not a candidate's."""
+        """Skips the gate: for tests of the cage alone, and for texts that are not a candidate's."""
         return self._compile([job], say, cancel, gated=False)[0]
 
     def verified(self, artifact: Artifact, cancel: Cancel = _NEVER) -> Artifact | CompileFailure:
-        """An artifact that came as a file, held to what every build here is held to: its machine code is what its PTX
-        assembles to, and neither reads what no kernel may, nor keeps memory of its own. Raises CageError, SetupError,
-        Cancelled."""
+        """An artifact from a file, checked like every build here: its machine code is what its PTX assembles to, and
+        neither reads forbidden registers nor has memory of its own. Raises CageError, SetupError, Cancelled."""
         builds = {}
         for name, build in artifact.builds.items():
             try:
@@ -113,12 +116,12 @@ class CageCompiler:
         return replace(artifact, builds=builds)
 
     def wake(self, arch: str) -> None:
-        """Starts the process that builds are forked from, which the first of them would wait for. Raises CageError,
+        """Starts the process from which builds are forked, so that the first build need not wait. Raises CageError,
         SetupError."""
         self._pool.archs(arch, self._standin())
 
     def isolation_report(self, say: Say = lambda _: None) -> tuple[str, ...]:
-        """The isolation this machine gives a build, found out by compiling nothing."""
+        """The isolation that a build gets on this machine, found by starting one that compiles nothing."""
         say("asking the cage what isolation it has")
         return tuple(self._pool.run({"ptx": []}, "sm_90a", self._standin(), _NEVER).of(0).isolation)
 
@@ -172,15 +175,15 @@ class CageCompiler:
         return found
 
     def _parts(self, workloads: list[int], jobs: int) -> list[list[int]]:
-        """What is to be built of one of so many jobs, by process: in as few as leave no worker idle."""
+        """Workloads of one of so many jobs, divided among as few processes as keep all workers busy."""
         processes = min(max(self._workers // jobs, 1), len(workloads))
         return [workloads[first::processes] for first in range(processes)]
 
     def _kept(self, arch: str, results: list[_Result], cancel: Cancel) -> list[_Result]:
-        """New builds of one candidate whose cubin is not their PTX's made failures; all that is new goes to the cache.
+        """Turns new builds into failures if their cubin does not match their PTX; everything new goes to the cache.
 
-        Their PTX is assembled again together, in a process that never saw the candidate, and as the emulator reads it:
-        without comments, behind which an instruction may hide from one of the two.
+        The PTX is assembled again in a process that never saw the candidate, as the emulator reads it: without
+        comments, in which one of the two might see an instruction.
         """
         new = [r.value for r in results if r.key and isinstance(r.value, Build)]
         objections = dict(zip(map(id, new), self._objections(arch, new, cancel), strict=True))
@@ -269,7 +272,7 @@ class CageCompiler:
         isolation: tuple[str, ...],
         output: str,
     ) -> Build | CompileFailure:
-        """Puts a build together from checked data, or the failure with the lint's view of it."""
+        """The build made from checked data, or the failure with the lint's findings."""
         if isinstance(outcome, Failed):
             diagnostics = outcome.diagnostics + self._lint(job)
             return CompileFailure(outcome.verdict, outcome.reason, diagnostics, isolation, outcome.ruled_out)
@@ -303,7 +306,7 @@ class CageCompiler:
     def _admitted(
         self, workspace: Sequence[TensorSpec], cubin: bytes, ptx: str, lines: Sequence[SourceLine]
     ) -> bool:  # fmt: skip
-        """Whether the kernels print. Raises PlanError for memory that a candidate may not have and for a register that
+        """Whether the kernels print. Raises PlanError for memory that a candidate may not have, and for a register that
         it may not read."""
         declared = sum(w.nbytes for w in workspace)
         if declared > self._limits.workspace_bytes:

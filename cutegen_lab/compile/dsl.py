@@ -1,13 +1,12 @@
-"""Every touch of the DSL's insides is here, and runs only in the cage (``tests/compile/test_dsl.py`` fails when it
-moves).
+"""All uses of the DSL's internals; runs only in the cage (``tests/compile/test_dsl.py`` fails if they change).
 
-Written against nvidia-cutlass-dsl 4.8.1. What it relies on beyond the documented API: the compiled function's
+Written for nvidia-cutlass-dsl 4.8.1. It relies, beyond the documented API, on: the compiled function's
 ``_get_cuda_init_and_load`` (the launcher's two set-up entry points), ``capi_func`` (its C entry: an array of pointers
-to each argument's memory, then the returned error), ``artifacts.PTX``/``.CUBIN``, ``total_added_arguments``, and that
-a fake tensor whose layout is static is passed as a struct of one pointer. :func:`assemble` relies on the pass
-``gpu-module-to-binary`` and on a module's own assembly reaching the assembler unchanged. :func:`remember_places`
-relies on ``_mlir_helpers.op._fast_frameinfo`` and ``._is_framework_module`` following from their arguments alone.
-:func:`leave_launchers_plain` relies on ``base_dsl.compiler.Compiler.jit`` being what makes host code executable.
+to each argument's memory, then the returned error), ``artifacts.PTX``/``.CUBIN``, ``total_added_arguments``, and on a
+fake tensor with a static layout being passed as a struct of one pointer. :func:`assemble` relies on the pass
+``gpu-module-to-binary`` and on a module's own assembly reaching the assembler unchanged. :func:`remember_places` relies
+on ``_mlir_helpers.op._fast_frameinfo`` and ``._is_framework_module`` depending on their arguments only.
+:func:`leave_launchers_plain` relies on ``base_dsl.compiler.Compiler.jit`` making host code executable.
 """
 
 from __future__ import annotations
@@ -42,13 +41,13 @@ _NUMERIC = {
 
 
 def known_archs() -> list[str]:
-    """GPU architectures the installed DSL can target."""
+    """GPU architectures that the installed DSL can target."""
     enums = importlib.import_module("cutlass.base_dsl.enums")
     return sorted(enums.Arch.__members__)
 
 
 def warm_up() -> None:
-    """Imports what every build needs, before the first fork."""
+    """Imports everything that builds need, before the first fork."""
     for name in ("cutlass", "cutlass.cute", "cutlass.cute.runtime", "cutlass.pipeline", "cutlass.utils",
                  "cutlass.utils.hopper_helpers", "cuda.bindings.driver", "numpy"):  # fmt: skip
         importlib.import_module(name)
@@ -57,8 +56,8 @@ def warm_up() -> None:
 
 
 def leave_launchers_plain() -> None:
-    """A candidate's host code runs once a build, to be recorded: LLVM does not optimise it (``opt_level`` 0), which
-    took an eighth of a build's time. The GPU's code is compiled by other passes, and does not change."""
+    """Turns off LLVM optimisation (``opt_level`` 0) of host code, which runs only once in each build, to be recorded:
+    saves an eighth of a build's time. GPU code is compiled by other passes and does not change."""
     compiler: Any = importlib.import_module("cutlass.base_dsl.compiler").Compiler
     made = compiler.jit
 
@@ -69,9 +68,8 @@ def leave_launchers_plain() -> None:
 
 
 def remember_places() -> None:
-    """Where in the candidate an operation was written is worked out once for each place, not for each operation traced
-    there: the DSL walks a function's whole table of positions every time, a quarter of the time that a kernel with
-    unrolled loops compiles for."""
+    """Caches source positions of operations by place: the DSL otherwise walks a function's whole position table for
+    each traced operation, a quarter of the compile time of a kernel with unrolled loops."""
     op: Any = importlib.import_module("cutlass._mlir_helpers.op")
     found: dict[tuple[CodeType, int], Any] = {}
     look = op._fast_frameinfo
@@ -102,7 +100,7 @@ def compile_launch(
 
 
 def ptx_and_cubin(compiled: Any) -> tuple[str, bytes]:
-    """Raises ValueError where the launcher launches no kernel of its own."""
+    """PTX and cubin of a compiled launcher. Raises ValueError if it launches no kernel of its own."""
     ptx, cubin = compiled.artifacts.PTX, compiled.artifacts.CUBIN
     if not isinstance(ptx, str) or not isinstance(cubin, bytes):
         raise ValueError("launch() compiled to no kernel; it must launch at least one @cute.kernel")
@@ -110,9 +108,8 @@ def ptx_and_cubin(compiled: Any) -> tuple[str, bytes]:
 
 
 def assemble(ptx: str, arch: str) -> bytes:
-    """The cubin of ``ptx`` by the assembler that the DSL itself uses, which has no door of its own: the text goes in as
-    the assembly of an otherwise empty GPU module. Raises ValueError with what the assembler said.
-    """
+    """The cubin of ``ptx`` from the DSL's assembler, which has no direct interface: the text is passed as the assembly
+    of an otherwise empty GPU module. Raises ValueError with the assembler's message."""
     head = _PTX_HEAD.match(ptx)
     if head is None:
         raise ValueError("it does not begin with .version, .target and .address_size")
@@ -134,7 +131,7 @@ def assemble(ptx: str, arch: str) -> bytes:
 
 
 def load(compiled: Any) -> None:
-    """Runs the launcher's set-up entry points against the stand-in runtime. Raises RuntimeError."""
+    """Runs the launcher's set-up entry points on the stand-in runtime. Raises RuntimeError."""
     if compiled.total_added_arguments:
         raise RuntimeError("the DSL asks for hidden workspace arguments, which a launch plan cannot hold")
     initialise, load_to_device = compiled._get_cuda_init_and_load()
@@ -147,7 +144,7 @@ def load(compiled: Any) -> None:
 
 
 def call(compiled: Any, addresses: Sequence[int], stream: int) -> int:
-    """Runs the host launcher once on tensors at ``addresses``; returns its error code."""
+    """Runs the host launcher once with tensors at ``addresses``; returns its error code."""
     data = [ctypes.pointer(ctypes.c_void_p(address)) for address in addresses]
     handle, error = ctypes.pointer(ctypes.c_void_p(stream)), ctypes.pointer(ctypes.c_int32(0))
     compiled.capi_func(_pack(*data, handle, error))

@@ -1,4 +1,4 @@
-"""From an exception of the DSL, or of the candidate, to one diagnostic. Runs in the cage, where the exception lives."""
+"""Turns an exception of the DSL or the candidate into one diagnostic. Runs in the cage, where the exception is."""
 
 from __future__ import annotations
 
@@ -78,7 +78,8 @@ def _fields(text: str) -> dict[str, list[str]]:
 
 
 def _line(error: BaseException, path: str, text: str) -> int:
-    """The candidate line closest to the fault: the innermost frame in its file, else what the compiler printed."""
+    """Candidate line closest to the error: the innermost frame in its file, otherwise the line that the compiler
+    printed."""
     seen: BaseException | None = error
     for _ in range(8):
         if seen is None:
@@ -98,7 +99,7 @@ def _line(error: BaseException, path: str, text: str) -> int:
 
 
 def _same(filename: object, path: str) -> bool:
-    """The DSL compiles functions anew and spells the file's path its own way."""
+    """Whether two paths are the same file: the DSL recompiles functions and changes the path's spelling."""
     return isinstance(filename, str) and PurePath(filename).name == PurePath(path).name
 
 

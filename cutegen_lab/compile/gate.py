@@ -1,6 +1,6 @@
-"""The gate: what a candidate's text may not contain, found without running it.
+"""The gate: checks a candidate's text for forbidden constructs, without running it.
 
-It keeps honest mistakes and plain attacks out cheaply, and says what is wrong. It is not the wall: the cage is.
+It stops honest mistakes and simple attacks cheaply, with a clear message. The security boundary is the cage.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ HARMLESS_NAMES = {
 FORBIDDEN_NAMES = {
     "eval", "exec", "compile", "open", "__import__", "globals", "locals", "vars", "breakpoint", "input", "delattr",
     "setattr", "memoryview", "exit", "quit", "help",
-    "id", "hash",  # another number in every process, in which a text would compile to something else
+    "id", "hash",  # differ between processes, so that a text could compile to different code
 }  # fmt: skip
 _ASKED = {"getattr", "hasattr"}  # may be called with a constant name, and not handed on
 # Ordinary attributes through which Python's insides, or the machine's, can be reached.
@@ -70,7 +70,7 @@ _ALLOWED_DUNDERS = {
 
 @cache
 def _python_dunders() -> frozenset[str]:
-    """Double-underscore names that something of Python's has: classes, functions, modules, frames …"""
+    """Double-underscore names of Python's own classes, functions, modules, frames …"""
     frame = inspect.currentframe()
     empty = (number for number in range(0))
     things = [
@@ -90,8 +90,8 @@ _ONE_AT_A_TIME = Lock()
 
 
 def check(source: str) -> list[Diagnostic]:
-    """Why this text may not be compiled; empty where it may. Of many reasons the first. What was asked last is
-    remembered: a search asks the same of every config, from many threads."""
+    """The first reason why this text may not be compiled; empty if it may. The last text's result is cached: a search
+    asks the same for every config, from many threads."""
     with _ONE_AT_A_TIME:
         return list(_checked(source))
 
@@ -201,7 +201,7 @@ def _is_super_setattr(node: ast.expr) -> bool:
 
 
 def _lookup(node: ast.Call, imported: set[str]) -> Iterator[Diagnostic]:
-    """A look-up by a name that may not be looked up, or of anything by name in something imported."""
+    """A look-up of a forbidden name, or of any name in something imported."""
     function = node.func
     by_object = _is_object_setattr(function)
     what = "object.__setattr__" if by_object else function.id if isinstance(function, ast.Name) else ""
@@ -242,13 +242,13 @@ def _import_from(node: ast.ImportFrom) -> list[Diagnostic]:
 
 
 def _partly_imported(tree: ast.Module) -> dict[str, str]:
-    """Local name of each module of which only some names may be used: the module."""
+    """Modules of which only some names may be used, by local name."""
     imports = [alias for n in ast.walk(tree) if isinstance(n, ast.Import) for alias in n.names]
     return {a.asname or a.name: a.name for a in imports if a.name in HARMLESS_NAMES}
 
 
 def _listed_modules(tree: ast.Module) -> dict[str, str]:
-    """Local name of each of Python's own modules, those that it is assigned to among them: the module."""
+    """Python's own modules by local name, including names they are assigned to."""
     imports = [alias for n in ast.walk(tree) if isinstance(n, ast.Import) for alias in n.names]
     found = {a.asname or a.name: a.name for a in imports if a.name in _LISTED}
     for node in ast.walk(tree) if found else ():
@@ -279,7 +279,7 @@ def _is_listed(module: str, name: str) -> bool:
 
 
 def _quoted(node: ast.AST) -> Iterator[Diagnostic]:
-    """What stands in an annotation as text is evaluated all the same."""
+    """Annotations given as strings, which are evaluated all the same."""
     annotations = [node.annotation] if isinstance(node, (ast.arg, ast.AnnAssign)) else []
     annotations += [node.returns] if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) else []
     left: list[ast.AST] = [annotation for annotation in annotations if annotation]
@@ -294,7 +294,7 @@ def _quoted(node: ast.AST) -> Iterator[Diagnostic]:
         try:
             tree = parse(text.strip())
         except (SyntaxError, ValueError):
-            continue  # nobody can evaluate it
+            continue  # it cannot be evaluated
         names = list(free_names(tree, FORBIDDEN_NAMES | _ASKED))
         found = [name.id for name in names] + [
             name for inner in ast.walk(tree) for name in _attributes_read(inner) if forbidden_attribute(name)
@@ -316,7 +316,7 @@ def _attributes_read(node: ast.AST) -> list[str]:
 
 
 def _imported_names(tree: ast.Module) -> set[str]:
-    """… and what they, or parts of them, are assigned to."""
+    """Names that are imported, and names that these or parts of them are assigned to."""
     imports = [n for n in ast.walk(tree) if isinstance(n, (ast.Import, ast.ImportFrom))]
     found = {a.asname or a.name.split(".")[0] for node in imports for a in node.names}
     for node in ast.walk(tree):
@@ -334,7 +334,8 @@ def _root(node: ast.expr | None) -> str:
 
 
 def _patches(node: ast.AST, imported: set[str]) -> list[Diagnostic]:
-    """Assigning to an attribute of something imported changes the compiler for everyone in the process."""
+    """Whether it assigns to an attribute of something imported, which would change the compiler for all builds of the
+    process."""
     if not isinstance(node, ast.Attribute) or isinstance(node.ctx, ast.Load):
         return []
     if _root(node) not in imported:
@@ -344,7 +345,7 @@ def _patches(node: ast.AST, imported: set[str]) -> list[Diagnostic]:
 
 
 def forbidden_attribute(name: str) -> bool:
-    """Through which Python's insides, or the machine's, can be reached."""
+    """Whether the attribute gives access to the internals of Python or the machine."""
     return _dunder(name) or not FORBIDDEN_ATTRIBUTES.isdisjoint(
         (name, name.strip("_"))
     )  # modules import what they need as _os

@@ -1,4 +1,4 @@
-"""What the DSL's misleading messages mean, and the names models invent. Met with nvidia-cutlass-dsl 4.8.1."""
+"""Explanations of the DSL's misleading messages, and of names that models invent (nvidia-cutlass-dsl 4.8.1)."""
 
 from __future__ import annotations
 
@@ -8,12 +8,16 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Hint:
-    """``pattern`` (and the exception's type, where given) recognises a message; ``suggestion`` is what to do."""
+    """An explanation of one misleading message."""
 
     pattern: str
+    """Regular expression that recognises the message."""
     suggestion: str
+    """What to do."""
     exception: str = ""
-    replaces_message: bool = False  # the compiler's own note points the wrong way
+    """Name of the exception's type; empty for any."""
+    replaces_message: bool = False
+    """Whether the compiler's own note is misleading and is only quoted."""
 
 
 HINTS = (
@@ -73,7 +77,7 @@ ALIASES = {
 
 
 def hint_for(text: str, exception: str) -> Hint | None:
-    """The first entry of the table that recognises the message."""
+    """The first hint that recognises the message; None if there is none."""
     for hint in HINTS:
         if (not hint.exception or hint.exception == exception) and re.search(hint.pattern, text):
             return hint

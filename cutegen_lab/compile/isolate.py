@@ -1,7 +1,7 @@
-"""Takes rights away from the current process, for good: namespaces, file access, system calls, resources.
+"""Removes rights from the current process, for good: namespaces, file access, system calls, resources.
 
-Each step is tried and reported by name; a kernel that lacks one leaves the others standing. Runs in the cage, before
-any of the candidate's text is read. Sources: landlock(7), seccomp(2), user_namespaces(7), linux/audit.h.
+Each step is tried and reported by name; a kernel that lacks one still has the others. Runs in the cage, before any of
+the candidate's text is read. Sources: landlock(7), seccomp(2), user_namespaces(7), linux/audit.h.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SCRATCH = ("/media", "/srv", "/mnt")
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.mount.argtypes = [ctypes.c_char_p, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_ulong, ctypes.c_char_p]
 
-# A candidate is held by either of each pair.
+# One of each pair is enough to isolate a candidate.
 _WALLS = {
     "nothing keeps it from your files (no Landlock, no mount namespace)": {"landlock", "mount-ns"},
     "nothing keeps it from your processes (no seccomp, no process namespace)": {"seccomp", "pid-ns"},
@@ -41,13 +41,13 @@ ADVICE = (
 
 
 def missing_walls(isolation: Iterable[str]) -> list[str]:
-    """What a process with these names of isolation could reach, in words; empty where it may run a candidate."""
+    """What a process with these isolation names could still reach, in words; empty if it may run a candidate."""
     had = set(isolation)
     return [what for what, walls in _WALLS.items() if not walls & had]
 
 
 def lacking(isolation: Iterable[str]) -> list[str]:
-    """What this machine has not, where what it has suffices."""
+    """Isolation that this machine lacks although what it has suffices, in words."""
     had = set(isolation)
     notes = {
         "no namespaces: Landlock and the list of system calls hold candidates": {"pid-ns", "mount-ns", "net-ns"},
@@ -58,7 +58,8 @@ def lacking(isolation: Iterable[str]) -> list[str]:
 
 
 def unshare_namespaces() -> list[str]:
-    """Own user, network, IPC and process namespaces for this process's children. Names those that were had."""
+    """Gives this process's children new user, network, IPC and process namespaces. Returns the names of those
+    created."""
     uid, gid = os.getuid(), os.getgid()
     wanted = {"net-ns": CLONE_NEWNET, "ipc-ns": CLONE_NEWIPC, "pid-ns": CLONE_NEWPID, "uts-ns": CLONE_NEWUTS}
     if _libc.unshare(CLONE_NEWUSER | sum(wanted.values())) == 0:
@@ -66,16 +67,17 @@ def unshare_namespaces() -> list[str]:
             try:
                 Path(f"/proc/self/{name}").write_text(text)
             except OSError:
-                return list(wanted)  # unmapped: the process is nobody, which is no worse
+                return list(wanted)  # unmapped: the process runs as nobody, which is as safe
         return ["user-ns", *wanted]
     return [name for name, flag in wanted.items() if _libc.unshare(flag) == 0]
 
 
 def own_mounts(needed: Sequence[str], scratch_bytes: int) -> str:
-    """A mount namespace in which all is read-only but one folder, a memory disk of bounded size: its path, or "".
+    """Makes a mount namespace in which everything is read-only except one folder, a memory disk of bounded size;
+    returns its path, or "".
 
-    The folder is the same for every build on every machine that has it, because its name ends up in debug information:
-    so the same text gives the same cubin. ``needed`` are paths it must not cover.
+    The folder's path is the same for every build on every machine, because debug information contains it: the same text
+    then gives the same cubin. ``needed``: paths it must not hide.
     """
     spot = next((p for p in _SCRATCH if Path(p).is_dir() and not any(f"{n}/".startswith(f"{p}/") for n in needed)), "")
     if not spot or _libc.unshare(CLONE_NEWNS) or _libc.mount(None, b"/", None, _MS_REC | _MS_PRIVATE, None):
@@ -92,9 +94,8 @@ def own_mounts(needed: Sequence[str], scratch_bytes: int) -> str:
 def restrict(
     limits: Limits, readable: Iterable[str], writable: str, builds: int = 1, own_user: bool = False
 ) -> list[str]:
-    """What is left after this: reading ``readable``, writing ``writable``, computing within ``limits``, of time what
-    ``builds`` of them may take. ``own_user``: in a user namespace of its own, so that its processes are counted
-    alone."""
+    """Leaves only: reading ``readable``, writing ``writable``, computing within ``limits``, with time for ``builds``
+    builds. ``own_user``: whether it has its own user namespace, in which its processes are counted separately."""
     done = []
     no_new_privileges = _libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
     if no_new_privileges:
@@ -111,7 +112,7 @@ def restrict(
 
 
 def _drop_capabilities() -> bool:
-    """Root's rights over what is not its own. Reading files stays: Python may be installed in another user's folder."""
+    """Drops root's capabilities except reading files, since Python may be installed in another user's folder."""
     header, held = struct.pack("=Ii", _CAPABILITIES_VERSION, 0), ctypes.create_string_buffer(24)
     if _libc.capget(header, held) != 0:
         return False
@@ -121,7 +122,7 @@ def _drop_capabilities() -> bool:
 
 
 def allow_cpu(seconds: int) -> None:
-    """So many from now on, within the hard limit."""
+    """Sets the soft CPU-time limit in seconds, within the hard limit."""
     hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
     used = resource.getrusage(resource.RUSAGE_SELF)
     bound = math.ceil(used.ru_utime + used.ru_stime) + seconds

@@ -1,4 +1,4 @@
-"""How much of the machine one build may use."""
+"""Limits on a build's use of the machine."""
 
 from __future__ import annotations
 
@@ -9,22 +9,28 @@ MIB = 1 << 20
 
 @dataclass(frozen=True)
 class Limits:
-    """Bounds of one build (one candidate, one config, one workload). Times in seconds, sizes in bytes.
-
-    ``memory_bytes`` is what a build may allocate beyond the warm compiler it starts from; NVIDIA's largest example
-    kernels need under 300 MB. ``output_bytes`` bounds what it may print, ``reply_bytes`` what it may answer with,
-    ``file_bytes`` any one file it writes, ``scratch_bytes`` and ``scratch_files`` all of them. ``workspace_bytes``
-    bounds the scratch memory that a candidate declares, and its device has to allocate.
-    """
+    """Limits of one build: one candidate, one config, one workload."""
 
     wall_seconds: float = 60.0
+    """Most seconds of wall time."""
     cpu_seconds: int = 60
+    """Most seconds of CPU time."""
     memory_bytes: int = 1536 * MIB
+    """Most bytes allocated beyond the warm compiler it starts from; NVIDIA's largest example kernels need under
+    300 MB."""
     output_bytes: int = 4 * MIB
+    """Most bytes printed."""
     reply_bytes: int = 64 * MIB
+    """Most bytes of its answer."""
     file_bytes: int = 64 * MIB
+    """Most bytes of any one file it writes."""
     open_files: int = 256
+    """Most open files."""
     processes: int = 64
+    """Most processes and threads."""
     scratch_bytes: int = 256 * MIB
+    """Most bytes of all files it writes."""
     scratch_files: int = 4096
+    """Most files it writes."""
     workspace_bytes: int = 64 << 30
+    """Most bytes of scratch memory that the candidate declares for its device."""

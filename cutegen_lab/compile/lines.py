@@ -1,4 +1,4 @@
-"""From PTX ``.loc`` directives to lines of the candidate."""
+"""Maps PTX ``.loc`` directives to lines of the candidate."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from cutegen_lab.core.artifact import SourceLine
 
 
 def source_lines(ptx: str, path: str) -> tuple[SourceLine, ...]:
-    """The ``.loc`` table for the candidate's file, by its base name (PTX ISA §11.5.3). Raises PtxError.
+    """The ``.loc`` table for the candidate's file, found by its base name (PTX ISA §11.5.3). Raises PtxError.
 
-    Code the DSL's own library contributes keeps the candidate line it was called from.
+    Code from the DSL's library keeps the candidate line that called it.
     """
     text = ptx_text.read(ptx)
     own = {number for number, name in text.files.items() if PurePath(name).name == PurePath(path).name}

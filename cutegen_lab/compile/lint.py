@@ -1,7 +1,8 @@
-"""What the compiler reports badly or not at all, found in the text. Warnings: they explain, and decide nothing.
+"""Warnings about mistakes that the compiler reports badly or not at all, found in the text. They explain, and never
+decide.
 
-Rules follow what language models were seen to get wrong with nvidia-cutlass-dsl 4.8.1. Each is silent where it cannot
-be sure; the compiler and the judge have the last word.
+Rules follow mistakes of language models with nvidia-cutlass-dsl 4.8.1. A rule is silent if it is not certain; compiler
+and judge decide.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _NAMES_ASKED, _NAMES_TOLD = 500, 20  # of the DSL's: no text uses more, and each
 
 
 def lint(source: str, missing_names: MissingNames | None = None) -> list[Diagnostic]:
-    """Findings in line order. ``missing_names`` (the cage's) adds names that the installed DSL lacks."""
+    """Findings in line order. ``missing_names`` (from the cage) adds names that the installed DSL lacks."""
     try:
         tree = parse(source)
     except (SyntaxError, ValueError):
@@ -68,7 +69,7 @@ def _unknown_names(tree: ast.Module, missing_names: MissingNames) -> Iterator[Di
 
 
 def is_constant_control(node: ast.For | ast.If | ast.While) -> bool:
-    """Unrolled or decided while tracing."""
+    """Whether the loop or branch is unrolled or decided while tracing."""
     head = node.iter if isinstance(node, ast.For) else node.test
     if isinstance(node, ast.For) and isinstance(head, (ast.List, ast.Tuple)):
         return True
@@ -76,7 +77,7 @@ def is_constant_control(node: ast.For | ast.If | ast.While) -> bool:
 
 
 def _mentions(node: ast.AST, *words: str) -> bool:
-    """Does a name in it contain one of ``words``?"""
+    """Whether a name in it contains one of ``words``."""
     names = (
         n.id if isinstance(n, ast.Name) else n.attr if isinstance(n, ast.Attribute) else "" for n in ast.walk(node)
     )
@@ -111,7 +112,7 @@ def _subscript(node: ast.Subscript) -> Iterator[Diagnostic]:
 
 
 def _call(node: ast.Call, known: frozenset[str]) -> Iterator[Diagnostic]:
-    """``known``: names of numbers that are known while a function is traced."""
+    """Findings of a call. ``known``: names of numbers that are known while a function is traced."""
     name, line = dotted(node.func), node.lineno
     keywords = {k.arg: k.value for k in node.keywords}
     if name == "sum":
@@ -150,7 +151,7 @@ _OF_NUMBERS = frozenset({"abs", "float", "int", "len", "max", "min", "pow", "rou
 
 
 def _constexprs(function: ast.FunctionDef) -> frozenset[str]:
-    """Parameters that are annotated as known while the function is traced, and not assigned in it."""
+    """Parameters annotated as known while the function is traced, and not assigned in it."""
     arguments = (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)
     known = {a.arg for a in arguments if a.annotation and dotted(a.annotation).split(".")[-1] == "Constexpr"}
     return frozenset(known - {n.id for n in ast.walk(function) if isinstance(n, ast.Name) and _is_stored(n)})
@@ -161,7 +162,7 @@ def _is_stored(name: ast.Name) -> bool:
 
 
 def _is_constant(node: ast.expr, known: frozenset[str]) -> bool:
-    """A literal, one of ``math``'s own constants, one of ``known``, or what is computed of these alone."""
+    """Whether it is a literal, a constant of ``math``, one of ``known``, or computed from these alone."""
     if isinstance(node, ast.Name):
         return node.id in known
     if isinstance(node, ast.BinOp):

@@ -1,7 +1,7 @@
-"""``getattr``, ``hasattr``, ``setattr`` and ``vars`` as a candidate has them: a computed name is checked at run time by
-the rule that the gate has for written ones.
+"""``getattr``, ``hasattr``, ``setattr`` and ``vars`` for candidates: computed names are checked at run time by the
+gate's rule for written ones.
 
-As the gate they are advice, which names the line; the cage is the wall.
+Like the gate they give a message with the line; the security boundary is the cage.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from cutegen_lab.compile.gate import forbidden_attribute
 
 
 def guarded(own_module: str) -> dict[str, Callable[..., Any]]:
-    """What to set in the candidate's module, called ``own_module``, before it is executed. They raise TypeError."""
+    """Functions to set in the candidate's module, called ``own_module``, before it is executed. They raise
+    TypeError."""
 
     def checked_getattr(thing: Any, name: str, *default: Any) -> Any:
         _check("getattr", name)

@@ -1,4 +1,4 @@
-"""Which of the DSL's names a candidate uses, written out in full."""
+"""Full names of the DSL's objects that a candidate uses."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import ast
 
 
 def dotted_names(tree: ast.Module) -> dict[str, int]:
-    """``cutlass.…`` names in full, by way of the module's imports, with the line each is first used on."""
+    """``cutlass.…`` names in full, resolved through the module's imports, with the line of first use."""
     roots = _imports(tree)
     used: dict[str, int] = {}
     inner = {id(n.value) for n in ast.walk(tree) if isinstance(n, ast.Attribute)}
@@ -30,7 +30,7 @@ def dotted_names(tree: ast.Module) -> dict[str, int]:
 
 
 def _imports(tree: ast.Module) -> dict[str, str]:
-    """Local name -> dotted name, for what comes from ``cutlass``. A name bound again elsewhere is left out."""
+    """Local name to dotted name, for imports from ``cutlass``. Names bound again elsewhere are left out."""
     roots: dict[str, str] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):

@@ -1,4 +1,4 @@
-"""From how a build ended to a verdict that names what happened."""
+"""Turns a build's end into a result or a verdict."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ _OUT_OF_MEMORY = ("out of memory", "std::bad_alloc", "Cannot allocate memory", "
 
 
 def read_ending(ending: Ending, tensors: tuple[TensorSpec, ...], limits: Limits) -> Compiled | Failed:
-    """``tensors`` are the workload's inputs and outputs, for naming the one that was touched."""
+    """The compiled result, or a failure. ``tensors``: the workload's inputs and outputs, to name the one that was
+    touched."""
     failed = _ended_badly(ending, tensors, limits)
     if failed is not None or ending.reply is None:
         return failed or _failed(Verdict.COMPILE_CRASH, "the build gave no answer")
@@ -26,7 +27,7 @@ def read_ending(ending: Ending, tensors: tuple[TensorSpec, ...], limits: Limits)
 
 
 def read_assembly(ending: Ending, count: int, limits: Limits) -> list[bytes] | Failed:
-    """The ``count`` cubins that a clean process made of as many builds' PTX."""
+    """The ``count`` cubins that a clean process assembled from PTX, or a failure."""
     failed = _ended_badly(ending, (), limits)
     if failed is not None or ending.reply is None:
         reason = failed.reason if failed else "no answer"

@@ -1,8 +1,8 @@
-"""From several recordings of a launcher to a launch plan.
+"""Derives a launch plan from several recordings of a launcher.
 
-Bytes that are a tensor's address in all recordings become relocations; bytes no kernel can see (padding, the second
-half of a TMA descriptor) become zero; whatever else differs makes the plan unstable. Runs in the parent on data from
-the cage: everything is checked before use.
+Bytes that are a tensor's address in all recordings become relocations; bytes that no kernel can see (padding, the
+second half of a TMA descriptor) become zero; any other difference makes the plan unstable. Runs in the parent on data
+from the cage: everything is checked before use.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _TENSOR_MAP_BYTES, _MAP_SLACK = 128, 1 << 44  # … and that of a tensor map, wh
 
 
 class PlanError(Exception):
-    """The recordings make no plan: the verdict and the reason."""
+    """The recordings give no plan: a verdict and a reason."""
 
     def __init__(self, verdict: Verdict, reason: str) -> None:
         super().__init__(reason)
@@ -34,11 +34,14 @@ class PlanError(Exception):
 
 @dataclass(frozen=True)
 class Recording:
-    """One run of the launcher: tensor base addresses, its error code, and the stand-in's log."""
+    """One run of the launcher on the stand-in runtime."""
 
     bases: tuple[int, ...]
+    """Base address of each tensor."""
     error: int
+    """Error code that the launcher returned."""
     log: str
+    """The stand-in's log of runtime calls."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +58,7 @@ def build_plan(
     tensors: Sequence[TensorSpec],
     workspace: tuple[TensorSpec, ...],
 ) -> LaunchPlan:
-    """What all ``recordings``, two or more, say alike. ``tensors`` are inputs, outputs, workspace. Raises PlanError."""
+    """The plan common to two or more ``recordings``. ``tensors``: inputs, outputs, workspace. Raises PlanError."""
     if any(len(r.bases) != len(tensors) for r in recordings):
         raise PlanError(Verdict.COMPILE_CRASH, f"a recording with other than {len(tensors)} tensors makes no sense")
     (first, *others), (base, *bases) = map(_parse, recordings), [r.bases for r in recordings]
@@ -141,7 +144,7 @@ def _param(
     bases: tuple[tuple[int, ...], tuple[int, ...]],
     tensors: Sequence[TensorSpec],
 ) -> tuple[bytes, list[Relocation]]:
-    """One parameter's canonical bytes (addresses and unseen bytes zero) and its relocations."""
+    """One parameter's canonical bytes (addresses and invisible bytes zero) and its relocations."""
     if not len(left) == len(right) == param.size:
         raise PlanError(Verdict.COMPILE_CRASH, f"{where}: {len(left)} bytes recorded, {param.size} declared")
     blob = bytearray(x if seen else 0 for x, seen in zip(left, param.live, strict=True))
@@ -176,7 +179,7 @@ def _address(
     tensors: Sequence[TensorSpec],
     slack: int,
 ) -> tuple[int, int] | None:
-    """(tensor, offset into it) where eight bytes are the same place of the same tensor in both recordings."""
+    """(tensor, offset) if eight bytes address the same place of the same tensor in both recordings; otherwise None."""
     a = struct.unpack_from("<Q", left, offset)[0]
     b = struct.unpack_from("<Q", right, offset)[0]
     for index, tensor in enumerate(tensors):
@@ -187,7 +190,7 @@ def _address(
 
 
 def _parse(recording: Recording) -> list[_Call]:
-    """Reads a stand-in's log. Raises PlanError."""
+    """Launches in a stand-in's log. Raises PlanError."""
     calls: list[_Call] = []
     for line in recording.log.splitlines():
         kind, _, rest = line.partition(" ")
@@ -229,7 +232,7 @@ def _parse(recording: Recording) -> list[_Call]:
 
 
 def _add_attribute(attributes: dict[int, bytes], number: int, value: bytes) -> None:
-    """Keeps the bytes that mean something; an attribute at its default says nothing."""
+    """Stores the meaningful bytes of a launch attribute, unless it has its default value."""
     value = value[: _VALUE_BYTES.get(number, 64)]
     if any(value):
         attributes[number] = value

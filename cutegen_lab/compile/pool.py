@@ -1,4 +1,4 @@
-"""The parent's side of the cage: keeps a warm compile server, gives it builds, and a folder to each."""
+"""The parent's side of the cage: keeps a warm compile server, and gives it builds, each with a folder."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _BOOT = (
 
 
 class Pool:
-    """Builds run in parallel, at most ``workers`` at a time; safe to use from any thread. ``allow_weak``: also where
+    """Runs builds in parallel, at most ``workers`` at a time; thread-safe. ``allow_weak``: run them even if
     :func:`cutegen_lab.compile.isolate.missing_walls` names something."""
 
     def __init__(self, workers: int, limits: Limits, scratch_dir: Path, allow_weak: bool = False) -> None:
@@ -49,8 +49,8 @@ class Pool:
         cancel: Cancel,
         begun: Callable[[int], None] = lambda _: None,
     ) -> Endings:
-        """The builds of one process, one after another; ``begun`` is told the number of each. Raises Cancelled,
-        CageError, SetupError (too little isolation)."""
+        """Runs the builds of one process, one after another, calling ``begun`` with the number of each. Raises
+        Cancelled, CageError, SetupError (too little isolation)."""
         while not self._slots.acquire(timeout=0.1):
             if cancel.is_set():
                 raise Cancelled("stopped while waiting for a compile worker")
@@ -77,7 +77,7 @@ class Pool:
             return self._scratch.path
 
     def missing_names(self, names: list[str], arch: str, standin: Path) -> dict[str, list[str]]:
-        """Which dotted cutlass names do not exist, with the names that do."""
+        """Dotted cutlass names that do not exist, with the names that do."""
         with self._lock:
             return self._server(arch, standin).ask(names)
 
@@ -99,7 +99,7 @@ class Pool:
         with self._lock:
             try:
                 self._server(arch, standin).send(job, fds)
-            except OSError:  # it died since its last build: once more with a fresh one
+            except OSError:  # the server died since its last build: try again with a fresh one
                 self._server(arch, standin).send(job, fds)
 
     def _server(self, arch: str, standin: Path) -> _Server:
@@ -183,15 +183,15 @@ class _Server:
 
 
 def installed_packages() -> list[str]:
-    """The folders of ``sys.path`` into which packages were installed, and those below them: also a user's own (``pip
-    install --user``) and those of PYTHONPATH, which an isolated interpreter leaves out. Folders of somebody's work are
-    not among them: a candidate may read what is."""
+    """Folders of ``sys.path`` with installed packages, and those below them: also a user's own (``pip install --user``)
+    and those of PYTHONPATH, which an isolated interpreter leaves out. Working folders are not among them, since a
+    candidate may read these."""
     roots = [folder for folder in sys.path if folder and any(Path(folder).glob("*.dist-info"))]
     return [folder for folder in sys.path if any(Path(folder).is_relative_to(root) for root in roots)]
 
 
 def clean_environment(arch: str, standin: Path, home: str) -> dict[str, str]:
-    """All the cage's environment: nothing is inherited, so no key can be."""
+    """The cage's whole environment: nothing is inherited, so it has no keys."""
     return {
         "PATH": "/usr/bin:/bin", "HOME": home, "TMPDIR": home, "LANG": "C.UTF-8", "LC_ALL": "C.UTF-8", "TZ": "UTC",
         "PYTHONDONTWRITEBYTECODE": "1", "PYTHONHASHSEED": "0", "CUDA_VISIBLE_DEVICES": "", "NVIDIA_VISIBLE_DEVICES": "",

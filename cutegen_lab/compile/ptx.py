@@ -1,7 +1,7 @@
-"""What a launch plan needs to know of a kernel's PTX: its parameters, and which of their bytes it can see.
+"""Parameters of a kernel's PTX, and which of their bytes it can see.
 
-PTX ISA 9.0, §5.1.6 (parameter state space) and §9.7.9.8 (ld). A parameter's bytes that no ``ld.param`` reads and whose
-address is never taken are padding: whatever the launcher left there cannot matter.
+PTX ISA 9.0, §5.1.6 (parameter state space) and §9.7.9.8 (ld). Bytes that no ``ld.param`` reads, of a parameter whose
+address is never taken, are padding: their values cannot matter.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from cutegen_lab.core import ptx_text
 DESCRIPTOR_BYTES = 128  # a TMA descriptor passed by value
 DESCRIPTOR_LIVE_BYTES = 64  # its second half is not written by the launcher and not read by the hardware's format
 
-# Each looks a bounded way ahead: the text is a candidate's.
+# Look-ahead is bounded, since the text is untrusted.
 _ENTRY = re.compile(r"\.entry\s+([\w$]+)\s*(?:\(([^(){};]*)\))?")
 _PARAM = re.compile(
     r"\.param\s+(?:\.align\s+(?P<align>\d+)\s+)?\.(?P<type>[a-z]+)(?P<bits>\d+)\s+"
@@ -29,19 +29,28 @@ _WORD = re.compile(r"[\w$]+")
 
 @dataclass(frozen=True)
 class Param:
-    """One kernel parameter. ``live[i]``: byte ``i`` can influence the kernel."""
+    """One kernel parameter."""
 
     name: str
+    """Name in the PTX."""
     size: int
+    """Size in bytes."""
     align: int
+    """Alignment in bytes."""
     live: bytes
+    """For each byte, 1 if it can influence the kernel, otherwise 0."""
     is_descriptor: bool
+    """Whether it is a TMA descriptor."""
 
 
 @dataclass(frozen=True)
 class Entry:
+    """One kernel of a PTX module."""
+
     name: str
+    """Name of the kernel."""
     params: tuple[Param, ...]
+    """Its parameters, in order."""
 
 
 def entries(ptx: str) -> tuple[Entry, ...]:

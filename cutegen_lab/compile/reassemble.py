@@ -1,7 +1,7 @@
-"""Whether a cubin is what its PTX assembles to, so that one of them may stand for the other.
+"""Checks that a cubin is what its PTX assembles to.
 
-The PTX is assembled once more in a process that never saw the candidate: a compiler that the candidate patched could
-hand out the PTX of one kernel with the cubin of another, and an emulator would judge the first, a GPU run the second.
+The PTX is assembled again in a process that never saw the candidate. Otherwise a compiler that the candidate patched
+could return one kernel's PTX with another's cubin: the emulator would judge the first, and a GPU run the second.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _DEBUG = (".debug", ".nv_debug", ".rela.debug", ".rel.debug", ".rela.nv_debug", 
 
 
 def batches(texts: Sequence[str]) -> list[list[str]]:
-    """``texts`` in order, cut so that each part fits into a message. Raises ValueError for one that fits into none."""
+    """``texts`` in order, divided into parts that fit a message. Raises ValueError for a text that fits none."""
     found: list[list[str]] = []
     room = 0
     for text in texts:
@@ -34,7 +34,7 @@ def batches(texts: Sequence[str]) -> list[list[str]]:
 
 
 def objection(cubin: bytes, assembled: bytes) -> str:
-    """Why ``cubin`` is not what its PTX ``assembled`` to; empty where it is."""
+    """Why ``cubin`` is not what its PTX ``assembled`` to; empty if it is."""
     try:
         different = differences(cubin, assembled)
     except ValueError as error:
@@ -46,14 +46,14 @@ def objection(cubin: bytes, assembled: bytes) -> str:
 
 
 def differences(cubin: bytes, assembled: bytes) -> list[str]:
-    """Names of the parts that differ in anything but debug information. Raises ValueError for what is no ELF file."""
+    """Names of the parts that differ in more than debug information. Raises ValueError for a file that is not ELF."""
     ours, theirs = _parts(assembled), _parts(cubin)
     return sorted(name for name in {*ours, *theirs} if ours.get(name) != theirs.get(name))
 
 
 def _parts(cubin: bytes) -> Mapping[str, object]:
-    """Contents and header of every section by name, and the file's flags. Where things lie in the file and in segments,
-    and the numbers of sections and symbols, follow from debug information, which is left out."""
+    """Contents and header of every section by name, and the file's flags. Offsets in file and segments, and numbers of
+    sections and symbols, depend on debug information and are left out."""
     found: dict[str, object] = {}
     try:
         elf = ELFFile(io.BytesIO(cubin))

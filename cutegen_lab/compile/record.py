@@ -1,8 +1,8 @@
-"""Runs a compiled host launcher against the stand-in runtime, on tensors that have addresses and no memory.
+"""Runs a compiled host launcher on the stand-in runtime, with tensors that have addresses but no memory.
 
 Runs in the cage. Each tensor is a reserved, unreadable address range: the launcher may compute with its address, shape
 and strides; touching its contents ends the process and names the tensor. Every launch is recorded several times, at
-other addresses in another order, so that what depends on an address, be it on its remainder, can be told from what does
+other addresses in another order, to tell bytes that depend on an address (even on its remainder) from those that do
 not.
 """
 
@@ -30,7 +30,7 @@ _TRIES = 64
 
 
 class StandIn:
-    """The stand-in runtime library, as loaded into this process."""
+    """The stand-in runtime library, loaded into this process."""
 
     def __init__(self, path: str, gpu: GpuSpec) -> None:
         self._library = ctypes.CDLL(path)
@@ -71,7 +71,7 @@ class StandIn:
 
 
 def device_figures(gpu: GpuSpec) -> dict[int, int]:
-    """cudaDeviceAttr ids (driver_types.h) and the target's values for them."""
+    """The target GPU's values of CUDA device attributes, by cudaDeviceAttr id (driver_types.h)."""
     major, minor = divmod(int("".join(c for c in gpu.arch.removeprefix("sm_") if c.isdigit())), 10)
     return {
         1: gpu.max_threads_per_block, 2: 1024, 3: 1024, 4: 64, 5: 2**31 - 1, 6: 65535, 7: 65535,
@@ -85,10 +85,11 @@ Layout = tuple[list[int], tuple[int, int]]  # of each tensor its place from a ba
 
 
 def layouts(tensors: Sequence[TensorSpec]) -> tuple[int, list[Layout]]:
-    """(bytes that the tensors take, where they may lie), ``RECORDINGS`` times.
+    """(bytes of all tensors, their possible positions), ``RECORDINGS`` times.
 
-    The first begin pages, somewhere below where a driver puts tensors; the others lie where it does, only 16-byte
-    aligned and in another order: a launcher that compares or assumes more is found out.
+    In the first, tensors start at pages, somewhere below where a driver places them; in the others they lie where it
+    does, only 16-byte aligned and in another order, which exposes a launcher that compares addresses or assumes more
+    alignment.
     """
     slot = _SLOT_UNIT * (2 + max((t.storage_bytes for t in tensors), default=0) // _SLOT_UNIT)
     count = len(tensors)
@@ -105,7 +106,7 @@ def layouts(tensors: Sequence[TensorSpec]) -> tuple[int, list[Layout]]:
 def _placed(
     tensors: Sequence[TensorSpec], offsets: Sequence[int], region: tuple[int, int], size: int
 ) -> Iterator[list[int]]:
-    """Addresses at ``offsets`` from a place in ``region`` that nobody can know before. Raises RuntimeError."""
+    """Addresses at ``offsets`` from an unpredictable place in ``region``. Raises RuntimeError."""
     for _ in range(_TRIES):
         low, high = region
         base = low + secrets.randbelow(max((high - low - size) // _SLOT_UNIT, 1)) * _SLOT_UNIT
@@ -119,7 +120,7 @@ def _placed(
 
 @contextmanager
 def _range(base: int, tensor: TensorSpec) -> Iterator[bool]:
-    """Holds the pages of ``tensor`` at ``base``; False where something else lies there."""
+    """Reserves the pages of ``tensor`` at ``base``; False if something else is there."""
     libc = ctypes.CDLL(None, use_errno=True)
     libc.mmap.restype = ctypes.c_void_p
     libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
@@ -138,7 +139,7 @@ def _range(base: int, tensor: TensorSpec) -> Iterator[bool]:
 def record(
     compiled: Any, listing: str, tensors: Sequence[TensorSpec], gpu: GpuSpec, standin_path: str, guard_fd: int
 ) -> list[dict[str, Any]]:
-    """``RECORDINGS`` of them: each the tensors' addresses, the launcher's error code, and the stand-in's log."""
+    """``RECORDINGS`` recordings: tensor addresses, the launcher's error code, and the stand-in's log."""
     standin = StandIn(standin_path, gpu)
     for entry in ptx.entries(listing):
         standin.declare(entry)

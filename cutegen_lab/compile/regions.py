@@ -1,4 +1,4 @@
-"""Names first bound inside a dynamic if or for and used after it: the DSL reports them as NameError, elsewhere."""
+"""Names first bound inside a dynamic if or for and used after it, which the DSL reports as NameError elsewhere."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _BUILTINS = frozenset(dir(builtins))
 
 
 def born_in_region(nodes: Nodes, functions: Iterable[ast.FunctionDef]) -> list[Diagnostic]:
-    """Of each of ``functions``, whose nodes are in ``nodes``."""
+    """Such names in each of ``functions``, whose nodes are in ``nodes``."""
     found: list[Diagnostic] = []
     for function in functions:
         arguments = function.args
@@ -25,8 +25,8 @@ def born_in_region(nodes: Nodes, functions: Iterable[ast.FunctionDef]) -> list[D
 
 
 class _Regions:
-    """What is bound where the statement at hand stands (``_known``), and what only a dynamic region bound (``_born``).
-    Branches undo what they did, by ``_log``, so that none costs more than what is in it."""
+    """Names bound at the current statement (``_known``), and names bound only in a dynamic region (``_born``). Branches
+    undo their changes by ``_log``, so that each costs no more than its contents."""
 
     def __init__(self, nodes: Nodes) -> None:
         self._nodes = nodes
@@ -58,7 +58,7 @@ class _Regions:
                 self.bind(bound)
 
     def _branch(self, body: list[ast.stmt], target: set[str]) -> set[str]:
-        """What ``body`` binds; nothing else remains of it."""
+        """Names that ``body`` binds; its other effects are undone."""
         start = len(self._log)
         self.bind(target)
         self.block(body)
@@ -74,11 +74,11 @@ class _Regions:
             names.add(name) if add else names.discard(name)
 
     def _parameters(self, statement: ast.stmt) -> set[str]:
-        """A nested function's own, which shadow."""
+        """Parameters of a nested function, which shadow outer names."""
         return {a.arg for a in self._nodes.within(statement) if isinstance(a, ast.arg)}
 
     def _uses(self, node: ast.AST, own: set[str]) -> None:
-        """``own``: what it binds itself."""
+        """Uses of names. ``own``: names that it binds itself."""
         if not self._born:
             return
         for name in self._nodes.within(node):

@@ -1,8 +1,8 @@
-"""What ptxas remarks on a build: spilled registers, stack use, serialised wgmma.
+"""Remarks of ptxas on a build: spilled registers, stack use, serialised wgmma.
 
-The DSL prints ptxas's remarks in colour, wrapped, on the build's output; only kernels that ptxas has something to say
-about appear. The text passed through the candidate's process, so it explains and never decides: register counts and
-stack sizes come from the cubin (:mod:`cutegen_lab.compile.resources`), and a remark that contradicts it is dropped.
+The DSL prints them in colour, wrapped, on the build's output; only kernels with remarks appear. The text passed through
+the candidate's process, so it explains and never decides: register counts and stack sizes come from the cubin
+(:mod:`cutegen_lab.compile.resources`), and a remark that contradicts it is dropped.
 """
 
 from __future__ import annotations
@@ -24,21 +24,24 @@ _SUGGESTION = re.compile(r"suggestion:\s*(.+?)(?:\n\S|\n\n|\Z)", re.S)
 
 @dataclass(frozen=True)
 class StackUse:
-    """Bytes a thread, as ptxas counts them."""
+    """Stack use of a thread, as ptxas reports it."""
 
     frame: int
+    """Bytes of the stack frame."""
     spill_stores: int
+    """Bytes of spill stores."""
     spill_loads: int
+    """Bytes of spill loads."""
 
 
 def stack_use(output: str) -> dict[str, StackUse]:
-    """By kernel name, for the kernels ptxas remarked on."""
+    """Stack use by kernel name, for the kernels with remarks."""
     text = " ".join(_ANSI.sub("", output).split())
     return {m[1]: StackUse(int(m[2]), int(m[3]), int(m[4])) for m in _USE.finditer(text)}
 
 
 def remark_notes(output: str) -> tuple[Diagnostic, ...]:
-    """Each different remark once, with the candidate line where ptxas's debug information had one."""
+    """Each distinct remark once, with the candidate line if ptxas had one."""
     text = _ANSI.sub("", output)
     starts = list(_REMARK.finditer(text))
     notes: dict[tuple[str, int], Diagnostic] = {}

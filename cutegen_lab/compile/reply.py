@@ -1,4 +1,4 @@
-"""Checks what comes out of the cage before anything uses it: hostile until shown to be plain data."""
+"""Validates what comes out of the cage, which is untrusted, before it is used."""
 
 from __future__ import annotations
 
@@ -20,25 +20,36 @@ _FAILURES = {
 
 @dataclass(frozen=True)
 class Compiled:
-    """A child's success: still raw, but of the right types."""
+    """A successful build: raw data, but of the right types."""
 
     cubin: bytes
+    """Machine code."""
     ptx: str
+    """PTX text."""
     workspace: tuple[TensorSpec, ...]
+    """Scratch tensors that the candidate declares."""
     recordings: tuple[Recording, ...]
+    """Recordings of the launcher."""
     seconds: float
+    """Seconds that compiling took."""
 
 
 @dataclass(frozen=True)
 class Failed:
+    """A build that failed."""
+
     verdict: Verdict
+    """Verdict of the candidate."""
     reason: str
+    """Why, in one line."""
     diagnostics: tuple[Diagnostic, ...]
+    """Messages with lines of the candidate's text."""
     ruled_out: bool = False
+    """Whether the candidate's own ``constraints`` refused the config."""
 
 
 def read_reply(data: dict[str, Any], parts: Sequence[bytes]) -> Compiled | Failed:
-    """Raises ValueError for anything that is not what our own child code would have sent."""
+    """A build's result. Raises ValueError for anything that our own child code would not send."""
     try:
         return _failed(data["failed"]) if "failed" in data else _compiled(data, *parts)
     except (KeyError, TypeError, AttributeError, OverflowError) as error:
@@ -46,7 +57,7 @@ def read_reply(data: dict[str, Any], parts: Sequence[bytes]) -> Compiled | Faile
 
 
 def read_cubins(data: dict[str, Any], parts: Sequence[bytes], count: int) -> list[bytes]:
-    """What the child that assembles answered. Raises ValueError where it did not, or said why not."""
+    """Cubins from the child that assembles. Raises ValueError for any other answer, with its reason if it has one."""
     try:
         if "failed" in data:
             raise ValueError(_failed(data["failed"]).reason)
@@ -58,7 +69,7 @@ def read_cubins(data: dict[str, Any], parts: Sequence[bytes], count: int) -> lis
 
 
 def _compiled(data: dict[str, Any], cubin: bytes, ptx: bytes, *logs: bytes) -> Compiled:
-    """Raises TypeError where parts are missing, ValueError where they are not text."""
+    """Raises TypeError for missing parts, ValueError for parts that are not text."""
     recordings = tuple(
         Recording(tuple(_integer(b) for b in r["bases"]), _integer(r["error"]), log.decode())
         for r, log in zip(data["recordings"], logs, strict=True)

@@ -1,12 +1,12 @@
-"""Registers, shared memory, stack and spills of each kernel, read from the cubin itself.
+"""Registers, shared memory, stack and spills of each kernel, read from the cubin.
 
 A cubin is an ELF file. ``.nv.info`` (whole module) holds records that name a function by symbol index; the register
-count is also in the section header of ``.text.<kernel>`` (bits 24–31 of ``sh_info``). Attribute numbers as
-``cuobjdump -elf`` prints them, checked in the tests against ``cuobjdump -res-usage``.
+count is also in the section header of ``.text.<kernel>`` (bits 24–31 of ``sh_info``). Attribute numbers are those that
+``cuobjdump -elf`` prints, checked in the tests against ``cuobjdump -res-usage``.
 
 A cubin holds no spill count: ``local_bytes``, the exact size of a thread's stack frame, covers register spills and
-dynamically indexed register arrays alike. Spill bytes are ptxas's own remark where it made one for this very frame.
-Otherwise they are what the frame holds beyond the ``.local`` memory that the PTX declares, an upper bound.
+dynamically indexed register arrays alike. Spill bytes are from ptxas's remark if it made one for this very frame,
+otherwise an upper bound: the frame without the ``.local`` memory that the PTX declares.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _LOCAL = re.compile(r"^[ \t]*\.local\b[^\[\n]{0,400}\[(\d{1,9})\]", re.M)
 def read_resources(
     cubin: bytes, ptx: str, entries: tuple[Entry, ...], remarked: Mapping[str, StackUse] | None = None
 ) -> tuple[KernelInfo, ...]:
-    """One :class:`KernelInfo` a PTX entry. Raises ValueError for a cubin that is no ELF or lacks a kernel."""
+    """One :class:`KernelInfo` for each PTX entry. Raises ValueError for a cubin that is not ELF or lacks a kernel."""
     try:
         elf = ELFFile(io.BytesIO(cubin))
         sections = {section.name: section for section in elf.iter_sections()}
@@ -87,7 +87,7 @@ def _records(data: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def _local_bytes(ptx: str, entries: tuple[Entry, ...]) -> dict[str, int]:
-    """Bytes of ``.local`` memory each kernel's PTX declares."""
+    """Bytes of ``.local`` memory that each kernel's PTX declares."""
     ptx = ptx_text.code(ptx)
     starts = [(ptx.find(f".entry {e.name}"), e.name) for e in entries]
     ends = [*(start for start, _ in starts[1:]), len(ptx)][: len(starts)]

@@ -1,4 +1,4 @@
-"""Which names a function binds itself, so that they are not Python's builtins of the same name."""
+"""Names that a function binds itself, which therefore are not Python's builtins of the same name."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 
 def free_names(tree: ast.Module, names: set[str]) -> Iterator[ast.Name]:
-    """Uses of ``names`` that no function, lambda or comprehension around them binds: there they are the builtins, or a
-    module's or class's own, which may be missing when they are looked up."""
+    """Uses of ``names`` that no enclosing function, lambda or comprehension binds: there they are builtins, or a
+    module's or class's own names, which may be missing at look-up."""
     left: list[tuple[ast.AST, frozenset[str]]] = [(tree, frozenset())]
     while left:
         node, bound = left.pop()
@@ -27,7 +27,7 @@ def free_names(tree: ast.Module, names: set[str]) -> Iterator[ast.Name]:
 
 
 def parts(node: ast.AST) -> tuple[list[ast.AST], list[ast.AST]]:
-    """Children of ``node`` that are looked up where it stands, and those in a scope of its own."""
+    """Children of ``node`` evaluated in its own scope, and those in a new scope."""
     if isinstance(node, _FUNCTIONS):
         body = [node.body] if isinstance(node, ast.Lambda) else node.body
         within = {id(child) for child in body}

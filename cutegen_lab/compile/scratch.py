@@ -1,5 +1,4 @@
-"""Folders that do not outlive the process that made them: emptied whatever lies in them, and by a later process where
-their own was killed."""
+"""Folders that are removed with the process that made them, or by a later process if that one was killed."""
 
 from __future__ import annotations
 
@@ -18,8 +17,8 @@ _UNLOCKED_SECONDS = 3600.0  # old enough that nobody is still about to lock it
 
 
 class OwnedFolder:
-    """A new folder in ``parent``, locked while this process lives. What killed processes left there under the same
-    ``prefix`` goes first."""
+    """A new folder in ``parent``, locked while this process lives. Folders of killed processes with the same ``prefix``
+    are removed first."""
 
     def __init__(self, parent: Path, prefix: str) -> None:
         parent.mkdir(parents=True, exist_ok=True)
@@ -38,7 +37,7 @@ class OwnedFolder:
 
 
 def remove_abandoned(parent: Path, prefix: str) -> None:
-    """Folders of this user's whose lock nobody holds; those without a lock once they are old."""
+    """Removes this user's folders whose lock nobody holds; those without a lock once they are old."""
     for folder in parent.glob(f"{prefix}*"):
         with contextlib.suppress(OSError):
             if folder.is_symlink() or not folder.is_dir() or folder.stat().st_uid != os.getuid():
@@ -63,9 +62,9 @@ def _is_abandoned(folder: Path) -> bool:
 
 
 def remove_tree(top: Path) -> None:
-    """Removes ``top`` and all in it, as far as that is allowed, and never raises.
+    """Removes ``top`` and everything in it as far as permitted; never raises.
 
-    No recursion and no long paths, however deep it is: folders are moved up into ``top`` before they are emptied.
+    Without recursion or long paths, however deep the tree: folders are moved up into ``top`` before they are emptied.
     """
     moved = (top / f".{secrets.token_hex(8)}-{number}" for number in itertools.count())
     folders = [top]
@@ -81,7 +80,7 @@ def remove_tree(top: Path) -> None:
 
 
 def _without_files(folder: Path, moved: Iterator[Path] | None) -> list[Path]:
-    """Where the folders in it are after its files are gone: at the next of ``moved``, if given."""
+    """Deletes the files in a folder; returns where its folders are then: at the next of ``moved``, if given."""
     found = []
     with os.scandir(folder) as entries:
         for entry in entries:

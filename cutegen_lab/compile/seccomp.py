@@ -1,9 +1,9 @@
-"""Which system calls a build may make: those that compiling needs, with the arguments that it needs.
+"""Filters a build's system calls: allows those that compiling needs, with the arguments that it needs.
 
-Starting a process kills the caller (SIGSYS, which the supervisor names). Anything else that is not listed fails: with
-EPERM, or with ENOSYS where it is newer than what libraries can rely on, so that they fall back. Nothing here changes a
-file's metadata, reaches another process, or removes a file (so that all that a build wrote can be counted by listing
-its folder). Sources: seccomp(2), linux/audit.h, linux/filter.h, the calls' own manual pages.
+Starting a process kills the caller (SIGSYS, which the supervisor names). Any other call that is not listed fails with
+EPERM, or with ENOSYS if it is so new that libraries fall back without it. No allowed call changes a file's metadata,
+reaches another process, or removes a file (so that listing its folder counts all that a build wrote). Sources:
+seccomp(2), linux/audit.h, linux/filter.h, the calls' own manual pages.
 """
 
 from __future__ import annotations
@@ -69,7 +69,8 @@ _LOAD, _AND, _JUMP_EQUAL, _JUMP_AT_LEAST, _JUMP_BITS, _RETURN = 0x20, 0x54, 0x15
 
 
 def install() -> bool:
-    """For this process and its threads, for good. Needs no_new_privs. False where the machine has no such thing."""
+    """Installs the filter for this process and its threads, for good. Needs no_new_privs. False if the machine lacks
+    seccomp."""
     code = program(platform.machine(), os.getpid())
     if not code:
         return False
@@ -99,7 +100,7 @@ def program(machine: str, pid: int) -> list[bytes]:
 
 
 def _checks(pid: int) -> dict[str, list[bytes]]:
-    """What each of ``CHECKED`` may be given. All are C ints, or flags in the low word."""
+    """Checks of the arguments of each of ``CHECKED``. All are C ints, or flags in the low word."""
     return {
         "open": _opening(1),
         "openat": _opening(2),
@@ -118,8 +119,8 @@ def _checks(pid: int) -> dict[str, list[bytes]]:
 
 
 def _opening(argument: int) -> list[bytes]:
-    """No file without a name, which no listing shows; and none emptied that is not opened for writing, which Landlock
-    before its third version does not see."""
+    """Check of open: no file without a name, which no listing shows, and no truncation of a file not opened for
+    writing, which Landlock before version 3 does not see."""
     return [
         _argument(argument), _one(_JUMP_BITS, _O_TMPFILE, 6), _one(_AND, _O_ACCMODE),
         _one(_JUMP_EQUAL, _O_ACCMODE, 4), _one(_JUMP_EQUAL, os.O_RDONLY, 0, 2),
@@ -133,7 +134,7 @@ def _one_of(argument: int, values: Iterable[int]) -> list[bytes]:
 
 
 def _argument(index: int) -> bytes:
-    """Loads its low word."""
+    """Loads an argument's low word."""
     return _one(_LOAD, 16 + 8 * index)
 
 

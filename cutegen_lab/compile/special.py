@@ -1,8 +1,8 @@
-"""Special registers that a kernel may read: where it runs in its grid, and nothing that tells one run from another.
+"""Special registers that a kernel may read: its position in the grid, and nothing that differs from run to run.
 
-PTX ISA 10 "Special Registers". A clock, the number of a grid or of a multiprocessor, or what a driver or profiler sets
-could tell a timed run from one that is checked. The machine code is that of the PTX
-(:mod:`cutegen_lab.compile.reassemble`), so that its registers (S2R, CS2R) need no list of their own.
+PTX ISA 10 "Special Registers". A clock, the number of a grid or multiprocessor, or values set by a driver or profiler
+could tell a timed run from a checked one. The machine code is that of the PTX (:mod:`cutegen_lab.compile.reassemble`),
+so its registers (S2R, CS2R) need no list.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ _KNOWN = re.compile(
     r"|aggr_smem_size|current_graph_exec|reserved_smem_\w+"
 )  # no register may be declared by these names
 _NAME = re.compile(r"%([A-Za-z_$][\w$]*)")
-_DECLARED = re.compile(r"\.reg\b([^;]{0,4000});")  # it looks a bounded way ahead: the text is a candidate's
+_DECLARED = re.compile(r"\.reg\b([^;]{0,4000});")  # bounded look-ahead, since the text is untrusted
 _DECLARATION = re.compile(r"%([A-Za-z_$][\w$]*)\s*(?:<\s*(\d{1,9})\s*>)?")
 
 
 def objection(ptx: str, lines: Sequence[SourceLine]) -> str:
-    """Which register a kernel may not read, and on which of the candidate's ``lines``; empty where there is none.
-    Raises PtxError."""
+    """The first forbidden register that a kernel reads, and the candidate's line; empty if there is none. Raises
+    PtxError."""
     code = ptx_text.code(ptx)
     declared = [match for part in _DECLARED.finditer(code) for match in _DECLARATION.finditer(part[1])]
     single = {match[1] for match in declared if match[2] is None}
@@ -56,7 +56,7 @@ def objection(ptx: str, lines: Sequence[SourceLine]) -> str:
 
 
 def _numbered(name: str, counts: dict[str, int]) -> bool:
-    """Is it one of ``%r<40>``?"""
+    """Whether it has the form ``%r<40>``."""
     prefix = name.rstrip("0123456789")
     digits = name[len(prefix) :]
     return bool(digits) and len(digits) < 10 and int(digits) < counts.get(prefix, 0)

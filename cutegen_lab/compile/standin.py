@@ -1,4 +1,4 @@
-"""Builds the stand-in runtime from ``runtime.c`` on first use, into the cache, under a name that is its content."""
+"""Builds the stand-in CUDA runtime from ``runtime.c`` on first use, into the cache, named by its content."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _FLAGS = ("-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror")
 
 
 def standin_library(cache_dir: Path, compilers: Sequence[str] = COMPILERS) -> Path:
-    """Path of the built library. Raises SetupError where there is no C compiler, or it fails."""
+    """Path of the built library. Raises SetupError if there is no C compiler, or it fails."""
     source = SOURCE.read_text(encoding="utf-8")
     target = cache_dir / "standin" / sha256(source + " ".join(_FLAGS))[:16] / LIBRARY
     if target.exists():

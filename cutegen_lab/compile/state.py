@@ -1,8 +1,8 @@
-"""Variables of a GPU module: memory that outlives a launch, and that no plan, poison or bounds check knows of.
+"""Variables of a GPU module: memory that outlives a launch and is covered by no plan, poison or bounds check.
 
-A kernel that counts its calls there, or keeps an answer, would be honest while it is checked. What a candidate needs
-between launches of one call it declares by ``workspace()``. PTX ISA 9.0, §5.1.4 (global state space): such a variable
-can be declared within a function too, in inline assembly.
+A kernel that counts its calls there, or stores an answer, could behave only while it is checked. Memory that a
+candidate needs between launches of one call it declares by ``workspace()``. PTX ISA 9.0, §5.1.4 (global state space):
+inline assembly can declare such a variable within a function too.
 """
 
 from __future__ import annotations
@@ -43,6 +43,6 @@ def module_variables(cubin: bytes, ptx: str) -> tuple[str, ...]:
 
 
 def print_format(name: str) -> bool:
-    """Is a variable of this name what the compiler makes of a printf's format? Whoever allows it may not accept the
-    kernel, since any candidate can use the name."""
+    """Whether the compiler gives a printf's format a name like this. A kernel with such a variable must not be
+    accepted, since a candidate can use the name too."""
     return _FORMAT.fullmatch(name) is not None

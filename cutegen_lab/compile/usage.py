@@ -1,4 +1,4 @@
-"""What a build uses, as its supervisor sees it from outside."""
+"""Resource use of a build, as its supervisor sees it from outside."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from typing import Any
 
 
 class Usage:
-    """Of one build, from its pid (0: not known yet) and the folder that it writes to ("": one that is bounded itself).
+    """Resource use of one build, by its pid (0: not known yet) and the folder it writes to ("": one with limits of its
+    own).
 
-    Shared mappings escape resource limits, and so do a privileged user's threads; the number of files has none. A
-    forked build starts with the server's pages, so the bound on memory is on what it holds beyond those.
+    Shared mappings escape resource limits, as do a privileged user's threads; the number of files has no limit. A
+    forked build starts with the server's pages, so the memory limit applies to what it holds beyond those.
     """
 
     def __init__(self, limits: Mapping[str, Any], folder: str) -> None:
@@ -20,7 +21,7 @@ class Usage:
         self._start = resident_bytes(os.getpid())
 
     def over(self, pid: int) -> str:
-        """The limit that it is over: "memory", "threads" or "scratch"; else ""."""
+        """The limit that was exceeded: "memory", "threads" or "scratch"; "" if none."""
         limits = self._limits
         if pid and resident_bytes(pid) > self._start + limits["memory_bytes"]:
             return "memory"
@@ -46,8 +47,8 @@ def thread_count(pid: int) -> int:
 
 
 def holds(folder: str, most_bytes: int, most_files: int) -> bool:
-    """Does what is in ``folder`` fit? A build can make no folders and remove no files (seccomp.py), so a listing shows
-    all that it wrote."""
+    """Whether the contents of ``folder`` are within the limits. A build cannot make folders or remove files
+    (seccomp.py), so a listing shows everything."""
     size = count = 0
     with os.scandir(folder) as entries:
         for entry in entries:

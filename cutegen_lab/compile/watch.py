@@ -1,7 +1,7 @@
-"""How the builds of one process ended, as the parent sees it from three pipes.
+"""Follows the builds of one process from the parent, through three pipes.
 
-The candidate can write to two of them, the reply and the output; the third, the status, is closed before any of its
-text is read. So what the status says (isolation, limits, exit) is known, and what a reply says is a claim.
+The candidate can write to two of them, reply and output; the third, status, is closed before any of its text is read.
+So the status (isolation, limits, exit) can be trusted, and the reply cannot.
 """
 
 from __future__ import annotations
@@ -30,32 +30,41 @@ _MANY = 4  # full answers of one process
 
 @dataclass
 class Ending:
-    """How a build ended. ``stopped`` is the limit it was killed for ("" where it ended by itself)."""
+    """How a build ended."""
 
     reply: dict[str, Any] | None = None
-    parts: tuple[bytes, ...] = ()  # of the reply, what is large
+    """Its answer as JSON; None without one."""
+    parts: tuple[bytes, ...] = ()
+    """Large parts of the answer, as raw bytes."""
     phase: str = "start"
+    """Step it reached: start, import, compile or record."""
     stopped: str = ""
+    """Limit it was killed for; "" if it ended by itself."""
     malformed: str = ""
+    """What was wrong with a frame that it sent; empty if nothing."""
     touched: tuple[int, int] | None = None
+    """(tensor, byte offset) that the launcher touched on the host; None if it touched none."""
     wait_status: int | None = None
+    """Status from ``waitpid``; None if unknown."""
     output: str = ""
+    """End of what it printed."""
     isolation: list[str] = field(default_factory=list)
+    """Names of the protections it had."""
 
 
 class Endings(list[Ending]):
-    """How the builds of one process ended, those that it came to; never empty. ``refused``: the process would not run
-    the candidate, for what it lacked in isolation."""
+    """How each build of a process ended, up to the last that it reached; never empty. ``refused``: the process would
+    not run the candidate for lack of isolation."""
 
     refused = False
 
     def of(self, number: int) -> Ending:
-        """Of one build. Those that the process did not come to ended as its last did, without an answer."""
+        """Ending of one build; a build that was not reached has the last one's, without an answer."""
         return self[number] if number < len(self) else replace(self[-1], reply=None, parts=())
 
 
 def bounds(limits: Limits, builds: int, assembled: int) -> dict[bytes, wire.Bound]:
-    """On what a process may send that makes so many builds, or assembles so many texts."""
+    """Limits on the frames of a process that makes so many builds, or assembles so many texts."""
     return {
         wire.WORKLOAD: wire.Bound(_CLAIM_BYTES, builds),
         wire.PHASE: wire.Bound(_CLAIM_BYTES, builds * len(PHASES)),
@@ -66,7 +75,7 @@ def bounds(limits: Limits, builds: int, assembled: int) -> dict[bytes, wire.Boun
 
 
 class Watch:
-    """Follows the builds of one process from its three pipes, and ends it when one is over a limit or unwanted."""
+    """Follows the builds of one process through its three pipes, and ends it if one exceeds a limit or is cancelled."""
 
     def __init__(
         self, limits: Limits, cancel: Cancel, builds: int, assembled: int, begun: Callable[[int], None]
@@ -85,7 +94,7 @@ class Watch:
         self._frames = wire.FrameReader(bounds(limits, builds, assembled))
 
     def run(self, send: Callable[[list[int]], None]) -> Endings:
-        """``send`` is given the other ends of the pipes: reply, output, status."""
+        """Runs the builds. ``send`` receives the other ends of the pipes: reply, output, status."""
         pipes = [os.pipe() for _ in range(3)]
         try:
             try:
@@ -148,7 +157,8 @@ class Watch:
             self._ending.malformed = f"reply: {error}"
 
     def _on_frame(self, kind: bytes, body: bytes) -> None:
-        """Raises ValueError for one that comes where none of its kind can, TypeError for one of the wrong shape."""
+        """Handles a frame. Raises ValueError for one of a kind not allowed now, TypeError for one of the wrong
+        shape."""
         ending = self._ending
         if kind == wire.WORKLOAD:
             self._begin(wire.decode(body))
@@ -169,7 +179,7 @@ class Watch:
             ending.reply = reply
 
     def _begin(self, number: Any) -> None:
-        """The build before has answered, and this one has as much time. Raises ValueError where it has not."""
+        """Starts the next build's clock. Raises ValueError if the build before has not answered."""
         unasked = type(number) is not int or number != self._number + 1 or number >= self._count
         if unasked or (number > 0 and self._ending.reply is None):
             raise ValueError(f"it begins build {str(number)[:20]} of {self._count} after build {self._number}")
@@ -210,7 +220,7 @@ class Watch:
         }[limit]
 
     def _kill(self) -> None:
-        """The supervisor dies, and with it (its namespace, or its death signal) all it started."""
+        """Kills the supervisor, and with it (by namespace or death signal) everything it started."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
             if self._pidfd is not None:
                 signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)

@@ -1,8 +1,8 @@
-"""Messages between the parent, the warm server and its children: typed, length-prefixed, bounded on arrival.
+"""Messages between the parent, the warm server and its children: typed, length-prefixed, limited on arrival.
 
-A frame is one byte (its kind), four bytes (big-endian length) and that many bytes: UTF-8 JSON, but a ``PART`` is raw.
-Nothing else ever crosses: no pickle, no code. What a child sends is hostile until
-:mod:`cutegen_lab.compile.reply` has checked it.
+A frame is one byte (its kind), four bytes (big-endian length) and that many bytes: UTF-8 JSON, or raw bytes for
+``PART``. No pickle and no code is ever sent. What a child sends is untrusted until :mod:`cutegen_lab.compile.reply` has
+checked it.
 """
 
 from __future__ import annotations
@@ -27,15 +27,18 @@ WORKLOAD, PHASE, TOUCHED, PART, ANSWER = b"W", b"P", b"T", b"B", b"A"
 
 @dataclass(frozen=True)
 class Bound:
-    """On frames of one kind: the bytes of each, their number, and (0: no other bound) the bytes of all."""
+    """Limit on frames of one kind."""
 
     size: int
+    """Most bytes of one frame."""
     count: int
+    """Most frames."""
     total: int = 0
+    """Most bytes of all frames; 0 for no further limit."""
 
 
 def encode(kind: bytes, message: Any) -> bytes:
-    """``message`` is bytes, or what JSON can say."""
+    """A frame's bytes. ``message``: bytes, or a value for JSON."""
     body = message if isinstance(message, bytes) else json.dumps(message, separators=(",", ":")).encode()
     return struct.pack(">cI", kind, len(body)) + body
 
@@ -48,7 +51,7 @@ def write_frame(fd: int, kind: bytes, message: Any) -> None:
 
 
 def decode(body: bytes) -> Any:
-    """Of a frame that holds JSON. Raises ValueError."""
+    """The value of a JSON frame. Raises ValueError."""
     try:
         return json.loads(body)
     except (UnicodeDecodeError, RecursionError, ValueError) as error:
@@ -56,7 +59,7 @@ def decode(body: bytes) -> Any:
 
 
 class FrameReader:
-    """Cuts a byte stream into frames of the kinds in ``bounds``, and holds no more of it than they allow."""
+    """Splits a byte stream into frames of the kinds in ``bounds``, buffering no more than these allow."""
 
     def __init__(self, bounds: Mapping[bytes, Bound]) -> None:
         self._bounds = bounds
@@ -65,7 +68,7 @@ class FrameReader:
         self._buffer = bytearray()
 
     def feed(self, data: bytes) -> list[tuple[bytes, bytes]]:
-        """Kind and body of the frames completed by ``data``. Raises ValueError at the header of one over its bound."""
+        """Kind and body of each frame completed by ``data``. Raises ValueError at the header of one over its limit."""
         self._buffer += data
         frames = []
         while len(self._buffer) >= HEADER:

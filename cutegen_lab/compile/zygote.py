@@ -1,13 +1,13 @@
 """The warm compile server: imports the DSL once, then forks a caged child for each build.
 
-Started by :mod:`cutegen_lab.compile.pool` with an explicit environment. Over its socket it receives one frame a build
-together with three descriptors (reply, output, status); it runs no candidate code itself, and ends when its socket
-closes. Each build is three processes: a supervisor, which makes the namespaces and watches memory; the first process of
-those namespaces, which reports how the build ended; and the build. (A namespace's first process is deaf to ordinary
-signals, so the build cannot be it.) Killing the supervisor ends everything below it.
+Started by :mod:`cutegen_lab.compile.pool` with an explicit environment. On its socket it receives one frame for each
+build together with three descriptors (reply, output, status). It runs no candidate code itself, and ends when its
+socket closes. Each build is three processes: a supervisor, which makes the namespaces and watches memory; PID 1 of
+those namespaces, which reports how the build ended; and the build. (PID 1 of a namespace ignores default signals, so it
+cannot be the build.) Killing the supervisor ends everything below it.
 
 The status descriptor carries lines: ``supervisor <pid>``, ``isolation <names>`` (of the supervisor, then of the build),
-``refused`` (the candidate was not run, for want of isolation), ``stopped <limit>``, ``ended <wait status>``. The build
+``refused`` (the candidate was not run, for lack of isolation), ``stopped <limit>``, ``ended <wait status>``. The build
 closes it before it reads any of the candidate's text.
 """
 
@@ -70,7 +70,7 @@ def _receive(channel: socket.socket) -> tuple[dict[str, Any], list[int]] | None:
 
 
 def _supervise(job: dict[str, Any], fds: list[int], channel: socket.socket, changes: Changes) -> None:
-    """Never returns."""
+    """The supervisor. Never returns."""
     try:
         reply, output, status = fds
         channel.close()
@@ -98,7 +98,7 @@ def _supervise(job: dict[str, Any], fds: list[int], channel: socket.socket, chan
 
 
 def _watch(first: int, usage: Usage, status: int) -> None:
-    """Until the namespace's first process ends, or the build is over a limit that no resource limit holds it to."""
+    """Waits until PID 1 ends, or the build exceeds a limit that the kernel does not enforce."""
     build = 0
     while not _ended(first):
         build = build or _child_of(first)
@@ -108,7 +108,7 @@ def _watch(first: int, usage: Usage, status: int) -> None:
 
 
 def _ended(pid: int) -> bool:
-    """Waits a moment for a child of this process, and reaps it."""
+    """Waits briefly for a child of this process, and reaps it."""
     try:
         ended = os.pidfd_open(pid)
     except OSError:  # a sandbox without pidfds
@@ -120,7 +120,7 @@ def _ended(pid: int) -> bool:
 
 
 def _child_of(parent: int) -> int:
-    """Its pid as seen from here (0: not there yet); the namespace's own numbers mean nothing outside."""
+    """Pid of its child as seen from here (0: not there yet); pids inside the namespace mean nothing outside."""
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
             if int(path.read_text().rsplit(") ", 1)[1].split()[1]) == parent:
@@ -131,7 +131,7 @@ def _child_of(parent: int) -> int:
 
 
 def _first_process(job: dict[str, Any], reply: int, output: int, status: int, changes: Changes) -> None:
-    """Never returns."""
+    """PID 1 of the namespaces. Never returns."""
     try:
         die_with_parent()
         build = os.fork()
@@ -146,7 +146,7 @@ def _first_process(job: dict[str, Any], reply: int, output: int, status: int, ch
 
 
 def _build(job: dict[str, Any], reply: int, output: int, status: int, changes: Changes) -> None:
-    """Never returns."""
+    """The build. Never returns."""
     code = 70
     try:
         die_with_parent()

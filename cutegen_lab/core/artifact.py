@@ -1,7 +1,7 @@
-"""A compiled candidate as plain data: what a judge needs, and nothing that runs on a host.
+"""A compiled candidate as plain data: everything a judge needs, and no host code.
 
-An :class:`Artifact` has one :class:`Build` a workload. A build is self-contained (cubin, PTX, launch plan; some 25 KB),
-so evaluating one is a message to any device. ``to_dict``/``from_dict`` give the versioned JSON form.
+An :class:`Artifact` has one :class:`Build` for each workload. A build is self-contained (cubin, PTX, launch plan; some
+25 KB), so it can be sent to any device. ``to_dict``/``from_dict`` give the versioned JSON form.
 """
 
 from __future__ import annotations
@@ -22,79 +22,110 @@ SCHEMA_VERSION = 1
 
 @dataclass(frozen=True)
 class KernelInfo:
-    """Static facts about one kernel in a cubin. Sizes in bytes; ``param_sizes`` in order."""
+    """Static facts about one kernel of a cubin."""
 
     name: str
+    """Name in the cubin."""
     registers: int
+    """Registers of a thread."""
     spill_store_bytes: int
+    """Bytes of spill stores, as ptxas reports them."""
     spill_load_bytes: int
+    """Bytes of spill loads, as ptxas reports them."""
     static_smem_bytes: int
+    """Static shared memory of a block in bytes."""
     local_bytes: int
+    """Local memory of a thread in bytes."""
     param_sizes: tuple[int, ...]
+    """Size of each kernel parameter in bytes, in order."""
 
 
 @dataclass(frozen=True)
 class Relocation:
     """An 8-byte device address inside a parameter: ``params[param][offset:offset+8] = address(tensor) +
-    tensor_offset``.
-
-    ``tensor`` indexes the workload's inputs, then outputs, then the plan's workspace.
-    """
+    tensor_offset``."""
 
     param: int
+    """Index of the parameter."""
     offset: int
+    """Byte offset of the address in the parameter."""
     tensor: int
+    """Index of the tensor: the workload's inputs, then outputs, then the plan's workspace."""
     tensor_offset: int
+    """Bytes from the tensor's first element to the address."""
 
 
-PROGRAMMATIC = 6  # CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION: may begin before what is before it ends
+PROGRAMMATIC = 6  # CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION: may begin before the launch before it ends
 
 
 @dataclass(frozen=True)
 class Launch:
-    """One kernel launch. ``attributes`` maps other CUDA launch attribute ids to their raw value bytes."""
+    """One kernel launch."""
 
     kernel: str
+    """Name of the kernel in the cubin."""
     grid: tuple[int, int, int]
+    """Blocks of the grid (x, y, z)."""
     block: tuple[int, int, int]
+    """Threads of a block (x, y, z)."""
     cluster: tuple[int, int, int]
+    """Blocks of a cluster (x, y, z); (1, 1, 1) without clusters."""
     dynamic_smem_bytes: int
+    """Dynamic shared memory of a block in bytes."""
     params: tuple[bytes, ...]
+    """Raw bytes of each parameter; addresses in them are set by ``relocations``."""
     relocations: tuple[Relocation, ...]
+    """Where device addresses go in ``params``."""
     attributes: Mapping[int, bytes] = field(default_factory=dict)
+    """Other CUDA launch attributes: id to raw value bytes."""
 
 
 @dataclass(frozen=True)
 class LaunchPlan:
-    """Every launch of one call, in order on one stream, and the scratch tensors it needs."""
+    """Everything one call does on the device."""
 
     launches: tuple[Launch, ...]
+    """Kernel launches, in order on one stream."""
     workspace: tuple[TensorSpec, ...] = ()
+    """Scratch tensors that the launches need."""
 
 
 @dataclass(frozen=True)
 class SourceLine:
-    """One PTX ``.loc``: from ``ptx_line`` on (1-based), code comes from ``line`` of the candidate's text."""
+    """One PTX ``.loc``: maps PTX lines to the candidate's text."""
 
     ptx_line: int
+    """First PTX line it holds for, from 1."""
     line: int
+    """Line of the candidate's text, from 1."""
 
 
 @dataclass(frozen=True)
 class Build:
-    """A candidate+config compiled for one workload's signature."""
+    """A candidate and config compiled for one workload's signature."""
 
     signature: str
+    """Signature of the workload: dtypes and layouts."""
     arch: str
+    """Target architecture ("sm_90a")."""
     cubin: bytes
+    """Machine code (ELF)."""
     ptx: str
+    """PTX of all kernels."""
     kernels: tuple[KernelInfo, ...]
+    """Static facts about each kernel."""
     plan: LaunchPlan
+    """Launches and workspace of one call."""
     lines: tuple[SourceLine, ...] = ()
-    notes: tuple[Diagnostic, ...] = ()  # lint warnings, ptxas notes
+    """Map from PTX lines to the candidate's lines, by PTX line."""
+    notes: tuple[Diagnostic, ...] = ()
+    """Lint warnings and ptxas notes."""
     compile_seconds: float = 0.0
-    inputs: int | None = None  # how many of the plan's tensors hold data before the first launch (None: not recorded)
-    prints: bool = False  # kernels call printf, for the emulator to show: no judge accepts them
+    """Seconds that compiling took."""
+    inputs: int | None = None
+    """Number of the plan's tensors that hold data before the first launch; None if not recorded."""
+    prints: bool = False
+    """Whether kernels call printf, which the emulator shows; no judge accepts such a kernel."""
 
     def kernel(self, name: str) -> KernelInfo:
         for info in self.kernels:
@@ -148,23 +179,26 @@ class Build:
 
 @dataclass(frozen=True)
 class Artifact:
-    """A compiled candidate+config for one arch: one build a workload, by workload name.
-
-    ``isolation`` lists what the cage had ("user-ns", "net-ns", "mount-ns", "rlimits", …). ``unserved`` are derived
-    workloads that the candidate's ``constraints`` rule out.
-    """
+    """A compiled candidate and config for one arch: one build for each workload."""
 
     source_sha256: str
+    """SHA-256 of the candidate's text."""
     config: Config
+    """Values of its tunables."""
     arch: str
+    """Target architecture ("sm_90a")."""
     dsl_version: str
+    """Version of nvidia-cutlass-dsl."""
     builds: Mapping[str, Build]
+    """Builds by workload name."""
     isolation: tuple[str, ...] = ()
+    """Protections the compile cage had ("user-ns", "net-ns", "mount-ns", "rlimits", …)."""
     unserved: tuple[str, ...] = ()
+    """Names of derived workloads that the candidate's ``constraints`` rule out."""
 
     @property
     def sha256(self) -> str:
-        """Content hash: of what runs, not of how long it took to compile."""
+        """Hash of the machine code and signatures; compile times do not change it."""
         return sha256(canonical_json([[n, b.signature, sha256(b.cubin)] for n, b in sorted(self.builds.items())]))
 
     def to_dict(self) -> dict[str, Any]:
@@ -199,11 +233,15 @@ class Artifact:
 
 @dataclass(frozen=True)
 class CompileFailure:
-    """Why there is no artifact: a verdict and what the gate, lint, compiler or cage said. ``ruled_out``: the
-    candidate's own ``constraints`` did."""
+    """Why there is no artifact."""
 
     verdict: Verdict
+    """Verdict of the candidate."""
     reason: str
+    """One line for the analyst."""
     diagnostics: tuple[Diagnostic, ...] = ()
+    """Messages of the gate, the lint rules, the compiler or the cage."""
     isolation: tuple[str, ...] = ()
+    """Protections the compile cage had."""
     ruled_out: bool = False
+    """Whether the candidate's own ``constraints`` refused the config."""

@@ -1,4 +1,4 @@
-"""One source text, immutable, with a parent and a stated reason."""
+"""A candidate: one immutable source text with a parent and a stated reason."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ Config = Mapping[str, Scalar]
 
 
 def nearest_legal(value: Scalar, domain: Sequence[Scalar]) -> str:
-    """A hint at what of ``domain`` is meant: the nearest number, the larger of two as near, or a word much alike."""
+    """Hint at the value of ``domain`` that was meant: the nearest number (of two, the larger) or the most similar word;
+    empty if none is close."""
     if isinstance(value, int | float) and (numbers := [n for n in domain if isinstance(n, int | float)]) == [*domain]:
         return f"The nearest is {min(numbers, key=lambda n: (abs(n - value), -n))}."
     return did_you_mean(str(value), map(str, domain))
@@ -22,17 +23,24 @@ def nearest_legal(value: Scalar, domain: Sequence[Scalar]) -> str:
 
 @dataclass(frozen=True)
 class PromptRef:
-    """A prompt that shaped an answer: its id, version, and the SHA-256 of the text that was sent."""
+    """A prompt that led to an answer."""
 
     id: str
+    """Id of the prompt's file."""
     version: str
+    """Version in its front matter."""
     sha256: str
+    """SHA-256 of the text that was sent."""
 
 
 @dataclass(frozen=True)
 class TokenUsage:
+    """Tokens of one answer."""
+
     prompt: int = 0
+    """Tokens sent."""
     completion: int = 0
+    """Tokens received."""
 
     @property
     def total(self) -> int:
@@ -41,33 +49,42 @@ class TokenUsage:
 
 @dataclass(frozen=True)
 class Proposal:
-    """What a provider answers with: a candidate's text before it has an id and a parent.
-
-    ``config`` holds tunables that differ from the defaults in ``source``. ``title`` is one line ("threads 256 → 512");
-    ``reason`` says why; ``predicted_effect`` is falsifiable ("−12% time: twice the bytes in flight"). Where the answer
-    was a spec, ``spec`` is its text, and ``refused`` why it could not be compiled: then ``source`` is that text too.
-    """
+    """A provider's answer: a candidate's text, before it has an id and a parent."""
 
     source: str
+    """Python text of the kernel module; the spec's text where it was ``refused``."""
     title: str
+    """One line ("threads 256 → 512")."""
     reason: str = ""
+    """Why the change was made."""
     predicted_effect: str = ""
+    """A falsifiable prediction ("−12% time: twice the bytes in flight")."""
     config: Config = field(default_factory=dict)
+    """Tunables that differ from the defaults in ``source``."""
     prompts: tuple[PromptRef, ...] = ()
+    """Prompts that were sent."""
     usage: TokenUsage = TokenUsage()
+    """Tokens it took."""
     model: str = ""
+    """Model that answered; empty without one."""
     spec: str = ""
+    """Text of the spec, if the answer was one."""
     refused: tuple[Diagnostic, ...] = ()
+    """Why the spec could not be compiled; empty if it could."""
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A proposal that has entered a run's tree. ``id`` is unique within its run: ``c1``, ``c2``, …"""
+    """A proposal that has entered a run's tree."""
 
     id: str
+    """Unique within its run: ``c1``, ``c2``, …"""
     parent_id: str | None
+    """Candidate it was derived from; None for a root."""
     provider: str
+    """Name of the provider that proposed it."""
     proposal: Proposal
+    """Its text and how it came about."""
 
     @property
     def source(self) -> str:
@@ -83,5 +100,5 @@ class Candidate:
 
     @property
     def key(self) -> str:
-        """Equal for two candidates that compile to the same thing."""
+        """Equal for two candidates that compile to the same code."""
         return sha256(canonical_json([self.proposal.source, dict(self.proposal.config)]))

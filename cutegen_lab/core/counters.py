@@ -1,7 +1,7 @@
-"""The counters of a :class:`~cutegen_lab.core.trial.Profile`: one list of names, whoever counted.
+"""Names and units of the counters of a :class:`~cutegen_lab.core.trial.Profile`, whatever counted them.
 
-The emulator counts PTX; a hardware profiler counts what the assembler made of it, so instructions may differ where
-sectors and bytes do not. A counter that a source cannot know is absent. Sums are over the whole grid of all launches.
+The emulator counts PTX; a hardware profiler counts SASS, so instructions may differ where sectors and bytes do not. A
+counter that a source cannot know is absent. Sums are over the whole grids of all launches.
 """
 
 from __future__ import annotations
@@ -79,11 +79,11 @@ SECTOR_BYTES = 32  # the unit in which L2 and DRAM move global data
 
 
 def moved_bytes(counters: Mapping[str, float]) -> float:
-    """Bytes that crossed between multiprocessors and L2."""
+    """Bytes moved between multiprocessors and L2."""
     return SECTOR_BYTES * sum(counters.get(name, 0.0) for name in _MOVED)
 
 
 def divergence(counters: Mapping[str, float]) -> float:
-    """Mean share of a warp's 32 lanes that were active, 0 to 1; 1.0 where nothing ran."""
+    """Mean fraction of active lanes of a warp, 0 to 1; 1.0 if nothing ran."""
     warps = counters.get("warp_instructions", 0.0)
     return counters.get("lane_instructions", 0.0) / (32 * warps) if warps else 1.0

@@ -1,4 +1,4 @@
-"""What can go wrong that is not the candidate's doing.
+"""Errors that are not the candidate's.
 
 A candidate's failure is a :class:`~cutegen_lab.core.verdict.Verdict`, never an exception. The tree::
 
@@ -26,7 +26,7 @@ ELSEWHERE = "Try --provider openai (a model writes the kernel), manual (paste on
 
 class CutegenError(Exception):
     """Base of every error raised on purpose. ``message`` is one line; ``action`` says what to do next. Both may quote
-    anybody: nothing in them acts on a terminal."""
+    untrusted text: control characters are escaped."""
 
     exit_status = 2
 
@@ -36,8 +36,7 @@ class CutegenError(Exception):
         super().__init__(f"{self.message}. {self.action}" if action else plain(message))
 
     def _render_traceback_(self) -> list[str]:
-        """What IPython shows of it where it ends a cell: the one line. (``traceback.print_exception(sys.last_value)``
-        shows the rest.)"""
+        """One line for IPython in place of a traceback, which ``traceback.print_exception(sys.last_value)`` shows."""
         return [f"cutegen: {self}"]
 
 
@@ -93,7 +92,7 @@ _CLOSED = (errno.EROFS, errno.EACCES, errno.EPERM)
 
 
 def of_the_disk(error: Exception) -> SetupError | None:
-    """What to say where a disk is full or may not be written to; None for any other error."""
+    """A SetupError for a full or read-only disk; None for any other error."""
     if not isinstance(error, OSError) or error.errno not in _FULL + _CLOSED:
         return None
     first = "Free some space" if error.errno in _FULL else "Make it writable"

@@ -1,7 +1,8 @@
-"""Processes that call a function, forked from one that has imported what all of them need: that takes seconds, a fork
-none.
+"""Worker processes forked from one that has imported the modules they need: importing takes seconds, a fork almost
+nothing.
 
-(``concurrent.futures`` and its kin import everything once a process, and ask every script for a ``__main__`` guard.)
+(``concurrent.futures`` and ``multiprocessing`` import in each process, and require scripts to have a ``__main__``
+guard.)
 """
 
 from __future__ import annotations
@@ -36,12 +37,12 @@ _ONE_THREAD = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OPENBLAS_NUM_THR
 
 
 class ForkEnded(Exception):
-    """The process ended in the middle of a call, most often for want of memory."""
+    """The process ended during a call, most often for lack of memory."""
 
 
 class Forks:
-    """A process that imports ``modules`` and forks others; it starts at once and is not waited for. All end with
-    :meth:`close`, or with this process."""
+    """A server process that imports ``modules`` and forks workers. It starts at once, in the background. All processes
+    end with :meth:`close` or with this process."""
 
     def __init__(self, modules: Sequence[str]) -> None:
         self._channel, theirs = socket.socketpair()
@@ -49,12 +50,12 @@ class Forks:
             self._process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
                 [sys.executable, "-c", _BOOT, json.dumps([sys.path, list(modules), theirs.fileno()])],
                 env={**os.environ, **_ONE_THREAD}, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL,
-                start_new_session=True,  # it is this process that hears Ctrl-C
+                start_new_session=True,  # so that Ctrl-C reaches only this process
             )  # fmt: skip
         self._lock = threading.Lock()
 
     def fork(self, function: Callable[..., T]) -> Forked[T]:
-        """A process for calls of ``function``, which is pickled once. Raises ForkEnded where none can be had."""
+        """Starts a process that calls ``function``, which is pickled once. Raises ForkEnded if that fails."""
         ours, theirs = socket.socketpair()
         forked = Forked[T](Connection(ours.detach()))
         try:
@@ -68,18 +69,19 @@ class Forks:
 
     def close(self) -> None:
         self._channel.close()
-        self._process.kill()  # and with it those it forked
+        self._process.kill()  # which also ends those it forked
         self._process.wait()
 
 
 class Forked(Generic[T]):
-    """One process of :class:`Forks`, for one thread at a time. :meth:`close` ends it, whatever it is at."""
+    """One worker process, used by one thread at a time. :meth:`close` ends it, even during a call."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
     def __call__(self, *arguments: object, cancelled: Callable[[], bool]) -> T:
-        """Raises Cancelled once ``cancelled`` (and closes this), ForkEnded, and what the function raised."""
+        """Calls the function with ``arguments``. Raises Cancelled once ``cancelled`` returns True (and closes this),
+        ForkEnded, and whatever the function raised."""
         try:
             self.send(arguments)
             while not self._connection.poll(_POLL_SECONDS):
@@ -101,10 +103,11 @@ class Forked(Generic[T]):
 
 
 class Tasks:
-    """Calls that are begun at once, ``workers`` at a time: in processes of ``forks``, one a worker and function, or on
-    threads where there are none. :meth:`close` ends them, as ``cancel`` does.
+    """Runs calls in the background, ``workers`` at a time: in processes of ``forks`` (one for each worker and
+    function), or on threads if that is None. :meth:`close` and ``cancel`` end them.
 
-    Functions are of modules; on a thread they are given a :class:`~cutegen_lab.core.protocols.Cancel` as ``cancel``.
+    Functions must be module-level. On a thread they receive a :class:`~cutegen_lab.core.protocols.Cancel` as
+    ``cancel``.
     """
 
     def __init__(self, forks: Forks | None, cancel: Cancel, workers: int = 1) -> None:
@@ -113,7 +116,7 @@ class Tasks:
         self._mine, self._every = threading.local(), list[Forked[Any]]()
 
     def begin(self, function: Callable[..., T], *arguments: object) -> Future[T]:
-        """Its result raises Cancelled, ForkEnded, and what the function raised."""
+        """Future of the call. Its result raises Cancelled, ForkEnded, and whatever the function raised."""
         return self._pool.submit(self._called, function, *arguments)
 
     def close(self) -> None:
@@ -123,7 +126,7 @@ class Tasks:
             forked.close()
 
     def is_set(self) -> bool:
-        """Whether to end: this is a :class:`~cutegen_lab.core.protocols.Cancel` itself."""
+        """Whether calls should end; with :meth:`wait` this makes it a :class:`~cutegen_lab.core.protocols.Cancel`."""
         return self._closed.is_set() or self._cancel.is_set()
 
     def wait(self, timeout: float | None = None) -> bool:
@@ -145,7 +148,7 @@ class Tasks:
 
 
 def serve(fd: int, modules: Sequence[str]) -> None:
-    """Forks a process for every connection that arrives, until nobody is there to send one."""
+    """Server loop: forks a process for each connection received on ``fd``, until the other end closes."""
     for module in modules:
         importlib.import_module(module)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
@@ -159,12 +162,12 @@ def serve(fd: int, modules: Sequence[str]) -> None:
 
 
 def die_with_parent() -> None:
-    """This process is killed when the one that forked it ends (``prctl(2)``, PR_SET_PDEATHSIG)."""
+    """Has this process killed when its parent ends (``prctl(2)``, PR_SET_PDEATHSIG)."""
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
 def _end_with(fd: int) -> None:
-    """Ends this process when nobody is at the other end of the socket ``fd`` any more."""
+    """Ends this process when the other end of the socket ``fd`` closes."""
     poll = select.poll()
     poll.register(fd, select.POLLRDHUP)
     poll.poll()
@@ -172,7 +175,7 @@ def _end_with(fd: int) -> None:
 
 
 def _answer(connection: Connection) -> None:
-    """Never returns."""
+    """Worker loop: receives the function, then arguments, and sends results. Never returns."""
     try:
         die_with_parent()
         threading.Thread(target=_end_with, args=(connection.fileno(),), daemon=True).start()
@@ -186,6 +189,6 @@ def _answer(connection: Connection) -> None:
                 answer = error
             connection.send(answer)
     except (EOFError, OSError):
-        pass  # nobody asks any more
+        pass  # the parent closed the connection
     finally:
         os._exit(0)

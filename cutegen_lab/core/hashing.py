@@ -1,4 +1,4 @@
-"""One way to hash text, bytes and plain data."""
+"""Hashes of text, bytes and plain data."""
 
 from __future__ import annotations
 
@@ -13,5 +13,5 @@ def sha256(data: str | bytes) -> str:
 
 
 def canonical_json(value: Any) -> str:
-    """JSON that is equal whenever the value is: sorted keys, no blanks, no NaN."""
+    """JSON that is equal for equal values: sorted keys, no blanks, no NaN."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)

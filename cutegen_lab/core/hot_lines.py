@@ -1,4 +1,4 @@
-"""Where in the candidate's text a kernel spends what limits it, in words."""
+"""The lines of a candidate's text that take most of the resource that limits the kernel."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cutegen_lab.core.predicted import AT_THE_FLOOR
 from cutegen_lab.core.trial import Profile
 
 SHOWN = 3
-_DIVERGED = 0.85  # of lanes active, below which a line says so
+_DIVERGED = 0.85  # fraction of active lanes below which divergence is mentioned
 _RESOURCES = (  # word of a limiter -> the counter that measures it, and its name
     ("shared memory", "shared_wavefronts", "shared-memory wavefronts"),
     ("tensor", "tensor_ops", "tensor operations"),
@@ -26,18 +26,21 @@ _RESOURCES = (  # word of a limiter -> the counter that measures it, and its nam
 
 @dataclass(frozen=True)
 class HotLine:
-    """``share`` is how much of the limiting resource ``line`` takes, ``cost`` what an access there costs."""
+    """A line of the candidate's text that takes much of the limiting resource."""
 
     line: int
+    """Line of the candidate's text, from 1."""
     share: str
+    """Its share of the resource in words ("42% of global sectors")."""
     cost: str
+    """Cost of an access there in words ("4.0 sectors a request of 1 ideal"); empty if nothing stands out."""
 
     def __str__(self) -> str:
         return ", ".join(filter(None, (f"line {self.line}: {self.share}", self.cost)))
 
 
 def limiting(profile: Profile) -> tuple[str, str]:
-    """The counter that measures what limits the kernel, and its name in words; empty where lines were not counted."""
+    """Counter that measures what limits the kernel, and its name in words; two empty strings without line counters."""
     by_line = [entry.counters for entry in profile.lines if entry.line > 0]
     counted = {counter for _, counter, _ in _RESOURCES if any(c.get(counter) for c in by_line)}
     fitting = ((c, name) for word, c, name in _RESOURCES if word in profile.limiter and c in counted)
@@ -45,8 +48,8 @@ def limiting(profile: Profile) -> tuple[str, str]:
 
 
 def hottest(profile: Profile, count: int = SHOWN) -> tuple[HotLine, ...]:
-    """The lines that take most of what limits the kernel, most first; empty where lines were not counted, and at the
-    floor, where no line is worth a change."""
+    """Lines that take most of the limiting resource, largest first; empty without counters by line, and at the floor,
+    where no change would help."""
     by_line = {entry.line: entry.counters for entry in profile.lines if entry.line > 0}
     counter, name = limiting(profile)
     if not counter or AT_THE_FLOOR in profile.limiter:
@@ -74,7 +77,7 @@ def _cost(counters: Mapping[str, float]) -> str:
 
 
 def _sectors(counters: Mapping[str, float], way: str) -> str:
-    """Ideal is the fewest sectors that hold what the lanes ask for, and never more than were taken."""
+    """Sectors of a request, compared with the ideal: the fewest that hold the requested bytes."""
     requests = counters.get(f"global_{way}_requests", 0.0)
     if not requests:
         return ""

@@ -1,7 +1,8 @@
-"""Freed memory that stays with the process while a kernel is judged.
+"""Keeps freed memory in the process while a kernel is judged.
 
-Tensors of hundreds of MB come and go by the dozen. glibc gives each back to the system, which fills the next with zeros
-again: half of the time of a check. (mallopt(3): ``M_TRIM_THRESHOLD``, ``M_MMAP_MAX``, ``M_ARENA_MAX``.)
+Judging allocates and frees tensors of hundreds of MB dozens of times. By default glibc returns each to the system,
+which zeroes the pages again: half of a check's time. (mallopt(3): ``M_TRIM_THRESHOLD``, ``M_MMAP_MAX``,
+``M_ARENA_MAX``.)
 """
 
 from __future__ import annotations
@@ -14,12 +15,12 @@ from contextlib import contextmanager, suppress
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD, _MMAP_MAX, _ARENA_MAX = -1, -3, -4, -8
 _NEVER, _USUAL_TRIM, _USUAL_MMAPS = -1, 64 << 20, 65536
-_USUAL_MMAP_THRESHOLD = 32 << 20  # where glibc's own, which follows what is freed until mallopt is called, would end
+_USUAL_MMAP_THRESHOLD = 32 << 20  # where glibc's dynamic threshold, which mallopt switches off, would end up
 _IDLE_SECONDS = 10.0  # until memory goes back: the next candidate often comes sooner
 
 
 class _Kept:
-    """``_holders`` are judging now; ``_end`` gives the memory back when nobody has for a while."""
+    """Counts who is judging (``_holders``); a timer (``_end``) returns the memory some seconds after the last."""
 
     def __init__(self) -> None:
         self._libc = ctypes.CDLL(None)
@@ -29,14 +30,14 @@ class _Kept:
         self._end: threading.Timer | None = None
 
     def one_arena(self) -> None:
-        """Threads that start from now on allocate where all do: an arena of their own holds no more than 64 MB, and
-        what is larger would be mapped, and unmapped, all the same. For the rest of the process."""
+        """Has new threads share one malloc arena, for the rest of the process. An arena of their own holds at most 64
+        MB; larger blocks would be mapped and unmapped each time."""
         if self._known:
             self._libc.mallopt(_ARENA_MAX, 1)
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """What is freed inside is used again, and goes back to the system some seconds after the end."""
+        """Memory freed inside is reused; it returns to the system some seconds after the block ends."""
         if not self._known:
             yield
             return
@@ -48,7 +49,7 @@ class _Kept:
                 self._set(_NEVER, 0)
             yield
         finally:
-            with self._lock, suppress(RuntimeError):  # no more threads: it stays with a process that is ending
+            with self._lock, suppress(RuntimeError):  # no more threads: the process is ending and keeps the memory
                 self._holders -= 1
                 if not self._holders:
                     self._end = threading.Timer(_IDLE_SECONDS, self._give_back)
@@ -56,7 +57,7 @@ class _Kept:
                     self._end.start()
 
     def forked(self) -> None:
-        """In a child nobody judges, whatever its parent did."""
+        """Resets the state in a forked child, where nobody is judging."""
         self._lock, self._holders, self._end = threading.Lock(), 0, None
 
     def _give_back(self) -> None:

@@ -1,7 +1,7 @@
-"""Text of candidates, models and servers, made safe to show.
+"""Makes text of candidates, models and servers safe to show.
 
-A terminal obeys control characters (ECMA-48: escape sequences, the window's title, cursor and line editing), and
-bidirectional and invisible ones show other text than there is (Unicode TR 36, TR 55).
+Terminals obey control characters (ECMA-48: escape sequences, window title, cursor and line editing); bidirectional and
+invisible characters make text look other than it is (Unicode TR 36, TR 55).
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ _HALF = re.compile("[\ud800-\udfff]")
 
 
 def plain(text: str) -> str:
-    r"""``text`` with every such character written as its Python escape (``\x1b``, ``\u202e``); lines end in ``\n``."""
+    r"""``text`` with each such character as its Python escape (``\x1b``, ``\u202e``); lines end in ``\n``."""
     return _ACTING.sub(_escaped, text.replace("\r\n", "\n"))
 
 
 def one_line(text: str) -> str:
-    """:func:`plain` text in one line, its white space single spaces."""
+    """:func:`plain` text on one line, with single spaces."""
     return " ".join(plain(text).split())
 
 
 def continued(text: str, indent: str = "    ") -> str:
-    """:func:`plain` text whose further lines are indented: none of them can pass for a line of ours."""
+    """:func:`plain` text with further lines indented, so that none can pass for a line of ours."""
     return plain(text).replace("\n", "\n" + indent)
 
 
 def misfit(text: str) -> str:
-    """What of ``text`` no encoding has: the first half of a surrogate pair and its place; "" where all is well."""
+    """Which half of a surrogate pair ``text`` contains and where; "" if none. (No encoding has these characters.)"""
     found = _HALF.search(text)
     if found is None:
         return ""

@@ -1,4 +1,4 @@
-"""The terms of a predicted time: their names, and how a profile keeps and says them."""
+"""Terms of a predicted time: their names, their counters in a profile, and one line of text about them."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ BARRIERS, CLUSTER, BLOCK = "barriers", "cluster waits", "block start"
 _WAITED = (LOADS, ARRIVAL, STAGES, DEPENDENT, IN_ORDER, WORK, BARRIERS, CLUSTER, BLOCK)
 LAUNCH_US = 2.0  # launch, ramp-up and drain of one kernel
 AT_THE_FLOOR = "at the floor"  # in a limiter where nothing is left to gain
-_SHOWN = 0.05  # of the longest term, below which one is not said
-_UNITS = 3  # that are said
+_SHOWN = 0.05  # fraction of the longest term below which a term is left out
+_UNITS = 3  # most units mentioned
 
 
 def as_counters(parts: Mapping[str, float]) -> dict[str, float]:
-    """``parts`` in microseconds by name, as a profile keeps them: ``predicted_<part>_us``."""
+    """Counters of a profile for ``parts`` (microseconds by term): ``predicted_<term>_us``."""
     return {f"predicted_{name.replace(' ', '_')}_us": value for name, value in parts.items()}
 
 

@@ -1,4 +1,4 @@
-"""What is to be computed: a reference, its workloads and how exact an answer must be."""
+"""Definition of a problem: a reference, its workloads, and the tolerance for an answer."""
 
 from __future__ import annotations
 
@@ -25,25 +25,29 @@ _RULES: dict[str, Rule] = {"below": "range", "sorted": "sorted", "distinct": "di
 
 @dataclass(frozen=True)
 class TensorSpec:
-    """One tensor: name, element type, shape and strides in elements. ``strides`` is () where it is row-major and dense.
+    """Name, element type, shape and layout of one tensor, with the rule that its integers obey.
 
-    Integers that index something are drawn from 0 up to ``below``, or are one of ``beside`` (a loss's ignore_index);
-    ``below`` is 0 where nothing is known of them. ``rule`` says more: "sorted" are non-decreasing along the last
-    dimension, from 0 to ``below`` itself (cumulative lengths); "distinct" are all different (a page table); "range" is
-    any of them. ``below`` is then the size of dimension ``bound[1]`` of the input ``bound[0]``, if that is given.
-
-    Raises ValueError for strides under which elements overlap, or not one a dimension, and for a rule of other numbers
-    than integers.
+    Raises ValueError for strides under which elements overlap, for a number of strides that is not the rank, and for a
+    rule on a dtype that is not an integer.
     """
 
     name: str
+    """Name of the input or output; an identifier."""
     dtype: DType
+    """Element type."""
     shape: tuple[int, ...]
+    """Size of each dimension in elements; () is a scalar."""
     strides: tuple[int, ...] = ()
+    """Stride of each dimension in elements; () if dense and row-major."""
     below: int = 0
+    """Integers are drawn from 0 up to, not including, this; 0 if no limit is known. Sorted ones may reach it."""
     beside: tuple[int, ...] = ()
+    """Further values that integers may take, such as a loss's ignore_index."""
     rule: Rule = ""
+    """Rule for integers: "range" (any of 0 to ``below``), "sorted" (non-decreasing along the last dimension, as
+    cumulative lengths), "distinct" (all different, as a page table) or "" (none)."""
     bound: tuple[str, int] | None = None
+    """(input, dimension) whose size is ``below``; None if it is a constant."""
 
     def __post_init__(self) -> None:
         if self.rule and (self.dtype.is_float or self.dtype is DType.BOOL):
@@ -68,23 +72,23 @@ class TensorSpec:
 
     @property
     def nbytes(self) -> int:
-        """Of its elements."""
+        """Bytes of its elements, without gaps."""
         return self.numel * self.dtype.itemsize
 
     @property
     def cosize(self) -> int:
-        """Elements of memory from its first to its last (CuTe's word), gaps between them included."""
+        """Elements of memory from the first to the last, gaps included (CuTe's cosize)."""
         reached = sum(step * (size - 1) for step, size in zip(self.stride, self.shape, strict=True))
         return 1 + reached if self.numel else 0
 
     @property
     def storage_bytes(self) -> int:
-        """Of the memory it lies in."""
+        """Bytes of memory from the first element to the end of the last, gaps included."""
         return self.cosize * self.dtype.itemsize
 
     @property
     def stride(self) -> tuple[int, ...]:
-        """Strides in elements, one a dimension."""
+        """Stride of each dimension in elements, never empty for rank 1 or more."""
         return self.strides or _row_major(self.shape)
 
     def __str__(self) -> str:
@@ -93,9 +97,11 @@ class TensorSpec:
 
     @classmethod
     def parse(cls, text: str) -> TensorSpec:
-        """Reads ``x: bf16[4096,8192]``, with strides ``x: bf16[4096,8192]:(1,4096)``; of integers also a rule:
-        ``n: i32[8] below 64``, ``cu: i32[9] sorted to x[0]``, ``pages: i32[8] distinct below kv[0]``. Raises
-        ValueError with the form expected."""
+        """Reads ``x: bf16[4096,8192]``, with strides ``x: bf16[4096,8192]:(1,4096)``; integers may have a rule: ``n:
+        i32[8] below 64``, ``cu: i32[9] sorted to x[0]``, ``pages: i32[8] distinct below kv[0]``.
+
+        Raises ValueError with the form expected.
+        """
         match = _SPEC.match(text)
         if not match:
             raise ValueError(f"cannot read input {text.strip()!r}; {_HOW}")
@@ -136,21 +142,21 @@ def _numbers(text: str) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class Workload:
-    """One set of shapes and dtypes of a problem.
-
-    ``inputs`` are the tensors a kernel is given, in order: the reference's own arguments, then (for a
-    ``torch.nn.Module``) its parameters and buffers. ``outputs`` are what it must write, row-major whatever the inputs.
-    ``why`` says what a derived workload probes.
-    """
+    """One set of shapes and dtypes of a problem."""
 
     name: str
+    """Name, unique within the problem."""
     inputs: tuple[TensorSpec, ...]
+    """Tensors a kernel is given, in order: the reference's arguments, then the parameters and buffers of a
+    ``torch.nn.Module``."""
     outputs: tuple[TensorSpec, ...]
+    """Tensors that a kernel must write, in order; always dense and row-major."""
     why: str = ""
+    """What a derived workload probes; empty for a workload that the analyst gave."""
 
     @property
     def derived(self) -> bool:
-        """Made to check with, not asked for: a candidate's ``constraints`` may leave it out."""
+        """Whether it was derived for checks: a candidate's ``constraints`` may refuse it."""
         return bool(self.why)
 
     @property
@@ -164,7 +170,7 @@ class Workload:
 
     @property
     def signature(self) -> str:
-        """What a compiled kernel depends on: dtypes and layouts, by position (names do not matter)."""
+        """Dtypes and layouts by position: everything a compiled kernel depends on."""
         return ";".join(str(t).removeprefix(f"{t.name}: ") for t in self.tensors)
 
     def describe(self) -> str:
@@ -173,52 +179,63 @@ class Workload:
 
 @dataclass(frozen=True)
 class Tolerances:
-    """How far a kernel may be from the float64 reference.
+    """Allowed distance of a kernel from the float64 reference, as a multiple of PyTorch's own error at the problem's
+    precision.
 
-    The budget is set by what PyTorch itself loses at the problem's own precision. An output passes when its norm-wise
-    relative error is at most ``budget`` times PyTorch's, and its worst element, relative to max(|ref|, rms(ref)), at
-    most ``budget`` times PyTorch's worst. Neither limit falls below its floor: ``floor_eps`` and ``element_eps``
-    machine epsilons of the output's dtype, ``floor_norm`` and ``floor_element`` (what contracting a multiply and an
-    add costs in float32) for dtypes narrower than float64.
+    An output passes if its norm-wise relative error is at most ``budget`` times PyTorch's, and its worst element's
+    error, relative to max(|ref|, rms(ref)), at most ``budget`` times PyTorch's worst. Neither limit falls below its
+    floors.
     """
 
     budget: float = 3.0
+    """Allowed multiple of PyTorch's error."""
     floor_eps: float = 0.5
+    """Least norm-wise limit, in machine epsilons of the output's dtype."""
     element_eps: float = 2.0
+    """Least limit for the worst element, in machine epsilons of the output's dtype."""
     floor_norm: float = 2e-6
+    """Least norm-wise limit for dtypes narrower than float64: the effect of contracting a multiply and an add in
+    float32."""
     floor_element: float = 2e-5
+    """The same for the worst element."""
 
 
 @dataclass(frozen=True)
 class Problem:
-    """A reference and everything needed to judge a kernel against it.
-
-    ``workloads[0]`` is the one being optimised; the rest of ``workloads`` were given by the analyst.
-    ``check_workloads`` are small ones derived for the emulator (tile tails, one row, whole tiles). ``kind`` says how
-    ``source`` is to be called. ``flops`` are those of matrix products in ``workloads[0]`` (0 where there are none).
-    ``tf32``: matrix products may round fp32 operands to TF32 (10 bits of mantissa), which ``source`` asks PyTorch for.
-    ``tf32_convolutions``: it has convolutions of fp32, and they may, as PyTorch's do unless ``source`` forbids it.
-    ``images``: it has convolutions of four dimensions, for which layouts matter to PyTorch. ``insensitive``: inputs on
-    which its answer hardly depends (none of its outputs' dtypes shows it): its times are left out of means.
-    """
+    """A reference and everything needed to judge a kernel against it."""
 
     name: str
+    """Name shown in reports and used in file names."""
     source: str
+    """Python text of the reference."""
     kind: Literal["reference", "kernelbench"]
+    """How ``source`` is called: "reference" (a function) or "kernelbench" (a ``Model`` class)."""
     workloads: tuple[Workload, ...]
+    """Workloads that the analyst gave; the first is the one being optimised."""
     check_workloads: tuple[Workload, ...] = ()
+    """Small workloads derived for the emulator: tile tails, one row, whole tiles."""
     tolerances: Tolerances = Tolerances()
+    """Allowed errors of the outputs."""
     deterministic: bool = True
+    """Whether a kernel must return the same bytes each time."""
     flops: int = 0
-    inputs_text: str = ""  # the --inputs option, where the source has no inputs() of its own
+    """Floating-point operations of the matrix products in ``workloads[0]``; 0 if there are none."""
+    inputs_text: str = ""
+    """Value of the option --inputs, where the source has no inputs() of its own."""
     tf32: bool = False
+    """Whether matrix products may round fp32 operands to TF32 (10 bits of mantissa), because ``source`` sets PyTorch's
+    flag."""
     tf32_convolutions: bool = False
+    """Whether fp32 convolutions exist and may use TF32 (PyTorch's default unless ``source`` forbids it)."""
     images: bool = False
+    """Whether there are convolutions of 4-d tensors, for which memory format matters to PyTorch."""
     insensitive: tuple[str, ...] = ()
+    """Inputs whose effect on the answer is too small for the outputs' dtypes to show; such a problem's times are left
+    out of means."""
 
     @property
     def label(self) -> str:
-        """What is said of a problem whose times tell nothing; nothing of others."""
+        """Remark that the problem's times are left out of means; empty for others."""
         if not self.insensitive:
             return ""
         return f"the answer hardly depends on {', '.join(self.insensitive)}: left out of means"
@@ -237,7 +254,7 @@ class Problem:
 
     @property
     def key(self) -> str:
-        """Hash of all that defines the problem."""
+        """Hash of everything that defines the problem."""
         shapes = [w.signature for w in self.workloads + self.check_workloads]
         precision = ["tf32"] * self.tf32 + ["tf32 convolutions"] * self.tf32_convolutions
         rules = [[t.name, t.rule, t.below] for t in self.workload.inputs if t.rule]
@@ -245,7 +262,7 @@ class Problem:
         return sha256(canonical_json(parts))
 
     def built_for(self, judged: Sequence[Workload]) -> tuple[Workload, ...]:
-        """What a candidate is compiled for: all of the analyst's workloads, and those of ``judged`` besides."""
+        """Workloads a candidate is compiled for: the analyst's, then those of ``judged`` not among them."""
         return self.workloads + tuple(w for w in judged if w.name not in {own.name for own in self.workloads})
 
     def workload_named(self, name: str) -> Workload:

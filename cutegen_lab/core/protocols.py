@@ -1,6 +1,6 @@
-"""The seams. Providers, compilers, judges, devices and stores know these and not each other.
+"""Protocols between the parts. Providers, compilers, judges, devices and stores know these and not each other.
 
-Long work takes a :class:`Cancel`; whoever performs it polls or waits on it and ends within a second of it being set.
+Long work takes a :class:`Cancel`: it polls or waits on it and ends within a second of it being set.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Say = Callable[[str], None]
 
 
 class Cancel(Protocol):
-    """``threading.Event`` fits."""
+    """A flag that ends long work; ``threading.Event`` fits."""
 
     def is_set(self) -> bool: ...
 
@@ -31,11 +31,14 @@ class Cancel(Protocol):
 
 @dataclass(frozen=True)
 class Attempt:
-    """One earlier candidate of this run and what became of it."""
+    """An earlier candidate of this run and its result."""
 
     candidate: Candidate
+    """The candidate."""
     trial: Trial | None
-    answer: str = ""  # "approved", "rejected: too clever", …
+    """Its trial; None if it was not evaluated."""
+    answer: str = ""
+    """The analyst's answer in words ("approved", "rejected: too clever"); empty without one."""
 
 
 GenerateKind = Literal["generate", "fix", "refine"]
@@ -43,23 +46,29 @@ GenerateKind = Literal["generate", "fix", "refine"]
 
 @dataclass(frozen=True)
 class GenerateRequest:
-    """What a provider is asked. ``parent`` is the candidate to fix or refine (None for the first).
-
-    ``feedback`` is the analyst's reason for a rejection. ``history`` is every earlier attempt, oldest first. In the
-    ``language`` "spec" the answer is a text of the compact language, or a module as in "dsl".
-    """
+    """What a provider is asked for."""
 
     kind: GenerateKind
+    """A first kernel, a fix of one that failed, or a refinement."""
     problem: Problem
+    """Problem to solve."""
     gpu: GpuSpec
+    """GPU to optimise for."""
     arch: str
+    """Target architecture."""
     parent: Attempt | None = None
+    """Candidate to fix or refine; None for a first kernel."""
     feedback: str = ""
+    """The analyst's reason for the last rejection."""
     history: tuple[Attempt, ...] = ()
+    """Every earlier attempt, oldest first."""
     language: Language = "dsl"
+    """Language of the answer: "dsl" for a module, "spec" for a spec or a module."""
 
 
 class Provider(Protocol):
+    """Proposes candidates."""
+
     name: str
 
     def propose(self, request: GenerateRequest, say: Say, cancel: Cancel) -> Proposal:
@@ -68,40 +77,50 @@ class Provider(Protocol):
 
 
 class Compiler(Protocol):
+    """Compiles candidates."""
+
     def compile(
         self, source: str, config: Config, workloads: Sequence[Workload], arch: str, say: Say, cancel: Cancel
     ) -> Artifact | CompileFailure:
-        """One build a workload, from the cache where it has them. Raises CageError, SetupError, Cancelled."""
+        """One build for each workload, from the cache if it is there. Raises CageError, SetupError, Cancelled."""
         ...
 
 
 @dataclass(frozen=True)
 class Execution:
-    """What a device says after running a plan. Outputs and workspace were written into the caller's buffers."""
+    """Result of running a plan. Outputs and workspace are in the caller's buffers."""
 
     fault: Fault | None
+    """What stopped it; None if it ran to its end."""
     seconds: float
+    """Seconds that it took on the host."""
     counters: Mapping[str, float] = field(default_factory=dict)
-    launched: tuple[tuple[str, tuple[int, int, int]], ...] = ()  # kernels seen, with their grids
-    printed: str = ""  # by the kernels' printf, where the device can tell
+    """Counters by name; empty if not counted."""
+    launched: tuple[tuple[str, tuple[int, int, int]], ...] = ()
+    """Each launch seen: kernel name and grid (x, y, z)."""
+    printed: str = ""
+    """Output of the kernels' printf, where the device can tell."""
 
 
 class Device(Protocol):
     """Executes builds. ``buffers`` are writable host memory: inputs, outputs, workspace, in the plan's tensor order.
 
-    A device runs the build on *copies or views* it is handed; the judge owns their contents and compares afterwards.
+    A device works on the *copies or views* it is given; the judge owns their contents and compares them afterwards.
     """
 
-    name: str  # "emulator", "cuda:0 NVIDIA H200"
+    name: str
+    """"emulator" or "cuda:0 NVIDIA H200"."""
     kind: Literal["cuda", "emulator"]
-    torch_device: str  # where PyTorch may compute beside it: "cpu", "cuda:0"
+    """Whether it is a GPU or the emulator."""
+    torch_device: str
+    """Device on which PyTorch computes references: "cpu" or "cuda:0"."""
 
     def execute(
         self, build: Build, tensors: Sequence[TensorSpec], buffers: Sequence[memoryview], cancel: Cancel,
         counting: bool = True, flops: int = 0,
     ) -> Execution:  # fmt: skip
-        """``counting``: False where nobody asks for the execution's counters, which are left out then. ``flops``: of
-        the matrix products that the problem asks for, for a device that bounds what a kernel may execute."""
+        """Runs one call. ``counting``: False if the counters are not needed, which are then left out. ``flops``:
+        operations of the problem's matrix products, for a device that bounds what a kernel may execute."""
         ...
 
     def time(
@@ -115,37 +134,39 @@ class Device(Protocol):
 
 @runtime_checkable
 class Samples(Protocol):
-    """A device that can run some blocks of a plan whose every block would take it too long."""
+    """A device that can run a sample of the blocks of a plan too large to run whole."""
 
     def sample(
         self, build: Build, tensors: Sequence[TensorSpec], buffers: Sequence[memoryview], cancel: Cancel,
         share: float, flops: int = 0,
     ) -> Execution | str:  # fmt: skip
-        """Runs the first and the last cluster and others drawn at random, about ``share`` of all; or why that would
-        tell nothing. Outputs are incomplete. ``flops`` as in :meth:`Device.execute`. Raises Cancelled."""
+        """Runs the first and the last cluster and random others, about ``share`` (0 to 1) of all. Outputs are
+        incomplete. Returns a text if a sample would prove nothing. ``flops`` as in :meth:`Device.execute`. Raises
+        Cancelled."""
         ...
 
 
 @runtime_checkable
 class Examines(Protocol):
-    """A device that finds some faults without running anything."""
+    """A device that finds some faults without running a build."""
 
     def examine(self, build: Build, tensors: Sequence[TensorSpec]) -> Fault | None:
-        """Of a build whose plan has these tensors; UNSUPPORTED where the device cannot read it."""
+        """Fault of a build whose plan has these tensors; None if there is none; UNSUPPORTED if the device cannot read
+        it."""
         ...
 
 
 @runtime_checkable
 class LendsMemory(Protocol):
-    """A device whose memory this process sees too: large tensors need not pass through the host's."""
+    """A device that shares memory with this process: large tensors need not be copied through the host."""
 
     def lend(self, sizes: Sequence[int]) -> Sequence[object] | None:
-        """Memory of each size in bytes, in a form that ``torch.as_tensor`` takes without a copy; None where there is
-        none to lend. It is the caller's until the next loan, or until the device is timed with or closed."""
+        """Buffers of the given sizes in bytes, in a form ``torch.as_tensor`` takes without a copy; None if there is no
+        room. They are valid until the next loan, or until the device times something or is closed."""
         ...
 
     def execute_lent(self, build: Build, cancel: Cancel) -> Execution:
-        """:meth:`Device.execute` in the memory lent last, which holds the tensors of ``build``'s plan in its order."""
+        """As :meth:`Device.execute`, in the buffers lent last, which hold the tensors of ``build``'s plan in order."""
         ...
 
 
@@ -154,15 +175,17 @@ SanitizerTool = Literal["memcheck", "racecheck", "synccheck"]
 
 @dataclass(frozen=True)
 class Inspection:
-    """``fault`` is what a sanitizer found; ``note`` why it could not look. Neither: it looked and found nothing."""
+    """Result of one sanitizer run. With neither field set it looked and found nothing."""
 
     fault: Fault | None = None
+    """What the sanitizer found."""
     note: str = ""
+    """Why it could not look."""
 
 
 @runtime_checkable
 class Inspects(Protocol):
-    """A device whose vendor has a memory and race checker. One inspection takes seconds."""
+    """A device with a vendor's memory and race checker (compute-sanitizer). One inspection takes seconds."""
 
     def inspect(
         self, tool: SanitizerTool, build: Build, buffers: Sequence[memoryview], cancel: Cancel
@@ -171,34 +194,37 @@ class Inspects(Protocol):
 
 @runtime_checkable
 class Profiles(Protocol):
-    """A device whose vendor has a profiler."""
+    """A device with a vendor's profiler."""
 
     def profile(self, build: Build, buffers: Sequence[memoryview], cancel: Cancel) -> Profile | str:
-        """Counters of one execution, or why there are none. Raises Cancelled."""
+        """Counters of one execution, or a text that says why there are none. Raises Cancelled."""
         ...
 
 
 class Judge(Protocol):
+    """Checks, times and profiles artifacts."""
+
     def check(self, problem: Problem, artifact: Artifact, device: Device, say: Say, cancel: Cancel) -> CheckResult: ...
 
     def time(
         self, problem: Problem, artifact: Artifact, device: Device, gpu: GpuSpec, say: Say, cancel: Cancel,
         incumbent: Artifact | None = None,
     ) -> tuple[Timing | Fault, Profile | None]:  # fmt: skip
-        """Where the device can, ``incumbent`` (the artifact to beat) is timed in turns with ``artifact``."""
+        """Time and profile of the main workload, or the fault that prevented it. Where the device can, ``incumbent``
+        (the artifact to beat) is timed in the same rounds."""
         ...
 
     def profile(self, problem: Problem, artifact: Artifact, device: Device, say: Say, cancel: Cancel) -> Profile | str:
-        """What ``device`` counts of the problem's own workload, or why there is no profile. Raises Cancelled."""
+        """Counters of the main workload on ``device``, or a text that says why there are none. Raises Cancelled."""
         ...
 
 
 class Store(Protocol):
-    """The only truth: runs and their append-only events, artifacts by hash. Raises StoreError."""
+    """Keeps runs as append-only events, and artifacts by hash. Methods raise StoreError."""
 
     def append(self, run_id: str, event: Event, after: RunState | None = None) -> StoredEvent:
-        """Durable when it returns: a SIGKILL afterwards loses nothing. ``after`` is the state the event leads to; the
-        run's line in :meth:`runs` is written from it in the same transaction."""
+        """Appends an event; it is durable when this returns, even through a SIGKILL. ``after`` is the state the event
+        leads to, from which the run's line in :meth:`runs` is written in the same transaction."""
         ...
 
     def events(self, run_id: str, after: int = 0) -> list[StoredEvent]: ...

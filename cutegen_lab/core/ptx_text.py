@@ -1,9 +1,9 @@
-"""PTX as every part of the project reads it: code alone, without comments, debug information or strings.
+"""PTX split into code and the rest: comments, debug information and strings.
 
 PTX ISA 9.0: 4.1 "Source Format", 4.2 "Comments", 4.4 "Identifiers", 11.4 ".pragma", 11.5 "Debugging Directives".
 
-A kernel is refused whose PTX two readers could read differently. What is left is assembled again
-(:mod:`cutegen_lab.compile.reassemble`), so that the machine code is that of the text which the emulator executes.
+PTX that two readers could read differently is refused. The code that is left is assembled again
+(:mod:`cutegen_lab.compile.reassemble`), so that the machine code matches the text which the emulator executes.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _BLANKED = re.compile(r"[^\n]")
 
 
 class PtxError(ValueError):
-    """``line`` of the PTX holds what is not read here."""
+    """PTX that is not accepted. ``line`` counts from 1."""
 
     def __init__(self, message: str, line: int) -> None:
         super().__init__(f"line {line} of the PTX {message}")
@@ -44,26 +44,35 @@ class PtxError(ValueError):
 
 @dataclass(frozen=True)
 class Place:
-    """From ``ptx_line`` on, code belongs to ``line`` of ``file``, and where that was inlined, to what called it."""
+    """One ``.loc``: the source position of the PTX from a line on."""
 
     ptx_line: int
+    """First PTX line it holds for, from 1."""
     file: int
+    """Number of the source file."""
     line: int
+    """Line of that file."""
     called_in: int = 0
+    """For inlined code: number of the file that called it; 0 otherwise."""
     called_at: int = 0
+    """For inlined code: line of that call; 0 otherwise."""
 
 
 @dataclass(frozen=True)
 class PtxText:
-    """``code`` has blanks for what is no code, and the same lines; ``listing`` has its debugging directives too.
-    ``files`` by number, as ``.file`` names them. ``used_bytes``: where a pragma says of which bytes the next
-    load makes use, and its mask, bit 0 for the first byte (PTX ISA 9.0, 11.4 "used_bytes_mask")."""
+    """PTX split into code and debug information."""
 
     code: str
+    """Code alone: comments, strings and directives are blanked, line numbers kept."""
     listing: str
+    """The same, with debug directives kept."""
     files: dict[int, str]
+    """Source files by number, from ``.file``."""
     places: tuple[Place, ...]
+    """Source positions, by PTX line."""
     used_bytes: tuple[tuple[int, int], ...] = ()
+    """Of each used_bytes_mask pragma: its character offset and mask, whose bit i says that the next load's byte i is
+    used (PTX ISA 9.0, 11.4)."""
 
 
 def code(ptx: str) -> str:

@@ -1,4 +1,4 @@
-"""How many blocks of a kernel are on a GPU at a time (CUDA C++ guide, "Hardware Multithreading" and compute capability
+"""How many blocks of a kernel are resident on a GPU (CUDA C++ guide, "Hardware Multithreading" and compute capability
 9.0)."""
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from cutegen_lab.core.artifact import KernelInfo, Launch
 from cutegen_lab.core.roofline import GpuSpec
 
-_SYSTEM_SMEM = 1024  # bytes of shared memory the system takes a block
+_SYSTEM_SMEM = 1024  # bytes of shared memory of each block that the system reserves
 _REGISTER_UNIT = 256  # registers are given to a warp in units of this many
-_CLUSTERED_BLOCKS = 8  # that share a multiprocessor at most where they belong to clusters; an H200 says so
+_CLUSTERED_BLOCKS = 8  # most blocks of clusters on a multiprocessor, as measured on an H200
 # Multiprocessors that clusters of more than two can fill, since each lies within one GPC. Of an H200's 132: where one
 # block takes all of a multiprocessor (cuOccupancyMaxActiveClusters: 30, 15 and 7 clusters), and where more fit.
 _CLUSTERED_ALONE = {4: 120 / 132, 8: 120 / 132, 16: 112 / 132}
@@ -19,8 +19,8 @@ _CLUSTERED = 124 / 132
 
 
 def blocks_by(launch: Launch, kernel: KernelInfo | None, gpu: GpuSpec) -> Mapping[str, int]:
-    """How many blocks each thing that limits them lets share a multiprocessor: 0 where not one fits. ``kernel`` None:
-    nothing is known of registers or static shared memory, and neither counts."""
+    """Blocks of a multiprocessor that each resource allows, by the resource's name; 0 if not one fits. With ``kernel``
+    None registers and static shared memory are unknown and not counted."""
     warps = -(-math.prod(launch.block) // 32)
     registers = kernel.registers if kernel else 0
     static = kernel.static_smem_bytes if kernel else 0  # a cubin for sm_90 counts the system's KiB in here
@@ -37,13 +37,13 @@ def blocks_by(launch: Launch, kernel: KernelInfo | None, gpu: GpuSpec) -> Mappin
 
 
 def multiprocessors(launch: Launch, blocks: int, gpu: GpuSpec) -> int:
-    """On how many of them clusters find room, where ``blocks`` share one."""
+    """Number of multiprocessors on which clusters find room, with ``blocks`` blocks on each."""
     cluster = math.prod(launch.cluster)
     share = 1.0 if cluster <= 2 else _CLUSTERED_ALONE.get(cluster, _CLUSTERED) if blocks == 1 else _CLUSTERED
     return round(gpu.sm_count * share)
 
 
 def resident_blocks(launch: Launch, kernel: KernelInfo | None, gpu: GpuSpec) -> int:
-    """How many are on the GPU at a time: all others begin when one of these ends."""
+    """Blocks resident on the GPU at a time; the others wait until one ends."""
     blocks = min(blocks_by(launch, kernel, gpu).values())
     return blocks * multiprocessors(launch, blocks, gpu)

@@ -14,31 +14,45 @@ from cutegen_lab.core.problem import Problem
 
 @dataclass(frozen=True)
 class GpuSpec:
-    """One GPU model. Rates are per second; ``dram_bytes_per_s`` and ``flops`` are the vendor's datasheet figures,
-    ``copy_bytes_per_s`` what a large device-to-device copy was measured to reach (reads plus writes)."""
+    """One GPU model: limits of a block and a multiprocessor, and peak rates a second."""
 
     name: str
+    """Model name as it occurs in CUDA's device name ("H200")."""
     arch: str
+    """Target architecture of the compiler ("sm_90a")."""
     sm_count: int
+    """Number of multiprocessors."""
     clock_hz: float
+    """Boost clock in Hz."""
     dram_bytes_per_s: float
+    """Datasheet DRAM bandwidth in bytes a second."""
     copy_bytes_per_s: float
+    """Bandwidth that a large device-to-device copy reaches (reads plus writes), in bytes a second."""
     l2_bytes: int
+    """Size of L2 in bytes."""
     max_smem_per_block: int
+    """Most shared memory a block may use, in bytes."""
     smem_per_sm: int
+    """Shared memory of a multiprocessor in bytes."""
     registers_per_sm: int
+    """32-bit registers of a multiprocessor."""
     max_threads_per_sm: int
+    """Most threads resident on a multiprocessor."""
     max_blocks_per_sm: int
-    flops: Mapping[DType, float]  # dense matrix rate by operand dtype
+    """Most blocks resident on a multiprocessor."""
+    flops: Mapping[DType, float]
+    """Datasheet dense matrix rate by operand dtype, in operations a second."""
     max_threads_per_block: int = 1024
+    """Most threads of a block."""
     max_cluster: int = 16
+    """Most blocks of a cluster; 1 if the GPU has no clusters."""
 
     def peak(self, dtype: DType, tf32: bool = False) -> float:
-        """The most matrix operations a second on operands of ``dtype``.
+        """Peak matrix operations a second for operands of ``dtype``.
 
-        fp32 operands are two fp16 halves each and three products on tensor cores (Ootomo and Yokota 2022), or, where
-        they may be rounded to ``tf32``, one product at half bf16's rate. 8-bit floats that tensor cores do not take are
-        multiplied as bf16.
+        An fp32 product runs on tensor cores as three products of split-fp16 operands (Ootomo and Yokota 2022), or, if
+        ``tf32`` rounding is allowed, as one at half bf16's rate. 8-bit floats that the tensor cores lack are multiplied
+        as bf16.
         """
         if dtype is DType.F32:
             return max(self.flops[DType.F32], self.flops[DType.BF16] / (2 if tf32 else 3))
@@ -46,7 +60,8 @@ class GpuSpec:
 
 
 def _hopper(name: str, dram: float, copy: float, l2_mib: int, sms: int = 132) -> GpuSpec:
-    """What the SXM parts share: NVIDIA H100/H200 datasheets; limits from the CUDA C++ guide, compute capability 9.0."""
+    """Figures common to the SXM parts: NVIDIA H100/H200 datasheets; limits from the CUDA C++ guide, compute capability
+    9.0."""
     return GpuSpec(
         name=name, arch="sm_90a", sm_count=sms, clock_hz=1.98e9, dram_bytes_per_s=dram, copy_bytes_per_s=copy,
         l2_bytes=l2_mib << 20, max_smem_per_block=232_448, smem_per_sm=233_472, registers_per_sm=65_536,
@@ -80,9 +95,9 @@ GPUS: Mapping[str, GpuSpec] = {
 
 
 def target_gpu(arch: str, name: str = "") -> GpuSpec:
-    """The GPU a run optimises for: the one whose name is in ``name``, or the first that runs ``arch``.
+    """GPU whose speed of light bounds a run: the one whose name occurs in ``name``, or the first of ``arch``.
 
-    Raises :class:`InputError` for an arch or name without figures, and for a GPU of another arch.
+    Raises :class:`InputError` for an unknown arch or name, and for a GPU of another arch.
     """
     known = [gpu for gpu in GPUS.values() if gpu.arch == arch]
     if not known:
@@ -98,24 +113,31 @@ def target_gpu(arch: str, name: str = "") -> GpuSpec:
 
 @dataclass(frozen=True)
 class SpeedOfLight:
-    """The lower bound on time, in microseconds, and what sets it."""
+    """Lower bound on a problem's time on one GPU."""
 
     time_us: float
+    """The bound: the larger of the two below, in microseconds."""
     memory_us: float
+    """Compulsory bytes over datasheet bandwidth, in microseconds."""
     compute_us: float
+    """Matrix operations over peak rate, in microseconds."""
     compulsory_bytes: int
+    """Bytes of all inputs and outputs, each moved once."""
     flops: int
+    """Operations of the matrix products."""
     limiter: Literal["memory", "compute"]
+    """Which of the two is larger: "memory" or "compute"."""
     gpu: str
+    """Name of the GPU."""
 
     def gap(self, time_us: float) -> float:
-        """``sol_gap = time / sol_time``: 1.0 is the bound."""
+        """``sol_gap``: ``time_us`` over the bound; 1.0 is the bound itself."""
         return time_us / self.time_us
 
 
 def speed_of_light(problem: Problem, gpu: GpuSpec) -> SpeedOfLight:
-    """Bound for ``problem.workloads[0]``: compulsory bytes at the datasheet's bandwidth, matrix FLOPs at the highest
-    peak that the dtype of one of its tensors has."""
+    """Bound for ``problem.workloads[0]``: compulsory bytes at datasheet bandwidth, matrix operations at the highest
+    peak of any of its tensors' dtypes."""
     workload = problem.workload
     memory_us = workload.compulsory_bytes / gpu.dram_bytes_per_s * 1e6
     peak = max(gpu.peak(tensor.dtype, problem.any_tf32) for tensor in workload.tensors)

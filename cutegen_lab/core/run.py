@@ -1,7 +1,7 @@
-"""A run: a tree of candidates for one problem under one budget, told as append-only events.
+"""A run: a tree of candidates for one problem under one budget, recorded as append-only events.
 
-The events are the truth. :mod:`cutegen_lab.loop` folds them into a :class:`RunState`; the store keeps them; the
-widget, the report and the command line read the state. Every event is plain frozen data with a ``type`` tag.
+:mod:`cutegen_lab.loop` folds the events into a :class:`RunState`; the store keeps them; the widget, the report and the
+command line read the state. Every event is frozen plain data with a ``type`` tag.
 """
 
 from __future__ import annotations
@@ -35,31 +35,40 @@ class Step(str, Enum):
 
 @dataclass(frozen=True)
 class Budget:
-    """When a run ends by itself. ``max_steps`` counts candidates; ``max_fixes`` consecutive failed ones."""
+    """Limits at which a run ends by itself."""
 
     max_steps: int = 8
+    """Most candidates."""
     max_fixes: int = 5
+    """Most consecutive candidates that fail."""
     max_seconds: float | None = None
+    """Most seconds of the run; None for no limit."""
     max_tokens: int | None = None
+    """Most tokens of all answers; None for no limit."""
 
 
 @dataclass(frozen=True)
 class RunSettings:
-    """Everything an analyst chose for a run. ``auto`` approves by itself whatever passes and is faster.
-
-    ``gpu`` is whose speed of light is the bound ("": the first that runs ``arch``). ``language`` is what a model is
-    asked to write.
-    """
+    """Everything the analyst chose for a run."""
 
     provider: str = "templates"
+    """Who proposes kernels: "templates", "openai", "manual", "manual:DIR" or "replay:FILE"."""
     model: str = ""
+    """Model name for the provider; empty for its default."""
     arch: str = "sm_90a"
+    """Target architecture ("sm_90a")."""
     gpu: str = ""
+    """GPU whose speed of light is the bound; empty for the first that runs ``arch``."""
     device: str = "auto"
+    """Where kernels run: "auto", "cuda", "cuda:N" or "emulator"."""
     auto: bool = False
+    """Whether candidates that pass and are faster are approved without asking."""
     budget: Budget = Budget()
+    """Limits of the run."""
     language: Language = "dsl"
-    profile_after: int = 0  # profiling is withheld until this many candidates passed (CuTeGen's delayed profiling)
+    """What a model is asked to write."""
+    profile_after: int = 0
+    """Number of candidates that must pass before any is profiled (CuTeGen's delayed profiling)."""
 
 
 AnswerKind = Literal["approve", "approve_unproven", "reject", "edit", "retry", "branch", "stop"]
@@ -67,14 +76,18 @@ AnswerKind = Literal["approve", "approve_unproven", "reject", "edit", "retry", "
 
 @dataclass(frozen=True)
 class Answer:
-    """The analyst's word on a candidate. ``text`` is the edited source (edit) or the reason (reject);
-    ``target_id`` the candidate to grow from (branch)."""
+    """The analyst's answer to a candidate."""
 
     kind: AnswerKind
+    """What the analyst chose."""
     candidate_id: str | None = None
+    """Candidate it is about; None for the one under review."""
     text: str = ""
+    """Edited source (edit) or reason (reject)."""
     target_id: str | None = None
+    """Candidate to grow from (branch)."""
     by: Literal["analyst", "auto"] = "analyst"
+    """Who answered: the analyst, or "auto" under :attr:`RunSettings.auto`."""
 
 
 # --- events ---------------------------------------------------------------------------------------------------------
@@ -82,93 +95,154 @@ class Answer:
 
 @dataclass(frozen=True)
 class RunStarted:
+    """A run began."""
+
     run_id: str
+    """Id of the run in its store."""
     problem: Problem
+    """Problem to solve."""
     settings: RunSettings
+    """Choices of the analyst."""
     sol: SpeedOfLight
+    """Lower bound on the time."""
     versions: Mapping[str, str] = field(default_factory=dict)
+    """Versions of packages and drivers, by name."""
     type: Literal["run_started"] = "run_started"
+    """Tag of the event in the store."""
 
 
 @dataclass(frozen=True)
 class StepStarted:
+    """A step began."""
+
     step: Step
+    """The step."""
     candidate_id: str | None = None
+    """Candidate it is about; None for generate."""
     type: Literal["step_started"] = "step_started"
+    """Tag of the event in the store."""
 
 
 @dataclass(frozen=True)
 class Generated:
+    """The provider proposed a candidate."""
+
     candidate: Candidate
+    """The candidate, with its id and parent."""
     type: Literal["generated"] = "generated"
+    """Tag of the event in the store."""
 
 
 @dataclass(frozen=True)
 class GenerateFailed:
-    """``exhausted``: the provider has nothing more to propose, which is a normal end."""
+    """The provider proposed nothing."""
 
     reason: str
+    """Why, in one line."""
     exhausted: bool = False
+    """Whether it has nothing more to propose, which is a normal end."""
     type: Literal["generate_failed"] = "generate_failed"
+    """Tag of the event in the store."""
 
 
 @dataclass(frozen=True)
 class Compiled:
+    """A candidate compiled."""
+
     candidate_id: str
+    """The candidate."""
     artifact_sha256: str
+    """Hash under which the store has the artifact."""
     resources: Resources
+    """Registers, shared memory and spills of the build."""
     provenance: Provenance
+    """Everything the build depended on."""
     notes: tuple[Diagnostic, ...] = ()
+    """Lint warnings and ptxas notes."""
     seconds: float = 0.0
+    """Seconds that compiling took."""
     type: Literal["compiled"] = "compiled"
+    """Tag of the event in the store."""
 
 
 @dataclass(frozen=True)
 class CompileFailed:
+    """A candidate did not compile."""
+
     candidate_id: str
+    """The candidate."""
     verdict: Verdict
+    """Its verdict."""
     reason: str
+    """Why, in one line."""
     provenance: Provenance
+    """Everything the attempt depended on."""
     diagnostics: tuple[Diagnostic, ...] = ()
+    """Messages with lines of the candidate's text."""
     type: Literal["compile_failed"] = "compile_failed"
+    """Tag of the event in the store."""
 
 
 @dataclass(frozen=True)
 class Checked:
+    """A candidate's outputs were checked."""
+
     candidate_id: str
+    """The candidate."""
     device: str
+    """Device it ran on."""
     result: CheckResult
+    """Verdict and every check."""
     type: Literal["checked"] = "checked"
+    """Tag of the event in the store."""
 
 
 @dataclass(frozen=True)
 class Timed:
+    """A candidate was timed, or failed while it was."""
+
     candidate_id: str
+    """The candidate."""
     timing: Timing | None
+    """Its time; None after a fault."""
     fault: Fault | None = None
+    """What stopped it; None where there is a time."""
     type: Literal["timed"] = "timed"
+    """Tag of the event in the store."""
 
 
 @dataclass(frozen=True)
 class Profiled:
+    """A candidate was profiled."""
+
     candidate_id: str
+    """The candidate."""
     profile: Profile | None
+    """Its counters; None where the device has no profiler."""
     type: Literal["profiled"] = "profiled"
+    """Tag of the event in the store."""
 
 
 @dataclass(frozen=True)
 class Answered:
+    """The analyst (or auto) answered."""
+
     answer: Answer
+    """The answer."""
     type: Literal["answered"] = "answered"
+    """Tag of the event in the store."""
 
 
 @dataclass(frozen=True)
 class StepFailed:
-    """Our own failure at a step (a broken cage, a lost device): the run rests at review and can be retried."""
+    """A step failed by our own fault (a broken cage, a lost device): the run rests at review and can be retried."""
 
     step: Step
+    """The step."""
     reason: str
+    """Why, in one line."""
     type: Literal["step_failed"] = "step_failed"
+    """Tag of the event in the store."""
 
 
 @dataclass(frozen=True)
@@ -176,12 +250,17 @@ class Resumed:
     """A new process took the run up; unfinished work starts again."""
 
     type: Literal["resumed"] = "resumed"
+    """Tag of the event in the store."""
 
 
 @dataclass(frozen=True)
 class Stopped:
+    """The run was stopped."""
+
     reason: str
+    """Why, in one line."""
     type: Literal["stopped"] = "stopped"
+    """Tag of the event in the store."""
 
 
 Event = (
@@ -195,34 +274,52 @@ Event = (
 
 @dataclass(frozen=True)
 class RunState:
-    """What the events so far add up to.
-
-    ``step`` is where the run is; ``current_id`` the candidate being worked on; ``incumbent_id`` the accepted candidate
-    the next refinement starts from; ``accepted`` every approved candidate, oldest first. ``outcome`` is set once done.
-    """
+    """State of a run: the fold of its events so far."""
 
     run_id: str
+    """Id of the run in its store."""
     problem: Problem
+    """Problem to solve."""
     settings: RunSettings
+    """Choices of the analyst."""
     sol: SpeedOfLight
+    """Lower bound on the time."""
     step: Step
+    """Step the run is at."""
     candidates: Mapping[str, Candidate] = field(default_factory=dict)
+    """Every candidate by id, oldest first."""
     trials: Mapping[str, Trial] = field(default_factory=dict)
+    """Finished trials by candidate id."""
     answers: Mapping[str, Answer] = field(default_factory=dict)
+    """Latest answer by candidate id."""
     current_id: str | None = None
+    """Candidate being worked on."""
     incumbent_id: str | None = None
+    """Accepted candidate that the next one must beat."""
     accepted: tuple[str, ...] = ()
-    feedback: str = ""  # the last rejection's reason, for the next proposal
+    """Ids of all approved candidates, oldest first."""
+    feedback: str = ""
+    """Reason of the last rejection, for the next proposal."""
     failed_in_a_row: int = 0
-    problem_note: str = ""  # why the run rests or ended, where that is not obvious
-    ask: Literal["generate", "fix", "refine"] = "generate"  # what the provider is, or was last, asked for
-    ask_parent_id: str | None = None  # and from which candidate
-    base_id: str | None = None  # what the next refinement grows from: the incumbent, or what was branched from
-    compiled: Mapping[str, Compiled] = field(default_factory=dict)  # build evidence, also before there is a verdict
-    failed_step: Step | None = None  # the step our own failure stopped, while the run rests because of it
-    stumbles: int = 0  # our own failures in a row
-    stopped_at: Step | None = None  # where an analyst stopped the run: resuming goes on from there
+    """Consecutive candidates that failed."""
+    problem_note: str = ""
+    """Why the run rests or ended, if that is not obvious."""
+    ask: Literal["generate", "fix", "refine"] = "generate"
+    """What the provider is being asked for, or was last."""
+    ask_parent_id: str | None = None
+    """Candidate that the proposal is to start from."""
+    base_id: str | None = None
+    """Candidate the next refinement starts from: the incumbent, or the one branched from."""
+    compiled: Mapping[str, Compiled] = field(default_factory=dict)
+    """Build results by candidate id, also before there is a verdict."""
+    failed_step: Step | None = None
+    """Step that our own failure stopped, while the run rests because of it."""
+    stumbles: int = 0
+    """Our own failures in a row."""
+    stopped_at: Step | None = None
+    """Step at which the analyst stopped the run, where it continues when resumed."""
     outcome: Literal["", "accepted", "nothing_accepted", "failed"] = ""
+    """How the run ended; "" while it is under way."""
 
     @property
     def current(self) -> Candidate | None:
@@ -235,23 +332,35 @@ class RunState:
 
 @dataclass(frozen=True)
 class StoredEvent:
-    """An event as the store keeps it: its place in the run (from 1) and when it was written (Unix seconds)."""
+    """An event as the store keeps it."""
 
     seq: int
+    """Position in the run, from 1."""
     at: float
+    """When it was written, in Unix seconds."""
     event: Event
+    """The event."""
 
 
 @dataclass(frozen=True)
 class RunSummary:
-    """One line of a run list."""
+    """One line of a list of runs."""
 
     run_id: str
+    """Id of the run."""
     name: str
+    """Name of its problem."""
     created_at: float
+    """When it began, in Unix seconds."""
     updated_at: float
+    """When its last event was written, in Unix seconds."""
     step: Step
+    """Step it is at."""
     outcome: str
+    """How it ended; "" while it is under way."""
     candidates: int
+    """Number of candidates."""
     accepted: int
+    """Number of approved candidates."""
     problem_key: str
+    """Hash of its problem."""

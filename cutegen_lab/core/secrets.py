@@ -1,4 +1,4 @@
-"""Keys and passwords, kept out of every text that leaves the provider."""
+"""Masks keys and passwords in every text that leaves a provider."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ MASK = "***"
 
 
 class Secrets:
-    """``key`` and the credentials in ``url`` (``http://user:password@host``), in every form they are sent or echoed."""
+    """Masks ``key`` and the credentials in ``url`` (``http://user:password@host``), in every form they are sent or
+    echoed."""
 
     def __init__(self, key: str = "", url: str = "") -> None:
         forms = {key}
@@ -35,6 +36,6 @@ class Secrets:
 
 
 def without_credentials(url: str) -> str:
-    """``url`` as it may be shown: no user, no password, no query."""
+    """``url`` without user, password and query, for display."""
     shown = _USERINFO.sub(lambda match: f"{match[1] or ''}{MASK}@", url)
     return shown.partition("?")[0]

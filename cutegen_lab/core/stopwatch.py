@@ -1,8 +1,8 @@
-"""The seam between who decides what is timed (the judge) and who can time it (a GPU).
+"""Protocol between the judge, which decides what is timed, and a GPU, which times it.
 
-A stopwatch holds *subjects* ready to run: launch plans, the reference in PyTorch, a copy. Each has several sets of
-tensors with values and addresses of its own, so that a call never meets the lines an earlier one left in L2. The judge
-asks for samples of one subject after another, and may ask for the outputs that a timed call left behind.
+A stopwatch holds *subjects* ready to run: launch plans, the reference in PyTorch, a copy. Each has several tensor sets
+with their own values and addresses, so that no call finds its data in L2. The judge requests samples of one subject
+after another, and may request the outputs of a timed call.
 """
 
 from __future__ import annotations
@@ -24,39 +24,50 @@ their kernels, each after L2 was read over."""
 ReferenceKind = Literal["eager", "compile", "max-autotune", "channels_last"]
 """``channels_last``: eager, with images and weights of four dimensions in that layout."""
 
-COPY = "copy of the compulsory bytes"  # the subject that every candidate's time stands beside
+COPY = "copy of the compulsory bytes"  # the subject that every candidate is compared with
 
 
 @dataclass(frozen=True)
 class Subject:
-    """What a stopwatch holds under ``name``. ``calls`` are timed in each cold sample; call i runs on set i."""
+    """Something a stopwatch can time: a build, the reference in PyTorch, or a copy."""
 
     name: str
+    """Name under which samples of it are requested."""
     calls: int
+    """Calls timed in each cold sample; call i runs on tensor set i."""
     notes: tuple[str, ...] = ()
+    """Remarks for the report, such as what torch.compile said."""
 
 
 @dataclass(frozen=True)
 class Samples:
-    """Microseconds a call, in the order taken, and what the card reported while they ran."""
+    """Samples of one subject in one mode."""
 
     times_us: tuple[float, ...]
+    """Microseconds a call, one for each sample, in the order taken."""
     clock: str
+    """How time was measured ("CUDA graph of 12 calls between two events")."""
     flush: str
-    conditions: Mapping[str, float] = field(default_factory=dict)  # sm_clock_mhz, power_w, temperature_c, throttle
+    """State of L2 before each call ("cold L2: every call has tensors of its own")."""
+    conditions: Mapping[str, float] = field(default_factory=dict)
+    """GPU sensors while the samples ran: sm_clock_mhz, power_w, temperature_c, throttle."""
 
 
 class Stopwatch(Protocol):
-    """Other work on the device waits until it is closed. Whatever takes time raises Cancelled.
+    """Times subjects on a device, which it holds until it is closed. Methods that take time raise Cancelled.
 
-    Subjects share the sets of tensors: what one left there is gone when the next is sampled. After a fault that spoils
-    the device every later answer is a fault too.
+    Subjects share the tensor sets: sampling one overwrites the outputs of the one before. After a fault that spoils the
+    device every later answer is a Fault.
     """
 
-    conditions: Mapping[str, str]  # versions and settings: GPU, driver, CUDA, torch, TF32
-    dram_bytes_per_s: float  # what the device's memory clock and bus allow at best; 0 where it does not say
+    conditions: Mapping[str, str]
+    """Versions and settings: GPU, driver, CUDA, torch, TF32."""
+    dram_bytes_per_s: float
+    """Peak DRAM bandwidth from the memory clock and bus width; 0 if the device does not report them."""
     l2_bytes: int
-    modes: Sequence[Mode]  # those it has here
+    """Size of L2 in bytes."""
+    modes: Sequence[Mode]
+    """Modes that :meth:`sample` supports on this device."""
 
     def add_build(self, name: str, build: Build) -> Subject | Fault: ...
 
@@ -67,41 +78,44 @@ class Stopwatch(Protocol):
         ...
 
     def sample(self, name: str, mode: Mode, count: int, seed: int) -> Samples | Fault:
-        """``count`` samples. Before each, the inputs of the sets that it calls are rewritten, outputs and workspace
-        poisoned: in sample j, set i holds the given inputs rotated by :func:`rotation` elements for seed ``seed`` + j.
-        """
+        """Takes ``count`` samples. Before each, inputs are rewritten and outputs and workspace poisoned: in sample j,
+        set i holds the given inputs rotated by :func:`rotation` elements for seed ``seed`` + j."""
         ...
 
     def outputs(self, name: str, call: int) -> list[memoryview] | Fault:
-        """What timed call ``call`` left in the outputs, byte by byte. Only of a build, and directly after a cold sample
-        of it (that sample's inputs were rotated for the last seed)."""
+        """Bytes of each output after timed call ``call``. Only for a build, directly after a cold sample of it (whose
+        inputs were rotated for the last seed)."""
         ...
 
     def beside(self, tensors: Sequence[TensorSpec], inputs: Sequence[memoryview]) -> Stopwatch | Fault:
-        """One for another workload, open as long as this one at most; as :meth:`TimesInTurns.stopwatch`."""
+        """A stopwatch for another workload on the same device, open no longer than this one; arguments as in
+        :meth:`HasStopwatch.stopwatch`."""
         ...
 
     def close(self) -> None: ...
 
 
 @runtime_checkable
-class TimesInTurns(Protocol):
-    """A device that has a stopwatch. ``conditions`` are its stopwatches', known before one is open."""
+class HasStopwatch(Protocol):
+    """A device that can time subjects itself."""
 
     conditions: Mapping[str, str]
+    """Conditions of its stopwatches, known before one is opened."""
 
     def stopwatch(
         self, tensors: Sequence[TensorSpec], inputs: Sequence[memoryview], cancel: Cancel
     ) -> Stopwatch | Fault:
-        """For a workload: ``tensors`` are its inputs, then its outputs; ``inputs`` are the inputs' bytes. A Fault where
-        the device has no room for it."""
+        """Opens a stopwatch for one workload. ``tensors`` are its inputs, then its outputs; ``inputs`` are the inputs'
+        bytes. Returns a Fault if the device has no room."""
         ...
 
 
 def rotation(seed: int, call: int, tensor: int, cosize: int) -> int:
-    """By how many elements set ``call`` of input ``tensor`` is rotated in memory (element i moves to i + rotation,
-    modulo ``cosize``: gaps move too). A hash of all four, so that neither sets nor tensors move together (splitmix64,
-    Steele et al. 2014)."""
+    """Number of elements by which set ``call`` of input ``tensor`` is rotated in memory: element i moves to (i +
+    rotation) modulo ``cosize`` (gaps move too).
+
+    A hash of all four arguments (splitmix64, Steele et al. 2014), so that no two sets or tensors are rotated alike.
+    """
     if cosize < 2:
         return 0
     mask = (1 << 64) - 1

@@ -1,4 +1,4 @@
-"""``ast.parse`` that several threads may call at once, for trees of bounded depth."""
+"""Thread-safe ``ast.parse`` with a limit on nesting."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ MAX_DEPTH = 500  # a sum of 400 terms compiles; of 3,500 modules of PyTorch and 
 
 
 def parse(source: str, filename: str = "<unknown>") -> ast.Module:
-    """The module's tree. Raises SyntaxError for whatever is no Python: characters that no encoding has among it, and
-    what is nested over ``MAX_DEPTH`` deep.
+    """The module's tree. Raises SyntaxError for text that is not Python, for characters no encoding has, and for
+    nesting deeper than ``MAX_DEPTH``.
 
-    CPython 3.11 counts the depth of trees under construction in one place for all threads and raises SystemError when
-    two parse at once (python/cpython#106905). Our own take turns; against anyone else's thread it is tried again.
+    CPython 3.11 keeps one nesting counter for all threads and raises SystemError when two parse at once
+    (python/cpython#106905). Calls through here are serialised; a clash with another thread is retried.
     """
     if why := misfit(source):
         raise SyntaxError(f"it {why}", (filename, 1, 1, None))
@@ -51,7 +51,7 @@ def _parse(source: str, filename: str) -> ast.Module:
 
 
 def dotted(node: ast.AST) -> str:
-    """``a.b.c`` of names and attributes; what anything else gives is left out (``.c``)."""
+    """``a.b.c`` of names and attributes; any other expression counts as empty (``.c``)."""
     parts: list[str] = []
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)
@@ -60,7 +60,7 @@ def dotted(node: ast.AST) -> str:
 
 
 class Nodes:
-    """A tree's nodes in the order of its text: :meth:`within` costs nothing a node, however often it is asked."""
+    """A tree's nodes in source order, so that :meth:`within` is a slice."""
 
     def __init__(self, tree: ast.AST) -> None:
         self._all: list[ast.AST] = []
@@ -79,13 +79,13 @@ class Nodes:
             left += [(child, False) for child in reversed(list(ast.iter_child_nodes(node)))]
 
     def within(self, node: ast.AST) -> Sequence[ast.AST]:
-        """``node``, of the tree, and all below it."""
+        """``node`` (of the tree) and all nodes below it."""
         return self._all[self._starts[id(node)] : self.end(node)]
 
     def end(self, node: ast.AST) -> int:
-        """One past the place of the last below ``node``, in the order of all nodes."""
+        """One past the index of the last node below ``node``."""
         return self._ends[id(node)]
 
     def placed(self, node: ast.AST) -> Iterator[tuple[int, ast.AST]]:
-        """As :meth:`within`, each with its place."""
+        """As :meth:`within`, each node with its index."""
         return enumerate(self.within(node), self._starts[id(node)])

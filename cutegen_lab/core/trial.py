@@ -14,26 +14,35 @@ from cutegen_lab.core.verdict import Diagnostic, Fault, Verdict
 
 @dataclass(frozen=True)
 class OutputError:
-    """How far one output is from float64, beside PyTorch's own result at the problem's precision.
+    """Relative errors of one output against float64, and PyTorch's own at the problem's precision.
 
-    Errors are relative: ``norm`` is ‖out − ref‖ / ‖ref‖, ``worst`` is max |out − ref| / max(|ref|, scale) at
-    ``worst_index``.
+    ``norm`` is ‖out − ref‖ / ‖ref‖; ``worst`` is max |out − ref| / max(|ref|, scale).
     """
 
     output: str
+    """Name of the output."""
     norm: float
+    """Norm-wise relative error."""
     worst: float
+    """Largest elementwise relative error."""
     torch_norm: float
+    """Norm-wise error of PyTorch's result."""
     torch_worst: float
+    """Largest elementwise error of PyTorch's result."""
     limit_norm: float
+    """Largest ``norm`` that passes."""
     limit_worst: float
+    """Largest ``worst`` that passes."""
     worst_index: tuple[int, ...] = ()
+    """Index of the element with the largest error."""
     got: float = 0.0
+    """The kernel's value there."""
     expected: float = 0.0
+    """The float64 reference's value there."""
 
     @property
     def worst_place(self) -> str:
-        """The worst element, as it is written: ``out[3, 5]``."""
+        """The element with the largest error, written ``out[3, 5]``."""
         return f"{self.output}[{', '.join(map(str, self.worst_index))}]"
 
     @property
@@ -46,13 +55,21 @@ class WorkloadCheck:
     """Correctness on one workload and one draw of inputs."""
 
     workload: str
+    """Name of the workload."""
     distribution: str
+    """Name of the draw ("normal", "around -3.2")."""
     seed: int
+    """Seed of the draw."""
     verdict: Verdict
+    """How the check ended."""
     reason: str = ""
+    """Why it did not pass, or a remark."""
     errors: tuple[OutputError, ...] = ()
+    """Errors of each output."""
     fault: Fault | None = None
+    """What stopped the kernel; None if it ran to its end."""
     seconds: float = 0.0
+    """Seconds that the check took."""
 
     @property
     def kind(self) -> str:
@@ -62,15 +79,21 @@ class WorkloadCheck:
 
 @dataclass(frozen=True)
 class CheckResult:
-    """Every check of one trial. ``verdict`` is the first that did not pass."""
+    """Every check of one trial."""
 
     verdict: Verdict
+    """The first verdict that is not a pass, or PASSED."""
     reason: str
+    """Why it did not pass, or what was checked, in one line."""
     checks: tuple[WorkloadCheck, ...]
+    """The checks in the order made."""
 
     def worst(self) -> OutputError | None:
-        """The output error closest to (or furthest over) its limit; for evidence tables. Draws whose sums cancel allow
-        errors above the answer itself: such a one is shown only where it failed, or where there is no other."""
+        """Output error closest to (or furthest over) its limit, for evidence tables; None without errors.
+
+        Draws whose sums cancel allow errors larger than the answer: such an error is shown only if it failed or there
+        is no other.
+        """
 
         def share(error: OutputError) -> float:
             if error.limit_norm:
@@ -84,133 +107,179 @@ class CheckResult:
 
 @dataclass(frozen=True)
 class Measurement:
-    """One thing timed in one way: microseconds a call. ``half_width_us`` is half the 95% confidence interval of the
-    median ``time_us`` (infinite for fewer than six samples)."""
+    """Times of one subject, taken in one way."""
 
-    subject: str  # "candidate", "incumbent", "eager PyTorch", "torch.compile", "copy of the compulsory bytes"
-    clock: str  # "CUDA graph of 12 calls between two events"
-    flush: str  # "cold L2: every call has tensors of its own"
+    subject: str
+    """"candidate", "incumbent", "eager PyTorch", "torch.compile" or "copy of the compulsory bytes"."""
+    clock: str
+    """How time was measured ("CUDA graph of 12 calls between two events")."""
+    flush: str
+    """State of L2 before each call ("cold L2: every call has tensors of its own")."""
     samples: int
+    """Number of samples."""
     time_us: float
+    """Median, in microseconds a call."""
     iqr_us: float
+    """Interquartile range in microseconds."""
     half_width_us: float
+    """Half the 95% confidence interval of the median in microseconds; infinite for fewer than six samples."""
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """A candidate beside something timed in turns with it. ``ratio`` is the candidate's time over the other's, with its
-    95% interval from ``low`` to ``high``; ``answer`` says what that interval proves."""
+    """A candidate compared with another subject, timed in the same rounds."""
 
     against: str
+    """Name of the other ("incumbent")."""
     answer: Literal["faster", "slower", "same", "ambiguous"]
+    """What the interval proves about the candidate."""
     ratio: float
+    """The candidate's time over the other's."""
     low: float
+    """Lower end of the ratio's 95% interval."""
     high: float
+    """Upper end of that interval."""
     pairs: int
+    """Number of rounds in which both were sampled."""
 
     @property
     def better(self) -> bool:
-        """Only a proof of speed counts: ``ambiguous`` is not better, and neither is ``same``."""
+        """True only if the candidate is proven faster, not for ``same`` or ``ambiguous``."""
         return self.answer == "faster"
 
 
 @dataclass(frozen=True)
 class Timing:
-    """A time, and how it came about. ``kind`` keeps predictions and measurements apart everywhere.
-
-    Times in microseconds. ``method`` names clock, flush and count ("CUDA events, cold L2, 30 launches") or the model.
-    ``baselines`` hold the same run's eager PyTorch and copy of the compulsory bytes, where measured; ``baseline`` names
-    the fastest of PyTorch's. ``time_us`` is with a cold L2 and ``warm_us`` with a warm one; ``measurements`` has every
-    number behind them, ``notes`` what a reader should know before trusting them, ``conditions`` the clocks, power,
-    temperature, throttle reasons and versions.
-    """
+    """A time, and how it was obtained. Predictions and measurements are never mixed."""
 
     kind: Literal["measured", "predicted"]
+    """"measured" on a GPU, or "predicted" by a model."""
     time_us: float
+    """Microseconds a call with a cold L2."""
     method: str
+    """Clock, flush and count ("CUDA events, cold L2, 30 launches"), or the model's name."""
     device: str
+    """Device that was timed or modelled."""
     samples: int = 0
+    """Number of samples; 0 for a prediction."""
     iqr_us: float = 0.0
+    """Interquartile range in microseconds."""
     baselines: Mapping[str, float] = field(default_factory=dict)
+    """Times of PyTorch and of a copy of the compulsory bytes from the same rounds, in microseconds by name."""
     baseline: str = ""
+    """Name of the fastest PyTorch baseline."""
     half_width_us: float = 0.0
+    """Half the 95% confidence interval of ``time_us`` in microseconds."""
     warm_us: float | None = None
+    """Microseconds a call with a warm L2; None if not measured."""
     measurements: tuple[Measurement, ...] = ()
+    """Every number behind these."""
     comparisons: tuple[Comparison, ...] = ()
+    """Comparisons with the incumbent and the baselines."""
     notes: tuple[str, ...] = ()
+    """What to know before trusting the numbers."""
     conditions: Mapping[str, str] = field(default_factory=dict)
+    """Clocks, power, temperature, throttle reasons and versions, as text by name."""
 
     def against(self, name: str) -> Comparison | None:
-        """The comparison with ``name`` ("incumbent"), where the two were timed in turns."""
+        """Comparison with ``name`` ("incumbent"); None if the two were not timed together."""
         return next((c for c in self.comparisons if c.against == name), None)
 
 
 @dataclass(frozen=True)
 class LineCounters:
-    """The counters of one ``line`` (1-based) of the candidate's text, 0 for code that belongs to none. Zeros are
-    left out."""
+    """Counters of one line of the candidate's text."""
 
     line: int
+    """Line from 1; 0 for code that belongs to no line."""
     counters: Mapping[str, float]
+    """Counters by name; zeros are left out."""
 
 
 @dataclass(frozen=True)
 class Profile:
-    """What a profiler would say. ``source`` says whose counts these are; ``limiter`` names what bounds the kernel.
-
-    ``counters`` have the names and units of :data:`cutegen_lab.core.counters.COUNTERS`. ``lines`` split them over the
-    candidate's text, where the source knows; they add up to the whole.
-    """
+    """Counters of one execution, and what limits the kernel."""
 
     source: Literal["emulator", "hardware"]
+    """Who counted: the emulator or a hardware profiler."""
     limiter: str
+    """What bounds the kernel's time, in words."""
     counters: Mapping[str, float]
+    """Values by name, with the units of :data:`cutegen_lab.core.counters.COUNTERS`."""
     findings: tuple[str, ...] = ()
+    """Sentences that say what to change."""
     lines: tuple[LineCounters, ...] = ()
+    """The counters split over the candidate's lines; empty if the source cannot tell. They add up to ``counters``."""
 
 
 @dataclass(frozen=True)
 class Resources:
-    """Static cost of the build for the problem's own workload (the largest over its kernels)."""
+    """Static cost of the main workload's build: the largest over its kernels."""
 
     registers: int
+    """Registers of a thread."""
     spill_bytes: int
+    """Bytes of spill loads and stores, as ptxas reports them."""
     static_smem_bytes: int
+    """Static shared memory of a block in bytes."""
     dynamic_smem_bytes: int
+    """Dynamic shared memory of a block in bytes."""
     kernels: int
+    """Number of kernels."""
 
 
 @dataclass(frozen=True)
 class Provenance:
-    """Everything an answer depended on, beyond the candidate itself."""
+    """Everything a verdict depended on, except the candidate itself."""
 
     problem_key: str
+    """Hash of the problem."""
     source_sha256: str
+    """SHA-256 of the candidate's text."""
     config: Mapping[str, object]
+    """Values of its tunables."""
     arch: str
+    """Target architecture."""
     device: str
+    """Device it ran on."""
     seeds: tuple[int, ...]
+    """Seeds of all draws."""
     tolerances: Mapping[str, float]
+    """Allowed errors, by the names of :class:`~cutegen_lab.core.problem.Tolerances`."""
     versions: Mapping[str, str]
+    """Versions of packages and drivers, by name."""
     isolation: tuple[str, ...]
+    """Protections the compile cage had."""
     artifact_sha256: str = ""
+    """Hash of the artifact; empty where there is none."""
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One artifact (or its absence) on one device. Raises ValueError for a time without a pass."""
+    """One candidate evaluated on one device. Raises ValueError for a time without a pass."""
 
     candidate_id: str
+    """The candidate."""
     verdict: Verdict
+    """How the trial ended."""
     reason: str
+    """Why, in one line."""
     device: str
+    """Device it ran on."""
     provenance: Provenance
+    """Everything the verdict depended on."""
     diagnostics: tuple[Diagnostic, ...] = ()
+    """Messages with lines of the candidate's text."""
     check: CheckResult | None = None
+    """Result of the correctness checks; None if it did not compile."""
     resources: Resources | None = None
+    """Registers, shared memory and spills; None if it did not compile."""
     timing: Timing | None = None
+    """Its time; None unless it passed."""
     profile: Profile | None = None
+    """Its counters; None if it was not profiled."""
     sol: SpeedOfLight | None = None
+    """Lower bound on the time."""
 
     def __post_init__(self) -> None:
         if self.timing is not None and not self.verdict.passed:

@@ -1,7 +1,7 @@
-"""What an analyst may say about a run: one table, from which the command line, the magics and the widget take names,
+"""The answers an analyst may give: one table, from which the command line, the magics and the widget take names,
 arguments and help.
 
-A new verb is a name in :data:`Verb` and an entry here, its effect in :mod:`cutegen_lab.loop.answers`, and its method on
+A new verb is a name in :data:`Verb`, an entry here, its effect in :mod:`cutegen_lab.loop.answers`, and its method on
 the handle of a run.
 """
 
@@ -19,18 +19,18 @@ Takes = Literal["nothing", "reason", "source", "candidate"]
 
 @dataclass(frozen=True)
 class VerbSpec:
-    """One verb."""
+    """One verb of the table."""
 
     key: str
-    """The letter that chooses it at a terminal; empty where a terminal does not offer it."""
+    """Letter that chooses it at a terminal; empty if terminals do not offer it."""
     choice: str
-    """What a terminal's menu calls it."""
+    """Name in a terminal's menu."""
     past: str
-    """What a history calls an answer of this kind."""
+    """Name of such an answer in a history."""
     help: str
-    """What it does, in one line."""
+    """One line of help."""
     takes: Takes = "nothing"
-    """Its argument: the reason of a refusal, the text of a kernel, or the id of a candidate."""
+    """Its argument: nothing, a reason, a kernel's text, or a candidate's id."""
 
 
 VERBS: Mapping[Verb, VerbSpec] = {

@@ -1,4 +1,4 @@
-"""The outcome of a trial, and what is known about why."""
+"""Outcome of a trial, and the messages that explain it."""
 
 from __future__ import annotations
 
@@ -51,19 +51,22 @@ class Verdict(str, Enum):
 
 @dataclass(frozen=True)
 class Diagnostic:
-    """One message about a candidate, with a place in its source where one is known.
+    """One message about a candidate from the gate, the lint rules, the compiler or ptxas."""
 
-    ``line`` counts from 1 in the candidate's text (0: unknown). ``code`` is the compiler's or the lint rule's
-    (``UNSUP_NO_SOURCE``, ``L06-slice``). ``suggestion`` is what to write instead.
-    """
-
-    severity: str  # "error" | "warning" | "note"
+    severity: str
+    """"error", "warning" or "note"."""
     code: str
+    """Code of the compiler or lint rule (``UNSUP_NO_SOURCE``, ``L06-slice``)."""
     message: str
+    """What is wrong, as plain text."""
     line: int = 0
-    excerpt: str = ""  # the source line and its neighbours, plain text
+    """Line of the candidate's text, from 1; 0 if unknown."""
+    excerpt: str = ""
+    """That line and its neighbours, as plain text."""
     note: str = ""
+    """Explanation added to the message."""
     suggestion: str = ""
+    """What to write instead."""
 
     def __str__(self) -> str:
         place = f"line {self.line}: " if self.line else ""
@@ -73,16 +76,24 @@ class Diagnostic:
 
 @dataclass(frozen=True)
 class Fault:
-    """What stopped a kernel while it ran. ``block`` and ``thread`` are (x, y, z); ``address`` is in bytes."""
+    """The error that stopped a kernel while it ran."""
 
     verdict: Verdict
+    """Verdict that the fault leads to."""
     message: str
+    """What happened, with the values seen."""
     kernel: str = ""
+    """Name of the kernel; empty if unknown."""
     block: tuple[int, int, int] | None = None
+    """Block index (x, y, z)."""
     thread: tuple[int, int, int] | None = None
+    """Thread index in the block (x, y, z)."""
     address: int | None = None
-    line: int = 0  # candidate source line, 0: unknown
-    instruction: str = ""  # the PTX text
+    """Address of the access in bytes."""
+    line: int = 0
+    """Line of the candidate's text, from 1; 0 if unknown."""
+    instruction: str = ""
+    """The PTX instruction."""
 
     def __str__(self) -> str:
         place = []
@@ -99,6 +110,6 @@ _HEAD, _TAIL = 80, 30
 
 
 def quoted(instruction: str) -> str:
-    """PTX as messages show it: of one that names 64 registers, its beginning and its end."""
+    """A PTX instruction shortened for a message: one that names 64 registers keeps its beginning and end."""
     text = " ".join(instruction.split())
     return text if len(text) <= _HEAD + _TAIL + 5 else f"{text[:_HEAD]} … {text[-_TAIL:]}"

@@ -1,1 +1,1 @@
-"""Where builds are executed: on a GPU, or by the emulator."""
+"""Devices that execute builds: a GPU, or the emulator."""

@@ -25,17 +25,18 @@ from cutegen_lab.perfmodel import MODEL, predict_plan
 SAMPLE_BLOCKS = 64
 FEWEST_BLOCKS = 6  # of a sample: the first, the last, and four others
 WATCHED = 4  # clusters of each launch in which a large run, a build's first, looks for races: 3 to 8 times their time
-MANY_INSTRUCTIONS = 2e6  # of warps, in those few: seconds of counting, and what they do differs little from the others'
+MANY_INSTRUCTIONS = (
+    2e6  # warp instructions of a block sample that is large enough: more takes seconds and changes little
+)
 
 
 class EmulatorDevice:
-    """A :class:`~cutegen_lab.core.protocols.Device` that needs no GPU. Its times are predictions and say so.
+    """A :class:`~cutegen_lab.core.protocols.Device` that needs no GPU. Its times are predictions and labelled so.
 
-    Executions of one build one after another in a thread go in pairs: the first takes the blocks by number (in later
-    pairs in an order drawn at random), the second in the opposite order, with other addresses and another time on the
-    clocks. Approximate arithmetic is as wrong as it may be in every other pair, beginning with the first, and as near
-    as hardware's in the others. A kernel whose answer depends on any of these gives two. ``seed_source`` gives 62-bit
-    seeds.
+    Consecutive executions of one build in a thread form pairs, to expose a kernel whose answer depends on things it
+    must not depend on. The first takes the blocks by number (in later pairs in random order), the second in reverse
+    order, with other addresses and clock values. Approximate arithmetic has its largest allowed error in every other
+    pair, beginning with the first, and the hardware's in the others. ``seed_source`` returns 62-bit seeds.
     """
 
     name = "emulator"
@@ -60,16 +61,16 @@ class EmulatorDevice:
         return run_plan(build, tensors, buffers, cancel, options).execution
 
     def examine(self, build: Build, tensors: Sequence[TensorSpec]) -> Fault | None:
-        """What is wrong with a build wherever it runs, found in its text."""
+        """Fault in the build's text, whatever the inputs; None if there is none."""
         return examined(build, list(map(str, tensors)))
 
     def sample(
         self, build: Build, tensors: Sequence[TensorSpec], buffers: Sequence[memoryview], cancel: Cancel,
         share: float, flops: int = 0,
     ) -> Execution | str:  # fmt: skip
-        """Some blocks, drawn anew each time: about ``share`` of all, six clusters at least and no more than 64 blocks
-        beyond these; or why they would tell nothing. What they read and have not written is a fault. Raises Cancelled.
-        """
+        """Runs random blocks: about ``share`` (0 to 1) of all, at least six clusters, at most 64 blocks beyond these.
+        Returns a text if a sample would prove nothing. Reading memory that these blocks did not write is a fault.
+        Raises Cancelled."""
         if why := why_not_alone(build):
             return why
         launch = build.plan.launches[0]
@@ -84,7 +85,7 @@ class EmulatorDevice:
     def time(
         self, build: Build, tensors: Sequence[TensorSpec], buffers: Sequence[memoryview], gpu: GpuSpec, cancel: Cancel
     ) -> tuple[Timing | Fault, Profile | None]:
-        """Predicts from what :meth:`count` counts. ``buffers`` are written to, incompletely. Raises Cancelled."""
+        """Time and profile predicted from :meth:`count`. ``buffers`` are partly overwritten. Raises Cancelled."""
         result, sampled = self.count(build, tensors, buffers, cancel)
         if result.execution.fault:
             return result.execution.fault, None
@@ -107,10 +108,11 @@ class EmulatorDevice:
         return timing, Profile("emulator", prediction.limiter, counters, prediction.findings, lines)
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Does nothing: no resources are held."""
 
     def _watched(self, build: Build) -> int:
-        """In how many clusters a large run looks for races: data seldom decides about them, so only at first."""
+        """Number of clusters of a large run in which races are looked for: races seldom depend on data, so the first
+        are enough."""
         before: Build | None = getattr(self._last, "watched", None)
         self._last.watched = build
         return self._options.watched if before is build else WATCHED
@@ -133,9 +135,9 @@ class EmulatorDevice:
     def count(
         self, build: Build, tensors: Sequence[TensorSpec], buffers: Sequence[memoryview], cancel: Cancel
     ) -> tuple[Result, bool]:
-        """(what about 64 blocks of each launch do, six where six do much, spread evenly over its grid and scaled to the
-        whole of it; whether that was a sample). Where a sample cannot run by itself (blocks that wait for each other,
-        say) every block runs instead. Raises Cancelled."""
+        """Execution with counters, and whether these come from a sample: about 64 blocks of each launch (six expensive
+        ones), spread evenly over its grid and scaled to all. If a sample cannot run by itself (blocks that wait for
+        each other), every block runs. Raises Cancelled."""
         whole = replace(self._options, shadow=False, races=False)
         for blocks in (FEWEST_BLOCKS, SAMPLE_BLOCKS):
             result = run_plan(build, tensors, buffers, cancel, replace(whole, sample_blocks=blocks))

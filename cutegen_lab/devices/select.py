@@ -1,4 +1,4 @@
-"""Which device a run is judged on."""
+"""Chooses the device of a run."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _KIND = re.compile(r"(auto|emulator|cuda)|cuda:(\d+)")
 
 
 def select(kind: str = "auto") -> Device:
-    """``cuda`` (the first visible GPU), ``cuda:N`` and ``emulator`` are taken at their word; ``auto`` is a GPU where
-    one is usable, else the emulator.
+    """``cuda`` (the first visible GPU), ``cuda:N`` and ``emulator`` name a device; ``auto`` is a GPU if one is usable,
+    otherwise the emulator.
 
-    Raises :class:`SetupError` where a GPU is asked for that is not there, :class:`InputError` for another word.
+    Raises :class:`SetupError` if the named GPU does not exist, :class:`InputError` for any other name.
     """
     match = _KIND.fullmatch(kind)
     if not match:

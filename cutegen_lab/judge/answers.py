@@ -1,4 +1,4 @@
-"""A kernel's outputs beside the reference's, in float64 and at the problem's own precision."""
+"""Compares a kernel's outputs with the reference, in float64 and at the problem's own precision."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from cutegen_lab.problems import Reference
 from cutegen_lab.problems.tensors import moved
 
 _GLIMPSE = 1024
-_FEW_TERMS = 1024  # where no element is a sum, whatever its size
+_FEW_TERMS = 1024  # limit on terms if no element is a sum, whatever its size
 _LOST = 2.0**-24  # of an output's usual size: fp32 loses as much where a formula adds the two (sigmoid by tanh)
 _VANISHING = 0.5  # of it: where a function of one element is less, another formula loses it (sigmoid by tanh)
 _OF_16_BITS = (DType.BF16, DType.F16)
 _LARGE, _NOTHING = 2.0**60, 2.0**-6
-_TAMED = 8  # draws of how large
+_TAMED = 8  # number of draws with a different large number for each infinity
 _HOLD_IT = (torch.bfloat16, torch.float32, torch.float64)
 _FAR_FROM_ZERO = (AROUND, "offset", ONE_SIDED, CONSTANT)
 _OF_MANY_KINDS = (PATCHWORK, MOSAIC, NAMED)
@@ -38,7 +38,7 @@ _FEW_LEFT = 0.25  # as much of an output's usual size, where all of a small draw
 
 
 class Answers:
-    """One workload's, computed at ``place``. Remembers how large outputs are on the first draw."""
+    """References of one workload, computed at ``place``. Records how large outputs are on the first draw."""
 
     def __init__(self, reference: Reference, workload: Workload, tolerances: Tolerances, place: Place) -> None:
         self._reference, self._workload, self._tolerances, self._place = reference, workload, tolerances, place
@@ -49,7 +49,8 @@ class Answers:
         self, inputs: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor], check: WorkloadCheck,
         written: Sequence[torch.Tensor] | None = None,
     ) -> tuple[OutputError, ...]:  # fmt: skip
-        """How far each output is from the reference, with its limits; ``written``: in which of its elements."""
+        """Error of each output against the reference, with limits. ``written``: elements of each output to compare;
+        None for all."""
 
         def there(where: str) -> tuple[OutputError, ...]:
             specs = self._workload.inputs
@@ -104,7 +105,7 @@ class Answers:
         if any(not e.ok and not spec.dtype.is_float for e, spec in zip(errors, self._workload.outputs, strict=True)):
             right = excused(self._reference, inputs, outputs)
             allowances = [replace(a, right=where) for a, where in zip(allowances, right, strict=True)]
-        # Before a kernel is called wrong: how much do the last bits matter to this problem, and was PyTorch lucky?
+        # Before a kernel is called wrong: measure how much rounding matters here, and whether PyTorch was lucky.
         samples = rounding.samples(self._reference, inputs, check.seed)
         errors = compared(samples)
         if all(error.ok for error in errors):
@@ -125,7 +126,7 @@ class Answers:
         return compared(samples)
 
     def _own(self, inputs: Sequence[torch.Tensor]) -> tuple[tuple[torch.Tensor, ...], rounding.Kind]:
-        """PyTorch's results, and what sort of formula the reference is."""
+        """PyTorch's results, and the kind of formula of the reference."""
         run = partial(tf32.own, self._reference, inputs)
         if self._looked is not None:
             return run(), self._looked
@@ -133,7 +134,7 @@ class Answers:
         return own, self._looked
 
     def _tame(self, inputs: Sequence[torch.Tensor], seed: int) -> tuple[torch.Tensor, ...]:
-        """The answer, were infinite inputs large, each another number."""
+        """The reference with a different large number in place of each infinity."""
         generator = torch.Generator(inputs[0].device).manual_seed(seed)
 
         def tamed(values: torch.Tensor) -> torch.Tensor:
@@ -144,17 +145,17 @@ class Answers:
 
 
 def _vague(tame: Sequence[torch.Tensor]) -> torch.Tensor:
-    """Elements that are next to nothing: times infinity they have either sign."""
+    """Elements close to zero: times infinity, they may have either sign."""
     return torch.stack([t.abs() < _NOTHING * rms(t) for t in tame]).all(0)
 
 
 def _towards(tame: Sequence[torch.Tensor]) -> torch.Tensor:
-    """What each element goes to, whatever the infinities' sizes; NaN where that depends on them."""
+    """Limit of each element as infinite inputs are replaced by large ones; NaN if it depends on their sizes."""
     same = torch.stack([t.sign() == tame[0].sign() for t in tame]).all(0)
     return torch.where(same, tame[0], math.nan)
 
 
 def _all_bits(inputs: Sequence[torch.Tensor]) -> bool:
-    """Whether every input holds zeros and ones alone (which the first few elements nearly always tell)."""
+    """Whether every input holds only zeros and ones (the first few elements are tested first)."""
     some = [t.reshape(-1)[:_GLIMPSE] for t in inputs]
     return all(bool(((t == 0) | (t == 1)).all()) for t in (*some, *inputs))

@@ -1,4 +1,4 @@
-"""What of PyTorch a candidate is timed beside, and which of it is *the* baseline: the fastest."""
+"""PyTorch baselines of a timing, and the choice of *the* baseline: the fastest."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ REFERENCES: Mapping[ReferenceKind, str] = {
 
 
 def kinds(problem: Problem, asked: Sequence[ReferenceKind]) -> tuple[ReferenceKind, ...]:
-    """Those ``asked`` for, and beside eager PyTorch the layout that its convolutions of images are fastest in."""
+    """The ``asked`` baselines, and channels_last along with eager for convolutions of images."""
     images = problem.images and "eager" in asked and "channels_last" not in asked
     return (*asked, "channels_last") if images else tuple(asked)
 
 
 def fastest(times_us: Mapping[str, Sequence[float]]) -> str:
-    """The baseline's name by its median; empty where nothing of PyTorch was timed."""
+    """Name of the baseline with the least median; empty if no PyTorch baseline was timed."""
     medians = {name: statistics.median(times_us[name]) for name in REFERENCES.values() if times_us.get(name)}
     return min(medians, key=medians.__getitem__, default="")

@@ -1,6 +1,7 @@
-"""The small workloads, checked by an emulator in processes beside the one that checks the analyst's own.
+"""Checks small workloads on an emulator in other processes, while this one checks the analyst's own.
 
-An emulator keeps one core busy with a small workload, and PyTorch all of them with float64 answers to a large one.
+An emulator keeps one core busy with a small workload, while PyTorch computes float64 references of a large one on all
+the others.
 """
 
 from __future__ import annotations
@@ -29,22 +30,24 @@ from cutegen_lab.judge.second_look import Detector
 from cutegen_lab.problems import Reference
 
 Plan = Sequence[tuple[Workload, tuple[str, ...]]]  # the workloads of a check, and the draws of each
-LARGE_BYTES = 32 << 20  # of the analyst's own workloads together: what processes for the small ones save by then
+LARGE_BYTES = 32 << 20  # total of the analyst's workloads from which extra processes for the small ones pay off
 
 
 @dataclass(frozen=True)
 class LeftOut:
-    """Names of workloads that did not get all of their draws, and in words what would have to run for a verdict."""
+    """Workloads that were checked less than fully."""
 
     fewer: list[str] = field(default_factory=list)
+    """Names of workloads that got fewer draws."""
     untold: list[str] = field(default_factory=list)
+    """What would have to run for a verdict, in words."""
 
 
 def checks_of(
     case: Case, names: Sequence[str], seed: Callable[[], int], left: LeftOut, say: Say
 ) -> Iterator[WorkloadCheck]:
-    """A check for each of the draws ``names`` of one workload, as many as ``case``'s device can afford (of some blocks,
-    all); what it cannot is added to ``left``. Raises Cancelled."""
+    """Checks of the draws ``names`` of one workload: as many as ``case``'s device can afford, or all if only some
+    blocks run. Draws left out are recorded in ``left``. Raises Cancelled."""
     count, what = len(names), case.workload.name if case.whole else f"some blocks of {case.workload.name}"
     for number, distribution in enumerate(names):
         if case.cancel.is_set():
@@ -68,23 +71,32 @@ Drawn = Callable[[Workload, Sequence[str], LeftOut], Iterator[WorkloadCheck]]  #
 
 @dataclass(frozen=True)
 class Job:
-    """One workload, the draws it gets, and what their seeds follow from."""
+    """One workload to check in another process."""
 
     detector: Detector
+    """Makes the emulator."""
     problem: Problem
+    """Problem of the workload."""
     workload: Workload
+    """Workload to check."""
     build: Build
+    """The candidate's build for it."""
     arch: str
+    """Target architecture."""
     names: tuple[str, ...]
+    """Draws to run."""
     seed: int
+    """Seed from which the draws' seeds are derived."""
 
 
 @dataclass(frozen=True)
 class Checked:
-    """Up to the first that did not pass, and what was not affordable."""
+    """Result of a :class:`Job`."""
 
     checks: tuple[WorkloadCheck, ...]
+    """Checks up to the first that did not pass."""
     left: LeftOut
+    """What was not affordable."""
 
     @property
     def passed(self) -> bool:
@@ -92,9 +104,9 @@ class Checked:
 
 
 def checked(job: Job, cancel: Cancel | None = None) -> Checked:
-    """What an emulator of this process's own says of ``job``. Raises Cancelled."""
+    """Checks of ``job`` on an emulator of this process. Raises Cancelled."""
     emulator, checks, left = job.detector(), list[WorkloadCheck](), LeftOut()
-    assert emulator is not None  # it was there in the process that asks
+    assert emulator is not None  # the parent process could make one
     case = Case(
         job.problem, Reference(job.problem), job.workload, job.build, emulator, target_gpu(job.arch),
         cancel or threading.Event(),
@@ -108,7 +120,7 @@ def checked(job: Job, cancel: Cancel | None = None) -> Checked:
 
 
 class Beside:
-    """``jobs``, begun at once in processes of ``forks``; :meth:`close` ends what is still at work."""
+    """``jobs``, started at once in processes of ``forks``; :meth:`close` ends those still running."""
 
     def __init__(self, jobs: Sequence[Job], forks: Forks | None, cancel: Cancel) -> None:
         self._workers: int = max(1, cpu_count() - 1)
@@ -124,15 +136,15 @@ class Beside:
         return bool(self._begun)
 
     def of(self, workload: Workload) -> Checked:
-        """Waits for it. Raises Cancelled, ForkEnded."""
+        """Waits for the result of one workload. Raises Cancelled, ForkEnded."""
         return self._begun[workload.name].result()
 
     def busy(self) -> int:
-        """How many cores they keep busy."""
+        """Number of cores the jobs keep busy."""
         return min(self._workers, sum(not future.done() for future in self._begun.values()))
 
     def failed(self) -> bool:
-        """Whether one of those that are done did not pass, or could not be checked."""
+        """Whether a finished job did not pass, or could not be checked."""
         done = [future for future in self._begun.values() if future.done()]
         return any(future.exception() is not None or not future.result().passed for future in done)
 
@@ -141,8 +153,9 @@ class Beside:
 
 
 def in_order(plan: Plan, drawn: Drawn, beside: Beside, left: LeftOut) -> Iterator[tuple[Workload, WorkloadCheck]]:
-    """The checks of all workloads of ``plan``, one after another; what was not affordable is added to ``left``. Those
-    that are not ``beside`` are ``drawn`` meanwhile, and no longer than until one there has failed. Raises Cancelled."""
+    """Checks of all workloads of ``plan``, in its order. Workloads not in ``beside`` are checked by ``drawn`` in this
+    process meanwhile, until a job of ``beside`` fails. What was not affordable is recorded in ``left``. Raises
+    Cancelled."""
     ahead: dict[str, Checked] = {}
     for workload, names in (pair for pair in plan if beside and pair[0] not in beside):
         checks, mine = list[WorkloadCheck](), LeftOut()
@@ -154,7 +167,7 @@ def in_order(plan: Plan, drawn: Drawn, beside: Beside, left: LeftOut) -> Iterato
     for workload, names in plan:
         found = ahead.get(workload.name)
         if workload in beside:
-            with suppress(ForkEnded):  # for want of memory: then it is checked here
+            with suppress(ForkEnded):  # out of memory: check it in this process
                 found = beside.of(workload)
         if found is None:
             yield from ((workload, check) for check in drawn(workload, names, left))
@@ -165,8 +178,8 @@ def in_order(plan: Plan, drawn: Drawn, beside: Beside, left: LeftOut) -> Iterato
 
 
 def _on_other_cores(checks: Iterator[WorkloadCheck], beside: Beside) -> Iterator[WorkloadCheck]:
-    """``checks``, each with as many of PyTorch's threads as there are cores left when it begins: one that waits for its
-    core holds up all the others."""
+    """``checks``, each with as many PyTorch threads as cores are free when it begins: one thread that waits for a core
+    delays all the others."""
     while True:
         with threads(max(1, torch.get_num_threads() - beside.busy())):
             check = next(checks, None)
@@ -184,8 +197,8 @@ def _too_slow(case: Case, count: int, all_owed: int) -> str:
 
 
 def worthwhile(workloads: Sequence[Workload], device: Device, detector: Detector | None) -> bool:
-    """Whether the small ones of ``workloads`` had better be checked in other processes: there is a core for them, the
-    analyst's own are large, and ``detector`` makes such a device."""
+    """Whether to check the small ones of ``workloads`` in other processes: a core is free, the analyst's own are large,
+    and ``detector`` makes an emulator."""
     large = sum(w.compulsory_bytes for w in workloads if not w.derived)
     if device.kind != "emulator" or detector is None or large < LARGE_BYTES or cpu_count() < 2:
         return False

@@ -1,4 +1,4 @@
-"""From an error to a verdict and the words for it."""
+"""Chooses the verdict and its wording for an error."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from cutegen_lab.judge.distances import distances
 from cutegen_lab.problems import Reference
 
 _EXPLAINED_ELEMENTS = 1 << 22  # a reference this large is not run again only to explain an error
-_SURELY = 1.05  # times the error that dropped bits give, which is always the same
-_LIKELY = 6.0  # times smaller or larger than what a precision would give, and still called its doing
+_SURELY = 1.05  # times the error of truncation, which is deterministic
+_LIKELY = 6.0  # largest factor between an error and that of a precision that is blamed for it
 _LOWER = {
     DType.F64: (("float32", rounding.UNIT[DType.F32]), ("TF32 or float16", rounding.UNIT[DType.F16])),
     DType.F32: (("TF32 or float16", rounding.UNIT[DType.F16]), ("bfloat16", rounding.UNIT[DType.BF16])),
@@ -29,7 +29,8 @@ _BELOW_TF32 = (("bfloat16", rounding.UNIT[DType.BF16]),)
 
 
 def difference(workload: Workload, first: Buffers, second: Buffers, deterministic: bool) -> tuple[Verdict, str] | None:
-    """Two runs over different poison must agree bit for bit, or something stale was read or left unwritten."""
+    """Verdict and reason if two runs over different poison differ in any bit: stale data was read, or elements left
+    unwritten."""
     for index, spec in enumerate(workload.outputs):
         a, b = first.outputs[index], second.outputs[index]
         changed = (_bits(a) != _bits(b)).reshape(-1)
@@ -46,9 +47,10 @@ def difference(workload: Workload, first: Buffers, second: Buffers, deterministi
 
 
 def blame(error: OutputError, unwritten: int, workload: Workload, index: int) -> tuple[Verdict, str]:
-    """``unwritten``: how many elements of output ``index`` still hold the poison."""
+    """Verdict and reason for an error of output ``index``. ``unwritten``: number of its elements that still hold the
+    poison."""
     spec = workload.outputs[index]
-    if unwritten and spec.dtype.is_float and not spec.dtype.is_float8:  # of which one in 256 is the poison by chance
+    if unwritten and spec.dtype.is_float and not spec.dtype.is_float8:  # one 8-bit value in 256 is the poison by chance
         return Verdict.UNWRITTEN_OUTPUT, f"{unwritten} of {spec.numel} elements of {spec.name!r} were never written"
     where = error.worst_place
     if not spec.dtype.is_float:
@@ -64,7 +66,7 @@ def blame(error: OutputError, unwritten: int, workload: Workload, index: int) ->
 def lower_precision(
     reference: Reference, inputs: Sequence[torch.Tensor], index: int, error: OutputError, workload: Workload
 ) -> str:
-    """What to add where output ``index`` is as far off as a lower precision than the problem's would put it."""
+    """Remark to add if the error of output ``index`` is what a lower precision than the problem's would cause."""
     dtype = workload.outputs[index].dtype
     lower = _BELOW_TF32 if tf32.allowed(reference) and dtype is DType.F32 else _LOWER.get(dtype)
     if lower is None or sum(t.numel for t in workload.tensors) > _EXPLAINED_ELEMENTS or not error.norm > 0:
@@ -72,7 +74,7 @@ def lower_precision(
     exact = reference.run_float64(inputs)[index].reshape(-1)
 
     def apart(results: Sequence[torch.Tensor]) -> float:
-        """By which factor (its logarithm) the error is another than that of ``results``."""
+        """Logarithm of the ratio between the error and that of ``results``."""
         result = results[index].reshape(-1)
         effect = distances(result, result, exact)[0].norm
         return abs(math.log(error.norm / effect)) if 0 < effect < math.inf else math.inf

@@ -1,4 +1,4 @@
-"""Memory for one execution: inputs that must not change, outputs and workspace that start poisoned."""
+"""Memory of one execution: inputs that must not change; outputs and workspace that start poisoned."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ Loan = Callable[[Sequence[int]], Sequence[torch.Tensor] | None]
 """A device's own memory of each size in bytes, or None where it lends none."""
 
 _KEPT_BYTES = 2 << 30
-_LARGE_BYTES = (0x51, 0x7B)  # repeated, they make a number that is finite and large, and that no kernel can know
+_LARGE_BYTES = (0x51, 0x7B)  # repeated: a large finite number that a kernel cannot predict
 
 
 def secret_poison(generator: torch.Generator) -> int:
-    """A byte for a run that is not repeated: no NaN a kernel computes looks like it."""
+    """A random poison byte for a run that is not repeated; never the pattern of a NaN that a kernel computes."""
     return int(torch.randint(_LARGE_BYTES[0], _LARGE_BYTES[1] + 1, (), generator=generator))
 
 
 @dataclass(frozen=True)
 class _Slot:
-    """One tensor's memory: a guard, the tensor (its gaps hold noise), a guard."""
+    """Memory of one tensor: a guard, the tensor (its gaps filled with noise), a guard."""
 
     spec: TensorSpec
     memory: torch.Tensor  # bytes
@@ -46,12 +46,13 @@ class _Slot:
         return laid_out(self.raw, self.spec)
 
     def fill_gaps(self, seed: int) -> None:
-        """With noise that does not depend on where it lies: a kernel that uses it is wrong the same way every time."""
+        """Fills gaps with noise that does not depend on the address: a kernel that uses it is wrong the same way each
+        time."""
         if self.spec.strides:
             self.raw.random_(0, 256, generator=torch.Generator(self.raw.device).manual_seed(seed))
 
     def guards(self) -> bytes:
-        """What is in them, as a digest."""
+        """Digest of both guards."""
         digest = hashlib.blake2b(digest_size=16)
         for guard in (self.memory[: self.offset], self.memory[self.offset + self.spec.storage_bytes :]):
             digest.update(memoryview(guard.cpu().numpy()))
@@ -59,11 +60,11 @@ class _Slot:
 
 
 class Buffers:
-    """A workload's tensors where ``placement`` puts them (None: in the plan's order, nothing around them).
+    """A workload's tensors, placed by ``placement`` (None: in the plan's order, without surroundings).
 
-    ``poison`` fills outputs and workspace byte by byte. ``build``, ``tensors`` and ``views`` are what a device is
-    given; ``outputs`` are in the workload's order whatever the placement. They are ``lent`` where a device's ``loan``
-    is their memory, and then it has them already; else they lie in the host's.
+    ``poison``: byte that fills outputs and workspace. ``build``, ``tensors`` and ``views`` are given to a device;
+    ``outputs`` are in the workload's order. With ``lent`` memory (a device's ``loan``) the tensors are already on the
+    device, otherwise in host memory.
     """
 
     def __init__(
@@ -98,7 +99,7 @@ class Buffers:
         return [memoryview(slot.memory.numpy()) for slot in self._placed]
 
     def keep_outputs(self) -> None:
-        """Out of lent memory, which is lent again."""
+        """Copies outputs out of lent memory, which will be lent again."""
         if self.lent:
             self.outputs = [output.clone() for output in self.outputs]
 
@@ -107,27 +108,27 @@ class Buffers:
         return next((slot.spec.name for slot, given in self._inputs if not _same(slot.raw, given)), None)
 
     def broken_guard(self) -> str | None:
-        """Name of the first tensor that something was written next to."""
+        """Name of the first tensor with a changed guard."""
         pairs = zip(self._placed, self._guards, strict=True)
         return next((slot.spec.name for slot, before in pairs if slot.guards() != before), None)
 
     def unwritten(self, index: int) -> torch.Tensor:
-        """Which elements of output ``index`` still hold the poison (flat booleans)."""
+        """Elements of output ``index`` that still hold the poison (flat booleans)."""
         output = self.outputs[index]
         raw = output.reshape(-1).view(torch.uint8).reshape(output.numel(), output.element_size())
         return (raw == self.poison).all(dim=1)
 
 
 class Kept:
-    """The tensors of the last prediction, for the next one on as large ones: filling them takes ten times as long as
-    counting what a sample of the blocks does. What they hold matters little there, but inputs that a build wrote to are
-    not used again."""
+    """Buffers of the last prediction, reused by the next with tensors of the same sizes: filling them takes ten times
+    as long as counting a sample of the blocks. Their values matter little there, but inputs that a build wrote to are
+    not reused."""
 
     def __init__(self) -> None:
         self._last: list[Buffers] = []
 
     def __reduce__(self) -> tuple[type[Kept], tuple[()]]:
-        return Kept, ()  # a judge that is sent to another process takes no tensors along: that one has its own
+        return Kept, ()  # pickled without its tensors: another process has its own
 
     def lent(self, workload: Workload, build: Build, seed: int) -> Buffers:
         with suppress(IndexError):
@@ -149,12 +150,12 @@ def _slot(spec: TensorSpec, memory: torch.Tensor, offset: int, generator: torch.
 
 
 def _given(slot: _Slot, value: torch.Tensor) -> torch.Tensor:
-    """The bytes an input must keep: ``value``'s own, which no device sees, or where it has gaps a copy with them."""
+    """Bytes that an input must keep: those of ``value``, which no device sees, or a copy with gaps."""
     return slot.raw.clone() if slot.spec.strides else value.reshape(-1).view(torch.uint8).to(slot.raw.device)
 
 
 def _same(a: torch.Tensor, b: torch.Tensor) -> bool:
-    """Byte for byte. In words as far as they go: several times as fast."""
+    """Whether all bytes are equal; compared as words where possible, which is several times faster."""
     words = a.numel() // 8 * 8
     return bool(
         torch.equal(a[:words].view(torch.int64), b[:words].view(torch.int64)) and torch.equal(a[words:], b[words:])

@@ -1,4 +1,4 @@
-"""One workload of one artifact on one device: a draw, one run or two, one verdict."""
+"""One workload of one artifact on one device: a draw of inputs, one or two runs, one verdict."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from cutegen_lab.judge import named, rounding
 from cutegen_lab.judge.answers import Answers
 from cutegen_lab.judge.blame import blame, difference, lower_precision
 from cutegen_lab.judge.buffers import POISONS, Buffers, secret_poison
-from cutegen_lab.judge.compelled import shares, unread
 from cutegen_lab.judge.ends import FLOAT_ENDS
+from cutegen_lab.judge.input_sensitivity import check_inputs_read, required_fraction
 from cutegen_lab.judge.inputs import ENDS_BUT_LEAST, FULL_RANGE, INTEGER_ENDS, NOT_FINITE, OVERFLOWING, WIDE_RANGE, draw
 from cutegen_lab.judge.place import Place, threads_of
 from cutegen_lab.judge.placement import Placement, reversed_order, shuffled
@@ -30,27 +30,35 @@ from cutegen_lab.problems import Reference
 from cutegen_lab.problems.tensors import alike, moved
 
 REPEATABLE_BYTES = 1 << 24  # on the emulator, workloads up to here are run a second time over another poison
-_NOT_ALONE = (  # what blocks may come to because the others do not run
+_NOT_ALONE = (  # faults that a sample of blocks may have only because the others do not run
     Verdict.HANG, Verdict.DEADLOCK, Verdict.OUT_OF_MEMORY, Verdict.UNSUPPORTED, Verdict.UNINITIALISED_READ
 )  # fmt: skip
-_LEAST_WRITTEN = 0.8  # of the share of an output that is the blocks' which ran
+_LEAST_WRITTEN = 0.8  # least fraction of an output's expected share that the executed blocks must write
 _NO_MEMORY = ("can't allocate memory", "out of memory", "not enough memory", "Cannot allocate memory")
 
 
 @dataclass
 class Case:
-    """``share``: how much of the plan is run, in blocks drawn at random, where the whole is too much for the device.
-    ``executed``: the first run of the first draw, for what the device counted. Raises Cancelled where it is run."""
+    """One workload of one artifact on one device. Its runs raise Cancelled."""
 
     problem: Problem
+    """Problem of the workload."""
     reference: Reference
+    """Reference in PyTorch."""
     workload: Workload
+    """Workload to check."""
     build: Build
+    """The candidate's build for it."""
     device: Device
+    """Device that runs it."""
     gpu: GpuSpec
+    """Target GPU, whose limits the plan must respect."""
     cancel: Cancel
+    """Ends the runs."""
     share: float = 1.0
+    """Fraction of the plan's blocks to run, drawn at random: below 1 where the whole is too much for the device."""
     executed: Execution = field(default=Execution(None, 0.0))
+    """First run of the first draw, for its counters."""
 
     def __post_init__(self) -> None:
         self._named: named.Named | None = None
@@ -65,10 +73,10 @@ class Case:
         return self.share == 1.0
 
     def run(self, distribution: str, seed: int, first: bool) -> WorkloadCheck | None:
-        """The check of one draw, or None where the reference does not take such inputs.
+        """The check of one draw; None if the reference does not accept such inputs.
 
-        ``first``: the workload's first draw, which runs twice, over different poison. On a GPU all draws do, with
-        tensors in another place each time.
+        ``first``: the workload's first draw, which runs twice over different poison. On a GPU every draw does, each
+        time with tensors at other addresses.
         """
         started = time.perf_counter()
         passed = WorkloadCheck(self.workload.name, distribution, seed, Verdict.PASSED)
@@ -99,7 +107,7 @@ class Case:
             if outputs is None or (passed.distribution in (HIDDEN, HIDDEN_ABOVE) and _mostly_nan(outputs)):
                 return None
         buffers = self._buffers(inputs, passed.seed, first)
-        # The candidate runs before the reference: nothing it could find in memory is the answer.
+        # The candidate runs before the reference, so that it cannot find the answer in memory.
         ran: list[Buffers] = []
         for number, make in enumerate(buffers):
             ran.append(make())
@@ -113,7 +121,7 @@ class Case:
         errors = self._answers.errors(inputs, ran[0].outputs, passed, written)
         for index, error in enumerate(errors):
             if not error.ok:
-                # A second poison has already told unwritten elements from NaNs the kernel computed.
+                # The run over a second poison already distinguishes unwritten elements from computed NaNs.
                 unwritten = 0 if len(ran) == 2 or written else int(ran[0].unwritten(index).sum())
                 verdict, reason = blame(error, unwritten, self.workload, index)
                 if verdict is Verdict.WRONG_RESULT and error.norm < 1:
@@ -124,7 +132,7 @@ class Case:
         return replace(passed, errors=errors)
 
     def _explained(self, inputs: Sequence[torch.Tensor], index: int, error: OutputError) -> str:
-        """:func:`lower_precision` of output ``index``."""
+        """Remark of :func:`lower_precision` on output ``index``."""
 
         def there(where: str) -> str:
             return lower_precision(self.reference, self._at(where, inputs), index, error, self.workload)
@@ -135,25 +143,25 @@ class Case:
         return [moved(t, spec, where) for t, spec in zip(inputs, self.workload.inputs, strict=True)]
 
     def _flops(self) -> int:
-        """Of matrix products: the problem's own, by size; a product's grow faster than its tensors."""
+        """Operations of the matrix products, scaled from the main workload by size (flops grow faster than bytes)."""
         larger = self.workload.compulsory_bytes / max(self.problem.workload.compulsory_bytes, 1)
         return int(self.problem.flops * larger**1.5)
 
     def _unread(self, inputs: Sequence[torch.Tensor], seed: int) -> Fault | None:
-        """What the kernel should have loaded and did not, where the device counts loads."""
+        """Fault if fewer input bytes were loaded than the answer needs; None if the device does not count loads."""
         counters = self.executed.counters
         if not counters:
             return None
-        compelled = shares(self.reference, self.workload, inputs, seed, self._place)
-        return unread(self.workload, compelled, counters)
+        required = required_fraction(self.reference, self.workload, inputs, seed, self._place)
+        return check_inputs_read(self.workload, required, counters)
 
     def _written(self, buffers: Buffers) -> list[torch.Tensor]:
-        """Which elements of each output the blocks that ran wrote (flat booleans)."""
+        """Elements of each output that the executed blocks wrote (flat booleans)."""
         return [~buffers.unwritten(index) for index in range(len(self.workload.outputs))]
 
     def _too_little(self, written: Sequence[torch.Tensor]) -> str:
-        """Which output the blocks that ran wrote much less of than their share: it may be that the others write more,
-        or that all of them stop too early."""
+        """Reason if the executed blocks wrote much less of an output than their share: the others may write more, or
+        all may stop too early."""
         for spec, some in zip(self.workload.outputs, written, strict=True):
             if (count := int(some.sum())) < _LEAST_WRITTEN * self._counted * spec.numel:
                 return (
@@ -162,14 +170,14 @@ class Case:
         return ""
 
     def _buffers(self, inputs: Sequence[torch.Tensor], seed: int, first: bool) -> list[Callable[[], Buffers]]:
-        """The runs of one draw, each with memory of its own, made when its turn comes."""
+        """Buffers of each run of one draw, allocated when the run starts."""
         generator = torch.Generator().manual_seed(seed ^ 0x5EED)
         poisons = POISONS if first and self.whole else (secret_poison(generator), POISONS[0])
         places: list[Placement | None]
         if self.device.kind == "cuda":
             places = self._places(len(inputs), first, generator)
         elif first and self.whole and self.workload.compulsory_bytes <= REPEATABLE_BYTES:
-            places = [None, None]  # the emulator itself moves tensors about, and knows where each of them ends
+            places = [None, None]  # the emulator itself varies addresses, and knows each tensor's bounds
         else:
             places = [None]
         guards = int(torch.randint(1 << 62, (), generator=generator))
@@ -184,14 +192,14 @@ class Case:
         return None if lent is None else [torch.as_tensor(memory) for memory in lent]
 
     def _places(self, inputs: int, first: bool, generator: torch.Generator) -> list[Placement | None]:
-        """Two on a GPU, where nothing else would move its tensors."""
+        """Placements of the two runs on a GPU, which does not move tensors itself."""
         count = len(self.workload.tensors) + len(self.build.plan.workspace)
         if first:
             return [None, reversed_order(count, generator)]
         return [shuffled(count, inputs, generator), shuffled(count, inputs, generator)]
 
     def _execute(self, passed: WorkloadCheck, buffers: Buffers, counting: bool) -> WorkloadCheck | None:
-        """None where the run did no harm."""
+        """The failed check, or None if the run did no harm."""
         done = self._ran(buffers, counting)
         if counting:
             self.executed = done
@@ -224,32 +232,32 @@ class Case:
         return ran
 
     def _careful(self, distribution: str) -> bool:
-        """Whether a reference may refuse such inputs: some integers are indices, or divisors."""
+        """Whether the reference may reject such inputs: some integers are indices or divisors."""
         return distribution in NOT_FINITE or any(not spec.dtype.is_float for spec in self.workload.inputs)
 
     def _too_large(self, distribution: str, inputs: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor]) -> bool:
-        """Whether some integers are as large as their type holds, and what is computed of them is not held."""
+        """Whether integers at the limits of their type overflow in what is computed from them."""
         whole = distribution == PATCHWORK and not any(spec.dtype.is_float for spec in self.workload.inputs)
         if not whole and distribution not in (*OVERFLOWING, ENDS_BUT_LEAST, named.NAMED):
             return False
         return self._overflows(distribution, inputs, outputs)
 
     def _is_beyond(self, distribution: str, inputs: Sequence[torch.Tensor]) -> bool:
-        """Whether numbers are so large that what is computed of them overflows in formulas that are right."""
+        """Whether the numbers are so large that correct formulas overflow."""
         if distribution not in (EXPONENTS, FLOAT_ENDS):
             return False
         _, kind = rounding.looked(lambda: self._answer(inputs) or ())
         return not (kind.apart if distribution == EXPONENTS else kind.chooses)
 
     def _answer(self, inputs: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...] | None:
-        """PyTorch's result, None where it refuses these inputs."""
+        """PyTorch's result; None if it rejects these inputs."""
         try:
             return self._place.run(lambda where: self.reference.run(self._at(where, inputs)))
         except (IndexError, RuntimeError, ValueError, AssertionError, ZeroDivisionError):
             return None
 
     def _overflows(self, distribution: str, inputs: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor]) -> bool:
-        """Whether 64 bits make other results of the reference: at a type's ends abs() and the like are undefined."""
+        """Whether the reference differs in 64 bits: at the limits of a type, abs() and the like are undefined."""
         if distribution == FULL_RANGE:
             return False
         narrow = (torch.int32, torch.int16, torch.int8, torch.uint8)

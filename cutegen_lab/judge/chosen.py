@@ -1,10 +1,10 @@
-"""Integer results that are right although they are not PyTorch's: another index of a tie, the other side of a half, and
-what is undefined.
+"""Accepts integer results that are right although PyTorch's differ: another index of a tie, the other side of a half,
+and undefined values.
 
-A stable sort keeps the order of equal values. Elsewhere PyTorch's own kernels differ in which of them they choose, and
-nobody promises an order between values that rounding decides. So an index is compared through the value it points at,
-and where a number was made whole, what it becomes within the rounding of its row is right. Converting NaN, or a number
-out of range, to an integer is undefined in C++ and in PyTorch; such elements are held against nobody.
+A stable sort keeps the order of equal values. Otherwise PyTorch's own kernels choose differently among equal values,
+and no order is guaranteed between values that differ only by rounding. So an index is compared through the value it
+points at, and a rounded-to-integer number is right if it is reachable within the rounding error of its row. Converting
+NaN or an out-of-range number to an integer is undefined in C++ and in PyTorch; such elements are not compared.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from cutegen_lab.problems import Reference
 _INDEX_AT = {"argmax": 0, "argmin": 0, "max": 1, "min": 1, "topk": 1, "sort": 1}  # of the results, a tensor or several
 _DIM_AT = {"argmax": 1, "argmin": 1, "max": 1, "min": 1, "topk": 2, "sort": 1}  # of the arguments
 _SAME_ORDER = {"_to_copy", "view", "_unsafe_view", "reshape", "squeeze", "unsqueeze", "alias", "detach", "clone"}
-_MARGIN = 4.0  # times what rounding did to the values of a row
+_MARGIN = 4.0  # times the rounding error of a row's values
 _WHOLE = {"round", "floor", "ceil", "trunc"}
-_RISING = _SAME_ORDER | {"clamp", "clamp_min", "clamp_max"}  # what is between two numbers stays between
+_RISING = _SAME_ORDER | {"clamp", "clamp_min", "clamp_max"}  # monotonic operators: the order of values is kept
 
 
 @dataclass(frozen=True)
 class _Choice:
-    """Along ``dim`` of ``values`` (None: of all of them) ``index`` was chosen. ``ordered``: as a stable
-    sort does."""
+    """A choice: ``index`` along ``dim`` of ``values`` (None: of all elements). ``ordered``: ties keep their order, as
+    in a stable sort."""
 
     values: torch.Tensor
     dim: int | None
@@ -39,19 +39,19 @@ class _Choice:
 
 
 class _Watch(TorchDispatchMode):
-    """Follows indices from where they are chosen, and integers from the floats they are made of, to the results.
+    """Traces indices from where they are chosen, and integers from the floats they were made of, to the results.
 
-    ``before``: the ``sources`` of another run, which rounded; ``bounds`` of whole numbers follow from what that did.
+    ``before``: the ``sources`` of another, rounded run, from which the ``bounds`` of integers follow.
     """
 
     def __init__(self, before: Sequence[torch.Tensor] = ()) -> None:
         super().__init__()
-        self.sources: list[torch.Tensor] = []  # numbers that were made whole
+        self.sources: list[torch.Tensor] = []  # numbers that were converted to integers
         self.bounds: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
         self._before = before
         self.choices: dict[int, _Choice] = {}
         self.undefined: dict[int, torch.Tensor] = {}
-        self._kept: list[torch.Tensor] = []  # an id names one tensor only as long as that lives
+        self._kept: list[torch.Tensor] = []  # keeps tensors alive, so that ids stay unique
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -106,8 +106,8 @@ class _Watch(TorchDispatchMode):
 def excused(
     reference: Reference, inputs: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor]
 ) -> list[torch.Tensor | None]:
-    """For each output the elements (flat) that are right by what they point at, or that nothing defines; None where
-    nothing is known of it."""
+    """For each output, the elements (flat) that are right by the value they point at or that are undefined; None if
+    unknown."""
     with _Watch() as rounded:
         own = tf32.own(reference, inputs)
     with _Watch(rounded.sources) as exact:
@@ -129,7 +129,7 @@ def excused(
 
 
 def _as_good(got: torch.Tensor, own: _Choice, exact: _Choice) -> torch.Tensor:
-    """Where ``got`` points at a value that is the chosen one, but for what rounding did to that row."""
+    """Elements where ``got`` points at the chosen value, within the rounding error of that row."""
     values, rounded, dim = exact.values.double(), own.values.double(), exact.dim
     index, chosen = got.to(torch.int64).reshape(exact.index.shape), exact.index
     if dim is None or not values.dim():
@@ -151,7 +151,7 @@ def _as_good(got: torch.Tensor, own: _Choice, exact: _Choice) -> torch.Tensor:
 
 
 def _noise(rounded: torch.Tensor, exact: torch.Tensor, dim: int = -1) -> torch.Tensor:
-    """The most that rounding may do to ``exact`` along ``dim``, by what it did to ``rounded``."""
+    """Largest rounding error of ``exact`` along ``dim``, judged by ``rounded``."""
     if rounded.shape != exact.shape:
         return torch.zeros_like(exact)
     apart = (rounded.double() - exact).abs().nan_to_num(0.0, 0.0, 0.0) * _MARGIN

@@ -1,4 +1,4 @@
-"""What the card said while it was timed, in words: clocks, power, temperature, and what held the clocks back."""
+"""GPU sensors during a timing, in words: clocks, power, temperature, throttle reasons."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SLOWED = 0x4 | 0x8 | 0x20 | 0x40 | 0x80
 
 
 def described(readings: Sequence[Mapping[str, float]]) -> dict[str, str]:
-    """The range each reading moved in, and all throttle reasons seen; {} where the card says nothing."""
+    """Range of each reading and all throttle reasons seen; {} if the GPU reports nothing."""
     words = {
         "SM clock": _range(readings, "sm_clock_mhz", "MHz"),
         "memory clock": _range(readings, "memory_clock_mhz", "MHz"),
@@ -28,7 +28,7 @@ def described(readings: Sequence[Mapping[str, float]]) -> dict[str, str]:
 
 
 def slowed(readings: Sequence[Mapping[str, float]]) -> str:
-    """A note where the card held its clocks back, or ""."""
+    """Note if the GPU throttled its clocks; "" otherwise."""
     reasons = _names(_mask(readings) & _SLOWED)
     return f"the card held its clocks back meanwhile: {', '.join(reasons)}" if reasons else ""
 

@@ -1,4 +1,4 @@
-"""Comparing one output with the float64 reference, within what PyTorch itself loses at the same precision."""
+"""Compares one output with the float64 reference, within a multiple of PyTorch's own error at the same precision."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from cutegen_lab.judge import finer, float8, tf32
 from cutegen_lab.judge.distances import alike, difference, distances, rms
 from cutegen_lab.judge.slices import worst_slice
 
-CONDITIONING = 16.0  # roundings an honest kernel may add up; TF32 would be 8,192
+CONDITIONING = 16.0  # number of fp32 roundings that an honest kernel may accumulate; TF32 would be 8,192
 _WALK = 0.75 * 2.0**-24  # norm-wise error a √term: measured 0.3 of an epsilon's half, and room for bad luck
 _WALKED = 0.75  # … in units of what rounding every term once does
 _MOST_TERMS = 1 << 20  # the limit stays well under TF32's 3e-4 whatever the shape
 HUGE = 1e30  # a mask's fill rather than a result: its square would drown every other element
 _TOWARDS = 2.0**40  # results beyond go to infinity with their inputs
-_JUMP = 1e-3  # of results between infinite inputs and large ones: formulas differ there
+_JUMP = 1e-3  # largest relative difference of results between infinite and large inputs; beyond it formulas differ
 _LOST = 1e-2  # relative error of an element beyond which PyTorch has lost it
-_LEAST_MARGIN = 4.0  # beside the largest of a few samples
+_LEAST_MARGIN = 4.0  # margin over the largest of a few samples
 _VAGUE = 0.5  # a limit beyond which a draw tells next to nothing but how large results are, if there are
 _ENOUGH = 64  # of them
-_SAME_SIZE = 16.0  # times as large as another right answer: beyond, rounding decides the size
+_SAME_SIZE = 16.0  # factor between right answers beyond which rounding decides the size
 _BY_SIZE = 1e-6  # of fp32 results of alike size: a polynomial of a function's may be this far off, and no further
 _BIAS = 1 / 16  # of a 16-bit epsilon: the mean that truncation leaves is a third of one
 _MOST_MARGIN = 1e-2  # of a limit that conditioning widens: beyond, a draw tells too little to be lenient about it
@@ -36,40 +36,44 @@ Compared = tuple[torch.Tensor, torch.Tensor, torch.Tensor, list[torch.Tensor]]
 
 @dataclass(frozen=True)
 class Allowance:
-    """What a draw's limits follow from, beside PyTorch's own error.
-
-    ``exact``: whatever the order of summation, float32 rounds nothing here, or nothing is computed but chosen and
-    copied; where PyTorch did not round either, no error is allowed. ``nan_for_infinity``: a NaN may stand for an
-    infinity, because inputs are not finite (∞ − ∞, where PyTorch has a formula of its own). ``scale``: errors are
-    relative to no less (the output's usual size, where inputs far from zero bring all of it into a function's vanishing
-    tail). ``again`` are PyTorch's results with intermediate ones rounded otherwise: its own error may be small by luck.
-    ``vague`` are elements of which rounding decides the sign: an infinite one may be either, or NaN. ``towards``: what
-    results go to where infinite inputs are large instead; an infinity of that sign may stand for a NaN, and where
-    results jump nothing is compared. ``unneeded``: elements that are NaN for an input that does not matter to them
-    (:mod:`unneeded`); they are not compared. ``tf32``: products may be in TF32, and tensor cores' sums then lose a
-    little with every term. ``edge``: what PyTorch itself loses is not compared, and with ``whole`` nothing of an output
-    of which it loses anything. ``right``: integers that are right whatever they are (:mod:`chosen`). ``by_slice``:
-    every row and column is held to its own norm, or to this where that is more (None: none is). ``written``: the
-    elements that were computed (None: all); the others are not compared. ``relative``, ``by_size`` (and relative to no
-    less) and ``bias``: what else is held to limits (:mod:`finer`).
-    """
+    """What a draw allows besides PyTorch's own error, and what else it limits."""
 
     exact: bool = False
+    """Whether float32 rounds nothing here, in any order of summation (or values are only chosen and copied): no error
+    is allowed where PyTorch made none."""
     nan_for_infinity: bool = False
+    """Whether NaN may stand for an infinity, because inputs are not finite (∞ − ∞, where PyTorch uses another formula).
+    """
     scale: float = 0.0
+    """Errors are relative to at least this: the output's usual size, for inputs far from zero that put all results into
+    a function's vanishing tail."""
     again: tuple[torch.Tensor, ...] = ()
+    """PyTorch's results with other rounding of intermediate results, since its own error may be small by luck."""
     vague: torch.Tensor | None = None
+    """Elements whose sign rounding decides: an infinite one may have either sign or be NaN."""
     towards: torch.Tensor | None = None
+    """Limits of results as infinite inputs are replaced by large ones: an infinity of that sign may stand for NaN;
+    where it is NaN nothing is compared."""
     unneeded: torch.Tensor | None = None
+    """Elements that are NaN for an input they do not depend on (:mod:`unneeded`); not compared."""
     tf32: bool = False
+    """Whether products may use TF32, whose tensor-core sums lose a little with every term."""
     edge: bool = False
+    """Whether elements that PyTorch loses are left out."""
     whole: bool = False
+    """With ``edge``: whether an output with any such element is left out whole."""
     right: torch.Tensor | None = None
+    """Integers that are right whatever they are (:mod:`chosen`)."""
     by_slice: float | None = None
+    """Least norm to which each row's and column's error is relative; None if slices are not compared."""
     written: torch.Tensor | None = None
+    """Elements that were computed, the only ones compared; None for all."""
     relative: bool = False
+    """Whether errors relative to single elements are limited (:mod:`finer`)."""
     by_size: float | None = None
+    """Least magnitude for limits by magnitude (:mod:`finer`); None for no such limits."""
     bias: bool = False
+    """Whether the mean relative difference is limited (:mod:`finer`)."""
 
 
 def compare(
@@ -82,21 +86,21 @@ def compare(
     allowance: Allowance | None = None,
     moved: Sequence[torch.Tensor] = (),
 ) -> OutputError:
-    """Errors of ``got`` (shape and dtype of ``spec``) against ``reference`` (float64), beside PyTorch's own.
+    """Errors of ``got`` (shape and dtype of ``spec``) against ``reference`` (float64), and PyTorch's own.
 
-    Integers and booleans must be equal to float64's, to PyTorch's own, or booleans to one of ``moved``, which differ
-    where they follow from rounded floats, or be right by what they point at. 8-bit floats are compared before their
-    rounding (:mod:`float8`). Finite elements beyond ``HUGE`` are held to PyTorch's own value, whose ``finfo`` is the
-    output dtype's. NaN and infinities must stand where the reference, rounded to the output's dtype, has them; where
-    PyTorch's own result and the reference differ in that, either answer is accepted.
+    Integers and booleans must equal float64's or PyTorch's, or be right by what they point at; booleans that follow
+    from rounded floats may equal one of ``moved``. 8-bit floats are compared before their rounding (:mod:`float8`).
+    Finite elements beyond ``HUGE`` must match PyTorch's own value, the output dtype's ``finfo``. NaN and infinities
+    must stand where the reference has them, rounded to the output's dtype; where PyTorch and the reference differ in
+    that, either is accepted.
 
-    Limits grow with ``terms``, the most an element of this workload can sum: one float32 accumulator over them walks
-    √terms roundings away.
+    Limits grow with ``terms``, the most terms that an element of this workload can sum: the error of one float32
+    accumulator is a random walk of √terms roundings.
 
-    ``moved`` are float64 references with float32's rounding put in at random: a sum whose terms cancel amplifies that,
-    and a limit that ignored it would reject honest kernels by luck. What rounding decides to be finite or not is not
-    compared, and limits are at least ``CONDITIONING`` times its effect. That has no end where rounding decides all of
-    an answer; but one far smaller than all that rounding makes of it is wrong.
+    ``moved`` are float64 references with random float32 rounding. A sum whose terms cancel amplifies rounding; a limit
+    without this would reject honest kernels by luck. Elements that rounding makes finite or not are not compared, and
+    limits are at least ``CONDITIONING`` times the effect of rounding. If rounding decides all of an answer that limit
+    is unbounded, but a result far smaller than every rounded one is still wrong.
     """
     allow = allowance or Allowance()
     if allow.written is not None:
@@ -122,7 +126,9 @@ def compare(
     got, own, reference, every = _without_either(allow, got, own, reference, every)
     moved, again = every[: len(moved)], every[len(moved) :]
     mine, theirs = distances(got, own, reference, allow.scale)
-    finite = (torch.where(alike(a, own), a, own) for a in again)  # what rounding makes infinite allows nothing
+    finite = (
+        torch.where(alike(a, own), a, own) for a in again
+    )  # results that rounding makes infinite do not widen the limit
     lucky = [theirs, *(distances(a, own, reference, allow.scale)[0] for a in finite)]
     norm = max(limits.budget * max(d.norm for d in lucky), floor)
     element = max(limits.budget * max(d.worst for d in lucky), limits.element_eps * spec.dtype.eps, element)
@@ -166,7 +172,7 @@ def _finer(
     spec: TensorSpec, got: torch.Tensor, own: Sequence[torch.Tensor], reference: torch.Tensor,
     moved: Sequence[torch.Tensor], limits: Tolerances, element: float, allow: Allowance,
 ) -> Iterator[finer.Finding]:  # fmt: skip
-    """What ``allow`` asks for beside norms."""
+    """The finer errors that ``allow`` asks for."""
 
     def limit(floor: float) -> finer.Limit:
         return lambda luck, effect: torch.maximum(limits.budget * luck, _conditioned(effect, 1)).clamp(min=floor)
@@ -188,7 +194,7 @@ def _compared_where(
     written: torch.Tensor, spec: TensorSpec, results: Sequence[torch.Tensor], limits: Tolerances, terms: int,
     allow: Allowance,
 ) -> OutputError:  # fmt: skip
-    """:func:`compare` of some elements: by rows too where they are whole rows, else by none."""
+    """:func:`compare` on some elements: with slices if they are whole rows, otherwise without."""
 
     def some(tensor: torch.Tensor) -> torch.Tensor:
         return tensor.reshape(-1)[written]
@@ -215,7 +221,7 @@ def _luck(result: torch.Tensor, own: torch.Tensor, reference: torch.Tensor) -> t
 
 
 def _floors(spec: TensorSpec, limits: Tolerances, terms: int, with_tf32: bool) -> tuple[float, float]:
-    """What limits never fall below, norm-wise and for the worst element, whatever PyTorch's own error is."""
+    """Least limits, norm-wise and for the worst element, whatever PyTorch's own error is."""
     roundings = math.sqrt(min(terms, _MOST_TERMS))
     if spec.dtype is DType.F64:
         # The reference is float64 too, so "PyTorch's error" is 0: a few roundings, and float32 is 1e8 times as far.
@@ -225,15 +231,15 @@ def _floors(spec: TensorSpec, limits: Tolerances, terms: int, with_tf32: bool) -
 
 
 def _conditioned(effect: torch.Tensor, terms: int) -> torch.Tensor:
-    """The limit that rounding's own ``effect`` asks for, in a sum of so many terms one after another. The margin
-    shrinks where that would allow anything at all."""
+    """Limit for rounding's own ``effect``, in a sum of that many terms added one after another. The margin shrinks
+    where it would allow any result at all."""
     margin = CONDITIONING + _WALKED * math.sqrt(min(terms, _MOST_TERMS))
     return torch.maximum(_LEAST_MARGIN * effect, (margin * effect).clamp(max=_MOST_MARGIN))
 
 
 def _unless_small(norm: float, got: torch.Tensor, right: Sequence[torch.Tensor]) -> float:
-    """The limit ``norm``, or one that ``got`` exceeds where it is less than half as large as every right answer. How
-    large an answer is says nothing where rounding decides even that (``(exp(x) - 1 - x) / x²`` of a tiny x)."""
+    """The limit ``norm``, or one that ``got`` exceeds if it is less than half as large as every right answer. (Rounding
+    may decide even an answer's size, as in ``(exp(x) - 1 - x) / x²`` of a tiny x.)"""
     sizes = [rms(answer) for answer in right]
     if max(sizes) > _SAME_SIZE * min(sizes):
         return norm
@@ -247,8 +253,8 @@ def _same(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 def _without_fills(
     tolerance: float, got: torch.Tensor, own: torch.Tensor, reference: torch.Tensor, others: list[torch.Tensor]
 ) -> Compared:
-    """Elements beyond ``HUGE`` replaced by 0 where they are right and by infinity where they are wrong: within
-    ``tolerance`` of PyTorch's own, or the infinity that it or the rounded reference is."""
+    """Elements beyond ``HUGE`` replaced by 0 if right and by infinity if wrong. Right: within ``tolerance`` of
+    PyTorch's own, or the infinity that it or the rounded reference is."""
     low, high = reference.aminmax() if reference.numel() else (reference.new_zeros(()),) * 2
     if float(low) > -HUGE and float(high) < HUGE:
         return got, own, reference, others
@@ -263,9 +269,9 @@ def _without_fills(
 def _without_lost(
     got: torch.Tensor, own: torch.Tensor, reference: torch.Tensor, others: list[torch.Tensor], moved: int, whole: bool
 ) -> Compared:
-    """Elements that PyTorch itself loses, taken out: no kernel is held to the others' formula for them. So are those
-    that overflow when PyTorch rounds intermediate results in fp32 (``others`` after the first ``moved``): on a CPU it
-    has some in float64. ``whole``: all of them, where there is one."""
+    """Leaves out elements that PyTorch itself loses, since no kernel needs to follow the formula of ``others``, and
+    those that overflow when PyTorch rounds intermediate results in fp32 (``others`` after the first ``moved``; on a CPU
+    it keeps some in float64). ``whole``: leaves out all elements if there is such a one."""
     lost = (own.double() - reference).abs() > _LOST * reference.abs()
     lost |= reference.isfinite() & ~(own.isfinite() & reference.to(own.dtype).isfinite())
     for sample in others[moved:]:
@@ -280,8 +286,8 @@ def _without_lost(
 def _without_undecided(
     got: torch.Tensor, own: torch.Tensor, reference: torch.Tensor, others: list[torch.Tensor], moved: int
 ) -> Compared:
-    """Elements that are finite, infinite or NaN by rounding alone, taken out, but for numbers where none makes one; the
-    first ``moved`` of ``others`` say which."""
+    """Leaves out elements that are finite, infinite or NaN by rounding alone, unless the result is a number where no
+    rounding gives one. The first ``moved`` of ``others`` show which."""
     if not moved:
         return got, own, reference, others
     undecided = torch.zeros_like(reference, dtype=torch.bool)
@@ -298,8 +304,8 @@ def _without_undecided(
 def _without_either(
     allow: Allowance, got: torch.Tensor, own: torch.Tensor, reference: torch.Tensor, others: list[torch.Tensor]
 ) -> Compared:
-    """``got`` with the reference's value where inputs that are not finite make either of two right, and elements taken
-    out where results jump between infinite inputs and large ones."""
+    """``got`` with the reference's value where non-finite inputs make either of two results right, leaving out elements
+    whose result differs between infinite and large inputs."""
     if allow.nan_for_infinity:
         got = torch.where(got.isnan() & own.isinf(), own.to(got.dtype), got)
     if allow.vague is not None:

@@ -1,5 +1,5 @@
-"""What the emulator counts of a kernel that a GPU times. Of a large product that takes longer than the timing: where
-there are processes for it, it is begun with the kernel's checks."""
+"""Emulator counters of a kernel that a GPU times. For a large product counting takes longer than timing; with worker
+processes it starts together with the kernel's checks."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from cutegen_lab.judge.timed_outputs import inputs_for
 from cutegen_lab.problems import Reference
 
 _POLL_SECONDS = 0.02
-COUNTED_BYTES = 4 << 30  # of a workload: twice as much host memory goes into counting what it moves
+COUNTED_BYTES = 4 << 30  # largest workload that is counted; counting takes twice as much host memory
 
 
 class Counting:
-    """The counts of ``artifact`` on the main workload's inputs of ``seed``, begun at once.
+    """Counts ``artifact`` on the main workload's inputs of ``seed``, starting at once.
 
-    ``detector`` makes the emulator: where there is none, or the workload is too large, nothing is counted.
+    ``detector`` makes the emulator; without one, or for a workload that is too large, nothing is counted.
     """
 
     def __init__(
@@ -35,13 +35,14 @@ class Counting:
     ) -> None:  # fmt: skip
         self.seed, self.of = seed, (problem.workload, artifact, gpu)
         self.note = ""  # why nothing was counted of what should have been
-        self._tasks = Tasks(forks, threading.Event())  # not a check's, which is set when that is over
+        self._tasks = Tasks(forks, threading.Event())  # not the check's Cancel, which is set when the check ends
         workload = problem.workload
         countable = detector and workload.name in artifact.builds and workload.compulsory_bytes <= COUNTED_BYTES
         self._found = self._tasks.begin(counted, detector, problem, artifact, gpu, seed) if countable else None
 
     def result(self, say: Say, cancel: Cancel) -> Profile | None:
-        """Waits for it. None where nothing was counted, or the emulator cannot run the kernel. Raises Cancelled."""
+        """Waits for the profile. None if nothing was counted or the emulator cannot run the kernel. Raises
+        Cancelled."""
         if self._found is None:
             return None
         if not self._found.done():
@@ -51,7 +52,7 @@ class Counting:
                 raise Cancelled()
         try:
             found = self._found.result()
-            if isinstance(found, Fault):  # of some of the blocks, which alone may fail: no verdict
+            if isinstance(found, Fault):  # a fault of a sample of blocks is no verdict
                 self.note = f"what it loads was not compared with what it must: {found}"
                 return None
             return found
@@ -64,17 +65,17 @@ class Counting:
 
 
 class Ahead:
-    """The last counting that was begun with a check: the artifact's timing takes it up."""
+    """The counting started with the last check, for the timing of the same artifact to take over."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._last: Counting | None = None
 
     def __reduce__(self) -> tuple[type[Ahead], tuple[()]]:
-        return Ahead, ()  # a judge that is sent to another process counts there by itself
+        return Ahead, ()  # pickled without its counting: another process starts its own
 
     def put(self, counting: Counting | None) -> None:
-        """Ends the one before it, where nobody has taken that up."""
+        """Replaces the stored counting and ends it if nobody took it."""
         with self._lock:
             before, self._last = self._last, counting
         if before:
@@ -91,8 +92,8 @@ class Ahead:
 def counted(
     detector: Detector, problem: Problem, artifact: Artifact, gpu: GpuSpec, seed: int, cancel: Cancel | None = None
 ) -> Profile | Fault | None:
-    """What the emulator counts in a sample of the main workload's blocks, or why it cannot; None where there is no
-    emulator. Raises Cancelled."""
+    """Profile of a sample of the main workload's blocks, or a text that says why the emulator cannot count; None
+    without an emulator. Raises Cancelled."""
     emulator, build = detector(), artifact.builds[problem.workload.name]
     if emulator is None:
         return None

@@ -1,4 +1,4 @@
-"""How far results are from a reference: norm-wise, and at the worst element."""
+"""Norm-wise and elementwise distances between a result and its reference."""
 
 from __future__ import annotations
 
@@ -15,15 +15,18 @@ _GPU_CHUNK = 1 << 26  # … and on a GPU, where starting a kernel costs more tha
 
 @dataclass(frozen=True)
 class Distance:
-    """How far a result is from the float64 reference: norm-wise, at the worst element, and where (flat index)."""
+    """Errors of a result against the float64 reference."""
 
     norm: float
+    """Norm-wise relative error."""
     worst: float
+    """Largest elementwise error."""
     index: int
+    """Flat index of that element."""
 
 
 def rms(values: torch.Tensor) -> float:
-    """Root mean square of what is finite (0 where there is nothing)."""
+    """Root mean square of the finite elements; 0 if there are none."""
     flat = values.reshape(-1).double()
     parts = flat.split(_chunk(flat)) if flat.numel() else ()
     return math.sqrt(sum(_dot(_finite(part)) for part in parts) / max(flat.numel(), 1))
@@ -32,10 +35,11 @@ def rms(values: torch.Tensor) -> float:
 def distances(
     got: torch.Tensor, own: torch.Tensor, reference: torch.Tensor, least: float = 0.0
 ) -> tuple[Distance, Distance]:
-    """Of ``got`` and of PyTorch's ``own`` result from ``reference`` (flat, one length), chunk by chunk.
+    """Distances of ``got`` and of PyTorch's ``own`` result from ``reference`` (all flat, of one length), computed in
+    chunks.
 
-    Both are relative to the reference's root mean square or ``least``, whichever is more (1 where both are 0). An
-    element that is not finite where it should be, or finite where it should not, is infinitely far.
+    Both are relative to the larger of the reference's root mean square and ``least`` (to 1 if both are 0). An element
+    that is finite in only one of the two is infinitely far.
     """
     scale = max(rms(reference), least) or 1.0
     running = [_Running(), _Running()]
@@ -68,7 +72,7 @@ class _Running:
 
 
 def chunks(values: torch.Tensor, multiple: int = 1) -> Iterator[slice]:
-    """Parts of flat ``values`` that fit a cache, each a multiple of so many elements long."""
+    """Parts of flat ``values`` that fit a cache, each a multiple of the given number of elements long."""
     size, count = max(_chunk(values) // multiple, 1) * multiple, values.numel()
     return (slice(start, min(start + size, count)) for start in range(0, count, size))
 
@@ -96,7 +100,7 @@ def difference(result: torch.Tensor, own: torch.Tensor, reference: torch.Tensor)
 
 
 def resolved(mine: torch.Tensor, own: torch.Tensor, ref: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """``mine − ref`` with non-finite values resolved: 0 where they are right or excused, infinity where wrong."""
+    """``mine − ref`` with 0 for non-finite values that are right or excused, and infinity for wrong ones."""
     rounded, far = ref.to(dtype), mine - ref
     odd = (mine * 0.0).add_(own, alpha=0.0).add_(rounded, alpha=0.0).isnan().nonzero()  # where one is not finite
     mine, own, rounded = mine[odd], own[odd], rounded[odd].double()
@@ -108,5 +112,5 @@ def resolved(mine: torch.Tensor, own: torch.Tensor, ref: torch.Tensor, dtype: to
 
 
 def alike(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    """Where both are finite, or the same infinity, or NaN, element by element."""
+    """Elementwise: both finite, the same infinity, or both NaN."""
     return (a.isfinite() & b.isfinite()) | (a == b) | (a.isnan() & b.isnan())

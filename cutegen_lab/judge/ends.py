@@ -1,4 +1,4 @@
-"""The ends of a float type: rows of infinities alone, and the largest and smallest numbers there are."""
+"""Draws at the limits of a float type: rows of infinities, and the largest and smallest numbers."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ _OFTEN = 0.7
 
 
 def with_infinite_rows(rows: torch.Tensor, g: torch.Generator) -> torch.Tensor:
-    """``rows`` [count, length], of which one holds −∞ alone and another +∞: a maximum that starts at the type's least
-    number lies above all of the first. A few rows stay as they are."""
+    """``rows`` [count, length] with one row of −∞ alone and another of +∞ (a maximum that starts at the type's lowest
+    finite number is too large for the first). A few rows stay unchanged."""
     count = rows.shape[0]
     for value in (-math.inf, math.inf) if count >= _ROWS else ():
         if count >= _MANY_ROWS or between(0, 1, g) < _OFTEN:
@@ -24,8 +24,8 @@ def with_infinite_rows(rows: torch.Tensor, g: torch.Generator) -> torch.Tensor:
 
 
 def at_the_ends(values: torch.Tensor, info: torch.finfo, g: torch.Generator) -> torch.Tensor:
-    """Half of ``values``, and in place of the others the largest numbers of either sign and those next to them, the
-    smallest normal and subnormal ones, and zeros. In float64, which holds all of them."""
+    """``values`` with half of them replaced by the largest numbers of either sign and their neighbours, the smallest
+    normal and subnormal ones, and zeros; in float64, which represents all of them."""
     least, step = info.smallest_normal, info.eps
     sizes = (info.max, info.max * (1 - step), info.max / 2, least, least * (1 - step), least * step, 0.0)
     ends = torch.tensor([sign * size for size in sizes for sign in (1.0, -1.0)], dtype=torch.float64)

@@ -1,4 +1,4 @@
-"""Errors that a norm over a whole output hides: those of small results, of a range of results, and of one direction."""
+"""Errors hidden by a norm over a whole output: of small results, of results in one range, and of one sign."""
 
 from __future__ import annotations
 
@@ -20,19 +20,23 @@ Limit = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]  # from PyTorch's o
 
 @dataclass(frozen=True)
 class Finding:
-    """The error furthest over its limit, PyTorch's own there, the limit, and the element (flat index)."""
+    """The error furthest over its limit."""
 
     error: float
+    """The candidate's error."""
     own: float
+    """PyTorch's error at the same place."""
     limit: float
+    """Limit of the error."""
     index: int
+    """Flat index of the element."""
 
 
 def worst_relative(
     got: torch.Tensor, own: Sequence[torch.Tensor], reference: torch.Tensor, moved: Sequence[torch.Tensor], limit: Limit
 ) -> Finding | None:
-    """The largest error relative to its own element, however small that is: of products, quotients, roots and
-    exponentials, of which no formula loses anything. ``own``: PyTorch's results, the first as it is; all are flat."""
+    """Largest error relative to its own element, however small. For products, quotients, roots and exponentials, which
+    no correct formula computes inaccurately. ``own``: PyTorch's results, the first as it is; all flat."""
     size = reference.abs()
     least = max(_LEAST, torch.finfo(got.dtype).smallest_normal)
     compared = reference.isfinite() & (size >= least)
@@ -55,8 +59,8 @@ def worst_bin(
     got: torch.Tensor, luck: Sequence[torch.Tensor], reference: torch.Tensor, moved: Sequence[torch.Tensor],
     least: float, limit: Limit,
 ) -> Finding | None:  # fmt: skip
-    """Of elements of alike size, norm-wise, relative to these or to ``least``: of functions of one element. Where they
-    are very many, of some. ``got``, ``luck`` (PyTorch's own) and ``moved`` are flat errors."""
+    """Norm-wise error of elements of similar magnitude, relative to these or to ``least``. For elementwise functions;
+    very large outputs are sampled. ``got``, ``luck`` (PyTorch's own) and ``moved`` are flat errors."""
     step = -(-reference.numel() // _MOST_COMPARED)
     some = reference.nan_to_num(0.0, 0.0, 0.0)[::step]
     bins = some.numel() // _BIN
@@ -82,9 +86,12 @@ def bias(
     shape: Sequence[int], got: torch.Tensor, own: Sequence[torch.Tensor], reference: torch.Tensor, floor: float,
     budget: float,
 ) -> Finding | None:  # fmt: skip
-    """How much larger or smaller results are than the rounded reference, relative and on average: rounding errors
-    cancel, those of a wrong factor and of cut-off bits do not. Rows or columns that share a rounded number are off
-    together, each its own way, so that the limit grows with how much their means differ."""
+    """Mean relative difference from the rounded reference. Rounding errors cancel; a wrong factor and truncated bits do
+    not.
+
+    Rows or columns that share a rounded number are off together, each in its own direction, so the limit grows with the
+    spread of their means.
+    """
     columns = shape[-1] if len(shape) > 1 else _BIN
     rows = reference.numel() // max(columns, 1)
     if rows < _GROUPS or columns < _GROUPS:

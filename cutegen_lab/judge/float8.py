@@ -1,4 +1,4 @@
-"""8-bit floating-point results: most of their error is their own rounding, so a kernel is held to what it rounded."""
+"""8-bit floating-point results: their own rounding dominates the error, so the value before rounding is judged."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ _BITS = {torch.float8_e4m3fn: 3, torch.float8_e5m2: 2}  # of mantissa
 
 
 def before_rounding(spec: TensorSpec, limits: Tolerances) -> tuple[TensorSpec, Tolerances]:
-    """What is held to: a kernel may be as far off as a bf16 result before it rounds to 8 bits. That moves the result of
-    so small a share of elements that the whole is held to less."""
+    """Spec and limits for the value before rounding, which may be as inaccurate as a bf16 result. Rounding to 8 bits
+    hides that for most elements, so the limit of the whole output is tighter."""
     share = math.sqrt(DType.BF16.eps / spec.dtype.eps)
     return replace(spec, dtype=DType.BF16), replace(limits, floor_eps=limits.floor_eps * share)
 
 
 def unrounded(result: torch.Tensor, reference: torch.Tensor) -> torch.Tensor:
-    """Of all numbers that round to ``result``, the nearest to ``reference`` (both flat; float64). Where it differs from
-    the reference, the kernel was wrong before it rounded, by at least as much.
+    """The number nearest to ``reference`` among those that round to ``result`` (both flat; float64). If it differs from
+    the reference, the kernel's value before rounding was wrong by at least that much.
 
-    Beyond the largest number PyTorch rounds to infinity (NaN in e4m3fn, which has none), the hardware to the largest:
-    either is right.
+    Beyond the largest number, PyTorch rounds to infinity (NaN in e4m3fn) and the hardware to the largest; both are
+    accepted.
     """
     parts = zip(result.split(_CHUNK), reference.split(_CHUNK), strict=True)
     return torch.cat([_part(*pair) for pair in parts]) if result.numel() else reference.clone()

@@ -1,6 +1,7 @@
-"""Drawing inputs: fresh values every time, from distributions that expose different mistakes.
+"""Draws inputs: fresh values every time, from distributions that expose different mistakes.
 
-Scale and mean of each draw follow from its secret seed, so that no kernel can know a distribution by its moments.
+Scale and mean of each draw follow from its secret seed, so that a kernel cannot recognise a distribution by its
+moments.
 """
 
 from __future__ import annotations
@@ -85,8 +86,8 @@ def _zeros(shape: Shape, g: torch.Generator) -> torch.Tensor:
 
 
 def _holding(value: float) -> Draw:
-    """Normal values, one of them ``value`` (either sign; but PyTorch's own sort on a GPU puts a negative NaN first, on
-    a CPU last)."""
+    """Normal values with one ``value`` among them, of either sign (except NaN: PyTorch sorts a negative one first on a
+    GPU, last on a CPU)."""
 
     def draw_one(shape: Shape, g: torch.Generator) -> torch.Tensor:
         values = standard(shape, g)
@@ -148,13 +149,13 @@ _SIGNED = (DType.I64, DType.I32, DType.I16, DType.I8)
 def distributions(
     workload: Workload, turn: int = 0, turns: int = 1, secret: float = 0.0, tf32: bool = False
 ) -> tuple[str, ...]:
-    """Those that tell something about ``workload``, the first always normal, in the order of their worth. ``tf32``: its
-    products may be in TF32.
+    """Names of the draws that are useful for ``workload``, most useful first; the first is always normal. ``tf32``: its
+    products may use TF32.
 
-    ``turn`` of ``turns`` counts workloads, and ``secret`` (0 to 1) is the trial's. The means of normal values are
-    spread evenly over a whole trial, and once more over each small workload, so that a kernel that is wrong only for
-    some of them meets one, however few draws its larger workloads can afford. Structured draws are dealt out: each
-    workload has seven tenths of them, and all that are about a type's ends, signs and what is not finite.
+    ``turn`` of ``turns`` counts workloads, and ``secret`` (0 to 1) belongs to the trial. Means of normal values are
+    spread evenly over a whole trial, and again over each small workload, so that a kernel that is wrong only for some
+    means meets one, however few draws its larger workloads can afford. Each workload gets seven tenths of the
+    structured draws, and all that are about a type's limits, signs and non-finite values.
     """
     kinds = [spec.dtype for spec in workload.inputs]
     whole = [*OVERFLOWING] if any(not d.is_float and d is not DType.BOOL for d in kinds) else []
@@ -177,15 +178,15 @@ def distributions(
 
 
 def _mean(part: float) -> float:
-    """Of a part from -1 to 1 of all means."""
+    """Mean for a position from -1 to 1 in the range of all means."""
     beyond = max(abs(part) - _NEAR_PART, 0.0) / (1 - _NEAR_PART)
     near = min(abs(part) / _NEAR_PART, 1.0)
     return math.copysign(AROUND_NEAR * near + (AROUND_UP_TO - AROUND_NEAR) * beyond, part)
 
 
 def _sizes_of(count: int, secret: float, turn: float) -> list[str]:
-    """Sizes of small values, spread evenly over their decades, and over a whole trial: around the square root of every
-    epsilon there is."""
+    """Scales of small values, spread evenly over their decades and over a whole trial: around the square root of each
+    common epsilon."""
     low, high = map(math.log10, SIZES)
     parts = [(secret + (i + turn) / count) % 1 for i in range(count)]
     return [f"{SIZED}{10 ** (low + (high - low) * part):.3g}" for part in parts]
@@ -195,13 +196,13 @@ def draw(
     workload: Workload, distribution: str, seed: int, initial: Mapping[str, torch.Tensor] | None = None,
     where: str = "cpu", named: Named | None = None,
 ) -> list[torch.Tensor]:  # fmt: skip
-    """Tensors for every input of ``workload``, laid out as it says, on the torch device ``where``; a function of
-    (distribution, seed) and the kind of device alone: a GPU's generator gives other numbers than a CPU's.
+    """Tensors for every input of ``workload``, in its layouts, on the torch device ``where``. Values depend only on
+    (distribution, seed) and the kind of device: a GPU's generator gives other numbers than a CPU's.
 
-    ``initial`` are a Model's parameters and buffers: on normal values and half of the others they stay near their
-    values but never at them, or a kernel could leave out a weight of one and a bias of zero; on the rest they are as
-    training may leave them, of either sign (but for variances) and of other sizes. ``named`` numbers are drawn where
-    the distribution is theirs. Doubles are no floats: a kernel that reads them as such is off by 2^-26.
+    ``initial`` are a Model's parameters and buffers. On normal values and half of the other draws they stay near their
+    own values but never equal them, so that a weight of one or a bias of zero cannot be skipped; on the rest they are
+    as training may leave them: of either sign (except variances) and other sizes. ``named`` numbers are drawn in the
+    draw of that name. Doubles are not representable as floats: a kernel that reads them as such is off by 2^-26.
     """
     with torch.device(where):
         generator = torch.Generator(where).manual_seed(seed)
@@ -243,7 +244,8 @@ def _near(value: torch.Tensor, spec: TensorSpec, generator: torch.Generator) -> 
 
 
 def _trained(value: torch.Tensor, spec: TensorSpec, generator: torch.Generator) -> torch.Tensor:
-    """Scaled by up to 2 either way, and moved by as much as it is large; variances by powers of two."""
+    """Scaled by a factor from -2 to 2, with normal noise of its own size added; variances are scaled by powers of
+    two."""
     noise = torch.randn(spec.shape, generator=generator)
     if "var" in spec.name:
         return value.abs() * (3 * noise.clamp(-2, 2)).exp2()
@@ -252,14 +254,14 @@ def _trained(value: torch.Tensor, spec: TensorSpec, generator: torch.Generator) 
 
 
 def _fitted(value: torch.Tensor, shape: Shape) -> torch.Tensor:
-    """``value`` at another workload's shape: repeated, or its beginning."""
+    """``value`` in another workload's shape: repeated or truncated."""
     repeats = [-(-size // have) for size, have in zip(shape, value.shape, strict=True)]
     return value.repeat(repeats)[tuple(slice(size) for size in shape)] if value.dim() else value
 
 
 def fill(workload: Workload, seed: int) -> list[torch.Tensor]:
-    """Normal values for timing: one random tile repeated, since only their kind matters and generating is slow. Gaps
-    are filled too."""
+    """Normal values for timing: one random tile repeated, gaps included; only the kind of values matters, and
+    generating them is slow."""
     generator = torch.Generator().manual_seed(seed)
     tensors = []
     for spec in workload.inputs:
@@ -271,7 +273,7 @@ def fill(workload: Workload, seed: int) -> list[torch.Tensor]:
 
 
 def terms(workload: Workload) -> int:
-    """The most terms an output element can sum without saying so: the longest dimension, or all the others."""
+    """Most terms that an output element may sum: the longest dimension, or the product of all the others."""
     sizes = [(max(t.shape), t.numel) for t in workload.tensors if t.numel and t.shape]
     return max((max(longest, numel // longest) for longest, numel in sizes), default=1)
 
@@ -300,7 +302,7 @@ def _draw_one(spec: TensorSpec, distribution: str, generator: torch.Generator, w
 def _whole(
     spec: TensorSpec, distribution: str, generator: torch.Generator, workload: Workload
 ) -> tuple[torch.Tensor, Sequence[Kind], int, tuple[int, ...]]:
-    """Values without a pattern, the patterns there are, and what those choose from: numbers from 0 up, and others."""
+    """Values without a pattern, the possible patterns, and the numbers they choose from: 0 upwards, and others."""
     if spec.below:
         return _indices(spec, distribution, generator), INDICES, spec.below, spec.beside
     low, high = _integers(spec.dtype, distribution, terms(workload))
@@ -319,14 +321,14 @@ def _some_rows(spec: TensorSpec, generator: torch.Generator) -> torch.Tensor:
 
 
 def _sizes(spec: TensorSpec, workload: Workload) -> tuple[int, ...]:
-    """What a length may be that is anything's here: none, one, all, and next to all."""
+    """Values for a length: 0, 1, the size of any dimension here, and their neighbours."""
     most = torch.iinfo(TORCH[spec.dtype]).max
     sizes = {size for one in workload.tensors for size in one.shape}
     return tuple(sorted({n for size in sizes for n in (0, 1, size - 1, size) if n <= most} | {0, 1}))
 
 
 def _extreme(spec: TensorSpec, distribution: str, generator: torch.Generator) -> torch.Tensor:
-    """Integers of every magnitude, or of the ends of their type and of zero's neighbours."""
+    """Integers of every magnitude, or at the limits of their type and around zero."""
     info = torch.iinfo(TORCH[spec.dtype])
     if distribution in (INTEGER_ENDS, ENDS_BUT_LEAST):
         least = info.min + (distribution == ENDS_BUT_LEAST and info.min < 0)
@@ -341,7 +343,7 @@ def _extreme(spec: TensorSpec, distribution: str, generator: torch.Generator) ->
 
 
 def _of_a_rows_size(spec: TensorSpec, info: torch.iinfo, generator: torch.Generator) -> torch.Tensor:
-    """Rows of numbers below a power of two, or of one sign just below it; one of nothing but the type's end."""
+    """Rows of numbers below a power of two, or of one sign just below it; one row holds only the type's limit."""
     where, signed = (*spec.shape[:-1], 1) if spec.shape else (), info.min < 0
     largest = info.bits - signed
     bits = torch.randint(1, largest + 1, where, generator=generator)
@@ -360,8 +362,8 @@ def _of_a_rows_size(spec: TensorSpec, info: torch.iinfo, generator: torch.Genera
 
 
 def _multiples(tensors: list[torch.Tensor], workload: Workload, generator: torch.Generator) -> list[torch.Tensor]:
-    """One of two integer inputs of a shape becomes a small multiple of the other, or a number next to it, where its
-    type holds that."""
+    """Makes one of two integer inputs of equal shape a small multiple of the other, or a neighbour of one, if the type
+    holds it."""
     whole = [at for at, spec in enumerate(workload.inputs) if spec.dtype in _INTEGER_RANGE and not spec.below
              and spec.dtype is not DType.BOOL]  # fmt: skip
     pairs = [(i, j) for i in whole for j in whole if i != j and tensors[i].shape == tensors[j].shape]
@@ -379,7 +381,7 @@ def _multiples(tensors: list[torch.Tensor], workload: Workload, generator: torch
 
 
 def _indices(spec: TensorSpec, distribution: str, generator: torch.Generator) -> torch.Tensor:
-    """Within their range; some of them what they may be beside it."""
+    """Integers within their range, some of them among the values allowed outside it."""
     high = {"zeros": 1, "bits": min(2, spec.below)}.get(distribution, spec.below)
     values = torch.randint(high, spec.shape, generator=generator)
     if spec.beside and distribution not in ("zeros", "bits"):
@@ -390,7 +392,7 @@ def _indices(spec: TensorSpec, distribution: str, generator: torch.Generator) ->
 
 
 def _integers(dtype: DType, distribution: str, most_terms: int) -> tuple[int, int]:
-    """[low, high) of an integer input."""
+    """Range [low, high) of an integer input."""
     if distribution == "zeros":
         return 0, 1
     if distribution == "bits" or dtype is DType.BOOL:

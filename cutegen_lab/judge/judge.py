@@ -1,4 +1,4 @@
-"""``StandardJudge``: fresh inputs, float64 answers, poisoned outputs, one verdict."""
+"""``StandardJudge``: fresh random inputs, float64 references, poisoned outputs, one verdict."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ from cutegen_lab.core.kept_memory import kept_memory, one_arena
 from cutegen_lab.core.problem import Problem, Workload
 from cutegen_lab.core.protocols import Cancel, Device, Inspects, Say
 from cutegen_lab.core.roofline import GpuSpec, target_gpu
-from cutegen_lab.core.stopwatch import TimesInTurns
+from cutegen_lab.core.stopwatch import HasStopwatch
 from cutegen_lab.core.trial import CheckResult, Profile, Timing, WorkloadCheck
 from cutegen_lab.core.verdict import Fault, Verdict
 from cutegen_lab.judge import tf32
 from cutegen_lab.judge.beside import Beside, Job, LeftOut, Plan, checks_of, in_order, worthwhile
 from cutegen_lab.judge.buffers import Kept
 from cutegen_lab.judge.case import Case
-from cutegen_lab.judge.compelled import shares, unread
 from cutegen_lab.judge.counting import Ahead, Counting
-from cutegen_lab.judge.deep import inspected
+from cutegen_lab.judge.input_sensitivity import check_inputs_read, required_fraction
+from cutegen_lab.judge.interleaved import Effort
 from cutegen_lab.judge.place import Place, give_back, given_back
 from cutegen_lab.judge.plan import validate_plan
-from cutegen_lab.judge.prints import ADVICE, Listening, prints, told
+from cutegen_lab.judge.prints import ADVICE, Listening, prints, with_printed_output
 from cutegen_lab.judge.profile import profile
+from cutegen_lab.judge.sanitizers import inspected
 from cutegen_lab.judge.schedule import draws, fewest
 from cutegen_lab.judge.second_look import SYMPTOMS, Detector, SecondLook
 from cutegen_lab.judge.select import beyond, no_answer, sampled_share, select_workloads
 from cutegen_lab.judge.timed_outputs import answers, inputs_for
 from cutegen_lab.judge.timing import Job as TimingJob
-from cutegen_lab.judge.timing import time_in_turns
-from cutegen_lab.judge.turns import Effort
+from cutegen_lab.judge.timing import time_interleaved
 from cutegen_lab.judge.values import between
 from cutegen_lab.problems import Reference
 from cutegen_lab.problems.probes import TRIVIAL
@@ -51,13 +51,13 @@ def _secret_seed() -> int:
 class StandardJudge:
     """A :class:`~cutegen_lab.core.protocols.Judge`. Seeds are secret until the verdict, then recorded.
 
-    ``seed_source`` gives one 63-bit seed a draw (tests pass a counter). ``deep`` has the device's sanitizers look at
-    what passed. ``detector`` makes an emulator, which looks at the small workloads of what passed on a GPU, and for
-    the cause of a symptom there, in processes of ``forks`` where it is given. With functions of modules for these it
-    can be sent to another process.
+    ``seed_source`` returns a 63-bit seed for each draw (tests pass a counter). ``deep``: also run the device's
+    sanitizers on a kernel that passed. ``detector`` makes an emulator, which checks the small workloads of kernels that
+    passed on a GPU and finds the cause of a wrong answer there; it runs in processes of ``forks`` if given. If these
+    arguments are module-level functions, the judge can be pickled.
     """
 
-    effort = Effort(patience=0.5)  # how long a measured time is sought, and beside which baselines
+    effort = Effort(patience=0.5)  # length of a measured timing, and its baselines
 
     def __init__(
         self, seed_source: Callable[[], int] = _secret_seed, deep: bool = False,
@@ -70,17 +70,17 @@ class StandardJudge:
     @kept_memory()
     @given_back()
     def check(self, problem: Problem, artifact: Artifact, device: Device, say: Say, cancel: Cancel) -> CheckResult:
-        """Checks every workload ``device`` can afford, cheap ones first; ends at the first that does not pass.
+        """Checks every workload that ``device`` can afford, cheap ones first, until one does not pass.
 
-        One that prints is checked on an emulator whatever ``device`` is, and does not pass. Raises Cancelled.
+        A kernel that prints is checked on an emulator instead, and never passes. Raises Cancelled.
         """
         if not prints(artifact):
             return self._check(problem, artifact, device, say, cancel)
         emulator = device if device.kind == "emulator" else self._detector() if self._detector else None
         if emulator is None:
-            return CheckResult(Verdict.CONTRACT, f"{ADVICE}; it was not run, for want of an emulator", ())
+            return CheckResult(Verdict.CONTRACT, f"{ADVICE}; it was not run, because no emulator is available", ())
         heard = Listening(emulator)
-        return told(self._check(problem, artifact, heard, say, cancel), heard)
+        return with_printed_output(self._check(problem, artifact, heard, say, cancel), heard)
 
     def _check(self, problem: Problem, artifact: Artifact, device: Device, say: Say, cancel: Cancel) -> CheckResult:
         workloads = [w for w in select_workloads(problem, device) if w.name in artifact.builds]
@@ -156,15 +156,15 @@ class StandardJudge:
                     return CheckResult(check.verdict, _where(workload, check), tuple(checks))
                 sampled[workload.name] = case.told
         result = CheckResult(Verdict.INCONCLUSIVE if left.untold else Verdict.PASSED, "", tuple(checks))
-        praise = _praise(artifact, result, left.fewer, [*sampled.values()], device)
+        summary = _pass_summary(artifact, result, left.fewer, [*sampled.values()], device)
         if left.untold:
             why = f"the {device.name} cannot run {'; '.join(left.untold)}"
-            praise = f"right as far as it goes ({praise}), but {why}. Next: {_ELSEWHERE}"
-        return replace(result, reason="; ".join([praise, *tf32.notes(problem), *notes]))
+            summary = f"right as far as it goes ({summary}), but {why}. Next: {_ELSEWHERE}"
+        return replace(result, reason="; ".join([summary, *tf32.notes(problem), *notes]))
 
     def _sampled(self, case: Case, secret: float, left: LeftOut, say: Say) -> Iterator[WorkloadCheck]:
-        """The checks of some blocks of one workload that is too large for ``case``'s device. Where none can be run, or
-        where they would tell nothing, ``left.untold`` gets its name and the reason, and the verdict is inconclusive."""
+        """Checks a sample of the blocks of a workload too large for ``case``'s device. If none can be run, or a sample
+        would prove nothing, its name and the reason go to ``left.untold`` and the verdict is inconclusive."""
         problem, workload = case.problem, case.workload
         if why := no_answer(problem, workload):
             left.untold.append(f"{workload.name} ({why})")
@@ -191,25 +191,30 @@ class StandardJudge:
         self, problem: Problem, artifact: Artifact, device: Device, gpu: GpuSpec, say: Say, cancel: Cancel,
         incumbent: Artifact | None = None,
     ) -> tuple[Timing | Fault, Profile | None]:  # fmt: skip
-        """Times the main workload on ``device``: predicted by the emulator; measured where there is a stopwatch, in
-        turns with baselines and ``incumbent``, the artifact to beat."""
+        """Time and profile of the main workload on ``device``.
+
+        On a device with a stopwatch: a measured Timing, interleaved with baselines and ``incumbent`` (the artifact to
+        beat), and the emulator's counters (None without an emulator). On the emulator: a predicted Timing and its
+        profile. In place of the Timing there is a Fault if the plan is invalid (then without a profile), a timed call
+        failed or was wrong, or fewer input bytes were loaded than the answer needs. Raises Cancelled.
+        """
         workload, build = problem.workload, artifact.builds[problem.workload.name]
         if fault := validate_plan(build, workload.tensors + build.plan.workspace, gpu):
             return fault, None
         say(f"time {workload.name} on {device.name}")
-        if isinstance(device, TimesInTurns):
+        if isinstance(device, HasStopwatch):
             reference = Reference(problem)
             best = incumbent.builds.get(workload.name) if incumbent else None
             place = Place(device, workload)
             counting = self._ahead.take(problem, artifact, gpu) or self._counting(problem, artifact, gpu)
-            with closing(counting):  # this process waits for the GPU's most of the time
+            with closing(counting):  # counting uses the CPU while this process mostly waits for the GPU
                 inputs = inputs_for(problem, reference, counting.seed)
-                compelled = shares(reference, workload, inputs, self._seed(), place)
+                required = required_fraction(reference, workload, inputs, self._seed(), place)
                 give_back()
                 job = TimingJob(problem, build, best, inputs, gpu, answers(problem, reference, place))
-                timing = time_in_turns(job, device, device.name, self.effort, self._seed, say, cancel)
+                timing = time_interleaved(job, device, device.name, self.effort, self._seed, say, cancel)
                 counted = counting.result(say, cancel)
-            if counted is not None and (fault := unread(workload, compelled, counted.counters, sampled=True)):
+            if counted is not None and (fault := check_inputs_read(workload, required, counted.counters, sampled=True)):
                 return fault, counted
             if counting.note and isinstance(timing, Timing):
                 timing = replace(timing, notes=(*timing.notes, counting.note))
@@ -220,7 +225,8 @@ class StandardJudge:
         return found
 
     def profile(self, problem: Problem, artifact: Artifact, device: Device, say: Say, cancel: Cancel) -> Profile | str:
-        """What the emulator or the GPU's profiler counts, in one schema; or why there is none. Raises Cancelled."""
+        """Counters from the emulator or the GPU's profiler, or a text that says why there are none. Raises
+        Cancelled."""
         say(f"profile {problem.workload.name} on {device.name}")
         return profile(problem, artifact, device, self._seed(), cancel)
 
@@ -232,17 +238,17 @@ class StandardJudge:
 def _unchecked(
     problem: Problem, artifact: Artifact, workloads: Sequence[Workload], device: Device
 ) -> CheckResult | None:
-    """What is to be done where too few workloads are left to judge by; None where there are enough."""
+    """Result if too few workloads can be checked for a verdict; None if there are enough."""
     left_out = ", ".join(artifact.unserved)
     served = [w.name for w in problem.check_workloads if w.name in artifact.builds]
     telling = [name for name in served if name not in TRIVIAL]
     if workloads and (telling or not left_out):
         return None
-    but = f" but {', '.join(served)}, of which much that is wrong is right," if served else ""
+    but = f" but {', '.join(served)}, which many wrong kernels pass too," if served else ""
     found = [f"the candidate's constraints() leave out every small workload{but} ({left_out})"] if left_out else []
     if not problem.check_workloads:
         found.append("no small workload could be derived from the reference")
-    next_steps = ["serve at least one of them, for what only they show"] if left_out else []
+    next_steps = ["serve at least one of them: some errors show nowhere else"] if left_out else []
     if too_large := [w for w in problem.workloads if w not in workloads]:
         names = ", ".join(w.name for w in too_large)
         found.append(f"the {device.name} cannot afford {names} ({beyond(problem, too_large[0])})")
@@ -256,7 +262,7 @@ def _where(workload: Workload, check: WorkloadCheck) -> str:
     return f"{check.reason} on {workload.name} {workload.describe()}, {check.distribution} inputs"
 
 
-def _praise(
+def _pass_summary(
     artifact: Artifact, result: CheckResult, fewer: Sequence[str], sampled: Sequence[str], device: Device
 ) -> str:  # fmt: skip
     ran = {c.workload for c in result.checks}

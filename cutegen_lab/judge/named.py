@@ -1,7 +1,7 @@
-"""The numbers that a reference and a kernel name, as values of inputs: what either does at a threshold, or for a number
-that stands for something (a missing value, a padding token), shows there and nowhere else.
+"""Draws the constants that a reference and a kernel contain. Thresholds and special values (a missing value, a padding
+token) only have an effect there.
 
-A fuzzer's dictionary (libFuzzer, AFL): a random number never equals a constant.
+As a fuzzer's dictionary (libFuzzer, AFL): a random number never equals a constant.
 """
 
 from __future__ import annotations
@@ -36,10 +36,12 @@ _SHARE, _BESIDE, _NEGATIVE = 0.3, 0.4, 0.25  # of elements; of these, next to a 
 
 @dataclass(frozen=True)
 class Named:
-    """Numbers other than 0, by who names them."""
+    """Constants other than 0, by source."""
 
     by_reference: tuple[float, ...] = ()
+    """Numbers in the reference."""
     by_kernel: tuple[float, ...] = ()
+    """Numbers in the kernel's PTX."""
 
     def __iter__(self) -> Iterator[float]:
         yield from self.by_reference
@@ -47,7 +49,7 @@ class Named:
 
 
 def of_kernel(ptx: str) -> tuple[float, ...]:
-    """Floating-point constants of PTX, the integers that it computes and compares with, and these as a float's bits."""
+    """Floating-point constants of the PTX, its integer operands, and these as a float's bits."""
     found = [_decoded(match[1] or match[2]) for match in _FLOAT.finditer(ptx)]
     for match in _WHOLE.finditer(ptx):
         number = int(match[1]) if match[1] else int(match[2], 16)
@@ -58,15 +60,15 @@ def of_kernel(ptx: str) -> tuple[float, ...]:
 
 
 def of_reference(run: Callable[[], object]) -> tuple[float, ...]:
-    """Those that a reference hands to PyTorch's operators while it runs."""
+    """Numbers that a reference passes to PyTorch's operators while it runs."""
     with _Scalars() as seen:
         run()
     return _telling(seen.numbers)
 
 
 def drawn(spec: TensorSpec, named: Named, generator: torch.Generator, most: int) -> torch.Tensor | None:
-    """Values of ``spec``, some of them named numbers or next to one: of alike size in each row. Of integers none is
-    larger than ``most``, or where they index something, no index. None where nothing is named."""
+    """Values of ``spec``, some of them named numbers or their neighbours, of similar magnitude within a row. Integers
+    are at most ``most``; if they are indices, they stay in range. None if there are no named numbers."""
     theirs = [n for n in named.by_reference if _fits(n, spec, most)]
     kernels = _some([n for n in named.by_kernel if _fits(n, spec, most)], _MOST, generator)
     numbers = [*theirs * max(len(kernels) // max(len(theirs), 1), 1), *kernels]  # half of them a reference's
@@ -89,8 +91,8 @@ def drawn(spec: TensorSpec, named: Named, generator: torch.Generator, most: int)
 
 
 def _chosen(numbers: list[float], shape: tuple[int, int], spec: TensorSpec, generator: torch.Generator) -> torch.Tensor:
-    """One of ``numbers`` for each place of (rows, columns); those of a float's row, or of a part of it where rows are
-    few, are of alike size."""
+    """One of ``numbers`` for each place of (rows, columns). Floats of a row (or, with few rows, of a part of it) have
+    similar magnitude."""
     groups = _grouped(numbers) if spec.dtype.is_float else [numbers]
     longest = max(map(len, groups))
     table = torch.tensor([[group[i % len(group)] for i in range(longest)] for group in groups], dtype=torch.float64)
@@ -98,7 +100,7 @@ def _chosen(numbers: list[float], shape: tuple[int, int], spec: TensorSpec, gene
 
 
 def _range(spec: TensorSpec, most: int) -> tuple[int, int]:
-    """Of integers: the smallest and the largest that are drawn."""
+    """Smallest and largest integer that is drawn."""
     if spec.below:
         return 0, spec.below - 1
     info = torch.iinfo(TORCH[spec.dtype])
@@ -114,7 +116,7 @@ def _fits(number: float, spec: TensorSpec, most: int) -> bool:
 
 
 def _grouped(numbers: list[float]) -> list[list[float]]:
-    """By powers of two."""
+    """Numbers grouped by power of two."""
     groups: dict[int, list[float]] = {}
     for number in numbers:
         groups.setdefault(math.floor(math.log2(abs(number)) / _ALIKE), []).append(number)
@@ -129,7 +131,7 @@ def _some(numbers: list[float], count: int, generator: torch.Generator) -> list[
 
 
 def _telling(numbers: Iterable[float]) -> tuple[float, ...]:
-    """Each once; zeros and ones are drawn anyway."""
+    """Without duplicates, zeros and ones (which are drawn anyway)."""
     farthest = 2.0**_FARTHEST
     kept = (n for n in numbers if math.isfinite(n) and 1 / farthest <= abs(n) <= farthest and abs(n) != 1.0)
     return tuple(sorted(dict.fromkeys(kept)))
@@ -140,7 +142,7 @@ def _decoded(bits: str) -> float:
 
 
 class _Scalars(TorchDispatchMode):
-    """Numbers that operators are given as such (``aten.gt.Scalar``), or as small tensors made for them."""
+    """Collects scalar arguments of operators (``aten.gt.Scalar``), and small tensors made for them."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,8 +1,7 @@
-"""Masks, indices and lengths with structure: what a kernel made for fair coins and evenly spread indices gets wrong.
+"""Draws masks, indices and lengths with structure, on which kernels made for fair coins and evenly spread indices fail.
 
-A tile of a mask that hides everything, a row that it hides, a count beyond 8 bits; indices that all meet at one
-address, or stand in order; a length of zero, and one as long as the row. Every kind is drawn for a whole tensor or for
-some of its rows, over (rows, columns) of the tensor's last dimension.
+Examples: a tile or row that a mask hides whole, a count beyond 8 bits; indices that all hit one address, or are sorted;
+a length of zero, and one as long as the row. Each kind fills a whole tensor or some of its rows.
 """
 
 from __future__ import annotations
@@ -23,14 +22,18 @@ Kind = Callable[["Grid", torch.Generator], torch.Tensor]
 
 @dataclass(frozen=True)
 class Grid:
-    """``rows`` by ``columns`` places; ``height`` is the next to last dimension's size. Values are 0 to ``below`` − 1 (a
-    mask's 2), or among ``others``."""
+    """Shape and range of a tensor to fill, seen as rows of its last dimension."""
 
     rows: int
+    """Product of all dimensions but the last."""
     columns: int
+    """Size of the last dimension."""
     height: int
+    """Size of the next to last dimension."""
     below: int = 2
+    """Values are 0 to ``below`` − 1; 2 for a mask."""
     others: tuple[int, ...] = ()
+    """Further values that are allowed."""
 
     @property
     def shape(self) -> Shape:
@@ -53,7 +56,8 @@ def _coin(at: Grid, g: torch.Generator) -> torch.Tensor:
 
 
 def _place(at: Grid, g: torch.Generator) -> torch.Tensor:
-    """One a row: the last of the last row, the first of the first, anywhere in the others and in a single one."""
+    """One place in each row: the last of the last row, the first of the first, a random one elsewhere, and one in a
+    single row."""
     place = torch.randint(at.columns, (at.rows, 1), generator=g)
     if at.rows > 1:
         place[0], place[-1] = 0, at.columns - 1
@@ -61,7 +65,7 @@ def _place(at: Grid, g: torch.Generator) -> torch.Tensor:
 
 
 def _prefix(at: Grid, g: torch.Generator) -> torch.Tensor:
-    """As lengths make it; from none to all."""
+    """Prefixes of ones, as lengths make them; from none to all."""
     return at.column < torch.randint(at.columns + 1, (at.rows, 1), generator=g)
 
 
@@ -96,13 +100,13 @@ def _ordered(at: Grid, g: torch.Generator) -> torch.Tensor:
 
 
 def _runs(at: Grid, g: torch.Generator) -> torch.Tensor:
-    """Each index several times in a row."""
+    """Each index repeated several times in a row."""
     starts = rand(at.shape, g) < between(0.02, 0.5, g)
     return at.any(g).gather(1, torch.where(starts, at.column, 0).cummax(-1)[0])
 
 
 def _shuffled(at: Grid, g: torch.Generator) -> torch.Tensor:
-    """None twice where there are enough."""
+    """Indices in random order, without duplicates if there are enough."""
     order = torch.randperm(max(at.below, at.columns), generator=g)[: at.columns]
     return (order + at.any(g, a_row=True)) % at.below
 
@@ -117,7 +121,7 @@ def _clustered(at: Grid, g: torch.Generator) -> torch.Tensor:
 
 
 def _near_powers(at: Grid, g: torch.Generator) -> torch.Tensor:
-    """Powers of two and what lies next to them, where an index loses a bit."""
+    """Powers of two and their neighbours, where an index loses a bit."""
     powers = 1 << torch.randint(max(at.below - 1, 1).bit_length(), at.shape, generator=g)
     return (powers + torch.randint(-1, 2, at.shape, generator=g)).clamp(0, at.below - 1)
 
@@ -159,7 +163,7 @@ def patterned(
     shape: Shape, plain: torch.Tensor, kinds: Sequence[Kind], distribution: str, g: torch.Generator,
     by_rows: bool, below: int = 2, others: tuple[int, ...] = (),
 ) -> torch.Tensor:  # fmt: skip
-    """``plain``, or values of one kind, or of another in each row (``by_rows``: surely so)."""
+    """``plain``, or values of one kind, or of one kind for each row (always if ``by_rows``)."""
     share = between(0, 1, g)
     if not plain.numel() or not shape or (not distribution.startswith(PATTERN) and not by_rows and share < _PLAIN):
         return plain
@@ -174,7 +178,7 @@ def patterned(
 
 
 def _by_rows(at: Grid, plain: torch.Tensor, kinds: Sequence[Kind], g: torch.Generator) -> torch.Tensor:
-    """A kind for each row; where there are few, for one part of it after another."""
+    """One kind for each row; with few rows, for each part of a row."""
     rows = plain.reshape(at.shape)
     kind = dealt(len(kinds) + 1, at.rows, at.columns, g)
     for number, one in enumerate(kinds):

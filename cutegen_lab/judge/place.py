@@ -1,6 +1,6 @@
-"""Where references are run and answers compared: on the CPU, or on the GPU beside the candidate where they are large.
+"""Where references run and outputs are compared: on the CPU, or, if they are large, on the GPU of the candidate.
 
-On a GPU it happens in the judge's own process, after the candidate ran in its worker's: their memory is not shared.
+A GPU is used from the judge's own process, after the candidate ran in the worker's: they do not share memory.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ T = TypeVar("T")
 
 
 class Place:
-    """Where ``workload`` is judged on ``device``. Integers may be indices, and one out of range ends a CUDA context:
-    references that take some always run on the CPU. 8-bit floats never do so by choice: a PyTorch may multiply them
-    there number by number."""
+    """Where ``workload`` is judged on ``device``. Integers may be indices, and one out of range destroys a CUDA
+    context, so references with integer inputs run on the CPU. 8-bit floats also do: PyTorch may multiply them element
+    by element."""
 
     def __init__(self, device: Device, workload: Workload) -> None:
-        """``large``: a GPU is the place, where there is one."""
+        """``large``: whether to use a GPU, if there is one."""
         dtypes = [spec.dtype for spec in workload.inputs]
         slow = workload.compulsory_bytes >= LARGE_BYTES or any(dtype.is_float8 for dtype in dtypes)
         self.large = slow and all(dtype.is_float for dtype in dtypes)
@@ -37,13 +37,13 @@ class Place:
         return self._where == CPU
 
     def run(self, work: Callable[[str], T]) -> T:
-        """``work`` (given a torch device) on the GPU; on the CPU from then on where the GPU has not enough memory or
-        the reference keeps tensors of its own elsewhere."""
+        """Calls ``work`` with a torch device: the GPU, or, from then on, the CPU if the GPU has too little memory or
+        the reference keeps tensors elsewhere."""
         if self._where != CPU:
             try:
                 with _own_precision(), torch.device(self._where):
                     return work(self._where)
-            except (RuntimeError, NotImplementedError):  # if it is not the place, the CPU raises it again
+            except (RuntimeError, NotImplementedError):  # if the GPU was not the cause, the CPU raises it again
                 self._where = CPU
                 give_back()
         return work(CPU)
@@ -51,7 +51,7 @@ class Place:
 
 @contextlib.contextmanager
 def threads(count: int) -> Iterator[None]:
-    """PyTorch with so many threads on a CPU."""
+    """Sets the number of PyTorch's CPU threads inside the block."""
     before = torch.get_num_threads()
     torch.set_num_threads(count)
     try:
@@ -61,20 +61,20 @@ def threads(count: int) -> Iterator[None]:
 
 
 def threads_of(workload: Workload) -> contextlib.AbstractContextManager[None]:
-    """PyTorch's threads for a workload of this size: one for a small one, which would wait for the others where other
-    processes keep their cores busy."""
+    """Sets PyTorch's threads by the workload's size: one for a small one, whose threads would wait for each other when
+    other processes use the cores."""
     return threads(1) if workload.compulsory_bytes <= SMALL_BYTES else contextlib.nullcontext()
 
 
 def give_back() -> None:
-    """What PyTorch keeps of a GPU's memory: the worker needs it."""
+    """Frees the GPU memory that PyTorch caches, which the worker needs."""
     if torch.cuda.is_initialized():
         torch.cuda.empty_cache()
 
 
 @contextlib.contextmanager
 def given_back() -> Iterator[None]:
-    """:func:`give_back` at the end."""
+    """Calls :func:`give_back` at the end of the block."""
     try:
         yield
     finally:

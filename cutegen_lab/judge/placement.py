@@ -1,6 +1,6 @@
-"""Where tensors lie: a build rewritten so that its tensors stand in another order, each some way into its memory.
+"""Places a build's tensors in another order and at other offsets in their memory.
 
-No kernel may depend on the order of its tensors in memory, nor on more alignment than the contract gives (16 bytes).
+A kernel must not depend on the order of its tensors in memory, nor on more than the contract's alignment (16 bytes).
 """
 
 from __future__ import annotations
@@ -18,12 +18,14 @@ _MOST_STEPS = 64  # an offset is up to this many alignments: every residue of 51
 
 @dataclass(frozen=True)
 class Placement:
-    """``order[position]`` is the tensor (by its number in the plan) that stands there; tensor ``i`` begins
-    ``offsets[i]`` bytes into its memory, and ``tail`` bytes follow it."""
+    """Order and position of a plan's tensors in memory."""
 
     order: tuple[int, ...]
+    """``order[position]`` is the tensor there, by its number in the plan."""
     offsets: tuple[int, ...]
+    """Bytes between the start of each tensor's memory and the tensor, by its number."""
     tail: int = 0
+    """Bytes after each tensor."""
 
     @property
     def position(self) -> dict[int, int]:
@@ -31,13 +33,13 @@ class Placement:
 
 
 def as_planned(count: int) -> Placement:
-    """The plan's own order, every tensor at the very beginning and end of its memory: bounds are exact."""
+    """The plan's order, with each tensor filling its memory exactly, so that bounds are exact."""
     return Placement(tuple(range(count)), (0,) * count)
 
 
 def shuffled(count: int, inputs: int, generator: torch.Generator) -> Placement:
-    """Random offsets. Half the time any order; else inputs stay before the rest, so that a device which must know
-    them by their place (the emulator, for reads of what nothing wrote) still does."""
+    """Random offsets; half of the time in any order, otherwise with inputs first, so that a device which identifies
+    them by position (the emulator, for reads of unwritten memory) still can."""
     if _random(2, generator):
         order = _permutation(count, generator)
     else:
@@ -52,10 +54,10 @@ def reversed_order(count: int, generator: torch.Generator) -> Placement:
 
 
 def rewritten(build: Build, placement: Placement, inputs: int) -> Build:
-    """``build`` with its relocations pointing at the same tensors where they stand now.
+    """``build`` with relocations that point at the tensors' new positions.
 
-    The tensors of the result are those of ``placement.order``. Where they are mixed, ``inputs`` is no longer recorded:
-    all of them count as holding data.
+    Tensors of the result are in ``placement.order``. If inputs and others are mixed, ``inputs`` is None: all count as
+    holding data.
     """
     position = placement.position
 

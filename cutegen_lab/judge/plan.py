@@ -1,4 +1,4 @@
-"""A launch plan is data from a hostile source: none of it reaches a device unchecked (CUDA C++ guide, cc 9.0)."""
+"""Validates launch plans, which are untrusted data, before they reach a device (CUDA C++ guide, cc 9.0)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TENSOR_MAP_BYTES = 128  # whose address may lie outside its tensor: copies add c
 
 
 def validate_plan(build: Build, tensors: Sequence[TensorSpec], gpu: GpuSpec) -> Fault | None:
-    """The first thing wrong with the plan, or None. ``tensors``: inputs, outputs, workspace."""
+    """Fault for the first error in the plan, or None. ``tensors``: inputs, outputs, workspace."""
     if not build.plan.launches:
         return Fault(Verdict.INVALID_PLAN, "launch() launches no kernel")
     for launch in build.plan.launches:

@@ -1,7 +1,7 @@
-"""Kernels that print: they are checked on an emulator, and what they printed is told; they are never accepted.
+"""Kernels that call printf: checked on an emulator, their output shown, never accepted.
 
-A format is a variable of the GPU module, which outlives a launch, so a kernel that prints has memory that no check
-knows of. For finding out what a wrong kernel does, printing is what people use.
+A format string is a variable of the GPU module, which outlives a launch; a kernel that prints therefore has memory that
+no check covers. Printing is still how people find out what a wrong kernel does.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def prints(artifact: Artifact) -> bool:
 
 
 class Listening:
-    """``device``, remembering what the first and the last execution printed."""
+    """``device``, recording the printed output of the first and the last execution."""
 
     kind: Literal["cuda", "emulator"]
 
@@ -39,7 +39,7 @@ class Listening:
         self, build: Build, tensors: Sequence[TensorSpec], buffers: Sequence[memoryview], cancel: Cancel,
         counting: bool = True, flops: int = 0,
     ) -> Execution:  # fmt: skip
-        """As the device does it. Raises Cancelled."""
+        """As the device's own. Raises Cancelled."""
         execution = self._device.execute(build, tensors, buffers, cancel, counting, flops)
         self.last = execution.printed
         self.first = self.first or self.last
@@ -48,15 +48,15 @@ class Listening:
     def time(
         self, build: Build, tensors: Sequence[TensorSpec], buffers: Sequence[memoryview], gpu: GpuSpec, cancel: Cancel
     ) -> tuple[Timing | Fault, Profile | None]:
-        """As the device does it."""
+        """As the device's own."""
         return self._device.time(build, tensors, buffers, gpu, cancel)
 
     def close(self) -> None:
         self._device.close()
 
 
-def told(result: CheckResult, heard: Listening) -> CheckResult:
-    """``result`` with what was printed: by the run that failed, or by the first where none did."""
+def with_printed_output(result: CheckResult, heard: Listening) -> CheckResult:
+    """``result`` with printed output: of the run that failed, or of the first run if all passed."""
     if result.verdict in (Verdict.PASSED, Verdict.INCONCLUSIVE):
         where = result.checks[0] if result.checks else None
         on = f" (the first run of {where.workload}, {where.distribution} inputs)" if where else ""

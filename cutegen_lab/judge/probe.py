@@ -1,4 +1,4 @@
-"""A first look at whether a build is right: one draw a workload. Who wants to rely on it asks the judge."""
+"""A quick test of a build: one draw of each workload. Only the judge gives a verdict."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from cutegen_lab.problems import Reference
 
 
 class Probe:
-    """Called with an artifact, it says what is wrong with it on the first of ``workloads`` that shows it; "" if none
-    does. At least one must have a build. Raises Cancelled."""
+    """Called with an artifact, returns what is wrong with it on the first of ``workloads`` that fails, or "". At least
+    one workload must have a build. Raises Cancelled."""
 
     def __init__(self, problem: Problem, workloads: Sequence[Workload], device: Device, cancel: Cancel) -> None:
         self._problem, self._reference = problem, Reference(problem)

@@ -1,4 +1,4 @@
-"""What a profiler says of a candidate: one schema, whether the emulator or a GPU counted."""
+"""Profiles of a candidate from the emulator or a GPU's profiler, in one schema."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cutegen_lab.judge.inputs import fill
 
 
 def profile(problem: Problem, artifact: Artifact, device: Device, seed: int, cancel: Cancel) -> Profile | str:
-    """Counters of the problem's own workload on ``device``, or why there are none. Raises Cancelled."""
+    """Counters of the main workload on ``device``, or a text that says why there are none. Raises Cancelled."""
     workload = problem.workload
     build = artifact.builds[workload.name]
     buffers = Buffers(workload, build, fill(workload, seed), POISONS[0])

@@ -1,7 +1,7 @@
-"""What rounding does to a reference: run in float64 with every result moved at random, as a shorter mantissa would.
+"""Effect of rounding on a reference: run in float64 with every result perturbed at random, as a shorter mantissa would.
 
-Monte Carlo arithmetic (D. S. Parker, 1997): where terms cancel, the last bits of inputs and of intermediate results
-decide much of the answer, and a limit that ignored it would reject honest kernels by luck.
+Monte Carlo arithmetic (D. S. Parker, 1997): where terms cancel, the last bits of inputs and intermediate results decide
+much of the answer, and a limit that ignored it would reject honest kernels by luck.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def _var_mean(
     x: torch.Tensor, dim: Sequence[int] | bool | None = None, unbiased: bool = True, keepdim: bool = False, *,
     correction: float | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor]:  # fmt: skip
-    """``aten.var_mean`` with the arguments of any of its overloads: ``dim`` may be ``unbiased``."""
+    """``aten.var_mean`` for the arguments of any overload: ``dim`` may be ``unbiased``."""
     if isinstance(dim, bool):
         unbiased = dim
     dims = list(range(x.dim())) if isinstance(dim, bool) or not dim else list(dim)
@@ -114,7 +114,7 @@ def _vector_norm(
     x: torch.Tensor, order: float = 2, dim: Sequence[int] | int | None = None, keepdim: bool = False, *,
     dtype: torch.dtype | None = None,
 ) -> torch.Tensor:  # fmt: skip
-    """``aten.linalg_vector_norm``: of one number PyTorch takes the magnitude, where a formula squares it."""
+    """``aten.linalg_vector_norm``; of one number PyTorch takes the magnitude, where a formula squares it."""
     x = (x if dtype is None else x.to(dtype)).abs()
     dims = list(range(x.dim())) if dim is None else dim
     if math.isinf(order):
@@ -136,8 +136,8 @@ _PARTS: Mapping[str, Callable[..., Any]] = {
 
 
 def _partial_products(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    """Of ``a[…, M, K] @ b[…, K, N]``, Σ S² of each element's K partial sums S, from ``_PARTIAL`` of them at most, times
-    how many of its terms are alike, as :func:`_partial_sums`: where numbers of both rows repeat, so do products."""
+    """For each element of ``a[…, M, K] @ b[…, K, N]``: Σ S² of its K partial sums S (of ``_PARTIAL`` of them at most),
+    times the number of equal terms as in :func:`_partial_sums`."""
     k = a.shape[-1]
     step = max(-(-k // _PARTIAL), 1)
     total = squares = torch.zeros(*a.shape[:-1], b.shape[-1], dtype=torch.float64, device=a.device)
@@ -152,16 +152,16 @@ def _partial_products(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 
 
 def _partial_sums(x: torch.Tensor, dim: Sequence[int] | int | None = None, *_: Any, **__: Any) -> torch.Tensor:
-    """Of ``x.sum(dim)``, Σ S² of each element's partial sums S, times how often the same number is added: while the sum
-    grows by equal terms, each addition rounds the same way."""
+    """For each element of ``x.sum(dim)``: Σ S² of its partial sums S, times how often the same number is added: while
+    equal terms are added, each addition rounds in the same direction."""
     dims = [dim] if isinstance(dim, int) else list(dim or range(x.dim()))
     inner = x.double().movedim(dims, list(range(-len(dims), 0))).flatten(-len(dims)) if dims else x.double()[..., None]
     return inner.cumsum(-1).square().sum(-1) * _equal_terms(inner)
 
 
 def _equal_terms(terms: torch.Tensor) -> torch.Tensor:
-    """How many of the last axis' terms equal one of them, on average, zeros (they round nothing) aside: from ``_TERMS``
-    of them at most, at random."""
+    """Mean number of the last axis' terms that are equal to one of them, without zeros (which round nothing); estimated
+    from at most ``_TERMS`` random ones."""
     count = terms.shape[-1]
     if count < 2:
         return torch.ones((), dtype=terms.dtype, device=terms.device)
@@ -183,8 +183,8 @@ def _partial_means(x: torch.Tensor, dim: Sequence[int] | int | None = None, *_: 
 def _partial_scattered(
     base: torch.Tensor, dim: int, index: torch.Tensor, source: torch.Tensor, *_: Any, **__: Any
 ) -> torch.Tensor:
-    """Of ``base.scatter_add(dim, index, source)``, Σ S² of each element's partial sums S. ``index`` is as large as what
-    it takes of ``source``, or one-dimensional as ``index_add``'s."""
+    """For each element of ``base.scatter_add(dim, index, source)``: Σ S² of its partial sums S. ``index`` has the shape
+    of the part of ``source`` that is used, or one dimension as in ``index_add``."""
     if index.dim() < source.dim():
         index = index.view([-1 if d == dim % source.dim() else 1 for d in range(source.dim())]).expand_as(source)
     taken = source[tuple(map(slice, index.shape))].double().movedim(dim, -1)
@@ -218,8 +218,8 @@ _FAR_BELOW = 4096.0
 
 
 def _running_ranges(x: torch.Tensor, dim: int, **_: Any) -> tuple[torch.Tensor, torch.Tensor]:
-    """Of each element of ``x.cumprod(dim)``, the powers of two of the largest and the smallest product of factors next
-    to each other among those before it: scans multiply blocks first."""
+    """For each element of ``x.cumprod(dim)``: exponents of two of the largest and smallest product of consecutive
+    factors before it, since scans multiply blocks first."""
     after = _powers(x).cumsum(dim)
     before = after - _powers(x)
     largest = (after - before.cummin(dim).values).cummax(dim).values
@@ -230,21 +230,22 @@ def _running_ranges(x: torch.Tensor, dim: int, **_: Any) -> tuple[torch.Tensor, 
 def _ranges(
     x: torch.Tensor, dim: int | None = None, keepdim: bool = False, **_: Any
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """… of ``x.prod(dim)``, the products of any of its factors: threads multiply what is theirs."""
+    """For each element of ``x.prod(dim)``: the same over products of any of its factors, since each thread multiplies
+    its own."""
     dims, powers = list(range(x.dim())) if dim is None else [dim], _powers(x)
     return powers.clamp_min(0).sum(dims, keepdim), powers.clamp_max(0).sum(dims, keepdim)
 
 
 def _factor_ranges(factors: Sequence[_Factor]) -> tuple[torch.Tensor, torch.Tensor]:
-    """… of a product of whole tensors and divisors. A factor that is zero or infinite decides it whatever the others
-    are."""
+    """The same for a product of whole tensors and divisors. A factor that is zero or infinite decides it whatever the
+    others are."""
     powers = [sign * _powers(torch.as_tensor(of), 0.0) for of, sign in factors]
     zeros = torch.zeros((), dtype=torch.float64)
     return sum((p.clamp_min(0) for p in powers), zeros), sum((p.clamp_max(0) for p in powers), zeros)
 
 
 def _powers(x: torch.Tensor, of_zero: float = -_FAR_BELOW) -> torch.Tensor:
-    """Of two; those of zeros are below all others, and what is not finite stays out of it."""
+    """Exponents of two; zeros are below all others, and non-finite values are left out."""
     return x.double().abs().log2().nan_to_num(0.0, 0.0, of_zero)
 
 
@@ -254,7 +255,7 @@ _EIGHT_BITS, _A_STEP = 2.0**-13, 32  # of the largest product what is kept of th
 
 
 class _Draw:
-    """Numbers from one seed, where the tensors are that they are for."""
+    """Random numbers from one seed, on the device of the tensor they are for."""
 
     def __init__(self, seed: int) -> None:
         self._seed = seed
@@ -269,13 +270,14 @@ class _Draw:
 
 
 class _Moved(TorchDispatchMode):
-    """Every float64 result that an operator rounds is multiplied by 1 ± up to ``unit``, and is 0 where float32 would
-    hold it as a subnormal, which many instructions flush (PTX ISA, ``.ftz``); so are those inside of norms and the
-    like, which kernels round too. So are ``inputs``, and what is chosen of them, wherever an operator computes with
-    them, for kernels scale them or add them up in an order of their own. What is only chosen, copied and compared is
-    exact: nothing excuses a ``>=`` for a ``>``. A product of three factors (or divisors) or more is NaN where that of
-    some of them overflows, or vanishes though all of them together do not: which are multiplied first is anyone's
-    choice."""
+    """Multiplies every rounded float64 result of an operator by 1 ± up to ``unit``, and flushes to 0 what float32 would
+    hold as a subnormal, as many instructions do (PTX ISA, ``.ftz``).
+
+    So are values inside norms and the like, which kernels round too, and ``inputs`` and values chosen from them
+    wherever an operator computes with them, since kernels scale them or add them in another order. Choices, copies and
+    comparisons are exact: nothing excuses a ``>=`` for a ``>``. A product of three or more factors (or divisors) is NaN
+    if a product of some of them overflows, or vanishes although the whole does not: which are multiplied first is free.
+    """
 
     def __init__(self, unit: float, seed: int, inputs: Sequence[torch.Tensor]) -> None:
         super().__init__()
@@ -342,10 +344,12 @@ class _Moved(TorchDispatchMode):
 
 
 class _Rerounded(TorchDispatchMode):
-    """Every result that an operator rounded is rounded once more, at random, before it is used: what a kernel does that
-    hands intermediate results on in the same types, and rounds each the other way. Results nobody uses stay, but that
-    sums are added one after another, where PyTorch adds in blocks: every partial sum is rounded then, and in terms that
-    are sorted those are far larger than the result."""
+    """Rounds every rounded result once more, at random, before it is used: as a kernel does that passes intermediate
+    results on in the same types, each rounded the other way.
+
+    Results that are not used stay as they are, except that sums are added one term after another where PyTorch adds in
+    blocks: every partial sum is then rounded, and with sorted terms those are far larger than the result.
+    """
 
     def __init__(self, seed: int, of_8_bits: bool = False) -> None:
         """``of_8_bits``: products are of 8-bit floats."""
@@ -377,14 +381,15 @@ class _Rerounded(TorchDispatchMode):
         return result
 
     def _walked(self, result: torch.Tensor, squares: torch.Tensor) -> torch.Tensor:
-        """Each partial sum is off by up to half an epsilon of float32 (or float64), which adds up at random."""
+        """Adds the rounding of each partial sum: up to half an epsilon of float32 (or float64), accumulating as a
+        random walk."""
         unit = UNIT[DType.F64 if result.dtype is torch.float64 else DType.F32]
         noise = self._draw.uniform(result).mul_(2).sub_(1).mul_(squares.sqrt().reshape(result.shape)).mul_(unit)
         return (result.double() + noise).to(result.dtype)
 
     def _aligned(self, result: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-        """Tensor cores cut off what lies 13 bits below the largest of 32 products of 8-bit floats: of each, so that an
-        element is off by up to all of them (largest: no more than their root sum of squares)."""
+        """Adds the truncation of tensor cores, which drop bits 13 below the largest of 32 products of 8-bit floats: an
+        element is off by up to the sum over all of them (bounded by their root sum of squares)."""
         largest = (a.double().square() @ b.double().square()).sqrt()
         noise = self._draw.uniform(result).mul_(2).sub_(1).mul_(largest.reshape(result.shape))
         return (result.double() + noise * (_EIGHT_BITS * math.sqrt(_A_STEP))).to(result.dtype)
@@ -404,8 +409,9 @@ class _Rerounded(TorchDispatchMode):
 
 
 class _Attention(TorchFunctionMode):
-    """Attention of tensors of ``bytes`` an element by its formula. Fused, it rounds inside, where no other mode sees
-    it; and what a causal mask hides is left out here, where PyTorch may add −∞. ``raised``: :func:`attention`'s."""
+    """Computes attention of tensors with ``bytes`` an element by its formula. The fused operator rounds inside, where
+    no other mode sees it; and values that a causal mask hides are skipped here, where PyTorch may add −∞. ``raised``:
+    as in :func:`attention`."""
 
     def __init__(self, bytes: int, raised: float | None = None) -> None:
         super().__init__()
@@ -428,7 +434,7 @@ class _Attention(TorchFunctionMode):
 
 
 class _Watched(TorchDispatchMode):
-    """Whether everything computed was a sum of products of integers that float32 holds."""
+    """Tracks whether everything computed was a sum of products of integers that float32 represents."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -450,25 +456,24 @@ class _Watched(TorchDispatchMode):
 
 @dataclass(frozen=True)
 class Kind:
-    """What sort of formula a reference is.
-
-    ``plain``: an infinite result is infinite in every formula that is right, since nothing subtracts one from another;
-    ``infinite``: so it is, though a formula may lose what vanishes. ``apart``: no element is a sum of several.
-    ``strict``: sums, products and quotients alone, of which none leaves anything out. ``relative``: products,
-    quotients, powers and exponentials of single elements. ``chooses``: it rounds nothing, but chooses, copies and
-    compares.
-    """
+    """Properties of a reference's formula."""
 
     plain: bool
+    """An infinite result is infinite in every correct formula, since no infinities are subtracted."""
     infinite: bool
+    """The same, although a formula may lose values that vanish."""
     apart: bool
+    """No element is a sum of several."""
     strict: bool
+    """Only sums, products and quotients, none of which leaves a value out."""
     relative: bool
+    """Only products, quotients, powers and exponentials of single elements."""
     chooses: bool
+    """Only choices, copies and comparisons: nothing is rounded."""
 
 
 class _Looked(TorchDispatchMode):
-    """Follows which operators are used, for :class:`Kind`."""
+    """Records which operators are used, for :class:`Kind`."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -499,7 +504,7 @@ class _Looked(TorchDispatchMode):
 
 
 def moved(reference: Reference, inputs: Sequence[torch.Tensor], unit: float, seed: int) -> tuple[torch.Tensor, ...]:
-    """The float64 reference with inputs and intermediate results rounded to ``unit``, at random."""
+    """The float64 reference with inputs and intermediate results rounded to ``unit`` at random."""
     wide = [t.double() if t.is_floating_point() else t for t in inputs]
     with _Moved(unit, seed, wide):
         return reference.run_float64(wide)
@@ -508,8 +513,8 @@ def moved(reference: Reference, inputs: Sequence[torch.Tensor], unit: float, see
 def samples(
     reference: Reference, inputs: Sequence[torch.Tensor], seed: int, taken: int = 0
 ) -> list[tuple[torch.Tensor, ...]]:  # fmt: skip
-    """Several such runs, at the precision kernels compute in: float32, or float64 where an input is. ``taken``: those
-    that were, where more are wanted; of many results there are enough."""
+    """Several such runs at the precision of kernels: float32, or float64 where an input is. ``taken``: number of runs
+    already made; for large results these are enough."""
     unit = UNIT[DType.F64] if any(t.dtype is torch.float64 for t in inputs) else UNIT[DType.F32]
     if not taken:
         return [moved(reference, inputs, unit, seed ^ (index + 1)) for index in range(SAMPLES)]
@@ -518,7 +523,7 @@ def samples(
 
 
 def rerounded(reference: Reference, inputs: Sequence[torch.Tensor], seed: int) -> list[tuple[torch.Tensor, ...]]:
-    """PyTorch's own results, with intermediate ones rounded otherwise, several times."""
+    """PyTorch's results with other rounding of intermediate results, several times."""
     results: list[tuple[torch.Tensor, ...]] = []
     of_8_bits = any(t.is_floating_point() and t.dtype.itemsize == 1 for t in inputs)
     while len(results) < (MORE_SAMPLES if results and min(t.numel() for t in results[0]) <= _FEW else SAMPLES):
@@ -529,13 +534,13 @@ def rerounded(reference: Reference, inputs: Sequence[torch.Tensor], seed: int) -
 
 
 def masked(reference: Reference, inputs: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
-    """The float64 reference, in which attention leaves out what a causal mask hides."""
+    """The float64 reference with attention that skips what a causal mask hides."""
     with _Attention(8):
         return reference.run_float64(inputs)
 
 
 def looked(run: Callable[[], tuple[torch.Tensor, ...]]) -> tuple[tuple[torch.Tensor, ...], Kind]:
-    """``run()`` and what sort of formula it is."""
+    """Result of ``run()`` and the kind of its formula."""
     mode = _Looked()
     with mode:
         result = run()
@@ -543,7 +548,8 @@ def looked(run: Callable[[], tuple[torch.Tensor, ...]]) -> tuple[tuple[torch.Ten
 
 
 def watched(run: Callable[[], tuple[torch.Tensor, ...]]) -> tuple[tuple[torch.Tensor, ...], bool]:
-    """``run()`` and whether all it computed was sums of products of integers: then every order of summing is exact."""
+    """Result of ``run()``, and whether all it computed was sums of products of integers, for which every order of
+    summation is exact."""
     mode = _Watched()
     with mode:
         result = run()

@@ -1,7 +1,7 @@
-"""Draws of integers for which the problem gives a rule: cumulative lengths and page tables.
+"""Draws integers that obey a rule of the problem: cumulative lengths and page tables.
 
-Lengths are drawn in kinds that kernels get wrong: one sequence that has everything, empty ones at either end, very
-short ones, even ones.
+Lengths include kinds that kernels get wrong: one sequence with everything, empty ones at either end, very short ones,
+equal ones.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _SHORT = 4  # tokens of a short sequence
 
 
 def ruled(tensors: Sequence[torch.Tensor], workload: Workload, generator: torch.Generator) -> list[torch.Tensor]:
-    """``tensors``, inputs of ``workload``, those with a rule drawn by it."""
+    """``tensors`` (inputs of ``workload``) with those that have a rule replaced."""
     return [
         placed(_drawn(spec, generator).to(tensor.device, TORCH[spec.dtype]), spec) if spec.rule else tensor
         for tensor, spec in zip(tensors, workload.inputs, strict=True)
@@ -40,7 +40,7 @@ def _drawn(spec: TensorSpec, generator: torch.Generator) -> torch.Tensor:
 
 
 def _lengths(count: int, total: int, generator: torch.Generator) -> torch.Tensor:
-    """[count + 1] ends of ``count`` sequences, from 0 to ``total``."""
+    """[count + 1] cumulative lengths of ``count`` sequences, from 0 to ``total``."""
     where = generator.device
     kind = int(torch.randint(6, (), generator=generator, device=where))
     if kind == 0:

@@ -1,4 +1,4 @@
-"""Which draws a workload gets, and in which order: all of them where it is small, the most telling where it is not."""
+"""Chooses a workload's draws and their order: all for a small one, the most informative for a larger one."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _OF_ONE_SIGN = "offset below"  # … and this where few results are made of all 
 
 
 def draws(workload: Workload, turn: int, turns: int, secret: float, tf32: bool = False) -> tuple[str, ...]:
-    """Every draw of ``workload``: normal values first, then those that no verdict is given without.
+    """Names of every draw of ``workload``: normal values first, then those required for a verdict.
 
-    ``turn`` of ``turns`` counts workloads: where not all draws are affordable, neighbours leave out different ones.
-    Means are spread over a whole trial, and so are small sizes: theirs come early on each, in turns. ``secret`` (0 to
-    1) is one for all of it, as ``tf32`` is.
+    ``turn`` of ``turns`` counts workloads: if not all draws are affordable, neighbouring workloads leave out different
+    ones. Means are spread over a whole trial, and small sizes too, early on each workload. ``secret`` (0 to 1) and
+    ``tf32`` are those of the trial.
     """
     names = distributions(workload, turn, turns, secret, tf32)
     every = (*fewest(workload), *EVERYWHERE, *(_ALONE if turns == 1 else ()))
@@ -40,17 +40,17 @@ def draws(workload: Workload, turn: int, turns: int, secret: float, tf32: bool =
 
 
 def fewest(workload: Workload) -> tuple[str, ...]:
-    """The draws that no workload goes without, those that together hold every kind of number."""
+    """The draws that every workload gets, which together hold every kind of number."""
     return (*FEWEST, _OF_ONE_SIGN) if not takes_odd(workload) else FEWEST
 
 
 def owed(workload: Workload, names: Sequence[str], alone: bool = False) -> int:
-    """How many of the draws ``names`` no emulated kernel goes without, by how much work the problem is: if a kernel's
-    own cost decided, one that idles would be judged by a few.
+    """Number of the draws ``names`` that each emulated kernel gets, by the problem's amount of work: if the kernel's
+    own cost decided, a slow kernel would get only a few.
 
-    Of a small workload they are all that there are; of a larger one at least zeros, large numbers, NaN and infinities,
-    one more kind and one mean or small size; of the analyst's own, a draw that holds them all, unless it is ``alone``:
-    then it gets what a larger one does.
+    A small workload gets all; a larger one at least zeros, large numbers, NaN and infinities, one more kind and one
+    mean or small size; the analyst's own gets one draw that holds them all, or, if it is ``alone``, as many as a larger
+    one.
     """
     if not workload.derived and not alone:
         always = fewest(workload)
@@ -63,8 +63,8 @@ def owed(workload: Workload, names: Sequence[str], alone: bool = False) -> int:
 def affordable(
     workload: Workload, names: Sequence[str], device: Device, execution: Execution, alone: bool = False
 ) -> int:
-    """How many of the draws ``names`` to run, after the first ran as ``execution``: fewer than :func:`owed` where an
-    emulated kernel is too slow to be judged."""
+    """Number of the draws ``names`` to run, given that the first took ``execution``: fewer than :func:`owed` if the
+    emulated kernel is too slow to judge."""
     count = len(names)
     if device.kind == "cuda":
         return min(count, max(FEWEST_ON_GPU, GPU_BYTES // max(workload.compulsory_bytes, 1)))

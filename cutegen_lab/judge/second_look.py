@@ -1,10 +1,10 @@
-"""A second look at what a GPU let pass: the emulator runs the small workloads too.
+"""A second check of kernels that passed on a GPU: the emulator runs the small workloads too.
 
-A wrong answer is a symptom: where the emulator faults, that is the cause.
+If the emulator faults where the GPU was wrong, that fault is the cause.
 
-A GPU says nothing of a read past the end of a tensor that happens to work, of memory that nothing wrote, or of a race
-that was won. The emulator does, and where it cannot execute a kernel that is a note, not a verdict. What is wrong as it
-is written, it finds in every workload's kernels.
+A GPU does not report a read past the end of a tensor that happens to work, a read of unwritten memory, or a race that
+happened to go well. The emulator does. If it cannot execute a kernel, that is a note, not a verdict. It also finds
+faults in the text of every workload's kernels without running them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from cutegen_lab.problems import Reference
 
 DISTRIBUTIONS = ("normal", "bits")
 SYMPTOMS = (Verdict.WRONG_RESULT, Verdict.NON_DETERMINISTIC, Verdict.UNWRITTEN_OUTPUT)
-# The GPU has already shown that these are not the kernel's doing: it ran, it ended, it fitted.
+# Not faults of the kernel, since it ran to its end on the GPU.
 _NO_EVIDENCE = (Verdict.UNSUPPORTED, Verdict.HANG, Verdict.OUT_OF_MEMORY, Verdict.DEVICE_ERROR)
 _CORES_LEFT = 2  # for the judge and the GPU's worker
 
@@ -37,11 +37,12 @@ Detector = Callable[[], Device | None]
 
 
 class SecondLook:
-    """Iterated, a check for each small workload and distribution, passed or not; one with a reason where the emulator
-    could not look, and then none of that workload after it; none of what the candidate does not serve.
+    """Iterating yields a check for each small workload and distribution, passed or not. If the emulator cannot run a
+    workload, its check has a reason and is the last of that workload; workloads that the candidate does not serve have
+    none.
 
-    Begun at once, beside whatever the GPU does: each workload in a process of ``forks``, or without them one after the
-    other. ``detector`` makes the emulator. Iterating raises Cancelled.
+    Starts at once, in parallel with the GPU: each workload in a process of ``forks``, or one after another without
+    them. ``detector`` makes the emulator. Iterating raises Cancelled.
     """
 
     def __init__(
@@ -80,32 +81,38 @@ class SecondLook:
                 return
 
     def cause(self, workload: str) -> WorkloadCheck | None:
-        """What explains that a GPU's answer on ``workload`` is wrong: the first fault found in the kernels' text, in
-        that workload, or in those before it. None where there is none; later workloads are not waited for."""
+        """Fault that explains the GPU's wrong answer on ``workload``: the first found in the kernels' text, in that
+        workload, or in those before it; None if there is none. Does not wait for later workloads."""
         for check in self._found(until=workload):
             if check.fault:
                 return check
         return None
 
     def close(self) -> None:
-        """Ends what is still being looked at."""
+        """Ends the checks still running."""
         self._tasks.close()
 
 
 @dataclass(frozen=True)
 class Look:
-    """One workload, and a seed for each of ``DISTRIBUTIONS``."""
+    """One workload to run on an emulator, in a process of its own."""
 
     detector: Detector
+    """Makes the emulator."""
     problem: Problem
+    """Problem of the workload."""
     workload: Workload
+    """Workload to run."""
     build: Build
+    """The candidate's build for it."""
     arch: str
+    """Target architecture."""
     seeds: tuple[int, int]
+    """Seed of each of ``DISTRIBUTIONS``."""
 
 
 def looked(look: Look, cancel: Cancel | None = None) -> Sequence[WorkloadCheck]:
-    """What the emulator says of one workload; nothing where there is no emulator. Raises Cancelled."""
+    """The emulator's checks of one workload; none without an emulator. Raises Cancelled."""
     emulator, checks = look.detector(), list[WorkloadCheck]()
     if emulator is None:
         return checks
@@ -123,8 +130,8 @@ def looked(look: Look, cancel: Cancel | None = None) -> Sequence[WorkloadCheck]:
 def examined(
     detector: Detector, problem: Problem, artifact: Artifact, cancel: Cancel | None = None
 ) -> Sequence[WorkloadCheck]:
-    """A check of each workload, the analyst's too, in whose kernels something is wrong as they are written; a note
-    where those of the analyst's cannot be read."""
+    """A failed check for each workload (the analyst's too) with a fault in its kernels' text; a note if the analyst's
+    own cannot be read."""
     emulator, checks = detector(), list[WorkloadCheck]()
     if isinstance(emulator, Examines):
         for workload in (*problem.check_workloads, *problem.workloads):
@@ -132,7 +139,7 @@ def examined(
             if build is not None and (fault := emulator.examine(build, workload.tensors + build.plan.workspace)):
                 name = f"text on {emulator.name}"
                 if fault.verdict in _NO_EVIDENCE:
-                    if workload not in problem.check_workloads:  # of the others it is told when they are run
+                    if workload not in problem.check_workloads:  # others are reported when they are run
                         why = f"the {emulator.name} could not read the kernels of {workload.name}: {fault}"
                         checks.append(_unread(workload.name, why))
                     continue
@@ -145,7 +152,7 @@ def _unread(workload: str, why: str) -> WorkloadCheck:
 
 
 def _told(check: WorkloadCheck, workload: Workload, emulator: Device) -> WorkloadCheck:
-    """``check`` with a name of its own, saying who found what."""
+    """``check`` with a name that says who found the fault."""
     name = f"{check.distribution} on {emulator.name}"
     if check.verdict.passed:
         return replace(check, distribution=name)

@@ -1,4 +1,4 @@
-"""Which workloads a candidate is compiled for and checked on."""
+"""Chooses the workloads a candidate is compiled for and checked on."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ TIMES_THE_MEMORY = 32  # that a draw takes beside its float64 answer: measured 3
 
 
 def affordable(workload: Workload, flops: int, device: Device) -> bool:
-    """Whether ``device`` can execute ``workload`` in reasonable time (a GPU always can)."""
+    """Whether ``device`` can execute ``workload`` in reasonable time; always True for a GPU."""
     small = workload.compulsory_bytes <= EMULATOR_BYTES and flops <= EMULATOR_FLOPS
     return device.kind == "cuda" or small
 
 
 def sampled_share(problem: Problem, workload: Workload) -> float:
-    """How much of ``workload``, which an emulator cannot afford whole, it can."""
+    """Fraction of ``workload`` that an emulator can afford."""
     return min(EMULATOR_BYTES / workload.compulsory_bytes, EMULATOR_FLOPS / max(_flops(problem, workload), 1))
 
 
 def no_answer(problem: Problem, workload: Workload) -> str:
-    """Why PyTorch cannot compute the right results of ``workload`` on this machine; nothing where it can."""
+    """Why PyTorch cannot compute the reference of ``workload`` on this machine; empty if it can."""
     memory = workload.compulsory_bytes * TIMES_THE_MEMORY
     if memory > (most := psutil.virtual_memory().total * _SHARE_OF_MEMORY):
         return f"its float64 answer takes some {memory / 2**30:.0f} GiB of memory, where {most / 2**30:.0f} may be used"
@@ -40,7 +40,7 @@ def _flops(problem: Problem, workload: Workload) -> int:
 
 
 def beyond(problem: Problem, workload: Workload) -> str:
-    """How large ``workload`` is beside what an emulator can afford."""
+    """Size of ``workload`` compared with what an emulator can afford, in words."""
     size = f"{workload.compulsory_bytes / 2**20:,.0f} MiB of tensors, where {EMULATOR_BYTES >> 20} are affordable"
     if (flops := _flops(problem, workload)) > EMULATOR_FLOPS:
         return f"{size}; {flops:.2g} FLOPs, where {EMULATOR_FLOPS:.2g} are"
@@ -48,6 +48,6 @@ def beyond(problem: Problem, workload: Workload) -> str:
 
 
 def select_workloads(problem: Problem, device: Device) -> tuple[Workload, ...]:
-    """The workloads a check runs on ``device``: cheap ones first, then the analyst's own that it can afford."""
+    """Workloads to check on ``device``: cheap ones first, then those of the analyst that it can afford."""
     own = tuple(w for w in problem.workloads if affordable(w, _flops(problem, w), device))
     return problem.check_workloads + own

@@ -1,4 +1,4 @@
-"""Errors held slice by slice, so that a small row or column is not drowned in the norm of a large one."""
+"""Limits errors row by row and column by column, so that a large row's norm cannot hide a small one's error."""
 
 from __future__ import annotations
 
@@ -13,12 +13,16 @@ _FLUSHED = 2.0**-106  # results below fp32's normal numbers (2**-126) may be flu
 
 @dataclass(frozen=True)
 class Slice:
-    """The one furthest over its limit: its norm-wise error, PyTorch's own and the limit, and its worst element."""
+    """The row or column furthest over its limit."""
 
     norm: float
+    """Its norm-wise relative error."""
     own: float
+    """PyTorch's error of that slice."""
     limit: float
-    index: int  # in the flat output
+    """Limit of the error."""
+    index: int
+    """Flat index of its worst element."""
 
 
 def worst_slice(
@@ -30,12 +34,13 @@ def worst_slice(
     least: float,
     limit: Callable[[torch.Tensor, torch.Tensor], torch.Tensor],
 ) -> Slice | None:
-    """Of rows and of columns of an output of ``shape``; None where it has none of ``LEAST`` elements.
+    """Worst row or column of an output of ``shape``; None if it has no slice of ``LEAST`` elements.
 
     ``reference`` is flat float64; ``got``, ``luck`` (PyTorch's own results, the first as it is) and ``moved``
-    (references with rounding put in) are flat errors against it. Errors are relative to a slice's own norm, or to
-    ``least`` where that is more. ``limit`` makes a slice's from the largest error of each of these; rounding's is no
-    less than the median slice's: where one row is far from exact a column's error is one number's, and may be luck.
+    (references with random rounding) are flat errors against it. Errors are relative to the slice's own norm, or to
+    ``least`` if that is larger. ``limit`` computes a slice's limit from the largest of each of these errors; the
+    rounding error is at least the median slice's, since in a column a single inaccurate row decides it, perhaps by
+    luck.
     """
     found: list[Slice] = []
     columns = shape[-1] if shape else 1

@@ -1,4 +1,4 @@
-"""How sure a median is, and what it proves beside another, without assuming any distribution."""
+"""Confidence intervals of medians and of their ratios, without assumptions about the distribution."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Literal
 
 from cutegen_lab.core.trial import Comparison, Measurement
 
-SAME = 0.01  # two times that differ by less are the same to whoever chooses between kernels
-FEWEST = 6  # samples of whose median there is a 95% interval
+SAME = 0.01  # relative difference below which two times count as the same
+FEWEST = 6  # fewest samples with a 95% interval of the median
 _Z95 = 1.959963984540054
 
 
 def median_interval(samples: Sequence[float]) -> tuple[float, float]:
-    """The 95% confidence interval of the median, by order statistics (Conover, Practical Nonparametric Statistics, 3.2)
+    """95% confidence interval of the median, by order statistics (Conover, Practical Nonparametric Statistics, 3.2).
 
-    Infinitely wide for fewer than six samples: no interval of their order statistics reaches 95%.
+    Infinitely wide for fewer than six samples, of which no interval reaches 95%.
     """
     count = len(samples)
     if count < FEWEST:
@@ -30,14 +30,14 @@ def median_interval(samples: Sequence[float]) -> tuple[float, float]:
 
 
 def relative_half_width(samples: Sequence[float]) -> float:
-    """Half the interval's width as a share of the median."""
+    """Half the interval's width as a fraction of the median."""
     low, high = median_interval(samples)
     centre = median(samples)
     return (high - low) / 2 / centre if centre > 0 else math.inf
 
 
 def measurement(subject: str, clock: str, flush: str, samples: Sequence[float]) -> Measurement:
-    """``samples`` (microseconds a call, at least one) as what is reported of them."""
+    """Summary of ``samples`` (microseconds a call, at least one)."""
     ordered = sorted(samples)
     low, high = median_interval(ordered)
     return Measurement(
@@ -47,11 +47,11 @@ def measurement(subject: str, clock: str, flush: str, samples: Sequence[float]) 
 
 
 def comparison(against: str, mine: Sequence[float], theirs: Sequence[float]) -> Comparison:
-    """Two subjects sampled in the same rounds. The ratio is the median of each round's own, so that a clock that drifts
-    from round to round moves both and not their ratio.
+    """Compares two subjects sampled in the same rounds. The ratio is the median of each round's ratio, so that clock
+    drift between rounds cancels.
 
-    "same" where the whole 95% interval lies within ``SAME`` of 1, "faster" or "slower" where all of it lies beyond;
-    an interval across either edge proves neither and is "ambiguous".
+    "same" if the 95% interval lies within ``SAME`` of 1, "faster" or "slower" if it lies wholly beyond, otherwise
+    "ambiguous".
     """
     ratios = [a / b if b > 0 else math.inf for a, b in zip(mine, theirs, strict=True)]
     low, high = median_interval(ratios)

@@ -1,8 +1,8 @@
-"""Inputs with structure: magnitudes, orders and places that a kernel which takes a shortcut does not expect.
+"""Draws with structured magnitudes, orders and positions that a kernel with a shortcut does not expect.
 
-Of a float tensor; all stay within what its type holds. A shortcut's conditions are about one of these: how magnitudes
-are spread (half-precision parts, scales of blocks), in which order values come (sorted, clustered at the maximum), and
-where the weight lies (tiles that are skipped, low rank, a tame beginning).
+For float tensors, within the range of their type. A shortcut depends on one of these: the spread of magnitudes
+(half-precision parts, block scales), the order of values (sorted, clustered at the maximum), or where large values lie
+(skipped tiles, low rank, a harmless beginning).
 """
 
 from __future__ import annotations
@@ -59,14 +59,14 @@ def _one_of_the_largest(workload: Workload, g: torch.Generator) -> tuple[int, Te
 
 
 def _mostly_last(spec: TensorSpec, share: float, g: torch.Generator) -> int:
-    """The last dimension, in ``share`` of the draws or where there is no other, else one of the others."""
+    """The last dimension, in ``share`` of the draws or if there is no other; otherwise one of the others."""
     return -1 if len(spec.shape) < 2 or between(0, 1, g) < share else _some(len(spec.shape) - 1, g)
 
 
 def _along_any(
     one: Callable[[torch.Tensor, TensorSpec, torch.Generator], torch.Tensor],
 ) -> Callable[[torch.Tensor, TensorSpec, torch.Generator], torch.Tensor]:
-    """``one``, whose rows lie along another dimension half of the time."""
+    """``one``, with rows along another dimension half of the time."""
 
     def turned(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> torch.Tensor:
         dim = _mostly_last(spec, 0.5, g)
@@ -79,7 +79,7 @@ def _along_any(
 
 
 def _by_tensor(one: Callable[[torch.Tensor, TensorSpec, torch.Generator], torch.Tensor]) -> _Draw:
-    """``one`` changes normal values of one input."""
+    """``one`` changes the normal values of one input."""
 
     def drawn(workload: Workload, g: torch.Generator) -> Values:
         return {at: one(standard(spec.shape, g), spec, g) for at, spec in _floats(workload)}
@@ -88,12 +88,12 @@ def _by_tensor(one: Callable[[torch.Tensor, TensorSpec, torch.Generator], torch.
 
 
 def _reach(dtype: DType, wide: float) -> float:
-    """Exponents up to ``wide``, or as far as a narrow type goes."""
+    """Exponents up to ``wide``, or as far as a narrow type reaches."""
     return min(wide, 5.0) if dtype is DType.F16 or dtype.is_float8 else wide
 
 
 def _fits(dtype: DType, decades: Size) -> Size:
-    """Negative exponents of ten, of the range that ``SIZES`` has; a narrow type's are spread as far as it goes down."""
+    """Negative exponents of ten in the range of ``SIZES``; for a narrow type, as far down as it reaches."""
     if dtype is DType.F16:
         return decades * 0.22
     return decades * 0.05 if dtype.is_float8 else decades
@@ -109,14 +109,15 @@ def _some(count: int, g: torch.Generator) -> int:
 
 
 def _ramp(size: int, reach: float, g: torch.Generator) -> torch.Tensor:
-    """Exponents from -reach to reach over ``size`` places, ascending, descending or mixed."""
+    """Exponents from -reach to reach over ``size`` places, ascending, descending or shuffled."""
     ramp = torch.linspace(-reach, reach, size)
     kind = _some(3, g)
     return (ramp, ramp.flip(0), ramp[torch.randperm(size, generator=g)])[kind]
 
 
 def _partners(workload: Workload) -> list[tuple[tuple[int, int], tuple[int, int]]]:
-    """Dimensions of two inputs that are summed over together, by their sizes: alike, and in no output; each once."""
+    """Pairs of dimensions of two inputs that are summed over together: of equal size, and in no output; each dimension
+    once."""
     shown = {size for spec in workload.outputs for size in spec.shape}
     found: list[tuple[tuple[int, int], tuple[int, int]]] = []
     for (i, a), (j, b) in combinations(_floats(workload), 2):
@@ -129,8 +130,8 @@ def _partners(workload: Workload) -> list[tuple[tuple[int, int], tuple[int, int]
 
 
 def _graded(workload: Workload, g: torch.Generator) -> Values:
-    """Magnitudes from 1e-8 to 1e8 along one dimension; those of a partner the other way round, so that every product
-    is of the same size."""
+    """Magnitudes from 1e-8 to 1e8 along one dimension; the partner's in reverse, so that all products have the same
+    size."""
     values = {at: standard(spec.shape, g) for at, spec in _floats(workload)}
     pairs = _partners(workload)
     for (i, m), (j, n) in pairs:
@@ -146,7 +147,7 @@ def _graded(workload: Workload, g: torch.Generator) -> Values:
 
 
 def _log_uniform(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> torch.Tensor:
-    """Magnitudes whose squares, summed, stay far within fp32's range."""
+    """Magnitudes whose sum of squares stays far within fp32's range."""
     reach = _reach(spec.dtype, between(20, 45, g))
     return values.sign() * ((2 * rand(spec.shape, g) - 1) * reach).exp2()
 
@@ -167,7 +168,7 @@ def _sorted(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> torch
 
 
 def _constant_rows(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> torch.Tensor:
-    """Rows, or all of the last two, three … dimensions together."""
+    """Constant rows, or constant blocks of the last two, three … dimensions."""
     if not spec.shape:
         return values
     first = values[(..., *(slice(1),) * (1 + _some(len(spec.shape), g)))]
@@ -183,7 +184,7 @@ def _clustered(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> to
 
 
 def _block_sparse(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> torch.Tensor:
-    """Blocks of 8 to 64 by as many, three quarters of them zero."""
+    """Square blocks of 8 to 64, three quarters of them zero."""
     side = 8 << _some(4, g)
     coarse = tuple(-(-size // side) for size in spec.shape)
     mask = (rand(coarse, g) < 0.25).float()
@@ -193,7 +194,7 @@ def _block_sparse(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) ->
 
 
 def _low_rank(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> torch.Tensor:
-    """Rank one, and a tail a thousandth as large."""
+    """Rank one, plus a tail a thousandth as large."""
     if len(spec.shape) < 2:
         return values
     row = values[..., :1, :]
@@ -202,7 +203,7 @@ def _low_rank(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> tor
 
 
 def _loud_end(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> torch.Tensor:
-    """The last eighth along a dimension is larger by far than what comes before."""
+    """The last eighth along a dimension is far larger than the rest."""
     if spec.shape:
         dim = _some(len(spec.shape), g)
         size = spec.shape[dim]
@@ -211,8 +212,8 @@ def _loud_end(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> tor
 
 
 def _sized(workload: Workload, decades: float, g: torch.Generator) -> Values:
-    """The largest input holds small values: around an epsilon they tell where it stands, and below it whether it is
-    there. Others do half of the time."""
+    """The largest input holds small values: near an epsilon they show where it is added, and below it whether it is.
+    The other inputs do half of the time."""
     values = {at: standard(spec.shape, g) for at, spec in _floats(workload)}
     largest = max(_floats(workload), key=lambda pair: pair[1].numel)[0]
     for at, spec in _floats(workload):
@@ -231,10 +232,10 @@ def _quiet_rows(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> t
 
 
 def _patchwork(workload: Workload, g: torch.Generator) -> Values:
-    """One of the largest inputs holds rows of every kind: normal, large, tiny, zeros, magnitudes mixed, far from zero,
-    sorted, with a loud end or one heavy number; where they are few, parts of every kind. And some numbers that are not
-    finite, in an eighth of the rows and of the columns; in half of the draws where rows are few, for it may be that no
-    other number then matters. One draw of many kinds, for workloads that can afford few."""
+    """One of the largest inputs holds rows of every kind: normal, large, tiny, zeros, mixed magnitudes, far from zero,
+    sorted, with a loud end or one heavy number (with few rows, parts of rows). An eighth of the rows and columns also
+    holds some non-finite numbers, with few rows in half of the draws only, since they may then hide all others. One
+    draw with many kinds, for workloads that can afford few."""
     values = {at: standard(spec.shape, g) for at, spec in _floats(workload)}
     at, spec = _one_of_the_largest(workload, g)
     if not spec.shape:
@@ -264,8 +265,8 @@ def _patchwork(workload: Workload, g: torch.Generator) -> Values:
 
 
 def _one_sided(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> torch.Tensor:
-    """Every row of one sign, most of them far from zero: a maximum that starts at a number rather than at −∞, or a mask
-    that puts one in its place, lies above all of a row."""
+    """Rows of one sign, most far from zero: a maximum that starts at a number instead of −∞, or a mask that inserts
+    one, is above the whole row."""
     where = (*spec.shape[:-1], 1) if spec.shape else ()
     reach = _reach(spec.dtype, between(30, 45, g))
     sign = torch.where(rand(where, g) < 0.5, -1.0, 1.0)
@@ -273,8 +274,8 @@ def _one_sided(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> to
 
 
 def _far(workload: Workload, g: torch.Generator) -> Values:
-    """Rows of one sign in one of the largest inputs, of every power of two that sums of them stay within: a maximum
-    that starts at -1e20 lies above some of them."""
+    """Rows of one sign in one of the largest inputs, at every power of two whose sums stay finite: a maximum that
+    starts at -1e20 is above some of them."""
     values = {at: standard(spec.shape, g) for at, spec in _floats(workload)}
     at, spec = _one_of_the_largest(workload, g)
     dim = _mostly_last(spec, 0.65, g)
@@ -291,7 +292,7 @@ def _far(workload: Workload, g: torch.Generator) -> Values:
 
 def _hidden(workload: Workload, g: torch.Generator, value: float = -math.inf) -> Values:
     """One of the largest inputs is ``value`` where a mask hides it: tiles, beginnings, ends and single places of rows,
-    or of lines along another dimension, of which none is hidden whole."""
+    or of lines along another dimension. None is hidden whole."""
     values = {at: standard(spec.shape, g) for at, spec in _floats(workload)}
     at, spec = _one_of_the_largest(workload, g)
     if not spec.shape or spec.dtype.is_float8:
@@ -307,9 +308,9 @@ def _hidden(workload: Workload, g: torch.Generator, value: float = -math.inf) ->
 
 
 def _mosaic(workload: Workload, g: torch.Generator) -> Values:
-    """The kinds of rows that a patchwork lacks: constant, descending, of one sign and large, large of both, sparse,
-    quantised, and near enough to zero to be centred; one row holds both infinities, one two NaN, and an eighth of them
-    −∞ in a tile of columns, as an eighth of the columns have in the first rows."""
+    """Row kinds that a patchwork lacks: constant, descending, of one sign and large, large of both signs, sparse,
+    quantised, and near enough to zero to be centred; one row holds both infinities, one two NaN, an eighth of them −∞
+    in a tile of columns, and an eighth of the columns −∞ in the first rows."""
     values = {at: standard(spec.shape, g) for at, spec in _floats(workload)}
     at, spec = _one_of_the_largest(workload, g)
     if not spec.shape:
@@ -338,8 +339,8 @@ def _mosaic(workload: Workload, g: torch.Generator) -> Values:
 
 
 def _hide_a_tile(rows: torch.Tensor, g: torch.Generator) -> None:
-    """Puts −∞, as a mask that is added does, in an eighth of the columns, up to 64, of a few ``rows`` [count, length]:
-    in the first ones of some of them, and in others somewhere. And in the first rows of a few columns."""
+    """Writes −∞, as an additive mask does, into an eighth of the columns (at most 64) of a few ``rows`` [count,
+    length]: into the first columns of some and elsewhere in others; and into the first rows of a few columns."""
     count, length = rows.shape
     if side := min(_TILE, length // 8):
         some = torch.randperm(count, generator=g)[: max(count // 8, 2)]
@@ -353,8 +354,8 @@ def _hide_a_tile(rows: torch.Tensor, g: torch.Generator) -> None:
 def _dealt_out(
     given: torch.Tensor, others: Sequence[Callable[[torch.Tensor, torch.Tensor], torch.Tensor]], g: torch.Generator
 ) -> torch.Tensor:
-    """Rows as ``given``, or as one of ``others`` makes them of (rows, their numbers); parts of rows where they are
-    few."""
+    """Rows as ``given``, or as one of ``others`` makes them from (rows, their numbers); with few rows, parts of
+    rows."""
     count, length = given.shape
     kind, rows = dealt(len(others) + 1, count, length, g), given.clone()
     for number, changed in enumerate(others, 1):
@@ -364,12 +365,12 @@ def _dealt_out(
 
 
 def takes_odd(workload: Workload) -> bool:
-    """Whether results are so many that a few which are not finite leave others to compare."""
+    """Whether there are so many results that a few non-finite ones leave enough to compare."""
     return min((out.numel for out in workload.outputs), default=0) >= _LEAST_OUTPUT
 
 
 def _all_exponents(workload: Workload, g: torch.Generator) -> Values:
-    """Magnitudes of one of the largest inputs over all exponents, each as likely."""
+    """Magnitudes of one of the largest inputs over all exponents, each equally likely."""
     values = {at: standard(spec.shape, g) for at, spec in _floats(workload)}
     at, spec = _one_of_the_largest(workload, g)
     reach = min(math.log2(_info(spec.dtype).max) - 2, _WIDEST)
@@ -378,8 +379,8 @@ def _all_exponents(workload: Workload, g: torch.Generator) -> Values:
 
 
 def _nearly(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> torch.Tensor:
-    """Rows that are sorted, constant, multiples of one row, or zero from somewhere on; but for a row, or a few elements
-    here and there, that whoever looks at a sample misses."""
+    """Rows that are sorted, constant, multiples of one row, or zero from some place on, except for a row or a few
+    elements that a sample misses."""
     if not spec.shape:
         return values
     columns = torch.arange(spec.shape[-1])
@@ -393,9 +394,9 @@ def _nearly(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> torch
 
 
 def _periodic(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> torch.Tensor:
-    """What whoever looks at every second, fourth or eighth row or number takes for the whole: those rows hold negative
-    numbers in order and then zeros, those numbers of the other rows are in order; and between them the largest of each
-    row lie a number of places apart."""
+    """Deceives a kernel that looks at every second, fourth or eighth row or number: those rows hold sorted negative
+    numbers and then zeros, those numbers of the other rows are sorted; between them, the largest of each row lie a
+    number of places apart."""
     if not spec.shape:
         return values
     rows = values.reshape(-1, spec.shape[-1])
@@ -413,7 +414,7 @@ def _periodic(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> tor
 
 
 def _sparse(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> torch.Tensor:
-    """A few numbers of a hundred, one of each row at least: some rows have one alone."""
+    """A few numbers in a hundred are non-zero, at least one in each row: some rows have only one."""
     if not spec.shape:
         return values
     kept = rand(spec.shape, g) < between(0.0, 0.05, g)
@@ -422,14 +423,14 @@ def _sparse(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> torch
 
 
 def _quantised(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> torch.Tensor:
-    """Rows of whole numbers, halves, quarters or eighths, many of them alike; half of the time none is negative."""
+    """Rows of integers, halves, quarters or eighths with many duplicates; non-negative half of the time."""
     steps = 2.0 ** torch.randint(4, (*spec.shape[:-1], 1) if spec.shape else (), generator=g)
     numbers = (values * between(1, 4, g) * steps).round() / steps
     return numbers.abs() if between(0, 1, g) < 0.5 else numbers
 
 
 def _repeated(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> torch.Tensor:
-    """Most rows are one of two, a few of them but for a number or two."""
+    """Most rows are copies of one of two, a few except for a number or two."""
     if len(spec.shape) < 2:
         return values
     rows = values.reshape(-1, spec.shape[-1])
@@ -441,13 +442,13 @@ def _repeated(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> tor
 
 
 def _shares(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> torch.Tensor:
-    """Rows of numbers that add up to one, as a softmax leaves them."""
+    """Rows that sum to one, as a softmax produces."""
     return (values * between(0.25, 1, g)).softmax(-1) if spec.shape else values
 
 
 def _specials(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> torch.Tensor:
-    """Zeros of either sign, subnormal numbers, and in a quarter of the draws a number of either sign as large as can be
-    squared, beside which all others vanish."""
+    """Zeros of either sign, subnormal numbers, and in a quarter of the draws a number of either sign at the limit of
+    what can be squared, next to which all others vanish."""
     info = _info(spec.dtype)
     which = torch.randint(8, spec.shape, generator=g)
     tiny = values.clamp(-0.9, 0.9).double() * info.smallest_normal
@@ -459,8 +460,8 @@ def _specials(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> tor
 
 
 def _several(workload: Workload, g: torch.Generator) -> Values:
-    """Several values that are not finite in every input; in the largest whole rows of infinities, where no rows are
-    summed over together with another's (all would be NaN)."""
+    """Several non-finite values in every input; in the largest whole rows of infinities, unless its rows are summed
+    over together with another's (all would be NaN)."""
     values = _by_tensor(_some_not_finite)(workload, g)
     at, spec = max(_floats(workload), key=lambda pair: pair[1].numel)
     if spec.shape and not _partners(workload):
@@ -469,8 +470,8 @@ def _several(workload: Workload, g: torch.Generator) -> Values:
 
 
 def _some_not_finite(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> torch.Tensor:
-    """Several NaN and infinities of both signs, and zeros, which make NaN of them; one row holds two infinities alone,
-    of opposite signs, another two NaN, and a third a NaN or an infinity at its end."""
+    """Several NaN and infinities of both signs, and zeros, which turn these into NaN; one row holds only two infinities
+    of opposite signs, another two NaN, a third a NaN or an infinity at its end."""
     flat = values.view(-1)
     if flat.numel() < 8:
         return values
@@ -499,7 +500,7 @@ def _ends(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> torch.T
 
 
 def _info(dtype: DType) -> torch.finfo:
-    """Of no more than 32 bits: doubles are drawn among the numbers that floats have."""
+    """``finfo`` of at most 32 bits: doubles are drawn within the range of floats."""
     return torch.finfo(torch.float32 if dtype is DType.F64 else TORCH[dtype])
 
 
@@ -542,7 +543,7 @@ BY_SLICE = ("graded", "log-uniform", "heavy", "block-sparse", "low rank", "loud 
 
 
 def structured(name: str, workload: Workload, generator: torch.Generator) -> Values | None:
-    """Values of the float inputs by number, in float32 or float64, or None where ``name`` is no structured draw."""
+    """Values of the float inputs by index, in float32 or float64; None if ``name`` is no structured draw."""
     if not any(True for _ in _floats(workload)):
         return None
     if name.startswith(SIZED):

@@ -1,8 +1,8 @@
-"""PyTorch's products and convolutions of fp32 operands rounded to TF32, where each may, computed the same on a CPU and
-on any GPU.
+"""PyTorch's fp32 products and convolutions with operands rounded to TF32, where allowed, with the same result on CPU
+and GPU.
 
-The operands are rounded, to nearest, and multiplied in fp32: exactly, but for the sums. Everything else a reference
-computes keeps its precision, so that what it loses is what the products are allowed to lose.
+Operands are rounded to nearest, then multiplied in fp32, which is exact except for the sums. Everything else keeps its
+precision, so the loss is what the products are allowed to lose.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ _CONVOLUTIONS = {"convolution": (0, 1)}
 
 
 def notes(problem: Problem) -> list[str]:
-    """What may be rounded, for whoever reads the verdict."""
+    """Notes for the verdict about what may be rounded."""
     return [NOTE] * problem.tf32 + [CONVOLUTIONS_NOTE] * problem.tf32_convolutions
 
 
 def allowed(reference: Reference) -> bool:
-    """Whether anything may be rounded to it."""
+    """Whether any operation may use TF32."""
     return reference.tf32 or reference.tf32_convolutions
 
 
 def own(reference: Reference, inputs: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
-    """PyTorch's result at the problem's own precision: with TF32 where the problem allows it."""
+    """PyTorch's result at the problem's own precision, with TF32 if allowed."""
     if not allowed(reference):
         return reference.run(inputs)
     with _Tf32(rounded, reference):
@@ -50,13 +50,13 @@ def own(reference: Reference, inputs: Sequence[torch.Tensor]) -> tuple[torch.Ten
 
 
 def cut_off(reference: Reference, inputs: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
-    """The same with operands' low bits dropped, which is what tensor cores do to fp32 numbers as they are."""
+    """The same with operands' low bits truncated, as tensor cores do to plain fp32 numbers."""
     with _Tf32(lambda x: _kept(x, x.view(torch.int32)), reference):
         return reference.run(inputs)
 
 
 def rounded(x: torch.Tensor) -> torch.Tensor:
-    """fp32 numbers to nearest even in TF32; what is not finite stays."""
+    """fp32 numbers rounded to nearest even in TF32; non-finite values are unchanged."""
     bits = x.view(torch.int32)
     return _kept(x, bits + ((1 << _LOW - 1) - 1) + (bits >> _LOW & 1))
 

@@ -1,4 +1,4 @@
-"""The values a timing runs on, and whether what a timed call left behind is right for them."""
+"""Inputs of a timing, and the check of outputs left by timed calls."""
 
 from __future__ import annotations
 
@@ -36,8 +36,7 @@ def inputs_for(problem: Problem, reference: Reference, seed: int) -> list[torch.
 
 
 def errors(problem: Problem, reference: Reference, place: Place) -> Callable[[Tensors, Tensors], list[OutputError]]:
-    """A function from inputs and the outputs computed from them to each output's error, against the float64 reference
-    at ``place``."""
+    """Function from inputs and outputs to each output's error against the float64 reference, computed at ``place``."""
 
     def compared(inputs: Tensors, outputs: Tensors) -> list[OutputError]:
         def there(where: str) -> list[OutputError]:
@@ -52,13 +51,13 @@ def errors(problem: Problem, reference: Reference, place: Place) -> Callable[[Te
 
 
 def answers(problem: Problem, reference: Reference, place: Place) -> OutputCheck:
-    """A check of outputs against the float64 reference of the inputs they were computed from, at ``place``."""
+    """Check of outputs against the float64 reference of their inputs, computed at ``place``."""
     compared = errors(problem, reference, place)
     return lambda inputs, outputs, seed: undone(compared(inputs, outputs))
 
 
 def undone(found: Iterable[OutputError]) -> Fault | None:
-    """The first error that says that work was left undone."""
+    """First error that shows that work was skipped."""
     return next((Fault(Verdict.WRONG_RESULT, _told(error)) for error in found if _beyond(error)), None)
 
 

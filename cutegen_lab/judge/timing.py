@@ -1,4 +1,4 @@
-"""A candidate timed in turns with its baselines, on a device that has a stopwatch."""
+"""Interleaved timing of a candidate with its baselines on a device that has a stopwatch."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from cutegen_lab.core.artifact import Build
 from cutegen_lab.core.problem import Problem, TensorSpec, Workload
 from cutegen_lab.core.protocols import Cancel, Say
 from cutegen_lab.core.roofline import GpuSpec
-from cutegen_lab.core.stopwatch import COPY, Stopwatch, Subject, TimesInTurns, rotation
+from cutegen_lab.core.stopwatch import COPY, HasStopwatch, Stopwatch, Subject, rotation
 from cutegen_lab.core.trial import Measurement, Timing
 from cutegen_lab.core.verdict import Fault, Verdict
 from cutegen_lab.judge.baselines import REFERENCES, fastest, kinds
 from cutegen_lab.judge.conditions import described, slowed
+from cutegen_lab.judge.interleaved import Effort, InterleavedTimer, Rounds, Times
 from cutegen_lab.judge.spread import comparison, measurement, relative_half_width
-from cutegen_lab.judge.turns import Effort, Taken, Times, Turns
 from cutegen_lab.problems.tensors import from_bytes, laid_out, storage, to_bytes
 
-FLOOR_MARGIN = 0.95  # of the time the compulsory bytes take at the bus's peak, which no real access pattern reaches
+FLOOR_MARGIN = 0.95  # fraction of the time of the compulsory bytes at peak bandwidth, which real accesses never reach
 CANDIDATE, INCUMBENT = "candidate", "incumbent"
 CUPTI = "CUPTI's records of kernels"
-LOST = 0.03  # a candidate slower than the accepted kernel by more than this for sure is not timed any longer
-_KEPT_BYTES = 1 << 30  # of outputs that wait on the host for their check
+LOST = 0.03  # timing ends once the candidate is certainly slower than the accepted kernel by more than this
+_KEPT_BYTES = 1 << 30  # of outputs kept on the host until they are checked
 
 OutputCheck = Callable[[Sequence[torch.Tensor], Sequence[torch.Tensor], int], Fault | None]
 """What is wrong with outputs (second) for inputs (first), if anything; the seed is for what the check draws itself."""
@@ -35,14 +35,20 @@ OutputCheck = Callable[[Sequence[torch.Tensor], Sequence[torch.Tensor], int], Fa
 
 @dataclass(frozen=True)
 class Job:
-    """What is to be timed. ``inputs`` are what the timed calls' inputs are rotated from; ``answers`` checks outputs."""
+    """What to time."""
 
     problem: Problem
+    """Problem whose main workload is timed."""
     build: Build
+    """The candidate's build for it."""
     incumbent: Build | None
+    """Build of the accepted kernel; None if there is none."""
     inputs: Sequence[torch.Tensor]
+    """Inputs from which those of timed calls are rotated."""
     gpu: GpuSpec
+    """Target GPU, for the floor."""
     answers: OutputCheck
+    """Check of outputs against the float64 reference."""
 
     @property
     def workload(self) -> Workload:
@@ -60,16 +66,17 @@ class _Kept:
 
 @dataclass(frozen=True)
 class _Cold:
-    """Rounds with a cold L2, and what took them."""
+    """Rounds with a cold L2, and the timer that took them."""
 
-    turns: Turns
-    taken: Taken
+    timer: InterleavedTimer
+    rounds: Rounds
 
 
-def time_in_turns(
-    job: Job, device: TimesInTurns, name: str, effort: Effort, seed: Callable[[], int], say: Say, cancel: Cancel
+def time_interleaved(
+    job: Job, device: HasStopwatch, name: str, effort: Effort, seed: Callable[[], int], say: Say, cancel: Cancel
 ) -> Timing | Fault:
-    """Raises Cancelled. The Fault is the candidate's, or DEVICE_ERROR where the device or a baseline broke it."""
+    """Times a candidate. Returns its Timing, or a Fault: the candidate's, or DEVICE_ERROR if the device or a baseline
+    failed. Raises Cancelled."""
     watch = device.stopwatch(job.workload.tensors, to_bytes(job.inputs, job.workload.inputs), cancel)
     if isinstance(watch, Fault):
         return watch
@@ -99,13 +106,13 @@ class _Timer:
         if INCUMBENT in names:
             found = self._cold(names, checks // 2, _compared)
             if isinstance(found, _Cold):
-                names, checks = found.turns.names, checks - checks // 2
-        if found is None or (isinstance(found, _Cold) and self._deserves_baselines(found.taken)):
+                names, checks = found.timer.names, checks - checks // 2
+        if found is None or (isinstance(found, _Cold) and self._deserves_baselines(found.rounds)):
             found = self._cold(self._with_baselines(names), checks, lost)
         if isinstance(found, Fault):
             return found
-        turns, cold = found.turns, found.taken
-        side = (Taken(), Taken(), Taken()) if lost(cold.times_us) else self._beside(turns)
+        timer, cold = found.timer, found.rounds
+        side = (Rounds(), Rounds(), Rounds()) if lost(cold.times_us) else self._beside(timer)
         if isinstance(side, Fault):
             return side
         self._say("check the outputs of timed calls")
@@ -113,12 +120,12 @@ class _Timer:
             return fault
         return self._report(device, cold, *side)
 
-    def _deserves_baselines(self, taken: Taken) -> bool:
+    def _deserves_baselines(self, rounds: Rounds) -> bool:
         """Whether a candidate that met the accepted kernel is timed beside PyTorch: one that is faster, or so fast that
         PyTorch must show whether it can be."""
-        if INCUMBENT not in taken.times_us or self._below_floor(taken):
+        times = rounds.times_us
+        if INCUMBENT not in times or self._below_floor(rounds):
             return True
-        times = taken.times_us
         if comparison(INCUMBENT, times[CANDIDATE], times[INCUMBENT]).better:
             return True
         self._notes.append("PyTorch was not timed beside it: it is not faster than the accepted kernel")
@@ -127,28 +134,28 @@ class _Timer:
     def _cold(self, names: Sequence[str], checks: int, decided: Callable[[Times], bool]) -> _Cold | Fault:
         """Outputs of ``checks`` of the candidate's calls are kept."""
         self._say(f"time {self._job.workload.name} in turns with {', '.join(names[1:]) or 'nothing'}")
-        turns = Turns(self._watch, names, self._seed, self._cancel)
-        taken = turns.converge(self._effort, self._rounds_to_check(checks), self._keep, decided)
-        if isinstance(taken, Fault):
-            return taken
-        self._drop(taken)
-        return _Cold(turns, taken)
+        timer = InterleavedTimer(self._watch, names, self._seed, self._cancel)
+        rounds = timer.converge(self._effort, self._rounds_to_check(checks), self._keep, decided)
+        if isinstance(rounds, Fault):
+            return rounds
+        self._drop(rounds)
+        return _Cold(timer, rounds)
 
-    def _beside(self, turns: Turns) -> tuple[Taken, Taken, Taken] | Fault:
-        """Samples with a warm L2, of single calls between events, and by CUPTI's records: what a candidate that is lost
-        needs no more."""
+    def _beside(self, timer: InterleavedTimer) -> tuple[Rounds, Rounds, Rounds] | Fault:
+        """Samples with a warm L2, of single calls between events, and from CUPTI: not needed for a candidate that has
+        lost."""
         side = (self._effort.side_rounds, self._effort.side_seconds)
-        warm, events = turns.rounds("warm", *side), turns.rounds("events", *side)
+        warm, events = timer.rounds("warm", *side), timer.rounds("events", *side)
         if isinstance(warm, Fault):
             return warm
         if isinstance(events, Fault):
             return events
-        recorded = turns.each("records", self._effort.side_rounds) if "records" in self._watch.modes else Taken()
+        recorded = timer.each("records", self._effort.side_rounds) if "records" in self._watch.modes else Rounds()
         if isinstance(recorded, Fault):
             if recorded.verdict is not Verdict.DEVICE_ERROR:
                 return recorded
-            self._notes.append(f"{CUPTI} were not to be had: {recorded.message}")
-            recorded = Taken()
+            self._notes.append(f"{CUPTI} are not available: {recorded.message}")
+            recorded = Rounds()
         return warm, events, recorded
 
     def _add_kernels(self) -> list[str] | Fault:
@@ -174,7 +181,7 @@ class _Timer:
         return [*kernels, *self._added(others), *(name for name in names if name == COPY)]
 
     def _added(self, others: Mapping[str, Subject | Fault]) -> list[str]:
-        """Those that can be timed; what there is to say of each becomes a note."""
+        """Names of the subjects that can be timed; their notes, and faults of the others, become notes."""
         for name, added in others.items():
             if isinstance(added, Fault):
                 self._notes.append(f"{name} was not timed: {added}")
@@ -197,7 +204,7 @@ class _Timer:
         return None
 
     def _wrong(self) -> Fault | None:
-        """The first timed call whose outputs are not the reference's for its own inputs."""
+        """Fault of the first timed call whose outputs do not match the reference for that call's inputs."""
         job = self._job
         for kept in self._kept:
             outputs = [from_bytes(b, s) for s, b in zip(job.workload.outputs, kept.outputs, strict=True)]
@@ -207,7 +214,7 @@ class _Timer:
                 return Fault(fault.verdict, f"{where} was wrong, though checked calls were right: {fault.message}")
         return None
 
-    def _too_fast(self, cold: Taken) -> Fault | None:
+    def _too_fast(self, cold: Rounds) -> Fault | None:
         below = self._below_floor(cold)
         if CANDIDATE not in below:
             return None
@@ -224,17 +231,17 @@ class _Timer:
     def _floor_us(self) -> float:
         return floor_us(self._job, self._watch, self._calls)
 
-    def _below_floor(self, cold: Taken) -> list[str]:
+    def _below_floor(self, cold: Rounds) -> list[str]:
         """Subjects with a sample under the floor."""
         floor = self._floor_us()
         return [name for name, times in cold.times_us.items() if min(times) < floor]
 
-    def _report(self, device: str, cold: Taken, warm: Taken, events: Taken, recorded: Taken) -> Timing:
+    def _report(self, device: str, cold: Rounds, warm: Rounds, events: Rounds, recorded: Rounds) -> Timing:
         for other in (warm, events, recorded):
             self._drop(other)
         measured = [
-            measurement(name, taken.clock, taken.flush, times)
-            for taken in (cold, warm, events, recorded) for name, times in taken.times_us.items()
+            measurement(name, rounds.clock, rounds.flush, times)
+            for rounds in (cold, warm, events, recorded) for name, times in rounds.times_us.items()
         ]  # fmt: skip
         times = cold.times_us
         mine = times[CANDIDATE]
@@ -259,13 +266,13 @@ class _Timer:
             conditions={**self._watch.conditions, **described(readings)},
         )  # fmt: skip
 
-    def _drop(self, taken: Taken) -> None:
-        self._notes += [f"{name} failed while it was timed: {fault}" for name, fault in taken.dropped.items()]
+    def _drop(self, rounds: Rounds) -> None:
+        self._notes += [f"{name} failed while it was timed: {fault}" for name, fault in rounds.dropped.items()]
 
 
 def floor_us(job: Job, watch: Stopwatch, calls: int) -> float:
-    """No cold call can be faster: every input must come from DRAM, and of the outputs all but what L2 may still hold
-    when the clock stops must go there, at the peak of the device's memory bus."""
+    """Least possible time of a cold call in microseconds: at peak DRAM bandwidth, all inputs are read and all outputs
+    written, except what L2 may still hold at the end."""
     read = sum(spec.nbytes for spec in job.workload.inputs)
     written = sum(spec.nbytes for spec in job.workload.outputs)
     peak = watch.dram_bytes_per_s or job.gpu.dram_bytes_per_s
@@ -273,7 +280,7 @@ def floor_us(job: Job, watch: Stopwatch, calls: int) -> float:
 
 
 def rotated(inputs: Sequence[torch.Tensor], specs: Sequence[TensorSpec], seed: int, call: int) -> list[torch.Tensor]:
-    """The inputs of set ``call`` for ``seed``, as the stopwatch wrote them."""
+    """The inputs of set ``call`` for ``seed``, computed as the stopwatch writes them."""
     return [
         laid_out(torch.roll(storage(t, spec), rotation(seed, call, index, spec.cosize)), spec)
         for index, (t, spec) in enumerate(zip(inputs, specs, strict=True))
@@ -286,7 +293,7 @@ def _compared(times: Times) -> bool:
 
 
 def lost(times: Times) -> bool:
-    """Whether the candidate is slower than the accepted kernel beyond ``LOST`` and all doubt."""
+    """Whether the candidate is slower than the accepted kernel by more than ``LOST``, by the 95% interval."""
     return INCUMBENT in times and comparison(INCUMBENT, times[CANDIDATE], times[INCUMBENT]).low > 1 + LOST
 
 
@@ -304,10 +311,11 @@ def _unsure(times: Times, effort: Effort) -> list[str]:
 
 
 def _crossed(what: str, clocks: Sequence[tuple[Measurement, Measurement]]) -> list[str]:
-    """The candidate's two clocks (in the graph, and ``what``) beside each other; the candidate comes first.
+    """Note if the candidate's two clocks (CUDA graph, and ``what``) differ by more than those of other subjects. The
+    candidate's pair is the first of ``clocks``.
 
-    A clock adds something by itself, or leaves something out (what a single call leaves in L2, say): as much as it does
-    for any other subject. What the candidate differs by beyond that and all spreads is told.
+    Each clock has its own overhead or omission (such as data that a single call leaves in L2), which affects all
+    subjects alike. Only the difference beyond that and all intervals is noted.
     """
     apart = [(single.time_us - graph.time_us, single.half_width_us + graph.half_width_us) for graph, single in clocks]
     (mine, spread), *others = apart

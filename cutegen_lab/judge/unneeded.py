@@ -1,9 +1,8 @@
-"""Numbers where the reference has NaN, and right: what makes the NaN is an input that the number does not depend on.
+"""Accepts numbers where the reference has NaN, if the NaN comes from an input that the result does not depend on.
 
-Attention is the example: PyTorch multiplies the values of masked keys by shares of zero, and adds −∞ to their scores,
-so that a NaN or an infinity among them is everywhere; kernels that skip what is masked never see it. Which outputs an
-element that is not finite reaches is found by trying: finite numbers take its place, and what stays the same to the
-last bit does not depend on it.
+Example: in attention PyTorch multiplies the values of masked keys by weights of zero and adds −∞ to their scores, so a
+NaN or infinity among them spreads; kernels that skip masked keys never see it. Dependence is found by trial: finite
+numbers replace non-finite elements, and outputs that keep every bit do not depend on them.
 """
 
 from __future__ import annotations
@@ -24,11 +23,11 @@ _NEAR = 2.0**-4
 def unneeded(
     run: Run, inputs: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor], wanted: Sequence[torch.Tensor], seed: int
 ) -> list[torch.Tensor]:
-    """Of each output the elements that are right although ``wanted`` (float64) has NaN there.
+    """For each output, the elements that are right although ``wanted`` (float64) has NaN there.
 
-    ``run`` computes the reference in float64. Of too many elements that are not finite, or too many sets of them that
-    matter, nothing is known but that some do not matter to an output; such outputs count as right, for draws with one
-    NaN and with one infinity tell.
+    ``run`` computes the reference in float64. With too many non-finite elements, or too many sets of them that matter,
+    it is only known that some do not matter to an output; such outputs count as right, because draws with one NaN and
+    with one infinity still test them.
     """
     trial = _Trial(run, inputs, outputs, wanted, seed)
     if not trial.over() and not trial.settle(trial.given) and not trial.of_one_input():
@@ -54,7 +53,7 @@ class _Trial:
         self._healthy = [healthy(t) for t in self.given]
 
     def settle(self, inputs: Sequence[torch.Tensor], among: Sequence[torch.Tensor] | None = None) -> bool:
-        """Marks what is right by the answer to ``inputs``. Is nothing left?"""
+        """Marks elements that are right by the answer to ``inputs``. Returns whether nothing is left."""
         answers = self._run(inputs)
         for at, (got, answer) in enumerate(zip(self._outputs, answers, strict=True)):
             if not answer.is_floating_point():
@@ -64,11 +63,12 @@ class _Trial:
         return self.over()
 
     def over(self) -> bool:
-        """Is nothing left?"""
+        """Whether nothing is left."""
         return not any(bool(some.any()) for some in self.open)
 
     def of_one_input(self) -> bool:
-        """Settles what does not depend on one of the inputs, the others as they are. Is nothing left?"""
+        """Settles elements that do not depend on one of the inputs, the others unchanged. Returns whether nothing is
+        left."""
         for at, tensor in enumerate(self.given):
             if bool(tensor.isfinite().all()):
                 continue
@@ -81,7 +81,7 @@ class _Trial:
         return False
 
     def follow(self) -> None:
-        """Finds which elements matter to which outputs, and settles each set's with the others finite."""
+        """Finds which non-finite elements affect which outputs, and settles each set with the others made finite."""
         places = [(at, i) for at, t in enumerate(self.given) for i in (~t.isfinite()).view(-1).nonzero()[:, 0].tolist()]
         order = torch.randperm(len(places), generator=self._generator, device=self._generator.device).tolist()
         tried = [places[i] for i in order[:_MOST]]
@@ -106,7 +106,7 @@ class _Trial:
                 self._take(at, where)
 
     def _take(self, at: int, where: torch.Tensor) -> None:
-        """Counts what is left of output ``at`` as right, ``where`` that holds."""
+        """Counts the remaining elements ``where`` of output ``at`` as right."""
         self.right[at] |= self.open[at] & where
         self.open[at] &= ~where
 
@@ -119,7 +119,7 @@ class _Trial:
         return found
 
     def _with(self, values: Mapping[tuple[int, int], float]) -> list[torch.Tensor]:
-        """The inputs with numbers for what is not finite, but for ``values`` by their places."""
+        """The inputs with finite numbers for all non-finite elements except ``values``, given by position."""
         mixed = list(self._healthy)
         for at in {at for at, _ in values}:
             mixed[at] = mixed[at].clone()

@@ -1,5 +1,5 @@
-"""Numbers drawn at random where their generator is, the same for the same generator; on all cores of a CPU where they
-are many. Whoever draws on a GPU makes it PyTorch's default device."""
+"""Random numbers on their generator's device, equal for equal generators; on a CPU, large tensors are filled on all
+cores. To draw on a GPU, make it PyTorch's default device."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def between(low: float, high: float, generator: torch.Generator) -> float:
 
 
 def _filled(fill: Callable[[torch.Tensor, torch.Generator], object], shape: Shape, g: torch.Generator) -> torch.Tensor:
-    """A float32 tensor filled in place by ``fill``; on a CPU a large one tile by tile on all cores, each tile from a
-    seed of its own, so that values depend on ``g`` alone."""
+    """A float32 tensor filled in place by ``fill``. On a CPU a large one is filled tile by tile on all cores, each tile
+    from its own seed, so that values depend only on ``g``."""
     values = torch.empty(shape, device=g.device)
     tiles = values.view(-1).split(TILE)
     if len(tiles) == 1 or g.device.type != "cpu":
@@ -52,7 +52,7 @@ def standard(shape: Shape, g: torch.Generator) -> torch.Tensor:
 
 
 def place_of_one(shape: Shape, g: torch.Generator) -> int:
-    """Where one element lies (flat), half of the time at an end of one of its dimensions, mostly the last."""
+    """Flat index of one element; half of the time at an end of one dimension, mostly the last."""
     place = [int(torch.randint(size, (), generator=g, device=g.device)) for size in shape]
     if shape and between(0, 1, g) < 0.5:
         dim = int(torch.randint(len(shape), (), generator=g, device=g.device)) if between(0, 1, g) < 0.5 else -1
@@ -64,8 +64,8 @@ def place_of_one(shape: Shape, g: torch.Generator) -> int:
 
 
 def dealt(kinds: int, rows: int, columns: int, g: torch.Generator) -> torch.Tensor:
-    """Which of ``kinds`` each row is of [rows, 1], every one as often; where rows are few, each of their places [rows,
-    columns], in parts."""
+    """Kind (of ``kinds``) of each row as [rows, 1], each equally often; with few rows, of each part of a row as [rows,
+    columns]."""
     parts = kinds if rows < FEW_ROWS else 1
     chosen = (torch.randperm(rows * parts, generator=g) % kinds).view(rows, parts)
     return chosen if parts == 1 else chosen.gather(1, (torch.arange(columns) * parts // columns).expand(rows, columns))

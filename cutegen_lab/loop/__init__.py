@@ -1,4 +1,4 @@
-"""The life of a run as a pure state machine, and the drivers that perform what it asks for (knows core alone)."""
+"""The life of a run as a pure state machine, and the drivers that perform its steps (imports core only)."""
 
 from cutegen_lab.loop.effects import AskReview, Check, Compile, Effect, Finish, Generate, Profile, Time
 from cutegen_lab.loop.machine import advance, fold, next_step

@@ -1,4 +1,4 @@
-"""What each answer of an analyst (or of the auto policy) does to a run. Pure; illegal answers raise InputError."""
+"""Effect of each answer (the analyst's or the auto policy's) on a run. Pure; illegal answers raise InputError."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ REOPENING = ("branch", "edit")  # what a finished run takes: an analyst may alwa
 
 
 def answered(state: RunState, answer: Answer) -> RunState:
-    """The state after ``answer``. Raises :class:`InputError` for an answer this state does not take."""
+    """The state after ``answer``. Raises :class:`InputError` for an answer that this state does not accept."""
     if answer.kind == "stop":
         return stop(state, answer.text or f"stopped at {state.step.value}")
     if answer.kind in REOPENING and state.step is Step.DONE:
@@ -35,20 +35,20 @@ def answered(state: RunState, answer: Answer) -> RunState:
 
 
 def stop(state: RunState, reason: str) -> RunState:
-    """Ends the run where it stands; resuming goes on from there."""
+    """Ends the run at its current step, from which it can be resumed."""
     return replace(finish(state, reason), stopped_at=state.step)
 
 
 def finish(state: RunState, note: str) -> RunState:
-    """A normal end: accepted when anything was, failed when our own failure is why nothing was."""
+    """Ends the run normally: accepted if any candidate was, failed if our own failure is why none was."""
     failed = state.failed_step is not None
     outcome = "accepted" if state.accepted else "failed" if failed else "nothing_accepted"
     return replace(state, step=Step.DONE, outcome=outcome, problem_note=note)  # type: ignore[arg-type]
 
 
 def ask(state: RunState, kind: str, parent_id: str | None, feedback: str = "", unlimited: bool = False) -> RunState:
-    """On to the provider, or to the end where the budget is spent. An analyst's own request (``unlimited``) is not
-    refused: who branches after the budget wants that one candidate."""
+    """Goes to the provider, or to the end if the budget is spent. An analyst's own request (``unlimited``) is always
+    granted: a branch after the budget means one more candidate."""
     reason = "" if unlimited else spent(state)
     if reason:
         return finish(state, reason)
@@ -64,7 +64,7 @@ def ask(state: RunState, kind: str, parent_id: str | None, feedback: str = "", u
 
 
 def adopt(state: RunState, candidate: Candidate) -> RunState:
-    """A new candidate enters the tree and goes to the compiler."""
+    """Adds a new candidate to the tree and goes to compile it."""
     return replace(
         state,
         step=Step.COMPILE,
@@ -156,7 +156,7 @@ def _noted(state: RunState, answer: Answer) -> RunState:
 
 
 def _kind(state: RunState, parent_id: str) -> str:
-    """A parent that is known to fail is fixed, any other refined."""
+    """ "fix" for a parent that is known to fail, otherwise "refine"."""
     trial = state.trials.get(parent_id)
     return "fix" if trial is not None and not trial.verdict.passed else "refine"
 

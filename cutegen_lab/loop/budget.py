@@ -1,4 +1,4 @@
-"""When a run ends by itself."""
+"""Conditions under which a run ends by itself."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from cutegen_lab.core.predicted import AT_THE_FLOOR
 from cutegen_lab.core.run import Resumed, RunState, StepStarted, StoredEvent
 from cutegen_lab.core.stopwatch import COPY
 
-_AS_FAST = 0.01  # of a copy's time: what a clock cannot tell from it
+_AS_FAST = 0.01  # fraction of a copy's time within which two times count as equal
 
 
 def tokens(state: RunState) -> int:
-    """Prompt and completion tokens of every candidate so far."""
+    """Prompt and completion tokens of all candidates so far."""
     return sum(c.proposal.usage.total for c in state.candidates.values())
 
 
 def spent(state: RunState) -> str:
-    """Why no further candidate may be asked for, or "" while one may. Seconds are the driver's to count."""
+    """Why no further candidate may be requested, or "". The driver counts seconds."""
     budget = state.settings.budget
     if len(state.candidates) >= budget.max_steps:
         return f"budget: {len(state.candidates)} of {budget.max_steps} candidates used"
@@ -30,8 +30,8 @@ def spent(state: RunState) -> str:
 
 
 def nothing_to_gain(state: RunState) -> str:
-    """Why an unattended run asks for no refinement of the accepted kernel, or "" while one may pay: nothing but its
-    compulsory bytes and a launch takes time, by prediction, and where it was measured no copy of them is faster."""
+    """Why an unattended run requests no refinement of the accepted kernel, or "": by prediction only compulsory bytes
+    and launch overhead take time, and where it was measured, a copy of these bytes is no faster."""
     trial = state.trials.get(state.incumbent_id or "")
     if trial is None or trial.timing is None or trial.profile is None:
         return ""
@@ -47,8 +47,8 @@ def fixes_left(state: RunState) -> bool:
 
 
 def working_seconds(events: Sequence[StoredEvent]) -> float:
-    """Seconds a run has worked: from each step's start to what came of it. Waiting for an answer is not work, nor is
-    the time between a process that died in a step and the one that resumed."""
+    """Seconds that a run has worked: from the start of each step to its result. Waiting for an answer does not count,
+    nor does the time between a crash and the resume."""
     return sum(
         after.at - before.at
         for before, after in pairwise(events)

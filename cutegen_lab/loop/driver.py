@@ -1,7 +1,7 @@
-"""Drives one run: performs what the machine asks for and records every event before the state moves on.
+"""Drives one run: performs the machine's next step and stores each event before the state changes.
 
-Work happens on whichever thread calls :meth:`Driver.work`; answers may come from any other. :class:`ThreadedDriver`
-is the same driver with a worker thread of its own, for notebooks.
+Work happens on the thread that calls :meth:`Driver.work`; answers may come from any other. :class:`ThreadedDriver` has
+a worker thread of its own, for notebooks.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from cutegen_lab.loop.effects import AskReview, Finish, Generate
 from cutegen_lab.loop.interrupt import call
 from cutegen_lab.loop.machine import advance, fold, next_step
 from cutegen_lab.loop.notices import Notice, Subscriber, Subscribers
-from cutegen_lab.loop.steps import Parts, Steps
+from cutegen_lab.loop.steps import Services, Steps
 
 _log = logging.getLogger(__name__)
 
 
 class Driver:
-    """Drives the run whose events are in ``parts.store``. Safe to answer, stop and subscribe to from any thread."""
+    """Drives the run whose events are in ``services.store``. Safe to answer, stop and subscribe to from any thread."""
 
-    def __init__(self, run_id: str, parts: Parts) -> None:
+    def __init__(self, run_id: str, services: Services) -> None:
         self.run_id = run_id
-        self._store = parts.store
-        self._steps = Steps(parts)
+        self._store = services.store
+        self._steps = Steps(services)
         self._lock = threading.RLock()
         self._wake = threading.Condition(self._lock)
-        self._cancel = threading.Event()  # of the step in hand; a new one for each
+        self._cancel = threading.Event()  # of the current step; each step has a new one
         self._subscribers = Subscribers(run_id)
         self._events = self._store.events(run_id)
         self._state = fold(e.event for e in self._events)
@@ -48,16 +48,16 @@ class Driver:
 
     @property
     def resting(self) -> bool:
-        """Nothing to do until an answer comes: at review (unless the run answers itself) or done."""
+        """Whether nothing can be done until an answer comes: at review (unless answered by auto) or done."""
         effect = next_step(self._state)
         return isinstance(effect, Finish) or (isinstance(effect, AskReview) and effect.answer is None)
 
     def subscribe(self, callback: Subscriber) -> Callable[[], None]:
-        """``callback(notice)`` from now on, on whichever thread the news arises; the return value ends it."""
+        """Calls ``callback(notice)`` for each notice, on the thread it arises. Returns a function that unsubscribes."""
         return self._subscribers.add(callback)
 
     def answer(self, answer: Answer) -> RunState:
-        """Records the analyst's word. On return it is durable. Raises InputError where it is not to be taken now."""
+        """Stores the analyst's answer; it is durable on return. Raises InputError if it is not legal now."""
         with self._lock:
             before, after = self._state, self._record(Answered(answer))
         if before.finished and after is before and answer.kind != "stop":
@@ -65,16 +65,16 @@ class Driver:
         return after
 
     def stop(self, reason: str = "stopped by the analyst") -> RunState:
-        """Ends the run where it stands, at any step; whatever was being done is cancelled and its result dropped."""
+        """Ends the run at any step; work in progress is cancelled and its result dropped."""
         return self.record(Stopped(reason))
 
     def record(self, event: Event) -> RunState:
-        """Store first, then state, then subscribers. A finished run ignores events and stores none of them."""
+        """Stores an event, updates the state, notifies subscribers, in this order. A finished run ignores events."""
         with self._lock:
             return self._record(event)
 
     def work(self) -> RunState:
-        """Performs steps until the run rests. Ctrl-C stops the run (it can be resumed) and is raised on."""
+        """Performs steps until the run rests. Ctrl-C stops the run (it can be resumed) and is re-raised."""
         try:
             while not self.resting:
                 self._step()
@@ -92,7 +92,7 @@ class Driver:
         self._events.append(stored)
         self._state = after
         if not isinstance(event, StepStarted):
-            self._cancel.set()  # whatever step was in hand is over; only its own worker may still be finding out
+            self._cancel.set()  # the current step is over, even if its worker has not noticed yet
         self._wake.notify_all()
         self._subscribers.tell(Notice(after, stored))
         return after
@@ -132,7 +132,7 @@ class Driver:
                 _log.exception("step %s of %s", state.step.value, self.run_id)
             event = StepFailed(state.step, str(known or f"internal error: {type(error).__name__}: {error}"))
         with self._lock:
-            if not cancel.is_set():  # a stop that came first wins: the result is dropped
+            if not cancel.is_set():  # after a stop the result is dropped
                 self._record(event)
 
     def _out_of_time(self) -> str:
@@ -144,18 +144,18 @@ class Driver:
 
 
 class Over(Exception):
-    """The driver was closed, or has let a finished run go, before it could take a verb: another one can."""
+    """The driver was closed, or released its finished run, before it could accept a verb; another driver can."""
 
 
 class ThreadedDriver(Driver):
-    """A driver that works by itself: one daemon thread a run, asleep while the run rests.
+    """A driver with its own daemon thread, which sleeps while the run rests.
 
-    With ``ended`` it lets a finished run go: its thread ends, calling ``ended(self)`` last, and verbs raise
+    With ``ended`` it releases a finished run: the thread ends, calling ``ended(self)`` last, and verbs raise
     :class:`Over`.
     """
 
-    def __init__(self, run_id: str, parts: Parts, ended: Callable[[ThreadedDriver], None] | None = None) -> None:
-        super().__init__(run_id, parts)
+    def __init__(self, run_id: str, services: Services, ended: Callable[[ThreadedDriver], None] | None = None) -> None:
+        super().__init__(run_id, services)
         self._closed = False
         self._broken: Exception | None = None
         self._ended = ended
@@ -169,10 +169,11 @@ class ThreadedDriver(Driver):
         self._thread.start()
 
     def wait(self, timeout: float | None = None) -> RunState:
-        """Until the run rests (its state then), or ``timeout`` seconds have passed (its state so far). A finished run
-        has been let go on return.
+        """Waits until the run rests or ``timeout`` seconds have passed; returns the state then. A finished run has been
+        released on return.
 
-        Raises StoreError where the run could not go on because its events could not be written."""
+        Raises StoreError if the run stopped because its events could not be written.
+        """
         deadline = None if timeout is None else time.monotonic() + timeout
         with self._wake:
             while not self.resting and not self._closed:
@@ -188,7 +189,7 @@ class ThreadedDriver(Driver):
         return state
 
     def close(self) -> None:
-        """Ends the thread and gives up the step in hand. Records nothing: the run can be resumed."""
+        """Ends the thread and abandons the current step. Stores nothing: the run can be resumed."""
         with self._wake:
             self._closed = True
             self._cancel.set()
@@ -200,7 +201,7 @@ class ThreadedDriver(Driver):
             self._thread.join(2.0)
 
     def _record(self, event: Event) -> RunState:
-        if self._closed:  # the lease is another's, or nobody's
+        if self._closed:  # this driver no longer has the lease
             raise Over
         return super()._record(event)
 
@@ -210,7 +211,7 @@ class ThreadedDriver(Driver):
                 self._step()
             except Over:
                 break
-            except Exception as error:  # the store: nothing may happen that cannot be recorded
+            except Exception as error:  # the store failed: nothing may happen that cannot be recorded
                 self._broken = error
                 self.close()
                 return
@@ -218,7 +219,7 @@ class ThreadedDriver(Driver):
             self._ended(self)
 
     def _awaited(self) -> bool:
-        """Waits until there is work; False where there will be none."""
+        """Waits for work; False if there will be none."""
         with self._wake:
             while self.resting and not self._closed:
                 if self._state.finished and self._ended is not None:

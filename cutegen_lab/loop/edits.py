@@ -1,4 +1,4 @@
-"""What an analyst's edited text means together with the config it was shown with."""
+"""Config of a text that the analyst edited."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ANALYST = "analyst"  # the provider of edited text
 
 
 def edited(parent: Candidate, text: str, candidate_id: str) -> Candidate:
-    """The candidate that runs ``text`` exactly as it stands."""
+    """The candidate that runs ``text`` unchanged."""
     proposal = Proposal(
         source=text,
         title=f"{parent.id} edited by the analyst",
@@ -24,10 +24,10 @@ def edited(parent: Candidate, text: str, candidate_id: str) -> Candidate:
 
 
 def config_after_edit(parent: Candidate, text: str) -> Config:
-    """The parent's config, less what the edit settles itself.
+    """The parent's config without the parameters whose value the edit decides.
 
-    A value in the config overrides the default in the source. Where the analyst changed that default, or removed the
-    parameter, the text has the last word: otherwise an edit could silently change nothing.
+    A value in the config overrides the default in the source. If the analyst changed that default or removed the
+    parameter, the text decides; otherwise the edit would silently have no effect.
     """
     before, after = _launch_defaults(parent.source), _launch_defaults(text)
     if after is None:  # does not parse: the gate will say so with a line number
@@ -41,8 +41,8 @@ def config_after_edit(parent: Candidate, text: str) -> Config:
 
 @lru_cache(maxsize=64)  # a view of a run asks again with each of its events
 def _launch_defaults(source: str) -> Mapping[str, str] | None:
-    """Parameters of ``launch`` with their defaults as text ("" for none); None where the source does not parse,
-    or a default is nested beyond what ``ast.unparse`` can take."""
+    """Parameters of ``launch`` with defaults as text ("" for none); None if the source does not parse or a default is
+    nested too deeply for ``ast.unparse``."""
     try:
         tree = parse(source)
     except (SyntaxError, ValueError):

@@ -1,4 +1,4 @@
-"""What the machine asks its driver to do next, as frozen data."""
+"""The next step of a run, which the driver performs, as frozen data."""
 
 from __future__ import annotations
 
@@ -13,43 +13,65 @@ class Generate:
     """Ask the provider for one candidate."""
 
     request: GenerateRequest
+    """What to ask for."""
 
 
 @dataclass(frozen=True)
 class Compile:
+    """Compile a candidate."""
+
     candidate_id: str
+    """The candidate."""
 
 
 @dataclass(frozen=True)
 class Check:
+    """Check a candidate's outputs."""
+
     candidate_id: str
+    """The candidate."""
     artifact_sha256: str
+    """Hash of its artifact in the store."""
 
 
 @dataclass(frozen=True)
 class Time:
+    """Time a candidate that passed."""
+
     candidate_id: str
+    """The candidate."""
     artifact_sha256: str
+    """Hash of its artifact in the store."""
 
 
 @dataclass(frozen=True)
 class Profile:
+    """Profile a candidate that was timed."""
+
     candidate_id: str
+    """The candidate."""
     artifact_sha256: str
+    """Hash of its artifact in the store."""
 
 
 @dataclass(frozen=True)
 class AskReview:
-    """The run rests. ``answer`` is what the auto policy says; None leaves the word to the analyst."""
+    """Rest until there is an answer."""
 
     candidate_id: str | None
+    """Candidate under review; None if there is none."""
     answer: Answer | None = None
+    """Answer of the auto policy; None leaves it to the analyst."""
 
 
 @dataclass(frozen=True)
 class Finish:
+    """The run is done."""
+
     outcome: str
+    """How it ended (:attr:`RunState.outcome`)."""
     note: str
+    """Why, in one line; empty if obvious."""
 
 
 Effect = Generate | Compile | Check | Time | Profile | AskReview | Finish

@@ -1,4 +1,4 @@
-"""Calls that can be given up: Python cannot interrupt a thread, so what will not end is left behind."""
+"""Calls that can be abandoned: Python cannot interrupt a thread, so one that does not end is left behind."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _POLL_SECONDS = 0.02
 
 
 def call(work: Callable[[], T], cancel: threading.Event, name: str, grace: float = GRACE_SECONDS) -> T:
-    """``work()`` on a thread of its own. Raises what it raises, and :class:`Cancelled` once ``cancel`` is set.
+    """Calls ``work()`` on a new thread. Raises what it raises, and :class:`Cancelled` once ``cancel`` is set.
 
     After ``cancel`` the work has ``grace`` seconds to end by itself (and to kill its child processes); then it is
-    abandoned and whatever it still returns is dropped.
+    abandoned and its result dropped.
     """
     done = threading.Event()
     results: list[T] = []

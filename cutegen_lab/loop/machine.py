@@ -1,8 +1,8 @@
 """The life of a run, without clock, disk or thread: ``advance(state, event) -> state``, ``next_step(state) -> effect``.
 
 Steps go generate → compile → check → time → profile → review. A candidate that fails goes back to the provider while
-fixes remain, then rests at review; one that could not be judged rests there at once. What must happen next follows from
-the state alone (:func:`next_step`), so a run resumes from its events.
+fixes remain, then rests at review; one that could not be judged rests there at once. The next step follows from the
+state alone (:func:`next_step`), so a run resumes from its events.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ from cutegen_lab.loop.review import auto_answer
 
 
 def advance(state: RunState | None, event: Event) -> RunState:
-    """The state after ``event``; ``state`` itself where the event changes nothing.
+    """The state after ``event``; ``state`` itself if the event changes nothing.
 
-    Raises :class:`InputError` for an answer or event that does not belong in ``state``. A finished run ignores
-    everything but a branch, an edit and a resume.
+    Raises :class:`InputError` for an answer or event that is not legal in ``state``. A finished run ignores everything
+    except a branch, an edit and a resume.
     """
     if isinstance(event, RunStarted):
         if state is not None:
@@ -58,7 +58,7 @@ def advance(state: RunState | None, event: Event) -> RunState:
 
 
 def fold(events: Iterable[Event]) -> RunState:
-    """The state all ``events`` add up to. Raises :class:`InputError` for an empty or impossible sequence."""
+    """The state that ``events`` lead to. Raises :class:`InputError` for an empty or impossible sequence."""
     state: RunState | None = None
     for event in events:
         state = advance(state, event)
@@ -68,7 +68,7 @@ def fold(events: Iterable[Event]) -> RunState:
 
 
 def next_step(state: RunState) -> Effect:
-    """What must happen next, from the state alone."""
+    """The next step, from the state alone."""
     current = state.current_id or ""
     built = state.compiled.get(current)
     artifact = built.artifact_sha256 if built else ""
@@ -111,7 +111,7 @@ def _generate_failed(state: RunState, event: GenerateFailed) -> RunState:
 
 
 def _editing(state: RunState) -> bool:
-    """Does an analyst's own text, which failed, wait for that analyst's next?"""
+    """Whether the analyst's own text failed, so that the run waits for the next one."""
     current, trial = state.current, state.trials.get(state.current_id or "")
     failed = trial is not None and not trial.verdict.passed
     return failed and current is not None and current.provider == ANALYST and not state.settings.auto
@@ -168,7 +168,7 @@ def _step_failed(state: RunState, event: StepFailed) -> RunState:
 
 
 def _resumed(state: RunState, event: Resumed) -> RunState:
-    """Unfinished work starts again; a run that was stopped goes on, one that ended stays ended."""
+    """Unfinished work starts again; a stopped run continues, one that ended stays ended."""
     if state.stopped_at is None:
         return state
     note = state.problem_note if state.stopped_at is Step.REVIEW and state.failed_step else ""
@@ -180,7 +180,7 @@ def _stopped(state: RunState, event: Stopped) -> RunState:
 
 
 def _failed(state: RunState, trial: Trial) -> RunState:
-    """Back to the provider with what went wrong, or to review once the fixes are used up."""
+    """Goes back to the provider with the failure, or to review once the fixes are used up."""
     state = replace(_with_trial(state, trial), failed_in_a_row=state.failed_in_a_row + 1, stumbles=0)
     if fixes_left(state):
         return ask(state, "fix", trial.candidate_id, state.feedback)

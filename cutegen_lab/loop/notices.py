@@ -1,4 +1,4 @@
-"""What a run tells those who watch it."""
+"""Notices that a run sends to its subscribers."""
 
 from __future__ import annotations
 
@@ -14,18 +14,21 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Notice:
-    """A new event with the state after it, or one line of progress (``event`` is None)."""
+    """A new event, or one line of progress."""
 
     state: RunState
+    """State of the run after the event."""
     event: StoredEvent | None
+    """The event; None for a line of progress."""
     line: str = ""
+    """The line; empty for an event."""
 
 
 Subscriber = Callable[[Notice], None]
 
 
 class Subscribers:
-    """Callbacks for the notices of one run. Safe to use from any thread."""
+    """Callbacks for the notices of one run. Thread-safe."""
 
     def __init__(self, run_id: str) -> None:
         self._run_id = run_id
@@ -33,7 +36,7 @@ class Subscribers:
         self._callbacks: list[Subscriber] = []
 
     def add(self, callback: Subscriber) -> Callable[[], None]:
-        """``callback(notice)`` from now on; the function returned removes it."""
+        """Calls ``callback(notice)`` for each notice from now on; the returned function removes it."""
         with self._lock:
             self._callbacks.append(callback)
 
@@ -45,7 +48,7 @@ class Subscribers:
         return remove
 
     def tell(self, notice: Notice) -> None:
-        """Calls every callback. One that raises is logged, and stops neither the others nor the run."""
+        """Calls every callback. One that raises is logged, and affects neither the others nor the run."""
         with self._lock:
             callbacks = list(self._callbacks)
         for callback in callbacks:

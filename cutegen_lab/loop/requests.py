@@ -1,4 +1,4 @@
-"""What a provider is told: the request that follows from a state."""
+"""The provider's request that follows from a state."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from cutegen_lab.core.verbs import in_words
 
 
 def attempt(state: RunState, candidate_id: str) -> Attempt:
-    """One earlier candidate with its trial and the answer to it. Raises KeyError for an unknown id."""
+    """An earlier candidate with its trial and answer. Raises KeyError for an unknown id."""
     answer = state.answers.get(candidate_id)
     return Attempt(state.candidates[candidate_id], state.trials.get(candidate_id), in_words(answer))
 
 
 def generate_request(state: RunState) -> GenerateRequest:
-    """The request ``state`` (at its generate step) stands for. Raises InputError for an arch without figures."""
+    """The request of ``state``, which is at its generate step. Raises InputError for an arch without figures."""
     settings = state.settings
     return GenerateRequest(
         kind=state.ask,

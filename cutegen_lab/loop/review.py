@@ -1,4 +1,4 @@
-"""The auto policy: what the loop answers by itself at review. Ambiguity never accepts once there is an incumbent."""
+"""The auto policy: answers at review by itself. With an incumbent, an ambiguous comparison is never accepted."""
 
 from __future__ import annotations
 
@@ -41,7 +41,8 @@ def auto_answer(state: RunState) -> Answer:
 
 
 def not_faster(timing: Timing | None, state: RunState) -> str:
-    """Why ``timing`` does not prove more speed than what is accepted, or "". What is merely as fast is not accepted."""
+    """Why ``timing`` does not prove that the candidate is faster than the accepted kernel, or "". Equal speed is not
+    accepted."""
     best = fastest_accepted(state)
     if timing is None:
         return "it passed but has no time to compare"
@@ -65,9 +66,10 @@ def not_faster(timing: Timing | None, state: RunState) -> str:
 
 
 def fastest_accepted(state: RunState) -> Timing | None:
-    """The best time among accepted candidates of the incumbent's kind and device; None where the incumbent has none.
+    """Best time of the accepted candidates with the incumbent's kind of timing and device; None if the incumbent has no
+    time.
 
-    The fastest and not the latest, so that many small steps within the margin cannot add up to a slow kernel.
+    The fastest, not the latest: otherwise many small steps within the margin could add up to a slow kernel.
     """
     incumbent = state.trials.get(state.incumbent_id) if state.incumbent_id else None
     if incumbent is None or incumbent.timing is None:

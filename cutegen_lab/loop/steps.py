@@ -1,4 +1,4 @@
-"""Performing one step through the protocols: an effect in, the event that tells what came of it out."""
+"""Performs one step through the protocols: takes an effect, returns the event with its result."""
 
 from __future__ import annotations
 
@@ -28,35 +28,43 @@ from cutegen_lab.core.run import (
 from cutegen_lab.core.trial import Profile as ProfileResult
 from cutegen_lab.core.trial import Provenance, Resources, Timing
 from cutegen_lab.core.verdict import Fault, Verdict
-from cutegen_lab.loop.ahead import Ahead
 from cutegen_lab.loop.answers import next_id
 from cutegen_lab.loop.budget import nothing_to_gain
 from cutegen_lab.loop.effects import Check, Compile, Generate, Profile, Time
+from cutegen_lab.loop.speculative_build import SpeculativeBuild
 
 Work = Generate | Compile | Check | Time | Profile
 
 
 @dataclass
-class Parts:
-    """What a run is performed with. ``workloads`` picks those the judge will run; the main one is always compiled."""
+class Services:
+    """Everything a run's steps are performed with."""
 
     provider: Provider
+    """Proposes candidates."""
     compiler: Compiler
+    """Compiles them."""
     judge: Judge
+    """Checks, times and profiles them."""
     device: Device
+    """Runs them."""
     store: Store
+    """Keeps events and artifacts."""
     gpu: GpuSpec
+    """GPU to optimise for."""
     workloads: Callable[[Problem, Device], Sequence[Workload]]
+    """Chooses the workloads that the judge will run; the main one is always compiled."""
     versions: Mapping[str, str] = field(default_factory=dict)
+    """Versions of packages and drivers, for provenance."""
 
 
 class Steps:
-    """Each step's work. Raises what the parts raise; the driver turns that into a :class:`StepFailed`."""
+    """The work of each step. Raises what the services raise; the driver turns that into a :class:`StepFailed`."""
 
-    def __init__(self, parts: Parts) -> None:
-        self.parts = parts
+    def __init__(self, services: Services) -> None:
+        self.services = services
         self._profiles: dict[str, ProfileResult | None] = {}
-        self._ahead = Ahead(parts.provider, self._built)
+        self._ahead = SpeculativeBuild(services.provider, self._built)
 
     def perform(self, effect: Work, state: RunState, say: Say, cancel: Cancel) -> Event:
         match effect:
@@ -72,8 +80,8 @@ class Steps:
                 return self._profile(candidate_id, sha, state, say, cancel)
 
     def _generate(self, effect: Generate, state: RunState, say: Say, cancel: Cancel) -> Event:
-        provider = self.parts.provider
-        recorded = state.settings.provider.startswith("replay:")  # is played to its end
+        provider = self.services.provider
+        recorded = state.settings.provider.startswith("replay:")  # a recording is played to its end
         if state.settings.auto and not recorded and (reason := nothing_to_gain(state)):
             return GenerateFailed(reason, exhausted=True)
         try:
@@ -94,7 +102,7 @@ class Steps:
         main = state.problem.workload.name
         return Compiled(
             candidate_id=candidate.id,
-            artifact_sha256=self.parts.store.put_artifact(result),
+            artifact_sha256=self.services.store.put_artifact(result),
             resources=resources(result, main),
             provenance=provenance,
             notes=result.builds[main].notes,
@@ -104,16 +112,16 @@ class Steps:
     def _built(
         self, proposal: Proposal, state: RunState, cancel: Cancel, say: Say = lambda line: None
     ) -> Artifact | CompileFailure:
-        workloads = state.problem.built_for(self.parts.workloads(state.problem, self.parts.device))
-        return _refused(proposal) or self.parts.compiler.compile(
+        workloads = state.problem.built_for(self.services.workloads(state.problem, self.services.device))
+        return _refused(proposal) or self.services.compiler.compile(
             proposal.source, proposal.config, workloads, state.settings.arch, say, cancel
         )
 
     def _check(self, candidate_id: str, sha: str, state: RunState, say: Say, cancel: Cancel) -> Event:
-        device = self.parts.device
+        device = self.services.device
         if device.kind == "cuda":  # an emulator needs the cores itself
             self._ahead.begin(state)
-        result = self.parts.judge.check(state.problem, self.parts.store.get_artifact(sha), device, say, cancel)
+        result = self.services.judge.check(state.problem, self.services.store.get_artifact(sha), device, say, cancel)
         if result.verdict in (Verdict.DEVICE_ERROR, Verdict.CANCELLED):
             return StepFailed(Step.CHECK, f"{result.verdict.value}: {result.reason}")
         return Checked(candidate_id, device.name, result)
@@ -127,7 +135,7 @@ class Steps:
         return Timed(candidate_id, outcome)
 
     def _profile(self, candidate_id: str, sha: str, state: RunState, say: Say, cancel: Cancel) -> Event:
-        # Timing and profiling are one visit to the device; only a run resumed between the two goes there again.
+        # The judge profiles while it times; only a run resumed between the two steps times again.
         if candidate_id not in self._profiles:
             self._profiles[candidate_id] = self._timed(sha, state, say, cancel)[1]
         return Profiled(candidate_id, self._profiles[candidate_id])
@@ -135,17 +143,17 @@ class Steps:
     def _timed(
         self, sha: str, state: RunState, say: Say, cancel: Cancel
     ) -> tuple[Timing | Fault, ProfileResult | None]:
-        parts = self.parts
+        services = self.services
         best = state.compiled.get(state.incumbent_id) if state.incumbent_id else None
-        return parts.judge.time(
-            state.problem, parts.store.get_artifact(sha), parts.device, parts.gpu, say, cancel,
-            incumbent=parts.store.get_artifact(best.artifact_sha256) if best else None,
+        return services.judge.time(
+            state.problem, services.store.get_artifact(sha), services.device, services.gpu, say, cancel,
+            incumbent=services.store.get_artifact(best.artifact_sha256) if best else None,
         )  # fmt: skip
 
     def _provenance(self, candidate: Candidate, state: RunState, result: Artifact | CompileFailure) -> Provenance:
         problem = state.problem
         built = result if isinstance(result, Artifact) else None
-        versions = dict(self.parts.versions)
+        versions = dict(self.services.versions)
         if built:
             versions["nvidia-cutlass-dsl"] = built.dsl_version
         return Provenance(
@@ -153,7 +161,7 @@ class Steps:
             source_sha256=candidate.source_sha256,
             config=dict(candidate.config),
             arch=state.settings.arch,
-            device=self.parts.device.name,
+            device=self.services.device.name,
             seeds=(),
             tolerances=dict(vars(problem.tolerances)),
             versions=versions,
@@ -163,7 +171,7 @@ class Steps:
 
 
 def _refused(proposal: Proposal) -> CompileFailure | None:
-    """Why there is nothing to compile, where a spec did not become a kernel."""
+    """The failure of a spec that did not become a kernel; None if there is something to compile."""
     if not proposal.refused:
         return None
     reason = f"the spec cannot be compiled: {proposal.refused[0]}"
@@ -171,7 +179,7 @@ def _refused(proposal: Proposal) -> CompileFailure | None:
 
 
 def resources(artifact: Artifact, workload: str) -> Resources:
-    """Of the build for ``workload``, the largest over its kernels."""
+    """Resources of the build for ``workload``: the largest over its kernels."""
     build = artifact.builds[workload]
     return Resources(
         registers=max(k.registers for k in build.kernels),

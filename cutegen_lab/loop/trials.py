@@ -1,4 +1,4 @@
-"""Trials, grown from events as evidence comes in."""
+"""Builds trials from events as evidence comes in."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def compile_failed(state: RunState, event: CompileFailed) -> Trial:
 
 
 def checked(state: RunState, event: Checked) -> Trial:
-    """The first verdict of a candidate that compiled: build evidence and check evidence together."""
+    """The first trial of a candidate that compiled: build and check evidence together."""
     built = state.compiled[event.candidate_id]
     seeds = tuple(dict.fromkeys(c.seed for c in event.result.checks))
     return Trial(
@@ -38,7 +38,7 @@ def checked(state: RunState, event: Checked) -> Trial:
 
 
 def timed(trial: Trial, event: Timed) -> Trial:
-    """A fault while timing is the candidate's: it takes the pass back."""
+    """The trial with its time. A fault during timing is the candidate's: it revokes the pass."""
     if event.fault is not None:
         return replace(trial, verdict=event.fault.verdict, reason=f"while timing: {event.fault}", timing=None)
     return replace(trial, timing=event.timing)

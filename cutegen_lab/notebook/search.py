@@ -17,7 +17,7 @@ from cutegen_lab.notebook.search_figure import headline, search_figure
 from cutegen_lab.notebook.verbs import verb
 from cutegen_lab.session.refactor import account
 from cutegen_lab.session.searching import Searching, Status
-from cutegen_lab.session.tuned import Tuned, concluded, duration, kernel_text, report, searched
+from cutegen_lab.session.tuned import TuningResult, concluded, duration, kernel_text, report, searched
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -50,7 +50,7 @@ class NotebookSearch:
         return self.searching.trace()
 
     @property
-    def found(self) -> Tuned:
+    def found(self) -> TuningResult:
         """What the search came to. Raises InputError while it runs, and the search's own error where it failed."""
         if self.searching.error is not None:
             raise self.searching.error

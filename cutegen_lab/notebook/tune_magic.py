@@ -63,7 +63,7 @@ class TuneMagic(Magics):
         from cutegen_lab.session.kernels import read_kernel, read_text_file
         from cutegen_lab.session.searching import Searching
         from cutegen_lab.session.tune import TuneSettings, from_template, from_text
-        from cutegen_lab.session.tuned import Tunable, Untuned
+        from cutegen_lab.session.tuned import PlainKernel, Tunable
         from cutegen_lab.tuning.protocols import Limits
 
         if arguments.budget < 1:
@@ -77,9 +77,9 @@ class TuneMagic(Magics):
         if arguments.refactor and not arguments.kernel:
             raise InputError("--refactor has no kernel to make a template of", "Add --kernel FILE.")
         source, carried = read_kernel(read_text_file(Path(arguments.kernel))) if arguments.kernel else ("", {})
-        tunable: Tunable | Untuned
+        tunable: Tunable | PlainKernel
         if arguments.refactor:
-            tunable = Untuned(arguments.kernel, source)
+            tunable = PlainKernel(arguments.kernel, source)
         elif arguments.kernel:
             tunable = from_text(source, carried, arguments.kernel, arguments.seed)
         else:

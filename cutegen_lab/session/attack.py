@@ -1,4 +1,4 @@
-"""Mounts the catalogue's attacks on an honest kernel for the analyst's own problem, and says what caught each."""
+"""Mounts the catalogue's attacks on an honest kernel for the analyst's own problem, and reports what caught each."""
 
 from __future__ import annotations
 
@@ -23,42 +23,54 @@ _NEVER_RAN = (Verdict.COMPILE_ERROR, Verdict.CONTRACT, Verdict.UNSUPPORTED)
 
 @dataclass(frozen=True)
 class Outcome:
-    """One attack and what became of it. ``verdict`` is None where there was nothing to judge.
+    """Result of one attack.
 
-    ``caught``: with a verdict that fits it; ``rejected``: with another. ``not mounted``: the text does not compile
-    around this kernel, or the device does not know its instructions, which says nothing about the judge.
+    ``caught``: by a verdict that fits the attack; ``rejected``: by another. ``not mounted``: the attack's text does not
+    compile around this kernel, or the device does not know its instructions, which says nothing about the judge.
     """
 
     attack: Attack
+    """The attack."""
     status: Status
+    """What became of it."""
     verdict: Verdict | None
+    """The judge's verdict; None if there was nothing to judge."""
     reason: str
+    """Why, in one line."""
 
     @property
     def holds(self) -> bool:
-        """Whether the defence stands as far as this attack can tell."""
+        """Whether the defence held against this attack."""
         return self.status not in ("NOT CAUGHT", "not judged")
 
 
 @dataclass(frozen=True)
-class Range:
-    """Where attacks are tried: on one problem, with one way of compiling and judging."""
+class AttackHarness:
+    """Tries attacks on one problem, with one compiler, judge and device."""
 
     problem: Problem
+    """Problem of the honest kernel."""
     workloads: Sequence[Workload]
+    """Workloads to compile for."""
     config: Config
+    """Config of the honest kernel."""
     arch: str
+    """Target architecture."""
     compiler: Compiler
+    """Compiles the attacked kernels."""
     judge: Judge
+    """Judges them."""
     device: Device
+    """Runs them."""
     cancel: Cancel
+    """Ends the work."""
 
     def try_honest(self, source: str) -> tuple[Verdict, str]:
-        """The honest kernel itself: an attack on one that does not pass would prove nothing."""
+        """Verdict and reason of the honest kernel: if it does not pass, an attack on it proves nothing."""
         return self._judged(self._compiled(source))
 
     def try_all(self, honest: str) -> Iterator[Outcome]:
-        """Every attack's outcome, in the catalogue's order. Raises what compiler, judge and device raise."""
+        """Outcome of every attack, in the catalogue's order. Raises what compiler, judge and device raise."""
         attacks = catalogue()
         threads = ThreadPoolExecutor(COMPILING_AHEAD, thread_name_prefix="attack")
         try:
@@ -102,4 +114,4 @@ def _status(attack: Attack, verdict: Verdict) -> Status:
 
 
 def _quietly(line: str) -> None:
-    """Eighty compilations' progress is nobody's news."""
+    """Discards progress messages."""

@@ -1,4 +1,4 @@
-"""One run in the analyst's hand: its state, its view and the verbs, the same for scripts, notebooks and tests."""
+"""The handle of one run: its state, its view and the verbs, the same for scripts, notebooks and tests."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ LOG_LINES = 500
 
 
 class RunHandle:
-    """A run of ``session``. It may be driven by this process (``driving``), or only watched.
+    """A run of ``session``, either driven by this process (``driving``) or only watched.
 
-    A verb on a run that nobody drives takes it up first, so a widget that came back after a kernel restart answers at
-    once. Verbs record the answer durably before they return; they raise :class:`InputError` where the run does not take
-    it now and :class:`StoreError` where another process drives the run.
+    A verb on a run that nobody drives first resumes it, so that a widget works right after a kernel restart. Verbs
+    store the answer durably before they return; they raise :class:`InputError` if the run does not accept it now and
+    :class:`StoreError` if another process drives the run.
     """
 
     def __init__(self, session: Session, run_id: str) -> None:
@@ -52,7 +52,7 @@ class RunHandle:
 
     @property
     def state(self) -> RunState:
-        """As it is now: live while driving, else read from the store."""
+        """Current state: live while driving, otherwise from the store."""
         driver = self._driver
         return driver.state if driver else fold(e.event for e in self._session.store.events(self.run_id))
 
@@ -63,11 +63,11 @@ class RunHandle:
 
     @property
     def log(self) -> list[str]:
-        """The latest progress lines of this process's work on the run."""
+        """Latest progress lines of this process's work on the run."""
         return list(self._log)
 
     def view(self) -> RunView:
-        """The run as the widget, the report and the command line show it."""
+        """The run as shown by the widget, the report and the command line."""
         from cutegen_lab.views.build import build_view
 
         events, driving = self.events, self.driving
@@ -76,37 +76,37 @@ class RunHandle:
         return build_view(state, events, log=self.log, attached=driving, elsewhere=elsewhere)
 
     def approve(self) -> RunState:
-        """Accept the candidate under review; the next refinement starts from it. Needs a passed verdict."""
+        """Accepts the candidate under review, from which the next refinement starts. It must have passed."""
         return self._answer(Answer("approve"))
 
     def approve_unproven(self) -> RunState:
-        """Accept the candidate under review without proof that it is correct. Recorded and shown as such."""
+        """Accepts the candidate under review without proof that it is correct. Recorded and shown as such."""
         return self._answer(Answer("approve_unproven"))
 
     def reject(self, reason: str = "") -> RunState:
-        """Refuse the candidate; ``reason`` goes to the provider."""
+        """Rejects the candidate; ``reason`` goes to the provider."""
         return self._answer(Answer("reject", text=reason))
 
     def edit(self, text: str) -> RunState:
-        """``text``, exactly as it stands, is the next candidate."""
+        """Makes ``text``, unchanged, the next candidate."""
         return self._answer(Answer("edit", text=text))
 
     def retry(self) -> RunState:
-        """Ask again from the same parent, or, after a failure of ours, do the failed step again."""
+        """Asks again from the same parent, or, after our own failure, repeats the failed step."""
         return self._answer(Answer("retry"))
 
     def branch(self, candidate_id: str, feedback: str = "") -> RunState:
-        """Grow the next candidate from ``candidate_id``; possible on a finished run too."""
+        """Derives the next candidate from ``candidate_id``; also possible on a finished run."""
         return self._answer(Answer("branch", target_id=candidate_id, text=feedback))
 
     def stop(self) -> RunState:
-        """End the run at whatever step it is; :meth:`resume` goes on from there."""
+        """Ends the run at its current step; :meth:`resume` continues it from there."""
         if self.state.finished:
             return self.state
         return self._act(ThreadedDriver.stop)
 
     def resume(self) -> RunHandle:
-        """Take the run up in this process: unfinished work starts again, a stopped run goes on. Returns self."""
+        """Drives the run in this process: unfinished work starts again, a stopped run continues. Returns self."""
 
         def go_on(driver: ThreadedDriver) -> RunState:
             return driver.record(Resumed()) if driver.state.stopped_at is not None else driver.state
@@ -115,7 +115,8 @@ class RunHandle:
         return self
 
     def perform(self, verb: Verb, argument: str = "", note: str = "") -> None:
-        """``verb`` with what it takes (:data:`~cutegen_lab.core.verbs.VERBS`); ``note`` is the feedback of a branch."""
+        """Performs ``verb`` with its argument (:data:`~cutegen_lab.core.verbs.VERBS`); ``note`` is the feedback of a
+        branch."""
         act = getattr(self, verb)
         match VERBS[verb].takes:
             case "nothing":
@@ -126,7 +127,8 @@ class RunHandle:
                 act(argument)
 
     def wait(self, timeout: float | None = None) -> RunState:
-        """Until the run rests at review or is done, or ``timeout`` seconds have passed; returns its state then."""
+        """Waits until the run rests at review or is done, or ``timeout`` seconds have passed; returns its state
+        then."""
         driver = self._driver
         if driver is None:
             state = self.state
@@ -136,19 +138,19 @@ class RunHandle:
         return driver.wait(timeout)
 
     def subscribe(self, callback: Subscriber) -> Callable[[], None]:
-        """``callback(notice)`` for each event (``notice.event``) and progress line (``notice.line``), on whichever
-        thread it arises; it must not wait for the run. Returns a function that ends it."""
+        """Calls ``callback(notice)`` for each event (``notice.event``) and progress line (``notice.line``), on the
+        thread it arises; the callback must not wait for the run. Returns a function that unsubscribes."""
         return self._subscribers.add(callback)
 
     def export(
         self, path: Path | str, candidate_id: str | None = None, *, general: bool = False, say: Say = lambda _: None
     ) -> Path:
-        """Writes a kernel as a ``.py`` file: ``candidate_id``, else the accepted one the run ended with.
+        """Writes a kernel as a ``.py`` file: ``candidate_id``, otherwise the accepted one the run ended with.
 
-        It is the text for the kernel's config alone, or with ``general`` the one with its parameters, which ``cutegen
-        tune`` can search. That is also written, and ``say`` is told why, where the first is not proven to compile to
-        the same PTX. Raises :class:`InputError` where there is no such kernel, it is a spec that could not be compiled,
-        or ``path`` is a file that is not ours.
+        The text is specialised for the kernel's config, or with ``general`` keeps its parameters, so that ``cutegen
+        tune`` can search it. The general text is also written, and the reason passed to ``say``, if the specialised one
+        is not proven to compile to the same PTX. Raises :class:`InputError` if there is no such kernel, it is a spec
+        that could not be compiled, or ``path`` is a file that cutegen did not write.
         """
         from cutegen_lab.session.kernels import kernel_text
         from cutegen_lab.session.outputs import may_write, write_out
@@ -172,7 +174,8 @@ class RunHandle:
         return Path(path)
 
     def export_page(self, path: Path | str) -> Path:
-        """Writes the run as one self-contained HTML page. Raises InputError where ``path`` is not a file of ours."""
+        """Writes the run as one self-contained HTML page. Raises InputError if ``path`` is a file cutegen did not
+        write."""
         from cutegen_lab.session.outputs import write_out
         from cutegen_lab.views.html import report
 
@@ -180,15 +183,15 @@ class RunHandle:
         return Path(path)
 
     def meant(self, candidate_id: str | None = None) -> str | None:
-        """``candidate_id``, else the candidate in work, else the accepted one, where there is any."""
+        """``candidate_id``, otherwise the current candidate, otherwise the accepted one; None without any."""
         state = self.state
         return candidate_id or (state.current.id if state.current else None) or state.incumbent_id
 
     def profile(self, candidate_id: str | None = None, device: str = "emulator") -> Profile:
-        """What the emulator (``device="emulator"``) or a GPU's profiler (``"cuda"``) counts of a compiled candidate
-        (default: the one in work, else the accepted one), under one list of names.
+        """Counters of a compiled candidate (default: the current one, otherwise the accepted one) from the emulator
+        (``device="emulator"``) or a GPU's profiler (``"cuda"``), under the same names.
 
-        Raises InputError where nothing is compiled, SetupError where there is no such device or it has no profiler.
+        Raises InputError if nothing is compiled, SetupError if there is no such device or it has no profiler.
         """
         state, chosen = self.state, self.meant(candidate_id)
         built = state.compiled.get(chosen) if chosen else None
@@ -206,12 +209,12 @@ class RunHandle:
     def search(
         self, candidate_id: str | None = None, limits: Limits | None = None, refactor: bool = False
     ) -> Searching:  # fmt: skip
-        """A search, not yet begun, for the fastest config of a candidate (default: the one in work, else the accepted
-        one), for the run's arch and device. ``refactor`` makes a template of a candidate without TUNABLE first. Raises
-        InputError where there is no such candidate, or it has nothing to search."""
+        """A search, not yet started, for the fastest config of a candidate (default: the current one, otherwise the
+        accepted one), for the run's arch and device. ``refactor``: first make a template of a candidate without
+        TUNABLE. Raises InputError if there is no such candidate or nothing to search."""
         from cutegen_lab.session.searching import Searching
         from cutegen_lab.session.tune import TuneSettings, from_text
-        from cutegen_lab.session.tuned import Tunable, Untuned
+        from cutegen_lab.session.tuned import PlainKernel, Tunable
         from cutegen_lab.tuning.protocols import Limits
 
         state, chosen = self.state, self.meant(candidate_id)
@@ -220,18 +223,18 @@ class RunHandle:
             raise InputError(f"run {self.run_id} has no candidate {chosen or ''}", f"Candidates: {known}.")
         candidate, of = state.candidates[chosen], state.settings
         what = f"{self.run_id} {chosen}"
-        tunable: Tunable | Untuned = (
-            Untuned(what, candidate.source) if refactor else from_text(candidate.source, candidate.config, what)
+        tunable: Tunable | PlainKernel = (
+            PlainKernel(what, candidate.source) if refactor else from_text(candidate.source, candidate.config, what)
         )
         settings = TuneSettings(limits or Limits(), of.arch, of.gpu, of.device)
         return Searching(self._session, state.problem, tunable, settings)
 
     def kernel_path(self, candidate_id: str) -> Path:
-        """Where an accepted kernel was written in the work directory."""
+        """Path of an accepted kernel in the work directory."""
         return self._session.kernel_path(self.run_id, candidate_id)
 
     def close(self) -> None:
-        """Give the run up in this process without ending it: it can be resumed here or elsewhere."""
+        """Stops driving the run in this process without ending it: it can be resumed here or elsewhere."""
         with self._lock:
             driver, self._driver = self._driver, None
         if driver is not None:
@@ -242,7 +245,7 @@ class RunHandle:
         return self._act(lambda driver: driver.answer(answer))
 
     def _act(self, act: Callable[[ThreadedDriver], RunState]) -> RunState:
-        """What ``act`` returns of the driver, which is made first where there is none."""
+        """Result of ``act`` on the driver, which is created if there is none."""
         while True:
             with self._lock:
                 driver = self._driver
@@ -256,8 +259,8 @@ class RunHandle:
     def drive(
         self, first: Resumed | None = None, act: Callable[[ThreadedDriver], RunState] | None = None
     ) -> RunState:  # fmt: skip
-        """Takes the lease, records ``first``, does ``act``, and starts the worker, which lets the run go when it is
-        finished. Raises StoreError where another process drives the run."""
+        """Takes the lease, stores ``first``, performs ``act``, and starts the worker, which releases the run when it is
+        finished. Raises StoreError if another process drives the run."""
         with self._lock:
             driver = self._session.driver(self.run_id, self._let_go)
             self._session.keep_accepted(driver.state)  # a process may have died between an approval and its file

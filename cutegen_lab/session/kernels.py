@@ -1,4 +1,4 @@
-"""Accepted kernels as plain ``.py`` files: a comment block that says what was proven, then the candidate's text."""
+"""Accepted kernels as ``.py`` files: a comment block that states what was proven, then the candidate's text."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _SOURCE = "# source sha256: "
 
 
 def kernel_text(state: RunState, candidate_id: str, written: Written | None = None) -> str:
-    """The candidate under a block of comments. Comments only, so every statement means what it meant.
+    """The candidate under a block of comments, which change no statement.
 
-    The config is in the block as JSON: :func:`read_kernel` finds it, so a judged file is judged as it was accepted.
-    ``written`` is the candidate's text for its config alone, to stand there instead.
+    The block holds the config as JSON, which :func:`read_kernel` reads, so that the file can be judged as it was
+    accepted. ``written``: the specialised text to write instead, for this config only.
     """
     candidate, trial = state.candidates[candidate_id], state.trials.get(candidate_id)
     head = [
@@ -39,7 +39,7 @@ def kernel_text(state: RunState, candidate_id: str, written: Written | None = No
 
 
 def written_text(comments: Sequence[str], written: Written) -> str:
-    """:func:`headed`, with the config that is folded into the text, where one is."""
+    """:func:`headed`, with the config that is folded into the text, if any."""
     if written.folded is None:
         return headed(comments, written.source, written.config)
     folded = f"{_FOLDED}{json.dumps(dict(written.folded), sort_keys=True)}"
@@ -47,7 +47,7 @@ def written_text(comments: Sequence[str], written: Written) -> str:
 
 
 def headed(comments: Sequence[str], source: str, config: Config | None = None) -> str:
-    """``source`` under ``comments`` and what :func:`read_kernel` needs to give both back."""
+    """``source`` under ``comments``, with what :func:`read_kernel` needs to recover both."""
     found = [f"{_SOURCE}{sha256(source)}"]
     if config is not None:
         found.append(f"{_CONFIG}{json.dumps(dict(config), sort_keys=True)}")
@@ -55,16 +55,16 @@ def headed(comments: Sequence[str], source: str, config: Config | None = None) -
 
 
 def untouched(text: str) -> bool:
-    """Did :func:`headed` write it, and nobody change what stands below its comments?"""
+    """Whether :func:`headed` wrote the file and nothing below its comments has changed."""
     comments, source = _split(text)
     return f"{_SOURCE}{sha256(source)}" in comments
 
 
 def read_kernel(text: str) -> tuple[str, Config]:
-    """The candidate's text and the config a file carries ({} where it carries none).
+    """The candidate's text and the config in the file ({} without one).
 
-    An exported file that nobody touched gives back the very text it was made from, so it compiles to the very same
-    artifact; any other is taken whole, so that line numbers are the file's. Raises InputError for a damaged config.
+    An unmodified exported file returns the exact text it was made from, which compiles to the same artifact; any other
+    file is returned whole, so that line numbers are the file's. Raises InputError for a damaged config.
     """
     lines, source = _split(text)
     found = next((line.removeprefix(_CONFIG) for line in lines if line.startswith(_CONFIG)), None)
@@ -80,18 +80,18 @@ def read_kernel(text: str) -> tuple[str, Config]:
 
 
 def for_one_config(text: str) -> bool:
-    """Was it written for one config, without the parameters that could be searched?"""
+    """Whether the file was specialised for one config, without parameters to search."""
     return any(line.startswith(_FOLDED) for line in _split(text)[0])
 
 
 def _split(text: str) -> tuple[list[str], str]:
-    """The comments at the top, and what comes after the blank line below them."""
+    """The comments at the top, and the text after the blank line below them."""
     lines = list(takewhile(lambda line: line.startswith("#"), text.split("\n")))
     return lines, text[sum(len(line) + 1 for line in lines) + 1 :]
 
 
 def read_text_file(path: Path) -> str:
-    """Raises InputError for what cannot be read or is not UTF-8."""
+    """Text of a file. Raises InputError if it cannot be read or is not UTF-8."""
     try:
         return path.read_bytes().decode("utf-8")
     except OSError as error:
@@ -101,13 +101,13 @@ def read_text_file(path: Path) -> str:
 
 
 def write_kernel(state: RunState, candidate_id: str, path: Path) -> Path:
-    """Whole or not at all. Raises StoreError where the file cannot be written."""
+    """Writes a file atomically. Raises StoreError if it cannot be written."""
     write_atomically(path, kernel_text(state, candidate_id))
     return path
 
 
 def write_atomically(path: Path, text: str) -> None:
-    """Raises StoreError where the file cannot be written."""
+    """Writes a file atomically. Raises StoreError if it cannot be written."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         fd, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")

@@ -1,4 +1,5 @@
-"""Files written where the analyst says (``--out``, ``export``): never over what cutegen did not write."""
+"""Files written where the analyst says (``--out``, ``export``); files that cutegen did not write are never
+overwritten."""
 
 from __future__ import annotations
 
@@ -12,8 +13,8 @@ _MOST_BYTES = 64 << 20  # of a page
 
 
 def may_write(path: Path, problem: str | Path = "") -> None:
-    """Raises InputError where ``path`` is the problem's own file, or one that cutegen did not write, or that somebody
-    changed since. Asked before the work, and again before writing."""
+    """Raises InputError if ``path`` is the problem's own file, or one that cutegen did not write or that was changed
+    since. Call it before the work, and again before writing."""
     if not os.path.lexists(path):
         return
     if problem and path.exists() and Path(problem).exists() and path.samefile(problem):
@@ -27,13 +28,13 @@ def may_write(path: Path, problem: str | Path = "") -> None:
 
 
 def write_out(path: Path, text: str, problem: str | Path = "") -> None:
-    """Whole or not at all. Raises InputError as :func:`may_write`, StoreError where it cannot be written."""
+    """Writes a file atomically. Raises InputError as :func:`may_write`, StoreError if it cannot be written."""
     may_write(path, problem)
     write_atomically(path, text)
 
 
 def _ours(path: Path) -> bool:
-    """A kernel or problem with the hash of its own text, or a page of ours."""
+    """Whether it is a kernel or problem with the hash of its own text, or a page of ours."""
     from cutegen_lab.views.html import GENERATOR
 
     try:

@@ -1,4 +1,5 @@
-"""Stage one of the two-stage tuner, wired: the cage compiles, the emulator's judge says what is right."""
+"""Stage one of the two-stage tuner: makes a kernel tunable, with the cage as compiler and the emulator's judge as
+test."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from cutegen_lab.core.problem import Problem
 from cutegen_lab.core.protocols import Cancel, Say
 from cutegen_lab.session.session import Session
 from cutegen_lab.session.tune import TuneSettings, from_text
-from cutegen_lab.session.tuned import Tunable, Untuned
+from cutegen_lab.session.tuned import PlainKernel, Tunable
 from cutegen_lab.tuning.refactor import Refactored, refactor
 
 if TYPE_CHECKING:
@@ -24,9 +25,9 @@ def as_template(
     session: Session, problem: Problem, source: str, settings: TuneSettings, say: Say, cancel: Cancel | None = None,
     provider: ConversationProvider | None = None,
 ) -> Refactored:  # fmt: skip
-    """``source`` with its steering literals as tunables, checked on the settings' device. ``provider`` is asked for
-    more of them. Raises InputError where the kernel has a TUNABLE, does not compile or is not right as it is;
-    SetupError, CageError, ProviderError, Cancelled."""
+    """``source`` with literals that control performance as tunables, checked on the settings' device. ``provider``, if
+    given, proposes further ones. Raises InputError if the kernel has a TUNABLE, does not compile or is not right as it
+    is; SetupError, CageError, ProviderError, Cancelled."""
     from cutegen_lab.judge.probe import Probe
 
     stop, place = cancel or threading.Event(), session.device(settings.device)
@@ -46,10 +47,10 @@ def as_template(
 
 
 def made_tunable(
-    session: Session, problem: Problem, kernel: Untuned, settings: TuneSettings, say: Say, cancel: Cancel | None = None,
-    provider: ConversationProvider | None = None,
+    session: Session, problem: Problem, kernel: PlainKernel, settings: TuneSettings, say: Say,
+    cancel: Cancel | None = None, provider: ConversationProvider | None = None,
 ) -> tuple[Refactored, Tunable]:  # fmt: skip
-    """Stage one, and what stage two searches. Raises InputError where nothing became a parameter, and as
+    """Stage one, and the tunable kernel for stage two. Raises InputError if nothing became a parameter, and as
     :func:`as_template`."""
     found = as_template(session, problem, kernel.source, settings, say, cancel, provider)
     if not found.kept:
@@ -59,7 +60,7 @@ def made_tunable(
 
 
 def account(found: Refactored) -> list[str]:
-    """What became a parameter, what did not and why, line by line."""
+    """Lines that say which literals became parameters, which did not, and why."""
     lines = []
     for kept in found.kept:
         several = f" in {kept.places} places" if kept.places > 1 else ""

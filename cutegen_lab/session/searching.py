@@ -1,4 +1,4 @@
-"""A search in the background: started, watched, cancelled and taken up again from any thread."""
+"""A search in the background: start, watch, cancel and continue it from any thread."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from cutegen_lab.session.refactor import made_tunable
 from cutegen_lab.session.session import Session
 from cutegen_lab.session.simulate import Simulated, simulate
 from cutegen_lab.session.tune import CACHE, TuneSettings, Tuning
-from cutegen_lab.session.tuned import Tunable, Tuned, Untuned
+from cutegen_lab.session.tuned import PlainKernel, Tunable, TuningResult
 from cutegen_lab.tuning.refactor import Refactored
 from cutegen_lab.tuning.trace import Trace
 
 Status = Literal["running", "done", "cancelled", "failed"]
-_KEPT = 200  # lines of what was said
+_KEPT = 200  # progress lines kept
 _END_SECONDS = 10.0
 
 
 class Searching:
-    """A search for ``tunable``'s fastest config on a thread of its own, begun by :meth:`start`. A kernel without a
-    TUNABLE is made a template first: ``refactored`` then says how.
+    """A search for ``tunable``'s fastest config on its own thread, started by :meth:`start`. A kernel without a TUNABLE
+    is first made a template; ``refactored`` then says how.
 
-    ``found`` is what it came to, a cancelled one's too; ``error`` why it failed. Every evaluation is kept as it is
-    made, so a search of the same goes on where one was cancelled or killed, in this process or another.
+    ``found``: the result, also of a cancelled search; ``error``: why it failed. Every evaluation is stored at once, so
+    the same search continues where it was cancelled or killed, in this process or another.
     """
 
     def __init__(
-        self, session: Session, problem: Problem, tunable: Tunable | Untuned, settings: TuneSettings
+        self, session: Session, problem: Problem, tunable: Tunable | PlainKernel, settings: TuneSettings
     ) -> None:  # fmt: skip
         self.problem, self.tunable, self.settings = problem, tunable, settings
         self.refactored: Refactored | None = None
         self._session = session
-        self.found: Tuned | None = None
+        self.found: TuningResult | None = None
         self.error: CutegenError | None = None
         self.log: deque[str] = deque(maxlen=_KEPT)
         self._heard: list[Callable[[], None]] = []
@@ -57,8 +57,8 @@ class Searching:
         return "done" if self.found is not None and not self.found.interrupted else "cancelled"
 
     def start(self, evaluations: int | None = None) -> Searching:
-        """Begins, or goes on, with up to ``evaluations`` configs in all. Raises InputError while it runs, SetupError
-        where there is no such device."""
+        """Starts or continues, with at most ``evaluations`` configs in all. Raises InputError while it runs, SetupError
+        without such a device."""
         with self._lock:
             if self.status == "running":
                 raise InputError("the search is at work", "Wait for it, or cancel it first.")
@@ -74,16 +74,16 @@ class Searching:
         return self
 
     def cancel(self) -> None:
-        """Asks it to end with what it knows, and returns at once."""
+        """Asks it to end with what it knows; returns at once."""
         self._cancel.set()
 
     def end(self) -> None:
-        """Cancels it and waits until it has ended, a few seconds at most."""
+        """Cancels it and waits a few seconds at most."""
         self.cancel()
         self.wait(_END_SECONDS)
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Until it has ended, or ``timeout`` seconds have passed. Whether it has ended."""
+        """Waits until it has ended or ``timeout`` seconds have passed. Returns whether it has ended."""
         if self._thread is not None:
             self._thread.join(timeout)
         return self.status != "running"
@@ -95,13 +95,14 @@ class Searching:
         return self._tuning.trace()
 
     def replayed(self) -> Simulated:
-        """The same search over what is recorded, without running anything. Raises InputError where nothing is."""
-        if isinstance(self.tunable, Untuned):
+        """The same search replayed on recorded evaluations, without running anything. Raises InputError without
+        records."""
+        if isinstance(self.tunable, PlainKernel):
             raise InputError(f"{self.tunable.what} has no TUNABLE", "Search it first.")
         return simulate(self._session.workdir / CACHE, self.problem, self.tunable, self.settings)
 
     def subscribe(self, callback: Callable[[], None]) -> None:
-        """``callback`` is called, on the search's thread, whenever there is something new; it must return at once."""
+        """Calls ``callback`` on the search's thread after each change; it must return at once."""
         self._heard.append(callback)
 
     def _say(self, line: str) -> None:
@@ -114,7 +115,7 @@ class Searching:
 
     def _work(self) -> None:
         try:
-            if isinstance(self.tunable, Untuned):
+            if isinstance(self.tunable, PlainKernel):
                 self.refactored, self.tunable = made_tunable(
                     self._session, self.problem, self.tunable, self.settings, self._say, self._cancel
                 )
@@ -124,7 +125,7 @@ class Searching:
             self.log.append("cancelled")
         except CutegenError as error:
             self.error = error
-        except Exception as error:  # a thread has nobody else to tell
+        except Exception as error:  # a thread's exception would be lost
             self.error = CutegenError(f"internal error: {type(error).__name__}: {error}", "Report it.")
         finally:
             self._running = False

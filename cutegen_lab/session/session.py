@@ -21,8 +21,8 @@ from cutegen_lab.core.run import RunSettings, RunStarted, RunState, RunSummary
 from cutegen_lab.loop.driver import ThreadedDriver
 from cutegen_lab.loop.machine import fold
 from cutegen_lab.loop.notices import Subscriber
-from cutegen_lab.loop.steps import Parts
-from cutegen_lab.session import parts as make
+from cutegen_lab.loop.steps import Services
+from cutegen_lab.session import factories
 from cutegen_lab.session.handle import RunHandle
 from cutegen_lab.session.kernels import write_kernel
 from cutegen_lab.session.versions import versions
@@ -37,7 +37,8 @@ WorkloadChoice = Callable[[Problem, Device], Sequence[Workload]]
 
 
 class Session:
-    """Runs in one work directory. Use :meth:`open`; close it (or leave its ``with``) to end workers and children."""
+    """Runs in one work directory. Use :meth:`open`; close it (or leave its ``with``) to end threads and child
+    processes."""
 
     def __init__(
         self,
@@ -77,10 +78,10 @@ class Session:
         provider: ProviderFactory | None = None,
         workloads: WorkloadChoice | None = None,
     ) -> Session:
-        """A session over ``workdir`` (default: CUTEGEN_HOME, else ``.cutegen``), created if need be.
+        """A session over ``workdir`` (default: CUTEGEN_HOME, otherwise ``.cutegen``), which is created if necessary.
 
-        What is not given is the real thing, made when first needed, as a ``judge`` is that is a function without
-        arguments. Raises :class:`StoreError` for a store that cannot be used.
+        Services that are not given are the real ones, made when first needed; ``judge`` may also be a function that
+        makes one. Raises :class:`StoreError` for a store that cannot be used.
         """
         from cutegen_lab.stores.sqlite import SqliteStore  # pydantic: not at import
 
@@ -89,16 +90,16 @@ class Session:
         place = Path(workdir) if workdir is not None else settings.workdir
 
         def by_name(chosen: RunSettings) -> Provider:
-            return make.make_provider(chosen, settings, place)
+            return factories.make_provider(chosen, settings, place)
 
         return cls(
             place,
             SqliteStore(place / "lab.db"),
-            compiler=(lambda: compiler) if compiler else lambda: make.make_compiler(settings),
-            judge=_factory(judge) if judge else make.make_judge,
-            device=device or make.make_device,
+            compiler=(lambda: compiler) if compiler else lambda: factories.make_compiler(settings),
+            judge=_factory(judge) if judge else factories.make_judge,
+            device=device or factories.make_device,
             provider=provider or by_name,
-            workloads=workloads or make.judged_workloads,
+            workloads=workloads or factories.judged_workloads,
         )
 
     def start(
@@ -109,10 +110,10 @@ class Session:
         provider: Provider | None = None,
         subscriber: Subscriber | None = None,
     ) -> RunHandle:
-        """Starts a run on a thread of its own and returns at once. ``provider`` overrides the one named in settings.
+        """Starts a run on its own thread and returns at once. ``provider`` overrides the one named in settings.
 
-        Raises InputError (unknown provider, arch, device), SetupError (no such device here) before anything is
-        recorded.
+        Raises InputError (unknown provider, arch, device) or SetupError (no such device here) before anything is
+        stored.
         """
         settings = settings or RunSettings()
         sol = speed_of_light(problem, target_gpu(settings.arch, settings.gpu))
@@ -142,8 +143,8 @@ class Session:
         provider: Provider | None = None,
         subscriber: Subscriber | None = None,
     ) -> RunHandle:
-        """:meth:`start`, then waits until the run rests or is done. Ctrl-C stops the run, leaves it resumable, and is
-        raised on."""
+        """:meth:`start`, then waits until the run rests or is done. Ctrl-C stops the run, which can be resumed, and is
+        re-raised."""
         handle = self.start(problem, settings, provider=provider, subscriber=subscriber)
         try:
             handle.wait()
@@ -154,7 +155,8 @@ class Session:
         return handle
 
     def attach(self, run_id: str) -> RunHandle:
-        """The handle of a run, one a run. Drives nothing by itself. Raises StoreError for an unknown run."""
+        """The handle of a run, always the same object. Drives nothing by itself. Raises StoreError for an unknown
+        run."""
         with self._lock:
             if run_id not in self._handles:
                 self.store.events(run_id)
@@ -162,11 +164,11 @@ class Session:
             return self._handles[run_id]
 
     def resume(self, run_id: str) -> RunHandle:
-        """Takes a run up where its events end. Raises StoreError where it is unknown or driven elsewhere."""
+        """Continues a run where its events end. Raises StoreError if it is unknown or driven elsewhere."""
         return self.attach(run_id).resume()
 
     def runs(self) -> list[RunSummary]:
-        """Every run in the store, the latest first."""
+        """Every run in the store, latest first."""
         return self.store.runs()
 
     def compiler(self) -> Compiler:
@@ -175,18 +177,18 @@ class Session:
             return self._compiler
 
     def wake(self, arch: str, device: str, predicts: bool = False) -> None:
-        """Begins to start what a run needs, or where it ``predicts`` a search, and returns at once: while a problem is
-        read, processes import. What fails here fails again, and is told, where it is needed."""
+        """Starts the processes that a run needs (or, with ``predicts``, a search), and returns at once: they import
+        while a problem is read. Errors are ignored here and raised again where the process is needed."""
         if predicts:
-            make.forks()
+            factories.forks()
 
         def start(part: Callable[[], object]) -> None:
             with suppress(CutegenError, OSError):
                 part()
 
         def devices() -> None:
-            if make.on_gpu(device):  # where the emulator looks too
-                make.forks()
+            if factories.on_gpu(device):  # where the emulator looks too
+                factories.forks()
             self.device(device)
 
         compiler = getattr(self.compiler(), "wake", lambda arch: None)
@@ -200,38 +202,38 @@ class Session:
             return self._judge
 
     def device(self, kind: str) -> Device:
-        """One device a kind for the whole session. Raises SetupError, InputError."""
+        """The session's device of this kind, one for each kind. Raises SetupError, InputError."""
         with self._devices_lock:
             if kind not in self._devices:
                 self._devices[kind] = self._make_device(kind)
             return self._devices[kind]
 
     def workloads(self, problem: Problem, device: Device) -> Sequence[Workload]:
-        """What the judge will run on ``device``."""
+        """Workloads that the judge will run on ``device``."""
         return self._workloads(problem, device)
 
     def driver(self, run_id: str, ended: Callable[[ThreadedDriver], None]) -> ThreadedDriver:
-        """A driver with the lease of ``run_id`` held; ``ended`` is called when it lets the finished run go. Raises
-        StoreError where another process has the lease."""
+        """A driver that holds the lease of ``run_id``; ``ended`` is called when it releases the finished run. Raises
+        StoreError if another process has the lease."""
         with self._lock:
             if run_id not in self._leases:
                 self._leases[run_id] = self.store.lease(run_id)
         try:
             state = fold(e.event for e in self.store.events(run_id))
-            return ThreadedDriver(run_id, self._parts(run_id, state), ended)
+            return ThreadedDriver(run_id, self._services(run_id, state), ended)
         except CutegenError:
             self.release(run_id)
             raise
 
     def release(self, run_id: str) -> None:
-        """Lets another process drive the run."""
+        """Releases the lease, so that another process can drive the run."""
         with self._lock:
             lease = self._leases.pop(run_id, None)
         if lease is not None:
             lease.release()
 
     def keep_accepted(self, state: RunState) -> None:
-        """Writes each accepted kernel to ``kernels/<run>-<candidate>.py`` that is not there yet."""
+        """Writes each accepted kernel to ``kernels/<run>-<candidate>.py``, unless the file exists."""
         for candidate_id in state.accepted:
             path = self.kernel_path(state.run_id, candidate_id)
             if not path.exists():
@@ -241,11 +243,11 @@ class Session:
         return self.workdir / "kernels" / f"{run_id}-{candidate_id}.py"
 
     def at_close(self, end: Callable[[], None]) -> None:
-        """``end`` is called before what it works with is closed."""
+        """Has ``end`` called at :meth:`close`, before compiler, devices and store are closed."""
         self._at_close.append(end)
 
     def close(self) -> None:
-        """Ends searches and gives every run up (all resumable), ends child processes, closes the store."""
+        """Ends searches, stops driving every run (all resumable), ends child processes, closes the store."""
         for end in self._at_close:
             end()
         for handle in list(self._handles.values()):
@@ -264,13 +266,13 @@ class Session:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _parts(self, run_id: str, state: RunState) -> Parts:
+    def _services(self, run_id: str, state: RunState) -> Services:
         settings = state.settings
         with self._lock:
             provider = self._providers.get(run_id) or self._make_provider(settings)
             self._providers[run_id] = provider
         found: Mapping[str, str] = versions()
-        return Parts(
+        return Services(
             provider=provider,
             compiler=self.compiler(),
             judge=self.judge(),

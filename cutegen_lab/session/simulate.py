@@ -1,4 +1,4 @@
-"""A search over what the cache holds, without compiling, running or timing anything: how few evaluations it needed."""
+"""Replays a search on cached evaluations, without compiling, running or timing anything, to see how few it needed."""
 
 from __future__ import annotations
 
@@ -20,21 +20,27 @@ NEAR = 0.03  # of the fastest: what counts as found
 
 @dataclass(frozen=True)
 class Simulated:
-    """``steps`` of a search over the ``configs`` recorded at ``place``. ``near`` and ``fastest`` are the evaluations
-    until a config within 3% of the fastest recorded one, and that one itself, were timed (None: they were not)."""
+    """A search replayed on recorded evaluations."""
 
     place: Place
+    """Source, arch, device and driver of the recorded evaluations."""
     configs: int
+    """Number of recorded configs."""
     best_us: float
+    """Time of the fastest recorded config, in microseconds."""
     steps: Sequence[Step]
+    """The replayed search, evaluation by evaluation."""
     trace: Trace
+    """The recorded evaluations in the order the search took them."""
 
     @property
     def near(self) -> int | None:
+        """Evaluations until a config within 3% of the fastest recorded one was timed; None if none was."""
         return self._until((1 + NEAR) * self.best_us)
 
     @property
     def fastest(self) -> int | None:
+        """Evaluations until the fastest recorded config was timed; None if it was not."""
         return self._until(self.best_us)
 
     def _until(self, time_us: float) -> int | None:
@@ -42,8 +48,8 @@ class Simulated:
 
 
 def simulate(path: Path, problem: Problem, tunable: Tunable, settings: TuneSettings) -> Simulated:
-    """Replays a search on the place with the most evaluations, a GPU before a model; where it is a GPU, the recorded
-    predictions lead the search as they would have. Raises InputError where nothing is recorded."""
+    """Replays a search on the place with the most evaluations, a GPU before a model; on a GPU's, recorded predictions
+    guide it as they would have. Raises InputError if nothing is recorded."""
     here = {p: e for p, e in recorded(path, source_key(tunable.source, problem)).items() if p.arch == settings.arch}
     every = {place: _times(found, problem.workloads) for place, found in here.items()}
     every = {place: times for place, times in every.items() if any(times.values())}
@@ -72,6 +78,7 @@ def simulate(path: Path, problem: Problem, tunable: Tunable, settings: TuneSetti
 
 
 def _times(found: Sequence[Evaluation], workloads: Sequence[Workload]) -> dict[str, float | None]:
-    """Of each config the geometric mean over ``workloads``, None where it failed on one; without those ruled out."""
+    """Geometric mean of each config's times over ``workloads``; None if it failed on one. Without configs that were
+    ruled out."""
     points = [p for p in folded(found, [w.signature for w in workloads]) if not p.ruled_out]
     return {key(p.config): p.time_us for p in points if p.failure or p.time_us is not None}

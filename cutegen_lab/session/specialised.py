@@ -1,4 +1,4 @@
-"""A kernel's text for one config: written only where it is proven to compile to the same machine code."""
+"""A kernel's text specialised for one config: written only if it is proven to compile to the same machine code."""
 
 from __future__ import annotations
 
@@ -24,17 +24,20 @@ _MOST_REPORTS = 20  # of one workload
 
 @dataclass(frozen=True)
 class Written:
-    """A text to write. ``folded`` is the config that is part of it, None where it is the general text, which takes
-    ``config``; then ``note`` says why, if it was to be the specialised one."""
+    """The text of a kernel file."""
 
     source: str
+    """The text."""
     config: Config
+    """The kernel's config."""
     folded: Config | None = None
+    """Config folded into the text; None for the general text, which takes ``config``."""
     note: str = ""
+    """Why the general text is written although the specialised one was requested; empty otherwise."""
 
     @property
     def note_line(self) -> str:
-        """``note`` for people; empty where there is none."""
+        """``note`` as a line for people; empty if there is none."""
         return f"written with its parameters, not for its config alone: {self.note}" if self.note else ""
 
 
@@ -49,11 +52,11 @@ class _Task:
 
 
 def specialised(compiler: Compiler, problem: Problem, source: str, config: Config, arch: str) -> Written:
-    """``source`` at ``config`` without its parameters and the branches that no workload of ``problem`` takes.
+    """``source`` at ``config`` without its parameters and without branches that no workload of ``problem`` takes.
 
-    It is compiled for every workload, the derived ones among them, and is written only if PTX and launches are those of
-    ``source`` but for names. Where that fails, or nothing can be compiled here, the general text is given back with a
-    note. Ctrl-C ends what is compiling.
+    Compiled for every workload, derived ones included; accepted only if PTX and launches equal those of ``source``
+    except for names. If that fails, or nothing can be compiled here, the general text is returned with a note. Ctrl-C
+    ends the compilation.
     """
     general = Written(source, config)
     try:
@@ -66,8 +69,8 @@ def text_to_write(
     compiler: Callable[[], Compiler], problem: Problem, source: str, config: Config, arch: str,
     *, general: bool, say: Say,
 ) -> Written:  # fmt: skip
-    """The text for ``config`` alone, or where ``general`` is asked for, ``source`` as it is. ``say`` is told why, where
-    the first was to be and could not."""
+    """The text specialised for ``config``, or ``source`` itself if ``general``. If specialising fails, ``say`` receives
+    the reason."""
     if general:
         return Written(source, config)
     written = specialised(compiler(), problem, source, config, arch)
@@ -108,7 +111,7 @@ def _specialised(task: _Task, problem: Problem, general: Written) -> Written:
 
 
 def _observed(task: _Task, probe: Probe, config: Config, workloads: Sequence[Workload]) -> str:
-    """Tells ``probe`` what its sites are in each workload; the reason where that cannot be found out."""
+    """Records for ``probe`` what its sites are in each workload; returns the reason if that fails."""
 
     def report(first: int, workload: Workload) -> str | None:
         from cutegen_lab.templates.emit.observe import REPORT
@@ -134,12 +137,12 @@ def _observed(task: _Task, probe: Probe, config: Config, workloads: Sequence[Wor
 
 
 def _same(old: Build, new: Build | None) -> bool:
-    """The same PTX, and launches with the same parameters."""
+    """Whether PTX is equal, and launches have equal parameters."""
     from cutegen_lab.tuning.refactor.template import same_machine_code
 
     return new is not None and same_machine_code(old, new) and _unnamed(old.plan) == _unnamed(new.plan)
 
 
 def _unnamed(plan: LaunchPlan) -> LaunchPlan:
-    """Without kernels' names, which contain parameters."""
+    """PTX without kernels' names, which contain parameters."""
     return replace(plan, launches=tuple(replace(launch, kernel="") for launch in plan.launches))

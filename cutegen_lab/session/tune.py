@@ -1,4 +1,4 @@
-"""A search for a kernel's fastest config, wired: search, clock, cage, cache, and the judge's last word."""
+"""A search for a kernel's fastest config: connects search, timer, cage, cache, and the judge's final check."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from cutegen_lab.core.errors import Cancelled, CutegenError, InputError
 from cutegen_lab.core.problem import Problem, Workload
 from cutegen_lab.core.protocols import Device, Say
 from cutegen_lab.core.roofline import GpuSpec, target_gpu
-from cutegen_lab.core.stopwatch import TimesInTurns
+from cutegen_lab.core.stopwatch import HasStopwatch
 from cutegen_lab.core.verdict import Fault, Verdict
 from cutegen_lab.emulator.machine.blas import one_thread
-from cutegen_lab.session.clocks import Clocks, PredictedClock, clock_for
-from cutegen_lab.session.parts import forks
+from cutegen_lab.session.config_timers import PredictedTimer, SearchTimer, timer_for
+from cutegen_lab.session.factories import forks
 from cutegen_lab.session.session import Session
-from cutegen_lab.session.tuned import Row, Tunable, Tuned
+from cutegen_lab.session.tuned import Row, Tunable, TuningResult
 from cutegen_lab.session.versions import versions
 from cutegen_lab.tuning import Evaluations, Place, Search, Space, key, read_tunables
 from cutegen_lab.tuning.evaluations import Kind, source_key
@@ -33,7 +33,7 @@ from cutegen_lab.tuning.tuner import Tuner
 
 CACHE = "tuning.jsonl"
 PREDICTED = (24, 64)  # configs predicted on the CPU before a GPU's search begins, at least and at most
-_BY_CORE = 4  # … each core that many
+_BY_CORE = 4  # … and this many for each core
 _SHARE, _PREDICTING = 0.25, 60.0  # of the time that a search may take, and seconds, for predictions at most …
 _TIMED, _COMPILED = 0.2, 3.0  # … nor more than timing as many would take: seconds of a GPU, and of a core, for each
 _CHECKED = 6  # of the fastest, until one is right; then the default
@@ -41,16 +41,23 @@ _CHECKED = 6  # of the fastest, until one is right; then the default
 
 @dataclass(frozen=True)
 class TuneSettings:
+    """How to search."""
+
     limits: Limits = field(default_factory=Limits)
+    """When the search ends."""
     arch: str = "sm_90a"
+    """Target architecture."""
     gpu: str = ""
+    """GPU to optimise for; empty for the first of ``arch``."""
     device: str = "auto"
+    """Where configs are timed: "auto", "cuda", "cuda:N" or "emulator"."""
     seed: int = 0
+    """Seed of the search."""
 
 
 def from_template(problem: Problem, arch: str, seed: int = 0) -> Tunable:
-    """The template that serves ``problem``, in configs that serve every workload. Raises ProviderError where no family
-    does, InputError where no config can."""
+    """The template for ``problem``, with the configs that serve every workload. Raises ProviderError if no family
+    matches, InputError if no config fits."""
     from cutegen_lab.templates.recognise import template_for
 
     template = template_for(problem, arch)
@@ -59,8 +66,8 @@ def from_template(problem: Problem, arch: str, seed: int = 0) -> Tunable:
 
 
 def from_text(source: str, carried: Config, name: str, seed: int = 0) -> Tunable:
-    """A kernel's own TUNABLE; ``carried`` are values its file says hold. Its constraints are asked in the cage, config
-    by config. Raises InputError where there is nothing to search."""
+    """A kernel's own TUNABLE; ``carried`` are the values in its file. Its constraints are evaluated in the cage, config
+    by config. Raises InputError if there is nothing to search."""
     found = read_tunables(source)
     if unknown := [name for name in carried if name not in found.domains]:
         raise InputError(f"the file's config sets {', '.join(unknown)}, which TUNABLE does not name", "Correct it.")
@@ -70,8 +77,8 @@ def from_text(source: str, carried: Config, name: str, seed: int = 0) -> Tunable
 def tune(
     session: Session, problem: Problem, tunable: Tunable, settings: TuneSettings, say: Say,
     cancel: threading.Event | None = None,
-) -> Tuned:  # fmt: skip
-    """Searches on the session's device, then has the judge check the fastest until one is right.
+) -> TuningResult:  # fmt: skip
+    """Searches on the session's device, then has the judge check the fastest configs until one is right.
 
     Ctrl-C ends it with what is known. Raises SetupError, CageError, StoreError.
     """
@@ -79,7 +86,7 @@ def tune(
 
 
 class Tuning:
-    """One search; :meth:`trace` may be called from other threads while :meth:`run` is at work."""
+    """One search; :meth:`trace` may be called from other threads during :meth:`run`."""
 
     def __init__(
         self, session: Session, problem: Problem, tunable: Tunable, settings: TuneSettings, say: Say,
@@ -92,22 +99,22 @@ class Tuning:
         self.cache = session.workdir / CACHE
         self._evaluated: dict[Kind, Evaluations] = {}
 
-    def run(self) -> Tuned:
+    def run(self) -> TuningResult:
         started = time.monotonic()
         search = Search(self.tunable.space, seed=self.settings.seed)
         sampled = ", a sample of them" if self.tunable.space.sampled else ""
         self.say(
             f"{self.tunable.what}: {len(self.tunable.space.configs)} of {self.tunable.space.total} configs{sampled}"
         )
-        guide = self._predicting() if isinstance(self.device, TimesInTurns) else None
+        guide = self._predicting() if isinstance(self.device, HasStopwatch) else None
         try:
-            with clock_for(self.problem, self.session.judge(), self.device, self.gpu, self.cancel, forks) as clock:
-                tuner = self._tuner(search, clock, self.settings.limits)
+            with timer_for(self.problem, self.session.judge(), self.device, self.gpu, self.cancel, forks) as timer:
+                tuner = self._tuner(search, timer, self.settings.limits)
                 tuner.guide = guide
                 tuner.limits = replace(tuner.limits, seconds=tuner.limits.seconds - (time.monotonic() - started))
                 with one_thread():  # small products, beside compilers on every core
                     tuner.run()
-                found = Tuned(self.tunable, clock.kind, clock.device, self.cache, tuner.tally)
+                found = TuningResult(self.tunable, timer.kind, timer.device, self.cache, tuner.stats)
         finally:
             if guide is not None:
                 guide.end()
@@ -118,13 +125,13 @@ class Tuning:
                 self._judged(found, tuner)
         except (KeyboardInterrupt, Cancelled):
             self.cancel.set()
-            tuner.tally.stopped = "interrupted"
+            tuner.stats.stopped = "interrupted"
         chosen = found.best or (found.leading[0] if found.leading else None)
         found.rows = [self._row(number, tuner, chosen) for number in range(len(self.problem.workloads))]
         return found
 
     def trace(self) -> Trace:
-        """What is evaluated so far, earlier searches of the same among it: measured as soon as anything is."""
+        """Everything evaluated so far, earlier searches included; measured times as soon as there are any."""
         signatures = [w.signature for w in self.problem.workloads]
         evaluated = dict(self._evaluated)
         points = {kind: list(folded(found, signatures)) for kind, found in evaluated.items()}
@@ -140,24 +147,24 @@ class Tuning:
 
     # --- inside -------------------------------------------------------------------------------------------------------
 
-    def _tuner(self, search: Search, clock: Clocks, limits: Limits) -> Tuner:
-        driver = f"{clock.driver}, nvidia-cutlass-dsl {versions()['nvidia-cutlass-dsl']}"
+    def _tuner(self, search: Search, timer: SearchTimer, limits: Limits) -> Tuner:
+        driver = f"{timer.driver}, nvidia-cutlass-dsl {versions()['nvidia-cutlass-dsl']}"
         place = Place(
-            source_key(self.tunable.source, self.problem), self.settings.arch, clock.device, driver, clock.kind
+            source_key(self.tunable.source, self.problem), self.settings.arch, timer.device, driver, timer.kind
         )
         evaluations = Evaluations(self.cache, place)
         if evaluations.damaged:
             self.say(f"{self.cache}: {evaluations.damaged} damaged lines were left out")
-        self._evaluated[clock.kind] = evaluations
+        self._evaluated[timer.kind] = evaluations
         return Tuner(
             self.tunable.source, self.settings.arch, self.problem.workloads, search,
-            self.session.compiler(), clock, evaluations, self.say, self.cancel, cpu_count(), limits,
+            self.session.compiler(), timer, evaluations, self.say, self.cancel, cpu_count(), limits,
         )  # fmt: skip
 
     def _predicting(self) -> _Predicting:
-        """Has the emulator predict some configs on the CPU meanwhile, those it finds fast by a search of its own."""
+        """Has the emulator predict configs on the CPU meanwhile: those that a search of its own finds fast."""
         cancel = threading.Event()
-        clock = PredictedClock(self.problem, self.session.judge(), self.gpu, cancel, forks())
+        timer = PredictedTimer(self.problem, self.session.judge(), self.gpu, cancel, forks())
         search = Search(self.tunable.space, seed=self.settings.seed)
         whole = self.settings.limits
         count = min(PREDICTED[1], max(PREDICTED[0], _BY_CORE * cpu_count()))
@@ -165,11 +172,11 @@ class Tuning:
         seconds = min(whole.seconds * _SHARE, _PREDICTING, timing)
         limits = replace(whole, evaluations=count, seconds=seconds)
         self.say(f"predicting up to {count} configs on the CPU")
-        tuner = self._tuner(search, clock, limits)
+        tuner = self._tuner(search, timer, limits)
         tuner.cancel = cancel
-        return _Predicting(tuner, clock, seconds)
+        return _Predicting(tuner, timer, seconds)
 
-    def _judged(self, found: Tuned, tuner: Tuner) -> None:
+    def _judged(self, found: TuningResult, tuner: Tuner) -> None:
         every = self.problem.built_for(self.session.workloads(self.problem, self.device))
         judge, compiler = self.session.judge(), self.session.compiler()
         quiet: Say = lambda _: None  # noqa: E731
@@ -178,10 +185,10 @@ class Tuning:
             return compiler.compile(self.tunable.source, config, workloads, self.settings.arch, quiet, self.cancel)
 
         original = self.tunable.space.default
-        default = compiled(original, [self.problem.workload])  # all that is timed of it
+        default = compiled(original, [self.problem.workload])  # the only workload of it that is timed
         incumbent = default if isinstance(default, Artifact) else None
         ran = [config for config, _ in found.ranked]
-        last = [original] if original in ran[_CHECKED:] else []  # what there was before is an answer too
+        last = [original] if original in ran[_CHECKED:] else []  # the original config is a valid answer too
         for config in [*ran[:_CHECKED], *last]:
             self.say(f"checking {brief(config)}")
             artifact = compiled(config)
@@ -200,7 +207,7 @@ class Tuning:
             found.best, found.check, found.timing = config, check, timing
             return
 
-    def _reject(self, found: Tuned, tuner: Tuner, config: Config, verdict: Verdict, reason: str) -> None:
+    def _reject(self, found: TuningResult, tuner: Tuner, config: Config, verdict: Verdict, reason: str) -> None:
         self.say(f"{brief(config)} is not taken: {verdict.value.replace('_', ' ')}, {reason}")
         found.rejected.append((config, verdict, reason))
         if verdict not in (Verdict.DEVICE_ERROR, Verdict.CANCELLED):
@@ -218,11 +225,11 @@ class Tuning:
 
 
 class _Predicting:
-    """A search by predicted time on a thread of its own, given up after ``seconds`` with whatever it is at, for the
-    device waits; a :class:`~cutegen_lab.tuning.tuner.Guide`."""
+    """A search by predicted time on its own thread (a :class:`~cutegen_lab.tuning.tuner.Guide`), abandoned after
+    ``seconds`` because the device is waiting."""
 
-    def __init__(self, tuner: Tuner, clock: PredictedClock, seconds: float) -> None:
-        self._tuner, self._clock = tuner, clock
+    def __init__(self, tuner: Tuner, timer: PredictedTimer, seconds: float) -> None:
+        self._tuner, self._timer = tuner, timer
         self._up = threading.Timer(seconds, tuner.cancel.set)
         self._up.daemon = True
         self._up.start()
@@ -241,8 +248,8 @@ class _Predicting:
 
     def _work(self) -> None:
         try:
-            with closing(self._clock):
+            with closing(self._timer):
                 self._tuner.run()
             self._up.cancel()
-        except CutegenError as error:  # a search can do without them
+        except CutegenError as error:  # a search works without predictions
             self._tuner.say(f"no more predictions: {error}")

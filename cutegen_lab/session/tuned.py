@@ -1,4 +1,4 @@
-"""What a search came to, and how it is told."""
+"""Result of a search, and its report as text."""
 
 from __future__ import annotations
 
@@ -16,70 +16,92 @@ from cutegen_lab.session.specialised import Written
 from cutegen_lab.session.versions import versions
 from cutegen_lab.tuning import Space
 from cutegen_lab.tuning.evaluations import Kind
-from cutegen_lab.tuning.protocols import Tally
+from cutegen_lab.tuning.protocols import SearchStats
 from cutegen_lab.tuning.space import brief
 from cutegen_lab.views.units import microseconds, seconds
 
 
 @dataclass(frozen=True)
 class Tunable:
-    """A kernel's text and the configs to search. ``what`` says where it comes from."""
+    """A kernel's text and the configs to search."""
 
     what: str
+    """Where it comes from, in words."""
     source: str
+    """The text."""
     space: Space
+    """The configs."""
 
 
 @dataclass(frozen=True)
-class Untuned:
+class PlainKernel:
     """A kernel's text without a TUNABLE, from which stage one makes a :class:`Tunable`."""
 
     what: str
+    """Where it comes from, in words."""
     source: str
+    """The text."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """One workload: the default's time, the chosen config's, and its own fastest config among those evaluated."""
+    """Times of one workload, in microseconds; None if not timed."""
 
     workload: str
+    """Name of the workload."""
     tensors: str
+    """Its tensors in words."""
     default_us: float | None
+    """Time of the default config."""
     chosen_us: float | None
+    """Time of the chosen config."""
     own_us: float | None
+    """Time of the fastest config for this workload."""
     own: Config
+    """That config."""
 
     @property
     def by(self) -> str:
-        """Its own fastest config, where one ran."""
+        """Its own fastest config in words; "-" if none ran."""
         return "-" if self.own_us is None else brief(self.own)
 
 
 @dataclass
-class Tuned:
-    """``best`` is the fastest config that the judge passed, with its check and time; ``leading`` the fastest that ran,
-    which nobody has checked where the search was interrupted. Times of ``kind`` "predicted" were never measured."""
+class TuningResult:
+    """Result of a search."""
 
     tunable: Tunable
+    """What was searched."""
     kind: Kind
+    """"measured" or "predicted": predicted times were never measured."""
     device: str
+    """Device that was timed or modelled."""
     cache: Path
-    tally: Tally
+    """File of the evaluations."""
+    stats: SearchStats
+    """Counts and durations of the search."""
     leading: tuple[Config, float] | None = None
+    """Fastest config that ran, and its time; not judged if the search was interrupted."""
     best: Config | None = None
+    """Fastest config that the judge passed."""
     check: CheckResult | None = None
+    """The judge's check of ``best``."""
     timing: Timing | None = None
+    """Its time."""
     ranked: Sequence[tuple[Config, float]] = ()
+    """Configs that ran with their times, fastest first."""
     rejected: list[tuple[Config, Verdict, str]] = field(default_factory=list)
+    """Configs that the judge rejected: config, verdict, reason."""
     rows: Sequence[Row] = ()
+    """Times of each workload."""
 
     @property
     def interrupted(self) -> bool:
-        return self.tally.stopped == "interrupted"
+        return self.stats.stopped == "interrupted"
 
 
-def report(problem: Problem, found: Tuned) -> list[str]:
-    """What a person wants to know, line by line: what was searched, a row a workload, and the verdict."""
+def report(problem: Problem, found: TuningResult) -> list[str]:
+    """Lines of the report: what was searched, a row for each workload, and the verdict."""
     table = [f"{'workload':10} {'default':>12} {'one for all':>12} {'its fastest':>12}   by"]
     for row in found.rows:
         times = (duration(t) for t in (row.default_us, row.chosen_us, row.own_us))
@@ -87,25 +109,25 @@ def report(problem: Problem, found: Tuned) -> list[str]:
     return [*searched(problem, found), "", *table, "", *concluded(found)]
 
 
-def searched(problem: Problem, found: Tuned) -> list[str]:
-    tally = found.tally
+def searched(problem: Problem, found: TuningResult) -> list[str]:
+    stats = found.stats
     lines = [
-        f"{problem.name}: {tally.evaluated} configs {found.kind} on {found.device}, {tally.from_cache} known before, "
-        f"{tally.failed} failed, {tally.ruled_out} ruled out; {tally.stopped}",
+        f"{problem.name}: {stats.evaluated} configs {found.kind} on {found.device}, {stats.from_cache} known before, "
+        f"{stats.failed} failed, {stats.ruled_out} ruled out; {stats.stopped}",
     ]
     if found.kind == "predicted":
         lines.append("times are the emulator's predictions; nothing was measured")
     else:
         lines.append(
-            f"prepared without the GPU in {seconds(tally.prepare_seconds)}, searched on it in "
-            f"{seconds(tally.search_seconds)}: it was sampling for {tally.busy:.0%} of these"
+            f"prepared without the GPU in {seconds(stats.prepare_seconds)}, searched on it in "
+            f"{seconds(stats.search_seconds)}: it was sampling for {stats.busy:.0%} of these"
         )
     if len(problem.workloads) > 1:
         lines.append(f"configs are compared by the geometric mean of their times on {len(problem.workloads)} workloads")
     return lines
 
 
-def concluded(found: Tuned) -> list[str]:
+def concluded(found: TuningResult) -> list[str]:
     lines = [f"not right: {brief(c)}: {v.value} ({reason})" for c, v, reason in found.rejected]
     if found.best is not None and found.check and found.timing:
         lines.append(f"best: {brief(found.best)}")
@@ -121,17 +143,17 @@ def concluded(found: Tuned) -> list[str]:
     return lines
 
 
-def kernel_text(problem: Problem, found: Tuned, written: Written | None = None) -> str:
-    """The kernel under a block of comments that says what was proven, with ``found.best`` as its config. ``written`` is
-    its text for that config alone, to stand there instead."""
+def kernel_text(problem: Problem, found: TuningResult, written: Written | None = None) -> str:
+    """The kernel under a block of comments that states what was proven, with ``found.best`` as its config. ``written``:
+    its text specialised for that config, to write instead."""
     assert found.best is not None and found.check and found.timing, "only what the judge passed is written"
-    tally, row = found.tally, found.rows[0]
+    stats, row = found.stats, found.rows[0]
     text = [
         f"{problem.name}: {found.tunable.what}, tuned by cutegen-lab",
         f"workloads: {'; '.join(row.tensors for row in found.rows)}",
         f"verdict: {found.check.verdict.value} ({found.check.reason})",
         f"time: {duration(found.timing.time_us)} {found.timing.kind} on {found.timing.device}; the default config's "
-        f"{duration(row.default_us)}, of {tally.evaluated + tally.from_cache} configs {found.kind}",
+        f"{duration(row.default_us)}, of {stats.evaluated + stats.from_cache} configs {found.kind}",
         "made with " + ", ".join(f"{k} {v}" for k, v in sorted(versions().items())),
     ]
     comments = [f"# {one_line(line)}".replace("µs", "us") for line in text]
@@ -139,5 +161,5 @@ def kernel_text(problem: Problem, found: Tuned, written: Written | None = None) 
 
 
 def duration(time_us: float | None) -> str:
-    """A time that there may not be."""
+    """A time in words, which may be None."""
     return "-" if time_us is None else microseconds(time_us)

@@ -1,4 +1,4 @@
-"""Which versions an answer depended on, found without importing any of them."""
+"""Versions that a result depends on, found without importing the packages."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PACKAGES = ("torch", "nvidia-cutlass-dsl", "numpy")
 
 @cache
 def versions() -> dict[str, str]:
-    """By distribution name; "missing" for what is not installed."""
+    """Version by distribution name; "missing" if not installed."""
     found = {"cutegen-lab": __version__, "python": platform.python_version()}
     for name in PACKAGES:
         try:

@@ -1,1 +1,1 @@
-"""Where runs are kept: one SQLite file, append-only (knows core alone)."""
+"""Stores runs: one append-only SQLite file (imports core only)."""

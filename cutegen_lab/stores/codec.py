@@ -1,4 +1,4 @@
-"""Events and artifacts as bytes: JSON checked by pydantic on the way in."""
+"""Events and artifacts as bytes: JSON, validated by pydantic when read."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _EVENTS: TypeAdapter[Event] = TypeAdapter(
 
 
 def event_to_json(event: Event) -> str:
-    """One line of JSON; infinities and NaN are the strings "Infinity", "-Infinity", "NaN". Raises InputError for text
-    that UTF-8 does not have."""
+    """One line of JSON; infinities and NaN become the strings "Infinity", "-Infinity", "NaN". Raises InputError for
+    text that UTF-8 cannot encode."""
     try:
         return _EVENTS.dump_json(event).decode()
     except PydanticSerializationError as error:
@@ -28,7 +28,7 @@ def event_to_json(event: Event) -> str:
 
 
 def event_from_json(text: str) -> Event:
-    """Raises :class:`StoreError` for what is not an event of this version."""
+    """An event. Raises :class:`StoreError` for anything else, or for another version's."""
     try:
         return _EVENTS.validate_json(text)
     except ValidationError as error:

@@ -1,4 +1,4 @@
-"""One driver a run: a lock the operating system takes back when its process dies, however it dies."""
+"""One driver for each run: a file lock, which the operating system releases when its process dies."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _TRIES = 10  # 10 ms apart: somebody may just be looking, which takes microsecon
 class Lease:
     """Exclusive right to drive a run, held from construction to :meth:`release`.
 
-    Raises :class:`StoreError` naming the process that holds it, or why there can be no lock. ``flock`` belongs to the
-    open file, so a second lease in the same process is refused too.
+    Raises :class:`StoreError` naming the process that holds it, or why it cannot be locked. ``flock`` belongs to the
+    open file, so a second lease in the same process fails too.
     """
 
     def __init__(self, folder: Path, run_id: str) -> None:
@@ -46,14 +46,14 @@ class Lease:
             raise
 
     def release(self) -> None:
-        """Idempotent."""
+        """Releases it; may be called more than once."""
         if self._fd is not None:
             os.close(self._fd)
             self._fd = None
 
 
 def holder(folder: Path, run_id: str) -> str:
-    """The process that drives ``run_id``; "" where none does."""
+    """The process that drives ``run_id``; "" if none does."""
     try:
         fd = os.open(_path(folder, run_id), os.O_RDONLY | os.O_CLOEXEC)
     except OSError:

@@ -1,4 +1,4 @@
-"""The store's tables and how older files become current. ``PRAGMA user_version`` counts the migrations applied."""
+"""The store's tables, and the migration of older files. ``PRAGMA user_version`` counts the migrations applied."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ MIGRATIONS: tuple[str, ...] = (
 
 
 def refuse_newer(connection: sqlite3.Connection, path: object) -> None:
-    """Raises :class:`StoreError` for a store written by a newer version, which is left untouched."""
+    """Raises :class:`StoreError` for a store written by a newer version, which stays untouched."""
     version = _version(connection)
     if version > len(MIGRATIONS):
         raise StoreError(
@@ -48,7 +48,7 @@ def refuse_newer(connection: sqlite3.Connection, path: object) -> None:
 
 
 def migrate(connection: sqlite3.Connection, migrations: tuple[str, ...] = MIGRATIONS) -> None:
-    """Brings ``connection`` to the newest schema, each migration in one transaction with its version."""
+    """Brings ``connection`` to the newest schema; each migration is one transaction that also sets the version."""
     while (version := _version(connection)) < len(migrations):
         connection.execute("BEGIN IMMEDIATE")
         try:
@@ -68,7 +68,7 @@ def _version(connection: sqlite3.Connection) -> int:
 
 
 def _statements(script: str) -> list[str]:
-    """``executescript`` would commit first; these run inside the caller's transaction."""
+    """Statements of a script, run inside the caller's transaction (``executescript`` would commit first)."""
     statements, text = [], ""
     for part in script.split(";"):
         text += part + ";"

@@ -1,4 +1,4 @@
-"""The store: one SQLite file in WAL mode, fully synchronous, so what was appended outlives SIGKILL and power loss."""
+"""The store: one SQLite file in WAL mode, fully synchronous: appended events survive SIGKILL and power loss."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BUSY_SECONDS = 10.0
 class SqliteStore:
     """A :class:`~cutegen_lab.core.protocols.Store` in the file ``path``; thread-safe, readable by other processes.
 
-    Raises :class:`StoreError` where the file cannot be opened, is not a store, or comes from a newer version.
+    Raises :class:`StoreError` if the file cannot be opened, is not a store, or was written by a newer version.
     """
 
     def __init__(self, path: Path | str, clock: Callable[[], float] = time.time) -> None:
@@ -49,7 +49,7 @@ class SqliteStore:
             raise
 
     def append(self, run_id: str, event: Event, after: RunState | None = None) -> StoredEvent:
-        """Durable when it returns. The first event of a run must be RunStarted, and only the first may be."""
+        """Appends an event; durable on return. The first event of a run, and only the first, must be RunStarted."""
         now, body = self._clock(), event_to_json(event)
         with self._transaction() as connection:
             if isinstance(event, RunStarted):
@@ -85,7 +85,7 @@ class SqliteStore:
         return [StoredEvent(seq, at, event_from_json(body)) for seq, at, body in rows]
 
     def runs(self) -> list[RunSummary]:
-        """Every run, the one most recently written to first."""
+        """Every run, the most recently written first."""
         with self._reading() as connection:
             rows = connection.execute(
                 "SELECT run_id, name, created_at, updated_at, step, outcome, candidates, accepted, problem_key"
@@ -94,7 +94,7 @@ class SqliteStore:
         return [RunSummary(r[0], r[1], r[2], r[3], Step(r[4]), *r[5:]) for r in rows]
 
     def put_artifact(self, artifact: Artifact) -> str:
-        """Keeps ``artifact`` under its content hash and returns that; the same content is kept once."""
+        """Stores ``artifact`` under its content hash, which is returned; equal content is stored once."""
         sha, blob = artifact.sha256, artifact_to_blob(artifact)
         with self._transaction() as connection:
             connection.execute("INSERT OR IGNORE INTO artifacts VALUES (?, ?, ?)", (sha, blob, self._clock()))
@@ -112,7 +112,7 @@ class SqliteStore:
         return Lease(self._locks, run_id)
 
     def driven_by(self, run_id: str) -> str:
-        """The process that drives ``run_id`` now; "" where none does."""
+        """The process that drives ``run_id`` now; "" if none does."""
         return holder(self._locks, run_id)
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""The search for the config that runs fastest: spaces of configs, ask and tell, evaluations on disk."""
+"""Searches for the fastest config: spaces of configs, ask and tell, evaluations on disk."""
 
 from cutegen_lab.tuning.evaluations import Evaluation, Evaluations, Place
 from cutegen_lab.tuning.search import Patience, Search, replay

@@ -1,7 +1,7 @@
-"""What was evaluated, kept as lines of JSON that are only ever added to (Kernel Tuner's cache, as JSON Lines).
+"""Evaluations on disk as append-only lines of JSON (Kernel Tuner's cache, as JSON Lines).
 
-An evaluation belongs to a source, a config, a workload, an arch, a device and its driver. A file that was cut short by
-a crash is read up to there, and a line that is damaged is left out and counted.
+An evaluation belongs to a source, a config, a workload, an arch, a device and its driver. A file truncated by a crash
+is read up to there; a damaged line is skipped and counted.
 """
 
 from __future__ import annotations
@@ -27,29 +27,40 @@ Kind = Literal["measured", "predicted"]
 
 @dataclass(frozen=True)
 class Place:
-    """Where evaluations are comparable. ``source_sha256`` is a :func:`source_key`. ``kind`` says whether times are a
-    clock's or a model's; ``driver`` names the driver's version, or the model's."""
+    """Conditions under which evaluations are comparable."""
 
     source_sha256: str
+    """Key of source and problem, by :func:`source_key`."""
     arch: str
+    """Target architecture."""
     device: str
+    """Device that was timed or modelled."""
     driver: str
+    """Versions of driver and DSL, or of the model."""
     kind: Kind
+    """"measured" or "predicted"."""
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """One config on one workload (by its signature): ``time_us`` is the median of ``samples``, or None and ``failure``
-    the verdict. ``ruled_out`` failures never reached the device."""
+    """Result of one config on one workload."""
 
     config: Config
+    """The config."""
     workload: str
+    """Signature of the workload."""
     time_us: float | None
+    """Median of the samples in microseconds; None if it failed."""
     samples: int = 1
+    """Number of samples."""
     failure: str = ""
+    """Verdict, if it failed."""
     reason: str = ""
+    """Why it failed, in one line."""
     ruled_out: bool = False
+    """Whether it failed without reaching the device."""
     at: float = field(default_factory=time.time)
+    """When it was made, in Unix seconds."""
 
     def __post_init__(self) -> None:
         if (self.time_us is None) != bool(self.failure):
@@ -59,7 +70,7 @@ class Evaluation:
 
 
 def source_key(source: str, problem: Problem) -> str:
-    """Of a kernel's text judged as ``problem`` asks: with TF32 allowed, what failed before may pass."""
+    """Hash of a kernel's text and the problem's precision: with TF32 allowed, a config that failed may pass."""
     return sha256(f"{source}\n# TF32 allowed\n" if problem.tf32 else source)
 
 
@@ -68,9 +79,9 @@ def evaluation_key(place: Place, config: Config, workload: str) -> str:
 
 
 class Evaluations:
-    """The evaluations of one ``place`` in one file, which other places share. Thread-safe; a line is in
-    the file before :meth:`add` returns, so that a killed process loses none (what a power cut takes is timed again),
-    and the latest line of a key holds. Raises StoreError for a file that cannot be used."""
+    """Evaluations of one ``place``, in a file that other places share. Thread-safe. A line is in the file before
+    :meth:`add` returns, so a killed process loses none (a power cut may); the latest line of a key is valid. Raises
+    StoreError for a file that cannot be used."""
 
     def __init__(self, path: Path, place: Place) -> None:
         self.path, self.place = path, place
@@ -121,7 +132,7 @@ class Evaluations:
 
 
 def recorded(path: Path, source_sha256: str) -> dict[Place, list[Evaluation]]:
-    """What a file holds of one source, place by place; of one config and workload only the latest."""
+    """Evaluations in a file of one source, by place; only the latest of each config and workload."""
     found: dict[Place, dict[str, Evaluation]] = {}
     for line in path.read_bytes().split(b"\n") if path.exists() else ():
         parsed = _parsed(line)
@@ -132,7 +143,7 @@ def recorded(path: Path, source_sha256: str) -> dict[Place, list[Evaluation]]:
 
 
 def _parsed(line: bytes) -> tuple[Place, Evaluation] | None:
-    """None for a line that is damaged, empty or another version's."""
+    """The evaluation of a line; None if it is damaged, empty or from another version."""
     try:
         data: dict[str, Any] = json.loads(line)
         place = Place(*(data[name] for name in Place.__dataclass_fields__))
@@ -148,6 +159,6 @@ def _plain(found: Evaluation) -> Mapping[str, Any]:
 
 
 def _ended(fd: int) -> bool:
-    """Whether the file's last line was written to its end."""
+    """Whether the file's last line is complete."""
     size = os.fstat(fd).st_size
     return size == 0 or os.pread(fd, 1, size - 1) == b"\n"

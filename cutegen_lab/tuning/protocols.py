@@ -1,4 +1,4 @@
-"""What a search on a device needs: its bounds, who times, who predicts, and what it came to."""
+"""What a search needs from a device (timers, predictions), its limits, and its statistics."""
 
 from __future__ import annotations
 
@@ -14,72 +14,88 @@ from cutegen_lab.core.verdict import Fault
 from cutegen_lab.tuning.evaluations import Kind
 
 
-class Clock(Protocol):
-    """Times artifacts by name. ``kind`` says whether its times are measured or a model's."""
+class ConfigTimer(Protocol):
+    """Times artifacts by name."""
 
     kind: Kind
-    repeats: bool  # whether another sample tells more
-    changes: bool  # whether it takes time to turn to another workload
-    busy_seconds: float  # that it spent sampling, without preparing
+    """Whether its times are measured or predicted."""
+    repeats: bool
+    """Whether further samples give further information."""
+    changes: bool
+    """Whether switching to another workload takes time."""
+    busy_seconds: float
+    """Seconds spent sampling, without preparation."""
 
     def prepare(self, workloads: Sequence[Workload], name: str, artifact: Artifact) -> None:
-        """Says, from any thread, what will be timed soon, and returns when all that can be done ahead is done."""
+        """Announces, from any thread, what will be timed soon; returns when all preparation without the device is
+        done."""
         ...
 
     def open(self, artifacts: Mapping[str, Artifact]) -> None:
-        """Takes the device if it has not, and loads ``artifacts``, so that the first timings need not wait for that.
-        Raises SetupError."""
+        """Takes the device if necessary, and loads ``artifacts`` before they are timed. Raises SetupError."""
         ...
 
     def time(
         self, workload: Workload, artifacts: Mapping[str, Artifact], samples: int
     ) -> Iterator[tuple[str, Sequence[float] | Fault]]:
-        """Samples in microseconds a call, of one after another. Raises Cancelled."""
+        """Samples in microseconds a call, one artifact after another. Raises Cancelled."""
         ...
 
     def in_turns(self, workload: Workload, artifacts: Mapping[str, Artifact]) -> Iterator[tuple[str, Sequence[float]]]:
-        """As many samples of each as it takes to tell them apart, taken in turns; what failed is left out."""
+        """Interleaved samples of all artifacts, enough to tell them apart; artifacts that fail are left out."""
         ...
 
 
 class Guide(Protocol):
-    """Predictions that are made while the search goes on."""
+    """Predictions made while the search runs."""
 
     def times_us(self) -> Mapping[str, float]:
-        """By :func:`key`, those made so far."""
+        """Predictions so far in microseconds, by :func:`key`."""
         ...
 
-    def finished(self) -> bool: ...
+    def finished(self) -> bool:
+        """Whether no more predictions will come."""
+        ...
 
 
 @dataclass(frozen=True)
 class Limits:
-    """When a search ends, whatever it might still gain. ``evaluations`` are configs timed, those of earlier searches
-    among them. Up to ``batch`` are timed at a time while others are compiled; ``finalists`` are timed in turns."""
+    """When a search ends, even if more could be gained."""
 
     evaluations: int = 40
+    """Most configs timed, those of earlier searches included."""
     seconds: float = math.inf
+    """Most seconds."""
     batch: int = 4
+    """Configs timed at a time while others are compiled."""
     finalists: int = 4
+    """Configs in the final interleaved timing."""
 
 
 @dataclass
-class Tally:
-    """What a search came to. ``stopped`` says why it ended. ``prepare_seconds`` passed until the clock was asked for
-    more than the default, ``search_seconds`` from then to its last answer; ``busy_seconds`` of these it was sampling.
-    """
+class SearchStats:
+    """Counts and durations of a search."""
 
     stopped: str = ""
+    """Why it ended."""
     evaluated: int = 0
+    """Configs timed."""
     from_cache: int = 0
+    """Configs known from earlier searches."""
     failed: int = 0
+    """Configs that failed on the device."""
     ruled_out: int = 0
+    """Configs ruled out before they reached it."""
     prepare_seconds: float = 0.0
+    """Seconds until more than the default was to be timed."""
     search_seconds: float = 0.0
+    """Seconds from then to the last time."""
     busy_seconds: float = 0.0
+    """Seconds of these spent sampling."""
     in_turns: dict[str, tuple[Config, float]] = field(default_factory=dict)
+    """Config and time in microseconds of each finalist, by :func:`key`."""
 
     @property
     def busy(self) -> float:
-        """Share of the search, without its preparation, in which the clock was sampling: from 0 to 1."""
+        """Fraction of ``search_seconds`` spent sampling, 0 to 1."""
         return min(1.0, self.busy_seconds / self.search_seconds) if self.search_seconds else 0.0

@@ -1,8 +1,8 @@
-"""Which config to time next: predicted time first, then whatever promises the largest expected improvement.
+"""Chooses the next config to time: by predicted time first, then by expected improvement.
 
-The time of a config is exp(prior + residual). The prior is the logarithm of its predicted time, where there is one,
-else what a Gaussian process makes of other configs' predictions; the residual is a second Gaussian process over what
-was timed (Kennedy and O'Hagan 2000 call this co-kriging). Expected improvement is Jones, Schonlau and Welch's (1998).
+The time of a config is exp(prior + residual). The prior is the logarithm of its predicted time, or a Gaussian process's
+estimate from other configs' predictions; the residual is a second Gaussian process over the timed configs (Kennedy and
+O'Hagan 2000 call this co-kriging). Expected improvement is that of Jones, Schonlau and Welch (1998).
 """
 
 from __future__ import annotations
@@ -18,39 +18,46 @@ from cutegen_lab.core.candidate import Config
 from cutegen_lab.tuning.space import Space, key
 from cutegen_lab.tuning.surrogate import Floats, Gaussian, squared_distances
 
-_ASTRAY = 0.15  # how far predictions may be off from config to config, as a logarithm, before anything was timed
-_UNKNOWN = 0.5  # … and times from each other, where nothing is predicted
-_NEAR = 0.5  # of the unit cube: closer to a pending config there is less to learn
+_ASTRAY = 0.15  # prior standard deviation of log(time / prediction) between configs
+_UNKNOWN = 0.5  # prior standard deviation of log(time) without predictions
+_NEAR = 0.5  # distance in the unit cube below which a pending config makes another less informative
 _REMEMBERED = 100  # of the configs that were ruled out
 _FAILED = math.log(3)  # a config that failed counts as this much slower than the slowest
 
 
 @dataclass(frozen=True)
 class Patience:
-    """The search ends when what it can expect to gain is under ``gain`` (a share of the best time), not before
-    ``least`` configs were told."""
+    """When a search gives up."""
 
     gain: float = 0.002
+    """Least expected gain, as a fraction of the best time."""
     least: int = 8
+    """Least number of configs timed before."""
 
 
 @dataclass
 class Search:
-    """Ask for configs, tell their times in microseconds (None: it failed). Deterministic for one seed and order.
+    """Ask for configs, tell their times in microseconds (None: failed). Deterministic for one seed and order.
 
-    What was asked for and not told is pending: it is not proposed again, and counts as being as fast as expected.
+    A config that was asked for and not told is pending: it is not proposed again, and counts with its expected time.
     """
 
     space: Space
+    """The configs."""
     seed: int = 0
+    """Seed of random choices."""
     patience: Patience = Patience()
-    first: int = 6  # configs spread over the space before the model is asked, where nothing is predicted
+    """When the search gives up."""
+    first: int = 6
+    """Configs spread over the space before the model is used, if none is predicted."""
     times_us: dict[str, float | None] = field(default_factory=dict)
+    """Times told so far in microseconds, by :func:`key`; None for a config that failed."""
     predicted_us: dict[str, float] = field(default_factory=dict)
+    """Predicted times in microseconds, by :func:`key`."""
     _pending: dict[str, int] = field(default_factory=dict)
     _out: dict[str, None] = field(default_factory=dict)  # in order
-    _believed: tuple[Floats, Floats, float] | None = None  # until something is told
-    _inferred: tuple[Floats, Floats] | None = None  # until something is predicted
+    _believed: tuple[Floats, Floats, float] | None = None  # invalidated by a new time
+    _inferred: tuple[Floats, Floats] | None = None  # invalidated by a new prediction
 
     def __post_init__(self) -> None:
         self._draw = random.Random(self.seed)  # noqa: S311 - deterministic on purpose
@@ -60,7 +67,7 @@ class Search:
         self._jitter = [self._draw.random() for _ in self._keys]
 
     def predict(self, times_us: Mapping[str, float]) -> None:
-        """Predicted times by :func:`key`, of as many configs as there are any for."""
+        """Adds predicted times by :func:`key`, of any number of configs."""
         self.predicted_us.update({k: t for k, t in times_us.items() if k in self._at and t > 0})
         self._believed = self._inferred = None
 
@@ -71,7 +78,7 @@ class Search:
             self._believed = None
 
     def rule_out(self, config: Config) -> None:
-        """It cannot be compiled or is not worth timing: not proposed again, and nothing is learned from it."""
+        """Removes a config that cannot be compiled or is not worth timing, without learning about times."""
         self._pending.pop(key(config), None)
         if key(config) in self._at:
             self._out[key(config)] = None
@@ -84,7 +91,7 @@ class Search:
 
     @property
     def untried(self) -> int:
-        """Configs of which nothing is known, and nothing was asked."""
+        """Number of configs that were neither asked for nor ruled out, and have no time."""
         known = self.times_us.keys() | self._pending.keys() | self._out.keys()
         return sum(name not in known for name in self._keys)
 
@@ -112,13 +119,13 @@ class Search:
         return open_[best]
 
     def _farthest(self, open_: Sequence[int], taken: Sequence[int]) -> int:
-        """Of a few drawn at random, the one least like those already chosen that is likely not ruled out."""
+        """Among a few random configs, the one least like those already chosen that is probably not ruled out."""
         drawn = self._draw.sample(list(open_), min(64, len(open_)))
         apart = squared_distances(self._points[drawn], self._points[list(taken)])
         return drawn[int((apart.min(axis=1) * self._odds(drawn)).argmax())]
 
     def _gains(self, open_: Sequence[int]) -> Floats:
-        """Expected improvement on the best time, as a share of it."""
+        """Expected improvement on the best time, as a fraction of it."""
         if self._believed is None:
             self._believed = self._believe()
         every_mean, every_deviation, best = self._believed
@@ -132,7 +139,7 @@ class Search:
         return _improvement(best - mean, deviation) * self._odds(open_)
 
     def _odds(self, open_: Sequence[int]) -> Floats | float:
-        """That a config is not ruled out, by a third process: minus one where one was, one where one ran."""
+        """Probability that a config is not ruled out, from a third process over −1 (ruled out) and 1 (ran)."""
         out, ran = [self._at[k] for k in self._out][-_REMEMBERED:], [self._at[k] for k in self.times_us]
         if not out or not ran:
             return 1.0
@@ -142,7 +149,7 @@ class Search:
         return _normal((mean + centre) / np.maximum(deviation, 0.1))
 
     def _believe(self) -> tuple[Floats, Floats, float]:
-        """Mean and standard deviation of every config's log time, and the best that was told."""
+        """Mean and standard deviation of every config's log time, and the best one known."""
         prior, doubt = self._prior()
         known = [self._at[k] for k in self.times_us]
         if not known:
@@ -155,13 +162,13 @@ class Search:
         return mean + prior + offset, np.hypot(deviation, doubt), float(logs.min())
 
     def _logs(self) -> Floats:
-        """Log times of what was told; a failure is slower than all that ran, and than it was predicted to be."""
+        """Log times; a failure counts as slower than every config that ran and than its own prediction."""
         ran = [t for t in self.times_us.values() if t is not None]
         worst = math.log(max(ran, default=max(self.predicted_us.values(), default=1.0))) + _FAILED
         return np.array([worst if t is None else math.log(t) for t in self.times_us.values()])
 
     def _prior(self) -> tuple[Floats, Floats]:
-        """Expected log time of every config, and the standard deviation of what is not predicted but inferred."""
+        """Expected log time of every config, and the standard deviation of those without a prediction."""
         if self._inferred is not None:
             return self._inferred
         count = len(self._keys)
@@ -184,7 +191,7 @@ class Search:
 
 
 def _improvement(ahead: Floats, deviation: Floats) -> Floats:
-    """Mean of max(gain, 0) for a gain that is normal around ``ahead``."""
+    """Mean of max(gain, 0) for a normally distributed gain with mean ``ahead``."""
     z = ahead / deviation
     density = np.exp(-(z**2) / 2) / math.sqrt(2 * math.pi)
     gain: Floats = ahead * _normal(z) + deviation * density
@@ -192,21 +199,24 @@ def _improvement(ahead: Floats, deviation: Floats) -> Floats:
 
 
 def _normal(z: Floats) -> Floats:
-    """The standard normal distribution's cumulative probability."""
+    """Cumulative distribution function of the standard normal distribution."""
     return np.array([0.5 * math.erfc(-v / math.sqrt(2)) for v in z])
 
 
 @dataclass(frozen=True)
 class Step:
-    """What a search knew after ``evaluations``."""
+    """State of a replayed search."""
 
     evaluations: int
+    """Number of evaluations so far."""
     config: Config
+    """Best config."""
     time_us: float | None
+    """Its time in microseconds; None if none ran."""
 
 
 def replay(search: Search, times_us: Mapping[str, float | None], budget: int, batch: int = 1) -> list[Step]:
-    """A search over what was measured before, by :func:`key`: every evaluation in order, none of them made again."""
+    """A search on recorded times by :func:`key`: every evaluation in order, without repeating any."""
     steps: list[Step] = []
     while len(steps) < budget and (asked := search.ask(min(batch, budget - len(steps)))):
         for config in asked:

@@ -1,4 +1,4 @@
-"""The configs of a kernel: the product of its tunables' domains without what its constraints rule out."""
+"""The configs of a kernel: the product of its parameters' domains without those that its constraints refuse."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _HOW = (
 
 
 def key(config: Config) -> str:
-    """Equal for equal configs, whatever the order of their names."""
+    """Text that is equal for equal configs, whatever the order of their names."""
     return canonical_json(dict(config))
 
 
@@ -32,16 +32,18 @@ def brief(config: Config) -> str:
 
 @dataclass(frozen=True)
 class Tunables:
-    """What a kernel's text says of its own: the domains, and the values it has where nobody says otherwise."""
+    """The parameters that a kernel's text declares."""
 
     domains: Mapping[str, tuple[Scalar, ...]]
+    """Possible values by parameter."""
     default: Config
+    """Values that ``launch`` uses by default."""
 
 
 def read_tunables(source: str) -> Tunables:
     """``TUNABLE`` and the defaults of ``launch``, read from the text without running it.
 
-    Raises InputError where there is no TUNABLE, it is no literal, or launch() lacks one of its names.
+    Raises InputError if there is no TUNABLE, it is not a literal, or launch() lacks one of its names.
     """
     try:
         tree = parse(source)
@@ -91,7 +93,7 @@ def _assigned(tree: ast.Module, name: str) -> Iterator[ast.expr]:
 
 
 def _defaults(tree: ast.Module) -> dict[str, Scalar]:
-    """Keywords of ``launch`` whose default is a plain literal."""
+    """Keywords of ``launch`` whose default is a literal."""
     launch = next((n for n in tree.body if isinstance(n, ast.FunctionDef) and n.name == "launch"), None)
     if launch is None:
         return {}
@@ -111,13 +113,16 @@ def _defaults(tree: ast.Module) -> dict[str, Scalar]:
 
 @dataclass(frozen=True)
 class Space:
-    """``configs`` are what may be searched, ``default`` first. ``total`` counts the product before constraints, and
-    the default where it lies outside; ``sampled`` says that it was too large to list."""
+    """The configs of a kernel that may be searched."""
 
     domains: Mapping[str, tuple[Scalar, ...]]
+    """Possible values by parameter."""
     configs: tuple[Config, ...]
+    """The configs, ``default`` first."""
     total: int
+    """Number of configs before constraints, plus the default if it lies outside."""
     sampled: bool = False
+    """Whether there were too many to list, so that ``configs`` is a sample."""
 
     @property
     def default(self) -> Config:
@@ -128,7 +133,7 @@ class Space:
         cls, domains: Mapping[str, Sequence[Scalar]], default: Config,
         feasible: Callable[[Config], bool] = lambda config: True, seed: int = 0,
     ) -> Space:  # fmt: skip
-        """Raises InputError where nothing is feasible."""
+        """Raises InputError if no config is feasible."""
         plain = {name: tuple(values) for name, values in domains.items()}
         total = math.prod(len(values) for values in plain.values())
         every = _sampled(plain, seed) if total > LISTED else _listed(plain)
@@ -143,7 +148,7 @@ class Space:
         return cls(plain, (*first, *rest), total + beyond, total > LISTED)
 
     def encode(self, config: Config) -> tuple[float, ...]:
-        """A point for a model of times: numbers by their logarithm and choices one by one, each from 0 to 1."""
+        """A config as a vector for a model of times: log numbers and one-hot choices, each from 0 to 1."""
         point: list[float] = []
         for name, values in self.domains.items():
             value = config.get(name, values[0])

@@ -1,7 +1,7 @@
-"""A Gaussian process over encoded configs, small enough to be refitted after every answer.
+"""A Gaussian process over encoded configs, small enough to refit after every answer.
 
 Rasmussen and Williams, Gaussian Processes for Machine Learning, algorithm 2.1, with a Matérn 5/2 kernel. The variance
-has its closed form; length scales (one a dimension) and noise are those of the highest marginal likelihood on a grid.
+has its closed form; length scales (one for each dimension) and noise maximise the marginal likelihood on a grid.
 """
 
 from __future__ import annotations
@@ -16,22 +16,27 @@ Floats = NDArray[np.float64]
 _SCALES = (0.25, 0.5, 1.0, 2.0, 4.0)  # of points in the unit cube
 _NOISES = (1e-4, 1e-2, 0.1)  # of the variance
 _STRETCH = (0.5, 2.0, 4.0)  # tried for one dimension after another
-_EVIDENCE = 4.0  # points that the prior spread counts for
+_EVIDENCE = 4.0  # number of points that the prior standard deviation is worth
 
 
 @dataclass(frozen=True)
 class Gaussian:
-    """Values with mean zero before anything is known."""
+    """A fitted process with prior mean zero over n points of d dimensions."""
 
     points: Floats
+    """Points already known, [n, d]."""
     weights: Floats
+    """Weight of each point's covariance in the predicted mean, [n]."""
     inverse: Floats
+    """Inverse covariance matrix of the points, [n, n]."""
     scales: Floats
+    """Length scale of each dimension, [d]."""
     variance: float
+    """Prior variance of a value."""
 
     @classmethod
     def fit(cls, points: Floats, values: Floats, spread: float) -> Gaussian:
-        """``spread`` is the standard deviation expected of values before any was seen."""
+        """``spread``: standard deviation of values expected before any is seen."""
         dimensions = points.shape[1]
         best = min((_likely(points, values, np.full(dimensions, s), spread) for s in _SCALES), key=lambda f: f.cost)
         start = best.scales
@@ -58,7 +63,7 @@ class _Fit:
 
 
 def _likely(points: Floats, values: Floats, scales: Floats, spread: float) -> _Fit:
-    """One decomposition serves every noise."""
+    """Likelihoods for every noise level from one decomposition."""
     roots, vectors = np.linalg.eigh(_matern(points, points, scales))
     along, weight = vectors.T @ values, len(points) + _EVIDENCE
     found = []

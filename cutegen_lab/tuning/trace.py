@@ -1,4 +1,4 @@
-"""A search as data to look at: its evaluations in order, folded over workloads, beside what was predicted of them."""
+"""A search as data: its evaluations in order, combined over workloads, with their predictions."""
 
 from __future__ import annotations
 
@@ -14,31 +14,44 @@ from cutegen_lab.tuning.space import key
 
 @dataclass(frozen=True)
 class Point:
-    """One config. ``time_us`` is the geometric mean over the workloads, None where it failed (``failure``, ``reason``)
-    or is not yet timed on all. ``predicted_us`` and ``first_us`` are of the first workload: a model's and the clock's.
-    """
+    """One evaluated config."""
 
     config: Config
+    """The config."""
     time_us: float | None
+    """Geometric mean over the workloads in microseconds; None if it failed or is not yet timed on all."""
     failure: str = ""
+    """Verdict, if it failed."""
     reason: str = ""
+    """Why it failed, in one line."""
     ruled_out: bool = False
+    """Whether it failed without reaching the device."""
     first_us: float | None = None
+    """Time on the first workload in microseconds."""
     predicted_us: float | None = None
+    """Predicted time on the first workload in microseconds."""
 
 
 @dataclass(frozen=True)
 class Trace:
-    """``points`` in the order of their evaluation, without those ruled out before they cost the device any time."""
+    """A search as data to look at."""
 
     what: str
+    """The kernel, in words."""
     kind: Kind
+    """"measured" or "predicted"."""
     device: str
+    """Device that was timed or modelled."""
     domains: Mapping[str, Sequence[Scalar]]
+    """Possible values by parameter."""
     default: Config
+    """The default config."""
     points: Sequence[Point]
+    """Evaluated configs in order, without those ruled out."""
     ruled_out: int = 0
+    """Number of configs ruled out."""
     workloads: int = 1
+    """Number of workloads."""
 
     @property
     def best(self) -> Point | None:
@@ -46,7 +59,7 @@ class Trace:
         return min(timed, key=lambda p: p.time_us or math.inf, default=None)
 
     def best_so_far(self) -> list[float | None]:
-        """In microseconds, after each of the points."""
+        """Best time in microseconds after each point."""
         best, found = math.inf, list[float | None]()
         for point in self.points:
             best = min(best, point.time_us or math.inf)
@@ -54,7 +67,7 @@ class Trace:
         return found
 
     def medians(self, name: str) -> dict[Scalar, float]:
-        """Of each value of a parameter, the median time of the configs that have it, in the domain's order."""
+        """Median time of the configs with each value of a parameter, in the domain's order."""
         by: dict[Scalar, list[float]] = {}
         for point in self.points:
             if point.time_us is not None and name in point.config:
@@ -63,7 +76,7 @@ class Trace:
 
 
 def folded(found: Iterable[Evaluation], workloads: Sequence[str]) -> Iterator[Point]:
-    """Of each config one point over ``workloads`` (signatures), in the order in which configs first occur."""
+    """One point for each config over ``workloads`` (signatures), in order of first occurrence."""
     by: dict[str, dict[str, Evaluation]] = {}
     for one in found:
         if one.workload in workloads:
@@ -82,7 +95,7 @@ def folded(found: Iterable[Evaluation], workloads: Sequence[str]) -> Iterator[Po
 
 
 def averaged(workloads: int) -> str:
-    """What to say behind a config's time: nothing where it is of one workload."""
+    """Remark after a config's time that it is a mean; empty for one workload."""
     return f" (geometric mean of {workloads} workloads)" if workloads > 1 else ""
 
 

@@ -1,4 +1,4 @@
-"""What the compiler's figures say of a build before any of a device's time is spent on it."""
+"""Rules out builds by the compiler's figures, before they take any device time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SPILLED = 256  # bytes a thread: a few registers kept in local memory cost littl
 
 
 def unpromising(build: Build, arch: str) -> str:
-    """Why it cannot run on ``arch``'s GPU or cannot be fast there; empty where nothing speaks against it."""
+    """Why a build cannot run on ``arch``'s GPU or cannot be fast there; empty if nothing speaks against it."""
     gpu = target_gpu(arch)
     kernels = {k.name: k for k in build.kernels}
     for launch in build.plan.launches:

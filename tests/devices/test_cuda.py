@@ -21,7 +21,7 @@ from cutegen_lab.core.verdict import Fault, Verdict
 from cutegen_lab.devices.cuda import CudaDevice, gpu_count
 from cutegen_lab.devices.cuda.driver import DriverError, _aligned, _one_call, _relocate
 from cutegen_lab.judge import StandardJudge, place
-from cutegen_lab.judge.turns import Effort
+from cutegen_lab.judge.interleaved import Effort
 from cutegen_lab.problems import read_text
 from tests.devices import kernels
 

@@ -16,9 +16,16 @@ from cutegen_lab.core.problem import TensorSpec
 from cutegen_lab.core.stopwatch import Samples, Subject, rotation
 from cutegen_lab.core.verdict import Fault, Verdict
 from cutegen_lab.devices.cuda.process import SharedMemory, WorkerProcess
-from cutegen_lab.devices.cuda.sets import FEWEST_SETS, LEAST_SETS, MOST_SETS, Arena, TensorSets, set_count
+from cutegen_lab.devices.cuda.rotating_buffers import (
+    FEWEST_SETS,
+    LEAST_SETS,
+    MOST_SETS,
+    Arena,
+    RotatingBuffers,
+    set_count,
+)
 from cutegen_lab.devices.cuda.stopwatch import CudaStopwatch
-from cutegen_lab.devices.cuda.terms import hear_problem, tell_problem
+from cutegen_lab.devices.cuda.worker_protocol import problem_from_request, problem_to_request
 from cutegen_lab.judge.timing import rotated
 from cutegen_lab.problems import Reference, read_text
 from cutegen_lab.problems.tensors import laid_out, storage
@@ -116,7 +123,7 @@ def test_shared_memory_carries_tensors_of_any_size_there_and_back() -> None:
 
 def test_problems_are_told_as_they_are() -> None:
     problem = read_text("def reference(x):\n    return 2 * x\n", inputs_text="x: f32[4]")
-    (out,) = Reference(hear_problem(tell_problem(problem))).run([torch.ones(4)])
+    (out,) = Reference(problem_from_request(problem_to_request(problem))).run([torch.ones(4)])
     assert out.tolist() == [2.0] * 4
 
 
@@ -142,7 +149,7 @@ def test_sets_hold_the_rotated_values_that_the_judge_expects() -> None:
     specs = [X, TensorSpec("w", DType.I64, (7,)), TensorSpec("empty", DType.F32, (0, 4)), columns]
     inputs = [x, w, torch.empty(0, 4), laid_out(torch.randn(columns.cosize), columns)]
     masters = [storage(t, spec).view(torch.uint8) for t, spec in zip(inputs, specs, strict=True)]
-    sets = TensorSets(specs, [Y], masters, count=3, device="cpu")
+    sets = RotatingBuffers(specs, [Y], masters, count=3, device="cpu")
     seen = set()
     for seed in (1 << 62, 5):
         sets.refresh(seed)
@@ -161,7 +168,7 @@ def test_arenas_put_tensors_on_boundaries_and_halves_do_not_overlap() -> None:
     first = arena.addresses[0]
     assert [a - first for a in arena.addresses] == [0, 256, 512]
     assert arena.tensors[2].shape == (3, 5)
-    sets = TensorSets([X], [Y], [torch.zeros(X.nbytes, dtype=torch.uint8)], 1, "cpu")
+    sets = RotatingBuffers([X], [Y], [torch.zeros(X.nbytes, dtype=torch.uint8)], 1, "cpu")
     source, target = sets.halves(0, X.nbytes + Y.nbytes)
     assert source.numel() == target.numel() >= (X.nbytes + Y.nbytes) // 2
     assert source.data_ptr() + source.numel() <= target.data_ptr()

@@ -12,7 +12,7 @@ import torch
 from cutegen_lab.devices.cuda import lent
 from cutegen_lab.devices.cuda.driver import DriverError
 from cutegen_lab.devices.cuda.lent import LentMemory, needed
-from cutegen_lab.devices.cuda.terms import GUARD_BYTES
+from cutegen_lab.devices.cuda.worker_protocol import GUARD_BYTES
 
 
 class Driver:

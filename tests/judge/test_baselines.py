@@ -12,7 +12,7 @@ from cutegen_lab.core.verdict import Fault, Verdict
 from cutegen_lab.judge import StandardJudge
 from cutegen_lab.judge.baselines import REFERENCES, fastest, kinds
 from cutegen_lab.problems import read_text
-from cutegen_lab.session.parts import make_judge
+from cutegen_lab.session.factories import make_judge
 from tests.judge.fake_stopwatch import MAIN_US, FakeStopwatch
 from tests.judge.test_timing import double, job, timing
 

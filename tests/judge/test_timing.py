@@ -22,9 +22,9 @@ from cutegen_lab.core.stopwatch import COPY
 from cutegen_lab.core.trial import Timing
 from cutegen_lab.core.verdict import Fault, Verdict
 from cutegen_lab.judge import StandardJudge
+from cutegen_lab.judge.interleaved import Effort
 from cutegen_lab.judge.spread import comparison
-from cutegen_lab.judge.timing import CANDIDATE, FLOOR_MARGIN, INCUMBENT, Job, floor_us, rotated, time_in_turns
-from cutegen_lab.judge.turns import Effort
+from cutegen_lab.judge.timing import CANDIDATE, FLOOR_MARGIN, INCUMBENT, Job, floor_us, rotated, time_interleaved
 from cutegen_lab.problems import read_text
 from cutegen_lab.stores.codec import event_from_json, event_to_json
 from tests.judge.fake_stopwatch import CALLS, MAIN_US, FakeStopwatch, hang
@@ -52,7 +52,7 @@ def job(incumbent: bool = False, elements: int = 4096) -> Job:
 
 def timed(watch: FakeStopwatch, work: Job | None = None, effort: Effort = EFFORT) -> Timing | Fault:
     seeds, cancel = itertools.count(1), threading.Event()
-    return time_in_turns(work or job(), watch, "cuda:0 Fake", effort, lambda: next(seeds), lambda line: None, cancel)
+    return time_interleaved(work or job(), watch, "cuda:0 Fake", effort, lambda: next(seeds), lambda line: None, cancel)
 
 
 def timing(watch: FakeStopwatch, work: Job | None = None, effort: Effort = EFFORT) -> Timing:
@@ -182,7 +182,7 @@ def test_without_cupti_the_other_clocks_suffice() -> None:
     assert found.notes == () and all(m.clock != "records clock" for m in found.measurements)
     broken = {("candidate", "records"): Fault(Verdict.DEVICE_ERROR, "RuntimeError: the records hold 3 calls, not 12")}
     assert timing(FakeStopwatch(double, faults=broken)).notes == (
-        "CUPTI's records of kernels were not to be had: RuntimeError: the records hold 3 calls, not 12",
+        "CUPTI's records of kernels are not available: RuntimeError: the records hold 3 calls, not 12",
     )
     hangs = timed(FakeStopwatch(double, faults={("candidate", "records"): hang()}))
     assert isinstance(hangs, Fault) and hangs.verdict is Verdict.HANG

@@ -1,4 +1,4 @@
-"""Deterministic parts at the protocol seam: a run whose every outcome is written down in the candidate's source.
+"""Deterministic services at the protocol seam: a run whose every outcome is written down in the candidate's source.
 
 A candidate's text says what becomes of it, one word a line: ``compile_error``, ``wrong``, ``time 12.5``, ``fault``,
 ``cage_error``, ``device_error``, ``slow 0.2`` (seconds at every step, deaf to nothing), ``deaf`` (ignores cancel).
@@ -23,7 +23,7 @@ from cutegen_lab.core.roofline import GPUS, GpuSpec, speed_of_light
 from cutegen_lab.core.run import RunSettings, RunStarted
 from cutegen_lab.core.trial import CheckResult, OutputError, Profile, Timing, WorkloadCheck
 from cutegen_lab.core.verdict import Diagnostic, Fault, Verdict
-from cutegen_lab.loop.steps import Parts
+from cutegen_lab.loop.steps import Services
 
 MAIN = Workload("main", (TensorSpec("x", DType.BF16, (64, 1024)),), (TensorSpec("out", DType.BF16, (64, 1024)),))
 SMALL = Workload(
@@ -152,9 +152,9 @@ class ScriptedJudge:
         return timing, Profile("emulator", limiter, {"dram_bytes": 1.0})
 
 
-def parts(store: object, provider: ScriptedProvider | Sequence[str]) -> Parts:
+def services(store: object, provider: ScriptedProvider | Sequence[str]) -> Services:
     chosen = provider if isinstance(provider, ScriptedProvider) else ScriptedProvider(provider)
-    return Parts(
+    return Services(
         chosen, ScriptedCompiler(), ScriptedJudge(), ScriptedDevice(), store, GPU,  # type: ignore[arg-type]
         workloads=lambda problem, device: problem.check_workloads, versions={"python": "3"},
     )  # fmt: skip

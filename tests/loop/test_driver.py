@@ -1,4 +1,4 @@
-"""Drivers over scripted parts and the real store: order, cancelling, retries, subscribers."""
+"""Drivers over scripted services and the real store: order, cancelling, retries, subscribers."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ from cutegen_lab.loop import fold
 from cutegen_lab.loop.budget import nothing_to_gain
 from cutegen_lab.loop.driver import Driver, ThreadedDriver
 from cutegen_lab.loop.notices import Notice
-from cutegen_lab.loop.steps import Parts
+from cutegen_lab.loop.steps import Services
 from cutegen_lab.stores.sqlite import SqliteStore
 from tests.loop.events import passing
-from tests.loop.scripted import ScriptedProvider, Waiting, parts, started
+from tests.loop.scripted import ScriptedProvider, Waiting, services, started
 
 AUTO = RunSettings(auto=True, budget=Budget(max_steps=3))
 
@@ -47,14 +47,14 @@ def store(tmp_path: Path) -> Iterator[SqliteStore]:
     store.close()
 
 
-def begin(store: SqliteStore, chosen: Parts, settings: RunSettings = AUTO, kind: type[Driver] = Driver) -> Driver:
+def begin(store: SqliteStore, chosen: Services, settings: RunSettings = AUTO, kind: type[Driver] = Driver) -> Driver:
     event = started(settings=settings)
     store.append("r1", event, fold([event]))
     return kind("r1", chosen)
 
 
 def test_an_unattended_run_to_its_end(store: SqliteStore) -> None:
-    chosen = parts(store, ["time 10", "wrong", "time 8"])
+    chosen = services(store, ["time 10", "wrong", "time 8"])
     state = begin(store, chosen).work()
     assert (state.outcome, state.accepted, state.incumbent_id) == ("accepted", ("c1", "c3"), "c3")
     assert [t.verdict for t in state.trials.values()] == [Verdict.PASSED, Verdict.WRONG_RESULT, Verdict.PASSED]
@@ -67,7 +67,7 @@ def test_an_unattended_run_to_its_end(store: SqliteStore) -> None:
 
 @pytest.mark.parametrize("auto", [True, False])
 def test_an_unattended_run_ends_where_a_refinement_would_gain_nothing(store: SqliteStore, auto: bool) -> None:
-    driver = begin(store, parts(store, ["time 10", "time 9\nfloor", "time 8"]), replace(AUTO, auto=auto))
+    driver = begin(store, services(store, ["time 10", "time 9\nfloor", "time 8"]), replace(AUTO, auto=auto))
     while not (state := driver.work()).finished:
         driver.answer(Answer("approve"))
     floor = "c2 is at the floor: memory 8 µs + launch 2 µs: a refinement would gain nothing"
@@ -84,7 +84,7 @@ def test_a_measured_time_is_at_the_floor_only_where_no_copy_is_faster() -> None:
 
 
 def test_everything_an_answer_depended_on_is_recorded(store: SqliteStore) -> None:
-    state = begin(store, parts(store, ["time 10"])).work()
+    state = begin(store, services(store, ["time 10"])).work()
     record = state.trials["c1"].provenance
     assert record.problem_key == state.problem.key
     assert record.source_sha256 == state.candidates["c1"].source_sha256
@@ -98,7 +98,7 @@ def test_everything_an_answer_depended_on_is_recorded(store: SqliteStore) -> Non
 
 
 def test_an_event_is_on_disk_before_the_state_moves(store: SqliteStore) -> None:
-    chosen = parts(store, ["time 10"])
+    chosen = services(store, ["time 10"])
     driver = begin(store, chosen)
     original = store.append
     seen: list[bool] = []
@@ -114,7 +114,7 @@ def test_an_event_is_on_disk_before_the_state_moves(store: SqliteStore) -> None:
 
 
 def test_a_store_that_fails_stops_the_state(store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    driver = begin(store, parts(store, ["time 10"]), kind=ThreadedDriver)
+    driver = begin(store, services(store, ["time 10"]), kind=ThreadedDriver)
     assert isinstance(driver, ThreadedDriver)
     before = driver.state
 
@@ -138,7 +138,7 @@ def test_a_store_that_fails_stops_the_state(store: SqliteStore, monkeypatch: pyt
     ],
 )
 def test_stop_is_honoured_within_a_second(store: SqliteStore, source: str, delay: str, step: Step) -> None:
-    driver = begin(store, parts(store, ScriptedProvider([source], delay=delay)), kind=ThreadedDriver)
+    driver = begin(store, services(store, ScriptedProvider([source], delay=delay)), kind=ThreadedDriver)
     assert isinstance(driver, ThreadedDriver)
     waiting = Waiting()
     driver.subscribe(waiting)
@@ -155,7 +155,7 @@ def test_stop_is_honoured_within_a_second(store: SqliteStore, source: str, delay
 
 @pytest.mark.parametrize("step", [Step.CHECK, Step.TIME])
 def test_stop_during_judging(store: SqliteStore, step: Step) -> None:
-    chosen = parts(store, ["time 1"])
+    chosen = services(store, ["time 1"])
     reached = threading.Event()
 
     def hang(*args: object, **named: object) -> object:
@@ -178,7 +178,7 @@ def test_stop_during_judging(store: SqliteStore, step: Step) -> None:
 
 def test_a_result_that_comes_after_stop_and_branch_is_dropped(store: SqliteStore) -> None:
     settings = RunSettings(budget=Budget(max_steps=5))
-    chosen = parts(store, ["time 10", "deaf 0.3", "time 9"])
+    chosen = services(store, ["time 10", "deaf 0.3", "time 9"])
     driver = begin(store, chosen, settings, ThreadedDriver)
     assert isinstance(driver, ThreadedDriver)
     driver.start()
@@ -199,7 +199,7 @@ def test_a_result_that_comes_after_stop_and_branch_is_dropped(store: SqliteStore
 
 
 def test_our_own_failures_rest_and_can_be_retried(store: SqliteStore) -> None:
-    chosen = parts(store, ["cage_error"])
+    chosen = services(store, ["cage_error"])
     state = begin(store, chosen, RunSettings()).work()
     assert (state.step, state.failed_step) == (Step.REVIEW, Step.COMPILE)
     assert "the cage broke. Run cutegen doctor." in state.problem_note
@@ -210,7 +210,7 @@ def test_our_own_failures_rest_and_can_be_retried(store: SqliteStore) -> None:
 
 
 def test_a_lost_device_is_not_the_candidates_fault(store: SqliteStore) -> None:
-    state = begin(store, parts(store, ["device_error"]), RunSettings()).work()
+    state = begin(store, services(store, ["device_error"]), RunSettings()).work()
     assert state.failed_step is Step.CHECK and "c1" not in state.trials
     assert not any(isinstance(e.event, Checked) for e in store.events("r1"))
 
@@ -218,7 +218,7 @@ def test_a_lost_device_is_not_the_candidates_fault(store: SqliteStore) -> None:
 def test_a_bug_in_a_part_is_named_and_does_not_end_the_process(
     store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    chosen = parts(store, ["time 1"])
+    chosen = services(store, ["time 1"])
     monkeypatch.setattr(chosen.judge, "check", lambda *_: 1 / 0)
     state = begin(store, chosen, RunSettings()).work()
     assert "internal error: ZeroDivisionError" in state.problem_note
@@ -226,7 +226,7 @@ def test_a_bug_in_a_part_is_named_and_does_not_end_the_process(
 
 def test_auto_retries_a_garbled_answer(store: SqliteStore) -> None:
     asked = replace(AUTO, provider="openai")
-    state = begin(store, parts(store, ScriptedProvider(["time 1"], errors=["garbled"])), asked).work()
+    state = begin(store, services(store, ScriptedProvider(["time 1"], errors=["garbled"])), asked).work()
     assert state.accepted == ("c1",)
     assert [e.event.type for e in store.events("r1")].count("generate_failed") == 2  # garbled, then exhausted
 
@@ -234,7 +234,7 @@ def test_auto_retries_a_garbled_answer(store: SqliteStore) -> None:
 def test_seconds_are_counted_while_working_only(tmp_path: Path) -> None:
     now = [1000.0]
     store = SqliteStore(tmp_path / "clock.db", clock=lambda: now[0])
-    chosen = parts(store, ["time 10", "time 9"])
+    chosen = services(store, ["time 10", "time 9"])
     driver = begin(store, chosen, RunSettings(budget=Budget(max_seconds=5.0)))
     driver.work()
     now[0] += 3600  # the analyst thinks
@@ -257,7 +257,7 @@ def test_seconds_are_counted_while_working_only(tmp_path: Path) -> None:
 
 
 def test_answers_are_checked_at_once_and_durable(store: SqliteStore) -> None:
-    driver = begin(store, parts(store, ["wrong"]), RunSettings(budget=Budget(max_fixes=0)))
+    driver = begin(store, services(store, ["wrong"]), RunSettings(budget=Budget(max_fixes=0)))
     driver.work()
     with pytest.raises(InputError, match="approve_unproven"):
         driver.answer(Answer("approve"))
@@ -266,7 +266,7 @@ def test_answers_are_checked_at_once_and_durable(store: SqliteStore) -> None:
 
 
 def test_a_subscriber_that_fails_does_not_take_the_run_with_it(store: SqliteStore) -> None:
-    driver = begin(store, parts(store, ["time 1"]))
+    driver = begin(store, services(store, ["time 1"]))
     lines: list[str] = []
 
     def broken(notice: Notice) -> None:
@@ -281,7 +281,7 @@ def test_a_subscriber_that_fails_does_not_take_the_run_with_it(store: SqliteStor
 
 
 def test_profiling_after_a_resume_visits_the_device_again(store: SqliteStore) -> None:
-    chosen = parts(store, ["time 10"])
+    chosen = services(store, ["time 10"])
     driver = begin(store, chosen)
     while driver.state.step is not Step.PROFILE:
         driver._step()

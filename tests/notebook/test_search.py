@@ -83,15 +83,15 @@ def test_cancel_keeps_what_is_known_and_resume_goes_on(shell: InteractiveShell, 
         _ = search.best
     known = len(search.trace.points)
     search.resume(budget=known + 2).wait(60)
-    tally = search.found.tally
-    assert search.status == "done" and tally.from_cache == known
-    assert tally.evaluated == 2 or (known >= Patience().least and tally.stopped.startswith("nothing more"))
+    stats = search.found.stats
+    assert search.status == "done" and stats.from_cache == known
+    assert stats.evaluated == 2 or (known >= Patience().least and stats.stopped.startswith("nothing more"))
     assert search.best == search.found.ranked[0][0] and "predicted" in search.export(tmp_path / "k.py").read_text()
     words = summary_bundle(search)["text/html"]
     assert "<caption>predicted times by workload</caption>" in words and "nothing was measured" in words
     shown = figure_bundle(search)
     ran = next(t for t in shown[PLOTLY_MIME]["data"] if t.get("name") == "ran")
-    assert len(ran["x"]) == known + tally.evaluated
+    assert len(ran["x"]) == known + stats.evaluated
     assert "replayed on" in search.plot_replay().layout.title.text
 
 

@@ -6,9 +6,9 @@ from functools import partial
 
 import pytest
 
-from cutegen_lab.judge import turns
+from cutegen_lab.judge import interleaved
 
 
 @pytest.fixture(autouse=True)
 def no_warm_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(turns, "Effort", partial(turns.Effort, warm_up_seconds=0.0))
+    monkeypatch.setattr(interleaved, "Effort", partial(interleaved.Effort, warm_up_seconds=0.0))

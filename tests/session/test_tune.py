@@ -21,12 +21,12 @@ from cutegen_lab.session.tuned import Tunable
 from cutegen_lab.tuning import Space, key
 from cutegen_lab.tuning.protocols import Limits
 from tests.judge.fake_stopwatch import FakeStopwatch
-from tests.session.test_clocks import PROBLEM, double
+from tests.session.test_config_timers import PROBLEM, double
 from tests.tuning.test_tuner import SPACE, Compiler
 
 
 class Here:
-    """Predicts in the searching process: another takes seconds to start (``test_clocks`` has one)."""
+    """Predicts in the searching process: another takes seconds to start (``test_config_timers`` has one)."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self._function = function
@@ -100,7 +100,7 @@ def test_the_fastest_that_is_right(tmp_path: Path, judge: Judge) -> None:
     assert any("predicting up to" in line for line in said) and any("in turns" in line for line in said)
     if wrong:
         again = search(tmp_path, Judge(), [], budget=20)
-        assert again.best != WRONG and again.tally.from_cache
+        assert again.best != WRONG and again.stats.from_cache
 
 
 def test_nothing_right(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The loop around a search, with a compiler and a clock that answer from a table."""
+"""The loop around a search, with a compiler and a timer that answer from a table."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Compiler:
 
 
 @dataclass
-class Clock:
+class ConfigTimer:
     """``faults`` by config; after ``stop_after`` timings it is as if Ctrl-C were pressed."""
 
     kind: Kind = "measured"
@@ -100,11 +100,11 @@ class Clock:
 
 
 def tuner(
-    path: Path, clock: Clock | None = None, compiler: Compiler | None = None, limits: Limits | None = None,
+    path: Path, timer: ConfigTimer | None = None, compiler: Compiler | None = None, limits: Limits | None = None,
     workloads: Sequence[Workload] = (SMALL,), said: list[str] | None = None,
 ) -> Tuner:  # fmt: skip
     return Tuner(
-        "text", "sm_90a", workloads, Search(SPACE), compiler or Compiler(), clock or Clock(),
+        "text", "sm_90a", workloads, Search(SPACE), compiler or Compiler(), timer or ConfigTimer(),
         Evaluations(path / "tuning.jsonl", PLACE), (said if said is not None else []).append, threading.Event(), 2,
         limits or Limits(evaluations=16, batch=2),
     )  # fmt: skip
@@ -121,10 +121,10 @@ def test_it_finds_the_fastest_and_times_the_best_in_turns(tmp_path: Path) -> Non
 
 
 def test_only_what_stays_in_the_race_is_sampled_often(tmp_path: Path) -> None:
-    clock = Clock()
-    tuner(tmp_path, clock).run()
-    quick = {name for name, _, samples in clock.timed if samples == 3}
-    careful = {name for name, _, samples in clock.timed if samples == 12}
+    timer = ConfigTimer()
+    tuner(tmp_path, timer).run()
+    quick = {name for name, _, samples in timer.timed if samples == 3}
+    careful = {name for name, _, samples in timer.timed if samples == 12}
     assert careful < quick and key({"vec": 2, "threads": 256}) in careful
 
 
@@ -136,18 +136,18 @@ def test_the_budget_and_the_clock_end_it(tmp_path: Path) -> None:
 
 
 def test_it_goes_on_where_it_was_stopped(tmp_path: Path) -> None:
-    first = tuner(tmp_path, Clock(stop_after=5))
+    first = tuner(tmp_path, ConfigTimer(stop_after=5))
     assert first.run().stopped == "interrupted" and first.cancel.is_set()
     known = len(list(first.cache))
     assert known >= 2 and first.ranked()
     with (tmp_path / "tuning.jsonl").open("a") as file:
         file.write('{"half a li')
-    clock = Clock()
-    tally = (second := tuner(tmp_path, clock)).run()
+    timer = ConfigTimer()
+    tally = (second := tuner(tmp_path, timer)).run()
     assert tally.from_cache == known and tally.from_cache + tally.evaluated <= 16
-    assert {name for name, *_ in clock.timed}.isdisjoint({key(e.config) for e in first.cache})
+    assert {name for name, *_ in timer.timed}.isdisjoint({key(e.config) for e in first.cache})
     assert second.cache.damaged == 1 and second.ranked()[0][0] == {"vec": 2, "threads": 256}
-    third = Clock()
+    third = ConfigTimer()
     assert tuner(tmp_path, third).run().evaluated + tally.evaluated <= 16 - known
     assert len(third.timed) <= 16 - known - tally.evaluated
 
@@ -155,13 +155,13 @@ def test_it_goes_on_where_it_was_stopped(tmp_path: Path) -> None:
 def test_failures_are_kept_and_counted(tmp_path: Path) -> None:
     wide = {key(c): "fails" for c in SPACE.configs if c["vec"] == 8}
     hangs = {key(c): Verdict.HANG for c in SPACE.configs if c["threads"] == 512}
-    tuning = tuner(tmp_path, Clock(faults=hangs), Compiler(wide))
+    tuning = tuner(tmp_path, ConfigTimer(faults=hangs), Compiler(wide))
     tally = tuning.run()
     assert tally.failed and tuning.ranked()[0][0] == {"vec": 2, "threads": 256}
     failures = {e.failure for e in tuning.cache if e.failure}
     assert failures <= {"hang", "compile_error"} and failures
     compiler = Compiler(wide)
-    tuner(tmp_path, Clock(faults=hangs), compiler).run()
+    tuner(tmp_path, ConfigTimer(faults=hangs), compiler).run()
     assert not {key(e.config) for e in tuning.cache if e.failure} & set(compiler.asked)
 
 
@@ -184,7 +184,7 @@ def test_an_infeasible_space_ends(tmp_path: Path) -> None:
 
 
 def test_a_device_that_breaks_is_not_held_against_the_config(tmp_path: Path) -> None:
-    first = tuner(tmp_path, Clock(faults=dict.fromkeys(map(key, SPACE.configs), Verdict.DEVICE_ERROR)))
+    first = tuner(tmp_path, ConfigTimer(faults=dict.fromkeys(map(key, SPACE.configs), Verdict.DEVICE_ERROR)))
     first.run()
     assert not list(first.cache)
     assert tuner(tmp_path).run().evaluated > 0
@@ -202,9 +202,9 @@ def test_one_config_for_all_workloads(tmp_path: Path) -> None:
 
 
 def test_the_clock_changes_between_workloads_as_seldom_as_it_can(tmp_path: Path) -> None:
-    clock = Clock(changes=True)
-    tally = tuner(tmp_path, clock, workloads=(SMALL, LARGE)).run()
-    changes = sum(one[1] != other[1] for one, other in zip(clock.timed, clock.timed[1:], strict=False))
+    timer = ConfigTimer(changes=True)
+    tally = tuner(tmp_path, timer, workloads=(SMALL, LARGE)).run()
+    changes = sum(one[1] != other[1] for one, other in zip(timer.timed, timer.timed[1:], strict=False))
     assert tally.evaluated > 8 and changes <= tally.evaluated
 
 
@@ -220,9 +220,9 @@ def test_what_the_judge_rejects_is_never_the_best_again(tmp_path: Path) -> None:
 
 
 def test_predictions_are_taken_once(tmp_path: Path) -> None:
-    clock = Clock(kind="predicted", repeats=False)
-    tally = tuner(tmp_path, clock).run()
-    assert {samples for *_, samples in clock.timed} == {1} and not tally.in_turns
+    timer = ConfigTimer(kind="predicted", repeats=False)
+    tally = tuner(tmp_path, timer).run()
+    assert {samples for *_, samples in timer.timed} == {1} and not tally.in_turns
 
 
 @pytest.mark.parametrize(("registers", "spilled", "why"), [(32, 0, ""), (255, 0, "do not fit"), (32, 999, "spilled")])
@@ -247,7 +247,7 @@ class SlowCompiler(Compiler):
 
 
 @dataclass
-class SlowClock(Clock):
+class SlowTimer(ConfigTimer):
     """Takes 2 ms a sample."""
 
     spans: list[tuple[float, float]] = field(default_factory=list)
@@ -264,10 +264,10 @@ class SlowClock(Clock):
 
 
 def test_the_clock_works_while_the_rest_compiles(tmp_path: Path) -> None:
-    clock, compiler = SlowClock(), SlowCompiler()
-    tuning = tuner(tmp_path, clock, compiler)
+    timer, compiler = SlowTimer(), SlowCompiler()
+    tuning = tuner(tmp_path, timer, compiler)
     tally = tuning.run()
-    beside = sum(any(a < end and start < b for a, b in clock.spans) for start, end in compiler.spans)
+    beside = sum(any(a < end and start < b for a, b in timer.spans) for start, end in compiler.spans)
     assert beside >= len(compiler.spans) // 2 and 0.5 < tally.busy <= 1.0
     best = tuning.cache.get(tuning.ranked()[0][0], SMALL.signature)
     assert best is not None and best.samples >= 15  # quick, careful, and more while there was nothing new to time
@@ -288,36 +288,36 @@ class Guided:
 
 
 def test_predictions_come_while_the_search_goes_on(tmp_path: Path) -> None:
-    clock = Clock()
-    tuning = tuner(tmp_path, clock, limits=Limits(evaluations=3, batch=1))
+    timer = ConfigTimer()
+    tuning = tuner(tmp_path, timer, limits=Limits(evaluations=3, batch=1))
     tuning.guide = Guided()
     tuning.run()
-    first = list(dict.fromkeys(name for name, *_ in clock.timed))
+    first = list(dict.fromkeys(name for name, *_ in timer.timed))
     assert first[:2] == [key(SPACE.default), key({"vec": 2, "threads": 256})]
 
 
 def test_a_clock_that_predictions_lead_begins_when_most_is_compiled(tmp_path: Path) -> None:
-    clock, compiler, said = SlowClock(), SlowCompiler(), list[str]()
-    tuning = tuner(tmp_path, clock, compiler, Limits(evaluations=8, batch=2), said=said)
+    timer, compiler, said = SlowTimer(), SlowCompiler(), list[str]()
+    tuning = tuner(tmp_path, timer, compiler, Limits(evaluations=8, batch=2), said=said)
     tuning.guide = Guided(asked=6)
     tally = tuning.run()
-    default, begun = clock.spans[0], next(a for a, _ in clock.spans if sum(end <= a for _, end in compiler.spans) > 1)
+    default, begun = timer.spans[0], next(a for a, _ in timer.spans if sum(end <= a for _, end in compiler.spans) > 1)
     assert sum(end <= default[0] for _, end in compiler.spans) == 1, "the default is timed as soon as it is compiled"
     assert sum(end <= begun for _, end in compiler.spans) >= 6 and tally.evaluated == 8
-    after = sum(end - start for start, end in clock.spans if start >= begun)
+    after = sum(end - start for start, end in timer.spans if start >= begun)
     assert tally.prepare_seconds >= 3 * 0.03 and tally.busy == pytest.approx(after / tally.search_seconds)
     assert any(line.startswith("prepared in") for line in said)
     ends = sorted(end for _, end in compiler.spans if end <= begun)
-    assert clock.loaded and clock.loaded <= set(clock.prepared)
-    assert ends[0] < clock.opened[0] < ends[-1], "the device is taken while the last configs compile, not before"
+    assert timer.loaded and timer.loaded <= set(timer.prepared)
+    assert ends[0] < timer.opened[0] < ends[-1], "the device is taken while the last configs compile, not before"
 
 
 @pytest.mark.parametrize("repeats", [True, False])
 def test_where_configs_are_ruled_out_more_compile_than_the_clock_needs(tmp_path: Path, repeats: bool) -> None:
-    """A device that waits costs more than a compilation; a model's clock has none that waits. The budget holds."""
+    """A device that waits costs more than a compilation; a model's timer has none that waits. The budget holds."""
     refused = {key(c): "ruled out" for c in SPACE.configs if c["threads"] in (128, 512)}
-    clock, compiler = Clock(repeats=repeats), SlowCompiler(refused)
-    tally = tuner(tmp_path, clock, compiler, Limits(evaluations=6, batch=1)).run()
-    assert tally.evaluated == 6 == len({name for name, *_ in clock.timed}) and tally.ruled_out
+    timer, compiler = ConfigTimer(repeats=repeats), SlowCompiler(refused)
+    tally = tuner(tmp_path, timer, compiler, Limits(evaluations=6, batch=1)).run()
+    assert tally.evaluated == 6 == len({name for name, *_ in timer.timed}) and tally.ruled_out
     surplus = len(set(compiler.asked)) - tally.evaluated - tally.ruled_out
     assert 0 < surplus <= 6 if repeats else surplus == 0

@@ -1,4 +1,4 @@
-"""Launch plans on a real GPU: a parent that never touches CUDA memory, and a worker process it can kill."""
+"""Runs launch plans on a GPU: the parent never touches CUDA memory, and can kill the worker process that does."""
 
 from cutegen_lab.devices.cuda.device import CudaDevice, gpu_count
 

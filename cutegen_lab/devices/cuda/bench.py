@@ -1,12 +1,12 @@
-"""The worker's half of a stopwatch: sets of tensors, subjects ready to run, and three clocks.
+"""The worker's half of a stopwatch: tensor sets, subjects ready to run, and three clocks.
 
-A sample of K calls is timed with two events on the legacy default stream, which waits for all other work in its
-context; the whole device is synchronised before they are read. The device spins while the host enqueues, so that no
-launch overhead of the host's is timed. L2's persisting lines are reset before each sample, and L2 swept:
+A sample of K calls is timed between two events on the legacy default stream, which waits for all other work in its
+context; the device is synchronised before they are read. The device spins while the host enqueues, so that host launch
+overhead is not timed. Before each sample persisting L2 lines are reset, and L2 is swept:
 
-- ``cold``: reading four times its size, so that what is timed writes back no lines but its own;
-- ``events``: writing over that memory, as single-call timings commonly do;
-- ``records``: reading it; the time is not between events but what CUPTI recorded of the kernels;
+- ``cold``: by reading four times its size, so that the timed calls write back only their own lines;
+- ``events``: by writing that memory, as single-call timings commonly do;
+- ``records``: by reading it; the time is what CUPTI recorded of the kernels, not between events;
 - ``warm``: not at all; the graph runs once untimed instead.
 """
 
@@ -20,20 +20,21 @@ import torch
 from cutegen_lab.core.artifact import Build
 from cutegen_lab.core.problem import Problem, TensorSpec
 from cutegen_lab.core.stopwatch import Mode, ReferenceKind
-from cutegen_lab.devices.cuda import records
+from cutegen_lab.devices.cuda import cupti_activity
 from cutegen_lab.devices.cuda.driver import Driver
 from cutegen_lab.devices.cuda.nvml import Card
-from cutegen_lab.devices.cuda.sets import TensorSets, set_count
+from cutegen_lab.devices.cuda.rotating_buffers import RotatingBuffers, set_count
 from cutegen_lab.devices.cuda.subjects import CopySubject, PlanSubject, ReferenceSubject, Runnable, forget
 
-SPIN_CYCLES_PER_S = 2e9  # no clock is much faster
-SPIN_SECONDS = 2e-4  # at least, and three times what the host takes to enqueue what is timed
-ROOM = 0.2  # of free memory, for the sets; references allocate outputs of their own for each
+SPIN_CYCLES_PER_S = 2e9  # upper bound on the clock rate
+SPIN_SECONDS = 2e-4  # least spin time; otherwise three times the host's enqueue time
+ROOM = 0.2  # fraction of free memory for the sets; references allocate their own outputs for each
 _CARD_SECONDS = 0.05  # between readings of the card
 
 
 class Graphs:
-    """A subject's calls, captured twice where they are asked for: each on another set, and all on the first."""
+    """A subject's calls as CUDA graphs, captured when first needed: one with each call on another set, one with all on
+    the first."""
 
     def __init__(self, driver: Driver, runnable: Runnable, calls: int) -> None:
         self._driver, self._runnable, self._calls = driver, runnable, calls
@@ -45,18 +46,18 @@ class Graphs:
             driver.call("cuCtxSynchronize")
 
     def prepare(self, mode: Mode) -> None:
-        """The first of this has to come before :meth:`enqueue` and :meth:`spin`."""
+        """Captures the graph of a mode; must come before the first :meth:`enqueue` or :meth:`spin` of it."""
         if mode not in self._act:
             self._act[mode] = self._made(mode)
             self._spins[mode] = self._spin_cycles(self._act[mode])
 
     def enqueue(self, mode: Mode, single: int) -> object:
-        """What is timed: a graph, or one call on set ``single``. The result lives as long as it must."""
+        """Enqueues the timed work: a graph, or one call on set ``single``. Keep the result until the work is done."""
         return self._act[mode](single)
 
     def spin(self, mode: Mode) -> None:
-        """Keeps the device busy for as long as :meth:`enqueue` takes the host."""
-        records.mark(self._spins[mode])
+        """Keeps the device busy for as long as the host needs for :meth:`enqueue`."""
+        cupti_activity.mark(self._spins[mode])
 
     def _made(self, mode: Mode) -> Callable[[int], object]:
         if mode not in ("cold", "warm"):
@@ -79,13 +80,13 @@ class Graphs:
         with torch.cuda.graph(graph):
             for index in indices:
                 result = self._runnable.call(index)
-                if keep:  # or the allocator would give each call the lines the one before it wrote
+                if keep:  # otherwise the allocator would reuse the memory that the previous call wrote
                     self._kept.append(result)
         return graph
 
 
 class Bench:
-    """Holds everything a workload's timing needs on the device. Raises torch's OutOfMemoryError and DriverError."""
+    """Everything that timing one workload needs on the device. Raises torch's OutOfMemoryError and DriverError."""
 
     def __init__(self, driver: Driver, inputs: Sequence[TensorSpec], outputs: Sequence[TensorSpec]) -> None:
         self._driver = driver
@@ -95,13 +96,13 @@ class Bench:
         set_bytes = sum(spec.storage_bytes for spec in (*inputs, *outputs))
         room = int(torch.cuda.mem_get_info()[0] * ROOM)
         self._masters = [torch.empty(spec.storage_bytes, dtype=torch.uint8, device="cuda") for spec in inputs]
-        self.sets = TensorSets(inputs, outputs, self._masters, set_count(set_bytes, self.l2_bytes, room))
+        self.sets = RotatingBuffers(inputs, outputs, self._masters, set_count(set_bytes, self.l2_bytes, room))
         self.card = Card(driver.pci_bus_id(torch.cuda.current_device()))
         self._read, self._readings = 0.0, dict[str, float]()
         self._subjects: dict[str, tuple[Runnable, Graphs]] = {}
 
     def load(self, inputs: Sequence[torch.Tensor]) -> None:
-        """The inputs' bytes, which every set's values are rotated from."""
+        """Stores the inputs' bytes, from which the values of all sets are rotated."""
         for master, given in zip(self._masters, inputs, strict=True):
             master.copy_(given)
         self.sets.refresh(0)
@@ -117,11 +118,11 @@ class Bench:
         return self._add(name, CopySubject(self.sets))
 
     def sample(self, name: str, mode: Mode, count: int, seed: int) -> list[float]:
-        """Microseconds a call, ``count`` times."""
+        """``count`` samples in microseconds a call."""
         runnable, graphs = self._subjects[name]
         graphs.prepare(mode)
         if mode == "records":
-            return records.spans(lambda number: self._recorded(runnable, graphs, seed + number), count)
+            return cupti_activity.spans(lambda number: self._recorded(runnable, graphs, seed + number), count)
         times = []
         for each in range(seed, seed + count):
             single = each % len(self.sets)
@@ -148,19 +149,19 @@ class Bench:
         return runnable.notes
 
     def _fresh(self, runnable: Runnable, seed: int, sets: Sequence[int] | None) -> None:
-        """``sets``: those that are called (None: all)."""
+        """Rewrites ``sets`` (None: all) before a sample."""
         self.sets.refresh(seed, sets)
         runnable.refresh(seed)
         self._driver.call("cuCtxResetPersistingL2Cache")
 
     def _recorded(self, runnable: Runnable, graphs: Graphs, seed: int) -> None:
-        """One call between two marks, the first of which gives the host time to enqueue it."""
+        """Runs one call between two marks; the first gives the host time to enqueue it."""
         single = seed % len(self.sets)
         self._fresh(runnable, seed, [single])
         self._sweep.sum()
         graphs.spin("records")
         self._kept = graphs.enqueue("records", single)
-        records.mark()
+        cupti_activity.mark()
 
     def _once(self, graphs: Graphs, mode: Mode, single: int) -> float:
         start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))

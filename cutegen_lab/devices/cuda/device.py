@@ -1,4 +1,4 @@
-"""``CudaDevice``: hands builds and buffers to a worker process and kills it when it hangs, dies or is cancelled."""
+"""``CudaDevice``: sends builds and buffers to a worker process, and kills it if it hangs, dies or is cancelled."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from cutegen_lab.devices.cuda import ncu, sanitizer
 from cutegen_lab.devices.cuda.driver import Driver, DriverError
 from cutegen_lab.devices.cuda.process import SharedMemory, WorkerProcess, fault_of
 from cutegen_lab.devices.cuda.stopwatch import CudaStopwatch, conditions
-from cutegen_lab.devices.cuda.terms import guard_changed, lean
+from cutegen_lab.devices.cuda.worker_protocol import guard_changed, lean
 
 if TYPE_CHECKING:
     from cutegen_lab.devices.cuda.lent import LentMemory
@@ -29,7 +29,7 @@ SAMPLES = 30
 
 
 def gpu_count() -> int:
-    """Usable CUDA devices; 0 where there is no driver or no GPU."""
+    """Number of usable CUDA devices; 0 without a driver or GPU."""
     try:
         return Driver().device_count()
     except (OSError, DriverError):
@@ -37,10 +37,10 @@ def gpu_count() -> int:
 
 
 class CudaDevice:
-    """A :class:`~cutegen_lab.core.protocols.Device` on GPU ``index`` of those that are visible.
+    """A :class:`~cutegen_lab.core.protocols.Device` on visible GPU ``index``.
 
-    ``watchdog_seconds`` bounds one execution beyond the time its transfers need.
-    Raises SetupError where there is no such GPU or the worker cannot start.
+    ``watchdog_seconds`` bounds one execution, transfers not included. Raises SetupError if there is no such GPU or the
+    worker cannot start.
     """
 
     kind: Literal["cuda", "emulator"] = "cuda"
@@ -74,7 +74,7 @@ class CudaDevice:
             request = {"verb": "execute", "build": lean(build).to_dict(), **memory.request}
             answer = worker.ask(request, self._watchdog + memory.seconds, cancel)
             if not answer["ok"]:
-                worker.kill()  # whatever the kernel did, the next trial gets a fresh worker
+                worker.kill()  # the next trial gets a fresh worker, whatever the kernel did
                 return Execution(fault_of(answer), 0.0, launched=launched)
             memory.read(buffers)
             return Execution(None, answer["seconds"], launched=launched)
@@ -88,7 +88,7 @@ class CudaDevice:
             return None if memory is None else memory.slots(sizes)
 
     def execute_lent(self, build: Build, cancel: Cancel) -> Execution:
-        """Runs the plan once in the memory that was lent last. Raises Cancelled."""
+        """Runs the plan once in the memory lent last. Raises Cancelled."""
         launched = tuple((launch.kernel, launch.grid) for launch in build.plan.launches)
         with self._lock:
             worker, memory = self._started(), self._memory
@@ -102,7 +102,7 @@ class CudaDevice:
                 raise
             if not answer["ok"]:
                 worker.kill()
-                self._take_back()  # whatever the kernel did, nothing of it reaches the next
+                self._take_back()  # the next execution gets fresh memory, whatever the kernel did
                 return Execution(fault_of(answer), 0.0, launched=launched)
             if (index := memory.broken_guard()) is not None:
                 return Execution(Fault(Verdict.OUT_OF_BOUNDS, guard_changed(index)), 0.0, launched=launched)
@@ -111,7 +111,7 @@ class CudaDevice:
     def stopwatch(
         self, tensors: Sequence[TensorSpec], inputs: Sequence[memoryview], cancel: Cancel
     ) -> Stopwatch | Fault:
-        """Holds the device until it is closed. Raises Cancelled."""
+        """Opens a stopwatch, which holds the device until it is closed. Raises Cancelled."""
         self._lock.acquire()
         opened = None
         try:
@@ -128,7 +128,8 @@ class CudaDevice:
     def time(
         self, build: Build, tensors: Sequence[TensorSpec], buffers: Sequence[memoryview], gpu: GpuSpec, cancel: Cancel
     ) -> tuple[Timing | Fault, Profile | None]:
-        """One build alone with a cold L2. The judge's own timing, in turns with baselines, uses :meth:`stopwatch`."""
+        """Times one build alone with a cold L2. The judge uses :meth:`stopwatch` instead, to interleave it with
+        baselines."""
         count = build.inputs if build.inputs is not None else len(tensors) - len(build.plan.workspace) - 1
         opened = self.stopwatch(tensors[: len(tensors) - len(build.plan.workspace)], buffers[:count], cancel)
         if isinstance(opened, Fault):
@@ -144,12 +145,12 @@ class CudaDevice:
         return Timing("measured", ordered[SAMPLES // 2], method, self.name, SAMPLES, iqr), None
 
     def inspect(self, tool: SanitizerTool, build: Build, buffers: Sequence[memoryview], cancel: Cancel) -> Inspection:
-        """One execution under NVIDIA's compute-sanitizer, in a worker of its own. Raises Cancelled."""
+        """One execution under NVIDIA's compute-sanitizer, in its own worker. Raises Cancelled."""
         with self._lock:
             return sanitizer.inspect(tool, self._index, build, buffers, cancel)
 
     def profile(self, build: Build, buffers: Sequence[memoryview], cancel: Cancel) -> Profile | str:
-        """Hardware counters of one execution under ncu, in a worker of its own. Raises Cancelled."""
+        """Hardware counters of one execution under ncu, in its own worker. Raises Cancelled."""
         with self._lock:
             return ncu.profile(self._index, build, buffers, cancel)
 
@@ -161,7 +162,8 @@ class CudaDevice:
             self._take_back()
 
     def _enough(self, sizes: Sequence[int]) -> LentMemory | None:
-        """Room for slots of these sizes; None where the worker cannot see it. Raises DriverError, RuntimeError."""
+        """Shared GPU memory with slots of these sizes; None if the worker cannot map it. Raises DriverError,
+        RuntimeError."""
         from cutegen_lab.devices.cuda.lent import LentMemory, needed  # torch: a worker starts before it is imported
 
         nbytes = needed(sizes)
@@ -177,7 +179,7 @@ class CudaDevice:
         return self._memory
 
     def _take_back(self) -> None:
-        """Frees what was lent. The worker lets go of it first, if it lives."""
+        """Frees lent memory, after the worker has unmapped it if it is alive."""
         memory, self._memory = self._memory, None
         if memory is None:
             return

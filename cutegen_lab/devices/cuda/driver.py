@@ -1,4 +1,4 @@
-"""The few CUDA driver calls a launch plan needs, through ctypes (CUDA Driver API, cuda.h 12/13)."""
+"""The CUDA driver calls that a launch plan needs, through ctypes (CUDA Driver API, cuda.h 12/13)."""
 
 from __future__ import annotations
 
@@ -36,11 +36,14 @@ _VERDICTS: Mapping[int, Verdict] = {
 
 @dataclass
 class DriverError(Exception):
-    """A driver call returned ``code``. ``verdict`` is what it means for a candidate."""
+    """A driver call failed. ``verdict`` is what that means for a candidate."""
 
     call: str
+    """Name of the function."""
     code: int
+    """CUresult that it returned."""
     text: str
+    """Name and description of the code."""
 
     @property
     def verdict(self) -> Verdict:
@@ -67,7 +70,7 @@ class _Config(ctypes.Structure):
 
 
 class Driver:
-    """libcuda, loaded once. Raises OSError where there is none."""
+    """libcuda, loaded once. Raises OSError if there is none."""
 
     def __init__(self) -> None:
         self._cuda = ctypes.CDLL("libcuda.so.1")
@@ -80,18 +83,19 @@ class Driver:
             raise DriverError(name, code, (text.value or b"unknown error").decode())
 
     def device_count(self) -> int:
-        """Devices this process may use (``CUDA_VISIBLE_DEVICES`` is honoured)."""
+        """Number of devices this process may use (``CUDA_VISIBLE_DEVICES`` applies)."""
         self.call("cuInit", 0)
         return self._number("cuDeviceGetCount")
 
     @property
     def version(self) -> str:
-        """The newest CUDA the driver supports: "13.0"."""
+        """Newest CUDA version the driver supports ("13.0")."""
         number = self._number("cuDriverGetVersion")
         return f"{number // 1000}.{number % 1000 // 10}"
 
     def dram_bytes_per_s(self, device: int) -> float:
-        """What memory clock and bus width allow at best (two transfers a clock); 0 where the driver does not say."""
+        """Peak bandwidth from memory clock and bus width (two transfers a clock); 0 if the driver does not report
+        them."""
         try:
             kilohertz = self._number("cuDeviceGetAttribute", _MEMORY_CLOCK_RATE, device)
             bits = self._number("cuDeviceGetAttribute", _GLOBAL_MEMORY_BUS_WIDTH, device)
@@ -111,7 +115,7 @@ class Driver:
 
 
 class LoadedBuild:
-    """A build's cubin in the current context. One copy of its code serves every :meth:`bind`."""
+    """A build's cubin loaded into the current context once, for any number of :meth:`bind` calls."""
 
     def __init__(self, driver: Driver, build: Build) -> None:
         self._driver, self._build = driver, build
@@ -119,7 +123,7 @@ class LoadedBuild:
         driver.call("cuModuleLoadData", ctypes.byref(self._module), build.cubin)
 
     def bind(self, addresses: Sequence[int]) -> BoundPlan:
-        """The plan over tensors at ``addresses`` (inputs, outputs, workspace, as the plan orders them)."""
+        """The plan with tensors at ``addresses`` (inputs, outputs, workspace, in the plan's order)."""
         launches = _one_call(self._build.plan.launches)
         return BoundPlan([_BoundLaunch(self._driver, self._module, launch, addresses) for launch in launches])
 
@@ -128,19 +132,19 @@ class LoadedBuild:
 
 
 class BoundPlan:
-    """A plan's launches with their parameters, ready to be replayed."""
+    """A plan's launches with parameters, ready to launch repeatedly."""
 
     def __init__(self, launches: Sequence[_BoundLaunch]) -> None:
         self._launches = launches
 
     def enqueue(self, stream: int) -> None:
-        """Launches the whole plan, in order, on ``stream`` (capturable into a CUDA graph)."""
+        """Launches the whole plan in order on ``stream``; can be captured into a CUDA graph."""
         for launch in self._launches:
             launch.enqueue(stream)
 
 
 class _BoundLaunch:
-    """One launch with its parameter memory; owns every buffer the driver is pointed at."""
+    """One launch with its parameter memory; owns every buffer passed to the driver."""
 
     def __init__(self, driver: Driver, module: ctypes.c_void_p, launch: Launch, addresses: Sequence[int]) -> None:
         self._driver = driver
@@ -181,7 +185,8 @@ class _BoundLaunch:
 
 
 def _one_call(launches: Sequence[Launch]) -> list[Launch]:
-    """They begin when the call before is over, whatever the first asks: overlapping calls would be timed too fast."""
+    """Removes the first launch's programmatic attribute: a call must not overlap the one before, or it is timed too
+    fast."""
     first = [replace(x, attributes={k: v for k, v in x.attributes.items() if k != PROGRAMMATIC}) for x in launches[:1]]
     return [*first, *launches[1:]]
 
@@ -194,7 +199,7 @@ def _relocate(launch: Launch, addresses: Sequence[int]) -> list[bytearray]:
 
 
 def _aligned(data: bytearray, alignment: int = 64) -> tuple[ctypes.Array[ctypes.c_ubyte], int]:
-    """Copies into memory aligned as TMA descriptors need it (64 bytes); returns the owner and the address."""
+    """Copies bytes to 64-byte alignment, as TMA descriptors need; returns the owner and the address."""
     owner = (ctypes.c_ubyte * (len(data) + alignment))()
     address = -(-ctypes.addressof(owner) // alignment) * alignment
     ctypes.memmove(address, bytes(data), len(data))

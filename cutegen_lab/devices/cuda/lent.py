@@ -1,4 +1,4 @@
-"""GPU memory that this process and the worker both see (CUDA driver API, ``cuIpcGetMemHandle``)."""
+"""GPU memory shared between this process and the worker (CUDA driver API, ``cuIpcGetMemHandle``)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from cutegen_lab.devices.cuda.driver import Driver
-from cutegen_lab.devices.cuda.terms import GUARD_BYTES, GUARD_VALUE, aligned
+from cutegen_lab.devices.cuda.worker_protocol import GUARD_BYTES, GUARD_VALUE, aligned
 
 _PAGE_BYTES = 2 << 20  # a smaller allocation would share its page with others, and the worker would see these too
 HANDLE_BYTES = 64
@@ -25,7 +25,7 @@ class Handle(ctypes.Structure):
 
 @dataclass(frozen=True)
 class _Bytes:
-    """For PyTorch (CUDA Array Interface, version 3)."""
+    """Bytes at an address, in the form that PyTorch reads (CUDA Array Interface, version 3)."""
 
     address: int
     nbytes: int
@@ -36,13 +36,13 @@ class _Bytes:
 
 
 def needed(sizes: Sequence[int]) -> int:
-    """Bytes that slots of these sizes take with their guards."""
+    """Bytes that slots of these sizes take, guards included."""
     return GUARD_BYTES + sum(aligned(size) + GUARD_BYTES for size in sizes)
 
 
 class LentMemory:
-    """One allocation, cut into slots with guards between them. Raises DriverError where there is not as much, or where
-    no other process may see it, and RuntimeError where PyTorch has no CUDA."""
+    """One allocation divided into slots with guards between them. Raises DriverError if there is too little memory or
+    it cannot be shared, RuntimeError if PyTorch has no CUDA."""
 
     def __init__(self, driver: Driver, device: str, nbytes: int) -> None:
         self._driver, self._device = driver, device
@@ -64,11 +64,11 @@ class LentMemory:
 
     @property
     def offsets(self) -> list[int]:
-        """Where each slot begins."""
+        """Byte offset of each slot."""
         return [slot.start for slot in self._slots]
 
     def slots(self, sizes: Sequence[int]) -> list[torch.Tensor]:
-        """Bytes for each of ``sizes``; nothing of what was there before is left anywhere."""
+        """Byte tensors of the given ``sizes``, cleared of earlier contents."""
         self._bytes.fill_(GUARD_VALUE)
         self._slots, start = [], GUARD_BYTES
         for size in sizes:
@@ -77,11 +77,11 @@ class LentMemory:
         return [self._bytes[slot] for slot in self._slots]
 
     def settle(self) -> None:
-        """Waits for whatever this process still does there."""
+        """Waits until this process's work on the memory is done."""
         torch.cuda.synchronize(self._device)
 
     def broken_guard(self) -> int | None:
-        """Index of the first slot something was written next to."""
+        """Index of the first slot with a changed guard."""
         for index, slot in enumerate(self._slots):
             before, after = self._bytes[: slot.start][-GUARD_BYTES:], self._bytes[slot.stop :][:GUARD_BYTES]
             if bool((before != GUARD_VALUE).any() | (after != GUARD_VALUE).any()):
@@ -94,7 +94,7 @@ class LentMemory:
 
     @contextmanager
     def _context(self) -> Iterator[None]:
-        """PyTorch's context on this device, for calls of the driver."""
+        """Makes PyTorch's context on this device current for driver calls."""
         with torch.cuda.device(self._device):
             torch.zeros(1, device=self._device)  # makes it current on a thread that has used no GPU yet
             self._driver.call("cuCtxSynchronize")

@@ -1,8 +1,8 @@
-"""NVIDIA's Nsight Compute over one execution: a hardware profile in the emulator's own terms.
+"""Hardware counters of one execution from NVIDIA Nsight Compute, under the emulator's counter names.
 
-ncu replays each kernel until every counter has been read. Names on the right are those of compute capability 9.0
-(Nsight Compute documentation, "Metrics Reference"); they count SASS, which has other instructions than the PTX that
-the emulator counts, and the same accesses unless ptxas joined or dropped some.
+ncu replays each kernel until every counter has been read. The metric names are those of compute capability 9.0 (Nsight
+Compute documentation, "Metrics Reference"). They count SASS, whose instructions differ from the PTX that the emulator
+counts; the accesses are the same unless ptxas merged or removed some.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from cutegen_lab.core.errors import SetupError
 from cutegen_lab.core.protocols import Cancel
 from cutegen_lab.core.trial import Profile
 from cutegen_lab.devices.cuda.process import SharedMemory, WorkerProcess
-from cutegen_lab.devices.cuda.terms import lean
+from cutegen_lab.devices.cuda.worker_protocol import lean
 
 _LSU = "l1tex__t_{}_pipe_lsu_mem_global_op_{}.sum"
 _LOOK_UPS = "l1tex__t_set_accesses_pipe_lsu_mem_global_op_{}.sum"
@@ -31,12 +31,13 @@ _BY_SASS = "smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_{}.sum"
 
 
 def _wavefronts(way: str, matrices: str) -> tuple[str, ...]:
-    """Counted instruction by instruction: unlike the unit's own counter without waits for others who use it."""
+    """Metric that counts wavefronts by instruction, without waits for other users of the unit (the unit's own counter
+    has them)."""
     return _BY_SASS.format(way), _BY_SASS.format(matrices)
 
 
 def _conflicts(way: str, matrices: str) -> tuple[str, ...]:
-    """Wavefronts less those without conflicts. The unit's own counters both hold the waits for others too."""
+    """Wavefronts minus those without conflicts; the unit's own counters include waits for other users."""
     return *_wavefronts(way, matrices), "-" + _UNIT_WAVEFRONTS.format(way), _UNIT_CONFLICTS.format(way)
 
 
@@ -81,7 +82,7 @@ _USUAL_PLACES = ("/usr/local/cuda/bin", "/opt/nvidia/cuda/bin")
 
 
 def profile(index: int, build: Build, buffers: Sequence[memoryview], cancel: Cancel) -> Profile | str:
-    """Counters of one execution on GPU ``index``, or why there are none. Raises Cancelled."""
+    """Counters of one execution on GPU ``index``, or a text that says why there are none. Raises Cancelled."""
     path = find()
     if path is None:
         return "ncu is not installed"
@@ -107,7 +108,7 @@ def profile(index: int, build: Build, buffers: Sequence[memoryview], cancel: Can
 
 
 def _told(launches: Sequence[Mapping[str, float]]) -> Profile:
-    """Counters are added up; the limiter is that of the launch with the most instructions."""
+    """Profile with counters summed over launches and the limiter of the launch with the most instructions."""
     total: Counter[str] = Counter()
     for values in launches:
         total.update(counters(values))
@@ -119,14 +120,14 @@ def _told(launches: Sequence[Mapping[str, float]]) -> Profile:
 
 
 def find() -> str | None:
-    """The tool's path, or None where it is not installed."""
+    """Path of ncu; None if it is not installed."""
     return shutil.which("ncu") or shutil.which("ncu", path=os.pathsep.join(_USUAL_PLACES))
 
 
 def command(path: str, report: str, metrics: Sequence[str], kernels: Sequence[str] = ()) -> tuple[str, ...]:
-    """ncu before a program: the counters of its launches of ``kernels`` (none given: all) go to the file ``report``.
+    """Command prefix: writes the counters of a program's launches of ``kernels`` (all if empty) to the file ``report``.
 
-    Clocks are left alone, and caches are flushed before each replay.
+    Clocks are left unlocked; caches are flushed before each replay.
     """
     only = ("--kernel-name", f"regex:^({'|'.join(map(re.escape, kernels))})$") if kernels else ()
     return (path, "--clock-control", "none", "--csv", "--page", "raw", "--print-units", "base", "--log-file", report,
@@ -134,7 +135,7 @@ def command(path: str, report: str, metrics: Sequence[str], kernels: Sequence[st
 
 
 def read_report(text: str) -> list[tuple[str, dict[str, float]]]:
-    """(kernel, value by metric) of each launch, in order. Empty where ncu reported none."""
+    """(kernel, value by metric) of each launch, in order; empty if ncu reported none."""
     lines = text.splitlines()
     start = next((i for i, line in enumerate(lines) if line.startswith('"ID"')), None)
     if start is None:
@@ -149,7 +150,7 @@ def read_report(text: str) -> list[tuple[str, dict[str, float]]]:
 
 
 def counters(values: Mapping[str, float]) -> dict[str, float]:
-    """One launch's values under our names: those whose metrics were all read."""
+    """One launch's values under our names, if all metrics of a name were read."""
     found = {}
     for name, metrics in METRICS.items():
         if all(metric.removeprefix("-") in values for metric in metrics):

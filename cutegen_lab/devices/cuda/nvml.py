@@ -1,6 +1,6 @@
-"""What the card says of itself while it works: clocks, power, temperature, throttle reasons. Read, never set.
+"""GPU sensors while it works: clocks, power, temperature, throttle reasons. Read only.
 
-NVML through ctypes (NVIDIA Management Library API reference); everything here is absent where it is not installed.
+NVML through ctypes (NVIDIA Management Library API reference); without NVML there are no readings.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def installed() -> bool:
 
 
 class Card:
-    """One GPU, by its PCI address. Every reading that fails is left out."""
+    """One GPU, by PCI address. Readings that fail are left out."""
 
     def __init__(self, pci_bus_id: bytes) -> None:
         self._nvml: Any = None

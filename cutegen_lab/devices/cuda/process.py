@@ -20,7 +20,7 @@ from typing import IO, Any
 from cutegen_lab.core.errors import Cancelled, SetupError
 from cutegen_lab.core.protocols import Cancel
 from cutegen_lab.core.verdict import Fault, Verdict
-from cutegen_lab.devices.cuda.terms import aligned
+from cutegen_lab.devices.cuda.worker_protocol import aligned
 
 WORKER = "cutegen_lab.devices.cuda.worker"
 START_SECONDS = 120.0
@@ -30,14 +30,15 @@ _TRANSFER_BYTES_PER_S = 200e6  # pessimistic
 
 
 class WorkerProcess:
-    """In its own session, so that killing it takes its whole process group. Raises SetupError where it cannot start."""
+    """A worker in a session of its own, so that killing it ends its process group. Raises SetupError if it cannot
+    start."""
 
     def __init__(
         self, index: int = 0, module: str = WORKER, wrapper: Sequence[str] = (),
         environment: Mapping[str, str] = MappingProxyType({}), ahead: bool = False,
     ) -> None:  # fmt: skip
-        """``wrapper`` is a command to start it under, ``environment`` what it sees besides this process's own.
-        ``ahead``: it imports at once what baselines need, which holds up checks that are waiting already."""
+        """``wrapper``: command to start it under. ``environment``: variables added to this process's. ``ahead``: import
+        what baselines need at once, which delays checks that are already waiting."""
         command = [*wrapper, sys.executable, "-m", module, str(index), *(["ahead"] if ahead else [])]
         self._process = subprocess.Popen(  # noqa: S603 - this package's own module
             command, env={**os.environ, **environment},
@@ -57,7 +58,8 @@ class WorkerProcess:
         return self._process.poll() is None
 
     def ask(self, request: dict[str, Any], seconds: float, cancel: Cancel) -> dict[str, Any]:
-        """Raises Cancelled; a hang or a death comes back as a verdict, and a worker of no more use is killed."""
+        """Sends a request and returns the answer. A hang or a death returns a verdict; an unusable worker is killed.
+        Raises Cancelled."""
         stdin = _pipe(self._process.stdin)
         try:
             stdin.write(json.dumps(request) + "\n")
@@ -70,7 +72,7 @@ class WorkerProcess:
         return answer
 
     def end(self) -> None:
-        """Lets it finish by itself, as a tool around it needs in order to report."""
+        """Lets it exit by itself, which a tool around it needs for its report."""
         with suppress(BrokenPipeError):
             _pipe(self._process.stdin).close()
         with suppress(subprocess.TimeoutExpired):
@@ -117,9 +119,9 @@ class WorkerProcess:
 
 
 class SharedMemory:
-    """Memory for tensors of so many bytes each, every one on its own boundary, that the worker finds under a name.
+    """A memory file with one aligned range for each tensor size, which the worker opens by name.
 
-    ``views`` are valid as long as somebody has one; the name ends with the context.
+    ``views`` stay valid while they are referenced; the name is removed when the context ends.
     """
 
     def __init__(self, sizes: Sequence[int]) -> None:
@@ -139,12 +141,12 @@ class SharedMemory:
 
     @property
     def request(self) -> dict[str, Any]:
-        """Where the worker finds it."""
+        """Request fields with which the worker finds the file."""
         return {"memory": f"/proc/{os.getpid()}/fd/{self._file}", "sizes": [view.nbytes for view in self.views]}
 
     @property
     def seconds(self) -> float:
-        """The most that moving it may take."""
+        """Most seconds that transferring it may take."""
         return sum(view.nbytes for view in self.views) / _TRANSFER_BYTES_PER_S
 
     def write(self, buffers: Sequence[memoryview]) -> None:

@@ -1,7 +1,7 @@
-"""NVIDIA's compute-sanitizer over one execution: seconds a run, and it sees what a kernel gets away with.
+"""Runs one execution under NVIDIA's compute-sanitizer, which finds errors that happen to do no harm. Takes seconds.
 
-The worker is started under the tool with every tensor in an allocation of its own, so that the tool knows where each
-one ends. Its report is a file beside the worker's answers, never its standard output.
+The worker runs under the tool with each tensor in its own allocation, so that the tool knows its bounds. The report is
+a separate file, not standard output.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from cutegen_lab.core.errors import SetupError
 from cutegen_lab.core.protocols import Cancel, Inspection, SanitizerTool
 from cutegen_lab.core.verdict import Fault, Verdict
 from cutegen_lab.devices.cuda.process import SharedMemory, WorkerProcess
-from cutegen_lab.devices.cuda.terms import lean
+from cutegen_lab.devices.cuda.worker_protocol import lean
 
 SLOWDOWN_SECONDS = 120.0  # for one run of a small workload, its start included
 _USUAL_PLACES = ("/usr/local/cuda/bin", "/opt/nvidia/cuda/bin")
@@ -36,7 +36,7 @@ _PADDING = "4096"  # bytes after each allocation that belong to nobody
 
 
 def find() -> str | None:
-    """The tool's path, or None where it is not installed."""
+    """Path of compute-sanitizer; None if it is not installed."""
     return shutil.which("compute-sanitizer") or shutil.which("compute-sanitizer", path=os.pathsep.join(_USUAL_PLACES))
 
 
@@ -68,7 +68,7 @@ def inspect(tool: SanitizerTool, index: int, build: Build, buffers: Sequence[mem
 
 
 def read_report(tool: SanitizerTool, text: str, kernels: set[str]) -> Inspection:
-    """The first finding in one of ``kernels``, or why there is no report to read."""
+    """The first finding in one of ``kernels``, or a note why there is no report."""
     lines = [match[1].strip() for match in _LINE.finditer(text)]
     if not any(line.startswith(("ERROR SUMMARY", "RACECHECK SUMMARY")) for line in lines):
         why = next((line for line in lines[1:] if line), "no report")
@@ -96,6 +96,6 @@ def _fault(tool: SanitizerTool, verdict: Verdict, told: str, kernels: set[str]) 
 
 
 def _paragraph(lines: Sequence[str]) -> str:
-    """A finding and its details: up to the empty line that ends it."""
+    """A finding and its details: the lines up to an empty one."""
     end = next((i for i, line in enumerate(lines) if not line), len(lines))
     return "; ".join(lines[: min(end, 5)])

@@ -13,7 +13,7 @@ from cutegen_lab.core.protocols import Cancel
 from cutegen_lab.core.stopwatch import Mode, ReferenceKind, Samples, Stopwatch, Subject
 from cutegen_lab.core.verdict import Fault, Verdict
 from cutegen_lab.devices.cuda.process import SharedMemory, WorkerProcess, fault_of
-from cutegen_lab.devices.cuda.terms import lean, tell_problem
+from cutegen_lab.devices.cuda.worker_protocol import lean, problem_to_request
 
 COMPILE_SECONDS = {"eager": 30.0, "channels_last": 30.0, "compile": 180.0, "max-autotune": 900.0}
 TF32 = "off for matrix products, on for cuDNN: PyTorch's defaults, unless the problem's text says otherwise"
@@ -33,7 +33,7 @@ _FLUSHES: Mapping[Mode, str] = {
 
 
 def conditions(hello: Mapping[str, Any]) -> Mapping[str, str]:
-    """Of a worker that says ``hello``."""
+    """Conditions from a worker's answer to ``hello``."""
     versions = {
         "GPU": hello["name"], "driver": hello["driver"], "CUDA driver": hello["cuda_driver"], "torch": hello["torch"],
         "torch's CUDA": hello["cuda"], "TF32 in baselines": TF32,
@@ -42,8 +42,8 @@ def conditions(hello: Mapping[str, Any]) -> Mapping[str, str]:
 
 
 class CudaStopwatch:
-    """A :class:`~cutegen_lab.core.stopwatch.Stopwatch` over one worker. ``release`` is called once, when it closes.
-    ``numbers`` tell those apart that are open at once."""
+    """A :class:`~cutegen_lab.core.stopwatch.Stopwatch` on one worker. ``release`` is called once, when it closes.
+    ``numbers`` gives each open stopwatch its number."""
 
     def __init__(
         self, worker: WorkerProcess, tensors: Sequence[TensorSpec], cancel: Cancel, watchdog: float,
@@ -61,7 +61,7 @@ class CudaStopwatch:
         self.modes: Sequence[Mode] = ("cold", "warm", "events")
 
     def open(self, inputs: Sequence[memoryview]) -> Fault | None:
-        """Allocates the sets. Raises Cancelled."""
+        """Allocates the tensor sets. Raises Cancelled."""
         self._outputs = self._tensors[len(inputs) :]
         with SharedMemory([buffer.nbytes for buffer in inputs]) as memory:
             memory.write(inputs)
@@ -86,7 +86,7 @@ class CudaStopwatch:
     def add_reference(self, name: str, problem: Problem, kind: ReferenceKind) -> Subject | Fault:
         if problem.tf32:
             self.conditions = {**self.conditions, "TF32 in baselines": TF32_ALLOWED}
-        return self._add(name, {"problem": tell_problem(problem), "kind": kind}, COMPILE_SECONDS[kind])
+        return self._add(name, {"problem": problem_to_request(problem), "kind": kind}, COMPILE_SECONDS[kind])
 
     def add_copy(self, name: str) -> Subject | Fault:
         return self._add(name, {})
@@ -105,7 +105,7 @@ class CudaStopwatch:
             return answer if isinstance(answer, Fault) else memory.views
 
     def close(self) -> None:
-        """Frees the device for other work; more than once is the same as once."""
+        """Releases the device; may be called more than once."""
         if self._release is None:
             return
         for other in self._beside:

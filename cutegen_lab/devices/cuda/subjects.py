@@ -1,4 +1,4 @@
-"""What a stopwatch can time: a launch plan, the reference in PyTorch, a copy. Each can be called on any set."""
+"""Subjects of a stopwatch: a launch plan, the reference in PyTorch, a copy. Each can be called on any tensor set."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from cutegen_lab.core.artifact import Build
 from cutegen_lab.core.problem import Problem
 from cutegen_lab.core.stopwatch import ReferenceKind
 from cutegen_lab.devices.cuda.driver import Driver, LoadedBuild
-from cutegen_lab.devices.cuda.sets import Arena, TensorSets, poison
+from cutegen_lab.devices.cuda.rotating_buffers import Arena, RotatingBuffers, poison
 from cutegen_lab.problems import Reference
 
 MODES = {"compile": "default", "max-autotune": "max-autotune-no-cudagraphs"}  # the stopwatch captures graphs itself
 
 
 class Runnable(Protocol):
-    """``call`` enqueues one call on the current stream; what it returns must live while the call may be replayed."""
+    """``call`` enqueues one call on the current stream. Keep what it returns as long as the call may be replayed."""
 
     notes: tuple[str, ...]
 
     def call(self, index: int) -> object: ...
 
     def refresh(self, seed: int) -> None:
-        """Poisons what is the subject's own."""
+        """Poisons the subject's own memory."""
         ...
 
     def close(self) -> None: ...
@@ -38,7 +38,7 @@ class PlanSubject:
 
     notes: tuple[str, ...] = ()
 
-    def __init__(self, driver: Driver, build: Build, sets: TensorSets) -> None:
+    def __init__(self, driver: Driver, build: Build, sets: RotatingBuffers) -> None:
         self._scratch = [Arena(build.plan.workspace, "cuda") for _ in range(len(sets))]
         self._loaded = LoadedBuild(driver, build)
         self._plans = [
@@ -58,9 +58,9 @@ class PlanSubject:
 
 
 class ReferenceSubject:
-    """The analyst's own reference (trusted code) at PyTorch's own precision for its text, eager or compiled."""
+    """The analyst's reference (trusted code), eager or compiled, at the precision its text asks of PyTorch."""
 
-    def __init__(self, problem: Problem, kind: ReferenceKind, sets: TensorSets) -> None:
+    def __init__(self, problem: Problem, kind: ReferenceKind, sets: RotatingBuffers) -> None:
         self._sets, self._channels_last = sets, kind == "channels_last"
         reference = Reference(problem)
         torch.backends.cuda.matmul.allow_tf32 = problem.tf32  # for this stopwatch, all of whose references are of one
@@ -87,10 +87,10 @@ class ReferenceSubject:
         return [_channels_last(t) for t in tensors] if self._channels_last else tensors
 
     def refresh(self, seed: int) -> None:
-        """Its outputs are PyTorch's own allocations: nobody reads them."""
+        """Does nothing: its outputs are PyTorch's own allocations, which nobody reads."""
 
     def close(self) -> None:
-        """What torch.compile made of it is forgotten for all references of a problem at once: :func:`forget`."""
+        """Forgets what torch.compile made, for all references of a problem at once: :func:`forget`."""
 
     def _compile(self, kind: ReferenceKind) -> None:
         from torch._dynamo.utils import counters  # seconds to import: only here
@@ -103,7 +103,7 @@ class ReferenceSubject:
 
 
 def _channels_last(tensor: torch.Tensor) -> torch.Tensor:
-    """The same memory read as a tensor of that layout, where it has four dimensions: other values, of the same kind."""
+    """A 4-d tensor's memory reinterpreted as channels_last: other values of the same kind."""
     if tensor.dim() != 4 or not tensor.is_floating_point() or not tensor.is_contiguous():
         return tensor
     _, channels, height, width = tensor.shape
@@ -111,19 +111,19 @@ def _channels_last(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def forget() -> None:
-    """Lets go of everything compiled so far: past its limit of versions of one function (every reference is one of
-    ``Reference.run``) torch.compile would run eagerly, and say nothing."""
+    """Forgets everything compiled so far. Past its limit of versions of one function (every reference is one of
+    ``Reference.run``) torch.compile silently runs eagerly."""
     if "torch._dynamo" in sys.modules:
         torch._dynamo.reset()
 
 
 class CopySubject:
-    """Reads half and writes half of the compulsory bytes inside each set's memory, by one of PyTorch's elementwise
-    kernels: a copy node of a CUDA graph takes half as long again as a kernel that moves the same bytes (on an H200)."""
+    """Reads half and writes half of the compulsory bytes within each set's memory, by a PyTorch elementwise kernel: a
+    copy node of a CUDA graph takes 1.5 times as long for the same bytes (on an H200)."""
 
     notes: tuple[str, ...] = ()
 
-    def __init__(self, sets: TensorSets) -> None:
+    def __init__(self, sets: RotatingBuffers) -> None:
         total = sum(spec.nbytes for spec in sets.specs)
         self._pairs = [tuple(_words(half) for half in sets.halves(index, total)) for index in range(len(sets))]
 
@@ -132,12 +132,12 @@ class CopySubject:
         return torch.bitwise_not(source, out=target)
 
     def refresh(self, seed: int) -> None:
-        """The sets' own values are as good as any."""
+        """Does nothing: any values will do."""
 
     def close(self) -> None:
         self._pairs.clear()
 
 
 def _words(data: torch.Tensor) -> torch.Tensor:
-    """Bytes as 32-bit integers, where they are whole ones."""
+    """Bytes as 32-bit integers, if their number is a multiple of four."""
     return data.view(torch.int32) if data.numel() % 4 == 0 and data.data_ptr() % 4 == 0 else data

@@ -1,7 +1,7 @@
 """The process that owns a GPU: reads requests on stdin, runs plans, answers on stdout. ``worker.py INDEX [ahead]``.
 
-Needs torch, the driver and the standard library. Buffers arrive through the parent's memory file, not the pipe.
-An answer says whether the error was ``sticky``: such a worker is of no more use, and the parent starts another.
+Needs torch, the driver and the standard library. Buffers arrive through the parent's memory file, not the pipe. An
+answer says whether the error was ``sticky``: then the worker is unusable, and the parent starts another.
 """
 
 from __future__ import annotations
@@ -25,18 +25,24 @@ import torch
 from cutegen_lab.core.artifact import Build
 from cutegen_lab.core.problem import TensorSpec
 from cutegen_lab.core.verdict import Verdict
-from cutegen_lab.devices.cuda import records
+from cutegen_lab.devices.cuda import cupti_activity
 from cutegen_lab.devices.cuda.bench import Bench
 from cutegen_lab.devices.cuda.driver import Driver, DriverError, LoadedBuild
 from cutegen_lab.devices.cuda.lent import Handle
 from cutegen_lab.devices.cuda.nvml import Card
-from cutegen_lab.devices.cuda.terms import GUARD_BYTES, GUARD_VALUE, aligned, guard_changed, hear_problem
+from cutegen_lab.devices.cuda.worker_protocol import (
+    GUARD_BYTES,
+    GUARD_VALUE,
+    aligned,
+    guard_changed,
+    problem_from_request,
+)
 
 Answer = dict[str, Any]
 
 
 def host_tensors(request: Answer) -> list[torch.Tensor]:
-    """The parent's memory file as byte tensors, one for each of ``sizes``; the mapping lives as long as they do."""
+    """The parent's memory file as byte tensors of the given ``sizes``; the mapping lives as long as they do."""
     with Path(request["memory"]).open("r+b") as file:
         memory = mmap.mmap(file.fileno(), 0)
     tensors, offset = [], 0
@@ -68,7 +74,7 @@ class Guarded:
             host.copy_(whole[self._guard : self._guard + host.numel()])
 
     def broken_guard(self) -> int | None:
-        """Index of the first tensor something was written next to."""
+        """Index of the first tensor with a changed guard."""
         for index, whole in enumerate(self._device):
             edges = torch.cat((whole[: self._guard], whole[whole.numel() - self._guard :]))
             if bool((edges != GUARD_VALUE).any()):
@@ -77,7 +83,8 @@ class Guarded:
 
 
 class Worker:
-    """Answers one request at a time. Candidates come as builds; the one Python it runs is the analyst's reference."""
+    """Answers one request at a time. Candidates arrive as builds; the only Python it runs is the analyst's
+    reference."""
 
     def __init__(self, index: int) -> None:
         self._driver = Driver()
@@ -91,12 +98,12 @@ class Worker:
     def hello(self) -> Answer:
         return {
             "ok": True, "name": torch.cuda.get_device_name(), "torch": torch.__version__, "cuda": torch.version.cuda,
-            "arch": self._arch, "records": records.available(), "cuda_driver": self._driver.version,
+            "arch": self._arch, "records": cupti_activity.available(), "cuda_driver": self._driver.version,
             "driver": Card(self._driver.pci_bus_id(self._index)).driver_version,
         }  # fmt: skip
 
     def answer(self, request: Answer) -> Answer:
-        """A DriverError is the candidate's verdict, out of memory too."""
+        """The answer to a request. A DriverError, out of memory included, becomes the candidate's verdict."""
         try:
             told: Answer = getattr(self, f"on_{request['verb']}")(request)
             return {"ok": True, **told}
@@ -121,7 +128,7 @@ class Worker:
         return {"seconds": seconds}
 
     def on_map(self, request: Answer) -> Answer:
-        """Memory of the parent's: it is seen here from now on."""
+        """Maps GPU memory of the parent."""
         handle = request["handle"]
         if handle not in self._mapped:
             address, flags = ctypes.c_uint64(), ctypes.c_uint(1)  # CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS, the only one
@@ -136,14 +143,14 @@ class Worker:
         return {}
 
     def on_execute_lent(self, request: Answer) -> Answer:
-        """The parent looks at outputs and guards itself."""
+        """Runs a plan in lent memory; the parent checks outputs and guards itself."""
         build = self._build(request)
         self.on_map(request)
         base = self._mapped[request["handle"]]
         return {"seconds": self._seconds(build, [base + offset for offset in request["offsets"]])}
 
     def on_open(self, request: Answer) -> Answer:
-        """A workload's sets of tensors: the first request of a stopwatch."""
+        """Allocates a workload's tensor sets: the first request of a stopwatch."""
         self.on_close(request)
         inputs, outputs = ([TensorSpec.from_dict(s) for s in request[kind]] for kind in ("inputs", "outputs"))
         bench = self._benches[request["bench"]] = Bench(self._driver, inputs, outputs)
@@ -155,7 +162,7 @@ class Worker:
         if "build" in request:
             notes = bench.add_build(name, self._build(request))
         elif "problem" in request:
-            notes = bench.add_reference(name, hear_problem(request["problem"]), request["kind"])
+            notes = bench.add_reference(name, problem_from_request(request["problem"]), request["kind"])
         else:
             notes = bench.add_copy(name)
         return {"calls": len(bench.sets), "notes": notes}
@@ -179,7 +186,7 @@ class Worker:
         return {}
 
     def _seconds(self, build: Build, addresses: Sequence[int]) -> float:
-        """How long one run of the plan took, as the host sees it."""
+        """Host seconds of one run of the plan."""
         loaded = LoadedBuild(self._driver, build)
         plan = loaded.bind(addresses)
         started = time.perf_counter()
@@ -201,7 +208,7 @@ class Worker:
         return build
 
     def _fault(self, verdict: Verdict, message: str) -> Answer:
-        """A context that no longer synchronises names the cause better than whoever stumbled over it."""
+        """Verdict of an error: synchronising the context names its cause better than the call that failed."""
         try:
             self._driver.call("cuCtxSynchronize")
         except DriverError as error:
@@ -210,7 +217,7 @@ class Worker:
 
 
 class _Refused(Exception):
-    """A request this worker cannot serve."""
+    """A request that this worker cannot serve."""
 
 
 def _told(verdict: Verdict, message: str, sticky: bool) -> Answer:
@@ -224,7 +231,7 @@ def _memory(error: Exception) -> str:
 
 
 def _import_ahead() -> None:
-    """What torch.compile imports takes seconds, and kernels are checked before baselines are timed."""
+    """Imports what torch.compile needs in the background: it takes seconds, and checks come before timing."""
     for name in ("torch._dynamo", "torch._inductor.compile_fx", "triton"):
         with suppress(ImportError):
             importlib.import_module(name)

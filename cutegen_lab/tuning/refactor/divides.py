@@ -1,7 +1,7 @@
-"""Divisions that must come out even: sizes of tensors by parameters, read from a kernel's text.
+"""Finds divisions of tensor sizes by parameters that must have no remainder, from a kernel's text.
 
-``x.shape[1] // (threads * vec)`` in launch(), or the same in a kernel that is handed x, leaves a rest of the tensor
-out where it does not come out even. A rounded-up division has a sum before the ``//`` and is none of these.
+``x.shape[1] // (threads * vec)`` in launch(), or in a kernel that receives x, leaves out the end of the tensor if there
+is a remainder. A rounded-up division has a sum before the ``//`` and is not one of these.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ def even_divisions(
     text: KernelText, names: Sequence[str], default: Config, workloads: Sequence[Workload],
     numbers: Mapping[str, int] = MappingProxyType({}),
 ) -> list[str]:  # fmt: skip
-    """Expressions for ``constraints(config, workload, device)`` that hold for ``default`` on ``workloads``. ``numbers``
-    are keywords of launch() that the config does not set."""
+    """Expressions for ``constraints(config, workload, device)`` that hold for ``default`` on ``workloads``.
+    ``numbers``: keywords of launch() that the config does not set."""
     found: dict[str, None] = {}
     launch = text.functions["launch"]
     tensors = [a.arg for a in launch.args.args]
@@ -87,7 +87,7 @@ def _size(node: ast.expr, tensors: Mapping[str, str], sizes: Mapping[str, str]) 
 
 
 def _computed(node: ast.expr, known: Mapping[str, str]) -> str | None:
-    """A product, sum or quotient of whole numbers and parameters, as text."""
+    """A product, sum or quotient of integers and parameters, as text."""
     match node:
         case ast.Constant(value=int(value)) if not isinstance(value, bool):
             return str(value)
@@ -101,7 +101,7 @@ def _computed(node: ast.expr, known: Mapping[str, str]) -> str | None:
 
 
 def holds(expression: str, config: Config, workload: Workload) -> bool:
-    """Whether a division is even: an expression of sizes, whole numbers and config values, made by this module."""
+    """Whether a division has no remainder: an expression of sizes, integers and config values, made by this module."""
     try:
         return bool(eval(expression, {"__builtins__": {}}, {"config": config, "workload": workload}))  # noqa: S307
     except (ArithmeticError, IndexError, KeyError, TypeError):

@@ -1,4 +1,4 @@
-"""Literals that steer how a kernel runs, found in its text, and the values each might have instead."""
+"""Finds literals that control how a kernel runs, and values to try in their place."""
 
 from __future__ import annotations
 
@@ -27,19 +27,26 @@ _NOT_STRAY = {"allocate_tensor", "allocate", "align", "assumed_align"}
 
 @dataclass(frozen=True)
 class Knob:
-    """``sites`` are literals that become the parameter ``name``; ``constant`` is the module-level name that holds it
-    instead. ``strays`` are other literals of the same value, which may or may not belong to it. ``given``: launch() has
-    the keyword already."""
+    """A literal that controls how a kernel runs, and could become a parameter."""
 
     name: str
+    """Name of the parameter."""
     value: int
+    """Its current value."""
     role: str
+    """What it controls."""
     domain: tuple[int, ...]
+    """Values to try."""
     sites: tuple[Span, ...] = ()
+    """Literals that become the parameter."""
     constant: str = ""
+    """Module-level name that holds the literal instead; empty if none."""
     strays: tuple[Span, ...] = ()
+    """Other literals of the same value, which may or may not belong to it."""
     given: bool = False
+    """Whether launch() already has the keyword."""
     line: int = 0
+    """Line of the first literal, from 1."""
 
     @property
     def others(self) -> tuple[int, ...]:
@@ -50,7 +57,7 @@ class Knob:
 
 
 def find(text: KernelText) -> list[Knob]:
-    """Those that usually matter most first."""
+    """Knobs, those first that usually matter most."""
     found = [*_keywords_of_launch(text), *_constants(text), *_locals(text)]
     taken = {site for knob in found for site in knob.sites}
     found += _anonymous(text, taken, {k.name for k in found})
@@ -59,7 +66,7 @@ def find(text: KernelText) -> list[Knob]:
 
 
 def domain(role: str, value: int) -> tuple[int, ...]:
-    """Powers of two around a value, in steps and bounds that its role has on a GPU."""
+    """Powers of two around a value, in the steps and bounds that its role has on a GPU."""
     match role:
         case "threads":
             step = 32 if value % 32 == 0 else 1
@@ -90,7 +97,7 @@ def _knob(text: KernelText, name: str, value: int, span: Span, **more: object) -
 
 
 def _keywords_of_launch(text: KernelText) -> Iterator[Knob]:
-    """Constexpr keywords that launch() already has: only their domains are missing."""
+    """Constexpr keywords that launch() already has, which only lack domains."""
     arguments = text.functions["launch"].args
     named = arguments.args[len(arguments.args) - len(arguments.defaults) :]
     pairs = [*zip(named, arguments.defaults, strict=True),
@@ -110,7 +117,7 @@ def _constants(text: KernelText) -> Iterator[Knob]:
 
 
 def _steers(text: KernelText, name: str, seen: set[str]) -> bool:
-    """Whether a function reads it, or another constant that is computed from it."""
+    """Whether a function reads it, or reads a constant computed from it."""
     if name in seen:
         return False
     if any(text.owner(text.span(read)) for read in text.reads(name)):
@@ -120,7 +127,8 @@ def _steers(text: KernelText, name: str, seen: set[str]) -> bool:
 
 
 def _locals(text: KernelText) -> Iterator[Knob]:
-    """``threads = 256`` at the top of a function that assigns it once; functions that agree on it share the knob."""
+    """``threads = 256`` at the top of a function that assigns it once; functions with the same name and value share the
+    knob."""
     by: dict[tuple[str, int], list[Span]] = {}
     for function in text.functions.values():
         stores = [n.id for n in ast.walk(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
@@ -136,7 +144,7 @@ def _locals(text: KernelText) -> Iterator[Knob]:
 
 
 def _anonymous(text: KernelText, taken: set[Span], names: set[str]) -> Iterator[Knob]:
-    """Literals where their place says what they do; those of one role and value are one knob."""
+    """Literals whose position shows their role; those of one role and value are one knob."""
     by: dict[tuple[str, int], list[Span]] = {}
     for function in text.functions.values():
         for node in ast.walk(function):
@@ -181,7 +189,7 @@ def _elements(node: ast.expr) -> Iterator[ast.expr]:
 
 
 def _strays(text: KernelText, value: int, taken: set[Span]) -> Iterator[Span]:
-    """Literals of the value that no name holds; whether they belong to the knob, right answers decide."""
+    """Literals of the value without a name; tests of right answers decide whether they belong to the knob."""
     for function in text.functions.values():
         fixed = text.formatted | {id(n) for call in ast.walk(function) for n in _fixed(call)}
         for node in ast.walk(function):
@@ -192,7 +200,7 @@ def _strays(text: KernelText, value: int, taken: set[Span]) -> Iterator[Span]:
 
 
 def _fixed(node: ast.AST) -> list[ast.expr]:
-    """Alignments, modes and indices into shapes, which are no sizes."""
+    """Alignments, modes and indices into shapes, which are not sizes."""
     if isinstance(node, ast.Subscript):
         shape = isinstance(node.value, ast.Attribute) and node.value.attr in ("shape", "stride")
         return [node.slice] if shape else []

@@ -1,4 +1,4 @@
-"""Parameters that a model proposes: where they stand and what to try; everything else is done and checked here."""
+"""Parameters that a model proposes, as lines and values to try; everything else is done and checked here."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _LINE = re.compile(r"[-*`\s]*([A-Za-z_]\w{0,30})\s*=\s*(\d{1,6})\s+at\s+lines?\s
 
 
 def proposed(answer: str, text: KernelText) -> Iterator[Knob | str]:
-    """A knob for each line ``name = value at lines 12, 21 in 2, 4, 8`` that fits ``text``; what is wrong with the
-    others, in words. Lines that are no such sentence at all are passed over."""
+    """A knob for each line ``name = value at lines 12, 21 in 2, 4, 8`` that fits ``text``, and messages about lines
+    that do not fit. Other lines are ignored."""
     for line in answer.splitlines()[:MOST_LINES]:
         if (match := _LINE.fullmatch(line)) is None:
             continue

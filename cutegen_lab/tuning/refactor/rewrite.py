@@ -1,6 +1,6 @@
-"""Literals of a kernel's text made parameters of launch(), and handed down to the functions that use them.
+"""Makes literals of a kernel's text parameters of launch(), passed down to the functions that use them.
 
-Only what changes is touched: comments, names and layout of the text stay as they are.
+Only the affected places change: comments, names and layout stay as they are.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class _Rewriting:
         return self._applied()
 
     def _reference(self, knob: Knob, at: Span) -> str:
-        """How ``knob`` is written there; notes that the function there needs it."""
+        """Text that refers to ``knob`` at a place; records that the function there needs it."""
         owner = self.text.owner(at)
         if owner is None:
             raise CannotPlumb(knob, f"line {self.text.line(at)} uses it outside of a function's body")
@@ -74,7 +74,7 @@ class _Rewriting:
         return (value for name, value in self.text.constants.items() if self._depends(name, ()))
 
     def _depends(self, name: str, seen: tuple[str, ...]) -> list[Knob]:
-        """The knobs that a constant is computed from."""
+        """The knobs from which a constant is computed."""
         if name in self.by_constant:
             return [self.by_constant[name]]
         if name not in self.text.constants or name in seen:
@@ -84,7 +84,7 @@ class _Rewriting:
         return list(dict.fromkeys(found))
 
     def _expression(self, name: str, at: Span) -> str:
-        """What stands for a constant that is a knob or is computed from some."""
+        """Text that replaces a constant that is a knob or is computed from some."""
         if name in self.by_constant:
             return self._reference(self.by_constant[name], at)
         value = self.text.constants[name]
@@ -98,7 +98,7 @@ class _Rewriting:
         return "(" + "".join([*parts, self.text.source[position : whole.end]]) + ")"
 
     def _hand_down(self, knob: Knob) -> None:
-        """Adds every caller of a function that needs ``knob``, up to launch()."""
+        """Adds the parameter to every caller of a function that needs ``knob``, up to launch()."""
         needs, waiting = self.needs[knob.name], list(self.needs[knob.name])
         while waiting:
             name = waiting.pop()
@@ -138,7 +138,7 @@ class _Rewriting:
         self.edits |= {Span(at, at): new for at, new in inserted.items()}
 
     def _passed_already(self, knob: Knob, name: str) -> None:
-        """It has an argument of that name: it must be the knob in every call."""
+        """Whether the function has an argument of that name, which must then be the knob in every call."""
         if name == "launch":
             if knob.given:
                 return
@@ -184,7 +184,7 @@ class _Rewriting:
         return "cutlass.Constexpr"
 
     def _tidy(self) -> None:
-        """Removes assignments of a name to itself, and constants that nothing reads any more."""
+        """Removes assignments of a name to itself, and constants that are no longer read."""
         for function in self.text.functions.values():
             for statement in function.body:
                 pairs = list(assigned(statement))

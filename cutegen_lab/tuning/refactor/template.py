@@ -1,7 +1,7 @@
-"""A kernel without TUNABLE made a template, every step of it checked.
+"""Makes a kernel without TUNABLE a template, checking every step.
 
-A literal becomes a parameter only if the text with it compiles, at the old values, to the same PTX and the same
-launches. A value stays in a parameter's domain only if the kernel compiles with it and gives right answers.
+A literal becomes a parameter only if the text with it compiles, at the old values, to the same PTX and launches. A
+value stays in a parameter's domain only if the kernel compiles with it and gives right answers.
 """
 
 from __future__ import annotations
@@ -34,43 +34,57 @@ _MIXED = 4  # configs with several values changed, tried at the end
 
 @dataclass(frozen=True)
 class Kept:
-    """A parameter of the template. ``refused`` are values that its domain lost, with the reasons."""
+    """A parameter of the template."""
 
     name: str
+    """Name of the parameter."""
     line: int
+    """Line of its first literal, from 1."""
     value: int
+    """Its original value."""
     domain: tuple[Scalar, ...]
+    """Values that passed."""
     places: int
+    """Number of literals replaced."""
     refused: tuple[tuple[int, str], ...] = ()
+    """Values removed from the domain, with reasons."""
 
 
 @dataclass(frozen=True)
 class Dropped:
-    """A literal that stays one."""
+    """A literal that stays a literal."""
 
     name: str
+    """Name that it would have had."""
     line: int
+    """Line of the literal, from 1."""
     value: int
+    """Its value."""
     why: str
+    """Why it stays."""
 
 
 @dataclass(frozen=True)
 class Refactored:
-    """``source`` is the template, the text as it was where nothing became a parameter. ``mixed`` counts the configs
-    with several values changed that were tried at the end, and those of them that were right."""
+    """Result of stage one."""
 
     source: str
+    """The template; the original text if nothing became a parameter."""
     kept: Sequence[Kept]
+    """The parameters."""
     dropped: Sequence[Dropped]
+    """Literals that stay."""
     constraints: Sequence[str] = ()
+    """Expressions that every config must satisfy."""
     mixed: tuple[int, int] = (0, 0)
+    """Number of configs with several values changed that were tested at the end, and of those that were right."""
 
 
 def refactor(
     source: str, own: Sequence[Workload], judged: Sequence[Workload], arch: str, compiler: Compiler, right: Right,
     say: Say, cancel: Cancel | None = None, ask: Asks | None = None,
 ) -> Refactored:  # fmt: skip
-    """``own`` are the analyst's workloads, ``judged`` all that ``right`` looks at; ``ask`` may propose more parameters.
+    """``own``: the analyst's workloads; ``judged``: all that ``right`` tests; ``ask`` may propose more parameters.
 
     Raises InputError for a text that has a TUNABLE, does not compile or is not right as it is; CageError, Cancelled.
     """
@@ -79,7 +93,7 @@ def refactor(
 
 @dataclass(frozen=True)
 class _Tried:
-    """What became of a knob's other values; ``effect``: those that are right change the PTX."""
+    """Result of testing a knob's other values; ``effect``: whether the right ones change the PTX."""
 
     knob: Knob
     right: tuple[int, ...] = ()
@@ -129,7 +143,7 @@ class _Refactoring:
     # --- inside -------------------------------------------------------------------------------------------------------
 
     def _asked_for(self, found: Sequence[Knob]) -> list[Knob]:
-        """What a model names beyond ``found``; a literal that already belongs to a parameter is not taken away."""
+        """Knobs that a model proposes beyond ``found``; a literal that belongs to a parameter is not taken again."""
         if self.ask is None:
             return []
         answer = self.ask([f"{k.name} = {k.value} on line {k.line}" for k in found])
@@ -147,7 +161,7 @@ class _Refactoring:
         return new
 
     def _same(self, found: Sequence[Knob]) -> list[Knob]:
-        """The knobs that can be parameters and leave the PTX as it was."""
+        """The knobs that can be parameters without changing the PTX."""
         possible = []
         for knob in found:
             try:
@@ -167,7 +181,7 @@ class _Refactoring:
         return same
 
     def _differs(self, knobs: Sequence[Knob]) -> str:
-        """How the text with ``knobs`` as parameters differs from the old one; empty where it does not."""
+        """How the text with ``knobs`` as parameters differs from the old one; empty if it does not."""
         try:
             new = self._compiled(rewrite(self.text, knobs), {}, self.own)
         except CannotPlumb as error:
@@ -188,7 +202,7 @@ class _Refactoring:
         return rewrite(self.text, knobs, self._constraints(knobs)) if knobs else self.text.source
 
     def _constraints(self, knobs: Sequence[Knob]) -> list[str]:
-        """Divisions by these parameters, and those by literals that might have been some, with their numbers."""
+        """Divisions by these parameters, and by literals that might have been some, with their numbers."""
         if "constraints" in self.text.functions:
             return []  # it rules configs out by itself
         names = [k.name for k in knobs]
@@ -202,7 +216,7 @@ class _Refactoring:
         return list(dict.fromkeys([*found, *(each for each in fixed if "config[" not in each)]))
 
     def _try(self, knob: Knob) -> None:
-        """The variant with the most values that are right: with the literals of the same value, or without them."""
+        """The variant with the most right values: with or without the other literals of the same value."""
         best: _Tried | None = None
         for variant in (knob.with_strays(), knob) if knob.strays else (knob,):
             if variant is not knob and self._differs([variant]):
@@ -256,7 +270,7 @@ class _Refactoring:
         self.dropped.append(Dropped(knob.name, knob.line, knob.value, why))
 
     def _whole(self) -> Refactored:
-        """All parameters together: the same PTX again, and a few configs in which several differ from the old."""
+        """Tests all parameters together: the same PTX again, and a few configs with several changed values."""
         while self.kept and (why := self._differs([k for k, _ in self.kept])):
             knob, _ = self.kept.pop()
             self._drop(knob, why)
@@ -272,7 +286,7 @@ class _Refactoring:
         return Refactored(source, kept, self.dropped, self._constraints(knobs), (len(mixed), sum(mixed)))
 
     def _settle_together(self) -> None:
-        """Values that are only allowed with others changed are tried so, and leave the domain where that is wrong."""
+        """Tests values that are only allowed together with other changes, and removes those that are wrong."""
         source = self._template([k for k, _ in self.kept])
         for at, (knob, refused) in enumerate(self.kept):
             for value in self.together[knob.name]:
@@ -289,7 +303,7 @@ class _Refactoring:
             self._drop(knob, refused[0][1])
 
     def _configs(self, knobs: Sequence[Knob]) -> Sequence[Config]:
-        """What the constraints leave, for all of the analyst's workloads."""
+        """Configs that the constraints allow on all of the analyst's workloads."""
         constraints = self._constraints(knobs)
 
         def feasible(config: Config) -> bool:
@@ -305,7 +319,7 @@ class _Refactoring:
 
 
 def same_machine_code(old: Build, new: Build) -> bool:
-    """Whether PTX and launches are the same but for line numbers and kernels' names, which contain parameters."""
+    """Whether PTX and launches are equal except for line numbers and kernels' names, which contain parameters."""
     shapes = [[(n.grid, n.block, n.cluster, n.dynamic_smem_bytes) for n in b.plan.launches] for b in (old, new)]
     return shapes[0] == shapes[1] and plain_ptx(old.ptx) == plain_ptx(new.ptx)
 

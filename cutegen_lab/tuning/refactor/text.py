@@ -1,4 +1,4 @@
-"""A kernel's text as a tree with places in it: functions, module-level constants, who reads and calls what."""
+"""A kernel's text as a syntax tree with positions: functions, module-level constants, their readers and callers."""
 
 from __future__ import annotations
 
@@ -15,17 +15,19 @@ HOST = {"constraints": 0, "workspace": 1}  # of the contract's other functions, 
 
 @dataclass(frozen=True, order=True)
 class Span:
-    """Characters of the text, end exclusive."""
+    """Characters of the text."""
 
     start: int
+    """First character, from 0."""
     end: int
+    """One past the last."""
 
     def __contains__(self, other: object) -> bool:
         return isinstance(other, Span) and self.start <= other.start and other.end <= self.end
 
 
 class KernelText:
-    """Raises InputError for what is not Python or has no launch()."""
+    """Raises InputError for text that is not Python or has no launch()."""
 
     def __init__(self, source: str) -> None:
         self.source = source
@@ -45,12 +47,12 @@ class KernelText:
             self._starts.append(self._starts[-1] + len(line))
 
     def span(self, node: ast.AST) -> Span:
-        """Of an expression, a statement or an argument."""
+        """Position of an expression, a statement or an argument."""
         assert isinstance(node, ast.expr | ast.stmt | ast.arg | ast.keyword)
         return Span(self._at(node.lineno, node.col_offset), self._at(node.end_lineno, node.end_col_offset))
 
     def lines_of(self, node: ast.stmt) -> Span | None:
-        """The whole lines of a statement that shares them with no other; None where it shares them."""
+        """The lines of a statement; None if it shares one with another."""
         span = self.span(node)
         start, end = self._starts[node.lineno - 1], self._starts[node.end_lineno or node.lineno]
         rest = self.source[span.end : end].strip()
@@ -64,12 +66,12 @@ class KernelText:
         return Span(self.span(function.body[0]).start, self.span(function.body[-1]).end)
 
     def owner(self, span: Span) -> str | None:
-        """The top-level function in whose body it is."""
+        """The top-level function that contains it."""
         return next((name for name, f in self.functions.items() if span in self.body(f)), None)
 
     @cached_property
     def constants(self) -> Mapping[str, ast.expr]:
-        """Names that the module assigns once, with their values; tuples taken apart."""
+        """Names that the module assigns once, with their values; tuples are unpacked."""
         found: dict[str, list[ast.expr]] = {}
         for statement in self.tree.body:
             for name, value in assigned(statement):
@@ -78,18 +80,18 @@ class KernelText:
 
     @cached_property
     def names(self) -> frozenset[str]:
-        """Every name that occurs."""
+        """Every name in the text."""
         loose = {n.id for n in ast.walk(self.tree) if isinstance(n, ast.Name)}
         return frozenset(loose | {n.arg for n in ast.walk(self.tree) if isinstance(n, ast.arg)} | set(self.functions))
 
     @cached_property
     def formatted(self) -> frozenset[int]:
-        """Nodes (by id) inside f-strings, whose places Python does not know before 3.12."""
+        """Nodes (by id) inside f-strings, whose positions Python lacks before 3.12."""
         strings = (n for n in ast.walk(self.tree) if isinstance(n, ast.JoinedStr))
         return frozenset(id(inner) for string in strings for inner in ast.walk(string))
 
     def reads(self, name: str) -> list[ast.Name]:
-        """Where the module's ``name`` is read; not where a function has a name of its own like it."""
+        """Reads of the module's ``name``, except in functions with a local name like it."""
         own = [f for f in self.functions.values() if name in bound(f)]
         found = [n for n in ast.walk(self.tree) if isinstance(n, ast.Name) and n.id == name]
         loads = (n for n in found if isinstance(n.ctx, ast.Load))
@@ -100,7 +102,7 @@ class KernelText:
                 if isinstance(n, ast.Call) and isinstance(n.func, ast.Name) and n.func.id == function]  # fmt: skip
 
     def _at(self, line: int | None, column: int | None) -> int:
-        """Python counts columns in bytes of UTF-8."""
+        """Character position: Python counts columns in bytes of UTF-8."""
         assert line is not None and column is not None
         text = self._lines[line - 1] if line <= len(self._lines) else ""
         return self._starts[line - 1] + len(text.encode()[:column].decode())
@@ -122,7 +124,7 @@ def assigned(statement: ast.stmt) -> Iterator[tuple[str, ast.expr]]:
 
 
 def bound(function: ast.FunctionDef) -> set[str]:
-    """Names of a function's own: arguments and what it assigns."""
+    """A function's local names: arguments and names that it assigns."""
     stored = {n.id for n in ast.walk(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
     return stored | {a.arg for n in ast.walk(function) if isinstance(n, ast.arguments) for a in every_argument(n)}
 
@@ -133,7 +135,7 @@ def every_argument(arguments: ast.arguments) -> list[ast.arg]:
 
 
 def whole_number(node: ast.AST | None) -> int | None:
-    """A literal integer's value; True and False are none."""
+    """A literal integer's value; None for others, True and False included."""
     if isinstance(node, ast.Constant) and type(node.value) is int:
         return node.value
     return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cutegen_lab.devices.cuda.records import between_marks
+from cutegen_lab.devices.cuda.cupti_activity import between_marks
 
 MARK = "void at::cuda::(anonymous namespace)::spin_kernel(long)"
 

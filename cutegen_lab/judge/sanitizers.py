@@ -1,4 +1,4 @@
-"""The vendor's memory and race checkers over a workload's kernels, where the device has them."""
+"""Runs the vendor's memory and race checkers on a workload's kernels, if the device has them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TOOLS: tuple[SanitizerTool, ...] = get_args(SanitizerTool)
 def inspected(
     workloads: Sequence[Workload], artifact: Artifact, device: Inspects, seed: int, say: Say, cancel: Cancel
 ) -> Iterator[WorkloadCheck]:
-    """One check a tool and workload; its reason says why a tool could not look. Raises Cancelled."""
+    """One check for each tool and workload; its reason says why a tool could not run. Raises Cancelled."""
     chosen = sorted(workloads, key=lambda w: w.compulsory_bytes)[:WORKLOADS]
     for tool in TOOLS:
         for workload in chosen:

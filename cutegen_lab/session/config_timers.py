@@ -1,4 +1,4 @@
-"""What times the configs of a search: a GPU's stopwatch, or the emulator's model of one."""
+"""Timers for the configs of a search: a GPU's stopwatch, or the emulator's performance model."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ from cutegen_lab.core.forks import Forked, ForkEnded, Forks
 from cutegen_lab.core.problem import Problem, Workload
 from cutegen_lab.core.protocols import Cancel, Device, Judge
 from cutegen_lab.core.roofline import GpuSpec
-from cutegen_lab.core.stopwatch import Stopwatch, TimesInTurns
+from cutegen_lab.core.stopwatch import HasStopwatch, Stopwatch
 from cutegen_lab.core.trial import Timing
 from cutegen_lab.core.verdict import Fault, Verdict
 from cutegen_lab.perfmodel import MODEL
 from cutegen_lab.tuning.evaluations import Kind
 
 _KEPT_BYTES = 4 << 30  # of inputs, on the host
-_TOGETHER_BYTES = 1 << 30  # of tensors, of which a stopwatch has 16 sets and more
-_PROCESS_BYTES = 1 << 30  # that a process which predicts needs, beside copies of the tensors
+_TOGETHER_BYTES = 1 << 30  # total tensor size up to which all workloads stay open; a stopwatch holds 16 or more sets
+_PROCESS_BYTES = 1 << 30  # memory of a predicting process, besides copies of the tensors
 
 
 def of_workload(problem: Problem, workload: Workload) -> Problem:
-    """The problem with ``workload`` as the one being optimised."""
+    """The problem with ``workload`` as its main workload."""
     others = tuple(w for w in problem.workloads if w is not workload)
     return problem.with_workloads((workload, *others))
 
 
-class PredictedClock:
-    """Times are the emulator's predictions for ``gpu``: one a config, and the same each time.
+class PredictedTimer:
+    """Times predicted by the emulator for ``gpu``: one for each config, always the same.
 
-    :meth:`prepare` makes them, in processes of ``forks`` (one for each thread that calls it), as many at a time as
-    there is memory for. ``busy_seconds`` is the share of the cores' time that predictions took.
+    :meth:`prepare` predicts in processes of ``forks`` (one for each calling thread), as many at a time as memory
+    allows. ``busy_seconds``: prediction time divided by the number of cores.
     """
 
     kind: Kind = "predicted"
@@ -79,7 +79,7 @@ class PredictedClock:
                 yield name, times
 
     def close(self) -> None:
-        """Ends what is still being predicted."""
+        """Ends predictions under way."""
         for forked in self._every:
             forked.close()
 
@@ -89,7 +89,7 @@ class PredictedClock:
         with self._room:
             try:
                 timing, seconds = self._fork()(problem, mine, cancelled=self._cancel.is_set)
-            except ForkEnded as error:  # the next call has another
+            except ForkEnded as error:  # the next call starts another
                 self._mine.__dict__.clear()
                 why = f"the process that predicted it ended{f': {error}' if str(error) else ''}"
                 return Fault(Verdict.DEVICE_ERROR, why)
@@ -98,7 +98,7 @@ class PredictedClock:
         return timing
 
     def _fork(self) -> Forked[tuple[Timing | Fault, float]]:
-        """This thread's."""
+        """The calling thread's process."""
         if not hasattr(self._mine, "forked"):
             self._mine.forked = self._forks.fork(self._predict)
             with self._lock:
@@ -108,7 +108,7 @@ class PredictedClock:
 
 
 def predicted(judge: Judge, gpu: GpuSpec, problem: Problem, artifact: Artifact) -> tuple[Timing | Fault, float]:
-    """By the emulator, and the seconds that it took."""
+    """Predicted time, or a fault, and the seconds that predicting took."""
     from cutegen_lab.devices.emulator import EmulatorDevice
 
     started = time.monotonic()
@@ -117,24 +117,24 @@ def predicted(judge: Judge, gpu: GpuSpec, problem: Problem, artifact: Artifact) 
 
 
 def _room_for(workloads: Sequence[Workload]) -> int:
-    """How many predictions there is memory for at once, one at least."""
+    """Number of predictions that fit in memory at once; at least one."""
     each = _PROCESS_BYTES + 4 * max(workload.compulsory_bytes for workload in workloads)
     return max(1, int(psutil.virtual_memory().available // each))
 
 
-class MeasuredClock:
-    """Times are a GPU's: CUDA graphs with a cold L2, as the judge takes them, without its baselines.
+class MeasuredTimer:
+    """Times measured on a GPU: CUDA graphs with a cold L2, as the judge times, without its baselines.
 
-    It takes the device when it is opened or first times something, and keeps it until it is closed. Stopwatches stay
-    open from one call to the next, of several workloads where their tensors are small; a fault closes them, for it may
-    have spoiled the device. ``seconds`` bound the final timing in turns of one workload.
+    Takes the device at :meth:`open` or the first timing and holds it until :meth:`close`. Stopwatches stay open between
+    calls, for several workloads if their tensors are small; a fault closes them, since it may have spoiled the device.
+    ``seconds`` bounds the final interleaved timing of one workload.
     """
 
     kind: Kind = "measured"
     repeats = True
 
     def __init__(
-        self, problem: Problem, device: TimesInTurns, name: str, cancel: Cancel, seconds: float = 4.0,
+        self, problem: Problem, device: HasStopwatch, name: str, cancel: Cancel, seconds: float = 4.0,
         seed: Callable[[], int] = lambda: secrets.randbits(62),
     ) -> None:  # fmt: skip
         self._problem, self._timer, self._cancel = problem, device, cancel
@@ -144,7 +144,7 @@ class MeasuredClock:
         self._open: dict[str, _Open] = {}  # by workload, the one that holds the device first
         self._inputs: dict[str, list[memoryview]] = {}
         self._drawing = threading.Lock()
-        self._ahead = True  # until what is loaded before it is timed does not fit, or faults
+        self._ahead = True  # load configs in advance, until one does not fit or faults
         self.busy_seconds = 0.0
         self.device = device.conditions.get("GPU", name)
         self.driver = device.conditions.get("driver", "unknown driver")
@@ -161,7 +161,7 @@ class MeasuredClock:
             yield name, found
 
     def prepare(self, workloads: Sequence[Workload], name: str, artifact: Artifact) -> None:
-        """Inputs that fit beside each other are drawn before the GPU is needed."""
+        """Draws inputs before the GPU is needed, if those of all workloads fit in memory together."""
         if self._together:
             for workload in workloads:
                 self._inputs_of(workload)
@@ -170,27 +170,27 @@ class MeasuredClock:
         for workload in self._problem.workloads if self._together else self._problem.workloads[:1]:
             self._watch(workload)
             for name, artifact in artifacts.items() if self._ahead else ():
-                if self._added(workload, name, artifact):  # whoever times it is told why
+                if self._added(workload, name, artifact):  # timing it reports the fault
                     self._ahead = False
                     self.close()
                     return
 
     def in_turns(self, workload: Workload, artifacts: Mapping[str, Artifact]) -> Iterator[tuple[str, Sequence[float]]]:
-        from cutegen_lab.judge.turns import Effort, Turns
+        from cutegen_lab.judge.interleaved import Effort, InterleavedTimer
 
         left = dict(artifacts)
         while left:
             crowded = self._watch(workload).held - left.keys()
             faults = {name: fault for name, a in left.items() if (fault := self._added(workload, name, a))}
             if not faults:
-                turns = Turns(self._watch(workload).watch, list(left), self._seed, self._cancel)
+                timer = InterleavedTimer(self._watch(workload).watch, list(left), self._seed, self._cancel)
                 started = time.monotonic()
-                taken = turns.converge(Effort(seconds=self._seconds))
+                rounds = timer.converge(Effort(seconds=self._seconds))
                 self.busy_seconds += time.monotonic() - started
-                if not isinstance(taken, Fault):
-                    yield from taken.times_us.items()
+                if not isinstance(rounds, Fault):
+                    yield from rounds.times_us.items()
                     return
-                faults = {turns.names[0]: taken}  # whose fault ends a timing
+                faults = {timer.names[0]: rounds}  # the first subject's fault ends a timing
             self.close()
             bad, fault = next(iter(faults.items()))
             if not crowded or fault.verdict is not Verdict.OUT_OF_MEMORY:
@@ -203,7 +203,7 @@ class MeasuredClock:
 
     def _sampled(self, workload: Workload, name: str, artifact: Artifact, samples: int) -> Sequence[float] | Fault:
         fault = self._added(workload, name, artifact)
-        if fault and fault.verdict is Verdict.OUT_OF_MEMORY:  # for those before it, perhaps
+        if fault and fault.verdict is Verdict.OUT_OF_MEMORY:  # perhaps earlier configs take the memory
             self.close()
             fault = self._added(workload, name, artifact)
         if fault:
@@ -223,7 +223,7 @@ class MeasuredClock:
         return None
 
     def _watch(self, workload: Workload) -> _Open:
-        """Raises SetupError where there is no room for the workload."""
+        """The workload's stopwatch, opened if necessary. Raises SetupError if the device has no room."""
         if workload.name not in self._open:
             if not self._together:
                 self.close()
@@ -234,7 +234,7 @@ class MeasuredClock:
                 if first
                 else self._timer.stopwatch(workload.tensors, views, self._cancel)
             )
-            if isinstance(watch, Fault) and first:  # no room beside the others
+            if isinstance(watch, Fault) and first:  # no room next to the others
                 self.close()
                 return self._watch(workload)
             if isinstance(watch, Fault):
@@ -243,7 +243,7 @@ class MeasuredClock:
         return self._open[workload.name]
 
     def _inputs_of(self, workload: Workload) -> list[memoryview]:
-        """Kept where they are small, for a search goes to and fro between workloads."""
+        """The workload's inputs, cached if small: a search alternates between workloads."""
         from cutegen_lab.judge.timed_outputs import inputs_for
         from cutegen_lab.problems import Reference
         from cutegen_lab.problems.tensors import to_bytes
@@ -260,27 +260,27 @@ class MeasuredClock:
 
 @dataclass
 class _Open:
-    """A stopwatch and the names of what was added to it."""
+    """An open stopwatch and the names of the builds added to it."""
 
     watch: Stopwatch
     held: set[str] = field(default_factory=set)
 
 
-Clocks = PredictedClock | MeasuredClock
+SearchTimer = PredictedTimer | MeasuredTimer
 
 
 @contextmanager
-def clock_for(
+def timer_for(
     problem: Problem, judge: Judge, device: Device, gpu: GpuSpec, cancel: Cancel, forks: Callable[[], Forks]
-) -> Iterator[Clocks]:
-    """The device's own clock where it has one, else the model's."""
-    made: Clocks = (
-        MeasuredClock(problem, device, device.name, cancel)
-        if isinstance(device, TimesInTurns)
-        else PredictedClock(problem, judge, gpu, cancel, forks())
+) -> Iterator[SearchTimer]:
+    """Context with a timer: the device's stopwatch if it has one, otherwise the model."""
+    made: SearchTimer = (
+        MeasuredTimer(problem, device, device.name, cancel)
+        if isinstance(device, HasStopwatch)
+        else PredictedTimer(problem, judge, gpu, cancel, forks())
     )
     with closing(made):
         yield made
 
 
-__all__ = ["Clocks", "MeasuredClock", "PredictedClock", "clock_for", "of_workload"]
+__all__ = ["MeasuredTimer", "PredictedTimer", "SearchTimer", "of_workload", "timer_for"]

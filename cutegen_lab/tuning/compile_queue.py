@@ -1,4 +1,4 @@
-"""Configs on their way through the compiler, in the order they were asked for, ahead of whoever times them."""
+"""Compiles configs in the background, in the order requested, before they are timed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cutegen_lab.core.artifact import Artifact, CompileFailure
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import Workload
 from cutegen_lab.core.protocols import Compiler, Say
-from cutegen_lab.tuning.protocols import Clock
+from cutegen_lab.tuning.protocols import ConfigTimer
 from cutegen_lab.tuning.space import key
 from cutegen_lab.tuning.unpromising import unpromising
 
@@ -20,32 +20,41 @@ Compiled = Artifact | CompileFailure | str  # or why it is not worth timing
 
 
 @dataclass
-class Ahead:
-    """``workers`` configs of ``source`` are compiled at a time, and the clock is told of each. ``default`` is worth
-    timing whatever the compiler says of it."""
+class CompileQueue:
+    """Compiles configs of a kernel in the background and has the timer prepare each. The default is timed whatever the
+    compiler's figures say of it."""
 
     source: str
+    """Text of the kernel."""
     arch: str
+    """Target architecture."""
     workloads: Sequence[Workload]
+    """Workloads to compile for."""
     compiler: Compiler
-    clock: Clock
+    """Compiles the configs."""
+    timer: ConfigTimer
+    """Prepares each compiled config."""
     default: Config
+    """The default config."""
     cancel: threading.Event
+    """Ends the compilations."""
     workers: int
+    """Configs compiled at a time."""
     _asked: list[tuple[Config, Future[Compiled]]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._pool = ThreadPoolExecutor(self.workers, thread_name_prefix="ahead")
 
     def __len__(self) -> int:
-        """How many were asked for and not taken."""
+        """Number of configs requested and not yet taken."""
         return len(self._asked)
 
     def ask(self, configs: Iterable[Config]) -> None:
+        """Requests configs."""
         self._asked.extend((config, self._pool.submit(self._compile, config)) for config in configs)
 
     def take(self) -> list[tuple[Config, Compiled]]:
-        """Those that are done. Raises what the compiler raised."""
+        """Finished configs, removed from the queue. Raises what the compiler raised."""
         done = [one for one in self._asked if one[1].done()]
         self._asked = [one for one in self._asked if one not in done]
         return [(config, future.result()) for config, future in done]
@@ -55,13 +64,13 @@ class Ahead:
         return list(self._pool.map(self._compile, configs))
 
     def rest(self) -> None:
-        """Until one more is done, or a moment has passed."""
+        """Waits until one more is finished, or briefly."""
         wait([future for _, future in self._asked], timeout=_POLL_SECONDS, return_when=FIRST_COMPLETED)
         if not self._asked:
             self.cancel.wait(_POLL_SECONDS)
 
     def close(self) -> None:
-        """Lets go of what was not begun, and waits for the rest."""
+        """Cancels what has not begun, and waits for the rest."""
         self._pool.shutdown(wait=True, cancel_futures=True)
 
     def _compile(self, config: Config) -> Compiled:
@@ -72,5 +81,5 @@ class Ahead:
         why = next((w for b in outcome.builds.values() if (w := unpromising(b, self.arch))), "")
         if why and config != self.default:
             return why
-        self.clock.prepare(self.workloads, key(config), outcome)
+        self.timer.prepare(self.workloads, key(config), outcome)
         return outcome

@@ -17,10 +17,10 @@ from cutegen_lab.core.problem import Workload
 from cutegen_lab.core.protocols import Cancel, Say
 from cutegen_lab.core.run import Budget, RunSettings
 from cutegen_lab.loop import fold
-from cutegen_lab.loop.ahead import Ahead
 from cutegen_lab.loop.driver import Driver
+from cutegen_lab.loop.speculative_build import SpeculativeBuild
 from cutegen_lab.stores.sqlite import SqliteStore
-from tests.loop.scripted import ScriptedCompiler, ScriptedDevice, ScriptedProvider, parts, started
+from tests.loop.scripted import ScriptedCompiler, ScriptedDevice, ScriptedProvider, services, started
 
 AUTO = RunSettings(auto=True, budget=Budget(max_steps=4))
 SOURCES = ["time 10", "time 12\nslow 0.05", "time 13", "time 9"]
@@ -54,7 +54,7 @@ def store(tmp_path: Path) -> Iterator[SqliteStore]:
 
 
 def ran(store: SqliteStore, kind: str, provider: ScriptedProvider, settings: RunSettings = AUTO) -> Remembering:
-    chosen, compiler = parts(store, SOURCES), Remembering()
+    chosen, compiler = services(store, SOURCES), Remembering()
     chosen.provider, chosen.compiler, chosen.device = provider, compiler, ScriptedDevice(kind=kind)
     event = started(settings=settings)
     store.append("r1", event, fold([event]))
@@ -84,7 +84,7 @@ def test_another_proposal_ends_it() -> None:
         begun.set()
         cancel.wait(5)
 
-    ahead = Ahead(Foreseeable(["one"]), compiled)
+    ahead = SpeculativeBuild(Foreseeable(["one"]), compiled)
     ahead._foreseen = lambda state: Proposal("one", "")  # type: ignore[method-assign]
     for proposal, seconds in ((Proposal("other", ""), 0.5), (Proposal("one", ""), None)):
         begun.clear()

@@ -11,8 +11,8 @@ import pytest
 
 from cutegen_lab.core.errors import Cancelled
 from cutegen_lab.core.verdict import Fault, Verdict
+from cutegen_lab.judge.interleaved import Effort, InterleavedTimer, Rounds
 from cutegen_lab.judge.spread import comparison, relative_half_width
-from cutegen_lab.judge.turns import Effort, Taken, Turns
 from tests.judge.fake_stopwatch import FakeStopwatch, hang
 
 NAMES = ["candidate", "eager PyTorch", "torch.compile"]
@@ -23,14 +23,14 @@ def clock(step: float = 0.01) -> Callable[[], float]:
     return lambda: next(ticks) * step
 
 
-def turns(watch: FakeStopwatch, names: list[str] = NAMES, step: float = 0.01) -> Turns:
+def turns(watch: FakeStopwatch, names: list[str] = NAMES, step: float = 0.01) -> InterleavedTimer:
     seeds = itertools.count(100)
     watch.stopwatch((), (), threading.Event())
-    return Turns(watch, names, lambda: next(seeds), threading.Event(), clock(step))
+    return InterleavedTimer(watch, names, lambda: next(seeds), threading.Event(), clock(step))
 
 
-def taken(result: Taken | Fault) -> Taken:
-    assert isinstance(result, Taken)
+def taken(result: Rounds | Fault) -> Rounds:
+    assert isinstance(result, Rounds)
     return result
 
 
@@ -123,5 +123,5 @@ def test_cancel_ends_it_at_once() -> None:
     watch = FakeStopwatch(lambda inputs: inputs)
     watch.stopwatch((), (), cancel)
     with pytest.raises(Cancelled):
-        Turns(watch, NAMES, lambda: 1, cancel).rounds("warm", 5)
+        InterleavedTimer(watch, NAMES, lambda: 1, cancel).rounds("warm", 5)
     assert watch.log == []

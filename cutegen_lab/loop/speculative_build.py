@@ -1,5 +1,5 @@
-"""The next candidate's build, begun while a GPU has the present one: the first is mostly approved, most refinements are
-rejected, and what follows then is known before."""
+"""Compiles the next candidate while a GPU judges the current one: the first is mostly approved, most refinements are
+rejected, and the proposal that follows is known in advance."""
 
 from __future__ import annotations
 
@@ -25,24 +25,25 @@ class _Build:
     thread: threading.Thread
 
 
-class Ahead:
-    """One build at a time. What it makes is in the compiler's cache; nothing else of it is kept, and errors are left to
-    the step that meets them again."""
+class SpeculativeBuild:
+    """One build at a time. Its result goes to the compiler's cache and is not kept here; its errors are ignored, since
+    the step that compiles the candidate raises them again."""
 
     def __init__(self, provider: Provider, compiled: Callable[[Proposal, RunState, Cancel], object]) -> None:
-        """``compiled`` is the compile step's own call, which keeps what it makes."""
+        """``compiled``: the compile step's own call, which caches its result."""
         self._provider, self._compiled = provider, compiled
         self._build: _Build | None = None
 
     def begin(self, state: RunState) -> None:
-        """Proposes what the provider would after the answer that is likely, and compiles it on a thread."""
+        """Gets the provider's proposal for the case that the first candidate is approved, or a refinement rejected, and
+        compiles it on a thread."""
         self.close()
         if (proposal := self._foreseen(state)) is None:
             return
         cancel = threading.Event()
 
         def work() -> None:
-            with suppress(Exception):  # the step that compiles it meets it again
+            with suppress(Exception):  # the compile step raises it again
                 self._compiled(proposal, state, cancel)
 
         thread = threading.Thread(target=work, name="ahead", daemon=True)
@@ -50,7 +51,7 @@ class Ahead:
         thread.start()
 
     def wait(self, proposal: Proposal, cancel: Cancel) -> None:
-        """Until the build is done, if it is that of ``proposal``; another's ends. Raises Cancelled."""
+        """Waits for the build if it is that of ``proposal``, otherwise ends it. Raises Cancelled."""
         build, self._build = self._build, None
         if build is None:
             return
@@ -63,12 +64,13 @@ class Ahead:
             build.thread.join(_POLL_SECONDS)
 
     def close(self) -> None:
+        """Ends the build."""
         build, self._build = self._build, None
         if build is not None:
             build.cancel.set()
 
     def _foreseen(self, state: RunState) -> Proposal | None:
-        """None where it cannot be told, or there will be none. The first candidate is approved where it passes."""
+        """The proposal after the likely answer; None if it cannot be predicted or there is none."""
         current = state.current_id
         if not state.settings.auto or current is None or not getattr(self._provider, "foreseeable", False):
             return None

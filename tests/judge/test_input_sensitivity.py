@@ -13,7 +13,7 @@ from cutegen_lab.core.problem import Problem, TensorSpec
 from cutegen_lab.core.protocols import Cancel, Execution
 from cutegen_lab.core.verdict import Verdict
 from cutegen_lab.judge import StandardJudge
-from cutegen_lab.judge.compelled import AFFORDABLE_BYTES, shares, unread
+from cutegen_lab.judge.input_sensitivity import AFFORDABLE_BYTES, check_inputs_read, required_fraction
 from cutegen_lab.judge.inputs import draw
 from cutegen_lab.judge.place import Place
 from cutegen_lab.problems import Reference, read_text
@@ -26,7 +26,9 @@ def compelled(text: str, inputs: str) -> Mapping[str, float]:
     task = read_text(text, inputs_text=inputs)
     values = draw(task.workload, "normal", 3)
     kept = [v.clone() for v in values]
-    found = shares(Reference(task), task.workload, values, 5, Place(TorchDevice(lambda *t: None), task.workload))
+    found = required_fraction(
+        Reference(task), task.workload, values, 5, Place(TorchDevice(lambda *t: None), task.workload)
+    )
     assert all(map(torch.equal, values, kept)), "the inputs are as they were"
     return found
 
@@ -65,13 +67,13 @@ def test_a_large_reference_is_not_run_on_the_cpu_again_and_again() -> None:
 def test_what_is_missing_is_named() -> None:
     work = read_text(SUM, inputs_text="x: f32[8,16], y: f32[8,16]").workload
     whole = {"loaded_bytes:x": 512.0, "loaded_bytes:y": 512.0}
-    assert unread(work, {"x": 1.0, "y": 1.0}, whole) is None
-    assert unread(work, {"x": 1.0, "y": 1.0}, {}) is None, "a device that counts nothing accuses nobody"
-    assert unread(work, {"x": 1.0}, {**whole, "loaded_bytes:y": 0.0}) is None
-    fault = unread(work, {"x": 1.0, "y": 0.7}, {**whole, "loaded_bytes:y": 320.0})
+    assert check_inputs_read(work, {"x": 1.0, "y": 1.0}, whole) is None
+    assert check_inputs_read(work, {"x": 1.0, "y": 1.0}, {}) is None, "a device that counts nothing accuses nobody"
+    assert check_inputs_read(work, {"x": 1.0}, {**whole, "loaded_bytes:y": 0.0}) is None
+    fault = check_inputs_read(work, {"x": 1.0, "y": 0.7}, {**whole, "loaded_bytes:y": 320.0})
     assert fault is not None and fault.verdict is Verdict.UNREAD_INPUT
     assert "at least 70% of the 512 bytes of 'y'" in fault.message and "load 320 of them" in fault.message
-    assert unread(work, {"y": 0.7}, {**whole, "loaded_bytes:y": 320.0}, sampled=True) is None
+    assert check_inputs_read(work, {"y": 0.7}, {**whole, "loaded_bytes:y": 320.0}, sampled=True) is None
 
 
 class Counting(TorchDevice):

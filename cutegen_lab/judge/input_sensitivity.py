@@ -1,8 +1,8 @@
-"""What a problem compels a kernel to read, found by asking its reference: of pieces of an input chosen at random, which
-change the answer when their values change?
+"""Lower bound on the input bytes that a correct kernel must read, estimated by perturbing random 32-byte pieces of each
+input and running the reference.
 
-A kernel that moves less than that has its answer from elsewhere. Gathers, masks and unused inputs compel little, and
-so nothing is asked of them.
+A kernel that loads fewer bytes did not compute its answer from the inputs. For gathers, masks and unused inputs the
+bound is low or unknown, and nothing is required.
 """
 
 from __future__ import annotations
@@ -22,22 +22,23 @@ from cutegen_lab.judge.place import Place
 from cutegen_lab.problems import Reference
 from cutegen_lab.problems.tensors import alike, moved, storage
 
-PIECE_BYTES = SECTOR_BYTES  # the least that is moved
-PIECES = 48  # an input
-DOUBT = 1e-7  # how likely a share may be overstated
-AFFORDABLE_BYTES = 4 << 20  # of a workload whose reference runs on the CPU, some 50 times an input
-SAMPLED = 0.8  # of what is compelled must be seen where only some blocks were counted: they may be the lighter ones
-_VALUES = ("normal", "large")  # a changed piece takes values of each: what is below a maximum may rise above it
+PIECE_BYTES = SECTOR_BYTES  # a sector: the smallest transfer
+PIECES = 48  # tested pieces of each input
+DOUBT = 1e-7  # probability that a fraction is overstated
+AFFORDABLE_BYTES = 4 << 20  # largest workload whose reference is run on the CPU (some 50 times for each input)
+SAMPLED = 0.8  # fraction of the bound that a sample of blocks must load: the sampled blocks may load less than average
+_VALUES = ("normal", "large")  # new values of a piece, of both kinds: a large one may exceed a maximum
 
-Shares = Mapping[str, float]
+Fractions = Mapping[str, float]
 Tensors = Sequence[torch.Tensor]
 
 
-def shares(reference: Reference, workload: Workload, inputs: Tensors, seed: int, place: Place) -> Shares:
-    """At least which share of each input's bytes the answer to ``inputs`` depends on, with a chance of ``DOUBT`` to be
-    too high; inputs of which nothing is known are left out.
+def required_fraction(reference: Reference, workload: Workload, inputs: Tensors, seed: int, place: Place) -> Fractions:
+    """Fraction of each input's bytes, by name, on which the answer to ``inputs`` depends: a lower bound that is too
+    high with probability at most ``DOUBT``. Inputs without a bound are left out.
 
-    Where every one of n pieces matters, it is ``DOUBT`` ** (1/n): fewer would have all mattered less often than that.
+    If each of n random pieces changes the answer, the bound is ``DOUBT`` ** (1/n): with a lower fraction this would
+    have been less likely than ``DOUBT``.
     """
     if place.on_cpu and workload.compulsory_bytes > AFFORDABLE_BYTES:
         return {}
@@ -52,7 +53,7 @@ def shares(reference: Reference, workload: Workload, inputs: Tensors, seed: int,
 
 
 class _Trial(NamedTuple):
-    """Pieces of one input, all of them where ``whole``, and for each kind of values those of each piece."""
+    """Pieces of one input (all of them if ``whole``) and, for each kind of values, the new values of each piece."""
 
     chosen: list[int]
     values: list[Tensors]
@@ -71,7 +72,7 @@ def _trial(spec: TensorSpec, seed: int, generator: torch.Generator) -> _Trial:
 def _matter(
     reference: Reference, workload: Workload, inputs: Tensors, trials: Sequence[_Trial], where: str
 ) -> list[bool]:
-    """For each input, whether it has pieces and every chosen one matters."""
+    """For each input: whether it has pieces and every chosen one changes the answer."""
     there = [moved(t, spec, where) for t, spec in zip(inputs, workload.inputs, strict=True)]
     before = reference.run(there)
     memories = [storage(t, spec) for t, spec in zip(there, workload.inputs, strict=True)]
@@ -88,25 +89,30 @@ def _matter(
 def _changes(
     reference: Reference, inputs: Tensors, memory: torch.Tensor, piece: int, values: torch.Tensor, before: Tensors
 ) -> bool:
-    """Whether the answer is another with ``values`` as that piece of one input's ``memory``."""
+    """Whether the answer changes when ``values`` replace that piece of one input's ``memory``."""
     place = memory[piece * len(values) : (piece + 1) * len(values)]
     kept = place.clone()
     try:
         place.copy_(values[: len(place)])
         after = reference.run(inputs)
     except (IndexError, RuntimeError, ValueError, AssertionError, ZeroDivisionError):
-        return False  # no value for this input: an index, a divisor
+        return False  # not a valid value for this input (an index, a divisor)
     finally:
         place.copy_(kept)
     return not all(alike(a, b) for a, b in zip(before, after, strict=True))
 
 
-def unread(workload: Workload, compelled: Shares, counters: Mapping[str, float], sampled: bool = False) -> Fault | None:
-    """The first input of which less was loaded than the answer depends on, by a device's ``loaded_bytes:…`` counters.
-    ``sampled``: they are scaled from some of the blocks."""
+def check_inputs_read(
+    workload: Workload, required: Fractions, counters: Mapping[str, float], sampled: bool = False
+) -> Fault | None:
+    """Fault for the first input of which fewer bytes were loaded than required, by a device's ``loaded_bytes:<input>``
+    counters; None if there is none.
+
+    ``sampled``: the counters are extrapolated from a sample of the blocks.
+    """
     for spec in workload.inputs:
         loaded = counters.get(f"loaded_bytes:{spec.name}")
-        share = compelled.get(spec.name, 0.0)
+        share = required.get(spec.name, 0.0)
         if loaded is not None and loaded < share * (SAMPLED if sampled else 1.0) * spec.nbytes:
             return Fault(
                 Verdict.UNREAD_INPUT,

@@ -17,8 +17,8 @@ from cutegen_lab.core.roofline import target_gpu
 from cutegen_lab.core.trial import Timing
 from cutegen_lab.core.verdict import Fault, Verdict
 from cutegen_lab.problems import read_text
-from cutegen_lab.session.clocks import MeasuredClock, PredictedClock
-from cutegen_lab.session.parts import forks
+from cutegen_lab.session.config_timers import MeasuredTimer, PredictedTimer
+from cutegen_lab.session.factories import forks
 from tests.judge.fake_stopwatch import FakeStopwatch, hang
 from tests.tuning.test_tuner import build
 
@@ -34,8 +34,8 @@ def watch(**options: object) -> FakeStopwatch:
     return FakeStopwatch(double, TRUE_US, **options)  # type: ignore[arg-type]
 
 
-def clock(device: FakeStopwatch, cancel: threading.Event | None = None) -> MeasuredClock:
-    return MeasuredClock(PROBLEM, device, "cuda:0 fake", cancel or threading.Event(), seconds=0.5, seed=lambda: 7)
+def timer(device: FakeStopwatch, cancel: threading.Event | None = None) -> MeasuredTimer:
+    return MeasuredTimer(PROBLEM, device, "cuda:0 fake", cancel or threading.Event(), seconds=0.5, seed=lambda: 7)
 
 
 ARTIFACTS = {name: Artifact(name, {}, "sm_90a", "1", {w.name: build(w) for w in PROBLEM.workloads}) for name in TRUE_US}
@@ -43,7 +43,7 @@ ARTIFACTS = {name: Artifact(name, {}, "sm_90a", "1", {w.name: build(w) for w in 
 
 def test_cold_samples_without_the_first(tmp_path: Path) -> None:
     device = watch(conditions={"GPU": "a card", "driver": "580.1"})
-    measured = clock(device)
+    measured = timer(device)
     assert (measured.device, measured.driver, measured.kind) == ("a card", "580.1", "measured")
     found = dict(measured.time(PROBLEM.workload, ARTIFACTS, 3))
     assert {name: len(times) for name, times in found.items() if not isinstance(times, Fault)} == {
@@ -58,7 +58,7 @@ def test_cold_samples_without_the_first(tmp_path: Path) -> None:
 
 def test_the_device_is_taken_when_it_is_needed_and_for_all_workloads_at_once() -> None:
     device = watch()
-    measured = clock(device)
+    measured = timer(device)
     measured.prepare(PROBLEM.workloads, "a", ARTIFACTS["a"])
     before = device.opened
     measured.open({})
@@ -72,7 +72,7 @@ def test_the_device_is_taken_when_it_is_needed_and_for_all_workloads_at_once() -
 
 def test_what_cannot_be_loaded_ahead_is_told_where_it_is_timed() -> None:
     device = watch(crowded=2)
-    measured = clock(device)
+    measured = timer(device)
     measured.open(ARTIFACTS)
     assert device.closed and device.added == ["a", "b", "c"]
     measured.open(ARTIFACTS)
@@ -83,22 +83,22 @@ def test_what_cannot_be_loaded_ahead_is_told_where_it_is_timed() -> None:
 
 def test_what_those_before_left_no_room_for_is_tried_again_alone() -> None:
     device = watch(crowded=2)
-    found = dict(clock(device).time(PROBLEM.workload, ARTIFACTS, 1))
+    found = dict(timer(device).time(PROBLEM.workload, ARTIFACTS, 1))
     assert not any(isinstance(times, Fault) for times in found.values()) and device.opened == 2
-    turns = dict(clock(watch(crowded=3)).in_turns(PROBLEM.workload, ARTIFACTS))
+    turns = dict(timer(watch(crowded=3)).in_turns(PROBLEM.workload, ARTIFACTS))
     assert turns.keys() == ARTIFACTS.keys()
 
 
 def test_a_fault_is_that_configs_alone() -> None:
     device = watch(faults={"b": hang()})
-    found = dict(clock(device).time(PROBLEM.workloads[1], ARTIFACTS, 3))
+    found = dict(timer(device).time(PROBLEM.workloads[1], ARTIFACTS, 3))
     assert isinstance(found["b"], Fault) and found["b"].verdict is Verdict.HANG
     assert not isinstance(found["a"], Fault) and not isinstance(found["c"], Fault)
 
 
 @pytest.mark.parametrize("faults", [{"a": hang()}, {("a", 3): hang()}, {"b": hang()}])
 def test_in_turns_what_fails_is_left_out(faults: dict[str, Fault]) -> None:
-    found = dict(clock(watch(faults=faults)).in_turns(PROBLEM.workload, ARTIFACTS))
+    found = dict(timer(watch(faults=faults)).in_turns(PROBLEM.workload, ARTIFACTS))
     assert found.keys() == {"a", "b", "c"} - {key if isinstance(key, str) else key[0] for key in faults}
     assert len({len(times) for times in found.values()}) == 1
 
@@ -106,12 +106,12 @@ def test_in_turns_what_fails_is_left_out(faults: dict[str, Fault]) -> None:
 def test_no_room_and_ctrl_c() -> None:
     with pytest.raises(SetupError, match="main cannot be timed on the none: too large"):
         list(
-            clock(watch(faults={"open": Fault(Verdict.OUT_OF_MEMORY, "too large")})).time(
+            timer(watch(faults={"open": Fault(Verdict.OUT_OF_MEMORY, "too large")})).time(
                 PROBLEM.workload, ARTIFACTS, 3
             )
         )
     cancel = threading.Event()
-    measured = clock(watch(), cancel)
+    measured = timer(watch(), cancel)
     cancel.set()
     with pytest.raises(Cancelled):
         list(measured.time(PROBLEM.workload, ARTIFACTS, 3))
@@ -119,7 +119,7 @@ def test_no_room_and_ctrl_c() -> None:
 
 def test_a_prediction_is_made_in_a_process_of_its_own_and_may_be_cancelled() -> None:
     cancel = threading.Event()
-    predicting = PredictedClock(PROBLEM, Slow(), target_gpu("sm_90a", ""), cancel, forks())  # type: ignore[arg-type]
+    predicting = PredictedTimer(PROBLEM, Slow(), target_gpu("sm_90a", ""), cancel, forks())  # type: ignore[arg-type]
     try:
         predicting.prepare([PROBLEM.workload], "a", ARTIFACTS["a"])
         ((name, times),) = predicting.time(PROBLEM.workload, {"a": ARTIFACTS["a"]}, 1)
@@ -132,7 +132,7 @@ def test_a_prediction_is_made_in_a_process_of_its_own_and_may_be_cancelled() -> 
 
 
 def test_a_process_that_ends_says_nothing_about_the_config() -> None:
-    predicting = PredictedClock(PROBLEM, Slow(), target_gpu("sm_90a", ""), threading.Event(), forks())  # type: ignore[arg-type]
+    predicting = PredictedTimer(PROBLEM, Slow(), target_gpu("sm_90a", ""), threading.Event(), forks())  # type: ignore[arg-type]
     try:
         found = dict(predicting.time(PROBLEM.workload, {name: ARTIFACTS[name] for name in ("c", "a")}, 1))
         assert isinstance(found["c"], Fault) and found["c"].verdict is Verdict.DEVICE_ERROR

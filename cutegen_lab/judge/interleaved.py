@@ -1,5 +1,7 @@
-"""Samples of several subjects taken in turns, each round in an order drawn at random, so that whatever drifts reaches
-all alike and none knows who ran before it."""
+"""Interleaved timing: each round takes one sample of every subject, in random order.
+
+Drift of clocks and temperature then affects all subjects alike, and no subject knows which one ran before it.
+"""
 
 from __future__ import annotations
 
@@ -20,44 +22,58 @@ Times = Mapping[str, list[float]]
 
 @dataclass(frozen=True)
 class Effort:
-    """How long a timing goes on: until the 95% interval of each cold median is within ``half_width`` of it, or for
-    ``seconds`` and ``least_rounds``, whatever those take. After ``patience``, a share of ``seconds``, it ends where as
-    many rounds as fit into the rest could not make the intervals that narrow. Warm L2 and single events are taken
-    ``side_rounds`` times, or for ``side_seconds`` and half as often. Up to ``checks`` timed calls' outputs are checked.
-    ``references`` are the baselines in PyTorch."""
+    """How long to sample. Cold rounds end when the 95% interval of every median is narrow enough, or at the limits
+    below."""
 
     half_width: float = 0.005
+    """Target: half the 95% interval of each cold median, as a fraction of the median."""
     seconds: float = 4.0
+    """Most seconds of cold rounds."""
     patience: float = 1.0
+    """Fraction of ``seconds`` after which sampling also ends if the rounds that fit into the rest cannot reach the
+    target."""
     min_rounds: int = 16
+    """Least rounds before the target counts as reached."""
     least_rounds: int = 1
+    """Least rounds, however long they take."""
     side_rounds: int = 8
+    """Rounds with a warm L2 and of single calls between events."""
     side_seconds: float = 0.5
+    """Seconds after which half of ``side_rounds`` are enough."""
     warm_up_seconds: float = 0.3
+    """Seconds of uncounted rounds at the start."""
     checks: int = 4
+    """Most timed calls whose outputs are checked."""
     references: tuple[ReferenceKind, ...] = ("eager", "compile")
+    """PyTorch baselines to time."""
 
     @property
     def rounds_to_decide(self) -> int:
-        """Rounds that are taken whatever they show."""
+        """Rounds that are always taken."""
         return max(self.min_rounds // 2, 1)
 
 
 @dataclass
-class Taken:
-    """Complete rounds in one mode: as many samples of every subject. ``dropped`` are subjects that failed meanwhile."""
+class Rounds:
+    """Complete rounds in one mode: the same number of samples of each subject."""
 
     times_us: dict[str, list[float]] = field(default_factory=dict)
+    """Microseconds a call by subject, one for each round."""
     clock: str = ""
+    """How time was measured."""
     flush: str = ""
+    """State of L2 before each call."""
     readings: list[Mapping[str, float]] = field(default_factory=list)
+    """GPU sensors, one mapping for each sample."""
     dropped: dict[str, Fault] = field(default_factory=dict)
+    """Subjects that failed while they were timed."""
 
 
-class Turns:
-    """Asks ``watch`` for one sample a turn. The first of ``names`` is the one being judged: its fault ends the timing,
-    another's only drops that subject. The order of rounds follows from the first number of ``seed``, and every sample
-    has one of its own; ``now`` is a clock in seconds.
+class InterleavedTimer:
+    """Takes rounds from ``watch``. The first of ``names`` is the subject under judgement: its fault ends the timing, a
+    fault of another only drops that subject.
+
+    ``seed``: its first value fixes the order of rounds, each further one is a sample's seed. ``now``: clock in seconds.
     """
 
     def __init__(
@@ -70,44 +86,47 @@ class Turns:
     def converge(
         self, effort: Effort, chosen: Sequence[int] = (), look: Callable[[int], Fault | None] = lambda seed: None,
         decided: Callable[[Times], bool] = lambda times: False,
-    ) -> Taken | Fault:  # fmt: skip
-        """Cold rounds until every median is sure, or time is up, or what it is for is ``decided`` by half of
-        ``min_rounds`` or more. In rounds ``chosen`` the judged subject goes last, and ``look`` is called with its seed
-        while its outputs are there. Raises Cancelled."""
-        taken, started, number = Taken(), self._now(), 0
+    ) -> Rounds | Fault:  # fmt: skip
+        """Cold rounds until every median is precise enough, time is up, or ``decided`` returns True (not before
+        :attr:`Effort.rounds_to_decide` rounds).
+
+        ``chosen``: numbers of rounds in which the subject under judgement runs last; ``look`` is then called with its
+        seed while its outputs are still on the device. Returns its Fault if it or ``look`` fails. Raises Cancelled.
+        """
+        rounds, started, number = Rounds(), self._now(), 0
         while self._now() - started < effort.warm_up_seconds or number == 0:
             number += 1
-            if fault := self._round("cold", taken, counted=False):
+            if fault := self._round("cold", rounds, counted=False):
                 return fault
         started, number = self._now(), 0
         while number < effort.least_rounds or (
-            not self._sure(taken.times_us, effort)
-            and not (number >= effort.rounds_to_decide and decided(taken.times_us))
-            and self._worthwhile(taken.times_us, effort, self._now() - started)
+            not self._sure(rounds.times_us, effort)
+            and not (number >= effort.rounds_to_decide and decided(rounds.times_us))
+            and self._worthwhile(rounds.times_us, effort, self._now() - started)
         ):
             last = number in chosen
-            fault = self._round("cold", taken, look=look if last else None)
-            if fault is None and last:  # the card rested meanwhile: a round nobody counts wakes it
-                fault = self._round("cold", taken, counted=False)
+            fault = self._round("cold", rounds, look=look if last else None)
+            if fault is None and last:  # the GPU was idle during the check: one uncounted round warms it up
+                fault = self._round("cold", rounds, counted=False)
             if fault:
                 return fault
             number += 1
-        return taken
+        return rounds
 
-    def rounds(self, mode: Mode, count: int, seconds: float = math.inf) -> Taken | Fault:
-        """``count`` rounds, or half as many where those take ``seconds``, and one before them that does not count.
-        Raises Cancelled."""
-        taken, started = Taken(), self._now()
+    def rounds(self, mode: Mode, count: int, seconds: float = math.inf) -> Rounds | Fault:
+        """``count`` rounds after one that is not counted; half as many are enough once ``seconds`` have passed. Raises
+        Cancelled."""
+        rounds, started = Rounds(), self._now()
         for number in range(-1, count):
             if number >= count / 2 and self._now() - started >= seconds:
                 break
-            if fault := self._round(mode, taken, counted=number >= 0):
+            if fault := self._round(mode, rounds, counted=number >= 0):
                 return fault
-        return taken
+        return rounds
 
-    def each(self, mode: Mode, count: int) -> Taken | Fault:
-        """``count`` samples of one subject after another. Raises Cancelled."""
-        taken = Taken()
+    def each(self, mode: Mode, count: int) -> Rounds | Fault:
+        """``count`` samples of each subject, one subject after another (not interleaved). Raises Cancelled."""
+        rounds = Rounds()
         for name in list(self.names):
             if self._cancel.is_set():
                 raise Cancelled()
@@ -115,13 +134,13 @@ class Turns:
             if isinstance(samples, Fault) and name == self.names[0]:
                 return samples
             if isinstance(samples, Fault):
-                taken.dropped[name] = samples
+                rounds.dropped[name] = samples
             else:
-                taken.times_us[name], taken.clock, taken.flush = list(samples.times_us), samples.clock, samples.flush
-        return taken
+                rounds.times_us[name], rounds.clock, rounds.flush = list(samples.times_us), samples.clock, samples.flush
+        return rounds
 
     def _round(
-        self, mode: Mode, taken: Taken, counted: bool = True,
+        self, mode: Mode, rounds: Rounds, counted: bool = True,
         look: Callable[[int], Fault | None] | None = None,
     ) -> Fault | None:  # fmt: skip
         judged, row = self.names[0], dict[str, Samples]()
@@ -141,13 +160,13 @@ class Turns:
                 return samples
             else:
                 self.names.remove(name)
-                taken.times_us.pop(name, None)
-                taken.dropped[name] = samples
+                rounds.times_us.pop(name, None)
+                rounds.dropped[name] = samples
         if counted:
-            taken.clock, taken.flush = row[judged].clock, row[judged].flush
+            rounds.clock, rounds.flush = row[judged].clock, row[judged].flush
             for name in self.names:
-                taken.times_us.setdefault(name, []).append(row[name].times_us[0])
-                taken.readings.append(row[name].conditions)
+                rounds.times_us.setdefault(name, []).append(row[name].times_us[0])
+                rounds.readings.append(row[name].conditions)
         return None
 
     def _sure(self, times: Times, effort: Effort) -> bool:
@@ -156,7 +175,7 @@ class Turns:
         return all(relative_half_width(samples) <= effort.half_width for samples in times.values())
 
     def _worthwhile(self, times: Times, effort: Effort, elapsed: float) -> bool:
-        """Whether there is time for more, and more could be enough: intervals narrow by the root of the rounds."""
+        """Whether time is left and could suffice: intervals narrow with the square root of the number of rounds."""
         if elapsed >= effort.seconds:
             return False
         if elapsed < effort.patience * effort.seconds or len(times[self.names[0]]) < effort.min_rounds:

@@ -1,6 +1,6 @@
-"""A third clock: CUPTI's own records of when every kernel began and ended, through PyTorch's profiler (Kineto).
+"""A third clock: CUPTI activity records of when each kernel began and ended, read through PyTorch's profiler (Kineto).
 
-No event and no host is in them, so they also say what the other two clocks add.
+They involve neither events nor the host, so they also show the overhead of the other two clocks.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ MARK = "spin_kernel"  # what torch.cuda._sleep launches
 
 
 def available() -> bool:
-    """Whether this PyTorch was built with CUPTI, and finds it."""
+    """Whether this PyTorch was built with CUPTI and finds it."""
     return ProfilerActivity.CUDA in supported_activities()
 
 
 def spans(act: Callable[[int], object], count: int) -> list[float]:
-    """Microseconds from the beginning of the first kernel of each of ``count`` calls to the end of its last.
+    """Microseconds from the start of the first kernel to the end of the last, for each of ``count`` calls.
 
-    ``act`` (given the call's number) enqueues whatever must come before, :func:`mark`, the call, and :func:`mark`.
-    Raises RuntimeError where the records cannot be told apart.
+    ``act(number)`` enqueues any preparation, :func:`mark`, the call, and :func:`mark`. Raises RuntimeError if the
+    records cannot be assigned to calls.
     """
     with profile(activities=[ProfilerActivity.CUDA]) as recorded:
         for number in range(count):
@@ -37,12 +37,13 @@ def spans(act: Callable[[int], object], count: int) -> list[float]:
 
 
 def mark(cycles: int = 1) -> None:
+    """Launches a kernel of a known name, which marks the beginning or end of a call in the records."""
     torch.cuda._sleep(cycles)
 
 
 def between_marks(records: Sequence[tuple[str, int, int]], count: int) -> list[float]:
-    """Of ``records`` (name, begin and end in nanoseconds): the microseconds from first to last between each pair of
-    marks. Raises RuntimeError."""
+    """Microseconds from first to last kernel between each pair of marks. ``records``: (name, begin, end) in
+    nanoseconds. Raises RuntimeError if there are not ``count`` such pairs."""
     found: list[float] = []
     inside: list[tuple[int, int]] | None = None
     for name, begin, end in sorted(records, key=lambda record: record[1]):

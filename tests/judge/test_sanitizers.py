@@ -10,7 +10,7 @@ from cutegen_lab.core.protocols import Cancel, Inspection, SanitizerTool
 from cutegen_lab.core.trial import CheckResult
 from cutegen_lab.core.verdict import Fault, Verdict
 from cutegen_lab.judge import StandardJudge
-from cutegen_lab.judge.deep import TOOLS, WORKLOADS
+from cutegen_lab.judge.sanitizers import TOOLS, WORKLOADS
 from cutegen_lab.problems import read_text
 from tests.judge.test_judge import SOFTMAX, softmax
 from tests.judge.torch_device import TorchDevice, artifact_for

@@ -1,4 +1,5 @@
-"""What parent and worker agree on: how tensors lie in the shared memory file, and how specs and problems are told."""
+"""Protocol between parent and worker: layout of tensors in the shared memory file, and JSON form of builds and
+problems."""
 
 from __future__ import annotations
 
@@ -13,24 +14,25 @@ GUARD_VALUE = 0xA5
 
 
 def aligned(size: int) -> int:
-    """Bytes one tensor takes: each starts on its own 256-byte boundary."""
+    """Bytes that a tensor of ``size`` bytes takes: each starts at a multiple of 256."""
     return -(-size // 256) * 256
 
 
 def guard_changed(index: int) -> str:
-    """What is said where a guard beside the plan's tensor ``index`` changed."""
+    """Message for a changed guard next to the plan's tensor ``index``."""
     return f"bytes next to tensor {index} were overwritten (a guard changed)"
 
 
 def lean(build: Build) -> Build:
-    """What running it needs."""
+    """``build`` without what running it does not need (PTX, lines, notes)."""
     return replace(build, ptx="", lines=(), notes=())
 
 
-def tell_problem(problem: Problem) -> dict[str, Any]:
-    """As much of a problem as its reference needs."""
+def problem_to_request(problem: Problem) -> dict[str, Any]:
+    """The fields of a problem that its reference needs, as JSON."""
     return {key: getattr(problem, key) for key in ("name", "source", "kind", "inputs_text", "tf32")}
 
 
-def hear_problem(told: dict[str, Any]) -> Problem:
+def problem_from_request(told: dict[str, Any]) -> Problem:
+    """The problem of a request, without workloads."""
     return Problem(workloads=(), **told)

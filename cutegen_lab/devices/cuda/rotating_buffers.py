@@ -1,4 +1,5 @@
-"""Several copies of a workload's tensors on the device, each with addresses and values of its own."""
+"""Several copies of a workload's tensors on the device, each at its own addresses with its own values (L2-cold
+rotation)."""
 
 from __future__ import annotations
 
@@ -8,25 +9,25 @@ import torch
 
 from cutegen_lab.core.problem import TensorSpec
 from cutegen_lab.core.stopwatch import rotation
-from cutegen_lab.devices.cuda.terms import aligned
+from cutegen_lab.devices.cuda.worker_protocol import aligned
 from cutegen_lab.problems.tensors import laid_out
 
-FEWEST_SETS, MOST_SETS = 16, 128  # what a graph costs beside its calls is shared by as many
-LEAST_SETS, MANY_BYTES = 8, 4 << 30  # fewer do where more were more bytes: such calls take tenths of a millisecond
+FEWEST_SETS, MOST_SETS = 16, 128  # a graph's fixed cost is shared by this many calls
+LEAST_SETS, MANY_BYTES = 8, 4 << 30  # large tensors: fewer sets are enough, since a call takes tenths of a millisecond
 _POISONS = (0xFF, 0x7B)  # in turn: NaN in every floating-point type, and a large finite number
 
 
 def set_count(set_bytes: int, l2_bytes: int, room_bytes: int) -> int:
-    """How many sets: together over twice L2, at least :data:`FEWEST_SETS` (:data:`LEAST_SETS` of large tensors) and at
-    most :data:`MOST_SETS` (L2 is swept before a sample, so that fewer are cold too), and fewer where there is no room,
-    one at the least."""
+    """Number of sets: together more than twice L2, at least :data:`FEWEST_SETS` (:data:`LEAST_SETS` for large tensors),
+    at most :data:`MOST_SETS` (L2 is swept before a sample, so fewer are cold too) and what ``room_bytes`` holds, but at
+    least one."""
     size = max(set_bytes, 1)
     fewest = max(min(FEWEST_SETS, MANY_BYTES // size), LEAST_SETS)
     return max(min(max(-(-2 * l2_bytes // size), fewest), MOST_SETS, room_bytes // size), 1)
 
 
 class Arena:
-    """One allocation that holds tensors one after the other, each on a 256-byte boundary."""
+    """One allocation that holds tensors one after another, each aligned to 256 bytes."""
 
     def __init__(self, specs: Sequence[TensorSpec], device: str) -> None:
         self.memory = torch.empty(sum(aligned(s.storage_bytes) for s in specs) or 1, dtype=torch.uint8, device=device)
@@ -42,8 +43,8 @@ class Arena:
         return [self.memory.data_ptr() + int(b.storage_offset()) for b in self.bytes]
 
 
-class TensorSets:
-    """``count`` sets of ``inputs`` and ``outputs``. ``masters`` are the bytes the inputs are rotated from."""
+class RotatingBuffers:
+    """``count`` sets of ``inputs`` and ``outputs``. ``masters``: bytes from which the inputs are rotated."""
 
     def __init__(
         self, inputs: Sequence[TensorSpec], outputs: Sequence[TensorSpec], masters: Sequence[torch.Tensor], count: int,
@@ -63,18 +64,18 @@ class TensorSets:
         return self._arenas[index].tensors[: len(self._inputs)]
 
     def outputs(self, index: int) -> list[torch.Tensor]:
-        """The outputs' bytes."""
+        """Bytes of each output of a set."""
         return self._arenas[index].bytes[len(self._inputs) :]
 
     def halves(self, index: int, total_bytes: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """Two aligned stretches of a set's memory; copying one onto the other reads and writes ``total_bytes``
-        altogether (up to 512 more)."""
+        """Two aligned ranges of a set's memory; copying one to the other moves ``total_bytes`` in all, reads plus
+        writes (up to 512 more)."""
         memory = self._arenas[index].memory
         half = max(min(aligned(total_bytes // 2), memory.numel() // 2), 1)
         return memory[:half], memory[-half:]
 
     def refresh(self, seed: int, indices: Sequence[int] | None = None) -> None:
-        """New values in these sets (None: in all): inputs rotated by :func:`rotation`, outputs poisoned."""
+        """Writes new values into these sets (None: all): inputs rotated by :func:`rotation`, outputs poisoned."""
         for index in range(len(self)) if indices is None else indices:
             for tensor, (spec, master) in enumerate(zip(self._inputs, self._masters, strict=True)):
                 shift = rotation(seed, index, tensor, spec.cosize) * spec.dtype.itemsize
@@ -85,6 +86,6 @@ class TensorSets:
 
 
 def poison(tensors: Sequence[torch.Tensor], seed: int) -> None:
-    """Fills byte tensors with a pattern no result has."""
+    """Fills byte tensors with a pattern that no result has."""
     for tensor in tensors:
         tensor.fill_(_POISONS[seed % len(_POISONS)])

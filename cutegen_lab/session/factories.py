@@ -1,4 +1,4 @@
-"""Building the parts of a run by name. Everything heavy is imported when it is first needed."""
+"""Makes providers, compilers, judges and devices by name. Heavy modules are imported when first needed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PROVIDERS = "templates, openai, manual, manual:DIR, replay:FILE"
 
 
 def make_provider(chosen: RunSettings, settings: Settings, workdir: Path) -> Provider:
-    """Raises :class:`InputError` for an unknown name, and what the provider raises on bad options."""
+    """Raises :class:`InputError` for an unknown name, and what the provider raises for bad options."""
     kind, _, argument = chosen.provider.partition(":")
     if chosen.language == "spec" and kind == "templates":
         raise InputError("templates read the reference, and write no specs", "Use --provider openai or manual:DIR.")
@@ -57,7 +57,8 @@ def make_provider(chosen: RunSettings, settings: Settings, workdir: Path) -> Pro
 
 
 def make_compiler(settings: Settings, build_seconds: float | None = None) -> CageCompiler:
-    """Builds on every core at once. ``build_seconds`` bounds each build more tightly than the cage's own limits do."""
+    """A compiler that builds on every core at once. ``build_seconds`` bounds each build more tightly than the cage
+    does."""
     from loky import cpu_count
 
     from cutegen_lab.compile import CageCompiler, Limits
@@ -69,8 +70,8 @@ def make_compiler(settings: Settings, build_seconds: float | None = None) -> Cag
 
 
 def make_judge(deep: bool = False, max_autotune: bool = False) -> Judge:
-    """``deep`` has a GPU's sanitizers look too; the emulator always does, where NumPy is installed. ``max_autotune``
-    has times taken beside that mode of torch.compile too."""
+    """A judge with the emulator as its detector, if NumPy is installed. ``deep``: also run a GPU's sanitizers.
+    ``max_autotune``: also time that mode of torch.compile."""
     from cutegen_lab.judge import StandardJudge
 
     judge = StandardJudge(deep=deep, detector=_emulator, forks=forks)
@@ -80,7 +81,7 @@ def make_judge(deep: bool = False, max_autotune: bool = False) -> Judge:
 
 
 def forks() -> Forks:
-    """This process's own, with which they end: for what the emulator does beside a GPU, and for predictions."""
+    """This process's worker processes, for emulation during GPU work and for predictions; they end with it."""
     with _forking:
         return _forks()
 
@@ -93,7 +94,7 @@ def _forks() -> Forks:
 
 
 def _emulator() -> Device | None:
-    """None where NumPy is not installed."""
+    """An emulator; None without NumPy."""
     try:
         from cutegen_lab.devices.emulator import EmulatorDevice
     except ImportError:
@@ -108,7 +109,7 @@ def make_device(kind: str) -> Device:
 
 
 def on_gpu(kind: str) -> bool:
-    """Whether :func:`make_device` would make a GPU of ``kind``. Imports nothing heavy."""
+    """Whether :func:`make_device` would return a GPU for ``kind``. Imports nothing heavy."""
     from cutegen_lab.devices.cuda import gpu_count
 
     return kind.startswith("cuda") or (kind == "auto" and gpu_count() > 0)
