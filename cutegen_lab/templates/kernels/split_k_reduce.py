@@ -1,12 +1,42 @@
-"""The text that adds up a result's parts where few tiles share a long k: always in one order, so that results are the
-same at every call."""
+"""A kernel that adds up a result's parts where few tiles share a long k: always in one order, so that results are the
+same at every call.
+"""
 
-KERNEL = '''
+import cuda.bindings.driver as cuda
+import cutlass
+import cutlass.cute as cute
+from cutlass import Float32
+
+from cutegen_lab.templates.kernels.device.epilogue_access import fetch, lies_in_pairs
+
+
+def epilogue(acc):
+    """What a problem puts in its place: of vectors in fp32, the total, then of ``extras``, then ``sizes``."""
+    return acc
+
+
+@cute.jit
+def add_up(
+    mPart: cute.Tensor,
+    mC: cute.Tensor,
+    extras: tuple,
+    stream: cuda.CUstream,
+    sizes: cutlass.Constexpr,
+):
+    """``mC`` (m, n, batch): what the epilogue makes of ``mPart`` (m, n, batch, part), added up in fp32."""
+    m, n, batches = (cute.size(mC, mode=[d]) for d in range(3))
+    vec = 4 if lies_in_pairs(mC, n) and n % 4 == 0 else 1
+    total_kernel(mPart, mC, extras, sizes, vec).launch(
+        grid=[cute.ceil_div(m * batches * n // vec, 256), 1, 1], block=[256, 1, 1], stream=stream
+    )
+
+
 @cute.kernel
 def total_kernel(
     mPart: cute.Tensor,
     mC: cute.Tensor,
-    $parameters
+    extras: tuple,
+    sizes: cutlass.Constexpr,
     vec: cutlass.Constexpr,
 ):
     """Adds up ``mPart`` (m, n, batch, part), ``vec`` neighbours in n a thread, and applies the epilogue."""
@@ -30,7 +60,8 @@ def total_kernel(
         cC = cute.make_identity_tensor((1, vec))
         result = epilogue(
             total,
-            $fetches
+            *[fetch(x, cC, row, column, batch, (m, n), vec > 1) for x in extras],
+            *sizes,
         )
         rC = cute.make_rmem_tensor(vec, mC.element_type)
         rC.store(result.to(mC.element_type))
@@ -42,19 +73,3 @@ def total_kernel(
             cute.autovec_copy(rC, gC[None, at, row, batch])
         else:
             mC[row, column, batch] = rC[0]
-'''
-
-LAUNCH = """
-@cute.jit
-def add_up(
-    mPart: cute.Tensor,
-    mC: cute.Tensor,
-    $parameters
-    stream: cuda.CUstream,
-):
-    m, n, batches = (cute.size(mC, mode=[d]) for d in range(3))
-    vec = 4 if lies_in_pairs(mC, n) and n % 4 == 0 else 1
-    total_kernel(mPart, mC, $names vec).launch(
-        grid=[cute.ceil_div(m * batches * n // vec, 256), 1, 1], block=[256, 1, 1], stream=stream
-    )
-"""

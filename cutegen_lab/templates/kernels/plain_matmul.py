@@ -1,12 +1,44 @@
-"""The text of the kernel for small products and for what TMA cannot address: FMAs from shared memory, any layout."""
+"""A kernel for small products and for what TMA or the tensor cores cannot take: FMAs from shared memory, any layout."""
 
-KERNEL = '''
+import cuda.bindings.driver as cuda
+import cutlass
+import cutlass.cute as cute
+import cutlass.utils as utils
+from cutlass import Float32
+
+from cutegen_lab.templates.kernels.device.epilogue_access import fetch, put
+
+
+def epilogue(acc):
+    """What a problem puts in its place: of vectors in fp32, one for each pair, then of ``extras``, then ``sizes``."""
+    return acc
+
+
+@cute.jit
+def multiply_plainly(
+    lefts: tuple,
+    rights: tuple,
+    mC: cute.Tensor,
+    extras: tuple,
+    stream: cuda.CUstream,
+    sizes: cutlass.Constexpr,
+    pairs: cutlass.Constexpr,
+):
+    """``mC`` (m, n, batch) of the products of ``pairs``: of ``lefts`` (m, k, batch) and ``rights`` (n, k, batch)."""
+    m, n, batches = (cute.size(mC, mode=[d]) for d in range(3))
+    dense_in_k = tuple(tuple(x.stride[1] == 1 for x in side) for side in (lefts, rights))
+    plain_kernel(lefts, rights, mC, extras, sizes, pairs, dense_in_k).launch(
+        grid=[cute.ceil_div(m, 64) * cute.ceil_div(n, 64) * batches, 1, 1], block=[256, 1, 1], stream=stream
+    )
+
+
 @cute.kernel
 def plain_kernel(
     lefts: tuple,
     rights: tuple,
     mC: cute.Tensor,
-    $parameters
+    extras: tuple,
+    sizes: cutlass.Constexpr,
     pairs: cutlass.Constexpr,
     dense_in_k: cutlass.Constexpr,
 ):
@@ -42,7 +74,8 @@ def plain_kernel(
     cC = cute.make_tensor(cC.iterator, cute.select(cC.layout, mode=[1, 0]))
     result = epilogue(
         *[acc.load() for acc in accs],
-        $fetches
+        *[fetch(x, cC, row, column, batch, (m, n), False) for x in extras],
+        *sizes,
     )
     rC = cute.make_rmem_tensor(16, mC.element_type)
     rC.store(result.to(mC.element_type))
@@ -69,21 +102,3 @@ def load_slab(
         if row + i < rows and start + j < k:
             value = Float32(mX[row + i, start + j, batch])
         sX[i, j] = value
-'''
-
-LAUNCH = """
-@cute.jit
-def multiply_plainly(
-    lefts: tuple,
-    rights: tuple,
-    mC: cute.Tensor,
-    $parameters
-    stream: cuda.CUstream,
-    pairs: cutlass.Constexpr,
-):
-    m, n, batches = (cute.size(mC, mode=[d]) for d in range(3))
-    dense_in_k = tuple(tuple(x.stride[1] == 1 for x in side) for side in (lefts, rights))
-    plain_kernel(lefts, rights, mC, $names pairs, dense_in_k).launch(
-        grid=[cute.ceil_div(m, 64) * cute.ceil_div(n, 64) * batches, 1, 1], block=[256, 1, 1], stream=stream
-    )
-"""
