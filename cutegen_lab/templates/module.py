@@ -107,6 +107,18 @@ def signature(name: str, parameters: Sequence[str]) -> list[str]:
     return [f"def {name}(", *(f"    {parameter}," for parameter in parameters), "):"]
 
 
+def call(function: str, arguments: Sequence[str], indent: int) -> list[str]:
+    """A call as a statement, ``indent`` spaces in; arguments in several lines where it would be long."""
+    line = " " * indent + f"{function}({', '.join(arguments)})"
+    if len(line) <= 116:
+        return [line]
+    rows = [""]
+    for argument in arguments:
+        fits = len(rows[-1]) + len(argument) + 2 <= 110 - indent
+        rows = [*rows[:-1], f"{rows[-1]} {argument},"] if fits or not rows[-1] else [*rows, f"{argument},"]
+    return [f"{' ' * indent}{function}(", *(f"{' ' * indent}    {row.strip()}" for row in rows), f"{' ' * indent})"]
+
+
 def approximate(workload: Workload) -> tuple[bool, bool]:
     """(fast, coarse): 16-bit results allow the hardware's approximations; bf16 results even tanh.approx. Integers that
     are rounded to would show them."""
