@@ -13,8 +13,8 @@ import cutlass
 import cutlass.cute as cute
 import cutlass.utils as utils
 import cutlass.utils.hopper_helpers as sm90
-from cutlass.cute.nvgpu import cpasync, warp, warpgroup
 from cutlass import Float32
+from cutlass.cute.nvgpu import cpasync, warp, warpgroup
 
 TUNABLE = {
     "tile_m": (64, 128, 256),
@@ -29,29 +29,10 @@ TUNABLE = {
     "split_k": (1, 2, 4, 8, 16),
 }
 
-EPI_STAGE = 2  # pieces of results on their way out, for each team
-RESIDENT = {1: 132, 2: 66, 4: 30}  # clusters of so many blocks that run at a time, on an H200
-
 
 def constraints(config, workload, device):
-    """Accumulators stay in registers; ``stages`` is what fits shared memory, or 8: as many as fit. One product alone
-    is added up from parts, and only where tiles are few."""
-    tile_shape_mnk = (config["tile_m"], config["tile_n"], config["tile_k"])
-    pingpong = config["schedule"] == "pingpong"
-    team_groups = 1 if pingpong else min(config["tile_m"] // 64, 2)
-    registers = config["tile_m"] * config["tile_n"] * 2 // (128 * team_groups)
-    fit = stages_that_fit(tile_shape_mnk, 2 if pingpong else team_groups)
     results = math.prod(workload.outputs[0].shape)
-    few = config["split_k"] * results <= 264 * config["tile_m"] * config["tile_n"] and 2 == 1
-    whole = (config["split_k"] == 1 or few) and config["tile_k"] in (64, 128)
-    return whole and registers <= 128 and fit >= 2 and (config["stages"] <= fit or config["stages"] == 8)
-
-
-def stages_that_fit(tile_shape_mnk, consumers):
-    """Pipeline stages that a block's shared memory has room for, beside results on their way out."""
-    tile_m, tile_n, tile_k = tile_shape_mnk
-    stage_bytes = (tile_m * 1 + tile_n * 2) * tile_k * 2
-    return (232448 - 2048 - consumers * 64 * 128 * EPI_STAGE) // stage_bytes
+    return not why_not(config, results, "16 bits", 2, (1, 2))
 
 
 def workspace(workload, config):
@@ -68,43 +49,82 @@ def fast_sigmoid(x):
     return cute.math.rcp(1.0 + cute.math.exp(-x, fastmath=True), approx=True, ftz=True)
 
 
-def epilogue(acc1, acc2):
-    """(x @ g.mT · sigmoid(x @ g.mT)) · x @ u.mT, of vectors in fp32."""
-    return acc1 * fast_sigmoid(acc1) * acc2
+SMEM_BYTES = 227 << 10  # a block's most
 
 
-@cute.jit
-def tile_at(index: cutlass.Int32, across_mn: cutlass.Constexpr, group: cutlass.Constexpr, along_n: cutlass.Constexpr):
-    """(row, column, batch) of the ``index``-th of ``across_mn`` tiles a batch.
-
-    Tiles are walked in bands ``group`` tiles high, column by column (``along_n``: in bands as wide, row by row), so
-    that those in flight at one time share operands in L2.
-    """
-    high, wide = (across_mn[1], across_mn[0]) if along_n else across_mn
-    batch, rest = index // (high * wide), index % (high * wide)
-    band, rest = rest // (group * wide), rest % (group * wide)
-    height = cutlass.min(high - band * group, group)
-    i, j = band * group + rest % height, rest // height
-    row, column = (j, i) if along_n else (i, j)
-    return row, column, batch
+EPI_STAGE = 2  # pieces of results on their way out, for each team
 
 
-@cute.jit
-def next_stage(stage: cutlass.Int32, phase: cutlass.Int32, stages: cutlass.Constexpr):
-    """The pipeline's next stage; its barriers' phase flips each time round."""
-    stage = stage + 1
-    if stage == stages:
-        stage = 0
-        phase = phase ^ 1
-    return stage, phase
+RESIDENT = {1: 132, 2: 66, 3: 39, 4: 30, 6: 17, 8: 15}  # clusters of so many blocks at a time, on an H200
 
 
-@cute.jit
-def stage_after(stage: cutlass.Int32, phase: cutlass.Int32, steps: cutlass.Int32, stages: cutlass.Constexpr):
-    """The pipeline's stage ``steps`` on."""
-    stage = stage + steps
-    phase = phase ^ (stage // stages & 1)
-    return stage % stages, phase
+ALL_STAGES = 8  # as many as fit
+
+
+FULL = 264  # blocks beyond which a result is not cut into parts: a GPU twice full
+
+
+# What operands are: steps along k, sums of a product (of fp32 halves the large terms of a step, their total, the small
+# ones; of 8 bits those of a step and their total), bytes of a number, and a thread's registers for sums. The epilogue
+# needs the rest; totals are in use one piece after another then.
+KINDS = {
+    "16 bits": ((64, 128), 1, 2, 128),
+    "fp32 halves": ((64,), 3, 2, 192),
+    "8 bits": ((128,), 2, 1, 192),
+    "TF32": ((32, 64), 1, 4, 128),
+}
+
+
+def team_groups(config):
+    """Warpgroups that share a tile."""
+    return 1 if config["schedule"] == "pingpong" else min(config["tile_m"] // 64, 2)
+
+
+def stages_that_fit(tile_shape_mnk, consumers, loads, itemsize, beside=0):
+    """Pipeline stages that a block's shared memory has room for, beside results on their way out and ``beside`` bytes.
+    ``loads``: tiles of a stage, of the left side and of the right."""
+    tile_m, tile_n, tile_k = tile_shape_mnk
+    stage_bytes = (tile_m * loads[0] + tile_n * loads[1]) * tile_k * itemsize
+    return (SMEM_BYTES - beside - 2048 - consumers * 64 * 128 * EPI_STAGE) // stage_bytes
+
+
+def stages_of(config, kind, loads, beside=0):
+    """As :func:`stages_that_fit`."""
+    tile_shape_mnk = config["tile_m"], config["tile_n"], config["tile_k"]
+    consumers = 2 if config["schedule"] == "pingpong" else team_groups(config)
+    return stages_that_fit(tile_shape_mnk, consumers, loads, KINDS[kind][2], beside)
+
+
+def beyond_room(config, kind, pairs, loads, beside=0):
+    """Which limit a tile's sums are beyond in registers, or its stages in shared memory."""
+    _, sums, _, most = KINDS[kind]
+    registers = config["tile_m"] * config["tile_n"] * sums * pairs // (128 * team_groups(config))
+    if registers > most:
+        return f"{registers} accumulators in a thread's registers, of {most} at most"
+    fit, stages = stages_of(config, kind, loads, beside), config["stages"]
+    if fit < 2:
+        return f"shared memory of {SMEM_BYTES:,} bytes with room for {fit} stages of such tiles, of 2 at least"
+    if stages > fit and stages != ALL_STAGES:  # another bound would be the same kernel twice
+        return f"{stages} stages, of {fit} that {SMEM_BYTES:,} bytes of shared memory have room for ({ALL_STAGES}: all)"
+    return ""
+
+
+def why_not(config, results, kind="16 bits", pairs=1, loads=(1, 1)):
+    """The limit that ``config`` is beyond; empty where it is feasible. Accumulators fit registers, two stages and more
+    fit shared memory, and one product alone is added up from parts, where tiles are few. ``results``: their number;
+    ``pairs``: products that are computed at once."""
+    crowded = beyond_room(config, kind, pairs, loads)
+    if crowded:
+        return crowded
+    steps, tile, split = KINDS[kind][0], config["tile_m"] * config["tile_n"], config["split_k"]
+    if config["tile_k"] not in steps:
+        return f"steps of {config['tile_k']} along k, of {' or '.join(map(str, steps))} for {kind}"
+    if split > 1 and pairs > 1:
+        return f"k in {split} parts, which is for one product alone"
+    if split > 1 and split * results > FULL * tile:
+        tiles = -(-results // tile)
+        return f"k in {split} parts of {tiles} tiles: {split * tiles} blocks, of {FULL} at most"
+    return ""
 
 
 @cute.jit
@@ -163,6 +183,451 @@ def put(
             mC[row + i, column + j, batch] = rC[e]
 
 
+def tma_view(x, dense_in):
+    """``x`` (rows, columns, batch) as TMA can address it, or None: it lies densely along one of the dimensions
+    ``dense_in``, and every other pitch is a multiple of 16 bytes. What is broadcast over the batch has one."""
+    quantum = 128 // x.element_type.width
+    sizes, strides = [*x.shape], [*x.stride]
+    if not all(isinstance(number, int) for number in sizes + strides):
+        return None  # dimensions that do not lie evenly
+    if strides[2] == 0:
+        sizes[2] = 1
+    dense = [d for d in dense_in if strides[d] == 1 and sizes[d] > 1] or [d for d in dense_in if sizes[d] == 1]
+    others = [d for d in range(3) if [d] != dense[:1]]
+    if not dense or any(strides[d] % quantum and sizes[d] > 1 for d in others):
+        return None
+    for d in range(3):
+        if sizes[d] == 1:
+            strides[d] = quantum if d in others else 1  # never walked
+            sizes[d] = 1 if d == 2 else cutlass.Int32(1)  # a static 1 would drop the dimension TMA counts on
+    return cute.make_tensor(x.iterator, cute.make_layout(tuple(sizes), stride=tuple(strides)))
+
+
+def tma_views(operands):
+    """Each operand of a side as TMA can address it, of 16 bits, or of 8 and dense along k as wgmma needs it; None where
+    one is not, or none is given."""
+    dense_in = {8: (1,), 16: (1, 0), 32: ()}
+    views = tuple(tma_view(x, dense_in[x.element_type.width]) for x in operands)
+    return None if None in views or not views else views
+
+
+def fit_together(sides, operands):
+    """Have all operands one length along k, and those of a side one dtype and, as TMA sees them, one layout? Sides may
+    differ in dtype where both have 8 bits."""
+    dtypes = [{x.element_type for x in side} for side in sides]
+    layouts = [{x.stride.index(1) for x in side} for side in sides]
+    lengths = {cute.size(x, mode=[1]) for x in operands}
+    both = {dtype if dtype.width > 8 else 8 for side in dtypes for dtype in side}
+    return all(len(values) == 1 for values in (lengths, both, *dtypes, *layouts))
+
+
+def sheet_view(x):
+    """A tensor of the epilogue as TMA can address it, or None: it is as large as the result."""
+    whole = x.element_type.width in (16, 32) and x.stride[0] != 0
+    return tma_view(x, (1,)) if whole else None
+
+
+def sheets_of(views, c_dtype, tile_shape_mnk, epi_rows, stage_bits):
+    """(the epilogue's piece of a tile, with rows of up to 128 bytes; sheets that a stage has room for; the sheets by
+    steps: bytes, and each one's place in the tile, in pieces, and tensor)."""
+    tile_m, tile_n, _ = tile_shape_mnk
+    numbers = [o for o, x in enumerate(views) if x is not None]
+    columns = min(tile_n, 1024 // max([c_dtype.width] + [views[o].element_type.width for o in numbers]))
+    slots = stage_bits // (epi_rows * 1024)
+    places = [(i, j, o) for i in range(tile_m // epi_rows) for j in range(tile_n // columns) for o in numbers]
+    sheets = []
+    for begin in range(0, len(places), slots):
+        step = [places[at] for at in range(begin, min(begin + slots, len(places)))]
+        step_bits = 0
+        for _, _, o in step:
+            step_bits += epi_rows * columns * views[o].element_type.width
+        sheets.append((step_bits // 8, tuple(step)))
+    return (epi_rows, columns), slots, tuple(sheets)
+
+
+def sheet_layout(dtype, epi_tile, slots, stages, stage_bits):
+    """A tensor's sheets in shared memory: rows, columns, slot, stage."""
+    one = sm90.make_smem_layout_epi(dtype, utils.LayoutEnum.ROW_MAJOR, epi_tile, 1)
+    apart = epi_tile[0] * 1024 // dtype.width, stage_bits // dtype.width
+    rows, columns = (cute.get(one.outer, mode=[d]) for d in range(2))
+    outer = cute.make_layout((rows.shape, columns.shape, slots, stages), stride=(rows.stride, columns.stride, *apart))
+    return cute.make_composed_layout(one.inner, 0, outer)
+
+
+def place_of(sheet, sheets):
+    """(its slot, the last one of its step)."""
+    return next((step.index(sheet), len(step) - 1) for _, step in sheets if sheet in step)
+
+
+def read_sheet(sE, from_shared, thread, slot, stage, cC):
+    """A thread's part of a sheet, in registers, at ``cC``."""
+    thr_from_shared = from_shared.get_slice(thread)
+    rE = cute.make_rmem_tensor(cute.size(cC), sE.element_type)
+    tCrE = thr_from_shared.retile(cute.make_tensor(rE.iterator, cute.make_layout(cC.shape)))
+    cute.copy(from_shared, thr_from_shared.partition_S(sE)[None, None, None, slot, stage], tCrE)
+    return rE
+
+
+@cute.jit
+def tile_at(index: cutlass.Int32, across_mn: cutlass.Constexpr, group: cutlass.Constexpr, along_n: cutlass.Constexpr):
+    """(row, column, batch) of the ``index``-th of ``across_mn`` tiles a batch.
+
+    Tiles are walked in bands ``group`` tiles high, column by column (``along_n``: in bands as wide, row by row), so
+    that those in flight at one time share operands in L2.
+    """
+    high, wide = (across_mn[1], across_mn[0]) if along_n else across_mn
+    batch, rest = index // (high * wide), index % (high * wide)
+    band, rest = rest // (group * wide), rest % (group * wide)
+    height = cutlass.min(high - band * group, group)
+    i, j = band * group + rest % height, rest // height
+    row, column = (j, i) if along_n else (i, j)
+    return row, column, batch
+
+
+@cute.jit
+def next_stage(stage: cutlass.Int32, phase: cutlass.Int32, stages: cutlass.Constexpr):
+    """The pipeline's next stage; its barriers' phase flips each time round."""
+    stage = stage + 1
+    if stage == stages:
+        stage = 0
+        phase = phase ^ 1
+    return stage, phase
+
+
+@cute.jit
+def stage_after(stage: cutlass.Int32, phase: cutlass.Int32, steps: cutlass.Int32, stages: cutlass.Constexpr):
+    """The pipeline's stage ``steps`` on."""
+    stage = stage + steps
+    phase = phase ^ (stage // stages & 1)
+    return stage % stages, phase
+
+
+@cute.jit
+def multiply_plainly(
+    lefts: tuple,
+    rights: tuple,
+    mC: cute.Tensor,
+    extras: tuple,
+    stream: cuda.CUstream,
+    sizes: cutlass.Constexpr,
+    pairs: cutlass.Constexpr,
+):
+    """``mC`` (m, n, batch) of the products of ``pairs``: of ``lefts`` (m, k, batch) and ``rights`` (n, k, batch)."""
+    m, n, batches = (cute.size(mC, mode=[d]) for d in range(3))
+    dense_in_k = tuple(tuple(x.stride[1] == 1 for x in side) for side in (lefts, rights))
+    plain_kernel(lefts, rights, mC, extras, sizes, pairs, dense_in_k).launch(
+        grid=[cute.ceil_div(m, 64) * cute.ceil_div(n, 64) * batches, 1, 1], block=[256, 1, 1], stream=stream
+    )
+
+
+@cute.kernel
+def plain_kernel(
+    lefts: tuple,
+    rights: tuple,
+    mC: cute.Tensor,
+    extras: tuple,
+    sizes: cutlass.Constexpr,
+    pairs: cutlass.Constexpr,
+    dense_in_k: cutlass.Constexpr,
+):
+    """A block computes 64×64 results, a thread 4×4 of them, in steps of 16 along k, one product after another."""
+    m, n = cute.size(mC, mode=[0]), cute.size(mC, mode=[1])
+    tidx, _, _ = cute.arch.thread_idx()
+    bidx, _, _ = cute.arch.block_idx()
+    high, wide = cute.ceil_div(m, 64), cute.ceil_div(n, 64)
+    row, column, batch = bidx % high * 64, bidx // high % wide * 64, bidx // (high * wide)
+    smem = utils.SmemAllocator()
+    sA = smem.allocate_tensor(Float32, cute.make_layout((64, 16), stride=(1, 68)), 16)
+    sB = smem.allocate_tensor(Float32, cute.make_layout((64, 16), stride=(1, 68)), 16)
+    tA = cute.local_tile(sA, (4, 16), (tidx // 16, 0))
+    tB = cute.local_tile(sB, (4, 16), (tidx % 16, 0))
+    rA, rB = (cute.make_rmem_tensor(4, Float32) for _ in range(2))
+    accs = [cute.make_rmem_tensor(16, Float32) for _ in pairs]  # row by row
+    for p in cutlass.range_constexpr(len(pairs)):
+        acc, (left, right) = accs[p], pairs[p]
+        k = cute.size(lefts[left], mode=[1])
+        acc.fill(0.0)
+        for start in cutlass.range(0, k, 16, unroll=1):
+            load_slab(lefts[left], sA, row, start, batch, m, k, dense_in_k[0][left])
+            load_slab(rights[right], sB, column, start, batch, n, k, dense_in_k[1][right])
+            cute.arch.sync_threads()
+            for step in cutlass.range_constexpr(16):
+                cute.autovec_copy(tA[None, step], rA)
+                cute.autovec_copy(tB[None, step], rB)
+                for i in cutlass.range_constexpr(4):
+                    for j in cutlass.range_constexpr(4):
+                        acc[4 * i + j] = acc[4 * i + j] + rA[i] * rB[j]
+            cute.arch.sync_threads()
+    cC = cute.local_tile(cute.make_identity_tensor((64, 64)), (4, 4), (tidx // 16, tidx % 16))
+    cC = cute.make_tensor(cC.iterator, cute.select(cC.layout, mode=[1, 0]))
+    result = epilogue(
+        *[acc.load() for acc in accs],
+        *[fetch(x, cC, row, column, batch, (m, n), False) for x in extras],
+        *sizes,
+    )
+    rC = cute.make_rmem_tensor(16, mC.element_type)
+    rC.store(result.to(mC.element_type))
+    put(rC, mC, cC, row, column, batch, (m, n))
+
+
+@cute.jit
+def load_slab(
+    mX: cute.Tensor,
+    sX: cute.Tensor,
+    row: cutlass.Int32,
+    start: cutlass.Int32,
+    batch: cutlass.Int32,
+    rows: cutlass.Constexpr,
+    k: cutlass.Constexpr,
+    dense_in_k: cutlass.Constexpr,
+):
+    """64 rows and 16 steps of k, in fp32; zeros past the edge. Neighbouring threads read neighbours in memory."""
+    tidx, _, _ = cute.arch.thread_idx()
+    for turn in cutlass.range_constexpr(4):
+        at = tidx + turn * 256
+        i, j = (at // 16, at % 16) if cutlass.const_expr(dense_in_k) else (at % 64, at // 64)
+        value = Float32(0.0)
+        if row + i < rows and start + j < k:
+            value = Float32(mX[row + i, start + j, batch])
+        sX[i, j] = value
+
+
+@cute.jit
+def add_up(
+    mPart: cute.Tensor,
+    mC: cute.Tensor,
+    extras: tuple,
+    stream: cuda.CUstream,
+    sizes: cutlass.Constexpr,
+):
+    """``mC`` (m, n, batch): what the epilogue makes of ``mPart`` (m, n, batch, part), added up in fp32."""
+    m, n, batches = (cute.size(mC, mode=[d]) for d in range(3))
+    vec = 4 if lies_in_pairs(mC, n) and n % 4 == 0 else 1
+    total_kernel(mPart, mC, extras, sizes, vec).launch(
+        grid=[cute.ceil_div(m * batches * n // vec, 256), 1, 1], block=[256, 1, 1], stream=stream
+    )
+
+
+@cute.kernel
+def total_kernel(
+    mPart: cute.Tensor,
+    mC: cute.Tensor,
+    extras: tuple,
+    sizes: cutlass.Constexpr,
+    vec: cutlass.Constexpr,
+):
+    """Adds up ``mPart`` (m, n, batch, part), ``vec`` neighbours in n a thread, and applies the epilogue."""
+    m, n, batches, parts = (cute.size(mPart, mode=[d]) for d in range(4))
+    tidx, _, _ = cute.arch.thread_idx()
+    bidx, _, _ = cute.arch.block_idx()
+    index, wide = bidx * 256 + tidx, n // vec
+    if index < wide * m * batches:
+        at, row, batch = index % wide, index // wide % m, index // (wide * m)
+        column = at * vec
+        gPart = cute.make_tensor(
+            mPart.iterator,
+            cute.make_layout((vec, wide, m, batches, parts), stride=(1, vec, n, m * n, batches * m * n)),
+        )
+        rPart = cute.make_rmem_tensor((vec, parts), Float32)
+        for part in cutlass.range_constexpr(parts):
+            cute.autovec_copy(gPart[None, at, row, batch, part], rPart[None, part])
+        total = rPart[None, 0].load()
+        for part in cutlass.range_constexpr(1, parts):
+            total = total + rPart[None, part].load()
+        cC = cute.make_identity_tensor((1, vec))
+        result = epilogue(
+            total,
+            *[fetch(x, cC, row, column, batch, (m, n), vec > 1) for x in extras],
+            *sizes,
+        )
+        rC = cute.make_rmem_tensor(vec, mC.element_type)
+        rC.store(result.to(mC.element_type))
+        if cutlass.const_expr(vec > 1):
+            gC = cute.make_tensor(
+                mC.iterator,
+                cute.make_layout((vec, wide, mC.shape[0], mC.shape[2]), stride=(1, vec, mC.stride[0], mC.stride[2])),
+            )
+            cute.autovec_copy(rC, gC[None, at, row, batch])
+        else:
+            mC[row, column, batch] = rC[0]
+
+
+make_mma = sm90.make_trivial_tiled_mma  # of TF32: tf32_mma
+
+
+restore = None  # of fp32 operands' halves: restored
+
+
+@cute.jit
+def multiply_by_wgmma(
+    lefts: tuple,
+    rights: tuple,
+    mC: cute.Tensor,
+    exact: tuple,
+    extras: tuple,
+    stream: cuda.CUstream,
+    sizes: cutlass.Constexpr,
+    k: cutlass.Constexpr,
+    terms: cutlass.Constexpr,
+    parts: cutlass.Constexpr,
+    tile_shape_mnk: cutlass.Constexpr,
+    cluster_shape_mn: cutlass.Constexpr,
+    stages: cutlass.Constexpr,
+    schedule: cutlass.Constexpr,
+    raster: cutlass.Constexpr,
+    group: cutlass.Constexpr,
+    tile_epilogue: cutlass.Constexpr,
+    mParts: cute.Tensor = None,
+    places: cutlass.Constexpr = (0, 0, 0, 0),
+    ahead: cutlass.Constexpr = None,
+):
+    """``ahead``: which of ``extras`` may come as sheets, where the epilogue says so."""
+    tile_m, tile_n, tile_k = tile_shape_mnk
+    cluster_m, cluster_n = cluster_shape_mn
+    a_dtype, b_dtype, c_dtype = lefts[0].element_type, rights[0].element_type, mC.element_type
+    m, n, batches = (cute.size(mC, mode=[d]) for d in range(3))
+    batches = batches // parts
+    teams = 2 if schedule == "pingpong" else 1
+    team_groups = 1 if teams == 2 else min(tile_m // 64, 2)
+    loads, room = (len(lefts), len(rights)), math.prod(places) * 4
+    ab_stage = min(stages, stages_that_fit(tile_shape_mnk, teams * team_groups, loads, a_dtype.width // 8, room))
+    aligned = tma_view(mC, (1,)) if n * c_dtype.width % 128 == 0 else None  # TMA stores pieces of 16 bytes, all of each
+    if cutlass.const_expr(ahead is None):  # two teams hide such loads behind each other's steps
+        ahead = range(len(extras) if aligned is not None and parts == 1 and teams == 1 else 0)
+    views = tuple(sheet_view(x) if o in ahead else None for o, x in enumerate(extras))
+    if cutlass.const_expr(len([x for x in views if x is not None]) > ab_stage):  # a piece's sheets are there at once
+        views = tuple(None for _ in extras)
+    stage_bits = max(tile_m * len(lefts), tile_n * len(rights)) * tile_k * a_dtype.width
+    epi_tile, slots, sheets = sheets_of(views, c_dtype, tile_shape_mnk, 64 * team_groups, stage_bits)
+    major_a, major_b = utils.LayoutEnum.from_tensor(lefts[0]), utils.LayoutEnum.from_tensor(rights[0])
+    joined = joined_of(lefts, rights, exact, tile_shape_mnk, major_b)
+    if cutlass.const_expr(joined > 1):
+        terms = ((0, 0, 0),)
+    promoted = len(terms) if a_dtype.width == 8 else len(exact)
+    mma, epi_mma = (
+        make_mma(
+            a_dtype,
+            b_dtype,
+            major_a.sm90_mma_major_mode(),
+            major_b.sm90_mma_major_mode(),
+            Float32,
+            (team_groups, 1, 1),
+            tiler_mn=(64, columns),
+        )
+        for columns in (tile_n * joined, epi_tile[1])
+    )
+    layout_a = sm90.make_smem_layout_a(major_a, tile_shape_mnk, a_dtype, ab_stage * len(lefts))
+    layout_b = sm90.make_smem_layout_b(major_b, tile_shape_mnk, b_dtype, ab_stage * len(rights))
+    wide_mnk = (tile_m, tile_n * joined, tile_k)
+    layout_wide = sm90.make_smem_layout_b(major_b, wide_mnk, b_dtype, ab_stage * len(rights) // joined)
+    layout_c = sm90.make_smem_layout_epi(c_dtype, utils.LayoutEnum.ROW_MAJOR, epi_tile, EPI_STAGE * teams)
+    stage_a, stage_b, stage_c = (cute.slice_(layout, (None, None, 0)) for layout in (layout_a, layout_b, layout_c))
+    shares = 1 if mParts is not None else cluster_n  # of a tile of A, a block's load each
+    by_tma_a = [
+        cpasync.make_tiled_tma_atom(load_op(cluster_n), x, stage_a, (tile_m, tile_k), num_multicast=shares)
+        for x in lefts
+    ]
+    by_tma_b = [
+        cpasync.make_tiled_tma_atom(load_op(cluster_m), x, stage_b, (tile_n, tile_k), num_multicast=cluster_m)
+        for x in rights
+    ]
+    tma_c, tC = None, None
+    if cutlass.const_expr(aligned is not None):
+        tma_c, tC = cpasync.make_tiled_tma_atom(cpasync.CopyBulkTensorTileS2GOp(), aligned, stage_c, epi_tile)
+    layouts_e = tuple(
+        None if x is None else sheet_layout(x.element_type, epi_tile, slots, ab_stage, stage_bits) for x in views
+    )
+    by_tma_e = [
+        (None, None)
+        if x is None
+        else cpasync.make_tiled_tma_atom(
+            cpasync.CopyBulkTensorTileG2SOp(), x, cute.slice_(layout, (None, None, 0, 0)), epi_tile
+        )
+        for x, layout in zip(views, layouts_e)
+    ]
+    clusters = cute.ceil_div(m, tile_m * cluster_m) * cute.ceil_div(n, tile_n * cluster_n) * batches * parts
+    gemm_kernel(
+        tuple(atom for atom, _ in by_tma_a),
+        tuple(x for _, x in by_tma_a),
+        tuple(atom for atom, _ in by_tma_b),
+        tuple(x for _, x in by_tma_b),
+        tma_c,
+        tC,
+        mC,
+        exact,
+        extras,
+        mParts,
+        tuple(atom for atom, _ in by_tma_e),
+        tuple(x for _, x in by_tma_e),
+        layouts_e,
+        sizes,
+        sheets,
+        mma,
+        epi_mma,
+        layout_a,
+        layout_b,
+        layout_wide,
+        layout_c,
+        (m, n, k, batches),
+        terms,
+        promoted,
+        joined,
+        parts,
+        tile_shape_mnk,
+        epi_tile,
+        cluster_shape_mn,
+        teams,
+        group,
+        raster == "n",
+        (a_dtype, b_dtype, c_dtype),
+        tile_epilogue,
+        places,
+    ).launch(
+        grid=[min(clusters, RESIDENT[cluster_m * cluster_n]) * cluster_m * cluster_n, 1, 1],
+        block=[(teams * team_groups + 1) * 128, 1, 1],
+        cluster=[cluster_m * cluster_n, 1, 1],
+        min_blocks_per_mp=1,  # so that ptxas knows how many registers there are for setmaxregister to move
+        stream=stream,
+    )
+
+
+def terms_of(pairs, halved):
+    """What the wgmma kernel adds up: (left, right, sum). Of halves, left and right come in pairs of high and low, and
+    the products of the low ones follow in sums of their own."""
+    if not halved:
+        return tuple((left, right, number) for number, (left, right) in enumerate(pairs))
+    high = [(2 * left, 2 * right, number) for number, (left, right) in enumerate(pairs)]
+    low = [
+        term
+        for left, right, number in high
+        for term in ((left, right + 1, number + len(pairs)), (left + 1, right, number + len(pairs)))
+    ]
+    return (*high, *low)
+
+
+def joined_of(lefts, rights, exact, tile_shape_mnk, major_b):
+    """How many tiles of right operands lie in shared memory as one that many times as wide would: those whose rows, or
+    columns where these are dense, are whole ones of the widest swizzle."""
+    _, tile_n, tile_k = tile_shape_mnk
+    one_left = len(lefts) == 1 and not exact and len(rights) * tile_n <= 256
+    row_bits, column_bits = (length * rights[0].element_type.width for length in (tile_k, tile_n))
+    whole = column_bits % 1024 == 0 if major_b == utils.LayoutEnum.COL_MAJOR else row_bits == 1024
+    return len(rights) if one_left and whole else 1
+
+
+def load_op(blocks):
+    """A TMA load for one block, or for several of a cluster at once."""
+    return cpasync.CopyBulkTensorTileG2SMulticastOp() if blocks > 1 else cpasync.CopyBulkTensorTileG2SOp()
+
+
+def load(tma, tX, at, slot, barrier, mask=None):
+    """The tile ``at`` of a matrix on its way to its place in shared memory; ``tX``: both as ``tma_partition`` has
+    them."""
+    smem, gmem = tX
+    slot = slot if isinstance(slot, tuple) else (slot,)
+    cute.copy(tma, gmem[(None, *at)], smem[(None, *slot)], tma_bar_ptr=barrier, mcast_mask=mask)
+
+
 @cute.kernel
 def gemm_kernel(
     tmas_a: tuple,
@@ -173,9 +638,12 @@ def gemm_kernel(
     tC: cute.Tensor,
     mC: cute.Tensor,
     exact: tuple,
+    extras: tuple,
+    mParts: cute.Tensor,
     tmas_e: tuple,
     mEs: tuple,
     layouts_e: tuple,
+    sizes: cutlass.Constexpr,
     sheets: cutlass.Constexpr,
     mma: cute.TiledMma,
     epi_mma: cute.TiledMma,
@@ -195,7 +663,8 @@ def gemm_kernel(
     group: cutlass.Constexpr,
     along_n: cutlass.Constexpr,
     dtypes: cutlass.Constexpr,
-    by_tma: cutlass.Constexpr,
+    tile_epilogue: cutlass.Constexpr,
+    places: cutlass.Constexpr,
 ):
     """One warp loads tiles of A and B by TMA; the consumers' warpgroups multiply, in one team or in two that take tiles
     in turn. Blocks stay and take tile after tile.
@@ -203,21 +672,21 @@ def gemm_kernel(
     The first ``promoted`` terms have sums of their own, which are added to totals after each step along k: products of
     fp32 operands, which ``exact`` has, and of 8 bits. ``joined``: tiles of so many right operands lie side by side and
     are multiplied as one. ``parts``: k is cut in so many, batches of results to be added up. ``tmas_e`` are those of
-    the epilogue's tensors that come as sheets, None for the others.
+    the epilogue's tensors that come as sheets, None for the others. Where an epilogue reduces rows, ``mParts`` and
+    ``places`` (the shape of what a block's warps get from others) are for it, and the blocks that share tiles of A
+    load them in turn: they need not be as many as a tile divides into.
     """
     m, n, k, batches = problem_mnkl
     tile_m, tile_n, tile_k = tile_shape_mnk
     cluster_m, cluster_n = cluster_shape_mn
     cluster_size = cluster_m * cluster_n
     a_dtype, b_dtype, c_dtype = dtypes
-    extras = (
-    )
     lefts, rights, sums = len(mAs), len(mBs), 1 + max(term[2] for term in terms)
     ab_stage = cute.size(layout_a.outer, mode=[2]) // lefts
-    epi_stage = cute.size(layout_c.outer, mode=[2]) // teams
     team_groups = epi_tile[0] // 64  # warpgroups of a team
     team_threads = team_groups * 128
     consumers = teams * team_groups
+    in_turn = mParts is not None
 
     tidx, _, _ = cute.arch.thread_idx()
     warp_idx = cute.arch.make_warp_uniform(cute.arch.warp_idx())
@@ -237,6 +706,8 @@ def gemm_kernel(
         a: cute.struct.Align[cute.struct.MemRange[a_dtype, cute.cosize(layout_a)], 1024]
         b: cute.struct.Align[cute.struct.MemRange[b_dtype, cute.cosize(layout_b)], 1024]
         c: cute.struct.Align[cute.struct.MemRange[c_dtype, cute.cosize(layout_c)], 1024]
+        exchanged: cute.struct.Align[cute.struct.MemRange[Float32, math.prod(places)], 16]
+        arrived: cute.struct.MemRange[cutlass.Int64, places[3]]
 
     storage = utils.SmemAllocator().allocate(Storage)
     sA = storage.a.get_tensor(layout_a.outer, swizzle=layout_a.inner)
@@ -248,6 +719,8 @@ def gemm_kernel(
         for i in cutlass.range_constexpr(ab_stage):
             cute.arch.mbarrier_init(full + i, 1)
             cute.arch.mbarrier_init(empty + i, cluster_size * team_groups)
+        for i in cutlass.range_constexpr(places[3]):
+            cute.arch.mbarrier_init(storage.arrived.data_ptr() + i, 1)
         cute.arch.mbarrier_init_fence()
     if cutlass.const_expr(cluster_size > 1):
         cute.arch.cluster_arrive()
@@ -257,9 +730,11 @@ def gemm_kernel(
 
     gAs = [cute.local_tile(mA, (tile_m, tile_k), (None, None, None)) for mA in mAs]
     gBs = [cute.local_tile(mB, (tile_n, tile_k), (None, None, None)) for mB in mBs]
-    along_m, across_n = cute.make_layout(cluster_m), cute.make_layout(cluster_n)
+    along_m, share_a, shares_a = cute.make_layout(cluster_m), rank_n, cute.make_layout(cluster_n)
+    if cutlass.const_expr(in_turn):
+        share_a, shares_a = 0, cute.make_layout(1)
     tAs = [
-        cpasync.tma_partition(tma, rank_n, across_n, cute.group_modes(sA, 0, 2), cute.group_modes(gA, 0, 2))
+        cpasync.tma_partition(tma, share_a, shares_a, cute.group_modes(sA, 0, 2), cute.group_modes(gA, 0, 2))
         for tma, gA in zip(tmas_a, gAs)
     ]
     tBs = [
@@ -305,16 +780,16 @@ def gemm_kernel(
                         cute.arch.mbarrier_arrive_and_expect_tx(full + stage, stage_bytes)
                     for o in cutlass.range_constexpr(lefts):
                         at = batch if cutlass.const_expr(cute.size(gAs[o], mode=[4]) > 1) else 0
-                        cute.copy(
-                            tmas_a[o], tAs[o][1][None, i, k_first + k_tile, at], tAs[o][0][None, stage * lefts + o],
-                            tma_bar_ptr=full + stage, mcast_mask=mask_a if cutlass.const_expr(cluster_n > 1) else None,
-                        )
+                        at, slot = (i, k_first + k_tile, at), stage * lefts + o
+                        if cutlass.const_expr(in_turn):
+                            if (k_first + k_tile) % cluster_n == rank_n:
+                                load(tmas_a[o], tAs[o], at, slot, full + stage, mask_a if cluster_n > 1 else None)
+                        else:
+                            load(tmas_a[o], tAs[o], at, slot, full + stage, mask_a if cluster_n > 1 else None)
                     for o in cutlass.range_constexpr(rights):
                         at = batch if cutlass.const_expr(cute.size(gBs[o], mode=[4]) > 1) else 0
-                        cute.copy(
-                            tmas_b[o], tBs[o][1][None, j, k_first + k_tile, at], tBs[o][0][None, stage * rights + o],
-                            tma_bar_ptr=full + stage, mcast_mask=mask_b if cutlass.const_expr(cluster_m > 1) else None,
-                        )
+                        at, slot = (j, k_first + k_tile, at), stage * rights + o
+                        load(tmas_b[o], tBs[o], at, slot, full + stage, mask_b if cluster_m > 1 else None)
                     stage, phase = next_stage(stage, phase, ab_stage)
                 for s in cutlass.range_constexpr(len(sheets)):
                     step_bytes, pieces_here = sheets[s]
@@ -324,10 +799,8 @@ def gemm_kernel(
                     for slot in cutlass.range_constexpr(len(pieces_here)):
                         epi_i, epi_j, o = pieces_here[slot]
                         at = batch if cutlass.const_expr(cute.size(mEs[o], mode=[2]) > 1) else 0
-                        cute.copy(
-                            tmas_e[o], tEs[o][1][None, i * epi_m + epi_i, j * epi_n + epi_j, at],
-                            tEs[o][0][None, slot, stage], tma_bar_ptr=full + stage,
-                        )
+                        at = i * epi_m + epi_i, j * epi_n + epi_j, at
+                        load(tmas_e[o], tEs[o], at, (slot, stage), full + stage)
                     stage, phase = next_stage(stage, phase, ab_stage)
     else:
         if cutlass.const_expr(consumers > 1):
@@ -355,13 +828,17 @@ def gemm_kernel(
             to_shared = cute.make_tiled_copy_C(cute.make_copy_atom(warp.StMatrix8x8x16bOp(False, 4), c_dtype), epi_mma)
         else:
             to_shared = cute.make_tiled_copy_C(cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), c_dtype), epi_mma)
-        thr_to_shared = to_shared.get_slice(thread)
-        tCsC = thr_to_shared.partition_D(sC)
-        if cutlass.const_expr(by_tma):
+        thr_to_shared, bSsC, bSgC = to_shared.get_slice(thread), None, None
+        if cutlass.const_expr(tma_c is not None):
             gC = cute.local_tile(tC, epi_tile, (None, None, None))
             bSsC, bSgC = cpasync.tma_partition(
                 tma_c, 0, cute.make_layout(1), cute.group_modes(sC, 0, 2), cute.group_modes(gC, 0, 2)
             )
+        output = mC, thr_to_shared, thr_to_shared.partition_D(sC), tma_c, bSsC, bSgC
+        shared_rows = None
+        if cutlass.const_expr(in_turn):
+            sParts = storage.exchanged.get_tensor(cute.make_layout(places))
+            shared_rows = mParts, sParts, storage.arrived.data_ptr(), warp_idx
 
         from_shared = [
             cute.make_tiled_copy_C(
@@ -375,7 +852,8 @@ def gemm_kernel(
         ]
 
         stored = cutlass.Int32(0)  # pieces this team has stored
-        stage, phase = stage_after(cutlass.Int32(0), cutlass.Int32(0), team * k_tiles, ab_stage)
+        steps = k_tiles + (len(sheets) if in_turn else 0)  # of a tile, where teams take turns
+        stage, phase = stage_after(cutlass.Int32(0), cutlass.Int32(0), team * steps, ab_stage)
         for tile in cutlass.range(first + team * step, tiles, step * teams, unroll=1):
             # Teams multiply in turn: a barrier's phase tells nothing to who is more than one round ahead of it.
             if cutlass.const_expr(teams > 1):
@@ -396,8 +874,11 @@ def gemm_kernel(
                         else:
                             mma.set(warpgroup.Field.ACCUMULATE, k_tile > 0)
                         cute.gemm(
-                            mma, accs[terms[t][2]], tCrA[None, None, k_block, stage * lefts + terms[t][0]],
-                            tCrB[None, None, k_block, stage * (rights // joined) + terms[t][1]], accs[terms[t][2]],
+                            mma,
+                            accs[terms[t][2]],
+                            tCrA[None, None, k_block, stage * lefts + terms[t][0]],
+                            tCrB[None, None, k_block, stage * (rights // joined) + terms[t][1]],
+                            accs[terms[t][2]],
                         )
                     if cutlass.const_expr(t + 1 == promoted):
                         warpgroup.commit_group()
@@ -415,68 +896,38 @@ def gemm_kernel(
             warpgroup.wait_group(0)
             if tidx % 128 < cluster_size:
                 cute.arch.mbarrier_arrive(empty + before, tidx % 128)
-            if cutlass.const_expr(teams > 1):
+            if cutlass.const_expr(teams > 1 and not in_turn):  # the other team's
                 stage, phase = stage_after(stage, phase, cutlass.Int32(k_tiles), ab_stage)
 
             i, j, batch = tile_at(tile, across_mn, group, along_n)
             row, column = (i * cluster_m + rank_m) * tile_m, (j * cluster_n + rank_n) * tile_n
-            for epi_i in cutlass.range_constexpr(epi_m):
-                for epi_j in cutlass.range_constexpr(epi_n):
-                    epi_row, epi_column = row + epi_i * epi_tile[0], column + epi_j * epi_tile[1]
-                    values = [of[None, epi_j, beside, epi_i].load() for of in pieces for beside in range(joined)]
-                    if cutlass.const_expr(len(exact) > 0):
-                        values = [
-                            restored(
-                                values[p], values[promoted + p], exact[p], cC, epi_row, epi_column, batch % batches,
-                                batch // batches * k_tiles * tile_k,
-                                cutlass.min((batch // batches + 1) * k_tiles * tile_k, k), (m, n),
-                            )
-                            for p in range(promoted)
-                        ]
-                    loaded, drained = [], []
-                    for o in cutlass.range_constexpr(len(extras) if parts == 1 else 0):
-                        if cutlass.const_expr(tmas_e[o] is None):
-                            loaded.append(fetch(extras[o], cC, epi_row, epi_column, batch, (m, n), True))
-                        else:
-                            place, last = place_of((epi_i, epi_j, o), sheets)
-                            if cutlass.const_expr(place == 0):
-                                cute.arch.mbarrier_wait(full + stage, phase)
-                            thr_from_shared = from_shared[o].get_slice(thread)
-                            tCsE = thr_from_shared.partition_S(sEs[o])
-                            rE = cute.make_rmem_tensor(cute.size(piece), extras[o].element_type)
-                            tCrE = thr_from_shared.retile(cute.make_tensor(rE.iterator, cute.make_layout(piece)))
-                            cute.copy(from_shared[o], tCsE[None, None, None, place, stage], tCrE)
-                            loaded.append(rE.load().to(Float32))
-                            if cutlass.const_expr(place == last):
-                                drained.append(stage)
-                                stage, phase = next_stage(stage, phase, ab_stage)
-                    if cutlass.const_expr(parts > 1):
-                        result = values[0]
-                    else:
-                        result = epilogue(*values, *loaded)
-                    rC = cute.make_rmem_tensor(cute.size(piece), c_dtype)
-                    rC.store(result.to(c_dtype))
-                    if cutlass.const_expr(by_tma):
-                        slot = team * epi_stage + stored % epi_stage
-                        if thread < 32:
-                            cute.arch.cp_async_bulk_wait_group(epi_stage - 1, read=True)  # what was there has left
-                        cute.arch.barrier(barrier_id=1 + team, number_of_threads=team_threads)
-                        for d in cutlass.range_constexpr(len(drained)):
-                            if tidx % 128 < cluster_size:
-                                cute.arch.mbarrier_arrive(empty + drained[d], tidx % 128)
-                        tCrC = thr_to_shared.retile(cute.make_tensor(rC.iterator, cute.make_layout(piece)))
-                        cute.copy(to_shared, tCrC, tCsC[None, None, None, slot])
-                        cute.arch.fence_proxy("async.shared", space="cta")
-                        cute.arch.barrier(barrier_id=1 + team, number_of_threads=team_threads)
-                        if thread < 32:
-                            if epi_row < m and epi_column < n:  # where C is one tile high, every other is that one too
-                                at = (epi_row // epi_tile[0], epi_column // epi_tile[1], batch)
-                                cute.copy(tma_c, bSsC[None, slot], bSgC[(None, *at)])
-                            cute.arch.cp_async_bulk_commit_group()
-                        stored = stored + 1
-                    else:
-                        put(rC, mC, cC, epi_row, epi_column, batch, (m, n))
-        if cutlass.const_expr(by_tma):
+            stored, stage, phase = tile_epilogue(
+                pieces,
+                (row, column, batch),
+                (stored, stage, phase),
+                exact,
+                (extras, sEs, from_shared),
+                output,
+                cC,
+                shared_rows,
+                (full, empty, ab_stage, cluster_size),
+                team,
+                thread,
+                sizes,
+                sheets,
+                promoted,
+                joined,
+                parts,
+                problem_mnkl,
+                tile_shape_mnk,
+                epi_tile,
+                cluster_shape_mn,
+                teams,
+                k_tiles,
+                (tile - first) // (step * teams),
+                (rank_m, rank_n),
+            )
+        if cutlass.const_expr(tma_c is not None):
             if thread < 32:
                 cute.arch.cp_async_bulk_wait_group(0, read=True)
     if cutlass.const_expr(cluster_size > 1):
@@ -484,56 +935,126 @@ def gemm_kernel(
         cute.arch.cluster_wait()
 
 
-def tma_view(x, dense_in):
-    """``x`` (rows, columns, batch) as TMA can address it, or None: it lies densely along one of the dimensions
-    ``dense_in``, and every other pitch is a multiple of 16 bytes. What is broadcast over the batch has one."""
-    quantum = 128 // x.element_type.width
-    sizes, strides = [*x.shape], [*x.stride]
-    if not all(isinstance(number, int) for number in sizes + strides):
-        return None  # dimensions that do not lie evenly
-    if strides[2] == 0:
-        sizes[2] = 1
-    dense = [d for d in dense_in if strides[d] == 1 and sizes[d] > 1] or [d for d in dense_in if sizes[d] == 1]
-    others = [d for d in range(3) if [d] != dense[:1]]
-    if not dense or any(strides[d] % quantum and sizes[d] > 1 for d in others):
-        return None
-    for d in range(3):
-        if sizes[d] == 1:
-            strides[d] = quantum if d in others else 1  # never walked
-            sizes[d] = 1 if d == 2 else cutlass.Int32(1)  # a static 1 would drop the dimension TMA counts on
-    return cute.make_tensor(x.iterator, cute.make_layout(tuple(sizes), stride=tuple(strides)))
+@cute.jit
+def store_tile(
+    pieces: tuple,
+    tile: tuple,
+    state: tuple,
+    exact: tuple,
+    inputs: tuple,
+    output: tuple,
+    cC: cute.Tensor,
+    shared_rows: tuple,
+    pipeline: tuple,
+    team: cutlass.Int32,
+    thread: cutlass.Int32,
+    sizes: cutlass.Constexpr,
+    sheets: cutlass.Constexpr,
+    promoted: cutlass.Constexpr,
+    joined: cutlass.Constexpr,
+    parts: cutlass.Constexpr,
+    problem_mnkl: cutlass.Constexpr,
+    tile_shape_mnk: cutlass.Constexpr,
+    epi_tile: cutlass.Constexpr,
+    cluster_shape_mn: cutlass.Constexpr,
+    teams: cutlass.Constexpr,
+    k_tiles: cutlass.Constexpr,
+    turn: cutlass.Int32,
+    rank_mn: tuple,
+):
+    """The epilogue of a tile by itself: ``pieces`` of its sums and totals (values, epi_n, joined, epi_m), each on its
+    way out once it is ready. ``tile``: (row, column, batch); ``state``: (pieces stored, the pipeline's stage and
+    phase), returned as they are then."""
+    (row, column, batch), (stored, stage, phase) = tile, state
+    (extras, sEs, from_shared), (full, empty, ab_stage, cluster_size) = inputs, pipeline
+    m, n, k, batches = problem_mnkl
+    c_dtype, k_part = output[0].element_type, k_tiles * tile_shape_mnk[2]
+    _, epi_n, _, epi_m = pieces[0].shape
+    for epi_i in cutlass.range_constexpr(epi_m):
+        for epi_j in cutlass.range_constexpr(epi_n):
+            epi_row, epi_column = row + epi_i * epi_tile[0], column + epi_j * epi_tile[1]
+            values = [of[None, epi_j, beside, epi_i].load() for of in pieces for beside in range(joined)]
+            if cutlass.const_expr(len(exact) > 0):
+                values = [
+                    restore(
+                        values[p],
+                        values[promoted + p],
+                        exact[p],
+                        cC,
+                        epi_row,
+                        epi_column,
+                        batch % batches,
+                        batch // batches * k_part,
+                        cutlass.min((batch // batches + 1) * k_part, k),
+                        (m, n),
+                    )
+                    for p in range(promoted)
+                ]
+            loaded, drained = [], []
+            for o in cutlass.range_constexpr(len(extras) if parts == 1 else 0):
+                if cutlass.const_expr(sEs[o] is None):
+                    loaded.append(fetch(extras[o], cC, epi_row, epi_column, batch, (m, n), True))
+                else:
+                    slot, last = place_of((epi_i, epi_j, o), sheets)
+                    if cutlass.const_expr(slot == 0):
+                        cute.arch.mbarrier_wait(full + stage, phase)
+                    rE = read_sheet(sEs[o], from_shared[o], thread, slot, stage, cC)
+                    loaded.append(rE.load().to(Float32))
+                    if cutlass.const_expr(slot == last):
+                        drained.append(stage)
+                        stage, phase = next_stage(stage, phase, ab_stage)
+            if cutlass.const_expr(parts > 1):
+                result = values[0]
+            else:
+                result = epilogue(*values, *loaded, *sizes)
+            rC = cute.make_rmem_tensor(cute.size(cC), c_dtype)
+            rC.store(result.to(c_dtype))
+            at, left = (epi_row, epi_column, batch), (drained, empty, cluster_size)
+            stored = store_piece(rC, output, cC, at, (m, n), epi_tile, stored, team, thread, left)
+    return stored, stage, phase
 
 
-def tma_views(operands):
-    """Each operand of a side as TMA can address it, of 16 bits, or of 8 and dense along k as wgmma needs it; None where
-    one is not, or none is given."""
-    dense_in = {8: (1,), 16: (1, 0), 32: ()}
-    views = tuple(tma_view(x, dense_in[x.element_type.width]) for x in operands)
-    return None if None in views or not views else views
-
-
-def fit_together(sides, operands):
-    """Have all operands one length along k, and those of a side one dtype and, as TMA sees them, one layout? Sides may
-    differ in dtype where both have 8 bits."""
-    dtypes = [{x.element_type for x in side} for side in sides]
-    layouts = [{x.stride.index(1) for x in side} for side in sides]
-    lengths = {cute.size(x, mode=[1]) for x in operands}
-    both = {dtype if dtype.width > 8 else 8 for side in dtypes for dtype in side}
-    return all(len(values) == 1 for values in (lengths, both, *dtypes, *layouts))
-
-
-def terms_of(pairs, halved):
-    """What the wgmma kernel adds up: (left, right, sum). Of halves, left and right come in pairs of high and low, and
-    the products of the low ones follow in sums of their own."""
-    if not halved:
-        return tuple((left, right, number) for number, (left, right) in enumerate(pairs))
-    high = [(2 * left, 2 * right, number) for number, (left, right) in enumerate(pairs)]
-    low = [
-        term
-        for left, right, number in high
-        for term in ((left, right + 1, number + len(pairs)), (left + 1, right, number + len(pairs)))
-    ]
-    return (*high, *low)
+@cute.jit
+def store_piece(
+    rC: cute.Tensor,
+    output: tuple,
+    cC: cute.Tensor,
+    at: tuple,
+    shape_mn: cutlass.Constexpr,
+    epi_tile: cutlass.Constexpr,
+    stored: cutlass.Int32,
+    team: cutlass.Int32,
+    thread: cutlass.Int32,
+    left: tuple,
+):
+    """A piece of results, in registers, on its way out. By TMA when the whole team has met: the stages that were
+    ``left`` (they, the pipeline's barriers, blocks that fill them) may be let go of then. Returns how many pieces the
+    team has ``stored``."""
+    mC, thr_to_shared, tCsC, tma_c, bSsC, bSgC = output
+    drained, empty, cluster_size = left
+    row, column, batch = at
+    if cutlass.const_expr(tma_c is not None):
+        team_threads, tidx = epi_tile[0] * 2, cute.arch.thread_idx()[0]
+        slot = team * EPI_STAGE + stored % EPI_STAGE
+        if thread < 32:
+            cute.arch.cp_async_bulk_wait_group(EPI_STAGE - 1, read=True)  # what was there has left
+        cute.arch.barrier(barrier_id=1 + team, number_of_threads=team_threads)
+        for d in cutlass.range_constexpr(len(drained)):
+            if tidx % 128 < cluster_size:
+                cute.arch.mbarrier_arrive(empty + drained[d], tidx % 128)
+        tCrC = thr_to_shared.retile(cute.make_tensor(rC.iterator, cute.make_layout(cC.shape)))
+        cute.copy(thr_to_shared, tCrC, tCsC[None, None, None, slot])
+        cute.arch.fence_proxy("async.shared", space="cta")
+        cute.arch.barrier(barrier_id=1 + team, number_of_threads=team_threads)
+        if thread < 32:
+            if row < shape_mn[0] and column < shape_mn[1]:  # where C is one tile high, every other is that one too
+                place = (row // epi_tile[0], column // epi_tile[1], batch)
+                cute.copy(tma_c, bSsC[None, slot], bSgC[(None, *place)])
+            cute.arch.cp_async_bulk_commit_group()
+        stored = stored + 1
+    else:
+        put(rC, mC, cC, row, column, batch, shape_mn)
+    return stored
 
 
 def opens(terms, number):
@@ -541,288 +1062,9 @@ def opens(terms, number):
     return [term[2] for term in terms].index(terms[number][2]) == number
 
 
-def sheet_view(x, aligned):
-    """A tensor of the epilogue as TMA can address it, or None: it is as large as the result, which TMA stores too."""
-    whole = x.element_type.width in (16, 32) and x.stride[0] != 0
-    return tma_view(x, (1,)) if whole and aligned is not None else None
-
-
-def sheets_of(views, c_dtype, tile_shape_mnk, epi_rows, stage_bits):
-    """(the epilogue's piece of a tile, with rows of up to 128 bytes; sheets that a stage has room for; the sheets by
-    steps: bytes, and each one's place in the tile, in pieces, and tensor)."""
-    tile_m, tile_n, _ = tile_shape_mnk
-    numbers = [o for o, x in enumerate(views) if x is not None]
-    columns = min(tile_n, 1024 // max([c_dtype.width] + [views[o].element_type.width for o in numbers]))
-    slots = stage_bits // (epi_rows * 1024)
-    places = [(i, j, o) for i in range(tile_m // epi_rows) for j in range(tile_n // columns) for o in numbers]
-    sheets = []
-    for begin in range(0, len(places), slots):
-        step = [places[at] for at in range(begin, min(begin + slots, len(places)))]
-        step_bits = 0
-        for _, _, o in step:
-            step_bits += epi_rows * columns * views[o].element_type.width
-        sheets.append((step_bits // 8, tuple(step)))
-    return (epi_rows, columns), slots, tuple(sheets)
-
-
-def sheet_layout(dtype, epi_tile, slots, stages, stage_bits):
-    """A tensor's sheets in shared memory: rows, columns, slot, stage."""
-    one = sm90.make_smem_layout_epi(dtype, utils.LayoutEnum.ROW_MAJOR, epi_tile, 1)
-    apart = epi_tile[0] * 1024 // dtype.width, stage_bits // dtype.width
-    rows, columns = (cute.get(one.outer, mode=[d]) for d in range(2))
-    outer = cute.make_layout(
-        (rows.shape, columns.shape, slots, stages), stride=(rows.stride, columns.stride, *apart)
-    )
-    return cute.make_composed_layout(one.inner, 0, outer)
-
-
-def place_of(sheet, sheets):
-    """(its slot, the last one of its step)."""
-    return next((step.index(sheet), len(step) - 1) for _, step in sheets if sheet in step)
-
-
-@cute.jit
-def multiply_by_wgmma(
-    lefts: tuple,
-    rights: tuple,
-    mC: cute.Tensor,
-    exact: tuple,
-    stream: cuda.CUstream,
-    k: cutlass.Constexpr,
-    terms: cutlass.Constexpr,
-    parts: cutlass.Constexpr,
-    tile_shape_mnk: cutlass.Constexpr,
-    cluster_shape_mn: cutlass.Constexpr,
-    stages: cutlass.Constexpr,
-    schedule: cutlass.Constexpr,
-    raster: cutlass.Constexpr,
-    group: cutlass.Constexpr,
-):
-    tile_m, tile_n, tile_k = tile_shape_mnk
-    cluster_m, cluster_n = cluster_shape_mn
-    a_dtype, b_dtype, c_dtype = lefts[0].element_type, rights[0].element_type, mC.element_type
-    m, n, batches = (cute.size(mC, mode=[d]) for d in range(3))
-    batches = batches // parts
-    teams = 2 if schedule == "pingpong" else 1
-    team_groups = 1 if teams == 2 else min(tile_m // 64, 2)
-    ab_stage = min(stages, stages_that_fit(tile_shape_mnk, teams * team_groups))
-    aligned = tma_view(mC, (1,)) if n * c_dtype.width % 128 == 0 else None  # TMA stores pieces of 16 bytes, all of each
-    extras = (
-    )
-    alone = parts == 1 and teams == 1  # two teams hide such loads behind each other's steps
-    views = tuple(sheet_view(x, aligned) if alone else None for x in extras)
-    if cutlass.const_expr(len([x for x in views if x is not None]) > ab_stage):  # a piece's sheets are there at once
-        views = tuple(None for _ in extras)
-    stage_bits = max(tile_m * len(lefts), tile_n * len(rights)) * tile_k * a_dtype.width
-    epi_tile, slots, sheets = sheets_of(views, c_dtype, tile_shape_mnk, 64 * team_groups, stage_bits)
-    major_a, major_b = utils.LayoutEnum.from_tensor(lefts[0]), utils.LayoutEnum.from_tensor(rights[0])
-    joined = joined_of(lefts, rights, exact, tile_shape_mnk, major_b)
-    if cutlass.const_expr(joined > 1):
-        terms = ((0, 0, 0),)
-    promoted = len(terms) if a_dtype.width == 8 else len(exact)
-    mma, epi_mma = (
-        sm90.make_trivial_tiled_mma(
-            a_dtype, b_dtype, major_a.sm90_mma_major_mode(), major_b.sm90_mma_major_mode(), Float32,
-            (team_groups, 1, 1), tiler_mn=(64, columns),
-        )
-        for columns in (tile_n * joined, epi_tile[1])
-    )
-    layout_a = sm90.make_smem_layout_a(major_a, tile_shape_mnk, a_dtype, ab_stage * len(lefts))
-    layout_b = sm90.make_smem_layout_b(major_b, tile_shape_mnk, b_dtype, ab_stage * len(rights))
-    wide_mnk = (tile_m, tile_n * joined, tile_k)
-    layout_wide = sm90.make_smem_layout_b(major_b, wide_mnk, b_dtype, ab_stage * len(rights) // joined)
-    layout_c = sm90.make_smem_layout_epi(c_dtype, utils.LayoutEnum.ROW_MAJOR, epi_tile, EPI_STAGE * teams)
-    stage_a, stage_b, stage_c = (cute.slice_(layout, (None, None, 0)) for layout in (layout_a, layout_b, layout_c))
-    by_tma_a = [
-        cpasync.make_tiled_tma_atom(load_op(cluster_n), x, stage_a, (tile_m, tile_k), num_multicast=cluster_n)
-        for x in lefts
-    ]
-    by_tma_b = [
-        cpasync.make_tiled_tma_atom(load_op(cluster_m), x, stage_b, (tile_n, tile_k), num_multicast=cluster_m)
-        for x in rights
-    ]
-    tma_c, tC = None, None
-    if cutlass.const_expr(aligned is not None):
-        tma_c, tC = cpasync.make_tiled_tma_atom(cpasync.CopyBulkTensorTileS2GOp(), aligned, stage_c, epi_tile)
-    layouts_e = tuple(
-        None if x is None else sheet_layout(x.element_type, epi_tile, slots, ab_stage, stage_bits) for x in views
-    )
-    by_tma_e = [
-        (None, None)
-        if x is None
-        else cpasync.make_tiled_tma_atom(
-            cpasync.CopyBulkTensorTileG2SOp(), x, cute.slice_(layout, (None, None, 0, 0)), epi_tile
-        )
-        for x, layout in zip(views, layouts_e)
-    ]
-    clusters = (
-        cute.ceil_div(m, tile_m * cluster_m) * cute.ceil_div(n, tile_n * cluster_n) * batches * parts
-    )
-    gemm_kernel(
-        tuple(atom for atom, _ in by_tma_a), tuple(x for _, x in by_tma_a),
-        tuple(atom for atom, _ in by_tma_b), tuple(x for _, x in by_tma_b),
-        tma_c, tC, mC, exact, tuple(atom for atom, _ in by_tma_e), tuple(x for _, x in by_tma_e),
-        layouts_e, sheets, mma, epi_mma, layout_a, layout_b, layout_wide, layout_c, (m, n, k, batches),
-        terms, promoted, joined, parts, tile_shape_mnk, epi_tile, cluster_shape_mn, teams, group, raster == "n",
-        (a_dtype, b_dtype, c_dtype), aligned is not None,
-    ).launch(
-        grid=[min(clusters, RESIDENT[cluster_m * cluster_n]) * cluster_m * cluster_n, 1, 1],
-        block=[(teams * team_groups + 1) * 128, 1, 1],
-        cluster=[cluster_m * cluster_n, 1, 1],
-        min_blocks_per_mp=1,  # so that ptxas knows how many registers there are for setmaxregister to move
-        stream=stream,
-    )
-
-
-def joined_of(lefts, rights, exact, tile_shape_mnk, major_b):
-    """How many tiles of right operands lie in shared memory as one that many times as wide would: those whose rows, or
-    columns where these are dense, are whole ones of the widest swizzle."""
-    _, tile_n, tile_k = tile_shape_mnk
-    one_left = len(lefts) == 1 and not exact and len(rights) * tile_n <= 256
-    row_bits, column_bits = (length * rights[0].element_type.width for length in (tile_k, tile_n))
-    whole = column_bits % 1024 == 0 if major_b == utils.LayoutEnum.COL_MAJOR else row_bits == 1024
-    return len(rights) if one_left and whole else 1
-
-
-def load_op(blocks):
-    """A TMA load for one block, or for several of a cluster at once."""
-    return cpasync.CopyBulkTensorTileG2SMulticastOp() if blocks > 1 else cpasync.CopyBulkTensorTileG2SOp()
-
-
-@cute.kernel
-def total_kernel(
-    mPart: cute.Tensor,
-    mC: cute.Tensor,
-    vec: cutlass.Constexpr,
-):
-    """Adds up ``mPart`` (m, n, batch, part), ``vec`` neighbours in n a thread, and applies the epilogue."""
-    m, n, batches, parts = (cute.size(mPart, mode=[d]) for d in range(4))
-    tidx, _, _ = cute.arch.thread_idx()
-    bidx, _, _ = cute.arch.block_idx()
-    index, wide = bidx * 256 + tidx, n // vec
-    if index < wide * m * batches:
-        at, row, batch = index % wide, index // wide % m, index // (wide * m)
-        column = at * vec
-        gPart = cute.make_tensor(
-            mPart.iterator,
-            cute.make_layout((vec, wide, m, batches, parts), stride=(1, vec, n, m * n, batches * m * n)),
-        )
-        rPart = cute.make_rmem_tensor((vec, parts), Float32)
-        for part in cutlass.range_constexpr(parts):
-            cute.autovec_copy(gPart[None, at, row, batch, part], rPart[None, part])
-        total = rPart[None, 0].load()
-        for part in cutlass.range_constexpr(1, parts):
-            total = total + rPart[None, part].load()
-        cC = cute.make_identity_tensor((1, vec))
-        result = epilogue(
-            total,
-        )
-        rC = cute.make_rmem_tensor(vec, mC.element_type)
-        rC.store(result.to(mC.element_type))
-        if cutlass.const_expr(vec > 1):
-            gC = cute.make_tensor(
-                mC.iterator,
-                cute.make_layout((vec, wide, mC.shape[0], mC.shape[2]), stride=(1, vec, mC.stride[0], mC.stride[2])),
-            )
-            cute.autovec_copy(rC, gC[None, at, row, batch])
-        else:
-            mC[row, column, batch] = rC[0]
-
-
-@cute.jit
-def add_up(
-    mPart: cute.Tensor,
-    mC: cute.Tensor,
-    stream: cuda.CUstream,
-):
-    m, n, batches = (cute.size(mC, mode=[d]) for d in range(3))
-    vec = 4 if lies_in_pairs(mC, n) and n % 4 == 0 else 1
-    total_kernel(mPart, mC, vec).launch(
-        grid=[cute.ceil_div(m * batches * n // vec, 256), 1, 1], block=[256, 1, 1], stream=stream
-    )
-
-
-@cute.kernel
-def plain_kernel(
-    lefts: tuple,
-    rights: tuple,
-    mC: cute.Tensor,
-    pairs: cutlass.Constexpr,
-    dense_in_k: cutlass.Constexpr,
-):
-    """A block computes 64×64 results, a thread 4×4 of them, in steps of 16 along k, one product after another."""
-    m, n = cute.size(mC, mode=[0]), cute.size(mC, mode=[1])
-    tidx, _, _ = cute.arch.thread_idx()
-    bidx, _, _ = cute.arch.block_idx()
-    high, wide = cute.ceil_div(m, 64), cute.ceil_div(n, 64)
-    row, column, batch = bidx % high * 64, bidx // high % wide * 64, bidx // (high * wide)
-    smem = utils.SmemAllocator()
-    sA = smem.allocate_tensor(Float32, cute.make_layout((64, 16), stride=(1, 68)), 16)
-    sB = smem.allocate_tensor(Float32, cute.make_layout((64, 16), stride=(1, 68)), 16)
-    tA = cute.local_tile(sA, (4, 16), (tidx // 16, 0))
-    tB = cute.local_tile(sB, (4, 16), (tidx % 16, 0))
-    rA, rB = (cute.make_rmem_tensor(4, Float32) for _ in range(2))
-    accs = [cute.make_rmem_tensor(16, Float32) for _ in pairs]  # row by row
-    for p in cutlass.range_constexpr(len(pairs)):
-        acc, (left, right) = accs[p], pairs[p]
-        k = cute.size(lefts[left], mode=[1])
-        acc.fill(0.0)
-        for start in cutlass.range(0, k, 16, unroll=1):
-            load_slab(lefts[left], sA, row, start, batch, m, k, dense_in_k[0][left])
-            load_slab(rights[right], sB, column, start, batch, n, k, dense_in_k[1][right])
-            cute.arch.sync_threads()
-            for step in cutlass.range_constexpr(16):
-                cute.autovec_copy(tA[None, step], rA)
-                cute.autovec_copy(tB[None, step], rB)
-                for i in cutlass.range_constexpr(4):
-                    for j in cutlass.range_constexpr(4):
-                        acc[4 * i + j] = acc[4 * i + j] + rA[i] * rB[j]
-            cute.arch.sync_threads()
-    cC = cute.local_tile(cute.make_identity_tensor((64, 64)), (4, 4), (tidx // 16, tidx % 16))
-    cC = cute.make_tensor(cC.iterator, cute.select(cC.layout, mode=[1, 0]))
-    result = epilogue(
-        *[acc.load() for acc in accs],
-    )
-    rC = cute.make_rmem_tensor(16, mC.element_type)
-    rC.store(result.to(mC.element_type))
-    put(rC, mC, cC, row, column, batch, (m, n))
-
-
-@cute.jit
-def load_slab(
-    mX: cute.Tensor,
-    sX: cute.Tensor,
-    row: cutlass.Int32,
-    start: cutlass.Int32,
-    batch: cutlass.Int32,
-    rows: cutlass.Constexpr,
-    k: cutlass.Constexpr,
-    dense_in_k: cutlass.Constexpr,
-):
-    """64 rows and 16 steps of k, in fp32; zeros past the edge. Neighbouring threads read neighbours in memory."""
-    tidx, _, _ = cute.arch.thread_idx()
-    for turn in cutlass.range_constexpr(4):
-        at = tidx + turn * 256
-        i, j = (at // 16, at % 16) if cutlass.const_expr(dense_in_k) else (at % 64, at // 64)
-        value = Float32(0.0)
-        if row + i < rows and start + j < k:
-            value = Float32(mX[row + i, start + j, batch])
-        sX[i, j] = value
-
-
-@cute.jit
-def multiply_plainly(
-    lefts: tuple,
-    rights: tuple,
-    mC: cute.Tensor,
-    stream: cuda.CUstream,
-    pairs: cutlass.Constexpr,
-):
-    m, n, batches = (cute.size(mC, mode=[d]) for d in range(3))
-    dense_in_k = tuple(tuple(x.stride[1] == 1 for x in side) for side in (lefts, rights))
-    plain_kernel(lefts, rights, mC, pairs, dense_in_k).launch(
-        grid=[cute.ceil_div(m, 64) * cute.ceil_div(n, 64) * batches, 1, 1], block=[256, 1, 1], stream=stream
-    )
+def epilogue(acc1, acc2):
+    """(x @ g.mT · sigmoid(x @ g.mT)) · x @ u.mT, of vectors in fp32."""
+    return acc1 * fast_sigmoid(acc1) * acc2
 
 
 @cute.jit
@@ -860,6 +1102,7 @@ def launch(
         out.iterator, cute.make_layout((m, n, batches), stride=(out.stride[0], out.stride[1], 0))
     )
     lefts, rights = (mA,), (mB, mB1,)
+    extras, sizes = (), ()
     pairs, exact = ((0, 0), (0, 1)), ()
     by_tma = lefts, rights
     ready = tma_views(by_tma[0]), tma_views(by_tma[1])
@@ -869,15 +1112,15 @@ def launch(
             mPart = cute.make_tensor(
                 partials.iterator, cute.make_layout((m, n, batches * split_k), stride=(n, 1, m * n))
             )
-            multiply_by_wgmma(*ready, mPart, exact, stream, k, terms, split_k, (tile_m, tile_n, tile_k), (cluster_m, cluster_n),
-                              stages, schedule, raster, group)
+            multiply_by_wgmma(*ready, mPart, exact, extras, stream, sizes, k, terms, split_k, (tile_m, tile_n, tile_k),
+                              (cluster_m, cluster_n), stages, schedule, raster, group, store_tile)
             mPart = cute.make_tensor(
                 partials.iterator,
                 cute.make_layout((m, n, batches, split_k), stride=(n, 1, m * n, batches * m * n)),
             )
-            add_up(mPart, mC, stream)
+            add_up(mPart, mC, extras, stream, sizes)
         else:
-            multiply_by_wgmma(*ready, mC, exact, stream, k, terms, 1, (tile_m, tile_n, tile_k), (cluster_m, cluster_n),
-                              stages, schedule, raster, group)
+            multiply_by_wgmma(*ready, mC, exact, extras, stream, sizes, k, terms, 1, (tile_m, tile_n, tile_k),
+                              (cluster_m, cluster_n), stages, schedule, raster, group, store_tile)
     else:
-        multiply_plainly(lefts, rights, mC, stream, pairs)
+        multiply_plainly(lefts, rights, mC, extras, stream, sizes, pairs)

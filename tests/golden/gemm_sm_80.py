@@ -650,7 +650,7 @@ def launch(
                 partials.iterator,
                 cute.make_layout((m, n, batches, split_k), stride=(n, 1, m * n, batches * m * n)),
             )
-            add_up(mPart, mC, eB, stream)
+            add_up(mPart, mC, extras, stream, sizes)
         else:
             multiply_by_mma(
                 lefts, rights, mC, eB, stream, ((0, 0),), 1, (tile_m, tile_n, tile_k), stages, (warps_m, warps_n), raster, group,
