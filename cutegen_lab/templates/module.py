@@ -85,6 +85,11 @@ def helpers(names: Iterable[str]) -> list[str]:
     return lines
 
 
+def functions(kernel: str) -> str:
+    """Those of a kernel file as text, but for its ``epilogue``: for families whose kernels are text."""
+    return "\n\n\n".join(text for name, text in kernel_file(kernel).definitions.items() if name != "epilogue")
+
+
 def tunable(domains: Mapping[str, Sequence[Scalar]]) -> list[str]:
     entries = [f'    "{name}": {tuple(values)!r},' for name, values in domains.items()]
     return ["TUNABLE = {", *entries, "}", ""]
