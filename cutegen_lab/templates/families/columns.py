@@ -18,6 +18,7 @@ from cutegen_lab.templates.expr import NEUTRAL, Dot, Graph, Index, Map, Output, 
 from cutegen_lab.templates.families.column_kernel import ColumnKernel
 from cutegen_lab.templates.families.kernel_module import COMBINE, COMBINE_VECTORS
 from cutegen_lab.templates.families.rows.config import partly_written
+from cutegen_lab.templates.kernels.rules import column_reduction as rules
 from cutegen_lab.templates.module import variable
 
 NAME = "column reduction"
@@ -40,7 +41,6 @@ KNOBS = {
     ("vec", -1): "Twice as many threads for the same columns.",
     ("loads", -1): "Fewer registers a thread.",
 }
-MAX_SMEM = 48 << 10
 _FULL = 1 << 17  # threads that an H200 takes to read at its full rate
 _ACROSS = 16  # of them next to each other, at least
 _BLOCK = 256  # of them in a block, at least
@@ -49,53 +49,6 @@ _ROWS = 16  # of a thread: two batches of loads
 _LONG = 128  # of a thread: sums of a bf16[65536, 8192] take 247 µs by 16 slices, 8 blocks, 2 loads; 255 by 32, 4 and 4
 _BATCH = ("batch", "at", "[None, u]")  # where rows that are loaded at once go, and from where
 _Loads = tuple[list[str], list[str], list[str]]  # lines: registers, copies into them, what is made of one row's
-MEET = '''
-@cute.jit
-def meet(
-    rX: cute.Tensor,
-    partials: cute.Tensor,
-    column: cutlass.Int32,
-    slice_: cutlass.Int32,
-    op: cutlass.Constexpr,
-    slices: cutlass.Constexpr,
-    cluster_m: cutlass.Constexpr,
-):
-    """Reduces a column over a block's slices, and over the blocks of its cluster in the order of their ranks; every
-    thread of the column gets the result."""
-    first = partials[None, column, 0]
-    rOther = cute.make_fragment_like(rX)
-    cute.autovec_copy(rX, partials[None, column, slice_])
-    cute.arch.sync_threads()
-    if slice_ == 0:
-        for other in cutlass.range_constexpr(1, slices):
-            cute.autovec_copy(partials[None, column, other], rOther)
-            join(rX, rOther, op)
-        if cutlass.const_expr(cluster_m > 1):
-            cute.autovec_copy(rX, first)
-    if cutlass.const_expr(cluster_m > 1):
-        cute.arch.cluster_arrive()
-        cute.arch.cluster_wait()
-        if slice_ == 0:
-            for rank in cutlass.range_constexpr(cluster_m):
-                there = cute.make_tensor(cute.arch.map_dsmem_ptr(partials.iterator, rank), partials.layout)
-                if cutlass.const_expr(rank == 0):
-                    cute.autovec_copy(there[None, column, 0], rX)
-                else:
-                    cute.autovec_copy(there[None, column, 0], rOther)
-                    join(rX, rOther, op)
-        cute.arch.cluster_arrive()  # nobody writes again, or leaves, before all have read
-        cute.arch.cluster_wait()
-    if slice_ == 0:
-        cute.autovec_copy(rX, first)
-    cute.arch.sync_threads()
-    cute.autovec_copy(first, rX)
-    cute.arch.sync_threads()  # the partial results make room for the next reduction's
-
-
-def join(rX, rOther, op):
-    for v in range(cute.size(rX)):
-        rX[v] = op(rX[v], rOther[v])
-'''
 
 
 def matches(graph: Graph) -> bool:
@@ -136,11 +89,7 @@ def default_config(graph: Graph, workload: Workload) -> Config:
 
 def why_not(graph: Graph, config: Config) -> str:
     """The limit that ``config`` is beyond; empty where it is feasible."""
-    threads = int(config["threads"]) * int(config["slices"])
-    smem = threads * int(config["vec"]) * 4
-    if threads > 1024:
-        return f"{threads:,} threads in a block, of 1,024 at most"
-    return f"{smem:,} bytes of shared memory for partial results, of {MAX_SMEM:,} at most" if smem > MAX_SMEM else ""
+    return str(rules.why_not(config))
 
 
 def write(problem: Problem, graph: Graph, config: Config) -> str:
@@ -162,13 +111,8 @@ class _Columns(ColumnKernel):
             "Threads lie along the contiguous columns and share the walk down the reduced dimension in slices, and in "
             "clusters of blocks. The order of every sum is fixed, so results are the same at every call."
         )
-        host = [
-            "def constraints(config, workload, device):",
-            '    """At most 1,024 threads; partial results in 48 KB."""',
-            '    threads = config["threads"] * config["slices"]',
-            f'    return threads <= 1024 and threads * config["vec"] * 4 <= {MAX_SMEM}',
-        ]
-        return self.module(NAME, sentences, DOMAINS, host, [*self.combiners(), MEET], [kernel, self._launch()])
+        host = ["def constraints(config, workload, device):", "    return not why_not(config)"]
+        return self.bundled("column_reduction", NAME, sentences, DOMAINS, host, [kernel, self._launch()])
 
     # --- the kernel ---
 

@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from cutegen_lab.templates.cute_text import number
+from cutegen_lab.templates.emit.bundle import kernel_file
 from cutegen_lab.templates.expr import NEUTRAL, Reduce, Total
 from cutegen_lab.templates.families.kernel_module import COMBINE, KernelModule
 from cutegen_lab.templates.module import CUTE_TYPE, variable
 
 STARTS, WAITS = "cute.arch.griddepcontrol_launch_dependents()", "cute.arch.griddepcontrol_wait()"
-OVERLAPPING = '''
-def overlapping():
-    """Can a kernel start while the one before it ends (PTX ISA 9.7.13.12, griddepcontrol)? From sm_90 on."""
-    return cutlass.cutlass_dsl.BaseDSL._get_dsl().get_arch_enum() >= cutlass.Arch.sm_90
-'''
+OVERLAPPING = kernel_file("device.overlap").definitions["overlapping"]
 
 
 def where_overlapping(*calls: str) -> list[str]:

@@ -12,9 +12,9 @@ from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import Problem, Workload
 from cutegen_lab.templates.cute_text import number
 from cutegen_lab.templates.expr import NEUTRAL, Graph, Index, Pick, Place, Reduce, Total
-from cutegen_lab.templates.families.finish import OVERLAPPING, buffers, finishing_kernel, finishing_launch, started
+from cutegen_lab.templates.families.finish import buffers, finishing_kernel, finishing_launch, started
 from cutegen_lab.templates.families.kernel_module import COMBINE, COMBINE_VECTORS, KernelModule
-from cutegen_lab.templates.families.rows import pieces
+from cutegen_lab.templates.kernels.rules import total as rules
 from cutegen_lab.templates.module import variable
 from cutegen_lab.templates.views import View, Views
 
@@ -35,7 +35,6 @@ KNOBS = {
     ("loads", -1): "Fewer registers a thread: more warps fit an SM.",
     ("vec", -1): "Narrower accesses: fewer registers a thread.",
 }
-MAX_VALUES = 64
 MIN_ELEMENTS = 1 << 15  # below, one block reads everything sooner than a second kernel starts
 
 
@@ -60,8 +59,7 @@ def default_config(graph: Graph, workload: Workload) -> Config:
 
 def why_not(graph: Graph, config: Config) -> str:
     """The limit that ``config`` is beyond; empty where it is feasible."""
-    values = int(config["vec"]) * int(config["loads"])
-    return f"{values} values in a thread's registers, of {MAX_VALUES} at most" if values > MAX_VALUES else ""
+    return str(rules.why_not(config))
 
 
 def write(problem: Problem, graph: Graph, config: Config) -> str:
@@ -85,13 +83,11 @@ class _Totals(KernelModule):
             "reduces those. The order of every sum is fixed, so results are the same at every call."
         )
         host = [
-            "def constraints(config, workload, device):", '    """A thread\'s values stay in registers."""',
-            f'    return config["vec"] * config["loads"] <= {MAX_VALUES}', "", "",
+            "def constraints(config, workload, device):", "    return not why_not(config)", "", "",
             "def workspace(workload, config):", '    """A partial result for each reduction and block."""',
             f'    return [("partials", "f32", ({len(self.reductions)}, config["blocks"]))]',
         ]  # fmt: skip
-        device = [*self.combiners(), pieces.FETCH, _INSIDE, pieces.PAIRWISE, pieces.ROW_REDUCE, OVERLAPPING]
-        return self.module(NAME, sentences, DOMAINS, host, device, [partial, total, self._launch()])
+        return self.bundled("total", NAME, sentences, DOMAINS, host, [partial, total, self._launch()])
 
     def _along(self, view: View) -> bool:
         return view.dims[-1] is not None
@@ -181,25 +177,3 @@ class _Totals(KernelModule):
             "    )",
             *finishing_launch(self, self.outputs, "partials", ["n", "working"], "threads"),
         ]
-
-
-_INSIDE = '''
-def inside(start, stride, vectors, mine, sure):
-    """1 for each of a thread's values that lies inside, 0 past the end; None where none ever does."""
-    vec, loads = mine.shape
-    if sure == loads:
-        return None
-    rInside = cute.make_rmem_tensor(mine, Float32)
-    for i in range(loads):
-        left = cutlass.max(vectors - (start + i * stride), 0)
-        for j in range(vec):
-            rInside[j, i] = Float32(cutlass.min(left, 1))
-    return rInside.load()
-
-
-def only(values, real, neutral):
-    """``values``, and what changes nothing in their place past the end."""
-    if real is None:
-        return values
-    return cute.where(real > 0.0, values, cute.full_like(values, neutral))
-'''

@@ -12,8 +12,9 @@ from cutegen_lab.templates.cute_text import number
 from cutegen_lab.templates.expr import NEUTRAL, Graph, Scan
 from cutegen_lab.templates.families.column_kernel import ColumnKernel
 from cutegen_lab.templates.families.kernel_module import COMBINE
-from cutegen_lab.templates.families.scans.rows import MAX_VALUES, scans_alone
+from cutegen_lab.templates.families.scans.rows import scans_alone
 from cutegen_lab.templates.families.scans.scanning import Scanning
+from cutegen_lab.templates.kernels.rules import column_scan as rules
 from cutegen_lab.templates.module import variable
 
 NAME = "column scan"
@@ -33,7 +34,6 @@ KNOBS = {
     ("vec", -1): "Twice as many threads for the same columns.",
     ("loads", -1): "Fewer registers a thread: more warps fit an SM.",
 }
-MAX_SMEM = 48 << 10
 
 
 def matches(graph: Graph) -> bool:
@@ -52,13 +52,7 @@ def default_config(graph: Graph, workload: Workload) -> Config:
 
 def why_not(graph: Graph, config: Config) -> str:
     """The limit that ``config`` is beyond; empty where it is feasible."""
-    threads, vec = int(config["threads"]) * int(config["slices"]), int(config["vec"])
-    smem, values = 8 * threads * vec, vec * int(config["loads"])
-    if threads > 1024:
-        return f"{threads:,} threads in a block, of 1,024 at most"
-    if smem > MAX_SMEM:
-        return f"{smem:,} bytes of shared memory for the slices' sums, of {MAX_SMEM:,} at most"
-    return f"{values} values in a thread's registers, of {MAX_VALUES} at most" if values > MAX_VALUES else ""
+    return str(rules.why_not(config))
 
 
 def write(problem: Problem, graph: Graph, config: Config) -> str:
@@ -77,19 +71,8 @@ class _ColumnScans(Scanning, ColumnKernel):
             "A block walks down its columns in steps; threads scan their rows, slices meet in shared memory, and what "
             "came before is carried along. Every element is read once and every result written once."
         )
-        host = [
-            "def constraints(config, workload, device):",
-            '    """At most 1,024 threads; two steps\' partial results in 48 KB; values in registers."""',
-            '    threads = config["threads"] * config["slices"]',
-            f'    fits = threads <= 1024 and 8 * threads * config["vec"] <= {MAX_SMEM}',
-            f'    return fits and config["vec"] * config["loads"] <= {MAX_VALUES}',
-        ]
-        inside = "row >= 0" if self.reverse else "row < cute.size(gX, mode=[cute.rank(gX) - 1])"
-        padded = [_FETCH_AFTER] if any(self.padding.values()) else []
-        moves = _MOVES.replace("$inside", inside)
-        return self.module(
-            NAME, sentences, DOMAINS, host, [*self.combiners(), moves, *padded, _SCAN], [kernel, self._launch()]
-        )
+        host = ["def constraints(config, workload, device):", "    return not why_not(config)"]
+        return self.bundled("column_scan", NAME, sentences, DOMAINS, host, [kernel, self._launch()])
 
     def _kernel(self) -> list[str]:
         body = [
@@ -151,109 +134,3 @@ class _ColumnScans(Scanning, ColumnKernel):
             "        stream=stream,",
             "    )",
         ]
-
-
-_MOVES = '''
-@cute.jit
-def fetch(
-    gX: cute.Tensor,
-    rX: cute.Tensor,
-    column: cutlass.Int32,
-    start: cutlass.Int32,
-    stride: cutlass.Constexpr,
-    ragged: cutlass.Constexpr,
-):
-    """Loads a thread's vectors of one step: rows ``start``, ``start + stride``, … of its columns."""
-    for i in cutlass.range_constexpr(cute.size(rX, mode=[1])):
-        row = start + i * stride
-        if cutlass.const_expr(not ragged):
-            cute.autovec_copy(gX[None, column, row], rX[None, i])
-        elif $inside:
-            cute.autovec_copy(gX[None, column, row], rX[None, i])
-
-
-@cute.jit
-def spread(
-    gX: cute.Tensor,
-    rX: cute.Tensor,
-    column: cutlass.Int32,
-    start: cutlass.Int32,
-    stride: cutlass.Constexpr,
-    ragged: cutlass.Constexpr,
-):
-    """Loads what has one value for all columns of a vector."""
-    for i in cutlass.range_constexpr(cute.size(rX, mode=[1])):
-        row = start + i * stride
-        if cutlass.const_expr(not ragged):
-            rX[None, i].fill(gX[column, row])
-        elif $inside:
-            rX[None, i].fill(gX[column, row])
-
-
-@cute.jit
-def put(
-    rX: cute.Tensor,
-    gX: cute.Tensor,
-    column: cutlass.Int32,
-    start: cutlass.Int32,
-    stride: cutlass.Constexpr,
-    ragged: cutlass.Constexpr,
-):
-    """Stores what ``fetch`` would load."""
-    for i in cutlass.range_constexpr(cute.size(rX, mode=[1])):
-        row = start + i * stride
-        if cutlass.const_expr(not ragged):
-            cute.autovec_copy(rX[None, i], gX[None, column, row])
-        elif $inside:
-            cute.autovec_copy(rX[None, i], gX[None, column, row])
-'''
-
-_FETCH_AFTER = '''
-@cute.jit
-def fetch_after(
-    gX: cute.Tensor,
-    rX: cute.Tensor,
-    column: cutlass.Int32,
-    start: cutlass.Int32,
-    stride: cutlass.Constexpr,
-    padding: cutlass.Constexpr,
-):
-    """As ``fetch``, with zeros before the first row."""
-    rX.fill(0.0)
-    for i in cutlass.range_constexpr(cute.size(rX, mode=[1])):
-        row = start + i * stride
-        if row >= padding and row < cute.size(gX, mode=[2]):
-            cute.autovec_copy(gX[None, column, row - padding], rX[None, i])
-'''
-
-_SCAN = '''
-@cute.jit
-def column_scan(
-    rX: cute.Tensor,
-    parts: cute.Tensor,
-    rCarried: cute.Tensor,
-    turn: cutlass.Int32,
-    op: cutlass.Constexpr,
-    slices: cutlass.Constexpr,
-):
-    """Scans a step in place: ``rX`` (values of a vector, rows) a thread, whose slice follows those before it.
-
-    ``rCarried`` comes before the step, and then before the next. ``parts`` are partial results (values of a vector,
-    threads, slices, 2): a warp that is a step ahead writes to the other half.
-    """
-    tidx, slice_, _ = cute.arch.thread_idx()
-    loads = rX.shape[1]
-    for i in cutlass.range_constexpr(1, loads):
-        rX[None, i].store(op(rX[None, i - 1].load(), rX[None, i].load()))
-    cute.autovec_copy(rX[None, loads - 1], parts[None, tidx, slice_, turn])
-    cute.arch.sync_threads()
-    rStart = cute.make_fragment_like(rCarried)
-    rStart.store(rCarried.load())
-    for other in cutlass.range_constexpr(slices):
-        part = parts[None, tidx, other, turn].load()
-        if other < slice_:
-            rStart.store(op(rStart.load(), part))
-        rCarried.store(op(rCarried.load(), part))
-    for i in cutlass.range_constexpr(loads):
-        rX[None, i].store(op(rStart.load(), rX[None, i].load()))
-'''

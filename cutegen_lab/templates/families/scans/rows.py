@@ -14,9 +14,9 @@ from cutegen_lab.core.problem import Problem, Workload
 from cutegen_lab.templates.cute_text import number
 from cutegen_lab.templates.expr import NEUTRAL, Dot, Graph, Index, Pick, Place, Reduce, Scan, Total
 from cutegen_lab.templates.families.kernel_module import COMBINE
-from cutegen_lab.templates.families.rows import pieces
 from cutegen_lab.templates.families.rows.row_kernel import RowKernel
 from cutegen_lab.templates.families.scans.scanning import Scanning
+from cutegen_lab.templates.kernels.rules import row_scan as rules
 from cutegen_lab.templates.module import variable
 from cutegen_lab.templates.views import View
 
@@ -37,8 +37,6 @@ KNOBS = {
     ("rows_per_block", -1): "Smaller blocks: barriers wait for fewer warps and the last wave is finer.",
     ("vec", -1): "Narrower accesses: fewer registers a thread.",
 }
-MAX_VALUES = 64
-SLOTS = 32  # a lane of every warp adds up one of a step's partial results
 
 
 def matches(graph: Graph) -> bool:
@@ -64,7 +62,7 @@ def default_config(graph: Graph, workload: Workload) -> Config:
     vec = min(max(v for v in DOMAINS["vec"] if v * itemsize <= 16), 8)
     width = 1 if any(graph.padding(load) for _, load in graph.loads()) else math.gcd(n, vec)
     loads = min(max(32 // (width * itemsize), 1), DOMAINS["loads"][-1])
-    most = [t for t in DOMAINS["threads_per_row"] if t // 32 * loads <= SLOTS]
+    most = [t for t in DOMAINS["threads_per_row"] if t // 32 * loads <= rules.SLOTS]
     threads = next((t for t in most if n // width <= loads * t), min(256, most[-1]))
     rows = math.prod(graph.space[:-1])
     per_block = max(128 // threads, 1)
@@ -75,13 +73,7 @@ def default_config(graph: Graph, workload: Workload) -> Config:
 
 def why_not(graph: Graph, config: Config) -> str:
     """The limit that ``config`` is beyond; empty where it is feasible."""
-    threads, loads = int(config["threads_per_row"]), int(config["loads"])
-    whole, values = threads * int(config["rows_per_block"]), int(config["vec"]) * loads
-    if whole > 1024:
-        return f"{whole:,} threads in a block, of 1,024 at most"
-    if threads // 32 * loads > SLOTS:
-        return f"{threads // 32 * loads} sums of warps that a warp adds up, of {SLOTS} at most"
-    return f"{values} values in a thread's registers, of {MAX_VALUES} at most" if values > MAX_VALUES else ""
+    return str(rules.why_not(config))
 
 
 def write(problem: Problem, graph: Graph, config: Config) -> str:
@@ -102,16 +94,8 @@ class _RowScans(Scanning, RowKernel):
             "A block walks its rows in steps; threads, then warps, then all warps of a row scan what they hold, and "
             "what came before is carried along. Every element is read once and every result written once."
         )
-        host = [
-            "def constraints(config, workload, device):",
-            '    """At most 1,024 threads, a partial result of a step for each lane of a warp, values in registers."""',
-            '    threads, loads = config["threads_per_row"], config["loads"]',
-            '    fits = threads * config["rows_per_block"] <= 1024',
-            f'    return fits and threads // 32 * loads <= {SLOTS} and config["vec"] * loads <= {MAX_VALUES}',
-        ]
-        padded = [_FETCH_AFTER] if any(self.padding.values()) else []
-        device = [*self.combiners(), pieces.FETCH, pieces.PUT, *padded, _SCAN]
-        return self.module(NAME, sentences, DOMAINS, host, device, [kernel, self._launch()])
+        host = ["def constraints(config, workload, device):", "    return not why_not(config)"]
+        return self.bundled("row_scan", NAME, sentences, DOMAINS, host, [kernel, self._launch()])
 
     def _kernel(self) -> list[str]:
         body = [
@@ -182,85 +166,3 @@ class _RowScans(Scanning, RowKernel):
             "        stream=stream,",
             "    )",
         ]
-
-
-_FETCH_AFTER = '''
-@cute.jit
-def fetch_after(
-    gX: cute.Tensor,
-    rX: cute.Tensor,
-    row: cutlass.Int32,
-    start: cutlass.Int32,
-    stride: cutlass.Constexpr,
-    padding: cutlass.Constexpr,
-):
-    """As ``fetch``, with ``padding`` zeros before each row; vectors are of one value."""
-    rX.fill(0.0)
-    for i in cutlass.range_constexpr(cute.size(rX, mode=[1])):
-        column = start + i * stride
-        if column >= padding and column < cute.size(gX, mode=[1]):
-            cute.autovec_copy(gX[None, column - padding, row], rX[None, i])
-'''
-
-_SCAN = '''
-@cute.jit
-def warp_scan(value: Float32, op: cutlass.Constexpr):
-    """Each lane gets ``op`` over the lanes up to it."""
-    lane = cute.arch.lane_idx()
-    for i in cutlass.range_constexpr(5):
-        below = cute.arch.shuffle_sync_up(value, 1 << i)
-        if lane >= (1 << i):
-            value = op(below, value)
-    return value
-
-
-@cute.jit
-def below_lane(value: Float32, neutral: cutlass.Constexpr):
-    """What the lane below has."""
-    below = cute.arch.shuffle_sync_up(value, 1)
-    return below if cute.arch.lane_idx() > 0 else Float32(neutral)
-
-
-@cute.jit
-def row_scan(
-    rX: cute.Tensor,
-    parts: cute.Tensor,
-    carried: Float32,
-    turn: cutlass.Int32,
-    op: cutlass.Constexpr,
-    neutral: cutlass.Constexpr,
-    threads_per_row: cutlass.Constexpr,
-    reverse: cutlass.Constexpr,
-):
-    """Scans a step in place: ``rX`` (values of a vector, vectors) a thread, vector by vector over the row's threads.
-
-    ``carried`` comes before it; what comes before the next step is returned. ``parts`` are partial results (vectors and
-    warps, rows a block, 2): a warp that is a step ahead writes to the other half.
-    """
-    tidx, _, _ = cute.arch.thread_idx()
-    lane = tidx % 32
-    warp = tidx % threads_per_row // 32
-    local_row = tidx // threads_per_row
-    vec, loads = rX.shape
-    warps = threads_per_row // 32
-    order = tuple(range(vec - 1, -1, -1)) if reverse else tuple(range(vec))
-    before = cute.make_rmem_tensor(cute.make_layout(loads), Float32)
-    for i in cutlass.range_constexpr(loads):
-        for j in cutlass.range_constexpr(1, vec):
-            rX[order[j], i] = op(rX[order[j - 1], i], rX[order[j], i])
-        upto = warp_scan(rX[order[vec - 1], i], op)
-        before[i] = below_lane(upto, neutral)
-        if lane == 31:
-            parts[i * warps + warp, local_row, turn] = upto
-    cute.arch.sync_threads()
-    part = Float32(neutral)
-    if lane < warps * loads:
-        part = parts[lane, local_row, turn]
-    part = warp_scan(part, op)
-    earlier = below_lane(part, neutral)
-    for i in cutlass.range_constexpr(loads):
-        start = op(op(carried, cute.arch.shuffle_sync(earlier, i * warps + warp)), before[i])
-        for j in cutlass.range_constexpr(vec):
-            rX[j, i] = op(start, rX[j, i])
-    return op(carried, cute.arch.shuffle_sync(part, 31))
-'''

@@ -1,0 +1,12 @@
+"""Limits of the column reduction's kernel."""
+
+MAX_SMEM = 48 << 10
+
+
+def why_not(config):
+    """The limit that ``config`` is beyond; empty where it is feasible."""
+    threads = config["threads"] * config["slices"]
+    if threads > 1024:
+        return f"{threads:,} threads in a block, of 1,024 at most"
+    smem = 4 * threads * config["vec"]
+    return f"{smem:,} bytes of shared memory for partial results, of {MAX_SMEM:,} at most" if smem > MAX_SMEM else ""

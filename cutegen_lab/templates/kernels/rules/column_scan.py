@@ -1,0 +1,16 @@
+"""Limits of the column scan's kernel."""
+
+MAX_SMEM = 48 << 10
+MAX_VALUES = 64  # of a thread, in registers
+
+
+def why_not(config):
+    """The limit that ``config`` is beyond; empty where it is feasible."""
+    threads = config["threads"] * config["slices"]
+    if threads > 1024:
+        return f"{threads:,} threads in a block, of 1,024 at most"
+    smem = 8 * threads * config["vec"]  # two steps'
+    if smem > MAX_SMEM:
+        return f"{smem:,} bytes of shared memory for the slices' sums, of {MAX_SMEM:,} at most"
+    values = config["vec"] * config["loads"]
+    return f"{values} values in a thread's registers, of {MAX_VALUES} at most" if values > MAX_VALUES else ""

@@ -1,0 +1,16 @@
+"""Limits of the row scan's kernel."""
+
+MAX_VALUES = 64  # of a thread, in registers
+SLOTS = 32  # a lane of every warp adds up one of a step's partial results
+
+
+def why_not(config):
+    """The limit that ``config`` is beyond; empty where it is feasible."""
+    threads = config["threads_per_row"] * config["rows_per_block"]
+    if threads > 1024:
+        return f"{threads:,} threads in a block, of 1,024 at most"
+    sums = config["threads_per_row"] // 32 * config["loads"]
+    if sums > SLOTS:
+        return f"{sums} sums of warps that a warp adds up, of {SLOTS} at most"
+    values = config["vec"] * config["loads"]
+    return f"{values} values in a thread's registers, of {MAX_VALUES} at most" if values > MAX_VALUES else ""
