@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from benchmarks.results import write_table
 from cutegen_lab.bench.record import about
 from cutegen_lab.core.artifact import Build
 from cutegen_lab.core.problem import TensorSpec, Workload
@@ -104,9 +105,10 @@ def main(folder: Path, out: Path) -> None:
                   f"{o.get('norm_ulps', ''):>8} {o['verdict']}")  # fmt: skip
     worst = {name: _worst([o["verdict"] for o in outputs]) for name, outputs in kernels.items()}
     summary = dict(Counter(worst.values()))
-    out.write_text(
-        json.dumps(about(torch.cuda.get_device_name()) | {"kernels": summary, "rows": rows}, indent=1) + "\n"
-    )
+    by_output = [{**row, **output} for row in rows for output in row["outputs"]]
+    for row in by_output:
+        del row["outputs"]
+    write_table(out, about(torch.cuda.get_device_name()) | {"kernels": summary}, by_output)
     out.with_name("README.md").write_text(table(rows, worst))
     print(f"{len(worst)} kernels: {summary}")
 

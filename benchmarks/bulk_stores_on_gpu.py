@@ -3,7 +3,7 @@
     python -m benchmarks.bulk_stores_on_gpu OUT.json     (needs a GPU and its driver)
 
 One thread stores a box of 32 bytes by 2 rows, numbered byte by byte, to a tensor of two rows in the middle of other
-memory. The emulator's tests hold themselves to what was recorded (tests/emulator/test_bulk_stores.py).
+memory. The emulator's tests hold themselves to what was recorded (tests/emulator/tma/test_stores_at_tensor_edges.py).
 """
 
 from __future__ import annotations

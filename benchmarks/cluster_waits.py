@@ -17,7 +17,7 @@ import numpy as np
 from cutegen_lab.core.artifact import Build
 from cutegen_lab.core.dtypes import DType
 from cutegen_lab.core.problem import TensorSpec, Workload
-from tests.emulator.machine import build, kernel
+from tests.emulator.ptx_kernel import build, kernel
 
 CLUSTERS, WAITS = (2, 4, 8, 16), (8, 40, 136)
 BLOCKS = 64  # no more than fit beside each other, one a multiprocessor, for every size of cluster

@@ -1,6 +1,6 @@
 """Seconds for 20 configs of one template through the warm pool, beside compiling each in a fresh process.
 
-usage: python benchmarks/compile_pool.py [CONFIGS] [WORKERS]
+python -m benchmarks.compile_pool [CONFIGS] [WORKERS]
 """
 
 from __future__ import annotations
@@ -9,8 +9,6 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from cutegen_lab.compile import CageCompiler, CompileJob
 from cutegen_lab.core.artifact import Artifact

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from benchmarks.results import write_table
 from cutegen_lab.devices.cuda import ncu
 from cutegen_lab.emulator import Options, run_plan
 
@@ -50,15 +51,10 @@ def compare(cases: Iterable[Case], files: Sequence[Path]) -> None:
     profiles = seen.get("profiles", {})
     counted = [_counters(case, profiles[case.name]) for case in cases if case.name in profiles]
     head = {key: seen[key] for key in ("date", "python", "torch", "device", "driver")}
-    result = {
-        **head,
-        "taken": dates,
-        "why": WHY,
-        "counters": counted,
-        "summary": _summary(counted),
-    }
-    out.write_text(json.dumps(result, indent=1) + "\n")
-    _print(result)
+    summary = _summary(counted)
+    write_table(out, {**head, "taken": dates, "why": WHY, "summary": summary}, counted)
+    print(f"{head['device']}, driver {head['driver']}, {head['date']}")
+    _print(summary, counted)
 
 
 def _counters(case: Case, launches: Sequence[Mapping[str, float]]) -> dict[str, Any]:
@@ -88,11 +84,10 @@ def _summary(counted: Sequence[dict[str, Any]]) -> dict[str, dict[str, Any]]:
     return found
 
 
-def _print(result: Mapping[str, Any]) -> None:
-    print(f"{result['device']}, driver {result['driver']}, {result['date']}")
-    for name, row in result["summary"].items():
+def _print(summary: Mapping[str, Mapping[str, Any]], counted: Sequence[Mapping[str, Any]]) -> None:
+    by_case = {c["case"]: c for c in counted}
+    for name, row in summary.items():
         print(f"  {name:24} {row['within_2_percent']:3} of {row['cases']:3} within 2%")
-        by_case = {c["case"]: c for c in result["counters"]}
         for case in row["apart"][: 12 if name in EXACT else 0]:
             values = by_case[case]["counters"][name]
             print(f"      {case:44} emulator {values['emulator']:12.0f}  gpu {values['gpu']:12.0f}")

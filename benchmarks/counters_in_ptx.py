@@ -10,7 +10,7 @@ import numpy as np
 from cutegen_lab.core.artifact import Build
 from cutegen_lab.core.dtypes import DType
 from cutegen_lab.core.problem import TensorSpec, Workload
-from tests.emulator.machine import build, kernel
+from tests.emulator.ptx_kernel import build, kernel
 
 _TILE = "  .shared .align 128 .b8 tile[16384];\n"
 _LANES = range(32)

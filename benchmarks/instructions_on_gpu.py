@@ -19,23 +19,24 @@ from typing import Any
 import numpy as np
 
 TESTS = (
-    "test_mma", "test_matrix_move", "test_eight", "test_integer_ops", "test_float_ops", "test_tensor_maps_changed",
+    "mma/test_mma_sync", "isa/test_matrix_move", "isa/test_fp8_conversion", "isa/test_integer",
+    "isa/test_floating_point", "isa/test_tensormap_replace",
 )  # fmt: skip
 _AROUND = ("ld.", "st.", "mul.wide", "mad.lo.s32", "mov.", "add.s64", "selp.b32", "ret")
 _BODY = re.compile(r"^ *((?:mma|cvt|ldmatrix|stmatrix|movmatrix|@?[a-z][a-z0-9]*)[.a-z0-9_:]*) ", re.M)
 
 
 class Recorder:
-    """Stands before ``tests.emulator.machine.run`` and keeps what passes through it, once for each text and data."""
+    """Stands before ``tests.emulator.ptx_kernel.run`` and keeps what passes through it, once for each text and data."""
 
     def __init__(self, folder: Path) -> None:
         self._folder, self._seen = folder, set[str]()
         folder.mkdir(parents=True, exist_ok=True)
 
     def pytest_configure(self) -> None:
-        from tests.emulator import machine  # patched before the tests import it
+        from tests.emulator import ptx_kernel  # patched before the tests import it
 
-        real = machine.run
+        real = ptx_kernel.run
 
         def run(ptx: str, tensors: Sequence[Any], **options: Any) -> Any:
             before = [t.copy() for t in tensors]
@@ -44,7 +45,7 @@ class Recorder:
                 self._keep(ptx, before, list(tensors), options)
             return result
 
-        machine.run = run
+        ptx_kernel.run = run
 
     def _keep(self, ptx: str, before: list[Any], after: list[Any], options: dict[str, Any]) -> None:
         key = hashlib.sha256(ptx.encode() + b"".join(t.tobytes() for t in before)).hexdigest()[:16]

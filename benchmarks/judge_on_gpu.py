@@ -26,6 +26,7 @@ from typing import Any
 import torch
 
 from benchmarks.judge_corpus_on_gpu import judged
+from benchmarks.results import write_table
 from cutegen_lab.bench.record import about
 from cutegen_lab.core.artifact import Artifact
 from cutegen_lab.core.dtypes import DType
@@ -42,6 +43,7 @@ from cutegen_lab.problems import read_text
 
 Row = dict[str, Any]
 REPEATS_WITHIN = 0.01
+CONDITIONS = ("SM clock", "power", "throttle reasons")  # that may change from row to row
 AUTOTUNED = ("softmax-4096x4096", "rmsnorm-32768x8192")
 PAIRED = ("softmax-4096x4096", "softmax-32768x8192", "rmsnorm-4096x4096", "add-4194304")
 # FINDINGS.md: single calls between events, L2 written over before, torch 2.11.0 on an H200
@@ -91,7 +93,8 @@ def corpora(bed: Bed, repeat: int) -> Iterator[Row]:
     paths = sorted(bed.corpus.glob("*.json"), reverse=True) if bed.corpus else []
     for row in judged(paths, processes=os.cpu_count() or 1):
         kind = row["name"].partition("-")[0]
-        yield {"part": f"corpus: {kind}", "case": row["name"], **row, "ok": row["verdict"] in row["expect"]}
+        told = {name: value for name, value in row.items() if value != "" and name != "name"}
+        yield {"part": f"corpus: {kind}", "case": row["name"], **told, "ok": row["verdict"] in row["expect"]}
 
 
 def times(bed: Bed, repeat: int) -> Iterator[Row]:
@@ -245,8 +248,8 @@ def told(found: Timing | Fault) -> Row:
     return {
         "time_us": found.time_us, "half_width_us": found.half_width_us, "iqr_us": found.iqr_us,
         "samples": found.samples, "warm_us": found.warm_us, "baselines_us": dict(found.baselines),
-        "comparisons": [asdict(c) for c in found.comparisons], "notes": list(found.notes),
-        "conditions": dict(found.conditions),
+        "comparisons": [asdict(c) for c in found.comparisons], "notes": list(found.notes) or None,
+        "conditions": {name: found.conditions[name] for name in CONDITIONS if name in found.conditions},
     }  # fmt: skip
 
 
@@ -291,7 +294,7 @@ def main() -> None:
             rows.append({"ok": False, **row})
             if not (rows[-1]["ok"] and part == "corpora"):
                 print(line(rows[-1]), flush=True)
-            arguments.out.write_text(json.dumps(machine | {"rows": rows}, indent=1, default=str) + "\n")
+            write_table(arguments.out, machine, rows)
     bed.device.close()
     print(table(rows))
 

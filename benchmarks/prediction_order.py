@@ -27,13 +27,14 @@ from statistics import fmean, median
 from typing import Any
 
 from benchmarks.counters_on_gpu import Case
+from benchmarks.results import RESULTS, read_configs
 from benchmarks.times_compared import SAME, regret, spearman
 from cutegen_lab.core.predicted import AT_THE_FLOOR
 from cutegen_lab.core.roofline import GPUS
 from cutegen_lab.devices.emulator import EmulatorDevice
 from cutegen_lab.perfmodel import MODEL, predict_plan
 
-RECORDED = Path(__file__).parent / "results" / "predicted_times_on_gpu.json"
+RECORDED = RESULTS / "predicted_times_on_gpu.json"
 WHOLE = 12  # configs of a group, from which its rank correlation is worth a mean
 Row = dict[str, Any]
 
@@ -65,10 +66,12 @@ def _counted(path: Path) -> list[dict[str, float]] | str:
 
 def rows(folder: Path, counts: Path) -> Iterator[tuple[str, Row]]:
     """(group, what is known of one config): measured, predicted before and now, the limiter now."""
-    recorded = json.loads(RECORDED.read_text())["groups"]
+    recorded = {
+        f"{name}-{row['number']}": row for name, group in read_configs(RECORDED).items() for row in group["rows"]
+    }
     for path in sorted(counts.glob("*.json")):
         case = Case.read(folder / path.name)
-        row = recorded.get(case.group, {"rows": {}})["rows"].get(case.name)
+        row = recorded.get(case.name)
         if row is None or row["config"] != case.config or "predicted_us" not in row:
             print(f"{case.name}: not among the recorded configs", flush=True)
             continue
@@ -106,7 +109,7 @@ def rank(folder: Path, counts: Path, out: Path | None) -> None:
     for group, row in rows(folder, counts):
         groups[group].append(row)
     found = {group: ranked(of) for group, of in sorted(groups.items())}
-    half = looked_at(json.loads(RECORDED.read_text())["groups"])
+    half = looked_at(read_configs(RECORDED))
     means = {
         name: _means([row for group, row in found.items() if row["configs"] >= WHOLE and (group in half) is seen])
         for name, seen in (("looked at", True), ("reported", False))

@@ -1,22 +1,18 @@
 """Seconds to read a reference for the templates, beside PyTorch's own decomposition of every composite operator, and
 to build a kernel for ten workloads in one process, beside one process each.
 
-usage: python benchmarks/read_program.py
+    python -m benchmarks.read_program
 """
 
 from __future__ import annotations
 
 import statistics
-import sys
 import tempfile
 import threading
-import time
-from collections.abc import Callable
 from pathlib import Path
 from unittest import mock
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
+from benchmarks.seconds import seconds
 from cutegen_lab.compile import CageCompiler
 from cutegen_lab.core.artifact import Artifact
 from cutegen_lab.core.problem import TensorSpec, Workload
@@ -58,12 +54,6 @@ def main() -> None:
             together.append(seconds(lambda: build(workloads, 2 * number)))  # noqa: B023 - called at once
             apart.append(seconds(lambda: [build([w], 2 * number + 1) for w in workloads]))  # noqa: B023
     told("ten workloads built together", together, "one by one", apart)
-
-
-def seconds(work: Callable[[], object]) -> float:
-    started = time.perf_counter()
-    work()
-    return time.perf_counter() - started
 
 
 def told(what: str, ours: list[float], other: str, theirs: list[float]) -> None:

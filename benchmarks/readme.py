@@ -10,13 +10,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import geometric_mean
 
+from benchmarks.results import RESULTS
 from cutegen_lab.bench.peers import QUACK
 from cutegen_lab.bench.record import COPY, Row, read
 from cutegen_lab.bench.report import LARGE_BYTES, ratio
 from cutegen_lab.bench.suite import CASES
 
 ROOT = Path(__file__).parents[1]
-MEASURED, RECORD = ROOT / "docs/measured.md", ROOT / "benchmarks/results/bench_h200.json"
+MEASURED, RECORD = ROOT / "docs/measured.md", RESULTS / "bench_h200.json"
 WORKS = {  # as a reader calls them
     "log_softmax": "log-softmax", "rms_norm": "RMSNorm", "layer_norm": "LayerNorm",
     "fused_add_rmsnorm": "fused add and RMSNorm", "silu_and_mul": "silu and mul",

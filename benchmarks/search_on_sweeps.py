@@ -28,11 +28,11 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.results import RESULTS, read_configs
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.tuning import Patience, Search, Space, key, replay
 from cutegen_lab.tuning.trace import geometric
 
-RESULTS = Path(__file__).parent / "results"
 SEEDS, WITHIN = 20, 0.03
 PREDICTED, BUDGET, AHEAD = 64, 40, 30  # as cutegen tune's on 16 cores
 POOR = 1.15  # times the fastest: where searches of the large sweeps begin
@@ -74,10 +74,9 @@ Arm = Callable[[Sweep, int], list[float]]  # the times of a search's evaluations
 
 
 def sweeps() -> list[Sweep]:
-    groups = json.loads((RESULTS / "predicted_times_on_gpu.json").read_text())["groups"]
     found = []
-    for name, group in groups.items():
-        rows = [group["rows"][row] for row in sorted(group["rows"], key=lambda row: int(row.rsplit("-", 1)[1]))]
+    for name, group in read_configs(RESULTS / "predicted_times_on_gpu.json").items():
+        rows = group["rows"]
         measured = {key(row["config"]): row["measured_us"] for row in rows}
         predicted = {key(row["config"]): row["predicted_us"] for row in rows}
         found.append(Sweep(name, group["held_out"], [row["config"] for row in rows], measured, predicted))
@@ -94,7 +93,7 @@ def ours(sweep: Sweep, seed: int, predicted: bool, patience: Patience) -> list[f
 def large_sweeps() -> list[Sweep]:
     """Their configs' times are the geometric means over the shapes; the first config is no special one."""
     found = []
-    for name, group in json.loads((RESULTS / "search_sweeps_on_gpu.json").read_text())["sweeps"].items():
+    for name, group in read_configs(RESULTS / "search_sweeps_on_gpu.json").items():
         rows = [row for row in group["rows"] if None not in (*row["us"], *row["predicted_us"])]
         measured = {key(row["config"]): geometric(row["us"]) for row in rows}
         predicted = {key(row["config"]): geometric(row["predicted_us"]) for row in rows}

@@ -8,7 +8,6 @@ emulator's model. Those that ptxas's figures rule out are left out, as a search 
 
 from __future__ import annotations
 
-import json
 import random
 import sys
 import tempfile
@@ -21,6 +20,7 @@ from typing import Any
 
 from loky import cpu_count
 
+from benchmarks.results import write_configs
 from benchmarks.tune_on_gpu import PROBLEMS, written
 from cutegen_lab.core.artifact import Artifact
 from cutegen_lab.core.candidate import Config
@@ -44,7 +44,7 @@ def main(out: Path, names: list[str]) -> None:
             started = time.monotonic()
             sweeps[name] = {"inputs": PROBLEMS[name][1], **sweep(session, path, CONFIGS[name])}
             print(f"{name}: {len(sweeps[name]['rows'])} configs in {time.monotonic() - started:.0f} s", flush=True)
-            out.write_text(json.dumps(about(device.name) | {"sweeps": sweeps}) + "\n")
+            write_configs(out, about(device.name), sweeps)
 
 
 def sweep(session: Any, path: Path, count: int) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from cutegen_lab.core.artifact import Build
 from cutegen_lab.core.dtypes import DType
 from cutegen_lab.core.problem import TensorSpec, Workload
 from cutegen_lab.core.roofline import GPUS
-from tests.emulator.machine import build, kernel
+from tests.emulator.ptx_kernel import build, kernel
 
 BLOCKS, THREADS, WARPS = 132, 1024, 32
 ROUNDS = (64, 256, 1024)

@@ -17,6 +17,7 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import TYPE_CHECKING, Any
 
+from benchmarks.results import write_configs
 from cutegen_lab.core.roofline import target_gpu
 from cutegen_lab.core.trial import Profile
 from cutegen_lab.core.verdict import Fault
@@ -51,35 +52,21 @@ def rank(cases: Iterable[Case], files: Sequence[Path]) -> None:
         times |= data["times_us"]
         taken.append(f"{path.stem}: {data['date']}")
         head = {key: data[key] for key in ("date", "python", "torch", "device", "driver")}
-    rows, held_out = defaultdict[str, dict[str, Row]](dict), dict[str, bool]()
+    rows, held_out = defaultdict[str, list[Row]](list), dict[str, bool]()
     timed = [case for case in cases if case.name in times.get(case.group, {})]
     with ProcessPoolExecutor() as processes:
         for case, predicted in zip(timed, processes.map(_predicted, timed, chunksize=4), strict=True):
             measured = times[case.group][case.name]
-            rows[case.group][case.name] = {"config": case.config, "measured_us": round(measured, 2), **predicted}
+            number = int(case.name.removeprefix(f"{case.group}-"))
+            rows[case.group].append({"number": number, "config": case.config, "measured_us": measured, **predicted})
             held_out[case.group] = case.held_out
-    groups = {group: {"held_out": held_out[group], **_ranked(found)} for group, found in sorted(rows.items())}
-    result = {
-        **head,
-        "taken": taken,
-        "model": MODEL,
-        "protocol": PROTOCOL,
-        "summary": _summary(groups),
-        "groups": groups,
-    }
-    out.write_text(_compact(result))
-    _print(result)
-
-
-def _compact(result: Mapping[str, Any]) -> str:
-    """JSON with a line for each config."""
-    rows = {group: found["rows"] for group, found in result["groups"].items()}
-    short = {group: {**found, "rows": f"@{group}@"} for group, found in result["groups"].items()}
-    text = json.dumps({**result, "groups": short}, indent=1)
-    for group, found in rows.items():
-        each = ",\n    ".join(f"{json.dumps(name)}: {json.dumps(row)}" for name, row in found.items())
-        text = text.replace(f'"@{group}@"', f"{{\n    {each}\n   }}")
-    return text + "\n"
+    groups: dict[str, Row] = {}
+    for group, found in sorted(rows.items()):
+        in_order = sorted(found, key=lambda row: row["number"])
+        groups[group] = {"held_out": held_out[group], **_ranked(found), "rows": in_order}
+    head |= {"taken": taken, "model": MODEL, "protocol": PROTOCOL, "summary": _summary(groups)}
+    write_configs(out, head, groups)
+    _print(head, groups)
 
 
 def _predicted(case: Case) -> Row:
@@ -87,19 +74,18 @@ def _predicted(case: Case) -> Row:
     timing, profile = EmulatorDevice().time(case.build, buffers.tensors, buffers.views, gpu, threading.Event())
     if isinstance(timing, Fault) or not isinstance(profile, Profile):
         return {"fault": str(timing)}
-    parts = {k[10:-3]: round(v, 2) for k, v in profile.counters.items() if k.startswith("predicted_")}
-    return {"predicted_us": round(timing.time_us, 2), "limiter": profile.limiter, "parts_us": parts}
+    return {"predicted_us": timing.time_us, "limiter": profile.limiter.partition(":")[0]}
 
 
-def _ranked(rows: Mapping[str, Row]) -> Row:
-    good = [row for row in rows.values() if "predicted_us" in row]
+def _ranked(rows: Sequence[Row]) -> Row:
+    good = [row for row in rows if "predicted_us" in row]
     measured, guessed = ([float(row[key]) for row in good] for key in ("measured_us", "predicted_us"))
     return {
         "spearman": round(spearman(measured, guessed), 3),
         "ties_within_1_percent": round(spearman(measured, guessed, SAME), 3),
         "regret": round(regret(measured, guessed), 3),
         "median_off": round(median(abs(math.log(g / m)) for m, g in zip(measured, guessed, strict=True)), 3),
-        "configs": len(good), "rows": dict(rows),
+        "configs": len(good),
     }  # fmt: skip
 
 
@@ -142,10 +128,10 @@ def regret(measured: Sequence[float], guessed: Sequence[float]) -> float:
     return measured[chosen] / min(measured) - 1
 
 
-def _print(result: Mapping[str, Any]) -> None:
-    print(f"{result['device']}, driver {result['driver']}, {result['date']}; {result['model']}")
-    for group, row in sorted(result["groups"].items(), key=lambda item: item[1]["held_out"]):
+def _print(head: Mapping[str, Any], groups: Mapping[str, Row]) -> None:
+    print(f"{head['device']}, driver {head['driver']}, {head['date']}; {head['model']}")
+    for group, row in sorted(groups.items(), key=lambda item: item[1]["held_out"]):
         kind = "held out" if row["held_out"] else "fit"
         print(f"  {kind:8} {group:26} Spearman {row['spearman']:.2f} of {row['configs']} configs "
               f"({row['ties_within_1_percent']:.2f} with ties), regret {row['regret']:.1%}")  # fmt: skip
-    print(json.dumps(result["summary"], indent=1))
+    print(json.dumps(head["summary"], indent=1))

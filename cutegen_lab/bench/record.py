@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import platform
 import re
 from collections.abc import Iterable, Mapping
@@ -12,6 +11,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from cutegen_lab.bench.table import read_table, write_table
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.errors import InputError
 
@@ -55,19 +55,19 @@ class Record:
     def add(self, row: Row) -> None:
         self.rows.append(row)
         if self._path:
-            scratch = self._path.with_name(self._path.name + ".new")
-            scratch.write_text(json.dumps(self.facts(), indent=1) + "\n")
-            scratch.replace(self._path)
+            write_table(self._path, self._about, self._told())
 
     def facts(self) -> Mapping[str, Any]:
-        rows = [{name: value for name, value in vars(row).items() if value} for row in self.rows]
-        return {**self._about, "rows": rows}
+        return {**self._about, "rows": self._told()}
+
+    def _told(self) -> list[dict[str, Any]]:
+        return [{name: value for name, value in vars(row).items() if value} for row in self.rows]
 
 
 def read(path: Path) -> list[Row]:
     """The rows of a record. Raises InputError where it is none."""
     try:
-        return [Row(**row) for row in json.loads(path.read_text())["rows"]]
+        return [Row(**row) for row in read_table(path)[1]]
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}", "cutegen bench writes one with --out.") from None
     except (ValueError, KeyError, TypeError) as error:

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 import json
 import tempfile
 from collections.abc import Sequence
@@ -21,6 +20,7 @@ from cutegen_lab.config import Settings
 from cutegen_lab.core.artifact import Artifact, CompileFailure
 from cutegen_lab.core.candidate import Config, Proposal, nearest_legal
 from cutegen_lab.core.errors import CageError, CutegenError, InputError, SetupError
+from cutegen_lab.core.hints import did_you_mean
 from cutegen_lab.core.plain_text import continued
 from cutegen_lab.core.problem import Workload
 from cutegen_lab.core.protocols import Cancel, GenerateRequest, Say
@@ -166,10 +166,9 @@ def _in_domain(source: str, config: Config) -> Config:
         return config
     for name, value in config.items():
         if name not in domains:
-            near = difflib.get_close_matches(name, domains, 1)
             raise InputError(
                 f"--config sets {name}, which the kernel's TUNABLE does not name",
-                f"Did you mean {near[0]}?" if near else f"It names {', '.join(domains)}.",
+                did_you_mean(name, domains) or f"It names {', '.join(domains)}.",
             )
         if value not in domains[name]:
             legal = ", ".join(map(str, domains[name]))

@@ -266,8 +266,8 @@ static int invalid(const char *symbol, const char *what) {
     return CUDA_ERROR_INVALID_VALUE;
 }
 
-/* Encodes as an H200's driver does (tests/emulator/tensor_maps.txt): the map is plain data of the launch that takes it.
- * `type`, `interleave`, `swizzle`, `l2_promotion` and `fill` are the driver's enumerations (cuda.h). */
+/* Encodes as an H200's driver does (tests/emulator/tma/tensor_maps.txt): the map is plain data of the launch that takes
+ * it. `type`, `interleave`, `swizzle`, `l2_promotion` and `fill` are the driver's enumerations (cuda.h). */
 int _cuTensorMapEncodeTiled(uint8_t *map, uint32_t type, uint32_t rank, uint64_t address, const uint64_t *sizes,
                             const uint64_t *strides, const uint32_t *box, const uint32_t *steps, uint32_t interleave,
                             uint32_t swizzle, uint32_t l2_promotion, uint32_t fill) {

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from cutegen_lab.core.hashing import canonical_json, sha256
+from cutegen_lab.core.hints import did_you_mean
 from cutegen_lab.core.verdict import Diagnostic
 
 Scalar = int | float | bool | str
@@ -18,8 +18,7 @@ def nearest_legal(value: Scalar, domain: Sequence[Scalar]) -> str:
     empty if none is close."""
     if isinstance(value, int | float) and (numbers := [n for n in domain if isinstance(n, int | float)]) == [*domain]:
         return f"The nearest is {min(numbers, key=lambda n: (abs(n - value), -n))}."
-    near = difflib.get_close_matches(str(value), [str(legal) for legal in domain], 1)
-    return f"Did you mean {near[0]!r}?" if near else ""
+    return did_you_mean(str(value), map(str, domain))
 
 
 @dataclass(frozen=True)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from cutegen_lab.core.candidate import Config, Scalar, nearest_legal
 from cutegen_lab.core.errors import InputError, ProviderError
+from cutegen_lab.core.hints import did_you_mean
 from cutegen_lab.core.problem import Problem
 from cutegen_lab.core.roofline import GPUS, target_gpu
 from cutegen_lab.cutespec.align import vector_width
@@ -179,14 +179,13 @@ def _names(option: Option, template: Template) -> tuple[str, ...]:
     if option.name == "cluster" and isinstance(template, Single) and target_gpu(template.arch).max_cluster == 1:
         raise option.place.error(f"{template.arch} has no clusters of blocks", "Leave the cluster out.")
     near = [name for name in template.domains if name.startswith(f"{option.name}_")]
+    hint = f"Did you mean {near[0]!r}?" if near else ""
     if not near and option.name not in _STATEMENTS:
-        near = difflib.get_close_matches(option.name, template.domains, 1)
-    hint = f"Did you mean {near[0]!r}? " if near else ""
+        hint = did_you_mean(option.name, template.domains)
     if isinstance(template, Pipeline) and option.name in _STATEMENTS:
-        hint = "It takes several kernels: name each by a `step`, or write `with` and the parameter. "
-    raise option.place.error(
-        f"the template ({template.name}) has no {option.name}", f"{hint}It has: {', '.join(template.domains)}."
-    )
+        hint = "It takes several kernels: name each by a `step`, or write `with` and the parameter."
+    has = f"{hint} It has: {', '.join(template.domains)}.".strip()
+    raise option.place.error(f"the template ({template.name}) has no {option.name}", has)
 
 
 def _legal(name: str, value: Scalar, option: Option, template: Template) -> Scalar:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from cutegen_lab.core.hints import did_you_mean
 from cutegen_lab.cutespec.form import Apply, Place, Setting
 
 DIM: tuple[type, ...] = (int, tuple)
@@ -115,9 +115,8 @@ def call(apply: Apply, arguments: list[str], numbers: Sequence[float | None]) ->
     name, place = apply.function, apply.place
     function = FUNCTIONS.get(name)
     if function is None:
-        near = difflib.get_close_matches(name, FUNCTIONS, 1, 0.5)
-        hint = f"Did you mean {near[0]!r}?" if near else f"There are: {', '.join(sorted(set(FUNCTIONS) - _OPERATORS))}."
-        raise place.error(f"there is no function {name!r}", hint)
+        every = f"There are: {', '.join(sorted(set(FUNCTIONS) - _OPERATORS))}."
+        raise place.error(f"there is no function {name!r}", did_you_mean(name, FUNCTIONS, 0.5) or every)
     if not function.least <= len(arguments) <= function.most:
         takes = str(function.least) if function.least == function.most else f"{function.least} to {function.most}"
         raise place.error(f"{name} takes {takes} tensors, and has {len(arguments)}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Iterable, Mapping
 from functools import cache
@@ -14,6 +13,7 @@ from lark.exceptions import UnexpectedCharacters, UnexpectedEOF, UnexpectedInput
 
 from cutegen_lab.core.dtypes import DType
 from cutegen_lab.core.errors import SpecError
+from cutegen_lab.core.hints import did_you_mean
 from cutegen_lab.core.plain_text import misfit
 from cutegen_lab.cutespec.form import Apply, Dim, Expr, Input, Name, Number, Option, Place, Setting, Spec, Step, Value
 
@@ -64,12 +64,11 @@ def _unexpected(error: UnexpectedInput, text: str) -> SpecError:
         return SpecError("the line ends too early", _expected(allowed), line, column)
     first, *rest = text.split("\n")[line - 1][: column - 1].split() or [str(token)]
     misspelt = not rest and first not in _STATEMENTS  # what looks like a name may be a statement's misspelled word
-    near = difflib.get_close_matches(first, _STATEMENTS, 1, 0.5) if misspelt else []
-    hint = f"Did you mean {near[0]!r}? " if near else ""
+    hint = did_you_mean(first, _STATEMENTS, 0.5) if misspelt else ""
     expected = _expected(allowed)
     if misspelt and "EQUAL" in allowed:  # a name alone, with which a line may begin too
         expected = f"A line begins with one of {', '.join(_STATEMENTS)}, or with a name and '='."
-    return SpecError(f"{str(token)[:40]!r} does not fit here", hint + expected, line, column)
+    return SpecError(f"{str(token)[:40]!r} does not fit here", f"{hint} {expected}".strip(), line, column)
 
 
 def _expected(terminals: Iterable[str]) -> str:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import keyword
 import re
 from collections.abc import Mapping, Sequence
 
 from cutegen_lab.core.dtypes import DType
 from cutegen_lab.core.errors import ProblemError
+from cutegen_lab.core.hints import did_you_mean
 from cutegen_lab.core.problem import Problem, TensorSpec, Workload
 from cutegen_lab.cutespec.form import Apply, Dim, Expr, Input, Name, Number, Place, Spec, Value
 from cutegen_lab.cutespec.functions import call, folded
@@ -116,10 +116,8 @@ class _Names:
             return call(expr, texts, [self.number(argument) for argument in expr.arguments])
         assert isinstance(expr, Name)
         if expr.name not in self._known:
-            near = difflib.get_close_matches(expr.name, self._known, 1)
-            hint = f"Did you mean {near[0]!r}? " if near else ""
-            has = ", ".join(self._known)
-            raise expr.place.error(f"{expr.name} has no value here", f"{hint}So far there are: {has}.")
+            hints = (did_you_mean(expr.name, self._known), f"So far there are: {', '.join(self._known)}.")
+            raise expr.place.error(f"{expr.name} has no value here", " ".join(filter(None, hints)))
         if (owner := self._lets.get(expr.name, self.step)) != self.step:
             raise expr.place.error(
                 f"{expr.name} is a value inside the step {owner}",

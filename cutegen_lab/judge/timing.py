@@ -64,6 +64,14 @@ class _Kept:
     outputs: list[memoryview]
 
 
+@dataclass(frozen=True)
+class _Cold:
+    """Rounds with a cold L2, and the timer that took them."""
+
+    timer: InterleavedTimer
+    rounds: Rounds
+
+
 def time_interleaved(
     job: Job, device: HasStopwatch, name: str, effort: Effort, seed: Callable[[], int], say: Say, cancel: Cancel
 ) -> Timing | Fault:
@@ -88,25 +96,23 @@ class _Timer:
         self._kept: list[_Kept] = []
 
     def run(self, device: str) -> Timing | Fault:
-        """Compares with the accepted kernel first: a slower candidate shows within a few rounds, so PyTorch, which
-        takes longer to compile, is prepared only after them."""
+        """A candidate meets the accepted kernel first. PyTorch, whose compilation takes longer than these rounds, is
+        prepared only for one that is faster, or the first."""
         names = self._add_kernels()
         if isinstance(names, Fault):
             return names
-        checks, cold = self._effort.checks, Rounds()
+        checks = self._effort.checks
+        found: _Cold | Fault | None = None
         if INCUMBENT in names:
-            glance = self._cold(names, checks // 2, decided=lambda times: True)
-            if isinstance(glance, Fault):
-                return glance
-            checks, cold = checks - checks // 2, glance[1]
-        side: tuple[Rounds, Rounds, Rounds] | Fault = (Rounds(), Rounds(), Rounds())
-        if not lost(cold.times_us):
-            rounds = self._cold([*names, *self._add_baselines()], checks, decided=lost)
-            if isinstance(rounds, Fault):
-                return rounds
-            timer, cold = rounds
-            if not lost(cold.times_us):
-                side = self._beside(timer)
+            found = self._cold(names, checks // 2, _compared)
+            if isinstance(found, _Cold):
+                names, checks = found.timer.names, checks - checks // 2
+        if found is None or (isinstance(found, _Cold) and self._deserves_baselines(found.rounds)):
+            found = self._cold(self._with_baselines(names), checks, lost)
+        if isinstance(found, Fault):
+            return found
+        timer, cold = found.timer, found.rounds
+        side = (Rounds(), Rounds(), Rounds()) if lost(cold.times_us) else self._beside(timer)
         if isinstance(side, Fault):
             return side
         self._say("check the outputs of timed calls")
@@ -114,17 +120,26 @@ class _Timer:
             return fault
         return self._report(device, cold, *side)
 
-    def _cold(
-        self, names: Sequence[str], checks: int, decided: Callable[[Times], bool]
-    ) -> tuple[InterleavedTimer, Rounds] | Fault:
-        """Rounds with a cold L2 and the timer that took them; keeps outputs of ``checks`` of the candidate's calls."""
+    def _deserves_baselines(self, rounds: Rounds) -> bool:
+        """Whether a candidate that met the accepted kernel is timed beside PyTorch: one that is faster, or so fast that
+        PyTorch must show whether it can be."""
+        times = rounds.times_us
+        if INCUMBENT not in times or self._below_floor(rounds):
+            return True
+        if comparison(INCUMBENT, times[CANDIDATE], times[INCUMBENT]).better:
+            return True
+        self._notes.append("PyTorch was not timed beside it: it is not faster than the accepted kernel")
+        return False
+
+    def _cold(self, names: Sequence[str], checks: int, decided: Callable[[Times], bool]) -> _Cold | Fault:
+        """Outputs of ``checks`` of the candidate's calls are kept."""
         self._say(f"time {self._job.workload.name} in turns with {', '.join(names[1:]) or 'nothing'}")
         timer = InterleavedTimer(self._watch, names, self._seed, self._cancel)
         rounds = timer.converge(self._effort, self._rounds_to_check(checks), self._keep, decided)
         if isinstance(rounds, Fault):
             return rounds
         self._drop(rounds)
-        return timer, rounds
+        return _Cold(timer, rounds)
 
     def _beside(self, timer: InterleavedTimer) -> tuple[Rounds, Rounds, Rounds] | Fault:
         """Samples with a warm L2, of single calls between events, and from CUPTI: not needed for a candidate that has
@@ -144,22 +159,26 @@ class _Timer:
         return warm, events, recorded
 
     def _add_kernels(self) -> list[str] | Fault:
-        """Loads the candidate first, while no correct answer is in device memory, then the accepted kernel."""
+        """Loads the candidate, before anything it could find on the device is the answer, the accepted kernel, and a
+        copy of the compulsory bytes."""
         mine = self._watch.add_build(CANDIDATE, self._job.build)
         if isinstance(mine, Fault):
             return mine
         self._calls = mine.calls
-        if self._job.incumbent is None:
-            return [CANDIDATE]
-        return [CANDIDATE, *self._added({INCUMBENT: self._watch.add_build(INCUMBENT, self._job.incumbent)})]
+        others = dict[str, Subject | Fault]()
+        if self._job.incumbent is not None:
+            others[INCUMBENT] = self._watch.add_build(INCUMBENT, self._job.incumbent)
+        others[COPY] = self._watch.add_copy(COPY)
+        return [CANDIDATE, *self._added(others)]
 
-    def _add_baselines(self) -> list[str]:
-        job, watch, others = self._job, self._watch, dict[str, Subject | Fault]()
-        for kind in kinds(job.problem, self._effort.references):
+    def _with_baselines(self, names: Sequence[str]) -> list[str]:
+        """``names`` and those of PyTorch's that can be timed, the copy last."""
+        problem, others = self._job.problem, dict[str, Subject | Fault]()
+        for kind in kinds(problem, self._effort.references):
             self._say(f"prepare {REFERENCES[kind]}")
-            others[REFERENCES[kind]] = watch.add_reference(REFERENCES[kind], job.problem, kind)
-        others[COPY] = watch.add_copy(COPY)
-        return self._added(others)
+            others[REFERENCES[kind]] = self._watch.add_reference(REFERENCES[kind], problem, kind)
+        kernels = [name for name in names if name != COPY]
+        return [*kernels, *self._added(others), *(name for name in names if name == COPY)]
 
     def _added(self, others: Mapping[str, Subject | Fault]) -> list[str]:
         """Names of the subjects that can be timed; their notes, and faults of the others, become notes."""
@@ -196,20 +215,26 @@ class _Timer:
         return None
 
     def _too_fast(self, cold: Rounds) -> Fault | None:
-        floor = floor_us(self._job, self._watch, self._calls)
-        fastest = {name: min(times) for name, times in cold.times_us.items()}
-        mine = fastest.pop(CANDIDATE)
-        fastest.pop(INCUMBENT, None)
-        if below := [name for name, time in fastest.items() if time < floor]:
-            self._notes.append(f"the floor of {floor:.4g} µs was not applied: {below[0]} is below it too")
+        below = self._below_floor(cold)
+        if CANDIDATE not in below:
             return None
-        if mine >= floor:
+        floor, mine = self._floor_us(), min(cold.times_us[CANDIDATE])
+        if others := [name for name in below if name not in (CANDIDATE, INCUMBENT)]:
+            self._notes.append(f"the floor of {floor:.4g} µs was not applied: {others[0]} is below it too")
             return None
         return Fault(
             Verdict.TOO_FAST,
             f"a sample took {mine:.4g} µs, under the floor of {floor:.4g} µs ({FLOOR_MARGIN:.0%} of what the "
             "compulsory bytes need at the memory's peak): quarantined, no time is reported",
         )
+
+    def _floor_us(self) -> float:
+        return floor_us(self._job, self._watch, self._calls)
+
+    def _below_floor(self, cold: Rounds) -> list[str]:
+        """Subjects with a sample under the floor."""
+        floor = self._floor_us()
+        return [name for name, times in cold.times_us.items() if min(times) < floor]
 
     def _report(self, device: str, cold: Rounds, warm: Rounds, events: Rounds, recorded: Rounds) -> Timing:
         for other in (warm, events, recorded):
@@ -260,6 +285,11 @@ def rotated(inputs: Sequence[torch.Tensor], specs: Sequence[TensorSpec], seed: i
         laid_out(torch.roll(storage(t, spec), rotation(seed, call, index, spec.cosize)), spec)
         for index, (t, spec) in enumerate(zip(inputs, specs, strict=True))
     ]
+
+
+def _compared(times: Times) -> bool:
+    """Whether it is known how the candidate compares with the accepted kernel, or that fell out meanwhile."""
+    return INCUMBENT not in times or comparison(INCUMBENT, times[CANDIDATE], times[INCUMBENT]).answer != "ambiguous"
 
 
 def lost(times: Times) -> bool:

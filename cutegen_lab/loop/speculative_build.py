@@ -1,5 +1,5 @@
-"""Compiles the next candidate while a GPU judges the current one: most refinements are rejected, and the proposal that
-follows a rejection is known in advance."""
+"""Compiles the next candidate while a GPU judges the current one: the first is mostly approved, most refinements are
+rejected, and the proposal that follows is known in advance."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cutegen_lab.core.candidate import Proposal
 from cutegen_lab.core.errors import Cancelled, CutegenError
 from cutegen_lab.core.protocols import Cancel, Provider
 from cutegen_lab.core.run import Answer, RunState, Step
-from cutegen_lab.loop.answers import answered
+from cutegen_lab.loop.answers import answered, ask
 from cutegen_lab.loop.requests import generate_request
 
 _POLL_SECONDS = 0.05
@@ -35,8 +35,8 @@ class SpeculativeBuild:
         self._build: _Build | None = None
 
     def begin(self, state: RunState) -> None:
-        """Gets the provider's proposal for the case that the current candidate is rejected, and compiles it on a
-        thread."""
+        """Gets the provider's proposal for the case that the first candidate is approved, or a refinement rejected, and
+        compiles it on a thread."""
         self.close()
         if (proposal := self._foreseen(state)) is None:
             return
@@ -70,11 +70,15 @@ class SpeculativeBuild:
             build.cancel.set()
 
     def _foreseen(self, state: RunState) -> Proposal | None:
-        """The proposal after a rejection; None if it cannot be predicted or there is none."""
-        if not state.settings.auto or state.incumbent_id is None or not getattr(self._provider, "foreseeable", False):
+        """The proposal after the likely answer; None if it cannot be predicted or there is none."""
+        current = state.current_id
+        if not state.settings.auto or current is None or not getattr(self._provider, "foreseeable", False):
             return None
         with suppress(CutegenError):
-            after = answered(replace(state, step=Step.REVIEW), Answer("reject", state.current_id, by="auto"))
+            if state.incumbent_id is None:
+                after = ask(replace(state, incumbent_id=current, base_id=current), "refine", current)
+            else:
+                after = answered(replace(state, step=Step.REVIEW), Answer("reject", current, by="auto"))
             if after.step is Step.GENERATE:
                 return self._provider.propose(generate_request(after), lambda line: None, threading.Event())
         return None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 from collections.abc import Callable, Sequence
 from functools import wraps
@@ -12,6 +11,7 @@ from types import NoneType, UnionType
 from typing import Any, ParamSpec, TypeVar, get_args, get_origin, get_type_hints
 
 from cutegen_lab.core.errors import InputError
+from cutegen_lab.core.hints import did_you_mean
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -36,9 +36,8 @@ def verb(method: Callable[_P, _R]) -> Callable[_P, _R]:
             bound = signature.bind(*given, **named)
         except TypeError as error:
             unknown = next((name for name in named if name not in signature.parameters), "")
-            near = difflib.get_close_matches(unknown, signature.parameters, 1)
-            hint = f"Did you mean {near[0]!r}? " if near else ""
-            raise InputError(f"{method.__name__}: {error}", hint + _usage(signature, method.__name__)) from None
+            hint = f"{did_you_mean(unknown, signature.parameters)} {_usage(signature, method.__name__)}".strip()
+            raise InputError(f"{method.__name__}: {error}", hint) from None
         wanted = _hints(method)
         for name, value in bound.arguments.items():
             if name in wanted and not _fits(value, wanted[name]):

@@ -57,8 +57,8 @@ class TemplatesProvider:
             reason = f"The reference is a {template.name}; {what}."
             return Proposal(template.write(config), title, reason, "", config)
         config = _config(request.parent, template)
-        for move in _moves(template, config, request.parent):
-            moved = {**config, move.knob: move.new}
+        moves = [(move, {**config, move.knob: move.new}) for move in _moves(template, config, request.parent)]
+        for move, moved in sorted(moves, key=lambda pair: _slower(template, config, pair[1])):
             if canonical_json(moved) not in tried:
                 return Proposal(
                     source=template.write(moved),
@@ -111,6 +111,12 @@ def _moves(template: Template, config: Config, parent: Attempt) -> Iterator[_Mov
         value = next((v for v in onward if template.feasible({**config, knob: v})), None)
         if value is not None:
             yield _Move(knob, config[knob], value, reason)
+
+
+def _slower(template: Template, config: Config, moved: Config) -> bool:
+    """Is ``moved`` expected to take longer than ``config``, by more than ``WORTHWHILE``? Those are proposed last."""
+    before, after = template.estimate_us(config), template.estimate_us(moved)
+    return before is not None and after is not None and after > before * (1 + WORTHWHILE)
 
 
 _RELIEF: Mapping[str, tuple[tuple[str, int], ...]] = {

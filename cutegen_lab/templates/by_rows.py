@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from cutegen_lab.templates.expr import Dot, Extent, Graph, Index, Map, Node, Pick, Place, Reduce, Scan, Total
+from cutegen_lab.templates.expr import Dot, Extent, Graph, Index, Map, Node, Pick, Place, Pool, Reduce, Scan, Total
 
 
 def by_rows(graph: Graph) -> Graph:
     """``graph``, or an equal one whose rows are reduced first, where it folds all dimensions in one pass and an input
     walks along some of them only: no single stride leads through that."""
     everything = tuple(range(len(graph.space)))
-    plain = not any(isinstance(node, Dot | Index | Pick | Place | Scan | Total) for node in graph.nodes)
+    plain = not any(isinstance(node, Dot | Index | Pick | Place | Pool | Scan | Total) for node in graph.nodes)
     if graph.reduced != everything or len(everything) < 2 or max(graph.depths()) != 1 or not plain:
         return graph
     if not any(len({dim is None for dim in load.dims}) > 1 for _, load in graph.loads()):

@@ -20,6 +20,7 @@ from cutegen_lab.templates.expr import (
     Map,
     Pick,
     Place,
+    Pool,
     Reduce,
     Scan,
     Size,
@@ -116,7 +117,7 @@ class Writer:
             return f"Float32({node.name})", _ATOM
         if isinstance(node, Index):
             return self.index, _ATOM
-        if isinstance(node, Load | Pick | Place | Dot | Reduce | Scan | Total):
+        if isinstance(node, Load | Pick | Place | Dot | Pool | Reduce | Scan | Total):
             raise KeyError(f"node {index} ({node}) has no name yet")
         return self._map(node, env)
 

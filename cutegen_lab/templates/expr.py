@@ -157,7 +157,24 @@ class Dot:
         return self.first_dims[dim] is not None or self.second_dims[dim] is not None
 
 
-Node = Load | Pick | Dot | Const | Size | Extent | Index | Place | Map | Reduce | Scan | Total
+@dataclass(frozen=True)
+class Pool:
+    """The mean of a window of input ``tensor``, (…, height, width). ``dims`` say, for each dimension of the iteration
+    space, which of the result's walks along it. ``window``, ``stride`` and ``padding`` are (rows, columns); padding
+    is zeros, which count where ``count_padding`` holds, or ``divisor`` elements do whatever is there."""
+
+    tensor: int
+    dims: Dims
+    window: tuple[int, int]
+    stride: tuple[int, int]
+    padding: tuple[int, int]
+    count_padding: bool
+    divisor: int | None = None
+
+    args: tuple[int, ...] = field(default=(), init=False)
+
+
+Node = Load | Pick | Dot | Pool | Const | Size | Extent | Index | Place | Map | Reduce | Scan | Total
 
 
 @dataclass(frozen=True)
@@ -214,6 +231,11 @@ class Graph:
             if isinstance(node, Dot):
                 yield index, node
 
+    def pools(self) -> Iterator[tuple[int, Pool]]:
+        for index, node in enumerate(self.nodes):
+            if isinstance(node, Pool):
+                yield index, node
+
     def places(self) -> Iterator[tuple[int, Place]]:
         for index, node in enumerate(self.nodes):
             if isinstance(node, Place):
@@ -236,7 +258,7 @@ class Graph:
                 result.append(own or result[node.args[0]])
             elif isinstance(node, Dot):
                 result.append(not self.reduced or any(node.along(d) for d in self.reduced))
-            elif isinstance(node, Index | Scan):
+            elif isinstance(node, Index | Scan | Pool):
                 result.append(True)
             elif isinstance(node, Place):
                 result.append(not self.reduced or node.dim in self.reduced)
@@ -250,7 +272,8 @@ class Graph:
         """For each node: is its value the same all along dimension ``dim`` of the space (no reductions in it)?"""
         result: list[bool] = []
         for node in self.nodes:
-            own = node.dims[dim] is None if isinstance(node, Load | Pick) else not isinstance(node, Dot | Index | Scan)
+            own = not isinstance(node, Dot | Index | Pool | Scan)
+            own = node.dims[dim] is None if isinstance(node, Load | Pick) else own
             own = node.dim != dim if isinstance(node, Place) else own
             result.append(own and all(result[a] for a in node.args))
         return result

@@ -2,7 +2,22 @@
 
 from __future__ import annotations
 
-from cutegen_lab.templates.expr import Const, Dims, Dot, Extent, Graph, Index, Load, Map, Pick, Place, Scan, Size, Total
+from cutegen_lab.templates.expr import (
+    Const,
+    Dims,
+    Dot,
+    Extent,
+    Graph,
+    Index,
+    Load,
+    Map,
+    Pick,
+    Place,
+    Pool,
+    Scan,
+    Size,
+    Total,
+)
 
 _INFIX = {"add": "+", "sub": "-", "mul": "·", "div": "/", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==",
           "ne": "!=", "and": "and", "or": "or"}  # fmt: skip
@@ -24,6 +39,8 @@ def _text(graph: Graph, index: int, names: list[str], depth: int) -> str:
         return (
             f"{_operand(names[node.first], node.first_dims, -1)} @ {_operand(names[node.second], node.second_dims, -2)}"
         )
+    if isinstance(node, Pool):
+        return f"avg_pool2d({names[node.tensor]}, {node.window[0]}×{node.window[1]})"
     if isinstance(node, Const):
         return f"{node.value:g}"
     if isinstance(node, Extent):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,7 @@ from cutegen_lab.templates.axes import Axes
 from cutegen_lab.templates.expr import (
     TRUTH_OPS,
     Builder,
+    Dims,
     Dot,
     Extent,
     Index,
@@ -20,6 +21,7 @@ from cutegen_lab.templates.expr import (
     Map,
     Pick,
     Place,
+    Pool,
     Reduce,
     Scan,
     Total,
@@ -56,7 +58,7 @@ class Lowering:
         self.reduced: tuple[int, ...] | None = None
         self.totalled: tuple[int, ...] | None = None
         self.spaces: list[tuple[int, ...]] = []  # axes of whatever was reduced, for choosing the iteration space
-        self.products: dict[int, tuple[int, ...]] = {}  # the axes of each matrix product
+        self.products: dict[int, tuple[int, ...]] = {}  # the axes of each matrix product, and of what is pooled
         self.spans: list[Span] = []  # parts of inputs
         self.largest = math.inf  # number that PyTorch's result of the present operation can be
         self.tested: set[int] = set()  # values that an operation on truth values takes for true where they are not 0
@@ -165,6 +167,19 @@ class Lowering:
             raise Unsupported(REGROUPED)
         return None
 
+    # --- windows ---
+
+    def pool(self, value: Value, sizes: Sequence[int], pool: Callable[[int, Dims], Pool]) -> Value:
+        """A window of a whole input for each element of the result, whose last dimensions have ``sizes``; ``pool`` is
+        given the input's number and a symbol for each of the result's dimensions. Raises Unsupported."""
+        load = self.build.nodes[value.node]
+        if not isinstance(load, Load) or load.spans or load.flipped or value.axes != load.dims:
+            raise Unsupported("windows of something that is not a whole input")
+        axes = (*value.axes[: -len(sizes)], *(self.axes.fresh(size) for size in sizes))
+        node = self.build.add(pool(load.tensor, axes))
+        self.products[node] = axes
+        return Value(node, axes)
+
     # --- reductions ---
 
     def reduce(
@@ -253,7 +268,7 @@ class Lowering:
             item = self.build.nodes[node]
             if isinstance(item, Load):
                 found = frozenset(d for d in item.dims if d is not None)
-            elif isinstance(item, Dot):
+            elif isinstance(item, Dot | Pool):
                 found = frozenset(self.products[node])
             elif isinstance(item, Pick):
                 found = self.depends(item.args[0]).union(d for d in item.dims if d is not None)

@@ -85,6 +85,11 @@ def helpers(names: Iterable[str]) -> list[str]:
     return lines
 
 
+def functions(kernel: str) -> str:
+    """Those of a kernel file as text, but for its ``epilogue``: for families whose kernels are text."""
+    return "\n\n\n".join(text for name, text in kernel_file(kernel).definitions.items() if name != "epilogue")
+
+
 def tunable(domains: Mapping[str, Sequence[Scalar]]) -> list[str]:
     entries = [f'    "{name}": {tuple(values)!r},' for name, values in domains.items()]
     return ["TUNABLE = {", *entries, "}", ""]
@@ -100,6 +105,18 @@ def signature(name: str, parameters: Sequence[str]) -> list[str]:
     if len(line) <= 110:
         return [line]
     return [f"def {name}(", *(f"    {parameter}," for parameter in parameters), "):"]
+
+
+def call(function: str, arguments: Sequence[str], indent: int) -> list[str]:
+    """A call as a statement, ``indent`` spaces in; arguments in several lines where it would be long."""
+    line = " " * indent + f"{function}({', '.join(arguments)})"
+    if len(line) <= 116:
+        return [line]
+    rows = [""]
+    for argument in arguments:
+        fits = len(rows[-1]) + len(argument) + 2 <= 110 - indent
+        rows = [*rows[:-1], f"{rows[-1]} {argument},"] if fits or not rows[-1] else [*rows, f"{argument},"]
+    return [f"{' ' * indent}{function}(", *(f"{' ' * indent}    {row.strip()}" for row in rows), f"{' ' * indent})"]
 
 
 def approximate(workload: Workload) -> tuple[bool, bool]:

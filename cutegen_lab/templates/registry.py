@@ -11,7 +11,7 @@ from cutegen_lab.core.errors import ELSEWHERE, ProviderError
 from cutegen_lab.core.problem import Problem, Workload
 from cutegen_lab.core.roofline import GPUS, target_gpu
 from cutegen_lab.templates.expr import Graph
-from cutegen_lab.templates.families import columns, elementwise, gemm, rows, skinny, tf32, totals
+from cutegen_lab.templates.families import avg_pool2d, columns, elementwise, gemm, rows, skinny, tf32, totals
 from cutegen_lab.templates.families.gemm import reduced
 from cutegen_lab.templates.families.mma import Mma
 from cutegen_lab.templates.families.scans import columns as column_scans
@@ -65,7 +65,8 @@ def family_for(graph: Graph, arch: str = "sm_90a") -> Family:
 
 
 def _serving(graph: Graph, arch: str) -> Family | None:
-    return next((family for family in families(arch) if family.matches(graph)), None)
+    asked = (cast(Family, avg_pool2d),) if any(graph.pools()) else families(arch)  # others know no windows
+    return next((family for family in asked if family.matches(graph)), None)
 
 
 def slowness(family: Family, graph: Graph, workload: Workload) -> float:

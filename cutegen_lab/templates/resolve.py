@@ -24,6 +24,7 @@ from cutegen_lab.templates.expr import (
     Output,
     Pick,
     Place,
+    Pool,
     Reduce,
     Scan,
 )
@@ -80,6 +81,10 @@ def resolve(lowering: Lowering, results: Sequence[Value], workload: Workload, tf
             node = replace(node, dims=_dims(walks, space))
             if isinstance(node, Load) and node.flipped and index in live:
                 raise Unsupported("a flip, but before and after a scan")
+        if isinstance(node, Pool):
+            if not all(axes.whole(s) for s in lowering.products[index]):
+                raise Unsupported("a view that regroups dimensions of what is pooled")
+            node = replace(node, dims=_dims([axes.parts(s) for s in lowering.products[index]], space))
         if isinstance(node, Place):
             node = _positioned(node, axes, where, tuple(where[s] for s in reduced), index in live)
         resolved.append(node)

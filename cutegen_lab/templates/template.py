@@ -39,6 +39,10 @@ class Template(Protocol):
         """The limit that a config is beyond, with its figures; empty where it is feasible."""
         ...
 
+    def estimate_us(self, config: Config) -> float | None:
+        """What the main workload takes about, in microseconds, by a formula; None where there is none for it."""
+        ...
+
     def write(self, config: Config) -> str:
         """The module's text with ``config`` as defaults. Raises ProviderError."""
         ...
@@ -95,6 +99,10 @@ class Single:
             if size > 1:
                 return f"{name} of {size}, and {self.arch} has no clusters of blocks"
         return next(filter(None, (self.family.why_not(graph, config) for graph in self.graphs)), "")
+
+    def estimate_us(self, config: Config) -> float | None:
+        estimate = getattr(self.family, "estimate_us", None)  # a product's family has one
+        return estimate(self.graph, self.problem.workload, config) if estimate else None
 
     @property
     def _clusters(self) -> bool:

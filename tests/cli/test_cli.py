@@ -122,7 +122,7 @@ def test_what_a_reference_prints_stays_off_stdout(place: Path) -> None:
 def test_a_config_names_what_the_kernel_has(place: Path) -> None:
     (place / "tunable.py").write_text(f'TUNABLE = {{"threads": (32, 64)}}\n{KERNEL.read_text()}')
     done = cutegen(place, "judge", "softmax.py", "tunable.py", "--config", '{"thraeds": 64}')
-    assert done.returncode == 2 and "Did you mean threads?" in done.stderr
+    assert done.returncode == 2 and "Did you mean 'threads'?" in done.stderr
 
 
 def test_sol(place: Path) -> None:

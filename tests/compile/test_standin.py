@@ -11,8 +11,7 @@ import pytest
 
 from cutegen_lab.compile.standin import standin_library
 from cutegen_lab.core.errors import SetupError
-
-MAPS = (Path(__file__).parents[1] / "emulator/tensor_maps.txt").read_text().splitlines()[1:]
+from tests.emulator.tma.driver_maps import LINES
 
 
 def test_it_is_built_once(tmp_path: Path) -> None:
@@ -52,7 +51,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     return ctypes.CDLL(str(standin_library(tmp_path_factory.mktemp("standin"))))
 
 
-@pytest.mark.parametrize("line", MAPS, ids=[line.split(";")[0] for line in MAPS])
+@pytest.mark.parametrize("line", LINES, ids=[line.split(";")[0] for line in LINES])
 def test_tensor_maps_are_those_of_the_driver(library: ctypes.CDLL, line: str) -> None:
     _, described, raw = (part.strip() for part in line.split(";"))
     status, made = encoded(library, [ast.literal_eval(part) for part in described.split()])

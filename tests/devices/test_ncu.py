@@ -16,7 +16,7 @@ from cutegen_lab.devices.cuda import CudaDevice, gpu_count, ncu
 from cutegen_lab.devices.emulator import EmulatorDevice
 from cutegen_lab.judge.profile import profile
 from cutegen_lab.problems import read_text
-from tests.emulator import machine
+from tests.emulator.ptx_kernel import build, kernel
 
 CANCEL = threading.Event()
 PLUS_ONE = "def reference(x):\n    return x + 1\n"
@@ -43,9 +43,9 @@ def plus_one(workload: Workload) -> Build:
       st.volatile.shared.f32 [%r5], %f1; bar.sync 0; ld.volatile.shared.f32 %f2, [%r5];
       add.f32 %f2, %f2, 0f3F800000; st.global.f32 [%rd11], %f2;
       ret;"""
-    ptx = machine.kernel(body, 2, "  .shared .align 16 .b8 tile[2048];\n")
+    ptx = kernel(body, 2, "  .shared .align 16 .b8 tile[2048];\n")
     tensors = [np.zeros(spec.shape, np.float32) for spec in workload.tensors]
-    made = machine.build(ptx, tensors, grid=(16, 1, 1), block=(256, 1, 1))
+    made = build(ptx, tensors, grid=(16, 1, 1), block=(256, 1, 1))
     return replace(made, cubin=ptx.encode() + b"\0", inputs=1)
 
 

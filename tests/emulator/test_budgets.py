@@ -15,7 +15,7 @@ from cutegen_lab.core.problem import TensorSpec
 from cutegen_lab.core.verdict import Fault, Verdict
 from cutegen_lab.devices.emulator import EmulatorDevice
 from cutegen_lab.emulator import Options
-from tests.emulator.machine import build, kernel, run
+from tests.emulator.ptx_kernel import build, kernel, run
 
 NOTHING = kernel("  ret;", 1)
 

@@ -7,7 +7,7 @@ import pytest
 
 from cutegen_lab.core.verdict import Verdict
 from cutegen_lab.emulator import Options, Order
-from tests.emulator.machine import evaluate, kernel, run
+from tests.emulator.ptx_kernel import evaluate, kernel, run
 
 LANE = np.arange(32)
 OUT = "  mul.wide.u32 %rd20, %r1, 4; add.s64 %rd20, %rd1, %rd20; st.global.b32 [%rd20], %r9; ret;"

@@ -1,18 +1,19 @@
-"""Every planted bug is found at its line (marked FAULT in the PTX) and first thread."""
+"""Each planted bug (planted_bugs/) is found at its line, which the comment FAULT marks, and first thread."""
 
 from __future__ import annotations
 
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from cutegen_lab.core.artifact import SourceLine
 from cutegen_lab.core.errors import Cancelled
 from cutegen_lab.core.problem import TensorSpec
 from cutegen_lab.core.verdict import Fault, Verdict
 from cutegen_lab.emulator import Options, run_plan
-from tests.emulator.machine import build, fixture, kernel, run
+from tests.emulator.planted import line_of, ptx_lines
+from tests.emulator.ptx_kernel import build, kernel, run
 
 V = Verdict
 BUGS = [
@@ -40,16 +41,15 @@ BUGS = [
 ]
 
 
-def identity(ptx: str) -> list[SourceLine]:
-    """Pretends the candidate's text is the PTX, so that a fault's line is the PTX line."""
-    return [SourceLine(n, n) for n in range(1, ptx.count("\n") + 2)]
+def bug(name: str) -> str:
+    return (Path(__file__).parent / "planted_bugs" / f"{name}.ptx").read_text()
 
 
 def fault_of(name: str, threads: int) -> tuple[str, Fault]:
-    ptx = fixture(f"{name}.ptx")
+    ptx = bug(name)
     tensors = [np.zeros(64, np.uint32), np.zeros(64, np.uint32)]
     result = run(ptx, tensors, inputs=1, options=Options(budget=20_000), grid=(3, 1, 1), block=(threads, 1, 1),
-                 lines=identity(ptx))  # fmt: skip
+                 lines=ptx_lines(ptx))  # fmt: skip
     assert result.execution.fault is not None, f"{name} was not found"
     return ptx, result.execution.fault
 
@@ -59,7 +59,7 @@ def test_found(name: str, threads: int, verdict: Verdict, thread: int | None, wo
     ptx, fault = fault_of(name, threads)
     assert fault.verdict is verdict, fault
     assert words in fault.message
-    marked = next(n for n, line in enumerate(ptx.split("\n"), 1) if "// FAULT" in line)
+    marked = line_of(ptx, "FAULT")
     assert fault.line == marked
     text = ptx.split("\n")[marked - 1].split(";")[0].strip()
     assert fault.instruction == text
@@ -84,7 +84,7 @@ def test_the_same_kernels_without_their_bug_pass() -> None:
         "atomic_on_input": ("setp.lt.s32 %p1, %r1, 5", "setp.lt.s32 %p1, %r1, 32", 32),
     }  # fmt: skip
     for name, (old, new, threads) in fixes.items():
-        ptx = fixture(f"{name}.ptx")
+        ptx = bug(name)
         assert old in ptx
         tensors = [np.arange(64, dtype=np.uint32), np.zeros(64, np.uint32)]
         result = run(ptx.replace(old, new), tensors, inputs=1, block=(threads, 1, 1))
@@ -99,7 +99,7 @@ def test_a_buffer_is_never_indexed_outside_even_by_wild_addresses() -> None:
 
 
 def test_an_endless_loop_is_cancelled_at_once() -> None:
-    ptx = fixture("endless_loop.ptx")
+    ptx = bug("endless_loop")
     tensors = [np.zeros(64, np.uint32), np.zeros(64, np.uint32)]
     made = build(ptx, tensors, block=(32, 1, 1))
     views = [memoryview(t.view(np.uint8)) for t in tensors]

@@ -1524,10 +1524,28 @@ def gemm2_multiply_by_wgmma(
     )
 
 
+@cute.jit
+def add_up(
+    mPart: cute.Tensor,
+    mC: cute.Tensor,
+    extras: tuple,
+    stream: cuda.CUstream,
+    sizes: cutlass.Constexpr,
+):
+    """``mC`` (m, n, batch): what the epilogue makes of ``mPart`` (m, n, batch, part), added up in fp32."""
+    m, n, batches = (cute.size(mC, mode=[d]) for d in range(3))
+    vec = 4 if lies_in_pairs(mC, n) and n % 4 == 0 else 1
+    total_kernel(mPart, mC, extras, sizes, vec).launch(
+        grid=[cute.ceil_div(m * batches * n // vec, 256), 1, 1], block=[256, 1, 1], stream=stream
+    )
+
+
 @cute.kernel
 def total_kernel(
     mPart: cute.Tensor,
     mC: cute.Tensor,
+    extras: tuple,
+    sizes: cutlass.Constexpr,
     vec: cutlass.Constexpr,
 ):
     """Adds up ``mPart`` (m, n, batch, part), ``vec`` neighbours in n a thread, and applies the epilogue."""
@@ -1551,6 +1569,8 @@ def total_kernel(
         cC = cute.make_identity_tensor((1, vec))
         result = epilogue(
             total,
+            *[fetch(x, cC, row, column, batch, (m, n), vec > 1) for x in extras],
+            *sizes,
         )
         rC = cute.make_rmem_tensor(vec, mC.element_type)
         rC.store(result.to(mC.element_type))
@@ -1565,15 +1585,20 @@ def total_kernel(
 
 
 @cute.jit
-def add_up(
-    mPart: cute.Tensor,
+def multiply_plainly(
+    lefts: tuple,
+    rights: tuple,
     mC: cute.Tensor,
+    extras: tuple,
     stream: cuda.CUstream,
+    sizes: cutlass.Constexpr,
+    pairs: cutlass.Constexpr,
 ):
+    """``mC`` (m, n, batch) of the products of ``pairs``: of ``lefts`` (m, k, batch) and ``rights`` (n, k, batch)."""
     m, n, batches = (cute.size(mC, mode=[d]) for d in range(3))
-    vec = 4 if lies_in_pairs(mC, n) and n % 4 == 0 else 1
-    total_kernel(mPart, mC, vec).launch(
-        grid=[cute.ceil_div(m * batches * n // vec, 256), 1, 1], block=[256, 1, 1], stream=stream
+    dense_in_k = tuple(tuple(x.stride[1] == 1 for x in side) for side in (lefts, rights))
+    plain_kernel(lefts, rights, mC, extras, sizes, pairs, dense_in_k).launch(
+        grid=[cute.ceil_div(m, 64) * cute.ceil_div(n, 64) * batches, 1, 1], block=[256, 1, 1], stream=stream
     )
 
 
@@ -1582,6 +1607,8 @@ def plain_kernel(
     lefts: tuple,
     rights: tuple,
     mC: cute.Tensor,
+    extras: tuple,
+    sizes: cutlass.Constexpr,
     pairs: cutlass.Constexpr,
     dense_in_k: cutlass.Constexpr,
 ):
@@ -1617,6 +1644,8 @@ def plain_kernel(
     cC = cute.make_tensor(cC.iterator, cute.select(cC.layout, mode=[1, 0]))
     result = epilogue(
         *[acc.load() for acc in accs],
+        *[fetch(x, cC, row, column, batch, (m, n), False) for x in extras],
+        *sizes,
     )
     rC = cute.make_rmem_tensor(16, mC.element_type)
     rC.store(result.to(mC.element_type))
@@ -1643,21 +1672,6 @@ def load_slab(
         if row + i < rows and start + j < k:
             value = Float32(mX[row + i, start + j, batch])
         sX[i, j] = value
-
-
-@cute.jit
-def multiply_plainly(
-    lefts: tuple,
-    rights: tuple,
-    mC: cute.Tensor,
-    stream: cuda.CUstream,
-    pairs: cutlass.Constexpr,
-):
-    m, n, batches = (cute.size(mC, mode=[d]) for d in range(3))
-    dense_in_k = tuple(tuple(x.stride[1] == 1 for x in side) for side in (lefts, rights))
-    plain_kernel(lefts, rights, mC, pairs, dense_in_k).launch(
-        grid=[cute.ceil_div(m, 64) * cute.ceil_div(n, 64) * batches, 1, 1], block=[256, 1, 1], stream=stream
-    )
 
 
 @cute.jit
@@ -1691,6 +1705,7 @@ def gemm2_launch(
         out.iterator, cute.make_layout((m, n, batches), stride=(out.stride[2], out.stride[3], out.stride[1]))
     )
     lefts, rights = (mA,), (mB,)
+    extras, sizes = (), ()
     pairs, exact = ((0, 0),), ()
     by_tma = lefts, rights
     ready = tma_views(by_tma[0]), tma_views(by_tma[1])
@@ -1706,12 +1721,12 @@ def gemm2_launch(
                 partials.iterator,
                 cute.make_layout((m, n, batches, split_k), stride=(n, 1, m * n, batches * m * n)),
             )
-            add_up(mPart, mC, stream)
+            add_up(mPart, mC, extras, stream, sizes)
         else:
             gemm2_multiply_by_wgmma(*ready, mC, exact, stream, k, terms, 1, (tile_m, tile_n, tile_k), (cluster_m, cluster_n),
                               stages, schedule, raster, group)
     else:
-        multiply_plainly(lefts, rights, mC, stream, pairs)
+        multiply_plainly(lefts, rights, mC, extras, stream, sizes, pairs)
 
 
 @cute.jit

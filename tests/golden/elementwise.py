@@ -20,8 +20,16 @@ TUNABLE = {
 
 
 def constraints(config, workload, device):
-    """A thread's values stay in registers."""
-    return config["vec"] * config["loads"] <= 64
+    return not why_not(config)
+
+
+MAX_VALUES = 64  # of a thread, in registers
+
+
+def why_not(config):
+    """The limit that ``config`` is beyond; empty where it is feasible."""
+    values = config["vec"] * config["loads"]
+    return f"{values} values in a thread's registers, of {MAX_VALUES} at most" if values > MAX_VALUES else ""
 
 
 EVICT_LAST = 0x14F0000000000000  # what createpolicy.fractional.L2::evict_last makes for all of an access
@@ -41,45 +49,150 @@ def load_lasting(gX, rX):
 
 @cute.kernel
 def elementwise_kernel(
-    gX: cute.Tensor,
-    gS: cute.Tensor,
-    gB: cute.Tensor,
-    gOut: cute.Tensor,
+    gXs: tuple,
+    gTables: tuple,
+    gOuts: tuple,
+    body: cutlass.Constexpr,
     vectors: cutlass.Constexpr,
     vec: cutlass.Constexpr,
     threads: cutlass.Constexpr,
     loads: cutlass.Constexpr,
+    sizes: cutlass.Constexpr,
+    bounds: cutlass.Constexpr,
+    picks: cutlass.Constexpr,
+    ranges: cutlass.Constexpr,
+    repeats: cutlass.Constexpr,
 ):
+    """``body`` maps vectors in fp32 of the inputs to those of the outputs; one value will do for a whole vector.
+
+    It also takes what ``picks`` choose from tables, places along dimensions (``ranges``), and ``sizes``. ``bounds`` are
+    of inputs that end before the space does, ``repeats`` of outputs that lack some of its dimensions.
+    """
     tidx, _, _ = cute.arch.thread_idx()
     bidx, _, _ = cute.arch.block_idx()
-    first = bidx * threads * loads + tidx
-    mine = cute.make_layout((vec, loads))
-    one = cute.make_layout((1, loads))  # what has one value for a whole vector
-
-    rX = cute.make_rmem_tensor(mine, gX.element_type)
-    rX.fill(0.0)
-    rS = cute.make_rmem_tensor(mine, gS.element_type)
-    rS.fill(0.0)
-    rB = cute.make_rmem_tensor(one, gB.element_type)
-    rB.fill(0.0)
+    first_vec = bidx * threads * loads + tidx
+    rXs = [cute.make_rmem_tensor((cute.size(gX, mode=[0]), loads), gX.element_type) for gX in gXs]
+    for rX in rXs:
+        rX.fill(0.0)
     for i in cutlass.range_constexpr(loads):
-        at = first + i * threads
+        at = first_vec + i * threads
         if at < vectors:
-            load_lasting(gX[None, at], rX[None, i])
-            load_lasting(gS[None, at], rS[None, i])
-            rB[0, i] = gB[at]
-
-    x = rX.load().to(Float32)
-    s = rS.load().to(Float32)
-    b = rB.load().to(Float32)
-    wide_b = b.broadcast_to(mine.shape)
-    a = cute.math.erf(x * s * 0.7071067811865476) + 1.0
-    rOut = cute.make_rmem_tensor(mine, gOut.element_type)
-    rOut.store((x * s * 0.5 * a + wide_b).to(gOut.element_type))
+            if cutlass.const_expr(len(bounds) > 0):
+                load_parts(gXs, rXs, i, at, bounds)
+            else:
+                for gX, rX in zip(gXs, rXs):
+                    load_vector(gX, rX, i, at)
+    values = [rX.load().to(Float32) for rX in rXs]
+    if cutlass.const_expr(len(picks) > 0):
+        values += picked(gTables, rXs, picks, first_vec, threads, vectors)
+    if cutlass.const_expr(len(ranges) > 0):
+        values += [places(first_vec, threads, each, n, (vec if wide else 1, loads)) for each, n, wide in ranges]
+    if cutlass.const_expr(len(sizes) > 0):
+        values += sizes
+    rOuts = [cute.make_rmem_tensor((cute.size(gOut, mode=[0]), loads), gOut.element_type) for gOut in gOuts]
+    for rOut, result in zip(rOuts, body(*values)):
+        if cutlass.const_expr(isinstance(result, cute.TensorSSA)):
+            rOut.store(result.broadcast_to(rOut.shape).to(rOut.element_type))
+        else:
+            rOut.fill(result)
     for i in cutlass.range_constexpr(loads):
-        at = first + i * threads
+        at = first_vec + i * threads
         if at < vectors:
+            if cutlass.const_expr(len(repeats) > 0):
+                store_firsts(rOuts, gOuts, i, at, repeats)
+            else:
+                for rOut, gOut in zip(rOuts, gOuts):
+                    cute.autovec_copy(rOut[None, i], gOut[None, at])
+
+
+def load_vector(gX, rX, i, at):
+    if gX.stride[0] == 0:
+        rX[0, i] = gX[0, at]
+    else:
+        load_lasting(gX[None, at], rX[None, i])
+
+
+@cute.jit
+def load_parts(gXs: tuple, rXs: tuple, i: cutlass.Constexpr, at: cutlass.Int32, bounds: cutlass.Constexpr):
+    """Loads vector ``at`` of the space where it lies inside of tensors. ``bounds`` say for each and for dimensions of
+    the space how vectors lie along it, where the tensor begins and ends, and how many vectors come before it."""
+    for gX, rX, bound in zip(gXs, rXs, bounds):
+        if inside(at, bound):
+            load_vector(gX, rX, i, at - sum(before for _, _, _, before in bound))
+
+
+def inside(at, bound):
+    found = True
+    for dim, begin, end, _ in bound:
+        found = found & (begin <= place(at, dim)) & (place(at, dim) < end)
+    return found
+
+
+def place(at, dim):
+    """Where vector ``at`` of the space lies along a dimension."""
+    divisors, count, step = dim
+    for divisor in divisors:
+        at = at // divisor
+    return at % count * step if step > 1 else at % count
+
+
+@cute.jit
+def picked(
+    gTables: tuple,
+    rXs: tuple,
+    picks: cutlass.Constexpr,
+    first_vec: cutlass.Int32,
+    threads: cutlass.Constexpr,
+    vectors: cutlass.Constexpr,
+):
+    """Vectors of what ``picks`` name: from which of ``gTables`` (values of a vector, choices, vectors), and which of
+    ``rXs`` has the numbers of the choices, one for each value or for all of a vector."""
+    values = []
+    for table, names in picks:
+        gTable, rName = gTables[table], rXs[names]
+        each, loads = rName.shape
+        rPick = cute.make_rmem_tensor((max(each, cute.size(gTable, mode=[0])), loads), gTable.element_type)
+        rPick.fill(0.0)
+        for i in cutlass.range_constexpr(loads):
+            at = first_vec + i * threads
+            if at < vectors:
+                if cutlass.const_expr(each > 1):
+                    for j in cutlass.range_constexpr(each):
+                        rPick[j, i] = gTable[j, nearest(gTable, rName[j, i]), at]
+                else:
+                    cute.autovec_copy(gTable[None, nearest(gTable, rName[0, i]), at], rPick[None, i])
+        values.append(rPick.load().to(Float32))
+    return values
+
+
+def nearest(gTable, at):
+    """``at``, or the end that it lies beyond."""
+    return cutlass.min(cutlass.max(at, 0), cute.size(gTable, mode=[1]) - 1)
+
+
+def places(first_vec, stride, each, count, shape):
+    """Where each of a thread's values is along a dimension of ``count`` vectors, the next every ``each`` vectors."""
+    rPlace = cute.make_rmem_tensor(shape, Float32)
+    vec, loads = shape
+    for i in range(loads):
+        at = (first_vec + i * stride) // each % count * vec
+        for j in range(vec):
+            rPlace[j, i] = Float32(at + j)
+    return rPlace.load()
+
+
+@cute.jit
+def store_firsts(rOuts: tuple, gOuts: tuple, i: cutlass.Constexpr, at: cutlass.Int32, repeats: cutlass.Constexpr):
+    """Stores vector ``at`` of the space: of those that differ in dimensions that an output lacks, the first."""
+    for rOut, gOut, lacking in zip(rOuts, gOuts, repeats):
+        if inside(at, [(dim, 0, 1, 0) for dim in lacking]):
             cute.autovec_copy(rOut[None, i], gOut[None, at])
+
+
+def body(x, s, b):
+    wide_b = b.broadcast_to(x.shape)
+    a = cute.math.erf(x * s * 0.7071067811865476) + 1.0
+    return (x * s * 0.5 * a + wide_b,)
 
 
 @cute.jit
@@ -102,11 +215,11 @@ def launch(
         x.iterator, cute.make_layout((width, (n // width, rows)), stride=(1, (width, x.stride[0])))
     )
     gS = cute.make_tensor(s.iterator, cute.make_layout((width, (n // width, rows)), stride=(1, (width, 0))))
-    gB = cute.make_tensor(b.iterator, cute.make_layout((n // width, rows), stride=(0, b.stride[0])))
+    gB = cute.make_tensor(b.iterator, cute.make_layout((1, (n // width, rows)), stride=(0, (0, b.stride[0]))))
     gOut = cute.make_tensor(
         out.iterator, cute.make_layout((width, (n // width, rows)), stride=(1, (width, out.stride[0])))
     )
-    elementwise_kernel(gX, gS, gB, gOut, vectors, width, threads, loads).launch(
+    elementwise_kernel((gX, gS, gB), (), (gOut,), body, vectors, width, threads, loads, (), (), (), (), ()).launch(
         grid=[(vectors + threads * loads - 1) // (threads * loads), 1, 1],
         block=[threads, 1, 1],
         stream=stream,

@@ -693,12 +693,28 @@ def load_op(blocks):
     return cpasync.CopyBulkTensorTileG2SMulticastOp() if blocks > 1 else cpasync.CopyBulkTensorTileG2SOp()
 
 
+@cute.jit
+def add_up(
+    mPart: cute.Tensor,
+    mC: cute.Tensor,
+    extras: tuple,
+    stream: cuda.CUstream,
+    sizes: cutlass.Constexpr,
+):
+    """``mC`` (m, n, batch): what the epilogue makes of ``mPart`` (m, n, batch, part), added up in fp32."""
+    m, n, batches = (cute.size(mC, mode=[d]) for d in range(3))
+    vec = 4 if lies_in_pairs(mC, n) and n % 4 == 0 else 1
+    total_kernel(mPart, mC, extras, sizes, vec).launch(
+        grid=[cute.ceil_div(m * batches * n // vec, 256), 1, 1], block=[256, 1, 1], stream=stream
+    )
+
+
 @cute.kernel
 def total_kernel(
     mPart: cute.Tensor,
     mC: cute.Tensor,
-    eSa: cute.Tensor,
-    eSb: cute.Tensor,
+    extras: tuple,
+    sizes: cutlass.Constexpr,
     vec: cutlass.Constexpr,
 ):
     """Adds up ``mPart`` (m, n, batch, part), ``vec`` neighbours in n a thread, and applies the epilogue."""
@@ -722,8 +738,8 @@ def total_kernel(
         cC = cute.make_identity_tensor((1, vec))
         result = epilogue(
             total,
-            fetch(eSa, cC, row, column, batch, (m, n), vec > 1),
-            fetch(eSb, cC, row, column, batch, (m, n), vec > 1),
+            *[fetch(x, cC, row, column, batch, (m, n), vec > 1) for x in extras],
+            *sizes,
         )
         rC = cute.make_rmem_tensor(vec, mC.element_type)
         rC.store(result.to(mC.element_type))
@@ -738,17 +754,20 @@ def total_kernel(
 
 
 @cute.jit
-def add_up(
-    mPart: cute.Tensor,
+def multiply_plainly(
+    lefts: tuple,
+    rights: tuple,
     mC: cute.Tensor,
-    eSa: cute.Tensor,
-    eSb: cute.Tensor,
+    extras: tuple,
     stream: cuda.CUstream,
+    sizes: cutlass.Constexpr,
+    pairs: cutlass.Constexpr,
 ):
+    """``mC`` (m, n, batch) of the products of ``pairs``: of ``lefts`` (m, k, batch) and ``rights`` (n, k, batch)."""
     m, n, batches = (cute.size(mC, mode=[d]) for d in range(3))
-    vec = 4 if lies_in_pairs(mC, n) and n % 4 == 0 else 1
-    total_kernel(mPart, mC, eSa, eSb, vec).launch(
-        grid=[cute.ceil_div(m * batches * n // vec, 256), 1, 1], block=[256, 1, 1], stream=stream
+    dense_in_k = tuple(tuple(x.stride[1] == 1 for x in side) for side in (lefts, rights))
+    plain_kernel(lefts, rights, mC, extras, sizes, pairs, dense_in_k).launch(
+        grid=[cute.ceil_div(m, 64) * cute.ceil_div(n, 64) * batches, 1, 1], block=[256, 1, 1], stream=stream
     )
 
 
@@ -757,8 +776,8 @@ def plain_kernel(
     lefts: tuple,
     rights: tuple,
     mC: cute.Tensor,
-    eSa: cute.Tensor,
-    eSb: cute.Tensor,
+    extras: tuple,
+    sizes: cutlass.Constexpr,
     pairs: cutlass.Constexpr,
     dense_in_k: cutlass.Constexpr,
 ):
@@ -794,8 +813,8 @@ def plain_kernel(
     cC = cute.make_tensor(cC.iterator, cute.select(cC.layout, mode=[1, 0]))
     result = epilogue(
         *[acc.load() for acc in accs],
-        fetch(eSa, cC, row, column, batch, (m, n), False),
-        fetch(eSb, cC, row, column, batch, (m, n), False),
+        *[fetch(x, cC, row, column, batch, (m, n), False) for x in extras],
+        *sizes,
     )
     rC = cute.make_rmem_tensor(16, mC.element_type)
     rC.store(result.to(mC.element_type))
@@ -822,23 +841,6 @@ def load_slab(
         if row + i < rows and start + j < k:
             value = Float32(mX[row + i, start + j, batch])
         sX[i, j] = value
-
-
-@cute.jit
-def multiply_plainly(
-    lefts: tuple,
-    rights: tuple,
-    mC: cute.Tensor,
-    eSa: cute.Tensor,
-    eSb: cute.Tensor,
-    stream: cuda.CUstream,
-    pairs: cutlass.Constexpr,
-):
-    m, n, batches = (cute.size(mC, mode=[d]) for d in range(3))
-    dense_in_k = tuple(tuple(x.stride[1] == 1 for x in side) for side in (lefts, rights))
-    plain_kernel(lefts, rights, mC, eSa, eSb, pairs, dense_in_k).launch(
-        grid=[cute.ceil_div(m, 64) * cute.ceil_div(n, 64) * batches, 1, 1], block=[256, 1, 1], stream=stream
-    )
 
 
 @cute.jit
@@ -876,6 +878,7 @@ def launch(
     eSa = cute.make_tensor(sa.iterator, cute.make_layout((m, n, batches), stride=(sa.stride[0], 0, 0)))
     eSb = cute.make_tensor(sb.iterator, cute.make_layout((m, n, batches), stride=(0, sb.stride[0], 0)))
     lefts, rights = (mA,), (mB,)
+    extras, sizes = (eSa, eSb,), ()
     pairs, exact = ((0, 0),), ()
     by_tma = lefts, rights
     ready = tma_views(by_tma[0]), tma_views(by_tma[1])
@@ -891,9 +894,9 @@ def launch(
                 partials.iterator,
                 cute.make_layout((m, n, batches, split_k), stride=(n, 1, m * n, batches * m * n)),
             )
-            add_up(mPart, mC, eSa, eSb, stream)
+            add_up(mPart, mC, extras, stream, sizes)
         else:
             multiply_by_wgmma(*ready, mC, exact, eSa, eSb, stream, k, terms, 1, (tile_m, tile_n, tile_k), (cluster_m, cluster_n),
                               stages, schedule, raster, group)
     else:
-        multiply_plainly(lefts, rights, mC, eSa, eSb, stream, pairs)
+        multiply_plainly(lefts, rights, mC, extras, stream, sizes, pairs)

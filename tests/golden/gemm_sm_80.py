@@ -464,11 +464,28 @@ def swizzled(rows, tile_k, width, along_k):
     return cute.make_composed_layout(cute.make_swizzle(bits, size, 3), 0, cute.make_layout(shape, stride=stride))
 
 
+@cute.jit
+def add_up(
+    mPart: cute.Tensor,
+    mC: cute.Tensor,
+    extras: tuple,
+    stream: cuda.CUstream,
+    sizes: cutlass.Constexpr,
+):
+    """``mC`` (m, n, batch): what the epilogue makes of ``mPart`` (m, n, batch, part), added up in fp32."""
+    m, n, batches = (cute.size(mC, mode=[d]) for d in range(3))
+    vec = 4 if lies_in_pairs(mC, n) and n % 4 == 0 else 1
+    total_kernel(mPart, mC, extras, sizes, vec).launch(
+        grid=[cute.ceil_div(m * batches * n // vec, 256), 1, 1], block=[256, 1, 1], stream=stream
+    )
+
+
 @cute.kernel
 def total_kernel(
     mPart: cute.Tensor,
     mC: cute.Tensor,
-    eB: cute.Tensor,
+    extras: tuple,
+    sizes: cutlass.Constexpr,
     vec: cutlass.Constexpr,
 ):
     """Adds up ``mPart`` (m, n, batch, part), ``vec`` neighbours in n a thread, and applies the epilogue."""
@@ -492,7 +509,8 @@ def total_kernel(
         cC = cute.make_identity_tensor((1, vec))
         result = epilogue(
             total,
-            fetch(eB, cC, row, column, batch, (m, n), vec > 1),
+            *[fetch(x, cC, row, column, batch, (m, n), vec > 1) for x in extras],
+            *sizes,
         )
         rC = cute.make_rmem_tensor(vec, mC.element_type)
         rC.store(result.to(mC.element_type))
@@ -507,16 +525,20 @@ def total_kernel(
 
 
 @cute.jit
-def add_up(
-    mPart: cute.Tensor,
+def multiply_plainly(
+    lefts: tuple,
+    rights: tuple,
     mC: cute.Tensor,
-    eB: cute.Tensor,
+    extras: tuple,
     stream: cuda.CUstream,
+    sizes: cutlass.Constexpr,
+    pairs: cutlass.Constexpr,
 ):
+    """``mC`` (m, n, batch) of the products of ``pairs``: of ``lefts`` (m, k, batch) and ``rights`` (n, k, batch)."""
     m, n, batches = (cute.size(mC, mode=[d]) for d in range(3))
-    vec = 4 if lies_in_pairs(mC, n) and n % 4 == 0 else 1
-    total_kernel(mPart, mC, eB, vec).launch(
-        grid=[cute.ceil_div(m * batches * n // vec, 256), 1, 1], block=[256, 1, 1], stream=stream
+    dense_in_k = tuple(tuple(x.stride[1] == 1 for x in side) for side in (lefts, rights))
+    plain_kernel(lefts, rights, mC, extras, sizes, pairs, dense_in_k).launch(
+        grid=[cute.ceil_div(m, 64) * cute.ceil_div(n, 64) * batches, 1, 1], block=[256, 1, 1], stream=stream
     )
 
 
@@ -525,7 +547,8 @@ def plain_kernel(
     lefts: tuple,
     rights: tuple,
     mC: cute.Tensor,
-    eB: cute.Tensor,
+    extras: tuple,
+    sizes: cutlass.Constexpr,
     pairs: cutlass.Constexpr,
     dense_in_k: cutlass.Constexpr,
 ):
@@ -561,7 +584,8 @@ def plain_kernel(
     cC = cute.make_tensor(cC.iterator, cute.select(cC.layout, mode=[1, 0]))
     result = epilogue(
         *[acc.load() for acc in accs],
-        fetch(eB, cC, row, column, batch, (m, n), False),
+        *[fetch(x, cC, row, column, batch, (m, n), False) for x in extras],
+        *sizes,
     )
     rC = cute.make_rmem_tensor(16, mC.element_type)
     rC.store(result.to(mC.element_type))
@@ -588,22 +612,6 @@ def load_slab(
         if row + i < rows and start + j < k:
             value = Float32(mX[row + i, start + j, batch])
         sX[i, j] = value
-
-
-@cute.jit
-def multiply_plainly(
-    lefts: tuple,
-    rights: tuple,
-    mC: cute.Tensor,
-    eB: cute.Tensor,
-    stream: cuda.CUstream,
-    pairs: cutlass.Constexpr,
-):
-    m, n, batches = (cute.size(mC, mode=[d]) for d in range(3))
-    dense_in_k = tuple(tuple(x.stride[1] == 1 for x in side) for side in (lefts, rights))
-    plain_kernel(lefts, rights, mC, eB, pairs, dense_in_k).launch(
-        grid=[cute.ceil_div(m, 64) * cute.ceil_div(n, 64) * batches, 1, 1], block=[256, 1, 1], stream=stream
-    )
 
 
 @cute.jit
@@ -638,6 +646,7 @@ def launch(
     )
     eB = cute.make_tensor(b.iterator, cute.make_layout((m, n, batches), stride=(0, b.stride[0], 0)))
     lefts, rights = (mA,), (mB,)
+    extras, sizes = (eB,), ()
     if cutlass.const_expr(alike((*lefts, *rights))):
         if cutlass.const_expr(split_k > 1 and cute.size(lefts[0], mode=[1]) > tile_k):  # one tile is not cut
             mPart = cute.make_tensor(
@@ -650,10 +659,10 @@ def launch(
                 partials.iterator,
                 cute.make_layout((m, n, batches, split_k), stride=(n, 1, m * n, batches * m * n)),
             )
-            add_up(mPart, mC, eB, stream)
+            add_up(mPart, mC, extras, stream, sizes)
         else:
             multiply_by_mma(
                 lefts, rights, mC, eB, stream, ((0, 0),), 1, (tile_m, tile_n, tile_k), stages, (warps_m, warps_n), raster, group,
             )
     else:
-        multiply_plainly(lefts, rights, mC, eB, stream, ((0, 0),))
+        multiply_plainly(lefts, rights, mC, extras, stream, sizes, ((0, 0),))

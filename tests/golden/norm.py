@@ -53,6 +53,9 @@ def load_lasting(gX, rX):
     cute.copy(load, cute.flat_divide(gX, parts), cute.flat_divide(rX, parts), cache_policy=cutlass.Int64(EVICT_LAST))
 
 
+LOAD = load_lasting  # of a vector, to registers
+
+
 @cute.jit
 def fetch(
     gX: cute.Tensor,
@@ -65,10 +68,8 @@ def fetch(
     """Loads a thread's vectors of one step, ``start``, ``start + stride``, … of ``row``; ``sure`` are always there."""
     for i in cutlass.range_constexpr(cute.size(rX, mode=[1])):
         column = start + i * stride
-        if cutlass.const_expr(i < sure):
-            load_lasting(gX[None, column, row], rX[None, i])
-        elif column < cute.size(gX, mode=[1]):
-            load_lasting(gX[None, column, row], rX[None, i])
+        if i < sure or (column >= 0 if stride < 0 else column < cute.size(gX, mode=[1])):
+            LOAD(gX[None, column, row], rX[None, i])
 
 
 @cute.jit
@@ -83,9 +84,7 @@ def put(
     """Stores what ``fetch`` would load."""
     for i in cutlass.range_constexpr(cute.size(rX, mode=[1])):
         column = start + i * stride
-        if cutlass.const_expr(i < sure):
-            cute.autovec_copy(rX[None, i], gX[None, column, row])
-        elif column < cute.size(gX, mode=[1]):
+        if i < sure or (column >= 0 if stride < 0 else column < cute.size(gX, mode=[1])):
             cute.autovec_copy(rX[None, i], gX[None, column, row])
 
 

@@ -32,6 +32,9 @@ def plus(a, b):
     return a + b
 
 
+LOAD = cute.autovec_copy  # of a vector, to registers
+
+
 @cute.jit
 def fetch(
     gX: cute.Tensor,
@@ -44,10 +47,8 @@ def fetch(
     """Loads a thread's vectors of one step, ``start``, ``start + stride``, … of ``row``; ``sure`` are always there."""
     for i in cutlass.range_constexpr(cute.size(rX, mode=[1])):
         column = start + i * stride
-        if cutlass.const_expr(i < sure):
-            cute.autovec_copy(gX[None, column, row], rX[None, i])
-        elif column < cute.size(gX, mode=[1]):
-            cute.autovec_copy(gX[None, column, row], rX[None, i])
+        if i < sure or (column >= 0 if stride < 0 else column < cute.size(gX, mode=[1])):
+            LOAD(gX[None, column, row], rX[None, i])
 
 
 @cute.jit
@@ -62,9 +63,7 @@ def put(
     """Stores what ``fetch`` would load."""
     for i in cutlass.range_constexpr(cute.size(rX, mode=[1])):
         column = start + i * stride
-        if cutlass.const_expr(i < sure):
-            cute.autovec_copy(rX[None, i], gX[None, column, row])
-        elif column < cute.size(gX, mode=[1]):
+        if i < sure or (column >= 0 if stride < 0 else column < cute.size(gX, mode=[1])):
             cute.autovec_copy(rX[None, i], gX[None, column, row])
 
 

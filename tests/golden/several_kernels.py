@@ -748,10 +748,28 @@ def load_op(blocks):
     return cpasync.CopyBulkTensorTileG2SMulticastOp() if blocks > 1 else cpasync.CopyBulkTensorTileG2SOp()
 
 
+@cute.jit
+def gemm1_add_up(
+    mPart: cute.Tensor,
+    mC: cute.Tensor,
+    extras: tuple,
+    stream: cuda.CUstream,
+    sizes: cutlass.Constexpr,
+):
+    """``mC`` (m, n, batch): what the epilogue makes of ``mPart`` (m, n, batch, part), added up in fp32."""
+    m, n, batches = (cute.size(mC, mode=[d]) for d in range(3))
+    vec = 4 if lies_in_pairs(mC, n) and n % 4 == 0 else 1
+    gemm1_total_kernel(mPart, mC, extras, sizes, vec).launch(
+        grid=[cute.ceil_div(m * batches * n // vec, 256), 1, 1], block=[256, 1, 1], stream=stream
+    )
+
+
 @cute.kernel
 def gemm1_total_kernel(
     mPart: cute.Tensor,
     mC: cute.Tensor,
+    extras: tuple,
+    sizes: cutlass.Constexpr,
     vec: cutlass.Constexpr,
 ):
     """Adds up ``mPart`` (m, n, batch, part), ``vec`` neighbours in n a thread, and applies the epilogue."""
@@ -775,6 +793,8 @@ def gemm1_total_kernel(
         cC = cute.make_identity_tensor((1, vec))
         result = gemm1_epilogue(
             total,
+            *[fetch(x, cC, row, column, batch, (m, n), vec > 1) for x in extras],
+            *sizes,
         )
         rC = cute.make_rmem_tensor(vec, mC.element_type)
         rC.store(result.to(mC.element_type))
@@ -789,15 +809,20 @@ def gemm1_total_kernel(
 
 
 @cute.jit
-def gemm1_add_up(
-    mPart: cute.Tensor,
+def gemm1_multiply_plainly(
+    lefts: tuple,
+    rights: tuple,
     mC: cute.Tensor,
+    extras: tuple,
     stream: cuda.CUstream,
+    sizes: cutlass.Constexpr,
+    pairs: cutlass.Constexpr,
 ):
+    """``mC`` (m, n, batch) of the products of ``pairs``: of ``lefts`` (m, k, batch) and ``rights`` (n, k, batch)."""
     m, n, batches = (cute.size(mC, mode=[d]) for d in range(3))
-    vec = 4 if lies_in_pairs(mC, n) and n % 4 == 0 else 1
-    gemm1_total_kernel(mPart, mC, vec).launch(
-        grid=[cute.ceil_div(m * batches * n // vec, 256), 1, 1], block=[256, 1, 1], stream=stream
+    dense_in_k = tuple(tuple(x.stride[1] == 1 for x in side) for side in (lefts, rights))
+    gemm1_plain_kernel(lefts, rights, mC, extras, sizes, pairs, dense_in_k).launch(
+        grid=[cute.ceil_div(m, 64) * cute.ceil_div(n, 64) * batches, 1, 1], block=[256, 1, 1], stream=stream
     )
 
 
@@ -806,6 +831,8 @@ def gemm1_plain_kernel(
     lefts: tuple,
     rights: tuple,
     mC: cute.Tensor,
+    extras: tuple,
+    sizes: cutlass.Constexpr,
     pairs: cutlass.Constexpr,
     dense_in_k: cutlass.Constexpr,
 ):
@@ -841,6 +868,8 @@ def gemm1_plain_kernel(
     cC = cute.make_tensor(cC.iterator, cute.select(cC.layout, mode=[1, 0]))
     result = gemm1_epilogue(
         *[acc.load() for acc in accs],
+        *[fetch(x, cC, row, column, batch, (m, n), False) for x in extras],
+        *sizes,
     )
     rC = cute.make_rmem_tensor(16, mC.element_type)
     rC.store(result.to(mC.element_type))
@@ -867,21 +896,6 @@ def load_slab(
         if row + i < rows and start + j < k:
             value = Float32(mX[row + i, start + j, batch])
         sX[i, j] = value
-
-
-@cute.jit
-def gemm1_multiply_plainly(
-    lefts: tuple,
-    rights: tuple,
-    mC: cute.Tensor,
-    stream: cuda.CUstream,
-    pairs: cutlass.Constexpr,
-):
-    m, n, batches = (cute.size(mC, mode=[d]) for d in range(3))
-    dense_in_k = tuple(tuple(x.stride[1] == 1 for x in side) for side in (lefts, rights))
-    gemm1_plain_kernel(lefts, rights, mC, pairs, dense_in_k).launch(
-        grid=[cute.ceil_div(m, 64) * cute.ceil_div(n, 64) * batches, 1, 1], block=[256, 1, 1], stream=stream
-    )
 
 
 @cute.jit
@@ -913,6 +927,7 @@ def gemm1_launch(
     )
     mC = cute.make_tensor(h1.iterator, cute.make_layout((m, n, batches), stride=(h1.stride[0], h1.stride[1], 0)))
     lefts, rights = (mA,), (mB,)
+    extras, sizes = (), ()
     pairs, exact = ((0, 0),), ()
     by_tma = lefts, rights
     ready = tma_views(by_tma[0]), tma_views(by_tma[1])
@@ -928,12 +943,12 @@ def gemm1_launch(
                 partials.iterator,
                 cute.make_layout((m, n, batches, split_k), stride=(n, 1, m * n, batches * m * n)),
             )
-            gemm1_add_up(mPart, mC, stream)
+            gemm1_add_up(mPart, mC, extras, stream, sizes)
         else:
             gemm1_multiply_by_wgmma(*ready, mC, exact, stream, k, terms, 1, (tile_m, tile_n, tile_k), (cluster_m, cluster_n),
                               stages, schedule, raster, group)
     else:
-        gemm1_multiply_plainly(lefts, rights, mC, stream, pairs)
+        gemm1_multiply_plainly(lefts, rights, mC, extras, stream, sizes, pairs)
 
 
 def gemm2_constraints(config, workload, device):
@@ -1378,10 +1393,28 @@ def gemm2_multiply_by_wgmma(
     )
 
 
+@cute.jit
+def gemm2_add_up(
+    mPart: cute.Tensor,
+    mC: cute.Tensor,
+    extras: tuple,
+    stream: cuda.CUstream,
+    sizes: cutlass.Constexpr,
+):
+    """``mC`` (m, n, batch): what the epilogue makes of ``mPart`` (m, n, batch, part), added up in fp32."""
+    m, n, batches = (cute.size(mC, mode=[d]) for d in range(3))
+    vec = 4 if lies_in_pairs(mC, n) and n % 4 == 0 else 1
+    gemm2_total_kernel(mPart, mC, extras, sizes, vec).launch(
+        grid=[cute.ceil_div(m * batches * n // vec, 256), 1, 1], block=[256, 1, 1], stream=stream
+    )
+
+
 @cute.kernel
 def gemm2_total_kernel(
     mPart: cute.Tensor,
     mC: cute.Tensor,
+    extras: tuple,
+    sizes: cutlass.Constexpr,
     vec: cutlass.Constexpr,
 ):
     """Adds up ``mPart`` (m, n, batch, part), ``vec`` neighbours in n a thread, and applies the epilogue."""
@@ -1405,6 +1438,8 @@ def gemm2_total_kernel(
         cC = cute.make_identity_tensor((1, vec))
         result = gemm2_epilogue(
             total,
+            *[fetch(x, cC, row, column, batch, (m, n), vec > 1) for x in extras],
+            *sizes,
         )
         rC = cute.make_rmem_tensor(vec, mC.element_type)
         rC.store(result.to(mC.element_type))
@@ -1419,15 +1454,20 @@ def gemm2_total_kernel(
 
 
 @cute.jit
-def gemm2_add_up(
-    mPart: cute.Tensor,
+def gemm2_multiply_plainly(
+    lefts: tuple,
+    rights: tuple,
     mC: cute.Tensor,
+    extras: tuple,
     stream: cuda.CUstream,
+    sizes: cutlass.Constexpr,
+    pairs: cutlass.Constexpr,
 ):
+    """``mC`` (m, n, batch) of the products of ``pairs``: of ``lefts`` (m, k, batch) and ``rights`` (n, k, batch)."""
     m, n, batches = (cute.size(mC, mode=[d]) for d in range(3))
-    vec = 4 if lies_in_pairs(mC, n) and n % 4 == 0 else 1
-    gemm2_total_kernel(mPart, mC, vec).launch(
-        grid=[cute.ceil_div(m * batches * n // vec, 256), 1, 1], block=[256, 1, 1], stream=stream
+    dense_in_k = tuple(tuple(x.stride[1] == 1 for x in side) for side in (lefts, rights))
+    gemm2_plain_kernel(lefts, rights, mC, extras, sizes, pairs, dense_in_k).launch(
+        grid=[cute.ceil_div(m, 64) * cute.ceil_div(n, 64) * batches, 1, 1], block=[256, 1, 1], stream=stream
     )
 
 
@@ -1436,6 +1476,8 @@ def gemm2_plain_kernel(
     lefts: tuple,
     rights: tuple,
     mC: cute.Tensor,
+    extras: tuple,
+    sizes: cutlass.Constexpr,
     pairs: cutlass.Constexpr,
     dense_in_k: cutlass.Constexpr,
 ):
@@ -1471,25 +1513,12 @@ def gemm2_plain_kernel(
     cC = cute.make_tensor(cC.iterator, cute.select(cC.layout, mode=[1, 0]))
     result = gemm2_epilogue(
         *[acc.load() for acc in accs],
+        *[fetch(x, cC, row, column, batch, (m, n), False) for x in extras],
+        *sizes,
     )
     rC = cute.make_rmem_tensor(16, mC.element_type)
     rC.store(result.to(mC.element_type))
     put(rC, mC, cC, row, column, batch, (m, n))
-
-
-@cute.jit
-def gemm2_multiply_plainly(
-    lefts: tuple,
-    rights: tuple,
-    mC: cute.Tensor,
-    stream: cuda.CUstream,
-    pairs: cutlass.Constexpr,
-):
-    m, n, batches = (cute.size(mC, mode=[d]) for d in range(3))
-    dense_in_k = tuple(tuple(x.stride[1] == 1 for x in side) for side in (lefts, rights))
-    gemm2_plain_kernel(lefts, rights, mC, pairs, dense_in_k).launch(
-        grid=[cute.ceil_div(m, 64) * cute.ceil_div(n, 64) * batches, 1, 1], block=[256, 1, 1], stream=stream
-    )
 
 
 @cute.jit
@@ -1523,6 +1552,7 @@ def gemm2_launch(
         out.iterator, cute.make_layout((m, n, batches), stride=(out.stride[0], out.stride[1], 0))
     )
     lefts, rights = (mA,), (mB,)
+    extras, sizes = (), ()
     pairs, exact = ((0, 0),), ()
     by_tma = lefts, rights
     ready = tma_views(by_tma[0]), tma_views(by_tma[1])
@@ -1538,12 +1568,12 @@ def gemm2_launch(
                 partials.iterator,
                 cute.make_layout((m, n, batches, split_k), stride=(n, 1, m * n, batches * m * n)),
             )
-            gemm2_add_up(mPart, mC, stream)
+            gemm2_add_up(mPart, mC, extras, stream, sizes)
         else:
             gemm2_multiply_by_wgmma(*ready, mC, exact, stream, k, terms, 1, (tile_m, tile_n, tile_k), (cluster_m, cluster_n),
                               stages, schedule, raster, group)
     else:
-        gemm2_multiply_plainly(lefts, rights, mC, stream, pairs)
+        gemm2_multiply_plainly(lefts, rights, mC, extras, stream, sizes, pairs)
 
 
 @cute.jit

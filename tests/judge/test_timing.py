@@ -18,6 +18,7 @@ from cutegen_lab.core.dtypes import DType
 from cutegen_lab.core.problem import Problem, TensorSpec
 from cutegen_lab.core.roofline import GPUS
 from cutegen_lab.core.run import Timed
+from cutegen_lab.core.stopwatch import COPY
 from cutegen_lab.core.trial import Timing
 from cutegen_lab.core.verdict import Fault, Verdict
 from cutegen_lab.judge import StandardJudge
@@ -152,8 +153,10 @@ def test_one_impossible_sample_is_enough() -> None:
 
 def test_a_floor_that_pytorch_itself_is_below_is_no_floor() -> None:
     """A reference that reads a few rows of a large table: the bytes that seem compulsory are not."""
-    found = timing(replace(SMALL_CARD, true_us=dict.fromkeys(MAIN_US, 20.0)), job(elements=LARGE))
-    assert any("was not applied: eager PyTorch is below it too" in note for note in found.notes)
+    for incumbent in (False, True):  # one that is no faster is timed beside PyTorch after all
+        watch = replace(SMALL_CARD, true_us=dict.fromkeys([*MAIN_US, INCUMBENT], 20.0))
+        found = timing(watch, job(incumbent, elements=LARGE))
+        assert any("was not applied: eager PyTorch is below it too" in note for note in found.notes)
 
 
 def test_clocks_that_disagree_are_noted() -> None:
@@ -201,10 +204,27 @@ def test_a_candidate_that_has_lost_is_not_timed_any_longer(slower: float, rounds
     assert (note in found.notes) == (slower > 1)
     assert found.samples == rounds if slower > 1 else found.samples > rounds
     assert (found.warm_us is None) == (slower > 1)
-    beside_pytorch = {"eager PyTorch", "torch.compile"} <= found.baselines.keys()
-    assert beside_pytorch == (slower == 1), "its compilation takes longer than the few rounds that show it"
-    assert ("torch.compile" in watch.added) == (slower == 1)
-    assert len(watch.fetched) == (EFFORT.checks // 2 if slower > 1 else EFFORT.checks), "its outputs are checked"
+
+
+@pytest.mark.parametrize("faster", [0.9, 1.0, 1.2])
+def test_pytorch_is_prepared_only_for_a_refinement_that_is_faster(faster: float) -> None:
+    """Its compilation takes longer than the rounds that show it."""
+    watch = FakeStopwatch(double, {**MAIN_US, INCUMBENT: MAIN_US[CANDIDATE] * faster})
+    found = timing(watch, job(incumbent=True))
+    beside = {"eager PyTorch", "torch.compile"}
+    assert (beside <= found.baselines.keys()) == (beside <= {*watch.added}) == (faster > 1)
+    assert {INCUMBENT, COPY} <= found.baselines.keys()
+    assert (found.baseline != "") == (faster > 1)
+    note = "PyTorch was not timed beside it: it is not faster than the accepted kernel"
+    assert (note in found.notes) == (faster <= 1)
+    assert len(watch.fetched) == (EFFORT.checks if faster > 1 else EFFORT.checks // 2), "its outputs are checked"
+
+
+def test_an_accepted_kernel_that_fails_meanwhile_leaves_a_full_timing() -> None:
+    watch = FakeStopwatch(double, {**MAIN_US, INCUMBENT: 50.0}, faults={(INCUMBENT, 2): hang()})
+    found = timing(watch, job(incumbent=True))
+    assert INCUMBENT not in found.baselines and "torch.compile" in found.baselines
+    assert any(note.startswith("incumbent failed while it was timed") for note in found.notes)
 
 
 def test_a_baseline_that_cannot_run_is_noted_and_the_candidate_timed() -> None:

@@ -50,6 +50,7 @@ CASES = {
     "gemm_fp32": Case("a @ b", "a: f32[1024,1024], b: f32[1024,1024]"),
     "gemm_softmax": Case("torch.softmax(a @ b, -1)", "a: bf16[4096,512], b: bf16[512,1024]"),
     "gemm_sm_80": Case("F.relu(F.linear(x, w, b))", "x: f16[1024,1024], w: f16[1024,1024], b: f16[1024]", "sm_80"),
+    "avg_pool2d": Case("F.relu(F.avg_pool2d(x, 3, 2, 1))", "x: bf16[16,32,64,64]"),
     "several_kernels": Case("F.linear(F.gelu(F.linear(x, w)), v)",
                             "x: bf16[512,1024], w: bf16[4096,1024], v: bf16[1024,4096]"),
     "attention": Case("F.scaled_dot_product_attention(q, k, v)",

@@ -73,6 +73,21 @@ def test_what_the_profile_complains_about_comes_first() -> None:
     assert refined.title.startswith(("vec", "rows_per_block"))
 
 
+def test_what_is_expected_to_be_slower_comes_last() -> None:
+    """On an H200 this product took 786 µs, and with half the tile in n or in m 1,229 and 1,018."""
+    source = "def reference(a, b, c):\n    return F.gelu(F.linear(a, b, c))\n"
+    provider = TemplatesProvider()
+    request = first(source, "a: bf16[4096,5120], b: bf16[13824,5120], c: bf16[13824]")
+    start = attempt(1, proposed(provider, request))
+    history, changed = [start], list[str]()
+    with pytest.raises(ProviderExhausted):
+        for number in range(2, 40):
+            asked = replace(request, kind="refine", parent=start, history=tuple(history))
+            history.append(attempt(number, proposed(provider, asked)))
+            changed.append(history[-1].candidate.proposal.title.split()[0])
+    assert {*changed[-4:]} == {"schedule", "tile_m", "tile_n", "cluster_m"}
+
+
 @pytest.mark.parametrize(
     ("source", "inputs", "names"),
     [

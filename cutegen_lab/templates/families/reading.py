@@ -1,28 +1,12 @@
-"""Loads of what is read while as much is written, as text.
+"""Loads of what is read while as much is written: see ``kernels/device/lasting_loads.py``."""
 
-L2 that is asked to keep what was read gives up what was written first. On an H200 (driver 580.159.04, November 2026)
-softmax of bf16[32768, 8192] took 250 µs with it and 260 without, RMSNorm after an addition of bf16[16384, 8192] 251 and
-261, GELU of bf16[32768, 8192] 249 and 252, a copy of as many bytes 253; where all of it fits L2, 2% less too. In turn
-a kernel that reads 20 MB of what was just written took 2 to 4% longer; other data stayed in L2 as before.
-"""
+from cutegen_lab.templates.emit.bundle import kernel_file
 
-READ = '''
-EVICT_LAST = 0x14F0000000000000  # what createpolicy.fractional.L2::evict_last makes for all of an access
-
-
-def load_lasting(gX, rX):
-    """Loads a vector, which L2 is to keep rather than what is written (PTX ISA 9.7.9.8, .L2::cache_hint)."""
-    width = rX.element_type.width
-    bits = math.gcd(cute.size(rX) * width, 128)
-    if bits < 32 or gX.stride != (1,) or gX.iterator.max_alignment * 8 % bits:
-        cute.autovec_copy(gX, rX)
-        return
-    load = cute.make_copy_atom(cute.nvgpu.CopyG2ROp(), gX.element_type, num_bits_per_copy=bits)
-    parts = (bits // width,)
-    cute.copy(load, cute.flat_divide(gX, parts), cute.flat_divide(rX, parts), cache_policy=cutlass.Int64(EVICT_LAST))
-'''
+READ = "\n\n\n".join(kernel_file("device.lasting_loads").definitions.values())
 
 
 def lasting(piece: str) -> str:
     """A device function whose loads are ``load_lasting``'s."""
-    return piece.replace("cute.autovec_copy(gX", "load_lasting(gX")
+    return piece.replace("LOAD = cute.autovec_copy", "LOAD = load_lasting").replace(
+        "cute.autovec_copy(gX", "load_lasting(gX"
+    )

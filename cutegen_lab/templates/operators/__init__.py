@@ -1,5 +1,14 @@
 """Rules for ATen operators. Importing this registers them."""
 
-from cutegen_lab.templates.operators import activations, arithmetic, losses, norms, products, reductions, shapes
+from cutegen_lab.templates.operators import (
+    activations,
+    arithmetic,
+    losses,
+    norms,
+    pooling,
+    products,
+    reductions,
+    shapes,
+)
 
-__all__ = ["activations", "arithmetic", "losses", "norms", "products", "reductions", "shapes"]
+__all__ = ["activations", "arithmetic", "losses", "norms", "pooling", "products", "reductions", "shapes"]

@@ -67,6 +67,9 @@ class Pipeline:
     def default_config(self) -> Config:
         return {f"{s.name}_{name}": value for s in self.steps for name, value in s.kernel.default_config().items()}
 
+    def estimate_us(self, config: Config) -> float | None:
+        return None
+
     def feasible(self, config: Config) -> bool:
         return all(step.kernel.feasible(own(config, step)) for step in self.steps)
 

@@ -19,16 +19,21 @@ Axis = tuple[int, int]  # (input, dimension)
 
 @dataclass(frozen=True)
 class Size:
-    """The product of inputs' dimensions, times a number, over a number; or the sum of those in ``added``."""
+    """The product of inputs' dimensions, times a number, over a number; or the sum of those in ``added``; or of one
+    dimension and ``plus``, over a number: how many windows it has."""
 
     axes: tuple[Axis, ...] = ()
     times: int = 1
     over: int = 1
     added: tuple[Axis, ...] = ()
+    plus: int = 0
 
     def text(self, names: Sequence[str]) -> str:
         if self.added:
             return " + ".join(f"{names[tensor]}.shape[{axis}]" for tensor, axis in self.added)
+        if self.plus:
+            ((tensor, axis),) = self.axes
+            return f"({names[tensor]}.shape[{axis}] {'+' if self.plus > 0 else '-'} {abs(self.plus)}) // {self.over}"
         factors = [f"{names[tensor]}.shape[{axis}]" for tensor, axis in self.axes]
         factors += [str(self.times)] if self.times > 1 or not factors else []
         return " * ".join(factors) + (f" // {self.over}" if self.over > 1 else "")
@@ -51,10 +56,22 @@ def fitted(sizes: Sequence[tuple[Workload, int]]) -> Size:
         for chosen in combinations_with_replacement(known.items(), terms):
             if [sum(column) for column in zip(*(v for v, _ in chosen), strict=True)] == wanted:
                 return Size(added=tuple(axis for _, axis in chosen))
+    for lengths, axis in known.items():
+        if (windows := _windows(lengths, wanted)) is not None:
+            return Size((axis,), over=windows[0], plus=windows[1])
     raise ProviderError(
         f"the templates find no rule for the size of a tensor between two kernels ({wanted[0]} in the main workload)",
         ELSEWHERE,
     )
+
+
+def _windows(lengths: Sequence[int], wanted: Sequence[int]) -> tuple[int, int] | None:
+    """(stride, what is added before) with which (length + that) // stride is ``wanted``, rounded down."""
+    for stride in range(1, _FINEST + 1):
+        least = max(size * stride - length for length, size in zip(lengths, wanted, strict=True))
+        if all((length + least) // stride == size for length, size in zip(lengths, wanted, strict=True)):
+            return stride, least
+    return None
 
 
 def _dimensions(workloads: Sequence[Workload]) -> dict[tuple[int, ...], Axis]:

@@ -42,6 +42,7 @@ CASES = {
     "total": Case("F.mse_loss(x, y)", "x: bf16[1024,4096], y: bf16[1024,4096]", 170),
     "scan of rows": Case("x.cumsum(-1)", "x: f32[64,5000]", 145),
     "scan of columns": Case("x.cumsum(0)", "x: f32[5000,64]", 130),
+    "average pooling": Case("F.relu(F.avg_pool2d(x, 3, 2, 1))", "x: bf16[16,32,64,64]", 115),
     "few rows": Case("F.linear(x, w, b)", "x: bf16[4,4096], w: bf16[4096,4096], b: bf16[4096]", 340),
     "gemm": Case("x @ w", "x: bf16[1024,1024], w: bf16[1024,1024]", 620),
     "gemm with epilogue": Case("F.gelu(F.linear(x, w, b))", LINEAR, 640),
@@ -79,7 +80,7 @@ def _long(text: str) -> int:
 def test_without_a_proof_the_general_text_is_given_back(compiler: Compiler) -> None:
     problem = problem_of("x * 2", "x: f32[64,64]")
     text = template_for(problem, ARCH).write(template_for(problem, ARCH).default_config())
-    broken = text.replace("mine = cute.make_layout", "mine = cute.make_layouts")
+    broken = text.replace("= cute.make_layout", "= cute.make_layouts")
     written = specialised(compiler, problem, broken, {}, ARCH)
     assert (written.source, written.folded) == (broken, None) and "does not compile" in written.note
     assert "no function launch" in specialised(compiler, problem, "x = 1\n", {}, ARCH).note

@@ -9,11 +9,11 @@ adds up results cut into parts along k (``parts``). A plain kernel serves small 
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import Problem
 from cutegen_lab.templates.expr import Graph
-from cutegen_lab.templates.families.gemm.choice import default_config
+from cutegen_lab.templates.families.gemm.choice import default_config, estimate_us
 from cutegen_lab.templates.families.gemm.config import DOMAINS, KNOBS, NAME, matches, why_not
 from cutegen_lab.templates.families.gemm.module import GemmModule
 
-__all__ = ["DOMAINS", "KNOBS", "NAME", "default_config", "matches", "why_not", "write"]
+__all__ = ["DOMAINS", "KNOBS", "NAME", "default_config", "estimate_us", "matches", "why_not", "write"]
 
 
 def write(problem: Problem, graph: Graph, config: Config) -> str:

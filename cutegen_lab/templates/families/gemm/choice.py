@@ -33,6 +33,15 @@ def default_config(graph: Graph, workload: Workload) -> Config:
     return min(candidates, key=lambda config: expected_us(config, work))
 
 
+def estimate_us(graph: Graph, workload: Workload, config: Config) -> float | None:
+    """:func:`expected_us` on an H200; None for a tile that was not measured."""
+    work = work_of(graph, workload)
+    tile_m, tile_n = int(config["tile_m"]), int(config["tile_n"])
+    known = _F32_STEP_US if work.halved else _F8_STEP_US if work.f8 else _STEP_US
+    wide = tile_n if work.halved else tile_n * work.products
+    return expected_us(config, work) if (tile_m, wide) in known and config["cluster_n"] == 1 else None
+
+
 def work_of(graph: Graph, workload: Workload) -> Work:
     """What the time of the graph's products depends on."""
     found = products(graph)

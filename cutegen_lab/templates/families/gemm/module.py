@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import Problem
 from cutegen_lab.templates.expr import Graph
-from cutegen_lab.templates.families.gemm import halves, parts, pieces, plain, restored, sheets, tf32, tiles
+from cutegen_lab.templates.families.gemm import halves, pieces, restored, sheets, tf32, tiles
 from cutegen_lab.templates.families.gemm.config import (
     DOMAINS,
     EPI_STAGE,
@@ -22,7 +22,7 @@ from cutegen_lab.templates.families.gemm.config import (
 )
 from cutegen_lab.templates.families.gemm.product_module import ProductModule
 from cutegen_lab.templates.families.gemm.shape import Operand
-from cutegen_lab.templates.module import Space, clean, header, helpers, tunable
+from cutegen_lab.templates.module import Space, clean, functions, header, helpers, tunable
 
 IMPORTS = """
 import cutlass.utils as utils
@@ -104,19 +104,21 @@ class GemmModule(ProductModule):
         lines += epilogue
         for text in self._texts():
             at = ("epi_row", "epi_column") if text is tiles.KERNEL else ("row", "column")
-            wide = {tiles.KERNEL: "True", parts.KERNEL: "vec > 1"}.get(text, "False")  # they take results in pieces
+            wide = "True" if text is tiles.KERNEL else "False"  # it takes results in pieces
             lines += ["", "", *self.filled(text, at=at, wide=wide).strip().splitlines()]
         return clean([*lines, "", "", *self._launch()])
 
     def _texts(self) -> Iterator[str]:
-        yield from (pieces.WALK, pieces.ACCESS)
+        yield from map(functions, ("device.tile_walk", "device.epilogue_access"))
         if self.products.halved:
-            yield from (halves.HALVES, pieces.WIDEST, restored.RECOMPUTED, restored.RESTORED)
+            yield halves.HALVES
+            yield from map(functions, ("device.vectors", "device.fp32_recompute"))
+            yield restored.RESTORED
         elif self.converted:
             yield tf32.COPY if self.products.tf32 else halves.COPIES
         yield from (tiles.KERNEL, pieces.TMA_VIEW, sheets.HOST)
         yield from (tf32.MMA, tf32.rounding(tiles.LAUNCH)) if self.products.tf32 else (tiles.LAUNCH,)
-        yield from (parts.KERNEL, parts.LAUNCH, plain.KERNEL, plain.LAUNCH)
+        yield from map(functions, ("split_k_reduce", "plain_matmul"))
 
     # --- the workspace ---
 
@@ -144,7 +146,13 @@ class GemmModule(ProductModule):
     # --- the launch ---
 
     def _launch(self) -> list[str]:
-        body = [*self.view_lines(), f"pairs, exact = {self.products.pairs}, ()", *self._conversion(), *self._choice()]
+        body = [
+            *self.view_lines(),
+            *self.extra_lines(),
+            f"pairs, exact = {self.products.pairs}, ()",
+            *self._conversion(),
+            *self._choice(),
+        ]
         return [*self.launch_head(*self._scratch()), *(f"    {line}" for line in body)]
 
     def _conversion(self) -> list[str]:
@@ -194,5 +202,5 @@ class GemmModule(ProductModule):
             "    k, terms = cute.size(lefts[0], mode=[1]), terms_of(pairs, len(exact) > 0)",
             *(f"    {line}" for line in self.in_parts(multiply)),
             "else:",
-            f"    multiply_plainly(lefts, rights, mC, {names}stream, pairs)",
+            "    multiply_plainly(lefts, rights, mC, extras, stream, sizes, pairs)",
         ]

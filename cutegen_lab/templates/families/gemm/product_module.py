@@ -105,7 +105,6 @@ class ProductModule:
 
     def in_parts(self, multiply: Callable[[str, str], Sequence[str]]) -> list[str]:
         """``multiply`` writes the call for a result and a number of parts."""
-        names = self.handed_on
         return [
             "if cutlass.const_expr(split_k > 1 and cute.size(lefts[0], mode=[1]) > tile_k):  # one tile is not cut",
             "    mPart = cute.make_tensor(",
@@ -116,7 +115,7 @@ class ProductModule:
             "        partials.iterator,",
             "        cute.make_layout((m, n, batches, split_k), stride=(n, 1, m * n, batches * m * n)),",
             "    )",
-            f"    add_up(mPart, mC, {names}stream)",
+            "    add_up(mPart, mC, extras, stream, sizes)",
             "else:",
             *(f"    {line}" for line in multiply("mC", "1")),
         ]

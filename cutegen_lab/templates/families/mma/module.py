@@ -7,11 +7,10 @@ from collections.abc import Iterator
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import Problem
 from cutegen_lab.templates.expr import Graph
-from cutegen_lab.templates.families.gemm import parts, pieces, plain, restored
 from cutegen_lab.templates.families.gemm.product_module import ProductModule
 from cutegen_lab.templates.families.mma import kernel
 from cutegen_lab.templates.families.mma.config import DOMAINS, FULL, MAX_SUMS, NAME
-from cutegen_lab.templates.module import clean, header, helpers, tunable
+from cutegen_lab.templates.module import clean, functions, header, helpers, tunable
 
 _IMPORTS = """
 import cutlass.utils as utils
@@ -65,18 +64,18 @@ class MmaModule(ProductModule):
         lines += [*tunable(DOMAINS), "", *rules.strip().splitlines(), "", "", *self.partials(), "    return wanted", ""]
         lines += [*helpers(self.writer.helpers), "", *epilogue]
         for text in self._texts():
-            wide = {kernel.KERNEL: "True", kernel.TF32_KERNEL: "True", parts.KERNEL: "vec > 1"}.get(text, "False")
+            wide = "True" if text in (kernel.KERNEL, kernel.TF32_KERNEL) else "False"
             lines += ["", "", *self.filled(text, wide=wide).strip().splitlines()]
         return clean([*lines, "", "", *self._launch()])
 
     def _texts(self) -> Iterator[str]:
-        yield from (pieces.WALK, pieces.ACCESS, pieces.WIDEST)
+        yield from map(functions, ("device.tile_walk", "device.epilogue_access", "device.vectors"))
         if self.products.halved:
-            yield restored.RECOMPUTED
+            yield functions("device.fp32_recompute")
         yield kernel.DEVICE
         yield from (kernel.ROUNDED, kernel.TF32_KERNEL) if self.products.tf32 else (kernel.KERNEL,)
         yield kernel.LAUNCH
-        yield from (parts.KERNEL, parts.LAUNCH, plain.KERNEL, plain.LAUNCH)
+        yield from map(functions, ("split_k_reduce", "plain_matmul"))
 
     def _launch(self) -> list[str]:
         pairs, names = self.products.pairs, self.handed_on
@@ -91,9 +90,10 @@ class MmaModule(ProductModule):
 
         body = [
             *self.view_lines(),
+            *self.extra_lines(),
             "if cutlass.const_expr(alike((*lefts, *rights))):",
             *(f"    {line}" for line in self.in_parts(multiply)),
             "else:",
-            f"    multiply_plainly(lefts, rights, mC, {names}stream, {pairs})",
+            f"    multiply_plainly(lefts, rights, mC, extras, stream, sizes, {pairs})",
         ]
         return [*self.launch_head("partials"), *(f"    {line}" for line in body)]

@@ -1,5 +1,7 @@
 """Device functions of every row kernel, as text: loads and stores of a step, reductions at each level."""
 
+from cutegen_lab.templates.emit.bundle import kernel_file
+
 ROW_REDUCE = '''
 @cute.jit
 def row_reduce(
@@ -176,43 +178,8 @@ def cluster_moments(
     return together(counts, values_of(sent[None, 1]), values_of(sent[None, 2]))
 '''
 
-FETCH = '''
-@cute.jit
-def fetch(
-    gX: cute.Tensor,
-    rX: cute.Tensor,
-    row: cutlass.Int32,
-    start: cutlass.Int32,
-    stride: cutlass.Constexpr,
-    sure: cutlass.Constexpr,
-):
-    """Loads a thread's vectors of one step, ``start``, ``start + stride``, … of ``row``; ``sure`` are always there."""
-    for i in cutlass.range_constexpr(cute.size(rX, mode=[1])):
-        column = start + i * stride
-        if cutlass.const_expr(i < sure):
-            cute.autovec_copy(gX[None, column, row], rX[None, i])
-        elif column < cute.size(gX, mode=[1]):
-            cute.autovec_copy(gX[None, column, row], rX[None, i])
-'''
-
-PUT = '''
-@cute.jit
-def put(
-    rX: cute.Tensor,
-    gX: cute.Tensor,
-    row: cutlass.Int32,
-    start: cutlass.Int32,
-    stride: cutlass.Constexpr,
-    sure: cutlass.Constexpr,
-):
-    """Stores what ``fetch`` would load."""
-    for i in cutlass.range_constexpr(cute.size(rX, mode=[1])):
-        column = start + i * stride
-        if cutlass.const_expr(i < sure):
-            cute.autovec_copy(rX[None, i], gX[None, column, row])
-        elif column < cute.size(gX, mode=[1]):
-            cute.autovec_copy(rX[None, i], gX[None, column, row])
-'''
+FETCH = "\n\n\n".join(kernel_file("device.row_io").definitions[name] for name in ("LOAD", "fetch"))
+PUT = kernel_file("device.row_io").definitions["put"]
 
 STAGED = '''
 def stageable(tensors, slots):
@@ -265,11 +232,6 @@ def positions(start, stride, mine):
             rColumn[j, i] = Float32((start + i * stride) * vec + j)
     return rColumn.load()
 '''
-
-
-def backwards(piece: str) -> str:
-    """FETCH or PUT for a walk from the row's end, whose ``stride`` is negative."""
-    return piece.replace("column < cute.size(gX, mode=[1])", "column >= 0")
 
 
 PAIRWISE = """

@@ -110,10 +110,8 @@ class _RowScans(Scanning, RowKernel):
             f'    return fits and threads // 32 * loads <= {SLOTS} and config["vec"] * loads <= {MAX_VALUES}',
         ]
         padded = [_FETCH_AFTER] if any(self.padding.values()) else []
-        copies = [pieces.backwards(p) if self.reverse else p for p in (pieces.FETCH, pieces.PUT)]
-        return self.module(
-            NAME, sentences, DOMAINS, host, [*self.combiners(), *copies, *padded, _SCAN], [kernel, self._launch()]
-        )
+        device = [*self.combiners(), pieces.FETCH, pieces.PUT, *padded, _SCAN]
+        return self.module(NAME, sentences, DOMAINS, host, device, [kernel, self._launch()])
 
     def _kernel(self) -> list[str]:
         body = [

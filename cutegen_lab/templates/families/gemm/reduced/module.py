@@ -19,7 +19,7 @@ from cutegen_lab.templates.families.gemm.shape import Operand
 from cutegen_lab.templates.families.kernel_module import COMBINE, WISHES, combiners
 from cutegen_lab.templates.families.rows import pieces as rows
 from cutegen_lab.templates.families.rows.online import Moments, Online, in_one_walk
-from cutegen_lab.templates.module import Space, approximate, clean, header, helpers, signature, tunable
+from cutegen_lab.templates.module import Space, approximate, clean, functions, header, helpers, signature, tunable
 
 _CONSTRAINTS = '''
 def constraints(config, workload, device):
@@ -86,7 +86,13 @@ class ReducedModule(ProductModule):
         return clean([*lines, "", "", *self._launch()])
 
     def _texts(self) -> list[str]:
-        found = [pieces.WALK, pieces.ACCESS, rows.PAIRWISE, rows.WITHIN, text.DEVICE, halves.COPIES]
+        found = [
+            *map(functions, ("device.tile_walk", "device.epilogue_access")),
+            rows.PAIRWISE,
+            rows.WITHIN,
+            text.DEVICE,
+            halves.COPIES,
+        ]
         found += [text.kernel(self.written), pieces.TMA_VIEW, sheets.HOST, text.LAUNCH]
         if self.pair is not False:
             found += [rows.rescale(self.writer.fast)] if isinstance(self.pair, Online) else []

@@ -1,0 +1,114 @@
+"""Average pooling over the last two dimensions, and an epilogue of any elementwise expression."""
+
+from __future__ import annotations
+
+import math
+
+from cutegen_lab.core.candidate import Config
+from cutegen_lab.core.problem import Problem, Workload
+from cutegen_lab.templates.expr import Graph, Load
+from cutegen_lab.templates.families.kernel_module import KernelModule
+from cutegen_lab.templates.kernels.rules import avg_pool2d as rules
+from cutegen_lab.templates.module import signature, variable
+from cutegen_lab.templates.views import View
+
+NAME = "average pooling"
+DOMAINS = {"threads": (64, 128, 256, 512, 1024), "outputs": (1, 2, 4, 8)}
+KNOBS = {
+    ("outputs", 1): "Twice the independent loads in flight a thread.",
+    ("threads", 1): "Larger blocks: half as many to start.",
+    ("threads", -1): "Smaller blocks: the last wave is finer.",
+    ("outputs", -1): "Fewer registers a thread: more warps fit an SM.",
+}
+_THREADS, _BLOCKS = 256, 1024
+_SENTENCES = (
+    "One thread sums the windows of its results in fp32; threads next to each other read and write neighbours in a "
+    "row. The epilogue is applied in fp32."
+)
+
+
+def matches(graph: Graph) -> bool:
+    """One pooled input, with all of the result's dimensions in order, beside inputs that are read where results are."""
+    pools = [pool for _, pool in graph.pools()]
+    if len(pools) != 1 or graph.reduced or len(graph.outputs) != 1 or len(graph.space) < 2:
+        return False
+    others = any(graph.dots()) or any(graph.picks()) or any(graph.places()) or any(graph.scans())
+    parts = any(load.spans for _, load in graph.loads())
+    in_order = pools[0].dims == tuple(range(len(graph.space))) == graph.outputs[0].dims
+    return in_order and not others and not parts and not any(graph.totals())
+
+
+def default_config(graph: Graph, workload: Workload) -> Config:
+    results = math.prod(workload.outputs[0].shape)
+    outputs = next(n for n in (4, 2, 1) if n == 1 or results >= n * _THREADS * _BLOCKS)
+    config = {"threads": _THREADS, "outputs": outputs}
+    return config if not why_not(graph, config) else {**config, "outputs": 1}
+
+
+def why_not(graph: Graph, config: Config) -> str:
+    """The limit that ``config`` is beyond; empty where it is feasible."""
+    return str(rules.why_not(config, _elements(graph)))
+
+
+def _elements(graph: Graph) -> int:
+    """Of a window."""
+    ((_, pool),) = graph.pools()
+    return pool.window[0] * pool.window[1]
+
+
+def write(problem: Problem, graph: Graph, config: Config) -> str:
+    """The module's text with ``config`` as defaults."""
+    return _AvgPool(problem, graph, config).text()
+
+
+class _AvgPool(KernelModule):
+    def __init__(self, problem: Problem, graph: Graph, config: Config) -> None:
+        reserved = "images mean extras sizes window stride padding gX gOut"
+        super().__init__(problem, graph, config, reserved, vector=graph.varies, extent="1.0", index="0.0")
+        ((self.node, self.pool),) = graph.pools()
+
+    def text(self) -> str:
+        constraints = [
+            "def constraints(config, workload, device):",
+            f"    return not why_not(config, {_elements(self.graph)})",
+        ]
+        return self.bundled("avg_pool2d", NAME, _SENTENCES, DOMAINS, constraints, [self._epilogue(), self._launch()])
+
+    def _epilogue(self) -> list[str]:
+        env = {self.node: "mean"}
+        env |= {i: self.views.of_load[i].name for i, node in enumerate(self.graph.nodes) if isinstance(node, Load)}
+        root = self.graph.outputs[0].node
+        lines = self.writer.assignments([root], env, {})
+        text, _ = self.writer.expression(root, env)
+        head = signature("epilogue", ["mean", *self.views.loaded, *self.sizes])
+        return [*head, *(f"    {line}" for line in lines), f"    return {text}"]
+
+    def _launch(self) -> list[str]:
+        pool, x, (out,) = self.pool, self.inputs[self.pool.tensor], self.outputs
+        rank = len(pool.dims)
+        extras = "".join(f"{variable('g', name)}, " for name in self.views.loaded).rstrip()
+        sizes = "".join(f"{size}, " for size in self.sizes).rstrip()
+        parameters = f"{pool.window}, {pool.stride}, {pool.padding}, {pool.count_padding}, {pool.divisor or 0}"
+        height, width = (f"{x}.shape[{rank + at}]" for at in (-2, -1))
+        return [
+            *self.launch_head(),
+            f"    images = {' * '.join(f'{x}.shape[{d}]' for d in range(rank - 2)) or '1'}",
+            *self.size_lines(),
+            "    gX = cute.make_tensor(",
+            f"        {x}.iterator, cute.make_layout(({width}, {height}, images), "
+            f"stride=(1, {width}, {height} * {width}))",
+            "    )",
+            *(line for name in (*self.views.loaded, out) for line in self._view(self.views.by_name[name])),
+            f"    extras, sizes = ({extras}), ({sizes})",
+            "    avg_pool2d(",
+            f"        gX, {variable('g', out)}, extras, stream, {parameters}, sizes, threads, outputs",
+            "    )",
+        ]
+
+    def _view(self, view: View) -> list[str]:
+        """A tensor as (columns, rows, images) of results."""
+        *outer, row, column = range(len(self.graph.space))
+        images = self.space.outer_mode(view, outer, "images") if outer else ("1", "0")
+        shape = f"{self.space.size(column)}, {self.space.size(row)}, {images[0]}"
+        stride = f"{self.space.stride(view, column)}, {self.space.stride(view, row)}, {images[1]}"
+        return view.tensor_lines(f"cute.make_layout(({shape}), stride=({stride}))")

@@ -1,0 +1,81 @@
+"""Chains of dependent results, and bytes of cp.async in flight, on kernels of a few instructions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.emulator.ptx_kernel import kernel, run
+
+SHARED = "  .shared .align 128 .b8 tile[16384];\n"
+
+
+def counted(body: str) -> dict[str, float]:
+    """Of two warps."""
+    ran = run(kernel(body, 1, SHARED), [np.zeros(1 << 14, np.uint8)], block=(64, 1, 1))
+    assert ran.execution.fault is None, ran.execution.fault
+    return dict(ran.per_launch[0])
+
+
+def fma(accumulators: int, each: int) -> str:
+    rows = (f"fma.rn.f32 %f{i}, %f{i}, %f{i}, %f{i};" for _ in range(each) for i in range(accumulators))
+    return "\n".join(rows)
+
+
+@pytest.mark.parametrize(("accumulators", "each"), [(1, 64), (4, 16), (16, 4)])
+def test_results_that_need_each_other_make_a_chain(accumulators: int, each: int) -> None:
+    """64 multiplications and additions each time, of four cycles: those of several accumulators pass at a time."""
+    found = counted(fma(accumulators, each) + "\n ret;")
+    assert found["warp_instructions_f32"] == 2 * 64
+    assert found["chain_cycles"] == 2 * 4 * each
+
+
+def test_a_loop_takes_its_chain_each_time_round() -> None:
+    def cycles(rounds: int) -> float:
+        body = f"""
+  mov.u32 %r5, 0;
+again:
+  {fma(2, 8)}
+  add.u32 %r5, %r5, 1; setp.lt.u32 %p1, %r5, {rounds}; @%p1 bra again;
+  ret;"""
+        return counted(body)["chain_cycles"]
+
+    assert cycles(9) - cycles(4) == 2 * 5 * 4 * 8
+
+
+COPY = "cp.async.cg.shared.global [%r4{at}], [%rd3{at}], 16;"
+PLACE = """
+  shl.b32 %r4, %r1, 6; cvt.u64.u32 %rd2, %r4; add.s64 %rd3, %rd1, %rd2; mov.u32 %r5, tile; add.s32 %r4, %r4, %r5;
+  setp.lt.u32 %p1, %r1, 64;
+"""
+GROUP = "cp.async.commit_group;"
+
+
+def copy(piece: int) -> str:
+    return COPY.format(at=f"+{16 * piece}")
+
+
+def guarded(piece: int) -> str:
+    """With zeros in the other branch, as a kernel for sizes that do not divide has it."""
+    return f"""
+  @!%p1 bra else{piece};
+  {copy(piece)}
+  bra.uni end{piece};
+else{piece}:
+  st.shared.b32 [%r4+{16 * piece}], 0;
+end{piece}:"""
+
+
+@pytest.mark.parametrize("one", [copy, guarded])
+def test_copies_are_under_way_until_their_group_is_waited_for(one) -> None:  # type: ignore[no-untyped-def]
+    """Four of 16 bytes each before the first wait, whatever branch they stand in."""
+    whole = "\n".join(one(piece) for piece in range(4))
+    assert counted(f"{PLACE}{whole}\n{GROUP} cp.async.wait_group 0; ret;")["load_bytes_in_flight"] == 64
+
+
+def test_groups_that_a_wait_leaves_are_under_way_too() -> None:
+    groups = "\n".join(f"{copy(piece)} {GROUP}" for piece in range(4))
+    ring = f"{PLACE}{groups}\ncp.async.wait_group 2; cp.async.wait_group 0; ret;"
+    assert counted(ring)["load_bytes_in_flight"] == 3 * 16
+    every = f"{PLACE}{groups}\ncp.async.wait_group 3; cp.async.wait_all; ret;"
+    assert counted(every)["load_bytes_in_flight"] == 4 * 16
