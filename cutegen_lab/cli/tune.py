@@ -96,7 +96,7 @@ def _kernel(arguments: argparse.Namespace, problem: Problem) -> Tunable | PlainK
 
 
 def _provider(arguments: argparse.Namespace) -> Any:
-    """Whom to ask for parameters that the text alone does not show; None where nobody is named."""
+    """Provider that is asked for extra tunables; None if none is named."""
     if not arguments.provider:
         return None
     from cutegen_lab.core.run import RunSettings

@@ -1,4 +1,5 @@
-"""From a kernel's counters to a predicted time and what limits it: occupancy, traffic, waits, cost terms."""
+"""Performance model: from a kernel's counters to a predicted time and its limiter (occupancy, traffic, waits, cost
+terms)."""
 
 from cutegen_lab.perfmodel.occupancy import Occupancy, occupancy
 from cutegen_lab.perfmodel.predict import MODEL, Prediction, predict_launch, predict_plan

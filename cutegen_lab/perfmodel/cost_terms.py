@@ -1,4 +1,4 @@
-"""The terms of the time model, each a lower bound on a launch's time in microseconds by one resource."""
+"""Terms of the time model: each is a lower bound on a launch's time by one resource, in microseconds."""
 
 from __future__ import annotations
 
@@ -46,30 +46,30 @@ _OPERAND_BYTES = {"f16": 2, "bf16": 2, "tf32": 4, "e4m3": 1, "e5m2": 1, "s8": 1,
 
 
 def memory_us(moved: Traffic, gpu: GpuSpec) -> float:
-    """Bytes to and from DRAM at the GPU's copy rate."""
+    """Time of all DRAM bytes at the GPU's copy rate."""
     return moved.dram_bytes / gpu.copy_bytes_per_s * 1e6
 
 
 def dram_us(moved: Traffic, gpu: GpuSpec) -> float:
-    """What crosses DRAM before the launch ends, at the datasheet's rate: that over a time is what a profiler calls its
-    share of the peak."""
+    """Time, at the datasheet's rate, of the bytes that cross DRAM before the launch ends; divided by the launch's time
+    it is what a profiler reports as the fraction of peak."""
     return (moved.dram_bytes - moved.left_bytes) / gpu.dram_bytes_per_s * 1e6
 
 
 def l2_us(moved: Traffic, gpu: GpuSpec) -> float:
-    """What crosses L2, at its rate."""
+    """Time of all L2 bytes at L2's rate."""
     return (moved.l2_bytes / _L2_RATIO + moved.bulk_bytes / _BULK_L2_RATIO) / gpu.copy_bytes_per_s * 1e6
 
 
 def spills_us(moved: Traffic, gpu: GpuSpec) -> float:
-    """What of :func:`l2_us` registers take that are stored and loaded again."""
+    """Part of :func:`l2_us` caused by spilled registers."""
     return moved.spilled_bytes / _L2_RATIO / gpu.copy_bytes_per_s * 1e6
 
 
 def units_us(
     counters: Mapping[str, float], launch: Launch, shape: Occupancy, moved: Traffic, gpu: GpuSpec
 ) -> dict[str, float]:
-    """Time of each functional unit and of the issue slots, on the multiprocessor that gets the most blocks."""
+    """Time of each functional unit and of the issue slots, on the multiprocessor with the most blocks."""
     running = shape.busy(math.prod(launch.grid))
     cycles: dict[str, float] = {"issue": 0.0}
     for klass, value in by_class(counters).items():
@@ -91,26 +91,26 @@ def units_us(
 
 
 def beside_each_other(units: Mapping[str, float]) -> tuple[float, ...]:
-    """Times of what works beside each other, and costs a little more where several are busy: issue slots and arithmetic
-    units count as one, since they have the same instructions."""
+    """Times of units that work concurrently, slightly longer if several are busy. Issue slots and arithmetic units
+    count as one, since they handle the same instructions."""
     return *(units[name] for name in _APART), max(us for name, us in units.items() if name not in _APART)
 
 
 def pipe_cycles(counters: Mapping[str, float]) -> float:
-    """Cycles of a sub-partition's units that all warp instructions take one after another."""
+    """Cycles of a sub-partition's units if all warp instructions execute one after another."""
     classes = by_class(counters)
     return sum(_PIPES.get(klass, ("", _OTHER_CYCLES))[1] * count for klass, count in classes.items())
 
 
 def by_class(counters: Mapping[str, float]) -> dict[str, float]:
-    """Warp instructions by class, without those that cost nothing."""
+    """Warp instructions by class, without free ones."""
     start = "warp_instructions_"
     named = {name.removeprefix(start): count for name, count in counters.items() if name.startswith(start)}
     return {klass: count for klass, count in named.items() if klass not in _FREE}
 
 
 def _wavefronts(counters: Mapping[str, float]) -> float:
-    """Cycles of shared memory that loads, stores and cp.async take."""
+    """Cycles of shared memory for loads, stores and cp.async."""
     past = counters.get("shared_copies_past_l1", 0.0)
     direct = _share(past, counters.get("shared_copy_requests", 0.0))
     counted = counters.get("shared_wavefronts", 0.0) - direct * counters.get("shared_copy_wavefronts", 0.0)
@@ -118,8 +118,8 @@ def _wavefronts(counters: Mapping[str, float]) -> float:
 
 
 def _operand_wavefronts(counters: Mapping[str, float]) -> float:
-    """What wgmma itself reads of shared memory, 128 bytes a cycle: of A 64 rows of 32 bytes, of B as many as the
-    product is wide. A narrow product waits for A."""
+    """Cycles in which wgmma reads its operands from shared memory, 128 bytes a cycle: 64 rows of 32 bytes of A, and as
+    many of B as the product is wide. A narrow product is limited by A."""
     wgmma = 1 - _share(counters.get("mma_sync_ops", 0.0), counters.get("tensor_ops", 0.0))
     products = wgmma * counters.get("tensor_instructions", 0.0) / 4  # each warp of a warpgroup counts one
     wide = sum(counters.get(f"tensor_ops_{kind}", 0.0) * size for kind, size in _OPERAND_BYTES.items()) * wgmma / 4096
@@ -131,7 +131,7 @@ def _share(part: float, whole: float) -> float:
 
 
 def _tensor_us(counters: Mapping[str, float], gpu: GpuSpec) -> float:
-    """Operations over the dense rate of their operands; mma.sync is slower than wgmma on a GPU that has both."""
+    """Operations over the dense rate of their operands; mma.sync is slower than wgmma on a GPU with both."""
     total = counters.get("tensor_ops", 0.0)
     if not total:
         return 0.0
@@ -144,6 +144,6 @@ def _tensor_us(counters: Mapping[str, float], gpu: GpuSpec) -> float:
 
 
 def starts_us(launch: Launch, gpu: GpuSpec) -> float:
-    """Blocks are handed out one after another; those of a cluster need room at the same time."""
+    """Time to start all blocks, one after another; blocks of a cluster need room at the same time."""
     cycles = _START_CYCLES * (1 + _CLUSTER_STARTS * math.log2(math.prod(launch.cluster)))
     return math.prod(launch.grid) * cycles / gpu.clock_hz * 1e6

@@ -1,4 +1,4 @@
-"""What the counts say in sentences an analyst can act on."""
+"""Findings: sentences that tell the analyst what to change, from the counters."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def findings(
     counters: Mapping[str, float], launch: Launch, kernel: KernelInfo | None, shape: Occupancy, gpu: GpuSpec,
     moved: Traffic, limiter: str, lines: ByLine,
 ) -> tuple[str, ...]:  # fmt: skip
-    """Most important first; only what is worth changing where ``limiter`` sets the time. ``lines`` are the counters of
-    each line of the candidate's text, 0 for what belongs to none."""
+    """Findings, most important first; only those worth a change given that ``limiter`` sets the time. ``lines``:
+    counters of each line of the candidate's text, 0 for code of no line."""
     found = [
         _in_flight(counters, launch, shape, gpu, limiter),
         _dependent(counters, launch, shape, gpu, limiter),
@@ -45,7 +45,7 @@ def findings(
 
 
 def _in_flight(counters: Mapping[str, float], launch: Launch, shape: Occupancy, gpu: GpuSpec, limiter: str) -> str:
-    """Little's law: bytes outstanding = bandwidth × latency."""
+    """Little's law: bytes in flight = bandwidth × latency."""
     if not limiter.startswith(("memory", "L2", "launch", "tail")):
         return ""
     loads, stores = counters["dram_load_bytes"], counters["dram_store_bytes"]
@@ -100,7 +100,7 @@ def _waiting(counters: Mapping[str, float], launch: Launch, gpu: GpuSpec, limite
 
 
 def _mix(counters: Mapping[str, float], limiter: str) -> str:
-    """What the instructions are, where they set the time."""
+    """Composition of the instructions, if they set the time."""
     if not any(word in limiter for word in ("units", "issue", "conversions", "dependent")):
         return ""
     classes = by_class(counters)
@@ -111,7 +111,7 @@ def _mix(counters: Mapping[str, float], limiter: str) -> str:
 
 
 def _accesses(lines: ByLine, kind: str, limiter: str) -> str:
-    """What the worst of the lines is told that move more than a little: touching neighbours, then vectors."""
+    """Finding about the worst line that moves a significant amount: first coalescing, then vector width."""
     if limiter.startswith(("tensor", "barriers", "cluster", "bulk")):
         return ""
     total = sum(moved_bytes(counters) for counters in lines.values())
@@ -139,7 +139,7 @@ def _where(line: int) -> str:
 
 
 def _width(counters: Mapping[str, float], kind: str) -> float:
-    """Bytes of a thread's access: lanes that are not active make none."""
+    """Bytes of a thread's access, counting active lanes only."""
     lanes = 32 * counters.get(f"global_{kind}_requests", 0.0) * divergence(counters)
     return counters[f"global_{kind}_bytes"] / lanes if lanes else 16.0
 

@@ -1,4 +1,4 @@
-"""Which term of the time model decides a launch's time, in words and with its figure."""
+"""Names the term that decides a launch's time, with its figure."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def limiter(
     parts: Mapping[str, float], waited: Mapping[str, float], unit: str, counters: Mapping[str, float], shape: Occupancy,
     dram_share: float,
 ) -> str:  # fmt: skip
-    """The longest of ``parts`` in words; where that is what blocks wait for, the longest of ``waited``. Memory limits
-    nothing where DRAM is at ``dram_share`` of its peak and that is little: then what answers take does."""
+    """The longest of ``parts`` in words; if that is what blocks wait for, the longest of ``waited``. If DRAM is at a
+    small ``dram_share`` of its peak, memory bandwidth is not the limiter; latency is."""
     longest = max(parts, key=lambda name: parts[name])
     if longest == MEMORY and dram_share < _BUSY:
         most = max(_ANSWERS, key=lambda name: waited.get(name, 0.0))
@@ -48,7 +48,7 @@ def limiter(
 
 
 def runner_up(parts: Mapping[str, float], waited: Mapping[str, float], unit: str, counters: Mapping[str, float]) -> str:
-    """What takes nearly as long as the longest of ``parts``, in words; empty where nothing does."""
+    """Part that takes nearly as long as the longest of ``parts``, in words; empty if none does."""
     names: dict[str, float] = {}  # of terms that have one, the longest
     for term in sorted(parts, key=lambda name: -parts[name]):
         most = max(waited, key=lambda name: waited[name]) if term == WAITS else term
@@ -60,8 +60,8 @@ def runner_up(parts: Mapping[str, float], waited: Mapping[str, float], unit: str
 
 
 def at_the_floor(time_us: float, memory_us: float, copy_us: float, launch_us: float, dram_share: float) -> str:
-    """Words where nothing is left to gain: memory moves what must be moved and nothing else, and the rest hides behind
-    it; else empty. ``copy_us`` is what a copy of the compulsory bytes takes, ``launch_us`` one launch's overhead."""
+    """Text if nothing is left to gain: memory moves only what must be moved, and everything else is hidden behind it;
+    empty otherwise. ``copy_us``: time of a copy of the compulsory bytes; ``launch_us``: overhead of one launch."""
     if memory_us > _FLOOR * copy_us or time_us > _FLOOR * (copy_us + launch_us):
         return ""
     terms = f"memory {memory_us:.3g} µs + launch {launch_us:.3g} µs"

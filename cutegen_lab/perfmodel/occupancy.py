@@ -12,30 +12,35 @@ from cutegen_lab.core.roofline import GpuSpec
 
 @dataclass(frozen=True)
 class Occupancy:
-    """``blocks`` resident on one multiprocessor at a time, on ``multiprocessors`` of them; ``waves`` may be
-    fractional; ``limiter`` is a word or two."""
+    """Residency of a launch on a GPU."""
 
     blocks: int
+    """Blocks resident on one multiprocessor."""
     warps: int
+    """Warps resident on one multiprocessor."""
     waves: float
+    """Blocks of the grid over blocks resident on the GPU; may be fractional."""
     limiter: str
+    """Resource that limits the blocks, in a word or two."""
     registers: int
+    """Registers of a thread."""
     multiprocessors: int
+    """Multiprocessors that can hold blocks."""
 
     @property
     def tail(self) -> float:
-        """Part of the run in which the last wave leaves multiprocessors idle."""
+        """Fraction of the run in which the last wave leaves multiprocessors idle."""
         whole = math.ceil(self.waves)
         return (whole - self.waves) / whole if self.waves > 1 else 0.0
 
     def busy(self, blocks: int) -> float:
-        """How many multiprocessors would take as long if each had as many blocks as the one with the most: 144 blocks
-        on 132 take as long as 264, two on each."""
+        """Number of multiprocessors that would take as long if each had as many blocks as the fullest: 144 blocks on
+        132 take as long as 264, two on each."""
         return blocks / math.ceil(blocks / self.multiprocessors)
 
 
 def occupancy(launch: Launch, kernel: KernelInfo | None, gpu: GpuSpec) -> Occupancy:
-    """``kernel`` None: nothing is known of registers or static shared memory, and neither counts."""
+    """With ``kernel`` None registers and static shared memory are unknown and not counted."""
     by = blocks_by(launch, kernel, gpu)
     limiter = min(by, key=lambda name: by[name])
     blocks, warps = max(by[limiter], 1), -(-math.prod(launch.block) // 32)

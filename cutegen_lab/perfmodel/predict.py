@@ -1,14 +1,13 @@
-"""Predicted time of a launch from what it was counted to do.
+"""Predicted time of a launch from its counters.
 
     time = launch + max((memory³ + units³ + waits³)^⅓, block starts)
 
 The terms, in microseconds, are those of :mod:`cutegen_lab.perfmodel.cost_terms` and :mod:`cutegen_lab.perfmodel.waits`:
-*memory* is bytes over bandwidth, DRAM's or L2's, *units* each of those that work beside each other (tensor cores,
-shared memory, L1, and the busiest of issue slots and arithmetic units), *waits* the sum of what one block after another
-must wait for, *block starts* how fast blocks can be handed out, which goes on beside all else. The third power lets the
-longest term win and near ties cost a little more than either. What L1 and L2 serve is
-:mod:`cutegen_lab.perfmodel.traffic`'s. Constants were chosen on one set of kernels and tried on another:
-``benchmarks/results/predicted_times_on_gpu.json``.
+*memory* is bytes over bandwidth, DRAM's or L2's; *units* those that work concurrently (tensor cores, shared memory, L1,
+and the busiest of issue slots and arithmetic units); *waits* the sum of what one block after another must wait for;
+*block starts* the time to start all blocks, which overlaps everything else. With the third power the longest term
+dominates, and near ties cost a little more than either. :mod:`cutegen_lab.perfmodel.traffic` says what L1 and L2 serve.
+Constants were fitted on one set of kernels and tested on another: ``benchmarks/results/predicted_times_on_gpu.json``.
 """
 
 from __future__ import annotations
@@ -32,22 +31,27 @@ _NORM = 3.0
 
 @dataclass(frozen=True)
 class Prediction:
-    """``parts`` in microseconds by name. ``limiter`` names the longest part in words. ``dram_share``: how much of its
-    peak DRAM is at over the whole time."""
+    """Predicted time of a launch or plan."""
 
     time_us: float
+    """Microseconds."""
     limiter: str
+    """The longest part, in words."""
     parts: Mapping[str, float]
+    """Microseconds by term."""
     findings: tuple[str, ...]
+    """Sentences that say what to change."""
     occupancy: Occupancy | None = None
+    """Residency of the launch; None if unknown."""
     dram_share: float = 1.0
+    """DRAM traffic over the whole time, as a fraction of peak."""
 
 
 def predict_launch(
     counters: Mapping[str, float], launch: Launch, kernel: KernelInfo | None, gpu: GpuSpec, lines: ByLine | None = None
 ) -> Prediction:
-    """``counters`` are the whole launch's, by the names of :data:`~cutegen_lab.core.counters.COUNTERS`; ``lines`` those
-    of each line of the candidate's text, where they are known."""
+    """``counters``: those of the whole launch, by the names of :data:`~cutegen_lab.core.counters.COUNTERS`; ``lines``:
+    those of each line of the candidate's text, if known."""
     shape = occupancy(launch, kernel, gpu)
     moved = traffic(counters, launch, kernel, shape, gpu)
     units = cost_terms.units_us(counters, launch, shape, moved, gpu)
@@ -76,8 +80,8 @@ def predict_plan(
     compulsory_bytes: float = 0.0,
     lines: ByLine | None = None,
 ) -> Prediction:
-    """Launches run one after another, or overlap a little; the limiter is the longest launch's. Where the launches
-    take no longer than a copy of ``compulsory_bytes`` and one launch's overhead, nothing is found."""
+    """Launches run one after another, with a small overlap; the limiter is the longest launch's. There are no findings
+    if the launches take no longer than a copy of ``compulsory_bytes`` and one launch's overhead."""
     each = [
         predict_launch(c, launch, kernels.get(launch.kernel), gpu, lines)
         for c, launch in zip(per_launch, launches, strict=True)
@@ -103,6 +107,6 @@ def _programmatic(launch: Launch) -> bool:
 
 
 def _overlapping(prediction: Prediction) -> Prediction:
-    """Of a launch that starts while the one before it ends (programmatic dependent launch)."""
+    """Prediction of a launch that starts while the one before it ends (programmatic dependent launch)."""
     parts = {**prediction.parts, LAUNCH: prediction.parts[LAUNCH] - cost_terms.OVERLAPPED_US}
     return replace(prediction, time_us=prediction.time_us - cost_terms.OVERLAPPED_US, parts=parts)

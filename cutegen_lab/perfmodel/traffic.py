@@ -1,7 +1,7 @@
-"""Which loads L1 and L2 serve, and what crosses L2 and DRAM: from the footprint of the blocks that run at a time.
+"""Which loads L1 and L2 serve, and what crosses L2 and DRAM, from the footprint of the resident blocks.
 
-What a block reads again was last read one footprint of its neighbours ago. While that fits a cache, all of it hits;
-where it is much larger, nothing does. The edges were read off an H200's hit counters on rows of softmax and RMSNorm.
+Between two reads of the same data, a block's neighbours touch one footprint. If that fits a cache, every re-read hits;
+if it is much larger, none does. The thresholds were fitted to an H200's hit counters on rows of softmax and RMSNorm.
 """
 
 from __future__ import annotations
@@ -31,26 +31,28 @@ _L1_MERGES = (0.5, 1.2)  # loads in flight over L1's size: stores of parts of a 
 
 @dataclass(frozen=True)
 class Traffic:
-    """Bytes of a launch; ``bulk_bytes`` cross L2 too, by bulk copies and cp.async, and are not in ``l2_bytes``.
-
-    ``spilled_bytes`` of ``l2_bytes`` are registers that are stored and loaded again.
-    ``left_bytes`` of ``dram_bytes`` are stores that L2 still has when the launch ends.
-    ``far`` and ``near``: the shares of what lanes load that DRAM and that L2 serve; L1 has the rest.
-    """
+    """Bytes that a launch moves, by level."""
 
     dram_bytes: float
+    """Bytes to and from DRAM."""
     l2_bytes: float
+    """Bytes to and from L2, without ``bulk_bytes``."""
     bulk_bytes: float
+    """Bytes to and from L2 by bulk copies and cp.async."""
     spilled_bytes: float
+    """Part of ``l2_bytes`` caused by spilled registers."""
     left_bytes: float
+    """Part of ``dram_bytes`` that L2 has not written back when the launch ends."""
     far: float
+    """Fraction of loaded bytes that DRAM serves."""
     near: float
+    """Fraction of loaded bytes that L2 serves; L1 serves the rest."""
 
 
 def traffic(
     counters: Mapping[str, float], launch: Launch, kernel: KernelInfo | None, shape: Occupancy, gpu: GpuSpec
 ) -> Traffic:
-    """``dram_load_bytes`` is taken as what all blocks together read for the first time, an equal part each."""
+    """``dram_load_bytes`` counts as what all blocks together read for the first time, an equal part each."""
     blocks = math.prod(launch.grid)
     resident = min(shape.blocks, math.ceil(blocks / gpu.sm_count))
     asked, once = counters["global_load_bytes"], counters["dram_load_bytes"]
@@ -90,15 +92,15 @@ def _spilled_bytes(kernel: KernelInfo, turns: float) -> float:
 
 
 def _stored_in_pieces(counters: Mapping[str, float], launch: Launch, resident: int, l1: float) -> float:
-    """Bytes beyond those stored, where a sector is written by several instructions: L1 joins them while loads in
-    flight leave it room; else each goes to L2 alone, and costs a sector's time in DRAM."""
+    """Extra bytes if several instructions write one sector: L1 combines them while loads in flight leave room;
+    otherwise each goes to L2 separately and costs a sector's time in DRAM."""
     excess = SECTOR_BYTES * counters["global_store_sectors"] - counters["global_store_bytes"]
     in_flight = resident * math.prod(launch.block) * counters["load_bytes_in_flight"]
     return max(excess, 0.0) * (1 - _kept(in_flight / l1, _L1_MERGES))
 
 
 def _kept(ratio: float, edges: tuple[float, float]) -> float:
-    """1 up to the first of ``edges``, 0 from the second on, straight between them."""
+    """1 up to the first of ``edges``, 0 from the second on, linear between."""
     below, above = edges
     return min(max((above - ratio) / (above - below), 0.0), 1.0)
 

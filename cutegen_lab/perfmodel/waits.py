@@ -1,4 +1,4 @@
-"""What a block waits for when nothing else shares its multiprocessor, one thing after another, in microseconds."""
+"""Latencies that a block waits for when nothing else shares its multiprocessor, in microseconds."""
 
 from __future__ import annotations
 
@@ -39,9 +39,8 @@ _BLOCK_START_US = 0.2
 def waits_us(
     counters: Mapping[str, float], launch: Launch, shape: Occupancy, moved: Traffic, unit_us: float, gpu: GpuSpec
 ) -> dict[str, float]:
-    """By name; together, waves × what one block takes alone. The fewer blocks share a multiprocessor, the less of this
-    another block hides. Bulk copies into a ring of stages, results that wait for each other and the work of the busiest
-    unit pass at a time: whichever is longest stands there."""
+    """Waits by name; together they are waves × the time of one block alone, less what other resident blocks hide. Bulk
+    copies into a ring of stages, dependent instructions and the busiest unit overlap: only the longest is given."""
     blocks = math.prod(launch.grid)
     warps = blocks * -(-math.prod(launch.block) // 32)
     alone = {
@@ -66,8 +65,8 @@ def waits_us(
 
 
 def _reads_us(counters: Mapping[str, float], blocks: int, warps: int, moved: Traffic, gpu: GpuSpec) -> dict[str, float]:
-    """A thread's batches of loads, each as long as what serves it takes to answer, and the arrival of what the block
-    reads. One batch waits for both; of several, the next is asked for while other warps' bytes arrive."""
+    """A thread's batches of loads, each with the latency of the level that serves it, and the transfer of the block's
+    bytes. A single batch waits for both; with several, the next is requested while other warps' bytes arrive."""
     batches = counters["global_load_bytes"] / (warps * 32) / max(counters["load_bytes_in_flight"], 1.0)
     l1 = 1 - moved.far - moved.near
     answers = batches * (moved.far * _LATENCY_US + moved.near * _L2_LATENCY_US + l1 * _L1_LATENCY_US)
@@ -81,8 +80,7 @@ def _reads_us(counters: Mapping[str, float], blocks: int, warps: int, moved: Tra
 
 
 def _stages_us(counters: Mapping[str, float], launch: Launch, blocks: int, work_us: float, gpu: GpuSpec) -> float:
-    """What a block waits for its stages of bulk copies: all that the ring has but one, which is worked on, are under
-    way at a time."""
+    """Time that a block waits for its stages of bulk copies: all of the ring except the one in use are in flight."""
     stage = max(_stage_bytes(counters), 1024.0)
     ring = counters.get("bulk_stages", 0.0) or max(launch.dynamic_smem_bytes // stage, 1.0)
     turns = max(counters.get("bulk_phases", 0.0) / blocks, 1.0)
@@ -92,7 +90,7 @@ def _stages_us(counters: Mapping[str, float], launch: Launch, blocks: int, work_
 
 
 def _stage_us(counters: Mapping[str, float], launch: Launch, gpu: GpuSpec) -> float:
-    """From when a stage is asked for until all of it is there."""
+    """Time from requesting a stage to its arrival."""
     latency = _BULK_LATENCY_US + _CLUSTER_STAGE_US * math.log2(math.prod(launch.cluster))
     return latency + _stage_bytes(counters) / (_BULK_BYTES_A_CYCLE * gpu.clock_hz) * 1e6
 
@@ -103,24 +101,23 @@ def _stage_bytes(counters: Mapping[str, float]) -> float:
 
 
 def _barriers_us(counters: Mapping[str, float], blocks: int, warps: int, gpu: GpuSpec) -> float:
-    """A barrier of the block takes its warps in one after another; an mbarrier is asked by each for itself."""
+    """Barriers of the block, which serialise its warps, and mbarriers, on which each warp waits by itself."""
     each = _BARRIER_CYCLES + _ARRIVAL_CYCLES * warps / blocks
     cycles = each * counters.get("barrier_waits", 0.0) + _BARRIER_CYCLES * counters.get("mbarrier_waits", 0.0)
     return cycles / warps / gpu.clock_hz * 1e6
 
 
 def _cluster_us(counters: Mapping[str, float], launch: Launch, blocks: int, warps: int) -> float:
-    """What a block waits for the others of its cluster: at barriers, and for what they send to its shared memory, which
-    an mbarrier was told to expect."""
+    """Waits for other blocks of the cluster: at barriers, and for data they send to shared memory, which an mbarrier
+    expects."""
     sent = 0.0 if counters.get("bulk_load_bytes", 0.0) else counters.get("bulk_phases", 0.0)
     barrier = _CLUSTER_US + _CLUSTER_SIZE_US * math.log2(math.prod(launch.cluster))
     return barrier * counters.get("cluster_waits", 0.0) / warps + _EXCHANGE_US * sent / blocks
 
 
 def _instructions_us(counters: Mapping[str, float], warps: int, gpu: GpuSpec) -> dict[str, float]:
-    """What a warp's instructions take: the longest chain in which each needs the result of the one before, and to be
-    issued one after another, in order. The fp32 units take one a cycle from a single warp; only what no chain holds up
-    can be so close together."""
+    """Time of a warp's instructions: the longest chain of dependent ones, and in-order issue. The fp32 units accept one
+    a cycle from a single warp; only independent instructions reach that."""
     independent = max(counters.get("warp_instructions_f32", 0.0) - counters.get("chain_cycles", 0.0), 0.0)
     in_order = _IN_ORDER * pipe_cycles(counters) - (_IN_ORDER - 1) * independent
     cycles = {DEPENDENT: counters.get("chain_cycles", 0.0), IN_ORDER: in_order}
@@ -128,6 +125,6 @@ def _instructions_us(counters: Mapping[str, float], warps: int, gpu: GpuSpec) ->
 
 
 def _work_us(unit_us: float, blocks: int, warps: int, shape: Occupancy) -> float:
-    """What a block alone takes of the busiest unit, of which each of four sub-partitions has a part: fewer than four
+    """Time of the busiest unit for one block alone, of which each of four sub-partitions has a part: fewer than four
     warps leave some idle."""
     return unit_us * shape.busy(blocks) / blocks * max(4 * blocks / warps, 1.0)

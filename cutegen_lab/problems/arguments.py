@@ -1,4 +1,4 @@
-"""Where a problem's inputs are declared: ``--inputs`` text, ``inputs()``, or a comment that ends the ``def`` line."""
+"""Declarations of a problem's inputs: ``--inputs`` text, ``inputs()``, or a comment at the end of the ``def`` line."""
 
 from __future__ import annotations
 
@@ -24,16 +24,17 @@ HOW = 'Give --inputs "x: bf16[4096,8192]" or define inputs().'
 
 @dataclass(frozen=True)
 class Arguments:
-    """One workload's positional arguments: tensor specs and, where not a tensor, constants of the problem."""
+    """One workload's positional arguments."""
 
-    slots: tuple[Any, ...]  # a TensorSpec, or the constant itself
+    slots: tuple[Any, ...]
+    """Tensor specs, and constants where an argument is not a tensor."""
 
     @property
     def tensors(self) -> tuple[TensorSpec, ...]:
         return tuple(s for s in self.slots if isinstance(s, TensorSpec))
 
     def filled(self, tensors: Sequence[torch.Tensor]) -> list[Any]:
-        """The call's arguments with ``tensors`` in the tensor slots."""
+        """Arguments of a call, with ``tensors`` in the tensor slots."""
         rest = iter(tensors)
         return [next(rest) if isinstance(slot, TensorSpec) else slot for slot in self.slots]
 
@@ -67,7 +68,7 @@ def declared(loaded: LoadedSource, source: str, inputs_text: str) -> list[Argume
 
 
 def _comment(source: str) -> str:
-    """The comment on the line that ends the signature of ``def reference``, or nothing."""
+    """The comment on the line that ends the signature of ``def reference``; empty if there is none."""
     words: list[str] = []
     depth, body = 0, False
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
@@ -96,7 +97,7 @@ def _from_comment(comment: str, names: list[str]) -> list[Arguments]:
 
 
 def _from_text(text: str, names: list[str]) -> list[Arguments]:
-    """Workloads are separated by ``;``. So may declarations be, where no argument is in two of the parts. Raises
+    """Workloads are separated by ``;``, and so may declarations be if no argument occurs in two parts. Raises
     ProblemError."""
     parts = [_declarations(part) for part in text.split(";") if part.strip()]
     every = [spec.name for part in parts for spec in part]

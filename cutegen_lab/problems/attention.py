@@ -1,4 +1,4 @@
-"""Scaled dot-product attention by its formula, for whoever looks inside of PyTorch's fused operator."""
+"""Scaled dot-product attention by its formula, for tools that trace inside PyTorch's fused operator."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ def attention(
     q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: torch.Tensor | None = None, causal: bool = False,
     scale: float | None = None, raised: float | None = None,
 ) -> torch.Tensor:  # fmt: skip
-    """``torch.nn.functional.scaled_dot_product_attention`` of ``q[…, L, E]``, ``k[…, S, E]`` and ``v[…, S, Ev]``:
-    [..., L, Ev] in their dtype. Scores stay in fp32, as in PyTorch's own kernels, and tensor cores multiply ``v`` by
-    shares of its own dtype.
+    """``torch.nn.functional.scaled_dot_product_attention`` of ``q[…, L, E]``, ``k[…, S, E]`` and ``v[…, S, Ev]``: [...,
+    L, Ev] in their dtype. Scores stay in fp32, as in PyTorch's own kernels; weights are rounded to ``v``'s dtype, as
+    for tensor cores.
 
-    What a boolean mask hides is left out, as what ``causal`` hides is: a NaN there is never seen. PyTorch's own kernels
-    on a CPU add −∞ instead, and so keep a NaN, and make one of an infinity; the judge accepts both.
+    Keys hidden by a boolean mask or by ``causal`` are skipped: a NaN there has no effect. PyTorch's own kernels on a
+    CPU add −∞ instead, so they keep a NaN, and turn an infinity into one; the judge accepts both.
 
-    ``raised``: shares are rounded before they are divided by their sum, as kernels that go over the keys once have it;
-    a row's largest is this power of two then, for such kernels need not know the row's maximum.
+    ``raised``: weights are rounded before the division by their sum, as in kernels that read the keys once; a row's
+    largest weight is then this power of two, since such kernels need not know the row's maximum.
     """
     scores = q.float() @ k.float().transpose(-2, -1) * (q.shape[-1] ** -0.5 if scale is None else scale)
     if causal:

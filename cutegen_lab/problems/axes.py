@@ -1,4 +1,4 @@
-"""Which of a problem's sizes may change, and which only together: found by asking the reference, one after another."""
+"""Finds which of a problem's sizes may change, and which only together, by running the reference on other shapes."""
 
 from __future__ import annotations
 
@@ -26,14 +26,18 @@ _IMAGE = 8  # of the reference's own arguments, sizes from here on that a result
 
 @dataclass(frozen=True)
 class Axis:
-    """Dimensions that change together: each is its number in ``places`` times ``unit``, which may be any multiple of
-    ``step`` from ``least`` on. ``summed``: no output's shape follows it."""
+    """Dimensions that change together."""
 
     places: Mapping[Place, int]
+    """(input, dimension) to the factor by which its size is a multiple of ``unit``."""
     unit: int
+    """Current size of a dimension with factor 1."""
     step: int = 1
+    """``unit`` may be any multiple of this."""
     summed: bool = False
+    """Whether no output's shape depends on it."""
     least: int = 1
+    """Smallest ``unit``."""
 
     @property
     def size(self) -> int:
@@ -41,8 +45,8 @@ class Axis:
         return self.unit * max(self.places.values())
 
     def near(self, size: int, odd: bool = False) -> int:
-        """The unit for dimensions of at most ``size`` where the reference takes that, and no larger than now; ``odd``:
-        of an odd number of steps."""
+        """The unit for dimensions of at most ``size`` if the reference accepts that, and no larger than now; ``odd``:
+        an odd number of steps."""
         least = -(-self.least // self.step)
         steps = max(min(size, self.size) // max(self.places.values()) // self.step, least)
         if odd and steps % 2 == 0:
@@ -63,9 +67,10 @@ def resized(specs: Sequence[TensorSpec], units: Iterable[tuple[Axis, int]]) -> t
 
 
 def axes_of(specs: Sequence[TensorSpec], arguments: int, infer: Infer) -> list[Axis]:
-    """Everything of ``specs`` that may change; the first ``arguments`` are the reference's own, the others parameters.
+    """All axes of ``specs``; the first ``arguments`` are the reference's own, the others parameters.
 
-    Dimensions that change alone come out alone; of others, the fewest that the reference accepts together.
+    A dimension that can change alone is an axis of its own; otherwise an axis is the smallest set that the reference
+    accepts.
     """
     ask = _Asked(specs, arguments, infer)
     found: list[Axis] = []
@@ -83,9 +88,9 @@ def axes_of(specs: Sequence[TensorSpec], arguments: int, infer: Infer) -> list[A
 
 
 def _together(left: Sequence[Place], sizes: Mapping[Place, int], arguments: int) -> Iterator[tuple[Place, ...]]:
-    """Sets of places that may belong to the first of ``left``, small ones first: itself; one of its size of some other
-    tensors, the reference's own before parameters; all of its size; all whose size is a multiple or a part of its own.
-    """
+    """Sets of places that may belong to the first of ``left``, small ones first: itself; one of equal size of some
+    other tensors, the reference's own before parameters; all of equal size; all whose size is a multiple or divisor of
+    its own."""
     first, size = left[0], sizes[left[0]]
     alike = [place for place in left if sizes[place] == size]
     own = [place for place in alike if place[0] < arguments]
@@ -100,7 +105,7 @@ def _together(left: Sequence[Place], sizes: Mapping[Place, int], arguments: int)
 
 
 class _Asked:
-    """A reference that is asked about shapes, ``_MOST_ASKED`` times at most."""
+    """A reference run on trial shapes, ``_MOST_ASKED`` times at most."""
 
     def __init__(self, specs: Sequence[TensorSpec], arguments: int, infer: Infer) -> None:
         self._specs, self._arguments, self._infer = specs, arguments, infer
@@ -108,7 +113,7 @@ class _Asked:
         self._left = _MOST_ASKED
 
     def smallest(self, first: Place, places: Sequence[Place]) -> Axis | None:
-        """``first`` and as few of ``places`` as can change with it; None where not even all can."""
+        """``first`` with the fewest of ``places`` that must change with it; None if not even all can."""
         axis = self._axis(places)
         if not self._changes(axis):
             return None
@@ -119,7 +124,8 @@ class _Asked:
         return axis
 
     def measured(self, axis: Axis) -> Axis | None:
-        """``axis`` with the smallest step and size that the reference takes; None for a filter's or the like."""
+        """``axis`` with the smallest step and size that the reference accepts; None for a filter's dimension or the
+        like."""
         for step in islice((n for n in range(1, axis.unit + 1) if axis.unit % n == 0), _MOST_STEPS):
             unit = step * _ODD if step * _ODD != axis.unit else step * (_ODD + 2)
             outputs = self._at(axis, unit)
@@ -133,7 +139,7 @@ class _Asked:
         return None
 
     def _is_filter(self, axis: Axis, unit: int, outputs: Sequence[TensorSpec]) -> bool:
-        """Is ``axis``, which made these outputs at ``unit``, one of those that stay as they are?"""
+        """Whether ``axis``, which gave these outputs at ``unit``, is one that stays as it is."""
         shapes = [(old.shape, new.shape) for old, new in zip(self._outputs, outputs, strict=True)]
         pairs = [pair for old, new in shapes for pair in zip(old, new, strict=True)]
         if axis.size > _FILTER or any(b != a and a * axis.unit == b * unit for b, a in pairs):
@@ -142,8 +148,8 @@ class _Asked:
         return not (image and any((a - b) * (unit - axis.unit) > 0 for b, a in pairs))
 
     def _least(self, axis: Axis, step: int) -> int:
-        """The smallest unit, more than one step where a step is a number of groups: a group of one is normalised to
-        nothing."""
+        """The smallest unit; more than one step if a step is a number of groups, since a group of one is normalised to
+        zero."""
         fewest = 2 if step > 1 else 1
         units = (steps * step for steps in _LEAST if steps >= fewest and steps * step < axis.unit)
         return next((unit for unit in units if self._at(axis, unit) is not None), axis.unit)
@@ -154,7 +160,7 @@ class _Asked:
         return Axis({place: size // unit for place, size in sizes.items()}, unit)
 
     def _changes(self, axis: Axis) -> bool:
-        """Does the reference take another size? A large one, or, where a table bounds it, a small one."""
+        """Whether the reference accepts another size: a large one, or, if a table bounds it, a small one."""
         larger = _DIVISIBLE if axis.unit != _DIVISIBLE else 2 * _DIVISIBLE
         return any(self._at(axis, unit) is not None for unit in (larger, axis.unit // 2) if unit > 1)
 

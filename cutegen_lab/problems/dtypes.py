@@ -1,4 +1,4 @@
-"""Between torch's element types and ours."""
+"""Conversion between torch's element types and ours."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _OURS = {theirs: ours for ours, theirs in TORCH.items()}
 
 
 def from_torch(dtype: torch.dtype, where: str) -> DType:
-    """Raises ProblemError naming ``where`` (``input 'x'``) for a dtype no kernel here can take."""
+    """Raises ProblemError naming ``where`` (``input 'x'``) for an unsupported dtype."""
     if dtype not in _OURS:
         known = ", ".join(d.value for d in TORCH)
         raise ProblemError(

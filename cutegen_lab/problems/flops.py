@@ -1,4 +1,4 @@
-"""The floating-point operations of a reference's matrix products, convolutions and attention."""
+"""Counts the floating-point operations of a reference's matrix products, convolutions and attention."""
 
 from __future__ import annotations
 
@@ -17,15 +17,18 @@ Shape = Sequence[int]
 
 @dataclass(frozen=True)
 class Work:
-    """``fp32_convolutions``: there are some, of fp32 numbers; ``images``: or of four dimensions."""
+    """What a reference computes."""
 
     flops: int
+    """Operations of its matrix products, convolutions and attention."""
     fp32_convolutions: bool
+    """Whether there are convolutions of fp32 numbers."""
     images: bool
+    """Whether there are convolutions of 4-d tensors."""
 
 
 def counted(run: Callable[[], object]) -> Work:
-    """That of ``run()``, which computes with fake tensors on the CPU."""
+    """Work of ``run()``, which computes with fake tensors on the CPU."""
     counter = FlopCounterMode(display=False, custom_mapping={_ATTENTION: _attention})
     seen = _Convolutions()
     with sdpa_kernel([SDPBackend.FLASH_ATTENTION, SDPBackend.MATH]), counter, seen:  # the fused one says what is causal
@@ -34,7 +37,7 @@ def counted(run: Callable[[], object]) -> Work:
 
 
 class _Convolutions(TorchDispatchMode):
-    """The types that are convolved, and of how many dimensions."""
+    """Records dtype and rank of convolved tensors."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -54,8 +57,8 @@ _ATTENTION = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu  # for w
 
 
 def _attention(q: Shape, k: Shape, v: Shape, dropout: float = 0.0, causal: bool = False, *_: Any, **__: Any) -> int:
-    """Two products over the pairs of a query and a key that ``is_causal`` leaves. What a mask leaves is data: all.
-    Heads are those of the queries, which may share keys."""
+    """Two products over the pairs of query and key that ``is_causal`` leaves; a mask is data, so with one all pairs
+    count. Heads are those of the queries, which may share keys."""
     *heads, queries, width = q
     keys = k[-2]
     seen = min(queries, keys)  # row i sees the first i + 1 keys

@@ -1,4 +1,4 @@
-"""Which integer inputs are indices, and of how many things: seen by watching the reference on fake tensors."""
+"""Finds which integer inputs are indices, and their range, by tracing the reference on fake tensors."""
 
 from __future__ import annotations
 
@@ -22,8 +22,7 @@ Use = tuple[torch.Tensor, int, tuple[int, ...]]  # an index, how many things it 
 
 
 def ranged(specs: Sequence[TensorSpec], run: Callable[[Sequence[torch.Tensor]], object], made: Any) -> list[TensorSpec]:
-    """``specs``, those of indices with their range. ``run`` is the reference, ``made(spec)`` a tensor for it (a fake
-    one, under FakeTensorMode)."""
+    """``specs`` with ranges for indices. ``run``: the reference; ``made(spec)``: a (fake) tensor for it."""
     tensors = [made(spec) for spec in specs]
     watch = _Watch({id(t): {i} for i, t in enumerate(tensors) if _whole(t)})
     with watch:
@@ -37,8 +36,8 @@ def ranged(specs: Sequence[TensorSpec], run: Callable[[Sequence[torch.Tensor]], 
 
 
 def accepted(specs: Sequence[TensorSpec], run: Run, made: Callable[[TensorSpec], torch.Tensor]) -> list[TensorSpec]:
-    """``specs``, those of indices with the values beside their range that ``run``, the reference on a CPU, takes.
-    ``made(spec)`` is a tensor for it that it takes."""
+    """``specs`` with the values outside an index's range that ``run``, the reference on a CPU, accepts. ``made(spec)``:
+    a tensor that it accepts."""
     found = list(specs)
     for position, spec in enumerate(specs):
         if spec.below and not spec.rule:
@@ -48,8 +47,8 @@ def accepted(specs: Sequence[TensorSpec], run: Run, made: Callable[[TensorSpec],
 
 
 def _beyond(spec: TensorSpec) -> tuple[int, ...]:
-    """Values of the index ``spec`` outside of its range: those that may count from the end, and others that a reference
-    takes only where it clamps, wraps or masks them first."""
+    """Values of the index ``spec`` outside its range: negative ones that count from the end, and others that a
+    reference accepts only if it clamps, wraps or masks them first."""
     size = spec.below
     ends = (-1, -2, -(size // 2), 1 - size, -size, -size - 1, size, size + 1, 2 * size + 1, 3 * size, -_FAR - 1, _FAR)
     info = torch.iinfo(TORCH[spec.dtype])
@@ -70,7 +69,7 @@ def _takes(
 
 
 class _Watch(TorchDispatchMode):
-    """Follows integers from inputs (by number) to where something is indexed with them."""
+    """Traces integers from inputs (by number) to where something is indexed with them."""
 
     def __init__(self, origins: dict[int, set[int]]) -> None:
         super().__init__()

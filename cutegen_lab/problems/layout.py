@@ -1,4 +1,4 @@
-"""The strides of a tensor that is to lie in memory as another of another shape does."""
+"""Strides for another shape with the same memory layout."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from cutegen_lab.core.problem import TensorSpec
 
 
 def strides_for(spec: TensorSpec, shape: Sequence[int]) -> tuple[int, ...]:
-    """Those of ``spec`` for another shape: dimensions lie in memory in the same order, with the same gaps between."""
+    """Strides of ``spec`` for another shape: the same order of dimensions in memory, with the same gaps."""
     if not spec.strides:
         return ()
     strides = list(spec.strides)

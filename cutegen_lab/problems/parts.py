@@ -1,7 +1,8 @@
-"""Which dimensions a reference cuts into equal parts: halves of a rotary embedding, thirds of a fused QKV projection.
+"""Finds which dimensions a reference divides into equal parts: halves of a rotary embedding, thirds of a fused QKV
+projection.
 
-A derived workload must be cut in the same way, or it is another function: ``x[..., :32]`` is half of 64 and no half of
-61, and ``x.shape[-1] // 2`` is not either.
+A derived workload must be divided in the same way, or it is another function: ``x[..., :32]`` is half of 64 but not
+half of 61, and neither is ``x[..., : x.shape[-1] // 2]``.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ Cut = tuple[Fraction, ...]  # where it is cut, as shares of its size
 
 
 class Cuts(TorchDispatchMode):
-    """While it is active, notes every slice and split, in order: ``found``."""
+    """While active, records every slice and split in order: ``found``."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -33,7 +34,7 @@ class Cuts(TorchDispatchMode):
 
 
 def alike(main: Sequence[Cut], other: Sequence[Cut]) -> bool:
-    """Is whatever ``main`` cuts into equal parts cut there by ``other`` too?"""
+    """Whether ``other`` divides into equal parts everything that ``main`` does."""
     if not any(map(_equal_parts, main)):
         return True
     return len(main) == len(other) and all(a == b for a, b in zip(main, other, strict=True) if _equal_parts(a))

@@ -1,4 +1,4 @@
-"""What small workloads probe, as sizes to ask the reference for."""
+"""Sizes of small workloads, and what each tests."""
 
 from __future__ import annotations
 
@@ -15,17 +15,23 @@ _PRIMES = (251, 127, 61, 31, 13, 7, 3)
 
 @dataclass(frozen=True)
 class Probe:
-    """``rows`` and ``columns`` are of the outer and the last dimension; ``others`` what further axes shrink to."""
+    """Sizes of a small workload, and what they test."""
 
     name: str
+    """Name of the workload."""
     rows: int
-    columns: int | None  # None: as in the main workload
+    """Size of the outer dimension."""
+    columns: int | None
+    """Size of the last dimension; None to keep it."""
     why: str
-    others: tuple[int, ...] = (2, 3, 1)  # the last for all that are left
-    largest_first: bool = False  # … in which order (where axes were solved for, always)
+    """What the sizes test."""
+    others: tuple[int, ...] = (2, 3, 1)
+    """Sizes of further axes; the last for all that remain."""
+    largest_first: bool = False
+    """Whether the largest of these axes comes first (always if axes were solved for)."""
 
     def columns_of(self, row: int) -> int:
-        """What a row of ``row`` elements shrinks to. One that is no longer than ``columns`` is made ragged too."""
+        """Size that a row of ``row`` elements shrinks to. A row no longer than ``columns`` is made ragged too."""
         if self.columns is None or row > self.columns:
             return row if self.columns is None else self.columns
         if self.name == PRIME and row % 2 == 0:
@@ -35,7 +41,7 @@ class Probe:
         return row
 
     def why_of(self, columns: int) -> str:
-        """``why``, where it is true of rows of ``columns`` elements."""
+        """``why``, if it is true of rows of ``columns`` elements."""
         if self.name == PRIME and columns not in (self.columns, *_PRIMES):
             return f"{columns} columns"
         if self.name in (LONG_PRIME, LONG) and columns != self.columns:
@@ -71,7 +77,7 @@ FEW_ROWS = ("real_row", LONG_PRIME)  # for the length of their rows alone
 
 
 def is_aligned(size: int) -> bool:
-    """Is it a size that whole tiles may make up?"""
+    """Whether whole tiles may make up the size."""
     return size % _VECTOR == 0
 
 

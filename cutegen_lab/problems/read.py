@@ -1,4 +1,4 @@
-"""Reads a problem: traces the reference on fake tensors, derives workloads, runs it for real on a small one."""
+"""Reads a problem: traces the reference on fake tensors, derives workloads, and runs it on a small one."""
 
 from __future__ import annotations
 
@@ -55,12 +55,12 @@ def read_file(path: str | Path, *, inputs_text: str = "", name: str | None = Non
 def read_text(source: str, *, name: str = "problem", inputs_text: str = "", deterministic: bool = True) -> Problem:
     """Reads a problem from a cell's text.
 
-    Inputs come from ``inputs_text`` (``"x: bf16[4096,8192], w: bf16[8192]"``; several workloads separated by ``;``),
-    from ``inputs()`` (or ``get_inputs()``), which returns a tuple or dict of tensors, or a list of those, one a
-    workload, or else from text as above in a comment that ends the line of ``def reference``. Two launches of a kernel
+    Inputs come from ``inputs_text`` (``"x: bf16[4096,8192], w: bf16[8192]"``; several workloads separated by ``;``), or
+    from ``inputs()`` (or ``get_inputs()``), which returns a tuple or dict of tensors, or a list of these with one for
+    each workload, or from such text in a comment at the end of the line ``def reference``. Two launches of a kernel
     must agree bit for bit unless ``deterministic`` is false here, or the text has a line ``deterministic = False``.
-    fp32 matrix products may be rounded to TF32 only where the text allows PyTorch that at its top, as
-    ``torch.set_float32_matmul_precision("high")`` does; fp32 convolutions may, as PyTorch's do, unless it sets
+    fp32 matrix products may use TF32 only if the text sets that at its top, as with
+    ``torch.set_float32_matmul_precision("high")``; fp32 convolutions may, as in PyTorch, unless it sets
     ``torch.backends.cudnn.allow_tf32 = False``. Raises ProblemError: one line and the next action.
     """
     for what, text in (("source", source), ("name", name), ("text of the inputs", inputs_text)):
@@ -108,8 +108,8 @@ def _read(loaded: LoadedSource, source: str, name: str, inputs_text: str, determ
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Shapes the reference refuses are an answer, not a fault: torch's own error log is silenced meanwhile. Attention's
-    fused kernels take fake tensors of any shape, and are left out."""
+    """Silences torch's error log: a shape that the reference refuses is an expected result. Disables fused attention
+    kernels, which accept fake tensors of any shape."""
     logger = logging.getLogger("torch._subclasses.fake_tensor")
     was, logger.disabled = logger.disabled, True
     fused = torch.backends.mha.get_fastpath_enabled()
@@ -127,7 +127,7 @@ def _fake(specs: tuple[TensorSpec, ...]) -> list[torch.Tensor]:
 
 
 def _outputs(bound: Bound, inputs: tuple[TensorSpec, ...]) -> tuple[tuple[TensorSpec, ...], Sequence[parts.Cut]]:
-    """The outputs, and where the reference cuts tensors on the way to them."""
+    """The outputs, and where the reference divides tensors on the way to them."""
     seen = parts.Cuts()
     with seen, _quiet(), FakeTensorMode(allow_non_fake_inputs=True), torch.no_grad():
         tensors = _fake(inputs)
@@ -159,7 +159,7 @@ def _traced(bound: Bound, inputs: tuple[TensorSpec, ...]) -> tuple[tuple[TensorS
 def _traced_or_none(
     bound: Bound, inputs: tuple[TensorSpec, ...], cuts: Sequence[parts.Cut]
 ) -> tuple[TensorSpec, ...] | None:
-    """The outputs, or None where the reference refuses ``inputs``, or does not cut them into the parts ``cuts``."""
+    """The outputs; None if the reference refuses ``inputs`` or does not divide them into the parts ``cuts``."""
     try:
         outputs, seen = _outputs(bound, inputs)
     except Exception:  # a reference may refuse shapes in any way it likes; then they are no workload
@@ -168,8 +168,8 @@ def _traced_or_none(
 
 
 def _ranged(bound: Bound, workload: Workload, follows: bool = False) -> Workload:
-    """With the ranges of integers that are indices. ``follows``: a rule's bound, a number, is no more than what the
-    reference indexes with it here (``below 4099`` of 4099 columns that are 257 now)."""
+    """``specs`` with ranges of indices. ``follows``: a rule's numeric bound is at most the size that the reference
+    indexes here (``below 4099`` of 4099 columns that are now 257)."""
     if all(spec.dtype.is_float or spec.dtype is DType.BOOL for spec in workload.inputs):
         return workload
     with _quiet(), FakeTensorMode(allow_non_fake_inputs=True), torch.no_grad():
@@ -182,7 +182,7 @@ def _ranged(bound: Bound, workload: Workload, follows: bool = False) -> Workload
 
 
 def _with_range(spec: TensorSpec, seen: TensorSpec, follows: bool) -> TensorSpec:
-    """``spec`` as it was ``seen`` to be indexed, or by its rule, which ``follows`` what is indexed or does not."""
+    """``spec`` with the range ``seen`` in use, or with its rule's, which ``follows`` what is indexed or does not."""
     if not spec.rule:
         return seen
     fixed = spec.rule == "sorted" or spec.bound is not None or not follows
@@ -202,8 +202,8 @@ def _sums(bound: Bound, inputs: tuple[TensorSpec, ...]) -> tuple[int, ...]:
 
 
 def _validate(bound: Bound, checks: Sequence[Workload], main: Workload, deterministic: bool) -> tuple[Workload, ...]:
-    """Runs the reference twice for real on the smallest workload: it must neither mutate nor roll dice, nor raise. One
-    of ``checks`` on which it raises was none, whatever fake tensors said, and then each is tried: those that are."""
+    """Runs the reference twice on the smallest workload: it must not modify its inputs, be random, or raise. If it
+    raises on one of ``checks``, whatever fake tensors showed, each of these is tried. Returns the checks that work."""
     workload = min((*checks, main), key=lambda w: w.compulsory_bytes)
     if workload.compulsory_bytes > _TRIAL_BYTES:
         return tuple(checks)

@@ -1,4 +1,4 @@
-"""Running a problem's reference: at its own precision, in float64, and as a module for ``torch.export``."""
+"""Runs a problem's reference: at its own precision, in float64, and as a module for ``torch.export``."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ _DEFAULT_DTYPE = threading.Lock()
 
 
 class Reference:
-    """The callable behind a problem. ``tensors`` are a workload's inputs in order: arguments, parameters, buffers.
+    """The callable of a problem. ``tensors`` are a workload's inputs in order: arguments, parameters, buffers.
 
-    Raises ProblemError where the source cannot be loaded.
+    Raises ProblemError if the source cannot be loaded.
     """
 
     def __init__(self, problem: Problem) -> None:
@@ -41,17 +41,17 @@ class Reference:
         self.cudnn_tf32 = loaded.tf32_convolutions  # what its text leaves PyTorch, whether it convolves or not
 
     def run(self, tensors: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
-        """Outputs at the precision of the problem's types; products in TF32 are up to PyTorch's settings."""
+        """Outputs at the precision of the problem's types; TF32 in products follows PyTorch's settings."""
         with torch.no_grad():
             return self._bound.call(tensors)
 
     def run_float64(self, tensors: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
-        """Outputs with every floating-point value, parameter and internal cast in float64; attention by its formula,
-        for a fused kernel's rows are zeros where a query holds a NaN."""
+        """Outputs with every floating-point value, parameter and internal cast in float64. Attention is computed by its
+        formula, since the fused kernel returns zeros for a query that holds a NaN."""
         return self._bound.call_float64(tensors)
 
     def module_and_args(self, workload: Workload) -> tuple[torch.nn.Module, tuple[Any, ...]]:
-        """An ``nn.Module`` and example arguments for ``torch.export``; tensors on ``meta``, taking no memory."""
+        """An ``nn.Module`` and example arguments for ``torch.export``; tensors on ``meta``, without memory."""
         count = len(self._bound.arguments.tensors)
         tensors = [_unallocated(spec) for spec in workload.inputs]
         module = self._bound.module
@@ -63,7 +63,7 @@ class Reference:
 
     @property
     def parameters(self) -> Mapping[str, torch.Tensor]:
-        """Initial values of a Model's parameters and buffers by input name (empty for a plain reference)."""
+        """Initial values of a Model's parameters and buffers by input name; empty for a function."""
         return self._bound.parameters
 
 
@@ -85,7 +85,7 @@ class Bound:
         ]
 
     def call(self, tensors: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
-        """Raises ProblemError for outputs that are not tensors; whatever the reference raises passes through."""
+        """Raises ProblemError for outputs that are not tensors, and whatever the reference raises."""
         count = len(self.arguments.tensors)
         arguments = self.arguments.filled(tensors[:count])
         if self._state_names:
@@ -109,7 +109,8 @@ class Bound:
 
 @contextlib.contextmanager
 def _without_onednn() -> Iterator[None]:
-    """Its LSTM takes weights that do not fit the input, and reads past their end; PyTorch's own raises."""
+    """Disables oneDNN, whose LSTM accepts weights that do not fit the input and reads past their end; PyTorch's own
+    raises."""
     before = torch.backends.mkldnn.enabled
     torch.backends.mkldnn.enabled = False
     try:
@@ -119,7 +120,7 @@ def _without_onednn() -> Iterator[None]:
 
 
 class _FunctionModule(torch.nn.Module):
-    """A reference function as a module, which is what ``torch.export`` takes."""
+    """A reference function as a module for ``torch.export``."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__()
@@ -129,7 +130,7 @@ class _FunctionModule(torch.nn.Module):
         return self._function(*arguments)
 
     def traced(self) -> _FunctionModule:
-        """The same under a name that ``torch.export`` keeps the lines of: it drops frames that are not "forward"."""
+        """The same under a name whose lines ``torch.export`` keeps: it drops frames that are not "forward"."""
         function = self._function
         if not isinstance(function, FunctionType):
             return self
@@ -159,7 +160,7 @@ def _kernelbench_model(loaded: LoadedSource) -> torch.nn.Module:
 
 
 def as_outputs(result: Any) -> tuple[torch.Tensor, ...]:
-    """A reference's return value as a tuple of tensors. Raises ProblemError naming what else it was."""
+    """A reference's return value as a tuple of tensors. Raises ProblemError naming any other value."""
     values: Iterable[Any] = result if isinstance(result, tuple | list) else (result,)
     outputs = tuple(values)
     for index, value in enumerate(outputs):
@@ -174,7 +175,7 @@ def as_outputs(result: Any) -> tuple[torch.Tensor, ...]:
 
 
 def _unallocated(spec: TensorSpec) -> torch.Tensor:
-    """A tensor of the right shape and dtype without its memory (tracing only looks at metadata)."""
+    """A tensor of the right shape and dtype without memory, for tracing."""
     return empty(spec, "meta")
 
 
@@ -185,9 +186,9 @@ def _like(tensor: torch.Tensor, unallocated: torch.Tensor) -> torch.Tensor:
 
 
 class _Float64(TorchFunctionMode):
-    """Turns every narrower floating-point type a reference asks for into float64 while it runs, and the default type
-    where nothing says a type. That default is one for all threads, among them those of the analyst's own cells: it is
-    another for single operators alone, one thread at a time."""
+    """While the reference runs, replaces narrower floating-point types by float64, the default dtype included.
+    PyTorch's default dtype is global to all threads (the analyst's cells too), so it is changed only during single
+    operators, one thread at a time."""
 
     def __torch_function__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -204,7 +205,7 @@ class _Float64(TorchFunctionMode):
 
 
 def _by_default(func: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-    """``func`` where float64 is the default: ``torch.zeros(3)``, ``torch.tensor(0.1)``, a quotient of integers."""
+    """``func`` with float64 as the default dtype: ``torch.zeros(3)``, ``torch.tensor(0.1)``, a quotient of integers."""
     with _DEFAULT_DTYPE:
         before = torch.get_default_dtype()
         torch.set_default_dtype(torch.float64)
@@ -234,7 +235,7 @@ def _scaled_mm(
     a: torch.Tensor, b: torch.Tensor, scale_a: torch.Tensor, scale_b: torch.Tensor, bias: torch.Tensor | None = None,
     scale_result: torch.Tensor | None = None, **_: Any,
 ) -> torch.Tensor:  # fmt: skip
-    """torch's own, which takes 8-bit numbers alone, of any floating-point numbers."""
+    """torch's ``_scaled_mm``, which accepts only 8-bit numbers, for any floating-point type."""
     product = (a @ b) * scale_a * scale_b
     product = product if bias is None else product + bias
     return product if scale_result is None else product * scale_result

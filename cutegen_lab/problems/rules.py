@@ -1,4 +1,4 @@
-"""Rules that a problem gives for its integers: cumulative lengths, page tables, ranges (``TensorSpec.rule``)."""
+"""Rules of a problem for its integers: cumulative lengths, page tables, ranges (``TensorSpec.rule``)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cutegen_lab.problems.dtypes import TORCH
 
 
 def resolved(workload: Workload) -> Workload:
-    """With the bounds of its rules, which follow from the sizes of its inputs. Raises ProblemError."""
+    """Specs with the bounds of rules computed from the sizes of inputs. Raises ProblemError."""
     shapes = {spec.name: spec.shape for spec in workload.inputs}
     return replace(workload, inputs=tuple(_bounded(spec, shapes) for spec in workload.inputs))
 
@@ -32,7 +32,7 @@ def _bounded(spec: TensorSpec, shapes: dict[str, tuple[int, ...]]) -> TensorSpec
 
 
 def impossible(workload: Workload) -> str:
-    """Why no values follow the rules at these sizes, or nothing."""
+    """Why no values satisfy the rules at these sizes; empty if some do."""
     for spec in workload.inputs:
         most = torch.iinfo(TORCH[spec.dtype]).max if spec.rule else 0
         if spec.rule and (spec.below < 1 or spec.below > most):
@@ -45,7 +45,7 @@ def impossible(workload: Workload) -> str:
 
 
 def sample(spec: TensorSpec) -> torch.Tensor:
-    """Values that follow ``spec``'s rule, the plainest there are: lengths as even as can be, pages in order."""
+    """The simplest values that satisfy ``spec``'s rule: lengths as equal as possible, pages in order."""
     if spec.rule == "sorted" and spec.shape[-1:] > (1,):
         ends = torch.arange(spec.shape[-1]) * spec.below // (spec.shape[-1] - 1)
         return ends.expand(spec.shape).clone()
@@ -53,7 +53,7 @@ def sample(spec: TensorSpec) -> torch.Tensor:
 
 
 def checked(workloads: Sequence[Workload]) -> tuple[Workload, ...]:
-    """As given; those whose rules cannot be followed raise ProblemError."""
+    """The specs unchanged. Raises ProblemError for rules that cannot be satisfied."""
     found = tuple(resolved(workload) for workload in workloads)
     for workload in found:
         if why := impossible(workload):

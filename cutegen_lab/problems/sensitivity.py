@@ -1,5 +1,5 @@
-"""Which inputs a reference's answer hardly depends on: a kernel that leaves them unread is right, and its time tells
-nothing."""
+"""Finds inputs on which a reference's answer hardly depends: a kernel that does not read them is right, so its time
+means little."""
 
 from __future__ import annotations
 
@@ -25,13 +25,12 @@ _SMALL_INTEGERS = 8  # that index nothing
 
 
 def insensitive(main: Workload, arguments: int, derived: Sequence[Workload], run: Run) -> tuple[str, ...]:
-    """Names of the floating-point inputs that may be drawn anew without a change of any output that its dtype could
-    show, on each of ``derived`` (trivial ones apart) and on ``main`` where it is small.
+    """Names of the floating-point inputs that may be redrawn without a change of any output that its dtype could show,
+    on each of ``derived`` (except trivial ones) and, if it is small, on ``main``.
 
-    A change shows where it is half a machine epsilon of an element, or of the output's root mean square where that is
-    larger. Inputs from number ``arguments`` on are parameters: those that are few of the bytes (a bias before a norm)
-    are not asked about, for a kernel that leaves them unread saves nothing. Nothing where the reference raises, or
-    where ``_MOST_SECONDS`` do not suffice.
+    A change shows if it is at least half a machine epsilon of an element, or of the output's root mean square if that
+    is larger. Inputs from number ``arguments`` on are parameters; small ones (a bias before a norm) are not tested,
+    since a kernel that skips them saves nothing. Empty if the reference raises, or ``_MOST_SECONDS`` are too few.
     """
     asked = [w for w in (*derived, main) if w.name not in TRIVIAL and w.compulsory_bytes <= _MOST_BYTES]
     deadline = time.monotonic() + _MOST_SECONDS
@@ -50,7 +49,7 @@ def insensitive(main: Workload, arguments: int, derived: Sequence[Workload], run
 
 
 def _tells(workload: Workload, at: int, scale: float, run: Run) -> bool:
-    """Does the answer change with input number ``at``?"""
+    """Whether the answer changes with input number ``at``."""
     inputs = [_drawn(spec, number, scale) for number, spec in enumerate(workload.inputs)]
     before = run(inputs)
     inputs[at] = _drawn(workload.inputs[at], len(inputs) + at, scale)
@@ -70,7 +69,7 @@ def _shows(before: torch.Tensor, after: torch.Tensor, dtype: DType) -> bool:
 
 
 def _drawn(spec: TensorSpec, seed: int, scale: float) -> torch.Tensor:
-    """Values of ``spec``, a float's in float64: normal ones; indices and integers with a rule as it allows."""
+    """Values of ``spec`` (floats in float64): normal ones; indices and integers within their rules."""
     generator = torch.Generator().manual_seed(seed)
     if spec.rule:
         return placed(rules.sample(spec).to(TORCH[spec.dtype]), spec)

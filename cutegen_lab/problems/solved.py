@@ -1,4 +1,4 @@
-"""Workloads of sizes that were solved for: every axis that may change near what a probe asks for."""
+"""Workloads whose sizes are solved for: each axis as near to a probe's size as the reference accepts."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ Units = list[tuple[Axis, int]]
 def solved(
     main: Workload, arguments: int, axes: Sequence[Axis], probe: Probe, infer: Infer, most: int
 ) -> Workload | None:
-    """``main`` with every axis near what ``probe`` asks for, or as it was where the reference refuses; smaller where
-    inputs or outputs would have more than ``most`` elements. None where it takes nothing as small."""
+    """``main`` with every axis near the size of ``probe``, or unchanged if the reference refuses; smaller if inputs or
+    outputs would exceed ``most`` elements. None if it accepts nothing that small."""
     wanted = list(_wanted(axes, arguments, [len(spec.shape) for spec in main.inputs], probe))
     if not wanted:
         return None
@@ -36,7 +36,7 @@ def solved(
 
 
 def _taken(main: Workload, wanted: Units, infer: Infer) -> Units:
-    """Those of ``wanted`` that the reference takes one after another."""
+    """Those of ``wanted`` that the reference accepts, tried one after another."""
     taken: Units = []
     for each in wanted:
         if infer(resized(main.inputs, [*taken, each])):
@@ -47,8 +47,8 @@ def _taken(main: Workload, wanted: Units, infer: Infer) -> Units:
 def _fitted(
     main: Workload, wanted: Units, probe: Probe, infer: Infer, most: int
 ) -> tuple[Units, tuple[TensorSpec, ...] | None]:
-    """``wanted``, the largest axes of it halved until neither inputs nor outputs have more than ``most`` elements; and
-    the outputs, None where the reference refuses."""
+    """``wanted`` with its largest axes halved until neither inputs nor outputs exceed ``most`` elements, and the
+    outputs; None if the reference refuses."""
     outputs: tuple[TensorSpec, ...] | None = None
     for _ in range(_MOST_HALVED):
         inputs = resized(main.inputs, wanted)
@@ -66,7 +66,7 @@ def _fitted(
 
 
 def _halved(axis: Axis, unit: int, probe: Probe) -> int:
-    """About half of ``unit``, as odd or as even as it was."""
+    """About half of ``unit``, with the same parity."""
     times = max(axis.places.values())
     half = axis.near(unit * times // 2, odd=unit // axis.step % 2 == 1 and probe not in _IN_VECTORS)
     for vector in (_VECTOR, 8):
@@ -80,7 +80,7 @@ def _elements(specs: Sequence[TensorSpec]) -> int:
 
 
 def _wanted(axes: Sequence[Axis], arguments: int, ranks: Sequence[int], probe: Probe) -> Iterator[tuple[Axis, int]]:
-    """Each axis and its unit: first the row, the longest along some argument's rows (the longest that is summed)."""
+    """Each axis and its unit; the row first: the longest along some argument's rows (the longest that is summed)."""
 
     def from_right(axis: Axis) -> int:
         return min(ranks[at] - dim for at, dim in axis.places)

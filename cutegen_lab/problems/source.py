@@ -1,4 +1,4 @@
-"""Executes an analyst's own source (trusted, unlike a candidate's) and says plainly what is wrong with it."""
+"""Executes an analyst's source (trusted, unlike a candidate's) and explains its errors."""
 
 from __future__ import annotations
 
@@ -25,16 +25,21 @@ KERNELBENCH = ("Model", "get_inputs", "get_init_inputs")
 
 @dataclass(frozen=True)
 class LoadedSource:
-    """What a problem's text defines. ``filename`` is how its lines are named in tracebacks. ``tf32``: at its top it
-    allows PyTorch TF32 for matrix products, as ``torch.set_float32_matmul_precision("high")`` does.
-    ``tf32_convolutions``: it leaves PyTorch's default as it is, which allows them for convolutions."""
+    """Definitions in a problem's text."""
 
     kind: Literal["reference", "kernelbench"]
+    """Function or KernelBench Model."""
     namespace: dict[str, Any]
+    """The executed module's names."""
     filename: str
-    reference: Callable[..., Any]  # reference itself, or Model.forward (for its signature)
+    """Name of the text in tracebacks."""
+    reference: Callable[..., Any]
+    """The reference function, or the Model's forward."""
     tf32: bool = False
+    """Whether the text allows TF32 for matrix products at its top, as ``torch.set_float32_matmul_precision("high")``
+    does."""
     tf32_convolutions: bool = True
+    """Whether it keeps PyTorch's default, which allows TF32 for convolutions."""
 
     @property
     def parameter_names(self) -> list[str]:
@@ -43,8 +48,8 @@ class LoadedSource:
 
     @property
     def deterministic(self) -> bool:
-        """Whether a kernel must give the same bits every time: ``deterministic = False`` in the text says it need not
-        (floating-point atomics). Raises ProblemError where it says anything else than True or False."""
+        """Whether a kernel must return the same bits each time; ``deterministic = False`` in the text says no
+        (floating-point atomics). Raises ProblemError for any other value than True or False."""
         value = self.namespace.get("deterministic", True)
         if not isinstance(value, bool):
             raise ProblemError(f"deterministic is {value!r}", "Write `deterministic = False`, or leave it out.")
@@ -84,8 +89,7 @@ def load(source: str) -> LoadedSource:
 
 @contextlib.contextmanager
 def default_precision() -> Iterator[None]:
-    """PyTorch's defaults, until it is told otherwise inside: products of fp32 at its accuracy, convolutions in TF32.
-    Afterwards as before."""
+    """PyTorch's default precision inside the block (fp32 products exact, TF32 convolutions), restored afterwards."""
     gpu, cpu, cudnn = torch.backends.cuda.matmul, torch.backends.mkldnn.matmul, torch.backends.cudnn
     before = gpu.fp32_precision, cpu.fp32_precision
     convolutions = cudnn.conv.fp32_precision, cudnn.rnn.fp32_precision
@@ -105,7 +109,7 @@ def tf32_allowed() -> bool:
 
 
 def is_source(filename: str) -> bool:
-    """Is it what a problem's text goes by in tracebacks?"""
+    """Whether it is the name of a problem's text in tracebacks."""
     return filename.startswith("<problem ")
 
 

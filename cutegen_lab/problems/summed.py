@@ -1,5 +1,5 @@
-"""Workloads for a product's summed dimension: one that no vector divides, and one that no tile does, as long as the
-analyst's where that is affordable."""
+"""Workloads for a product's summed dimension: one that no vector width divides, and one that no tile divides, as long
+as the analyst's if affordable."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class _Products(TorchDispatchMode):
 
 
 def sums_of(run: Callable[[], object]) -> tuple[int, ...]:
-    """The size that each product of ``run()`` sums over, in its order."""
+    """Length of the sum in each product of ``run()``, in order."""
     mode = _Products()
     with mode:
         run()
@@ -48,7 +48,7 @@ def sums_of(run: Callable[[], object]) -> tuple[int, ...]:
 def further(
     main: Workload, axes: Sequence[Axis], found: Sequence[Workload], infer: Infer, sums: Sums
 ) -> Iterator[Workload]:
-    """What ``found`` lacks for some product, where the reference takes it."""
+    """Workloads that ``found`` lacks for some product, if the reference accepts them."""
     wanted, every = sums(main.inputs), [sums(workload.inputs) for workload in found]
     every = [sizes for sizes in every if len(sizes) == len(wanted)]
     lacking = [name for name in NAMES if _lacks(name, wanted, every)]
@@ -66,13 +66,13 @@ def further(
 
 
 def _lacks(name: str, wanted: Sequence[int], every: Sequence[Sequence[int]]) -> list[int]:
-    """The products, by number, for which ``every`` is not what ``name`` asks for."""
+    """Numbers of the products for which ``every`` does not satisfy ``name``."""
     large = [at for at, most in enumerate(wanted) if most >= _LEAST]
     return [at for at in large if not _served(name, [sizes[at] for sizes in every], wanted[at])]
 
 
 def _served(name: str, sizes: Sequence[int], most: int) -> bool:
-    """Is one of these sizes of a sum, whose own is ``most``, odd; or is one of them ragged and one long?"""
+    """Whether one of these lengths of a sum (at most ``most``) is odd, or one is ragged and one long."""
     if name == "odd_sum":
         return any(size > 8 and size % 8 for size in sizes)
     ragged = [size for size in sizes if size % 8 == 0 and size % _TILE]
@@ -90,7 +90,7 @@ def _target(name: str, axis: Axis) -> int:
 def _solved(
     main: Workload, axes: Sequence[Axis], name: str, wanted: Sequence[int], infer: Infer, sums: Sums
 ) -> tuple[TensorSpec, ...]:
-    """The inputs of ``main``, its summed axes as ``name`` asks, the others small, or as they were where the reference
+    """Inputs of ``main`` with its summed axes as ``name`` demands and the others small, or unchanged if the reference
     refuses that."""
 
     def summed(axis: Axis) -> bool:

@@ -1,4 +1,4 @@
-"""PyTorch tensors in the memory and layout that a spec describes."""
+"""PyTorch tensors in the memory layout of a spec."""
 
 from __future__ import annotations
 
@@ -11,26 +11,25 @@ from cutegen_lab.problems.dtypes import TORCH
 
 
 def laid_out(memory: torch.Tensor, spec: TensorSpec) -> torch.Tensor:
-    """``memory`` (flat; bytes or elements, ``spec.storage_bytes`` altogether) as the tensor ``spec``; shares memory."""
+    """``memory`` (flat; bytes or elements, ``spec.storage_bytes`` in all) as the tensor ``spec``; shares memory."""
     flat = memory if memory.dtype == TORCH[spec.dtype] else memory.view(TORCH[spec.dtype])
     return flat.as_strided(spec.shape, spec.stride) if spec.strides else flat.reshape(spec.shape)
 
 
 def empty(spec: TensorSpec, device: str | None = None) -> torch.Tensor:
-    """Uninitialised, in memory of its own (none on ``meta``)."""
+    """An uninitialised tensor (without memory on ``meta``)."""
     return torch.empty_strided(spec.shape, spec.stride, dtype=TORCH[spec.dtype], device=device)
 
 
 def placed(values: torch.Tensor, spec: TensorSpec) -> torch.Tensor:
-    """``values`` (of the spec's shape and dtype) as ``spec`` lays them out; 0 in gaps."""
+    """``values`` (of the spec's shape and dtype) in ``spec``'s layout; gaps are 0."""
     if not spec.strides:
         return values.contiguous()
     return laid_out(torch.zeros(spec.cosize, dtype=TORCH[spec.dtype]), spec).copy_(values)
 
 
 def moved(tensor: torch.Tensor, spec: TensorSpec, device: str) -> torch.Tensor:
-    """On another device, laid out as before; a copy there, the tensor itself (of whatever type) where it is there
-    already."""
+    """On another device with the same layout: a copy, or the tensor itself if it is there already."""
     if tensor.device == torch.device(device):
         return tensor
     return laid_out(storage(tensor, spec).to(device), spec)
@@ -42,13 +41,13 @@ def from_bytes(data: memoryview, spec: TensorSpec) -> torch.Tensor:
 
 
 def to_bytes(tensors: Sequence[torch.Tensor], specs: Sequence[TensorSpec]) -> list[memoryview]:
-    """The memory that each tensor spans (:func:`storage`), on the CPU, as bytes; shared."""
+    """Memory that each tensor spans (:func:`storage`), on the CPU, as bytes; shared."""
     pairs = zip(tensors, specs, strict=True)
     return [memoryview(storage(tensor, spec).view(torch.uint8).numpy()) for tensor, spec in pairs]
 
 
 def storage(tensor: torch.Tensor, spec: TensorSpec) -> torch.Tensor:
-    """The elements of memory that ``tensor``, laid out as ``spec``, spans: flat, gaps included; shares memory."""
+    """Elements of memory that ``tensor`` spans in ``spec``'s layout: flat, gaps included; shares memory."""
     return tensor.as_strided((spec.cosize,), (1,)) if spec.strides else tensor.reshape(-1)
 
 

@@ -1,4 +1,4 @@
-"""One trace at a time, without PyTorch's warnings."""
+"""Serialises traces of references, without PyTorch's warnings."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ _ONE = threading.RLock()
 
 @contextlib.contextmanager
 def tracing() -> Iterator[None]:
-    """For whoever reads or exports a reference. ``torch.export`` keeps where it is in the process's globals, as Python
-    keeps the filters of warnings, and a notebook's cells read problems while runs of earlier cells are at work."""
+    """Holds a process-wide lock while a reference is read or exported: ``torch.export`` and Python's warning filters
+    use global state and are not thread-safe, and notebook cells read problems while runs of earlier cells work."""
     with _ONE, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield

@@ -1,4 +1,4 @@
-"""A KernelBench Model as its harness runs it: in training mode, unless its own text says otherwise."""
+"""Runs a KernelBench Model as its harness does: in training mode, unless its own text says otherwise."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _DICE = ("bernoulli", "bernoulli_", "native_dropout", "_fused_dropout")
 
 
 def without_running_statistics(model: torch.nn.Module) -> torch.nn.Module:
-    """``model``, whose batch and instance norms in training mode keep no running statistics: they normalise by the
-    batch's own, and would write the others to buffers, which are a kernel's inputs."""
+    """``model`` without running statistics in the batch and instance norms that are in training mode: they normalise by
+    the batch's own statistics, and would write the running ones to buffers, which are a kernel's inputs."""
     for module in model.modules():
         if isinstance(module, _NormBase) and module.training:
             module.track_running_stats = False
@@ -30,7 +30,7 @@ def without_running_statistics(model: torch.nn.Module) -> torch.nn.Module:
 
 
 class RefusesDropout(TorchDispatchMode):
-    """While ``model`` runs, raises ProblemError where dropout draws a mask (not with p = 0, nor after eval())."""
+    """Raises ProblemError if dropout draws a mask while ``model`` runs (not with p = 0, nor after eval())."""
 
     def __init__(self, model: torch.nn.Module) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Small workloads for the emulator and for edge cases: the analyst's shapes, shrunk as far as the reference agrees."""
+"""Small workloads for the emulator and for edge cases: the analyst's shapes, shrunk as far as the reference accepts."""
 
 from __future__ import annotations
 
@@ -43,13 +43,12 @@ FEWEST = 3  # beside trivial ones: where there are fewer, sizes are solved for
 
 
 def derive(main: Workload, arguments: int, infer: Infer, sums: Sums | None = None) -> tuple[Workload, ...]:
-    """Small relatives of ``main``. The first ``arguments`` inputs may change shape; parameters may where sizes are
-    solved for, and are drawn anew as all inputs are.
+    """Small variants of ``main``. The first ``arguments`` inputs may change shape; parameters may too if sizes are
+    solved for, and are then drawn anew like all inputs.
 
-    ``sums``: what products sum over, where the reference has matrix products or the like.
-
-    ``infer`` runs the reference on fake tensors and returns the outputs, or None where it does not take these shapes:
-    only what the reference itself accepts becomes a workload.
+    ``sums``: lengths of the products' sums, if there are matrix products or the like. ``infer`` runs the reference on
+    fake tensors and returns the outputs, or None if it refuses the shapes: only what the reference accepts becomes a
+    workload.
     """
     infer = functools.cache(infer)  # many probes come to the same shapes
     found: dict[str, Workload] = {}
@@ -84,8 +83,8 @@ def derive(main: Workload, arguments: int, infer: Infer, sums: Sums | None = Non
 
 
 def _missing(kept: Sequence[Workload], axes: Sequence[Axis], products: bool) -> Iterator[Probe]:
-    """What sizes are to be solved for, where they are alike, tied to each other, or those of parameters. Each is asked
-    for when those before it have been: ``kept`` grows."""
+    """Probes whose sizes must be solved for, because sizes are equal, tied to each other, or those of parameters. Each
+    is requested after those before it were found: ``kept`` grows."""
     names = [workload.name for workload in kept]
     if products:
         yield from (probe for probe in (TILES, DEEP) if probe.name not in names)
@@ -98,7 +97,7 @@ def _missing(kept: Sequence[Workload], axes: Sequence[Axis], products: bool) -> 
 
 
 def _more_rows(few: Workload, other: Workload) -> bool:
-    """Does ``other`` show what ``few`` was made for, rows of this length, and with more of them?"""
+    """Whether ``other`` tests what ``few`` was made for (rows of this length) with more rows."""
     if few.name not in FEW_ROWS or other.name in TRIVIAL or other is few:
         return False
     shapes = [(a.shape, b.shape) for a, b in zip(few.inputs, other.inputs, strict=True)]
@@ -106,8 +105,8 @@ def _more_rows(few: Workload, other: Workload) -> bool:
 
 
 def _never_ragged(axis: Axis, workloads: Iterable[Workload]) -> bool:
-    """Does no telling workload leave a last vector or tile of ``axis`` partly empty, though the reference takes such
-    sizes?"""
+    """Whether no informative workload leaves a last vector or tile of ``axis`` partly empty, although the reference
+    accepts such sizes."""
     telling = [workload for workload in workloads if workload.name not in TRIVIAL]
     (at, dim), times = next(iter(axis.places.items()))
     steps = [workload.inputs[at].shape[dim] // times // axis.step for workload in telling]
@@ -119,8 +118,8 @@ def _is_summed(probe: Probe, outputs: Sequence[TensorSpec]) -> bool:
 
 
 def _same_broadcasts(main: Workload, arguments: int, mapping: Mapping[_Sizes, int], infer: Infer) -> bool:
-    """A size of 1 may stand where two inputs' dimensions must agree, and broadcast by accident. It does not if the
-    reference also takes the shapes with another number in its place."""
+    """Whether the shapes broadcast as before. Where two inputs' dimensions must agree, a size of 1 could broadcast by
+    accident; it does not if the reference also accepts another number in its place."""
     if 1 not in mapping.values():
         return True
     other = {axis: _STAND_IN if size == 1 and axis[0] > 1 else size for axis, size in mapping.items()}
@@ -129,7 +128,8 @@ def _same_broadcasts(main: Workload, arguments: int, mapping: Mapping[_Sizes, in
 
 
 def _mappings(main: Workload, arguments: int, probe: Probe) -> Iterator[tuple[Mapping[_Sizes, int], str]]:
-    """From the freest to the tightest: axes apart, equal sizes together, rows only (columns are a parameter's size)."""
+    """From the least to the most constrained: axes independent, equal sizes together, rows only (columns are a
+    parameter's size)."""
     inputs = main.inputs[:arguments]
     row = max((t.shape[-1] for t in inputs if t.shape), default=1)
     if probe.columns is None and row > MAX_REAL_ROW:
@@ -152,8 +152,8 @@ def _mappings(main: Workload, arguments: int, probe: Probe) -> Iterator[tuple[Ma
 
 
 def _whole_tiles(last: _Sizes, outer: Sequence[_Sizes]) -> Iterator[dict[_Sizes, int]]:
-    """Whole tiles of the last dimensions, one of what is left outside; then twice as many rows, where these are the
-    main workload's own sizes. Nothing where no size is a multiple of a vector."""
+    """Sizes of whole tiles: the last dimension aligned, outer ones powers of two while the total stays small; then
+    twice as many rows. Nothing if no size is a multiple of a vector width."""
     if not any(is_aligned(size) for size, _ in (last, *outer)):
         return
     few = max((size for size, _ in outer), default=1) < ALIGNED_TO // 2
