@@ -96,8 +96,8 @@ class _Timer:
         self._kept: list[_Kept] = []
 
     def run(self, device: str) -> Timing | Fault:
-        """A candidate meets the accepted kernel first. PyTorch, whose compilation takes longer than these rounds, is
-        prepared only for one that is faster, or the first."""
+        """Compares the candidate with the accepted kernel first. PyTorch, which takes longer to compile than these
+        rounds, is prepared only for a candidate that is faster, or that is the first."""
         names = self._add_kernels()
         if isinstance(names, Fault):
             return names
@@ -121,8 +121,8 @@ class _Timer:
         return self._report(device, cold, *side)
 
     def _deserves_baselines(self, rounds: Rounds) -> bool:
-        """Whether a candidate that met the accepted kernel is timed beside PyTorch: one that is faster, or so fast that
-        PyTorch must show whether it can be."""
+        """Whether to time PyTorch too: if the candidate is faster than the accepted kernel, or below the floor, where
+        PyTorch shows whether the floor holds."""
         times = rounds.times_us
         if INCUMBENT not in times or self._below_floor(rounds):
             return True
@@ -132,7 +132,7 @@ class _Timer:
         return False
 
     def _cold(self, names: Sequence[str], checks: int, decided: Callable[[Times], bool]) -> _Cold | Fault:
-        """Outputs of ``checks`` of the candidate's calls are kept."""
+        """Cold rounds of ``names``; keeps outputs of ``checks`` of the candidate's calls."""
         self._say(f"time {self._job.workload.name} in turns with {', '.join(names[1:]) or 'nothing'}")
         timer = InterleavedTimer(self._watch, names, self._seed, self._cancel)
         rounds = timer.converge(self._effort, self._rounds_to_check(checks), self._keep, decided)
@@ -288,7 +288,8 @@ def rotated(inputs: Sequence[torch.Tensor], specs: Sequence[TensorSpec], seed: i
 
 
 def _compared(times: Times) -> bool:
-    """Whether it is known how the candidate compares with the accepted kernel, or that fell out meanwhile."""
+    """Whether the comparison with the accepted kernel is no longer ambiguous, or the accepted kernel failed
+    meanwhile."""
     return INCUMBENT not in times or comparison(INCUMBENT, times[CANDIDATE], times[INCUMBENT]).answer != "ambiguous"
 
 

@@ -1,1 +1,1 @@
-"""Who writes candidates: templates, a model behind an OpenAI-compatible endpoint, a person, a recording."""
+"""Sources of candidates: templates, a model behind an OpenAI-compatible endpoint, a person, a recording."""

@@ -1,4 +1,4 @@
-"""From a model's answer to one Python module and its stated reason."""
+"""Parses a model's answer: one Python module and its stated reason."""
 
 from __future__ import annotations
 
@@ -16,23 +16,28 @@ SPEC_BLOCK = "cutespec"
 
 
 class MalformedAnswer(ProviderError):
-    """An answer without exactly one usable module. The message is fit to send back to the model."""
+    """An answer without exactly one usable module. The message can be sent back to the model."""
 
 
 @dataclass(frozen=True)
 class ParsedAnswer:
-    """``is_spec``: ``source`` is a text of the compact language, not a module."""
+    """A model's answer, parsed."""
 
     source: str
+    """Text of the module or spec."""
     title: str
+    """One line about the change."""
     reason: str
+    """Why the change was made."""
     predicted_effect: str
+    """Expected effect on the time."""
     is_spec: bool = False
+    """Whether ``source`` is a spec, not a module."""
 
 
 def parse(text: str, specs: bool = False) -> ParsedAnswer:
-    """``specs``: a block marked ``cutespec`` is an answer too. Raises MalformedAnswer saying what is missing: empty, no
-    code block, no launch(), cut off, several modules."""
+    """Parses an answer. ``specs``: a block marked ``cutespec`` is accepted too. Raises MalformedAnswer that says what
+    is wrong: empty, no code block, no launch(), truncated, several modules."""
     if not text.strip():
         raise MalformedAnswer("the answer is empty")
     if len(text) > MAX_ANSWER_CHARS:
@@ -70,7 +75,8 @@ def _answer(block: str, text: str, is_spec: bool = False) -> ParsedAnswer:
 
 
 def _blocks(text: str) -> list[tuple[str, str]]:
-    """Language and text of each fenced block (CommonMark 4.5, unindented). ``text`` is a model's: time is linear."""
+    """Language and text of each fenced block (CommonMark 4.5, unindented), in linear time, since ``text`` is
+    untrusted."""
     lines = text.splitlines(keepends=True)
     found: list[tuple[str, str]] = []
     at, unclosed = 0, len(text) + 1  # no fence of at least so many backticks is closed any more
@@ -94,7 +100,7 @@ def _closes(line: str, backticks: int) -> bool:
 
 
 def _field(text: str, name: str) -> str:
-    """What stands behind ``name:`` at the start of a line, or below it; "" where nothing does."""
+    """Text after ``name:`` at the start of a line, or below it; "" if there is none."""
     lines = text.split("\n")
     for line, below in zip(lines, [*lines[1:], ""], strict=True):
         head, colon, value = line.partition(":")

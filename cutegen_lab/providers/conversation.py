@@ -1,4 +1,5 @@
-"""What every model provider shares: render the prompt, get an answer, parse it, ask again once, keep a record."""
+"""Common part of all model providers: renders the prompt, gets and parses an answer, asks once more if necessary, keeps
+a record."""
 
 from __future__ import annotations
 
@@ -21,18 +22,21 @@ MAX_REASKS = 1
 
 @dataclass(frozen=True)
 class Answer:
-    """A model's answer, with what it cost and who gave it."""
+    """A model's answer."""
 
     text: str
+    """The text."""
     model: str
+    """Model that gave it."""
     usage: TokenUsage = field(default_factory=TokenUsage)
+    """Tokens that it took."""
 
 
 class ConversationProvider(ABC):
-    """A provider that talks. Subclasses say how an answer is got.
+    """A provider that asks a model. Subclasses implement :meth:`answer`.
 
-    ``record`` keeps every exchange in a file that ``replay:FILE`` plays; ``source`` is that file's statement of who
-    answered (default: the provider's name).
+    ``record`` is the file of all exchanges, which ``replay:FILE`` plays; ``source`` says in it who answered (default:
+    the provider's name).
     """
 
     name: str
@@ -42,10 +46,10 @@ class ConversationProvider(ABC):
 
     @abstractmethod
     def answer(self, prompt: RenderedPrompt, say: Say, cancel: Cancel) -> Answer:
-        """Raises ProviderError, ProviderExhausted or Cancelled."""
+        """The model's answer to a prompt. Raises ProviderError, ProviderExhausted or Cancelled."""
 
     def propose(self, request: GenerateRequest, say: Say, cancel: Cancel) -> Proposal:
-        """A parsed proposal; an answer that cannot be used is asked for once more, then it is a ProviderError."""
+        """A parsed proposal. An unusable answer is asked for once more; a second one raises ProviderError."""
         prompts = [render(request)]
         spent = TokenUsage()
         while True:

@@ -1,4 +1,4 @@
-"""What a model is told of an earlier candidate: the compiler's line, the worst element, the time against the bound."""
+"""Evidence about earlier candidates for a model: the compiler's line, the worst element, the time against the bound."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from cutegen_lab.core.trial import OutputError, Trial, WorkloadCheck
 
 
 def failure_text(attempt: Attempt) -> str:
-    """Why a candidate failed, with the place in its source where one is known."""
+    """Why a candidate failed, with the place in its source if known."""
     trial = attempt.trial
     if trial is None:
         return "It was not judged."
@@ -52,7 +52,7 @@ def evidence_text(attempt: Attempt) -> str:
 
 
 def history_line(attempt: Attempt) -> str:
-    """One earlier candidate: its title and what became of it."""
+    """One earlier candidate: its title and result."""
     trial = attempt.trial
     outcome = trial.verdict.value if trial else "not judged"
     if trial and trial.timing:

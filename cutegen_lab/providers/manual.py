@@ -1,4 +1,4 @@
-"""A person (or any program) as the model: requests and answers are numbered files in one folder."""
+"""A person (or any program) in place of a model: requests and answers are numbered files in a folder."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _REQUEST = re.compile(r"^(\d{4,})\.request\.md$")
 
 
 class ManualProvider(ConversationProvider):
-    """Writes ``NNNN.request.md`` into ``directory`` and waits for ``NNNN.answer.md``; ``submit`` writes the latter.
+    """Writes ``NNNN.request.md`` into ``directory`` and waits for ``NNNN.answer.md``, which ``submit`` writes.
 
-    The whole conversation is kept beside them as ``conversation.jsonl``, which ``replay:FILE`` plays again. Raises
-    InputError where the folder cannot be made.
+    The conversation is recorded as ``conversation.jsonl``, which ``replay:FILE`` plays. Raises InputError if the folder
+    cannot be made.
     """
 
     name = "manual"
@@ -34,7 +34,7 @@ class ManualProvider(ConversationProvider):
         self._model = model
 
     def answer(self, prompt: RenderedPrompt, say: Say, cancel: Cancel) -> Answer:
-        """Waits without bound; a set ``cancel`` ends it within a poll. Raises Cancelled."""
+        """Waits without limit, until ``cancel`` is set. Raises Cancelled."""
         number = 1 + max((n for n, _ in self._requests()), default=0)
         request = self.directory / f"{number:04}.request.md"
         part = request.with_suffix(".part")
@@ -53,7 +53,7 @@ class ManualProvider(ConversationProvider):
                 size = now
 
     def submit(self, text: str) -> None:
-        """Answers the newest open request. Raises InputError where none is open."""
+        """Answers the newest open request. Raises InputError if none is open."""
         open_requests = [number for number, _ in self._requests() if not self._reply(number).exists()]
         if not open_requests:
             raise InputError("no request is waiting for an answer", "Start a run with --provider manual.")

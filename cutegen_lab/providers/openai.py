@@ -1,6 +1,6 @@
-"""Any OpenAI-compatible endpoint, streamed, with hard caps on tokens and size.
+"""Any OpenAI-compatible endpoint, streamed, with hard limits on tokens and size.
 
-The key, and a user and password in the URL, stay out of every text, also where the server repeats them.
+The key, and a user and password in the URL, are masked in every text, also where the server repeats them.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ _END = object()
 class OpenAIProvider(ConversationProvider):
     """Chat completions through the ``openai`` package.
 
-    ``max_tokens`` caps prompt plus completion tokens over the provider's life. Raises ProviderError where there is no
-    key (a custom ``base_url`` may need none).
+    ``max_tokens`` limits prompt plus completion tokens over the provider's life. Raises ProviderError without a key (a
+    custom ``base_url`` may need none).
     """
 
     name = "openai"
@@ -116,7 +116,7 @@ class OpenAIProvider(ConversationProvider):
         self, prompt: str, pieces: queue.SimpleQueue[Any], stop: threading.Event,
         clients: queue.SimpleQueue[openai.OpenAI],
     ) -> None:  # fmt: skip
-        """Runs in its own thread, so that a silent server cannot hold up a cancel."""
+        """Runs in its own thread, so that a silent server cannot delay a cancel."""
         try:
             with self._client() as client:
                 clients.put(client)
@@ -148,7 +148,7 @@ class OpenAIProvider(ConversationProvider):
             raise ProviderError(message, "Raise --budget, or accept what there is.")
 
     def _explained(self, error: Exception) -> ProviderError:
-        """What went wrong in one line, without credentials."""
+        """The error in one line, without credentials."""
         import openai
 
         where = without_credentials(self._base_url) if self._base_url else "the OpenAI API"

@@ -26,10 +26,12 @@ _FRONT = re.compile(r"\A---\n(.*?)\n---\n", re.DOTALL)
 
 @dataclass(frozen=True)
 class RenderedPrompt:
-    """What is sent, and the reference a trial records."""
+    """A prompt ready to send."""
 
     text: str
+    """The text."""
     ref: PromptRef
+    """Reference to the prompt, which a trial records."""
 
 
 def render(request: GenerateRequest) -> RenderedPrompt:
@@ -55,12 +57,12 @@ def render(request: GenerateRequest) -> RenderedPrompt:
 
 
 def render_reask(prompt: RenderedPrompt, complaint: str) -> RenderedPrompt:
-    """Asks again after an answer that could not be used."""
+    """Prompt that asks again after an unusable answer."""
     return _render("reask", {"prompt": prompt.text.rstrip(), "complaint": complaint})
 
 
 def render_refactor(source: str, found: Sequence[str]) -> RenderedPrompt:
-    """Asks for parameters of a kernel beyond those ``found``."""
+    """Prompt that asks for parameters of a kernel beyond those ``found``."""
     return _render("refactor", {"candidate": source.rstrip(), "found": list(found), "fence": _fence(source, None)})
 
 
@@ -121,7 +123,7 @@ def _problem_values(request: GenerateRequest) -> dict[str, object]:
 
 
 def _fence(reference: object, parent: Attempt | None) -> str:
-    """A code fence longer than any run of backticks in what it must hold."""
+    """A code fence longer than any run of backticks in the text."""
     text = str(reference) + (parent.candidate.source if parent else "")
     longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
     return "`" * max(3, longest + 1)

@@ -1,4 +1,4 @@
-"""What kind of work a reference is, read from the names it calls; it chooses the hints a model is given."""
+"""Classifies a reference by the names it calls, to choose hints for a model."""
 
 from __future__ import annotations
 
@@ -49,7 +49,8 @@ HINTS: dict[WorkClass, str] = {
 
 
 def work_class(source: str) -> WorkClass:
-    """Reads calls and attributes, not comments or text. What does not parse counts as elementwise."""
+    """Class of work by calls and attributes, not comments or strings. A text that does not parse counts as
+    elementwise."""
     try:
         nodes = list(ast.walk(parse(source)))
     except SyntaxError:

@@ -50,10 +50,10 @@ class _Head(_Record):
 
 
 class ReplayProvider(ConversationProvider):
-    """Answers from ``path`` in order. ``source`` says who answered when it was recorded.
+    """Answers from ``path`` in order. ``source`` says who answered in the recording.
 
-    Raises InputError for a file that is missing or no conversation; ProviderExhausted after the last answer;
-    ProviderError where the run asks for something else than was recorded.
+    Raises InputError for a missing file or one that is not a conversation; ProviderExhausted after the last answer;
+    ProviderError if the run's request differs from the recorded one.
     """
 
     name = "replay"

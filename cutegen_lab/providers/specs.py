@@ -1,4 +1,4 @@
-"""Answers in the compact language: from a spec's text to the module that the templates write for it."""
+"""Answers in the spec language: turns a spec into the module that the templates write for it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _AROUND = 2  # lines shown before and after the one at fault
 
 
 def written_out(proposal: Proposal, request: GenerateRequest) -> Proposal:
-    """``proposal``, whose source is a spec, with its module and config; or with what is wrong with it."""
+    """``proposal``, whose source is a spec, with its module and config, or with the errors in it."""
     from cutegen_lab.cutespec.build import compile_for  # torch: not before it is needed
 
     spec = proposal.source
@@ -25,8 +25,8 @@ def written_out(proposal: Proposal, request: GenerateRequest) -> Proposal:
 
 
 def grammar(arch: str) -> dict[str, object]:
-    """What a prompt says of the language: its grammar's file, its functions, and the parameters of every template that
-    has kernels for ``arch``."""
+    """Description of the language for a prompt: its grammar, its functions, and the parameters of every template for
+    ``arch``."""
     from cutegen_lab.cutespec import GRAMMAR
     from cutegen_lab.cutespec.functions import NAMED
     from cutegen_lab.templates.registry import families

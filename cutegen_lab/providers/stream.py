@@ -1,4 +1,4 @@
-"""What a server streams, read as data of unknown shape and size."""
+"""Reads a server's stream as data of unknown shape and size."""
 
 from __future__ import annotations
 
@@ -13,20 +13,23 @@ MOST_TOKENS = 10_000_000  # of one request; a report of more is no report
 
 
 class Unreadable(Exception):
-    """What came is no chat completion, or too much of one. Says what was seen."""
+    """Data that is not a chat completion, or is too large. Says what was seen."""
 
 
 @dataclass(frozen=True)
 class Piece:
-    """One event of the stream. ``usage`` is None where the server reports none that can be true."""
+    """One event of the stream."""
 
     text: str = ""
+    """Text that it adds."""
     finish: str = ""
+    """Why the answer ended; empty while it goes on."""
     usage: TokenUsage | None = None
+    """Tokens so far; None if the server reports none that is plausible."""
 
 
 def piece(chunk: Any) -> Piece:
-    """``chunk`` as the ``openai`` package constructs it from JSON, unchecked. Raises Unreadable."""
+    """``chunk`` as the ``openai`` package makes it from JSON, unchecked. Raises Unreadable."""
     usage = _usage(getattr(chunk, "usage", None))
     choices = getattr(chunk, "choices", ...)
     if choices is None or choices == []:  # a report of usage, or a sign of life
@@ -45,7 +48,7 @@ def piece(chunk: Any) -> Piece:
 
 
 def joined(pieces: list[str]) -> str:
-    """The whole text; halves of a surrogate pair in neighbouring pieces become their character. Raises Unreadable."""
+    """The whole text; halves of a surrogate pair in neighbouring pieces are joined. Raises Unreadable."""
     try:
         return "".join(pieces).encode("utf-16-le", "surrogatepass").decode("utf-16-le")
     except UnicodeDecodeError:
@@ -53,8 +56,8 @@ def joined(pieces: list[str]) -> str:
 
 
 def bounded(response: Any) -> None:
-    """A hook for the HTTP client that ``openai`` brings: reading more than :data:`MOST_BYTES` of ``response``, or
-    anything compressed, raises Unreadable."""
+    """Hook for the HTTP client of ``openai``: raises Unreadable for more than :data:`MOST_BYTES` of ``response``, and
+    for compressed data."""
     encoding = response.headers.get("Content-Encoding", "identity")
     received = response.iter_raw
 
