@@ -11,8 +11,8 @@ import cutlass
 import cutlass.cute as cute
 import cutlass.utils as utils
 import cutlass.utils.hopper_helpers as sm90
-from cutlass.cute.nvgpu import cpasync, warp, warpgroup
 from cutlass import Float32
+from cutlass.cute.nvgpu import cpasync, warp, warpgroup
 
 TUNABLE = {
     "gemm1_tile_m": (64, 128, 256),
@@ -82,38 +82,9 @@ def gemm2_part(workload):
     return dataclasses.replace(workload, inputs=inputs, outputs=outputs)
 
 
-EPI_STAGE = 2  # pieces of results on their way out, for each team
-
-
-gemm1_RESIDENT = {1: 132, 2: 66, 3: 39, 4: 30, 6: 17, 8: 15}  # clusters of so many blocks that run at a time, on an H200
-
-
 def gemm1_constraints(config, workload, device):
-    """A row lies in the tiles of a cluster; accumulators stay in registers; ``stages`` is what
-    fits shared memory, or 8: as many as fit."""
-    tile_m, tile_n, cluster_n, stages = (config[name] for name in ("tile_m", "tile_n", "cluster_n", "stages"))
-    pingpong = config["schedule"] == "pingpong"
-    teams, team_groups = (2, 1) if pingpong else (1, min(tile_m // 64, 2))
-    places = exchange_shape(tile_m, cluster_n, teams, team_groups)
-    tile_shape_mnk = (tile_m, tile_n, config["tile_k"])
-    fit = gemm1_stages_that_fit(tile_shape_mnk, teams * team_groups, math.prod(places) * 4)
-    held = workload.inputs[1].shape[2] <= tile_n * cluster_n
-    small = config["cluster_m"] * cluster_n <= 8 and tile_m * tile_n // (128 * team_groups) <= 128
-    return held and small and fit >= 2 and (stages <= fit or stages == 8)
-
-
-def exchange_shape(tile_m, cluster_n, teams, team_groups):
-    """(blocks, values, rows of a warp, warps' places): where blocks that share rows send what they found."""
-    if cluster_n == 1:
-        return 1, 1, 1, 1
-    return cluster_n, 1, tile_m // (4 * team_groups), 8 * teams * team_groups
-
-
-def gemm1_stages_that_fit(tile_shape_mnk, consumers, beside):
-    """Pipeline stages that a block's shared memory has room for, beside results on their way out and ``beside`` bytes."""
-    tile_m, tile_n, tile_k = tile_shape_mnk
-    stage_bytes = (tile_m * 1 + tile_n * 1) * tile_k * 2
-    return (232448 - 2048 - beside - consumers * 64 * 128 * EPI_STAGE) // stage_bytes
+    n = workload.inputs[1].shape[2]
+    return not why_not_rows(config, n, 1, False)
 
 
 def gemm1_workspace(workload, config):
@@ -128,85 +99,12 @@ def gemm1_workspace(workload, config):
     return wanted
 
 
-def uneven(x, matrix):
-    """Can TMA not address its matrices, along dimensions ``matrix``? It takes dense rows or columns that
-    begin at multiples of 16 bytes."""
-    dense = any(x.shape[d] > 1 and x.stride[d] == 1 for d in matrix)
-    return not dense or any(step % 8 for size, step in zip(x.shape, x.stride) if size > 1 and step > 1)
-
-
-def larger(a, b):
-    return cute.arch.fmax(a, b, nan=True)
-
-
 def plus(a, b):
     return a + b
 
 
-@cute.jit
-def step_0(x, size1, n):
-    """What is kept of a row, and the terms of what is folded."""
-    p = x * Float32(size1)
-    return (p,), (p,)
-
-
-@cute.jit
-def step_1(x, peak, size1, n):
-    """What is kept of a row, and the terms of what is folded."""
-    e = cute.math.exp(x - peak, fastmath=True)
-    return (e,), (e,)
-
-
-@cute.jit
-def finish(x, peak, total, size1, n):
-    """What is written of a row."""
-    chosen = cute.where(cute.full_like(x * (1.0 / total), peak == -Float32.inf, cutlass.Boolean), 0.0, x * (1.0 / total))
-    return chosen
-
-
-# Of each step: the function, the tensors it reads and whether they differ along a row, how many values
-# of a row registers hold for it, what folds its terms, and what changes nothing in that.
-STEPS = (
-    (step_0, (), 1, (larger,), (-Float32.inf,)),
-    (step_1, (), 1, (plus,), (0.0,)),
-)
-
-
-FINISH = (finish, (), 1)
-
-
-@cute.jit
-def tile_at(index: cutlass.Int32, across_mn: cutlass.Constexpr, group: cutlass.Constexpr, along_n: cutlass.Constexpr):
-    """(row, column, batch) of the ``index``-th of ``across_mn`` tiles a batch.
-
-    Tiles are walked in bands ``group`` tiles high, column by column (``along_n``: in bands as wide, row by row), so
-    that those in flight at one time share operands in L2.
-    """
-    high, wide = (across_mn[1], across_mn[0]) if along_n else across_mn
-    batch, rest = index // (high * wide), index % (high * wide)
-    band, rest = rest // (group * wide), rest % (group * wide)
-    height = cutlass.min(high - band * group, group)
-    i, j = band * group + rest % height, rest // height
-    row, column = (j, i) if along_n else (i, j)
-    return row, column, batch
-
-
-@cute.jit
-def next_stage(stage: cutlass.Int32, phase: cutlass.Int32, stages: cutlass.Constexpr):
-    """The pipeline's next stage; its barriers' phase flips each time round."""
-    stage = stage + 1
-    if stage == stages:
-        stage = 0
-        phase = phase ^ 1
-    return stage, phase
-
-
-@cute.jit
-def stage_after(stage: cutlass.Int32, phase: cutlass.Int32, steps: cutlass.Int32, stages: cutlass.Constexpr):
-    """The pipeline's stage ``steps`` on."""
-    stage = stage + steps
-    phase = phase ^ (stage // stages & 1)
-    return stage % stages, phase
+def larger(a, b):
+    return cute.arch.fmax(a, b, nan=True)
 
 
 @cute.jit
@@ -265,6 +163,12 @@ def put(
             mC[row + i, column + j, batch] = rC[e]
 
 
+def values_of(sX):
+    rX = cute.make_fragment_like(sX)
+    cute.autovec_copy(sX, rX)
+    return [rX[i] for i in range(cute.size(rX))]
+
+
 def pairwise(parts, combine):
     while len(parts) > 1:
         odd = parts[len(parts) // 2 * 2 :]
@@ -277,131 +181,118 @@ def within(there: cutlass.Boolean, value: Float32, neutral: Float32):
     return value if there else neutral
 
 
-def row_of(registers, half, epi_j, epi_i):
-    """A thread's part of one of its rows, from one piece of the accumulators."""
-    rRow = registers[None, half, None, epi_j, epi_i]
-    return rRow.load().reshape((cute.size(rRow),))
+def tma_view(x, dense_in):
+    """``x`` (rows, columns, batch) as TMA can address it, or None: it lies densely along one of the dimensions
+    ``dense_in``, and every other pitch is a multiple of 16 bytes. What is broadcast over the batch has one."""
+    quantum = 128 // x.element_type.width
+    sizes, strides = [*x.shape], [*x.stride]
+    if not all(isinstance(number, int) for number in sizes + strides):
+        return None  # dimensions that do not lie evenly
+    if strides[2] == 0:
+        sizes[2] = 1
+    dense = [d for d in dense_in if strides[d] == 1 and sizes[d] > 1] or [d for d in dense_in if sizes[d] == 1]
+    others = [d for d in range(3) if [d] != dense[:1]]
+    if not dense or any(strides[d] % quantum and sizes[d] > 1 for d in others):
+        return None
+    for d in range(3):
+        if sizes[d] == 1:
+            strides[d] = quantum if d in others else 1  # never walked
+            sizes[d] = 1 if d == 2 else cutlass.Int32(1)  # a static 1 would drop the dimension TMA counts on
+    return cute.make_tensor(x.iterator, cute.make_layout(tuple(sizes), stride=tuple(strides)))
 
 
-def put_row(values, registers, half, epi_j, epi_i):
-    rRow = registers[None, half, None, epi_j, epi_i]
-    rRow.store(values.reshape(rRow.shape))
+def tma_views(operands):
+    """Each operand of a side as TMA can address it, of 16 bits, or of 8 and dense along k as wgmma needs it; None where
+    one is not, or none is given."""
+    dense_in = {8: (1,), 16: (1, 0), 32: ()}
+    views = tuple(tma_view(x, dense_in[x.element_type.width]) for x in operands)
+    return None if None in views or not views else views
 
 
-def read(extras, reads, before, ahead, half, cRow, row, column, batch, shape_mn):
-    """What ``reads`` names (a tensor, and does it differ along the row) of a thread's part of one of its rows. What all
-    rows share was read ``before``, for the first; sheets are there ``ahead``."""
-    found = []
-    for at, (o, along) in enumerate(reads):
-        mX = extras[o]
-        if half > 0 and mX.stride[0] == 0:
-            found.append(before[at])
-        elif ahead is not None and ahead[o] is not None:
-            rRow = ahead[o][None, half, None]
-            found.append(rRow.load().reshape((cute.size(rRow),)).to(Float32))
-        elif along:
-            found.append(fetch(mX, cRow, row, column, batch, shape_mn, True))
-        else:
-            found.append(Float32(mX[cutlass.min(row + cRow[0][0], shape_mn[0] - 1), 0, batch]))
-    return found
+def sheet_view(x):
+    """A tensor of the epilogue as TMA can address it, or None: it is as large as the result."""
+    whole = x.element_type.width in (16, 32) and x.stride[0] != 0
+    return tma_view(x, (1,)) if whole else None
 
 
-def fold(values, op, neutral, cRow, column, n, ragged):
-    """Reduces a thread's part of a row, pairwise; where it is ``ragged``, columns past its end count for nothing."""
-    rValue = cute.make_rmem_tensor(values.shape, Float32)
-    rValue.store(values)
-    parts = [rValue[e] for e in range(cute.size(rValue))]
-    if ragged:
-        parts = [within(column + cRow[e][1] < n, part, Float32(neutral)) for e, part in enumerate(parts)]
-    return pairwise(parts, op)
+def sheets_of(views, c_dtype, tile_shape_mnk, epi_rows, stage_bits):
+    """(the epilogue's piece of a tile, with rows of up to 128 bytes; sheets that a stage has room for; the sheets by
+    steps: bytes, and each one's place in the tile, in pieces, and tensor)."""
+    tile_m, tile_n, _ = tile_shape_mnk
+    numbers = [o for o, x in enumerate(views) if x is not None]
+    columns = min(tile_n, 1024 // max([c_dtype.width] + [views[o].element_type.width for o in numbers]))
+    slots = stage_bits // (epi_rows * 1024)
+    places = [(i, j, o) for i in range(tile_m // epi_rows) for j in range(tile_n // columns) for o in numbers]
+    sheets = []
+    for begin in range(0, len(places), slots):
+        step = [places[at] for at in range(begin, min(begin + slots, len(places)))]
+        step_bits = 0
+        for _, _, o in step:
+            step_bits += epi_rows * columns * views[o].element_type.width
+        sheets.append((step_bits // 8, tuple(step)))
+    return (epi_rows, columns), slots, tuple(sheets)
 
 
-def as_tensor(parts):
-    """(values, rows of a thread), in registers."""
-    rPart = cute.make_rmem_tensor((len(parts[0]), len(parts)), Float32)
-    for line, values in enumerate(parts):
-        for f, value in enumerate(values):
-            rPart[f, line] = value
-    return rPart
+def sheet_layout(dtype, epi_tile, slots, stages, stage_bits):
+    """A tensor's sheets in shared memory: rows, columns, slot, stage."""
+    one = sm90.make_smem_layout_epi(dtype, utils.LayoutEnum.ROW_MAJOR, epi_tile, 1)
+    apart = epi_tile[0] * 1024 // dtype.width, stage_bits // dtype.width
+    rows, columns = (cute.get(one.outer, mode=[d]) for d in range(2))
+    outer = cute.make_layout((rows.shape, columns.shape, slots, stages), stride=(rows.stride, columns.stride, *apart))
+    return cute.make_composed_layout(one.inner, 0, outer)
+
+
+def place_of(sheet, sheets):
+    """(its slot, the last one of its step)."""
+    return next((step.index(sheet), len(step) - 1) for _, step in sheets if sheet in step)
+
+
+def read_sheet(sE, from_shared, thread, slot, stage, cC):
+    """A thread's part of a sheet, in registers, at ``cC``."""
+    thr_from_shared = from_shared.get_slice(thread)
+    rE = cute.make_rmem_tensor(cute.size(cC), sE.element_type)
+    tCrE = thr_from_shared.retile(cute.make_tensor(rE.iterator, cute.make_layout(cC.shape)))
+    cute.copy(from_shared, thr_from_shared.partition_S(sE)[None, None, None, slot, stage], tCrE)
+    return rE
 
 
 @cute.jit
-def exchange(
-    rPart: cute.Tensor,
-    sPlace: cute.Tensor,
-    arrived: cute.Pointer,
-    phase: cutlass.Int32,
-    rank_m: cutlass.Int32,
-    rank_n: cutlass.Int32,
-    cluster_shape_mn: cutlass.Constexpr,
-):
-    """A warp sends its rows' values (values, rows of a thread) to each block that its rows are spread over, and waits
-    for theirs in ``sPlace`` (blocks, values, rows of a warp). The lanes of a quad send to a block each."""
-    cluster_m, cluster_n = cluster_shape_mn
-    lane = cute.arch.lane_idx()
-    values, lines = rPart.shape
-    bits = cute.recast_tensor(rPart, cutlass.Int32)  # the store takes 32-bit integers
-    with cute.arch.elect_one():
-        cute.arch.mbarrier_arrive_and_expect_tx(arrived, cluster_n * values * lines * 8 * 4)
-    for turn in cutlass.range_constexpr((cluster_n + 3) // 4):
-        block = turn * 4 + lane % 4
-        if block < cluster_n:
-            for line in cutlass.range_constexpr(lines):
-                for f in cutlass.range_constexpr(values):
-                    there = cute.domain_offset((rank_n, f, lane // 4 + 8 * line), sPlace).iterator
-                    cute.arch.store_async_dsmem(there, bits[f, line], arrived, rank_m + cluster_m * block)
-    cute.arch.mbarrier_wait(arrived, phase)
+def tile_at(index: cutlass.Int32, across_mn: cutlass.Constexpr, group: cutlass.Constexpr, along_n: cutlass.Constexpr):
+    """(row, column, batch) of the ``index``-th of ``across_mn`` tiles a batch.
+
+    Tiles are walked in bands ``group`` tiles high, column by column (``along_n``: in bands as wide, row by row), so
+    that those in flight at one time share operands in L2.
+    """
+    high, wide = (across_mn[1], across_mn[0]) if along_n else across_mn
+    batch, rest = index // (high * wide), index % (high * wide)
+    band, rest = rest // (group * wide), rest % (group * wide)
+    height = cutlass.min(high - band * group, group)
+    i, j = band * group + rest % height, rest // height
+    row, column = (j, i) if along_n else (i, j)
+    return row, column, batch
 
 
-def from_blocks(sPlace, folds, lines):
-    """What all blocks sent of each of a thread's rows, folded, always in one order."""
-    lane = cute.arch.lane_idx()
-    return [
-        [pairwise(values_of(sPlace[None, f, lane // 4 + 8 * line]), op) for f, op in enumerate(folds)]
-        for line in range(lines)
-    ]
+@cute.jit
+def next_stage(stage: cutlass.Int32, phase: cutlass.Int32, stages: cutlass.Constexpr):
+    """The pipeline's next stage; its barriers' phase flips each time round."""
+    stage = stage + 1
+    if stage == stages:
+        stage = 0
+        phase = phase ^ 1
+    return stage, phase
 
 
-def values_of(sX):
-    rX = cute.make_fragment_like(sX)
-    cute.autovec_copy(sX, rX)
-    return [rX[i] for i in range(cute.size(rX))]
+@cute.jit
+def stage_after(stage: cutlass.Int32, phase: cutlass.Int32, steps: cutlass.Int32, stages: cutlass.Constexpr):
+    """The pipeline's stage ``steps`` on."""
+    stage = stage + steps
+    phase = phase ^ (stage // stages & 1)
+    return stage % stages, phase
 
 
-@cute.kernel
-def convert_kernel(
-    mX: cute.Tensor,
-    mHigh: cute.Tensor,
-    mLow: cute.Tensor,
-    mScale: cute.Tensor,
-    shape: cutlass.Constexpr,
-    along_k: cutlass.Constexpr,
-    vec: cutlass.Constexpr,
-    walkers: cutlass.Constexpr,
-    block_rows: cutlass.Constexpr,
-    unroll: cutlass.Constexpr,
-):
-    """``block_rows`` rows of ``mX`` (rows, k, batch) a block, ``walkers`` threads on each: a copy of them in ``mHigh``.
-    Threads next to each other read neighbours in memory (``along_k``: in k)."""
-    rows, k, _ = shape
-    tidx, _, _ = cute.arch.thread_idx()
-    bidx, _, _ = cute.arch.block_idx()
-    groups = cute.ceil_div(rows, block_rows)
-    at, walker = (tidx // walkers, tidx % walkers) if along_k else (tidx % block_rows, tidx // block_rows)
-    row, batch = bidx % groups * block_rows + at, bidx // groups
-    inside = cutlass.min(row, rows - 1)
-    vectors = k // vec if row < rows else 0
-    gX, gHigh = (cute.flat_divide(x[inside, None, batch], (vec,)) for x in (mX, mHigh))
-    rX = cute.make_rmem_tensor(vec, mX.element_type)
-    rHigh = cute.make_rmem_tensor(vec, mHigh.element_type)
-    for step in cutlass.range(walker, vectors, walkers, unroll=unroll):
-        cute.autovec_copy(gX[None, step], rX)
-        rHigh.store(rX.load().to(mHigh.element_type))
-        cute.autovec_copy(rHigh, gHigh[None, step])
-
-
-def converted(mX, scratch, mScale, stream):
-    """``mX`` (rows, k, batch) in ``scratch`` as TMA can address it: its halves and their scales, or one copy.
+def converted(mX, scratch, mScale, convert, stream):
+    """``mX`` (rows, k, batch) in ``scratch`` as TMA can address it: by :func:`copy_row` one copy; by ``halve_row`` its
+    halves, and their scales in ``mScale``.
 
     ``scratch`` is (1 or 2 copies, batches, :func:`scratch_size`); a copy lies as ``mX`` does (of 8 bits: densely along
     k), but its rows or columns begin at L2's lines.
@@ -412,12 +303,10 @@ def converted(mX, scratch, mScale, stream):
     k_major = along_k or scratch.element_type.width == 8
     outer, pitch = (rows, even_pitch(k)) if k_major else (k, even_pitch(rows))
     stride = (pitch, 1, outer * pitch) if k_major else (1, pitch, outer * pitch)
-    parts = [
-        cute.make_tensor(
-            scratch.iterator + part * batches * room, cute.make_layout((rows, k, batches), stride=stride)
-        )
+    mCopies = tuple(
+        cute.make_tensor(scratch.iterator + part * batches * room, cute.make_layout((rows, k, batches), stride=stride))
         for part in range(copies)
-    ]
+    )
     steps = [step for step in mX.stride if step != 1]
     even = along_k and k % 4 == 0 and all(isinstance(step, int) and step % 4 == 0 for step in steps)
     vec = math.gcd(16, k) if mX.element_type.width == 8 else 4 if even else 1
@@ -428,13 +317,10 @@ def converted(mX, scratch, mScale, stream):
         block_rows = next((r for r in (32, 16) if rows * batches >= 132 * r), 8)
         walkers = 1024 // block_rows
     unroll = next(count for count in (8, 4, 2, 1) if k // vec >= count * walkers or count == 1)  # loads in flight
-    convert_kernel(
-        mX, parts[0], parts[1] if copies > 1 else None, mScale, (rows, k, batches), along_k, vec, walkers, block_rows,
-        unroll,
-    ).launch(
+    convert_kernel(mX, mCopies, mScale, convert, (rows, k, batches), along_k, vec, walkers, block_rows, unroll).launch(
         grid=[cute.ceil_div(rows, block_rows) * batches, 1, 1], block=[walkers * block_rows, 1, 1], stream=stream
     )
-    return tuple(parts)
+    return mCopies
 
 
 def even_pitch(length):
@@ -447,64 +333,318 @@ def scratch_size(rows, k):
     return max(rows * even_pitch(k), k * even_pitch(rows))
 
 
+def uneven(x, matrix):
+    """Can TMA not address the matrices of ``x``, of 16 bits, along dimensions ``matrix``? It takes dense rows or
+    columns that begin at multiples of 16 bytes."""
+    dense = any(x.shape[d] > 1 and x.stride[d] == 1 for d in matrix)
+    return not dense or any(step % 8 for size, step in zip(x.shape, x.stride) if size > 1 and step > 1)
+
+
 @cute.kernel
-def gemm1_gemm_kernel(
-    tmas_a: tuple,
-    mAs: tuple,
-    tmas_b: tuple,
-    mBs: tuple,
-    tma_c: cute.CopyAtom,
-    tC: cute.Tensor,
+def convert_kernel(
+    mX: cute.Tensor,
+    mCopies: tuple,
+    mScale: cute.Tensor,
+    convert: cutlass.Constexpr,
+    shape: cutlass.Constexpr,
+    along_k: cutlass.Constexpr,
+    vec: cutlass.Constexpr,
+    walkers: cutlass.Constexpr,
+    block_rows: cutlass.Constexpr,
+    unroll: cutlass.Constexpr,
+):
+    """``block_rows`` rows of ``mX`` (rows, k, batch) a block, ``walkers`` threads on each: ``convert`` writes a row of
+    ``mCopies``. Threads next to each other read neighbours in memory (``along_k``: in k)."""
+    rows, k, _ = shape
+    tidx, _, _ = cute.arch.thread_idx()
+    bidx, _, _ = cute.arch.block_idx()
+    groups = cute.ceil_div(rows, block_rows)
+    at, walker = (tidx // walkers, tidx % walkers) if along_k else (tidx % block_rows, tidx // block_rows)
+    row, batch = bidx % groups * block_rows + at, bidx // groups
+    inside = cutlass.min(row, rows - 1)
+    vectors = k // vec if row < rows else 0
+    gX, gCopies = flat_row(mX, inside, batch, vec), [flat_row(x, inside, batch, vec) for x in mCopies]
+    apart = 1 if along_k else block_rows  # threads from one walker to the next
+    convert(gX, gCopies, mScale, row, batch, vectors, walker, shape, walkers * block_rows, walkers, apart, unroll)
+
+
+def flat_row(x, row, batch, vec):
+    return cute.flat_divide(x[row, None, batch], (vec,))
+
+
+@cute.jit
+def copy_row(
+    gX: cute.Tensor,
+    gCopies: tuple,
+    mScale: cute.Tensor,
+    row: cutlass.Int32,
+    batch: cutlass.Int32,
+    vectors: cutlass.Int32,
+    walker: cutlass.Int32,
+    shape: cutlass.Constexpr,
+    threads: cutlass.Constexpr,
+    walkers: cutlass.Constexpr,
+    apart: cutlass.Constexpr,
+    unroll: cutlass.Constexpr,
+):
+    """A copy of ``gX`` (vec, vectors of a row): each of ``walkers`` threads takes every so many-th vector."""
+    gCopy = gCopies[0]
+    rX, rCopy = (cute.make_rmem_tensor(cute.size(gX, mode=[0]), x.element_type) for x in (gX, gCopy))
+    for step in cutlass.range(walker, vectors, walkers, unroll=unroll):
+        cute.autovec_copy(gX[None, step], rX)
+        rCopy.store(rX.load().to(gCopy.element_type))
+        cute.autovec_copy(rCopy, gCopy[None, step])
+
+
+SMEM_BYTES = 232448  # a block's most: 227 KiB
+
+
+EPI_STAGE = 2  # pieces of results on their way out, for each team
+
+
+RESIDENT = {1: 132, 2: 66, 3: 39, 4: 30, 6: 17, 8: 15}  # clusters of so many blocks at a time, on an H200
+
+
+ALL_STAGES = 8  # as many as fit
+
+
+MOST_BLOCKS = 8  # of a cluster that every GPU with clusters takes
+
+
+MAX_TILE_N = 256
+
+
+# What operands are: steps along k, sums of a product (of fp32 halves the large terms of a step, their total, the small
+# ones; of 8 bits those of a step and their total), bytes of a number, and a thread's registers for sums. The epilogue
+# needs the rest; totals are in use one piece after another then.
+KINDS = {
+    "16 bits": ((64, 128), 1, 2, 128),
+    "fp32 halves": ((64,), 3, 2, 192),
+    "8 bits": ((128,), 2, 1, 192),
+    "TF32": ((32, 64), 1, 4, 128),
+}
+
+
+def groups_of(config):
+    """Warpgroups that share a tile."""
+    return 1 if config["schedule"] == "pingpong" else min(config["tile_m"] // 64, 2)
+
+
+def stages_that_fit(tile_shape_mnk, consumers, loads, itemsize, beside=0):
+    """Pipeline stages that a block's shared memory has room for, beside results on their way out and ``beside`` bytes.
+    ``loads``: tiles of a stage, of the left side and of the right."""
+    tile_m, tile_n, tile_k = tile_shape_mnk
+    stage_bytes = (tile_m * loads[0] + tile_n * loads[1]) * tile_k * itemsize
+    return (SMEM_BYTES - beside - 2048 - consumers * 64 * 128 * EPI_STAGE) // stage_bytes
+
+
+def stages_of(config, kind, loads, beside=0):
+    """As :func:`stages_that_fit`."""
+    tile_shape_mnk = config["tile_m"], config["tile_n"], config["tile_k"]
+    consumers = 2 if config["schedule"] == "pingpong" else groups_of(config)
+    return stages_that_fit(tile_shape_mnk, consumers, loads, KINDS[kind][2], beside)
+
+
+def beyond_room(config, kind, pairs, loads, beside=0):
+    """Which limit a tile's sums are beyond in registers, or its stages in shared memory."""
+    _, sums, _, most = KINDS[kind]
+    registers = config["tile_m"] * config["tile_n"] * sums * pairs // (128 * groups_of(config))
+    if registers > most:
+        return f"{registers} accumulators in a thread's registers, of {most} at most"
+    fit, stages = stages_of(config, kind, loads, beside), config["stages"]
+    if fit < 2:
+        return f"shared memory of {SMEM_BYTES:,} bytes with room for {fit} stages of such tiles, of 2 at least"
+    if stages > fit and stages != ALL_STAGES:  # another bound would be the same kernel twice
+        return f"{stages} stages, of {fit} that {SMEM_BYTES:,} bytes of shared memory have room for ({ALL_STAGES}: all)"
+    return ""
+
+
+def exchange_shape(tile_m, cluster_n, values, teams, groups):
+    """(blocks, values, rows of a warp, warps' places): where blocks that share rows send ``values`` of each. A warp has
+    two places, since one may be a step ahead of another."""
+    return (cluster_n, values, tile_m // (4 * groups), 8 * teams * groups) if cluster_n > 1 else (1, 1, 1, 1)
+
+
+def why_not_rows(config, n, values, in_parts):
+    """As :func:`why_not`, of a kernel that reduces rows of ``n``, with so many ``values`` of a row from each block. A
+    row lies in a tile, or in the tiles of a cluster; only what can be put together from parts may be wider."""
+    tile_m, tile_n, cluster_m, cluster_n = (config[s] for s in ("tile_m", "tile_n", "cluster_m", "cluster_n"))
+    held, groups = tile_n * cluster_n, groups_of(config)
+    if n > held and not in_parts:
+        return (
+            f"rows of {n:,} in the tiles of a cluster, which hold {held:,} "
+            f"({cluster_n} × {tile_n}, of {MOST_BLOCKS} × {MAX_TILE_N} at most)"
+        )
+    if cluster_m * cluster_n > MOST_BLOCKS:
+        return f"a cluster of {cluster_m * cluster_n} blocks, of {MOST_BLOCKS} at most"
+    teams = 2 if config["schedule"] == "pingpong" else 1
+    beside = math.prod(exchange_shape(tile_m, cluster_n, values, teams, groups)) * 4
+    return beyond_room(config, "16 bits", 1, (1, 1), beside)
+
+
+make_mma = sm90.make_trivial_tiled_mma  # of TF32: tf32_mma
+
+
+@cute.jit
+def gemm1_multiply_by_wgmma(
+    lefts: tuple,
+    rights: tuple,
     mC: cute.Tensor,
     exact: tuple,
-    size1: cutlass.Constexpr,
-    mParts: cute.Tensor,
-    layout_parts: cute.Layout,
-    tmas_e: tuple,
-    mEs: tuple,
-    layouts_e: tuple,
-    sheets: cutlass.Constexpr,
-    mma: cute.TiledMma,
-    epi_mma: cute.TiledMma,
-    layout_a: cute.ComposedLayout,
-    layout_b: cute.ComposedLayout,
-    layout_wide: cute.ComposedLayout,
-    layout_c: cute.ComposedLayout,
-    problem_mnkl: cutlass.Constexpr,
+    extras: tuple,
+    stream: cuda.CUstream,
+    sizes: cutlass.Constexpr,
+    k: cutlass.Constexpr,
     terms: cutlass.Constexpr,
-    promoted: cutlass.Constexpr,
-    joined: cutlass.Constexpr,
     parts: cutlass.Constexpr,
     tile_shape_mnk: cutlass.Constexpr,
-    epi_tile: cutlass.Constexpr,
     cluster_shape_mn: cutlass.Constexpr,
-    teams: cutlass.Constexpr,
+    stages: cutlass.Constexpr,
+    schedule: cutlass.Constexpr,
+    raster: cutlass.Constexpr,
     group: cutlass.Constexpr,
-    along_n: cutlass.Constexpr,
+    mParts: cute.Tensor,
+    rows: cutlass.Constexpr,
+):
+    """``rows`` and ``mParts`` are None but where the epilogue reduces rows: the shape of what a block's warps get from
+    others, and which of ``extras`` may come as sheets."""
+    tile_m, tile_n, tile_k = tile_shape_mnk
+    cluster_m, cluster_n = cluster_shape_mn
+    a_dtype, b_dtype, c_dtype = lefts[0].element_type, rights[0].element_type, mC.element_type
+    m, n, batches = (cute.size(mC, mode=[d]) for d in range(3))
+    batches = batches // parts
+    teams = 2 if schedule == "pingpong" else 1
+    team_groups = 1 if teams == 2 else min(tile_m // 64, 2)
+    places, ahead = ((0, 0, 0, 0), None) if rows is None else rows
+    loads, room = (len(lefts), len(rights)), math.prod(places) * 4
+    ab_stage = min(stages, stages_that_fit(tile_shape_mnk, teams * team_groups, loads, a_dtype.width // 8, room))
+    aligned = tma_view(mC, (1,)) if n * c_dtype.width % 128 == 0 else None  # TMA stores pieces of 16 bytes, all of each
+    if cutlass.const_expr(ahead is None):  # two teams hide such loads behind each other's steps
+        ahead = range(len(extras) if aligned is not None and parts == 1 and teams == 1 else 0)
+    views = tuple(sheet_view(x) if o in ahead else None for o, x in enumerate(extras))
+    if cutlass.const_expr(len([x for x in views if x is not None]) > ab_stage):  # a piece's sheets are there at once
+        views = tuple(None for _ in extras)
+    stage_bits = max(tile_m * len(lefts), tile_n * len(rights)) * tile_k * a_dtype.width
+    epi_tile, slots, sheets = sheets_of(views, c_dtype, tile_shape_mnk, 64 * team_groups, stage_bits)
+    major_a, major_b = utils.LayoutEnum.from_tensor(lefts[0]), utils.LayoutEnum.from_tensor(rights[0])
+    joined = joined_of(lefts, rights, exact, tile_shape_mnk, major_b)
+    if cutlass.const_expr(joined > 1):
+        terms = ((0, 0, 0),)
+    promoted = len(terms) if a_dtype.width == 8 else len(exact)
+    majors = major_a.sm90_mma_major_mode(), major_b.sm90_mma_major_mode()
+    mma, epi_mma = (
+        make_mma(a_dtype, b_dtype, *majors, Float32, (team_groups, 1, 1), tiler_mn=(64, columns))
+        for columns in (tile_n * joined, epi_tile[1])
+    )
+    layout_a = sm90.make_smem_layout_a(major_a, tile_shape_mnk, a_dtype, ab_stage * len(lefts))
+    layout_b = sm90.make_smem_layout_b(major_b, tile_shape_mnk, b_dtype, ab_stage * len(rights))
+    wide_mnk = (tile_m, tile_n * joined, tile_k)
+    layout_wide = sm90.make_smem_layout_b(major_b, wide_mnk, b_dtype, ab_stage * len(rights) // joined)
+    layout_c = sm90.make_smem_layout_epi(c_dtype, utils.LayoutEnum.ROW_MAJOR, epi_tile, EPI_STAGE * teams)
+    stage_a, stage_b, stage_c = (cute.slice_(layout, (None, None, 0)) for layout in (layout_a, layout_b, layout_c))
+    shares = 1 if mParts is not None else cluster_n  # of a tile of A, a block's load each
+    by_tma_a = [
+        cpasync.make_tiled_tma_atom(load_op(cluster_n), x, stage_a, (tile_m, tile_k), num_multicast=shares)
+        for x in lefts
+    ]
+    by_tma_b = [
+        cpasync.make_tiled_tma_atom(load_op(cluster_m), x, stage_b, (tile_n, tile_k), num_multicast=cluster_m)
+        for x in rights
+    ]
+    tma_c, tC = None, None
+    if cutlass.const_expr(aligned is not None):
+        tma_c, tC = cpasync.make_tiled_tma_atom(cpasync.CopyBulkTensorTileS2GOp(), aligned, stage_c, epi_tile)
+    layouts_e = tuple(
+        None if x is None else sheet_layout(x.element_type, epi_tile, slots, ab_stage, stage_bits) for x in views
+    )
+    by_tma_e = [
+        (None, None)
+        if x is None
+        else cpasync.make_tiled_tma_atom(
+            cpasync.CopyBulkTensorTileG2SOp(), x, cute.slice_(layout, (None, None, 0, 0)), epi_tile
+        )
+        for x, layout in zip(views, layouts_e)
+    ]
+    clusters = cute.ceil_div(m, tile_m * cluster_m) * cute.ceil_div(n, tile_n * cluster_n) * batches * parts
+    operands = unzipped(by_tma_a), unzipped(by_tma_b)
+    epi_args = exact, extras, mParts, *unzipped(by_tma_e), layouts_e
+    layouts = layout_a, layout_b, layout_wide, layout_c
+    tiling = (m, n, k, batches), tile_shape_mnk, epi_tile, cluster_shape_mn, teams
+    result, mmas, dtypes = (tma_c, tC, mC), (mma, epi_mma), (a_dtype, b_dtype, c_dtype)
+    walk, summed = (group, raster == "n"), (terms, promoted, joined, parts)
+    gemm1_gemm_kernel(operands, result, epi_args, mmas, layouts, dtypes, sizes, sheets, tiling, walk, summed, places).launch(
+        grid=[min(clusters, RESIDENT[cluster_m * cluster_n]) * cluster_m * cluster_n, 1, 1],
+        block=[(teams * team_groups + 1) * 128, 1, 1],
+        cluster=[cluster_m * cluster_n, 1, 1],
+        min_blocks_per_mp=1,  # so that ptxas knows how many registers there are for setmaxregister to move
+        stream=stream,
+    )
+
+
+def joined_of(lefts, rights, exact, tile_shape_mnk, major_b):
+    """How many tiles of right operands lie in shared memory as one that many times as wide would: those whose rows, or
+    columns where these are dense, are whole ones of the widest swizzle."""
+    _, tile_n, tile_k = tile_shape_mnk
+    one_left = len(lefts) == 1 and not exact and len(rights) * tile_n <= 256
+    row_bits, column_bits = (length * rights[0].element_type.width for length in (tile_k, tile_n))
+    whole = column_bits % 1024 == 0 if major_b == utils.LayoutEnum.COL_MAJOR else row_bits == 1024
+    return len(rights) if one_left and whole else 1
+
+
+def unzipped(pairs):
+    """Atoms, and tensors."""
+    return tuple(atom for atom, _ in pairs), tuple(x for _, x in pairs)
+
+
+def load_op(blocks):
+    """A TMA load for one block, or for several of a cluster at once."""
+    return cpasync.CopyBulkTensorTileG2SMulticastOp() if blocks > 1 else cpasync.CopyBulkTensorTileG2SOp()
+
+
+def load(tma, tX, at, slot, barrier, mask=None):
+    """The tile ``at`` of a matrix on its way to shared memory; ``tX``: both, as ``tma_partition`` has them."""
+    smem, gmem = tX
+    cute.copy(tma, gmem[(None, *at)], smem[(None, *slot)], tma_bar_ptr=barrier, mcast_mask=mask)
+
+
+@cute.kernel
+def gemm1_gemm_kernel(
+    operands: tuple,
+    result: tuple,
+    epi_args: tuple,
+    mmas: tuple,
+    layouts: tuple,
     dtypes: cutlass.Constexpr,
-    by_tma: cutlass.Constexpr,
+    sizes: cutlass.Constexpr,
+    sheets: cutlass.Constexpr,
+    tiling: cutlass.Constexpr,
+    walk: cutlass.Constexpr,
+    summed: cutlass.Constexpr,
+    places: cutlass.Constexpr,
 ):
     """One warp loads tiles of A and B by TMA; the consumers' warpgroups multiply, in one team or in two that take tiles
     in turn. Blocks stay and take tile after tile.
 
-    The first ``promoted`` terms have sums of their own, which are added to totals after each step along k: products of
-    fp32 operands, which ``exact`` has, and of 8 bits. ``joined``: tiles of so many right operands lie side by side and
-    are multiplied as one. ``parts``: k is cut in so many, batches of results to be added up. ``tmas_e`` are those of
-    the epilogue's tensors that come as sheets, None for the others.
+    ``operands`` and ``result``: atoms of TMA, and its tensors. ``epi_args``: ``exact`` (fp32 operands of which others
+    are halves), what the epilogue reads, atoms, tensors and layouts of those that come as sheets (else None).
+    ``summed``: terms, how many of them have sums of their own that are added to totals after each step along k (of fp32
+    halves and 8 bits), how many right operands' tiles lie side by side and are multiplied as one, parts that k is cut
+    in. Where an epilogue reduces rows, ``mParts`` and ``places`` (the shape of what a block's warps get from others)
+    are for it, and blocks that share tiles of A load them in turn: they need not be as many as a tile divides into.
     """
-    m, n, k, batches = problem_mnkl
-    tile_m, tile_n, tile_k = tile_shape_mnk
-    cluster_m, cluster_n = cluster_shape_mn
+    ((tmas_a, mAs), (tmas_b, mBs)), (tma_c, tC, mC) = operands, result
+    exact, extras, mParts, tmas_e, mEs, layouts_e = epi_args
+    (mma, epi_mma), (layout_a, layout_b, layout_wide, layout_c) = mmas, layouts
+    (m, n, k, batches), (tile_m, tile_n, tile_k), epi_tile, (cluster_m, cluster_n), teams = tiling
+    (terms, promoted, joined, parts), (group, along_n) = summed, walk
     cluster_size = cluster_m * cluster_n
     a_dtype, b_dtype, c_dtype = dtypes
-    extras = (
-    )
     lefts, rights, sums = len(mAs), len(mBs), 1 + max(term[2] for term in terms)
     ab_stage = cute.size(layout_a.outer, mode=[2]) // lefts
-    epi_stage = cute.size(layout_c.outer, mode=[2]) // teams
     team_groups = epi_tile[0] // 64  # warpgroups of a team
     team_threads = team_groups * 128
     consumers = teams * team_groups
+    in_turn = mParts is not None
 
     tidx, _, _ = cute.arch.thread_idx()
     warp_idx = cute.arch.make_warp_uniform(cute.arch.warp_idx())
@@ -524,8 +664,8 @@ def gemm1_gemm_kernel(
         a: cute.struct.Align[cute.struct.MemRange[a_dtype, cute.cosize(layout_a)], 1024]
         b: cute.struct.Align[cute.struct.MemRange[b_dtype, cute.cosize(layout_b)], 1024]
         c: cute.struct.Align[cute.struct.MemRange[c_dtype, cute.cosize(layout_c)], 1024]
-        parts: cute.struct.Align[cute.struct.MemRange[Float32, cute.cosize(layout_parts)], 16]
-        arrived: cute.struct.MemRange[cutlass.Int64, cute.size(layout_parts, mode=[3])]
+        exchanged: cute.struct.Align[cute.struct.MemRange[Float32, math.prod(places)], 16]
+        arrived: cute.struct.MemRange[cutlass.Int64, places[3]]
 
     storage = utils.SmemAllocator().allocate(Storage)
     sA = storage.a.get_tensor(layout_a.outer, swizzle=layout_a.inner)
@@ -537,7 +677,7 @@ def gemm1_gemm_kernel(
         for i in cutlass.range_constexpr(ab_stage):
             cute.arch.mbarrier_init(full + i, 1)
             cute.arch.mbarrier_init(empty + i, cluster_size * team_groups)
-        for i in cutlass.range_constexpr(cute.size(layout_parts, mode=[3])):
+        for i in cutlass.range_constexpr(places[3]):
             cute.arch.mbarrier_init(storage.arrived.data_ptr() + i, 1)
         cute.arch.mbarrier_init_fence()
     if cutlass.const_expr(cluster_size > 1):
@@ -548,9 +688,11 @@ def gemm1_gemm_kernel(
 
     gAs = [cute.local_tile(mA, (tile_m, tile_k), (None, None, None)) for mA in mAs]
     gBs = [cute.local_tile(mB, (tile_n, tile_k), (None, None, None)) for mB in mBs]
-    along_m, across_n = cute.make_layout(cluster_m), cute.make_layout(cluster_n)
+    along_m, share_a, shares_a = cute.make_layout(cluster_m), rank_n, cute.make_layout(cluster_n)
+    if cutlass.const_expr(in_turn):
+        share_a, shares_a = 0, cute.make_layout(1)
     tAs = [
-        cpasync.tma_partition(tma, 0, cute.make_layout(1), cute.group_modes(sA, 0, 2), cute.group_modes(gA, 0, 2))
+        cpasync.tma_partition(tma, share_a, shares_a, cute.group_modes(sA, 0, 2), cute.group_modes(gA, 0, 2))
         for tma, gA in zip(tmas_a, gAs)
     ]
     tBs = [
@@ -596,17 +738,16 @@ def gemm1_gemm_kernel(
                         cute.arch.mbarrier_arrive_and_expect_tx(full + stage, stage_bytes)
                     for o in cutlass.range_constexpr(lefts):
                         at = batch if cutlass.const_expr(cute.size(gAs[o], mode=[4]) > 1) else 0
-                        if (k_first + k_tile) % cluster_n == rank_n:
-                            cute.copy(
-                                tmas_a[o], tAs[o][1][None, i, k_first + k_tile, at], tAs[o][0][None, stage * lefts + o],
-                                tma_bar_ptr=full + stage, mcast_mask=mask_a if cutlass.const_expr(cluster_n > 1) else None,
-                            )
+                        at, slot = (i, k_first + k_tile, at), (stage * lefts + o,)
+                        if cutlass.const_expr(in_turn):
+                            if (k_first + k_tile) % cluster_n == rank_n:
+                                load(tmas_a[o], tAs[o], at, slot, full + stage, mask_a if cluster_n > 1 else None)
+                        else:
+                            load(tmas_a[o], tAs[o], at, slot, full + stage, mask_a if cluster_n > 1 else None)
                     for o in cutlass.range_constexpr(rights):
                         at = batch if cutlass.const_expr(cute.size(gBs[o], mode=[4]) > 1) else 0
-                        cute.copy(
-                            tmas_b[o], tBs[o][1][None, j, k_first + k_tile, at], tBs[o][0][None, stage * rights + o],
-                            tma_bar_ptr=full + stage, mcast_mask=mask_b if cutlass.const_expr(cluster_m > 1) else None,
-                        )
+                        at, slot = (j, k_first + k_tile, at), (stage * rights + o,)
+                        load(tmas_b[o], tBs[o], at, slot, full + stage, mask_b if cluster_m > 1 else None)
                     stage, phase = next_stage(stage, phase, ab_stage)
                 for s in cutlass.range_constexpr(len(sheets)):
                     step_bytes, pieces_here = sheets[s]
@@ -616,10 +757,8 @@ def gemm1_gemm_kernel(
                     for slot in cutlass.range_constexpr(len(pieces_here)):
                         epi_i, epi_j, o = pieces_here[slot]
                         at = batch if cutlass.const_expr(cute.size(mEs[o], mode=[2]) > 1) else 0
-                        cute.copy(
-                            tmas_e[o], tEs[o][1][None, i * epi_m + epi_i, j * epi_n + epi_j, at],
-                            tEs[o][0][None, slot, stage], tma_bar_ptr=full + stage,
-                        )
+                        at = i * epi_m + epi_i, j * epi_n + epi_j, at
+                        load(tmas_e[o], tEs[o], at, (slot, stage), full + stage)
                     stage, phase = next_stage(stage, phase, ab_stage)
     else:
         if cutlass.const_expr(consumers > 1):
@@ -647,13 +786,17 @@ def gemm1_gemm_kernel(
             to_shared = cute.make_tiled_copy_C(cute.make_copy_atom(warp.StMatrix8x8x16bOp(False, 4), c_dtype), epi_mma)
         else:
             to_shared = cute.make_tiled_copy_C(cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), c_dtype), epi_mma)
-        thr_to_shared = to_shared.get_slice(thread)
-        tCsC = thr_to_shared.partition_D(sC)
-        if cutlass.const_expr(by_tma):
+        thr_to_shared, bSsC, bSgC = to_shared.get_slice(thread), None, None
+        if cutlass.const_expr(tma_c is not None):
             gC = cute.local_tile(tC, epi_tile, (None, None, None))
             bSsC, bSgC = cpasync.tma_partition(
                 tma_c, 0, cute.make_layout(1), cute.group_modes(sC, 0, 2), cute.group_modes(gC, 0, 2)
             )
+        output = mC, thr_to_shared, thr_to_shared.partition_D(sC), tma_c, bSsC, bSgC
+        shared_rows = None
+        if cutlass.const_expr(in_turn):
+            sParts = storage.exchanged.get_tensor(cute.make_layout(places))
+            shared_rows = mParts, sParts, storage.arrived.data_ptr(), warp_idx, rank_m, rank_n
 
         from_shared = [
             cute.make_tiled_copy_C(
@@ -666,8 +809,10 @@ def gemm1_gemm_kernel(
             for x in extras
         ]
 
+        inputs, pipeline = (exact, extras, sEs, from_shared, sizes, sheets), (full, empty, ab_stage, cluster_size)
         stored = cutlass.Int32(0)  # pieces this team has stored
-        stage, phase = stage_after(cutlass.Int32(0), cutlass.Int32(0), team * (k_tiles + len(sheets)), ab_stage)
+        steps = k_tiles + (len(sheets) if in_turn else 0)  # of a tile, where teams take turns
+        stage, phase = stage_after(cutlass.Int32(0), cutlass.Int32(0), team * steps, ab_stage)
         for tile in cutlass.range(first + team * step, tiles, step * teams, unroll=1):
             # Teams multiply in turn: a barrier's phase tells nothing to who is more than one round ahead of it.
             if cutlass.const_expr(teams > 1):
@@ -687,10 +832,9 @@ def gemm1_gemm_kernel(
                             mma.set(warpgroup.Field.ACCUMULATE, False)
                         else:
                             mma.set(warpgroup.Field.ACCUMULATE, k_tile > 0)
-                        cute.gemm(
-                            mma, accs[terms[t][2]], tCrA[None, None, k_block, stage * lefts + terms[t][0]],
-                            tCrB[None, None, k_block, stage * (rights // joined) + terms[t][1]], accs[terms[t][2]],
-                        )
+                        rA = tCrA[None, None, k_block, stage * lefts + terms[t][0]]
+                        rB = tCrB[None, None, k_block, stage * (rights // joined) + terms[t][1]]
+                        cute.gemm(mma, accs[terms[t][2]], rA, rB, accs[terms[t][2]])
                     if cutlass.const_expr(t + 1 == promoted):
                         warpgroup.commit_group()
                 warpgroup.commit_group()
@@ -707,106 +851,16 @@ def gemm1_gemm_kernel(
             warpgroup.wait_group(0)
             if tidx % 128 < cluster_size:
                 cute.arch.mbarrier_arrive(empty + before, tidx % 128)
+            if cutlass.const_expr(teams > 1 and not in_turn):  # the other team's
+                stage, phase = stage_after(stage, phase, cutlass.Int32(k_tiles), ab_stage)
 
             i, j, batch = tile_at(tile, across_mn, group, along_n)
             row, column = (i * cluster_m + rank_m) * tile_m, (j * cluster_n + rank_n) * tile_n
-            whole = n <= tile_n * cluster_n  # a row lies in the tiles of a cluster
-            exchanged = whole and cluster_n > 1
-            ragged = n % tile_n > 0 or (whole and n < tile_n * cluster_n)
-            lines = 2 * epi_m  # rows of a tile that a thread has a part of
-            sParts, met_at = storage.parts.get_tensor(layout_parts), storage.arrived.data_ptr()
-            met = (tile - first) // (step * teams) * len(STEPS)  # exchanges before
-            registers = [cute.make_tensor(of.iterator, cute.make_layout((2, 2, epi_tile[1] // 8, epi_n, epi_m))) for of in pieces]
-            found = [[] for _ in range(lines)]  # what each row's reductions found
-            for s in cutlass.range_constexpr(len(STEPS)):
-                work, reads, held, folds, neutrals = STEPS[s]
-                parts_here = [[Float32(neutral) for neutral in neutrals] for _ in range(lines)]
-                extent = Float32(n if cutlass.const_expr(whole or s == 0) else cutlass.min(n - column, tile_n))
-                for epi_i in cutlass.range_constexpr(epi_m):
-                    for epi_j in cutlass.range_constexpr(epi_n):
-                        epi_row, epi_column = row + epi_i * epi_tile[0], column + epi_j * epi_tile[1]
-                        ahead, drained, loaded = [None for _ in extras], [], []
-                        for o in cutlass.range_constexpr(len(extras) if s == 0 else 0):
-                            if cutlass.const_expr(tmas_e[o] is not None):
-                                place, last = place_of((epi_i, epi_j, o), sheets)
-                                if cutlass.const_expr(place == 0):
-                                    cute.arch.mbarrier_wait(full + stage, phase)
-                                thr_from_shared = from_shared[o].get_slice(thread)
-                                tCsE = thr_from_shared.partition_S(sEs[o])
-                                rE = cute.make_rmem_tensor((2, 2, epi_tile[1] // 8), extras[o].element_type)
-                                tCrE = thr_from_shared.retile(cute.make_tensor(rE.iterator, cute.make_layout(piece)))
-                                cute.copy(from_shared[o], tCsE[None, None, None, place, stage], tCrE)
-                                ahead[o] = rE
-                                if cutlass.const_expr(place == last):
-                                    drained.append(stage)
-                                    stage, phase = next_stage(stage, phase, ab_stage)
-                        if cutlass.const_expr(len(drained) > 0):
-                            cute.arch.barrier(barrier_id=1 + team, number_of_threads=team_threads)
-                            for d in cutlass.range_constexpr(len(drained)):
-                                if tidx % 128 < cluster_size:
-                                    cute.arch.mbarrier_arrive(empty + drained[d], tidx % 128)
-                        for half in cutlass.range_constexpr(2):
-                            line, cRow = 2 * epi_i + half, cC[(None, half, None), 0, 0]
-                            values = [row_of(registers[v], half, epi_j, epi_i) for v in range(held)]
-                            loaded = read(extras, reads, loaded, ahead, half, cRow, epi_row, epi_column, batch, (m, n))
-                            kept, folded = work(*values, *found[line], *loaded, size1, extent)
-                            for v in cutlass.range_constexpr(len(kept)):
-                                put_row(kept[v], registers[v], half, epi_j, epi_i)
-                            for f in cutlass.range_constexpr(len(folded)):
-                                part = fold(folded[f], folds[f], neutrals[f], cRow, epi_column, n, ragged)
-                                parts_here[line][f] = folds[f](parts_here[line][f], part)
-                if cutlass.const_expr(s == 0 and teams > 1):
-                    stage, phase = stage_after(stage, phase, cutlass.Int32(k_tiles + len(sheets)), ab_stage)  # the other team's
-                for line in cutlass.range_constexpr(lines):
-                    for f in cutlass.range_constexpr(len(folds)):
-                        parts_here[line][f] = cute.arch.warp_reduction(parts_here[line][f], folds[f], threads_in_group=4)
-                if cutlass.const_expr(exchanged):
-                    mine = warp_idx * 2 + (met + s) % 2
-                    sMine = sParts[None, None, None, mine]
-                    exchange(
-                        as_tensor(parts_here), sMine, met_at + mine, (met + s) // 2 % 2, rank_m, rank_n, cluster_shape_mn
-                    )
-                    parts_here = from_blocks(sMine, folds, lines)
-                    cute.arch.sync_warp()  # all have read before any of them sends again
-                for line in cutlass.range_constexpr(lines):
-                    found[line] = found[line] + parts_here[line]
-            if cutlass.const_expr(not whole):
-                if thread % 4 == 0 and column < n:
-                    for line in cutlass.range_constexpr(lines):
-                        at_row = row + line // 2 * epi_tile[0] + cC[(0, line % 2, 0), 0, 0][0]
-                        if at_row < m:
-                            for f in cutlass.range_constexpr(len(found[line])):
-                                mParts[at_row, column // tile_n, batch, f] = found[line][f]
-            if cutlass.const_expr(whole):
-                work, reads, held = FINISH
-                for epi_i in cutlass.range_constexpr(epi_m):
-                    for epi_j in cutlass.range_constexpr(epi_n):
-                        epi_row, epi_column = row + epi_i * epi_tile[0], column + epi_j * epi_tile[1]
-                        rC, loaded = cute.make_rmem_tensor((2, 2, epi_tile[1] // 8, 1, 1), c_dtype), []
-                        for half in cutlass.range_constexpr(2):
-                            values = [row_of(registers[v], half, epi_j, epi_i) for v in range(held)]
-                            cRow = cC[(None, half, None), 0, 0]
-                            loaded = read(extras, reads, loaded, None, half, cRow, epi_row, epi_column, batch, (m, n))
-                            result = work(*values, *found[2 * epi_i + half], *loaded, size1, Float32(n))
-                            put_row(result.to(c_dtype), rC, half, 0, 0)
-                        if cutlass.const_expr(by_tma):
-                            slot = team * epi_stage + stored % epi_stage
-                            if thread < 32:
-                                cute.arch.cp_async_bulk_wait_group(epi_stage - 1, read=True)  # what was there has left
-                            cute.arch.barrier(barrier_id=1 + team, number_of_threads=team_threads)
-                            tCrC = thr_to_shared.retile(cute.make_tensor(rC.iterator, cute.make_layout(piece)))
-                            cute.copy(to_shared, tCrC, tCsC[None, None, None, slot])
-                            cute.arch.fence_proxy("async.shared", space="cta")
-                            cute.arch.barrier(barrier_id=1 + team, number_of_threads=team_threads)
-                            if thread < 32:
-                                if epi_row < m and epi_column < n:  # where C is one tile high, every other is that one too
-                                    at = (epi_row // epi_tile[0], epi_column // epi_tile[1], batch)
-                                    cute.copy(tma_c, bSsC[None, slot], bSgC[(None, *at)])
-                                cute.arch.cp_async_bulk_commit_group()
-                            stored = stored + 1
-                        else:
-                            put(rC, mC, cC, epi_row, epi_column, batch, (m, n))
-        if cutlass.const_expr(by_tma):
+            at, state, turn = (row, column, batch), (stored, stage, phase), (tile - first) // (step * teams)
+            stored, stage, phase = gemm1_tile_epilogue(
+                pieces, at, state, turn, inputs, output, cC, shared_rows, pipeline, (team, thread), tiling, summed
+            )
+        if cutlass.const_expr(tma_c is not None):
             if thread < 32:
                 cute.arch.cp_async_bulk_wait_group(0, read=True)
     if cutlass.const_expr(cluster_size > 1):
@@ -814,56 +868,46 @@ def gemm1_gemm_kernel(
         cute.arch.cluster_wait()
 
 
-def tma_view(x, dense_in):
-    """``x`` (rows, columns, batch) as TMA can address it, or None: it lies densely along one of the dimensions
-    ``dense_in``, and every other pitch is a multiple of 16 bytes. What is broadcast over the batch has one."""
-    quantum = 128 // x.element_type.width
-    sizes, strides = [*x.shape], [*x.stride]
-    if not all(isinstance(number, int) for number in sizes + strides):
-        return None  # dimensions that do not lie evenly
-    if strides[2] == 0:
-        sizes[2] = 1
-    dense = [d for d in dense_in if strides[d] == 1 and sizes[d] > 1] or [d for d in dense_in if sizes[d] == 1]
-    others = [d for d in range(3) if [d] != dense[:1]]
-    if not dense or any(strides[d] % quantum and sizes[d] > 1 for d in others):
-        return None
-    for d in range(3):
-        if sizes[d] == 1:
-            strides[d] = quantum if d in others else 1  # never walked
-            sizes[d] = 1 if d == 2 else cutlass.Int32(1)  # a static 1 would drop the dimension TMA counts on
-    return cute.make_tensor(x.iterator, cute.make_layout(tuple(sizes), stride=tuple(strides)))
-
-
-def tma_views(operands):
-    """Each operand of a side as TMA can address it, of 16 bits, or of 8 and dense along k as wgmma needs it; None where
-    one is not, or none is given."""
-    dense_in = {8: (1,), 16: (1, 0), 32: ()}
-    views = tuple(tma_view(x, dense_in[x.element_type.width]) for x in operands)
-    return None if None in views or not views else views
-
-
-def fit_together(sides, operands):
-    """Have all operands one length along k, and those of a side one dtype and, as TMA sees them, one layout? Sides may
-    differ in dtype where both have 8 bits."""
-    dtypes = [{x.element_type for x in side} for side in sides]
-    layouts = [{x.stride.index(1) for x in side} for side in sides]
-    lengths = {cute.size(x, mode=[1]) for x in operands}
-    both = {dtype if dtype.width > 8 else 8 for side in dtypes for dtype in side}
-    return all(len(values) == 1 for values in (lengths, both, *dtypes, *layouts))
-
-
-def terms_of(pairs, halved):
-    """What the wgmma kernel adds up: (left, right, sum). Of halves, left and right come in pairs of high and low, and
-    the products of the low ones follow in sums of their own."""
-    if not halved:
-        return tuple((left, right, number) for number, (left, right) in enumerate(pairs))
-    high = [(2 * left, 2 * right, number) for number, (left, right) in enumerate(pairs)]
-    low = [
-        term
-        for left, right, number in high
-        for term in ((left, right + 1, number + len(pairs)), (left + 1, right, number + len(pairs)))
-    ]
-    return (*high, *low)
+@cute.jit
+def store_piece(
+    rC: cute.Tensor,
+    output: tuple,
+    cC: cute.Tensor,
+    at: tuple,
+    shape_mn: cutlass.Constexpr,
+    epi_tile: cutlass.Constexpr,
+    stored: cutlass.Int32,
+    place: tuple,
+    left: tuple,
+):
+    """A piece of results, in registers, on its way out. By TMA when the whole team has met: the stages that were
+    ``left`` (they, the pipeline's barriers, blocks that fill them) may be let go of then. Returns how many pieces the
+    team has ``stored``."""
+    mC, thr_to_shared, tCsC, tma_c, bSsC, bSgC = output
+    drained, empty, cluster_size = left
+    (row, column, batch), (team, thread) = at, place
+    if cutlass.const_expr(tma_c is not None):
+        team_threads, tidx = epi_tile[0] * 2, cute.arch.thread_idx()[0]
+        slot = team * EPI_STAGE + stored % EPI_STAGE
+        if thread < 32:
+            cute.arch.cp_async_bulk_wait_group(EPI_STAGE - 1, read=True)  # what was there has left
+        cute.arch.barrier(barrier_id=1 + team, number_of_threads=team_threads)
+        for d in cutlass.range_constexpr(len(drained)):
+            if tidx % 128 < cluster_size:
+                cute.arch.mbarrier_arrive(empty + drained[d], tidx % 128)
+        tCrC = thr_to_shared.retile(cute.make_tensor(rC.iterator, cute.make_layout(cC.shape)))
+        cute.copy(thr_to_shared, tCrC, tCsC[None, None, None, slot])
+        cute.arch.fence_proxy("async.shared", space="cta")
+        cute.arch.barrier(barrier_id=1 + team, number_of_threads=team_threads)
+        if thread < 32:
+            if row < shape_mn[0] and column < shape_mn[1]:  # where C is one tile high, every other is that one too
+                dst = (row // epi_tile[0], column // epi_tile[1], batch)
+                cute.copy(tma_c, bSsC[None, slot], bSgC[(None, *dst)])
+            cute.arch.cp_async_bulk_commit_group()
+        stored = stored + 1
+    else:
+        put(rC, mC, cC, row, column, batch, shape_mn)
+    return stored
 
 
 def opens(terms, number):
@@ -871,58 +915,16 @@ def opens(terms, number):
     return [term[2] for term in terms].index(terms[number][2]) == number
 
 
-def sheet_view(x, aligned):
-    """A tensor of the epilogue as TMA can address it, or None: it is as large as the result, which TMA stores too."""
-    whole = x.element_type.width in (16, 32) and x.stride[0] != 0
-    return tma_view(x, (1,)) if whole and aligned is not None else None
-
-
-def sheets_of(views, c_dtype, tile_shape_mnk, epi_rows, stage_bits):
-    """(the epilogue's piece of a tile, with rows of up to 128 bytes; sheets that a stage has room for; the sheets by
-    steps: bytes, and each one's place in the tile, in pieces, and tensor)."""
-    tile_m, tile_n, _ = tile_shape_mnk
-    numbers = [o for o, x in enumerate(views) if x is not None]
-    columns = min(tile_n, 1024 // max([c_dtype.width] + [views[o].element_type.width for o in numbers]))
-    slots = stage_bits // (epi_rows * 1024)
-    places = [(i, j, o) for i in range(tile_m // epi_rows) for j in range(tile_n // columns) for o in numbers]
-    sheets = []
-    for begin in range(0, len(places), slots):
-        step = [places[at] for at in range(begin, min(begin + slots, len(places)))]
-        step_bits = 0
-        for _, _, o in step:
-            step_bits += epi_rows * columns * views[o].element_type.width
-        sheets.append((step_bits // 8, tuple(step)))
-    return (epi_rows, columns), slots, tuple(sheets)
-
-
-def sheet_layout(dtype, epi_tile, slots, stages, stage_bits):
-    """A tensor's sheets in shared memory: rows, columns, slot, stage."""
-    one = sm90.make_smem_layout_epi(dtype, utils.LayoutEnum.ROW_MAJOR, epi_tile, 1)
-    apart = epi_tile[0] * 1024 // dtype.width, stage_bits // dtype.width
-    rows, columns = (cute.get(one.outer, mode=[d]) for d in range(2))
-    outer = cute.make_layout(
-        (rows.shape, columns.shape, slots, stages), stride=(rows.stride, columns.stride, *apart)
-    )
-    return cute.make_composed_layout(one.inner, 0, outer)
-
-
-def place_of(sheet, sheets):
-    """(its slot, the last one of its step)."""
-    return next((step.index(sheet), len(step) - 1) for _, step in sheets if sheet in step)
-
-
 @cute.jit
-def gemm1_multiply_by_wgmma(
+def multiply_and_reduce(
     lefts: tuple,
     rights: tuple,
     mC: cute.Tensor,
-    exact: tuple,
-    size1: cutlass.Constexpr,
+    extras: tuple,
     mParts: cute.Tensor,
     stream: cuda.CUstream,
+    sizes: cutlass.Constexpr,
     k: cutlass.Constexpr,
-    terms: cutlass.Constexpr,
-    parts: cutlass.Constexpr,
     tile_shape_mnk: cutlass.Constexpr,
     cluster_shape_mn: cutlass.Constexpr,
     stages: cutlass.Constexpr,
@@ -930,103 +932,261 @@ def gemm1_multiply_by_wgmma(
     raster: cutlass.Constexpr,
     group: cutlass.Constexpr,
 ):
-    tile_m, tile_n, tile_k = tile_shape_mnk
-    cluster_m, cluster_n = cluster_shape_mn
-    a_dtype, b_dtype, c_dtype = lefts[0].element_type, rights[0].element_type, mC.element_type
-    m, n, batches = (cute.size(mC, mode=[d]) for d in range(3))
-    batches = batches // parts
-    teams = 2 if schedule == "pingpong" else 1
-    team_groups = 1 if teams == 2 else min(tile_m // 64, 2)
-    places = exchange_shape(tile_m, cluster_n, teams, team_groups)
-    layout_parts = cute.make_layout(places)
-    ab_stage = min(stages, gemm1_stages_that_fit(tile_shape_mnk, teams * team_groups, math.prod(places) * 4))
-    aligned = tma_view(mC, (1,)) if n * c_dtype.width % 128 == 0 else None  # TMA stores pieces of 16 bytes, all of each
-    extras = (
+    """``mParts`` (m, tiles, batch, values): what tiles find of rows that are wider than a cluster's."""
+    values, teams = max(len(step[3]) for step in STEPS), 2 if schedule == "pingpong" else 1
+    team_groups = 1 if teams == 2 else min(tile_shape_mnk[0] // 64, 2)
+    places = exchange_shape(tile_shape_mnk[0], cluster_shape_mn[1], values, teams, team_groups)
+    ahead = [o for o, along in STEPS[0][1]]  # what later steps read again, they read from memory
+    tiles, order = (tile_shape_mnk, cluster_shape_mn), (stages, schedule, raster, group)
+    gemm1_multiply_by_wgmma(
+        lefts, rights, mC, (), extras, stream, sizes, k, ((0, 0, 0),), 1, *tiles, *order, mParts, (places, ahead)
     )
-    alone = parts == 1 and teams == 1  # two teams hide such loads behind each other's steps
-    first_read = [o for o, along in STEPS[0][1]]  # what later steps read again, they read from memory
-    views = tuple(sheet_view(x, mC) if o in first_read else None for o, x in enumerate(extras))
-    if cutlass.const_expr(len([x for x in views if x is not None]) > ab_stage):  # a piece's sheets are there at once
-        views = tuple(None for _ in extras)
-    stage_bits = max(tile_m * len(lefts), tile_n * len(rights)) * tile_k * a_dtype.width
-    epi_tile, slots, sheets = sheets_of(views, c_dtype, tile_shape_mnk, 64 * team_groups, stage_bits)
-    major_a, major_b = utils.LayoutEnum.from_tensor(lefts[0]), utils.LayoutEnum.from_tensor(rights[0])
-    joined = joined_of(lefts, rights, exact, tile_shape_mnk, major_b)
-    if cutlass.const_expr(joined > 1):
-        terms = ((0, 0, 0),)
-    promoted = len(terms) if a_dtype.width == 8 else len(exact)
-    mma, epi_mma = (
-        sm90.make_trivial_tiled_mma(
-            a_dtype, b_dtype, major_a.sm90_mma_major_mode(), major_b.sm90_mma_major_mode(), Float32,
-            (team_groups, 1, 1), tiler_mn=(64, columns),
-        )
-        for columns in (tile_n * joined, epi_tile[1])
-    )
-    layout_a = sm90.make_smem_layout_a(major_a, tile_shape_mnk, a_dtype, ab_stage * len(lefts))
-    layout_b = sm90.make_smem_layout_b(major_b, tile_shape_mnk, b_dtype, ab_stage * len(rights))
-    wide_mnk = (tile_m, tile_n * joined, tile_k)
-    layout_wide = sm90.make_smem_layout_b(major_b, wide_mnk, b_dtype, ab_stage * len(rights) // joined)
-    layout_c = sm90.make_smem_layout_epi(c_dtype, utils.LayoutEnum.ROW_MAJOR, epi_tile, EPI_STAGE * teams)
-    stage_a, stage_b, stage_c = (cute.slice_(layout, (None, None, 0)) for layout in (layout_a, layout_b, layout_c))
-    by_tma_a = [
-        cpasync.make_tiled_tma_atom(load_op(cluster_n), x, stage_a, (tile_m, tile_k))
-        for x in lefts
-    ]
-    by_tma_b = [
-        cpasync.make_tiled_tma_atom(load_op(cluster_m), x, stage_b, (tile_n, tile_k), num_multicast=cluster_m)
-        for x in rights
-    ]
-    tma_c, tC = None, None
-    if cutlass.const_expr(aligned is not None):
-        tma_c, tC = cpasync.make_tiled_tma_atom(cpasync.CopyBulkTensorTileS2GOp(), aligned, stage_c, epi_tile)
-    layouts_e = tuple(
-        None if x is None else sheet_layout(x.element_type, epi_tile, slots, ab_stage, stage_bits) for x in views
-    )
-    by_tma_e = [
-        (None, None)
-        if x is None
-        else cpasync.make_tiled_tma_atom(
-            cpasync.CopyBulkTensorTileG2SOp(), x, cute.slice_(layout, (None, None, 0, 0)), epi_tile
-        )
-        for x, layout in zip(views, layouts_e)
-    ]
-    clusters = (
-        cute.ceil_div(m, tile_m * cluster_m) * cute.ceil_div(n, tile_n * cluster_n) * batches * parts
-    )
-    gemm1_gemm_kernel(
-        tuple(atom for atom, _ in by_tma_a), tuple(x for _, x in by_tma_a),
-        tuple(atom for atom, _ in by_tma_b), tuple(x for _, x in by_tma_b),
-        tma_c, tC, mC, exact, size1, mParts, layout_parts, tuple(atom for atom, _ in by_tma_e), tuple(x for _, x in by_tma_e),
-        layouts_e, sheets, mma, epi_mma, layout_a, layout_b, layout_wide, layout_c, (m, n, k, batches),
-        terms, promoted, joined, parts, tile_shape_mnk, epi_tile, cluster_shape_mn, teams, group, raster == "n",
-        (a_dtype, b_dtype, c_dtype), aligned is not None,
-    ).launch(
-        grid=[min(clusters, gemm1_RESIDENT[cluster_m * cluster_n]) * cluster_m * cluster_n, 1, 1],
-        block=[(teams * team_groups + 1) * 128, 1, 1],
-        cluster=[cluster_m * cluster_n, 1, 1],
-        min_blocks_per_mp=1,  # so that ptxas knows how many registers there are for setmaxregister to move
-        stream=stream,
-    )
-
-
-def joined_of(lefts, rights, exact, tile_shape_mnk, major_b):
-    """How many tiles of right operands lie in shared memory as one that many times as wide would: those whose rows, or
-    columns where these are dense, are whole ones of the widest swizzle."""
-    _, tile_n, tile_k = tile_shape_mnk
-    one_left = len(lefts) == 1 and not exact and len(rights) * tile_n <= 256
-    row_bits, column_bits = (length * rights[0].element_type.width for length in (tile_k, tile_n))
-    whole = column_bits % 1024 == 0 if major_b == utils.LayoutEnum.COL_MAJOR else row_bits == 1024
-    return len(rights) if one_left and whole else 1
-
-
-def load_op(blocks):
-    """A TMA load for one block, or for several of a cluster at once."""
-    return cpasync.CopyBulkTensorTileG2SMulticastOp() if blocks > 1 else cpasync.CopyBulkTensorTileG2SOp()
 
 
 def as_tma(x, copy, stream):
     """An operand as TMA can address it: itself, or a copy where there is room for one."""
-    return converted(x, copy, None, stream)[0] if cute.size(copy) > 1 else x
+    return converted(x, copy, None, copy_row, stream)[0] if cute.size(copy) > 1 else x
+
+
+@cute.jit
+def gemm1_tile_epilogue(
+    pieces: tuple,
+    at: tuple,
+    state: tuple,
+    turn: cutlass.Int32,
+    inputs: tuple,
+    output: tuple,
+    cC: cute.Tensor,
+    shared_rows: tuple,
+    pipeline: tuple,
+    place: tuple,
+    tiling: cutlass.Constexpr,
+    summed: cutlass.Constexpr,
+):
+    """Of a tile whose rows are reduced, where that of ``gemm_sm90`` takes each tile by itself."""
+    (row, column, batch), (stored, stage, phase), (team, thread) = at, state, place
+    _, extras, sEs, from_shared, sizes, sheets = inputs
+    full, empty, ab_stage, cluster_size = pipeline
+    mParts, sParts, met_at, warp_idx, *rank_mn = shared_rows
+    (m, n, k, _), (_, tile_n, tile_k), epi_tile, cluster_shape_mn, teams = tiling
+    k_tiles, cluster_n = cute.ceil_div(k, tile_k), cluster_shape_mn[1]
+    tidx, _, _ = cute.arch.thread_idx()
+    _, epi_n, _, epi_m = pieces[0].shape
+    whole = n <= tile_n * cluster_n  # a row lies in the tiles of a cluster
+    exchanged = whole and cluster_n > 1
+    ragged = n % tile_n > 0 or (whole and n < tile_n * cluster_n)
+    lines = 2 * epi_m  # rows of a tile that a thread has a part of
+    met = turn * len(STEPS)  # exchanges before
+    registers = [
+        cute.make_tensor(of.iterator, cute.make_layout((2, 2, epi_tile[1] // 8, epi_n, epi_m))) for of in pieces
+    ]
+    found = [[] for _ in range(lines)]  # what each row's reductions found
+    for s in cutlass.range_constexpr(len(STEPS)):
+        work, reads, held, folds, neutrals = STEPS[s]
+        parts_here = [[Float32(neutral) for neutral in neutrals] for _ in range(lines)]
+        extent = Float32(n if cutlass.const_expr(whole or s == 0) else cutlass.min(n - column, tile_n))
+        for epi_i in cutlass.range_constexpr(epi_m):
+            for epi_j in cutlass.range_constexpr(epi_n):
+                epi_row, epi_column = row + epi_i * epi_tile[0], column + epi_j * epi_tile[1]
+                ahead, drained, loaded = [None for _ in extras], [], []
+                for o in cutlass.range_constexpr(len(extras) if s == 0 else 0):
+                    if cutlass.const_expr(sEs[o] is not None):
+                        slot, last = place_of((epi_i, epi_j, o), sheets)
+                        if cutlass.const_expr(slot == 0):
+                            cute.arch.mbarrier_wait(full + stage, phase)
+                        rE = read_sheet(sEs[o], from_shared[o], thread, slot, stage, cC)
+                        ahead[o] = cute.make_tensor(rE.iterator, cute.make_layout((2, 2, epi_tile[1] // 8)))
+                        if cutlass.const_expr(slot == last):
+                            drained.append(stage)
+                            stage, phase = next_stage(stage, phase, ab_stage)
+                if cutlass.const_expr(len(drained) > 0):
+                    cute.arch.barrier(barrier_id=1 + team, number_of_threads=epi_tile[0] * 2)
+                    for d in cutlass.range_constexpr(len(drained)):
+                        if tidx % 128 < cluster_size:
+                            cute.arch.mbarrier_arrive(empty + drained[d], tidx % 128)
+                for half in cutlass.range_constexpr(2):
+                    line, cRow = 2 * epi_i + half, cC[(None, half, None), 0, 0]
+                    values = [row_of(registers[v], half, epi_j, epi_i) for v in range(held)]
+                    loaded = read(extras, reads, loaded, ahead, half, cRow, epi_row, epi_column, batch, (m, n))
+                    kept, folded = work(*values, *found[line], *loaded, *sizes, extent)
+                    for v in cutlass.range_constexpr(len(kept)):
+                        put_row(kept[v], registers[v], half, epi_j, epi_i)
+                    for f in cutlass.range_constexpr(len(folded)):
+                        part = fold_row(folded[f], folds[f], neutrals[f], cRow, epi_column, n, ragged)
+                        parts_here[line][f] = folds[f](parts_here[line][f], part)
+        if cutlass.const_expr(s == 0 and teams > 1):  # the other team's
+            stage, phase = stage_after(stage, phase, cutlass.Int32(k_tiles + len(sheets)), ab_stage)
+        for line in cutlass.range_constexpr(lines):
+            for f in cutlass.range_constexpr(len(folds)):
+                parts_here[line][f] = cute.arch.warp_reduction(parts_here[line][f], folds[f], threads_in_group=4)
+        if cutlass.const_expr(exchanged):
+            buffer = warp_idx * 2 + (met + s) % 2
+            sPlace = sParts[None, None, None, buffer]
+            exchange(as_tensor(parts_here), sPlace, met_at + buffer, (met + s) // 2 % 2, rank_mn, cluster_shape_mn)
+            parts_here = from_blocks(sPlace, folds, lines)
+            cute.arch.sync_warp()  # all have read before any of them sends again
+        for line in cutlass.range_constexpr(lines):
+            found[line] = found[line] + parts_here[line]
+    if cutlass.const_expr(not whole):
+        if thread % 4 == 0 and column < n:
+            for line in cutlass.range_constexpr(lines):
+                at_row = row + line // 2 * epi_tile[0] + cC[(0, line % 2, 0), 0, 0][0]
+                if at_row < m:
+                    for f in cutlass.range_constexpr(len(found[line])):
+                        mParts[at_row, column // tile_n, batch, f] = found[line][f]
+    else:
+        write = FINISH[3]
+        stored = write(registers, found, extras, output, cC, at, stored, place, sizes, (m, n), epi_tile)
+    return stored, stage, phase
+
+
+@cute.jit
+def write_rows(
+    registers: tuple,
+    found: tuple,
+    extras: tuple,
+    output: tuple,
+    cC: cute.Tensor,
+    at: tuple,
+    stored: cutlass.Int32,
+    place: tuple,
+    sizes: cutlass.Constexpr,
+    shape_mn: cutlass.Constexpr,
+    epi_tile: cutlass.Constexpr,
+):
+    """The rows of a tile, finished, on their way out. Returns how many pieces the team has ``stored``."""
+    (work, reads, held, _), (row, column, batch), c_dtype = FINISH, at, output[0].element_type
+    *_, epi_n, epi_m = registers[0].shape
+    for epi_i in cutlass.range_constexpr(epi_m):
+        for epi_j in cutlass.range_constexpr(epi_n):
+            epi_row, epi_column = row + epi_i * epi_tile[0], column + epi_j * epi_tile[1]
+            rC, loaded = cute.make_rmem_tensor((2, 2, epi_tile[1] // 8, 1, 1), c_dtype), []
+            for half in cutlass.range_constexpr(2):
+                values = [row_of(registers[v], half, epi_j, epi_i) for v in range(held)]
+                cRow = cC[(None, half, None), 0, 0]
+                loaded = read(extras, reads, loaded, None, half, cRow, epi_row, epi_column, batch, shape_mn)
+                result = work(*values, *found[2 * epi_i + half], *loaded, *sizes, Float32(shape_mn[1]))
+                put_row(result.to(c_dtype), rC, half, 0, 0)
+            piece_at = epi_row, epi_column, batch
+            stored = store_piece(rC, output, cC, piece_at, shape_mn, epi_tile, stored, place, ((), None, 0))
+    return stored
+
+
+def row_of(registers, half, epi_j, epi_i):
+    """A thread's part of one of its rows, from one piece of the accumulators."""
+    rRow = registers[None, half, None, epi_j, epi_i]
+    return rRow.load().reshape((cute.size(rRow),))
+
+
+def put_row(values, registers, half, epi_j, epi_i):
+    rRow = registers[None, half, None, epi_j, epi_i]
+    rRow.store(values.reshape(rRow.shape))
+
+
+def read(extras, reads, before, ahead, half, cRow, row, column, batch, shape_mn):
+    """What ``reads`` names (a tensor, and does it differ along the row) of a thread's part of one of its rows. What all
+    rows share was read ``before``, for the first; sheets are there ``ahead``."""
+    found = []
+    for at, (o, along) in enumerate(reads):
+        mX = extras[o]
+        if half > 0 and mX.stride[0] == 0:
+            found.append(before[at])
+        elif ahead is not None and ahead[o] is not None:
+            rRow = ahead[o][None, half, None]
+            found.append(rRow.load().reshape((cute.size(rRow),)).to(Float32))
+        elif along:
+            found.append(fetch(mX, cRow, row, column, batch, shape_mn, True))
+        else:
+            found.append(Float32(mX[cutlass.min(row + cRow[0][0], shape_mn[0] - 1), 0, batch]))
+    return found
+
+
+def fold_row(values, op, neutral, cRow, column, n, ragged):
+    """Reduces a thread's part of a row, pairwise; where it is ``ragged``, columns past its end count for nothing."""
+    rValue = cute.make_rmem_tensor(values.shape, Float32)
+    rValue.store(values)
+    parts = [rValue[e] for e in range(cute.size(rValue))]
+    if ragged:
+        parts = [within(column + cRow[e][1] < n, part, Float32(neutral)) for e, part in enumerate(parts)]
+    return pairwise(parts, op)
+
+
+def as_tensor(parts):
+    """(values, rows of a thread), in registers."""
+    rPart = cute.make_rmem_tensor((len(parts[0]), len(parts)), Float32)
+    for line, values in enumerate(parts):
+        for f, value in enumerate(values):
+            rPart[f, line] = value
+    return rPart
+
+
+@cute.jit
+def exchange(
+    rPart: cute.Tensor,
+    sPlace: cute.Tensor,
+    arrived: cute.Pointer,
+    phase: cutlass.Int32,
+    rank_mn: tuple,
+    cluster_shape_mn: cutlass.Constexpr,
+):
+    """A warp sends its rows' values (values, rows of a thread) to each block that its rows are spread over, and waits
+    for theirs in ``sPlace`` (blocks, values, rows of a warp). The lanes of a quad send to a block each."""
+    (rank_m, rank_n), (cluster_m, cluster_n) = rank_mn, cluster_shape_mn
+    lane = cute.arch.lane_idx()
+    values, lines = rPart.shape
+    bits = cute.recast_tensor(rPart, cutlass.Int32)  # the store takes 32-bit integers
+    with cute.arch.elect_one():
+        cute.arch.mbarrier_arrive_and_expect_tx(arrived, cluster_n * values * lines * 8 * 4)
+    for turn in cutlass.range_constexpr((cluster_n + 3) // 4):
+        block = turn * 4 + lane % 4
+        if block < cluster_n:
+            for line in cutlass.range_constexpr(lines):
+                for f in cutlass.range_constexpr(values):
+                    dst = cute.domain_offset((rank_n, f, lane // 4 + 8 * line), sPlace).iterator
+                    cute.arch.store_async_dsmem(dst, bits[f, line], arrived, rank_m + cluster_m * block)
+    cute.arch.mbarrier_wait(arrived, phase)
+
+
+def from_blocks(sPlace, folds, lines):
+    """What all blocks sent of each of a thread's rows, folded, always in one order."""
+    lane = cute.arch.lane_idx()
+    return [
+        [pairwise(values_of(sPlace[None, f, lane // 4 + 8 * line]), op) for f, op in enumerate(folds)]
+        for line in range(lines)
+    ]
+
+
+@cute.jit
+def step_0(x, size1, n):
+    """What is kept of a row, and the terms of what is folded."""
+    p = x * Float32(size1)
+    return (p,), (p,)
+
+
+@cute.jit
+def step_1(x, peak, size1, n):
+    """What is kept of a row, and the terms of what is folded."""
+    e = cute.math.exp(x - peak, fastmath=True)
+    return (e,), (e,)
+
+
+@cute.jit
+def finish(x, peak, total, size1, n):
+    """What is written of a row."""
+    chosen = cute.where(cute.full_like(x * (1.0 / total), peak == -Float32.inf, cutlass.Boolean), 0.0, x * (1.0 / total))
+    return chosen
+
+
+# Of each step: the function, the tensors it reads and whether they differ along a row, how many values
+# of a row registers hold for it, what folds its terms, and what changes nothing in that. Of what
+# follows: the function, what it reads, how many values it takes of a row, and what writes it.
+STEPS = (
+    (step_0, (), 1, (larger,), (-Float32.inf,)),
+    (step_1, (), 1, (plus,), (0.0,)),
+)
+
+
+FINISH = (finish, (), 1, write_rows)
 
 
 @cute.jit
@@ -1062,38 +1222,20 @@ def gemm1_launch(
         h1.iterator, cute.make_layout((m, n, batches), stride=(h1.stride[2], h1.stride[3], h1.stride[1]))
     )
     lefts, rights = (mA,), (mB,)
+    extras, sizes = (), (size1,)
     tiles = (n + tile_n - 1) // tile_n
     mParts = cute.make_tensor(
         parts.iterator,
         cute.make_layout((m, tiles, batches, 2), stride=(tiles, 1, m * tiles, batches * m * tiles)),
     )
     ready = tma_views((as_tma(mA, q_copy, stream),)), tma_views((as_tma(mB, k__copy, stream),))
-    gemm1_multiply_by_wgmma(*ready, mC, (), size1, mParts, stream, cute.size(mA, mode=[1]), ((0, 0, 0),), 1,
-                      (tile_m, tile_n, tile_k), (cluster_m, cluster_n), stages, schedule, raster, group)
-
-
-gemm2_RESIDENT = {1: 132, 2: 66, 4: 30}  # clusters of so many blocks that run at a time, on an H200
+    multiply_and_reduce(*ready, mC, extras, mParts, stream, sizes, cute.size(mA, mode=[1]),
+                        (tile_m, tile_n, tile_k), (cluster_m, cluster_n), stages, schedule, raster, group)
 
 
 def gemm2_constraints(config, workload, device):
-    """Accumulators stay in registers; ``stages`` is what fits shared memory, or 8: as many as fit. One product alone
-    is added up from parts, and only where tiles are few."""
-    tile_shape_mnk = (config["tile_m"], config["tile_n"], config["tile_k"])
-    pingpong = config["schedule"] == "pingpong"
-    team_groups = 1 if pingpong else min(config["tile_m"] // 64, 2)
-    registers = config["tile_m"] * config["tile_n"] * 1 // (128 * team_groups)
-    fit = gemm2_stages_that_fit(tile_shape_mnk, 2 if pingpong else team_groups)
     results = math.prod(workload.outputs[0].shape)
-    few = config["split_k"] * results <= 264 * config["tile_m"] * config["tile_n"] and 1 == 1
-    whole = (config["split_k"] == 1 or few) and config["tile_k"] in (64, 128)
-    return whole and registers <= 128 and fit >= 2 and (config["stages"] <= fit or config["stages"] == 8)
-
-
-def gemm2_stages_that_fit(tile_shape_mnk, consumers):
-    """Pipeline stages that a block's shared memory has room for, beside results on their way out."""
-    tile_m, tile_n, tile_k = tile_shape_mnk
-    stage_bytes = (tile_m * 1 + tile_n * 1) * tile_k * 2
-    return (232448 - 2048 - consumers * 64 * 128 * EPI_STAGE) // stage_bytes
+    return not why_not(config, results, "16 bits", 1, (1, 1))
 
 
 def gemm2_workspace(workload, config):
@@ -1105,483 +1247,35 @@ def gemm2_workspace(workload, config):
     return wanted
 
 
-def epilogue(acc):
-    """h1 @ v, of vectors in fp32."""
-    return acc
+FULL = 264  # blocks beyond which a result is not cut into parts: a GPU twice full
 
 
-@cute.kernel
-def gemm2_gemm_kernel(
-    tmas_a: tuple,
-    mAs: tuple,
-    tmas_b: tuple,
-    mBs: tuple,
-    tma_c: cute.CopyAtom,
-    tC: cute.Tensor,
-    mC: cute.Tensor,
-    exact: tuple,
-    tmas_e: tuple,
-    mEs: tuple,
-    layouts_e: tuple,
-    sheets: cutlass.Constexpr,
-    mma: cute.TiledMma,
-    epi_mma: cute.TiledMma,
-    layout_a: cute.ComposedLayout,
-    layout_b: cute.ComposedLayout,
-    layout_wide: cute.ComposedLayout,
-    layout_c: cute.ComposedLayout,
-    problem_mnkl: cutlass.Constexpr,
-    terms: cutlass.Constexpr,
-    promoted: cutlass.Constexpr,
-    joined: cutlass.Constexpr,
-    parts: cutlass.Constexpr,
-    tile_shape_mnk: cutlass.Constexpr,
-    epi_tile: cutlass.Constexpr,
-    cluster_shape_mn: cutlass.Constexpr,
-    teams: cutlass.Constexpr,
-    group: cutlass.Constexpr,
-    along_n: cutlass.Constexpr,
-    dtypes: cutlass.Constexpr,
-    by_tma: cutlass.Constexpr,
-):
-    """One warp loads tiles of A and B by TMA; the consumers' warpgroups multiply, in one team or in two that take tiles
-    in turn. Blocks stay and take tile after tile.
-
-    The first ``promoted`` terms have sums of their own, which are added to totals after each step along k: products of
-    fp32 operands, which ``exact`` has, and of 8 bits. ``joined``: tiles of so many right operands lie side by side and
-    are multiplied as one. ``parts``: k is cut in so many, batches of results to be added up. ``tmas_e`` are those of
-    the epilogue's tensors that come as sheets, None for the others.
-    """
-    m, n, k, batches = problem_mnkl
-    tile_m, tile_n, tile_k = tile_shape_mnk
-    cluster_m, cluster_n = cluster_shape_mn
-    cluster_size = cluster_m * cluster_n
-    a_dtype, b_dtype, c_dtype = dtypes
-    extras = (
-    )
-    lefts, rights, sums = len(mAs), len(mBs), 1 + max(term[2] for term in terms)
-    ab_stage = cute.size(layout_a.outer, mode=[2]) // lefts
-    epi_stage = cute.size(layout_c.outer, mode=[2]) // teams
-    team_groups = epi_tile[0] // 64  # warpgroups of a team
-    team_threads = team_groups * 128
-    consumers = teams * team_groups
-
-    tidx, _, _ = cute.arch.thread_idx()
-    warp_idx = cute.arch.make_warp_uniform(cute.arch.warp_idx())
-    warpgroup_idx = cute.arch.make_warp_uniform(tidx // 128)
-    rank = cute.arch.make_warp_uniform(cute.arch.block_idx_in_cluster())
-    rank_m, rank_n = rank % cluster_m, rank // cluster_m
-
-    if warp_idx == 0:
-        for tma in (*tmas_a, *tmas_b, tma_c, *tmas_e):
-            if cutlass.const_expr(tma is not None):
-                cpasync.prefetch_descriptor(tma)
-
-    @cute.struct
-    class Storage:
-        full: cute.struct.MemRange[cutlass.Int64, ab_stage]
-        empty: cute.struct.MemRange[cutlass.Int64, ab_stage]
-        a: cute.struct.Align[cute.struct.MemRange[a_dtype, cute.cosize(layout_a)], 1024]
-        b: cute.struct.Align[cute.struct.MemRange[b_dtype, cute.cosize(layout_b)], 1024]
-        c: cute.struct.Align[cute.struct.MemRange[c_dtype, cute.cosize(layout_c)], 1024]
-
-    storage = utils.SmemAllocator().allocate(Storage)
-    sA = storage.a.get_tensor(layout_a.outer, swizzle=layout_a.inner)
-    sB = storage.b.get_tensor(layout_b.outer, swizzle=layout_b.inner)
-    sC = storage.c.get_tensor(layout_c.outer, swizzle=layout_c.inner)
-    full, empty = storage.full.data_ptr(), storage.empty.data_ptr()
-
-    if tidx == 0:
-        for i in cutlass.range_constexpr(ab_stage):
-            cute.arch.mbarrier_init(full + i, 1)
-            cute.arch.mbarrier_init(empty + i, cluster_size * team_groups)
-        cute.arch.mbarrier_init_fence()
-    if cutlass.const_expr(cluster_size > 1):
-        cute.arch.cluster_arrive()
-        cute.arch.cluster_wait()
-    else:
-        cute.arch.sync_threads()
-
-    gAs = [cute.local_tile(mA, (tile_m, tile_k), (None, None, None)) for mA in mAs]
-    gBs = [cute.local_tile(mB, (tile_n, tile_k), (None, None, None)) for mB in mBs]
-    along_m, across_n = cute.make_layout(cluster_m), cute.make_layout(cluster_n)
-    tAs = [
-        cpasync.tma_partition(tma, rank_n, across_n, cute.group_modes(sA, 0, 2), cute.group_modes(gA, 0, 2))
-        for tma, gA in zip(tmas_a, gAs)
-    ]
-    tBs = [
-        cpasync.tma_partition(tma, rank_m, along_m, cute.group_modes(sB, 0, 2), cute.group_modes(gB, 0, 2))
-        for tma, gB in zip(tmas_b, gBs)
-    ]
-    k_tiles = cute.ceil_div(cute.ceil_div(k, tile_k), parts)  # of each part; what lies past k is zeros
-
-    epi_m, epi_n = tile_m // epi_tile[0], tile_n // epi_tile[1]
-    room = storage.a if tile_m * lefts >= tile_n * rights else storage.b
-    sEs, tEs = [None for _ in extras], [None for _ in extras]
-    for o in cutlass.range_constexpr(len(extras)):
-        if cutlass.const_expr(tmas_e[o] is not None):
-            layout_e = layouts_e[o]
-            sEs[o] = room.get_tensor(layout_e.outer, swizzle=layout_e.inner, dtype=extras[o].element_type)
-            gE = cute.local_tile(mEs[o], epi_tile, (None, None, None))
-            tEs[o] = cpasync.tma_partition(
-                tmas_e[o], 0, cute.make_layout(1), cute.group_modes(sEs[o], 0, 2), cute.group_modes(gE, 0, 2)
-            )
-
-    across_mn = (cute.ceil_div(m, tile_m * cluster_m), cute.ceil_div(n, tile_n * cluster_n))  # in clusters
-    tiles = across_mn[0] * across_mn[1] * batches * parts
-    first, step = cute.arch.block_idx()[0] // cluster_size, cute.arch.grid_dim()[0] // cluster_size
-
-    if warpgroup_idx == consumers:
-        if cutlass.const_expr(consumers > 1):
-            cute.arch.setmaxregister_decrease(40)
-        if warp_idx == consumers * 4:
-            # A goes to the blocks of its row of the cluster, B to those of its column.
-            every = (1 << cluster_size) - 1
-            mask_a = cutlass.Int16(every // ((1 << cluster_m) - 1)) << rank_m
-            mask_b = cutlass.Int16((1 << cluster_m) - 1) << (rank_n * cluster_m)
-            stage_bytes = (lefts * tile_m + rights * tile_n) * tile_k * a_dtype.width // 8
-            stage, phase = cutlass.Int32(0), cutlass.Int32(1)  # every stage begins empty
-            for tile in cutlass.range(first, tiles, step, unroll=1):
-                i, j, batch = tile_at(tile, across_mn, group, along_n)
-                i, j = i * cluster_m + rank_m, j * cluster_n + rank_n
-                k_first = batch // batches * k_tiles if cutlass.const_expr(parts > 1) else 0
-                batch = batch % batches if cutlass.const_expr(parts > 1) else batch
-                for k_tile in cutlass.range(k_tiles, unroll=1):
-                    cute.arch.mbarrier_wait(empty + stage, phase)
-                    with cute.arch.elect_one():
-                        cute.arch.mbarrier_arrive_and_expect_tx(full + stage, stage_bytes)
-                    for o in cutlass.range_constexpr(lefts):
-                        at = batch if cutlass.const_expr(cute.size(gAs[o], mode=[4]) > 1) else 0
-                        cute.copy(
-                            tmas_a[o], tAs[o][1][None, i, k_first + k_tile, at], tAs[o][0][None, stage * lefts + o],
-                            tma_bar_ptr=full + stage, mcast_mask=mask_a if cutlass.const_expr(cluster_n > 1) else None,
-                        )
-                    for o in cutlass.range_constexpr(rights):
-                        at = batch if cutlass.const_expr(cute.size(gBs[o], mode=[4]) > 1) else 0
-                        cute.copy(
-                            tmas_b[o], tBs[o][1][None, j, k_first + k_tile, at], tBs[o][0][None, stage * rights + o],
-                            tma_bar_ptr=full + stage, mcast_mask=mask_b if cutlass.const_expr(cluster_m > 1) else None,
-                        )
-                    stage, phase = next_stage(stage, phase, ab_stage)
-                for s in cutlass.range_constexpr(len(sheets)):
-                    step_bytes, pieces_here = sheets[s]
-                    cute.arch.mbarrier_wait(empty + stage, phase)
-                    with cute.arch.elect_one():
-                        cute.arch.mbarrier_arrive_and_expect_tx(full + stage, step_bytes)
-                    for slot in cutlass.range_constexpr(len(pieces_here)):
-                        epi_i, epi_j, o = pieces_here[slot]
-                        at = batch if cutlass.const_expr(cute.size(mEs[o], mode=[2]) > 1) else 0
-                        cute.copy(
-                            tmas_e[o], tEs[o][1][None, i * epi_m + epi_i, j * epi_n + epi_j, at],
-                            tEs[o][0][None, slot, stage], tma_bar_ptr=full + stage,
-                        )
-                    stage, phase = next_stage(stage, phase, ab_stage)
-    else:
-        if cutlass.const_expr(consumers > 1):
-            cute.arch.setmaxregister_increase(232)
-        team = warpgroup_idx // team_groups
-        thread = tidx % team_threads
-        thr_mma = mma.get_slice(thread)
-        tCrA = mma.make_fragment_A(thr_mma.partition_A(sA))
-        wide = storage.b.get_tensor(layout_wide.outer, swizzle=layout_wide.inner)
-        tCrB = mma.make_fragment_B(thr_mma.partition_B(wide))
-        accs, totals = (
-            [cute.make_rmem_tensor(mma.partition_shape_C((tile_m, tile_n * joined)), Float32) for _ in range(count)]
-            for count in (sums, promoted)
-        )
-        k_blocks = cute.size(tCrA, mode=[2])
-
-        # The epilogue takes the accumulators in pieces of epi_tile: as if a narrower wgmma had computed each.
-        piece = epi_mma.partition_shape_C(epi_tile)
-        pieces = [
-            cute.make_tensor(acc.iterator, cute.make_layout((cute.size(piece), epi_n, joined, epi_m)))
-            for acc in (*totals, *(accs[p] for p in range(promoted, sums)))
-        ]
-        cC = epi_mma.get_slice(thread).partition_C(cute.make_identity_tensor(epi_tile))
-        if cutlass.const_expr(c_dtype.width == 16):
-            to_shared = cute.make_tiled_copy_C(cute.make_copy_atom(warp.StMatrix8x8x16bOp(False, 4), c_dtype), epi_mma)
-        else:
-            to_shared = cute.make_tiled_copy_C(cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), c_dtype), epi_mma)
-        thr_to_shared = to_shared.get_slice(thread)
-        tCsC = thr_to_shared.partition_D(sC)
-        if cutlass.const_expr(by_tma):
-            gC = cute.local_tile(tC, epi_tile, (None, None, None))
-            bSsC, bSgC = cpasync.tma_partition(
-                tma_c, 0, cute.make_layout(1), cute.group_modes(sC, 0, 2), cute.group_modes(gC, 0, 2)
-            )
-
-        from_shared = [
-            cute.make_tiled_copy_C(
-                cute.make_copy_atom(
-                    warp.LdMatrix8x8x16bOp(False, 4) if x.element_type.width == 16 else cute.nvgpu.CopyUniversalOp(),
-                    x.element_type,
-                ),
-                epi_mma,
-            )
-            for x in extras
-        ]
-
-        stored = cutlass.Int32(0)  # pieces this team has stored
-        stage, phase = stage_after(cutlass.Int32(0), cutlass.Int32(0), team * k_tiles, ab_stage)
-        for tile in cutlass.range(first + team * step, tiles, step * teams, unroll=1):
-            # Teams multiply in turn: a barrier's phase tells nothing to who is more than one round ahead of it.
-            if cutlass.const_expr(teams > 1):
-                if tile > first:
-                    cute.arch.barrier(barrier_id=3 + team, number_of_threads=consumers * 128)
-            before = stage
-            for p in cutlass.range_constexpr(promoted):
-                totals[p].fill(0.0)
-            for k_tile in cutlass.range(k_tiles, unroll=1):
-                cute.arch.mbarrier_wait(full + stage, phase)
-                warpgroup.fence()
-                for t in cutlass.range_constexpr(len(terms)):
-                    for k_block in cutlass.range_constexpr(k_blocks):
-                        if cutlass.const_expr(k_block > 0 or not opens(terms, t)):
-                            mma.set(warpgroup.Field.ACCUMULATE, True)
-                        elif cutlass.const_expr(t < promoted):
-                            mma.set(warpgroup.Field.ACCUMULATE, False)
-                        else:
-                            mma.set(warpgroup.Field.ACCUMULATE, k_tile > 0)
-                        cute.gemm(
-                            mma, accs[terms[t][2]], tCrA[None, None, k_block, stage * lefts + terms[t][0]],
-                            tCrB[None, None, k_block, stage * (rights // joined) + terms[t][1]], accs[terms[t][2]],
-                        )
-                    if cutlass.const_expr(t + 1 == promoted):
-                        warpgroup.commit_group()
-                warpgroup.commit_group()
-                warpgroup.wait_group(1)  # the step before has read its stage; what is promoted is there
-                for p in cutlass.range_constexpr(promoted):
-                    totals[p].store(totals[p].load() + accs[p].load())
-                if k_tile > 0 and tidx % 128 < cluster_size:  # one thread for each block that fills it
-                    cute.arch.mbarrier_arrive(empty + before, tidx % 128)
-                before = stage
-                stage, phase = next_stage(stage, phase, ab_stage)
-            if cutlass.const_expr(teams > 1):
-                if tile + step < tiles:
-                    cute.arch.barrier_arrive(barrier_id=4 - team, number_of_threads=consumers * 128)
-            warpgroup.wait_group(0)
-            if tidx % 128 < cluster_size:
-                cute.arch.mbarrier_arrive(empty + before, tidx % 128)
-            if cutlass.const_expr(teams > 1):
-                stage, phase = stage_after(stage, phase, cutlass.Int32(k_tiles), ab_stage)
-
-            i, j, batch = tile_at(tile, across_mn, group, along_n)
-            row, column = (i * cluster_m + rank_m) * tile_m, (j * cluster_n + rank_n) * tile_n
-            for epi_i in cutlass.range_constexpr(epi_m):
-                for epi_j in cutlass.range_constexpr(epi_n):
-                    epi_row, epi_column = row + epi_i * epi_tile[0], column + epi_j * epi_tile[1]
-                    values = [of[None, epi_j, beside, epi_i].load() for of in pieces for beside in range(joined)]
-                    if cutlass.const_expr(len(exact) > 0):
-                        values = [
-                            restored(
-                                values[p], values[promoted + p], exact[p], cC, epi_row, epi_column, batch % batches,
-                                batch // batches * k_tiles * tile_k,
-                                cutlass.min((batch // batches + 1) * k_tiles * tile_k, k), (m, n),
-                            )
-                            for p in range(promoted)
-                        ]
-                    loaded, drained = [], []
-                    for o in cutlass.range_constexpr(len(extras) if parts == 1 else 0):
-                        if cutlass.const_expr(tmas_e[o] is None):
-                            loaded.append(fetch(extras[o], cC, epi_row, epi_column, batch, (m, n), True))
-                        else:
-                            place, last = place_of((epi_i, epi_j, o), sheets)
-                            if cutlass.const_expr(place == 0):
-                                cute.arch.mbarrier_wait(full + stage, phase)
-                            thr_from_shared = from_shared[o].get_slice(thread)
-                            tCsE = thr_from_shared.partition_S(sEs[o])
-                            rE = cute.make_rmem_tensor(cute.size(piece), extras[o].element_type)
-                            tCrE = thr_from_shared.retile(cute.make_tensor(rE.iterator, cute.make_layout(piece)))
-                            cute.copy(from_shared[o], tCsE[None, None, None, place, stage], tCrE)
-                            loaded.append(rE.load().to(Float32))
-                            if cutlass.const_expr(place == last):
-                                drained.append(stage)
-                                stage, phase = next_stage(stage, phase, ab_stage)
-                    if cutlass.const_expr(parts > 1):
-                        result = values[0]
-                    else:
-                        result = epilogue(*values, *loaded)
-                    rC = cute.make_rmem_tensor(cute.size(piece), c_dtype)
-                    rC.store(result.to(c_dtype))
-                    if cutlass.const_expr(by_tma):
-                        slot = team * epi_stage + stored % epi_stage
-                        if thread < 32:
-                            cute.arch.cp_async_bulk_wait_group(epi_stage - 1, read=True)  # what was there has left
-                        cute.arch.barrier(barrier_id=1 + team, number_of_threads=team_threads)
-                        for d in cutlass.range_constexpr(len(drained)):
-                            if tidx % 128 < cluster_size:
-                                cute.arch.mbarrier_arrive(empty + drained[d], tidx % 128)
-                        tCrC = thr_to_shared.retile(cute.make_tensor(rC.iterator, cute.make_layout(piece)))
-                        cute.copy(to_shared, tCrC, tCsC[None, None, None, slot])
-                        cute.arch.fence_proxy("async.shared", space="cta")
-                        cute.arch.barrier(barrier_id=1 + team, number_of_threads=team_threads)
-                        if thread < 32:
-                            if epi_row < m and epi_column < n:  # where C is one tile high, every other is that one too
-                                at = (epi_row // epi_tile[0], epi_column // epi_tile[1], batch)
-                                cute.copy(tma_c, bSsC[None, slot], bSgC[(None, *at)])
-                            cute.arch.cp_async_bulk_commit_group()
-                        stored = stored + 1
-                    else:
-                        put(rC, mC, cC, epi_row, epi_column, batch, (m, n))
-        if cutlass.const_expr(by_tma):
-            if thread < 32:
-                cute.arch.cp_async_bulk_wait_group(0, read=True)
-    if cutlass.const_expr(cluster_size > 1):
-        cute.arch.cluster_arrive()  # no block ends while another may still signal or fill it
-        cute.arch.cluster_wait()
+def why_not(config, results, kind="16 bits", pairs=1, loads=(1, 1)):
+    """The limit that ``config`` is beyond; empty where it is feasible. Accumulators fit registers, two stages and more
+    fit shared memory, and one product alone is added up from parts, where tiles are few. ``results``: their number;
+    ``pairs``: products that are computed at once."""
+    crowded = beyond_room(config, kind, pairs, loads)
+    if crowded:
+        return crowded
+    steps, tile, split = KINDS[kind][0], config["tile_m"] * config["tile_n"], config["split_k"]
+    if config["tile_k"] not in steps:
+        return f"steps of {config['tile_k']} along k, of {' or '.join(map(str, steps))} for {kind}"
+    if split > 1 and pairs > 1:
+        return f"k in {split} parts, which is for one product alone"
+    if split > 1 and split * results > FULL * tile:
+        tiles = -(-results // tile)
+        return f"k in {split} parts of {tiles} tiles: {split * tiles} blocks, of {FULL} at most"
+    return ""
 
 
-@cute.jit
-def gemm2_multiply_by_wgmma(
-    lefts: tuple,
-    rights: tuple,
-    mC: cute.Tensor,
-    exact: tuple,
-    stream: cuda.CUstream,
-    k: cutlass.Constexpr,
-    terms: cutlass.Constexpr,
-    parts: cutlass.Constexpr,
-    tile_shape_mnk: cutlass.Constexpr,
-    cluster_shape_mn: cutlass.Constexpr,
-    stages: cutlass.Constexpr,
-    schedule: cutlass.Constexpr,
-    raster: cutlass.Constexpr,
-    group: cutlass.Constexpr,
-):
-    tile_m, tile_n, tile_k = tile_shape_mnk
-    cluster_m, cluster_n = cluster_shape_mn
-    a_dtype, b_dtype, c_dtype = lefts[0].element_type, rights[0].element_type, mC.element_type
-    m, n, batches = (cute.size(mC, mode=[d]) for d in range(3))
-    batches = batches // parts
-    teams = 2 if schedule == "pingpong" else 1
-    team_groups = 1 if teams == 2 else min(tile_m // 64, 2)
-    ab_stage = min(stages, gemm2_stages_that_fit(tile_shape_mnk, teams * team_groups))
-    aligned = tma_view(mC, (1,)) if n * c_dtype.width % 128 == 0 else None  # TMA stores pieces of 16 bytes, all of each
-    extras = (
-    )
-    alone = parts == 1 and teams == 1  # two teams hide such loads behind each other's steps
-    views = tuple(sheet_view(x, aligned) if alone else None for x in extras)
-    if cutlass.const_expr(len([x for x in views if x is not None]) > ab_stage):  # a piece's sheets are there at once
-        views = tuple(None for _ in extras)
-    stage_bits = max(tile_m * len(lefts), tile_n * len(rights)) * tile_k * a_dtype.width
-    epi_tile, slots, sheets = sheets_of(views, c_dtype, tile_shape_mnk, 64 * team_groups, stage_bits)
-    major_a, major_b = utils.LayoutEnum.from_tensor(lefts[0]), utils.LayoutEnum.from_tensor(rights[0])
-    joined = joined_of(lefts, rights, exact, tile_shape_mnk, major_b)
-    if cutlass.const_expr(joined > 1):
-        terms = ((0, 0, 0),)
-    promoted = len(terms) if a_dtype.width == 8 else len(exact)
-    mma, epi_mma = (
-        sm90.make_trivial_tiled_mma(
-            a_dtype, b_dtype, major_a.sm90_mma_major_mode(), major_b.sm90_mma_major_mode(), Float32,
-            (team_groups, 1, 1), tiler_mn=(64, columns),
-        )
-        for columns in (tile_n * joined, epi_tile[1])
-    )
-    layout_a = sm90.make_smem_layout_a(major_a, tile_shape_mnk, a_dtype, ab_stage * len(lefts))
-    layout_b = sm90.make_smem_layout_b(major_b, tile_shape_mnk, b_dtype, ab_stage * len(rights))
-    wide_mnk = (tile_m, tile_n * joined, tile_k)
-    layout_wide = sm90.make_smem_layout_b(major_b, wide_mnk, b_dtype, ab_stage * len(rights) // joined)
-    layout_c = sm90.make_smem_layout_epi(c_dtype, utils.LayoutEnum.ROW_MAJOR, epi_tile, EPI_STAGE * teams)
-    stage_a, stage_b, stage_c = (cute.slice_(layout, (None, None, 0)) for layout in (layout_a, layout_b, layout_c))
-    by_tma_a = [
-        cpasync.make_tiled_tma_atom(load_op(cluster_n), x, stage_a, (tile_m, tile_k), num_multicast=cluster_n)
-        for x in lefts
-    ]
-    by_tma_b = [
-        cpasync.make_tiled_tma_atom(load_op(cluster_m), x, stage_b, (tile_n, tile_k), num_multicast=cluster_m)
-        for x in rights
-    ]
-    tma_c, tC = None, None
-    if cutlass.const_expr(aligned is not None):
-        tma_c, tC = cpasync.make_tiled_tma_atom(cpasync.CopyBulkTensorTileS2GOp(), aligned, stage_c, epi_tile)
-    layouts_e = tuple(
-        None if x is None else sheet_layout(x.element_type, epi_tile, slots, ab_stage, stage_bits) for x in views
-    )
-    by_tma_e = [
-        (None, None)
-        if x is None
-        else cpasync.make_tiled_tma_atom(
-            cpasync.CopyBulkTensorTileG2SOp(), x, cute.slice_(layout, (None, None, 0, 0)), epi_tile
-        )
-        for x, layout in zip(views, layouts_e)
-    ]
-    clusters = (
-        cute.ceil_div(m, tile_m * cluster_m) * cute.ceil_div(n, tile_n * cluster_n) * batches * parts
-    )
-    gemm2_gemm_kernel(
-        tuple(atom for atom, _ in by_tma_a), tuple(x for _, x in by_tma_a),
-        tuple(atom for atom, _ in by_tma_b), tuple(x for _, x in by_tma_b),
-        tma_c, tC, mC, exact, tuple(atom for atom, _ in by_tma_e), tuple(x for _, x in by_tma_e),
-        layouts_e, sheets, mma, epi_mma, layout_a, layout_b, layout_wide, layout_c, (m, n, k, batches),
-        terms, promoted, joined, parts, tile_shape_mnk, epi_tile, cluster_shape_mn, teams, group, raster == "n",
-        (a_dtype, b_dtype, c_dtype), aligned is not None,
-    ).launch(
-        grid=[min(clusters, gemm2_RESIDENT[cluster_m * cluster_n]) * cluster_m * cluster_n, 1, 1],
-        block=[(teams * team_groups + 1) * 128, 1, 1],
-        cluster=[cluster_m * cluster_n, 1, 1],
-        min_blocks_per_mp=1,  # so that ptxas knows how many registers there are for setmaxregister to move
-        stream=stream,
-    )
-
-
-@cute.jit
-def add_up(
-    mPart: cute.Tensor,
-    mC: cute.Tensor,
-    extras: tuple,
-    stream: cuda.CUstream,
-    sizes: cutlass.Constexpr,
-):
-    """``mC`` (m, n, batch): what the epilogue makes of ``mPart`` (m, n, batch, part), added up in fp32."""
-    m, n, batches = (cute.size(mC, mode=[d]) for d in range(3))
-    vec = 4 if lies_in_pairs(mC, n) and n % 4 == 0 else 1
-    total_kernel(mPart, mC, extras, sizes, vec).launch(
-        grid=[cute.ceil_div(m * batches * n // vec, 256), 1, 1], block=[256, 1, 1], stream=stream
-    )
-
-
-@cute.kernel
-def total_kernel(
-    mPart: cute.Tensor,
-    mC: cute.Tensor,
-    extras: tuple,
-    sizes: cutlass.Constexpr,
-    vec: cutlass.Constexpr,
-):
-    """Adds up ``mPart`` (m, n, batch, part), ``vec`` neighbours in n a thread, and applies the epilogue."""
-    m, n, batches, parts = (cute.size(mPart, mode=[d]) for d in range(4))
-    tidx, _, _ = cute.arch.thread_idx()
-    bidx, _, _ = cute.arch.block_idx()
-    index, wide = bidx * 256 + tidx, n // vec
-    if index < wide * m * batches:
-        at, row, batch = index % wide, index // wide % m, index // (wide * m)
-        column = at * vec
-        gPart = cute.make_tensor(
-            mPart.iterator,
-            cute.make_layout((vec, wide, m, batches, parts), stride=(1, vec, n, m * n, batches * m * n)),
-        )
-        rPart = cute.make_rmem_tensor((vec, parts), Float32)
-        for part in cutlass.range_constexpr(parts):
-            cute.autovec_copy(gPart[None, at, row, batch, part], rPart[None, part])
-        total = rPart[None, 0].load()
-        for part in cutlass.range_constexpr(1, parts):
-            total = total + rPart[None, part].load()
-        cC = cute.make_identity_tensor((1, vec))
-        result = epilogue(
-            total,
-            *[fetch(x, cC, row, column, batch, (m, n), vec > 1) for x in extras],
-            *sizes,
-        )
-        rC = cute.make_rmem_tensor(vec, mC.element_type)
-        rC.store(result.to(mC.element_type))
-        if cutlass.const_expr(vec > 1):
-            gC = cute.make_tensor(
-                mC.iterator,
-                cute.make_layout((vec, wide, mC.shape[0], mC.shape[2]), stride=(1, vec, mC.stride[0], mC.stride[2])),
-            )
-            cute.autovec_copy(rC, gC[None, at, row, batch])
-        else:
-            mC[row, column, batch] = rC[0]
+def fit_together(sides, operands):
+    """Have all operands one length along k, and those of a side one dtype and, as TMA sees them, one layout? Sides may
+    differ in dtype where both have 8 bits."""
+    dtypes = [{x.element_type for x in side} for side in sides]
+    layouts = [{x.stride.index(1) for x in side} for side in sides]
+    lengths = {cute.size(x, mode=[1]) for x in operands}
+    both = {dtype if dtype.width > 8 else 8 for side in dtypes for dtype in side}
+    return all(len(values) == 1 for values in (lengths, both, *dtypes, *layouts))
 
 
 @cute.jit
@@ -1675,6 +1369,506 @@ def load_slab(
 
 
 @cute.jit
+def add_up(
+    mPart: cute.Tensor,
+    mC: cute.Tensor,
+    extras: tuple,
+    stream: cuda.CUstream,
+    sizes: cutlass.Constexpr,
+):
+    """``mC`` (m, n, batch): what the epilogue makes of ``mPart`` (m, n, batch, part), added up in fp32."""
+    m, n, batches = (cute.size(mC, mode=[d]) for d in range(3))
+    vec = 4 if lies_in_pairs(mC, n) and n % 4 == 0 else 1
+    total_kernel(mPart, mC, extras, sizes, vec).launch(
+        grid=[cute.ceil_div(m * batches * n // vec, 256), 1, 1], block=[256, 1, 1], stream=stream
+    )
+
+
+@cute.kernel
+def total_kernel(
+    mPart: cute.Tensor,
+    mC: cute.Tensor,
+    extras: tuple,
+    sizes: cutlass.Constexpr,
+    vec: cutlass.Constexpr,
+):
+    """Adds up ``mPart`` (m, n, batch, part), ``vec`` neighbours in n a thread, and applies the epilogue."""
+    m, n, batches, parts = (cute.size(mPart, mode=[d]) for d in range(4))
+    tidx, _, _ = cute.arch.thread_idx()
+    bidx, _, _ = cute.arch.block_idx()
+    index, wide = bidx * 256 + tidx, n // vec
+    if index < wide * m * batches:
+        at, row, batch = index % wide, index // wide % m, index // (wide * m)
+        column = at * vec
+        gPart = cute.make_tensor(
+            mPart.iterator,
+            cute.make_layout((vec, wide, m, batches, parts), stride=(1, vec, n, m * n, batches * m * n)),
+        )
+        rPart = cute.make_rmem_tensor((vec, parts), Float32)
+        for part in cutlass.range_constexpr(parts):
+            cute.autovec_copy(gPart[None, at, row, batch, part], rPart[None, part])
+        total = rPart[None, 0].load()
+        for part in cutlass.range_constexpr(1, parts):
+            total = total + rPart[None, part].load()
+        cC = cute.make_identity_tensor((1, vec))
+        result = epilogue(
+            total,
+            *[fetch(x, cC, row, column, batch, (m, n), vec > 1) for x in extras],
+            *sizes,
+        )
+        rC = cute.make_rmem_tensor(vec, mC.element_type)
+        rC.store(result.to(mC.element_type))
+        if cutlass.const_expr(vec > 1):
+            gC = cute.make_tensor(
+                mC.iterator,
+                cute.make_layout((vec, wide, mC.shape[0], mC.shape[2]), stride=(1, vec, mC.stride[0], mC.stride[2])),
+            )
+            cute.autovec_copy(rC, gC[None, at, row, batch])
+        else:
+            mC[row, column, batch] = rC[0]
+
+
+restore = None  # of fp32 operands' halves: restored
+
+
+@cute.jit
+def gemm2_multiply_by_wgmma(
+    lefts: tuple,
+    rights: tuple,
+    mC: cute.Tensor,
+    exact: tuple,
+    extras: tuple,
+    stream: cuda.CUstream,
+    sizes: cutlass.Constexpr,
+    k: cutlass.Constexpr,
+    terms: cutlass.Constexpr,
+    parts: cutlass.Constexpr,
+    tile_shape_mnk: cutlass.Constexpr,
+    cluster_shape_mn: cutlass.Constexpr,
+    stages: cutlass.Constexpr,
+    schedule: cutlass.Constexpr,
+    raster: cutlass.Constexpr,
+    group: cutlass.Constexpr,
+    mParts: cute.Tensor,
+    rows: cutlass.Constexpr,
+):
+    """``rows`` and ``mParts`` are None but where the epilogue reduces rows: the shape of what a block's warps get from
+    others, and which of ``extras`` may come as sheets."""
+    tile_m, tile_n, tile_k = tile_shape_mnk
+    cluster_m, cluster_n = cluster_shape_mn
+    a_dtype, b_dtype, c_dtype = lefts[0].element_type, rights[0].element_type, mC.element_type
+    m, n, batches = (cute.size(mC, mode=[d]) for d in range(3))
+    batches = batches // parts
+    teams = 2 if schedule == "pingpong" else 1
+    team_groups = 1 if teams == 2 else min(tile_m // 64, 2)
+    places, ahead = ((0, 0, 0, 0), None) if rows is None else rows
+    loads, room = (len(lefts), len(rights)), math.prod(places) * 4
+    ab_stage = min(stages, stages_that_fit(tile_shape_mnk, teams * team_groups, loads, a_dtype.width // 8, room))
+    aligned = tma_view(mC, (1,)) if n * c_dtype.width % 128 == 0 else None  # TMA stores pieces of 16 bytes, all of each
+    if cutlass.const_expr(ahead is None):  # two teams hide such loads behind each other's steps
+        ahead = range(len(extras) if aligned is not None and parts == 1 and teams == 1 else 0)
+    views = tuple(sheet_view(x) if o in ahead else None for o, x in enumerate(extras))
+    if cutlass.const_expr(len([x for x in views if x is not None]) > ab_stage):  # a piece's sheets are there at once
+        views = tuple(None for _ in extras)
+    stage_bits = max(tile_m * len(lefts), tile_n * len(rights)) * tile_k * a_dtype.width
+    epi_tile, slots, sheets = sheets_of(views, c_dtype, tile_shape_mnk, 64 * team_groups, stage_bits)
+    major_a, major_b = utils.LayoutEnum.from_tensor(lefts[0]), utils.LayoutEnum.from_tensor(rights[0])
+    joined = joined_of(lefts, rights, exact, tile_shape_mnk, major_b)
+    if cutlass.const_expr(joined > 1):
+        terms = ((0, 0, 0),)
+    promoted = len(terms) if a_dtype.width == 8 else len(exact)
+    majors = major_a.sm90_mma_major_mode(), major_b.sm90_mma_major_mode()
+    mma, epi_mma = (
+        make_mma(a_dtype, b_dtype, *majors, Float32, (team_groups, 1, 1), tiler_mn=(64, columns))
+        for columns in (tile_n * joined, epi_tile[1])
+    )
+    layout_a = sm90.make_smem_layout_a(major_a, tile_shape_mnk, a_dtype, ab_stage * len(lefts))
+    layout_b = sm90.make_smem_layout_b(major_b, tile_shape_mnk, b_dtype, ab_stage * len(rights))
+    wide_mnk = (tile_m, tile_n * joined, tile_k)
+    layout_wide = sm90.make_smem_layout_b(major_b, wide_mnk, b_dtype, ab_stage * len(rights) // joined)
+    layout_c = sm90.make_smem_layout_epi(c_dtype, utils.LayoutEnum.ROW_MAJOR, epi_tile, EPI_STAGE * teams)
+    stage_a, stage_b, stage_c = (cute.slice_(layout, (None, None, 0)) for layout in (layout_a, layout_b, layout_c))
+    shares = 1 if mParts is not None else cluster_n  # of a tile of A, a block's load each
+    by_tma_a = [
+        cpasync.make_tiled_tma_atom(load_op(cluster_n), x, stage_a, (tile_m, tile_k), num_multicast=shares)
+        for x in lefts
+    ]
+    by_tma_b = [
+        cpasync.make_tiled_tma_atom(load_op(cluster_m), x, stage_b, (tile_n, tile_k), num_multicast=cluster_m)
+        for x in rights
+    ]
+    tma_c, tC = None, None
+    if cutlass.const_expr(aligned is not None):
+        tma_c, tC = cpasync.make_tiled_tma_atom(cpasync.CopyBulkTensorTileS2GOp(), aligned, stage_c, epi_tile)
+    layouts_e = tuple(
+        None if x is None else sheet_layout(x.element_type, epi_tile, slots, ab_stage, stage_bits) for x in views
+    )
+    by_tma_e = [
+        (None, None)
+        if x is None
+        else cpasync.make_tiled_tma_atom(
+            cpasync.CopyBulkTensorTileG2SOp(), x, cute.slice_(layout, (None, None, 0, 0)), epi_tile
+        )
+        for x, layout in zip(views, layouts_e)
+    ]
+    clusters = cute.ceil_div(m, tile_m * cluster_m) * cute.ceil_div(n, tile_n * cluster_n) * batches * parts
+    operands = unzipped(by_tma_a), unzipped(by_tma_b)
+    epi_args = exact, extras, mParts, *unzipped(by_tma_e), layouts_e
+    layouts = layout_a, layout_b, layout_wide, layout_c
+    tiling = (m, n, k, batches), tile_shape_mnk, epi_tile, cluster_shape_mn, teams
+    result, mmas, dtypes = (tma_c, tC, mC), (mma, epi_mma), (a_dtype, b_dtype, c_dtype)
+    walk, summed = (group, raster == "n"), (terms, promoted, joined, parts)
+    gemm2_gemm_kernel(operands, result, epi_args, mmas, layouts, dtypes, sizes, sheets, tiling, walk, summed, places).launch(
+        grid=[min(clusters, RESIDENT[cluster_m * cluster_n]) * cluster_m * cluster_n, 1, 1],
+        block=[(teams * team_groups + 1) * 128, 1, 1],
+        cluster=[cluster_m * cluster_n, 1, 1],
+        min_blocks_per_mp=1,  # so that ptxas knows how many registers there are for setmaxregister to move
+        stream=stream,
+    )
+
+
+def terms_of(pairs, halved):
+    """What the wgmma kernel adds up: (left, right, sum). Of halves, left and right come in pairs of high and low, and
+    the products of the low ones follow in sums of their own."""
+    if not halved:
+        return tuple((left, right, number) for number, (left, right) in enumerate(pairs))
+    high = [(2 * left, 2 * right, number) for number, (left, right) in enumerate(pairs)]
+    low = [
+        term
+        for left, right, number in high
+        for term in ((left, right + 1, number + len(pairs)), (left + 1, right, number + len(pairs)))
+    ]
+    return (*high, *low)
+
+
+@cute.kernel
+def gemm2_gemm_kernel(
+    operands: tuple,
+    result: tuple,
+    epi_args: tuple,
+    mmas: tuple,
+    layouts: tuple,
+    dtypes: cutlass.Constexpr,
+    sizes: cutlass.Constexpr,
+    sheets: cutlass.Constexpr,
+    tiling: cutlass.Constexpr,
+    walk: cutlass.Constexpr,
+    summed: cutlass.Constexpr,
+    places: cutlass.Constexpr,
+):
+    """One warp loads tiles of A and B by TMA; the consumers' warpgroups multiply, in one team or in two that take tiles
+    in turn. Blocks stay and take tile after tile.
+
+    ``operands`` and ``result``: atoms of TMA, and its tensors. ``epi_args``: ``exact`` (fp32 operands of which others
+    are halves), what the epilogue reads, atoms, tensors and layouts of those that come as sheets (else None).
+    ``summed``: terms, how many of them have sums of their own that are added to totals after each step along k (of fp32
+    halves and 8 bits), how many right operands' tiles lie side by side and are multiplied as one, parts that k is cut
+    in. Where an epilogue reduces rows, ``mParts`` and ``places`` (the shape of what a block's warps get from others)
+    are for it, and blocks that share tiles of A load them in turn: they need not be as many as a tile divides into.
+    """
+    ((tmas_a, mAs), (tmas_b, mBs)), (tma_c, tC, mC) = operands, result
+    exact, extras, mParts, tmas_e, mEs, layouts_e = epi_args
+    (mma, epi_mma), (layout_a, layout_b, layout_wide, layout_c) = mmas, layouts
+    (m, n, k, batches), (tile_m, tile_n, tile_k), epi_tile, (cluster_m, cluster_n), teams = tiling
+    (terms, promoted, joined, parts), (group, along_n) = summed, walk
+    cluster_size = cluster_m * cluster_n
+    a_dtype, b_dtype, c_dtype = dtypes
+    lefts, rights, sums = len(mAs), len(mBs), 1 + max(term[2] for term in terms)
+    ab_stage = cute.size(layout_a.outer, mode=[2]) // lefts
+    team_groups = epi_tile[0] // 64  # warpgroups of a team
+    team_threads = team_groups * 128
+    consumers = teams * team_groups
+    in_turn = mParts is not None
+
+    tidx, _, _ = cute.arch.thread_idx()
+    warp_idx = cute.arch.make_warp_uniform(cute.arch.warp_idx())
+    warpgroup_idx = cute.arch.make_warp_uniform(tidx // 128)
+    rank = cute.arch.make_warp_uniform(cute.arch.block_idx_in_cluster())
+    rank_m, rank_n = rank % cluster_m, rank // cluster_m
+
+    if warp_idx == 0:
+        for tma in (*tmas_a, *tmas_b, tma_c, *tmas_e):
+            if cutlass.const_expr(tma is not None):
+                cpasync.prefetch_descriptor(tma)
+
+    @cute.struct
+    class Storage:
+        full: cute.struct.MemRange[cutlass.Int64, ab_stage]
+        empty: cute.struct.MemRange[cutlass.Int64, ab_stage]
+        a: cute.struct.Align[cute.struct.MemRange[a_dtype, cute.cosize(layout_a)], 1024]
+        b: cute.struct.Align[cute.struct.MemRange[b_dtype, cute.cosize(layout_b)], 1024]
+        c: cute.struct.Align[cute.struct.MemRange[c_dtype, cute.cosize(layout_c)], 1024]
+        exchanged: cute.struct.Align[cute.struct.MemRange[Float32, math.prod(places)], 16]
+        arrived: cute.struct.MemRange[cutlass.Int64, places[3]]
+
+    storage = utils.SmemAllocator().allocate(Storage)
+    sA = storage.a.get_tensor(layout_a.outer, swizzle=layout_a.inner)
+    sB = storage.b.get_tensor(layout_b.outer, swizzle=layout_b.inner)
+    sC = storage.c.get_tensor(layout_c.outer, swizzle=layout_c.inner)
+    full, empty = storage.full.data_ptr(), storage.empty.data_ptr()
+
+    if tidx == 0:
+        for i in cutlass.range_constexpr(ab_stage):
+            cute.arch.mbarrier_init(full + i, 1)
+            cute.arch.mbarrier_init(empty + i, cluster_size * team_groups)
+        for i in cutlass.range_constexpr(places[3]):
+            cute.arch.mbarrier_init(storage.arrived.data_ptr() + i, 1)
+        cute.arch.mbarrier_init_fence()
+    if cutlass.const_expr(cluster_size > 1):
+        cute.arch.cluster_arrive()
+        cute.arch.cluster_wait()
+    else:
+        cute.arch.sync_threads()
+
+    gAs = [cute.local_tile(mA, (tile_m, tile_k), (None, None, None)) for mA in mAs]
+    gBs = [cute.local_tile(mB, (tile_n, tile_k), (None, None, None)) for mB in mBs]
+    along_m, share_a, shares_a = cute.make_layout(cluster_m), rank_n, cute.make_layout(cluster_n)
+    if cutlass.const_expr(in_turn):
+        share_a, shares_a = 0, cute.make_layout(1)
+    tAs = [
+        cpasync.tma_partition(tma, share_a, shares_a, cute.group_modes(sA, 0, 2), cute.group_modes(gA, 0, 2))
+        for tma, gA in zip(tmas_a, gAs)
+    ]
+    tBs = [
+        cpasync.tma_partition(tma, rank_m, along_m, cute.group_modes(sB, 0, 2), cute.group_modes(gB, 0, 2))
+        for tma, gB in zip(tmas_b, gBs)
+    ]
+    k_tiles = cute.ceil_div(cute.ceil_div(k, tile_k), parts)  # of each part; what lies past k is zeros
+
+    epi_m, epi_n = tile_m // epi_tile[0], tile_n // epi_tile[1]
+    room = storage.a if tile_m * lefts >= tile_n * rights else storage.b
+    sEs, tEs = [None for _ in extras], [None for _ in extras]
+    for o in cutlass.range_constexpr(len(extras)):
+        if cutlass.const_expr(tmas_e[o] is not None):
+            layout_e = layouts_e[o]
+            sEs[o] = room.get_tensor(layout_e.outer, swizzle=layout_e.inner, dtype=extras[o].element_type)
+            gE = cute.local_tile(mEs[o], epi_tile, (None, None, None))
+            tEs[o] = cpasync.tma_partition(
+                tmas_e[o], 0, cute.make_layout(1), cute.group_modes(sEs[o], 0, 2), cute.group_modes(gE, 0, 2)
+            )
+
+    across_mn = (cute.ceil_div(m, tile_m * cluster_m), cute.ceil_div(n, tile_n * cluster_n))  # in clusters
+    tiles = across_mn[0] * across_mn[1] * batches * parts
+    first, step = cute.arch.block_idx()[0] // cluster_size, cute.arch.grid_dim()[0] // cluster_size
+
+    if warpgroup_idx == consumers:
+        if cutlass.const_expr(consumers > 1):
+            cute.arch.setmaxregister_decrease(40)
+        if warp_idx == consumers * 4:
+            # A goes to the blocks of its row of the cluster, B to those of its column.
+            every = (1 << cluster_size) - 1
+            mask_a = cutlass.Int16(every // ((1 << cluster_m) - 1)) << rank_m
+            mask_b = cutlass.Int16((1 << cluster_m) - 1) << (rank_n * cluster_m)
+            stage_bytes = (lefts * tile_m + rights * tile_n) * tile_k * a_dtype.width // 8
+            stage, phase = cutlass.Int32(0), cutlass.Int32(1)  # every stage begins empty
+            for tile in cutlass.range(first, tiles, step, unroll=1):
+                i, j, batch = tile_at(tile, across_mn, group, along_n)
+                i, j = i * cluster_m + rank_m, j * cluster_n + rank_n
+                k_first = batch // batches * k_tiles if cutlass.const_expr(parts > 1) else 0
+                batch = batch % batches if cutlass.const_expr(parts > 1) else batch
+                for k_tile in cutlass.range(k_tiles, unroll=1):
+                    cute.arch.mbarrier_wait(empty + stage, phase)
+                    with cute.arch.elect_one():
+                        cute.arch.mbarrier_arrive_and_expect_tx(full + stage, stage_bytes)
+                    for o in cutlass.range_constexpr(lefts):
+                        at = batch if cutlass.const_expr(cute.size(gAs[o], mode=[4]) > 1) else 0
+                        at, slot = (i, k_first + k_tile, at), (stage * lefts + o,)
+                        if cutlass.const_expr(in_turn):
+                            if (k_first + k_tile) % cluster_n == rank_n:
+                                load(tmas_a[o], tAs[o], at, slot, full + stage, mask_a if cluster_n > 1 else None)
+                        else:
+                            load(tmas_a[o], tAs[o], at, slot, full + stage, mask_a if cluster_n > 1 else None)
+                    for o in cutlass.range_constexpr(rights):
+                        at = batch if cutlass.const_expr(cute.size(gBs[o], mode=[4]) > 1) else 0
+                        at, slot = (j, k_first + k_tile, at), (stage * rights + o,)
+                        load(tmas_b[o], tBs[o], at, slot, full + stage, mask_b if cluster_m > 1 else None)
+                    stage, phase = next_stage(stage, phase, ab_stage)
+                for s in cutlass.range_constexpr(len(sheets)):
+                    step_bytes, pieces_here = sheets[s]
+                    cute.arch.mbarrier_wait(empty + stage, phase)
+                    with cute.arch.elect_one():
+                        cute.arch.mbarrier_arrive_and_expect_tx(full + stage, step_bytes)
+                    for slot in cutlass.range_constexpr(len(pieces_here)):
+                        epi_i, epi_j, o = pieces_here[slot]
+                        at = batch if cutlass.const_expr(cute.size(mEs[o], mode=[2]) > 1) else 0
+                        at = i * epi_m + epi_i, j * epi_n + epi_j, at
+                        load(tmas_e[o], tEs[o], at, (slot, stage), full + stage)
+                    stage, phase = next_stage(stage, phase, ab_stage)
+    else:
+        if cutlass.const_expr(consumers > 1):
+            cute.arch.setmaxregister_increase(232)
+        team = warpgroup_idx // team_groups
+        thread = tidx % team_threads
+        thr_mma = mma.get_slice(thread)
+        tCrA = mma.make_fragment_A(thr_mma.partition_A(sA))
+        wide = storage.b.get_tensor(layout_wide.outer, swizzle=layout_wide.inner)
+        tCrB = mma.make_fragment_B(thr_mma.partition_B(wide))
+        accs, totals = (
+            [cute.make_rmem_tensor(mma.partition_shape_C((tile_m, tile_n * joined)), Float32) for _ in range(count)]
+            for count in (sums, promoted)
+        )
+        k_blocks = cute.size(tCrA, mode=[2])
+
+        # The epilogue takes the accumulators in pieces of epi_tile: as if a narrower wgmma had computed each.
+        piece = epi_mma.partition_shape_C(epi_tile)
+        pieces = [
+            cute.make_tensor(acc.iterator, cute.make_layout((cute.size(piece), epi_n, joined, epi_m)))
+            for acc in (*totals, *(accs[p] for p in range(promoted, sums)))
+        ]
+        cC = epi_mma.get_slice(thread).partition_C(cute.make_identity_tensor(epi_tile))
+        if cutlass.const_expr(c_dtype.width == 16):
+            to_shared = cute.make_tiled_copy_C(cute.make_copy_atom(warp.StMatrix8x8x16bOp(False, 4), c_dtype), epi_mma)
+        else:
+            to_shared = cute.make_tiled_copy_C(cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), c_dtype), epi_mma)
+        thr_to_shared, bSsC, bSgC = to_shared.get_slice(thread), None, None
+        if cutlass.const_expr(tma_c is not None):
+            gC = cute.local_tile(tC, epi_tile, (None, None, None))
+            bSsC, bSgC = cpasync.tma_partition(
+                tma_c, 0, cute.make_layout(1), cute.group_modes(sC, 0, 2), cute.group_modes(gC, 0, 2)
+            )
+        output = mC, thr_to_shared, thr_to_shared.partition_D(sC), tma_c, bSsC, bSgC
+        shared_rows = None
+        if cutlass.const_expr(in_turn):
+            sParts = storage.exchanged.get_tensor(cute.make_layout(places))
+            shared_rows = mParts, sParts, storage.arrived.data_ptr(), warp_idx, rank_m, rank_n
+
+        from_shared = [
+            cute.make_tiled_copy_C(
+                cute.make_copy_atom(
+                    warp.LdMatrix8x8x16bOp(False, 4) if x.element_type.width == 16 else cute.nvgpu.CopyUniversalOp(),
+                    x.element_type,
+                ),
+                epi_mma,
+            )
+            for x in extras
+        ]
+
+        inputs, pipeline = (exact, extras, sEs, from_shared, sizes, sheets), (full, empty, ab_stage, cluster_size)
+        stored = cutlass.Int32(0)  # pieces this team has stored
+        steps = k_tiles + (len(sheets) if in_turn else 0)  # of a tile, where teams take turns
+        stage, phase = stage_after(cutlass.Int32(0), cutlass.Int32(0), team * steps, ab_stage)
+        for tile in cutlass.range(first + team * step, tiles, step * teams, unroll=1):
+            # Teams multiply in turn: a barrier's phase tells nothing to who is more than one round ahead of it.
+            if cutlass.const_expr(teams > 1):
+                if tile > first:
+                    cute.arch.barrier(barrier_id=3 + team, number_of_threads=consumers * 128)
+            before = stage
+            for p in cutlass.range_constexpr(promoted):
+                totals[p].fill(0.0)
+            for k_tile in cutlass.range(k_tiles, unroll=1):
+                cute.arch.mbarrier_wait(full + stage, phase)
+                warpgroup.fence()
+                for t in cutlass.range_constexpr(len(terms)):
+                    for k_block in cutlass.range_constexpr(k_blocks):
+                        if cutlass.const_expr(k_block > 0 or not opens(terms, t)):
+                            mma.set(warpgroup.Field.ACCUMULATE, True)
+                        elif cutlass.const_expr(t < promoted):
+                            mma.set(warpgroup.Field.ACCUMULATE, False)
+                        else:
+                            mma.set(warpgroup.Field.ACCUMULATE, k_tile > 0)
+                        rA = tCrA[None, None, k_block, stage * lefts + terms[t][0]]
+                        rB = tCrB[None, None, k_block, stage * (rights // joined) + terms[t][1]]
+                        cute.gemm(mma, accs[terms[t][2]], rA, rB, accs[terms[t][2]])
+                    if cutlass.const_expr(t + 1 == promoted):
+                        warpgroup.commit_group()
+                warpgroup.commit_group()
+                warpgroup.wait_group(1)  # the step before has read its stage; what is promoted is there
+                for p in cutlass.range_constexpr(promoted):
+                    totals[p].store(totals[p].load() + accs[p].load())
+                if k_tile > 0 and tidx % 128 < cluster_size:  # one thread for each block that fills it
+                    cute.arch.mbarrier_arrive(empty + before, tidx % 128)
+                before = stage
+                stage, phase = next_stage(stage, phase, ab_stage)
+            if cutlass.const_expr(teams > 1):
+                if tile + step < tiles:
+                    cute.arch.barrier_arrive(barrier_id=4 - team, number_of_threads=consumers * 128)
+            warpgroup.wait_group(0)
+            if tidx % 128 < cluster_size:
+                cute.arch.mbarrier_arrive(empty + before, tidx % 128)
+            if cutlass.const_expr(teams > 1 and not in_turn):  # the other team's
+                stage, phase = stage_after(stage, phase, cutlass.Int32(k_tiles), ab_stage)
+
+            i, j, batch = tile_at(tile, across_mn, group, along_n)
+            row, column = (i * cluster_m + rank_m) * tile_m, (j * cluster_n + rank_n) * tile_n
+            at, state, turn = (row, column, batch), (stored, stage, phase), (tile - first) // (step * teams)
+            stored, stage, phase = gemm2_tile_epilogue(
+                pieces, at, state, turn, inputs, output, cC, shared_rows, pipeline, (team, thread), tiling, summed
+            )
+        if cutlass.const_expr(tma_c is not None):
+            if thread < 32:
+                cute.arch.cp_async_bulk_wait_group(0, read=True)
+    if cutlass.const_expr(cluster_size > 1):
+        cute.arch.cluster_arrive()  # no block ends while another may still signal or fill it
+        cute.arch.cluster_wait()
+
+
+@cute.jit
+def gemm2_tile_epilogue(
+    pieces: tuple,
+    at: tuple,
+    state: tuple,
+    turn: cutlass.Int32,
+    inputs: tuple,
+    output: tuple,
+    cC: cute.Tensor,
+    shared_rows: tuple,
+    pipeline: tuple,
+    place: tuple,
+    tiling: cutlass.Constexpr,
+    summed: cutlass.Constexpr,
+):
+    """Of a tile by itself: ``pieces`` of its sums and totals (values, epi_n, joined, epi_m), each on its way out once
+    it is ready. ``at``: (row, column, batch); ``state``: (pieces stored, the pipeline's stage and phase), returned as
+    they are then; ``turn``: tiles that the team has had before; ``place``: the team, and the
+    thread in it."""
+    (row, column, batch), (stored, stage, phase) = at, state
+    exact, extras, sEs, from_shared, sizes, sheets = inputs
+    full, empty, ab_stage, cluster_size = pipeline
+    ((m, n, k, batches), (_, _, tile_k), epi_tile, _, _), (_, promoted, joined, parts) = tiling, summed
+    k_part = cute.ceil_div(cute.ceil_div(k, tile_k), parts) * tile_k
+    c_dtype = output[0].element_type
+    _, epi_n, _, epi_m = pieces[0].shape
+    for epi_i in cutlass.range_constexpr(epi_m):
+        for epi_j in cutlass.range_constexpr(epi_n):
+            epi_row, epi_column = row + epi_i * epi_tile[0], column + epi_j * epi_tile[1]
+            values = [of[None, epi_j, beside, epi_i].load() for of in pieces for beside in range(joined)]
+            if cutlass.const_expr(len(exact) > 0):
+                first, last, of = batch // batches * k_part, (batch // batches + 1) * k_part, batch % batches
+                piece_at, span = (epi_row, epi_column, of), (first, cutlass.min(last, k))
+                values = [
+                    restore(values[p], values[promoted + p], exact[p], cC, *piece_at, *span, (m, n))
+                    for p in range(promoted)
+                ]
+            loaded, drained = [], []
+            for o in cutlass.range_constexpr(len(extras) if parts == 1 else 0):
+                if cutlass.const_expr(sEs[o] is None):
+                    loaded.append(fetch(extras[o], cC, epi_row, epi_column, batch, (m, n), True))
+                else:
+                    slot, last = place_of((epi_i, epi_j, o), sheets)
+                    if cutlass.const_expr(slot == 0):
+                        cute.arch.mbarrier_wait(full + stage, phase)
+                    rE = read_sheet(sEs[o], from_shared[o], place[1], slot, stage, cC)
+                    loaded.append(rE.load().to(Float32))
+                    if cutlass.const_expr(slot == last):
+                        drained.append(stage)
+                        stage, phase = next_stage(stage, phase, ab_stage)
+            if cutlass.const_expr(parts > 1):
+                result = values[0]
+            else:
+                result = epilogue(*values, *loaded, *sizes)
+            rC = cute.make_rmem_tensor(cute.size(cC), c_dtype)
+            rC.store(result.to(c_dtype))
+            piece_at, left = (epi_row, epi_column, batch), (drained, empty, cluster_size)
+            stored = store_piece(rC, output, cC, piece_at, (m, n), epi_tile, stored, place, left)
+    return stored, stage, phase
+
+
+def epilogue(acc):
+    """h1 @ v, of vectors in fp32."""
+    return acc
+
+
+@cute.jit
 def gemm2_launch(
     v: cute.Tensor,
     h1: cute.Tensor,
@@ -1715,16 +1909,16 @@ def gemm2_launch(
             mPart = cute.make_tensor(
                 partials.iterator, cute.make_layout((m, n, batches * split_k), stride=(n, 1, m * n))
             )
-            gemm2_multiply_by_wgmma(*ready, mPart, exact, stream, k, terms, split_k, (tile_m, tile_n, tile_k), (cluster_m, cluster_n),
-                              stages, schedule, raster, group)
+            gemm2_multiply_by_wgmma(*ready, mPart, exact, extras, stream, sizes, k, terms, split_k, (tile_m, tile_n, tile_k),
+                              (cluster_m, cluster_n), stages, schedule, raster, group, None, None)
             mPart = cute.make_tensor(
                 partials.iterator,
                 cute.make_layout((m, n, batches, split_k), stride=(n, 1, m * n, batches * m * n)),
             )
             add_up(mPart, mC, extras, stream, sizes)
         else:
-            gemm2_multiply_by_wgmma(*ready, mC, exact, stream, k, terms, 1, (tile_m, tile_n, tile_k), (cluster_m, cluster_n),
-                              stages, schedule, raster, group)
+            gemm2_multiply_by_wgmma(*ready, mC, exact, extras, stream, sizes, k, terms, 1, (tile_m, tile_n, tile_k),
+                              (cluster_m, cluster_n), stages, schedule, raster, group, None, None)
     else:
         multiply_plainly(lefts, rights, mC, extras, stream, sizes, pairs)
 

@@ -13,8 +13,8 @@ import cutlass
 import cutlass.cute as cute
 import cutlass.utils as utils
 import cutlass.utils.hopper_helpers as sm90
-from cutlass.cute.nvgpu import cpasync, warp, warpgroup
 from cutlass import Float32
+from cutlass.cute.nvgpu import cpasync, warp, warpgroup
 
 TUNABLE = {
     "tile_m": (64, 128, 256),
@@ -29,29 +29,10 @@ TUNABLE = {
     "split_k": (1, 2, 4, 8, 16),
 }
 
-EPI_STAGE = 2  # pieces of results on their way out, for each team
-RESIDENT = {1: 132, 2: 66, 4: 30}  # clusters of so many blocks that run at a time, on an H200
-
 
 def constraints(config, workload, device):
-    """Accumulators stay in registers; ``stages`` is what fits shared memory, or 8: as many as fit. One product alone
-    is added up from parts, and only where tiles are few."""
-    tile_shape_mnk = (config["tile_m"], config["tile_n"], config["tile_k"])
-    pingpong = config["schedule"] == "pingpong"
-    team_groups = 1 if pingpong else min(config["tile_m"] // 64, 2)
-    registers = config["tile_m"] * config["tile_n"] * 1 // (128 * team_groups)
-    fit = stages_that_fit(tile_shape_mnk, 2 if pingpong else team_groups)
     results = math.prod(workload.outputs[0].shape)
-    few = config["split_k"] * results <= 264 * config["tile_m"] * config["tile_n"] and 1 == 1
-    whole = (config["split_k"] == 1 or few) and config["tile_k"] in (64, 128)
-    return whole and registers <= 128 and fit >= 2 and (config["stages"] <= fit or config["stages"] == 8)
-
-
-def stages_that_fit(tile_shape_mnk, consumers):
-    """Pipeline stages that a block's shared memory has room for, beside results on their way out."""
-    tile_m, tile_n, tile_k = tile_shape_mnk
-    stage_bytes = (tile_m * 1 + tile_n * 1) * tile_k * 2
-    return (232448 - 2048 - consumers * 64 * 128 * EPI_STAGE) // stage_bytes
+    return not why_not(config, results, "16 bits", 1, (1, 1))
 
 
 def workspace(workload, config):
@@ -65,43 +46,82 @@ def workspace(workload, config):
     return wanted
 
 
-def epilogue(acc):
-    """x @ w, of vectors in fp32."""
-    return acc
+SMEM_BYTES = 232448  # a block's most: 227 KiB
 
 
-@cute.jit
-def tile_at(index: cutlass.Int32, across_mn: cutlass.Constexpr, group: cutlass.Constexpr, along_n: cutlass.Constexpr):
-    """(row, column, batch) of the ``index``-th of ``across_mn`` tiles a batch.
-
-    Tiles are walked in bands ``group`` tiles high, column by column (``along_n``: in bands as wide, row by row), so
-    that those in flight at one time share operands in L2.
-    """
-    high, wide = (across_mn[1], across_mn[0]) if along_n else across_mn
-    batch, rest = index // (high * wide), index % (high * wide)
-    band, rest = rest // (group * wide), rest % (group * wide)
-    height = cutlass.min(high - band * group, group)
-    i, j = band * group + rest % height, rest // height
-    row, column = (j, i) if along_n else (i, j)
-    return row, column, batch
+EPI_STAGE = 2  # pieces of results on their way out, for each team
 
 
-@cute.jit
-def next_stage(stage: cutlass.Int32, phase: cutlass.Int32, stages: cutlass.Constexpr):
-    """The pipeline's next stage; its barriers' phase flips each time round."""
-    stage = stage + 1
-    if stage == stages:
-        stage = 0
-        phase = phase ^ 1
-    return stage, phase
+RESIDENT = {1: 132, 2: 66, 3: 39, 4: 30, 6: 17, 8: 15}  # clusters of so many blocks at a time, on an H200
 
 
-@cute.jit
-def stage_after(stage: cutlass.Int32, phase: cutlass.Int32, steps: cutlass.Int32, stages: cutlass.Constexpr):
-    """The pipeline's stage ``steps`` on."""
-    stage = stage + steps
-    phase = phase ^ (stage // stages & 1)
-    return stage % stages, phase
+ALL_STAGES = 8  # as many as fit
+
+
+FULL = 264  # blocks beyond which a result is not cut into parts: a GPU twice full
+
+
+# What operands are: steps along k, sums of a product (of fp32 halves the large terms of a step, their total, the small
+# ones; of 8 bits those of a step and their total), bytes of a number, and a thread's registers for sums. The epilogue
+# needs the rest; totals are in use one piece after another then.
+KINDS = {
+    "16 bits": ((64, 128), 1, 2, 128),
+    "fp32 halves": ((64,), 3, 2, 192),
+    "8 bits": ((128,), 2, 1, 192),
+    "TF32": ((32, 64), 1, 4, 128),
+}
+
+
+def groups_of(config):
+    """Warpgroups that share a tile."""
+    return 1 if config["schedule"] == "pingpong" else min(config["tile_m"] // 64, 2)
+
+
+def stages_that_fit(tile_shape_mnk, consumers, loads, itemsize, beside=0):
+    """Pipeline stages that a block's shared memory has room for, beside results on their way out and ``beside`` bytes.
+    ``loads``: tiles of a stage, of the left side and of the right."""
+    tile_m, tile_n, tile_k = tile_shape_mnk
+    stage_bytes = (tile_m * loads[0] + tile_n * loads[1]) * tile_k * itemsize
+    return (SMEM_BYTES - beside - 2048 - consumers * 64 * 128 * EPI_STAGE) // stage_bytes
+
+
+def stages_of(config, kind, loads, beside=0):
+    """As :func:`stages_that_fit`."""
+    tile_shape_mnk = config["tile_m"], config["tile_n"], config["tile_k"]
+    consumers = 2 if config["schedule"] == "pingpong" else groups_of(config)
+    return stages_that_fit(tile_shape_mnk, consumers, loads, KINDS[kind][2], beside)
+
+
+def beyond_room(config, kind, pairs, loads, beside=0):
+    """Which limit a tile's sums are beyond in registers, or its stages in shared memory."""
+    _, sums, _, most = KINDS[kind]
+    registers = config["tile_m"] * config["tile_n"] * sums * pairs // (128 * groups_of(config))
+    if registers > most:
+        return f"{registers} accumulators in a thread's registers, of {most} at most"
+    fit, stages = stages_of(config, kind, loads, beside), config["stages"]
+    if fit < 2:
+        return f"shared memory of {SMEM_BYTES:,} bytes with room for {fit} stages of such tiles, of 2 at least"
+    if stages > fit and stages != ALL_STAGES:  # another bound would be the same kernel twice
+        return f"{stages} stages, of {fit} that {SMEM_BYTES:,} bytes of shared memory have room for ({ALL_STAGES}: all)"
+    return ""
+
+
+def why_not(config, results, kind="16 bits", pairs=1, loads=(1, 1)):
+    """The limit that ``config`` is beyond; empty where it is feasible. Accumulators fit registers, two stages and more
+    fit shared memory, and one product alone is added up from parts, where tiles are few. ``results``: their number;
+    ``pairs``: products that are computed at once."""
+    crowded = beyond_room(config, kind, pairs, loads)
+    if crowded:
+        return crowded
+    steps, tile, split = KINDS[kind][0], config["tile_m"] * config["tile_n"], config["split_k"]
+    if config["tile_k"] not in steps:
+        return f"steps of {config['tile_k']} along k, of {' or '.join(map(str, steps))} for {kind}"
+    if split > 1 and pairs > 1:
+        return f"k in {split} parts, which is for one product alone"
+    if split > 1 and split * results > FULL * tile:
+        tiles = -(-results // tile)
+        return f"k in {split} parts of {tiles} tiles: {split * tiles} blocks, of {FULL} at most"
+    return ""
 
 
 @cute.jit
@@ -160,406 +180,6 @@ def put(
             mC[row + i, column + j, batch] = rC[e]
 
 
-@cute.kernel
-def convert_kernel(
-    mX: cute.Tensor,
-    mHigh: cute.Tensor,
-    mLow: cute.Tensor,
-    mScale: cute.Tensor,
-    shape: cutlass.Constexpr,
-    along_k: cutlass.Constexpr,
-    vec: cutlass.Constexpr,
-    walkers: cutlass.Constexpr,
-    block_rows: cutlass.Constexpr,
-    unroll: cutlass.Constexpr,
-):
-    """``block_rows`` rows of ``mX`` (rows, k, batch) a block, ``walkers`` threads on each: a copy of them in ``mHigh``.
-    Threads next to each other read neighbours in memory (``along_k``: in k)."""
-    rows, k, _ = shape
-    tidx, _, _ = cute.arch.thread_idx()
-    bidx, _, _ = cute.arch.block_idx()
-    groups = cute.ceil_div(rows, block_rows)
-    at, walker = (tidx // walkers, tidx % walkers) if along_k else (tidx % block_rows, tidx // block_rows)
-    row, batch = bidx % groups * block_rows + at, bidx // groups
-    inside = cutlass.min(row, rows - 1)
-    vectors = k // vec if row < rows else 0
-    gX, gHigh = (cute.flat_divide(x[inside, None, batch], (vec,)) for x in (mX, mHigh))
-    rX = cute.make_rmem_tensor(vec, mX.element_type)
-    rHigh = cute.make_rmem_tensor(vec, mHigh.element_type)
-    for step in cutlass.range(walker, vectors, walkers, unroll=unroll):
-        cute.autovec_copy(gX[None, step], rX)
-        rHigh.store(rX.load().to(mHigh.element_type))
-        cute.autovec_copy(rHigh, gHigh[None, step])
-
-
-def converted(mX, scratch, mScale, stream):
-    """``mX`` (rows, k, batch) in ``scratch`` as TMA can address it: its halves and their scales, or one copy.
-
-    ``scratch`` is (1 or 2 copies, batches, :func:`scratch_size`); a copy lies as ``mX`` does (of 8 bits: densely along
-    k), but its rows or columns begin at L2's lines.
-    """
-    rows, k = cute.size(mX, mode=[0]), cute.size(mX, mode=[1])
-    copies, batches, room = scratch.shape
-    along_k = mX.stride[1] == 1 or mX.stride[0] != 1
-    k_major = along_k or scratch.element_type.width == 8
-    outer, pitch = (rows, even_pitch(k)) if k_major else (k, even_pitch(rows))
-    stride = (pitch, 1, outer * pitch) if k_major else (1, pitch, outer * pitch)
-    parts = [
-        cute.make_tensor(
-            scratch.iterator + part * batches * room, cute.make_layout((rows, k, batches), stride=stride)
-        )
-        for part in range(copies)
-    ]
-    steps = [step for step in mX.stride if step != 1]
-    even = along_k and k % 4 == 0 and all(isinstance(step, int) and step % 4 == 0 for step in steps)
-    vec = math.gcd(16, k) if mX.element_type.width == 8 else 4 if even else 1
-    if along_k:
-        walkers = next((w for w in (8, 16, 32, 64, 128) if w * vec * 4 >= k), 256)
-        block_rows = 256 // walkers
-    else:  # neighbours are rows: as many as leave work for every multiprocessor
-        block_rows = next((r for r in (32, 16) if rows * batches >= 132 * r), 8)
-        walkers = 1024 // block_rows
-    unroll = next(count for count in (8, 4, 2, 1) if k // vec >= count * walkers or count == 1)  # loads in flight
-    convert_kernel(
-        mX, parts[0], parts[1] if copies > 1 else None, mScale, (rows, k, batches), along_k, vec, walkers, block_rows,
-        unroll,
-    ).launch(
-        grid=[cute.ceil_div(rows, block_rows) * batches, 1, 1], block=[walkers * block_rows, 1, 1], stream=stream
-    )
-    return tuple(parts)
-
-
-def even_pitch(length):
-    """The next multiple of 128 bytes, of 16-bit numbers."""
-    return (length + 63) // 64 * 64
-
-
-def scratch_size(rows, k):
-    """Elements that one batch of a copy takes at most, in either layout."""
-    return max(rows * even_pitch(k), k * even_pitch(rows))
-
-
-@cute.kernel
-def gemm_kernel(
-    tmas_a: tuple,
-    mAs: tuple,
-    tmas_b: tuple,
-    mBs: tuple,
-    tma_c: cute.CopyAtom,
-    tC: cute.Tensor,
-    mC: cute.Tensor,
-    exact: tuple,
-    tmas_e: tuple,
-    mEs: tuple,
-    layouts_e: tuple,
-    sheets: cutlass.Constexpr,
-    mma: cute.TiledMma,
-    epi_mma: cute.TiledMma,
-    layout_a: cute.ComposedLayout,
-    layout_b: cute.ComposedLayout,
-    layout_wide: cute.ComposedLayout,
-    layout_c: cute.ComposedLayout,
-    problem_mnkl: cutlass.Constexpr,
-    terms: cutlass.Constexpr,
-    promoted: cutlass.Constexpr,
-    joined: cutlass.Constexpr,
-    parts: cutlass.Constexpr,
-    tile_shape_mnk: cutlass.Constexpr,
-    epi_tile: cutlass.Constexpr,
-    cluster_shape_mn: cutlass.Constexpr,
-    teams: cutlass.Constexpr,
-    group: cutlass.Constexpr,
-    along_n: cutlass.Constexpr,
-    dtypes: cutlass.Constexpr,
-    by_tma: cutlass.Constexpr,
-):
-    """One warp loads tiles of A and B by TMA; the consumers' warpgroups multiply, in one team or in two that take tiles
-    in turn. Blocks stay and take tile after tile.
-
-    The first ``promoted`` terms have sums of their own, which are added to totals after each step along k: products of
-    fp32 operands, which ``exact`` has, and of 8 bits. ``joined``: tiles of so many right operands lie side by side and
-    are multiplied as one. ``parts``: k is cut in so many, batches of results to be added up. ``tmas_e`` are those of
-    the epilogue's tensors that come as sheets, None for the others.
-    """
-    m, n, k, batches = problem_mnkl
-    tile_m, tile_n, tile_k = tile_shape_mnk
-    cluster_m, cluster_n = cluster_shape_mn
-    cluster_size = cluster_m * cluster_n
-    a_dtype, b_dtype, c_dtype = dtypes
-    extras = (
-    )
-    lefts, rights, sums = len(mAs), len(mBs), 1 + max(term[2] for term in terms)
-    ab_stage = cute.size(layout_a.outer, mode=[2]) // lefts
-    epi_stage = cute.size(layout_c.outer, mode=[2]) // teams
-    team_groups = epi_tile[0] // 64  # warpgroups of a team
-    team_threads = team_groups * 128
-    consumers = teams * team_groups
-
-    tidx, _, _ = cute.arch.thread_idx()
-    warp_idx = cute.arch.make_warp_uniform(cute.arch.warp_idx())
-    warpgroup_idx = cute.arch.make_warp_uniform(tidx // 128)
-    rank = cute.arch.make_warp_uniform(cute.arch.block_idx_in_cluster())
-    rank_m, rank_n = rank % cluster_m, rank // cluster_m
-
-    if warp_idx == 0:
-        for tma in (*tmas_a, *tmas_b, tma_c, *tmas_e):
-            if cutlass.const_expr(tma is not None):
-                cpasync.prefetch_descriptor(tma)
-
-    @cute.struct
-    class Storage:
-        full: cute.struct.MemRange[cutlass.Int64, ab_stage]
-        empty: cute.struct.MemRange[cutlass.Int64, ab_stage]
-        a: cute.struct.Align[cute.struct.MemRange[a_dtype, cute.cosize(layout_a)], 1024]
-        b: cute.struct.Align[cute.struct.MemRange[b_dtype, cute.cosize(layout_b)], 1024]
-        c: cute.struct.Align[cute.struct.MemRange[c_dtype, cute.cosize(layout_c)], 1024]
-
-    storage = utils.SmemAllocator().allocate(Storage)
-    sA = storage.a.get_tensor(layout_a.outer, swizzle=layout_a.inner)
-    sB = storage.b.get_tensor(layout_b.outer, swizzle=layout_b.inner)
-    sC = storage.c.get_tensor(layout_c.outer, swizzle=layout_c.inner)
-    full, empty = storage.full.data_ptr(), storage.empty.data_ptr()
-
-    if tidx == 0:
-        for i in cutlass.range_constexpr(ab_stage):
-            cute.arch.mbarrier_init(full + i, 1)
-            cute.arch.mbarrier_init(empty + i, cluster_size * team_groups)
-        cute.arch.mbarrier_init_fence()
-    if cutlass.const_expr(cluster_size > 1):
-        cute.arch.cluster_arrive()
-        cute.arch.cluster_wait()
-    else:
-        cute.arch.sync_threads()
-
-    gAs = [cute.local_tile(mA, (tile_m, tile_k), (None, None, None)) for mA in mAs]
-    gBs = [cute.local_tile(mB, (tile_n, tile_k), (None, None, None)) for mB in mBs]
-    along_m, across_n = cute.make_layout(cluster_m), cute.make_layout(cluster_n)
-    tAs = [
-        cpasync.tma_partition(tma, rank_n, across_n, cute.group_modes(sA, 0, 2), cute.group_modes(gA, 0, 2))
-        for tma, gA in zip(tmas_a, gAs)
-    ]
-    tBs = [
-        cpasync.tma_partition(tma, rank_m, along_m, cute.group_modes(sB, 0, 2), cute.group_modes(gB, 0, 2))
-        for tma, gB in zip(tmas_b, gBs)
-    ]
-    k_tiles = cute.ceil_div(cute.ceil_div(k, tile_k), parts)  # of each part; what lies past k is zeros
-
-    epi_m, epi_n = tile_m // epi_tile[0], tile_n // epi_tile[1]
-    room = storage.a if tile_m * lefts >= tile_n * rights else storage.b
-    sEs, tEs = [None for _ in extras], [None for _ in extras]
-    for o in cutlass.range_constexpr(len(extras)):
-        if cutlass.const_expr(tmas_e[o] is not None):
-            layout_e = layouts_e[o]
-            sEs[o] = room.get_tensor(layout_e.outer, swizzle=layout_e.inner, dtype=extras[o].element_type)
-            gE = cute.local_tile(mEs[o], epi_tile, (None, None, None))
-            tEs[o] = cpasync.tma_partition(
-                tmas_e[o], 0, cute.make_layout(1), cute.group_modes(sEs[o], 0, 2), cute.group_modes(gE, 0, 2)
-            )
-
-    across_mn = (cute.ceil_div(m, tile_m * cluster_m), cute.ceil_div(n, tile_n * cluster_n))  # in clusters
-    tiles = across_mn[0] * across_mn[1] * batches * parts
-    first, step = cute.arch.block_idx()[0] // cluster_size, cute.arch.grid_dim()[0] // cluster_size
-
-    if warpgroup_idx == consumers:
-        if cutlass.const_expr(consumers > 1):
-            cute.arch.setmaxregister_decrease(40)
-        if warp_idx == consumers * 4:
-            # A goes to the blocks of its row of the cluster, B to those of its column.
-            every = (1 << cluster_size) - 1
-            mask_a = cutlass.Int16(every // ((1 << cluster_m) - 1)) << rank_m
-            mask_b = cutlass.Int16((1 << cluster_m) - 1) << (rank_n * cluster_m)
-            stage_bytes = (lefts * tile_m + rights * tile_n) * tile_k * a_dtype.width // 8
-            stage, phase = cutlass.Int32(0), cutlass.Int32(1)  # every stage begins empty
-            for tile in cutlass.range(first, tiles, step, unroll=1):
-                i, j, batch = tile_at(tile, across_mn, group, along_n)
-                i, j = i * cluster_m + rank_m, j * cluster_n + rank_n
-                k_first = batch // batches * k_tiles if cutlass.const_expr(parts > 1) else 0
-                batch = batch % batches if cutlass.const_expr(parts > 1) else batch
-                for k_tile in cutlass.range(k_tiles, unroll=1):
-                    cute.arch.mbarrier_wait(empty + stage, phase)
-                    with cute.arch.elect_one():
-                        cute.arch.mbarrier_arrive_and_expect_tx(full + stage, stage_bytes)
-                    for o in cutlass.range_constexpr(lefts):
-                        at = batch if cutlass.const_expr(cute.size(gAs[o], mode=[4]) > 1) else 0
-                        cute.copy(
-                            tmas_a[o], tAs[o][1][None, i, k_first + k_tile, at], tAs[o][0][None, stage * lefts + o],
-                            tma_bar_ptr=full + stage, mcast_mask=mask_a if cutlass.const_expr(cluster_n > 1) else None,
-                        )
-                    for o in cutlass.range_constexpr(rights):
-                        at = batch if cutlass.const_expr(cute.size(gBs[o], mode=[4]) > 1) else 0
-                        cute.copy(
-                            tmas_b[o], tBs[o][1][None, j, k_first + k_tile, at], tBs[o][0][None, stage * rights + o],
-                            tma_bar_ptr=full + stage, mcast_mask=mask_b if cutlass.const_expr(cluster_m > 1) else None,
-                        )
-                    stage, phase = next_stage(stage, phase, ab_stage)
-                for s in cutlass.range_constexpr(len(sheets)):
-                    step_bytes, pieces_here = sheets[s]
-                    cute.arch.mbarrier_wait(empty + stage, phase)
-                    with cute.arch.elect_one():
-                        cute.arch.mbarrier_arrive_and_expect_tx(full + stage, step_bytes)
-                    for slot in cutlass.range_constexpr(len(pieces_here)):
-                        epi_i, epi_j, o = pieces_here[slot]
-                        at = batch if cutlass.const_expr(cute.size(mEs[o], mode=[2]) > 1) else 0
-                        cute.copy(
-                            tmas_e[o], tEs[o][1][None, i * epi_m + epi_i, j * epi_n + epi_j, at],
-                            tEs[o][0][None, slot, stage], tma_bar_ptr=full + stage,
-                        )
-                    stage, phase = next_stage(stage, phase, ab_stage)
-    else:
-        if cutlass.const_expr(consumers > 1):
-            cute.arch.setmaxregister_increase(232)
-        team = warpgroup_idx // team_groups
-        thread = tidx % team_threads
-        thr_mma = mma.get_slice(thread)
-        tCrA = mma.make_fragment_A(thr_mma.partition_A(sA))
-        wide = storage.b.get_tensor(layout_wide.outer, swizzle=layout_wide.inner)
-        tCrB = mma.make_fragment_B(thr_mma.partition_B(wide))
-        accs, totals = (
-            [cute.make_rmem_tensor(mma.partition_shape_C((tile_m, tile_n * joined)), Float32) for _ in range(count)]
-            for count in (sums, promoted)
-        )
-        k_blocks = cute.size(tCrA, mode=[2])
-
-        # The epilogue takes the accumulators in pieces of epi_tile: as if a narrower wgmma had computed each.
-        piece = epi_mma.partition_shape_C(epi_tile)
-        pieces = [
-            cute.make_tensor(acc.iterator, cute.make_layout((cute.size(piece), epi_n, joined, epi_m)))
-            for acc in (*totals, *(accs[p] for p in range(promoted, sums)))
-        ]
-        cC = epi_mma.get_slice(thread).partition_C(cute.make_identity_tensor(epi_tile))
-        if cutlass.const_expr(c_dtype.width == 16):
-            to_shared = cute.make_tiled_copy_C(cute.make_copy_atom(warp.StMatrix8x8x16bOp(False, 4), c_dtype), epi_mma)
-        else:
-            to_shared = cute.make_tiled_copy_C(cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), c_dtype), epi_mma)
-        thr_to_shared = to_shared.get_slice(thread)
-        tCsC = thr_to_shared.partition_D(sC)
-        if cutlass.const_expr(by_tma):
-            gC = cute.local_tile(tC, epi_tile, (None, None, None))
-            bSsC, bSgC = cpasync.tma_partition(
-                tma_c, 0, cute.make_layout(1), cute.group_modes(sC, 0, 2), cute.group_modes(gC, 0, 2)
-            )
-
-        from_shared = [
-            cute.make_tiled_copy_C(
-                cute.make_copy_atom(
-                    warp.LdMatrix8x8x16bOp(False, 4) if x.element_type.width == 16 else cute.nvgpu.CopyUniversalOp(),
-                    x.element_type,
-                ),
-                epi_mma,
-            )
-            for x in extras
-        ]
-
-        stored = cutlass.Int32(0)  # pieces this team has stored
-        stage, phase = stage_after(cutlass.Int32(0), cutlass.Int32(0), team * k_tiles, ab_stage)
-        for tile in cutlass.range(first + team * step, tiles, step * teams, unroll=1):
-            # Teams multiply in turn: a barrier's phase tells nothing to who is more than one round ahead of it.
-            if cutlass.const_expr(teams > 1):
-                if tile > first:
-                    cute.arch.barrier(barrier_id=3 + team, number_of_threads=consumers * 128)
-            before = stage
-            for p in cutlass.range_constexpr(promoted):
-                totals[p].fill(0.0)
-            for k_tile in cutlass.range(k_tiles, unroll=1):
-                cute.arch.mbarrier_wait(full + stage, phase)
-                warpgroup.fence()
-                for t in cutlass.range_constexpr(len(terms)):
-                    for k_block in cutlass.range_constexpr(k_blocks):
-                        if cutlass.const_expr(k_block > 0 or not opens(terms, t)):
-                            mma.set(warpgroup.Field.ACCUMULATE, True)
-                        elif cutlass.const_expr(t < promoted):
-                            mma.set(warpgroup.Field.ACCUMULATE, False)
-                        else:
-                            mma.set(warpgroup.Field.ACCUMULATE, k_tile > 0)
-                        cute.gemm(
-                            mma, accs[terms[t][2]], tCrA[None, None, k_block, stage * lefts + terms[t][0]],
-                            tCrB[None, None, k_block, stage * (rights // joined) + terms[t][1]], accs[terms[t][2]],
-                        )
-                    if cutlass.const_expr(t + 1 == promoted):
-                        warpgroup.commit_group()
-                warpgroup.commit_group()
-                warpgroup.wait_group(1)  # the step before has read its stage; what is promoted is there
-                for p in cutlass.range_constexpr(promoted):
-                    totals[p].store(totals[p].load() + accs[p].load())
-                if k_tile > 0 and tidx % 128 < cluster_size:  # one thread for each block that fills it
-                    cute.arch.mbarrier_arrive(empty + before, tidx % 128)
-                before = stage
-                stage, phase = next_stage(stage, phase, ab_stage)
-            if cutlass.const_expr(teams > 1):
-                if tile + step < tiles:
-                    cute.arch.barrier_arrive(barrier_id=4 - team, number_of_threads=consumers * 128)
-            warpgroup.wait_group(0)
-            if tidx % 128 < cluster_size:
-                cute.arch.mbarrier_arrive(empty + before, tidx % 128)
-            if cutlass.const_expr(teams > 1):
-                stage, phase = stage_after(stage, phase, cutlass.Int32(k_tiles), ab_stage)
-
-            i, j, batch = tile_at(tile, across_mn, group, along_n)
-            row, column = (i * cluster_m + rank_m) * tile_m, (j * cluster_n + rank_n) * tile_n
-            for epi_i in cutlass.range_constexpr(epi_m):
-                for epi_j in cutlass.range_constexpr(epi_n):
-                    epi_row, epi_column = row + epi_i * epi_tile[0], column + epi_j * epi_tile[1]
-                    values = [of[None, epi_j, beside, epi_i].load() for of in pieces for beside in range(joined)]
-                    if cutlass.const_expr(len(exact) > 0):
-                        values = [
-                            restored(
-                                values[p], values[promoted + p], exact[p], cC, epi_row, epi_column, batch % batches,
-                                batch // batches * k_tiles * tile_k,
-                                cutlass.min((batch // batches + 1) * k_tiles * tile_k, k), (m, n),
-                            )
-                            for p in range(promoted)
-                        ]
-                    loaded, drained = [], []
-                    for o in cutlass.range_constexpr(len(extras) if parts == 1 else 0):
-                        if cutlass.const_expr(tmas_e[o] is None):
-                            loaded.append(fetch(extras[o], cC, epi_row, epi_column, batch, (m, n), True))
-                        else:
-                            place, last = place_of((epi_i, epi_j, o), sheets)
-                            if cutlass.const_expr(place == 0):
-                                cute.arch.mbarrier_wait(full + stage, phase)
-                            thr_from_shared = from_shared[o].get_slice(thread)
-                            tCsE = thr_from_shared.partition_S(sEs[o])
-                            rE = cute.make_rmem_tensor(cute.size(piece), extras[o].element_type)
-                            tCrE = thr_from_shared.retile(cute.make_tensor(rE.iterator, cute.make_layout(piece)))
-                            cute.copy(from_shared[o], tCsE[None, None, None, place, stage], tCrE)
-                            loaded.append(rE.load().to(Float32))
-                            if cutlass.const_expr(place == last):
-                                drained.append(stage)
-                                stage, phase = next_stage(stage, phase, ab_stage)
-                    if cutlass.const_expr(parts > 1):
-                        result = values[0]
-                    else:
-                        result = epilogue(*values, *loaded)
-                    rC = cute.make_rmem_tensor(cute.size(piece), c_dtype)
-                    rC.store(result.to(c_dtype))
-                    if cutlass.const_expr(by_tma):
-                        slot = team * epi_stage + stored % epi_stage
-                        if thread < 32:
-                            cute.arch.cp_async_bulk_wait_group(epi_stage - 1, read=True)  # what was there has left
-                        cute.arch.barrier(barrier_id=1 + team, number_of_threads=team_threads)
-                        for d in cutlass.range_constexpr(len(drained)):
-                            if tidx % 128 < cluster_size:
-                                cute.arch.mbarrier_arrive(empty + drained[d], tidx % 128)
-                        tCrC = thr_to_shared.retile(cute.make_tensor(rC.iterator, cute.make_layout(piece)))
-                        cute.copy(to_shared, tCrC, tCsC[None, None, None, slot])
-                        cute.arch.fence_proxy("async.shared", space="cta")
-                        cute.arch.barrier(barrier_id=1 + team, number_of_threads=team_threads)
-                        if thread < 32:
-                            if epi_row < m and epi_column < n:  # where C is one tile high, every other is that one too
-                                at = (epi_row // epi_tile[0], epi_column // epi_tile[1], batch)
-                                cute.copy(tma_c, bSsC[None, slot], bSgC[(None, *at)])
-                            cute.arch.cp_async_bulk_commit_group()
-                        stored = stored + 1
-                    else:
-                        put(rC, mC, cC, epi_row, epi_column, batch, (m, n))
-        if cutlass.const_expr(by_tma):
-            if thread < 32:
-                cute.arch.cp_async_bulk_wait_group(0, read=True)
-    if cutlass.const_expr(cluster_size > 1):
-        cute.arch.cluster_arrive()  # no block ends while another may still signal or fill it
-        cute.arch.cluster_wait()
-
-
 def tma_view(x, dense_in):
     """``x`` (rows, columns, batch) as TMA can address it, or None: it lies densely along one of the dimensions
     ``dense_in``, and every other pitch is a multiple of 16 bytes. What is broadcast over the batch has one."""
@@ -598,29 +218,10 @@ def fit_together(sides, operands):
     return all(len(values) == 1 for values in (lengths, both, *dtypes, *layouts))
 
 
-def terms_of(pairs, halved):
-    """What the wgmma kernel adds up: (left, right, sum). Of halves, left and right come in pairs of high and low, and
-    the products of the low ones follow in sums of their own."""
-    if not halved:
-        return tuple((left, right, number) for number, (left, right) in enumerate(pairs))
-    high = [(2 * left, 2 * right, number) for number, (left, right) in enumerate(pairs)]
-    low = [
-        term
-        for left, right, number in high
-        for term in ((left, right + 1, number + len(pairs)), (left + 1, right, number + len(pairs)))
-    ]
-    return (*high, *low)
-
-
-def opens(terms, number):
-    """Is this term the first of a step along k that its sum gets?"""
-    return [term[2] for term in terms].index(terms[number][2]) == number
-
-
-def sheet_view(x, aligned):
-    """A tensor of the epilogue as TMA can address it, or None: it is as large as the result, which TMA stores too."""
+def sheet_view(x):
+    """A tensor of the epilogue as TMA can address it, or None: it is as large as the result."""
     whole = x.element_type.width in (16, 32) and x.stride[0] != 0
-    return tma_view(x, (1,)) if whole and aligned is not None else None
+    return tma_view(x, (1,)) if whole else None
 
 
 def sheets_of(views, c_dtype, tile_shape_mnk, epi_rows, stage_bits):
@@ -646,9 +247,7 @@ def sheet_layout(dtype, epi_tile, slots, stages, stage_bits):
     one = sm90.make_smem_layout_epi(dtype, utils.LayoutEnum.ROW_MAJOR, epi_tile, 1)
     apart = epi_tile[0] * 1024 // dtype.width, stage_bits // dtype.width
     rows, columns = (cute.get(one.outer, mode=[d]) for d in range(2))
-    outer = cute.make_layout(
-        (rows.shape, columns.shape, slots, stages), stride=(rows.stride, columns.stride, *apart)
-    )
+    outer = cute.make_layout((rows.shape, columns.shape, slots, stages), stride=(rows.stride, columns.stride, *apart))
     return cute.make_composed_layout(one.inner, 0, outer)
 
 
@@ -657,172 +256,146 @@ def place_of(sheet, sheets):
     return next((step.index(sheet), len(step) - 1) for _, step in sheets if sheet in step)
 
 
-@cute.jit
-def multiply_by_wgmma(
-    lefts: tuple,
-    rights: tuple,
-    mC: cute.Tensor,
-    exact: tuple,
-    stream: cuda.CUstream,
-    k: cutlass.Constexpr,
-    terms: cutlass.Constexpr,
-    parts: cutlass.Constexpr,
-    tile_shape_mnk: cutlass.Constexpr,
-    cluster_shape_mn: cutlass.Constexpr,
-    stages: cutlass.Constexpr,
-    schedule: cutlass.Constexpr,
-    raster: cutlass.Constexpr,
-    group: cutlass.Constexpr,
-):
-    tile_m, tile_n, tile_k = tile_shape_mnk
-    cluster_m, cluster_n = cluster_shape_mn
-    a_dtype, b_dtype, c_dtype = lefts[0].element_type, rights[0].element_type, mC.element_type
-    m, n, batches = (cute.size(mC, mode=[d]) for d in range(3))
-    batches = batches // parts
-    teams = 2 if schedule == "pingpong" else 1
-    team_groups = 1 if teams == 2 else min(tile_m // 64, 2)
-    ab_stage = min(stages, stages_that_fit(tile_shape_mnk, teams * team_groups))
-    aligned = tma_view(mC, (1,)) if n * c_dtype.width % 128 == 0 else None  # TMA stores pieces of 16 bytes, all of each
-    extras = (
-    )
-    alone = parts == 1 and teams == 1  # two teams hide such loads behind each other's steps
-    views = tuple(sheet_view(x, aligned) if alone else None for x in extras)
-    if cutlass.const_expr(len([x for x in views if x is not None]) > ab_stage):  # a piece's sheets are there at once
-        views = tuple(None for _ in extras)
-    stage_bits = max(tile_m * len(lefts), tile_n * len(rights)) * tile_k * a_dtype.width
-    epi_tile, slots, sheets = sheets_of(views, c_dtype, tile_shape_mnk, 64 * team_groups, stage_bits)
-    major_a, major_b = utils.LayoutEnum.from_tensor(lefts[0]), utils.LayoutEnum.from_tensor(rights[0])
-    joined = joined_of(lefts, rights, exact, tile_shape_mnk, major_b)
-    if cutlass.const_expr(joined > 1):
-        terms = ((0, 0, 0),)
-    promoted = len(terms) if a_dtype.width == 8 else len(exact)
-    mma, epi_mma = (
-        sm90.make_trivial_tiled_mma(
-            a_dtype, b_dtype, major_a.sm90_mma_major_mode(), major_b.sm90_mma_major_mode(), Float32,
-            (team_groups, 1, 1), tiler_mn=(64, columns),
-        )
-        for columns in (tile_n * joined, epi_tile[1])
-    )
-    layout_a = sm90.make_smem_layout_a(major_a, tile_shape_mnk, a_dtype, ab_stage * len(lefts))
-    layout_b = sm90.make_smem_layout_b(major_b, tile_shape_mnk, b_dtype, ab_stage * len(rights))
-    wide_mnk = (tile_m, tile_n * joined, tile_k)
-    layout_wide = sm90.make_smem_layout_b(major_b, wide_mnk, b_dtype, ab_stage * len(rights) // joined)
-    layout_c = sm90.make_smem_layout_epi(c_dtype, utils.LayoutEnum.ROW_MAJOR, epi_tile, EPI_STAGE * teams)
-    stage_a, stage_b, stage_c = (cute.slice_(layout, (None, None, 0)) for layout in (layout_a, layout_b, layout_c))
-    by_tma_a = [
-        cpasync.make_tiled_tma_atom(load_op(cluster_n), x, stage_a, (tile_m, tile_k), num_multicast=cluster_n)
-        for x in lefts
-    ]
-    by_tma_b = [
-        cpasync.make_tiled_tma_atom(load_op(cluster_m), x, stage_b, (tile_n, tile_k), num_multicast=cluster_m)
-        for x in rights
-    ]
-    tma_c, tC = None, None
-    if cutlass.const_expr(aligned is not None):
-        tma_c, tC = cpasync.make_tiled_tma_atom(cpasync.CopyBulkTensorTileS2GOp(), aligned, stage_c, epi_tile)
-    layouts_e = tuple(
-        None if x is None else sheet_layout(x.element_type, epi_tile, slots, ab_stage, stage_bits) for x in views
-    )
-    by_tma_e = [
-        (None, None)
-        if x is None
-        else cpasync.make_tiled_tma_atom(
-            cpasync.CopyBulkTensorTileG2SOp(), x, cute.slice_(layout, (None, None, 0, 0)), epi_tile
-        )
-        for x, layout in zip(views, layouts_e)
-    ]
-    clusters = (
-        cute.ceil_div(m, tile_m * cluster_m) * cute.ceil_div(n, tile_n * cluster_n) * batches * parts
-    )
-    gemm_kernel(
-        tuple(atom for atom, _ in by_tma_a), tuple(x for _, x in by_tma_a),
-        tuple(atom for atom, _ in by_tma_b), tuple(x for _, x in by_tma_b),
-        tma_c, tC, mC, exact, tuple(atom for atom, _ in by_tma_e), tuple(x for _, x in by_tma_e),
-        layouts_e, sheets, mma, epi_mma, layout_a, layout_b, layout_wide, layout_c, (m, n, k, batches),
-        terms, promoted, joined, parts, tile_shape_mnk, epi_tile, cluster_shape_mn, teams, group, raster == "n",
-        (a_dtype, b_dtype, c_dtype), aligned is not None,
-    ).launch(
-        grid=[min(clusters, RESIDENT[cluster_m * cluster_n]) * cluster_m * cluster_n, 1, 1],
-        block=[(teams * team_groups + 1) * 128, 1, 1],
-        cluster=[cluster_m * cluster_n, 1, 1],
-        min_blocks_per_mp=1,  # so that ptxas knows how many registers there are for setmaxregister to move
-        stream=stream,
-    )
-
-
-def joined_of(lefts, rights, exact, tile_shape_mnk, major_b):
-    """How many tiles of right operands lie in shared memory as one that many times as wide would: those whose rows, or
-    columns where these are dense, are whole ones of the widest swizzle."""
-    _, tile_n, tile_k = tile_shape_mnk
-    one_left = len(lefts) == 1 and not exact and len(rights) * tile_n <= 256
-    row_bits, column_bits = (length * rights[0].element_type.width for length in (tile_k, tile_n))
-    whole = column_bits % 1024 == 0 if major_b == utils.LayoutEnum.COL_MAJOR else row_bits == 1024
-    return len(rights) if one_left and whole else 1
-
-
-def load_op(blocks):
-    """A TMA load for one block, or for several of a cluster at once."""
-    return cpasync.CopyBulkTensorTileG2SMulticastOp() if blocks > 1 else cpasync.CopyBulkTensorTileG2SOp()
+def read_sheet(sE, from_shared, thread, slot, stage, cC):
+    """A thread's part of a sheet, in registers, at ``cC``."""
+    thr_from_shared = from_shared.get_slice(thread)
+    rE = cute.make_rmem_tensor(cute.size(cC), sE.element_type)
+    tCrE = thr_from_shared.retile(cute.make_tensor(rE.iterator, cute.make_layout(cC.shape)))
+    cute.copy(from_shared, thr_from_shared.partition_S(sE)[None, None, None, slot, stage], tCrE)
+    return rE
 
 
 @cute.jit
-def add_up(
-    mPart: cute.Tensor,
-    mC: cute.Tensor,
-    extras: tuple,
-    stream: cuda.CUstream,
-    sizes: cutlass.Constexpr,
-):
-    """``mC`` (m, n, batch): what the epilogue makes of ``mPart`` (m, n, batch, part), added up in fp32."""
-    m, n, batches = (cute.size(mC, mode=[d]) for d in range(3))
-    vec = 4 if lies_in_pairs(mC, n) and n % 4 == 0 else 1
-    total_kernel(mPart, mC, extras, sizes, vec).launch(
-        grid=[cute.ceil_div(m * batches * n // vec, 256), 1, 1], block=[256, 1, 1], stream=stream
+def tile_at(index: cutlass.Int32, across_mn: cutlass.Constexpr, group: cutlass.Constexpr, along_n: cutlass.Constexpr):
+    """(row, column, batch) of the ``index``-th of ``across_mn`` tiles a batch.
+
+    Tiles are walked in bands ``group`` tiles high, column by column (``along_n``: in bands as wide, row by row), so
+    that those in flight at one time share operands in L2.
+    """
+    high, wide = (across_mn[1], across_mn[0]) if along_n else across_mn
+    batch, rest = index // (high * wide), index % (high * wide)
+    band, rest = rest // (group * wide), rest % (group * wide)
+    height = cutlass.min(high - band * group, group)
+    i, j = band * group + rest % height, rest // height
+    row, column = (j, i) if along_n else (i, j)
+    return row, column, batch
+
+
+@cute.jit
+def next_stage(stage: cutlass.Int32, phase: cutlass.Int32, stages: cutlass.Constexpr):
+    """The pipeline's next stage; its barriers' phase flips each time round."""
+    stage = stage + 1
+    if stage == stages:
+        stage = 0
+        phase = phase ^ 1
+    return stage, phase
+
+
+@cute.jit
+def stage_after(stage: cutlass.Int32, phase: cutlass.Int32, steps: cutlass.Int32, stages: cutlass.Constexpr):
+    """The pipeline's stage ``steps`` on."""
+    stage = stage + steps
+    phase = phase ^ (stage // stages & 1)
+    return stage % stages, phase
+
+
+def converted(mX, scratch, mScale, convert, stream):
+    """``mX`` (rows, k, batch) in ``scratch`` as TMA can address it: by :func:`copy_row` one copy; by ``halve_row`` its
+    halves, and their scales in ``mScale``.
+
+    ``scratch`` is (1 or 2 copies, batches, :func:`scratch_size`); a copy lies as ``mX`` does (of 8 bits: densely along
+    k), but its rows or columns begin at L2's lines.
+    """
+    rows, k = cute.size(mX, mode=[0]), cute.size(mX, mode=[1])
+    copies, batches, room = scratch.shape
+    along_k = mX.stride[1] == 1 or mX.stride[0] != 1
+    k_major = along_k or scratch.element_type.width == 8
+    outer, pitch = (rows, even_pitch(k)) if k_major else (k, even_pitch(rows))
+    stride = (pitch, 1, outer * pitch) if k_major else (1, pitch, outer * pitch)
+    mCopies = tuple(
+        cute.make_tensor(scratch.iterator + part * batches * room, cute.make_layout((rows, k, batches), stride=stride))
+        for part in range(copies)
     )
+    steps = [step for step in mX.stride if step != 1]
+    even = along_k and k % 4 == 0 and all(isinstance(step, int) and step % 4 == 0 for step in steps)
+    vec = math.gcd(16, k) if mX.element_type.width == 8 else 4 if even else 1
+    if along_k:
+        walkers = next((w for w in (8, 16, 32, 64, 128) if w * vec * 4 >= k), 256)
+        block_rows = 256 // walkers
+    else:  # neighbours are rows: as many as leave work for every multiprocessor
+        block_rows = next((r for r in (32, 16) if rows * batches >= 132 * r), 8)
+        walkers = 1024 // block_rows
+    unroll = next(count for count in (8, 4, 2, 1) if k // vec >= count * walkers or count == 1)  # loads in flight
+    convert_kernel(mX, mCopies, mScale, convert, (rows, k, batches), along_k, vec, walkers, block_rows, unroll).launch(
+        grid=[cute.ceil_div(rows, block_rows) * batches, 1, 1], block=[walkers * block_rows, 1, 1], stream=stream
+    )
+    return mCopies
+
+
+def even_pitch(length):
+    """The next multiple of 128 bytes, of 16-bit numbers."""
+    return (length + 63) // 64 * 64
+
+
+def scratch_size(rows, k):
+    """Elements that one batch of a copy takes at most, in either layout."""
+    return max(rows * even_pitch(k), k * even_pitch(rows))
 
 
 @cute.kernel
-def total_kernel(
-    mPart: cute.Tensor,
-    mC: cute.Tensor,
-    extras: tuple,
-    sizes: cutlass.Constexpr,
+def convert_kernel(
+    mX: cute.Tensor,
+    mCopies: tuple,
+    mScale: cute.Tensor,
+    convert: cutlass.Constexpr,
+    shape: cutlass.Constexpr,
+    along_k: cutlass.Constexpr,
     vec: cutlass.Constexpr,
+    walkers: cutlass.Constexpr,
+    block_rows: cutlass.Constexpr,
+    unroll: cutlass.Constexpr,
 ):
-    """Adds up ``mPart`` (m, n, batch, part), ``vec`` neighbours in n a thread, and applies the epilogue."""
-    m, n, batches, parts = (cute.size(mPart, mode=[d]) for d in range(4))
+    """``block_rows`` rows of ``mX`` (rows, k, batch) a block, ``walkers`` threads on each: ``convert`` writes a row of
+    ``mCopies``. Threads next to each other read neighbours in memory (``along_k``: in k)."""
+    rows, k, _ = shape
     tidx, _, _ = cute.arch.thread_idx()
     bidx, _, _ = cute.arch.block_idx()
-    index, wide = bidx * 256 + tidx, n // vec
-    if index < wide * m * batches:
-        at, row, batch = index % wide, index // wide % m, index // (wide * m)
-        column = at * vec
-        gPart = cute.make_tensor(
-            mPart.iterator,
-            cute.make_layout((vec, wide, m, batches, parts), stride=(1, vec, n, m * n, batches * m * n)),
-        )
-        rPart = cute.make_rmem_tensor((vec, parts), Float32)
-        for part in cutlass.range_constexpr(parts):
-            cute.autovec_copy(gPart[None, at, row, batch, part], rPart[None, part])
-        total = rPart[None, 0].load()
-        for part in cutlass.range_constexpr(1, parts):
-            total = total + rPart[None, part].load()
-        cC = cute.make_identity_tensor((1, vec))
-        result = epilogue(
-            total,
-            *[fetch(x, cC, row, column, batch, (m, n), vec > 1) for x in extras],
-            *sizes,
-        )
-        rC = cute.make_rmem_tensor(vec, mC.element_type)
-        rC.store(result.to(mC.element_type))
-        if cutlass.const_expr(vec > 1):
-            gC = cute.make_tensor(
-                mC.iterator,
-                cute.make_layout((vec, wide, mC.shape[0], mC.shape[2]), stride=(1, vec, mC.stride[0], mC.stride[2])),
-            )
-            cute.autovec_copy(rC, gC[None, at, row, batch])
-        else:
-            mC[row, column, batch] = rC[0]
+    groups = cute.ceil_div(rows, block_rows)
+    at, walker = (tidx // walkers, tidx % walkers) if along_k else (tidx % block_rows, tidx // block_rows)
+    row, batch = bidx % groups * block_rows + at, bidx // groups
+    inside = cutlass.min(row, rows - 1)
+    vectors = k // vec if row < rows else 0
+    gX, gCopies = flat_row(mX, inside, batch, vec), [flat_row(x, inside, batch, vec) for x in mCopies]
+    apart = 1 if along_k else block_rows  # threads from one walker to the next
+    convert(gX, gCopies, mScale, row, batch, vectors, walker, shape, walkers * block_rows, walkers, apart, unroll)
+
+
+def flat_row(x, row, batch, vec):
+    return cute.flat_divide(x[row, None, batch], (vec,))
+
+
+@cute.jit
+def copy_row(
+    gX: cute.Tensor,
+    gCopies: tuple,
+    mScale: cute.Tensor,
+    row: cutlass.Int32,
+    batch: cutlass.Int32,
+    vectors: cutlass.Int32,
+    walker: cutlass.Int32,
+    shape: cutlass.Constexpr,
+    threads: cutlass.Constexpr,
+    walkers: cutlass.Constexpr,
+    apart: cutlass.Constexpr,
+    unroll: cutlass.Constexpr,
+):
+    """A copy of ``gX`` (vec, vectors of a row): each of ``walkers`` threads takes every so many-th vector."""
+    gCopy = gCopies[0]
+    rX, rCopy = (cute.make_rmem_tensor(cute.size(gX, mode=[0]), x.element_type) for x in (gX, gCopy))
+    for step in cutlass.range(walker, vectors, walkers, unroll=unroll):
+        cute.autovec_copy(gX[None, step], rX)
+        rCopy.store(rX.load().to(gCopy.element_type))
+        cute.autovec_copy(rCopy, gCopy[None, step])
 
 
 @cute.jit
@@ -916,6 +489,582 @@ def load_slab(
 
 
 @cute.jit
+def add_up(
+    mPart: cute.Tensor,
+    mC: cute.Tensor,
+    extras: tuple,
+    stream: cuda.CUstream,
+    sizes: cutlass.Constexpr,
+):
+    """``mC`` (m, n, batch): what the epilogue makes of ``mPart`` (m, n, batch, part), added up in fp32."""
+    m, n, batches = (cute.size(mC, mode=[d]) for d in range(3))
+    vec = 4 if lies_in_pairs(mC, n) and n % 4 == 0 else 1
+    total_kernel(mPart, mC, extras, sizes, vec).launch(
+        grid=[cute.ceil_div(m * batches * n // vec, 256), 1, 1], block=[256, 1, 1], stream=stream
+    )
+
+
+@cute.kernel
+def total_kernel(
+    mPart: cute.Tensor,
+    mC: cute.Tensor,
+    extras: tuple,
+    sizes: cutlass.Constexpr,
+    vec: cutlass.Constexpr,
+):
+    """Adds up ``mPart`` (m, n, batch, part), ``vec`` neighbours in n a thread, and applies the epilogue."""
+    m, n, batches, parts = (cute.size(mPart, mode=[d]) for d in range(4))
+    tidx, _, _ = cute.arch.thread_idx()
+    bidx, _, _ = cute.arch.block_idx()
+    index, wide = bidx * 256 + tidx, n // vec
+    if index < wide * m * batches:
+        at, row, batch = index % wide, index // wide % m, index // (wide * m)
+        column = at * vec
+        gPart = cute.make_tensor(
+            mPart.iterator,
+            cute.make_layout((vec, wide, m, batches, parts), stride=(1, vec, n, m * n, batches * m * n)),
+        )
+        rPart = cute.make_rmem_tensor((vec, parts), Float32)
+        for part in cutlass.range_constexpr(parts):
+            cute.autovec_copy(gPart[None, at, row, batch, part], rPart[None, part])
+        total = rPart[None, 0].load()
+        for part in cutlass.range_constexpr(1, parts):
+            total = total + rPart[None, part].load()
+        cC = cute.make_identity_tensor((1, vec))
+        result = epilogue(
+            total,
+            *[fetch(x, cC, row, column, batch, (m, n), vec > 1) for x in extras],
+            *sizes,
+        )
+        rC = cute.make_rmem_tensor(vec, mC.element_type)
+        rC.store(result.to(mC.element_type))
+        if cutlass.const_expr(vec > 1):
+            gC = cute.make_tensor(
+                mC.iterator,
+                cute.make_layout((vec, wide, mC.shape[0], mC.shape[2]), stride=(1, vec, mC.stride[0], mC.stride[2])),
+            )
+            cute.autovec_copy(rC, gC[None, at, row, batch])
+        else:
+            mC[row, column, batch] = rC[0]
+
+
+make_mma = sm90.make_trivial_tiled_mma  # of TF32: tf32_mma
+
+
+restore = None  # of fp32 operands' halves: restored
+
+
+@cute.jit
+def multiply_by_wgmma(
+    lefts: tuple,
+    rights: tuple,
+    mC: cute.Tensor,
+    exact: tuple,
+    extras: tuple,
+    stream: cuda.CUstream,
+    sizes: cutlass.Constexpr,
+    k: cutlass.Constexpr,
+    terms: cutlass.Constexpr,
+    parts: cutlass.Constexpr,
+    tile_shape_mnk: cutlass.Constexpr,
+    cluster_shape_mn: cutlass.Constexpr,
+    stages: cutlass.Constexpr,
+    schedule: cutlass.Constexpr,
+    raster: cutlass.Constexpr,
+    group: cutlass.Constexpr,
+    mParts: cute.Tensor,
+    rows: cutlass.Constexpr,
+):
+    """``rows`` and ``mParts`` are None but where the epilogue reduces rows: the shape of what a block's warps get from
+    others, and which of ``extras`` may come as sheets."""
+    tile_m, tile_n, tile_k = tile_shape_mnk
+    cluster_m, cluster_n = cluster_shape_mn
+    a_dtype, b_dtype, c_dtype = lefts[0].element_type, rights[0].element_type, mC.element_type
+    m, n, batches = (cute.size(mC, mode=[d]) for d in range(3))
+    batches = batches // parts
+    teams = 2 if schedule == "pingpong" else 1
+    team_groups = 1 if teams == 2 else min(tile_m // 64, 2)
+    places, ahead = ((0, 0, 0, 0), None) if rows is None else rows
+    loads, room = (len(lefts), len(rights)), math.prod(places) * 4
+    ab_stage = min(stages, stages_that_fit(tile_shape_mnk, teams * team_groups, loads, a_dtype.width // 8, room))
+    aligned = tma_view(mC, (1,)) if n * c_dtype.width % 128 == 0 else None  # TMA stores pieces of 16 bytes, all of each
+    if cutlass.const_expr(ahead is None):  # two teams hide such loads behind each other's steps
+        ahead = range(len(extras) if aligned is not None and parts == 1 and teams == 1 else 0)
+    views = tuple(sheet_view(x) if o in ahead else None for o, x in enumerate(extras))
+    if cutlass.const_expr(len([x for x in views if x is not None]) > ab_stage):  # a piece's sheets are there at once
+        views = tuple(None for _ in extras)
+    stage_bits = max(tile_m * len(lefts), tile_n * len(rights)) * tile_k * a_dtype.width
+    epi_tile, slots, sheets = sheets_of(views, c_dtype, tile_shape_mnk, 64 * team_groups, stage_bits)
+    major_a, major_b = utils.LayoutEnum.from_tensor(lefts[0]), utils.LayoutEnum.from_tensor(rights[0])
+    joined = joined_of(lefts, rights, exact, tile_shape_mnk, major_b)
+    if cutlass.const_expr(joined > 1):
+        terms = ((0, 0, 0),)
+    promoted = len(terms) if a_dtype.width == 8 else len(exact)
+    majors = major_a.sm90_mma_major_mode(), major_b.sm90_mma_major_mode()
+    mma, epi_mma = (
+        make_mma(a_dtype, b_dtype, *majors, Float32, (team_groups, 1, 1), tiler_mn=(64, columns))
+        for columns in (tile_n * joined, epi_tile[1])
+    )
+    layout_a = sm90.make_smem_layout_a(major_a, tile_shape_mnk, a_dtype, ab_stage * len(lefts))
+    layout_b = sm90.make_smem_layout_b(major_b, tile_shape_mnk, b_dtype, ab_stage * len(rights))
+    wide_mnk = (tile_m, tile_n * joined, tile_k)
+    layout_wide = sm90.make_smem_layout_b(major_b, wide_mnk, b_dtype, ab_stage * len(rights) // joined)
+    layout_c = sm90.make_smem_layout_epi(c_dtype, utils.LayoutEnum.ROW_MAJOR, epi_tile, EPI_STAGE * teams)
+    stage_a, stage_b, stage_c = (cute.slice_(layout, (None, None, 0)) for layout in (layout_a, layout_b, layout_c))
+    shares = 1 if mParts is not None else cluster_n  # of a tile of A, a block's load each
+    by_tma_a = [
+        cpasync.make_tiled_tma_atom(load_op(cluster_n), x, stage_a, (tile_m, tile_k), num_multicast=shares)
+        for x in lefts
+    ]
+    by_tma_b = [
+        cpasync.make_tiled_tma_atom(load_op(cluster_m), x, stage_b, (tile_n, tile_k), num_multicast=cluster_m)
+        for x in rights
+    ]
+    tma_c, tC = None, None
+    if cutlass.const_expr(aligned is not None):
+        tma_c, tC = cpasync.make_tiled_tma_atom(cpasync.CopyBulkTensorTileS2GOp(), aligned, stage_c, epi_tile)
+    layouts_e = tuple(
+        None if x is None else sheet_layout(x.element_type, epi_tile, slots, ab_stage, stage_bits) for x in views
+    )
+    by_tma_e = [
+        (None, None)
+        if x is None
+        else cpasync.make_tiled_tma_atom(
+            cpasync.CopyBulkTensorTileG2SOp(), x, cute.slice_(layout, (None, None, 0, 0)), epi_tile
+        )
+        for x, layout in zip(views, layouts_e)
+    ]
+    clusters = cute.ceil_div(m, tile_m * cluster_m) * cute.ceil_div(n, tile_n * cluster_n) * batches * parts
+    operands = unzipped(by_tma_a), unzipped(by_tma_b)
+    epi_args = exact, extras, mParts, *unzipped(by_tma_e), layouts_e
+    layouts = layout_a, layout_b, layout_wide, layout_c
+    tiling = (m, n, k, batches), tile_shape_mnk, epi_tile, cluster_shape_mn, teams
+    result, mmas, dtypes = (tma_c, tC, mC), (mma, epi_mma), (a_dtype, b_dtype, c_dtype)
+    walk, summed = (group, raster == "n"), (terms, promoted, joined, parts)
+    gemm_kernel(operands, result, epi_args, mmas, layouts, dtypes, sizes, sheets, tiling, walk, summed, places).launch(
+        grid=[min(clusters, RESIDENT[cluster_m * cluster_n]) * cluster_m * cluster_n, 1, 1],
+        block=[(teams * team_groups + 1) * 128, 1, 1],
+        cluster=[cluster_m * cluster_n, 1, 1],
+        min_blocks_per_mp=1,  # so that ptxas knows how many registers there are for setmaxregister to move
+        stream=stream,
+    )
+
+
+def terms_of(pairs, halved):
+    """What the wgmma kernel adds up: (left, right, sum). Of halves, left and right come in pairs of high and low, and
+    the products of the low ones follow in sums of their own."""
+    if not halved:
+        return tuple((left, right, number) for number, (left, right) in enumerate(pairs))
+    high = [(2 * left, 2 * right, number) for number, (left, right) in enumerate(pairs)]
+    low = [
+        term
+        for left, right, number in high
+        for term in ((left, right + 1, number + len(pairs)), (left + 1, right, number + len(pairs)))
+    ]
+    return (*high, *low)
+
+
+def joined_of(lefts, rights, exact, tile_shape_mnk, major_b):
+    """How many tiles of right operands lie in shared memory as one that many times as wide would: those whose rows, or
+    columns where these are dense, are whole ones of the widest swizzle."""
+    _, tile_n, tile_k = tile_shape_mnk
+    one_left = len(lefts) == 1 and not exact and len(rights) * tile_n <= 256
+    row_bits, column_bits = (length * rights[0].element_type.width for length in (tile_k, tile_n))
+    whole = column_bits % 1024 == 0 if major_b == utils.LayoutEnum.COL_MAJOR else row_bits == 1024
+    return len(rights) if one_left and whole else 1
+
+
+def unzipped(pairs):
+    """Atoms, and tensors."""
+    return tuple(atom for atom, _ in pairs), tuple(x for _, x in pairs)
+
+
+def load_op(blocks):
+    """A TMA load for one block, or for several of a cluster at once."""
+    return cpasync.CopyBulkTensorTileG2SMulticastOp() if blocks > 1 else cpasync.CopyBulkTensorTileG2SOp()
+
+
+def load(tma, tX, at, slot, barrier, mask=None):
+    """The tile ``at`` of a matrix on its way to shared memory; ``tX``: both, as ``tma_partition`` has them."""
+    smem, gmem = tX
+    cute.copy(tma, gmem[(None, *at)], smem[(None, *slot)], tma_bar_ptr=barrier, mcast_mask=mask)
+
+
+@cute.kernel
+def gemm_kernel(
+    operands: tuple,
+    result: tuple,
+    epi_args: tuple,
+    mmas: tuple,
+    layouts: tuple,
+    dtypes: cutlass.Constexpr,
+    sizes: cutlass.Constexpr,
+    sheets: cutlass.Constexpr,
+    tiling: cutlass.Constexpr,
+    walk: cutlass.Constexpr,
+    summed: cutlass.Constexpr,
+    places: cutlass.Constexpr,
+):
+    """One warp loads tiles of A and B by TMA; the consumers' warpgroups multiply, in one team or in two that take tiles
+    in turn. Blocks stay and take tile after tile.
+
+    ``operands`` and ``result``: atoms of TMA, and its tensors. ``epi_args``: ``exact`` (fp32 operands of which others
+    are halves), what the epilogue reads, atoms, tensors and layouts of those that come as sheets (else None).
+    ``summed``: terms, how many of them have sums of their own that are added to totals after each step along k (of fp32
+    halves and 8 bits), how many right operands' tiles lie side by side and are multiplied as one, parts that k is cut
+    in. Where an epilogue reduces rows, ``mParts`` and ``places`` (the shape of what a block's warps get from others)
+    are for it, and blocks that share tiles of A load them in turn: they need not be as many as a tile divides into.
+    """
+    ((tmas_a, mAs), (tmas_b, mBs)), (tma_c, tC, mC) = operands, result
+    exact, extras, mParts, tmas_e, mEs, layouts_e = epi_args
+    (mma, epi_mma), (layout_a, layout_b, layout_wide, layout_c) = mmas, layouts
+    (m, n, k, batches), (tile_m, tile_n, tile_k), epi_tile, (cluster_m, cluster_n), teams = tiling
+    (terms, promoted, joined, parts), (group, along_n) = summed, walk
+    cluster_size = cluster_m * cluster_n
+    a_dtype, b_dtype, c_dtype = dtypes
+    lefts, rights, sums = len(mAs), len(mBs), 1 + max(term[2] for term in terms)
+    ab_stage = cute.size(layout_a.outer, mode=[2]) // lefts
+    team_groups = epi_tile[0] // 64  # warpgroups of a team
+    team_threads = team_groups * 128
+    consumers = teams * team_groups
+    in_turn = mParts is not None
+
+    tidx, _, _ = cute.arch.thread_idx()
+    warp_idx = cute.arch.make_warp_uniform(cute.arch.warp_idx())
+    warpgroup_idx = cute.arch.make_warp_uniform(tidx // 128)
+    rank = cute.arch.make_warp_uniform(cute.arch.block_idx_in_cluster())
+    rank_m, rank_n = rank % cluster_m, rank // cluster_m
+
+    if warp_idx == 0:
+        for tma in (*tmas_a, *tmas_b, tma_c, *tmas_e):
+            if cutlass.const_expr(tma is not None):
+                cpasync.prefetch_descriptor(tma)
+
+    @cute.struct
+    class Storage:
+        full: cute.struct.MemRange[cutlass.Int64, ab_stage]
+        empty: cute.struct.MemRange[cutlass.Int64, ab_stage]
+        a: cute.struct.Align[cute.struct.MemRange[a_dtype, cute.cosize(layout_a)], 1024]
+        b: cute.struct.Align[cute.struct.MemRange[b_dtype, cute.cosize(layout_b)], 1024]
+        c: cute.struct.Align[cute.struct.MemRange[c_dtype, cute.cosize(layout_c)], 1024]
+        exchanged: cute.struct.Align[cute.struct.MemRange[Float32, math.prod(places)], 16]
+        arrived: cute.struct.MemRange[cutlass.Int64, places[3]]
+
+    storage = utils.SmemAllocator().allocate(Storage)
+    sA = storage.a.get_tensor(layout_a.outer, swizzle=layout_a.inner)
+    sB = storage.b.get_tensor(layout_b.outer, swizzle=layout_b.inner)
+    sC = storage.c.get_tensor(layout_c.outer, swizzle=layout_c.inner)
+    full, empty = storage.full.data_ptr(), storage.empty.data_ptr()
+
+    if tidx == 0:
+        for i in cutlass.range_constexpr(ab_stage):
+            cute.arch.mbarrier_init(full + i, 1)
+            cute.arch.mbarrier_init(empty + i, cluster_size * team_groups)
+        for i in cutlass.range_constexpr(places[3]):
+            cute.arch.mbarrier_init(storage.arrived.data_ptr() + i, 1)
+        cute.arch.mbarrier_init_fence()
+    if cutlass.const_expr(cluster_size > 1):
+        cute.arch.cluster_arrive()
+        cute.arch.cluster_wait()
+    else:
+        cute.arch.sync_threads()
+
+    gAs = [cute.local_tile(mA, (tile_m, tile_k), (None, None, None)) for mA in mAs]
+    gBs = [cute.local_tile(mB, (tile_n, tile_k), (None, None, None)) for mB in mBs]
+    along_m, share_a, shares_a = cute.make_layout(cluster_m), rank_n, cute.make_layout(cluster_n)
+    if cutlass.const_expr(in_turn):
+        share_a, shares_a = 0, cute.make_layout(1)
+    tAs = [
+        cpasync.tma_partition(tma, share_a, shares_a, cute.group_modes(sA, 0, 2), cute.group_modes(gA, 0, 2))
+        for tma, gA in zip(tmas_a, gAs)
+    ]
+    tBs = [
+        cpasync.tma_partition(tma, rank_m, along_m, cute.group_modes(sB, 0, 2), cute.group_modes(gB, 0, 2))
+        for tma, gB in zip(tmas_b, gBs)
+    ]
+    k_tiles = cute.ceil_div(cute.ceil_div(k, tile_k), parts)  # of each part; what lies past k is zeros
+
+    epi_m, epi_n = tile_m // epi_tile[0], tile_n // epi_tile[1]
+    room = storage.a if tile_m * lefts >= tile_n * rights else storage.b
+    sEs, tEs = [None for _ in extras], [None for _ in extras]
+    for o in cutlass.range_constexpr(len(extras)):
+        if cutlass.const_expr(tmas_e[o] is not None):
+            layout_e = layouts_e[o]
+            sEs[o] = room.get_tensor(layout_e.outer, swizzle=layout_e.inner, dtype=extras[o].element_type)
+            gE = cute.local_tile(mEs[o], epi_tile, (None, None, None))
+            tEs[o] = cpasync.tma_partition(
+                tmas_e[o], 0, cute.make_layout(1), cute.group_modes(sEs[o], 0, 2), cute.group_modes(gE, 0, 2)
+            )
+
+    across_mn = (cute.ceil_div(m, tile_m * cluster_m), cute.ceil_div(n, tile_n * cluster_n))  # in clusters
+    tiles = across_mn[0] * across_mn[1] * batches * parts
+    first, step = cute.arch.block_idx()[0] // cluster_size, cute.arch.grid_dim()[0] // cluster_size
+
+    if warpgroup_idx == consumers:
+        if cutlass.const_expr(consumers > 1):
+            cute.arch.setmaxregister_decrease(40)
+        if warp_idx == consumers * 4:
+            # A goes to the blocks of its row of the cluster, B to those of its column.
+            every = (1 << cluster_size) - 1
+            mask_a = cutlass.Int16(every // ((1 << cluster_m) - 1)) << rank_m
+            mask_b = cutlass.Int16((1 << cluster_m) - 1) << (rank_n * cluster_m)
+            stage_bytes = (lefts * tile_m + rights * tile_n) * tile_k * a_dtype.width // 8
+            stage, phase = cutlass.Int32(0), cutlass.Int32(1)  # every stage begins empty
+            for tile in cutlass.range(first, tiles, step, unroll=1):
+                i, j, batch = tile_at(tile, across_mn, group, along_n)
+                i, j = i * cluster_m + rank_m, j * cluster_n + rank_n
+                k_first = batch // batches * k_tiles if cutlass.const_expr(parts > 1) else 0
+                batch = batch % batches if cutlass.const_expr(parts > 1) else batch
+                for k_tile in cutlass.range(k_tiles, unroll=1):
+                    cute.arch.mbarrier_wait(empty + stage, phase)
+                    with cute.arch.elect_one():
+                        cute.arch.mbarrier_arrive_and_expect_tx(full + stage, stage_bytes)
+                    for o in cutlass.range_constexpr(lefts):
+                        at = batch if cutlass.const_expr(cute.size(gAs[o], mode=[4]) > 1) else 0
+                        at, slot = (i, k_first + k_tile, at), (stage * lefts + o,)
+                        if cutlass.const_expr(in_turn):
+                            if (k_first + k_tile) % cluster_n == rank_n:
+                                load(tmas_a[o], tAs[o], at, slot, full + stage, mask_a if cluster_n > 1 else None)
+                        else:
+                            load(tmas_a[o], tAs[o], at, slot, full + stage, mask_a if cluster_n > 1 else None)
+                    for o in cutlass.range_constexpr(rights):
+                        at = batch if cutlass.const_expr(cute.size(gBs[o], mode=[4]) > 1) else 0
+                        at, slot = (j, k_first + k_tile, at), (stage * rights + o,)
+                        load(tmas_b[o], tBs[o], at, slot, full + stage, mask_b if cluster_m > 1 else None)
+                    stage, phase = next_stage(stage, phase, ab_stage)
+                for s in cutlass.range_constexpr(len(sheets)):
+                    step_bytes, pieces_here = sheets[s]
+                    cute.arch.mbarrier_wait(empty + stage, phase)
+                    with cute.arch.elect_one():
+                        cute.arch.mbarrier_arrive_and_expect_tx(full + stage, step_bytes)
+                    for slot in cutlass.range_constexpr(len(pieces_here)):
+                        epi_i, epi_j, o = pieces_here[slot]
+                        at = batch if cutlass.const_expr(cute.size(mEs[o], mode=[2]) > 1) else 0
+                        at = i * epi_m + epi_i, j * epi_n + epi_j, at
+                        load(tmas_e[o], tEs[o], at, (slot, stage), full + stage)
+                    stage, phase = next_stage(stage, phase, ab_stage)
+    else:
+        if cutlass.const_expr(consumers > 1):
+            cute.arch.setmaxregister_increase(232)
+        team = warpgroup_idx // team_groups
+        thread = tidx % team_threads
+        thr_mma = mma.get_slice(thread)
+        tCrA = mma.make_fragment_A(thr_mma.partition_A(sA))
+        wide = storage.b.get_tensor(layout_wide.outer, swizzle=layout_wide.inner)
+        tCrB = mma.make_fragment_B(thr_mma.partition_B(wide))
+        accs, totals = (
+            [cute.make_rmem_tensor(mma.partition_shape_C((tile_m, tile_n * joined)), Float32) for _ in range(count)]
+            for count in (sums, promoted)
+        )
+        k_blocks = cute.size(tCrA, mode=[2])
+
+        # The epilogue takes the accumulators in pieces of epi_tile: as if a narrower wgmma had computed each.
+        piece = epi_mma.partition_shape_C(epi_tile)
+        pieces = [
+            cute.make_tensor(acc.iterator, cute.make_layout((cute.size(piece), epi_n, joined, epi_m)))
+            for acc in (*totals, *(accs[p] for p in range(promoted, sums)))
+        ]
+        cC = epi_mma.get_slice(thread).partition_C(cute.make_identity_tensor(epi_tile))
+        if cutlass.const_expr(c_dtype.width == 16):
+            to_shared = cute.make_tiled_copy_C(cute.make_copy_atom(warp.StMatrix8x8x16bOp(False, 4), c_dtype), epi_mma)
+        else:
+            to_shared = cute.make_tiled_copy_C(cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), c_dtype), epi_mma)
+        thr_to_shared, bSsC, bSgC = to_shared.get_slice(thread), None, None
+        if cutlass.const_expr(tma_c is not None):
+            gC = cute.local_tile(tC, epi_tile, (None, None, None))
+            bSsC, bSgC = cpasync.tma_partition(
+                tma_c, 0, cute.make_layout(1), cute.group_modes(sC, 0, 2), cute.group_modes(gC, 0, 2)
+            )
+        output = mC, thr_to_shared, thr_to_shared.partition_D(sC), tma_c, bSsC, bSgC
+        shared_rows = None
+        if cutlass.const_expr(in_turn):
+            sParts = storage.exchanged.get_tensor(cute.make_layout(places))
+            shared_rows = mParts, sParts, storage.arrived.data_ptr(), warp_idx, rank_m, rank_n
+
+        from_shared = [
+            cute.make_tiled_copy_C(
+                cute.make_copy_atom(
+                    warp.LdMatrix8x8x16bOp(False, 4) if x.element_type.width == 16 else cute.nvgpu.CopyUniversalOp(),
+                    x.element_type,
+                ),
+                epi_mma,
+            )
+            for x in extras
+        ]
+
+        inputs, pipeline = (exact, extras, sEs, from_shared, sizes, sheets), (full, empty, ab_stage, cluster_size)
+        stored = cutlass.Int32(0)  # pieces this team has stored
+        steps = k_tiles + (len(sheets) if in_turn else 0)  # of a tile, where teams take turns
+        stage, phase = stage_after(cutlass.Int32(0), cutlass.Int32(0), team * steps, ab_stage)
+        for tile in cutlass.range(first + team * step, tiles, step * teams, unroll=1):
+            # Teams multiply in turn: a barrier's phase tells nothing to who is more than one round ahead of it.
+            if cutlass.const_expr(teams > 1):
+                if tile > first:
+                    cute.arch.barrier(barrier_id=3 + team, number_of_threads=consumers * 128)
+            before = stage
+            for p in cutlass.range_constexpr(promoted):
+                totals[p].fill(0.0)
+            for k_tile in cutlass.range(k_tiles, unroll=1):
+                cute.arch.mbarrier_wait(full + stage, phase)
+                warpgroup.fence()
+                for t in cutlass.range_constexpr(len(terms)):
+                    for k_block in cutlass.range_constexpr(k_blocks):
+                        if cutlass.const_expr(k_block > 0 or not opens(terms, t)):
+                            mma.set(warpgroup.Field.ACCUMULATE, True)
+                        elif cutlass.const_expr(t < promoted):
+                            mma.set(warpgroup.Field.ACCUMULATE, False)
+                        else:
+                            mma.set(warpgroup.Field.ACCUMULATE, k_tile > 0)
+                        rA = tCrA[None, None, k_block, stage * lefts + terms[t][0]]
+                        rB = tCrB[None, None, k_block, stage * (rights // joined) + terms[t][1]]
+                        cute.gemm(mma, accs[terms[t][2]], rA, rB, accs[terms[t][2]])
+                    if cutlass.const_expr(t + 1 == promoted):
+                        warpgroup.commit_group()
+                warpgroup.commit_group()
+                warpgroup.wait_group(1)  # the step before has read its stage; what is promoted is there
+                for p in cutlass.range_constexpr(promoted):
+                    totals[p].store(totals[p].load() + accs[p].load())
+                if k_tile > 0 and tidx % 128 < cluster_size:  # one thread for each block that fills it
+                    cute.arch.mbarrier_arrive(empty + before, tidx % 128)
+                before = stage
+                stage, phase = next_stage(stage, phase, ab_stage)
+            if cutlass.const_expr(teams > 1):
+                if tile + step < tiles:
+                    cute.arch.barrier_arrive(barrier_id=4 - team, number_of_threads=consumers * 128)
+            warpgroup.wait_group(0)
+            if tidx % 128 < cluster_size:
+                cute.arch.mbarrier_arrive(empty + before, tidx % 128)
+            if cutlass.const_expr(teams > 1 and not in_turn):  # the other team's
+                stage, phase = stage_after(stage, phase, cutlass.Int32(k_tiles), ab_stage)
+
+            i, j, batch = tile_at(tile, across_mn, group, along_n)
+            row, column = (i * cluster_m + rank_m) * tile_m, (j * cluster_n + rank_n) * tile_n
+            at, state, turn = (row, column, batch), (stored, stage, phase), (tile - first) // (step * teams)
+            stored, stage, phase = tile_epilogue(
+                pieces, at, state, turn, inputs, output, cC, shared_rows, pipeline, (team, thread), tiling, summed
+            )
+        if cutlass.const_expr(tma_c is not None):
+            if thread < 32:
+                cute.arch.cp_async_bulk_wait_group(0, read=True)
+    if cutlass.const_expr(cluster_size > 1):
+        cute.arch.cluster_arrive()  # no block ends while another may still signal or fill it
+        cute.arch.cluster_wait()
+
+
+@cute.jit
+def tile_epilogue(
+    pieces: tuple,
+    at: tuple,
+    state: tuple,
+    turn: cutlass.Int32,
+    inputs: tuple,
+    output: tuple,
+    cC: cute.Tensor,
+    shared_rows: tuple,
+    pipeline: tuple,
+    place: tuple,
+    tiling: cutlass.Constexpr,
+    summed: cutlass.Constexpr,
+):
+    """Of a tile by itself: ``pieces`` of its sums and totals (values, epi_n, joined, epi_m), each on its way out once
+    it is ready. ``at``: (row, column, batch); ``state``: (pieces stored, the pipeline's stage and phase), returned as
+    they are then; ``turn``: tiles that the team has had before; ``place``: the team, and the
+    thread in it."""
+    (row, column, batch), (stored, stage, phase) = at, state
+    exact, extras, sEs, from_shared, sizes, sheets = inputs
+    full, empty, ab_stage, cluster_size = pipeline
+    ((m, n, k, batches), (_, _, tile_k), epi_tile, _, _), (_, promoted, joined, parts) = tiling, summed
+    k_part = cute.ceil_div(cute.ceil_div(k, tile_k), parts) * tile_k
+    c_dtype = output[0].element_type
+    _, epi_n, _, epi_m = pieces[0].shape
+    for epi_i in cutlass.range_constexpr(epi_m):
+        for epi_j in cutlass.range_constexpr(epi_n):
+            epi_row, epi_column = row + epi_i * epi_tile[0], column + epi_j * epi_tile[1]
+            values = [of[None, epi_j, beside, epi_i].load() for of in pieces for beside in range(joined)]
+            if cutlass.const_expr(len(exact) > 0):
+                first, last, of = batch // batches * k_part, (batch // batches + 1) * k_part, batch % batches
+                piece_at, span = (epi_row, epi_column, of), (first, cutlass.min(last, k))
+                values = [
+                    restore(values[p], values[promoted + p], exact[p], cC, *piece_at, *span, (m, n))
+                    for p in range(promoted)
+                ]
+            loaded, drained = [], []
+            for o in cutlass.range_constexpr(len(extras) if parts == 1 else 0):
+                if cutlass.const_expr(sEs[o] is None):
+                    loaded.append(fetch(extras[o], cC, epi_row, epi_column, batch, (m, n), True))
+                else:
+                    slot, last = place_of((epi_i, epi_j, o), sheets)
+                    if cutlass.const_expr(slot == 0):
+                        cute.arch.mbarrier_wait(full + stage, phase)
+                    rE = read_sheet(sEs[o], from_shared[o], place[1], slot, stage, cC)
+                    loaded.append(rE.load().to(Float32))
+                    if cutlass.const_expr(slot == last):
+                        drained.append(stage)
+                        stage, phase = next_stage(stage, phase, ab_stage)
+            if cutlass.const_expr(parts > 1):
+                result = values[0]
+            else:
+                result = epilogue(*values, *loaded, *sizes)
+            rC = cute.make_rmem_tensor(cute.size(cC), c_dtype)
+            rC.store(result.to(c_dtype))
+            piece_at, left = (epi_row, epi_column, batch), (drained, empty, cluster_size)
+            stored = store_piece(rC, output, cC, piece_at, (m, n), epi_tile, stored, place, left)
+    return stored, stage, phase
+
+
+@cute.jit
+def store_piece(
+    rC: cute.Tensor,
+    output: tuple,
+    cC: cute.Tensor,
+    at: tuple,
+    shape_mn: cutlass.Constexpr,
+    epi_tile: cutlass.Constexpr,
+    stored: cutlass.Int32,
+    place: tuple,
+    left: tuple,
+):
+    """A piece of results, in registers, on its way out. By TMA when the whole team has met: the stages that were
+    ``left`` (they, the pipeline's barriers, blocks that fill them) may be let go of then. Returns how many pieces the
+    team has ``stored``."""
+    mC, thr_to_shared, tCsC, tma_c, bSsC, bSgC = output
+    drained, empty, cluster_size = left
+    (row, column, batch), (team, thread) = at, place
+    if cutlass.const_expr(tma_c is not None):
+        team_threads, tidx = epi_tile[0] * 2, cute.arch.thread_idx()[0]
+        slot = team * EPI_STAGE + stored % EPI_STAGE
+        if thread < 32:
+            cute.arch.cp_async_bulk_wait_group(EPI_STAGE - 1, read=True)  # what was there has left
+        cute.arch.barrier(barrier_id=1 + team, number_of_threads=team_threads)
+        for d in cutlass.range_constexpr(len(drained)):
+            if tidx % 128 < cluster_size:
+                cute.arch.mbarrier_arrive(empty + drained[d], tidx % 128)
+        tCrC = thr_to_shared.retile(cute.make_tensor(rC.iterator, cute.make_layout(cC.shape)))
+        cute.copy(thr_to_shared, tCrC, tCsC[None, None, None, slot])
+        cute.arch.fence_proxy("async.shared", space="cta")
+        cute.arch.barrier(barrier_id=1 + team, number_of_threads=team_threads)
+        if thread < 32:
+            if row < shape_mn[0] and column < shape_mn[1]:  # where C is one tile high, every other is that one too
+                dst = (row // epi_tile[0], column // epi_tile[1], batch)
+                cute.copy(tma_c, bSsC[None, slot], bSgC[(None, *dst)])
+            cute.arch.cp_async_bulk_commit_group()
+        stored = stored + 1
+    else:
+        put(rC, mC, cC, row, column, batch, shape_mn)
+    return stored
+
+
+def opens(terms, number):
+    """Is this term the first of a step along k that its sum gets?"""
+    return [term[2] for term in terms].index(terms[number][2]) == number
+
+
+def epilogue(acc):
+    """x @ w, of vectors in fp32."""
+    return acc
+
+
+@cute.jit
 def launch(
     x: cute.Tensor,
     w: cute.Tensor,
@@ -952,9 +1101,9 @@ def launch(
     pairs, exact = ((0, 0),), ()
     by_tma = lefts, rights
     if cutlass.const_expr(m * n * batches * cute.size(mA, mode=[1]) >= 262144):
-        mA_copies = converted(mA, mA_scratch, None, stream)
-        mB_copies = converted(mB, mB_scratch, None, stream)
-        by_tma = (mA_copies[0],), (mB_copies[0],)
+        mA_copy = converted(mA, mA_scratch, None, copy_row, stream)[0]
+        mB_copy = converted(mB, mB_scratch, None, copy_row, stream)[0]
+        by_tma = (mA_copy,), (mB_copy,)
     ready = tma_views(by_tma[0]), tma_views(by_tma[1])
     if cutlass.const_expr(None not in ready and fit_together(ready, (*lefts, *rights))):
         k, terms = cute.size(lefts[0], mode=[1]), terms_of(pairs, len(exact) > 0)
@@ -962,15 +1111,15 @@ def launch(
             mPart = cute.make_tensor(
                 partials.iterator, cute.make_layout((m, n, batches * split_k), stride=(n, 1, m * n))
             )
-            multiply_by_wgmma(*ready, mPart, exact, stream, k, terms, split_k, (tile_m, tile_n, tile_k), (cluster_m, cluster_n),
-                              stages, schedule, raster, group)
+            multiply_by_wgmma(*ready, mPart, exact, extras, stream, sizes, k, terms, split_k, (tile_m, tile_n, tile_k),
+                              (cluster_m, cluster_n), stages, schedule, raster, group, None, None)
             mPart = cute.make_tensor(
                 partials.iterator,
                 cute.make_layout((m, n, batches, split_k), stride=(n, 1, m * n, batches * m * n)),
             )
             add_up(mPart, mC, extras, stream, sizes)
         else:
-            multiply_by_wgmma(*ready, mC, exact, stream, k, terms, 1, (tile_m, tile_n, tile_k), (cluster_m, cluster_n),
-                              stages, schedule, raster, group)
+            multiply_by_wgmma(*ready, mC, exact, extras, stream, sizes, k, terms, 1, (tile_m, tile_n, tile_k),
+                              (cluster_m, cluster_n), stages, schedule, raster, group, None, None)
     else:
         multiply_plainly(lefts, rights, mC, extras, stream, sizes, pairs)

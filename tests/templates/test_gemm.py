@@ -18,6 +18,7 @@ from cutegen_lab.templates.reader import read
 from cutegen_lab.templates.registry import Family, family_for
 from tests.harness import checking
 from tests.harness.checking import ROUNDING, Compiler, judged, product_of
+from tests.harness.exported import constraints_of
 
 SMALL = {"tile_m": 64, "tile_n": 64, "tile_k": 64, "stages": 3, "cluster_m": 1, "cluster_n": 1,
          "schedule": "cooperative", "raster": "m", "group": 8, "split_k": 1}  # fmt: skip
@@ -249,17 +250,15 @@ def test_every_candidate_for_the_default_is_feasible() -> None:
     ],
 )
 def test_the_module_says_what_the_family_says(expression: str, inputs: str) -> None:
-    """``constraints`` in the text and ``why_not`` are two writings of one rule."""
+    """``constraints`` in the text is given the same facts as ``why_not``."""
     problem = product_of(expression, inputs)
     graph = read(problem)
     text = gemm.write(problem, graph, SMALL)
-    namespace: dict[str, Any] = {"EPI_STAGE": 2, "math": math}
-    start = text.index("def constraints")
-    exec(text[start : text.index("@cute.jit", start)], namespace)  # noqa: S102
+    constraints = constraints_of(text)
     found, names = set(), ("tile_m", "tile_n", "tile_k", "schedule", "stages", "split_k")
     for values in itertools.product(*(DOMAINS[name] for name in names)):
         config = {**SMALL, **dict(zip(names, values, strict=True))}
-        assert namespace["constraints"](config, problem.workload, None) == (not gemm.why_not(graph, config))
+        assert constraints(config, problem.workload, None) == (not gemm.why_not(graph, config))
         found.add(not gemm.why_not(graph, config))
     assert found == {True, False}
 

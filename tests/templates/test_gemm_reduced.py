@@ -15,15 +15,17 @@ from cutegen_lab.core.errors import ProviderError
 from cutegen_lab.core.problem import Problem
 from cutegen_lab.templates.expr import Graph
 from cutegen_lab.templates.families.gemm import reduced
-from cutegen_lab.templates.families.gemm.reduced.config import DOMAINS, RESIDENT
+from cutegen_lab.templates.families.gemm.reduced.config import DOMAINS
 from cutegen_lab.templates.families.gemm.reduced.steps import steps
 from cutegen_lab.templates.formula import formula
+from cutegen_lab.templates.kernels.rules.gemm_sm90 import RESIDENT
 from cutegen_lab.templates.pipeline import Pipeline
 from cutegen_lab.templates.reader import read
 from cutegen_lab.templates.recognise import template_for
 from cutegen_lab.templates.registry import Family, family_for
 from cutegen_lab.templates.template import Single
 from tests.harness.checking import ROUNDING, Compiler, error_of, judged, problem_of, product_of, result_of
+from tests.harness.exported import constraints_of
 
 FAMILY = cast(Family, reduced)
 SMALL: dict[str, Any] = {"tile_m": 64, "tile_n": 64, "tile_k": 64, "stages": 3, "cluster_m": 1, "cluster_n": 1,
@@ -214,17 +216,15 @@ def test_what_it_leaves_to_others(expression: str, inputs: str) -> None:
 
 
 def test_the_module_says_what_the_family_says() -> None:
-    """``constraints`` in the text and ``why_not`` are two writings of one rule."""
+    """``constraints`` in the text is given the same facts as ``why_not``."""
     problem = product_of("torch.softmax(a @ b, -1)", "a: bf16[64,64], b: bf16[64,700]")
     graph = read(problem)
     text = reduced.write(problem, graph, SMALL)
-    namespace: dict[str, Any] = {"EPI_STAGE": 2, "math": math}
-    start = text.index("def constraints")
-    exec(text[start : text.index("def workspace", start)], namespace)  # noqa: S102
+    constraints = constraints_of(text)
     found, names = set(), ("tile_m", "tile_n", "tile_k", "schedule", "stages", "cluster_m", "cluster_n")
     for values in itertools.product(*(DOMAINS[name] for name in names)):
         config = {**SMALL, **dict(zip(names, values, strict=True))}
-        assert namespace["constraints"](config, problem.workload, None) == (not reduced.why_not(graph, config))
+        assert constraints(config, problem.workload, None) == (not reduced.why_not(graph, config))
         found.add(not reduced.why_not(graph, config))
     assert found == {True, False}
 

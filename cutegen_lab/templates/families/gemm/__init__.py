@@ -2,8 +2,8 @@
 
 A module chooses at compile time, by its static shapes. The warp-specialised kernel multiplies operands of 16 or 8 bits
 that TMA can address; several products of one result in one go (SwiGLU). A kernel before it brings fp32 operands, as two
-halves each, and 16-bit ones of odd pitches into that form, 8-bit ones as wgmma reads them (``halves``); one after it
-adds up results cut into parts along k (``parts``). A plain kernel serves small products and the layouts that are left.
+halves each, and 16-bit ones of odd pitches into that form, 8-bit ones as wgmma reads them; one after it adds up results
+cut into parts along k. A plain kernel serves small products and the layouts that are left.
 """
 
 from cutegen_lab.core.candidate import Config

@@ -7,6 +7,7 @@ from math import prod
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.templates.expr import Graph
 from cutegen_lab.templates.families.gemm.shape import Products, products
+from cutegen_lab.templates.kernels.rules import gemm_sm90 as rules
 
 NAME = "matrix product"
 DOMAINS = {
@@ -53,12 +54,6 @@ KNOBS = {
     ("tile_k", 1): "Half as many steps, each with twice the products between its barriers.",
     ("tile_k", -1): "Twice as many stages fit: loads run further ahead.",
 }
-SMEM_BYTES = 227 << 10  # a block's most, on Hopper
-EPI_STAGE = 2
-RESIDENT = {1: 132, 2: 66, 4: 30}  # clusters of so many blocks at a time, as an H200 places them, one a multiprocessor
-
-
-FULL = 264  # blocks beyond which a result is not cut into parts: a GPU twice full
 
 
 def matches(graph: Graph, tf32: bool = False) -> bool:
@@ -66,58 +61,18 @@ def matches(graph: Graph, tf32: bool = False) -> bool:
     return found is not None and found.tf32 == tf32 and not graph.reduced and len(graph.outputs) == 1
 
 
-def accumulators(found: Products) -> int:
-    """fp32 registers of a thread that its sums may take; the epilogue needs the rest. Where a step's sums are added to
-    totals, they are in use one piece after another then."""
-    return 192 if found.halved or found.f8 else 128
-
-
-def steps_along_k(found: Products) -> tuple[str | int, ...]:
-    """wgmma truncates: the sums of fp32 halves stay short. Rows of 8-bit operands have 128 bytes, those of TF32 ones
-    128 or twice as many, like those of 16 bits."""
-    return (64,) if found.halved else (128,) if found.f8 else (TF32_DOMAINS if found.tf32 else DOMAINS)["tile_k"]
+def kind_of(found: Products) -> str:
+    """Of its operands, as the rules call it."""
+    return "fp32 halves" if found.halved else "TF32" if found.tf32 else "8 bits" if found.f8 else "16 bits"
 
 
 def why_not(graph: Graph, config: Config) -> str:
-    """The limit that ``config`` is beyond; empty where it is feasible. Accumulators fit registers, two stages and more
-    fit shared memory, and one product alone is added up from parts, where tiles are few."""
+    """The limit that ``config`` is beyond; empty where it is feasible."""
     found = products(graph)
     assert found is not None
-    tile, split = int(config["tile_m"]) * int(config["tile_n"]), int(config["split_k"])
-    if crowded := beyond_room(found, config):
-        return crowded
-    if config["tile_k"] not in steps_along_k(found):
-        of = "sums of fp32 halves" if found.halved else "operands of 8 bits" if found.f8 else "TF32"
-        return f"steps of {config['tile_k']} along k, of {' or '.join(map(str, steps_along_k(found)))} for {of}"
-    if split > 1 and len(found.pairs) > 1:
-        return f"k in {split} parts, which is for one product alone"
-    if split > 1 and split * prod(graph.space) > FULL * tile:
-        tiles = -(-prod(graph.space) // tile)
-        return f"k in {split} parts of {tiles} tiles: {split * tiles} blocks, of {FULL} at most"
-    return ""
+    return str(rules.why_not(config, prod(graph.space), kind_of(found), len(found.pairs), found.loads))
 
 
-def beyond_room(found: Products, config: Config, beside: int = 0) -> str:
-    """Which limit a tile's sums are beyond in registers, or its stages in shared memory, as :func:`stages_that_fit`."""
-    registers = int(config["tile_m"]) * int(config["tile_n"]) * found.sums // (128 * team_groups(config))
-    fit, stages, most = stages_that_fit(found, config, beside), int(config["stages"]), DOMAINS["stages"][-1]
-    if registers > accumulators(found):
-        return f"{registers} accumulators in a thread's registers, of {accumulators(found)} at most"
-    if fit < 2:
-        return f"shared memory of {SMEM_BYTES:,} bytes with room for {fit} stages of such tiles, of 2 at least"
-    if stages > fit and stages != most:  # another bound would be the same kernel twice
-        return f"{stages} stages, of {fit} that {SMEM_BYTES:,} bytes of shared memory have room for ({most}: all)"
-    return ""
-
-
-def stages_that_fit(found: Products, config: Config, beside: int = 0) -> int:
-    """Pipeline stages that shared memory has room for, beside the results on their way out and ``beside`` bytes."""
-    tile_m, tile_n, tile_k = (int(config[name]) for name in ("tile_m", "tile_n", "tile_k"))
-    teams, (lefts, rights) = 2 if config["schedule"] == "pingpong" else 1, found.loads
-    left = SMEM_BYTES - beside - 2048 - teams * team_groups(config) * 64 * 128 * EPI_STAGE
-    return left // ((tile_m * lefts + tile_n * rights) * tile_k * found.itemsize)
-
-
-def team_groups(config: Config) -> int:
-    """Warpgroups that share a tile."""
-    return 1 if config["schedule"] == "pingpong" else min(int(config["tile_m"]) // 64, 2)
+def stages_that_fit(found: Products, config: Config) -> int:
+    """Pipeline stages that shared memory has room for, beside the results on their way out."""
+    return int(rules.stages_of(config, kind_of(found), found.loads))

@@ -2,55 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import Problem
+from cutegen_lab.templates.emit.bundle import bundle
 from cutegen_lab.templates.expr import Graph
-from cutegen_lab.templates.families.gemm import halves, pieces, restored, sheets, tf32, tiles
-from cutegen_lab.templates.families.gemm.config import (
-    DOMAINS,
-    EPI_STAGE,
-    FULL,
-    NAME,
-    RESIDENT,
-    SMEM_BYTES,
-    TF32_DOMAINS,
-    TF32_NAME,
-    accumulators,
-    steps_along_k,
-)
+from cutegen_lab.templates.families.gemm.config import DOMAINS, NAME, TF32_DOMAINS, TF32_NAME, kind_of
 from cutegen_lab.templates.families.gemm.product_module import ProductModule
 from cutegen_lab.templates.families.gemm.shape import Operand
-from cutegen_lab.templates.module import Space, clean, functions, header, helpers, tunable
+from cutegen_lab.templates.module import Space, docstring, tunable
 
-IMPORTS = """
-import cutlass.utils as utils
-import cutlass.utils.hopper_helpers as sm90
-from cutlass.cute.nvgpu import cpasync, warp, warpgroup
-"""
-_CONSTRAINTS = '''
-def constraints(config, workload, device):
-    """Accumulators stay in registers; ``stages`` is what fits shared memory, or 8: as many as fit. One product alone
-    is added up from parts, and only where tiles are few."""
-    tile_shape_mnk = (config["tile_m"], config["tile_n"], config["tile_k"])
-    pingpong = config["schedule"] == "pingpong"
-    team_groups = 1 if pingpong else min(config["tile_m"] // 64, 2)
-    registers = config["tile_m"] * config["tile_n"] * {sums} // (128 * team_groups)
-    fit = stages_that_fit(tile_shape_mnk, 2 if pingpong else team_groups)
-    results = math.prod(workload.outputs[0].shape)
-    few = config["split_k"] * results <= {full} * config["tile_m"] * config["tile_n"] and {products} == 1
-    whole = (config["split_k"] == 1 or few) and config["tile_k"] in {tile_k}
-    return whole and registers <= {registers} and fit >= 2 and (config["stages"] <= fit or config["stages"] == 8)
-
-'''
-STAGES_THAT_FIT = '''
-def stages_that_fit(tile_shape_mnk, consumers):
-    """Pipeline stages that a block's shared memory has room for, beside results on their way out."""
-    tile_m, tile_n, tile_k = tile_shape_mnk
-    stage_bytes = (tile_m * {lefts} + tile_n * {rights}) * tile_k * {itemsize}
-    return ({smem} - 2048 - consumers * 64 * 128 * EPI_STAGE) // stage_bytes
-'''
 LEAST = 1 << 18  # products of numbers below which one plain kernel is sooner done than two that convert and multiply
 
 
@@ -88,37 +48,25 @@ class GemmModule(ProductModule):
         if self.products.as_f16:
             sentences += " 8-bit operands are multiplied as fp16, which holds them: wgmma keeps 13 bits of their sums."
         name, domains = (TF32_NAME, TF32_DOMAINS) if self.products.tf32 else (NAME, DOMAINS)
-        lines = header(self.problem, self.graph, name, sentences)
-        lines[-2:-2] = IMPORTS.strip().splitlines()
-        lines += tunable(domains)
-        lines += [f"EPI_STAGE = {EPI_STAGE}  # pieces of results on their way out, for each team"]
-        lines += [f"RESIDENT = {RESIDENT}  # clusters of so many blocks that run at a time, on an H200", "", ""]
-        lefts, rights = self.products.loads
-        rules = _CONSTRAINTS.format(
-            sums=self.products.sums, registers=accumulators(self.products), products=len(self.products.pairs),
-            full=FULL, tile_k=steps_along_k(self.products),
+        return bundle(
+            "gemm_sm90", docstring(self.problem, self.graph, name, sentences),
+            [*tunable(domains), "", *self._constraints(), "", "", *self._workspace()],
+            [*self._variants(), *epilogue, "", "", *self._launch()],
         )  # fmt: skip
-        fits = STAGES_THAT_FIT.format(lefts=lefts, rights=rights, smem=SMEM_BYTES, itemsize=self.products.itemsize)
-        lines += [*rules.strip().splitlines(), "", "", *fits.strip().splitlines(), "", ""]
-        lines += [*self._workspace(), "", *helpers(self.writer.helpers), ""]
-        lines += epilogue
-        for text in self._texts():
-            at = ("epi_row", "epi_column") if text is tiles.KERNEL else ("row", "column")
-            wide = "True" if text is tiles.KERNEL else "False"  # it takes results in pieces
-            lines += ["", "", *self.filled(text, at=at, wide=wide).strip().splitlines()]
-        return clean([*lines, "", "", *self._launch()])
 
-    def _texts(self) -> Iterator[str]:
-        yield from map(functions, ("device.tile_walk", "device.epilogue_access"))
-        if self.products.halved:
-            yield halves.HALVES
-            yield from map(functions, ("device.vectors", "device.fp32_recompute"))
-            yield restored.RESTORED
-        elif self.converted:
-            yield tf32.COPY if self.products.tf32 else halves.COPIES
-        yield from (tiles.KERNEL, pieces.TMA_VIEW, sheets.HOST)
-        yield from (tf32.MMA, tf32.rounding(tiles.LAUNCH)) if self.products.tf32 else (tiles.LAUNCH,)
-        yield from map(functions, ("split_k_reduce", "plain_matmul"))
+    def _constraints(self) -> list[str]:
+        p = self.products
+        return [
+            "def constraints(config, workload, device):",
+            "    results = math.prod(workload.outputs[0].shape)",
+            f'    return not why_not(config, results, "{kind_of(p)}", {len(p.pairs)}, {p.loads})',
+        ]
+
+    def _variants(self) -> list[str]:
+        """What takes the place of the kernel file's own."""
+        if self.products.tf32:
+            return ["make_mma = tf32_mma", "", ""]
+        return ["restore = restored", "", ""] if self.products.halved else []
 
     # --- the workspace ---
 
@@ -133,7 +81,7 @@ class GemmModule(ProductModule):
             spec, x = self.problem.workload.inputs[operand.tensor], inputs[operand.tensor]
             copies = 2 if self.products.halved else 1
             dtype = '"f16"' if self.products.halved or self.products.as_f16 else f"{x}.dtype.value"
-            size = f"scratch_size({rows}, {x}.shape[{dims[-1]}])"
+            size = f"{'tf32_' if self.products.tf32 else ''}scratch_size({rows}, {x}.shape[{dims[-1]}])"
             lines.append(f'    wanted.append(("{spec.name}_scratch", {dtype}, ({copies}, {count}, {size})))')
             if self.products.halved:
                 lines.append(f'    wanted.append(("{spec.name}_scale", "f32", ({count}, {rows}, 4)))')
@@ -165,8 +113,13 @@ class GemmModule(ProductModule):
             lines = [f"by_tma = {'(), ()' if p.as_f16 else 'lefts, rights'}", f"if cutlass.const_expr({large}):"]
             for o in self.converted:
                 view = self.views[o]
-                lines += [f"    {view}_copies = converted({view}, {view}_scratch, None, stream)"]
-            sides = ["".join(f"{self.views[o]}{'_copies[0]' if o in self.converted else ''}, " for o in side).rstrip()
+                call = (
+                    f"copied_along_k({view}, {view}_scratch, stream)"
+                    if p.tf32
+                    else f"converted({view}, {view}_scratch, None, copy_row, stream)[0]"
+                )
+                lines += [f"    {view}_copy = {call}"]
+            sides = ["".join(f"{self.views[o]}{'_copy' if o in self.converted else ''}, " for o in side).rstrip()
                      for side in (p.lefts, p.rights)]  # fmt: skip
             return [*lines, f"    by_tma = ({sides[0]}), ({sides[1]})"]
         lines = ["by_tma = (), ()", f"if cutlass.const_expr({large}):"]
@@ -177,7 +130,7 @@ class GemmModule(ProductModule):
                 f"    {view}_scales = cute.make_tensor(",
                 f"        {view}_scale.iterator, cute.make_layout((4, {rows}, batches), stride=(1, 4, {batch}))",
                 "    )",
-                f"    {view}_halves = converted({view}, {view}_scratch, {view}_scales, stream)",
+                f"    {view}_halves = converted({view}, {view}_scratch, {view}_scales, halve_row, stream)",
             ]
         sides = [" + ".join(f"{self.views[o]}_halves" for o in side) for side in (p.lefts, p.rights)]
         exact = [(self.views[p.lefts[left]], self.views[p.rights[right]]) for left, right in p.pairs]
@@ -186,13 +139,11 @@ class GemmModule(ProductModule):
         return [*lines, "    )"]
 
     def _choice(self) -> list[str]:
-        names = self.handed_on
-
         def multiply(target: str, split: str) -> list[str]:
             return [
-                f"multiply_by_wgmma(*ready, {target}, exact, {names}stream, k, terms, {split}, "
-                "(tile_m, tile_n, tile_k), (cluster_m, cluster_n),",
-                "                  stages, schedule, raster, group)",
+                f"multiply_by_wgmma(*ready, {target}, exact, extras, stream, sizes, k, terms, {split}, "
+                "(tile_m, tile_n, tile_k),",
+                "                  (cluster_m, cluster_n), stages, schedule, raster, group, None, None)",
             ]
 
         view = "tf32_views" if self.products.tf32 else "tma_views"

@@ -10,8 +10,9 @@ from cutegen_lab.core.problem import Workload
 from cutegen_lab.templates.expr import Graph
 from cutegen_lab.templates.families import gemm
 from cutegen_lab.templates.families.gemm.choice import BYTES_PER_US, LAUNCH_US, expected_us, work_of
-from cutegen_lab.templates.families.gemm.reduced.config import DOMAINS, RESIDENT, row_length, why_not
+from cutegen_lab.templates.families.gemm.reduced.config import DOMAINS, row_length, why_not
 from cutegen_lab.templates.families.gemm.reduced.steps import steps
+from cutegen_lab.templates.kernels.rules.gemm_sm90 import RESIDENT
 from cutegen_lab.templates.kernels.rules.skinny_matmul import MOST as FEW_ROWS
 
 # Microseconds that a multiprocessor of an H200 takes for 64 of k (benchmarks/results/gemm_reduced_on_gpu.json).

@@ -7,43 +7,17 @@ from collections.abc import Sequence
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import Problem
 from cutegen_lab.templates.cute_text import divided_by_rows, number
+from cutegen_lab.templates.emit.bundle import bundle
 from cutegen_lab.templates.expr import NEUTRAL, Graph, Load, Reduce
-from cutegen_lab.templates.families.gemm import halves, pieces, sheets
-from cutegen_lab.templates.families.gemm.config import EPI_STAGE, SMEM_BYTES
-from cutegen_lab.templates.families.gemm.module import IMPORTS, STAGES_THAT_FIT
 from cutegen_lab.templates.families.gemm.product_module import ProductModule
-from cutegen_lab.templates.families.gemm.reduced import parts, text
-from cutegen_lab.templates.families.gemm.reduced.config import DOMAINS, MOST_BLOCKS, NAME, RESIDENT
+from cutegen_lab.templates.families.gemm.reduced.config import DOMAINS, NAME, exchanged
+from cutegen_lab.templates.families.gemm.reduced.parts import put_together
 from cutegen_lab.templates.families.gemm.reduced.steps import Step, in_parts, steps
 from cutegen_lab.templates.families.gemm.shape import Operand
-from cutegen_lab.templates.families.kernel_module import COMBINE, WISHES, combiners
+from cutegen_lab.templates.families.kernel_module import COMBINE, WISHES
 from cutegen_lab.templates.families.rows import pieces as rows
 from cutegen_lab.templates.families.rows.online import Moments, Online, in_one_walk
-from cutegen_lab.templates.module import Space, approximate, clean, functions, header, helpers, signature, tunable
-
-_CONSTRAINTS = '''
-def constraints(config, workload, device):
-    """A row lies in the tiles of a cluster{parts}; accumulators stay in registers; ``stages`` is what
-    fits shared memory, or 8: as many as fit."""
-    tile_m, tile_n, cluster_n, stages = (config[name] for name in ("tile_m", "tile_n", "cluster_n", "stages"))
-    pingpong = config["schedule"] == "pingpong"
-    teams, team_groups = (2, 1) if pingpong else (1, min(tile_m // 64, 2))
-    places = exchange_shape(tile_m, cluster_n, teams, team_groups)
-    tile_shape_mnk = (tile_m, tile_n, config["tile_k"])
-    fit = stages_that_fit(tile_shape_mnk, teams * team_groups, math.prod(places) * 4)
-    held = {held}
-    small = config["cluster_m"] * cluster_n <= {blocks} and tile_m * tile_n // (128 * team_groups) <= 128
-    return held and small and fit >= 2 and (stages <= fit or stages == 8)
-
-
-def exchange_shape(tile_m, cluster_n, teams, team_groups):
-    """(blocks, values, rows of a warp, warps' places): where blocks that share rows send what they found."""
-    if cluster_n == 1:
-        return 1, 1, 1, 1
-    return cluster_n, {values}, tile_m // (4 * team_groups), 8 * teams * team_groups
-
-
-'''
+from cutegen_lab.templates.module import Space, approximate, docstring, signature, tunable
 
 
 class ReducedModule(ProductModule):
@@ -71,46 +45,31 @@ class ReducedModule(ProductModule):
         )
         if self.pair is not False:
             sentences += " Wider rows are reduced tile by tile, and a second kernel puts the parts together."
-        lines = header(self.problem, self.graph, NAME, sentences)
-        lines[-2:-2] = IMPORTS.strip().splitlines()
-        lines += tunable(DOMAINS)
-        lines += [f"EPI_STAGE = {EPI_STAGE}  # pieces of results on their way out, for each team"]
-        lines += [f"RESIDENT = {RESIDENT}  # clusters of so many blocks that run at a time, on an H200", "", ""]
         functions = self._functions()
-        lines += [*self._constraints(), "", "", *self._workspace(), "", *helpers(self.writer.helpers)]
-        for combiner in combiners(self.graph):
-            lines += ["", "", combiner]
-        lines += ["", "", *functions]
-        for piece in self._texts():
-            lines += ["", "", *self.filled(piece).strip().splitlines()]
-        return clean([*lines, "", "", *self._launch()])
-
-    def _texts(self) -> list[str]:
-        found = [
-            *map(functions, ("device.tile_walk", "device.epilogue_access")),
-            rows.PAIRWISE,
-            rows.WITHIN,
-            text.DEVICE,
-            halves.COPIES,
-        ]
-        found += [text.kernel(self.written), pieces.TMA_VIEW, sheets.HOST, text.LAUNCH]
-        if self.pair is not False:
-            found += [rows.rescale(self.writer.fast)] if isinstance(self.pair, Online) else []
-            found += [rows.APART] if isinstance(self.pair, Moments) else []
-            found += [parts.kernel(self.graph, self.names, self.pair), parts.LAUNCH]
-        return found
+        return bundle(
+            "gemm_row_reduce_sm90", docstring(self.problem, self.graph, NAME, sentences),
+            [*tunable(DOMAINS), "", *self._constraints(), "", "", *self._workspace()],
+            [*self._put_together(), *functions, "", "", *self._launch()],
+        )  # fmt: skip
 
     def _constraints(self) -> list[str]:
         space = Space(self.graph, tuple(f"workload.inputs[{t}]" for t in range(len(self.inputs))))
-        rules = _CONSTRAINTS.format(
-            parts="" if self.pair is False else ", or is put together from parts", blocks=MOST_BLOCKS,
-            held=f"{space.product(self.products.n)} <= tile_n * cluster_n" if self.pair is False else True,
-            values=max(len(step.folded) for step in self.steps),
-        )  # fmt: skip
-        fits = STAGES_THAT_FIT.format(smem=SMEM_BYTES, lefts=1, rights=1, itemsize=2)
-        fits = fits.replace("consumers):", "consumers, beside):").replace("- consumers", "- beside - consumers")
-        fits = fits.replace("beside results on their way out.", "beside results on their way out and ``beside`` bytes.")
-        return [*rules.strip().splitlines(), "", "", *fits.strip().splitlines()]
+        return [
+            "def constraints(config, workload, device):",
+            f"    n = {space.product(self.products.n)}",
+            f"    return not why_not_rows(config, n, {exchanged(self.graph)}, {self.pair is not False})",
+        ]
+
+    def _put_together(self) -> list[str]:
+        """For rows wider than tiles."""
+        if self.pair is False:
+            return []
+        lines = list[str]()
+        if isinstance(self.pair, Online):
+            lines += rows.rescale(self.writer.fast).strip().splitlines()
+        if isinstance(self.pair, Moments):
+            lines += rows.APART.strip().splitlines()
+        return [*lines, *["", ""] * bool(lines), *put_together(self.graph, self.names, self.pair), "", ""]
 
     # --- the expressions ---
 
@@ -128,11 +87,13 @@ class ReducedModule(ProductModule):
         lines += [f"    return {self.writer.expression(root, env)[0]}", "", ""]
         lines += [
             "# Of each step: the function, the tensors it reads and whether they differ along a row, how many values",
-            "# of a row registers hold for it, what folds its terms, and what changes nothing in that.",
+            "# of a row registers hold for it, what folds its terms, and what changes nothing in that. Of what",
+            "# follows: the function, what it reads, how many values it takes of a row, and what writes it.",
             "STEPS = (",
             *entries,
             ")",
-            f"FINISH = (finish, {_tuple(self._numbered(reads))}, {len(held)})",
+            f"FINISH = (finish, {_tuple(self._numbered(reads))}, {len(held)}, "
+            f"{'write_rows' if self.written else 'write_numbers'})",
         ]
         return lines
 
@@ -204,13 +165,8 @@ class ReducedModule(ProductModule):
             lines.append(f'    wanted.append(("{spec.name}_copy", {x}.dtype.value, (1, *({room}))))')
         return [
             *lines,
-            "    return wanted", "", "",
-            "def uneven(x, matrix):",
-            '    """Can TMA not address its matrices, along dimensions ``matrix``? It takes dense rows or columns that',
-            '    begin at multiples of 16 bytes."""',
-            "    dense = any(x.shape[d] > 1 and x.stride[d] == 1 for d in matrix)",
-            "    return not dense or any(step % 8 for size, step in zip(x.shape, x.stride) if size > 1 and step > 1)",
-        ]  # fmt: skip
+            "    return wanted",
+        ]
 
     def _nested(self, operand: Operand) -> bool:
         """Do several dimensions of the space lie unevenly in it?"""
@@ -219,12 +175,12 @@ class ReducedModule(ProductModule):
         return any(self._mode(name, dims, *mode)[0].startswith("(") for mode in over)
 
     def _launch(self) -> list[str]:
-        names = self.handed_on
         specs = [self.problem.workload.inputs[o.tensor].name for o in self.views]
         copies = [f"{name}_copy" for name in specs]
         operands = [f"as_tma({view}, {copy}, stream)" for view, copy in zip(self.views.values(), copies, strict=True)]
         body = [
             *self.view_lines(),
+            *self.extra_lines(),
             "tiles = (n + tile_n - 1) // tile_n",
             "mParts = cute.make_tensor(",
             "    parts.iterator,",
@@ -232,21 +188,15 @@ class ReducedModule(ProductModule):
             "stride=(tiles, 1, m * tiles, batches * m * tiles)),",
             ")",
             f"ready = tma_views(({operands[0]},)), tma_views(({operands[1]},))",
-            f"multiply_by_wgmma(*ready, mC, (), {names}mParts, stream, cute.size(mA, mode=[1]), ((0, 0, 0),), 1,",
-            "                  (tile_m, tile_n, tile_k), (cluster_m, cluster_n), stages, schedule, raster, group)",
+            "multiply_and_reduce(*ready, mC, extras, mParts, stream, sizes, cute.size(mA, mode=[1]),",
+            "                    (tile_m, tile_n, tile_k), (cluster_m, cluster_n), stages, schedule, raster, group)",
         ]
         if self.pair is not False:
             body += [
                 "if cutlass.const_expr(n > tile_n * cluster_n):",
-                f"    combine(mParts, mC, {names}stream, tile_n)",
+                "    combine(mParts, mC, extras, stream, sizes, tile_n)",
             ]
-        as_tma = [
-            "def as_tma(x, copy, stream):",
-            '    """An operand as TMA can address it: itself, or a copy where there is room for one."""',
-            "    return converted(x, copy, None, stream)[0] if cute.size(copy) > 1 else x",
-            "", "",
-        ]  # fmt: skip
-        return [*as_tma, *self.launch_head("parts", *copies), *(f"    {line}" for line in body)]
+        return [*self.launch_head("parts", *copies), *(f"    {line}" for line in body)]
 
 
 def _tuple(entries: Sequence[str]) -> str:

@@ -1,10 +1,18 @@
-"""The text that multiplies fp32 operands in TF32: TMA rounds them to nearest on their way into shared memory.
+"""fp32 operands in TF32: TMA rounds them to nearest on their way into shared memory.
 
 wgmma itself would drop the low bits: sums of numbers of one sign would all be off to one side. It reads such operands
 along k alone; others are copied so.
 """
 
-MMA = '''
+import cutlass
+import cutlass.cute as cute
+import cutlass.utils as utils
+from cutlass import Float32
+from cutlass.cute.nvgpu import warpgroup
+
+from cutegen_lab.templates.kernels.device.tma_views import tma_view
+
+
 class MmaTF32Op(warpgroup.MmaF16BF16Op):
     """wgmma's tf32 kind (m64nNk8, operands along k; PTX ISA, wgmma.mma_async), which the DSL has no class for."""
 
@@ -23,8 +31,8 @@ def tf32_views(operands):
     if None in views:
         return None
     return tuple(cute.make_tensor(cute.recast_ptr(x.iterator, dtype=cutlass.TFloat32), x.layout) for x in views)
-'''
-COPY = '''
+
+
 @cute.kernel
 def convert_kernel(
     mX: cute.Tensor,
@@ -55,17 +63,15 @@ def convert_kernel(
             mCopy[row + i, first + j, batch] = sX[i, j]
 
 
-def converted(mX, scratch, mScale, stream):
-    """``mX`` (rows, k, batch) in ``scratch`` (1, batches, :func:`scratch_size`), densely along k."""
+def copied_along_k(mX, scratch, stream):
+    """``mX`` (rows, k, batch) in ``scratch`` (1, batches, :func:`tf32_scratch_size`), densely along k."""
     rows, k = cute.size(mX, mode=[0]), cute.size(mX, mode=[1])
     _, batches, room = scratch.shape
-    copy = cute.make_tensor(
-        scratch.iterator, cute.make_layout((rows, k, batches), stride=(even_pitch(k), 1, room))
-    )
+    copy = cute.make_tensor(scratch.iterator, cute.make_layout((rows, k, batches), stride=(even_pitch(k), 1, room)))
     convert_kernel(mX, copy, mX.stride[1] == 1).launch(
         grid=[cute.ceil_div(rows, 64) * cute.ceil_div(k, 64) * batches, 1, 1], block=[256, 1, 1], stream=stream
     )
-    return (copy,)
+    return copy
 
 
 def even_pitch(length):
@@ -73,12 +79,6 @@ def even_pitch(length):
     return (length + 31) // 32 * 32
 
 
-def scratch_size(rows, k):
+def tf32_scratch_size(rows, k):
     """Elements that one batch of a copy takes."""
     return rows * even_pitch(k)
-'''
-
-
-def rounding(launch: str) -> str:
-    """The text of a launch whose products are in TF32."""
-    return launch.replace("sm90.make_trivial_tiled_mma", "tf32_mma")

@@ -1,4 +1,4 @@
-"""The text that brings the epilogue's matrices ahead of it.
+"""Matrices that the epilogue reads, brought ahead of it.
 
 A matrix as large as the result, which the epilogue reads (a residual, a gate), comes in *sheets*: once a tile's
 operands are on their way, the producer loads its piece of each such matrix into the pipeline's next stages, where the
@@ -9,11 +9,17 @@ On an H200, to add a bf16 residual to the products of 4096³ takes 5 µs beside 
 (benchmarks/results/gemm_residual_on_gpu.json).
 """
 
-HOST = '''
-def sheet_view(x, aligned):
-    """A tensor of the epilogue as TMA can address it, or None: it is as large as the result, which TMA stores too."""
+import cutlass.cute as cute
+import cutlass.utils as utils
+import cutlass.utils.hopper_helpers as sm90
+
+from cutegen_lab.templates.kernels.device.tma_views import tma_view
+
+
+def sheet_view(x):
+    """A tensor of the epilogue as TMA can address it, or None: it is as large as the result."""
     whole = x.element_type.width in (16, 32) and x.stride[0] != 0
-    return tma_view(x, (1,)) if whole and aligned is not None else None
+    return tma_view(x, (1,)) if whole else None
 
 
 def sheets_of(views, c_dtype, tile_shape_mnk, epi_rows, stage_bits):
@@ -39,13 +45,19 @@ def sheet_layout(dtype, epi_tile, slots, stages, stage_bits):
     one = sm90.make_smem_layout_epi(dtype, utils.LayoutEnum.ROW_MAJOR, epi_tile, 1)
     apart = epi_tile[0] * 1024 // dtype.width, stage_bits // dtype.width
     rows, columns = (cute.get(one.outer, mode=[d]) for d in range(2))
-    outer = cute.make_layout(
-        (rows.shape, columns.shape, slots, stages), stride=(rows.stride, columns.stride, *apart)
-    )
+    outer = cute.make_layout((rows.shape, columns.shape, slots, stages), stride=(rows.stride, columns.stride, *apart))
     return cute.make_composed_layout(one.inner, 0, outer)
 
 
 def place_of(sheet, sheets):
     """(its slot, the last one of its step)."""
     return next((step.index(sheet), len(step) - 1) for _, step in sheets if sheet in step)
-'''
+
+
+def read_sheet(sE, from_shared, thread, slot, stage, cC):
+    """A thread's part of a sheet, in registers, at ``cC``."""
+    thr_from_shared = from_shared.get_slice(thread)
+    rE = cute.make_rmem_tensor(cute.size(cC), sE.element_type)
+    tCrE = thr_from_shared.retile(cute.make_tensor(rE.iterator, cute.make_layout(cC.shape)))
+    cute.copy(from_shared, thr_from_shared.partition_S(sE)[None, None, None, slot, stage], tCrE)
+    return rE

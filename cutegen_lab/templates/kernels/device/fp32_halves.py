@@ -28,58 +28,41 @@ results that all but cancel are doubtful. The factors that undo the scaling are 
 of a result's two multiplications overflows or underflows alone.
 """
 
-_KERNEL = """
-@cute.kernel
-def convert_kernel(
-    mX: cute.Tensor,
-    mHigh: cute.Tensor,
-    mLow: cute.Tensor,
+import math
+
+import cutlass
+import cutlass.cute as cute
+import cutlass.utils as utils
+from cutlass import Float32
+
+from cutegen_lab.templates.kernels.device.fp32_recompute import by_thread, places, recomputed
+
+
+@cute.jit
+def halve_row(
+    gX: cute.Tensor,
+    gCopies: tuple,
     mScale: cute.Tensor,
+    row: cutlass.Int32,
+    batch: cutlass.Int32,
+    vectors: cutlass.Int32,
+    walker: cutlass.Int32,
     shape: cutlass.Constexpr,
-    along_k: cutlass.Constexpr,
-    vec: cutlass.Constexpr,
+    threads: cutlass.Constexpr,
     walkers: cutlass.Constexpr,
-    block_rows: cutlass.Constexpr,
+    apart: cutlass.Constexpr,
     unroll: cutlass.Constexpr,
 ):
-$what
-    rows, k, _ = shape
-    tidx, _, _ = cute.arch.thread_idx()
-    bidx, _, _ = cute.arch.block_idx()
-    groups = cute.ceil_div(rows, block_rows)
-    at, walker = (tidx // walkers, tidx % walkers) if along_k else (tidx % block_rows, tidx // block_rows)
-    row, batch = bidx % groups * block_rows + at, bidx // groups
-    inside = cutlass.min(row, rows - 1)
-    vectors = k // vec if row < rows else 0
-    gX, gHigh = (cute.flat_divide(x[inside, None, batch], (vec,)) for x in (mX, mHigh))
-    rX = cute.make_rmem_tensor(vec, mX.element_type)
-    rHigh = cute.make_rmem_tensor(vec, mHigh.element_type)
-$each
-"""
-_COPIED = '''
-    """``block_rows`` rows of ``mX`` (rows, k, batch) a block, ``walkers`` threads on each: a copy of them in ``mHigh``.
-    Threads next to each other read neighbours in memory (``along_k``: in k)."""
-'''
-_COPY = """
-    for step in cutlass.range(walker, vectors, walkers, unroll=unroll):
-        cute.autovec_copy(gX[None, step], rX)
-        rHigh.store(rX.load().to(mHigh.element_type))
-        cute.autovec_copy(rHigh, gHigh[None, step])
-"""
-_HALVED = '''
-    """``block_rows`` rows of ``mX`` (rows, k, batch) a block, ``walkers`` threads on each: both halves of each number
-    times a power of two, and in ``mScale`` (4, rows, batch) what :func:`scale_of` says of the row. Threads next to each
-    other read neighbours in memory (``along_k``: in k)."""
-'''
-_HALVE = """
-    gLow = cute.flat_divide(mLow[inside, None, batch], (vec,))
-    rLow = cute.make_rmem_tensor(vec, mLow.element_type)
+    """Both halves of each number of ``gX`` (vec, vectors of a row) times a power of two, and in ``mScale`` (4, rows,
+    batch) what :func:`scale_of` says of the row."""
+    gHigh, gLow = gCopies
+    tidx, vec = cute.arch.thread_idx()[0], cute.size(gX, mode=[0])
+    rX, rHigh, rLow = (cute.make_rmem_tensor(vec, x.element_type) for x in (gX, gHigh, gLow))
     rSize = cute.make_rmem_tensor(vec, Float32)
     bits = cute.recast_tensor(rX, cutlass.Int32)
     sFold = utils.SmemAllocator().allocate_tensor(
-        cutlass.Int32, cute.make_layout((walkers * block_rows, 3), stride=(1, walkers * block_rows)), 16
+        cutlass.Int32, cute.make_layout((threads, 3), stride=(1, threads)), 16
     )
-    apart = 1 if along_k else block_rows
     largest = cutlass.Int32(0)  # of the bits without their sign, which order as the numbers do
     for step in cutlass.range(walker, vectors, walkers, unroll=unroll):
         cute.autovec_copy(gX[None, step], rX)
@@ -94,9 +77,9 @@ _HALVE = """
     for step in cutlass.range(walker, vectors, walkers, unroll=unroll):
         cute.autovec_copy(gX[None, step], rX)
         scaled = rX.load() * scale
-        high = scaled.to(mHigh.element_type)
+        high = scaled.to(gHigh.element_type)
         rHigh.store(high)
-        rLow.store(((scaled - high.to(Float32)) * 2048.0).to(mLow.element_type))
+        rLow.store(((scaled - high.to(Float32)) * 2048.0).to(gLow.element_type))
         cute.autovec_copy(rHigh, gHigh[None, step])
         cute.autovec_copy(rLow, gLow[None, step])
         rSize.store(cute.math.abs(scaled))
@@ -105,59 +88,12 @@ _HALVE = """
             some = some + cutlass.Int32(rX[e] != 0.0)
     sFold[tidx, 1], sFold[tidx, 2] = held, some
     fold(sFold, (1, 2), tidx, walker, walkers, apart, lambda x, y: x + y)
-    if walker == 0 and row < rows:
+    if walker == 0 and row < shape[0]:
         rScale = cute.make_rmem_tensor(4, Float32)
-        rScale.store(scale_of(power, largest, sFold[tidx, 1], sFold[tidx, 2], k))
+        rScale.store(scale_of(power, largest, sFold[tidx, 1], sFold[tidx, 2], shape[1]))
         cute.autovec_copy(rScale, mScale[None, row, batch])
-"""
-_HOST = '''
-def converted(mX, scratch, mScale, stream):
-    """``mX`` (rows, k, batch) in ``scratch`` as TMA can address it: its halves and their scales, or one copy.
-
-    ``scratch`` is (1 or 2 copies, batches, :func:`scratch_size`); a copy lies as ``mX`` does (of 8 bits: densely along
-    k), but its rows or columns begin at L2's lines.
-    """
-    rows, k = cute.size(mX, mode=[0]), cute.size(mX, mode=[1])
-    copies, batches, room = scratch.shape
-    along_k = mX.stride[1] == 1 or mX.stride[0] != 1
-    k_major = along_k or scratch.element_type.width == 8
-    outer, pitch = (rows, even_pitch(k)) if k_major else (k, even_pitch(rows))
-    stride = (pitch, 1, outer * pitch) if k_major else (1, pitch, outer * pitch)
-    parts = [
-        cute.make_tensor(
-            scratch.iterator + part * batches * room, cute.make_layout((rows, k, batches), stride=stride)
-        )
-        for part in range(copies)
-    ]
-    steps = [step for step in mX.stride if step != 1]
-    even = along_k and k % 4 == 0 and all(isinstance(step, int) and step % 4 == 0 for step in steps)
-    vec = math.gcd(16, k) if mX.element_type.width == 8 else 4 if even else 1
-    if along_k:
-        walkers = next((w for w in (8, 16, 32, 64, 128) if w * vec * 4 >= k), 256)
-        block_rows = 256 // walkers
-    else:  # neighbours are rows: as many as leave work for every multiprocessor
-        block_rows = next((r for r in (32, 16) if rows * batches >= 132 * r), 8)
-        walkers = 1024 // block_rows
-    unroll = next(count for count in (8, 4, 2, 1) if k // vec >= count * walkers or count == 1)  # loads in flight
-    convert_kernel(
-        mX, parts[0], parts[1] if copies > 1 else None, mScale, (rows, k, batches), along_k, vec, walkers, block_rows,
-        unroll,
-    ).launch(
-        grid=[cute.ceil_div(rows, block_rows) * batches, 1, 1], block=[walkers * block_rows, 1, 1], stream=stream
-    )
-    return tuple(parts)
 
 
-def even_pitch(length):
-    """The next multiple of 128 bytes, of 16-bit numbers."""
-    return (length + 63) // 64 * 64
-
-
-def scratch_size(rows, k):
-    """Elements that one batch of a copy takes at most, in either layout."""
-    return max(rows * even_pitch(k), k * even_pitch(rows))
-'''
-_SCALES = '''
 @cute.jit
 def fold(
     sFold: cute.Tensor,
@@ -205,12 +141,47 @@ def scale_of(
     if largest >= 0x7F800000:
         rScale[2] = 0.0
     return rScale.load()
-'''
 
 
-def _written(what: str, each: str) -> str:
-    return _KERNEL.replace("$what\n", what[1:]).replace("$each\n", each[1:])
+@cute.jit
+def bring_scale(mScale: cute.Tensor, at: cutlass.Int32, r: cute.Tensor, rows: cutlass.Constexpr):
+    """What :func:`scale_of` says of a row; of one past the edge, that its results are all 0."""
+    cute.autovec_copy(mScale[None, cutlass.min(at, rows - 1)], r)
+    r[1] = -(2.0**126) if at >= rows else r[1]
+    r[2] = 2.0**100 if at >= rows else r[2]
 
 
-COPIES = _written(_COPIED, _COPY) + "\n" + _HOST
-HALVES = _written(_HALVED, _HALVE) + "\n" + _SCALES + "\n" + _HOST
+@cute.jit
+def restored(
+    high: cute.TensorSSA,
+    low: cute.TensorSSA,
+    operands: tuple,
+    cC: cute.Tensor,
+    row: cutlass.Int32,
+    column: cutlass.Int32,
+    batch: cutlass.Int32,
+    first: cutlass.Int32,
+    last: cutlass.Int32,
+    shape_mn: cutlass.Constexpr,
+):
+    """A thread's products of fp32 operands (themselves, then what :func:`scale_of` says of their rows), from the sums
+    of high·high and of the halves' other products, over k from ``first`` to ``last``."""
+    mA, mB, scale_a, scale_b = operands
+    columns = cute.size(cC) // 2
+    root, least, terms = (cute.make_rmem_tensor((columns, 2), Float32) for _ in range(3))
+    rRow, rColumns = cute.make_rmem_tensor(4, Float32), cute.make_rmem_tensor((4, columns), Float32)
+    rows_at, columns_at = places(cC)
+    for c in cutlass.range_constexpr(columns):
+        bring_scale(scale_b[None, None, batch], column + columns_at[c], rColumns[None, c], shape_mn[1])
+    for r in cutlass.range_constexpr(2):
+        bring_scale(scale_a[None, None, batch], row + rows_at[r], rRow, shape_mn[0])
+        root[None, r].store(rColumns[0, None].load() * rRow[0])
+        least[None, r].store(rColumns[1, None].load() + rRow[1])
+        terms[None, r].store(rColumns[2, None].load() * rRow[2])
+    root, least, terms = (by_thread(x).load().reshape(high.shape) for x in (root, least, terms))
+    sums = high + low * 0.00048828125
+    result = sums * root * root
+    doubtful = cute.full_like(result, float("nan"))
+    doubt = cute.where(cute.math.abs(sums) >= least, result * 0.0, doubtful)
+    doubt = cute.where(terms >= 1.0, doubt, doubtful)
+    return recomputed(result, doubt, mA, mB, cC, row, column, batch, first, last, shape_mn)

@@ -1,6 +1,9 @@
-"""Host functions of every GEMM module, as text: operands as TMA can address them."""
+"""Operands as TMA can address them: host arithmetic, shapes and strides are Python ints."""
 
-TMA_VIEW = '''
+import cutlass
+import cutlass.cute as cute
+
+
 def tma_view(x, dense_in):
     """``x`` (rows, columns, batch) as TMA can address it, or None: it lies densely along one of the dimensions
     ``dense_in``, and every other pitch is a multiple of 16 bytes. What is broadcast over the batch has one."""
@@ -37,23 +40,3 @@ def fit_together(sides, operands):
     lengths = {cute.size(x, mode=[1]) for x in operands}
     both = {dtype if dtype.width > 8 else 8 for side in dtypes for dtype in side}
     return all(len(values) == 1 for values in (lengths, both, *dtypes, *layouts))
-
-
-def terms_of(pairs, halved):
-    """What the wgmma kernel adds up: (left, right, sum). Of halves, left and right come in pairs of high and low, and
-    the products of the low ones follow in sums of their own."""
-    if not halved:
-        return tuple((left, right, number) for number, (left, right) in enumerate(pairs))
-    high = [(2 * left, 2 * right, number) for number, (left, right) in enumerate(pairs)]
-    low = [
-        term
-        for left, right, number in high
-        for term in ((left, right + 1, number + len(pairs)), (left + 1, right, number + len(pairs)))
-    ]
-    return (*high, *low)
-
-
-def opens(terms, number):
-    """Is this term the first of a step along k that its sum gets?"""
-    return [term[2] for term in terms].index(terms[number][2]) == number
-'''

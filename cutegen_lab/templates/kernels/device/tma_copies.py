@@ -1,0 +1,112 @@
+"""Copies of operands that TMA or wgmma cannot address as they lie: as they are, or converted."""
+
+import math
+
+import cutlass
+import cutlass.cute as cute
+
+
+def converted(mX, scratch, mScale, convert, stream):
+    """``mX`` (rows, k, batch) in ``scratch`` as TMA can address it: by :func:`copy_row` one copy; by ``halve_row`` its
+    halves, and their scales in ``mScale``.
+
+    ``scratch`` is (1 or 2 copies, batches, :func:`scratch_size`); a copy lies as ``mX`` does (of 8 bits: densely along
+    k), but its rows or columns begin at L2's lines.
+    """
+    rows, k = cute.size(mX, mode=[0]), cute.size(mX, mode=[1])
+    copies, batches, room = scratch.shape
+    along_k = mX.stride[1] == 1 or mX.stride[0] != 1
+    k_major = along_k or scratch.element_type.width == 8
+    outer, pitch = (rows, even_pitch(k)) if k_major else (k, even_pitch(rows))
+    stride = (pitch, 1, outer * pitch) if k_major else (1, pitch, outer * pitch)
+    mCopies = tuple(
+        cute.make_tensor(scratch.iterator + part * batches * room, cute.make_layout((rows, k, batches), stride=stride))
+        for part in range(copies)
+    )
+    steps = [step for step in mX.stride if step != 1]
+    even = along_k and k % 4 == 0 and all(isinstance(step, int) and step % 4 == 0 for step in steps)
+    vec = math.gcd(16, k) if mX.element_type.width == 8 else 4 if even else 1
+    if along_k:
+        walkers = next((w for w in (8, 16, 32, 64, 128) if w * vec * 4 >= k), 256)
+        block_rows = 256 // walkers
+    else:  # neighbours are rows: as many as leave work for every multiprocessor
+        block_rows = next((r for r in (32, 16) if rows * batches >= 132 * r), 8)
+        walkers = 1024 // block_rows
+    unroll = next(count for count in (8, 4, 2, 1) if k // vec >= count * walkers or count == 1)  # loads in flight
+    convert_kernel(mX, mCopies, mScale, convert, (rows, k, batches), along_k, vec, walkers, block_rows, unroll).launch(
+        grid=[cute.ceil_div(rows, block_rows) * batches, 1, 1], block=[walkers * block_rows, 1, 1], stream=stream
+    )
+    return mCopies
+
+
+def even_pitch(length):
+    """The next multiple of 128 bytes, of 16-bit numbers."""
+    return (length + 63) // 64 * 64
+
+
+def scratch_size(rows, k):
+    """Elements that one batch of a copy takes at most, in either layout."""
+    return max(rows * even_pitch(k), k * even_pitch(rows))
+
+
+def uneven(x, matrix):
+    """Can TMA not address the matrices of ``x``, of 16 bits, along dimensions ``matrix``? It takes dense rows or
+    columns that begin at multiples of 16 bytes."""
+    dense = any(x.shape[d] > 1 and x.stride[d] == 1 for d in matrix)
+    return not dense or any(step % 8 for size, step in zip(x.shape, x.stride) if size > 1 and step > 1)
+
+
+@cute.kernel
+def convert_kernel(
+    mX: cute.Tensor,
+    mCopies: tuple,
+    mScale: cute.Tensor,
+    convert: cutlass.Constexpr,
+    shape: cutlass.Constexpr,
+    along_k: cutlass.Constexpr,
+    vec: cutlass.Constexpr,
+    walkers: cutlass.Constexpr,
+    block_rows: cutlass.Constexpr,
+    unroll: cutlass.Constexpr,
+):
+    """``block_rows`` rows of ``mX`` (rows, k, batch) a block, ``walkers`` threads on each: ``convert`` writes a row of
+    ``mCopies``. Threads next to each other read neighbours in memory (``along_k``: in k)."""
+    rows, k, _ = shape
+    tidx, _, _ = cute.arch.thread_idx()
+    bidx, _, _ = cute.arch.block_idx()
+    groups = cute.ceil_div(rows, block_rows)
+    at, walker = (tidx // walkers, tidx % walkers) if along_k else (tidx % block_rows, tidx // block_rows)
+    row, batch = bidx % groups * block_rows + at, bidx // groups
+    inside = cutlass.min(row, rows - 1)
+    vectors = k // vec if row < rows else 0
+    gX, gCopies = flat_row(mX, inside, batch, vec), [flat_row(x, inside, batch, vec) for x in mCopies]
+    apart = 1 if along_k else block_rows  # threads from one walker to the next
+    convert(gX, gCopies, mScale, row, batch, vectors, walker, shape, walkers * block_rows, walkers, apart, unroll)
+
+
+def flat_row(x, row, batch, vec):
+    return cute.flat_divide(x[row, None, batch], (vec,))
+
+
+@cute.jit
+def copy_row(
+    gX: cute.Tensor,
+    gCopies: tuple,
+    mScale: cute.Tensor,
+    row: cutlass.Int32,
+    batch: cutlass.Int32,
+    vectors: cutlass.Int32,
+    walker: cutlass.Int32,
+    shape: cutlass.Constexpr,
+    threads: cutlass.Constexpr,
+    walkers: cutlass.Constexpr,
+    apart: cutlass.Constexpr,
+    unroll: cutlass.Constexpr,
+):
+    """A copy of ``gX`` (vec, vectors of a row): each of ``walkers`` threads takes every so many-th vector."""
+    gCopy = gCopies[0]
+    rX, rCopy = (cute.make_rmem_tensor(cute.size(gX, mode=[0]), x.element_type) for x in (gX, gCopy))
+    for step in cutlass.range(walker, vectors, walkers, unroll=unroll):
+        cute.autovec_copy(gX[None, step], rX)
+        rCopy.store(rX.load().to(gCopy.element_type))
+        cute.autovec_copy(rCopy, gCopy[None, step])
