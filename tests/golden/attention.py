@@ -396,7 +396,7 @@ def copy_row(
         cute.autovec_copy(rCopy, gCopy[None, step])
 
 
-SMEM_BYTES = 227 << 10  # a block's most
+SMEM_BYTES = 232448  # a block's most: 227 KiB
 
 
 EPI_STAGE = 2  # pieces of results on their way out, for each team
@@ -425,7 +425,7 @@ KINDS = {
 }
 
 
-def team_groups(config):
+def groups_of(config):
     """Warpgroups that share a tile."""
     return 1 if config["schedule"] == "pingpong" else min(config["tile_m"] // 64, 2)
 
@@ -441,14 +441,14 @@ def stages_that_fit(tile_shape_mnk, consumers, loads, itemsize, beside=0):
 def stages_of(config, kind, loads, beside=0):
     """As :func:`stages_that_fit`."""
     tile_shape_mnk = config["tile_m"], config["tile_n"], config["tile_k"]
-    consumers = 2 if config["schedule"] == "pingpong" else team_groups(config)
+    consumers = 2 if config["schedule"] == "pingpong" else groups_of(config)
     return stages_that_fit(tile_shape_mnk, consumers, loads, KINDS[kind][2], beside)
 
 
 def beyond_room(config, kind, pairs, loads, beside=0):
     """Which limit a tile's sums are beyond in registers, or its stages in shared memory."""
     _, sums, _, most = KINDS[kind]
-    registers = config["tile_m"] * config["tile_n"] * sums * pairs // (128 * team_groups(config))
+    registers = config["tile_m"] * config["tile_n"] * sums * pairs // (128 * groups_of(config))
     if registers > most:
         return f"{registers} accumulators in a thread's registers, of {most} at most"
     fit, stages = stages_of(config, kind, loads, beside), config["stages"]
@@ -469,7 +469,7 @@ def why_not_rows(config, n, values, in_parts):
     """As :func:`why_not`, of a kernel that reduces rows of ``n``, with so many ``values`` of a row from each block. A
     row lies in a tile, or in the tiles of a cluster; only what can be put together from parts may be wider."""
     tile_m, tile_n, cluster_m, cluster_n = (config[s] for s in ("tile_m", "tile_n", "cluster_m", "cluster_n"))
-    held, groups = tile_n * cluster_n, team_groups(config)
+    held, groups = tile_n * cluster_n, groups_of(config)
     if n > held and not in_parts:
         return (
             f"rows of {n:,} in the tiles of a cluster, which hold {held:,} "
@@ -486,7 +486,7 @@ make_mma = sm90.make_trivial_tiled_mma  # of TF32: tf32_mma
 
 
 @cute.jit
-def multiply_by_wgmma(
+def gemm1_multiply_by_wgmma(
     lefts: tuple,
     rights: tuple,
     mC: cute.Tensor,
@@ -503,12 +503,11 @@ def multiply_by_wgmma(
     schedule: cutlass.Constexpr,
     raster: cutlass.Constexpr,
     group: cutlass.Constexpr,
-    tile_epilogue: cutlass.Constexpr,
-    mParts: cute.Tensor = None,
-    places: cutlass.Constexpr = (0, 0, 0, 0),
-    ahead: cutlass.Constexpr = None,
+    mParts: cute.Tensor,
+    rows: cutlass.Constexpr,
 ):
-    """``ahead``: which of ``extras`` may come as sheets, where the epilogue says so."""
+    """``rows`` and ``mParts`` are None but where the epilogue reduces rows: the shape of what a block's warps get from
+    others, and which of ``extras`` may come as sheets."""
     tile_m, tile_n, tile_k = tile_shape_mnk
     cluster_m, cluster_n = cluster_shape_mn
     a_dtype, b_dtype, c_dtype = lefts[0].element_type, rights[0].element_type, mC.element_type
@@ -516,6 +515,7 @@ def multiply_by_wgmma(
     batches = batches // parts
     teams = 2 if schedule == "pingpong" else 1
     team_groups = 1 if teams == 2 else min(tile_m // 64, 2)
+    places, ahead = ((0, 0, 0, 0), None) if rows is None else rows
     loads, room = (len(lefts), len(rights)), math.prod(places) * 4
     ab_stage = min(stages, stages_that_fit(tile_shape_mnk, teams * team_groups, loads, a_dtype.width // 8, room))
     aligned = tma_view(mC, (1,)) if n * c_dtype.width % 128 == 0 else None  # TMA stores pieces of 16 bytes, all of each
@@ -531,16 +531,9 @@ def multiply_by_wgmma(
     if cutlass.const_expr(joined > 1):
         terms = ((0, 0, 0),)
     promoted = len(terms) if a_dtype.width == 8 else len(exact)
+    majors = major_a.sm90_mma_major_mode(), major_b.sm90_mma_major_mode()
     mma, epi_mma = (
-        make_mma(
-            a_dtype,
-            b_dtype,
-            major_a.sm90_mma_major_mode(),
-            major_b.sm90_mma_major_mode(),
-            Float32,
-            (team_groups, 1, 1),
-            tiler_mn=(64, columns),
-        )
+        make_mma(a_dtype, b_dtype, *majors, Float32, (team_groups, 1, 1), tiler_mn=(64, columns))
         for columns in (tile_n * joined, epi_tile[1])
     )
     layout_a = sm90.make_smem_layout_a(major_a, tile_shape_mnk, a_dtype, ab_stage * len(lefts))
@@ -573,43 +566,13 @@ def multiply_by_wgmma(
         for x, layout in zip(views, layouts_e)
     ]
     clusters = cute.ceil_div(m, tile_m * cluster_m) * cute.ceil_div(n, tile_n * cluster_n) * batches * parts
-    gemm_kernel(
-        tuple(atom for atom, _ in by_tma_a),
-        tuple(x for _, x in by_tma_a),
-        tuple(atom for atom, _ in by_tma_b),
-        tuple(x for _, x in by_tma_b),
-        tma_c,
-        tC,
-        mC,
-        exact,
-        extras,
-        mParts,
-        tuple(atom for atom, _ in by_tma_e),
-        tuple(x for _, x in by_tma_e),
-        layouts_e,
-        sizes,
-        sheets,
-        mma,
-        epi_mma,
-        layout_a,
-        layout_b,
-        layout_wide,
-        layout_c,
-        (m, n, k, batches),
-        terms,
-        promoted,
-        joined,
-        parts,
-        tile_shape_mnk,
-        epi_tile,
-        cluster_shape_mn,
-        teams,
-        group,
-        raster == "n",
-        (a_dtype, b_dtype, c_dtype),
-        tile_epilogue,
-        places,
-    ).launch(
+    operands = unzipped(by_tma_a), unzipped(by_tma_b)
+    epi_args = exact, extras, mParts, *unzipped(by_tma_e), layouts_e
+    layouts = layout_a, layout_b, layout_wide, layout_c
+    tiling = (m, n, k, batches), tile_shape_mnk, epi_tile, cluster_shape_mn, teams
+    result, mmas, dtypes = (tma_c, tC, mC), (mma, epi_mma), (a_dtype, b_dtype, c_dtype)
+    walk, summed = (group, raster == "n"), (terms, promoted, joined, parts)
+    gemm1_gemm_kernel(operands, result, epi_args, mmas, layouts, dtypes, sizes, sheets, tiling, walk, summed, places).launch(
         grid=[min(clusters, RESIDENT[cluster_m * cluster_n]) * cluster_m * cluster_n, 1, 1],
         block=[(teams * team_groups + 1) * 128, 1, 1],
         cluster=[cluster_m * cluster_n, 1, 1],
@@ -628,70 +591,52 @@ def joined_of(lefts, rights, exact, tile_shape_mnk, major_b):
     return len(rights) if one_left and whole else 1
 
 
+def unzipped(pairs):
+    """Atoms, and tensors."""
+    return tuple(atom for atom, _ in pairs), tuple(x for _, x in pairs)
+
+
 def load_op(blocks):
     """A TMA load for one block, or for several of a cluster at once."""
     return cpasync.CopyBulkTensorTileG2SMulticastOp() if blocks > 1 else cpasync.CopyBulkTensorTileG2SOp()
 
 
 def load(tma, tX, at, slot, barrier, mask=None):
-    """The tile ``at`` of a matrix on its way to its place in shared memory; ``tX``: both as ``tma_partition`` has
-    them."""
+    """The tile ``at`` of a matrix on its way to shared memory; ``tX``: both, as ``tma_partition`` has them."""
     smem, gmem = tX
-    slot = slot if isinstance(slot, tuple) else (slot,)
     cute.copy(tma, gmem[(None, *at)], smem[(None, *slot)], tma_bar_ptr=barrier, mcast_mask=mask)
 
 
 @cute.kernel
-def gemm_kernel(
-    tmas_a: tuple,
-    mAs: tuple,
-    tmas_b: tuple,
-    mBs: tuple,
-    tma_c: cute.CopyAtom,
-    tC: cute.Tensor,
-    mC: cute.Tensor,
-    exact: tuple,
-    extras: tuple,
-    mParts: cute.Tensor,
-    tmas_e: tuple,
-    mEs: tuple,
-    layouts_e: tuple,
+def gemm1_gemm_kernel(
+    operands: tuple,
+    result: tuple,
+    epi_args: tuple,
+    mmas: tuple,
+    layouts: tuple,
+    dtypes: cutlass.Constexpr,
     sizes: cutlass.Constexpr,
     sheets: cutlass.Constexpr,
-    mma: cute.TiledMma,
-    epi_mma: cute.TiledMma,
-    layout_a: cute.ComposedLayout,
-    layout_b: cute.ComposedLayout,
-    layout_wide: cute.ComposedLayout,
-    layout_c: cute.ComposedLayout,
-    problem_mnkl: cutlass.Constexpr,
-    terms: cutlass.Constexpr,
-    promoted: cutlass.Constexpr,
-    joined: cutlass.Constexpr,
-    parts: cutlass.Constexpr,
-    tile_shape_mnk: cutlass.Constexpr,
-    epi_tile: cutlass.Constexpr,
-    cluster_shape_mn: cutlass.Constexpr,
-    teams: cutlass.Constexpr,
-    group: cutlass.Constexpr,
-    along_n: cutlass.Constexpr,
-    dtypes: cutlass.Constexpr,
-    tile_epilogue: cutlass.Constexpr,
+    tiling: cutlass.Constexpr,
+    walk: cutlass.Constexpr,
+    summed: cutlass.Constexpr,
     places: cutlass.Constexpr,
 ):
     """One warp loads tiles of A and B by TMA; the consumers' warpgroups multiply, in one team or in two that take tiles
     in turn. Blocks stay and take tile after tile.
 
-    The first ``promoted`` terms have sums of their own, which are added to totals after each step along k: products of
-    fp32 operands, which ``exact`` has, and of 8 bits. ``joined``: tiles of so many right operands lie side by side and
-    are multiplied as one. ``parts``: k is cut in so many, batches of results to be added up. ``tmas_e`` are those of
-    the epilogue's tensors that come as sheets, None for the others. Where an epilogue reduces rows, ``mParts`` and
-    ``places`` (the shape of what a block's warps get from others) are for it, and the blocks that share tiles of A
-    load them in turn: they need not be as many as a tile divides into.
+    ``operands`` and ``result``: atoms of TMA, and its tensors. ``epi_args``: ``exact`` (fp32 operands of which others
+    are halves), what the epilogue reads, atoms, tensors and layouts of those that come as sheets (else None).
+    ``summed``: terms, how many of them have sums of their own that are added to totals after each step along k (of fp32
+    halves and 8 bits), how many right operands' tiles lie side by side and are multiplied as one, parts that k is cut
+    in. Where an epilogue reduces rows, ``mParts`` and ``places`` (the shape of what a block's warps get from others)
+    are for it, and blocks that share tiles of A load them in turn: they need not be as many as a tile divides into.
     """
-    m, n, k, batches = problem_mnkl
-    tile_m, tile_n, tile_k = tile_shape_mnk
-    cluster_m, cluster_n = cluster_shape_mn
+    ((tmas_a, mAs), (tmas_b, mBs)), (tma_c, tC, mC) = operands, result
+    exact, extras, mParts, tmas_e, mEs, layouts_e = epi_args
+    (mma, epi_mma), (layout_a, layout_b, layout_wide, layout_c) = mmas, layouts
+    (m, n, k, batches), (tile_m, tile_n, tile_k), epi_tile, (cluster_m, cluster_n), teams = tiling
+    (terms, promoted, joined, parts), (group, along_n) = summed, walk
     cluster_size = cluster_m * cluster_n
     a_dtype, b_dtype, c_dtype = dtypes
     lefts, rights, sums = len(mAs), len(mBs), 1 + max(term[2] for term in terms)
@@ -793,7 +738,7 @@ def gemm_kernel(
                         cute.arch.mbarrier_arrive_and_expect_tx(full + stage, stage_bytes)
                     for o in cutlass.range_constexpr(lefts):
                         at = batch if cutlass.const_expr(cute.size(gAs[o], mode=[4]) > 1) else 0
-                        at, slot = (i, k_first + k_tile, at), stage * lefts + o
+                        at, slot = (i, k_first + k_tile, at), (stage * lefts + o,)
                         if cutlass.const_expr(in_turn):
                             if (k_first + k_tile) % cluster_n == rank_n:
                                 load(tmas_a[o], tAs[o], at, slot, full + stage, mask_a if cluster_n > 1 else None)
@@ -801,7 +746,7 @@ def gemm_kernel(
                             load(tmas_a[o], tAs[o], at, slot, full + stage, mask_a if cluster_n > 1 else None)
                     for o in cutlass.range_constexpr(rights):
                         at = batch if cutlass.const_expr(cute.size(gBs[o], mode=[4]) > 1) else 0
-                        at, slot = (j, k_first + k_tile, at), stage * rights + o
+                        at, slot = (j, k_first + k_tile, at), (stage * rights + o,)
                         load(tmas_b[o], tBs[o], at, slot, full + stage, mask_b if cluster_m > 1 else None)
                     stage, phase = next_stage(stage, phase, ab_stage)
                 for s in cutlass.range_constexpr(len(sheets)):
@@ -851,7 +796,7 @@ def gemm_kernel(
         shared_rows = None
         if cutlass.const_expr(in_turn):
             sParts = storage.exchanged.get_tensor(cute.make_layout(places))
-            shared_rows = mParts, sParts, storage.arrived.data_ptr(), warp_idx
+            shared_rows = mParts, sParts, storage.arrived.data_ptr(), warp_idx, rank_m, rank_n
 
         from_shared = [
             cute.make_tiled_copy_C(
@@ -864,6 +809,7 @@ def gemm_kernel(
             for x in extras
         ]
 
+        inputs, pipeline = (exact, extras, sEs, from_shared, sizes, sheets), (full, empty, ab_stage, cluster_size)
         stored = cutlass.Int32(0)  # pieces this team has stored
         steps = k_tiles + (len(sheets) if in_turn else 0)  # of a tile, where teams take turns
         stage, phase = stage_after(cutlass.Int32(0), cutlass.Int32(0), team * steps, ab_stage)
@@ -886,13 +832,9 @@ def gemm_kernel(
                             mma.set(warpgroup.Field.ACCUMULATE, False)
                         else:
                             mma.set(warpgroup.Field.ACCUMULATE, k_tile > 0)
-                        cute.gemm(
-                            mma,
-                            accs[terms[t][2]],
-                            tCrA[None, None, k_block, stage * lefts + terms[t][0]],
-                            tCrB[None, None, k_block, stage * (rights // joined) + terms[t][1]],
-                            accs[terms[t][2]],
-                        )
+                        rA = tCrA[None, None, k_block, stage * lefts + terms[t][0]]
+                        rB = tCrB[None, None, k_block, stage * (rights // joined) + terms[t][1]]
+                        cute.gemm(mma, accs[terms[t][2]], rA, rB, accs[terms[t][2]])
                     if cutlass.const_expr(t + 1 == promoted):
                         warpgroup.commit_group()
                 warpgroup.commit_group()
@@ -914,31 +856,9 @@ def gemm_kernel(
 
             i, j, batch = tile_at(tile, across_mn, group, along_n)
             row, column = (i * cluster_m + rank_m) * tile_m, (j * cluster_n + rank_n) * tile_n
-            stored, stage, phase = tile_epilogue(
-                pieces,
-                (row, column, batch),
-                (stored, stage, phase),
-                exact,
-                (extras, sEs, from_shared),
-                output,
-                cC,
-                shared_rows,
-                (full, empty, ab_stage, cluster_size),
-                team,
-                thread,
-                sizes,
-                sheets,
-                promoted,
-                joined,
-                parts,
-                problem_mnkl,
-                tile_shape_mnk,
-                epi_tile,
-                cluster_shape_mn,
-                teams,
-                k_tiles,
-                (tile - first) // (step * teams),
-                (rank_m, rank_n),
+            at, state, turn = (row, column, batch), (stored, stage, phase), (tile - first) // (step * teams)
+            stored, stage, phase = gemm1_tile_epilogue(
+                pieces, at, state, turn, inputs, output, cC, shared_rows, pipeline, (team, thread), tiling, summed
             )
         if cutlass.const_expr(tma_c is not None):
             if thread < 32:
@@ -957,8 +877,7 @@ def store_piece(
     shape_mn: cutlass.Constexpr,
     epi_tile: cutlass.Constexpr,
     stored: cutlass.Int32,
-    team: cutlass.Int32,
-    thread: cutlass.Int32,
+    place: tuple,
     left: tuple,
 ):
     """A piece of results, in registers, on its way out. By TMA when the whole team has met: the stages that were
@@ -966,7 +885,7 @@ def store_piece(
     team has ``stored``."""
     mC, thr_to_shared, tCsC, tma_c, bSsC, bSgC = output
     drained, empty, cluster_size = left
-    row, column, batch = at
+    (row, column, batch), (team, thread) = at, place
     if cutlass.const_expr(tma_c is not None):
         team_threads, tidx = epi_tile[0] * 2, cute.arch.thread_idx()[0]
         slot = team * EPI_STAGE + stored % EPI_STAGE
@@ -982,8 +901,8 @@ def store_piece(
         cute.arch.barrier(barrier_id=1 + team, number_of_threads=team_threads)
         if thread < 32:
             if row < shape_mn[0] and column < shape_mn[1]:  # where C is one tile high, every other is that one too
-                place = (row // epi_tile[0], column // epi_tile[1], batch)
-                cute.copy(tma_c, bSsC[None, slot], bSgC[(None, *place)])
+                dst = (row // epi_tile[0], column // epi_tile[1], batch)
+                cute.copy(tma_c, bSsC[None, slot], bSgC[(None, *dst)])
             cute.arch.cp_async_bulk_commit_group()
         stored = stored + 1
     else:
@@ -1016,27 +935,11 @@ def multiply_and_reduce(
     """``mParts`` (m, tiles, batch, values): what tiles find of rows that are wider than a cluster's."""
     values, teams = max(len(step[3]) for step in STEPS), 2 if schedule == "pingpong" else 1
     team_groups = 1 if teams == 2 else min(tile_shape_mnk[0] // 64, 2)
-    multiply_by_wgmma(
-        lefts,
-        rights,
-        mC,
-        (),
-        extras,
-        stream,
-        sizes,
-        k,
-        ((0, 0, 0),),
-        1,
-        tile_shape_mnk,
-        cluster_shape_mn,
-        stages,
-        schedule,
-        raster,
-        group,
-        reduce_tile,
-        mParts,
-        exchange_shape(tile_shape_mnk[0], cluster_shape_mn[1], values, teams, team_groups),
-        [o for o, along in STEPS[0][1]],  # what later steps read again, they read from memory
+    places = exchange_shape(tile_shape_mnk[0], cluster_shape_mn[1], values, teams, team_groups)
+    ahead = [o for o, along in STEPS[0][1]]  # what later steps read again, they read from memory
+    tiles, order = (tile_shape_mnk, cluster_shape_mn), (stages, schedule, raster, group)
+    gemm1_multiply_by_wgmma(
+        lefts, rights, mC, (), extras, stream, sizes, k, ((0, 0, 0),), 1, *tiles, *order, mParts, (places, ahead)
     )
 
 
@@ -1046,39 +949,27 @@ def as_tma(x, copy, stream):
 
 
 @cute.jit
-def reduce_tile(
+def gemm1_tile_epilogue(
     pieces: tuple,
-    tile: tuple,
+    at: tuple,
     state: tuple,
-    exact: tuple,
+    turn: cutlass.Int32,
     inputs: tuple,
     output: tuple,
     cC: cute.Tensor,
     shared_rows: tuple,
     pipeline: tuple,
-    team: cutlass.Int32,
-    thread: cutlass.Int32,
-    sizes: cutlass.Constexpr,
-    sheets: cutlass.Constexpr,
-    promoted: cutlass.Constexpr,
-    joined: cutlass.Constexpr,
-    parts: cutlass.Constexpr,
-    problem_mnkl: cutlass.Constexpr,
-    tile_shape_mnk: cutlass.Constexpr,
-    epi_tile: cutlass.Constexpr,
-    cluster_shape_mn: cutlass.Constexpr,
-    teams: cutlass.Constexpr,
-    k_tiles: cutlass.Constexpr,
-    turn: cutlass.Int32,
-    rank_mn: tuple,
+    place: tuple,
+    tiling: cutlass.Constexpr,
+    summed: cutlass.Constexpr,
 ):
-    """The epilogue of a tile whose rows are reduced, as ``store_tile`` is that of a tile by itself. ``turn``: tiles
-    that the team has had before."""
-    (row, column, batch), (stored, stage, phase) = tile, state
-    (extras, sEs, from_shared), (full, empty, ab_stage, cluster_size) = inputs, pipeline
-    mParts, sParts, met_at, warp_idx = shared_rows
-    m, n, _, _ = problem_mnkl
-    tile_n, cluster_n = tile_shape_mnk[1], cluster_shape_mn[1]
+    """Of a tile whose rows are reduced, where that of ``gemm_sm90`` takes each tile by itself."""
+    (row, column, batch), (stored, stage, phase), (team, thread) = at, state, place
+    _, extras, sEs, from_shared, sizes, sheets = inputs
+    full, empty, ab_stage, cluster_size = pipeline
+    mParts, sParts, met_at, warp_idx, *rank_mn = shared_rows
+    (m, n, k, _), (_, tile_n, tile_k), epi_tile, cluster_shape_mn, teams = tiling
+    k_tiles, cluster_n = cute.ceil_div(k, tile_k), cluster_shape_mn[1]
     tidx, _, _ = cute.arch.thread_idx()
     _, epi_n, _, epi_m = pieces[0].shape
     whole = n <= tile_n * cluster_n  # a row lies in the tiles of a cluster
@@ -1121,7 +1012,7 @@ def reduce_tile(
                     for v in cutlass.range_constexpr(len(kept)):
                         put_row(kept[v], registers[v], half, epi_j, epi_i)
                     for f in cutlass.range_constexpr(len(folded)):
-                        part = fold(folded[f], folds[f], neutrals[f], cRow, epi_column, n, ragged)
+                        part = fold_row(folded[f], folds[f], neutrals[f], cRow, epi_column, n, ragged)
                         parts_here[line][f] = folds[f](parts_here[line][f], part)
         if cutlass.const_expr(s == 0 and teams > 1):  # the other team's
             stage, phase = stage_after(stage, phase, cutlass.Int32(k_tiles + len(sheets)), ab_stage)
@@ -1129,9 +1020,9 @@ def reduce_tile(
             for f in cutlass.range_constexpr(len(folds)):
                 parts_here[line][f] = cute.arch.warp_reduction(parts_here[line][f], folds[f], threads_in_group=4)
         if cutlass.const_expr(exchanged):
-            place = warp_idx * 2 + (met + s) % 2
-            sPlace = sParts[None, None, None, place]
-            exchange(as_tensor(parts_here), sPlace, met_at + place, (met + s) // 2 % 2, rank_mn, cluster_shape_mn)
+            buffer = warp_idx * 2 + (met + s) % 2
+            sPlace = sParts[None, None, None, buffer]
+            exchange(as_tensor(parts_here), sPlace, met_at + buffer, (met + s) // 2 % 2, rank_mn, cluster_shape_mn)
             parts_here = from_blocks(sPlace, folds, lines)
             cute.arch.sync_warp()  # all have read before any of them sends again
         for line in cutlass.range_constexpr(lines):
@@ -1145,7 +1036,7 @@ def reduce_tile(
                         mParts[at_row, column // tile_n, batch, f] = found[line][f]
     else:
         write = FINISH[3]
-        stored = write(registers, found, extras, output, cC, tile, stored, team, thread, sizes, (m, n), epi_tile)
+        stored = write(registers, found, extras, output, cC, at, stored, place, sizes, (m, n), epi_tile)
     return stored, stage, phase
 
 
@@ -1156,16 +1047,15 @@ def write_rows(
     extras: tuple,
     output: tuple,
     cC: cute.Tensor,
-    tile: tuple,
+    at: tuple,
     stored: cutlass.Int32,
-    team: cutlass.Int32,
-    thread: cutlass.Int32,
+    place: tuple,
     sizes: cutlass.Constexpr,
     shape_mn: cutlass.Constexpr,
     epi_tile: cutlass.Constexpr,
 ):
     """The rows of a tile, finished, on their way out. Returns how many pieces the team has ``stored``."""
-    (work, reads, held, _), (row, column, batch), c_dtype = FINISH, tile, output[0].element_type
+    (work, reads, held, _), (row, column, batch), c_dtype = FINISH, at, output[0].element_type
     *_, epi_n, epi_m = registers[0].shape
     for epi_i in cutlass.range_constexpr(epi_m):
         for epi_j in cutlass.range_constexpr(epi_n):
@@ -1177,8 +1067,8 @@ def write_rows(
                 loaded = read(extras, reads, loaded, None, half, cRow, epi_row, epi_column, batch, shape_mn)
                 result = work(*values, *found[2 * epi_i + half], *loaded, *sizes, Float32(shape_mn[1]))
                 put_row(result.to(c_dtype), rC, half, 0, 0)
-            at = epi_row, epi_column, batch
-            stored = store_piece(rC, output, cC, at, shape_mn, epi_tile, stored, team, thread, ((), None, 0))
+            piece_at = epi_row, epi_column, batch
+            stored = store_piece(rC, output, cC, piece_at, shape_mn, epi_tile, stored, place, ((), None, 0))
     return stored
 
 
@@ -1211,7 +1101,7 @@ def read(extras, reads, before, ahead, half, cRow, row, column, batch, shape_mn)
     return found
 
 
-def fold(values, op, neutral, cRow, column, n, ragged):
+def fold_row(values, op, neutral, cRow, column, n, ragged):
     """Reduces a thread's part of a row, pairwise; where it is ``ragged``, columns past its end count for nothing."""
     rValue = cute.make_rmem_tensor(values.shape, Float32)
     rValue.store(values)
@@ -1541,6 +1431,102 @@ def total_kernel(
 restore = None  # of fp32 operands' halves: restored
 
 
+@cute.jit
+def gemm2_multiply_by_wgmma(
+    lefts: tuple,
+    rights: tuple,
+    mC: cute.Tensor,
+    exact: tuple,
+    extras: tuple,
+    stream: cuda.CUstream,
+    sizes: cutlass.Constexpr,
+    k: cutlass.Constexpr,
+    terms: cutlass.Constexpr,
+    parts: cutlass.Constexpr,
+    tile_shape_mnk: cutlass.Constexpr,
+    cluster_shape_mn: cutlass.Constexpr,
+    stages: cutlass.Constexpr,
+    schedule: cutlass.Constexpr,
+    raster: cutlass.Constexpr,
+    group: cutlass.Constexpr,
+    mParts: cute.Tensor,
+    rows: cutlass.Constexpr,
+):
+    """``rows`` and ``mParts`` are None but where the epilogue reduces rows: the shape of what a block's warps get from
+    others, and which of ``extras`` may come as sheets."""
+    tile_m, tile_n, tile_k = tile_shape_mnk
+    cluster_m, cluster_n = cluster_shape_mn
+    a_dtype, b_dtype, c_dtype = lefts[0].element_type, rights[0].element_type, mC.element_type
+    m, n, batches = (cute.size(mC, mode=[d]) for d in range(3))
+    batches = batches // parts
+    teams = 2 if schedule == "pingpong" else 1
+    team_groups = 1 if teams == 2 else min(tile_m // 64, 2)
+    places, ahead = ((0, 0, 0, 0), None) if rows is None else rows
+    loads, room = (len(lefts), len(rights)), math.prod(places) * 4
+    ab_stage = min(stages, stages_that_fit(tile_shape_mnk, teams * team_groups, loads, a_dtype.width // 8, room))
+    aligned = tma_view(mC, (1,)) if n * c_dtype.width % 128 == 0 else None  # TMA stores pieces of 16 bytes, all of each
+    if cutlass.const_expr(ahead is None):  # two teams hide such loads behind each other's steps
+        ahead = range(len(extras) if aligned is not None and parts == 1 and teams == 1 else 0)
+    views = tuple(sheet_view(x) if o in ahead else None for o, x in enumerate(extras))
+    if cutlass.const_expr(len([x for x in views if x is not None]) > ab_stage):  # a piece's sheets are there at once
+        views = tuple(None for _ in extras)
+    stage_bits = max(tile_m * len(lefts), tile_n * len(rights)) * tile_k * a_dtype.width
+    epi_tile, slots, sheets = sheets_of(views, c_dtype, tile_shape_mnk, 64 * team_groups, stage_bits)
+    major_a, major_b = utils.LayoutEnum.from_tensor(lefts[0]), utils.LayoutEnum.from_tensor(rights[0])
+    joined = joined_of(lefts, rights, exact, tile_shape_mnk, major_b)
+    if cutlass.const_expr(joined > 1):
+        terms = ((0, 0, 0),)
+    promoted = len(terms) if a_dtype.width == 8 else len(exact)
+    majors = major_a.sm90_mma_major_mode(), major_b.sm90_mma_major_mode()
+    mma, epi_mma = (
+        make_mma(a_dtype, b_dtype, *majors, Float32, (team_groups, 1, 1), tiler_mn=(64, columns))
+        for columns in (tile_n * joined, epi_tile[1])
+    )
+    layout_a = sm90.make_smem_layout_a(major_a, tile_shape_mnk, a_dtype, ab_stage * len(lefts))
+    layout_b = sm90.make_smem_layout_b(major_b, tile_shape_mnk, b_dtype, ab_stage * len(rights))
+    wide_mnk = (tile_m, tile_n * joined, tile_k)
+    layout_wide = sm90.make_smem_layout_b(major_b, wide_mnk, b_dtype, ab_stage * len(rights) // joined)
+    layout_c = sm90.make_smem_layout_epi(c_dtype, utils.LayoutEnum.ROW_MAJOR, epi_tile, EPI_STAGE * teams)
+    stage_a, stage_b, stage_c = (cute.slice_(layout, (None, None, 0)) for layout in (layout_a, layout_b, layout_c))
+    shares = 1 if mParts is not None else cluster_n  # of a tile of A, a block's load each
+    by_tma_a = [
+        cpasync.make_tiled_tma_atom(load_op(cluster_n), x, stage_a, (tile_m, tile_k), num_multicast=shares)
+        for x in lefts
+    ]
+    by_tma_b = [
+        cpasync.make_tiled_tma_atom(load_op(cluster_m), x, stage_b, (tile_n, tile_k), num_multicast=cluster_m)
+        for x in rights
+    ]
+    tma_c, tC = None, None
+    if cutlass.const_expr(aligned is not None):
+        tma_c, tC = cpasync.make_tiled_tma_atom(cpasync.CopyBulkTensorTileS2GOp(), aligned, stage_c, epi_tile)
+    layouts_e = tuple(
+        None if x is None else sheet_layout(x.element_type, epi_tile, slots, ab_stage, stage_bits) for x in views
+    )
+    by_tma_e = [
+        (None, None)
+        if x is None
+        else cpasync.make_tiled_tma_atom(
+            cpasync.CopyBulkTensorTileG2SOp(), x, cute.slice_(layout, (None, None, 0, 0)), epi_tile
+        )
+        for x, layout in zip(views, layouts_e)
+    ]
+    clusters = cute.ceil_div(m, tile_m * cluster_m) * cute.ceil_div(n, tile_n * cluster_n) * batches * parts
+    operands = unzipped(by_tma_a), unzipped(by_tma_b)
+    epi_args = exact, extras, mParts, *unzipped(by_tma_e), layouts_e
+    layouts = layout_a, layout_b, layout_wide, layout_c
+    tiling = (m, n, k, batches), tile_shape_mnk, epi_tile, cluster_shape_mn, teams
+    result, mmas, dtypes = (tma_c, tC, mC), (mma, epi_mma), (a_dtype, b_dtype, c_dtype)
+    walk, summed = (group, raster == "n"), (terms, promoted, joined, parts)
+    gemm2_gemm_kernel(operands, result, epi_args, mmas, layouts, dtypes, sizes, sheets, tiling, walk, summed, places).launch(
+        grid=[min(clusters, RESIDENT[cluster_m * cluster_n]) * cluster_m * cluster_n, 1, 1],
+        block=[(teams * team_groups + 1) * 128, 1, 1],
+        cluster=[cluster_m * cluster_n, 1, 1],
+        min_blocks_per_mp=1,  # so that ptxas knows how many registers there are for setmaxregister to move
+        stream=stream,
+    )
+
+
 def terms_of(pairs, halved):
     """What the wgmma kernel adds up: (left, right, sum). Of halves, left and right come in pairs of high and low, and
     the products of the low ones follow in sums of their own."""
@@ -1555,59 +1541,302 @@ def terms_of(pairs, halved):
     return (*high, *low)
 
 
+@cute.kernel
+def gemm2_gemm_kernel(
+    operands: tuple,
+    result: tuple,
+    epi_args: tuple,
+    mmas: tuple,
+    layouts: tuple,
+    dtypes: cutlass.Constexpr,
+    sizes: cutlass.Constexpr,
+    sheets: cutlass.Constexpr,
+    tiling: cutlass.Constexpr,
+    walk: cutlass.Constexpr,
+    summed: cutlass.Constexpr,
+    places: cutlass.Constexpr,
+):
+    """One warp loads tiles of A and B by TMA; the consumers' warpgroups multiply, in one team or in two that take tiles
+    in turn. Blocks stay and take tile after tile.
+
+    ``operands`` and ``result``: atoms of TMA, and its tensors. ``epi_args``: ``exact`` (fp32 operands of which others
+    are halves), what the epilogue reads, atoms, tensors and layouts of those that come as sheets (else None).
+    ``summed``: terms, how many of them have sums of their own that are added to totals after each step along k (of fp32
+    halves and 8 bits), how many right operands' tiles lie side by side and are multiplied as one, parts that k is cut
+    in. Where an epilogue reduces rows, ``mParts`` and ``places`` (the shape of what a block's warps get from others)
+    are for it, and blocks that share tiles of A load them in turn: they need not be as many as a tile divides into.
+    """
+    ((tmas_a, mAs), (tmas_b, mBs)), (tma_c, tC, mC) = operands, result
+    exact, extras, mParts, tmas_e, mEs, layouts_e = epi_args
+    (mma, epi_mma), (layout_a, layout_b, layout_wide, layout_c) = mmas, layouts
+    (m, n, k, batches), (tile_m, tile_n, tile_k), epi_tile, (cluster_m, cluster_n), teams = tiling
+    (terms, promoted, joined, parts), (group, along_n) = summed, walk
+    cluster_size = cluster_m * cluster_n
+    a_dtype, b_dtype, c_dtype = dtypes
+    lefts, rights, sums = len(mAs), len(mBs), 1 + max(term[2] for term in terms)
+    ab_stage = cute.size(layout_a.outer, mode=[2]) // lefts
+    team_groups = epi_tile[0] // 64  # warpgroups of a team
+    team_threads = team_groups * 128
+    consumers = teams * team_groups
+    in_turn = mParts is not None
+
+    tidx, _, _ = cute.arch.thread_idx()
+    warp_idx = cute.arch.make_warp_uniform(cute.arch.warp_idx())
+    warpgroup_idx = cute.arch.make_warp_uniform(tidx // 128)
+    rank = cute.arch.make_warp_uniform(cute.arch.block_idx_in_cluster())
+    rank_m, rank_n = rank % cluster_m, rank // cluster_m
+
+    if warp_idx == 0:
+        for tma in (*tmas_a, *tmas_b, tma_c, *tmas_e):
+            if cutlass.const_expr(tma is not None):
+                cpasync.prefetch_descriptor(tma)
+
+    @cute.struct
+    class Storage:
+        full: cute.struct.MemRange[cutlass.Int64, ab_stage]
+        empty: cute.struct.MemRange[cutlass.Int64, ab_stage]
+        a: cute.struct.Align[cute.struct.MemRange[a_dtype, cute.cosize(layout_a)], 1024]
+        b: cute.struct.Align[cute.struct.MemRange[b_dtype, cute.cosize(layout_b)], 1024]
+        c: cute.struct.Align[cute.struct.MemRange[c_dtype, cute.cosize(layout_c)], 1024]
+        exchanged: cute.struct.Align[cute.struct.MemRange[Float32, math.prod(places)], 16]
+        arrived: cute.struct.MemRange[cutlass.Int64, places[3]]
+
+    storage = utils.SmemAllocator().allocate(Storage)
+    sA = storage.a.get_tensor(layout_a.outer, swizzle=layout_a.inner)
+    sB = storage.b.get_tensor(layout_b.outer, swizzle=layout_b.inner)
+    sC = storage.c.get_tensor(layout_c.outer, swizzle=layout_c.inner)
+    full, empty = storage.full.data_ptr(), storage.empty.data_ptr()
+
+    if tidx == 0:
+        for i in cutlass.range_constexpr(ab_stage):
+            cute.arch.mbarrier_init(full + i, 1)
+            cute.arch.mbarrier_init(empty + i, cluster_size * team_groups)
+        for i in cutlass.range_constexpr(places[3]):
+            cute.arch.mbarrier_init(storage.arrived.data_ptr() + i, 1)
+        cute.arch.mbarrier_init_fence()
+    if cutlass.const_expr(cluster_size > 1):
+        cute.arch.cluster_arrive()
+        cute.arch.cluster_wait()
+    else:
+        cute.arch.sync_threads()
+
+    gAs = [cute.local_tile(mA, (tile_m, tile_k), (None, None, None)) for mA in mAs]
+    gBs = [cute.local_tile(mB, (tile_n, tile_k), (None, None, None)) for mB in mBs]
+    along_m, share_a, shares_a = cute.make_layout(cluster_m), rank_n, cute.make_layout(cluster_n)
+    if cutlass.const_expr(in_turn):
+        share_a, shares_a = 0, cute.make_layout(1)
+    tAs = [
+        cpasync.tma_partition(tma, share_a, shares_a, cute.group_modes(sA, 0, 2), cute.group_modes(gA, 0, 2))
+        for tma, gA in zip(tmas_a, gAs)
+    ]
+    tBs = [
+        cpasync.tma_partition(tma, rank_m, along_m, cute.group_modes(sB, 0, 2), cute.group_modes(gB, 0, 2))
+        for tma, gB in zip(tmas_b, gBs)
+    ]
+    k_tiles = cute.ceil_div(cute.ceil_div(k, tile_k), parts)  # of each part; what lies past k is zeros
+
+    epi_m, epi_n = tile_m // epi_tile[0], tile_n // epi_tile[1]
+    room = storage.a if tile_m * lefts >= tile_n * rights else storage.b
+    sEs, tEs = [None for _ in extras], [None for _ in extras]
+    for o in cutlass.range_constexpr(len(extras)):
+        if cutlass.const_expr(tmas_e[o] is not None):
+            layout_e = layouts_e[o]
+            sEs[o] = room.get_tensor(layout_e.outer, swizzle=layout_e.inner, dtype=extras[o].element_type)
+            gE = cute.local_tile(mEs[o], epi_tile, (None, None, None))
+            tEs[o] = cpasync.tma_partition(
+                tmas_e[o], 0, cute.make_layout(1), cute.group_modes(sEs[o], 0, 2), cute.group_modes(gE, 0, 2)
+            )
+
+    across_mn = (cute.ceil_div(m, tile_m * cluster_m), cute.ceil_div(n, tile_n * cluster_n))  # in clusters
+    tiles = across_mn[0] * across_mn[1] * batches * parts
+    first, step = cute.arch.block_idx()[0] // cluster_size, cute.arch.grid_dim()[0] // cluster_size
+
+    if warpgroup_idx == consumers:
+        if cutlass.const_expr(consumers > 1):
+            cute.arch.setmaxregister_decrease(40)
+        if warp_idx == consumers * 4:
+            # A goes to the blocks of its row of the cluster, B to those of its column.
+            every = (1 << cluster_size) - 1
+            mask_a = cutlass.Int16(every // ((1 << cluster_m) - 1)) << rank_m
+            mask_b = cutlass.Int16((1 << cluster_m) - 1) << (rank_n * cluster_m)
+            stage_bytes = (lefts * tile_m + rights * tile_n) * tile_k * a_dtype.width // 8
+            stage, phase = cutlass.Int32(0), cutlass.Int32(1)  # every stage begins empty
+            for tile in cutlass.range(first, tiles, step, unroll=1):
+                i, j, batch = tile_at(tile, across_mn, group, along_n)
+                i, j = i * cluster_m + rank_m, j * cluster_n + rank_n
+                k_first = batch // batches * k_tiles if cutlass.const_expr(parts > 1) else 0
+                batch = batch % batches if cutlass.const_expr(parts > 1) else batch
+                for k_tile in cutlass.range(k_tiles, unroll=1):
+                    cute.arch.mbarrier_wait(empty + stage, phase)
+                    with cute.arch.elect_one():
+                        cute.arch.mbarrier_arrive_and_expect_tx(full + stage, stage_bytes)
+                    for o in cutlass.range_constexpr(lefts):
+                        at = batch if cutlass.const_expr(cute.size(gAs[o], mode=[4]) > 1) else 0
+                        at, slot = (i, k_first + k_tile, at), (stage * lefts + o,)
+                        if cutlass.const_expr(in_turn):
+                            if (k_first + k_tile) % cluster_n == rank_n:
+                                load(tmas_a[o], tAs[o], at, slot, full + stage, mask_a if cluster_n > 1 else None)
+                        else:
+                            load(tmas_a[o], tAs[o], at, slot, full + stage, mask_a if cluster_n > 1 else None)
+                    for o in cutlass.range_constexpr(rights):
+                        at = batch if cutlass.const_expr(cute.size(gBs[o], mode=[4]) > 1) else 0
+                        at, slot = (j, k_first + k_tile, at), (stage * rights + o,)
+                        load(tmas_b[o], tBs[o], at, slot, full + stage, mask_b if cluster_m > 1 else None)
+                    stage, phase = next_stage(stage, phase, ab_stage)
+                for s in cutlass.range_constexpr(len(sheets)):
+                    step_bytes, pieces_here = sheets[s]
+                    cute.arch.mbarrier_wait(empty + stage, phase)
+                    with cute.arch.elect_one():
+                        cute.arch.mbarrier_arrive_and_expect_tx(full + stage, step_bytes)
+                    for slot in cutlass.range_constexpr(len(pieces_here)):
+                        epi_i, epi_j, o = pieces_here[slot]
+                        at = batch if cutlass.const_expr(cute.size(mEs[o], mode=[2]) > 1) else 0
+                        at = i * epi_m + epi_i, j * epi_n + epi_j, at
+                        load(tmas_e[o], tEs[o], at, (slot, stage), full + stage)
+                    stage, phase = next_stage(stage, phase, ab_stage)
+    else:
+        if cutlass.const_expr(consumers > 1):
+            cute.arch.setmaxregister_increase(232)
+        team = warpgroup_idx // team_groups
+        thread = tidx % team_threads
+        thr_mma = mma.get_slice(thread)
+        tCrA = mma.make_fragment_A(thr_mma.partition_A(sA))
+        wide = storage.b.get_tensor(layout_wide.outer, swizzle=layout_wide.inner)
+        tCrB = mma.make_fragment_B(thr_mma.partition_B(wide))
+        accs, totals = (
+            [cute.make_rmem_tensor(mma.partition_shape_C((tile_m, tile_n * joined)), Float32) for _ in range(count)]
+            for count in (sums, promoted)
+        )
+        k_blocks = cute.size(tCrA, mode=[2])
+
+        # The epilogue takes the accumulators in pieces of epi_tile: as if a narrower wgmma had computed each.
+        piece = epi_mma.partition_shape_C(epi_tile)
+        pieces = [
+            cute.make_tensor(acc.iterator, cute.make_layout((cute.size(piece), epi_n, joined, epi_m)))
+            for acc in (*totals, *(accs[p] for p in range(promoted, sums)))
+        ]
+        cC = epi_mma.get_slice(thread).partition_C(cute.make_identity_tensor(epi_tile))
+        if cutlass.const_expr(c_dtype.width == 16):
+            to_shared = cute.make_tiled_copy_C(cute.make_copy_atom(warp.StMatrix8x8x16bOp(False, 4), c_dtype), epi_mma)
+        else:
+            to_shared = cute.make_tiled_copy_C(cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), c_dtype), epi_mma)
+        thr_to_shared, bSsC, bSgC = to_shared.get_slice(thread), None, None
+        if cutlass.const_expr(tma_c is not None):
+            gC = cute.local_tile(tC, epi_tile, (None, None, None))
+            bSsC, bSgC = cpasync.tma_partition(
+                tma_c, 0, cute.make_layout(1), cute.group_modes(sC, 0, 2), cute.group_modes(gC, 0, 2)
+            )
+        output = mC, thr_to_shared, thr_to_shared.partition_D(sC), tma_c, bSsC, bSgC
+        shared_rows = None
+        if cutlass.const_expr(in_turn):
+            sParts = storage.exchanged.get_tensor(cute.make_layout(places))
+            shared_rows = mParts, sParts, storage.arrived.data_ptr(), warp_idx, rank_m, rank_n
+
+        from_shared = [
+            cute.make_tiled_copy_C(
+                cute.make_copy_atom(
+                    warp.LdMatrix8x8x16bOp(False, 4) if x.element_type.width == 16 else cute.nvgpu.CopyUniversalOp(),
+                    x.element_type,
+                ),
+                epi_mma,
+            )
+            for x in extras
+        ]
+
+        inputs, pipeline = (exact, extras, sEs, from_shared, sizes, sheets), (full, empty, ab_stage, cluster_size)
+        stored = cutlass.Int32(0)  # pieces this team has stored
+        steps = k_tiles + (len(sheets) if in_turn else 0)  # of a tile, where teams take turns
+        stage, phase = stage_after(cutlass.Int32(0), cutlass.Int32(0), team * steps, ab_stage)
+        for tile in cutlass.range(first + team * step, tiles, step * teams, unroll=1):
+            # Teams multiply in turn: a barrier's phase tells nothing to who is more than one round ahead of it.
+            if cutlass.const_expr(teams > 1):
+                if tile > first:
+                    cute.arch.barrier(barrier_id=3 + team, number_of_threads=consumers * 128)
+            before = stage
+            for p in cutlass.range_constexpr(promoted):
+                totals[p].fill(0.0)
+            for k_tile in cutlass.range(k_tiles, unroll=1):
+                cute.arch.mbarrier_wait(full + stage, phase)
+                warpgroup.fence()
+                for t in cutlass.range_constexpr(len(terms)):
+                    for k_block in cutlass.range_constexpr(k_blocks):
+                        if cutlass.const_expr(k_block > 0 or not opens(terms, t)):
+                            mma.set(warpgroup.Field.ACCUMULATE, True)
+                        elif cutlass.const_expr(t < promoted):
+                            mma.set(warpgroup.Field.ACCUMULATE, False)
+                        else:
+                            mma.set(warpgroup.Field.ACCUMULATE, k_tile > 0)
+                        rA = tCrA[None, None, k_block, stage * lefts + terms[t][0]]
+                        rB = tCrB[None, None, k_block, stage * (rights // joined) + terms[t][1]]
+                        cute.gemm(mma, accs[terms[t][2]], rA, rB, accs[terms[t][2]])
+                    if cutlass.const_expr(t + 1 == promoted):
+                        warpgroup.commit_group()
+                warpgroup.commit_group()
+                warpgroup.wait_group(1)  # the step before has read its stage; what is promoted is there
+                for p in cutlass.range_constexpr(promoted):
+                    totals[p].store(totals[p].load() + accs[p].load())
+                if k_tile > 0 and tidx % 128 < cluster_size:  # one thread for each block that fills it
+                    cute.arch.mbarrier_arrive(empty + before, tidx % 128)
+                before = stage
+                stage, phase = next_stage(stage, phase, ab_stage)
+            if cutlass.const_expr(teams > 1):
+                if tile + step < tiles:
+                    cute.arch.barrier_arrive(barrier_id=4 - team, number_of_threads=consumers * 128)
+            warpgroup.wait_group(0)
+            if tidx % 128 < cluster_size:
+                cute.arch.mbarrier_arrive(empty + before, tidx % 128)
+            if cutlass.const_expr(teams > 1 and not in_turn):  # the other team's
+                stage, phase = stage_after(stage, phase, cutlass.Int32(k_tiles), ab_stage)
+
+            i, j, batch = tile_at(tile, across_mn, group, along_n)
+            row, column = (i * cluster_m + rank_m) * tile_m, (j * cluster_n + rank_n) * tile_n
+            at, state, turn = (row, column, batch), (stored, stage, phase), (tile - first) // (step * teams)
+            stored, stage, phase = gemm2_tile_epilogue(
+                pieces, at, state, turn, inputs, output, cC, shared_rows, pipeline, (team, thread), tiling, summed
+            )
+        if cutlass.const_expr(tma_c is not None):
+            if thread < 32:
+                cute.arch.cp_async_bulk_wait_group(0, read=True)
+    if cutlass.const_expr(cluster_size > 1):
+        cute.arch.cluster_arrive()  # no block ends while another may still signal or fill it
+        cute.arch.cluster_wait()
+
+
 @cute.jit
-def store_tile(
+def gemm2_tile_epilogue(
     pieces: tuple,
-    tile: tuple,
+    at: tuple,
     state: tuple,
-    exact: tuple,
+    turn: cutlass.Int32,
     inputs: tuple,
     output: tuple,
     cC: cute.Tensor,
     shared_rows: tuple,
     pipeline: tuple,
-    team: cutlass.Int32,
-    thread: cutlass.Int32,
-    sizes: cutlass.Constexpr,
-    sheets: cutlass.Constexpr,
-    promoted: cutlass.Constexpr,
-    joined: cutlass.Constexpr,
-    parts: cutlass.Constexpr,
-    problem_mnkl: cutlass.Constexpr,
-    tile_shape_mnk: cutlass.Constexpr,
-    epi_tile: cutlass.Constexpr,
-    cluster_shape_mn: cutlass.Constexpr,
-    teams: cutlass.Constexpr,
-    k_tiles: cutlass.Constexpr,
-    turn: cutlass.Int32,
-    rank_mn: tuple,
+    place: tuple,
+    tiling: cutlass.Constexpr,
+    summed: cutlass.Constexpr,
 ):
-    """The epilogue of a tile by itself: ``pieces`` of its sums and totals (values, epi_n, joined, epi_m), each on its
-    way out once it is ready. ``tile``: (row, column, batch); ``state``: (pieces stored, the pipeline's stage and
-    phase), returned as they are then."""
-    (row, column, batch), (stored, stage, phase) = tile, state
-    (extras, sEs, from_shared), (full, empty, ab_stage, cluster_size) = inputs, pipeline
-    m, n, k, batches = problem_mnkl
-    c_dtype, k_part = output[0].element_type, k_tiles * tile_shape_mnk[2]
+    """Of a tile by itself: ``pieces`` of its sums and totals (values, epi_n, joined, epi_m), each on its way out once
+    it is ready. ``at``: (row, column, batch); ``state``: (pieces stored, the pipeline's stage and phase), returned as
+    they are then; ``turn``: tiles that the team has had before; ``place``: the team, and the
+    thread in it."""
+    (row, column, batch), (stored, stage, phase) = at, state
+    exact, extras, sEs, from_shared, sizes, sheets = inputs
+    full, empty, ab_stage, cluster_size = pipeline
+    ((m, n, k, batches), (_, _, tile_k), epi_tile, _, _), (_, promoted, joined, parts) = tiling, summed
+    k_part = cute.ceil_div(cute.ceil_div(k, tile_k), parts) * tile_k
+    c_dtype = output[0].element_type
     _, epi_n, _, epi_m = pieces[0].shape
     for epi_i in cutlass.range_constexpr(epi_m):
         for epi_j in cutlass.range_constexpr(epi_n):
             epi_row, epi_column = row + epi_i * epi_tile[0], column + epi_j * epi_tile[1]
             values = [of[None, epi_j, beside, epi_i].load() for of in pieces for beside in range(joined)]
             if cutlass.const_expr(len(exact) > 0):
+                first, last, of = batch // batches * k_part, (batch // batches + 1) * k_part, batch % batches
+                piece_at, span = (epi_row, epi_column, of), (first, cutlass.min(last, k))
                 values = [
-                    restore(
-                        values[p],
-                        values[promoted + p],
-                        exact[p],
-                        cC,
-                        epi_row,
-                        epi_column,
-                        batch % batches,
-                        batch // batches * k_part,
-                        cutlass.min((batch // batches + 1) * k_part, k),
-                        (m, n),
-                    )
+                    restore(values[p], values[promoted + p], exact[p], cC, *piece_at, *span, (m, n))
                     for p in range(promoted)
                 ]
             loaded, drained = [], []
@@ -1618,7 +1847,7 @@ def store_tile(
                     slot, last = place_of((epi_i, epi_j, o), sheets)
                     if cutlass.const_expr(slot == 0):
                         cute.arch.mbarrier_wait(full + stage, phase)
-                    rE = read_sheet(sEs[o], from_shared[o], thread, slot, stage, cC)
+                    rE = read_sheet(sEs[o], from_shared[o], place[1], slot, stage, cC)
                     loaded.append(rE.load().to(Float32))
                     if cutlass.const_expr(slot == last):
                         drained.append(stage)
@@ -1629,8 +1858,8 @@ def store_tile(
                 result = epilogue(*values, *loaded, *sizes)
             rC = cute.make_rmem_tensor(cute.size(cC), c_dtype)
             rC.store(result.to(c_dtype))
-            at, left = (epi_row, epi_column, batch), (drained, empty, cluster_size)
-            stored = store_piece(rC, output, cC, at, (m, n), epi_tile, stored, team, thread, left)
+            piece_at, left = (epi_row, epi_column, batch), (drained, empty, cluster_size)
+            stored = store_piece(rC, output, cC, piece_at, (m, n), epi_tile, stored, place, left)
     return stored, stage, phase
 
 
@@ -1680,16 +1909,16 @@ def gemm2_launch(
             mPart = cute.make_tensor(
                 partials.iterator, cute.make_layout((m, n, batches * split_k), stride=(n, 1, m * n))
             )
-            multiply_by_wgmma(*ready, mPart, exact, extras, stream, sizes, k, terms, split_k, (tile_m, tile_n, tile_k),
-                              (cluster_m, cluster_n), stages, schedule, raster, group, store_tile)
+            gemm2_multiply_by_wgmma(*ready, mPart, exact, extras, stream, sizes, k, terms, split_k, (tile_m, tile_n, tile_k),
+                              (cluster_m, cluster_n), stages, schedule, raster, group, None, None)
             mPart = cute.make_tensor(
                 partials.iterator,
                 cute.make_layout((m, n, batches, split_k), stride=(n, 1, m * n, batches * m * n)),
             )
             add_up(mPart, mC, extras, stream, sizes)
         else:
-            multiply_by_wgmma(*ready, mC, exact, extras, stream, sizes, k, terms, 1, (tile_m, tile_n, tile_k),
-                              (cluster_m, cluster_n), stages, schedule, raster, group, store_tile)
+            gemm2_multiply_by_wgmma(*ready, mC, exact, extras, stream, sizes, k, terms, 1, (tile_m, tile_n, tile_k),
+                              (cluster_m, cluster_n), stages, schedule, raster, group, None, None)
     else:
         multiply_plainly(lefts, rights, mC, extras, stream, sizes, pairs)
 

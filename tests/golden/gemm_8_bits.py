@@ -45,7 +45,7 @@ def workspace(workload, config):
     return wanted
 
 
-SMEM_BYTES = 227 << 10  # a block's most
+SMEM_BYTES = 232448  # a block's most: 227 KiB
 
 
 EPI_STAGE = 2  # pieces of results on their way out, for each team
@@ -71,7 +71,7 @@ KINDS = {
 }
 
 
-def team_groups(config):
+def groups_of(config):
     """Warpgroups that share a tile."""
     return 1 if config["schedule"] == "pingpong" else min(config["tile_m"] // 64, 2)
 
@@ -87,14 +87,14 @@ def stages_that_fit(tile_shape_mnk, consumers, loads, itemsize, beside=0):
 def stages_of(config, kind, loads, beside=0):
     """As :func:`stages_that_fit`."""
     tile_shape_mnk = config["tile_m"], config["tile_n"], config["tile_k"]
-    consumers = 2 if config["schedule"] == "pingpong" else team_groups(config)
+    consumers = 2 if config["schedule"] == "pingpong" else groups_of(config)
     return stages_that_fit(tile_shape_mnk, consumers, loads, KINDS[kind][2], beside)
 
 
 def beyond_room(config, kind, pairs, loads, beside=0):
     """Which limit a tile's sums are beyond in registers, or its stages in shared memory."""
     _, sums, _, most = KINDS[kind]
-    registers = config["tile_m"] * config["tile_n"] * sums * pairs // (128 * team_groups(config))
+    registers = config["tile_m"] * config["tile_n"] * sums * pairs // (128 * groups_of(config))
     if registers > most:
         return f"{registers} accumulators in a thread's registers, of {most} at most"
     fit, stages = stages_of(config, kind, loads, beside), config["stages"]
@@ -472,12 +472,11 @@ def multiply_by_wgmma(
     schedule: cutlass.Constexpr,
     raster: cutlass.Constexpr,
     group: cutlass.Constexpr,
-    tile_epilogue: cutlass.Constexpr,
-    mParts: cute.Tensor = None,
-    places: cutlass.Constexpr = (0, 0, 0, 0),
-    ahead: cutlass.Constexpr = None,
+    mParts: cute.Tensor,
+    rows: cutlass.Constexpr,
 ):
-    """``ahead``: which of ``extras`` may come as sheets, where the epilogue says so."""
+    """``rows`` and ``mParts`` are None but where the epilogue reduces rows: the shape of what a block's warps get from
+    others, and which of ``extras`` may come as sheets."""
     tile_m, tile_n, tile_k = tile_shape_mnk
     cluster_m, cluster_n = cluster_shape_mn
     a_dtype, b_dtype, c_dtype = lefts[0].element_type, rights[0].element_type, mC.element_type
@@ -485,6 +484,7 @@ def multiply_by_wgmma(
     batches = batches // parts
     teams = 2 if schedule == "pingpong" else 1
     team_groups = 1 if teams == 2 else min(tile_m // 64, 2)
+    places, ahead = ((0, 0, 0, 0), None) if rows is None else rows
     loads, room = (len(lefts), len(rights)), math.prod(places) * 4
     ab_stage = min(stages, stages_that_fit(tile_shape_mnk, teams * team_groups, loads, a_dtype.width // 8, room))
     aligned = tma_view(mC, (1,)) if n * c_dtype.width % 128 == 0 else None  # TMA stores pieces of 16 bytes, all of each
@@ -500,16 +500,9 @@ def multiply_by_wgmma(
     if cutlass.const_expr(joined > 1):
         terms = ((0, 0, 0),)
     promoted = len(terms) if a_dtype.width == 8 else len(exact)
+    majors = major_a.sm90_mma_major_mode(), major_b.sm90_mma_major_mode()
     mma, epi_mma = (
-        make_mma(
-            a_dtype,
-            b_dtype,
-            major_a.sm90_mma_major_mode(),
-            major_b.sm90_mma_major_mode(),
-            Float32,
-            (team_groups, 1, 1),
-            tiler_mn=(64, columns),
-        )
+        make_mma(a_dtype, b_dtype, *majors, Float32, (team_groups, 1, 1), tiler_mn=(64, columns))
         for columns in (tile_n * joined, epi_tile[1])
     )
     layout_a = sm90.make_smem_layout_a(major_a, tile_shape_mnk, a_dtype, ab_stage * len(lefts))
@@ -542,43 +535,13 @@ def multiply_by_wgmma(
         for x, layout in zip(views, layouts_e)
     ]
     clusters = cute.ceil_div(m, tile_m * cluster_m) * cute.ceil_div(n, tile_n * cluster_n) * batches * parts
-    gemm_kernel(
-        tuple(atom for atom, _ in by_tma_a),
-        tuple(x for _, x in by_tma_a),
-        tuple(atom for atom, _ in by_tma_b),
-        tuple(x for _, x in by_tma_b),
-        tma_c,
-        tC,
-        mC,
-        exact,
-        extras,
-        mParts,
-        tuple(atom for atom, _ in by_tma_e),
-        tuple(x for _, x in by_tma_e),
-        layouts_e,
-        sizes,
-        sheets,
-        mma,
-        epi_mma,
-        layout_a,
-        layout_b,
-        layout_wide,
-        layout_c,
-        (m, n, k, batches),
-        terms,
-        promoted,
-        joined,
-        parts,
-        tile_shape_mnk,
-        epi_tile,
-        cluster_shape_mn,
-        teams,
-        group,
-        raster == "n",
-        (a_dtype, b_dtype, c_dtype),
-        tile_epilogue,
-        places,
-    ).launch(
+    operands = unzipped(by_tma_a), unzipped(by_tma_b)
+    epi_args = exact, extras, mParts, *unzipped(by_tma_e), layouts_e
+    layouts = layout_a, layout_b, layout_wide, layout_c
+    tiling = (m, n, k, batches), tile_shape_mnk, epi_tile, cluster_shape_mn, teams
+    result, mmas, dtypes = (tma_c, tC, mC), (mma, epi_mma), (a_dtype, b_dtype, c_dtype)
+    walk, summed = (group, raster == "n"), (terms, promoted, joined, parts)
+    gemm_kernel(operands, result, epi_args, mmas, layouts, dtypes, sizes, sheets, tiling, walk, summed, places).launch(
         grid=[min(clusters, RESIDENT[cluster_m * cluster_n]) * cluster_m * cluster_n, 1, 1],
         block=[(teams * team_groups + 1) * 128, 1, 1],
         cluster=[cluster_m * cluster_n, 1, 1],
@@ -611,70 +574,52 @@ def joined_of(lefts, rights, exact, tile_shape_mnk, major_b):
     return len(rights) if one_left and whole else 1
 
 
+def unzipped(pairs):
+    """Atoms, and tensors."""
+    return tuple(atom for atom, _ in pairs), tuple(x for _, x in pairs)
+
+
 def load_op(blocks):
     """A TMA load for one block, or for several of a cluster at once."""
     return cpasync.CopyBulkTensorTileG2SMulticastOp() if blocks > 1 else cpasync.CopyBulkTensorTileG2SOp()
 
 
 def load(tma, tX, at, slot, barrier, mask=None):
-    """The tile ``at`` of a matrix on its way to its place in shared memory; ``tX``: both as ``tma_partition`` has
-    them."""
+    """The tile ``at`` of a matrix on its way to shared memory; ``tX``: both, as ``tma_partition`` has them."""
     smem, gmem = tX
-    slot = slot if isinstance(slot, tuple) else (slot,)
     cute.copy(tma, gmem[(None, *at)], smem[(None, *slot)], tma_bar_ptr=barrier, mcast_mask=mask)
 
 
 @cute.kernel
 def gemm_kernel(
-    tmas_a: tuple,
-    mAs: tuple,
-    tmas_b: tuple,
-    mBs: tuple,
-    tma_c: cute.CopyAtom,
-    tC: cute.Tensor,
-    mC: cute.Tensor,
-    exact: tuple,
-    extras: tuple,
-    mParts: cute.Tensor,
-    tmas_e: tuple,
-    mEs: tuple,
-    layouts_e: tuple,
+    operands: tuple,
+    result: tuple,
+    epi_args: tuple,
+    mmas: tuple,
+    layouts: tuple,
+    dtypes: cutlass.Constexpr,
     sizes: cutlass.Constexpr,
     sheets: cutlass.Constexpr,
-    mma: cute.TiledMma,
-    epi_mma: cute.TiledMma,
-    layout_a: cute.ComposedLayout,
-    layout_b: cute.ComposedLayout,
-    layout_wide: cute.ComposedLayout,
-    layout_c: cute.ComposedLayout,
-    problem_mnkl: cutlass.Constexpr,
-    terms: cutlass.Constexpr,
-    promoted: cutlass.Constexpr,
-    joined: cutlass.Constexpr,
-    parts: cutlass.Constexpr,
-    tile_shape_mnk: cutlass.Constexpr,
-    epi_tile: cutlass.Constexpr,
-    cluster_shape_mn: cutlass.Constexpr,
-    teams: cutlass.Constexpr,
-    group: cutlass.Constexpr,
-    along_n: cutlass.Constexpr,
-    dtypes: cutlass.Constexpr,
-    tile_epilogue: cutlass.Constexpr,
+    tiling: cutlass.Constexpr,
+    walk: cutlass.Constexpr,
+    summed: cutlass.Constexpr,
     places: cutlass.Constexpr,
 ):
     """One warp loads tiles of A and B by TMA; the consumers' warpgroups multiply, in one team or in two that take tiles
     in turn. Blocks stay and take tile after tile.
 
-    The first ``promoted`` terms have sums of their own, which are added to totals after each step along k: products of
-    fp32 operands, which ``exact`` has, and of 8 bits. ``joined``: tiles of so many right operands lie side by side and
-    are multiplied as one. ``parts``: k is cut in so many, batches of results to be added up. ``tmas_e`` are those of
-    the epilogue's tensors that come as sheets, None for the others. Where an epilogue reduces rows, ``mParts`` and
-    ``places`` (the shape of what a block's warps get from others) are for it, and the blocks that share tiles of A
-    load them in turn: they need not be as many as a tile divides into.
+    ``operands`` and ``result``: atoms of TMA, and its tensors. ``epi_args``: ``exact`` (fp32 operands of which others
+    are halves), what the epilogue reads, atoms, tensors and layouts of those that come as sheets (else None).
+    ``summed``: terms, how many of them have sums of their own that are added to totals after each step along k (of fp32
+    halves and 8 bits), how many right operands' tiles lie side by side and are multiplied as one, parts that k is cut
+    in. Where an epilogue reduces rows, ``mParts`` and ``places`` (the shape of what a block's warps get from others)
+    are for it, and blocks that share tiles of A load them in turn: they need not be as many as a tile divides into.
     """
-    m, n, k, batches = problem_mnkl
-    tile_m, tile_n, tile_k = tile_shape_mnk
-    cluster_m, cluster_n = cluster_shape_mn
+    ((tmas_a, mAs), (tmas_b, mBs)), (tma_c, tC, mC) = operands, result
+    exact, extras, mParts, tmas_e, mEs, layouts_e = epi_args
+    (mma, epi_mma), (layout_a, layout_b, layout_wide, layout_c) = mmas, layouts
+    (m, n, k, batches), (tile_m, tile_n, tile_k), epi_tile, (cluster_m, cluster_n), teams = tiling
+    (terms, promoted, joined, parts), (group, along_n) = summed, walk
     cluster_size = cluster_m * cluster_n
     a_dtype, b_dtype, c_dtype = dtypes
     lefts, rights, sums = len(mAs), len(mBs), 1 + max(term[2] for term in terms)
@@ -776,7 +721,7 @@ def gemm_kernel(
                         cute.arch.mbarrier_arrive_and_expect_tx(full + stage, stage_bytes)
                     for o in cutlass.range_constexpr(lefts):
                         at = batch if cutlass.const_expr(cute.size(gAs[o], mode=[4]) > 1) else 0
-                        at, slot = (i, k_first + k_tile, at), stage * lefts + o
+                        at, slot = (i, k_first + k_tile, at), (stage * lefts + o,)
                         if cutlass.const_expr(in_turn):
                             if (k_first + k_tile) % cluster_n == rank_n:
                                 load(tmas_a[o], tAs[o], at, slot, full + stage, mask_a if cluster_n > 1 else None)
@@ -784,7 +729,7 @@ def gemm_kernel(
                             load(tmas_a[o], tAs[o], at, slot, full + stage, mask_a if cluster_n > 1 else None)
                     for o in cutlass.range_constexpr(rights):
                         at = batch if cutlass.const_expr(cute.size(gBs[o], mode=[4]) > 1) else 0
-                        at, slot = (j, k_first + k_tile, at), stage * rights + o
+                        at, slot = (j, k_first + k_tile, at), (stage * rights + o,)
                         load(tmas_b[o], tBs[o], at, slot, full + stage, mask_b if cluster_m > 1 else None)
                     stage, phase = next_stage(stage, phase, ab_stage)
                 for s in cutlass.range_constexpr(len(sheets)):
@@ -834,7 +779,7 @@ def gemm_kernel(
         shared_rows = None
         if cutlass.const_expr(in_turn):
             sParts = storage.exchanged.get_tensor(cute.make_layout(places))
-            shared_rows = mParts, sParts, storage.arrived.data_ptr(), warp_idx
+            shared_rows = mParts, sParts, storage.arrived.data_ptr(), warp_idx, rank_m, rank_n
 
         from_shared = [
             cute.make_tiled_copy_C(
@@ -847,6 +792,7 @@ def gemm_kernel(
             for x in extras
         ]
 
+        inputs, pipeline = (exact, extras, sEs, from_shared, sizes, sheets), (full, empty, ab_stage, cluster_size)
         stored = cutlass.Int32(0)  # pieces this team has stored
         steps = k_tiles + (len(sheets) if in_turn else 0)  # of a tile, where teams take turns
         stage, phase = stage_after(cutlass.Int32(0), cutlass.Int32(0), team * steps, ab_stage)
@@ -869,13 +815,9 @@ def gemm_kernel(
                             mma.set(warpgroup.Field.ACCUMULATE, False)
                         else:
                             mma.set(warpgroup.Field.ACCUMULATE, k_tile > 0)
-                        cute.gemm(
-                            mma,
-                            accs[terms[t][2]],
-                            tCrA[None, None, k_block, stage * lefts + terms[t][0]],
-                            tCrB[None, None, k_block, stage * (rights // joined) + terms[t][1]],
-                            accs[terms[t][2]],
-                        )
+                        rA = tCrA[None, None, k_block, stage * lefts + terms[t][0]]
+                        rB = tCrB[None, None, k_block, stage * (rights // joined) + terms[t][1]]
+                        cute.gemm(mma, accs[terms[t][2]], rA, rB, accs[terms[t][2]])
                     if cutlass.const_expr(t + 1 == promoted):
                         warpgroup.commit_group()
                 warpgroup.commit_group()
@@ -897,31 +839,9 @@ def gemm_kernel(
 
             i, j, batch = tile_at(tile, across_mn, group, along_n)
             row, column = (i * cluster_m + rank_m) * tile_m, (j * cluster_n + rank_n) * tile_n
+            at, state, turn = (row, column, batch), (stored, stage, phase), (tile - first) // (step * teams)
             stored, stage, phase = tile_epilogue(
-                pieces,
-                (row, column, batch),
-                (stored, stage, phase),
-                exact,
-                (extras, sEs, from_shared),
-                output,
-                cC,
-                shared_rows,
-                (full, empty, ab_stage, cluster_size),
-                team,
-                thread,
-                sizes,
-                sheets,
-                promoted,
-                joined,
-                parts,
-                problem_mnkl,
-                tile_shape_mnk,
-                epi_tile,
-                cluster_shape_mn,
-                teams,
-                k_tiles,
-                (tile - first) // (step * teams),
-                (rank_m, rank_n),
+                pieces, at, state, turn, inputs, output, cC, shared_rows, pipeline, (team, thread), tiling, summed
             )
         if cutlass.const_expr(tma_c is not None):
             if thread < 32:
@@ -932,58 +852,40 @@ def gemm_kernel(
 
 
 @cute.jit
-def store_tile(
+def tile_epilogue(
     pieces: tuple,
-    tile: tuple,
+    at: tuple,
     state: tuple,
-    exact: tuple,
+    turn: cutlass.Int32,
     inputs: tuple,
     output: tuple,
     cC: cute.Tensor,
     shared_rows: tuple,
     pipeline: tuple,
-    team: cutlass.Int32,
-    thread: cutlass.Int32,
-    sizes: cutlass.Constexpr,
-    sheets: cutlass.Constexpr,
-    promoted: cutlass.Constexpr,
-    joined: cutlass.Constexpr,
-    parts: cutlass.Constexpr,
-    problem_mnkl: cutlass.Constexpr,
-    tile_shape_mnk: cutlass.Constexpr,
-    epi_tile: cutlass.Constexpr,
-    cluster_shape_mn: cutlass.Constexpr,
-    teams: cutlass.Constexpr,
-    k_tiles: cutlass.Constexpr,
-    turn: cutlass.Int32,
-    rank_mn: tuple,
+    place: tuple,
+    tiling: cutlass.Constexpr,
+    summed: cutlass.Constexpr,
 ):
-    """The epilogue of a tile by itself: ``pieces`` of its sums and totals (values, epi_n, joined, epi_m), each on its
-    way out once it is ready. ``tile``: (row, column, batch); ``state``: (pieces stored, the pipeline's stage and
-    phase), returned as they are then."""
-    (row, column, batch), (stored, stage, phase) = tile, state
-    (extras, sEs, from_shared), (full, empty, ab_stage, cluster_size) = inputs, pipeline
-    m, n, k, batches = problem_mnkl
-    c_dtype, k_part = output[0].element_type, k_tiles * tile_shape_mnk[2]
+    """Of a tile by itself: ``pieces`` of its sums and totals (values, epi_n, joined, epi_m), each on its way out once
+    it is ready. ``at``: (row, column, batch); ``state``: (pieces stored, the pipeline's stage and phase), returned as
+    they are then; ``turn``: tiles that the team has had before; ``place``: the team, and the
+    thread in it."""
+    (row, column, batch), (stored, stage, phase) = at, state
+    exact, extras, sEs, from_shared, sizes, sheets = inputs
+    full, empty, ab_stage, cluster_size = pipeline
+    ((m, n, k, batches), (_, _, tile_k), epi_tile, _, _), (_, promoted, joined, parts) = tiling, summed
+    k_part = cute.ceil_div(cute.ceil_div(k, tile_k), parts) * tile_k
+    c_dtype = output[0].element_type
     _, epi_n, _, epi_m = pieces[0].shape
     for epi_i in cutlass.range_constexpr(epi_m):
         for epi_j in cutlass.range_constexpr(epi_n):
             epi_row, epi_column = row + epi_i * epi_tile[0], column + epi_j * epi_tile[1]
             values = [of[None, epi_j, beside, epi_i].load() for of in pieces for beside in range(joined)]
             if cutlass.const_expr(len(exact) > 0):
+                first, last, of = batch // batches * k_part, (batch // batches + 1) * k_part, batch % batches
+                piece_at, span = (epi_row, epi_column, of), (first, cutlass.min(last, k))
                 values = [
-                    restore(
-                        values[p],
-                        values[promoted + p],
-                        exact[p],
-                        cC,
-                        epi_row,
-                        epi_column,
-                        batch % batches,
-                        batch // batches * k_part,
-                        cutlass.min((batch // batches + 1) * k_part, k),
-                        (m, n),
-                    )
+                    restore(values[p], values[promoted + p], exact[p], cC, *piece_at, *span, (m, n))
                     for p in range(promoted)
                 ]
             loaded, drained = [], []
@@ -994,7 +896,7 @@ def store_tile(
                     slot, last = place_of((epi_i, epi_j, o), sheets)
                     if cutlass.const_expr(slot == 0):
                         cute.arch.mbarrier_wait(full + stage, phase)
-                    rE = read_sheet(sEs[o], from_shared[o], thread, slot, stage, cC)
+                    rE = read_sheet(sEs[o], from_shared[o], place[1], slot, stage, cC)
                     loaded.append(rE.load().to(Float32))
                     if cutlass.const_expr(slot == last):
                         drained.append(stage)
@@ -1005,8 +907,8 @@ def store_tile(
                 result = epilogue(*values, *loaded, *sizes)
             rC = cute.make_rmem_tensor(cute.size(cC), c_dtype)
             rC.store(result.to(c_dtype))
-            at, left = (epi_row, epi_column, batch), (drained, empty, cluster_size)
-            stored = store_piece(rC, output, cC, at, (m, n), epi_tile, stored, team, thread, left)
+            piece_at, left = (epi_row, epi_column, batch), (drained, empty, cluster_size)
+            stored = store_piece(rC, output, cC, piece_at, (m, n), epi_tile, stored, place, left)
     return stored, stage, phase
 
 
@@ -1019,8 +921,7 @@ def store_piece(
     shape_mn: cutlass.Constexpr,
     epi_tile: cutlass.Constexpr,
     stored: cutlass.Int32,
-    team: cutlass.Int32,
-    thread: cutlass.Int32,
+    place: tuple,
     left: tuple,
 ):
     """A piece of results, in registers, on its way out. By TMA when the whole team has met: the stages that were
@@ -1028,7 +929,7 @@ def store_piece(
     team has ``stored``."""
     mC, thr_to_shared, tCsC, tma_c, bSsC, bSgC = output
     drained, empty, cluster_size = left
-    row, column, batch = at
+    (row, column, batch), (team, thread) = at, place
     if cutlass.const_expr(tma_c is not None):
         team_threads, tidx = epi_tile[0] * 2, cute.arch.thread_idx()[0]
         slot = team * EPI_STAGE + stored % EPI_STAGE
@@ -1044,8 +945,8 @@ def store_piece(
         cute.arch.barrier(barrier_id=1 + team, number_of_threads=team_threads)
         if thread < 32:
             if row < shape_mn[0] and column < shape_mn[1]:  # where C is one tile high, every other is that one too
-                place = (row // epi_tile[0], column // epi_tile[1], batch)
-                cute.copy(tma_c, bSsC[None, slot], bSgC[(None, *place)])
+                dst = (row // epi_tile[0], column // epi_tile[1], batch)
+                cute.copy(tma_c, bSsC[None, slot], bSgC[(None, *dst)])
             cute.arch.cp_async_bulk_commit_group()
         stored = stored + 1
     else:
@@ -1109,7 +1010,7 @@ def launch(
                 partials.iterator, cute.make_layout((m, n, batches * split_k), stride=(n, 1, m * n))
             )
             multiply_by_wgmma(*ready, mPart, exact, extras, stream, sizes, k, terms, split_k, (tile_m, tile_n, tile_k),
-                              (cluster_m, cluster_n), stages, schedule, raster, group, store_tile)
+                              (cluster_m, cluster_n), stages, schedule, raster, group, None, None)
             mPart = cute.make_tensor(
                 partials.iterator,
                 cute.make_layout((m, n, batches, split_k), stride=(n, 1, m * n, batches * m * n)),
@@ -1117,6 +1018,6 @@ def launch(
             add_up(mPart, mC, extras, stream, sizes)
         else:
             multiply_by_wgmma(*ready, mC, exact, extras, stream, sizes, k, terms, 1, (tile_m, tile_n, tile_k),
-                              (cluster_m, cluster_n), stages, schedule, raster, group, store_tile)
+                              (cluster_m, cluster_n), stages, schedule, raster, group, None, None)
     else:
         multiply_plainly(lefts, rights, mC, extras, stream, sizes, pairs)

@@ -2,7 +2,8 @@
 
 A kernel file is a module of ``templates/kernels``: whole, valid CuTe source that is read and never imported. Part of it
 are the rules of its configs, in ``kernels/rules`` under the same name, and ``device/math.py``. What the generated text
-defines under a name of the file takes the place of the file's own, such as its ``epilogue``.
+defines under a name of the file takes the place of the file's own, such as its ``epilogue``; what the file defines
+takes the place of what files that it borrows from have under the same name.
 """
 
 from __future__ import annotations
@@ -136,7 +137,7 @@ def _reached(kernel: str, own: Sequence[str]) -> list[str]:
     found = dict[tuple[KernelFile, str], None]()
     while wanted:
         name, file = wanted.pop()
-        file = file.borrowed.get(name, file)
+        file = entry if name in entry.definitions else file.borrowed.get(name, file)
         if name in _math().definitions and name not in file.definitions:
             file = _math()
         if name in defined or (file, name) in found or name in vars(builtins) or name in _imported(file):

@@ -58,27 +58,11 @@ def multiply_and_reduce(
     """``mParts`` (m, tiles, batch, values): what tiles find of rows that are wider than a cluster's."""
     values, teams = max(len(step[3]) for step in STEPS), 2 if schedule == "pingpong" else 1
     team_groups = 1 if teams == 2 else min(tile_shape_mnk[0] // 64, 2)
+    places = exchange_shape(tile_shape_mnk[0], cluster_shape_mn[1], values, teams, team_groups)
+    ahead = [o for o, along in STEPS[0][1]]  # what later steps read again, they read from memory
+    tiles, order = (tile_shape_mnk, cluster_shape_mn), (stages, schedule, raster, group)
     multiply_by_wgmma(
-        lefts,
-        rights,
-        mC,
-        (),
-        extras,
-        stream,
-        sizes,
-        k,
-        ((0, 0, 0),),
-        1,
-        tile_shape_mnk,
-        cluster_shape_mn,
-        stages,
-        schedule,
-        raster,
-        group,
-        reduce_tile,
-        mParts,
-        exchange_shape(tile_shape_mnk[0], cluster_shape_mn[1], values, teams, team_groups),
-        [o for o, along in STEPS[0][1]],  # what later steps read again, they read from memory
+        lefts, rights, mC, (), extras, stream, sizes, k, ((0, 0, 0),), 1, *tiles, *order, mParts, (places, ahead)
     )
 
 
@@ -88,39 +72,27 @@ def as_tma(x, copy, stream):
 
 
 @cute.jit
-def reduce_tile(
+def tile_epilogue(
     pieces: tuple,
-    tile: tuple,
+    at: tuple,
     state: tuple,
-    exact: tuple,
+    turn: cutlass.Int32,
     inputs: tuple,
     output: tuple,
     cC: cute.Tensor,
     shared_rows: tuple,
     pipeline: tuple,
-    team: cutlass.Int32,
-    thread: cutlass.Int32,
-    sizes: cutlass.Constexpr,
-    sheets: cutlass.Constexpr,
-    promoted: cutlass.Constexpr,
-    joined: cutlass.Constexpr,
-    parts: cutlass.Constexpr,
-    problem_mnkl: cutlass.Constexpr,
-    tile_shape_mnk: cutlass.Constexpr,
-    epi_tile: cutlass.Constexpr,
-    cluster_shape_mn: cutlass.Constexpr,
-    teams: cutlass.Constexpr,
-    k_tiles: cutlass.Constexpr,
-    turn: cutlass.Int32,
-    rank_mn: tuple,
+    place: tuple,
+    tiling: cutlass.Constexpr,
+    summed: cutlass.Constexpr,
 ):
-    """The epilogue of a tile whose rows are reduced, as ``store_tile`` is that of a tile by itself. ``turn``: tiles
-    that the team has had before."""
-    (row, column, batch), (stored, stage, phase) = tile, state
-    (extras, sEs, from_shared), (full, empty, ab_stage, cluster_size) = inputs, pipeline
-    mParts, sParts, met_at, warp_idx = shared_rows
-    m, n, _, _ = problem_mnkl
-    tile_n, cluster_n = tile_shape_mnk[1], cluster_shape_mn[1]
+    """Of a tile whose rows are reduced, where that of ``gemm_sm90`` takes each tile by itself."""
+    (row, column, batch), (stored, stage, phase), (team, thread) = at, state, place
+    _, extras, sEs, from_shared, sizes, sheets = inputs
+    full, empty, ab_stage, cluster_size = pipeline
+    mParts, sParts, met_at, warp_idx, *rank_mn = shared_rows
+    (m, n, k, _), (_, tile_n, tile_k), epi_tile, cluster_shape_mn, teams = tiling
+    k_tiles, cluster_n = cute.ceil_div(k, tile_k), cluster_shape_mn[1]
     tidx, _, _ = cute.arch.thread_idx()
     _, epi_n, _, epi_m = pieces[0].shape
     whole = n <= tile_n * cluster_n  # a row lies in the tiles of a cluster
@@ -163,7 +135,7 @@ def reduce_tile(
                     for v in cutlass.range_constexpr(len(kept)):
                         put_row(kept[v], registers[v], half, epi_j, epi_i)
                     for f in cutlass.range_constexpr(len(folded)):
-                        part = fold(folded[f], folds[f], neutrals[f], cRow, epi_column, n, ragged)
+                        part = fold_row(folded[f], folds[f], neutrals[f], cRow, epi_column, n, ragged)
                         parts_here[line][f] = folds[f](parts_here[line][f], part)
         if cutlass.const_expr(s == 0 and teams > 1):  # the other team's
             stage, phase = stage_after(stage, phase, cutlass.Int32(k_tiles + len(sheets)), ab_stage)
@@ -171,9 +143,9 @@ def reduce_tile(
             for f in cutlass.range_constexpr(len(folds)):
                 parts_here[line][f] = cute.arch.warp_reduction(parts_here[line][f], folds[f], threads_in_group=4)
         if cutlass.const_expr(exchanged):
-            place = warp_idx * 2 + (met + s) % 2
-            sPlace = sParts[None, None, None, place]
-            exchange(as_tensor(parts_here), sPlace, met_at + place, (met + s) // 2 % 2, rank_mn, cluster_shape_mn)
+            buffer = warp_idx * 2 + (met + s) % 2
+            sPlace = sParts[None, None, None, buffer]
+            exchange(as_tensor(parts_here), sPlace, met_at + buffer, (met + s) // 2 % 2, rank_mn, cluster_shape_mn)
             parts_here = from_blocks(sPlace, folds, lines)
             cute.arch.sync_warp()  # all have read before any of them sends again
         for line in cutlass.range_constexpr(lines):
@@ -187,7 +159,7 @@ def reduce_tile(
                         mParts[at_row, column // tile_n, batch, f] = found[line][f]
     else:
         write = FINISH[3]
-        stored = write(registers, found, extras, output, cC, tile, stored, team, thread, sizes, (m, n), epi_tile)
+        stored = write(registers, found, extras, output, cC, at, stored, place, sizes, (m, n), epi_tile)
     return stored, stage, phase
 
 
@@ -198,16 +170,15 @@ def write_rows(
     extras: tuple,
     output: tuple,
     cC: cute.Tensor,
-    tile: tuple,
+    at: tuple,
     stored: cutlass.Int32,
-    team: cutlass.Int32,
-    thread: cutlass.Int32,
+    place: tuple,
     sizes: cutlass.Constexpr,
     shape_mn: cutlass.Constexpr,
     epi_tile: cutlass.Constexpr,
 ):
     """The rows of a tile, finished, on their way out. Returns how many pieces the team has ``stored``."""
-    (work, reads, held, _), (row, column, batch), c_dtype = FINISH, tile, output[0].element_type
+    (work, reads, held, _), (row, column, batch), c_dtype = FINISH, at, output[0].element_type
     *_, epi_n, epi_m = registers[0].shape
     for epi_i in cutlass.range_constexpr(epi_m):
         for epi_j in cutlass.range_constexpr(epi_n):
@@ -219,8 +190,8 @@ def write_rows(
                 loaded = read(extras, reads, loaded, None, half, cRow, epi_row, epi_column, batch, shape_mn)
                 result = work(*values, *found[2 * epi_i + half], *loaded, *sizes, Float32(shape_mn[1]))
                 put_row(result.to(c_dtype), rC, half, 0, 0)
-            at = epi_row, epi_column, batch
-            stored = store_piece(rC, output, cC, at, shape_mn, epi_tile, stored, team, thread, ((), None, 0))
+            piece_at = epi_row, epi_column, batch
+            stored = store_piece(rC, output, cC, piece_at, shape_mn, epi_tile, stored, place, ((), None, 0))
     return stored
 
 
@@ -231,17 +202,16 @@ def write_numbers(
     extras: tuple,
     output: tuple,
     cC: cute.Tensor,
-    tile: tuple,
+    at: tuple,
     stored: cutlass.Int32,
-    team: cutlass.Int32,
-    thread: cutlass.Int32,
+    place: tuple,
     sizes: cutlass.Constexpr,
     shape_mn: cutlass.Constexpr,
     epi_tile: cutlass.Constexpr,
 ):
     """One number for each row, by the first thread that has a part of it."""
-    (work, reads, _, _), (row, column, batch), mC = FINISH, tile, output[0]
-    if thread % 4 == 0 and column == 0:
+    (work, reads, _, _), (row, column, batch), mC = FINISH, at, output[0]
+    if place[1] % 4 == 0 and column == 0:
         for line in cutlass.range_constexpr(len(found)):
             at_row = row + line // 2 * epi_tile[0] + cC[(0, line % 2, 0), 0, 0][0]
             if at_row < shape_mn[0]:
@@ -279,7 +249,7 @@ def read(extras, reads, before, ahead, half, cRow, row, column, batch, shape_mn)
     return found
 
 
-def fold(values, op, neutral, cRow, column, n, ragged):
+def fold_row(values, op, neutral, cRow, column, n, ragged):
     """Reduces a thread's part of a row, pairwise; where it is ``ragged``, columns past its end count for nothing."""
     rValue = cute.make_rmem_tensor(values.shape, Float32)
     rValue.store(values)

@@ -48,3 +48,9 @@ def test_a_local_name_is_no_use() -> None:
 def test_files_come_after_those_that_they_borrow_from() -> None:
     names = [file.name for file in kernel_file("skinny_matmul").files()]
     assert names[-1] == "skinny_matmul" and {"device.vectors", "rules.skinny_matmul"} < {*names}
+
+
+def test_what_the_file_defines_takes_the_place_of_what_it_borrows() -> None:
+    text = bundle("gemm_row_reduce_sm90", '"""One."""', [], ["def launch(x):", "    multiply_and_reduce(x)"])
+    assert text.count("def tile_epilogue(") == text.count("def gemm_kernel(") == 1
+    assert "STEPS" in text.partition("def tile_epilogue(")[2].partition("\n\n\n")[0]

@@ -17,6 +17,7 @@ PACKAGE = Path(cutegen_lab.__file__).parent
 FOLDER = PACKAGE / "templates" / "kernels"
 FILES = sorted(path for path in FOLDER.rglob("*.py") if path.name != "__init__.py")
 SOURCES = [path for path in FILES if path.parent.name != "rules"]
+REPLACED = {"__all__", "epilogue", "tile_epilogue"}  # the second: of rows that are reduced
 IMPORT = "import sys, importlib; [importlib.import_module(name) for name in sys.argv[1:]]"
 
 
@@ -51,6 +52,14 @@ def test_each_definition_has_one_place(path: Path) -> None:
     for file in kernel_file(name).files():
         for borrowed, source in file.borrowed.items():
             assert borrowed in source.definitions and borrowed not in file.definitions
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(FOLDER)))
+def test_a_file_takes_the_place_of_another_s_function_only_on_purpose(path: Path) -> None:
+    """What it defines is taken for what files that it borrows from have under the same name."""
+    file = kernel_file(".".join(path.relative_to(FOLDER).with_suffix("").parts))
+    for other in file.files():
+        assert other is file or not (file.definitions.keys() & other.definitions.keys()) - REPLACED, other.name
 
 
 @pytest.mark.parametrize("path", [p for p in FILES if p.parent.name == "rules"], ids=lambda path: path.stem)

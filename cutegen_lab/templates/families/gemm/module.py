@@ -143,7 +143,7 @@ class GemmModule(ProductModule):
             return [
                 f"multiply_by_wgmma(*ready, {target}, exact, extras, stream, sizes, k, terms, {split}, "
                 "(tile_m, tile_n, tile_k),",
-                "                  (cluster_m, cluster_n), stages, schedule, raster, group, store_tile)",
+                "                  (cluster_m, cluster_n), stages, schedule, raster, group, None, None)",
             ]
 
         view = "tf32_views" if self.products.tf32 else "tma_views"

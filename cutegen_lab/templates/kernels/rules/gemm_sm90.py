@@ -2,7 +2,7 @@
 
 import math
 
-SMEM_BYTES = 227 << 10  # a block's most
+SMEM_BYTES = 232448  # a block's most: 227 KiB
 EPI_STAGE = 2  # pieces of results on their way out, for each team
 RESIDENT = {1: 132, 2: 66, 3: 39, 4: 30, 6: 17, 8: 15}  # clusters of so many blocks at a time, on an H200
 ALL_STAGES = 8  # as many as fit
@@ -20,7 +20,7 @@ KINDS = {
 }
 
 
-def team_groups(config):
+def groups_of(config):
     """Warpgroups that share a tile."""
     return 1 if config["schedule"] == "pingpong" else min(config["tile_m"] // 64, 2)
 
@@ -36,14 +36,14 @@ def stages_that_fit(tile_shape_mnk, consumers, loads, itemsize, beside=0):
 def stages_of(config, kind, loads, beside=0):
     """As :func:`stages_that_fit`."""
     tile_shape_mnk = config["tile_m"], config["tile_n"], config["tile_k"]
-    consumers = 2 if config["schedule"] == "pingpong" else team_groups(config)
+    consumers = 2 if config["schedule"] == "pingpong" else groups_of(config)
     return stages_that_fit(tile_shape_mnk, consumers, loads, KINDS[kind][2], beside)
 
 
 def beyond_room(config, kind, pairs, loads, beside=0):
     """Which limit a tile's sums are beyond in registers, or its stages in shared memory."""
     _, sums, _, most = KINDS[kind]
-    registers = config["tile_m"] * config["tile_n"] * sums * pairs // (128 * team_groups(config))
+    registers = config["tile_m"] * config["tile_n"] * sums * pairs // (128 * groups_of(config))
     if registers > most:
         return f"{registers} accumulators in a thread's registers, of {most} at most"
     fit, stages = stages_of(config, kind, loads, beside), config["stages"]
@@ -82,7 +82,7 @@ def why_not_rows(config, n, values, in_parts):
     """As :func:`why_not`, of a kernel that reduces rows of ``n``, with so many ``values`` of a row from each block. A
     row lies in a tile, or in the tiles of a cluster; only what can be put together from parts may be wider."""
     tile_m, tile_n, cluster_m, cluster_n = (config[s] for s in ("tile_m", "tile_n", "cluster_m", "cluster_n"))
-    held, groups = tile_n * cluster_n, team_groups(config)
+    held, groups = tile_n * cluster_n, groups_of(config)
     if n > held and not in_parts:
         return (
             f"rows of {n:,} in the tiles of a cluster, which hold {held:,} "
