@@ -12,8 +12,8 @@ import cuda.bindings.driver as cuda
 import cutlass
 import cutlass.cute as cute
 import cutlass.utils as utils
-from cutlass.cute.nvgpu import cpasync, warp
 from cutlass import Float32
+from cutlass.cute.nvgpu import cpasync, warp
 
 TUNABLE = {
     "tile_m": (16, 32, 64, 128, 256),
@@ -29,22 +29,10 @@ TUNABLE = {
 
 
 def constraints(config, workload, device):
-    """Warps have 16 rows and columns at least; accumulators stay in registers, stages in shared memory. One product
-    alone is added up from parts, and only where tiles are few."""
-    tile_m, tile_n = config["tile_m"], config["tile_n"]
-    warps_m, warps_n, split = config["warps_m"], config["warps_n"], config["split_k"]
-    sums = tile_m * tile_n * 1 // (32 * warps_m * warps_n)
-    smem = shared_bytes((tile_m, tile_n, config["tile_k"]), config["stages"])
-    few = split * math.prod(workload.outputs[0].shape) <= 432 * tile_m * tile_n and 1 == 1
-    fits = tile_m >= 16 * warps_m and tile_n >= 16 * warps_n and sums <= 128 and smem <= 166912
-    return fits and (split == 1 or few)
-
-
-def shared_bytes(tile_shape_mnk, stages):
-    """Of the operands' stages, or of a tile of results where that is more."""
-    tile_m, tile_n, tile_k = tile_shape_mnk
-    rows = tile_m * 1 + tile_n * 1
-    return max(stages * rows * tile_k * 2, tile_m * (tile_n * 4 + 16))
+    results = math.prod(workload.outputs[0].shape)
+    return not why_not(
+        config, results, lefts=1, rights=1, itemsize=2, pairs=1, halved=False, smem_bytes=166912, sms=108
+    )
 
 
 def workspace(workload, config):
@@ -56,43 +44,50 @@ def workspace(workload, config):
     return wanted
 
 
-def epilogue(acc, b):
-    """max((x @ w.mT + b), 0), of vectors in fp32."""
-    return cute.where(acc + b < 0.0, 0.0, acc + b)
+MAX_SUMS = 128  # accumulators of a thread, in registers …
 
 
-@cute.jit
-def tile_at(index: cutlass.Int32, across_mn: cutlass.Constexpr, group: cutlass.Constexpr, along_n: cutlass.Constexpr):
-    """(row, column, batch) of the ``index``-th of ``across_mn`` tiles a batch.
-
-    Tiles are walked in bands ``group`` tiles high, column by column (``along_n``: in bands as wide, row by row), so
-    that those in flight at one time share operands in L2.
-    """
-    high, wide = (across_mn[1], across_mn[0]) if along_n else across_mn
-    batch, rest = index // (high * wide), index % (high * wide)
-    band, rest = rest // (group * wide), rest % (group * wide)
-    height = cutlass.min(high - band * group, group)
-    i, j = band * group + rest % height, rest // height
-    row, column = (j, i) if along_n else (i, j)
-    return row, column, batch
+MAX_SUMS_OF_HALVES = 64  # … where fp32 is multiplied as two halves, which need registers too
 
 
-@cute.jit
-def next_stage(stage: cutlass.Int32, phase: cutlass.Int32, stages: cutlass.Constexpr):
-    """The pipeline's next stage; its barriers' phase flips each time round."""
-    stage = stage + 1
-    if stage == stages:
-        stage = 0
-        phase = phase ^ 1
-    return stage, phase
+BLOCKS_PER_SM = 4  # beyond which a result is not cut into parts
 
 
-@cute.jit
-def stage_after(stage: cutlass.Int32, phase: cutlass.Int32, steps: cutlass.Int32, stages: cutlass.Constexpr):
-    """The pipeline's stage ``steps`` on."""
-    stage = stage + steps
-    phase = phase ^ (stage // stages & 1)
-    return stage % stages, phase
+def accumulators(config, pairs, halved):
+    """A thread's; products of halves have one for the step along k and one for the total."""
+    threads = 32 * config["warps_m"] * config["warps_n"]
+    return config["tile_m"] * config["tile_n"] * pairs * (2 if halved else 1) // threads
+
+
+def shared_bytes(tile_shape_mnk, stages, lefts, rights, itemsize):
+    """Of the operands' stages, or of a tile of results where that is more."""
+    tile_m, tile_n, tile_k = tile_shape_mnk
+    rows = tile_m * lefts + tile_n * rights
+    return max(stages * rows * tile_k * itemsize, tile_m * (tile_n * 4 + 16))
+
+
+def why_not(config, results, lefts, rights, itemsize, pairs, halved, smem_bytes, sms):
+    """The limit that ``config`` is beyond; empty where it is feasible. ``results``: how many numbers are computed, by
+    ``pairs`` of ``lefts`` and ``rights`` operands of ``itemsize`` bytes; ``smem_bytes``: a block's at most, on a GPU
+    of ``sms`` multiprocessors."""
+    for side in ("m", "n"):
+        tile, warps = config[f"tile_{side}"], config[f"warps_{side}"]
+        if tile < 16 * warps:
+            return f"warps_{side} of {warps}, each with 16 at least of a tile_{side} of {tile}"
+    held, most = accumulators(config, pairs, halved), MAX_SUMS_OF_HALVES if halved else MAX_SUMS
+    if held > most:
+        return f"{held} accumulators in a thread's registers, of {most} at most"
+    tile_shape_mnk = (config["tile_m"], config["tile_n"], config["tile_k"])
+    used = shared_bytes(tile_shape_mnk, config["stages"], lefts, rights, itemsize)
+    if used > smem_bytes:
+        return f"{used:,} bytes of shared memory, of {smem_bytes:,} at most"
+    split, tile = config["split_k"], config["tile_m"] * config["tile_n"]
+    if split > 1 and pairs > 1:
+        return f"k in {split} parts, which is for one product alone"
+    if split > 1 and split * results > BLOCKS_PER_SM * sms * tile:
+        tiles = -(-results // tile)
+        return f"k in {split} parts of {tiles} tiles: {split * tiles} blocks, of {BLOCKS_PER_SM * sms} at most"
+    return ""
 
 
 @cute.jit
@@ -164,364 +159,79 @@ def leaves(numbers):
 
 
 @cute.jit
-def fill_stage(
-    mX: cute.Tensor,
-    sX: cute.Tensor,
-    tile: cutlass.Int32,
-    k_tile: cutlass.Int32,
+def recomputed(
+    result: cute.TensorSSA,
+    doubt: cute.TensorSSA,
+    mA: cute.Tensor,
+    mB: cute.Tensor,
+    cC: cute.Tensor,
+    row: cutlass.Int32,
+    column: cutlass.Int32,
     batch: cutlass.Int32,
-    stage: cutlass.Int32,
-    tidx: cutlass.Int32,
-    threads: cutlass.Constexpr,
-    vec: cutlass.Constexpr,
-    along_k: cutlass.Constexpr,
-    whole: cutlass.Constexpr,
+    first: cutlass.Int32,
+    last: cutlass.Int32,
+    shape_mn: cutlass.Constexpr,
 ):
-    """Starts to copy a tile of ``mX`` (rows, k, batch) to a stage, by vectors of ``vec`` neighbours in k (``along_k``)
-    or in rows; threads next to each other read neighbours in memory. ``whole``: no tile ends past k."""
-    rows, tile_k = cute.size(sX, mode=[0]), cute.size(sX, mode=[1])
-    size, k = cute.size(mX, mode=[0]), cute.size(mX, mode=[1])
-    first = cute.slice_(sX.layout, (None, None, 0))
-    across = (tile_k if along_k else rows) // vec
-    bits = vec * mX.element_type.width
-    for turn in cutlass.range_constexpr(cute.ceil_div(rows * tile_k, vec * threads)):
-        at = tidx + turn * threads
-        if at < rows * tile_k // vec or (turn + 1) * threads * vec <= rows * tile_k:
-            near, far = at % across, at // across
-            r, c = (far, near * vec) if cutlass.const_expr(along_k) else (near * vec, far)
-            to = vector_at(sX.iterator + (cute.crd2idx((r, c), first) + stage * (rows * tile_k)), vec)
-            if whole or k_tile * tile_k + c < k:
-                if cutlass.const_expr(along_k):
-                    gX = cute.flat_divide(mX[cutlass.min(tile * rows + r, size - 1), None, batch], (vec,))
-                    source = gX[None, k_tile * (tile_k // vec) + near]
-                else:
-                    gX = cute.flat_divide(mX[None, k_tile * tile_k + c, batch], (vec,))
-                    source = gX[None, cutlass.min(tile * (rows // vec) + near, size // vec - 1)]
-                if cutlass.const_expr(bits >= 32):
-                    by = cpasync.LoadCacheMode.GLOBAL if bits == 128 else cpasync.LoadCacheMode.ALWAYS
-                    cute.copy(
-                        cute.make_copy_atom(cpasync.CopyG2SOp(cache_mode=by), mX.element_type, num_bits_per_copy=bits),
-                        source, to,
-                    )
-                else:
-                    to[0] = source[0]
-            else:
-                to.fill(0.0)
+    """A thread's products of fp32 operands, which halves made. Where ``doubt`` is NaN they are computed again from the
+    operands themselves, over k from ``first`` to ``last``: 64 at a time, whose sums are added up."""
+    rC = cute.make_rmem_tensor(cute.size(cC), Float32)
+    rC.store(result)
+    doubts = doubt.reduce(cute.ReductionOp.ADD, 0.0, reduction_profile=0)
+    if doubts != doubts:
+        columns, (rows_at, columns_at) = cute.size(cC) // 2, places(cC)
+        vecs = tuple(min(widest(x, 1), max(32 // columns, 1)) for x in (mA, mB))  # registers are few
+        wide = max(vecs)
+        rSum, rTotal = (cute.make_rmem_tensor((columns, 2), Float32) for _ in range(2))
+        rA, rB = cute.make_rmem_tensor((wide, 2), Float32), cute.make_rmem_tensor((wide, columns), Float32)
+        rTotal.fill(0.0)
+        for start in cutlass.range(first, last, 64, unroll=1):
+            rSum.fill(0.0)
+            for at in cutlass.range(start, cutlass.min(start + 64, last), wide, unroll=1):
+                for r in cutlass.range_constexpr(2):
+                    i = cutlass.min(row + rows_at[r], shape_mn[0] - 1)
+                    bring(mA[i, None, batch], rA[None, r], at, vecs[0])
+                for c in cutlass.range_constexpr(columns):
+                    j = cutlass.min(column + columns_at[c], shape_mn[1] - 1)
+                    bring(mB[j, None, batch], rB[None, c], at, vecs[1])
+                for s in cutlass.range_constexpr(wide):
+                    for r in cutlass.range_constexpr(2):
+                        rSum[None, r].store(rSum[None, r].load() + rB[s, None].load() * rA[s, r])
+            rTotal.store(rTotal.load() + rSum.load())
+        rC.store(by_thread(rTotal).load().reshape(rC.shape))
+    return rC.load()
 
 
-def firsts_of(layouts):
-    """Where each begins, one after another."""
-    firsts = [0]
-    for layout in layouts:
-        firsts.append(firsts[-1] + cute.size(layout))
-    return firsts
+def places(cC):
+    """Rows and columns of a thread's results: two neighbours, the same 8 rows below, all that again 8 columns on."""
+    return [cC[2 * r][0] for r in range(2)], [cC[c // 2 * 4 + c % 2][1] for c in range(cute.size(cC) // 2)]
 
 
-def vector_at(pointer, vec):
-    return cute.make_tensor(pointer.align(vec * pointer.dtype.width // 8), cute.make_layout(vec))
+def by_thread(r):
+    """Results by (column, row) in the order in which a thread has them."""
+    columns = cute.size(r) // 2
+    return cute.make_tensor(r.iterator, cute.make_layout((2, 2, columns // 2), stride=(1, columns, 2)))
 
 
-def halves_of(fragment):
-    """(high, low) of a fragment's fp32 numbers, both tf32: together they hold 22 bits."""
-    high, low = (cute.make_rmem_tensor(cute.make_layout(fragment.shape), cutlass.Int32) for _ in range(2))
-    rounded = cute.recast_tensor(high, Float32)
-    for e in range(cute.size(fragment)):
-        high[e] = cutlass.Int32(cute.arch.cvt_f32_tf32(fragment[e]))
-        low[e] = cutlass.Int32(cute.arch.cvt_f32_tf32(fragment[e] - rounded[e]))
-    return tuple(cute.recast_tensor(x, cutlass.TFloat32) for x in (high, low))
-
-
-def reader(fragment, sX, mma, tidx, left, along_k):
-    """What brings blocks of a fragment from shared memory: a function of the block of k and the slot."""
-    if sX.element_type.width == 16:
-        atom = cute.make_copy_atom(warp.LdMatrix8x8x16bOp(not along_k, 4), sX.element_type)
-        copy = (cute.make_tiled_copy_A if left else cute.make_tiled_copy_B)(atom, mma)
-        thread = copy.get_slice(tidx)
-        source, target = thread.partition_S(sX), thread.retile(fragment)
-        return lambda block, slot: cute.copy(copy, source[None, None, block, slot], target[None, None, block])
-    rows, tile_k = cute.size(sX, mode=[0]), cute.size(sX, mode=[1])
-    places, thread = cute.make_identity_tensor((rows, tile_k)), mma.get_slice(tidx)
-    places = thread.partition_A(places) if left else thread.partition_B(places)
-    first = cute.slice_(sX.layout, (None, None, 0))
-
-    def one_by_one(block, slot):
-        for e in range(cute.size(fragment[None, None, block])):
-            r, c = places[None, None, block][e]
-            at = cute.crd2idx((r, c), first) + slot * (rows * tile_k)
-            fragment[None, None, block][e] = vector_at(sX.iterator + at, 1)[0]
-
-    return one_by_one
-
-
-@cute.kernel
-def mma_kernel(
-    lefts: tuple,
-    rights: tuple,
-    mC: cute.Tensor,
-    eB: cute.Tensor,
-    mma: cute.TiledMma,
-    layouts: tuple,
-    pairs: cutlass.Constexpr,
-    vecs: cutlass.Constexpr,
-    along_k: cutlass.Constexpr,
-    vec_c: cutlass.Constexpr,
-    tile_shape_mnk: cutlass.Constexpr,
-    stages: cutlass.Constexpr,
-    parts: cutlass.Constexpr,
-    group: cutlass.Constexpr,
-    along_n: cutlass.Constexpr,
-    room: cutlass.Constexpr,
-):
-    """A block computes a tile of the result, over one of ``parts`` of k. ``layouts`` are the operands' in shared
-    memory; each is loaded by vectors of ``vecs``, ``along_k`` or along its rows."""
-    tile_m, tile_n, tile_k = tile_shape_mnk
-    m, n, batches = (cute.size(mC, mode=[d]) for d in range(3))
-    k = cute.size(lefts[0], mode=[1])
-    dtype, exact = lefts[0].element_type, lefts[0].element_type.width == 32
-    tidx, _, _ = cute.arch.thread_idx()
-    bidx, _, _ = cute.arch.block_idx()
-    across_mn = (cute.ceil_div(m, tile_m), cute.ceil_div(n, tile_n))
-    i, j, batch = tile_at(bidx, across_mn, group, along_n)
-    row, column = i * tile_m, j * tile_n
-    k_tiles = cute.ceil_div(cute.ceil_div(k, tile_k), parts)
-    k_first, of = batch // (batches // parts) * k_tiles, batch % (batches // parts)
-    whole = k % (tile_k * parts) == 0
-
-    smem = utils.SmemAllocator()
-    memory = smem.allocate(room, 128)  # of the stages, and then of the results on their way out
-    mXs, beginning = (*lefts, *rights), cute.recast_ptr(memory, dtype=dtype)
-    sXs = [cute.make_tensor(beginning + first, layout) for first, layout in zip(firsts_of(layouts), layouts)]
-
-    thr_mma = mma.get_slice(tidx)
-    sAs, sBs = ([s for o, s in enumerate(sXs) if (o < len(lefts)) == left] for left in (True, False))
-    rAs = [mma.make_fragment_A(thr_mma.partition_A(s[None, None, 0])) for s in sAs]
-    rBs = [mma.make_fragment_B(thr_mma.partition_B(s[None, None, 0])) for s in sBs]
-    rAs, rBs = ([cute.recast_tensor(r, dtype) for r in some] for some in (rAs, rBs))  # fp32 is no tf32 yet
-    accs = [cute.make_rmem_tensor(mma.partition_shape_C((tile_m, tile_n)), Float32) for _ in pairs]
-    steps = [cute.make_rmem_tensor(acc.layout, Float32) for acc in accs] if exact else []  # of one step along k each
-    for acc in accs:
-        acc.fill(0.0)
-    read = [
-        reader(r, s, mma, tidx, o < len(lefts), along_k[o]) for o, (r, s) in enumerate(zip((*rAs, *rBs), sXs))
-    ]
-
-    k_blocks = cute.size(rAs[0], mode=[2])
-    for stage in cutlass.range_constexpr(stages - 1):
-        if cutlass.const_expr(stage < k_tiles):
-            for o in cutlass.range_constexpr(len(mXs)):
-                fill_stage(
-                    mXs[o], sXs[o], (i, j)[o >= len(lefts)], k_first + stage, of, stage, tidx, cute.size(mma), vecs[o],
-                    along_k[o], whole,
-                )
-        cute.arch.cp_async_commit_group()
-    cute.arch.cp_async_wait_group(stages - 2)
-    cute.arch.sync_threads()
-    slot, free = cutlass.Int32(0), cutlass.Int32(stages - 1)
-    for bring in read:
-        bring(0, slot)
-    for k_tile in cutlass.range(k_tiles, unroll=1):
-        for k_block in cutlass.range_constexpr(k_blocks):
-            if cutlass.const_expr(k_block == k_blocks - 1):
-                cute.arch.cp_async_wait_group(stages - 2)
-                cute.arch.sync_threads()
-                free = slot
-                slot = slot + 1
-                if slot == stages:
-                    slot = 0
-            ahead = (k_block + 1) % k_blocks  # what the tensor cores need next is on its way while they work
-            for bring in read:
-                if cutlass.const_expr(ahead > 0 or k_tiles > 1):
-                    bring(ahead, slot)
-            if cutlass.const_expr(k_block == 0):
-                if k_tile + stages - 1 < k_tiles:
-                    for o in cutlass.range_constexpr(len(mXs)):
-                        fill_stage(
-                            mXs[o], sXs[o], (i, j)[o >= len(lefts)], k_first + k_tile + stages - 1, of, free, tidx,
-                            cute.size(mma), vecs[o], along_k[o], whole,
-                        )
-                cute.arch.cp_async_commit_group()
-            now = [r[None, None, k_block] for r in (*rAs, *rBs)]
-            if cutlass.const_expr(exact):
-                now = [halves_of(r) for r in now]
-                if cutlass.const_expr(k_block == 0):
-                    for step in steps:
-                        step.fill(0.0)
-            for p in cutlass.range_constexpr(len(pairs)):
-                a, b = now[pairs[p][0]], now[len(lefts) + pairs[p][1]]
-                if cutlass.const_expr(exact):
-                    for left, right in ((a[1], b[0]), (a[0], b[1]), (a[0], b[0])):
-                        cute.gemm(mma, steps[p], left, right, steps[p])
-                else:
-                    cute.gemm(mma, accs[p], a, b, accs[p])
-        for acc, step in zip(accs, steps):
-            acc.store(acc.load() + step.load())
-    cute.arch.cp_async_wait_group(0)
-    cute.arch.sync_threads()
-
-    # Results go through shared memory, so that neighbours in a row leave together.
-    pitch = tile_n + 128 // mC.element_type.width
-    sC = cute.recast_ptr(memory, dtype=mC.element_type)
-    cCs = thr_mma.partition_C(cute.make_identity_tensor((tile_m, tile_n)))
-    for band in cutlass.range_constexpr(cute.size(cCs, mode=[1])):
-        cC = cCs[None, band, None]
-        values = [cute.make_rmem_tensor(cute.size(cC), Float32) for _ in pairs]
-        for value, acc in zip(values, accs):
-            for e in cutlass.range_constexpr(cute.size(cC)):
-                value[e] = acc[None, band, None][e]
-        values = [value.load() for value in values]
-        if cutlass.const_expr(exact):
-            k_last = cutlass.min((k_first + k_tiles) * tile_k, k)
-            values = [
-                recomputed(
-                    value, value * 0.0, lefts[a], rights[b], cC, row, column, of, k_first * tile_k, k_last, (m, n)
-                )
-                for value, (a, b) in zip(values, pairs)
-            ]
-        if cutlass.const_expr(parts > 1):
-            result = values[0]
-        else:
-            result = epilogue(
-                *values,
-                fetch(eB, cC, row, column, batch, (m, n), True),
-            )
-        rC = cute.make_rmem_tensor((2, cute.size(cC) // 2), mC.element_type)
-        rC.store(result.to(mC.element_type).reshape(rC.shape))
-        for e in cutlass.range_constexpr(cute.size(cC) // 2):
-            r, c = cC[2 * e]
-            cute.autovec_copy(rC[None, e], vector_at(sC + (r * pitch + c), 2))
-    cute.arch.sync_threads()
-    wide = tile_n // vec_c
-    for turn in cutlass.range_constexpr(cute.ceil_div(tile_m * wide, cute.size(mma))):
-        at = tidx + turn * cute.size(mma)
-        r, c = at // wide, at % wide * vec_c
-        if r < tile_m and row + r < m and column + c < n:
-            rOut = cute.make_rmem_tensor(vec_c, mC.element_type)
-            cute.autovec_copy(vector_at(sC + (r * pitch + c), vec_c), rOut)
-            gC = cute.flat_divide(mC[row + r, None, batch], (vec_c,))
-            cute.autovec_copy(rOut, gC[None, (column + c) // vec_c])
+def bring(x, r, at, vec):
+    """As many numbers of a row as ``r`` holds, from ``at`` on, by vectors of ``vec``."""
+    for s in range(cute.size(r) // vec):
+        cute.autovec_copy(cute.flat_divide(x, (vec,))[None, at // vec + s], cute.flat_divide(r, (vec,))[None, s])
 
 
 @cute.jit
-def multiply_by_mma(
-    lefts: tuple,
-    rights: tuple,
-    mC: cute.Tensor,
-    eB: cute.Tensor,
-    stream: cuda.CUstream,
-    pairs: cutlass.Constexpr,
-    parts: cutlass.Constexpr,
-    tile_shape_mnk: cutlass.Constexpr,
-    stages: cutlass.Constexpr,
-    warps_mn: cutlass.Constexpr,
-    raster: cutlass.Constexpr,
-    group: cutlass.Constexpr,
-):
-    tile_m, tile_n, tile_k = tile_shape_mnk
-    m, n, batches = (cute.size(mC, mode=[d]) for d in range(3))
-    k_tiles = cute.ceil_div(cute.ceil_div(cute.size(lefts[0], mode=[1]), tile_k), parts)
-    stages = max(min(stages, k_tiles), 2)
-    mXs, rows = (*lefts, *rights), [tile_m] * len(lefts) + [tile_n] * len(rights)
-    along_k = tuple(not dense_in_rows(x) for x in mXs)
-    vecs = tuple(widest(x, 1 if along else 0) for x, along in zip(mXs, along_k))
-    dtype = lefts[0].element_type
-    layouts = [
-        cute.tile_to_shape(swizzled(rows_, tile_k, dtype.width, along), (rows_, tile_k, stages), (0, 1, 2))
-        for rows_, along in zip(rows, along_k)
-    ]
-    op = warp.MmaTF32Op((16, 8, 8)) if dtype == Float32 else warp.MmaF16BF16Op(dtype, Float32, (16, 8, 16))
-    mma = cute.make_tiled_mma(
-        op, cute.make_layout((*warps_mn, 1)), permutation_mnk=(warps_mn[0] * 16, warps_mn[1] * 16, op.shape_mnk[2])
-    )
-    mma_kernel(
-        lefts, rights, mC, eB, mma, tuple(layouts), pairs, vecs, along_k, widest(mC, 1), tile_shape_mnk, stages,
-        parts, group, raster == "n", shared_bytes(tile_shape_mnk, stages),
-    ).launch(
-        grid=[cute.ceil_div(m, tile_m) * cute.ceil_div(n, tile_n) * batches, 1, 1],
-        block=[warps_mn[0] * warps_mn[1] * 32, 1, 1],
-        min_blocks_per_mp=1,
-        stream=stream,
-    )
+def tile_at(index: cutlass.Int32, across_mn: cutlass.Constexpr, group: cutlass.Constexpr, along_n: cutlass.Constexpr):
+    """(row, column, batch) of the ``index``-th of ``across_mn`` tiles a batch.
 
-
-def alike(operands):
-    """Are they of one type that the tensor cores multiply, and of one length along k?"""
-    kinds, lengths = {x.element_type for x in operands}, {cute.size(x, mode=[1]) for x in operands}
-    return len(kinds) == 1 and len(lengths) == 1 and kinds <= {cutlass.BFloat16, cutlass.Float16, Float32}
-
-
-def dense_in_rows(x):
-    return x.stride[0] == 1 and x.stride[1] != 1
-
-
-def swizzled(rows, tile_k, width, along_k):
-    """The smallest piece of a tile whose 16-byte parts lie so that eight of them, one below the other, are in different
-    banks."""
-    near, limit = tile_k if along_k else rows, 1024 // width
-    near = min(limit, near & -near)
-    bits = (near * width // 128).bit_length() - 1
-    size = (128 // width).bit_length() - 1
-    shape, stride = ((8, near), (near, 1)) if along_k else ((near, 8), (1, near))
-    return cute.make_composed_layout(cute.make_swizzle(bits, size, 3), 0, cute.make_layout(shape, stride=stride))
-
-
-@cute.jit
-def add_up(
-    mPart: cute.Tensor,
-    mC: cute.Tensor,
-    extras: tuple,
-    stream: cuda.CUstream,
-    sizes: cutlass.Constexpr,
-):
-    """``mC`` (m, n, batch): what the epilogue makes of ``mPart`` (m, n, batch, part), added up in fp32."""
-    m, n, batches = (cute.size(mC, mode=[d]) for d in range(3))
-    vec = 4 if lies_in_pairs(mC, n) and n % 4 == 0 else 1
-    total_kernel(mPart, mC, extras, sizes, vec).launch(
-        grid=[cute.ceil_div(m * batches * n // vec, 256), 1, 1], block=[256, 1, 1], stream=stream
-    )
-
-
-@cute.kernel
-def total_kernel(
-    mPart: cute.Tensor,
-    mC: cute.Tensor,
-    extras: tuple,
-    sizes: cutlass.Constexpr,
-    vec: cutlass.Constexpr,
-):
-    """Adds up ``mPart`` (m, n, batch, part), ``vec`` neighbours in n a thread, and applies the epilogue."""
-    m, n, batches, parts = (cute.size(mPart, mode=[d]) for d in range(4))
-    tidx, _, _ = cute.arch.thread_idx()
-    bidx, _, _ = cute.arch.block_idx()
-    index, wide = bidx * 256 + tidx, n // vec
-    if index < wide * m * batches:
-        at, row, batch = index % wide, index // wide % m, index // (wide * m)
-        column = at * vec
-        gPart = cute.make_tensor(
-            mPart.iterator,
-            cute.make_layout((vec, wide, m, batches, parts), stride=(1, vec, n, m * n, batches * m * n)),
-        )
-        rPart = cute.make_rmem_tensor((vec, parts), Float32)
-        for part in cutlass.range_constexpr(parts):
-            cute.autovec_copy(gPart[None, at, row, batch, part], rPart[None, part])
-        total = rPart[None, 0].load()
-        for part in cutlass.range_constexpr(1, parts):
-            total = total + rPart[None, part].load()
-        cC = cute.make_identity_tensor((1, vec))
-        result = epilogue(
-            total,
-            *[fetch(x, cC, row, column, batch, (m, n), vec > 1) for x in extras],
-            *sizes,
-        )
-        rC = cute.make_rmem_tensor(vec, mC.element_type)
-        rC.store(result.to(mC.element_type))
-        if cutlass.const_expr(vec > 1):
-            gC = cute.make_tensor(
-                mC.iterator,
-                cute.make_layout((vec, wide, mC.shape[0], mC.shape[2]), stride=(1, vec, mC.stride[0], mC.stride[2])),
-            )
-            cute.autovec_copy(rC, gC[None, at, row, batch])
-        else:
-            mC[row, column, batch] = rC[0]
+    Tiles are walked in bands ``group`` tiles high, column by column (``along_n``: in bands as wide, row by row), so
+    that those in flight at one time share operands in L2.
+    """
+    high, wide = (across_mn[1], across_mn[0]) if along_n else across_mn
+    batch, rest = index // (high * wide), index % (high * wide)
+    band, rest = rest // (group * wide), rest % (group * wide)
+    height = cutlass.min(high - band * group, group)
+    i, j = band * group + rest % height, rest // height
+    row, column = (j, i) if along_n else (i, j)
+    return row, column, batch
 
 
 @cute.jit
@@ -615,6 +325,480 @@ def load_slab(
 
 
 @cute.jit
+def add_up(
+    mPart: cute.Tensor,
+    mC: cute.Tensor,
+    extras: tuple,
+    stream: cuda.CUstream,
+    sizes: cutlass.Constexpr,
+):
+    """``mC`` (m, n, batch): what the epilogue makes of ``mPart`` (m, n, batch, part), added up in fp32."""
+    m, n, batches = (cute.size(mC, mode=[d]) for d in range(3))
+    vec = 4 if lies_in_pairs(mC, n) and n % 4 == 0 else 1
+    total_kernel(mPart, mC, extras, sizes, vec).launch(
+        grid=[cute.ceil_div(m * batches * n // vec, 256), 1, 1], block=[256, 1, 1], stream=stream
+    )
+
+
+@cute.kernel
+def total_kernel(
+    mPart: cute.Tensor,
+    mC: cute.Tensor,
+    extras: tuple,
+    sizes: cutlass.Constexpr,
+    vec: cutlass.Constexpr,
+):
+    """Adds up ``mPart`` (m, n, batch, part), ``vec`` neighbours in n a thread, and applies the epilogue."""
+    m, n, batches, parts = (cute.size(mPart, mode=[d]) for d in range(4))
+    tidx, _, _ = cute.arch.thread_idx()
+    bidx, _, _ = cute.arch.block_idx()
+    index, wide = bidx * 256 + tidx, n // vec
+    if index < wide * m * batches:
+        at, row, batch = index % wide, index // wide % m, index // (wide * m)
+        column = at * vec
+        gPart = cute.make_tensor(
+            mPart.iterator,
+            cute.make_layout((vec, wide, m, batches, parts), stride=(1, vec, n, m * n, batches * m * n)),
+        )
+        rPart = cute.make_rmem_tensor((vec, parts), Float32)
+        for part in cutlass.range_constexpr(parts):
+            cute.autovec_copy(gPart[None, at, row, batch, part], rPart[None, part])
+        total = rPart[None, 0].load()
+        for part in cutlass.range_constexpr(1, parts):
+            total = total + rPart[None, part].load()
+        cC = cute.make_identity_tensor((1, vec))
+        result = epilogue(
+            total,
+            *[fetch(x, cC, row, column, batch, (m, n), vec > 1) for x in extras],
+            *sizes,
+        )
+        rC = cute.make_rmem_tensor(vec, mC.element_type)
+        rC.store(result.to(mC.element_type))
+        if cutlass.const_expr(vec > 1):
+            gC = cute.make_tensor(
+                mC.iterator,
+                cute.make_layout((vec, wide, mC.shape[0], mC.shape[2]), stride=(1, vec, mC.stride[0], mC.stride[2])),
+            )
+            cute.autovec_copy(rC, gC[None, at, row, batch])
+        else:
+            mC[row, column, batch] = rC[0]
+
+
+@cute.jit
+def multiply(
+    lefts: tuple,
+    rights: tuple,
+    mC: cute.Tensor,
+    partials: cute.Tensor,
+    extras: tuple,
+    stream: cuda.CUstream,
+    sizes: cutlass.Constexpr,
+    pairs: cutlass.Constexpr,
+    split_k: cutlass.Constexpr,
+    tile_shape_mnk: cutlass.Constexpr,
+    stages: cutlass.Constexpr,
+    warps_mn: cutlass.Constexpr,
+    raster: cutlass.Constexpr,
+    group: cutlass.Constexpr,
+    tf32: cutlass.Constexpr,
+):
+    """``mC`` (m, n, batch): the epilogue of the products of ``pairs``, of ``lefts`` (m, k, batch) and ``rights``
+    (n, k, batch). Where k is cut into ``split_k`` parts, ``partials`` have room for each one's results. ``tf32``: fp32
+    operands may be rounded to it."""
+    if cutlass.const_expr(not alike((*lefts, *rights))):
+        multiply_plainly(lefts, rights, mC, extras, stream, sizes, pairs)
+    elif cutlass.const_expr(split_k > 1 and cute.size(lefts[0], mode=[1]) > tile_shape_mnk[2]):  # one tile is not cut
+        m, n, batches = (cute.size(mC, mode=[d]) for d in range(3))
+        mPart = cute.make_tensor(partials.iterator, cute.make_layout((m, n, batches * split_k), stride=(n, 1, m * n)))
+        multiply_by_mma(
+            lefts,
+            rights,
+            mPart,
+            extras,
+            stream,
+            sizes,
+            pairs,
+            split_k,
+            tile_shape_mnk,
+            stages,
+            warps_mn,
+            raster,
+            group,
+            tf32,
+        )
+        mPart = cute.make_tensor(
+            partials.iterator,
+            cute.make_layout((m, n, batches, split_k), stride=(n, 1, m * n, batches * m * n)),
+        )
+        add_up(mPart, mC, extras, stream, sizes)
+    else:
+        multiply_by_mma(
+            lefts,
+            rights,
+            mC,
+            extras,
+            stream,
+            sizes,
+            pairs,
+            1,
+            tile_shape_mnk,
+            stages,
+            warps_mn,
+            raster,
+            group,
+            tf32,
+        )
+
+
+@cute.jit
+def multiply_by_mma(
+    lefts: tuple,
+    rights: tuple,
+    mC: cute.Tensor,
+    extras: tuple,
+    stream: cuda.CUstream,
+    sizes: cutlass.Constexpr,
+    pairs: cutlass.Constexpr,
+    parts: cutlass.Constexpr,
+    tile_shape_mnk: cutlass.Constexpr,
+    stages: cutlass.Constexpr,
+    warps_mn: cutlass.Constexpr,
+    raster: cutlass.Constexpr,
+    group: cutlass.Constexpr,
+    tf32: cutlass.Constexpr,
+):
+    """By the tensor cores. With several ``parts`` of k, each has batches of ``mC`` for itself, and no epilogue."""
+    tile_m, tile_n, tile_k = tile_shape_mnk
+    m, n, batches = (cute.size(mC, mode=[d]) for d in range(3))
+    k_tiles = cute.ceil_div(cute.ceil_div(cute.size(lefts[0], mode=[1]), tile_k), parts)
+    stages = max(min(stages, k_tiles), 2)
+    mXs, rows = (*lefts, *rights), [tile_m] * len(lefts) + [tile_n] * len(rights)
+    along_k = tuple(not dense_in_rows(x) for x in mXs)
+    vecs = tuple(widest(x, 1 if along else 0) for x, along in zip(mXs, along_k))
+    dtype = lefts[0].element_type
+    layouts = [
+        cute.tile_to_shape(swizzled(rows_, tile_k, dtype.width, along), (rows_, tile_k, stages), (0, 1, 2))
+        for rows_, along in zip(rows, along_k)
+    ]
+    op = warp.MmaTF32Op((16, 8, 8)) if dtype == Float32 else warp.MmaF16BF16Op(dtype, Float32, (16, 8, 16))
+    mma = cute.make_tiled_mma(
+        op, cute.make_layout((*warps_mn, 1)), permutation_mnk=(warps_mn[0] * 16, warps_mn[1] * 16, op.shape_mnk[2])
+    )
+    smem_bytes = shared_bytes(tile_shape_mnk, stages, len(lefts), len(rights), dtype.width // 8)
+    mma_kernel(
+        lefts,
+        rights,
+        mC,
+        extras,
+        mma,
+        tuple(layouts),
+        sizes,
+        pairs,
+        parts,
+        vecs,
+        along_k,
+        widest(mC, 1),
+        tile_shape_mnk,
+        stages,
+        raster == "n",
+        group,
+        tf32,
+        smem_bytes,
+    ).launch(
+        grid=[cute.ceil_div(m, tile_m) * cute.ceil_div(n, tile_n) * batches, 1, 1],
+        block=[warps_mn[0] * warps_mn[1] * 32, 1, 1],
+        min_blocks_per_mp=1,
+        stream=stream,
+    )
+
+
+def alike(operands):
+    """Are they of one type that the tensor cores multiply, and of one length along k?"""
+    kinds, lengths = {x.element_type for x in operands}, {cute.size(x, mode=[1]) for x in operands}
+    return len(kinds) == 1 and len(lengths) == 1 and kinds <= {cutlass.BFloat16, cutlass.Float16, Float32}
+
+
+def dense_in_rows(x):
+    return x.stride[0] == 1 and x.stride[1] != 1
+
+
+def swizzled(rows, tile_k, width, along_k):
+    """The smallest piece of a tile whose 16-byte parts lie so that eight of them, one below the other, are in different
+    banks."""
+    near, limit = tile_k if along_k else rows, 1024 // width
+    near = min(limit, near & -near)
+    bits = (near * width // 128).bit_length() - 1
+    size = (128 // width).bit_length() - 1
+    shape, stride = ((8, near), (near, 1)) if along_k else ((near, 8), (1, near))
+    return cute.make_composed_layout(cute.make_swizzle(bits, size, 3), 0, cute.make_layout(shape, stride=stride))
+
+
+@cute.kernel
+def mma_kernel(
+    lefts: tuple,
+    rights: tuple,
+    mC: cute.Tensor,
+    extras: tuple,
+    mma: cute.TiledMma,
+    layouts: tuple,
+    sizes: cutlass.Constexpr,
+    pairs: cutlass.Constexpr,
+    parts: cutlass.Constexpr,
+    vecs: cutlass.Constexpr,
+    along_k: cutlass.Constexpr,
+    vec_c: cutlass.Constexpr,
+    tile_shape_mnk: cutlass.Constexpr,
+    stages: cutlass.Constexpr,
+    along_n: cutlass.Constexpr,
+    group: cutlass.Constexpr,
+    tf32: cutlass.Constexpr,
+    smem_bytes: cutlass.Constexpr,
+):
+    """A block computes a tile of the result, over one of ``parts`` of k. ``layouts`` are the operands' in shared
+    memory; each is loaded by vectors of ``vecs``, ``along_k`` or along its rows."""
+    tile_m, tile_n, tile_k = tile_shape_mnk
+    m, n, batches = (cute.size(mC, mode=[d]) for d in range(3))
+    k = cute.size(lefts[0], mode=[1])
+    dtype = lefts[0].element_type
+    halved = dtype.width == 32 and not tf32
+    tidx, _, _ = cute.arch.thread_idx()
+    bidx, _, _ = cute.arch.block_idx()
+    across_mn = (cute.ceil_div(m, tile_m), cute.ceil_div(n, tile_n))
+    i, j, batch = tile_at(bidx, across_mn, group, along_n)
+    row, column = i * tile_m, j * tile_n
+    k_tiles = cute.ceil_div(cute.ceil_div(k, tile_k), parts)
+    k_first, batch_ab = batch // (batches // parts) * k_tiles, batch % (batches // parts)
+    whole = k % (tile_k * parts) == 0
+
+    smem = utils.SmemAllocator()
+    memory = smem.allocate(smem_bytes, 128)  # of the stages, and then of the results on their way out
+    mXs, beginning = (*lefts, *rights), cute.recast_ptr(memory, dtype=dtype)
+    sXs = [cute.make_tensor(beginning + offset, layout) for offset, layout in zip(offsets_of(layouts), layouts)]
+
+    thr_mma = mma.get_slice(tidx)
+    sAs, sBs = ([s for o, s in enumerate(sXs) if (o < len(lefts)) == left] for left in (True, False))
+    rAs = [mma.make_fragment_A(thr_mma.partition_A(s[None, None, 0])) for s in sAs]
+    rBs = [mma.make_fragment_B(thr_mma.partition_B(s[None, None, 0])) for s in sBs]
+    rAs, rBs = ([cute.recast_tensor(r, dtype) for r in some] for some in (rAs, rBs))  # fp32 is no tf32 yet
+    accs = [cute.make_rmem_tensor(mma.partition_shape_C((tile_m, tile_n)), Float32) for _ in pairs]
+    steps = [cute.make_rmem_tensor(acc.layout, Float32) for acc in accs] if halved else []  # of one step along k each
+    for acc in accs:
+        acc.fill(0.0)
+    readers = [reader(r, s, mma, tidx, o < len(lefts), along_k[o]) for o, (r, s) in enumerate(zip((*rAs, *rBs), sXs))]
+
+    k_blocks = cute.size(rAs[0], mode=[2])
+    for stage in cutlass.range_constexpr(stages - 1):
+        if cutlass.const_expr(stage < k_tiles):
+            for o in cutlass.range_constexpr(len(mXs)):
+                tile = (i, j)[o >= len(lefts)]
+                fill_stage(
+                    mXs[o],
+                    sXs[o],
+                    tile,
+                    k_first + stage,
+                    batch_ab,
+                    stage,
+                    tidx,
+                    cute.size(mma),
+                    vecs[o],
+                    along_k[o],
+                    whole,
+                )
+        cute.arch.cp_async_commit_group()
+    cute.arch.cp_async_wait_group(stages - 2)
+    cute.arch.sync_threads()
+    slot, free = cutlass.Int32(0), cutlass.Int32(stages - 1)
+    for read in readers:
+        read(0, slot)
+    for k_tile in cutlass.range(k_tiles, unroll=1):
+        for k_block in cutlass.range_constexpr(k_blocks):
+            if cutlass.const_expr(k_block == k_blocks - 1):
+                cute.arch.cp_async_wait_group(stages - 2)
+                cute.arch.sync_threads()
+                free = slot
+                slot = slot + 1
+                if slot == stages:
+                    slot = 0
+            ahead = (k_block + 1) % k_blocks  # what the tensor cores need next is on its way while they work
+            for read in readers:
+                if cutlass.const_expr(ahead > 0 or k_tiles > 1):
+                    read(ahead, slot)
+            if cutlass.const_expr(k_block == 0):
+                if k_tile + stages - 1 < k_tiles:
+                    for o in cutlass.range_constexpr(len(mXs)):
+                        tile, k_next = (i, j)[o >= len(lefts)], k_first + k_tile + stages - 1
+                        fill_stage(
+                            mXs[o],
+                            sXs[o],
+                            tile,
+                            k_next,
+                            batch_ab,
+                            free,
+                            tidx,
+                            cute.size(mma),
+                            vecs[o],
+                            along_k[o],
+                            whole,
+                        )
+                cute.arch.cp_async_commit_group()
+            frags = [r[None, None, k_block] for r in (*rAs, *rBs)]
+            if cutlass.const_expr(dtype.width == 32):
+                frags = [rounded(r) if tf32 else halves_of(r) for r in frags]
+            if cutlass.const_expr(halved and k_block == 0):
+                for step in steps:
+                    step.fill(0.0)
+            for p in cutlass.range_constexpr(len(pairs)):
+                a, b = frags[pairs[p][0]], frags[len(lefts) + pairs[p][1]]
+                if cutlass.const_expr(halved):
+                    for left, right in ((a[1], b[0]), (a[0], b[1]), (a[0], b[0])):
+                        cute.gemm(mma, steps[p], left, right, steps[p])
+                else:
+                    cute.gemm(mma, accs[p], a, b, accs[p])
+        for acc, step in zip(accs, steps):
+            acc.store(acc.load() + step.load())
+    cute.arch.cp_async_wait_group(0)
+    cute.arch.sync_threads()
+
+    # Results go through shared memory, so that neighbours in a row leave together.
+    pitch = tile_n + 128 // mC.element_type.width
+    sC = cute.recast_ptr(memory, dtype=mC.element_type)
+    cCs = thr_mma.partition_C(cute.make_identity_tensor((tile_m, tile_n)))
+    for band in cutlass.range_constexpr(cute.size(cCs, mode=[1])):
+        cC = cCs[None, band, None]
+        values = [cute.make_rmem_tensor(cute.size(cC), Float32) for _ in pairs]
+        for value, acc in zip(values, accs):
+            for e in cutlass.range_constexpr(cute.size(cC)):
+                value[e] = acc[None, band, None][e]
+        values = [value.load() for value in values]
+        if cutlass.const_expr(halved):
+            start, end = k_first * tile_k, cutlass.min((k_first + k_tiles) * tile_k, k)
+            values = [
+                recomputed(value, value * 0.0, lefts[a], rights[b], cC, row, column, batch_ab, start, end, (m, n))
+                for value, (a, b) in zip(values, pairs)
+            ]
+        if cutlass.const_expr(parts > 1):
+            result = values[0]
+        else:
+            result = epilogue(*values, *[fetch(x, cC, row, column, batch, (m, n), True) for x in extras], *sizes)
+        rC = cute.make_rmem_tensor((2, cute.size(cC) // 2), mC.element_type)
+        rC.store(result.to(mC.element_type).reshape(rC.shape))
+        for e in cutlass.range_constexpr(cute.size(cC) // 2):
+            r, c = cC[2 * e]
+            cute.autovec_copy(rC[None, e], vector_at(sC + (r * pitch + c), 2))
+    cute.arch.sync_threads()
+    wide = tile_n // vec_c
+    for turn in cutlass.range_constexpr(cute.ceil_div(tile_m * wide, cute.size(mma))):
+        at = tidx + turn * cute.size(mma)
+        r, c = at // wide, at % wide * vec_c
+        if r < tile_m and row + r < m and column + c < n:
+            rOut = cute.make_rmem_tensor(vec_c, mC.element_type)
+            cute.autovec_copy(vector_at(sC + (r * pitch + c), vec_c), rOut)
+            gC = cute.flat_divide(mC[row + r, None, batch], (vec_c,))
+            cute.autovec_copy(rOut, gC[None, (column + c) // vec_c])
+
+
+@cute.jit
+def fill_stage(
+    mX: cute.Tensor,
+    sX: cute.Tensor,
+    tile: cutlass.Int32,
+    k_tile: cutlass.Int32,
+    batch: cutlass.Int32,
+    stage: cutlass.Int32,
+    tidx: cutlass.Int32,
+    threads: cutlass.Constexpr,
+    vec: cutlass.Constexpr,
+    along_k: cutlass.Constexpr,
+    whole: cutlass.Constexpr,
+):
+    """Starts to copy a tile of ``mX`` (rows, k, batch) to a stage, by vectors of ``vec`` neighbours in k (``along_k``)
+    or in rows; threads next to each other read neighbours in memory. ``whole``: no tile ends past k."""
+    rows, tile_k = cute.size(sX, mode=[0]), cute.size(sX, mode=[1])
+    size, k = cute.size(mX, mode=[0]), cute.size(mX, mode=[1])
+    stage_layout = cute.slice_(sX.layout, (None, None, 0))
+    across = (tile_k if along_k else rows) // vec
+    bits = vec * mX.element_type.width
+    for turn in cutlass.range_constexpr(cute.ceil_div(rows * tile_k, vec * threads)):
+        at = tidx + turn * threads
+        if at < rows * tile_k // vec or (turn + 1) * threads * vec <= rows * tile_k:
+            near, far = at % across, at // across
+            r, c = (far, near * vec) if cutlass.const_expr(along_k) else (near * vec, far)
+            dst = vector_at(sX.iterator + (cute.crd2idx((r, c), stage_layout) + stage * (rows * tile_k)), vec)
+            if whole or k_tile * tile_k + c < k:
+                if cutlass.const_expr(along_k):
+                    gX = cute.flat_divide(mX[cutlass.min(tile * rows + r, size - 1), None, batch], (vec,))
+                    source = gX[None, k_tile * (tile_k // vec) + near]
+                else:
+                    gX = cute.flat_divide(mX[None, k_tile * tile_k + c, batch], (vec,))
+                    source = gX[None, cutlass.min(tile * (rows // vec) + near, size // vec - 1)]
+                if cutlass.const_expr(bits >= 32):
+                    cache_mode = cpasync.LoadCacheMode.GLOBAL if bits == 128 else cpasync.LoadCacheMode.ALWAYS
+                    op = cpasync.CopyG2SOp(cache_mode=cache_mode)
+                    cute.copy(cute.make_copy_atom(op, mX.element_type, num_bits_per_copy=bits), source, dst)
+                else:
+                    dst[0] = source[0]
+            else:
+                dst.fill(0.0)
+
+
+def offsets_of(layouts):
+    """Where each begins, one after another."""
+    offsets = [0]
+    for layout in layouts:
+        offsets.append(offsets[-1] + cute.size(layout))
+    return offsets
+
+
+def vector_at(pointer, vec):
+    return cute.make_tensor(pointer.align(vec * pointer.dtype.width // 8), cute.make_layout(vec))
+
+
+def halves_of(fragment):
+    """(high, low) of a fragment's fp32 numbers, both tf32: together they hold 22 bits."""
+    high, low = (cute.make_rmem_tensor(cute.make_layout(fragment.shape), cutlass.Int32) for _ in range(2))
+    rounded = cute.recast_tensor(high, Float32)
+    for e in range(cute.size(fragment)):
+        high[e] = cutlass.Int32(cute.arch.cvt_f32_tf32(fragment[e]))
+        low[e] = cutlass.Int32(cute.arch.cvt_f32_tf32(fragment[e] - rounded[e]))
+    return tuple(cute.recast_tensor(x, cutlass.TFloat32) for x in (high, low))
+
+
+def reader(fragment, sX, mma, tidx, left, along_k):
+    """What brings blocks of a fragment from shared memory: a function of the block of k and the slot."""
+    if sX.element_type.width == 16:
+        atom = cute.make_copy_atom(warp.LdMatrix8x8x16bOp(not along_k, 4), sX.element_type)
+        copy = (cute.make_tiled_copy_A if left else cute.make_tiled_copy_B)(atom, mma)
+        thread = copy.get_slice(tidx)
+        source, target = thread.partition_S(sX), thread.retile(fragment)
+        return lambda block, slot: cute.copy(copy, source[None, None, block, slot], target[None, None, block])
+    rows, tile_k = cute.size(sX, mode=[0]), cute.size(sX, mode=[1])
+    coords, thread = cute.make_identity_tensor((rows, tile_k)), mma.get_slice(tidx)
+    coords = thread.partition_A(coords) if left else thread.partition_B(coords)
+    stage_layout = cute.slice_(sX.layout, (None, None, 0))
+
+    def one_by_one(block, slot):
+        for e in range(cute.size(fragment[None, None, block])):
+            r, c = coords[None, None, block][e]
+            at = cute.crd2idx((r, c), stage_layout) + slot * (rows * tile_k)
+            fragment[None, None, block][e] = vector_at(sX.iterator + at, 1)[0]
+
+    return one_by_one
+
+
+def rounded(fragment):
+    """A fragment's fp32 numbers to nearest in TF32."""
+    bits = cute.make_rmem_tensor(cute.make_layout(fragment.shape), cutlass.Int32)
+    for e in range(cute.size(fragment)):
+        bits[e] = cutlass.Int32(cute.arch.cvt_f32_tf32(fragment[e]))
+    return cute.recast_tensor(bits, cutlass.TFloat32)
+
+
+def epilogue(acc, b):
+    """max((x @ w.mT + b), 0), of vectors in fp32."""
+    return cute.where(acc + b < 0.0, 0.0, acc + b)
+
+
+@cute.jit
 def launch(
     x: cute.Tensor,
     w: cute.Tensor,
@@ -647,22 +831,4 @@ def launch(
     eB = cute.make_tensor(b.iterator, cute.make_layout((m, n, batches), stride=(0, b.stride[0], 0)))
     lefts, rights = (mA,), (mB,)
     extras, sizes = (eB,), ()
-    if cutlass.const_expr(alike((*lefts, *rights))):
-        if cutlass.const_expr(split_k > 1 and cute.size(lefts[0], mode=[1]) > tile_k):  # one tile is not cut
-            mPart = cute.make_tensor(
-                partials.iterator, cute.make_layout((m, n, batches * split_k), stride=(n, 1, m * n))
-            )
-            multiply_by_mma(
-                lefts, rights, mPart, eB, stream, ((0, 0),), split_k, (tile_m, tile_n, tile_k), stages, (warps_m, warps_n), raster, group,
-            )
-            mPart = cute.make_tensor(
-                partials.iterator,
-                cute.make_layout((m, n, batches, split_k), stride=(n, 1, m * n, batches * m * n)),
-            )
-            add_up(mPart, mC, extras, stream, sizes)
-        else:
-            multiply_by_mma(
-                lefts, rights, mC, eB, stream, ((0, 0),), 1, (tile_m, tile_n, tile_k), stages, (warps_m, warps_n), raster, group,
-            )
-    else:
-        multiply_plainly(lefts, rights, mC, extras, stream, sizes, ((0, 0),))
+    multiply(lefts, rights, mC, partials, extras, stream, sizes, ((0, 0),), split_k, (tile_m, tile_n, tile_k), stages, (warps_m, warps_n), raster, group, False)

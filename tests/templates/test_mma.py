@@ -13,6 +13,7 @@ from cutegen_lab.templates.families.mma import Mma
 from cutegen_lab.templates.reader import read
 from cutegen_lab.templates.recognise import template_for
 from tests.harness.checking import ROUNDING, Compiler, error_of, passed, problem_of, product_of, result_of
+from tests.harness.exported import constraints_of
 
 FAMILY = Mma(target_gpu("sm_80"))
 SMALL = {"tile_m": 64, "tile_n": 32, "tile_k": 32, "stages": 3, "warps_m": 2, "warps_n": 1, "raster": "m", "group": 8,
@@ -80,10 +81,8 @@ def test_the_judge_passes_the_default(compiler: Compiler) -> None:
 
 def test_what_is_infeasible_is_told() -> None:
     problem = product_of("x @ w", "x: bf16[2048,64], w: bf16[64,2048]")
-    graph, namespace = read(problem), dict[str, Any]()
-    text = FAMILY.write(problem, graph, SMALL)
-    exec("import math\n" + text[text.index("def constraints") : text.index("def workspace")], namespace)  # noqa: S102
-    constraints = namespace["constraints"]
+    graph = read(problem)
+    constraints = constraints_of(FAMILY.write(problem, graph, SMALL))
     assert not FAMILY.why_not(graph, SMALL) and constraints(SMALL, problem.workload, None)
     for changed, says in (
         ({"tile_m": 16}, "warps_m of 2, each with 16 at least of a tile_m of 16"),

@@ -8,6 +8,7 @@ from cutegen_lab.core.candidate import Config
 from cutegen_lab.templates.expr import Graph
 from cutegen_lab.templates.families.gemm.config import ORDER, TILES
 from cutegen_lab.templates.families.gemm.shape import Products, products
+from cutegen_lab.templates.kernels.rules import gemm_sm80 as rules
 
 NAME = "matrix product by mma.sync"
 DOMAINS = {
@@ -33,8 +34,6 @@ KNOBS = {
     ("warps_n", -1): "Half the warps: each reads less of shared memory for what it multiplies.",
     **ORDER,
 }
-MAX_SUMS = {False: 128, True: 64}  # a thread's, of operands as they are and of fp32's halves, which need registers too
-FULL = 4  # blocks a multiprocessor, beyond which a result is not cut into parts
 
 
 def matches(graph: Graph) -> bool:
@@ -42,17 +41,21 @@ def matches(graph: Graph) -> bool:
     return found is not None and not found.of_8_bits and not graph.reduced and len(graph.outputs) == 1
 
 
-def sums(found: Products, config: Config) -> int:
-    """A thread's accumulators; fp32 products have one for the step and one for the total."""
-    threads = 32 * int(config["warps_m"]) * int(config["warps_n"])
-    return int(config["tile_m"]) * int(config["tile_n"]) * len(found.pairs) * (2 if found.halved else 1) // threads
+def operands(found: Products) -> dict[str, int]:
+    """What the rules ask about shared memory's stages."""
+    return {"lefts": len(found.lefts), "rights": len(found.rights), "itemsize": 4 if found.f32 else 2}
+
+
+def limits(found: Products, smem_bytes: int, sms: int) -> dict[str, int | bool]:
+    """What the rules ask about the products and the GPU: a block's shared memory and the multiprocessors."""
+    sums = {"pairs": len(found.pairs), "halved": found.halved}
+    return {**operands(found), **sums, "smem_bytes": smem_bytes, "sms": sms}
 
 
 def shared_bytes(found: Products, config: Config) -> int:
-    """Of the operands' stages, or of a tile of results where that is more."""
-    tile_m, tile_n, tile_k, stages = (int(config[name]) for name in ("tile_m", "tile_n", "tile_k", "stages"))
-    rows = tile_m * len(found.lefts) + tile_n * len(found.rights)
-    return max(stages * rows * tile_k * (4 if found.f32 else 2), tile_m * (tile_n * 4 + 16))
+    """Of a block."""
+    tile_shape_mnk = tuple(config[name] for name in ("tile_m", "tile_n", "tile_k"))
+    return int(rules.shared_bytes(tile_shape_mnk, config["stages"], **operands(found)))
 
 
 def why_not(graph: Graph, config: Config, smem_bytes: int, sms: int) -> str:
@@ -60,18 +63,4 @@ def why_not(graph: Graph, config: Config, smem_bytes: int, sms: int) -> str:
     empty where it is feasible."""
     found = products(graph)
     assert found is not None
-    for side in ("m", "n"):
-        tile, warps = int(config[f"tile_{side}"]), int(config[f"warps_{side}"])
-        if tile < 16 * warps:
-            return f"warps_{side} of {warps}, each with 16 at least of a tile_{side} of {tile}"
-    if (held := sums(found, config)) > MAX_SUMS[found.halved]:
-        return f"{held} accumulators in a thread's registers, of {MAX_SUMS[found.halved]} at most"
-    if (used := shared_bytes(found, config)) > smem_bytes:
-        return f"{used:,} bytes of shared memory, of {smem_bytes:,} at most"
-    split, tile = int(config["split_k"]), int(config["tile_m"]) * int(config["tile_n"])
-    if split > 1 and len(found.pairs) > 1:
-        return f"k in {split} parts, which is for one product alone"
-    if split > 1 and split * prod(graph.space) > FULL * sms * tile:
-        tiles = -(-prod(graph.space) // tile)
-        return f"k in {split} parts of {tiles} tiles: {split * tiles} blocks, of {FULL * sms} at most"
-    return ""
+    return str(rules.why_not(config, prod(graph.space), **limits(found, smem_bytes, sms)))
