@@ -116,7 +116,7 @@ def _assembled(job: Mapping[str, Any]) -> Answer:
 def _build(job: Mapping[str, Any], number: int, reply: int, changes: Changes) -> Answer:
     w = job["workloads"][number]
     inputs, outputs = (tuple(map(TensorSpec.from_dict, w[kind])) for kind in ("inputs", "outputs"))
-    workload = Workload(w["name"], inputs, outputs)
+    workload = Workload(w["name"], inputs, outputs, w["why"])
     config = dict(job["config"])
     write_frame(reply, PHASE, "import")
     module = sys.modules.get("candidate")

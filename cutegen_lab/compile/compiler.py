@@ -348,7 +348,7 @@ def _message(job: CompileJob, workloads: Sequence[Workload]) -> dict[str, Any]:
     def plain(specs: Sequence[TensorSpec]) -> list[dict[str, Any]]:
         return [spec.to_dict() for spec in specs]
 
-    asked = [{"name": w.name, "inputs": plain(w.inputs), "outputs": plain(w.outputs)} for w in workloads]
+    asked = [{"name": w.name, "inputs": plain(w.inputs), "outputs": plain(w.outputs), "why": w.why} for w in workloads]
     return {"source": job.source, "config": dict(job.config), "workloads": asked}
 
 

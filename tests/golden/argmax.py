@@ -24,14 +24,8 @@ TUNABLE = {
 
 
 def constraints(config, workload, device):
-    """Whole warps in a block of at most 1,024 threads; what a thread holds of the row in registers."""
     n = workload.inputs[0].shape[1]
-    threads = config["threads_per_row"] * config["rows_per_block"]
-    vec = math.gcd(n, config["vec"])
-    chunks = -(-n // (vec * config["threads_per_row"] * config["cluster_n"]))
-    fits = n <= 16777216 and threads % 32 == 0 and threads <= 1024
-    fits = fits and (config["threads_per_row"] >= 8 or n <= 64)
-    return fits and config["cluster_n"] <= config["threads_per_row"] and vec * min(chunks, config["loads"]) <= 96
+    return not why_not(config, n, n, True, workload.derived)
 
 
 def larger(a, b):
@@ -42,73 +36,49 @@ def smaller(a, b):
     return cute.arch.fmin(a, b, nan=True)
 
 
-LOAD = cute.autovec_copy  # of a vector, to registers
+MAX_VALUES = 96  # of a row in one thread's registers
 
 
-@cute.jit
-def fetch(
-    gX: cute.Tensor,
-    rX: cute.Tensor,
-    row: cutlass.Int32,
-    start: cutlass.Int32,
-    stride: cutlass.Constexpr,
-    sure: cutlass.Constexpr,
-):
-    """Loads a thread's vectors of one step, ``start``, ``start + stride``, … of ``row``; ``sure`` are always there."""
-    for i in cutlass.range_constexpr(cute.size(rX, mode=[1])):
-        column = start + i * stride
-        if i < sure or (column >= 0 if stride < 0 else column < cute.size(gX, mode=[1])):
-            LOAD(gX[None, column, row], rX[None, i])
+MAX_LOADS = 64  # vectors of a row that a thread has in flight: stands for all of its share
 
 
-@cute.jit
-def put(
-    rX: cute.Tensor,
-    gX: cute.Tensor,
-    row: cutlass.Int32,
-    start: cutlass.Int32,
-    stride: cutlass.Constexpr,
-    sure: cutlass.Constexpr,
-):
-    """Stores what ``fetch`` would load."""
-    for i in cutlass.range_constexpr(cute.size(rX, mode=[1])):
-        column = start + i * stride
-        if i < sure or (column >= 0 if stride < 0 else column < cute.size(gX, mode=[1])):
-            cute.autovec_copy(rX[None, i], gX[None, column, row])
+MAX_ROW = 1 << 24  # positions along a row are exact in fp32
 
 
-def positions(start, stride, mine):
-    """Each of a thread's values' position in the row."""
-    rColumn = cute.make_rmem_tensor(mine, Float32)
-    vec, loads = mine.shape
-    for i in range(loads):
-        for j in range(vec):
-            rColumn[j, i] = Float32((start + i * stride) * vec + j)
-    return rColumn.load()
+SHORT = 64  # rows up to here may have fewer threads than FEWEST
 
 
-def pairwise(parts, combine):
-    while len(parts) > 1:
-        odd = parts[len(parts) // 2 * 2 :]
-        parts = [combine(a, b) for a, b in zip(parts[::2], parts[1::2])] + odd
-    return parts[0]
+FEWEST = 8
 
 
-def fold(values, combine, neutral, start, stride, vectors, sure):
-    """Reduces a thread's values of one step, pairwise; vectors past the row's end count for nothing."""
-    rValue = cute.make_rmem_tensor(values.shape, Float32)
-    rValue.store(values)
-    vec, held = values.shape
-    parts = []
-    for i in range(held):
-        part = pairwise([rValue[j, i] for j in range(vec)], combine)
-        parts.append(part if i < sure else within(start + i * stride < vectors, part, Float32(neutral)))
-    return pairwise(parts, combine)
+def width_of(vec, n, run, skewed):
+    """Values of a vector, of ``vec`` at most. ``run``: of a row's ``n`` values, how many one stride leads through;
+    ``skewed``: may rows begin and end inside a vector?"""
+    return vec if skewed and n % vec else math.gcd(run, vec)
 
 
-@cute.jit
-def within(there: cutlass.Boolean, value: Float32, neutral: Float32):
-    return value if there else neutral
+def share_of(config, n, run, skewed):
+    """Vectors of a row that are one thread's."""
+    width = width_of(config["vec"], n, run, skewed)
+    return -(-n // (width * config["threads_per_row"] * config["cluster_n"]))
+
+
+def why_not(config, n, run, skewed, twice):
+    """The limit that ``config`` is beyond; empty where it is feasible. ``twice``: may several configs be one kernel?"""
+    per_row, loads, vec = config["threads_per_row"], config["loads"], width_of(config["vec"], n, run, skewed)
+    threads, share = per_row * config["rows_per_block"], share_of(config, n, run, skewed)
+    if n > MAX_ROW:
+        return f"a row of {n:,}, of {MAX_ROW:,} at most"
+    if threads % 32 or threads > 1024:
+        return f"{threads:,} threads in a block, which takes whole warps of 32 and up to 1,024"
+    if config["cluster_n"] > per_row:
+        return f"a cluster of {config['cluster_n']} blocks, of at most as many as a row has threads in each, {per_row}"
+    if per_row < FEWEST and n > SHORT:
+        return f"{per_row} threads a row, of {FEWEST} at least for rows longer than {SHORT}"
+    if loads >= share and loads != MAX_LOADS and not twice:
+        return f"{loads} loads in flight where a thread's share of a row is {share}: {MAX_LOADS} stands for all of it"
+    values = vec * min(share, loads)
+    return f"{values} values of a row in a thread's registers, of {MAX_VALUES} at most" if values > MAX_VALUES else ""
 
 
 @cute.jit
@@ -140,6 +110,13 @@ def values_of(sX):
     return [rX[i] for i in range(cute.size(rX))]
 
 
+def pairwise(parts, combine):
+    while len(parts) > 1:
+        odd = parts[len(parts) // 2 * 2 :]
+        parts = [combine(a, b) for a, b in zip(parts[::2], parts[1::2])] + odd
+    return parts[0]
+
+
 @cute.jit
 def exchange(
     rValue: cute.Tensor,
@@ -160,8 +137,8 @@ def exchange(
         cute.arch.mbarrier_arrive_and_expect_tx(arrived, cute.size(parts) * 4)
     if lane < cluster_n:
         for i in cutlass.range_constexpr(cute.size(bits)):
-            there = cute.domain_offset((rank, i, local_row), parts).iterator
-            cute.arch.store_async_dsmem(there, bits[i], arrived, lane)
+            dst = cute.domain_offset((rank, i, local_row), parts).iterator
+            cute.arch.store_async_dsmem(dst, bits[i], arrived, lane)
     cute.arch.mbarrier_wait(arrived, phase)
     return parts[None, None, local_row]
 
@@ -184,6 +161,56 @@ def cluster_reduce(
     return pairwise(values_of(sent[None, 0]), op)
 
 
+LOAD = cute.autovec_copy  # of a vector, to registers
+
+
+@cute.jit
+def fetch(
+    gX: cute.Tensor,
+    rX: cute.Tensor,
+    row: cutlass.Int32,
+    start: cutlass.Int32,
+    stride: cutlass.Constexpr,
+    sure: cutlass.Constexpr,
+):
+    """Loads a thread's vectors of one step, ``start``, ``start + stride``, … of ``row``; ``sure`` are always there."""
+    for i in cutlass.range_constexpr(cute.size(rX, mode=[1])):
+        column = start + i * stride
+        if i < sure or (column >= 0 if stride < 0 else column < cute.size(gX, mode=[1])):
+            LOAD(gX[None, column, row], rX[None, i])
+
+
+def positions(start, stride, mine):
+    """Each of a thread's values' position in the row."""
+    rColumn = cute.make_rmem_tensor(mine, Float32)
+    vec, loads = mine.shape
+    for i in range(loads):
+        for j in range(vec):
+            rColumn[j, i] = Float32((start + i * stride) * vec + j)
+    return rColumn.load()
+
+
+def fold(values, combine, neutral, start, stride, vectors, sure):
+    """Reduces a thread's values of one step, pairwise; vectors past the row's end count for nothing."""
+    rValue = cute.make_rmem_tensor(values.shape, Float32)
+    rValue.store(values)
+    vec, held = values.shape
+    parts = [pairwise([rValue[j, i] for j in range(vec)], combine) for i in range(held)]
+    for i in range(sure, held):
+        parts[i] = cutlass.select_(start + i * stride < vectors, parts[i], Float32(neutral))
+    return pairwise(parts, combine)
+
+
+def share_of_row(n, vec, stride, loads):
+    """How ``stride`` threads share a row: its vectors; a thread's vectors of a step, and steps; those of a step that
+    every thread has: all, or all but the last one of a row's only step."""
+    vectors = n // vec
+    held = min(loads, -(-vectors // stride))
+    steps = -(-vectors // (stride * held))
+    sure = held if vectors % (stride * held) == 0 else vectors // stride if steps == 1 else 0
+    return vectors, held, steps, sure
+
+
 @cute.kernel
 def row_kernel(
     gX: cute.Tensor,
@@ -199,13 +226,8 @@ def row_kernel(
     tidx, _, _ = cute.arch.thread_idx()
     bidx, _, _ = cute.arch.block_idx()
     lane = tidx % threads_per_row
-    vectors = n // vec
     stride = threads_per_row * cluster_n  # vectors of a row that are loaded at once
-    chunks = (vectors + stride - 1) // stride  # a thread's share, in vectors
-    held = min(loads, chunks)  # of them at once
-    steps = (chunks + held - 1) // held
-    # Vectors of a step that every thread has: all, or all but the last one of a row's only step.
-    sure = held if vectors % (stride * held) == 0 else vectors // stride if steps == 1 else 0
+    vectors, held, steps, sure = share_of_row(n, vec, stride, loads)
     rank = 0  # of this block among those that share its rows
     if cutlass.const_expr(cluster_n > 1):
         rank = cute.arch.block_idx_in_cluster()

@@ -24,92 +24,57 @@ TUNABLE = {
 
 
 def constraints(config, workload, device):
-    """Whole warps in a block of at most 1,024 threads; what a thread holds of the row in registers."""
     n = workload.inputs[0].shape[1]
-    threads = config["threads_per_row"] * config["rows_per_block"]
-    vec = math.gcd(n, config["vec"])
-    chunks = -(-n // (vec * config["threads_per_row"] * config["cluster_n"]))
-    fits = n <= 16777216 and threads % 32 == 0 and threads <= 1024
-    fits = fits and (config["threads_per_row"] >= 8 or n <= 64)
-    return fits and config["cluster_n"] <= config["threads_per_row"] and vec * min(chunks, config["loads"]) <= 96
+    return not why_not(config, n, n, False, workload.derived)
 
 
 def plus(a, b):
     return a + b
 
 
-EVICT_LAST = 0x14F0000000000000  # what createpolicy.fractional.L2::evict_last makes for all of an access
+MAX_VALUES = 96  # of a row in one thread's registers
 
 
-def load_lasting(gX, rX):
-    """Loads a vector, which L2 is to keep rather than what is written (PTX ISA 9.7.9.8, .L2::cache_hint)."""
-    width = rX.element_type.width
-    bits = math.gcd(cute.size(rX) * width, 128)
-    if bits < 32 or gX.stride != (1,) or gX.iterator.max_alignment * 8 % bits:
-        cute.autovec_copy(gX, rX)
-        return
-    load = cute.make_copy_atom(cute.nvgpu.CopyG2ROp(), gX.element_type, num_bits_per_copy=bits)
-    parts = (bits // width,)
-    cute.copy(load, cute.flat_divide(gX, parts), cute.flat_divide(rX, parts), cache_policy=cutlass.Int64(EVICT_LAST))
+MAX_LOADS = 64  # vectors of a row that a thread has in flight: stands for all of its share
 
 
-LOAD = load_lasting  # of a vector, to registers
+MAX_ROW = 1 << 24  # positions along a row are exact in fp32
 
 
-@cute.jit
-def fetch(
-    gX: cute.Tensor,
-    rX: cute.Tensor,
-    row: cutlass.Int32,
-    start: cutlass.Int32,
-    stride: cutlass.Constexpr,
-    sure: cutlass.Constexpr,
-):
-    """Loads a thread's vectors of one step, ``start``, ``start + stride``, … of ``row``; ``sure`` are always there."""
-    for i in cutlass.range_constexpr(cute.size(rX, mode=[1])):
-        column = start + i * stride
-        if i < sure or (column >= 0 if stride < 0 else column < cute.size(gX, mode=[1])):
-            LOAD(gX[None, column, row], rX[None, i])
+SHORT = 64  # rows up to here may have fewer threads than FEWEST
 
 
-@cute.jit
-def put(
-    rX: cute.Tensor,
-    gX: cute.Tensor,
-    row: cutlass.Int32,
-    start: cutlass.Int32,
-    stride: cutlass.Constexpr,
-    sure: cutlass.Constexpr,
-):
-    """Stores what ``fetch`` would load."""
-    for i in cutlass.range_constexpr(cute.size(rX, mode=[1])):
-        column = start + i * stride
-        if i < sure or (column >= 0 if stride < 0 else column < cute.size(gX, mode=[1])):
-            cute.autovec_copy(rX[None, i], gX[None, column, row])
+FEWEST = 8
 
 
-def pairwise(parts, combine):
-    while len(parts) > 1:
-        odd = parts[len(parts) // 2 * 2 :]
-        parts = [combine(a, b) for a, b in zip(parts[::2], parts[1::2])] + odd
-    return parts[0]
+def width_of(vec, n, run, skewed):
+    """Values of a vector, of ``vec`` at most. ``run``: of a row's ``n`` values, how many one stride leads through;
+    ``skewed``: may rows begin and end inside a vector?"""
+    return vec if skewed and n % vec else math.gcd(run, vec)
 
 
-def fold(values, combine, neutral, start, stride, vectors, sure):
-    """Reduces a thread's values of one step, pairwise; vectors past the row's end count for nothing."""
-    rValue = cute.make_rmem_tensor(values.shape, Float32)
-    rValue.store(values)
-    vec, held = values.shape
-    parts = []
-    for i in range(held):
-        part = pairwise([rValue[j, i] for j in range(vec)], combine)
-        parts.append(part if i < sure else within(start + i * stride < vectors, part, Float32(neutral)))
-    return pairwise(parts, combine)
+def share_of(config, n, run, skewed):
+    """Vectors of a row that are one thread's."""
+    width = width_of(config["vec"], n, run, skewed)
+    return -(-n // (width * config["threads_per_row"] * config["cluster_n"]))
 
 
-@cute.jit
-def within(there: cutlass.Boolean, value: Float32, neutral: Float32):
-    return value if there else neutral
+def why_not(config, n, run, skewed, twice):
+    """The limit that ``config`` is beyond; empty where it is feasible. ``twice``: may several configs be one kernel?"""
+    per_row, loads, vec = config["threads_per_row"], config["loads"], width_of(config["vec"], n, run, skewed)
+    threads, share = per_row * config["rows_per_block"], share_of(config, n, run, skewed)
+    if n > MAX_ROW:
+        return f"a row of {n:,}, of {MAX_ROW:,} at most"
+    if threads % 32 or threads > 1024:
+        return f"{threads:,} threads in a block, which takes whole warps of 32 and up to 1,024"
+    if config["cluster_n"] > per_row:
+        return f"a cluster of {config['cluster_n']} blocks, of at most as many as a row has threads in each, {per_row}"
+    if per_row < FEWEST and n > SHORT:
+        return f"{per_row} threads a row, of {FEWEST} at least for rows longer than {SHORT}"
+    if loads >= share and loads != MAX_LOADS and not twice:
+        return f"{loads} loads in flight where a thread's share of a row is {share}: {MAX_LOADS} stands for all of it"
+    values = vec * min(share, loads)
+    return f"{values} values of a row in a thread's registers, of {MAX_VALUES} at most" if values > MAX_VALUES else ""
 
 
 @cute.jit
@@ -141,6 +106,13 @@ def values_of(sX):
     return [rX[i] for i in range(cute.size(rX))]
 
 
+def pairwise(parts, combine):
+    while len(parts) > 1:
+        odd = parts[len(parts) // 2 * 2 :]
+        parts = [combine(a, b) for a, b in zip(parts[::2], parts[1::2])] + odd
+    return parts[0]
+
+
 @cute.jit
 def exchange(
     rValue: cute.Tensor,
@@ -161,37 +133,25 @@ def exchange(
         cute.arch.mbarrier_arrive_and_expect_tx(arrived, cute.size(parts) * 4)
     if lane < cluster_n:
         for i in cutlass.range_constexpr(cute.size(bits)):
-            there = cute.domain_offset((rank, i, local_row), parts).iterator
-            cute.arch.store_async_dsmem(there, bits[i], arrived, lane)
+            dst = cute.domain_offset((rank, i, local_row), parts).iterator
+            cute.arch.store_async_dsmem(dst, bits[i], arrived, lane)
     cute.arch.mbarrier_wait(arrived, phase)
     return parts[None, None, local_row]
 
 
-@cute.jit
-def cluster_reduce(
-    value: Float32,
-    parts: cute.Tensor,
-    arrived: cute.Pointer,
-    phase: cutlass.Int32,
-    rank: cutlass.Int32,
-    op: cutlass.Constexpr,
-    threads_per_row: cutlass.Constexpr,
-    cluster_n: cutlass.Constexpr,
-):
-    """Reduces one value a row over the blocks of a cluster."""
-    rValue = cute.make_rmem_tensor(cute.make_layout(1), Float32)
-    rValue[0] = value
-    sent = exchange(rValue, parts, arrived, phase, rank, threads_per_row, cluster_n)
-    return pairwise(values_of(sent[None, 0]), op)
+EVICT_LAST = 0x14F0000000000000  # what createpolicy.fractional.L2::evict_last makes for all of an access
 
 
-def inside(start, stride, vectors, mine, sure):
-    """How many of a thread's values of one step lie in the row."""
-    vec, held = mine.shape
-    count = Float32(vec * sure)
-    for i in range(sure, held):
-        count += within(start + i * stride < vectors, Float32(vec), Float32(0.0))
-    return count
+def load_lasting(gX, rX):
+    """Loads a vector, which L2 is to keep rather than what is written (PTX ISA 9.7.9.8, .L2::cache_hint)."""
+    width = rX.element_type.width
+    bits = math.gcd(cute.size(rX) * width, 128)
+    if bits < 32 or gX.stride != (1,) or gX.iterator.max_alignment * 8 % bits:
+        cute.autovec_copy(gX, rX)
+        return
+    load = cute.make_copy_atom(cute.nvgpu.CopyG2ROp(), gX.element_type, num_bits_per_copy=bits)
+    parts = (bits // width,)
+    cute.copy(load, cute.flat_divide(gX, parts), cute.flat_divide(rX, parts), cache_policy=cutlass.Int64(EVICT_LAST))
 
 
 def together(counts, totals, squares):
@@ -276,6 +236,38 @@ def cluster_moments(
     return together(counts, values_of(sent[None, 1]), values_of(sent[None, 2]))
 
 
+@cute.jit
+def fetch(
+    gX: cute.Tensor,
+    rX: cute.Tensor,
+    row: cutlass.Int32,
+    start: cutlass.Int32,
+    stride: cutlass.Constexpr,
+    sure: cutlass.Constexpr,
+):
+    """Loads a thread's vectors of one step, ``start``, ``start + stride``, … of ``row``; ``sure`` are always there."""
+    for i in cutlass.range_constexpr(cute.size(rX, mode=[1])):
+        column = start + i * stride
+        if i < sure or (column >= 0 if stride < 0 else column < cute.size(gX, mode=[1])):
+            LOAD(gX[None, column, row], rX[None, i])
+
+
+@cute.jit
+def put(
+    rX: cute.Tensor,
+    gX: cute.Tensor,
+    row: cutlass.Int32,
+    start: cutlass.Int32,
+    stride: cutlass.Constexpr,
+    sure: cutlass.Constexpr,
+):
+    """Stores what ``fetch`` would load."""
+    for i in cutlass.range_constexpr(cute.size(rX, mode=[1])):
+        column = start + i * stride
+        if i < sure or (column >= 0 if stride < 0 else column < cute.size(gX, mode=[1])):
+            cute.autovec_copy(rX[None, i], gX[None, column, row])
+
+
 def stageable(tensors, slots):
     """Can vectors of them be copied to shared memory as they are, and is there room?"""
     sizes = [cute.size(gX, mode=[0]) * gX.element_type.width // 8 for gX in tensors]
@@ -283,18 +275,14 @@ def stageable(tensors, slots):
 
 
 @cute.jit
-def stage(
-    gX: cute.Tensor, sX: cute.Tensor, start: cutlass.Int32, stride: cutlass.Constexpr, sure: cutlass.Constexpr
-):
+def stage(gX: cute.Tensor, sX: cute.Tensor, start: cutlass.Int32, stride: cutlass.Constexpr, sure: cutlass.Constexpr):
     """Begins to copy what ``fetch`` would load to a thread's own slots: no register waits for it."""
     copy = cute.nvgpu.cpasync.CopyG2SOp(cache_mode=cute.nvgpu.cpasync.LoadCacheMode.ALWAYS)
     bits = cute.size(gX, mode=[0]) * gX.element_type.width
     atom = cute.make_copy_atom(copy, gX.element_type, num_bits_per_copy=bits)
     for i in cutlass.range_constexpr(cute.size(sX, mode=[1])):
         column = start + i * stride
-        if cutlass.const_expr(i < sure):
-            cute.copy(atom, gX[None, column, 0], sX[None, i])
-        elif column < cute.size(gX, mode=[1]):
+        if i < sure or column < cute.size(gX, mode=[1]):
             cute.copy(atom, gX[None, column, 0], sX[None, i])
     cute.arch.cp_async_commit_group()
 
@@ -310,10 +298,41 @@ def unstage(
 ):
     """Reads what ``stage`` copied."""
     for i in cutlass.range_constexpr(cute.size(rX, mode=[1])):
-        if cutlass.const_expr(i < sure):
+        if i < sure or start + i * stride < vectors:
             cute.autovec_copy(sX[None, i], rX[None, i])
-        elif start + i * stride < vectors:
-            cute.autovec_copy(sX[None, i], rX[None, i])
+
+
+def fold(values, combine, neutral, start, stride, vectors, sure):
+    """Reduces a thread's values of one step, pairwise; vectors past the row's end count for nothing."""
+    rValue = cute.make_rmem_tensor(values.shape, Float32)
+    rValue.store(values)
+    vec, held = values.shape
+    parts = [pairwise([rValue[j, i] for j in range(vec)], combine) for i in range(held)]
+    for i in range(sure, held):
+        parts[i] = cutlass.select_(start + i * stride < vectors, parts[i], Float32(neutral))
+    return pairwise(parts, combine)
+
+
+def inside(start, stride, vectors, mine, sure):
+    """How many of a thread's values of one step lie in the row."""
+    vec, held = mine.shape
+    count = Float32(vec * sure)
+    for i in range(sure, held):
+        count += cutlass.select_(start + i * stride < vectors, Float32(vec), Float32(0.0))
+    return count
+
+
+def share_of_row(n, vec, stride, loads):
+    """How ``stride`` threads share a row: its vectors; a thread's vectors of a step, and steps; those of a step that
+    every thread has: all, or all but the last one of a row's only step."""
+    vectors = n // vec
+    held = min(loads, -(-vectors // stride))
+    steps = -(-vectors // (stride * held))
+    sure = held if vectors % (stride * held) == 0 else vectors // stride if steps == 1 else 0
+    return vectors, held, steps, sure
+
+
+LOAD = load_lasting
 
 
 @cute.kernel
@@ -334,13 +353,8 @@ def row_kernel(
     tidx, _, _ = cute.arch.thread_idx()
     bidx, _, _ = cute.arch.block_idx()
     lane = tidx % threads_per_row
-    vectors = n // vec
     stride = threads_per_row * cluster_n  # vectors of a row that are loaded at once
-    chunks = (vectors + stride - 1) // stride  # a thread's share, in vectors
-    held = min(loads, chunks)  # of them at once
-    steps = (chunks + held - 1) // held
-    # Vectors of a step that every thread has: all, or all but the last one of a row's only step.
-    sure = held if vectors % (stride * held) == 0 else vectors // stride if steps == 1 else 0
+    vectors, held, steps, sure = share_of_row(n, vec, stride, loads)
     rank = 0  # of this block among those that share its rows
     if cutlass.const_expr(cluster_n > 1):
         rank = cute.arch.block_idx_in_cluster()
@@ -400,7 +414,7 @@ def row_kernel(
                 fetch(gX, nX, next_row, first, stride, sure)
         elif cutlass.const_expr(steps == 1):
             fetch(gX, rX, source_row, first, stride, sure)
-
+        
         if cutlass.const_expr(steps == 1 and cluster_n == 1):
             total = Float32(0.0)
             for step in cutlass.range(steps, unroll=1):
@@ -410,7 +424,7 @@ def row_kernel(
                 x = rX.load().to(Float32)
                 total = plus(total, fold(x, plus, 0.0, start, stride, vectors, sure))
             total = row_reduce(total, buffer0, plus, threads_per_row)
-
+        
             mean = total / n
             total_2 = Float32(0.0)
             for step in cutlass.range(steps, unroll=1):
@@ -444,7 +458,7 @@ def row_kernel(
                 seen, total, total_2 = cluster_moments(
                     seen, total, total_2, parts0[None, None, None, turn % 2], arrived + (0 + turn % 2), turn // 2 % 2, rank, sure == held, threads_per_row, cluster_n
                 )
-
+        
         mean = total / n
         variance = total_2 / n
         rstd = cute.math.rsqrt(variance + 1e-05, fastmath=True)

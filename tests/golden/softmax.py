@@ -24,22 +24,141 @@ TUNABLE = {
 
 
 def constraints(config, workload, device):
-    """Whole warps in a block of at most 1,024 threads; what a thread holds of the row in registers."""
     n = workload.inputs[0].shape[1]
-    threads = config["threads_per_row"] * config["rows_per_block"]
-    vec = math.gcd(n, config["vec"])
-    chunks = -(-n // (vec * config["threads_per_row"] * config["cluster_n"]))
-    fits = n <= 16777216 and threads % 32 == 0 and threads <= 1024
-    fits = fits and (config["threads_per_row"] >= 8 or n <= 64)
-    return fits and config["cluster_n"] <= config["threads_per_row"] and vec * min(chunks, config["loads"]) <= 96
+    return not why_not(config, n, n, True, workload.derived)
+
+
+def plus(a, b):
+    return a + b
 
 
 def larger(a, b):
     return cute.arch.fmax(a, b, nan=True)
 
 
-def plus(a, b):
-    return a + b
+MAX_VALUES = 96  # of a row in one thread's registers
+
+
+MAX_LOADS = 64  # vectors of a row that a thread has in flight: stands for all of its share
+
+
+MAX_ROW = 1 << 24  # positions along a row are exact in fp32
+
+
+SHORT = 64  # rows up to here may have fewer threads than FEWEST
+
+
+FEWEST = 8
+
+
+def width_of(vec, n, run, skewed):
+    """Values of a vector, of ``vec`` at most. ``run``: of a row's ``n`` values, how many one stride leads through;
+    ``skewed``: may rows begin and end inside a vector?"""
+    return vec if skewed and n % vec else math.gcd(run, vec)
+
+
+def share_of(config, n, run, skewed):
+    """Vectors of a row that are one thread's."""
+    width = width_of(config["vec"], n, run, skewed)
+    return -(-n // (width * config["threads_per_row"] * config["cluster_n"]))
+
+
+def why_not(config, n, run, skewed, twice):
+    """The limit that ``config`` is beyond; empty where it is feasible. ``twice``: may several configs be one kernel?"""
+    per_row, loads, vec = config["threads_per_row"], config["loads"], width_of(config["vec"], n, run, skewed)
+    threads, share = per_row * config["rows_per_block"], share_of(config, n, run, skewed)
+    if n > MAX_ROW:
+        return f"a row of {n:,}, of {MAX_ROW:,} at most"
+    if threads % 32 or threads > 1024:
+        return f"{threads:,} threads in a block, which takes whole warps of 32 and up to 1,024"
+    if config["cluster_n"] > per_row:
+        return f"a cluster of {config['cluster_n']} blocks, of at most as many as a row has threads in each, {per_row}"
+    if per_row < FEWEST and n > SHORT:
+        return f"{per_row} threads a row, of {FEWEST} at least for rows longer than {SHORT}"
+    if loads >= share and loads != MAX_LOADS and not twice:
+        return f"{loads} loads in flight where a thread's share of a row is {share}: {MAX_LOADS} stands for all of it"
+    values = vec * min(share, loads)
+    return f"{values} values of a row in a thread's registers, of {MAX_VALUES} at most" if values > MAX_VALUES else ""
+
+
+@cute.jit
+def row_reduce(
+    value: Float32,
+    buffer: cute.Tensor,
+    op: cutlass.Constexpr,
+    threads_per_row: cutlass.Constexpr,
+):
+    """Reduces one value a thread over the threads of its row; each of them gets the result.
+
+    Within a warp by shuffles; across the warps of a row through ``buffer`` (rows a block, warps a row), which every
+    thread reads: sooner done than shuffling again.
+    """
+    result = cute.arch.warp_reduction(value, op, threads_in_group=min(threads_per_row, 32))
+    if cutlass.const_expr(threads_per_row > 32):
+        tidx, _, _ = cute.arch.thread_idx()
+        local_row = tidx // threads_per_row
+        if tidx % 32 == 0:
+            buffer[local_row, tidx % threads_per_row // 32] = result
+        cute.arch.sync_threads()
+        result = pairwise(values_of(buffer[local_row, None]), op)
+    return result
+
+
+def values_of(sX):
+    rX = cute.make_fragment_like(sX)
+    cute.autovec_copy(sX, rX)
+    return [rX[i] for i in range(cute.size(rX))]
+
+
+def pairwise(parts, combine):
+    while len(parts) > 1:
+        odd = parts[len(parts) // 2 * 2 :]
+        parts = [combine(a, b) for a, b in zip(parts[::2], parts[1::2])] + odd
+    return parts[0]
+
+
+@cute.jit
+def exchange(
+    rValue: cute.Tensor,
+    parts: cute.Tensor,
+    arrived: cute.Pointer,
+    phase: cutlass.Int32,
+    rank: cutlass.Int32,
+    threads_per_row: cutlass.Constexpr,
+    cluster_n: cutlass.Constexpr,
+):
+    """Every block of a cluster sends its values of a row to every block, through distributed shared memory; each waits
+    for all of ``parts`` (blocks, values, rows a block) to arrive. Returns its row's (blocks, values)."""
+    tidx, _, _ = cute.arch.thread_idx()
+    lane = tidx % threads_per_row
+    local_row = tidx // threads_per_row
+    bits = cute.recast_tensor(rValue, cutlass.Int32)  # the store takes 32-bit integers
+    if tidx == 0:
+        cute.arch.mbarrier_arrive_and_expect_tx(arrived, cute.size(parts) * 4)
+    if lane < cluster_n:
+        for i in cutlass.range_constexpr(cute.size(bits)):
+            dst = cute.domain_offset((rank, i, local_row), parts).iterator
+            cute.arch.store_async_dsmem(dst, bits[i], arrived, lane)
+    cute.arch.mbarrier_wait(arrived, phase)
+    return parts[None, None, local_row]
+
+
+@cute.jit
+def cluster_reduce(
+    value: Float32,
+    parts: cute.Tensor,
+    arrived: cute.Pointer,
+    phase: cutlass.Int32,
+    rank: cutlass.Int32,
+    op: cutlass.Constexpr,
+    threads_per_row: cutlass.Constexpr,
+    cluster_n: cutlass.Constexpr,
+):
+    """Reduces one value a row over the blocks of a cluster."""
+    rValue = cute.make_rmem_tensor(cute.make_layout(1), Float32)
+    rValue[0] = value
+    sent = exchange(rValue, parts, arrived, phase, rank, threads_per_row, cluster_n)
+    return pairwise(values_of(sent[None, 0]), op)
 
 
 EVICT_LAST = 0x14F0000000000000  # what createpolicy.fractional.L2::evict_last makes for all of an access
@@ -57,7 +176,16 @@ def load_lasting(gX, rX):
     cute.copy(load, cute.flat_divide(gX, parts), cute.flat_divide(rX, parts), cache_policy=cutlass.Int64(EVICT_LAST))
 
 
-LOAD = load_lasting  # of a vector, to registers
+@cute.jit
+def finite(top: Float32):
+    """What exponents are taken relative to; nothing but -inf was seen where that is the maximum."""
+    return top if top > -Float32.inf else Float32(0.0)
+
+
+@cute.jit
+def rescale(before: Float32, after: Float32):
+    """What a sum of exponentials relative to one maximum is multiplied by for another."""
+    return Float32(1.0) if before == after else cute.math.exp(before - after, fastmath=FAST)
 
 
 @cute.jit
@@ -92,113 +220,29 @@ def put(
             cute.autovec_copy(rX[None, i], gX[None, column, row])
 
 
-def pairwise(parts, combine):
-    while len(parts) > 1:
-        odd = parts[len(parts) // 2 * 2 :]
-        parts = [combine(a, b) for a, b in zip(parts[::2], parts[1::2])] + odd
-    return parts[0]
-
-
 def fold(values, combine, neutral, start, stride, vectors, sure):
     """Reduces a thread's values of one step, pairwise; vectors past the row's end count for nothing."""
     rValue = cute.make_rmem_tensor(values.shape, Float32)
     rValue.store(values)
     vec, held = values.shape
-    parts = []
-    for i in range(held):
-        part = pairwise([rValue[j, i] for j in range(vec)], combine)
-        parts.append(part if i < sure else within(start + i * stride < vectors, part, Float32(neutral)))
+    parts = [pairwise([rValue[j, i] for j in range(vec)], combine) for i in range(held)]
+    for i in range(sure, held):
+        parts[i] = cutlass.select_(start + i * stride < vectors, parts[i], Float32(neutral))
     return pairwise(parts, combine)
 
 
-@cute.jit
-def within(there: cutlass.Boolean, value: Float32, neutral: Float32):
-    return value if there else neutral
+def share_of_row(n, vec, stride, loads):
+    """How ``stride`` threads share a row: its vectors; a thread's vectors of a step, and steps; those of a step that
+    every thread has: all, or all but the last one of a row's only step."""
+    vectors = n // vec
+    held = min(loads, -(-vectors // stride))
+    steps = -(-vectors // (stride * held))
+    sure = held if vectors % (stride * held) == 0 else vectors // stride if steps == 1 else 0
+    return vectors, held, steps, sure
 
 
-@cute.jit
-def row_reduce(
-    value: Float32,
-    buffer: cute.Tensor,
-    op: cutlass.Constexpr,
-    threads_per_row: cutlass.Constexpr,
-):
-    """Reduces one value a thread over the threads of its row; each of them gets the result.
-
-    Within a warp by shuffles; across the warps of a row through ``buffer`` (rows a block, warps a row), which every
-    thread reads: sooner done than shuffling again.
-    """
-    result = cute.arch.warp_reduction(value, op, threads_in_group=min(threads_per_row, 32))
-    if cutlass.const_expr(threads_per_row > 32):
-        tidx, _, _ = cute.arch.thread_idx()
-        local_row = tidx // threads_per_row
-        if tidx % 32 == 0:
-            buffer[local_row, tidx % threads_per_row // 32] = result
-        cute.arch.sync_threads()
-        result = pairwise(values_of(buffer[local_row, None]), op)
-    return result
-
-
-def values_of(sX):
-    rX = cute.make_fragment_like(sX)
-    cute.autovec_copy(sX, rX)
-    return [rX[i] for i in range(cute.size(rX))]
-
-
-@cute.jit
-def exchange(
-    rValue: cute.Tensor,
-    parts: cute.Tensor,
-    arrived: cute.Pointer,
-    phase: cutlass.Int32,
-    rank: cutlass.Int32,
-    threads_per_row: cutlass.Constexpr,
-    cluster_n: cutlass.Constexpr,
-):
-    """Every block of a cluster sends its values of a row to every block, through distributed shared memory; each waits
-    for all of ``parts`` (blocks, values, rows a block) to arrive. Returns its row's (blocks, values)."""
-    tidx, _, _ = cute.arch.thread_idx()
-    lane = tidx % threads_per_row
-    local_row = tidx // threads_per_row
-    bits = cute.recast_tensor(rValue, cutlass.Int32)  # the store takes 32-bit integers
-    if tidx == 0:
-        cute.arch.mbarrier_arrive_and_expect_tx(arrived, cute.size(parts) * 4)
-    if lane < cluster_n:
-        for i in cutlass.range_constexpr(cute.size(bits)):
-            there = cute.domain_offset((rank, i, local_row), parts).iterator
-            cute.arch.store_async_dsmem(there, bits[i], arrived, lane)
-    cute.arch.mbarrier_wait(arrived, phase)
-    return parts[None, None, local_row]
-
-
-@cute.jit
-def cluster_reduce(
-    value: Float32,
-    parts: cute.Tensor,
-    arrived: cute.Pointer,
-    phase: cutlass.Int32,
-    rank: cutlass.Int32,
-    op: cutlass.Constexpr,
-    threads_per_row: cutlass.Constexpr,
-    cluster_n: cutlass.Constexpr,
-):
-    """Reduces one value a row over the blocks of a cluster."""
-    rValue = cute.make_rmem_tensor(cute.make_layout(1), Float32)
-    rValue[0] = value
-    sent = exchange(rValue, parts, arrived, phase, rank, threads_per_row, cluster_n)
-    return pairwise(values_of(sent[None, 0]), op)
-
-
-@cute.jit
-def finite(top: Float32):
-    """What exponents are taken relative to; nothing but -inf was seen where that is the maximum."""
-    return top if top > -Float32.inf else Float32(0.0)
-
-
-@cute.jit
-def rescale(before: Float32, after: Float32):
-    """What a sum of exponentials relative to one maximum is multiplied by for another."""
-    return Float32(1.0) if before == after else cute.math.exp(before - after, fastmath=True)
+LOAD = load_lasting
+FAST = True
 
 
 @cute.kernel
@@ -216,13 +260,8 @@ def row_kernel(
     tidx, _, _ = cute.arch.thread_idx()
     bidx, _, _ = cute.arch.block_idx()
     lane = tidx % threads_per_row
-    vectors = n // vec
     stride = threads_per_row * cluster_n  # vectors of a row that are loaded at once
-    chunks = (vectors + stride - 1) // stride  # a thread's share, in vectors
-    held = min(loads, chunks)  # of them at once
-    steps = (chunks + held - 1) // held
-    # Vectors of a step that every thread has: all, or all but the last one of a row's only step.
-    sure = held if vectors % (stride * held) == 0 else vectors // stride if steps == 1 else 0
+    vectors, held, steps, sure = share_of_row(n, vec, stride, loads)
     rank = 0  # of this block among those that share its rows
     if cutlass.const_expr(cluster_n > 1):
         rank = cute.arch.block_idx_in_cluster()

@@ -24,136 +24,16 @@ TUNABLE = {
 
 
 def constraints(config, workload, device):
-    """Whole warps in a block of at most 1,024 threads; what a thread holds of the row in registers."""
     n = workload.inputs[0].shape[1]
-    threads = config["threads_per_row"] * config["rows_per_block"]
-    vec = config["vec"]
-    chunks = -(-n // (vec * config["threads_per_row"] * config["cluster_n"]))
-    fits = n <= 16777216 and threads % 32 == 0 and threads <= 1024
-    fits = fits and (config["threads_per_row"] >= 8 or n <= 64)
-    return fits and config["cluster_n"] <= config["threads_per_row"] and vec * min(chunks, config["loads"]) <= 96
-
-
-def larger(a, b):
-    return cute.arch.fmax(a, b, nan=True)
+    return not why_not(config, n, n, True, workload.derived)
 
 
 def plus(a, b):
     return a + b
 
 
-EVICT_LAST = 0x14F0000000000000  # what createpolicy.fractional.L2::evict_last makes for all of an access
-
-
-def load_lasting(gX, rX):
-    """Loads a vector, which L2 is to keep rather than what is written (PTX ISA 9.7.9.8, .L2::cache_hint)."""
-    width = rX.element_type.width
-    bits = math.gcd(cute.size(rX) * width, 128)
-    if bits < 32 or gX.stride != (1,) or gX.iterator.max_alignment * 8 % bits:
-        cute.autovec_copy(gX, rX)
-        return
-    load = cute.make_copy_atom(cute.nvgpu.CopyG2ROp(), gX.element_type, num_bits_per_copy=bits)
-    parts = (bits // width,)
-    cute.copy(load, cute.flat_divide(gX, parts), cute.flat_divide(rX, parts), cache_policy=cutlass.Int64(EVICT_LAST))
-
-
-@cute.jit
-def fetch(
-    gX: cute.Tensor,
-    rX: cute.Tensor,
-    begin: cutlass.Int32,
-    start: cutlass.Int32,
-    stride: cutlass.Constexpr,
-    sure: cutlass.Constexpr,
-    tail: cutlass.Int32,
-):
-    """Loads a thread's vectors of one step, ``start``, ``start + stride``, … of those that a row touches; ``sure`` are
-    always there. The tensor ends with ``tail`` values that are no whole vector; knowing how many, the compiler would
-    read one."""
-    whole = cute.size(gX, mode=[2]) - 1
-    for i in cutlass.range_constexpr(cute.size(rX, mode=[1])):
-        column = start + i * stride
-        if cutlass.const_expr(i < sure):
-            load_lasting(gX[None, column, begin], rX[None, i])
-        elif column < cute.size(gX, mode=[1]):
-            if begin + column < whole:
-                load_lasting(gX[None, column, begin], rX[None, i])
-            else:
-                left = (whole - begin - column) * cute.size(rX, mode=[0]) + tail
-                for j in cutlass.range_constexpr(cute.size(rX, mode=[0])):
-                    if j < left:
-                        rX[j, i] = gX[j, column, begin]
-
-
-@cute.jit
-def put(
-    rX: cute.Tensor,
-    gX: cute.Tensor,
-    begin: cutlass.Int32,
-    start: cutlass.Int32,
-    stride: cutlass.Constexpr,
-    sure: cutlass.Constexpr,
-    skew: cutlass.Int32,
-    n: cutlass.Constexpr,
-):
-    """Stores what of those vectors is the row's."""
-    vec = cute.size(rX, mode=[0])
-    for i in cutlass.range_constexpr(cute.size(rX, mode=[1])):
-        column = start + i * stride
-        before = skew - column * vec
-        if cutlass.const_expr(0 < i and i < sure):
-            cute.autovec_copy(rX[None, i], gX[None, column, begin])
-        elif before <= 0 and before + n >= vec:
-            cute.autovec_copy(rX[None, i], gX[None, column, begin])
-        else:
-            for j in cutlass.range_constexpr(vec):
-                if j >= before and j < before + n:
-                    gX[j, column, begin] = rX[j, i]
-
-
-def pairwise(parts, combine):
-    while len(parts) > 1:
-        odd = parts[len(parts) // 2 * 2 :]
-        parts = [combine(a, b) for a, b in zip(parts[::2], parts[1::2])] + odd
-    return parts[0]
-
-
-def fold(values, combine, neutral, start, stride, row, sure):
-    """Reduces a thread's values of one step, pairwise; a neighbour's count for nothing. ``row``: (skew, length)."""
-    rValue = cute.make_rmem_tensor(values.shape, Float32)
-    rValue.store(values)
-    skew, n = row
-    vec, held = values.shape
-    parts = []
-    for i in range(held):
-        part = pairwise([rValue[j, i] for j in range(vec)], combine)
-        if i == 0 or i >= sure:
-            part = own(rValue[None, i], part, skew - (start + i * stride) * vec, n, combine, neutral)
-        parts.append(part)
-    return pairwise(parts, combine)
-
-
-@cute.jit
-def own(
-    rValue: cute.Tensor,
-    part: Float32,
-    before: cutlass.Int32,
-    n: cutlass.Constexpr,
-    combine: cutlass.Constexpr,
-    neutral: cutlass.Constexpr,
-):
-    """``part``, or that of the values that are the row's: those from ``before`` on, ``n`` of them."""
-    vec = cute.size(rValue)
-    result = part
-    if before > 0 or before + n < vec:
-        inner = [within((before <= j) & (j < before + n), rValue[j], Float32(neutral)) for j in range(vec)]
-        result = pairwise(inner, combine)
-    return result
-
-
-@cute.jit
-def within(there: cutlass.Boolean, value: Float32, neutral: Float32):
-    return value if there else neutral
+def larger(a, b):
+    return cute.arch.fmax(a, b, nan=True)
 
 
 @cute.jit
@@ -185,6 +65,13 @@ def values_of(sX):
     return [rX[i] for i in range(cute.size(rX))]
 
 
+def pairwise(parts, combine):
+    while len(parts) > 1:
+        odd = parts[len(parts) // 2 * 2 :]
+        parts = [combine(a, b) for a, b in zip(parts[::2], parts[1::2])] + odd
+    return parts[0]
+
+
 @cute.jit
 def exchange(
     rValue: cute.Tensor,
@@ -205,8 +92,8 @@ def exchange(
         cute.arch.mbarrier_arrive_and_expect_tx(arrived, cute.size(parts) * 4)
     if lane < cluster_n:
         for i in cutlass.range_constexpr(cute.size(bits)):
-            there = cute.domain_offset((rank, i, local_row), parts).iterator
-            cute.arch.store_async_dsmem(there, bits[i], arrived, lane)
+            dst = cute.domain_offset((rank, i, local_row), parts).iterator
+            cute.arch.store_async_dsmem(dst, bits[i], arrived, lane)
     cute.arch.mbarrier_wait(arrived, phase)
     return parts[None, None, local_row]
 
@@ -229,6 +116,24 @@ def cluster_reduce(
     return pairwise(values_of(sent[None, 0]), op)
 
 
+EVICT_LAST = 0x14F0000000000000  # what createpolicy.fractional.L2::evict_last makes for all of an access
+
+
+def load_lasting(gX, rX):
+    """Loads a vector, which L2 is to keep rather than what is written (PTX ISA 9.7.9.8, .L2::cache_hint)."""
+    width = rX.element_type.width
+    bits = math.gcd(cute.size(rX) * width, 128)
+    if bits < 32 or gX.stride != (1,) or gX.iterator.max_alignment * 8 % bits:
+        cute.autovec_copy(gX, rX)
+        return
+    load = cute.make_copy_atom(cute.nvgpu.CopyG2ROp(), gX.element_type, num_bits_per_copy=bits)
+    parts = (bits // width,)
+    cute.copy(load, cute.flat_divide(gX, parts), cute.flat_divide(rX, parts), cache_policy=cutlass.Int64(EVICT_LAST))
+
+
+FAST = False  # by the hardware's exponential?
+
+
 @cute.jit
 def finite(top: Float32):
     """What exponents are taken relative to; nothing but -inf was seen where that is the maximum."""
@@ -238,7 +143,148 @@ def finite(top: Float32):
 @cute.jit
 def rescale(before: Float32, after: Float32):
     """What a sum of exponentials relative to one maximum is multiplied by for another."""
-    return Float32(1.0) if before == after else cute.math.exp(before - after)
+    return Float32(1.0) if before == after else cute.math.exp(before - after, fastmath=FAST)
+
+
+MAX_VALUES = 96  # of a row in one thread's registers
+
+
+MAX_LOADS = 64  # vectors of a row that a thread has in flight: stands for all of its share
+
+
+MAX_ROW = 1 << 24  # positions along a row are exact in fp32
+
+
+SHORT = 64  # rows up to here may have fewer threads than FEWEST
+
+
+FEWEST = 8
+
+
+def width_of(vec, n, run, skewed):
+    """Values of a vector, of ``vec`` at most. ``run``: of a row's ``n`` values, how many one stride leads through;
+    ``skewed``: may rows begin and end inside a vector?"""
+    return vec if skewed and n % vec else math.gcd(run, vec)
+
+
+def share_of(config, n, run, skewed):
+    """Vectors of a row that are one thread's."""
+    width = width_of(config["vec"], n, run, skewed)
+    return -(-n // (width * config["threads_per_row"] * config["cluster_n"]))
+
+
+def why_not(config, n, run, skewed, twice):
+    """The limit that ``config`` is beyond; empty where it is feasible. ``twice``: may several configs be one kernel?"""
+    per_row, loads, vec = config["threads_per_row"], config["loads"], width_of(config["vec"], n, run, skewed)
+    threads, share = per_row * config["rows_per_block"], share_of(config, n, run, skewed)
+    if n > MAX_ROW:
+        return f"a row of {n:,}, of {MAX_ROW:,} at most"
+    if threads % 32 or threads > 1024:
+        return f"{threads:,} threads in a block, which takes whole warps of 32 and up to 1,024"
+    if config["cluster_n"] > per_row:
+        return f"a cluster of {config['cluster_n']} blocks, of at most as many as a row has threads in each, {per_row}"
+    if per_row < FEWEST and n > SHORT:
+        return f"{per_row} threads a row, of {FEWEST} at least for rows longer than {SHORT}"
+    if loads >= share and loads != MAX_LOADS and not twice:
+        return f"{loads} loads in flight where a thread's share of a row is {share}: {MAX_LOADS} stands for all of it"
+    values = vec * min(share, loads)
+    return f"{values} values of a row in a thread's registers, of {MAX_VALUES} at most" if values > MAX_VALUES else ""
+
+
+@cute.jit
+def fetch(
+    gX: cute.Tensor,
+    rX: cute.Tensor,
+    begin: cutlass.Int32,
+    start: cutlass.Int32,
+    stride: cutlass.Constexpr,
+    sure: cutlass.Constexpr,
+    tail: cutlass.Int32,
+):
+    """Loads a thread's vectors of one step, of those that a row touches. The tensor ends with ``tail`` values that are
+    no whole vector; knowing how many, the compiler would read one."""
+    whole = cute.size(gX, mode=[2]) - 1
+    for i in cutlass.range_constexpr(cute.size(rX, mode=[1])):
+        column = start + i * stride
+        if cutlass.const_expr(i < sure):
+            LOAD(gX[None, column, begin], rX[None, i])
+        elif column < cute.size(gX, mode=[1]):
+            if begin + column < whole:
+                LOAD(gX[None, column, begin], rX[None, i])
+            else:
+                left = (whole - begin - column) * cute.size(rX, mode=[0]) + tail
+                for j in cutlass.range_constexpr(cute.size(rX, mode=[0])):
+                    if j < left:
+                        rX[j, i] = gX[j, column, begin]
+
+
+@cute.jit
+def put(
+    rX: cute.Tensor,
+    gX: cute.Tensor,
+    begin: cutlass.Int32,
+    start: cutlass.Int32,
+    stride: cutlass.Constexpr,
+    sure: cutlass.Constexpr,
+    skew: cutlass.Int32,
+    n: cutlass.Constexpr,
+):
+    """Stores what of those vectors is the row's."""
+    vec = cute.size(rX, mode=[0])
+    for i in cutlass.range_constexpr(cute.size(rX, mode=[1])):
+        column = start + i * stride
+        before = skew - column * vec
+        if cutlass.const_expr(i > 0 and i < sure) or (before <= 0 and before + n >= vec):
+            cute.autovec_copy(rX[None, i], gX[None, column, begin])
+        else:
+            for j in cutlass.range_constexpr(vec):
+                if j >= before and j < before + n:
+                    gX[j, column, begin] = rX[j, i]
+
+
+def fold(values, combine, neutral, start, stride, row, sure):
+    """Reduces a thread's values of one step, pairwise; a neighbour's count for nothing. ``row``: (skew, length)."""
+    rValue = cute.make_rmem_tensor(values.shape, Float32)
+    rValue.store(values)
+    skew, n = row
+    vec, held = values.shape
+    parts = []
+    for i in range(held):
+        part = pairwise([rValue[j, i] for j in range(vec)], combine)
+        if i == 0 or i >= sure:
+            part = own(rValue[None, i], part, skew - (start + i * stride) * vec, n, combine, neutral)
+        parts.append(part)
+    return pairwise(parts, combine)
+
+
+@cute.jit
+def own(
+    rValue: cute.Tensor,
+    part: Float32,
+    before: cutlass.Int32,
+    n: cutlass.Constexpr,
+    combine: cutlass.Constexpr,
+    neutral: cutlass.Constexpr,
+):
+    """``part``, or that of the values that are the row's: those from ``before`` on, ``n`` of them."""
+    vec = cute.size(rValue)
+    result = part
+    if before > 0 or before + n < vec:
+        inner = [cutlass.select_((before <= j) & (j < before + n), rValue[j], Float32(neutral)) for j in range(vec)]
+        result = pairwise(inner, combine)
+    return result
+
+
+def share_of_row(n, vec, stride, loads):
+    """As for rows that begin with a vector: a row touches up to two vectors more than it fills."""
+    vectors = n // vec if n % vec == 0 else (n + vec - 2) // vec + 1
+    held = min(loads, -(-vectors // stride))
+    steps = -(-vectors // (stride * held))
+    sure = held if n % vec == 0 and vectors % (stride * held) == 0 else n // vec // stride if steps == 1 else 0
+    return vectors, held, steps, sure
+
+
+LOAD = load_lasting
 
 
 @cute.kernel
@@ -257,13 +303,8 @@ def row_kernel(
     tidx, _, _ = cute.arch.thread_idx()
     bidx, _, _ = cute.arch.block_idx()
     lane = tidx % threads_per_row
-    vectors = n // vec if n % vec == 0 else (n + vec - 2) // vec + 1
     stride = threads_per_row * cluster_n  # vectors of a row that are loaded at once
-    chunks = (vectors + stride - 1) // stride  # a thread's share, in vectors
-    held = min(loads, chunks)  # of them at once
-    steps = (chunks + held - 1) // held
-    # Vectors of a step that every thread has: all, or all but the last one of a row's only step.
-    sure = held if n % vec == 0 and vectors % (stride * held) == 0 else n // vec // stride if steps == 1 else 0
+    vectors, held, steps, sure = share_of_row(n, vec, stride, loads)
     rank = 0  # of this block among those that share its rows
     if cutlass.const_expr(cluster_n > 1):
         rank = cute.arch.block_idx_in_cluster()

@@ -16,12 +16,7 @@ from tests.templates.test_golden import CASES
 CONFIGS = 200
 
 
-APART = {"softmax", "norm", "argmax", "cross_entropy"}  # rows write their limits twice
-NAMES = [
-    pytest.param(name, marks=pytest.mark.xfail(strict=True)) if name in APART else name
-    for name in CASES
-    if name not in ("several_kernels", "attention")
-]
+NAMES = [name for name in CASES if name not in ("several_kernels", "attention")]
 
 
 @pytest.mark.parametrize("name", NAMES)

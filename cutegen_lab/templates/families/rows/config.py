@@ -8,7 +8,9 @@ from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import Workload
 from cutegen_lab.templates.expr import Graph, Map, Reduce, Total
 from cutegen_lab.templates.families.rows.online import in_one_walk
-from cutegen_lab.templates.families.rows.skewed import width_of
+from cutegen_lab.templates.families.rows.skewed import run_of, skewed, width_of
+from cutegen_lab.templates.kernels.rules import row_reduction as rules
+from cutegen_lab.templates.kernels.rules.row_reduction import FEWEST, MAX_LOADS, MAX_VALUES
 
 NAME = "row reduction"
 DOMAINS = {
@@ -16,7 +18,7 @@ DOMAINS = {
     "threads_per_row": (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024),
     "rows_per_block": (1, 2, 4, 8, 16, 32, 64, 128, 256),
     "cluster_n": (1, 2, 4, 8),
-    "loads": (1, 2, 4, 8, 16, 32, 64),
+    "loads": (1, 2, 4, 8, 16, 32, MAX_LOADS),
 }
 KNOBS = {
     ("threads_per_row", -1): "Each thread keeps twice the loads in flight and the reductions cross half as many warps.",
@@ -30,13 +32,9 @@ KNOBS = {
     ("loads", 1): "More loads in flight, and fewer steps that read the row again.",
     ("loads", -1): "Fewer registers a thread, so more warps an SM; every reduction reads the row again, from L2.",
 }
-MAX_VALUES = 96  # of a row in one thread's registers
-SHORT = 64  # rows up to here may have fewer threads than FEWEST
-FEWEST = 8
 _RESIDENT = {1024: 32, 512: 64}  # values that a thread of so many keeps without spilling
 _ALONE = 48 << 10  # bytes of a row up to which one block reads it
 _SHARE = 16 << 10  # bytes of a longer row that each block of a cluster reads, or twice as many of a row by itself
-MAX_ROW = 1 << 24  # positions along a row are exact in fp32
 _SMS = 132  # an H200's multiprocessors
 _MANY_ROWS = 2 * _SMS  # enough blocks without a cluster
 _MEMORY_BLOCKS = 50  # read at the full rate: 8 take 262 µs for x / x.sum() of f32[4096, 4096], several kernels 54
@@ -109,7 +107,7 @@ def default_config(graph: Graph, workload: Workload) -> Config:
     row_bytes = n * sum(t.dtype.itemsize for t in workload.inputs if t.numel >= n * rows)
     while not resident and _walks(graph) > 1 and _in_l2(row_bytes, config["cluster_n"] // 2):
         config["cluster_n"] //= 2
-    return {**config, "loads": DOMAINS["loads"][-1] if resident else at_once // vec}
+    return {**config, "loads": MAX_LOADS if resident else at_once // vec}
 
 
 def _extent(graph: Graph) -> tuple[int, int]:
@@ -188,25 +186,16 @@ def _in_l2(row_bytes: int, cluster_n: int) -> bool:
 
 def _held(graph: Graph, config: Config) -> int:
     """Values of a row that are one thread's share."""
-    n, vec = math.prod(graph.space[d] for d in graph.reduced), width_of(graph, int(config["vec"]))
-    return -(-n // (vec * int(config["threads_per_row"]) * int(config["cluster_n"]))) * vec
+    held: int = rules.share_of(config, *_row(graph)) * width_of(graph, int(config["vec"]))
+    return held
+
+
+def _row(graph: Graph) -> tuple[int, int, bool]:
+    """What the rules go by: a row's length, how much of it one stride leads through, may it begin inside a vector?"""
+    return _extent(graph)[0], math.prod(graph.space[d] for d in run_of(graph)), skewed(graph)
 
 
 def why_not(graph: Graph, config: Config) -> str:
     """The limit that ``config`` is beyond; empty where it is feasible."""
-    n = math.prod(graph.space[d] for d in graph.reduced)
-    per_row, cluster_n, loads = (int(config[name]) for name in ("threads_per_row", "cluster_n", "loads"))
-    threads, vec = per_row * int(config["rows_per_block"]), width_of(graph, int(config["vec"]))
-    if n > MAX_ROW:
-        return f"a row of {n:,}, of {MAX_ROW:,} at most"
-    if threads % 32 or threads > 1024:
-        return f"{threads:,} threads in a block, which takes whole warps of 32 and up to 1,024"
-    if cluster_n > per_row:
-        return f"a cluster of {cluster_n} blocks, of at most as many as a row has threads in each, {per_row}"
-    if per_row < FEWEST and n > SHORT:
-        return f"{per_row} threads a row, of {FEWEST} at least for rows longer than {SHORT}"
-    held, most = _held(graph, config), DOMAINS["loads"][-1]
-    if vec * loads >= held and loads != most:  # another bound would be the same kernel twice
-        return f"{loads} loads in flight where a thread's share of a row is {held // vec}: {most} stands for all of it"
-    values = min(held, vec * loads)
-    return f"{values} values of a row in a thread's registers, of {MAX_VALUES} at most" if values > MAX_VALUES else ""
+    reason: str = rules.why_not(config, *_row(graph), False)
+    return reason

@@ -5,13 +5,12 @@ from __future__ import annotations
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import Problem
 from cutegen_lab.templates.cute_text import divided_by_rows
-from cutegen_lab.templates.expr import Graph, Index
-from cutegen_lab.templates.families.finish import OVERLAPPING, finishing_kernel, finishing_launch, started
-from cutegen_lab.templates.families.reading import READ, lasting
-from cutegen_lab.templates.families.rows import pieces, skewed
-from cutegen_lab.templates.families.rows.config import DOMAINS, FEWEST, MAX_ROW, MAX_VALUES, NAME, SHORT
-from cutegen_lab.templates.families.rows.online import Moments, Online, in_one_walk
+from cutegen_lab.templates.expr import Graph
+from cutegen_lab.templates.families.finish import finishing_kernel, finishing_launch, started
+from cutegen_lab.templates.families.rows.config import DOMAINS, NAME
+from cutegen_lab.templates.families.rows.online import Online, in_one_walk
 from cutegen_lab.templates.families.rows.passes import Passes
+from cutegen_lab.templates.families.rows.skewed import skewed
 from cutegen_lab.templates.module import Space, approximate
 
 _SKEW = [
@@ -54,36 +53,22 @@ class RowModule(Passes):
             )
             names = {index: self.reduction_name(index) for index in self.totals}
             kernels.append(finishing_kernel(self, self.late_outputs, names, "row_values", "rows", 8))
-        indexed = any(isinstance(node, Index) for node in self.graph.nodes)
-        moves = skewed if self.skewed else pieces
         writes = any(self.along(self.views.by_name[name]) for name, *_ in self.row_outputs)
-        device = [
-            *self.combiners(), *([READ, lasting(moves.FETCH)] if writes else [moves.FETCH]), moves.PUT,
-            *([pieces.POSITIONS] if indexed else []), pieces.PAIRWISE, moves.FOLD,
-            pieces.ROW_REDUCE, pieces.EXCHANGE, pieces.CLUSTER_REDUCE,
-            *([moves.INSIDE, pieces.MOMENTS, pieces.CLUSTER_MOMENTS] if isinstance(self.pair, Moments) else []),
-            *([pieces.rescale(self.fast)] if isinstance(self.pair, Online) else []),
-            *([pieces.STAGED] if self.shares else []), *([pieces.PICK] if self.views.of_pick else []),
-            *([OVERLAPPING] if self.totals else []),
-        ]  # fmt: skip
-        return self.module(NAME, sentences, DOMAINS, self._host(), device, [*kernels, self._launch()])
+        constants = [
+            *["LOAD = load_lasting"] * writes,
+            *["FAST = True"] * (self.fast and isinstance(self.pair, Online)),
+        ]
+        file = "skewed_rows" if self.skewed else "row_reduction"
+        return self.bundled(file, NAME, sentences, DOMAINS, self._host(), [constants, *kernels, self._launch()])
 
     def _host(self) -> list[str]:
         tensors = [(where, i) for where in ("inputs", "outputs") for i in range(len(getattr(self, where)))]
         space = Space(self.graph, tuple(f"workload.{where}[{i}]" for where, i in tensors))
-        even = space.product(self.run) if self.broken else "n"
-        vec = 'config["vec"]' if self.skewed else f'math.gcd({even}, config["vec"])'
+        run = space.product(self.run) if self.broken else "n"
         lines = [
             "def constraints(config, workload, device):",
-            '    """Whole warps in a block of at most 1,024 threads; what a thread holds of the row in registers."""',
             f"    n = {space.product(self.graph.reduced)}",
-            '    threads = config["threads_per_row"] * config["rows_per_block"]',
-            f"    vec = {vec}",
-            '    chunks = -(-n // (vec * config["threads_per_row"] * config["cluster_n"]))',
-            f"    fits = n <= {MAX_ROW} and threads % 32 == 0 and threads <= 1024",
-            f'    fits = fits and (config["threads_per_row"] >= {FEWEST} or n <= {SHORT})',
-            '    return fits and config["cluster_n"] <= config["threads_per_row"] and '
-            f'vec * min(chunks, config["loads"]) <= {MAX_VALUES}',
+            f"    return not why_not(config, n, {run}, {skewed(self.graph)}, workload.derived)",
         ]
         if self.totals:
             lines += [
@@ -147,14 +132,8 @@ class RowModule(Passes):
             "bidx, _, _ = cute.arch.block_idx()",
             *(started() if self.totals else []),
             "lane = tidx % threads_per_row",
-            "vectors = n // vec if n % vec == 0 else (n + vec - 2) // vec + 1" if self.skewed else "vectors = n // vec",
             "stride = threads_per_row * cluster_n  # vectors of a row that are loaded at once",
-            "chunks = (vectors + stride - 1) // stride  # a thread's share, in vectors",
-            "held = min(loads, chunks)  # of them at once",
-            "steps = (chunks + held - 1) // held",
-            "# Vectors of a step that every thread has: all, or all but the last one of a row's only step.",
-            f"sure = held if {'n % vec == 0 and ' if self.skewed else ''}vectors % (stride * held) == 0 else "
-            f"{'n // vec' if self.skewed else 'vectors'} // stride if steps == 1 else 0",
+            "vectors, held, steps, sure = share_of_row(n, vec, stride, loads)",
             "rank = 0  # of this block among those that share its rows",
             "if cutlass.const_expr(cluster_n > 1):",
             "    rank = cute.arch.block_idx_in_cluster()",

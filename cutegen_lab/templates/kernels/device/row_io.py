@@ -7,6 +7,7 @@ walk from the row's end. A problem may put another function in ``LOAD``'s place.
 
 import cutlass
 import cutlass.cute as cute
+from cutlass import Float32
 
 LOAD = cute.autovec_copy  # of a vector, to registers
 
@@ -41,3 +42,19 @@ def put(
         column = start + i * stride
         if i < sure or (column >= 0 if stride < 0 else column < cute.size(gX, mode=[1])):
             cute.autovec_copy(rX[None, i], gX[None, column, row])
+
+
+def positions(start, stride, mine):
+    """Each of a thread's values' position in the row."""
+    rColumn = cute.make_rmem_tensor(mine, Float32)
+    vec, loads = mine.shape
+    for i in range(loads):
+        for j in range(vec):
+            rColumn[j, i] = Float32((start + i * stride) * vec + j)
+    return rColumn.load()
+
+
+def pick(gX, at, row):
+    """The element of a row that ``at`` names: the nearest, where it lies beyond an end."""
+    last = cute.size(gX, mode=[0]) - 1
+    return Float32(gX[cutlass.min(cutlass.max(cutlass.Int32(at), 0), last), row])

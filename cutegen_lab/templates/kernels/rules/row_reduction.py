@@ -1,0 +1,39 @@
+"""Limits of the kernel for reductions of rows."""
+
+import math
+
+MAX_VALUES = 96  # of a row in one thread's registers
+MAX_LOADS = 64  # vectors of a row that a thread has in flight: stands for all of its share
+MAX_ROW = 1 << 24  # positions along a row are exact in fp32
+SHORT = 64  # rows up to here may have fewer threads than FEWEST
+FEWEST = 8
+
+
+def width_of(vec, n, run, skewed):
+    """Values of a vector, of ``vec`` at most. ``run``: of a row's ``n`` values, how many one stride leads through;
+    ``skewed``: may rows begin and end inside a vector?"""
+    return vec if skewed and n % vec else math.gcd(run, vec)
+
+
+def share_of(config, n, run, skewed):
+    """Vectors of a row that are one thread's."""
+    width = width_of(config["vec"], n, run, skewed)
+    return -(-n // (width * config["threads_per_row"] * config["cluster_n"]))
+
+
+def why_not(config, n, run, skewed, twice):
+    """The limit that ``config`` is beyond; empty where it is feasible. ``twice``: may several configs be one kernel?"""
+    per_row, loads, vec = config["threads_per_row"], config["loads"], width_of(config["vec"], n, run, skewed)
+    threads, share = per_row * config["rows_per_block"], share_of(config, n, run, skewed)
+    if n > MAX_ROW:
+        return f"a row of {n:,}, of {MAX_ROW:,} at most"
+    if threads % 32 or threads > 1024:
+        return f"{threads:,} threads in a block, which takes whole warps of 32 and up to 1,024"
+    if config["cluster_n"] > per_row:
+        return f"a cluster of {config['cluster_n']} blocks, of at most as many as a row has threads in each, {per_row}"
+    if per_row < FEWEST and n > SHORT:
+        return f"{per_row} threads a row, of {FEWEST} at least for rows longer than {SHORT}"
+    if loads >= share and loads != MAX_LOADS and not twice:
+        return f"{loads} loads in flight where a thread's share of a row is {share}: {MAX_LOADS} stands for all of it"
+    values = vec * min(share, loads)
+    return f"{values} values of a row in a thread's registers, of {MAX_VALUES} at most" if values > MAX_VALUES else ""
