@@ -17,7 +17,7 @@ PACKAGE = Path(cutegen_lab.__file__).parent
 FOLDER = PACKAGE / "templates" / "kernels"
 FILES = sorted(path for path in FOLDER.rglob("*.py") if path.name != "__init__.py")
 SOURCES = [path for path in FILES if path.parent.name != "rules"]
-REPLACED = {"__all__", "epilogue", "tile_epilogue"}  # the second: of rows that are reduced
+REPLACED = {"fetch", "put", "__all__", "epilogue", "tile_epilogue"}  # the second: of rows that are reduced
 IMPORT = "import sys, importlib; [importlib.import_module(name) for name in sys.argv[1:]]"
 
 
