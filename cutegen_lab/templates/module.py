@@ -119,6 +119,12 @@ def call(function: str, arguments: Sequence[str], indent: int) -> list[str]:
     return [f"{' ' * indent}{function}(", *(f"{' ' * indent}    {row.strip()}" for row in rows), f"{' ' * indent})"]
 
 
+def text_of_tuple(parts: Iterable[str]) -> str:
+    """``(a, b)``, ``(a,)``, ``()``."""
+    found = list(parts)
+    return f"({', '.join(found)}{',' * (len(found) == 1)})"
+
+
 def approximate(workload: Workload) -> tuple[bool, bool]:
     """(fast, coarse): 16-bit results allow the hardware's approximations; bf16 results even tanh.approx. Integers that
     are rounded to would show them."""

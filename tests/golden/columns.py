@@ -23,13 +23,23 @@ TUNABLE = {
 
 
 def constraints(config, workload, device):
-    """At most 1,024 threads; partial results in 48 KB."""
-    threads = config["threads"] * config["slices"]
-    return threads <= 1024 and threads * config["vec"] * 4 <= 49152
+    return not why_not(config)
 
 
 def plus(a, b):
     return a + b
+
+
+MAX_SMEM = 48 << 10
+
+
+def why_not(config):
+    """The limit that ``config`` is beyond; empty where it is feasible."""
+    threads = config["threads"] * config["slices"]
+    if threads > 1024:
+        return f"{threads:,} threads in a block, of 1,024 at most"
+    smem = 4 * threads * config["vec"]
+    return f"{smem:,} bytes of shared memory for partial results, of {MAX_SMEM:,} at most" if smem > MAX_SMEM else ""
 
 
 @cute.jit
@@ -59,11 +69,11 @@ def meet(
         cute.arch.cluster_wait()
         if slice_ == 0:
             for rank in cutlass.range_constexpr(cluster_m):
-                there = cute.make_tensor(cute.arch.map_dsmem_ptr(partials.iterator, rank), partials.layout)
+                src = cute.make_tensor(cute.arch.map_dsmem_ptr(partials.iterator, rank), partials.layout)
                 if cutlass.const_expr(rank == 0):
-                    cute.autovec_copy(there[None, column, 0], rX)
+                    cute.autovec_copy(src[None, column, 0], rX)
                 else:
-                    cute.autovec_copy(there[None, column, 0], rOther)
+                    cute.autovec_copy(src[None, column, 0], rOther)
                     join(rX, rOther, op)
         cute.arch.cluster_arrive()  # nobody writes again, or leaves, before all have read
         cute.arch.cluster_wait()

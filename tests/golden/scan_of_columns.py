@@ -22,14 +22,94 @@ TUNABLE = {
 
 
 def constraints(config, workload, device):
-    """At most 1,024 threads; two steps' partial results in 48 KB; values in registers."""
-    threads = config["threads"] * config["slices"]
-    fits = threads <= 1024 and 8 * threads * config["vec"] <= 49152
-    return fits and config["vec"] * config["loads"] <= 64
+    return not why_not(config)
 
 
 def plus(a, b):
     return a + b
+
+
+MAX_SMEM = 48 << 10
+
+
+MAX_VALUES = 64  # of a thread, in registers
+
+
+def why_not(config):
+    """The limit that ``config`` is beyond; empty where it is feasible."""
+    threads = config["threads"] * config["slices"]
+    if threads > 1024:
+        return f"{threads:,} threads in a block, of 1,024 at most"
+    smem = 8 * threads * config["vec"]  # two steps'
+    if smem > MAX_SMEM:
+        return f"{smem:,} bytes of shared memory for the slices' sums, of {MAX_SMEM:,} at most"
+    values = config["vec"] * config["loads"]
+    return f"{values} values in a thread's registers, of {MAX_VALUES} at most" if values > MAX_VALUES else ""
+
+
+@cute.kernel
+def scan_kernel(
+    gXs: tuple,
+    gOuts: tuple,
+    before: cutlass.Constexpr,
+    after: cutlass.Constexpr,
+    ops: cutlass.Constexpr,
+    sizes: cutlass.Constexpr,
+    paddings: cutlass.Constexpr,
+    reverse: cutlass.Constexpr,
+    threads: cutlass.Constexpr,
+    slices: cutlass.Constexpr,
+    loads: cutlass.Constexpr,
+):
+    """``before`` maps vectors of the inputs to what is scanned, ``after`` what was scanned and those to the outputs.
+    ``ops`` are functions of two numbers with what changes nothing, ``paddings`` zeros before the rows of inputs."""
+    tidx, slice_, _ = cute.arch.thread_idx()
+    bidx, _, _ = cute.arch.block_idx()
+    vec, columns, n = (cute.size(gOuts[0], mode=[d]) for d in range(3))
+    column = bidx * threads + tidx
+    # Threads past the last column work on it too, and store nothing: barriers stay uniform.
+    source = cutlass.min(column, columns - 1)
+    share = slices * loads  # rows of a step
+    ragged = n % share != 0
+    smem = cutlass.utils.SmemAllocator()
+    parts = [smem.allocate_tensor(Float32, cute.make_layout((vec, threads, slices, 2)), 16) for _ in ops]
+    rCarried = [cute.make_rmem_tensor(vec, Float32) for _ in ops]  # what came before
+    rScanned = [cute.make_rmem_tensor((vec, loads), Float32) for _ in ops]
+    rXs = [cute.make_rmem_tensor((vec, loads), gX.element_type) for gX in gXs]
+    rOuts = [cute.make_rmem_tensor((vec, loads), gOut.element_type) for gOut in gOuts]
+    for rEach, start_value in zip((*rXs, *rCarried), (*[0.0 for _ in gXs], *[neutral for _, neutral in ops])):
+        rEach.fill(start_value)
+    for step in cutlass.range((n + share - 1) // share, unroll=1):
+        start, stride = (step * slices + slice_) * loads, 1
+        if cutlass.const_expr(reverse):
+            start, stride = n - 1 - start, -1
+        if cutlass.const_expr(len(paddings) > 0):
+            for gX, rX, padding in zip(gXs, rXs, paddings):
+                if cutlass.const_expr(padding > 0):
+                    fetch_after(gX, rX, source, start, stride, padding)
+                else:
+                    fetch(gX, rX, source, start, stride, ragged)
+        else:
+            for gX, rX in zip(gXs, rXs):
+                fetch(gX, rX, source, start, stride, ragged)
+        values = [rX.load().to(Float32) for rX in rXs]
+        if cutlass.const_expr(len(sizes) > 0):
+            values += sizes
+        for rScan, value in zip(rScanned, before(*values)):
+            if cutlass.const_expr(isinstance(value, cute.TensorSSA)):
+                rScan.store(value)
+            else:
+                rScan.fill(value)
+        for rScan, part, rBefore, (op, _) in zip(rScanned, parts, rCarried, ops):
+            column_scan(rScan, part, rBefore, step % 2, op, slices)
+        for rOut, value in zip(rOuts, after(*[rScan.load() for rScan in rScanned], *values)):
+            if cutlass.const_expr(isinstance(value, cute.TensorSSA)):
+                rOut.store(value.to(rOut.element_type))
+            else:
+                rOut.fill(value)
+        if column < columns:
+            for rOut, gOut in zip(rOuts, gOuts):
+                put(rOut, gOut, column, start, stride, ragged)
 
 
 @cute.jit
@@ -44,28 +124,11 @@ def fetch(
     """Loads a thread's vectors of one step: rows ``start``, ``start + stride``, … of its columns."""
     for i in cutlass.range_constexpr(cute.size(rX, mode=[1])):
         row = start + i * stride
-        if cutlass.const_expr(not ragged):
-            cute.autovec_copy(gX[None, column, row], rX[None, i])
-        elif row < cute.size(gX, mode=[cute.rank(gX) - 1]):
-            cute.autovec_copy(gX[None, column, row], rX[None, i])
-
-
-@cute.jit
-def spread(
-    gX: cute.Tensor,
-    rX: cute.Tensor,
-    column: cutlass.Int32,
-    start: cutlass.Int32,
-    stride: cutlass.Constexpr,
-    ragged: cutlass.Constexpr,
-):
-    """Loads what has one value for all columns of a vector."""
-    for i in cutlass.range_constexpr(cute.size(rX, mode=[1])):
-        row = start + i * stride
-        if cutlass.const_expr(not ragged):
-            rX[None, i].fill(gX[column, row])
-        elif row < cute.size(gX, mode=[cute.rank(gX) - 1]):
-            rX[None, i].fill(gX[column, row])
+        if not ragged or (row >= 0 if stride < 0 else row < cute.size(gX, mode=[cute.rank(gX) - 1])):
+            if cutlass.const_expr(cute.rank(gX) == 2):
+                rX[None, i].fill(gX[column, row])
+            else:
+                cute.autovec_copy(gX[None, column, row], rX[None, i])
 
 
 @cute.jit
@@ -80,10 +143,25 @@ def put(
     """Stores what ``fetch`` would load."""
     for i in cutlass.range_constexpr(cute.size(rX, mode=[1])):
         row = start + i * stride
-        if cutlass.const_expr(not ragged):
+        if not ragged or (row >= 0 if stride < 0 else row < cute.size(gX, mode=[2])):
             cute.autovec_copy(rX[None, i], gX[None, column, row])
-        elif row < cute.size(gX, mode=[cute.rank(gX) - 1]):
-            cute.autovec_copy(rX[None, i], gX[None, column, row])
+
+
+@cute.jit
+def fetch_after(
+    gX: cute.Tensor,
+    rX: cute.Tensor,
+    column: cutlass.Int32,
+    start: cutlass.Int32,
+    stride: cutlass.Constexpr,
+    padding: cutlass.Constexpr,
+):
+    """As ``fetch``, with zeros before the first row."""
+    rX.fill(0.0)
+    for i in cutlass.range_constexpr(cute.size(rX, mode=[1])):
+        row = start + i * stride
+        if row >= padding and row < cute.size(gX, mode=[2]):
+            cute.autovec_copy(gX[None, column, row - padding], rX[None, i])
 
 
 @cute.jit
@@ -117,44 +195,12 @@ def column_scan(
         rX[None, i].store(op(rStart.load(), rX[None, i].load()))
 
 
-@cute.kernel
-def scan_kernel(
-    gX: cute.Tensor,
-    gOut: cute.Tensor,
-    n: cutlass.Constexpr,
-    columns: cutlass.Constexpr,
-    vec: cutlass.Constexpr,
-    threads: cutlass.Constexpr,
-    slices: cutlass.Constexpr,
-    loads: cutlass.Constexpr,
-):
-    tidx, slice_, _ = cute.arch.thread_idx()
-    bidx, _, _ = cute.arch.block_idx()
-    column = bidx * threads + tidx
-    # Threads past the last column work on it too, and store nothing: barriers stay uniform.
-    source = cutlass.min(column, columns - 1)
-    share = slices * loads  # rows of a step
-    steps = (n + share - 1) // share
-    ragged = n % share != 0
-    mine = cute.make_layout((vec, loads))
-    smem = cutlass.utils.SmemAllocator()
-    parts = cute.make_layout((vec, threads, slices, 2))
-    parts_running = smem.allocate_tensor(Float32, parts, 16)
-    running = cute.make_rmem_tensor(vec, Float32)  # what came before
-    running.fill(0.0)
-    rrunning = cute.make_rmem_tensor(mine, Float32)
-    rX = cute.make_rmem_tensor(mine, gX.element_type)
-    rX.fill(0.0)
-    for step in cutlass.range(steps, unroll=1):
-        start = (step * slices + slice_) * loads
-        fetch(gX, rX, source, start, 1, ragged)
-        x = rX.load().to(Float32)
-        rrunning.store(x)
-        column_scan(rrunning, parts_running, running, step % 2, plus, slices)
-        rOut = cute.make_rmem_tensor(mine, gOut.element_type)
-        rOut.store((rrunning.load()).to(gOut.element_type))
-        if column < columns:
-            put(rOut, gOut, column, start, 1, ragged)
+def before(x):
+    return (x,)
+
+
+def after(running, x):
+    return (running,)
 
 
 @cute.jit
@@ -179,7 +225,7 @@ def launch(
     gOut = cute.make_tensor(
         out.iterator, cute.make_layout((width, (inner // width, outer), n), stride=(1, (width, 0), out.stride[0]))
     )
-    scan_kernel(gX, gOut, n, columns, width, threads, slices, loads).launch(
+    scan_kernel((gX,), (gOut,), before, after, ((plus, 0.0),), (), (), False, threads, slices, loads).launch(
         grid=[(columns + threads - 1) // threads, 1, 1],
         block=[threads, slices, 1],
         stream=stream,

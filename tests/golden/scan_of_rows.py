@@ -22,14 +22,29 @@ TUNABLE = {
 
 
 def constraints(config, workload, device):
-    """At most 1,024 threads, a partial result of a step for each lane of a warp, values in registers."""
-    threads, loads = config["threads_per_row"], config["loads"]
-    fits = threads * config["rows_per_block"] <= 1024
-    return fits and threads // 32 * loads <= 32 and config["vec"] * loads <= 64
+    return not why_not(config)
 
 
 def plus(a, b):
     return a + b
+
+
+MAX_VALUES = 64  # of a thread, in registers
+
+
+SLOTS = 32  # a lane of every warp adds up one of a step's partial results
+
+
+def why_not(config):
+    """The limit that ``config`` is beyond; empty where it is feasible."""
+    threads = config["threads_per_row"] * config["rows_per_block"]
+    if threads > 1024:
+        return f"{threads:,} threads in a block, of 1,024 at most"
+    sums = config["threads_per_row"] // 32 * config["loads"]
+    if sums > SLOTS:
+        return f"{sums} sums of warps that a warp adds up, of {SLOTS} at most"
+    values = config["vec"] * config["loads"]
+    return f"{values} values in a thread's registers, of {MAX_VALUES} at most" if values > MAX_VALUES else ""
 
 
 LOAD = cute.autovec_copy  # of a vector, to registers
@@ -65,24 +80,6 @@ def put(
         column = start + i * stride
         if i < sure or (column >= 0 if stride < 0 else column < cute.size(gX, mode=[1])):
             cute.autovec_copy(rX[None, i], gX[None, column, row])
-
-
-@cute.jit
-def warp_scan(value: Float32, op: cutlass.Constexpr):
-    """Each lane gets ``op`` over the lanes up to it."""
-    lane = cute.arch.lane_idx()
-    for i in cutlass.range_constexpr(5):
-        below = cute.arch.shuffle_sync_up(value, 1 << i)
-        if lane >= (1 << i):
-            value = op(below, value)
-    return value
-
-
-@cute.jit
-def below_lane(value: Float32, neutral: cutlass.Constexpr):
-    """What the lane below has."""
-    below = cute.arch.shuffle_sync_up(value, 1)
-    return below if cute.arch.lane_idx() > 0 else Float32(neutral)
 
 
 @cute.jit
@@ -127,6 +124,24 @@ def row_scan(
         for j in cutlass.range_constexpr(vec):
             rX[j, i] = op(start, rX[j, i])
     return op(carried, cute.arch.shuffle_sync(part, 31))
+
+
+@cute.jit
+def warp_scan(value: Float32, op: cutlass.Constexpr):
+    """Each lane gets ``op`` over the lanes up to it."""
+    lane = cute.arch.lane_idx()
+    for i in cutlass.range_constexpr(5):
+        below = cute.arch.shuffle_sync_up(value, 1 << i)
+        if lane >= (1 << i):
+            value = op(below, value)
+    return value
+
+
+@cute.jit
+def below_lane(value: Float32, neutral: cutlass.Constexpr):
+    """What the lane below has."""
+    below = cute.arch.shuffle_sync_up(value, 1)
+    return below if cute.arch.lane_idx() > 0 else Float32(neutral)
 
 
 @cute.kernel

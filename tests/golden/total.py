@@ -22,8 +22,7 @@ TUNABLE = {
 
 
 def constraints(config, workload, device):
-    """A thread's values stay in registers."""
-    return config["vec"] * config["loads"] <= 64
+    return not why_not(config)
 
 
 def workspace(workload, config):
@@ -33,6 +32,20 @@ def workspace(workload, config):
 
 def plus(a, b):
     return a + b
+
+
+MAX_VALUES = 64  # of a thread, in registers
+
+
+def why_not(config):
+    """The limit that ``config`` is beyond; empty where it is feasible."""
+    values = config["vec"] * config["loads"]
+    return f"{values} values in a thread's registers, of {MAX_VALUES} at most" if values > MAX_VALUES else ""
+
+
+def overlapping():
+    """Can a kernel start while the one before it ends (PTX ISA 9.7.13.12, griddepcontrol)? From sm_90 on."""
+    return cutlass.cutlass_dsl.BaseDSL._get_dsl().get_arch_enum() >= cutlass.Arch.sm_90
 
 
 LOAD = cute.autovec_copy  # of a vector, to registers
@@ -52,33 +65,6 @@ def fetch(
         column = start + i * stride
         if i < sure or (column >= 0 if stride < 0 else column < cute.size(gX, mode=[1])):
             LOAD(gX[None, column, row], rX[None, i])
-
-
-def inside(start, stride, vectors, mine, sure):
-    """1 for each of a thread's values that lies inside, 0 past the end; None where none ever does."""
-    vec, loads = mine.shape
-    if sure == loads:
-        return None
-    rInside = cute.make_rmem_tensor(mine, Float32)
-    for i in range(loads):
-        left = cutlass.max(vectors - (start + i * stride), 0)
-        for j in range(vec):
-            rInside[j, i] = Float32(cutlass.min(left, 1))
-    return rInside.load()
-
-
-def only(values, real, neutral):
-    """``values``, and what changes nothing in their place past the end."""
-    if real is None:
-        return values
-    return cute.where(real > 0.0, values, cute.full_like(values, neutral))
-
-
-def pairwise(parts, combine):
-    while len(parts) > 1:
-        odd = parts[len(parts) // 2 * 2 :]
-        parts = [combine(a, b) for a, b in zip(parts[::2], parts[1::2])] + odd
-    return parts[0]
 
 
 @cute.jit
@@ -110,9 +96,31 @@ def values_of(sX):
     return [rX[i] for i in range(cute.size(rX))]
 
 
-def overlapping():
-    """Can a kernel start while the one before it ends (PTX ISA 9.7.13.12, griddepcontrol)? From sm_90 on."""
-    return cutlass.cutlass_dsl.BaseDSL._get_dsl().get_arch_enum() >= cutlass.Arch.sm_90
+def pairwise(parts, combine):
+    while len(parts) > 1:
+        odd = parts[len(parts) // 2 * 2 :]
+        parts = [combine(a, b) for a, b in zip(parts[::2], parts[1::2])] + odd
+    return parts[0]
+
+
+def inside(start, stride, vectors, mine, sure):
+    """1 for each of a thread's values that lies inside, 0 past the end; None where none ever does."""
+    vec, loads = mine.shape
+    if sure == loads:
+        return None
+    rInside = cute.make_rmem_tensor(mine, Float32)
+    for i in range(loads):
+        left = cutlass.max(vectors - (start + i * stride), 0)
+        for j in range(vec):
+            rInside[j, i] = Float32(cutlass.min(left, 1))
+    return rInside.load()
+
+
+def only(values, real, neutral):
+    """``values``, and what changes nothing in their place past the end."""
+    if real is None:
+        return values
+    return cute.where(real > 0.0, values, cute.full_like(values, neutral))
 
 
 @cute.kernel

@@ -7,14 +7,13 @@ Each thread takes ``loads`` vectors a block's width apart and issues all its loa
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import Problem, Workload
 from cutegen_lab.templates.expr import Graph, Load
 from cutegen_lab.templates.families.kernel_module import KernelModule
 from cutegen_lab.templates.kernels.rules import elementwise as rules
-from cutegen_lab.templates.module import call, signature, variable
+from cutegen_lab.templates.module import call, signature, text_of_tuple, variable
 from cutegen_lab.templates.views import View
 
 NAME = "elementwise chain"
@@ -91,8 +90,9 @@ class _Elementwise(KernelModule):
             env[index] = self.writer.name("place")
         taken = list(dict.fromkeys(env.values()))
         wide = [name for index, name in env.items() if not self.narrow[index]]
-        single, others = self._by_width()
-        shared = sorted(self._shared([o for o in others if not self.narrow[o]]))
+        nodes = [output.node for output in self.graph.outputs]
+        single, others = ([n for n in nodes if self.narrow[n] is alike] for alike in (True, False))
+        shared = sorted(self._shared(others))
         lines = self.writer.assignments([*shared, *single], env, {})
         results = {node: self.writer.expression(node, env)[0] for node in single}
         for index in shared:
@@ -101,15 +101,9 @@ class _Elementwise(KernelModule):
             value = text if text.isidentifier() else f"({text})"
             lines.append(f"{env[index]} = {value}.broadcast_to({wide[0]}.shape)")
         lines += self.writer.assignments(others, env, {})
-        results |= {node: self.writer.expression(node, env)[0] for node in others if node not in results}
-        lines.append(f"return {self._tuple(results[output.node] for output in self.graph.outputs)}")
+        results |= {node: self.writer.expression(node, env)[0] for node in others}
+        lines.append(f"return {text_of_tuple(results[node] for node in nodes)}")
         return [*signature("body", [*taken, *self.sizes]), *(f"    {line}" for line in lines)]
-
-    def _by_width(self) -> tuple[list[int], list[int]]:
-        """Nodes of outputs that are the same all along a vector, and of the others."""
-        named = list(zip(self.outputs, self.graph.outputs, strict=True))
-        single = [output.node for name, output in named if not self._wide(self.views.by_name[name])]
-        return single, [output.node for name, output in named if self._wide(self.views.by_name[name])]
 
     def _shared(self, roots: list[int]) -> set[int]:
         """Values that are the same all along a vector, and are used by what is not."""
@@ -142,18 +136,18 @@ class _Elementwise(KernelModule):
         ]
         for view in self.views:
             lines += view.tensor_lines(self._layout(view, outer))
-        bounds = [self._tuple(self._bound(view, d) for d in view.beyond) for view in self.loaded]
+        bounds = [text_of_tuple(self._bound(view, d) for d in view.beyond) for view in self.loaded]
         repeats = [self._repeats(name) for name in self.outputs]
         given = [
-            self._tuple(variable("g", view.name) for view in self.loaded),
-            self._tuple(variable("g", name) for name in self.tables),
-            self._tuple(variable("g", name) for name in self.outputs),
+            text_of_tuple(variable("g", view.name) for view in self.loaded),
+            text_of_tuple(variable("g", name) for name in self.tables),
+            text_of_tuple(variable("g", name) for name in self.outputs),
             "body", "vectors", "width", "threads", "loads",
-            self._tuple(self.sizes),
-            self._tuple(bounds if any(view.beyond for view in self.loaded) else ()),
-            self._tuple(self._picks()),
-            self._tuple(self._ranges()),
-            self._tuple(repeats if any(dims != "()" for dims in repeats) else ()),
+            text_of_tuple(self.sizes),
+            text_of_tuple(bounds if any(view.beyond for view in self.loaded) else ()),
+            text_of_tuple(self._picks()),
+            text_of_tuple(self._ranges()),
+            text_of_tuple(repeats if any(dims != "()" for dims in repeats) else ()),
         ]  # fmt: skip
         *before, last = call("elementwise_kernel", given, 4)
         return [
@@ -164,11 +158,6 @@ class _Elementwise(KernelModule):
             "        stream=stream,",
             "    )",
         ]  # fmt: skip
-
-    def _tuple(self, parts: Iterable[str]) -> str:
-        """Text of a tuple."""
-        parts = list(parts)
-        return f"({', '.join(parts)}{',' * (len(parts) == 1)})"
 
     def _layout(self, view: View, outer: list[int]) -> str:
         """(values of a vector, vectors); for a value that indexes it, (values of a vector, choices, vectors)."""
@@ -222,4 +211,4 @@ class _Elementwise(KernelModule):
         """Text of the dimensions of the space that an output does not have: who is first along them stores it."""
         dims = self.views.by_name[name].dims
         lacking = [d for d in range(len(dims)) if dims[d] is None and not self.flat]
-        return self._tuple(self._dim(d, "1") for d in sorted(lacking, key=lambda d: d != self.last))
+        return text_of_tuple(self._dim(d, "1") for d in sorted(lacking, key=lambda d: d != self.last))

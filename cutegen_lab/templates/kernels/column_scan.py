@@ -1,11 +1,79 @@
-"""What kernels for scans along a dimension that is not the last call: loads, stores, and the scan of a step.
+"""A kernel for scans along a dimension that is not the last: threads lie along the contiguous columns.
 
-Threads lie along the contiguous columns and walk down them in steps, or up from their end (``stride`` < 0). Of a step's
-rows each slice of a block takes ``loads`` that follow one another. ``ragged``: rows of the last may lie past the end.
+They walk down them in steps, or up from their end. Of a step's rows each slice of a block takes ``loads`` that follow
+one another. Slices meet in shared memory, in two buffers by turns, so that one barrier a step is enough; what came
+before is carried in registers. Tensors are (values of a vector, columns, rows), or (columns, rows) with one value for a
+whole vector.
 """
 
 import cutlass
 import cutlass.cute as cute
+from cutlass import Float32
+
+
+@cute.kernel
+def scan_kernel(
+    gXs: tuple,
+    gOuts: tuple,
+    before: cutlass.Constexpr,
+    after: cutlass.Constexpr,
+    ops: cutlass.Constexpr,
+    sizes: cutlass.Constexpr,
+    paddings: cutlass.Constexpr,
+    reverse: cutlass.Constexpr,
+    threads: cutlass.Constexpr,
+    slices: cutlass.Constexpr,
+    loads: cutlass.Constexpr,
+):
+    """``before`` maps vectors of the inputs to what is scanned, ``after`` what was scanned and those to the outputs.
+    ``ops`` are functions of two numbers with what changes nothing, ``paddings`` zeros before the rows of inputs."""
+    tidx, slice_, _ = cute.arch.thread_idx()
+    bidx, _, _ = cute.arch.block_idx()
+    vec, columns, n = (cute.size(gOuts[0], mode=[d]) for d in range(3))
+    column = bidx * threads + tidx
+    # Threads past the last column work on it too, and store nothing: barriers stay uniform.
+    source = cutlass.min(column, columns - 1)
+    share = slices * loads  # rows of a step
+    ragged = n % share != 0
+    smem = cutlass.utils.SmemAllocator()
+    parts = [smem.allocate_tensor(Float32, cute.make_layout((vec, threads, slices, 2)), 16) for _ in ops]
+    rCarried = [cute.make_rmem_tensor(vec, Float32) for _ in ops]  # what came before
+    rScanned = [cute.make_rmem_tensor((vec, loads), Float32) for _ in ops]
+    rXs = [cute.make_rmem_tensor((vec, loads), gX.element_type) for gX in gXs]
+    rOuts = [cute.make_rmem_tensor((vec, loads), gOut.element_type) for gOut in gOuts]
+    for rEach, start_value in zip((*rXs, *rCarried), (*[0.0 for _ in gXs], *[neutral for _, neutral in ops])):
+        rEach.fill(start_value)
+    for step in cutlass.range((n + share - 1) // share, unroll=1):
+        start, stride = (step * slices + slice_) * loads, 1
+        if cutlass.const_expr(reverse):
+            start, stride = n - 1 - start, -1
+        if cutlass.const_expr(len(paddings) > 0):
+            for gX, rX, padding in zip(gXs, rXs, paddings):
+                if cutlass.const_expr(padding > 0):
+                    fetch_after(gX, rX, source, start, stride, padding)
+                else:
+                    fetch(gX, rX, source, start, stride, ragged)
+        else:
+            for gX, rX in zip(gXs, rXs):
+                fetch(gX, rX, source, start, stride, ragged)
+        values = [rX.load().to(Float32) for rX in rXs]
+        if cutlass.const_expr(len(sizes) > 0):
+            values += sizes
+        for rScan, value in zip(rScanned, before(*values)):
+            if cutlass.const_expr(isinstance(value, cute.TensorSSA)):
+                rScan.store(value)
+            else:
+                rScan.fill(value)
+        for rScan, part, rBefore, (op, _) in zip(rScanned, parts, rCarried, ops):
+            column_scan(rScan, part, rBefore, step % 2, op, slices)
+        for rOut, value in zip(rOuts, after(*[rScan.load() for rScan in rScanned], *values)):
+            if cutlass.const_expr(isinstance(value, cute.TensorSSA)):
+                rOut.store(value.to(rOut.element_type))
+            else:
+                rOut.fill(value)
+        if column < columns:
+            for rOut, gOut in zip(rOuts, gOuts):
+                put(rOut, gOut, column, start, stride, ragged)
 
 
 @cute.jit
@@ -21,23 +89,10 @@ def fetch(
     for i in cutlass.range_constexpr(cute.size(rX, mode=[1])):
         row = start + i * stride
         if not ragged or (row >= 0 if stride < 0 else row < cute.size(gX, mode=[cute.rank(gX) - 1])):
-            cute.autovec_copy(gX[None, column, row], rX[None, i])
-
-
-@cute.jit
-def spread(
-    gX: cute.Tensor,
-    rX: cute.Tensor,
-    column: cutlass.Int32,
-    start: cutlass.Int32,
-    stride: cutlass.Constexpr,
-    ragged: cutlass.Constexpr,
-):
-    """Loads what has one value for all columns of a vector."""
-    for i in cutlass.range_constexpr(cute.size(rX, mode=[1])):
-        row = start + i * stride
-        if not ragged or (row >= 0 if stride < 0 else row < cute.size(gX, mode=[cute.rank(gX) - 1])):
-            rX[None, i].fill(gX[column, row])
+            if cutlass.const_expr(cute.rank(gX) == 2):
+                rX[None, i].fill(gX[column, row])
+            else:
+                cute.autovec_copy(gX[None, column, row], rX[None, i])
 
 
 @cute.jit
@@ -52,7 +107,7 @@ def put(
     """Stores what ``fetch`` would load."""
     for i in cutlass.range_constexpr(cute.size(rX, mode=[1])):
         row = start + i * stride
-        if not ragged or (row >= 0 if stride < 0 else row < cute.size(gX, mode=[cute.rank(gX) - 1])):
+        if not ragged or (row >= 0 if stride < 0 else row < cute.size(gX, mode=[2])):
             cute.autovec_copy(rX[None, i], gX[None, column, row])
 
 

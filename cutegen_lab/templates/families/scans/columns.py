@@ -9,13 +9,13 @@ from __future__ import annotations
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import Problem, Workload
 from cutegen_lab.templates.cute_text import number
-from cutegen_lab.templates.expr import NEUTRAL, Graph, Scan
+from cutegen_lab.templates.expr import NEUTRAL, Graph
 from cutegen_lab.templates.families.column_kernel import ColumnKernel
 from cutegen_lab.templates.families.kernel_module import COMBINE
 from cutegen_lab.templates.families.scans.rows import scans_alone
 from cutegen_lab.templates.families.scans.scanning import Scanning
 from cutegen_lab.templates.kernels.rules import column_scan as rules
-from cutegen_lab.templates.module import variable
+from cutegen_lab.templates.module import call, text_of_tuple, variable
 
 NAME = "column scan"
 DOMAINS = {
@@ -62,73 +62,33 @@ def write(problem: Problem, graph: Graph, config: Config) -> str:
 
 class _ColumnScans(Scanning, ColumnKernel):
     def __init__(self, problem: Problem, graph: Graph, config: Config) -> None:
-        reserved = "n inner outer columns column tidx bidx slice_ source mine share steps step start stride ragged smem"
+        reserved = "n inner outer columns width threads slices loads before after"
         super().__init__(problem, graph, config, reserved)
 
     def text(self) -> str:
-        kernel = self._kernel()
         sentences = (
             "A block walks down its columns in steps; threads scan their rows, slices meet in shared memory, and what "
             "came before is carried along. Every element is read once and every result written once."
         )
         host = ["def constraints(config, workload, device):", "    return not why_not(config)"]
-        return self.bundled("column_scan", NAME, sentences, DOMAINS, host, [kernel, self._launch()])
-
-    def _kernel(self) -> list[str]:
-        body = [
-            "tidx, slice_, _ = cute.arch.thread_idx()",
-            "bidx, _, _ = cute.arch.block_idx()",
-            "column = bidx * threads + tidx",
-            "# Threads past the last column work on it too, and store nothing: barriers stay uniform.",
-            "source = cutlass.min(column, columns - 1)",
-            "share = slices * loads  # rows of a step",
-            "steps = (n + share - 1) // share",
-            "ragged = n % share != 0",
-            "mine = cute.make_layout((vec, loads))",
-            "smem = cutlass.utils.SmemAllocator()",
-            "parts = cute.make_layout((vec, threads, slices, 2))",
-        ]
-        for index, name in self.names.items():
-            body += [
-                f"parts_{name} = smem.allocate_tensor(Float32, parts, 16)",
-                f"{name} = cute.make_rmem_tensor(vec, Float32)  # what came before",
-                f"{name}.fill({number(NEUTRAL[self.scans[index].op])})",
-                f"r{name} = cute.make_rmem_tensor(mine, Float32)",
-            ]
-        for name in self.views.loaded:
-            body.append(f"{variable('r', name)} = cute.make_rmem_tensor(mine, {variable('g', name)}.element_type)")
-            body.append(f"{variable('r', name)}.fill(0.0)")
-        body += ["for step in cutlass.range(steps, unroll=1):", *(f"    {line}" for line in self._step())]
-        constants = ["n", "columns", "vec", "threads", "slices", "loads", *self.sizes]
-        return self.kernel("scan_kernel", self.tensors, constants, body)
-
-    def _step(self) -> list[str]:
-        start, stride = "(step * slices + slice_) * loads", "1"
-        if self.reverse:
-            start, stride = f"n - 1 - {start}", "-1"
-        lines = [f"start = {start}"]
-        for name in self.views.loaded:
-            move = "fetch" if self.wide(self.views.by_name[name]) else "spread"
-            padding = self.padding[name]
-            given = f"{variable('g', name)}, {variable('r', name)}, source, start, {stride}, "
-            call = f"fetch_after({given}{padding})" if padding else f"{move}({given}ragged)"
-            lines += [call, f"{name} = {variable('r', name)}.load().to(Float32)"]
-
-        def scan_lines(name: str, scan: Scan) -> list[str]:
-            return [f"column_scan(r{name}, parts_{name}, {name}, step % 2, {COMBINE[scan.op]}, slices)"]
-
-        lines += self.scanned(scan_lines)
-        lines.append("if column < columns:")
-        for name in self.outputs:
-            lines.append(f"    put({variable('r', name)}, {variable('g', name)}, column, start, {stride}, ragged)")
-        return lines
+        return self.bundled("column_scan", NAME, sentences, DOMAINS, host, [*self.functions(), self._launch()])
 
     def _launch(self) -> list[str]:
-        names = [*self.tensors, "n", "columns", "width", "threads", "slices", "loads", *self.sizes]
+        padded = any(self.padding.values())
+        scans = [f"({COMBINE[scan.op]}, {number(NEUTRAL[scan.op])})" for scan in self.scans.values()]
+        given = [
+            text_of_tuple(variable("g", name) for name in self.views.loaded),
+            text_of_tuple(variable("g", name) for name in self.outputs),
+            "before", "after", text_of_tuple(scans), text_of_tuple(self.sizes),
+            text_of_tuple(str(self.padding[name]) for name in self.views.loaded if padded),
+            str(self.reverse), "threads", "slices", "loads",
+        ]  # fmt: skip
+        *before, last = call("scan_kernel", given, 4)
         return [
             *self.launch_head(),
             *self.size_and_view_lines(),
-            f"    scan_kernel({', '.join(names)}).launch(",
+            *before,
+            f"{last}.launch(",
             "        grid=[(columns + threads - 1) // threads, 1, 1],",
             "        block=[threads, slices, 1],",
             "        stream=stream,",

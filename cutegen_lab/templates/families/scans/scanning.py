@@ -8,7 +8,7 @@ from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import Problem
 from cutegen_lab.templates.expr import Graph, Scan
 from cutegen_lab.templates.families.kernel_module import KernelModule
-from cutegen_lab.templates.module import variable
+from cutegen_lab.templates.module import signature, text_of_tuple, variable
 
 
 class Scanning(KernelModule):
@@ -20,6 +20,21 @@ class Scanning(KernelModule):
         self.reverse = any(scan.reverse for scan in self.scans.values())
         self.padding = {view.name: view.padding for view in self.views}
         self.names = {index: self.writer.name("running") for index in self.scans}
+
+    def functions(self) -> list[list[str]]:
+        """``before``: from loaded values to those that are scanned; ``after``: from scanned and loaded to results."""
+        loaded = {index: view.name for index, view in self.views.of_load.items()}
+        given = [*dict.fromkeys(loaded.values()), *self.sizes]
+        env = dict(loaded)
+        roots = [scan.args[0] for scan in self.scans.values()]
+        before = [*signature("before", given), *_indented(self.writer.assignments(roots, env, {}))]
+        before.append(f"    return {text_of_tuple(self.writer.expression(root, env)[0] for root in roots)}")
+        env = loaded | self.names
+        roots = [output.node for output in self.graph.outputs]
+        after = [*signature("after", [*self.names.values(), *given])]
+        after += _indented(self.writer.assignments(roots, env, {}))
+        after.append(f"    return {text_of_tuple(self.writer.expression(root, env)[0] for root in roots)}")
+        return [before, after]
 
     def scanned(self, scan_lines: Callable[[str, Scan], list[str]]) -> list[str]:
         """A step from loaded values to registers with its results; ``scan_lines`` scan ``r{name}`` in place."""
@@ -41,3 +56,7 @@ class Scanning(KernelModule):
         text, _ = self.writer.expression(index, env)
         like = next(iter(self.names.values()))
         return text if self.writer.is_vector(index) else f"cute.full_like(r{like}.load(), {text})"
+
+
+def _indented(lines: list[str]) -> list[str]:
+    return [f"    {line}" for line in lines]
