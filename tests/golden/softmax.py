@@ -225,9 +225,10 @@ def fold(values, combine, neutral, start, stride, vectors, sure):
     rValue = cute.make_rmem_tensor(values.shape, Float32)
     rValue.store(values)
     vec, held = values.shape
-    parts = [pairwise([rValue[j, i] for j in range(vec)], combine) for i in range(held)]
-    for i in range(sure, held):
-        parts[i] = cutlass.select_(start + i * stride < vectors, parts[i], Float32(neutral))
+    parts = []
+    for i in range(held):
+        part = pairwise([rValue[j, i] for j in range(vec)], combine)
+        parts += [part if i < sure else cutlass.select_(start + i * stride < vectors, part, Float32(neutral))]
     return pairwise(parts, combine)
 
 

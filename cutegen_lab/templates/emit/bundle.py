@@ -117,7 +117,14 @@ def names_used(text: str) -> set[str]:
         for child in table.get_children():
             look(child, False)
 
-    look(symtable.symtable(text, "<module>", "exec"), True)
+    try:
+        look(symtable.symtable(text, "<module>", "exec"), True)
+    except SyntaxError:  # a tensor is called as another parameter is, and will get another name
+        for node in ast.parse(text).body:
+            names = [each for each in ast.walk(node) if isinstance(each, ast.Name)]
+            bound = {each.arg for each in ast.walk(node) if isinstance(each, ast.arg)}
+            bound |= {each.id for each in names if isinstance(each.ctx, ast.Store)}
+            found |= {each.id for each in names} - bound
     return found
 
 
