@@ -50,7 +50,6 @@ class Writer:
         self.coarse = coarse  # bf16 results: 2**-11 of tanh.approx is enough
         self.extent = extent
         self.index = index
-        self.helpers: set[str] = set()
         self.users = graph.users()
         self.suggested = dict(graph.names)
         self._taken: set[str] = set()
@@ -62,11 +61,6 @@ class Writer:
         while name in self._taken:
             name, count = f"{wish}_{count}", count + 1
         self._taken.add(name)
-        return name
-
-    def _helper(self, name: str) -> str:
-        """``name`` of a function of ``kernels/device/math.py``, which the text needs from now on."""
-        self.helpers.add(name)
         return name
 
     def reserve(self, names: Sequence[str]) -> None:
@@ -142,9 +136,9 @@ class Writer:
         if node.op == "recip":
             return f"(1.0 / {_fit(texts[0], _ATOM)})", _ATOM
         if node.op == "sigmoid":
-            return f"{self._helper('fast_sigmoid' if self.fast else 'sigmoid')}({texts[0][0]})", _ATOM
+            return f"{'fast_sigmoid' if self.fast else 'sigmoid'}({texts[0][0]})", _ATOM
         if node.op == "erf" and self.fast and vectors[0] and self._added_to_a_number(node):
-            return f"{self._helper('fast_erf')}({texts[0][0]})", _ATOM
+            return f"fast_erf({texts[0][0]})", _ATOM
         if node.op in ("max", "min"):
             return self._extremum(node, [t[0] for t in texts], vectors)
         if node.op == "where":
@@ -194,7 +188,7 @@ class Writer:
             model = yes if vectors[1] else no
             condition = f"cute.full_like({model}, {condition}, cutlass.Boolean)"
         elif not (vectors[1] or vectors[2]):
-            return f"{self._helper('choose')}({condition}, {yes}, {no})", _ATOM
+            return f"choose({condition}, {yes}, {no})", _ATOM
         return f"cute.where({condition}, {yes}, {no})", _ATOM
 
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from cutegen_lab.core.candidate import Config, Scalar
 from cutegen_lab.core.dtypes import DType
 from cutegen_lab.core.problem import Problem, Workload
-from cutegen_lab.templates.emit.bundle import kernel_file
 from cutegen_lab.templates.expr import Graph
 from cutegen_lab.templates.formula import formula
 from cutegen_lab.templates.views import View
@@ -67,27 +66,6 @@ def docstring(problem: Problem, graph: Graph, family: str, sentences: str) -> st
     text = textwrap.fill(sentences, 110)
     body = "\n".join(textwrap.shorten(line, 116, placeholder=" …") for line in lines)
     return f'"""{problem.name}: {family}.\n\n{body}\n\n{text}\n"""'
-
-
-def header(problem: Problem, graph: Graph, family: str, sentences: str) -> list[str]:
-    return [
-        docstring(problem, graph, family, sentences), "", "import math", "",
-        "import cuda.bindings.driver as cuda", "import cutlass", "import cutlass.cute as cute",
-        "from cutlass import Float32", "",
-    ]  # fmt: skip
-
-
-def helpers(names: Iterable[str]) -> list[str]:
-    """Functions of ``kernels/device/math.py`` as text."""
-    lines: list[str] = []
-    for name in sorted(names):
-        lines += ["", kernel_file("device.math").definitions[name], ""]
-    return lines
-
-
-def functions(kernel: str) -> str:
-    """Those of a kernel file as text, but for its ``epilogue``: for families whose kernels are text."""
-    return "\n\n\n".join(text for name, text in kernel_file(kernel).definitions.items() if name != "epilogue")
 
 
 def tunable(domains: Mapping[str, Sequence[Scalar]]) -> list[str]:

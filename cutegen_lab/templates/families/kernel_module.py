@@ -8,15 +8,12 @@ from cutegen_lab.core.candidate import Config, Scalar
 from cutegen_lab.core.problem import Problem
 from cutegen_lab.templates.cute_text import Writer
 from cutegen_lab.templates.emit.bundle import bundle
-from cutegen_lab.templates.expr import Graph, Reduce, Scan, Total
+from cutegen_lab.templates.expr import Graph, Reduce, Total
 from cutegen_lab.templates.module import (
     Space,
     approximate,
-    clean,
     constexprs,
     docstring,
-    header,
-    helpers,
     signature,
     tunable,
     variable,
@@ -29,12 +26,6 @@ COMBINE_VECTORS = {
     "min": "cute.math.min({0}, {1}, propagate_nan=True)",
 }  # fmt: skip
 WISHES = {"add": "total", "mul": "product", "max": "peak", "min": "least"}
-
-
-def combiners(graph: Graph) -> list[str]:
-    """Functions of two scalars, one for each kind of reduction."""
-    names = sorted({COMBINE[node.op] for node in graph.nodes if isinstance(node, Reduce | Scan | Total)})
-    return helpers(names)
 
 
 class KernelModule:
@@ -55,19 +46,6 @@ class KernelModule:
         self.writer = Writer(graph, vector, fast=self.fast, coarse=coarse, extent=extent, index=index)
         self.writer.reserve([*reserved.split(), *COMBINE.values(), *self.inputs, *self.views.by_name])
 
-    def module(
-        self, family: str, sentences: str, domains: Mapping[str, Sequence[Scalar]], host: Sequence[str],
-        pieces: Sequence[str], kernels: Sequence[Sequence[str]],
-    ) -> str:  # fmt: skip
-        """The whole text: ``host`` are the contract's functions, ``pieces`` device functions, ``kernels`` the rest."""
-        lines = header(self.problem, self.graph, family, sentences) + tunable(domains)
-        lines += ["", *host, "", *helpers(self.writer.helpers)]
-        for piece in pieces:
-            lines += ["", piece.strip(), ""]
-        for kernel in kernels:
-            lines += ["", *kernel, ""]
-        return clean(lines)
-
     def bundled(
         self, kernel: str, family: str, sentences: str, domains: Mapping[str, Sequence[Scalar]], host: Sequence[str],
         functions: Sequence[Sequence[str]],
@@ -77,9 +55,6 @@ class KernelModule:
         generated = [line for function in functions for line in ("", "", *function)]
         written = docstring(self.problem, self.graph, family, sentences)
         return bundle(kernel, written, [*tunable(domains), "", *host], generated)
-
-    def combiners(self) -> list[str]:
-        return combiners(self.graph)
 
     def reduction_name(self, index: int) -> str:
         """A new variable's name for a reduction."""

@@ -18,6 +18,8 @@ from cutlass import Float32
 
 from cutegen_lab.templates.kernels.device.epilogue_access import fetch
 from cutegen_lab.templates.kernels.device.math import plus
+from cutegen_lab.templates.kernels.device.moments import apart, centre_of
+from cutegen_lab.templates.kernels.device.online_softmax import finite, rescale
 from cutegen_lab.templates.kernels.device.row_reduce import pairwise, values_of, within
 from cutegen_lab.templates.kernels.device.sheets import place_of, read_sheet
 from cutegen_lab.templates.kernels.device.tile_walk import next_stage, stage_after
@@ -27,9 +29,13 @@ from cutegen_lab.templates.kernels.gemm_sm90 import multiply_by_wgmma, store_pie
 from cutegen_lab.templates.kernels.rules.gemm_sm90 import exchange_shape, why_not_rows
 
 __all__ = [  # what a module calls
+    "apart",
     "as_tma",
+    "centre_of",
     "combine",
+    "finite",
     "multiply_and_reduce",
+    "rescale",
     "scratch_size",
     "tma_views",
     "uneven",
@@ -145,7 +151,7 @@ def tile_epilogue(
         if cutlass.const_expr(exchanged):
             buffer = warp_idx * 2 + (met + s) % 2
             sPlace = sParts[None, None, None, buffer]
-            exchange(as_tensor(parts_here), sPlace, met_at + buffer, (met + s) // 2 % 2, rank_mn, cluster_shape_mn)
+            exchange_quads(as_tensor(parts_here), sPlace, met_at + buffer, (met + s) // 2 % 2, rank_mn, cluster_shape_mn)
             parts_here = from_blocks(sPlace, folds, lines)
             cute.arch.sync_warp()  # all have read before any of them sends again
         for line in cutlass.range_constexpr(lines):
@@ -269,7 +275,7 @@ def as_tensor(parts):
 
 
 @cute.jit
-def exchange(
+def exchange_quads(
     rPart: cute.Tensor,
     sPlace: cute.Tensor,
     arrived: cute.Pointer,

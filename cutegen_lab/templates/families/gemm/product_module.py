@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.dtypes import DType
@@ -68,26 +68,6 @@ class ProductModule:
             f"    return {text}",
         ]
 
-    def filled(self, text: str, *, at: tuple[str, str] = ("row", "column"), wide: str = "False") -> str:
-        """A piece of text with the epilogue's tensors and sizes in it: ``$parameters`` of a kernel, their ``$names`` in
-        a call, and ``$fetches`` of their values in the tile at ``at``; ``$tensors`` and ``, $sizes`` alone; ``wide``
-        says whether ``cC`` goes through n by pairs."""
-        views = [view for view, _, _ in self.fetched]
-        filled: Mapping[str, list[str]] = {
-            "$parameters": [
-                *(f"{view}: cute.Tensor," for view in views), *(f"{size}: cutlass.Constexpr," for size in self.sizes)
-            ],
-            "$tensors": [f"{view}," for view in views],
-            "$fetches": [f"fetch({view}, cC, {at[0]}, {at[1]}, batch, (m, n), {wide})," for view in views]
-            + [f"{size}," for size in self.sizes],
-        }  # fmt: skip
-        lines: list[str] = []
-        for line in text.splitlines():
-            indent = line[: len(line) - len(line.lstrip())]
-            lines += [indent + part for part in filled.get(line.strip(), [line.strip()])]
-        found = "\n".join(lines).replace(", $sizes", "".join(f", {size}" for size in self.sizes))
-        return found.replace(" $names", "".join(f" {name}," for name in self.passed))
-
     # --- results in parts along k ---
 
     def partials(self) -> list[str]:
@@ -126,16 +106,6 @@ class ProductModule:
     def fetched(self) -> list[tuple[str, str, Dims]]:
         """(view, tensor, its dimensions) of each input that the epilogue reads."""
         return [(variable("e", self.inputs[t]), self.inputs[t], dims) for t, dims in self.read.items()]
-
-    @property
-    def passed(self) -> list[str]:
-        """What the epilogue reads, as kernels are given it: views, then sizes."""
-        return [*(view for view, _, _ in self.fetched), *self.sizes]
-
-    @property
-    def handed_on(self) -> str:
-        """The same in a call, before further arguments."""
-        return "".join(f"{name}, " for name in self.passed)
 
     @property
     def result(self) -> str:

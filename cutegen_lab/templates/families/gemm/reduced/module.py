@@ -15,8 +15,7 @@ from cutegen_lab.templates.families.gemm.reduced.parts import put_together
 from cutegen_lab.templates.families.gemm.reduced.steps import Step, in_parts, steps
 from cutegen_lab.templates.families.gemm.shape import Operand
 from cutegen_lab.templates.families.kernel_module import COMBINE, WISHES
-from cutegen_lab.templates.families.rows import pieces as rows
-from cutegen_lab.templates.families.rows.online import Moments, Online, in_one_walk
+from cutegen_lab.templates.families.rows.online import Online, in_one_walk
 from cutegen_lab.templates.module import Space, approximate, docstring, signature, tunable
 
 
@@ -64,12 +63,8 @@ class ReducedModule(ProductModule):
         """For rows wider than tiles."""
         if self.pair is False:
             return []
-        lines = list[str]()
-        if isinstance(self.pair, Online):
-            lines += rows.rescale(self.writer.fast).strip().splitlines()
-        if isinstance(self.pair, Moments):
-            lines += rows.APART.strip().splitlines()
-        return [*lines, *["", ""] * bool(lines), *put_together(self.graph, self.names, self.pair), "", ""]
+        lines = [f"FAST = {self.writer.fast}", "", ""] if isinstance(self.pair, Online) else []
+        return [*lines, *put_together(self.graph, self.names, self.pair), "", ""]
 
     # --- the expressions ---
 
