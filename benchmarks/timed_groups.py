@@ -42,7 +42,7 @@ class Group:
         graph = read(problem)
         family = family_for(graph)
         default = dict(family.default_config(graph, problem.workload))
-        every = [dict(zip(family.DOMAINS, values, strict=True)) for values in product(*family.DOMAINS.values())]
+        every = [dict(zip(family.domains, values, strict=True)) for values in product(*family.domains.values())]
         every = [c for c in every if c != default and not family.why_not(graph, c)]
         draw = random.Random(self.name)  # noqa: S311 - the same every time
         chosen = draw.sample(every, min(FIRST - 1, len(every)))

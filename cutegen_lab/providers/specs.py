@@ -38,7 +38,7 @@ def grammar(arch: str) -> dict[str, object]:
             for name, function in NAMED.items()
         ],
         "templates": [
-            {"name": family.NAME, "parameters": {n: ", ".join(map(str, v)) for n, v in family.DOMAINS.items()}}
+            {"name": family.name, "parameters": {n: ", ".join(map(str, v)) for n, v in family.domains.items()}}
             for family in families(arch)
         ],
     }

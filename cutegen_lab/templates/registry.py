@@ -1,19 +1,16 @@
-"""The families, in the order they are asked. A new one is a module with :class:`Family`'s members and a name here."""
+"""The families, in the order they are asked. A new one is a :class:`Family` and a name here."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Protocol, cast
 
-from cutegen_lab.core.candidate import Config, Scalar
 from cutegen_lab.core.errors import ELSEWHERE, ProviderError
-from cutegen_lab.core.problem import Problem, Workload
+from cutegen_lab.core.problem import Workload
 from cutegen_lab.core.roofline import GPUS, target_gpu
 from cutegen_lab.templates.expr import Graph
-from cutegen_lab.templates.families import avg_pool2d, columns, elementwise, gemm, rows, skinny, tf32, totals
+from cutegen_lab.templates.families import avg_pool2d, columns, elementwise, gemm, mma, rows, skinny, tf32, totals
+from cutegen_lab.templates.families.family import Family
 from cutegen_lab.templates.families.gemm import reduced
-from cutegen_lab.templates.families.mma import Mma
 from cutegen_lab.templates.families.scans import columns as column_scans
 from cutegen_lab.templates.families.scans import rows as row_scans
 
@@ -25,30 +22,12 @@ class ServedElsewhere(ProviderError):
     """No family serves a graph on its arch, and one does on another."""
 
 
-class Family(Protocol):
-    """One kernel family. ``KNOBS`` gives, for a parameter and a direction (+1, −1), why one would move it."""
-
-    NAME: str
-    DOMAINS: Mapping[str, Sequence[Scalar]]
-    KNOBS: Mapping[tuple[str, int], str]
-
-    def matches(self, graph: Graph) -> bool: ...
-
-    def default_config(self, graph: Graph, workload: Workload) -> Config: ...
-
-    def why_not(self, graph: Graph, config: Config) -> str:
-        """The limit that a config is beyond, with its figures; empty where it is feasible: what the module's own
-        ``constraints`` say, without running it."""
-        ...
-
-    def write(self, problem: Problem, graph: Graph, config: Config) -> str: ...
-
-
 def families(arch: str) -> tuple[Family, ...]:
     """Those that have kernels for ``arch``. Raises InputError where nothing is known of its GPUs."""
-    matrix_products = (gemm, tf32, reduced) if arch == "sm_90a" else (Mma(target_gpu(arch)),)
-    asked = (skinny, *matrix_products, totals, rows, columns, row_scans, column_scans, elementwise)
-    return tuple(cast(Family, family) for family in asked)
+    hopper = arch == "sm_90a"
+    products = (gemm.FAMILY, tf32.FAMILY, reduced.FAMILY) if hopper else (mma.family(target_gpu(arch)),)
+    by_memory = (totals, rows, columns, row_scans, column_scans, elementwise, avg_pool2d)
+    return (skinny.FAMILY, *products, *(each.FAMILY for each in by_memory))
 
 
 def family_for(graph: Graph, arch: str = "sm_90a") -> Family:
@@ -65,7 +44,7 @@ def family_for(graph: Graph, arch: str = "sm_90a") -> Family:
 
 
 def _serving(graph: Graph, arch: str) -> Family | None:
-    asked = (cast(Family, avg_pool2d),) if any(graph.pools()) else families(arch)  # others know no windows
+    asked = (avg_pool2d.FAMILY,) if any(graph.pools()) else families(arch)  # others know no windows
     return next((family for family in asked if family.matches(graph)), None)
 
 
@@ -73,9 +52,9 @@ def slowness(family: Family, graph: Graph, workload: Workload) -> float:
     """How many times longer one kernel of ``family`` takes than the GPU's memory would: 1 but where rows are so few
     that they leave multiprocessors idle, infinite where rows of a product do and several kernels are always sooner
     done."""
-    if family is cast(Family, reduced):
+    if family is reduced.FAMILY:
         return 1.0 if reduced.pays(graph, workload) else math.inf
-    return rows.slowness(graph, workload) if family is cast(Family, rows) else 1.0
+    return rows.slowness(graph, workload) if family is rows.FAMILY else 1.0
 
 
 def pays(family: Family, graph: Graph, workload: Workload) -> bool:

@@ -11,8 +11,9 @@ from cutegen_lab.core.candidate import Config, Scalar
 from cutegen_lab.core.problem import Problem
 from cutegen_lab.core.roofline import target_gpu
 from cutegen_lab.templates.expr import Graph
+from cutegen_lab.templates.families.family import Family
 from cutegen_lab.templates.names import well_named
-from cutegen_lab.templates.registry import Family, pays
+from cutegen_lab.templates.registry import pays
 
 
 class Template(Protocol):
@@ -66,17 +67,17 @@ class Single:
 
     @property
     def name(self) -> str:
-        return self.family.NAME
+        return self.family.name
 
     @property
     def domains(self) -> Mapping[str, Sequence[Scalar]]:
         if self._clusters:
-            return self.family.DOMAINS
-        return {name: (1,) if name in _CLUSTERS else values for name, values in self.family.DOMAINS.items()}
+            return self.family.domains
+        return {name: (1,) if name in _CLUSTERS else values for name, values in self.family.domains.items()}
 
     @property
     def knobs(self) -> Mapping[tuple[str, int], str]:
-        return self.family.KNOBS
+        return self.family.knobs
 
     @property
     def pays(self) -> bool:
@@ -101,8 +102,7 @@ class Single:
         return next(filter(None, (self.family.why_not(graph, config) for graph in self.graphs)), "")
 
     def estimate_us(self, config: Config) -> float | None:
-        estimate = getattr(self.family, "estimate_us", None)  # a product's family has one
-        return estimate(self.graph, self.problem.workload, config) if estimate else None
+        return self.family.estimate_us(self.graph, self.problem.workload, config)
 
     @property
     def _clusters(self) -> bool:
@@ -112,7 +112,7 @@ class Single:
         """``config`` for blocks that share nothing, with as much in flight as they can hold by themselves."""
         single = {name: 1 if name in _CLUSTERS else value for name, value in config.items()}
         yield single
-        for loads in reversed(self.family.DOMAINS.get("loads", ())):
+        for loads in reversed(self.family.domains.get("loads", ())):
             yield {**single, "loads": loads}
 
     def write(self, config: Config) -> str:

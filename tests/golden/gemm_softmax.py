@@ -970,7 +970,9 @@ def tile_epilogue(
         if cutlass.const_expr(exchanged):
             buffer = warp_idx * 2 + (met + s) % 2
             sPlace = sParts[None, None, None, buffer]
-            exchange_quads(as_tensor(parts_here), sPlace, met_at + buffer, (met + s) // 2 % 2, rank_mn, cluster_shape_mn)
+            exchange_quads(
+                as_tensor(parts_here), sPlace, met_at + buffer, (met + s) // 2 % 2, rank_mn, cluster_shape_mn
+            )
             parts_here = from_blocks(sPlace, folds, lines)
             cute.arch.sync_warp()  # all have read before any of them sends again
         for line in cutlass.range_constexpr(lines):

@@ -37,8 +37,9 @@ from cutegen_lab.problems.source import default_precision
 from cutegen_lab.problems.tensors import laid_out
 from cutegen_lab.problems.workloads import NAMES
 from cutegen_lab.templates.expr import Graph
+from cutegen_lab.templates.families.family import Family
 from cutegen_lab.templates.reader import read
-from cutegen_lab.templates.registry import Family, family_for
+from cutegen_lab.templates.registry import family_for
 from tests.harness.keeping import Outcome, Outcomes, folders, put
 from tests.harness.pace import PACE
 
@@ -106,9 +107,9 @@ def compiled(compiler: Compiler, problem: Problem, **config: Any) -> tuple[str, 
     graph = compiler.graph(problem)
     family = family_for(graph)
     default = family.default_config(graph, problem.workload)
-    assert not (unknown := config.keys() - default.keys()), f"{family.NAME} has no {', '.join(sorted(unknown))}"
+    assert not (unknown := config.keys() - default.keys()), f"{family.name} has no {', '.join(sorted(unknown))}"
     text = family.write(problem, graph, {**default, **config})
-    return family.NAME, built(compiler, text, checked_workloads(compiler, problem))
+    return family.name, built(compiler, text, checked_workloads(compiler, problem))
 
 
 def judged(compiler: Compiler, problem: Problem, **config: Any) -> tuple[str, Artifact]:

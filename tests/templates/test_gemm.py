@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import Any, cast
+from typing import Any
 
 import pytest
 import torch
@@ -15,7 +15,7 @@ from cutegen_lab.templates.families import gemm
 from cutegen_lab.templates.families.gemm.config import DOMAINS, stages_that_fit
 from cutegen_lab.templates.families.gemm.shape import products
 from cutegen_lab.templates.reader import read
-from cutegen_lab.templates.registry import Family, family_for
+from cutegen_lab.templates.registry import family_for
 from tests.harness import checking
 from tests.harness.checking import ROUNDING, Compiler, judged, product_of
 from tests.harness.exported import constraints_of
@@ -27,11 +27,11 @@ SMALL = {"tile_m": 64, "tile_n": 64, "tile_k": 64, "stages": 3, "cluster_m": 1, 
 def result_of(
     compiler: Compiler, problem: Problem, config: dict[str, Any], given: list[torch.Tensor]
 ) -> tuple[torch.Tensor, str]:
-    return checking.result_of(compiler, cast(Family, gemm), problem, {**SMALL, **config}, given)
+    return checking.result_of(compiler, gemm.FAMILY, problem, {**SMALL, **config}, given)
 
 
 def error_of(compiler: Compiler, problem: Problem, config: dict[str, Any]) -> tuple[float, str]:
-    return checking.error_of(compiler, cast(Family, gemm), problem, {**SMALL, **config})
+    return checking.error_of(compiler, gemm.FAMILY, problem, {**SMALL, **config})
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from typing import Any, cast
+from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
@@ -14,6 +15,7 @@ from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.errors import ProviderError
 from cutegen_lab.core.problem import Problem
 from cutegen_lab.templates.expr import Graph
+from cutegen_lab.templates.families.family import Family
 from cutegen_lab.templates.families.gemm import reduced
 from cutegen_lab.templates.families.gemm.reduced.config import DOMAINS
 from cutegen_lab.templates.families.gemm.reduced.steps import steps
@@ -22,26 +24,25 @@ from cutegen_lab.templates.kernels.rules.gemm_sm90 import RESIDENT
 from cutegen_lab.templates.pipeline import Pipeline
 from cutegen_lab.templates.reader import read
 from cutegen_lab.templates.recognise import template_for
-from cutegen_lab.templates.registry import Family, family_for
+from cutegen_lab.templates.registry import family_for
 from cutegen_lab.templates.template import Single
 from tests.harness.checking import ROUNDING, Compiler, error_of, judged, problem_of, product_of, result_of
 from tests.harness.exported import constraints_of
 
-FAMILY = cast(Family, reduced)
+FAMILY = reduced.FAMILY
 SMALL: dict[str, Any] = {"tile_m": 64, "tile_n": 64, "tile_k": 64, "stages": 3, "cluster_m": 1, "cluster_n": 1,
                          "schedule": "cooperative", "raster": "m", "group": 8}  # fmt: skip
 
 
-class Faulty:
+def faulty_family(before: str, after: str) -> Family:
     """The family, with ``before`` in its text replaced by ``after``."""
 
-    def __init__(self, before: str, after: str) -> None:
-        self.before, self.after = before, after
-
-    def write(self, problem: Problem, graph: Graph, config: Config) -> str:
+    def write(problem: Problem, graph: Graph, config: Config) -> str:
         text = reduced.write(problem, graph, config)
-        assert self.before in text
-        return text.replace(self.before, self.after)
+        assert before in text
+        return text.replace(before, after)
+
+    return replace(reduced.FAMILY, write=write)
 
 
 SOFTMAX = ("torch.softmax(a @ b, -1)", "a: bf16[72,64], b: bf16[64,200]")
@@ -97,7 +98,7 @@ def test_rows_are_reduced_where_they_are(
 def test_a_planted_fault_is_seen(
     compiler: Compiler, before: str, after: str, expression: str, inputs: str, config: dict[str, Any]
 ) -> None:
-    problem, faulty = product_of(expression, inputs), cast(Family, Faulty(before, after))
+    problem, faulty = product_of(expression, inputs), faulty_family(before, after)
     try:
         error, _ = error_of(compiler, faulty, problem, {**SMALL, **config})
     except AssertionError as fault:
@@ -117,7 +118,7 @@ def test_a_planted_fault_is_seen(
 def test_blocks_take_tile_after_tile(compiler: Compiler, config: dict[str, Any]) -> None:
     """More tiles than blocks: residuals come through the pipeline between two teams' operands, and what blocks send
     each other lies in either of two places."""
-    few = cast(Family, Faulty(f"RESIDENT = {RESIDENT}", f"RESIDENT = {dict.fromkeys(RESIDENT, 1)}"))
+    few = faulty_family(f"RESIDENT = {RESIDENT}", f"RESIDENT = {dict.fromkeys(RESIDENT, 1)}")
     inputs = "a: bf16[520,136], b: bf16[192,136], r: bf16[520,192], w: bf16[192]"
     problem = product_of("F.layer_norm(F.linear(a, b) + r, w.shape, w)", inputs)
     assert error_of(compiler, few, problem, {**SMALL, **config})[0] < ROUNDING["bf16"]

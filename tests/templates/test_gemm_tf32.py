@@ -11,9 +11,8 @@ import pytest
 from cutegen_lab.bench import case
 from cutegen_lab.core.problem import Problem
 from cutegen_lab.core.roofline import GPUS, speed_of_light, target_gpu
-from cutegen_lab.templates.families import gemm, tf32
+from cutegen_lab.templates.families import gemm, mma, tf32
 from cutegen_lab.templates.families.gemm.shape import products
-from cutegen_lab.templates.families.mma import Mma
 from cutegen_lab.templates.reader import read
 from cutegen_lab.templates.registry import family_for
 from tests.harness.checking import ROUNDING, Compiler, error_of, judged
@@ -56,7 +55,7 @@ def test_elsewhere_their_halves_are_multiplied(compiler: Compiler) -> None:
 
 def test_before_hopper_too(compiler: Compiler) -> None:
     problem = problem_of("a @ b + 1", "a: f32[40,67], b: f32[67,72]")
-    family = Mma(target_gpu("sm_80"))
+    family = mma.family(target_gpu("sm_80"))
     config = family.default_config(read(problem), problem.workload)
     error, ran = error_of(compiler, family, problem, config, "sm_80")
     assert LEAST < error < MOST and "mma_kernel" in ran

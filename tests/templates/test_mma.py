@@ -9,13 +9,13 @@ import pytest
 import torch
 
 from cutegen_lab.core.roofline import target_gpu
-from cutegen_lab.templates.families.mma import Mma
+from cutegen_lab.templates.families import mma
 from cutegen_lab.templates.reader import read
 from cutegen_lab.templates.recognise import template_for
 from tests.harness.checking import ROUNDING, Compiler, error_of, passed, problem_of, product_of, result_of
 from tests.harness.exported import constraints_of
 
-FAMILY = Mma(target_gpu("sm_80"))
+FAMILY = mma.family(target_gpu("sm_80"))
 SMALL = {"tile_m": 64, "tile_n": 32, "tile_k": 32, "stages": 3, "warps_m": 2, "warps_n": 1, "raster": "m", "group": 8,
          "split_k": 1}  # fmt: skip
 
@@ -75,7 +75,7 @@ def test_halves_of_fp32_are_as_exact_as_fp32(compiler: Compiler) -> None:
 def test_the_judge_passes_the_default(compiler: Compiler) -> None:
     problem = problem_of("F.relu(F.linear(x, w))", "x: bf16[300,264], w: bf16[520,264]", checks=("tiles",))
     template = template_for(problem, "sm_80")
-    assert template.name == FAMILY.NAME
+    assert template.name == FAMILY.name
     passed(compiler, problem, template.write(template.default_config()), "sm_80")
 
 

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
 from cutegen_lab.templates.families import gemm, skinny
 from cutegen_lab.templates.reader import read
 from cutegen_lab.templates.recognise import template_for
-from cutegen_lab.templates.registry import Family
 from tests.harness.checking import ROUNDING, Compiler, error_of, passed, problem_of, product_of
 from tests.harness.exported import constraints_of
 
-FAMILY = cast(Family, skinny)
+FAMILY = skinny.FAMILY
 SMALL = {"rows": 2, "threads_n": 8, "threads_k": 8, "loads": 2, "cluster_k": 1}
 
 

@@ -7,6 +7,7 @@ import math
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import Problem, Workload
 from cutegen_lab.templates.expr import Graph, Load
+from cutegen_lab.templates.families.family import Family
 from cutegen_lab.templates.families.kernel_module import KernelModule
 from cutegen_lab.templates.kernels.rules import avg_pool2d as rules
 from cutegen_lab.templates.module import signature, variable
@@ -112,3 +113,6 @@ class _AvgPool(KernelModule):
         shape = f"{self.space.size(column)}, {self.space.size(row)}, {images[0]}"
         stride = f"{self.space.stride(view, column)}, {self.space.stride(view, row)}, {images[1]}"
         return view.tensor_lines(f"cute.make_layout(({shape}), stride=({stride}))")
+
+
+FAMILY = Family(NAME, DOMAINS, KNOBS, matches, default_config, why_not, write)

@@ -16,6 +16,7 @@ from cutegen_lab.core.problem import Problem, Workload
 from cutegen_lab.templates.cute_text import number
 from cutegen_lab.templates.expr import NEUTRAL, Dot, Graph, Index, Map, Output, Pick, Place, Reduce, Scan, Total
 from cutegen_lab.templates.families.column_kernel import ColumnKernel
+from cutegen_lab.templates.families.family import Family
 from cutegen_lab.templates.families.kernel_module import COMBINE, COMBINE_VECTORS
 from cutegen_lab.templates.families.rows.config import partly_written
 from cutegen_lab.templates.kernels.rules import column_reduction as rules
@@ -269,3 +270,6 @@ class _Columns(ColumnKernel):
             "        stream=stream,",
             "    )",
         ]
+
+
+FAMILY = Family(NAME, DOMAINS, KNOBS, matches, default_config, why_not, write)

@@ -11,6 +11,7 @@ import math
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import Problem, Workload
 from cutegen_lab.templates.expr import Graph, Load
+from cutegen_lab.templates.families.family import Family
 from cutegen_lab.templates.families.kernel_module import KernelModule
 from cutegen_lab.templates.kernels.rules import elementwise as rules
 from cutegen_lab.templates.module import call, signature, text_of_tuple, variable
@@ -212,3 +213,6 @@ class _Elementwise(KernelModule):
         dims = self.views.by_name[name].dims
         lacking = [d for d in range(len(dims)) if dims[d] is None and not self.flat]
         return text_of_tuple(self._dim(d, "1") for d in sorted(lacking, key=lambda d: d != self.last))
+
+
+FAMILY = Family(NAME, DOMAINS, KNOBS, matches, default_config, why_not, write)

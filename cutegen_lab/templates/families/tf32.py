@@ -2,12 +2,16 @@
 configs of their own."""
 
 from cutegen_lab.templates.expr import Graph
+from cutegen_lab.templates.families.family import Family
 from cutegen_lab.templates.families.gemm import KNOBS, config, default_config, why_not, write
 
-__all__ = ["DOMAINS", "KNOBS", "NAME", "default_config", "matches", "why_not", "write"]
+__all__ = ["DOMAINS", "FAMILY", "KNOBS", "NAME", "default_config", "matches", "why_not", "write"]
 
 NAME, DOMAINS = config.TF32_NAME, config.TF32_DOMAINS
 
 
 def matches(graph: Graph) -> bool:
     return config.matches(graph, tf32=True)
+
+
+FAMILY = Family(NAME, DOMAINS, KNOBS, matches, default_config, why_not, write)

@@ -12,6 +12,7 @@ from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import Problem, Workload
 from cutegen_lab.templates.cute_text import number
 from cutegen_lab.templates.expr import NEUTRAL, Graph, Index, Pick, Place, Reduce, Total
+from cutegen_lab.templates.families.family import Family
 from cutegen_lab.templates.families.finish import buffers, finishing_kernel, finishing_launch, started
 from cutegen_lab.templates.families.kernel_module import COMBINE, COMBINE_VECTORS, KernelModule
 from cutegen_lab.templates.kernels.rules import total as rules
@@ -177,3 +178,6 @@ class _Totals(KernelModule):
             "    )",
             *finishing_launch(self, self.outputs, "partials", ["n", "working"], "threads"),
         ]
+
+
+FAMILY = Family(NAME, DOMAINS, KNOBS, matches, default_config, why_not, write)

@@ -74,7 +74,7 @@ def pipeline_of(programs: Programs, asked: Sequence[Asked], between: int) -> Pip
 
 def _names(pieces: Sequence[Piece]) -> Iterator[str]:
     """``gemm``, ``row``; with a number where there are several."""
-    words = [piece.family.NAME.split()[0] for piece in pieces]
+    words = [piece.family.name.split()[0] for piece in pieces]
     words = [_WORDS.get(word, word) for word in words]
     seen = Counter[str]()
     for word in words:

@@ -18,10 +18,11 @@ from cutegen_lab.core.errors import ELSEWHERE, ProblemError, ProviderError
 from cutegen_lab.core.problem import Problem, TensorSpec, Workload
 from cutegen_lab.problems.dtypes import from_torch
 from cutegen_lab.templates.expr import Graph
+from cutegen_lab.templates.families.family import Family
 from cutegen_lab.templates.pipeline.flow import Flow
 from cutegen_lab.templates.program import Program, Region
 from cutegen_lab.templates.reader import Programs, agreed, read_region
-from cutegen_lab.templates.registry import LAUNCH_BYTES, Family, family_for, slowness
+from cutegen_lab.templates.registry import LAUNCH_BYTES, family_for, slowness
 
 _PATIENCE = 8  # stretches that no family serves, one after another, before no longer one is tried
 _LONGEST = 40  # operations of one kernel
@@ -162,7 +163,7 @@ class Cutter:
             family = family_for(graph, self.programs.arch)
             config = family.default_config(graph, part)
             if why := family.why_not(graph, config):
-                return f"no config of the {family.NAME} template serves {part.describe()}: {why}"
+                return f"no config of the {family.name} template serves {part.describe()}: {why}"
             family.write(problem, graph, config)
         except (ProviderError, ProblemError) as error:
             return error.message

@@ -6,37 +6,28 @@ tensor cores, whatever their layouts; a plain kernel serves the rest. Where tile
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from functools import partial
 
 from cutegen_lab.core.candidate import Config
-from cutegen_lab.core.problem import Problem, Workload
+from cutegen_lab.core.problem import Problem
 from cutegen_lab.core.roofline import GpuSpec
 from cutegen_lab.templates.expr import Graph
+from cutegen_lab.templates.families.family import Family
 from cutegen_lab.templates.families.mma import choice, config
 from cutegen_lab.templates.families.mma.module import MmaModule
 
-__all__ = ["Mma"]
+__all__ = ["family"]
 
 
-@dataclass(frozen=True)
-class Mma:
-    """The family for one GPU, whose limits and rates its configs follow."""
+def family(gpu: GpuSpec) -> Family:
+    """For one GPU, whose limits and rates its configs follow."""
+    smem_bytes, sms = gpu.max_smem_per_block, gpu.sm_count
 
-    gpu: GpuSpec
+    def why_not(graph: Graph, config_: Config) -> str:
+        return config.why_not(graph, config_, smem_bytes, sms)
 
-    NAME = config.NAME
-    DOMAINS = config.DOMAINS
-    KNOBS = config.KNOBS
+    def write(problem: Problem, graph: Graph, config_: Config) -> str:
+        return MmaModule(problem, graph, config_, smem_bytes, sms).text()
 
-    def matches(self, graph: Graph) -> bool:
-        return config.matches(graph)
-
-    def default_config(self, graph: Graph, workload: Workload) -> Config:
-        return choice.default_config(graph, workload, self.gpu)
-
-    def why_not(self, graph: Graph, config_: Config) -> str:
-        return config.why_not(graph, config_, self.gpu.max_smem_per_block, self.gpu.sm_count)
-
-    def write(self, problem: Problem, graph: Graph, config_: Config) -> str:
-        """The module's text with ``config_`` as defaults."""
-        return MmaModule(problem, graph, config_, self.gpu.max_smem_per_block, self.gpu.sm_count).text()
+    default = partial(choice.default_config, gpu=gpu)
+    return Family(config.NAME, config.DOMAINS, config.KNOBS, config.matches, default, why_not, write)

@@ -14,12 +14,16 @@ A row's length need not be a multiple of a vector's: see ``skewed``.
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import Problem
 from cutegen_lab.templates.expr import Graph
+from cutegen_lab.templates.families.family import Family
 from cutegen_lab.templates.families.rows.config import DOMAINS, KNOBS, NAME, default_config, matches, slowness, why_not
 from cutegen_lab.templates.families.rows.module import RowModule
 
-__all__ = ["DOMAINS", "KNOBS", "NAME", "default_config", "matches", "slowness", "why_not", "write"]
+__all__ = ["DOMAINS", "FAMILY", "KNOBS", "NAME", "default_config", "matches", "slowness", "why_not", "write"]
 
 
 def write(problem: Problem, graph: Graph, config: Config) -> str:
     """The module's text with ``config`` as defaults."""
     return RowModule(problem, graph, config).text()
+
+
+FAMILY = Family(NAME, DOMAINS, KNOBS, matches, default_config, why_not, write)

@@ -11,6 +11,7 @@ from cutegen_lab.core.problem import Problem, Workload
 from cutegen_lab.templates.cute_text import number
 from cutegen_lab.templates.expr import NEUTRAL, Graph
 from cutegen_lab.templates.families.column_kernel import ColumnKernel
+from cutegen_lab.templates.families.family import Family
 from cutegen_lab.templates.families.kernel_module import COMBINE
 from cutegen_lab.templates.families.scans.rows import scans_alone
 from cutegen_lab.templates.families.scans.scanning import Scanning
@@ -94,3 +95,6 @@ class _ColumnScans(Scanning, ColumnKernel):
             "        stream=stream,",
             "    )",
         ]
+
+
+FAMILY = Family(NAME, DOMAINS, KNOBS, matches, default_config, why_not, write)

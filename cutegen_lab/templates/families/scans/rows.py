@@ -13,6 +13,7 @@ from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import Problem, Workload
 from cutegen_lab.templates.cute_text import number
 from cutegen_lab.templates.expr import NEUTRAL, Dot, Graph, Index, Pick, Place, Reduce, Scan, Total
+from cutegen_lab.templates.families.family import Family
 from cutegen_lab.templates.families.kernel_module import COMBINE
 from cutegen_lab.templates.families.rows.row_kernel import RowKernel
 from cutegen_lab.templates.families.scans.scanning import Scanning
@@ -166,3 +167,6 @@ class _RowScans(Scanning, RowKernel):
             "        stream=stream,",
             "    )",
         ]
+
+
+FAMILY = Family(NAME, DOMAINS, KNOBS, matches, default_config, why_not, write)

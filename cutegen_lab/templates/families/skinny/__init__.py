@@ -7,12 +7,16 @@ they are.
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import Problem
 from cutegen_lab.templates.expr import Graph
+from cutegen_lab.templates.families.family import Family
 from cutegen_lab.templates.families.skinny.config import DOMAINS, KNOBS, NAME, default_config, matches, why_not
 from cutegen_lab.templates.families.skinny.module import SkinnyModule
 
-__all__ = ["DOMAINS", "KNOBS", "NAME", "default_config", "matches", "why_not", "write"]
+__all__ = ["DOMAINS", "FAMILY", "KNOBS", "NAME", "default_config", "matches", "why_not", "write"]
 
 
 def write(problem: Problem, graph: Graph, config: Config) -> str:
     """The module's text with ``config`` as defaults."""
     return SkinnyModule(problem, graph, config).text()
+
+
+FAMILY = Family(NAME, DOMAINS, KNOBS, matches, default_config, why_not, write)

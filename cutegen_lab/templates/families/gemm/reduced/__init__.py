@@ -8,13 +8,17 @@ each tile leaves what it found, and a second kernel puts that together.
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import Problem
 from cutegen_lab.templates.expr import Graph
+from cutegen_lab.templates.families.family import Family
 from cutegen_lab.templates.families.gemm.reduced.choice import default_config, pays
 from cutegen_lab.templates.families.gemm.reduced.config import DOMAINS, KNOBS, NAME, matches, why_not
 from cutegen_lab.templates.families.gemm.reduced.module import ReducedModule
 
-__all__ = ["DOMAINS", "KNOBS", "NAME", "default_config", "matches", "pays", "why_not", "write"]
+__all__ = ["DOMAINS", "FAMILY", "KNOBS", "NAME", "default_config", "matches", "pays", "why_not", "write"]
 
 
 def write(problem: Problem, graph: Graph, config: Config) -> str:
     """The module's text with ``config`` as defaults."""
     return ReducedModule(problem, graph, config).text()
+
+
+FAMILY = Family(NAME, DOMAINS, KNOBS, matches, default_config, why_not, write)

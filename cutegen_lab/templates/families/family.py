@@ -1,0 +1,43 @@
+"""What a family of kernels is to everyone above."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from cutegen_lab.core.candidate import Config, Scalar
+from cutegen_lab.core.problem import Problem, Workload
+from cutegen_lab.templates.expr import Graph
+
+
+def _unknown(graph: Graph, workload: Workload, config: Config) -> float | None:
+    return None
+
+
+@dataclass(frozen=True, eq=False)
+class Family:
+    """One kernel family. Each of its modules ends with its ``FAMILY``."""
+
+    name: str
+    """As reports and specs have it."""
+
+    domains: Mapping[str, Sequence[Scalar]]
+    """Values of each parameter that a search may take."""
+
+    knobs: Mapping[tuple[str, int], str]
+    """For a parameter and a direction (+1, -1), why one would move it."""
+
+    matches: Callable[[Graph], bool]
+    """Can it compute this graph?"""
+
+    default_config: Callable[[Graph, Workload], Config]
+    """The config to begin with; feasible where there is a feasible one of its kind."""
+
+    why_not: Callable[[Graph, Config], str]
+    """The limit that a config is beyond, with its figures; empty where it is feasible. The kernel's rules say it."""
+
+    write: Callable[[Problem, Graph, Config], str]
+    """The module's text, with the config as defaults."""
+
+    estimate_us: Callable[[Graph, Workload, Config], float | None] = _unknown
+    """Microseconds that a config takes about on an H200, by a formula; None where there is none for it."""
