@@ -25,6 +25,7 @@ def _case(expression: str, inputs: str, **config: int) -> Case:
 
 
 CASES = {
+    "generated_avg_pool2d": _case("F.relu(F.avg_pool2d(x, 3, 2, 1))", "x: f16[2,5,33,48]", outputs=4),
     # Rows: fused reductions, at every width of vector and number of threads a row.
     "generated_softmax": _case("torch.softmax(x, -1)", "x: bf16[64,1000]"),
     "generated_softmax_prime": _case("torch.softmax(x, -1)", "x: f32[31,1009]"),

@@ -42,6 +42,7 @@ KINDS = {
     "scan of rows": Kind("(x * 0.25).cumsum(-1)", "x: {d}[{m},{n}]", (30, 3000, 1)),
     "scan of columns": Kind("x.cumsum(-2)", "x: {d}[{k},{m},{n}]", (300, 70, 4)),
     "total": Kind("F.mse_loss(x, y)", "x: {d}[{m},{n}], y: {d}[{m},{n}]", (100, 900, 1)),
+    "pooling": Kind("F.avg_pool2d(x, 3, 2, 1) * 2", "x: {d}[2,{k},{m},{n}]", (60, 300, 5)),
     "few rows times a matrix": Kind("F.silu(F.linear(x, w, b))", "x: {d}[{m},{k}], w: {d}[{n},{k}], b: {d}[{n}]",
                                     (8, 300, 600)),
     "product": Kind("F.gelu(F.linear(x, w, b))", "x: {d}[{m},{k}], w: {d}[{n},{k}], b: {d}[{n}]",
