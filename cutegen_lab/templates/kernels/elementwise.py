@@ -86,7 +86,15 @@ def load_parts(gXs: tuple, rXs: tuple, i: cutlass.Constexpr, at: cutlass.Int32, 
     the space how vectors lie along it, where the tensor begins and ends, and how many vectors come before it."""
     for gX, rX, bound in zip(gXs, rXs, bounds):
         if inside(at, bound):
-            load_vector(gX, rX, i, at - sum(before for _, _, _, before in bound))
+            load_vector(gX, rX, i, at - vectors_before(bound))
+
+
+def vectors_before(bound):
+    """How many vectors of the space come before a tensor."""
+    count = 0
+    for _, _, _, before in bound:
+        count = count + before
+    return count
 
 
 def inside(at, bound):
