@@ -39,7 +39,7 @@ LONG = "a: f8e4m3fn[72,1024], b: f8e4m3fn[136,1024]"
 )  # fmt: skip
 def test_tensor_cores_multiply_8_bits(compiler: Compiler, expression: str, inputs: str, config: dict[str, Any]) -> None:
     problem = product_of(expression, inputs)
-    error, ran = error_of(compiler, gemm, problem, {**SMALL, **config})
+    error, ran = error_of(compiler, gemm.FAMILY, problem, {**SMALL, **config})
     assert error < ROUNDING[problem.workload.outputs[0].dtype.value]
     assert "gemm_kernel" in ran and "convert_kernel" not in ran
 
@@ -58,7 +58,7 @@ def test_tensor_cores_multiply_8_bits(compiler: Compiler, expression: str, input
 def test_what_wgmma_does_not_take_is_copied(compiler: Compiler, expression: str, inputs: str) -> None:
     """Along k, which is how it reads 8-bit numbers; as fp16, where results are finer than bf16."""
     problem = product_of(expression, inputs)
-    error, ran = error_of(compiler, gemm, problem, SMALL)
+    error, ran = error_of(compiler, gemm.FAMILY, problem, SMALL)
     assert error < ROUNDING[problem.workload.outputs[0].dtype.value]
     assert "gemm_kernel" in ran and "convert_kernel" in ran
 
@@ -74,7 +74,7 @@ def test_long_sums_are_promoted(compiler: Compiler) -> None:
     """Of numbers of one sign: wgmma alone adds up 7% too little here."""
     problem = product_of(f"{PRODUCT}.bfloat16()", "a: f8e4m3fn[64,4096], b: f8e4m3fn[64,4096]")
     a, b = (torch.rand(64, 4096).to(torch.float8_e4m3fn) for _ in range(2))
-    result, _ = result_of(compiler, gemm, problem, SMALL, [a, b])
+    result, _ = result_of(compiler, gemm.FAMILY, problem, SMALL, [a, b])
     apart = (result.double() / (a.double() @ b.double().T) - 1).abs()
     assert float(apart.max()) < 2.0**-8 + 2.0**-10
 

@@ -52,7 +52,7 @@ def test_what_is_as_large_as_the_result_comes_ahead(
     compiler: Compiler, expression: str, inputs: str, config: dict[str, Any]
 ) -> None:
     problem, config = product_of(expression, inputs), {**SMALL, **config}
-    error, _ = error_of(compiler, gemm, problem, config)
+    error, _ = error_of(compiler, gemm.FAMILY, problem, config)
     assert error < ROUNDING[problem.workload.outputs[0].dtype.value]
     assert {"r", *({"g"} if "* g" in expression else ())} <= by_descriptor(compiler, problem, config)
 
@@ -77,6 +77,6 @@ def test_the_epilogue_loads_what_cannot(
     compiler: Compiler, expression: str, inputs: str, config: dict[str, Any]
 ) -> None:
     problem, config = product_of(expression, inputs), {**SMALL, **config}
-    error, ran = error_of(compiler, gemm, problem, config)
+    error, ran = error_of(compiler, gemm.FAMILY, problem, config)
     assert error < ROUNDING["bf16"] and "gemm_kernel" in ran
     assert "r" not in by_descriptor(compiler, problem, config)

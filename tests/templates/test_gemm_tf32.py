@@ -41,15 +41,15 @@ def test_tensor_cores_multiply_rounded_operands(
     compiler: Compiler, expression: str, inputs: str, config: dict[str, Any], copied: bool
 ) -> None:
     problem = problem_of(expression, inputs)
-    assert family_for(read(problem)) is tf32  # type: ignore[comparison-overlap]
-    error, ran = error_of(compiler, tf32, problem, {**SMALL, **config})
+    assert family_for(read(problem)) is tf32.FAMILY
+    error, ran = error_of(compiler, tf32.FAMILY, problem, {**SMALL, **config})
     assert LEAST < error < MOST and "gemm_kernel" in ran and (COPIED in ran) == copied
 
 
 def test_elsewhere_their_halves_are_multiplied(compiler: Compiler) -> None:
     problem = replace(problem_of("F.linear(a, b)", "a: f32[72,96], b: f32[136,96]"), tf32=False)
-    assert family_for(read(problem)) is gemm  # type: ignore[comparison-overlap]
-    error, _ = error_of(compiler, gemm, problem, {**SMALL, "tile_k": 64})
+    assert family_for(read(problem)) is gemm.FAMILY
+    error, _ = error_of(compiler, gemm.FAMILY, problem, {**SMALL, "tile_k": 64})
     assert error < ROUNDING["f32"]
 
 
