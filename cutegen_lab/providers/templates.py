@@ -58,7 +58,8 @@ class TemplatesProvider:
             return Proposal(template.write(config), title, reason, "", config)
         config = _config(request.parent, template)
         moves = [(move, {**config, move.knob: move.new}) for move in _moves(template, config, request.parent)]
-        for move, moved in sorted(moves, key=lambda pair: _slower(template, config, pair[1])):
+        expected = template.estimate_us(config)
+        for move, moved in sorted(moves, key=lambda pair: _slower(expected, template.estimate_us(pair[1]))):
             if canonical_json(moved) not in tried:
                 return Proposal(
                     source=template.write(moved),
@@ -113,10 +114,9 @@ def _moves(template: Template, config: Config, parent: Attempt) -> Iterator[_Mov
             yield _Move(knob, config[knob], value, reason)
 
 
-def _slower(template: Template, config: Config, moved: Config) -> bool:
-    """Is ``moved`` expected to take longer than ``config``, by more than ``WORTHWHILE``? Those are proposed last."""
-    before, after = template.estimate_us(config), template.estimate_us(moved)
-    return before is not None and after is not None and after > before * (1 + WORTHWHILE)
+def _slower(before_us: float | None, after_us: float | None) -> bool:
+    """Is a move expected to cost more than ``WORTHWHILE`` of the time? Such are proposed last."""
+    return before_us is not None and after_us is not None and after_us > before_us * (1 + WORTHWHILE)
 
 
 _RELIEF: Mapping[str, tuple[tuple[str, int], ...]] = {

@@ -1,4 +1,4 @@
-"""The parts every generated module shares: header, helpers, views of the tensors over the iteration space."""
+"""The parts every generated module shares: docstring, limits, views of the tensors over the iteration space."""
 
 from __future__ import annotations
 
@@ -66,6 +66,14 @@ def docstring(problem: Problem, graph: Graph, family: str, sentences: str) -> st
     text = textwrap.fill(sentences, 110)
     body = "\n".join(textwrap.shorten(line, 116, placeholder=" …") for line in lines)
     return f'"""{problem.name}: {family}.\n\n{body}\n\n{text}\n"""'
+
+
+def constraints(arguments: str, *before: str, rule: str = "why_not") -> list[str]:
+    """The contract's ``constraints``: what ``rule`` of the kernel's rules says of a config and ``arguments``, which
+    lines ``before`` work out."""
+    given = f"config, {arguments}" if arguments else "config"
+    lines = [*before, f"return not {rule}({given})"]
+    return ["def constraints(config, workload, device):", *(f"    {line}" for line in lines)]
 
 
 def tunable(domains: Mapping[str, Sequence[Scalar]]) -> list[str]:

@@ -82,7 +82,7 @@ def avg_pool2d_kernel(
     rExtras = [cute.make_rmem_tensor(outputs, Float32) for _ in extras]
     for o in cutlass.range_constexpr(outputs):
         at = cutlass.min(first + o * threads, total - 1)  # threads past the end work on the last result too
-        column, row, image = at % columns, at // columns % rows, at // columns // rows
+        column, row, image = place_of(at, columns, rows)
         rMean[o] = window_mean(gX, row, column, image, window, stride, padding, count_padding, divisor)
         for e in cutlass.range_constexpr(len(extras)):
             rExtras[e][o] = Float32(extras[e][column, row, image])
@@ -92,7 +92,12 @@ def avg_pool2d_kernel(
     for o in cutlass.range_constexpr(outputs):
         at = first + o * threads
         if at < total:
-            gOut[at % columns, at // columns % rows, at // columns // rows] = rOut[o]
+            gOut[place_of(at, columns, rows)] = rOut[o]
+
+
+def place_of(at, columns, rows):
+    """(column, row, image) of a result's number."""
+    return at % columns, at // columns % rows, at // columns // rows
 
 
 def window_mean(gX, row, column, image, window, stride, padding, count_padding, divisor):
@@ -139,6 +144,4 @@ def launch(
         out.iterator, cute.make_layout((out.shape[3], out.shape[2], images), stride=(out.stride[3], out.stride[2], out.stride[1]))
     )
     extras, sizes = (), ()
-    avg_pool2d(
-        gX, gOut, extras, stream, (3, 3), (2, 2), (1, 1), True, 0, sizes, threads, outputs
-    )
+    avg_pool2d(gX, gOut, extras, stream, (3, 3), (2, 2), (1, 1), True, 0, sizes, threads, outputs)

@@ -999,7 +999,7 @@ def launch(
     eSa = cute.make_tensor(sa.iterator, cute.make_layout((m, n, batches), stride=(sa.stride[0], 0, 0)))
     eSb = cute.make_tensor(sb.iterator, cute.make_layout((m, n, batches), stride=(0, sb.stride[0], 0)))
     lefts, rights = (mA,), (mB,)
-    extras, sizes = (eSa, eSb,), ()
+    extras, sizes = (eSa, eSb), ()
     pairs, exact = ((0, 0),), ()
     by_tma = lefts, rights
     ready = tma_views(by_tma[0]), tma_views(by_tma[1])

@@ -1002,7 +1002,7 @@ def launch(
     mC = cute.make_tensor(
         out.iterator, cute.make_layout((m, n, batches), stride=(out.stride[0], out.stride[1], 0))
     )
-    lefts, rights = (mA,), (mB, mB1,)
+    lefts, rights = (mA,), (mB, mB1)
     extras, sizes = (), ()
     pairs, exact = ((0, 0), (0, 1)), ()
     by_tma = lefts, rights

@@ -30,9 +30,7 @@ TUNABLE = {
 
 def constraints(config, workload, device):
     results = math.prod(workload.outputs[0].shape)
-    return not why_not(
-        config, results, lefts=1, rights=1, itemsize=2, pairs=1, halved=False, smem_bytes=166912, sms=108
-    )
+    return not why_not(config, results, lefts=1, rights=1, itemsize=2, pairs=1, halved=False, smem_bytes=166912, sms=108)
 
 
 def workspace(workload, config):

@@ -56,13 +56,8 @@ class KernelFile:
 
     @cached_property
     def definitions(self) -> dict[str, str]:
-        """Each function's and constant's text, in order, with the comments above it."""
-        lines, found, end = self._text.splitlines(), dict[str, str](), 0
-        for node in self._tree.body:
-            start, end = end, node.end_lineno or 0
-            for name in _defined(node):
-                found[name] = "\n".join(lines[start:end]).strip("\n")
-        return found
+        """What the file defines, by :func:`definitions`."""
+        return definitions(self._text)
 
     @cached_property
     def borrowed(self) -> dict[str, KernelFile]:
@@ -108,7 +103,18 @@ def _math() -> KernelFile:
     return kernel_file("device.math")
 
 
-def names_used(text: str) -> set[str]:
+def definitions(text: str) -> dict[str, str]:
+    """The text of each top-level function, class and constant, in order, with the comments above it."""
+    lines, found, end = text.splitlines(), dict[str, str](), 0
+    for node in ast.parse(text).body:
+        start, end = end, node.end_lineno or 0
+        for name in _defined(node):
+            found[name] = "\n".join(lines[start:end]).strip("\n")
+    return found
+
+
+@lru_cache(maxsize=1024)
+def names_used(text: str) -> frozenset[str]:
     """Global names that ``text`` reads, those that it defines itself included."""
     found = set[str]()
 
@@ -125,7 +131,7 @@ def names_used(text: str) -> set[str]:
             bound = {each.arg for each in ast.walk(node) if isinstance(each, ast.arg)}
             bound |= {each.id for each in names if isinstance(each.ctx, ast.Store)}
             found |= {each.id for each in names} - bound
-    return found
+    return frozenset(found)
 
 
 def _defined(node: ast.stmt) -> list[str]:
@@ -138,7 +144,7 @@ def _defined(node: ast.stmt) -> list[str]:
 
 def _reached(kernel: str, own: Sequence[str]) -> list[str]:
     """Texts of the definitions that ``own`` needs, in the order of the files."""
-    defined = {name for text in own for node in ast.parse(text).body for name in _defined(node)}
+    defined = {name for text in own for name in definitions(text)}
     entry = kernel_file(kernel)
     wanted = [(name, entry) for text in own for name in sorted(names_used(text))]
     found = dict[tuple[KernelFile, str], None]()

@@ -10,7 +10,7 @@ from cutegen_lab.templates.expr import Graph, Load
 from cutegen_lab.templates.families.family import Family
 from cutegen_lab.templates.families.kernel_module import KernelModule
 from cutegen_lab.templates.kernels.rules import avg_pool2d as rules
-from cutegen_lab.templates.module import signature, variable
+from cutegen_lab.templates.module import call, constraints, signature, text_of_tuple, variable
 from cutegen_lab.templates.views import View
 
 NAME = "average pooling"
@@ -69,11 +69,8 @@ class _AvgPool(KernelModule):
         ((self.node, self.pool),) = graph.pools()
 
     def text(self) -> str:
-        constraints = [
-            "def constraints(config, workload, device):",
-            f"    return not why_not(config, {_elements(self.graph)})",
-        ]
-        return self.bundled("avg_pool2d", NAME, _SENTENCES, DOMAINS, constraints, [self._epilogue(), self._launch()])
+        host = constraints(str(_elements(self.graph)))
+        return self.bundled("avg_pool2d", NAME, _SENTENCES, DOMAINS, host, [self._epilogue(), self._launch()])
 
     def _epilogue(self) -> list[str]:
         env = {self.node: "mean"}
@@ -87,8 +84,7 @@ class _AvgPool(KernelModule):
     def _launch(self) -> list[str]:
         pool, x, (out,) = self.pool, self.inputs[self.pool.tensor], self.outputs
         rank = len(pool.dims)
-        extras = "".join(f"{variable('g', name)}, " for name in self.views.loaded).rstrip()
-        sizes = "".join(f"{size}, " for size in self.sizes).rstrip()
+        extras, sizes = (text_of_tuple(variable("g", name) for name in self.views.loaded), text_of_tuple(self.sizes))
         parameters = f"{pool.window}, {pool.stride}, {pool.padding}, {pool.count_padding}, {pool.divisor or 0}"
         height, width = (f"{x}.shape[{rank + at}]" for at in (-2, -1))
         return [
@@ -100,10 +96,8 @@ class _AvgPool(KernelModule):
             f"stride=(1, {width}, {height} * {width}))",
             "    )",
             *(line for name in (*self.views.loaded, out) for line in self._view(self.views.by_name[name])),
-            f"    extras, sizes = ({extras}), ({sizes})",
-            "    avg_pool2d(",
-            f"        gX, {variable('g', out)}, extras, stream, {parameters}, sizes, threads, outputs",
-            "    )",
+            f"    extras, sizes = {extras}, {sizes}",
+            *call("avg_pool2d", ["gX", variable("g", out), "extras, stream", parameters, "sizes, threads, outputs"], 4),
         ]
 
     def _view(self, view: View) -> list[str]:

@@ -20,7 +20,7 @@ from cutegen_lab.templates.families.family import Family
 from cutegen_lab.templates.families.kernel_module import COMBINE, COMBINE_VECTORS
 from cutegen_lab.templates.families.rows.config import partly_written
 from cutegen_lab.templates.kernels.rules import column_reduction as rules
-from cutegen_lab.templates.module import variable
+from cutegen_lab.templates.module import constraints, variable
 
 NAME = "column reduction"
 DOMAINS = {
@@ -112,8 +112,7 @@ class _Columns(ColumnKernel):
             "Threads lie along the contiguous columns and share the walk down the reduced dimension in slices, and in "
             "clusters of blocks. The order of every sum is fixed, so results are the same at every call."
         )
-        host = ["def constraints(config, workload, device):", "    return not why_not(config)"]
-        return self.bundled("column_reduction", NAME, sentences, DOMAINS, host, [kernel, self._launch()])
+        return self.bundled("column_reduction", NAME, sentences, DOMAINS, constraints(""), [kernel, self._launch()])
 
     # --- the kernel ---
 

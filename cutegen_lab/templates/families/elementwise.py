@@ -14,7 +14,7 @@ from cutegen_lab.templates.expr import Graph, Load
 from cutegen_lab.templates.families.family import Family
 from cutegen_lab.templates.families.kernel_module import KernelModule
 from cutegen_lab.templates.kernels.rules import elementwise as rules
-from cutegen_lab.templates.module import call, signature, text_of_tuple, variable
+from cutegen_lab.templates.module import call, constraints, signature, text_of_tuple, variable
 from cutegen_lab.templates.views import View
 
 NAME = "elementwise chain"
@@ -72,8 +72,7 @@ class _Elementwise(KernelModule):
         sentences = (
             "Each thread issues all its loads before it uses the first; accesses are as wide as the shape allows."
         )
-        host = ["def constraints(config, workload, device):", "    return not why_not(config)"]
-        return self.bundled("elementwise", NAME, sentences, DOMAINS, host, [self._body(), self._launch()])
+        return self.bundled("elementwise", NAME, sentences, DOMAINS, constraints(""), [self._body(), self._launch()])
 
     def _wide(self, view: View) -> bool:
         return view.dims[-1] is not None

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from cutegen_lab.templates.cute_text import number
-from cutegen_lab.templates.emit.bundle import kernel_file
 from cutegen_lab.templates.expr import NEUTRAL, Reduce, Total
 from cutegen_lab.templates.families.kernel_module import COMBINE, KernelModule
 from cutegen_lab.templates.module import CUTE_TYPE, variable
 
 STARTS, WAITS = "cute.arch.griddepcontrol_launch_dependents()", "cute.arch.griddepcontrol_wait()"
-OVERLAPPING = kernel_file("device.overlap").definitions["overlapping"]
 
 
 def where_overlapping(*calls: str) -> list[str]:

@@ -16,7 +16,7 @@ from cutegen_lab.templates.families.family import Family
 from cutegen_lab.templates.families.finish import buffers, finishing_kernel, finishing_launch, started
 from cutegen_lab.templates.families.kernel_module import COMBINE, COMBINE_VECTORS, KernelModule
 from cutegen_lab.templates.kernels.rules import total as rules
-from cutegen_lab.templates.module import variable
+from cutegen_lab.templates.module import constraints, variable
 from cutegen_lab.templates.views import View, Views
 
 NAME = "total"
@@ -84,7 +84,7 @@ class _Totals(KernelModule):
             "reduces those. The order of every sum is fixed, so results are the same at every call."
         )
         host = [
-            "def constraints(config, workload, device):", "    return not why_not(config)", "", "",
+            *constraints(""), "", "",
             "def workspace(workload, config):", '    """A partial result for each reduction and block."""',
             f'    return [("partials", "f32", ({len(self.reductions)}, config["blocks"]))]',
         ]  # fmt: skip

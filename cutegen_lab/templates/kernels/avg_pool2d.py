@@ -62,7 +62,7 @@ def avg_pool2d_kernel(
     rExtras = [cute.make_rmem_tensor(outputs, Float32) for _ in extras]
     for o in cutlass.range_constexpr(outputs):
         at = cutlass.min(first + o * threads, total - 1)  # threads past the end work on the last result too
-        column, row, image = at % columns, at // columns % rows, at // columns // rows
+        column, row, image = place_of(at, columns, rows)
         rMean[o] = window_mean(gX, row, column, image, window, stride, padding, count_padding, divisor)
         for e in cutlass.range_constexpr(len(extras)):
             rExtras[e][o] = Float32(extras[e][column, row, image])
@@ -72,7 +72,12 @@ def avg_pool2d_kernel(
     for o in cutlass.range_constexpr(outputs):
         at = first + o * threads
         if at < total:
-            gOut[at % columns, at // columns % rows, at // columns // rows] = rOut[o]
+            gOut[place_of(at, columns, rows)] = rOut[o]
+
+
+def place_of(at, columns, rows):
+    """(column, row, image) of a result's number."""
+    return at % columns, at // columns % rows, at // columns // rows
 
 
 def window_mean(gX, row, column, image, window, stride, padding, count_padding, divisor):

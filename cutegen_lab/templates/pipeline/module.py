@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from cutegen_lab.templates.emit.bundle import definitions as emit_definitions
 from cutegen_lab.templates.families.finish import STARTS, WAITS, where_overlapping
 
 _ENTRIES = ("launch", "constraints", "workspace")
@@ -31,15 +32,8 @@ class Module:
 
     @cached_property
     def definitions(self) -> dict[str, str]:
-        """Each top-level name's text, in order, comments above it included; the entries and TUNABLE too."""
-        lines, found, end = self.text.splitlines(), dict[str, str](), 0
-        for node in self.tree.body:
-            start, end = end, node.end_lineno or 0
-            if isinstance(node, ast.FunctionDef | ast.ClassDef):
-                found[node.name] = "\n".join(lines[start:end]).strip("\n")
-            elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
-                found[node.targets[0].id] = "\n".join(lines[start:end]).strip("\n")
-        return found
+        """The text of each top-level name, the entries and TUNABLE too."""
+        return emit_definitions(self.text)
 
     def function(self, name: str) -> ast.FunctionDef | None:
         return next((n for n in self.tree.body if isinstance(n, ast.FunctionDef) and n.name == name), None)

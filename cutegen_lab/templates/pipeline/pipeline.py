@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from cutegen_lab.core.candidate import Config, Scalar
 from cutegen_lab.core.problem import Problem
-from cutegen_lab.templates.families.finish import OVERLAPPING
+from cutegen_lab.templates.emit.bundle import kernel_file
 from cutegen_lab.templates.formula import formula
 from cutegen_lab.templates.module import clean, constexprs, signature, tunable
 from cutegen_lab.templates.pipeline.module import Module, definitions, imports, overlapped
@@ -105,7 +105,7 @@ class _Text:
         lines = [*self._header(), *brought, *imports(self.modules), "", *tunable(self.domains), "", *host]
         overlap = not self._product_before_another()
         taken = Module("", "\n".join([*host, _ROW_MAJOR])).definitions
-        shared = [OVERLAPPING.strip()] if overlap else []
+        shared = [kernel_file("device.overlap").definitions["overlapping"]] if overlap else []
         for definition in dict.fromkeys([*definitions(self.modules, taken), *shared]):
             lines += ["", "", *definition.splitlines()]
         if any(tensor.base for tensor in self.tensors):

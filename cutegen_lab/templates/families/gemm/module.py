@@ -9,7 +9,7 @@ from cutegen_lab.templates.expr import Graph
 from cutegen_lab.templates.families.gemm.config import DOMAINS, NAME, TF32_DOMAINS, TF32_NAME, kind_of
 from cutegen_lab.templates.families.gemm.product_module import ProductModule
 from cutegen_lab.templates.families.gemm.shape import Operand
-from cutegen_lab.templates.module import Space, docstring, tunable
+from cutegen_lab.templates.module import Space, constraints, docstring, text_of_tuple, tunable
 
 LEAST = 1 << 18  # products of numbers below which one plain kernel is sooner done than two that convert and multiply
 
@@ -56,11 +56,8 @@ class GemmModule(ProductModule):
 
     def _constraints(self) -> list[str]:
         p = self.products
-        return [
-            "def constraints(config, workload, device):",
-            "    results = math.prod(workload.outputs[0].shape)",
-            f'    return not why_not(config, results, "{kind_of(p)}", {len(p.pairs)}, {p.loads})',
-        ]
+        results = "results = math.prod(workload.outputs[0].shape)"
+        return constraints(f'results, "{kind_of(p)}", {len(p.pairs)}, {p.loads}', results)
 
     def _variants(self) -> list[str]:
         """What takes the place of the kernel file's own."""
@@ -96,7 +93,6 @@ class GemmModule(ProductModule):
     def _launch(self) -> list[str]:
         body = [
             *self.view_lines(),
-            *self.extra_lines(),
             f"pairs, exact = {self.products.pairs}, ()",
             *self._conversion(),
             *self._choice(),
@@ -119,9 +115,9 @@ class GemmModule(ProductModule):
                     else f"converted({view}, {view}_scratch, None, copy_row, stream)[0]"
                 )
                 lines += [f"    {view}_copy = {call}"]
-            sides = ["".join(f"{self.views[o]}{'_copy' if o in self.converted else ''}, " for o in side).rstrip()
+            sides = [text_of_tuple(self.views[o] + "_copy" * (o in self.converted) for o in side)
                      for side in (p.lefts, p.rights)]  # fmt: skip
-            return [*lines, f"    by_tma = ({sides[0]}), ({sides[1]})"]
+            return [*lines, f"    by_tma = {sides[0]}, {sides[1]}"]
         lines = ["by_tma = (), ()", f"if cutlass.const_expr({large}):"]
         for o in self.converted:
             view, rows = self.views[o], "m" if o in p.lefts else "n"

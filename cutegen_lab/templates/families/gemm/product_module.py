@@ -12,7 +12,7 @@ from cutegen_lab.templates.cute_text import Writer
 from cutegen_lab.templates.expr import Dims, Graph
 from cutegen_lab.templates.families.gemm.shape import Operand, adjacent, products
 from cutegen_lab.templates.formula import formula
-from cutegen_lab.templates.module import Space, approximate, constexprs, signature, variable
+from cutegen_lab.templates.module import Space, approximate, constexprs, signature, text_of_tuple, variable
 
 
 class ProductModule:
@@ -121,7 +121,7 @@ class ProductModule:
 
     def view_lines(self) -> list[str]:
         """``m``, ``n``, ``batches``; operands as (rows, k, batch) in ``lefts`` and ``rights``; the result, ``mC``, and
-        what the epilogue reads as (m, n, batch)."""
+        what the epilogue reads as (m, n, batch), in ``extras``; ``sizes``, which it takes after them."""
         p = self.products
         lines = [f"m = {self.space.product(p.m)}", f"n = {self.space.product(p.n)}"]
         lines += [f"batches = {self.space.product(p.batch)}", *(f"{n} = {text}" for n, text in self.sizes.items())]
@@ -134,15 +134,9 @@ class ProductModule:
         for view, name, dims in [("mC", self.result, self.graph.outputs[0].dims), *self.fetched]:
             modes = [(p.m, "m"), (p.n, "n"), (p.batch, "batches")]
             lines += _view(view, name, [self._mode(name, dims, over, count) for over, count in modes])
-        return [*lines, f"lefts, rights = ({self._side(p.lefts)}), ({self._side(p.rights)})"]
-
-    def extra_lines(self) -> list[str]:
-        """``extras``, the views that the epilogue reads, and ``sizes``, which it takes after them."""
-        views = "".join(f"{view}, " for view, _, _ in self.fetched)
-        return [f"extras, sizes = ({views.rstrip()}), ({''.join(f'{size}, ' for size in self.sizes).rstrip()})"]
-
-    def _side(self, operands: Sequence[Operand]) -> str:
-        return "".join(f"{self.views[o]}, " for o in operands).rstrip()
+        sides = ", ".join(text_of_tuple(self.views[o] for o in side) for side in (p.lefts, p.rights))
+        extras, sizes = text_of_tuple(view for view, _, _ in self.fetched), text_of_tuple(self.sizes)
+        return [*lines, f"lefts, rights = {sides}", f"extras, sizes = {extras}, {sizes}"]
 
     def _mode(self, name: str, dims: Dims, over: Sequence[int], count: str) -> tuple[str, str]:
         """(shape, stride) of one mode; a nested one, innermost first, where the dimensions lie unevenly."""

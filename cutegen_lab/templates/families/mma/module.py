@@ -8,7 +8,7 @@ from cutegen_lab.templates.emit.bundle import bundle
 from cutegen_lab.templates.expr import Graph
 from cutegen_lab.templates.families.gemm.product_module import ProductModule
 from cutegen_lab.templates.families.mma.config import DOMAINS, NAME, limits
-from cutegen_lab.templates.module import docstring, tunable
+from cutegen_lab.templates.module import constraints, docstring, tunable
 
 
 class MmaModule(ProductModule):
@@ -38,19 +38,12 @@ class MmaModule(ProductModule):
         numbers = ", ".join(
             f"{name}={value}" for name, value in limits(self.products, self.smem_bytes, self.sms).items()
         )
-        return [
-            "def constraints(config, workload, device):",
-            "    results = math.prod(workload.outputs[0].shape)",
-            "    return not why_not(",
-            f"        config, results, {numbers}",
-            "    )",
-        ]
+        return constraints(f"results, {numbers}", "results = math.prod(workload.outputs[0].shape)")
 
     def _launch(self) -> list[str]:
         p, config = self.products, "(tile_m, tile_n, tile_k), stages, (warps_m, warps_n), raster, group"
         body = [
             *self.view_lines(),
-            *self.extra_lines(),
             f"multiply(lefts, rights, mC, partials, extras, stream, sizes, {p.pairs}, split_k, {config}, {p.tf32})",
         ]
         return [*self.launch_head("partials"), *(f"    {line}" for line in body)]

@@ -11,7 +11,7 @@ from cutegen_lab.templates.families.rows.config import DOMAINS, NAME
 from cutegen_lab.templates.families.rows.online import Online, in_one_walk
 from cutegen_lab.templates.families.rows.passes import Passes
 from cutegen_lab.templates.families.rows.skewed import skewed
-from cutegen_lab.templates.module import Space, approximate
+from cutegen_lab.templates.module import Space, approximate, constraints
 
 _SKEW = [
     "begin = source_row * (n // vec) + source_row * (n % vec) // vec  # the first vector it touches",
@@ -65,11 +65,8 @@ class RowModule(Passes):
         tensors = [(where, i) for where in ("inputs", "outputs") for i in range(len(getattr(self, where)))]
         space = Space(self.graph, tuple(f"workload.{where}[{i}]" for where, i in tensors))
         run = space.product(self.run) if self.broken else "n"
-        lines = [
-            "def constraints(config, workload, device):",
-            f"    n = {space.product(self.graph.reduced)}",
-            f"    return not why_not(config, n, {run}, {skewed(self.graph)}, workload.derived)",
-        ]
+        arguments = f"n, {run}, {skewed(self.graph)}, workload.derived"
+        lines = constraints(arguments, f"n = {space.product(self.graph.reduced)}")
         if self.totals:
             lines += [
                 "", "", "def workspace(workload, config):", '    """A value for each total and row."""',

@@ -16,7 +16,7 @@ from cutegen_lab.templates.families.kernel_module import COMBINE
 from cutegen_lab.templates.families.scans.rows import scans_alone
 from cutegen_lab.templates.families.scans.scanning import Scanning
 from cutegen_lab.templates.kernels.rules import column_scan as rules
-from cutegen_lab.templates.module import call, text_of_tuple, variable
+from cutegen_lab.templates.module import call, constraints, signature, text_of_tuple, variable
 
 NAME = "column scan"
 DOMAINS = {
@@ -71,8 +71,24 @@ class _ColumnScans(Scanning, ColumnKernel):
             "A block walks down its columns in steps; threads scan their rows, slices meet in shared memory, and what "
             "came before is carried along. Every element is read once and every result written once."
         )
-        host = ["def constraints(config, workload, device):", "    return not why_not(config)"]
-        return self.bundled("column_scan", NAME, sentences, DOMAINS, host, [*self.functions(), self._launch()])
+        return self.bundled(
+            "column_scan", NAME, sentences, DOMAINS, constraints(""), [*self._functions(), self._launch()]
+        )
+
+    def _functions(self) -> list[list[str]]:
+        """``before``: from loaded values to those that are scanned; ``after``: from scanned and loaded to results."""
+        loaded = {index: view.name for index, view in self.views.of_load.items()}
+        given = [*dict.fromkeys(loaded.values()), *self.sizes]
+        env = dict(loaded)
+        roots = [scan.args[0] for scan in self.scans.values()]
+        before = [*signature("before", given), *_indented(self.writer.assignments(roots, env, {}))]
+        before.append(f"    return {text_of_tuple(self.writer.expression(root, env)[0] for root in roots)}")
+        env = loaded | self.names
+        roots = [output.node for output in self.graph.outputs]
+        after = [*signature("after", [*self.names.values(), *given])]
+        after += _indented(self.writer.assignments(roots, env, {}))
+        after.append(f"    return {text_of_tuple(self.writer.expression(root, env)[0] for root in roots)}")
+        return [before, after]
 
     def _launch(self) -> list[str]:
         padded = any(self.padding.values())
@@ -95,6 +111,10 @@ class _ColumnScans(Scanning, ColumnKernel):
             "        stream=stream,",
             "    )",
         ]
+
+
+def _indented(lines: list[str]) -> list[str]:
+    return [f"    {line}" for line in lines]
 
 
 FAMILY = Family(NAME, DOMAINS, KNOBS, matches, default_config, why_not, write)

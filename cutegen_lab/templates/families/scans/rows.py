@@ -7,7 +7,7 @@ through shared memory, in two buffers by turns, so that one barrier a step is en
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import Problem, Workload
@@ -18,7 +18,7 @@ from cutegen_lab.templates.families.kernel_module import COMBINE
 from cutegen_lab.templates.families.rows.row_kernel import RowKernel
 from cutegen_lab.templates.families.scans.scanning import Scanning
 from cutegen_lab.templates.kernels.rules import row_scan as rules
-from cutegen_lab.templates.module import variable
+from cutegen_lab.templates.module import constraints, variable
 from cutegen_lab.templates.views import View
 
 NAME = "row scan"
@@ -95,8 +95,7 @@ class _RowScans(Scanning, RowKernel):
             "A block walks its rows in steps; threads, then warps, then all warps of a row scan what they hold, and "
             "what came before is carried along. Every element is read once and every result written once."
         )
-        host = ["def constraints(config, workload, device):", "    return not why_not(config)"]
-        return self.bundled("row_scan", NAME, sentences, DOMAINS, host, [kernel, self._launch()])
+        return self.bundled("row_scan", NAME, sentences, DOMAINS, constraints(""), [kernel, self._launch()])
 
     def _kernel(self) -> list[str]:
         body = [
@@ -150,11 +149,32 @@ class _RowScans(Scanning, RowKernel):
                 ")",
             ]
 
-        lines += self.scanned(scan_lines)
+        lines += self._scanned(scan_lines)
         lines.append("if row < rows:")
         for name in self.outputs:
             lines.append(f"    put({variable('r', name)}, {variable('g', name)}, row, start, {stride}, sure)")
         return lines
+
+    def _scanned(self, scan_lines: Callable[[str, Scan], list[str]]) -> list[str]:
+        """A step from loaded values to registers with its results; ``scan_lines`` scan ``r{name}`` in place."""
+        env = {index: view.name for index, view in self.views.of_load.items()}
+        lines = self.writer.assignments([scan.args[0] for scan in self.scans.values()], env, {})
+        for index, scan in self.scans.items():
+            name = self.names[index]
+            lines += [f"r{name}.store({self._vector(scan.args[0], env)})", *scan_lines(name, scan)]
+            env[index] = f"r{name}.load()"
+        named = list(zip(self.outputs, self.graph.outputs, strict=True))
+        lines += self.writer.assignments([output.node for _, output in named], env, {})
+        for name, output in named:
+            register, target = variable("r", name), variable("g", name)
+            lines.append(f"{register} = cute.make_rmem_tensor(mine, {target}.element_type)")
+            lines.append(f"{register}.store(({self._vector(output.node, env)}).to({target}.element_type))")
+        return lines
+
+    def _vector(self, index: int, env: dict[int, str]) -> str:
+        text, _ = self.writer.expression(index, env)
+        like = next(iter(self.names.values()))
+        return text if self.writer.is_vector(index) else f"cute.full_like(r{like}.load(), {text})"
 
     def _launch(self) -> list[str]:
         sizes = ["rows", "n", "width", "threads_per_row", "rows_per_block", "loads", *self.sizes]

@@ -8,7 +8,7 @@ from cutegen_lab.templates.emit.bundle import bundle
 from cutegen_lab.templates.expr import Graph
 from cutegen_lab.templates.families.gemm.product_module import ProductModule
 from cutegen_lab.templates.families.skinny.config import DOMAINS, NAME
-from cutegen_lab.templates.module import Space, docstring, tunable
+from cutegen_lab.templates.module import Space, constraints, docstring, tunable
 
 _SENTENCES = (
     "The large operand is read once, by vectors, and multiplied with the few rows of the other, by FMAs or on the "
@@ -31,19 +31,14 @@ class SkinnyModule(ProductModule):
 
     def _constraints(self) -> list[str]:
         p, space = self.products, Space(self.graph, tuple(f"inputs[{t}]" for t in range(len(self.inputs))))
-        return [
-            "def constraints(config, workload, device):",
-            "    inputs = workload.inputs",
-            f"    few = min({space.product(p.m)}, {space.product(p.n)})",
-            f"    return not why_not(config, few, {len(p.pairs)}, {not p.f32})",
-        ]
+        few = f"few = min({space.product(p.m)}, {space.product(p.n)})"
+        return constraints(f"few, {len(p.pairs)}, {not p.f32}", "inputs = workload.inputs", few)
 
     def _launch(self) -> list[str]:
         swapped = tuple((right, left) for left, right in self.products.pairs)
         rest = "(threads_n, threads_k), rows, loads, cluster_k"
         body = [
             *self.view_lines(),
-            *self.extra_lines(),
             "if cutlass.const_expr(m <= n):",
             "    extras = tuple(turned(x) for x in extras)",
             f"    multiply_few(lefts, rights, turned(mC), extras, stream, sizes, {self.products.pairs}, {rest})",

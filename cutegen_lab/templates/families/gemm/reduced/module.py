@@ -16,7 +16,7 @@ from cutegen_lab.templates.families.gemm.reduced.steps import Step, in_parts, st
 from cutegen_lab.templates.families.gemm.shape import Operand
 from cutegen_lab.templates.families.kernel_module import COMBINE, WISHES
 from cutegen_lab.templates.families.rows.online import Online, in_one_walk
-from cutegen_lab.templates.module import Space, approximate, docstring, signature, tunable
+from cutegen_lab.templates.module import Space, approximate, constraints, docstring, signature, tunable
 
 
 class ReducedModule(ProductModule):
@@ -53,11 +53,8 @@ class ReducedModule(ProductModule):
 
     def _constraints(self) -> list[str]:
         space = Space(self.graph, tuple(f"workload.inputs[{t}]" for t in range(len(self.inputs))))
-        return [
-            "def constraints(config, workload, device):",
-            f"    n = {space.product(self.products.n)}",
-            f"    return not why_not_rows(config, n, {exchanged(self.graph)}, {self.pair is not False})",
-        ]
+        arguments = f"n, {exchanged(self.graph)}, {self.pair is not False}"
+        return constraints(arguments, f"n = {space.product(self.products.n)}", rule="why_not_rows")
 
     def _put_together(self) -> list[str]:
         """For rows wider than tiles."""
@@ -175,7 +172,6 @@ class ReducedModule(ProductModule):
         operands = [f"as_tma({view}, {copy}, stream)" for view, copy in zip(self.views.values(), copies, strict=True)]
         body = [
             *self.view_lines(),
-            *self.extra_lines(),
             "tiles = (n + tile_n - 1) // tile_n",
             "mParts = cute.make_tensor(",
             "    parts.iterator,",
