@@ -109,6 +109,8 @@ class _Timer:
                 names, checks = found.timer.names, checks - checks // 2
         if found is None or (isinstance(found, _Cold) and self._deserves_baselines(found.rounds)):
             found = self._cold(self._with_baselines(names), checks, lost)
+        elif isinstance(found, _Cold):
+            self._notes.append("PyTorch was not timed beside it: it is not faster than the accepted kernel")
         if isinstance(found, Fault):
             return found
         timer, cold = found.timer, found.rounds
@@ -126,10 +128,7 @@ class _Timer:
         times = rounds.times_us
         if INCUMBENT not in times or self._below_floor(rounds):
             return True
-        if comparison(INCUMBENT, times[CANDIDATE], times[INCUMBENT]).better:
-            return True
-        self._notes.append("PyTorch was not timed beside it: it is not faster than the accepted kernel")
-        return False
+        return comparison(INCUMBENT, times[CANDIDATE], times[INCUMBENT]).better
 
     def _cold(self, names: Sequence[str], checks: int, decided: Callable[[Times], bool]) -> _Cold | Fault:
         """Cold rounds of ``names``; keeps outputs of ``checks`` of the candidate's calls."""
