@@ -33,7 +33,7 @@ DEMO = Path(__file__).resolve().parents[1] / "cutegen_lab" / "demo"
 def prepare(folder: Path) -> None:
     """Writes one artifact a problem and config."""
     from cutegen_lab.compile import CageCompiler
-    from cutegen_lab.templates.reader import read
+    from cutegen_lab.templates.frontend.reader import read
     from cutegen_lab.templates.registry import family_for
 
     folder.mkdir(parents=True, exist_ok=True)

@@ -17,7 +17,7 @@ from pathlib import Path
 from cutegen_lab.compile import CageCompiler
 from cutegen_lab.core.artifact import Artifact
 from cutegen_lab.problems import read_text
-from cutegen_lab.templates.reader import read
+from cutegen_lab.templates.frontend.reader import read
 from cutegen_lab.templates.registry import family_for
 from tests.devices import kernels
 

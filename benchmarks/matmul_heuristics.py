@@ -97,7 +97,7 @@ def predict() -> dict[str, dict[str, float]]:
     from cutegen_lab.core.verdict import Fault
     from cutegen_lab.devices.emulator import EmulatorDevice
     from cutegen_lab.judge import StandardJudge
-    from cutegen_lab.templates.reader import read
+    from cutegen_lab.templates.frontend.reader import read
     from cutegen_lab.templates.registry import family_for
 
     judge, emulator, gpu = StandardJudge(), EmulatorDevice(), target_gpu("sm_90a", "")

@@ -18,9 +18,9 @@ from cutegen_lab.core.artifact import Artifact
 from cutegen_lab.core.problem import TensorSpec, Workload
 from cutegen_lab.problems import read_text
 from cutegen_lab.templates import program
-from cutegen_lab.templates.reader import read
+from cutegen_lab.templates.frontend.reader import read
+from cutegen_lab.templates.frontend.steps import IN_STEPS
 from cutegen_lab.templates.recognise import template_for
-from cutegen_lab.templates.steps import IN_STEPS
 
 REFERENCE = "import torch\n\n\ndef reference(x):\n    return torch.softmax(x, -1)\n"
 ROUNDS = 5

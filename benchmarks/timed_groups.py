@@ -16,7 +16,7 @@ from typing import Any
 from cutegen_lab.bench.case import problem_of
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import Problem, Workload
-from cutegen_lab.templates.reader import read
+from cutegen_lab.templates.frontend.reader import read
 from cutegen_lab.templates.registry import family_for
 from tests.honest import corpus
 

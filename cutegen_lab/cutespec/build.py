@@ -15,8 +15,8 @@ from cutegen_lab.cutespec.align import vector_width
 from cutegen_lab.cutespec.form import Option, Spec, Step
 from cutegen_lab.cutespec.parse import parse
 from cutegen_lab.cutespec.reference import check_tensors, problem_of, reference
+from cutegen_lab.templates.frontend.reader import Programs
 from cutegen_lab.templates.pipeline import Asked, Pipeline, StepRefused, pipeline_of
-from cutegen_lab.templates.reader import Programs
 from cutegen_lab.templates.recognise import single_for, template_for
 from cutegen_lab.templates.template import Single, Template
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from cutegen_lab.core.errors import ProviderError
 from cutegen_lab.core.problem import Problem
+from cutegen_lab.templates.frontend.reader import Programs, read, read_region
 from cutegen_lab.templates.pipeline import Pipeline, pipeline_for
-from cutegen_lab.templates.reader import Programs, read, read_region
 from cutegen_lab.templates.registry import family_for
 from cutegen_lab.templates.template import Single
 

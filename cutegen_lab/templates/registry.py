@@ -7,12 +7,12 @@ import math
 from cutegen_lab.core.errors import ELSEWHERE, ProviderError
 from cutegen_lab.core.problem import Workload
 from cutegen_lab.core.roofline import GPUS, target_gpu
-from cutegen_lab.templates.expr import Graph
 from cutegen_lab.templates.families import avg_pool2d, columns, elementwise, gemm, mma, rows, skinny, tf32, totals
 from cutegen_lab.templates.families.family import Family
 from cutegen_lab.templates.families.gemm import reduced
 from cutegen_lab.templates.families.scans import columns as column_scans
 from cutegen_lab.templates.families.scans import rows as row_scans
+from cutegen_lab.templates.frontend.expr import Graph
 
 LAUNCH_BYTES = 8 << 20  # that an H200 moves while a further kernel starts
 _ARCHS = tuple(dict.fromkeys(gpu.arch for gpu in GPUS.values()))

@@ -10,9 +10,9 @@ from typing import Protocol
 from cutegen_lab.core.candidate import Config, Scalar
 from cutegen_lab.core.problem import Problem
 from cutegen_lab.core.roofline import target_gpu
-from cutegen_lab.templates.expr import Graph
 from cutegen_lab.templates.families.family import Family
-from cutegen_lab.templates.names import well_named
+from cutegen_lab.templates.frontend.expr import Graph
+from cutegen_lab.templates.frontend.names import well_named
 from cutegen_lab.templates.registry import pays
 
 

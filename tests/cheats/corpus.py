@@ -16,7 +16,7 @@ from cutegen_lab.attacks.catalogue import verdicts
 from cutegen_lab.core.problem import Problem
 from cutegen_lab.core.verdict import Verdict
 from cutegen_lab.problems import read_text
-from cutegen_lab.templates.reader import read
+from cutegen_lab.templates.frontend.reader import read
 from cutegen_lab.templates.registry import family_for
 
 FOLDER = Path(__file__).parent

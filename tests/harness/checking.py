@@ -36,9 +36,9 @@ from cutegen_lab.problems.dtypes import TORCH
 from cutegen_lab.problems.source import default_precision
 from cutegen_lab.problems.tensors import laid_out
 from cutegen_lab.problems.workloads import NAMES
-from cutegen_lab.templates.expr import Graph
 from cutegen_lab.templates.families.family import Family
-from cutegen_lab.templates.reader import read
+from cutegen_lab.templates.frontend.expr import Graph
+from cutegen_lab.templates.frontend.reader import read
 from cutegen_lab.templates.registry import family_for
 from tests.harness.keeping import Outcome, Outcomes, folders, put
 from tests.harness.pace import PACE

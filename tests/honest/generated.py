@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.problems import read_text
-from cutegen_lab.templates.reader import read
+from cutegen_lab.templates.frontend.reader import read
 from cutegen_lab.templates.registry import family_for
 
 

@@ -14,7 +14,7 @@ from cutegen_lab.judge.inputs import draw
 from cutegen_lab.judge.placement import Placement
 from cutegen_lab.problems import Reference, read_text
 from cutegen_lab.problems.tensors import empty, laid_out, placed, storage
-from cutegen_lab.templates.reader import read
+from cutegen_lab.templates.frontend.reader import read
 
 COLUMNS = TensorSpec("x", DType.F32, (4, 3), (1, 6))  # column-major, two elements between columns
 SLICED = "def reference(x):\n    return x.sum(-1)\n\ndef inputs():\n    return torch.randn(64, 300)[:, 4:204].t()\n"

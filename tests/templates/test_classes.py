@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 
 from cutegen_lab.core.errors import ProviderError
-from cutegen_lab.templates.reader import read
+from cutegen_lab.templates.frontend.reader import read
 from tests.harness.checking import Compiler, compiled, judged, load_width, outputs, problem_of, read_times
 
 LOSSES = [

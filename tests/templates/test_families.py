@@ -9,7 +9,7 @@ import pytest
 
 from cutegen_lab.core.errors import ProviderError
 from cutegen_lab.problems import read_text
-from cutegen_lab.templates.reader import read
+from cutegen_lab.templates.frontend.reader import read
 from cutegen_lab.templates.registry import family_for
 from tests.harness.checking import Compiler, compiled, judged, load_width, passed, problem_of, read_times
 

@@ -14,7 +14,7 @@ from cutegen_lab.core.problem import Problem
 from cutegen_lab.templates.families import gemm
 from cutegen_lab.templates.families.gemm.config import DOMAINS, stages_that_fit
 from cutegen_lab.templates.families.gemm.shape import products
-from cutegen_lab.templates.reader import read
+from cutegen_lab.templates.frontend.reader import read
 from cutegen_lab.templates.registry import family_for
 from tests.harness import checking
 from tests.harness.checking import ROUNDING, Compiler, judged, product_of

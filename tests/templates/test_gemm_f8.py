@@ -9,7 +9,7 @@ import torch
 
 from cutegen_lab.core.errors import ProviderError
 from cutegen_lab.templates.families import gemm
-from cutegen_lab.templates.reader import read
+from cutegen_lab.templates.frontend.reader import read
 from cutegen_lab.templates.recognise import template_for
 from cutegen_lab.templates.registry import family_for
 from tests.harness.checking import ROUNDING, Compiler, error_of, judged, problem_of, product_of, result_of

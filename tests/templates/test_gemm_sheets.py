@@ -8,7 +8,7 @@ import pytest
 
 from cutegen_lab.core.problem import Problem
 from cutegen_lab.templates.families import gemm
-from cutegen_lab.templates.reader import read
+from cutegen_lab.templates.frontend.reader import read
 from tests.harness.checking import ROUNDING, Compiler, built, error_of, product_of
 
 SMALL = {"tile_m": 64, "tile_n": 64, "tile_k": 64, "stages": 3, "cluster_m": 1, "cluster_n": 1,

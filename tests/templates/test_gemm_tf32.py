@@ -13,7 +13,7 @@ from cutegen_lab.core.problem import Problem
 from cutegen_lab.core.roofline import GPUS, speed_of_light, target_gpu
 from cutegen_lab.templates.families import gemm, mma, tf32
 from cutegen_lab.templates.families.gemm.shape import products
-from cutegen_lab.templates.reader import read
+from cutegen_lab.templates.frontend.reader import read
 from cutegen_lab.templates.registry import family_for
 from tests.harness.checking import ROUNDING, Compiler, error_of, judged
 

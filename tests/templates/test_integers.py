@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cutegen_lab.core.errors import ProviderError
-from cutegen_lab.templates.reader import read
+from cutegen_lab.templates.frontend.reader import read
 from tests.harness.checking import Compiler, judged, problem_of
 
 

@@ -10,7 +10,7 @@ import torch
 
 from cutegen_lab.core.roofline import target_gpu
 from cutegen_lab.templates.families import mma
-from cutegen_lab.templates.reader import read
+from cutegen_lab.templates.frontend.reader import read
 from cutegen_lab.templates.recognise import template_for
 from tests.harness.checking import ROUNDING, Compiler, error_of, passed, problem_of, product_of, result_of
 from tests.harness.exported import constraints_of

@@ -6,9 +6,9 @@ import pytest
 
 from cutegen_lab.core.errors import ProviderError
 from cutegen_lab.problems import read_text
-from cutegen_lab.templates.reader import read
-from cutegen_lab.templates.spans import Length
-from cutegen_lab.templates.views import View
+from cutegen_lab.templates.emit.views import View
+from cutegen_lab.templates.frontend.reader import read
+from cutegen_lab.templates.frontend.spans import Length
 from tests.harness.checking import Compiler, counted, judged, load_width, problem_of, read_times
 
 SILU_AND_MUL = """

@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 
-from cutegen_lab.templates.reader import read
+from cutegen_lab.templates.frontend.reader import read
 from cutegen_lab.templates.registry import family_for
 from tests.harness.checking import Compiler, compiled, counted, judged, load_width, outputs, problem_of, read_times
 

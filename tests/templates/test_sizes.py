@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from cutegen_lab.core.problem import TensorSpec, Workload
+from cutegen_lab.templates.frontend.spans import Length, fitted_power, perhaps_of_shape
 from cutegen_lab.templates.recognise import template_for
-from cutegen_lab.templates.spans import Length, fitted_power, perhaps_of_shape
 from tests.harness.checking import Compiler, judged, passed, problem_of
 
 GEMM = {"tile_m": 64, "tile_n": 64, "tile_k": 64, "stages": 3, "cluster_m": 1, "cluster_n": 1, "raster": "m"}

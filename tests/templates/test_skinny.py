@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from cutegen_lab.templates.families import gemm, skinny
-from cutegen_lab.templates.reader import read
+from cutegen_lab.templates.frontend.reader import read
 from cutegen_lab.templates.recognise import template_for
 from tests.harness.checking import ROUNDING, Compiler, error_of, passed, problem_of, product_of
 from tests.harness.exported import constraints_of

@@ -6,12 +6,13 @@ import math
 
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import Problem, Workload
-from cutegen_lab.templates.expr import Graph, Load
+from cutegen_lab.templates.emit.module import call, constraints, signature, text_of_tuple
+from cutegen_lab.templates.emit.views import View
 from cutegen_lab.templates.families.family import Family
 from cutegen_lab.templates.families.kernel_module import KernelModule
+from cutegen_lab.templates.frontend.expr import Graph, Load
+from cutegen_lab.templates.frontend.names import variable
 from cutegen_lab.templates.kernels.rules import avg_pool2d as rules
-from cutegen_lab.templates.module import call, constraints, signature, text_of_tuple, variable
-from cutegen_lab.templates.views import View
 
 NAME = "average pooling"
 DOMAINS = {"threads": (64, 128, 256, 512, 1024), "outputs": (1, 2, 4, 8)}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import Problem
-from cutegen_lab.templates.expr import Const, Graph, Map, Size
+from cutegen_lab.templates.emit.views import View
 from cutegen_lab.templates.families.kernel_module import KernelModule
-from cutegen_lab.templates.views import View
+from cutegen_lab.templates.frontend.expr import Const, Graph, Map, Size
 
 
 class ColumnKernel(KernelModule):

@@ -13,14 +13,27 @@ from collections.abc import Sequence
 
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import Problem, Workload
-from cutegen_lab.templates.cute_text import number
-from cutegen_lab.templates.expr import NEUTRAL, Dot, Graph, Index, Map, Output, Pick, Place, Reduce, Scan, Total
+from cutegen_lab.templates.emit.cute_text import number
+from cutegen_lab.templates.emit.module import constraints
 from cutegen_lab.templates.families.column_kernel import ColumnKernel
 from cutegen_lab.templates.families.family import Family
 from cutegen_lab.templates.families.kernel_module import COMBINE, COMBINE_VECTORS
 from cutegen_lab.templates.families.rows.config import partly_written
+from cutegen_lab.templates.frontend.expr import (
+    NEUTRAL,
+    Dot,
+    Graph,
+    Index,
+    Map,
+    Output,
+    Pick,
+    Place,
+    Reduce,
+    Scan,
+    Total,
+)
+from cutegen_lab.templates.frontend.names import variable
 from cutegen_lab.templates.kernels.rules import column_reduction as rules
-from cutegen_lab.templates.module import constraints, variable
 
 NAME = "column reduction"
 DOMAINS = {

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from cutegen_lab.core.candidate import Config, Scalar
 from cutegen_lab.core.problem import Problem, Workload
-from cutegen_lab.templates.expr import Graph
+from cutegen_lab.templates.frontend.expr import Graph
 
 
 def _unknown(graph: Graph, workload: Workload, config: Config) -> float | None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from cutegen_lab.templates.cute_text import number
-from cutegen_lab.templates.expr import NEUTRAL, Reduce, Total
+from cutegen_lab.templates.emit.cute_text import number
+from cutegen_lab.templates.emit.module import CUTE_TYPE
 from cutegen_lab.templates.families.kernel_module import COMBINE, KernelModule
-from cutegen_lab.templates.module import CUTE_TYPE, variable
+from cutegen_lab.templates.frontend.expr import NEUTRAL, Reduce, Total
+from cutegen_lab.templates.frontend.names import variable
 
 STARTS, WAITS = "cute.arch.griddepcontrol_launch_dependents()", "cute.arch.griddepcontrol_wait()"
 

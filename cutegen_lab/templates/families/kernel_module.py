@@ -6,19 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 
 from cutegen_lab.core.candidate import Config, Scalar
 from cutegen_lab.core.problem import Problem
-from cutegen_lab.templates.cute_text import Writer
 from cutegen_lab.templates.emit.bundle import bundle
-from cutegen_lab.templates.expr import Graph, Reduce, Total
-from cutegen_lab.templates.module import (
-    Space,
-    approximate,
-    constexprs,
-    docstring,
-    signature,
-    tunable,
-    variable,
-)
-from cutegen_lab.templates.views import View, Views
+from cutegen_lab.templates.emit.cute_text import Writer
+from cutegen_lab.templates.emit.module import Space, approximate, constexprs, docstring, signature, tunable
+from cutegen_lab.templates.emit.views import View, Views
+from cutegen_lab.templates.frontend.expr import Graph, Reduce, Total
+from cutegen_lab.templates.frontend.names import variable
 
 COMBINE = {"add": "plus", "mul": "times", "max": "larger", "min": "smaller"}  # functions of two scalars …
 COMBINE_VECTORS = {

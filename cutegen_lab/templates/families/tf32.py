@@ -1,9 +1,9 @@
 """Matrix products of fp32 operands in TF32 on Hopper, where the problem allows it: those of ``gemm``, with a space of
 configs of their own."""
 
-from cutegen_lab.templates.expr import Graph
 from cutegen_lab.templates.families.family import Family
 from cutegen_lab.templates.families.gemm import KNOBS, config, default_config, why_not, write
+from cutegen_lab.templates.frontend.expr import Graph
 
 __all__ = ["DOMAINS", "FAMILY", "KNOBS", "NAME", "default_config", "matches", "why_not", "write"]
 

@@ -10,14 +10,15 @@ import math
 
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import Problem, Workload
-from cutegen_lab.templates.cute_text import number
-from cutegen_lab.templates.expr import NEUTRAL, Graph, Index, Pick, Place, Reduce, Total
+from cutegen_lab.templates.emit.cute_text import number
+from cutegen_lab.templates.emit.module import constraints
+from cutegen_lab.templates.emit.views import View, Views
 from cutegen_lab.templates.families.family import Family
 from cutegen_lab.templates.families.finish import buffers, finishing_kernel, finishing_launch, started
 from cutegen_lab.templates.families.kernel_module import COMBINE, COMBINE_VECTORS, KernelModule
+from cutegen_lab.templates.frontend.expr import NEUTRAL, Graph, Index, Pick, Place, Reduce, Total
+from cutegen_lab.templates.frontend.names import variable
 from cutegen_lab.templates.kernels.rules import total as rules
-from cutegen_lab.templates.module import constraints, variable
-from cutegen_lab.templates.views import View, Views
 
 NAME = "total"
 DOMAINS = {

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from cutegen_lab.core.errors import ProviderError
+from cutegen_lab.templates.frontend.reader import Programs
 from cutegen_lab.templates.pipeline.cut import Cutter, Piece
 from cutegen_lab.templates.pipeline.flow import Flow
 from cutegen_lab.templates.pipeline.pipeline import Pipeline
 from cutegen_lab.templates.pipeline.wiring import Wiring
-from cutegen_lab.templates.reader import Programs
 from cutegen_lab.templates.registry import ServedElsewhere
 
 __all__ = ["Asked", "Pipeline", "StepRefused", "pipeline_for", "pipeline_of"]

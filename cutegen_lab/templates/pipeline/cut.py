@@ -17,11 +17,11 @@ from cutegen_lab.core.dtypes import DType
 from cutegen_lab.core.errors import ELSEWHERE, ProblemError, ProviderError
 from cutegen_lab.core.problem import Problem, TensorSpec, Workload
 from cutegen_lab.problems.dtypes import from_torch
-from cutegen_lab.templates.expr import Graph
 from cutegen_lab.templates.families.family import Family
+from cutegen_lab.templates.frontend.expr import Graph
+from cutegen_lab.templates.frontend.program import Program, Region
+from cutegen_lab.templates.frontend.reader import Programs, agreed, read_region
 from cutegen_lab.templates.pipeline.flow import Flow
-from cutegen_lab.templates.program import Program, Region
-from cutegen_lab.templates.reader import Programs, agreed, read_region
 from cutegen_lab.templates.registry import LAUNCH_BYTES, family_for, slowness
 
 _PATIENCE = 8  # stretches that no family serves, one after another, before no longer one is tried

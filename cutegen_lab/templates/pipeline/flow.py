@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 import torch
 
 from cutegen_lab.core.errors import ELSEWHERE, ProviderError
-from cutegen_lab.templates.program import Program, Region, place, target
-from cutegen_lab.templates.reader import CASTS
+from cutegen_lab.templates.frontend.program import Program, Region, place, target
+from cutegen_lab.templates.frontend.reader import CASTS
 
 # What keeps every element's place in a row-major tensor.
 _SHAPES = frozenset(

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from cutegen_lab.core.candidate import Config, Scalar
 from cutegen_lab.core.problem import Problem
 from cutegen_lab.templates.emit.bundle import kernel_file
-from cutegen_lab.templates.formula import formula
-from cutegen_lab.templates.module import clean, constexprs, signature, tunable
+from cutegen_lab.templates.emit.module import clean, constexprs, signature, tunable
+from cutegen_lab.templates.frontend.formula import formula
 from cutegen_lab.templates.pipeline.module import Module, definitions, imports, overlapped
 from cutegen_lab.templates.pipeline.wiring import Step, Tensor, Wiring
 

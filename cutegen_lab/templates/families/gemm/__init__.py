@@ -8,11 +8,11 @@ cut into parts along k. A plain kernel serves small products and the layouts tha
 
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import Problem
-from cutegen_lab.templates.expr import Graph
 from cutegen_lab.templates.families.family import Family
 from cutegen_lab.templates.families.gemm.choice import default_config, estimate_us
 from cutegen_lab.templates.families.gemm.config import DOMAINS, KNOBS, NAME, matches, why_not
 from cutegen_lab.templates.families.gemm.module import GemmModule
+from cutegen_lab.templates.frontend.expr import Graph
 
 __all__ = ["DOMAINS", "FAMILY", "KNOBS", "NAME", "default_config", "estimate_us", "matches", "why_not", "write"]
 

@@ -7,9 +7,9 @@ from math import ceil
 
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import Workload
-from cutegen_lab.templates.expr import Graph, Map
 from cutegen_lab.templates.families.gemm.config import DOMAINS, TF32_DOMAINS, why_not
 from cutegen_lab.templates.families.gemm.shape import Products, products
+from cutegen_lab.templates.frontend.expr import Graph, Map
 from cutegen_lab.templates.kernels.rules.gemm_sm90 import RESIDENT
 
 # Microseconds that a multiprocessor of an H200 takes for 64 of k (benchmarks/results/gemm_sweep_on_gpu.json and

@@ -5,8 +5,8 @@ from __future__ import annotations
 from math import prod
 
 from cutegen_lab.core.candidate import Config
-from cutegen_lab.templates.expr import Graph
 from cutegen_lab.templates.families.gemm.shape import Products, products
+from cutegen_lab.templates.frontend.expr import Graph
 from cutegen_lab.templates.kernels.rules import gemm_sm90 as rules
 
 NAME = "matrix product"

@@ -5,11 +5,11 @@ from __future__ import annotations
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import Problem
 from cutegen_lab.templates.emit.bundle import bundle
-from cutegen_lab.templates.expr import Graph
+from cutegen_lab.templates.emit.module import Space, constraints, docstring, text_of_tuple, tunable
 from cutegen_lab.templates.families.gemm.config import DOMAINS, NAME, TF32_DOMAINS, TF32_NAME, kind_of
 from cutegen_lab.templates.families.gemm.product_module import ProductModule
 from cutegen_lab.templates.families.gemm.shape import Operand
-from cutegen_lab.templates.module import Space, constraints, docstring, text_of_tuple, tunable
+from cutegen_lab.templates.frontend.expr import Graph
 
 LEAST = 1 << 18  # products of numbers below which one plain kernel is sooner done than two that convert and multiply
 

@@ -8,11 +8,12 @@ from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.dtypes import DType
 from cutegen_lab.core.errors import ELSEWHERE, ProviderError
 from cutegen_lab.core.problem import Problem
-from cutegen_lab.templates.cute_text import Writer
-from cutegen_lab.templates.expr import Dims, Graph
+from cutegen_lab.templates.emit.cute_text import Writer
+from cutegen_lab.templates.emit.module import Space, approximate, constexprs, signature, text_of_tuple
 from cutegen_lab.templates.families.gemm.shape import Operand, adjacent, products
-from cutegen_lab.templates.formula import formula
-from cutegen_lab.templates.module import Space, approximate, constexprs, signature, text_of_tuple, variable
+from cutegen_lab.templates.frontend.expr import Dims, Graph
+from cutegen_lab.templates.frontend.formula import formula
+from cutegen_lab.templates.frontend.names import variable
 
 
 class ProductModule:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from cutegen_lab.core.problem import Workload
-from cutegen_lab.templates.expr import Dims, Dot, Graph
+from cutegen_lab.templates.frontend.expr import Dims, Dot, Graph
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,10 @@ from functools import partial
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import Problem
 from cutegen_lab.core.roofline import GpuSpec
-from cutegen_lab.templates.expr import Graph
 from cutegen_lab.templates.families.family import Family
 from cutegen_lab.templates.families.mma import choice, config
 from cutegen_lab.templates.families.mma.module import MmaModule
+from cutegen_lab.templates.frontend.expr import Graph
 
 __all__ = ["family"]
 

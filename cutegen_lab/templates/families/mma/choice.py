@@ -8,9 +8,9 @@ from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.dtypes import DType
 from cutegen_lab.core.problem import Workload
 from cutegen_lab.core.roofline import GpuSpec
-from cutegen_lab.templates.expr import Graph
 from cutegen_lab.templates.families.gemm.shape import products
 from cutegen_lab.templates.families.mma.config import shared_bytes, why_not
+from cutegen_lab.templates.frontend.expr import Graph
 
 _TILES = {(16, 64): (1, 2), (32, 64): (1, 2), (64, 64): (2, 2), (64, 128): (2, 2), (128, 64): (2, 2),
           (128, 128): (2, 2), (128, 256): (2, 4), (256, 128): (4, 2)}  # fmt: skip

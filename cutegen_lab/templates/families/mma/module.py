@@ -5,10 +5,10 @@ from __future__ import annotations
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import Problem
 from cutegen_lab.templates.emit.bundle import bundle
-from cutegen_lab.templates.expr import Graph
+from cutegen_lab.templates.emit.module import constraints, docstring, tunable
 from cutegen_lab.templates.families.gemm.product_module import ProductModule
 from cutegen_lab.templates.families.mma.config import DOMAINS, NAME, limits
-from cutegen_lab.templates.module import constraints, docstring, tunable
+from cutegen_lab.templates.frontend.expr import Graph
 
 
 class MmaModule(ProductModule):

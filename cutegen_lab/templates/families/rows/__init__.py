@@ -13,10 +13,10 @@ A row's length need not be a multiple of a vector's: see ``skewed``.
 
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import Problem
-from cutegen_lab.templates.expr import Graph
 from cutegen_lab.templates.families.family import Family
 from cutegen_lab.templates.families.rows.config import DOMAINS, KNOBS, NAME, default_config, matches, slowness, why_not
 from cutegen_lab.templates.families.rows.module import RowModule
+from cutegen_lab.templates.frontend.expr import Graph
 
 __all__ = ["DOMAINS", "FAMILY", "KNOBS", "NAME", "default_config", "matches", "slowness", "why_not", "write"]
 

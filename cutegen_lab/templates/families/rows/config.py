@@ -6,9 +6,9 @@ import math
 
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import Workload
-from cutegen_lab.templates.expr import Graph, Map, Reduce, Total
 from cutegen_lab.templates.families.rows.online import in_one_walk
 from cutegen_lab.templates.families.rows.skewed import run_of, skewed, width_of
+from cutegen_lab.templates.frontend.expr import Graph, Map, Reduce, Total
 from cutegen_lab.templates.kernels.rules import row_reduction as rules
 from cutegen_lab.templates.kernels.rules.row_reduction import FEWEST, MAX_LOADS, MAX_VALUES
 

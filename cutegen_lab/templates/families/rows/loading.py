@@ -7,10 +7,10 @@ from functools import cached_property
 
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import Problem
-from cutegen_lab.templates.expr import Graph, Index, Reduce
 from cutegen_lab.templates.families.rows.row_kernel import RowKernel
 from cutegen_lab.templates.families.rows.skewed import skewed
-from cutegen_lab.templates.module import variable
+from cutegen_lab.templates.frontend.expr import Graph, Index, Reduce
+from cutegen_lab.templates.frontend.names import variable
 
 _ROOM = 64  # values in registers from which on fewer threads would fit a multiprocessor
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import Problem
-from cutegen_lab.templates.cute_text import divided_by_rows
-from cutegen_lab.templates.expr import Graph
+from cutegen_lab.templates.emit.cute_text import divided_by_rows
+from cutegen_lab.templates.emit.module import Space, approximate, constraints
 from cutegen_lab.templates.families.finish import finishing_kernel, finishing_launch, started
 from cutegen_lab.templates.families.rows.config import DOMAINS, NAME
 from cutegen_lab.templates.families.rows.online import Online, in_one_walk
 from cutegen_lab.templates.families.rows.passes import Passes
 from cutegen_lab.templates.families.rows.skewed import skewed
-from cutegen_lab.templates.module import Space, approximate, constraints
+from cutegen_lab.templates.frontend.expr import Graph
 
 _SKEW = [
     "begin = source_row * (n // vec) + source_row * (n % vec) // vec  # the first vector it touches",

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from cutegen_lab.templates.expr import Const, Extent, Graph, Map, Reduce
+from cutegen_lab.templates.frontend.expr import Const, Extent, Graph, Map, Reduce
 
 
 @dataclass(frozen=True)

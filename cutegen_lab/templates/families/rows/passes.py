@@ -6,12 +6,13 @@ from itertools import groupby
 
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import Problem
-from cutegen_lab.templates.cute_text import number
-from cutegen_lab.templates.expr import NEUTRAL, Graph, Reduce
+from cutegen_lab.templates.emit.cute_text import number
+from cutegen_lab.templates.emit.module import CUTE_TYPE
 from cutegen_lab.templates.families.kernel_module import COMBINE
 from cutegen_lab.templates.families.rows.loading import Loading
 from cutegen_lab.templates.families.rows.online import Moments, Online, in_one_walk
-from cutegen_lab.templates.module import CUTE_TYPE, variable
+from cutegen_lab.templates.frontend.expr import NEUTRAL, Graph, Reduce
+from cutegen_lab.templates.frontend.names import variable
 
 
 class Passes(Loading):

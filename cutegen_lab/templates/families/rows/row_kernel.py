@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import Problem
-from cutegen_lab.templates.expr import Graph
+from cutegen_lab.templates.emit.views import View
 from cutegen_lab.templates.families.kernel_module import KernelModule
-from cutegen_lab.templates.module import variable
-from cutegen_lab.templates.views import View
+from cutegen_lab.templates.frontend.expr import Graph
+from cutegen_lab.templates.frontend.names import variable
 
 
 class RowKernel(KernelModule):

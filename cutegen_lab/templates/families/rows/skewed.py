@@ -8,9 +8,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from cutegen_lab.templates.expr import Graph
+from cutegen_lab.templates.emit.views import Views
+from cutegen_lab.templates.frontend.expr import Graph
 from cutegen_lab.templates.kernels.rules import row_reduction as rules
-from cutegen_lab.templates.views import Views
 
 FROM = 256  # shorter rows are read element by element
 

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import Problem, Workload
-from cutegen_lab.templates.cute_text import number
-from cutegen_lab.templates.expr import NEUTRAL, Graph
+from cutegen_lab.templates.emit.cute_text import number
+from cutegen_lab.templates.emit.module import call, constraints, signature, text_of_tuple
 from cutegen_lab.templates.families.column_kernel import ColumnKernel
 from cutegen_lab.templates.families.family import Family
 from cutegen_lab.templates.families.kernel_module import COMBINE
 from cutegen_lab.templates.families.scans.rows import scans_alone
 from cutegen_lab.templates.families.scans.scanning import Scanning
+from cutegen_lab.templates.frontend.expr import NEUTRAL, Graph
+from cutegen_lab.templates.frontend.names import variable
 from cutegen_lab.templates.kernels.rules import column_scan as rules
-from cutegen_lab.templates.module import call, constraints, signature, text_of_tuple, variable
 
 NAME = "column scan"
 DOMAINS = {

@@ -11,15 +11,16 @@ from collections.abc import Callable, Mapping
 
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import Problem, Workload
-from cutegen_lab.templates.cute_text import number
-from cutegen_lab.templates.expr import NEUTRAL, Dot, Graph, Index, Pick, Place, Reduce, Scan, Total
+from cutegen_lab.templates.emit.cute_text import number
+from cutegen_lab.templates.emit.module import constraints
+from cutegen_lab.templates.emit.views import View
 from cutegen_lab.templates.families.family import Family
 from cutegen_lab.templates.families.kernel_module import COMBINE
 from cutegen_lab.templates.families.rows.row_kernel import RowKernel
 from cutegen_lab.templates.families.scans.scanning import Scanning
+from cutegen_lab.templates.frontend.expr import NEUTRAL, Dot, Graph, Index, Pick, Place, Reduce, Scan, Total
+from cutegen_lab.templates.frontend.names import variable
 from cutegen_lab.templates.kernels.rules import row_scan as rules
-from cutegen_lab.templates.module import constraints, variable
-from cutegen_lab.templates.views import View
 
 NAME = "row scan"
 DOMAINS = {

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import Problem
-from cutegen_lab.templates.expr import Graph
 from cutegen_lab.templates.families.kernel_module import KernelModule
+from cutegen_lab.templates.frontend.expr import Graph
 
 
 class Scanning(KernelModule):

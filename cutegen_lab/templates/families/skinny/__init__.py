@@ -6,10 +6,10 @@ they are.
 
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import Problem
-from cutegen_lab.templates.expr import Graph
 from cutegen_lab.templates.families.family import Family
 from cutegen_lab.templates.families.skinny.config import DOMAINS, KNOBS, NAME, default_config, matches, why_not
 from cutegen_lab.templates.families.skinny.module import SkinnyModule
+from cutegen_lab.templates.frontend.expr import Graph
 
 __all__ = ["DOMAINS", "FAMILY", "KNOBS", "NAME", "default_config", "matches", "why_not", "write"]
 

@@ -6,8 +6,8 @@ from math import ceil
 
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import Workload
-from cutegen_lab.templates.expr import Graph
 from cutegen_lab.templates.families.gemm.shape import Products, products
+from cutegen_lab.templates.frontend.expr import Graph
 from cutegen_lab.templates.kernels.rules import skinny_matmul as rules
 from cutegen_lab.templates.kernels.rules.skinny_matmul import MANY, MAX_SUMS, MOST, tile_of
 

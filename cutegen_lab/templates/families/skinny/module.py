@@ -5,10 +5,10 @@ from __future__ import annotations
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import Problem
 from cutegen_lab.templates.emit.bundle import bundle
-from cutegen_lab.templates.expr import Graph
+from cutegen_lab.templates.emit.module import Space, constraints, docstring, tunable
 from cutegen_lab.templates.families.gemm.product_module import ProductModule
 from cutegen_lab.templates.families.skinny.config import DOMAINS, NAME
-from cutegen_lab.templates.module import Space, constraints, docstring, tunable
+from cutegen_lab.templates.frontend.expr import Graph
 
 _SENTENCES = (
     "The large operand is read once, by vectors, and multiplied with the few rows of the other, by FMAs or on the "

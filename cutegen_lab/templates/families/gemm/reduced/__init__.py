@@ -7,11 +7,11 @@ each tile leaves what it found, and a second kernel puts that together.
 
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import Problem
-from cutegen_lab.templates.expr import Graph
 from cutegen_lab.templates.families.family import Family
 from cutegen_lab.templates.families.gemm.reduced.choice import default_config, pays
 from cutegen_lab.templates.families.gemm.reduced.config import DOMAINS, KNOBS, NAME, matches, why_not
 from cutegen_lab.templates.families.gemm.reduced.module import ReducedModule
+from cutegen_lab.templates.frontend.expr import Graph
 
 __all__ = ["DOMAINS", "FAMILY", "KNOBS", "NAME", "default_config", "matches", "pays", "why_not", "write"]
 

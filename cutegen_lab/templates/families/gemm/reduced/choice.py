@@ -7,11 +7,11 @@ from math import ceil
 
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import Workload
-from cutegen_lab.templates.expr import Graph
 from cutegen_lab.templates.families import gemm
 from cutegen_lab.templates.families.gemm.choice import BYTES_PER_US, LAUNCH_US, expected_us, work_of
 from cutegen_lab.templates.families.gemm.reduced.config import DOMAINS, row_length, why_not
 from cutegen_lab.templates.families.gemm.reduced.steps import steps
+from cutegen_lab.templates.frontend.expr import Graph
 from cutegen_lab.templates.kernels.rules.gemm_sm90 import RESIDENT
 from cutegen_lab.templates.kernels.rules.skinny_matmul import MOST as FEW_ROWS
 

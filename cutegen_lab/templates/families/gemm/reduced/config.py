@@ -5,10 +5,10 @@ from __future__ import annotations
 from math import prod
 
 from cutegen_lab.core.candidate import Config
-from cutegen_lab.templates.expr import Graph, Index, Pick, Reduce, Scan, Total
 from cutegen_lab.templates.families.gemm import config as gemm
 from cutegen_lab.templates.families.gemm.reduced.steps import in_parts, steps
 from cutegen_lab.templates.families.gemm.shape import products
+from cutegen_lab.templates.frontend.expr import Graph, Index, Pick, Reduce, Scan, Total
 from cutegen_lab.templates.kernels.rules import gemm_sm90 as rules
 
 NAME = "matrix product and row reduction"

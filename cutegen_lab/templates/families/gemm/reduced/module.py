@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import Problem
-from cutegen_lab.templates.cute_text import divided_by_rows, number
 from cutegen_lab.templates.emit.bundle import bundle
-from cutegen_lab.templates.expr import NEUTRAL, Graph, Load, Reduce
+from cutegen_lab.templates.emit.cute_text import divided_by_rows, number
+from cutegen_lab.templates.emit.module import Space, approximate, constraints, docstring, signature, tunable
 from cutegen_lab.templates.families.gemm.product_module import ProductModule
 from cutegen_lab.templates.families.gemm.reduced.config import DOMAINS, NAME, exchanged
 from cutegen_lab.templates.families.gemm.reduced.parts import put_together
@@ -16,7 +16,7 @@ from cutegen_lab.templates.families.gemm.reduced.steps import Step, in_parts, st
 from cutegen_lab.templates.families.gemm.shape import Operand
 from cutegen_lab.templates.families.kernel_module import COMBINE, WISHES
 from cutegen_lab.templates.families.rows.online import Online, in_one_walk
-from cutegen_lab.templates.module import Space, approximate, constraints, docstring, signature, tunable
+from cutegen_lab.templates.frontend.expr import NEUTRAL, Graph, Load, Reduce
 
 
 class ReducedModule(ProductModule):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from cutegen_lab.templates.cute_text import number
-from cutegen_lab.templates.expr import NEUTRAL, Graph, Reduce
+from cutegen_lab.templates.emit.cute_text import number
 from cutegen_lab.templates.families.kernel_module import COMBINE
 from cutegen_lab.templates.families.rows.online import Moments, Online
+from cutegen_lab.templates.frontend.expr import NEUTRAL, Graph, Reduce
 
 
 def put_together(graph: Graph, names: Mapping[int, str], pair: Online | Moments | bool) -> list[str]:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from cutegen_lab.templates.expr import Dot, Graph, Map, Reduce
 from cutegen_lab.templates.families.rows.online import Moments, Online, in_one_walk
+from cutegen_lab.templates.frontend.expr import Dot, Graph, Map, Reduce
 
 
 @dataclass(frozen=True)

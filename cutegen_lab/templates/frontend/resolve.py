@@ -9,9 +9,9 @@ from dataclasses import replace
 
 from cutegen_lab.core.dtypes import DType
 from cutegen_lab.core.problem import Workload
-from cutegen_lab.templates.axes import Axes
-from cutegen_lab.templates.by_rows import by_rows
-from cutegen_lab.templates.expr import (
+from cutegen_lab.templates.frontend.axes import Axes
+from cutegen_lab.templates.frontend.by_rows import by_rows
+from cutegen_lab.templates.frontend.expr import (
     TRUTH_OPS,
     Const,
     Dims,
@@ -28,8 +28,8 @@ from cutegen_lab.templates.expr import (
     Reduce,
     Scan,
 )
-from cutegen_lab.templates.lowering import Lowering, Unsupported, Value
-from cutegen_lab.templates.spans import Length
+from cutegen_lab.templates.frontend.lowering import Lowering, Unsupported, Value
+from cutegen_lab.templates.frontend.spans import Length
 
 
 def resolve(lowering: Lowering, results: Sequence[Value], workload: Workload, tf32: bool = False) -> Graph:

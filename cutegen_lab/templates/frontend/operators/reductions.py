@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from cutegen_lab.templates.lowering import Lowering, Unsupported, Value
-from cutegen_lab.templates.operators.rules import rule
+from cutegen_lab.templates.frontend.lowering import Lowering, Unsupported, Value
+from cutegen_lab.templates.frontend.operators.rules import rule
 
 
 @rule("sum.dim_IntList", "sum.default")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cutegen_lab.templates.expr import Dims, Pool
-from cutegen_lab.templates.lowering import Lowering, Unsupported, Value
-from cutegen_lab.templates.operators.rules import rule
+from cutegen_lab.templates.frontend.expr import Dims, Pool
+from cutegen_lab.templates.frontend.lowering import Lowering, Unsupported, Value
+from cutegen_lab.templates.frontend.operators.rules import rule
 
 
 @rule("avg_pool2d.default")

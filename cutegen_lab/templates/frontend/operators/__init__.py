@@ -1,6 +1,6 @@
 """Rules for ATen operators. Importing this registers them."""
 
-from cutegen_lab.templates.operators import (
+from cutegen_lab.templates.frontend.operators import (
     activations,
     arithmetic,
     losses,

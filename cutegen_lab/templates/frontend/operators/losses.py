@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cutegen_lab.templates.elements import picked
-from cutegen_lab.templates.lowering import Lowering, Operand, Unsupported, Value
-from cutegen_lab.templates.operators.activations import log_sigmoid
-from cutegen_lab.templates.operators.norms import log_softmax
-from cutegen_lab.templates.operators.reductions import vector_norm
-from cutegen_lab.templates.operators.rules import rule
-from cutegen_lab.templates.operators.shapes import unsqueeze
+from cutegen_lab.templates.frontend.elements import picked
+from cutegen_lab.templates.frontend.lowering import Lowering, Operand, Unsupported, Value
+from cutegen_lab.templates.frontend.operators.activations import log_sigmoid
+from cutegen_lab.templates.frontend.operators.norms import log_softmax
+from cutegen_lab.templates.frontend.operators.reductions import vector_norm
+from cutegen_lab.templates.frontend.operators.rules import rule
+from cutegen_lab.templates.frontend.operators.shapes import unsqueeze
 
 MEAN = 1
 _SMALLEST_NORMAL = 2.0**-126

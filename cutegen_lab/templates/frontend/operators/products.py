@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from cutegen_lab.templates.lowering import Lowering, Unsupported, Value
-from cutegen_lab.templates.operators.arithmetic import add
-from cutegen_lab.templates.operators.rules import rule
+from cutegen_lab.templates.frontend.lowering import Lowering, Unsupported, Value
+from cutegen_lab.templates.frontend.operators.arithmetic import add
+from cutegen_lab.templates.frontend.operators.rules import rule
 
 
 @rule("matmul.default", "mm.default", "bmm.default", "mv.default", "dot.default", "vdot.default",

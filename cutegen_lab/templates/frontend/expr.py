@@ -13,7 +13,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from cutegen_lab.templates.spans import Length, Span
+from cutegen_lab.templates.frontend.spans import Length, Span
 
 Dims = tuple[int | None, ...]
 """For each dimension of the iteration space, the tensor dimension that walks along it (None: broadcast). Several may be
@@ -101,8 +101,8 @@ class Place:
 
 @dataclass(frozen=True)
 class Map:
-    """An elementwise operation; ``op`` is one of the names :mod:`cutegen_lab.templates.cute_text` can write. ``number``
-    is an integer as PyTorch makes a float of it, rounded where it is long."""
+    """An elementwise operation; ``op`` is one of the names that ``emit/cute_text.py`` can write. ``number`` is an
+    integer as PyTorch makes a float of it, rounded where it is long."""
 
     op: str
     args: tuple[int, ...]

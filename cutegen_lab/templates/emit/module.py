@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from cutegen_lab.core.candidate import Config, Scalar
 from cutegen_lab.core.dtypes import DType
 from cutegen_lab.core.problem import Problem, Workload
-from cutegen_lab.templates.expr import Graph
-from cutegen_lab.templates.formula import formula
-from cutegen_lab.templates.views import View
+from cutegen_lab.templates.emit.views import View
+from cutegen_lab.templates.frontend.expr import Graph
+from cutegen_lab.templates.frontend.formula import formula
 
 CUTE_TYPE = {
     DType.F32: "Float32", DType.F16: "cutlass.Float16", DType.BF16: "cutlass.BFloat16", DType.I64: "cutlass.Int64",
@@ -116,11 +116,6 @@ def approximate(workload: Workload) -> tuple[bool, bool]:
     are rounded to would show them."""
     kinds = {t.dtype for t in workload.outputs}
     return not kinds & {DType.F32, DType.I8, DType.U8, DType.I16, DType.I32}, kinds <= {DType.BF16}
-
-
-def variable(prefix: str, name: str) -> str:
-    """CUTLASS's habit: ``m`` whole tensor, ``g`` this block's, ``r`` registers: ``rX``."""
-    return prefix + name[:1].upper() + name[1:]
 
 
 def clean(lines: Sequence[str]) -> str:

@@ -9,8 +9,8 @@ from typing import Any
 
 from cutegen_lab.core.dtypes import DType
 from cutegen_lab.core.problem import Workload
-from cutegen_lab.templates.axes import Axes
-from cutegen_lab.templates.expr import (
+from cutegen_lab.templates.frontend.axes import Axes
+from cutegen_lab.templates.frontend.expr import (
     TRUTH_OPS,
     Builder,
     Dims,
@@ -26,7 +26,7 @@ from cutegen_lab.templates.expr import (
     Scan,
     Total,
 )
-from cutegen_lab.templates.spans import Span
+from cutegen_lab.templates.frontend.spans import Span
 
 
 @dataclass(frozen=True)

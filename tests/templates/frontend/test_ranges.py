@@ -7,8 +7,8 @@ import math
 import pytest
 import torch
 
-from cutegen_lab.templates.ranges import range_of
-from cutegen_lab.templates.reader import read
+from cutegen_lab.templates.frontend.ranges import range_of
+from cutegen_lab.templates.frontend.reader import read
 from tests.harness.checking import problem_of
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from cutegen_lab.templates.expr import Index, Load, Map, Pick, Place, Scan
-from cutegen_lab.templates.lowering import REGROUPED, Lowering, Unsupported, Value
-from cutegen_lab.templates.spans import fixed
+from cutegen_lab.templates.frontend.expr import Index, Load, Map, Pick, Place, Scan
+from cutegen_lab.templates.frontend.lowering import REGROUPED, Lowering, Unsupported, Value
+from cutegen_lab.templates.frontend.spans import fixed
 
 
 def part(g: Lowering, value: Value, dim: int, start: int, length: int, beyond: bool = False) -> Value:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 
-from cutegen_lab.templates.lowering import Lowering, Operand, Value
-from cutegen_lab.templates.operators.arithmetic import clamp
-from cutegen_lab.templates.operators.rules import rule
-from cutegen_lab.templates.operators.shapes import chunk
+from cutegen_lab.templates.frontend.lowering import Lowering, Operand, Value
+from cutegen_lab.templates.frontend.operators.arithmetic import clamp
+from cutegen_lab.templates.frontend.operators.rules import rule
+from cutegen_lab.templates.frontend.operators.shapes import chunk
 
 
 @rule("relu.default")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from cutegen_lab.templates.expr import Const, Map, Node, Reduce
+from cutegen_lab.templates.frontend.expr import Const, Map, Node, Reduce
 
 Range = tuple[float, float]  # least and largest, each perhaps infinite
 ANYTHING: Range = (-math.inf, math.inf)

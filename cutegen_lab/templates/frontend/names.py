@@ -8,7 +8,6 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
 from cutegen_lab.core.problem import Problem, Workload
-from cutegen_lab.templates.module import variable
 
 RESERVED = frozenset({"cuda", "cute", "cutlass", "launch", "stream", "workload", "_"})  # whatever the kernel
 _NEUTRAL = 0x4E00  # letters that no text has: names of the same length, since texts wrap and name by it
@@ -40,6 +39,11 @@ def apart(problem: Problem, used: Collection[str] = RESERVED) -> Problem:
             name = name + "_" if not name.endswith("_") else f"{name.rstrip('_')}_t"
         names.append(name)
     return _called(problem, names)
+
+
+def variable(prefix: str, name: str) -> str:
+    """CUTLASS's habit: ``m`` whole tensor, ``g`` this block's, ``r`` registers: ``rX``."""
+    return prefix + name[:1].upper() + name[1:]
 
 
 def _names(problem: Problem) -> list[str]:

@@ -6,9 +6,9 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from cutegen_lab.templates.elements import flipped, part, picked
-from cutegen_lab.templates.lowering import Lowering, Unsupported, Value
-from cutegen_lab.templates.operators.rules import rule
+from cutegen_lab.templates.frontend.elements import flipped, part, picked
+from cutegen_lab.templates.frontend.lowering import Lowering, Unsupported, Value
+from cutegen_lab.templates.frontend.operators.rules import rule
 
 _TO_THE_END = 2**63 - 1  # what the exporter writes for a missing end
 

@@ -4,7 +4,20 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from cutegen_lab.templates.expr import Dot, Extent, Graph, Index, Map, Node, Pick, Place, Pool, Reduce, Scan, Total
+from cutegen_lab.templates.frontend.expr import (
+    Dot,
+    Extent,
+    Graph,
+    Index,
+    Map,
+    Node,
+    Pick,
+    Place,
+    Pool,
+    Reduce,
+    Scan,
+    Total,
+)
 
 
 def by_rows(graph: Graph) -> Graph:

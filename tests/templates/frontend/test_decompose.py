@@ -10,8 +10,8 @@ from torch.export import ExportedProgram, exported_program
 
 from cutegen_lab.problems import Reference
 from cutegen_lab.problems.tracing import tracing
-from cutegen_lab.templates.decompose import COLLECTS, decomposed
-from cutegen_lab.templates.steps import IN_STEPS
+from cutegen_lab.templates.frontend.decompose import COLLECTS, decomposed
+from cutegen_lab.templates.frontend.steps import IN_STEPS
 from tests.harness.checking import problem_of
 
 ONE_INPUT = "x: f32[4,8,6]"
@@ -58,7 +58,7 @@ def test_it_is_what_pytorch_makes_of_a_program(expression: str, inputs: str) -> 
 def test_what_it_relies_on_is_still_there(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without it every program takes ten times as long to read; it is read all the same."""
     assert hasattr(exported_program, COLLECTS)
-    monkeypatch.setattr("cutegen_lab.templates.decompose.COLLECTS", "moved")
+    monkeypatch.setattr("cutegen_lab.templates.frontend.decompose.COLLECTS", "moved")
     with tracing():
         program = exported(*CASES[0])
         assert nodes(decomposed(program)) == nodes(program.run_decompositions(IN_STEPS))

@@ -14,8 +14,8 @@ from cutegen_lab.core.errors import ELSEWHERE, ProviderError
 from cutegen_lab.core.problem import Workload
 from cutegen_lab.problems.source import is_source
 from cutegen_lab.problems.tracing import tracing
-from cutegen_lab.templates.constants import Constants
-from cutegen_lab.templates.decompose import decomposed
+from cutegen_lab.templates.frontend.constants import Constants
+from cutegen_lab.templates.frontend.decompose import decomposed
 
 CHECKS = ("aten._assert_tensor_metadata.default", "aten._assert_scalar.default", "aten._assert_async.msg")
 ARITHMETIC = {f"aten.{op}.{form}" for op in ("mul", "div", "add", "sub", "rsub") for form in ("Tensor", "Scalar")}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from cutegen_lab.templates.expr import Dims, Graph
+from cutegen_lab.templates.frontend.expr import Dims, Graph
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 
-from cutegen_lab.templates.expr import (
+from cutegen_lab.templates.frontend.expr import (
     Const,
     Dot,
     Extent,

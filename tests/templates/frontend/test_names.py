@@ -9,7 +9,7 @@ from collections import Counter
 import pytest
 
 from cutegen_lab.core.problem import Problem
-from cutegen_lab.templates.names import apart, well_named
+from cutegen_lab.templates.frontend.names import apart, well_named
 from cutegen_lab.templates.recognise import template_for
 from tests.harness.checking import Compiler, passed, problem_of
 

@@ -17,16 +17,23 @@ from cutegen_lab.core.dtypes import DType
 from cutegen_lab.core.errors import ELSEWHERE, ProviderError
 from cutegen_lab.core.problem import Problem, Workload
 from cutegen_lab.problems import Reference
-from cutegen_lab.templates import operators
-from cutegen_lab.templates.axes import Misfit
-from cutegen_lab.templates.expr import Const, Graph, Map, Node, Size
-from cutegen_lab.templates.lowering import Lowering, Unsupported, Value
-from cutegen_lab.templates.names import apart
-from cutegen_lab.templates.operators.rules import RULES
-from cutegen_lab.templates.program import Program, Region, Scalar, place, target
-from cutegen_lab.templates.ranges import range_of
-from cutegen_lab.templates.resolve import resolve, with_extents
-from cutegen_lab.templates.spans import Span, fitted, fitted_constant, fitted_factor, fitted_power, perhaps_of_shape
+from cutegen_lab.templates.frontend import operators
+from cutegen_lab.templates.frontend.axes import Misfit
+from cutegen_lab.templates.frontend.expr import Const, Graph, Map, Node, Size
+from cutegen_lab.templates.frontend.lowering import Lowering, Unsupported, Value
+from cutegen_lab.templates.frontend.names import apart
+from cutegen_lab.templates.frontend.operators.rules import RULES
+from cutegen_lab.templates.frontend.program import Program, Region, Scalar, place, target
+from cutegen_lab.templates.frontend.ranges import range_of
+from cutegen_lab.templates.frontend.resolve import resolve, with_extents
+from cutegen_lab.templates.frontend.spans import (
+    Span,
+    fitted,
+    fitted_constant,
+    fitted_factor,
+    fitted_power,
+    perhaps_of_shape,
+)
 
 COMPUTED = (DType.BF16, DType.F16, DType.F32)
 INDICES = (DType.I64, DType.I32)

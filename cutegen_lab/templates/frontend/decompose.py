@@ -18,8 +18,8 @@ import torch
 from torch._C import DispatchKey
 from torch.export import ExportedProgram, exported_program
 
-from cutegen_lab.templates.operators.rules import RULES
-from cutegen_lab.templates.steps import IN_STEPS
+from cutegen_lab.templates.frontend.operators.rules import RULES
+from cutegen_lab.templates.frontend.steps import IN_STEPS
 
 COLLECTS = "_collect_all_valid_cia_ops"  # of torch.export.exported_program: the operators whose kernels are overridden
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cutegen_lab.templates.expr import (
+from cutegen_lab.templates.frontend.expr import (
     Const,
     Dims,
     Dot,
