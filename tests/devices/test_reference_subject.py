@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from cutegen_lab.core.stopwatch import ReferenceKind
-from cutegen_lab.devices.cuda.subjects import ReferenceSubject
+from cutegen_lab.devices.cuda.subjects import ReferenceSubject, wipe
 from cutegen_lab.problems import read_text
 
 CONVOLUTION = "def reference(x, w):  # x: f32[2,3,20], w: f32[4,3,5]\n    return F.conv1d(x, w)\n"
@@ -62,3 +62,13 @@ def test_a_baseline_has_pytorch_s_defaults_and_what_its_text_says(
     assert torch.backends.cudnn.allow_tf32 is convolutions
     assert torch.backends.cuda.matmul.allow_tf32 is products
     assert subject.call(0) is not None
+
+
+def test_what_a_reference_returned_can_be_wiped_whole() -> None:
+    """Also where it is a view, or memory in another order; a copy's tensor belongs to a set, which is rewritten."""
+    whole, copied = torch.zeros(6, 4), torch.zeros(3)
+    flags = torch.zeros(5, dtype=torch.bool)
+    wipe((whole.t()[1:], flags))
+    wipe(copied)
+    wipe(None)
+    assert bool(whole.isnan().all()) and flags.view(torch.uint8).eq(0xFF).all() and not copied.any()

@@ -24,7 +24,7 @@ from cutegen_lab.devices.cuda import cupti_activity
 from cutegen_lab.devices.cuda.driver import Driver
 from cutegen_lab.devices.cuda.nvml import Card
 from cutegen_lab.devices.cuda.rotating_buffers import RotatingBuffers, set_count
-from cutegen_lab.devices.cuda.subjects import CopySubject, PlanSubject, ReferenceSubject, Runnable, forget
+from cutegen_lab.devices.cuda.subjects import CopySubject, PlanSubject, ReferenceSubject, Runnable, forget, wipe
 
 SPIN_CYCLES_PER_S = 2e9  # upper bound on the clock rate
 SPIN_SECONDS = 2e-4  # least spin time; otherwise three times the host's enqueue time
@@ -42,8 +42,9 @@ class Graphs:
         self._act: dict[Mode, Callable[[int], object]] = {}
         self._spins: dict[Mode, int] = {}
         for index in range(calls):  # uncaptured first: modules load, autotuners choose, faults show themselves
-            runnable.call(index)
+            result = runnable.call(index)
             driver.call("cuCtxSynchronize")
+            wipe(result)
 
     def prepare(self, mode: Mode) -> None:
         """Captures the graph of a mode; must come before the first :meth:`enqueue` or :meth:`spin` of it."""
@@ -59,6 +60,11 @@ class Graphs:
         """Keeps the device busy for as long as the host needs for :meth:`enqueue`."""
         cupti_activity.mark(self._spins[mode])
 
+    def wipe(self) -> None:
+        """Overwrites what the calls in graphs returned."""
+        for result in self._kept:
+            wipe(result)
+
     def _made(self, mode: Mode) -> Callable[[int], object]:
         if mode not in ("cold", "warm"):
             return self._runnable.call
@@ -69,10 +75,10 @@ class Graphs:
         seconds = 0.0
         for _ in range(2):  # the first replay uploads the graph
             started = time.perf_counter()
-            kept = act(0)
+            result = act(0)
             seconds = time.perf_counter() - started
             self._driver.call("cuCtxSynchronize")
-            del kept
+            wipe(result)
         return int(max(SPIN_SECONDS, 3 * seconds) * SPIN_CYCLES_PER_S)
 
     def _capture(self, indices: Sequence[int], keep: bool) -> torch.cuda.CUDAGraph:
@@ -100,6 +106,7 @@ class Bench:
         self.card = Card(driver.pci_bus_id(torch.cuda.current_device()))
         self._read, self._readings = 0.0, dict[str, float]()
         self._subjects: dict[str, tuple[Runnable, Graphs]] = {}
+        self._result: object = None  # of the last call that CUPTI recorded
 
     def load(self, inputs: Sequence[torch.Tensor]) -> None:
         """Stores the inputs' bytes, from which the values of all sets are rotated."""
@@ -122,12 +129,15 @@ class Bench:
         runnable, graphs = self._subjects[name]
         graphs.prepare(mode)
         if mode == "records":
-            return cupti_activity.spans(lambda number: self._recorded(runnable, graphs, seed + number), count)
+            times = cupti_activity.spans(lambda number: self._recorded(runnable, graphs, seed + number), count)
+            wipe(self._result)
+            return times
         times = []
         for each in range(seed, seed + count):
             single = each % len(self.sets)
             self._fresh(runnable, each, {"cold": None, "warm": [0]}.get(mode, [single]))
             times.append(self._once(graphs, mode, single))
+        graphs.wipe()
         if time.monotonic() - self._read > _CARD_SECONDS:
             self._readings, self._read = self.card.read(), time.monotonic()
         return times
@@ -157,10 +167,11 @@ class Bench:
     def _recorded(self, runnable: Runnable, graphs: Graphs, seed: int) -> None:
         """Runs one call between two marks; the first gives the host time to enqueue it."""
         single = seed % len(self.sets)
+        wipe(self._result)
         self._fresh(runnable, seed, [single])
         self._sweep.sum()
         graphs.spin("records")
-        self._kept = graphs.enqueue("records", single)
+        self._result = graphs.enqueue("records", single)
         cupti_activity.mark()
 
     def _once(self, graphs: Graphs, mode: Mode, single: int) -> float:
@@ -173,8 +184,8 @@ class Bench:
             graphs.enqueue("warm", single)
         graphs.spin(mode)
         start.record()
-        kept = graphs.enqueue(mode, single)
+        result = graphs.enqueue(mode, single)
         end.record()
         self._driver.call("cuCtxSynchronize")
-        del kept
+        wipe(result)
         return float(start.elapsed_time(end)) * 1e3 / (1 if mode == "events" else len(self.sets))

@@ -37,8 +37,8 @@ class WorkerProcess:
         self, index: int = 0, module: str = WORKER, wrapper: Sequence[str] = (),
         environment: Mapping[str, str] = MappingProxyType({}), ahead: bool = False,
     ) -> None:  # fmt: skip
-        """``wrapper``: command to start it under. ``environment``: variables added to this process's. ``ahead``: import
-        what baselines need at once, which delays checks that are already waiting."""
+        """``wrapper``: command to start it under. ``environment``: variables added to this process's. ``ahead``:
+        prepare torch.compile at once, which delays checks that are already waiting."""
         command = [*wrapper, sys.executable, "-m", module, str(index), *(["ahead"] if ahead else [])]
         self._process = subprocess.Popen(  # noqa: S603 - this package's own module
             command, env={**os.environ, **environment},

@@ -16,6 +16,7 @@ from cutegen_lab.devices.cuda.driver import Driver, LoadedBuild
 from cutegen_lab.devices.cuda.rotating_buffers import Arena, RotatingBuffers, poison
 from cutegen_lab.problems import Reference
 
+WIPED = 0xFF  # NaN in every floating-point type
 MODES = {"compile": "default", "max-autotune": "max-autotune-no-cudagraphs"}  # the stopwatch captures graphs itself
 
 
@@ -87,7 +88,7 @@ class ReferenceSubject:
         return [_channels_last(t) for t in tensors] if self._channels_last else tensors
 
     def refresh(self, seed: int) -> None:
-        """Does nothing: its outputs are PyTorch's own allocations, which nobody reads."""
+        """Does nothing: its outputs are PyTorch's own allocations, which :func:`wipe` clears."""
 
     def close(self) -> None:
         """Forgets what torch.compile made, for all references of a problem at once: :func:`forget`."""
@@ -108,6 +109,12 @@ def _channels_last(tensor: torch.Tensor) -> torch.Tensor:
         return tensor
     _, channels, height, width = tensor.shape
     return tensor.as_strided(tensor.shape, (channels * height * width, 1, width * channels, channels))
+
+
+def wipe(result: object) -> None:
+    """Overwrites the memory of the tensors that a reference returned: a candidate could read it in its own turn."""
+    for tensor in result if isinstance(result, tuple) else ():
+        torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(tensor.untyped_storage()).fill_(WIPED)
 
 
 def forget() -> None:
