@@ -63,6 +63,7 @@ def build_view(
         timeline=_steps(timeline.open_attempt, driven),
         current_id=current.id if current else None,
         incumbent_id=state.incumbent_id,
+        best_id=_best(state),
         verbs=allowed_verbs(state, attached),
         log=list(log)[-LOG_LINES:],
         versions=_versions(events),
@@ -93,6 +94,13 @@ def allowed_verbs(state: RunState, attached: bool = True) -> list[Verb]:
 def proven(trial: Trial | None) -> bool:
     """Compiled and checked, and every check passed."""
     return trial is not None and trial.verdict.passed and trial.check is not None and trial.resources is not None
+
+
+def _best(state: RunState) -> str | None:
+    """The fastest candidate that passed; measured and predicted times are not compared with each other."""
+    timed = [(key, t.timing) for key, t in state.trials.items() if t.timing is not None and t.verdict.passed]
+    measured = [found for found in timed if found[1].kind == "measured"]
+    return min(measured or timed, key=lambda found: found[1].time_us, default=(None, None))[0]
 
 
 def _status(state: RunState, attached: bool) -> Status:

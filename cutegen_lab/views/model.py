@@ -134,6 +134,8 @@ class SolView(View):
 class RunView(View):
     """A whole run. ``verbs`` are those the analyst may use now on ``current_id``; none while no kernel is attached
     (``resume`` apart). ``timeline`` is the attempt in work, from its generation on, when it is no candidate yet.
+    ``incumbent_id`` is the candidate accepted last; ``best_id`` the fastest that passed, by measured times where there
+    are any.
     """
 
     schema_version: Literal[1] = 1
@@ -150,6 +152,7 @@ class RunView(View):
     timeline: list[StepView] = []
     current_id: str | None
     incumbent_id: str | None
+    best_id: str | None = None
     verbs: list[Verb]
     log: list[str]
     versions: dict[str, str] = {}

@@ -3,6 +3,8 @@
 /**
  * A whole run. ``verbs`` are those the analyst may use now on ``current_id``; none while no kernel is attached
  * (``resume`` apart). ``timeline`` is the attempt in work, from its generation on, when it is no candidate yet.
+ * ``incumbent_id`` is the candidate accepted last; ``best_id`` the fastest that passed, by measured times where there
+ * are any.
  */
 export interface RunView {
   schema_version: 1;
@@ -19,6 +21,7 @@ export interface RunView {
   timeline: StepView[];
   current_id: string | null;
   incumbent_id: string | null;
+  best_id: string | null;
   verbs: ('approve' | 'approve_unproven' | 'reject' | 'edit' | 'retry' | 'branch' | 'stop' | 'resume')[];
   log: string[];
   versions: {

@@ -1,7 +1,16 @@
 import { describe, expect, it } from 'vitest';
-import { branchDepths, elapsed, microseconds, seconds, significant } from '../src/run/format';
+import {
+  candidateTree,
+  compared,
+  elapsed,
+  microseconds,
+  seconds,
+  significant,
+  timeRatio
+} from '../src/run/format';
 import { axis } from '../src/run/trend';
 import { quickstartNotebook } from '../src/lab/notebook';
+import type { CandidateView } from '../src/schema';
 import { sample } from './samples';
 
 describe('numbers', () => {
@@ -41,14 +50,47 @@ describe('axes', () => {
   });
 });
 
-it('a branch is one deeper than the candidate it left, a chain is not', () => {
-  expect([...branchDepths(sample('review').candidates)]).toEqual([
-    ['c1', 0],
-    ['c2', 0],
-    ['c3', 0],
-    ['c4', 0],
-    ['c5', 1]
-  ]);
+describe('lineage', () => {
+  it('is a tree: each candidate under its parent, whenever it was made', () => {
+    const [first] = sample('review').candidates;
+    const made = (id: string, parent_id: string | null) => ({ ...first, id, parent_id }) as CandidateView;
+    const rows = candidateTree([
+      made('c1', null), made('c2', 'c1'), made('c3', 'c1'), made('c4', 'c2'), made('c5', 'c1'), made('c6', 'c4')
+    ]); // prettier-ignore
+    expect(rows.map(row => [row.candidate.id, row.depth])).toEqual([
+      ['c1', 0], ['c2', 1], ['c4', 2], ['c6', 3], ['c3', 1], ['c5', 1]
+    ]); // prettier-ignore
+  });
+
+  it('loses none whose parent is unknown, or is itself', () => {
+    const [first] = sample('review').candidates;
+    const made = (id: string, parent_id: string | null) => ({ ...first, id, parent_id }) as CandidateView;
+    const rows = candidateTree([made('c1', 'c0'), made('c2', 'c2')]);
+    expect(rows.map(row => row.candidate.id)).toEqual(['c1', 'c2']);
+  });
+});
+
+describe('a time beside the current kernel', () => {
+  const run = sample('review');
+  const point = { verdict: 'passed', error: null, torch_error: null, sol_gap: null };
+  const beside = (basis: 'measured' | 'predicted') => ({
+    ...run,
+    incumbent_id: 'c1',
+    trend: [
+      { ...point, candidate_id: 'c1', time_us: 40, basis: 'measured' as const },
+      { ...point, candidate_id: 'c2', time_us: 42, basis }
+    ]
+  });
+  it('is a ratio, of times of one kind', () => {
+    expect(timeRatio(beside('measured'), 'c2')).toBe(1.05);
+    expect(timeRatio(beside('predicted'), 'c2')).toBeNull();
+    expect(timeRatio(beside('measured'), 'c1')).toBeNull();
+  });
+  it.each([
+    [1.05, '5.0% slower'],
+    [0.5, '50% faster'],
+    [1.0001, 'as fast']
+  ])('%d in words', (ratio, text) => expect(compared(ratio)).toBe(text));
 });
 
 it('the quickstart is a valid notebook on the given kernel', () => {

@@ -82,11 +82,47 @@ describe('what is shown', () => {
     expect(texts()).toHaveLength(source.trimEnd().split('\n').length);
   });
 
-  it('draws lineage: a second child of a candidate is a branch that names its parent', async () => {
+  it('puts a candidate under its parent, and names it', async () => {
     await show(sample('review'));
     const branch = button(host, /c5 one warp group/);
     expect(branch.closest('li')?.style.getPropertyValue('--cg-depth')).toBe('1');
     expect(branch.textContent).toContain('from c1');
+  });
+
+  it('calls the fastest best, and the one accepted last current', async () => {
+    await show({ ...sample('review'), best_id: 'c1', incumbent_id: 'c5' });
+    const names = (name: RegExp) => button(host, name).querySelector('.cg-names')?.textContent;
+    expect(names(/c1 row softmax/)).toBe(' · best');
+    expect(names(/c5 one warp group/)).toBe(' · current');
+    expect(names(/c2 vector loads/)).toBeUndefined();
+  });
+
+  it("takes PyTorch's error from a check that passed", async () => {
+    const view = sample('review');
+    const last = view.trend.at(-1);
+    const failed = { ...last, candidate_id: 'c6', verdict: 'wrong_result', torch_error: 1.5e-56 };
+    await show({ ...view, trend: [...view.trend, failed] as RunView['trend'] });
+    expect(host.querySelector('svg[role=img]')?.getAttribute('aria-label')).not.toContain('1.5e-56');
+  });
+
+  it('draws no point of a candidate that is still at work, and a cross for one that failed', async () => {
+    await show(sample('running'));
+    const marks = [...host.querySelectorAll('.cg-plot')].map(plot => [
+      plot.querySelectorAll('.cg-dot').length,
+      plot.querySelectorAll('.cg-cross').length
+    ]);
+    expect(marks).toEqual([
+      [3, 2],
+      [3, 2]
+    ]);
+  });
+
+  it('has steps and actions above what scrolls', async () => {
+    await show(sample('review'));
+    const order = [...(host.querySelector('.cg-root')?.children ?? [])].map(each => each.className);
+    expect(order.indexOf('cg-attempt')).toBeLessThan(order.indexOf('cg-body'));
+    expect(order.indexOf('cg-actions')).toBeLessThan(order.indexOf('cg-body'));
+    expect(order.at(-1)).toBe('cg-body');
   });
 
   it('tells the plots in words, with PyTorch and the bound as references', async () => {
@@ -232,6 +268,83 @@ describe('verbs', () => {
     await act(() => void vi.advanceTimersByTime(5000));
     expect(host.querySelector('[role=alert]')?.textContent).toContain('No answer from the kernel yet');
     vi.useRealTimers();
+  });
+});
+
+function press(
+  key: string,
+  on: Element = host.querySelector('.cg-root') as Element,
+  more: KeyboardEventInit = {}
+) {
+  return act(async () => {
+    on.dispatchEvent(new KeyboardEvent('keydown', { key, bubbles: true, cancelable: true, ...more }));
+    for (let turn = 0; turn < 5; turn++) {
+      await Promise.resolve();
+    }
+  });
+}
+
+describe('keys', () => {
+  it('answer, and walk through candidates as they are listed', async () => {
+    const sent: IAnswer[] = [];
+    await show(sample('review'), answer => (sent.push(answer), Promise.resolve()));
+    const current = () => host.querySelector('.cg-candidate[aria-current]')?.textContent;
+    expect(current()).toContain('c5');
+    await press('k');
+    expect(current()).not.toContain('c5');
+    await press('j');
+    expect(current()).toContain('c5');
+    await press('j'); // There is none below.
+    expect(current()).toContain('c5');
+    await press('a');
+    expect(sent).toEqual([{ verb: 'approve', candidate_id: 'c5' }]);
+    await press('r');
+    expect(host.querySelector('textarea')).not.toBeNull();
+  });
+
+  it('do nothing in a text, with a modifier, or where the verb is not allowed', async () => {
+    const sent: IAnswer[] = [];
+    const ask = (answer: IAnswer) => (sent.push(answer), Promise.resolve());
+    await show(sample('review'), ask);
+    await press('a', undefined, { ctrlKey: true });
+    await press('r');
+    await press('a', host.querySelector('textarea') as Element);
+    await show(sample('running'), ask);
+    await press('a');
+    expect(sent).toEqual([]);
+  });
+
+  it('keep the focus in the widget when a panel closes', async () => {
+    await show(sample('review'));
+    await press('r');
+    expect(document.activeElement?.tagName).toBe('TEXTAREA');
+    await press('Escape', document.activeElement as Element);
+    expect(host.querySelector('textarea')).toBeNull();
+    expect(document.activeElement).toBe(host.querySelector('.cg-root'));
+  });
+});
+
+describe('a slower candidate', () => {
+  const slower = (): RunView => {
+    const view = sample('review');
+    const trend = view.trend.map(point =>
+      point.candidate_id === 'c1'
+        ? { ...point, time_us: 30 }
+        : point.candidate_id === 'c5'
+          ? { ...point, time_us: 33 }
+          : point
+    );
+    return { ...view, incumbent_id: 'c1', trend };
+  };
+  it('is approved only when asked back', async () => {
+    const sent: IAnswer[] = [];
+    await show(slower(), answer => (sent.push(answer), Promise.resolve()));
+    expect(host.querySelector('.cg-actions')?.textContent).toContain('c5 is 10% slower than c1');
+    await click('Approve c5…');
+    expect(sent).toEqual([]);
+    expect(document.activeElement).toBe(button(host, 'Cancel'));
+    await click('Approve c5 nevertheless');
+    expect(sent).toEqual([{ verb: 'approve', candidate_id: 'c5' }]);
   });
 });
 

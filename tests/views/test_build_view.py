@@ -156,6 +156,18 @@ def test_accepted_then_refined_shows_the_diff_to_the_parent():
     assert "branch" in view.verbs
 
 
+def test_best_is_the_fastest_by_measured_times_where_there_are_any():
+    """A slower candidate may be accepted, and predicted times are not compared with measured ones."""
+    script = Script()
+    assert script.view().best_id is None
+    for time_us, kind in ((36.5, "predicted"), (35.0, "measured"), (35.5, "measured")):
+        parent = {"parent": script.current} if script.candidates else {}
+        script.generate(**parent).compile().check().time(timing(time_us, kind)).profile().answer("approve")
+    assert (script.view().best_id, script.view().incumbent_id) == ("c2", "c3")
+    script.generate(parent="c3").compile().check(Verdict.WRONG_RESULT, BAD_ERROR)
+    assert script.view().best_id == "c2"
+
+
 def test_an_edit_is_a_candidate_of_the_analyst_that_was_not_generated():
     view = Script().proven().answer("edit", SOURCE + "# mine\n").start(Step.COMPILE).view()
     assert view.candidates[1].source == SOURCE + "# mine\n"

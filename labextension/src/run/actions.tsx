@@ -2,9 +2,10 @@ import type { ComponentChildren } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { CandidateView, RunView } from '../schema';
 import { Editor } from './editor';
+import { compared, timeRatio } from './format';
 import type { Ask, IAnswer, Verb } from './verbs';
 
-type Panel = 'reject' | 'edit' | 'approve_unproven';
+type Panel = 'reject' | 'edit' | 'approve_unproven' | 'approve';
 
 /** How long an answer may stay unheard before we say what that may mean. */
 const SILENCE_MS = 5000;
@@ -159,6 +160,41 @@ function Unproven({
   );
 }
 
+function Slower({
+  id,
+  current,
+  how,
+  busy,
+  onApprove,
+  onCancel
+}: {
+  id: string;
+  current: string;
+  how: string;
+  busy: boolean;
+  onApprove: () => void;
+  onCancel: () => void;
+}) {
+  return (
+    <Prompt label={`Approve ${id}, which is slower`} onCancel={onCancel}>
+      <p>
+        <b>
+          {id} is {how} than {current}
+        </b>
+        , the current kernel, which it would replace.
+      </p>
+      <div class="cg-row">
+        <button type="button" class="cg-button cg-danger" disabled={busy} onClick={onApprove}>
+          Approve {id} nevertheless
+        </button>
+        <button type="button" class="cg-button" ref={element => element?.focus()} onClick={onCancel}>
+          Cancel
+        </button>
+      </div>
+    </Prompt>
+  );
+}
+
 /** Every verb the run allows now, and none it does not. */
 export function Actions({ view, selected, ask, onSelect }: IActionsProps) {
   const [panel, setPanel] = useState<Panel | null>(null);
@@ -168,6 +204,8 @@ export function Actions({ view, selected, ask, onSelect }: IActionsProps) {
   const current = view.candidates.find(candidate => candidate.id === view.current_id) ?? null;
   const id = current?.id ?? '';
   const elsewhere = current !== null && selected !== null && selected.id !== current.id;
+  const ratio = current === null ? null : timeRatio(view, current.id);
+  const slower = ratio !== null && ratio > 1.0005;
   const open = panel !== null && can(panel) && current !== null && !elsewhere ? panel : null;
 
   const say = (verb: Verb, more: Partial<IAnswer> = {}) => {
@@ -206,7 +244,9 @@ export function Actions({ view, selected, ask, onSelect }: IActionsProps) {
           )
         ) : (
           <>
-            {button('approve', `Approve ${id}`, () => say('approve'), 'cg-primary')}
+            {slower
+              ? button('approve', `Approve ${id}…`, () => toggle('approve'), '', open === 'approve')
+              : button('approve', `Approve ${id}`, () => say('approve'), 'cg-primary')}
             {button('reject', 'Reject with reason…', () => toggle('reject'), '', open === 'reject')}
             {button('edit', 'Edit…', () => toggle('edit'), '', open === 'edit')}
             {button('retry', 'Retry', () => say('retry'))}
@@ -222,6 +262,11 @@ export function Actions({ view, selected, ask, onSelect }: IActionsProps) {
         {selected !== null &&
           button('branch', `Branch from ${selected.id}`, () => say('branch', { target_id: selected.id }))}
         {button('resume', 'Resume', () => say('resume'), 'cg-primary')}
+        {ratio !== null && !elsewhere && (
+          <span class={slower ? 'cg-tone-warn' : 'cg-tone-good'}>
+            {id} is {compared(ratio)} than {view.incumbent_id}
+          </span>
+        )}
         <span class="cg-spacer" />
         {button('stop', 'Stop', () => say('stop'), 'cg-danger')}
       </div>
@@ -234,6 +279,16 @@ export function Actions({ view, selected, ask, onSelect }: IActionsProps) {
           id={id}
           busy={busy}
           onReject={text => say('reject', { text })}
+          onCancel={() => setPanel(null)}
+        />
+      )}
+      {open === 'approve' && slower && (
+        <Slower
+          id={id}
+          current={view.incumbent_id ?? ''}
+          how={compared(ratio)}
+          busy={busy}
+          onApprove={() => say('approve')}
           onCancel={() => setPanel(null)}
         />
       )}

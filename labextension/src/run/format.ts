@@ -87,18 +87,51 @@ export function statusLine(view: RunView): { word: string; detail: string; tone:
   }
 }
 
-/** How far a candidate stands from the trunk: a second child of a parent starts a branch, a first one continues. */
-export function branchDepths(candidates: readonly CandidateView[]): Map<string, number> {
-  const depths = new Map<string, number>();
-  const children = new Map<string, number>();
-  for (const { id, parent_id: parent } of candidates) {
-    if (parent === null) {
-      depths.set(id, 0);
-      continue;
-    }
-    const siblings = children.get(parent) ?? 0;
-    children.set(parent, siblings + 1);
-    depths.set(id, (depths.get(parent) ?? 0) + (siblings > 0 ? 1 : 0));
+export interface ITreeRow {
+  candidate: CandidateView;
+  /** 0 for a candidate without a parent. */
+  depth: number;
+}
+
+/** Candidates as a tree, depth first, siblings in the order they were made. */
+export function candidateTree(candidates: readonly CandidateView[]): ITreeRow[] {
+  const known = new Set(candidates.map(candidate => candidate.id));
+  const children = new Map<string | null, CandidateView[]>();
+  for (const candidate of candidates) {
+    const { id, parent_id: parent } = candidate;
+    const under = parent !== null && parent !== id && known.has(parent) ? parent : null;
+    children.set(under, [...(children.get(under) ?? []), candidate]);
   }
-  return depths;
+  const rows: ITreeRow[] = [];
+  const visit = (parent: string | null, depth: number) => {
+    for (const candidate of children.get(parent) ?? []) {
+      rows.push({ candidate, depth });
+      visit(candidate.id, depth + 1);
+    }
+  };
+  visit(null, 0);
+  return rows;
+}
+
+/**
+ * How many times longer a candidate takes than the current kernel; null where either has no time, or one is measured
+ * and the other predicted.
+ */
+export function timeRatio(view: RunView, id: string): number | null {
+  const point = (of: string | null) => view.trend.find(each => each.candidate_id === of);
+  const mine = point(id);
+  const current = point(view.incumbent_id);
+  if (id === view.incumbent_id || !mine?.time_us || !current?.time_us || mine.basis !== current.basis) {
+    return null;
+  }
+  return mine.time_us / current.time_us;
+}
+
+/** "3.2% slower", "12% faster", "as fast": a ratio of times in words. */
+export function compared(ratio: number): string {
+  const percent = Math.abs(ratio - 1) * 100;
+  if (percent < 0.05) {
+    return 'as fast';
+  }
+  return `${percent < 9.95 ? percent.toFixed(1) : Math.round(percent)}% ${ratio > 1 ? 'slower' : 'faster'}`;
 }

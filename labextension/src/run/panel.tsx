@@ -1,10 +1,12 @@
-import { useState } from 'preact/hooks';
+import { useRef, useState } from 'preact/hooks';
 import type { RunView } from '../schema';
 import { Log, Problem, Provenance } from './about';
 import { Actions } from './actions';
 import { Candidates } from './candidates';
 import { Diagnostics, Evidence, Summary } from './evidence';
-import { statusLine } from './format';
+import { candidateTree, statusLine } from './format';
+import { useKeptFocus, useLatchedHeight } from './hooks';
+import { commandOf, KEYS, PRESSED } from './keys';
 import { LOGO_TILE, LOGO_TILES } from './logo';
 import { Source } from './source';
 import { Timeline } from './timeline';
@@ -97,12 +99,43 @@ export function RunPanel({ view, ask, awaited = false }: IRunPanelProps) {
     await ask?.(given);
     setPicked(null);
   };
+  const root = useRef<HTMLElement>(null);
+  useKeptFocus(root);
+  useLatchedHeight(root);
+  const onKeyDown = (event: KeyboardEvent) => {
+    const command = commandOf(event, KEYS);
+    if (command === null) {
+      return;
+    }
+    if (command === 'next' || command === 'previous') {
+      const order = candidateTree(view.candidates).map(row => row.candidate.id);
+      const to = order.indexOf(selected?.id ?? '') + (command === 'next' ? 1 : -1);
+      const id = order[to];
+      if (id !== undefined) {
+        select(id);
+      }
+    } else {
+      const buttons = PRESSED[command].map(verb =>
+        root.current?.querySelector<HTMLButtonElement>(`button[data-verb=${verb}]`)
+      );
+      buttons.find(Boolean)?.click();
+    }
+    event.preventDefault();
+    event.stopPropagation();
+  };
   const note = awaited ? '' : notice(view, ask !== null);
   // Once it is written the attempt is a candidate, and its steps show there.
   const writing = view.timeline.some(step => step.step === 'generate' && step.status !== 'done');
   return (
     // Lumino's shortcuts would take Enter and letters from focused buttons: the notebook's command mode ends here.
-    <article class="cg-root" aria-label={`Run of ${view.problem.name}`} data-lm-suppress-shortcuts="true">
+    <article
+      class="cg-root"
+      ref={root}
+      tabIndex={-1}
+      aria-label={`Run of ${view.problem.name}`}
+      data-lm-suppress-shortcuts="true"
+      onKeyDown={onKeyDown}
+    >
       <Header view={view} />
       {note && <p class="cg-note">{withCode(note)}</p>}
       {view.note && <p class={`cg-note${view.outcome === 'failed' ? ' cg-note-bad' : ''}`}>{view.note}</p>}
@@ -111,6 +144,15 @@ export function RunPanel({ view, ask, awaited = false }: IRunPanelProps) {
           <h4>Next candidate</h4>
           <Timeline steps={view.timeline} label="Steps of the next candidate" live={ask !== null} />
         </div>
+      )}
+      {selected !== null && !(writing && view.status !== 'done' && picked === null) && (
+        <div class="cg-attempt">
+          <h4>{selected.id}</h4>
+          <Timeline steps={selected.steps} label={`Steps of ${selected.id}`} live={ask !== null} />
+        </div>
+      )}
+      {ask !== null && view.verbs.length > 0 && (
+        <Actions view={view} selected={selected} ask={answer} onSelect={select} />
       )}
       <div class="cg-body">
         <aside class="cg-side">
@@ -123,7 +165,6 @@ export function RunPanel({ view, ask, awaited = false }: IRunPanelProps) {
           ) : (
             <>
               <Summary candidate={selected} />
-              <Timeline steps={selected.steps} label={`Steps of ${selected.id}`} live={ask !== null} />
               {selected.verdict_reason && selected.verdict !== 'passed' && (
                 <p class="cg-note cg-note-bad">
                   <b>{selected.verdict.replaceAll('_', ' ')}</b>: {selected.verdict_reason}
@@ -134,16 +175,13 @@ export function RunPanel({ view, ask, awaited = false }: IRunPanelProps) {
               <Source key={selected.id} candidate={selected} />
             </>
           )}
+          <footer class="cg-footer">
+            <Log lines={view.log} />
+            <Problem view={view} />
+            <Provenance candidate={selected} versions={view.versions} />
+          </footer>
         </main>
       </div>
-      {ask !== null && view.verbs.length > 0 && (
-        <Actions view={view} selected={selected} ask={answer} onSelect={select} />
-      )}
-      <footer class="cg-footer">
-        <Log lines={view.log} />
-        <Problem view={view} />
-        <Provenance candidate={selected} versions={view.versions} />
-      </footer>
     </article>
   );
 }

@@ -102,16 +102,16 @@ function Plot({ title, unit, marks, reference, log, selectedId }: IPlotProps) {
           return (
             <g key={mark.id}>
               <title>{label}</title>
-              {mark.failed || !usable(mark.value) ? (
+              {mark.failed ? (
                 <path class={`cg-cross${selected}`} d={`M${x(i) - 3.5},${at - 3.5}l7,7m0,-7l-7,7`} />
-              ) : (
+              ) : usable(mark.value) ? (
                 <circle
                   class={`cg-dot${mark.hollow ? ' cg-hollow' : ''}${selected}`}
                   cx={x(i)}
                   cy={at}
                   r={3.5}
                 />
-              )}
+              ) : null}
               {i % every === 0 && (
                 <text class="cg-tick-x" x={x(i)} y={HEIGHT - 6} text-anchor="middle">
                   {mark.id}
@@ -137,7 +137,9 @@ export function Trends({ trend, solUs, selectedId }: ITrendsProps) {
     return null;
   }
   const failed = (point: TrendPoint) => point.verdict !== '' && point.verdict !== 'passed';
-  const torch = trend.findLast(point => point.torch_error !== null)?.torch_error ?? null;
+  // A failed check is of the workload that failed, where PyTorch's own error may be of another size altogether.
+  const known = trend.filter(point => point.torch_error !== null);
+  const torch = (known.findLast(point => !failed(point)) ?? known.at(-1))?.torch_error ?? null;
   const predicted = trend.some(point => point.basis === 'predicted');
   const measured = trend.some(point => point.basis === 'measured');
   return (
