@@ -12,6 +12,7 @@ from cutegen_lab.core.trial import Trial
 from cutegen_lab.core.verbs import Verb, in_words
 from cutegen_lab.views.diff import source_diff
 from cutegen_lab.views.evidence import diagnostics, evidence_rows, provenance
+from cutegen_lab.views.metrics import baselines, metrics
 from cutegen_lab.views.model import (
     CandidateView,
     ProblemView,
@@ -131,6 +132,8 @@ def _candidate(candidate: Candidate, state: RunState, timeline: Timeline, attach
         diff=source_diff(parent.source if parent else None, candidate.source),
         steps=_steps(attempt, attached),
         evidence=evidence_rows(candidate, trial, compiled.resources if compiled else None, state.problem, state.sol),
+        metrics=metrics(trial, compiled.resources if compiled else None),
+        baselines=baselines(trial),
         diagnostics=diagnostics(trial.diagnostics if trial else compiled.notes if compiled else ()),
         verdict=trial.verdict.value if trial else "",
         verdict_reason=trial.reason if trial else "",

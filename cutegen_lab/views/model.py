@@ -21,6 +21,8 @@ StepStatus = Literal["pending", "running", "done", "failed", "skipped"]
 Tone = Literal["neutral", "good", "bad", "warn"]
 Plotted = Annotated[float | None, BeforeValidator(lambda value: value if value and math.isfinite(value) else None)]
 """A point on a logarithmic axis: an infinite error (or a zero one) has no place there, nor in JSON."""
+Finite = Annotated[float | None, BeforeValidator(lambda value: value if math.isfinite(value) else None)]
+"""A number that JSON can hold."""
 
 
 class View(BaseModel):
@@ -46,6 +48,17 @@ class EvidenceRow(View):
     detail: str = ""
     tone: Tone = "neutral"
     basis: Literal["", "measured", "predicted", "bound"] = ""
+
+
+class MetricView(View):
+    """A number by which candidates are compared, and its text. ``value`` is None where it is not finite."""
+
+    key: str
+    label: str
+    value: Finite
+    text: str
+    basis: Literal["", "measured", "predicted"] = ""
+    better: Literal["less", "more"] = "less"
 
 
 class DiagnosticView(View):
@@ -79,6 +92,8 @@ class CandidateView(View):
     diff: list[DiffLine]
     steps: list[StepView]
     evidence: list[EvidenceRow]
+    metrics: list[MetricView] = []
+    baselines: dict[str, float] = {}  # µs, by name
     diagnostics: list[DiagnosticView]
     verdict: str  # "" until known
     verdict_reason: str

@@ -73,6 +73,10 @@ export interface CandidateView {
   diff: DiffLine[];
   steps: StepView[];
   evidence: EvidenceRow[];
+  metrics: MetricView[];
+  baselines: {
+    [k: string]: number;
+  };
   diagnostics: DiagnosticView[];
   verdict: string;
   verdict_reason: string;
@@ -111,6 +115,17 @@ export interface EvidenceRow {
   detail: string;
   tone: 'neutral' | 'good' | 'bad' | 'warn';
   basis: '' | 'measured' | 'predicted' | 'bound';
+}
+/**
+ * A number by which candidates are compared, and its text. ``value`` is None where it is not finite.
+ */
+export interface MetricView {
+  key: string;
+  label: string;
+  value: number | null;
+  text: string;
+  basis: '' | 'measured' | 'predicted';
+  better: 'less' | 'more';
 }
 export interface DiagnosticView {
   severity: 'error' | 'warning' | 'note';

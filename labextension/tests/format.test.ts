@@ -87,10 +87,10 @@ describe('a time beside the current kernel', () => {
     expect(timeRatio(beside('measured'), 'c1')).toBeNull();
   });
   it.each([
-    [1.05, '5.0% slower'],
-    [0.5, '50% faster'],
-    [1.0001, 'as fast']
-  ])('%d in words', (ratio, text) => expect(compared(ratio)).toBe(text));
+    [1.05, '5.0% slower than c1'],
+    [0.5, '50% faster than c1'],
+    [1.0001, 'as fast as c1']
+  ])('%d in words', (ratio, text) => expect(compared(ratio, 'c1')).toBe(text));
 });
 
 it('the quickstart is a valid notebook on the given kernel', () => {

@@ -348,6 +348,45 @@ describe('a slower candidate', () => {
   });
 });
 
+describe('comparison', () => {
+  const cells = (label: string) =>
+    [...host.querySelectorAll('.cg-comparison tr')]
+      .find(row => row.querySelector('th')?.textContent === label)
+      ?.textContent.replace(/\s+/g, ' ');
+
+  it('puts a candidate beside its parent, the current kernel and the best, with what differs in words', async () => {
+    const view = sample('review');
+    await show({ ...view, incumbent_id: 'c1', best_id: 'c4' });
+    const heads = [...host.querySelectorAll('.cg-comparison thead th')].map(cell => cell.textContent);
+    expect(heads).toEqual(['c5', 'c1 parent, current', 'c4 best']);
+    expect(cells('Time')).toMatch(/38\.1 µs ?predicted71\.8 µs −47%44\.9 µs −15%/);
+    expect(host.querySelector('.cg-summary')?.textContent).toContain('it is 47% faster than c1');
+  });
+
+  it('adds any other candidate that the reader chooses, also one that failed', async () => {
+    await show(sample('review'));
+    const select = host.querySelector<HTMLSelectElement>('.cg-select');
+    await act(() => {
+      (select as HTMLSelectElement).value = 'c3';
+      select?.dispatchEvent(new Event('change', { bubbles: true }));
+    });
+    expect(host.querySelector('.cg-comparison thead')?.textContent).toContain('c3');
+    expect(cells('Time')).toContain('–'); // It was not timed.
+  });
+
+  it('does not compare a measured time with a predicted one', async () => {
+    const view = sample('review');
+    const measured = view.candidates.map(each => ({
+      ...each,
+      metrics: each.metrics.map(metric =>
+        each.id === 'c5' && metric.key === 'time' ? { ...metric, basis: 'measured' as const } : metric
+      )
+    }));
+    await show({ ...view, candidates: measured });
+    expect(cells('Time')).not.toMatch(/%/);
+  });
+});
+
 describe('what cannot be shown', () => {
   it.each([
     [{ ...sample('done'), schema_version: 2 }, 'format 2'],

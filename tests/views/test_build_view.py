@@ -168,6 +168,19 @@ def test_best_is_the_fastest_by_measured_times_where_there_are_any():
     assert script.view().best_id == "c2"
 
 
+def test_numbers_to_compare_by_come_as_they_are_known():
+    script = Script().generate()
+    assert script.view().candidates[0].metrics == []
+    compiled = [metric.key for metric in script.compile().view().candidates[0].metrics]
+    assert compiled == ["registers", "spills", "shared_memory"]
+    half = replace(timing(36.5, "measured"), half_width_us=0.2, baselines={"eager PyTorch": 90.0, "incumbent": 40.0})
+    seen = script.check(error=replace(BAD_ERROR, norm=math.inf)).time(half).profile().view().candidates[0]
+    found = {metric.key: metric for metric in seen.metrics}
+    assert (found["time"].value, found["time"].basis, found["time"].text) == (36.5, "measured", "36.5 µs ± 0.2 µs")
+    assert found["error"].value is None and found["error"].text == "not finite"
+    assert seen.baselines == {"eager PyTorch": 90.0}
+
+
 def test_an_edit_is_a_candidate_of_the_analyst_that_was_not_generated():
     view = Script().proven().answer("edit", SOURCE + "# mine\n").start(Step.COMPILE).view()
     assert view.candidates[1].source == SOURCE + "# mine\n"

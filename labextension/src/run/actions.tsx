@@ -162,14 +162,12 @@ function Unproven({
 
 function Slower({
   id,
-  current,
   how,
   busy,
   onApprove,
   onCancel
 }: {
   id: string;
-  current: string;
   how: string;
   busy: boolean;
   onApprove: () => void;
@@ -179,7 +177,7 @@ function Slower({
     <Prompt label={`Approve ${id}, which is slower`} onCancel={onCancel}>
       <p>
         <b>
-          {id} is {how} than {current}
+          {id} is {how}
         </b>
         , the current kernel, which it would replace.
       </p>
@@ -205,6 +203,7 @@ export function Actions({ view, selected, ask, onSelect }: IActionsProps) {
   const id = current?.id ?? '';
   const elsewhere = current !== null && selected !== null && selected.id !== current.id;
   const ratio = current === null ? null : timeRatio(view, current.id);
+  const how = ratio === null ? '' : compared(ratio, view.incumbent_id ?? '');
   const slower = ratio !== null && ratio > 1.0005;
   const open = panel !== null && can(panel) && current !== null && !elsewhere ? panel : null;
 
@@ -264,7 +263,7 @@ export function Actions({ view, selected, ask, onSelect }: IActionsProps) {
         {button('resume', 'Resume', () => say('resume'), 'cg-primary')}
         {ratio !== null && !elsewhere && (
           <span class={slower ? 'cg-tone-warn' : 'cg-tone-good'}>
-            {id} is {compared(ratio)} than {view.incumbent_id}
+            {id} is {how}
           </span>
         )}
         <span class="cg-spacer" />
@@ -285,8 +284,7 @@ export function Actions({ view, selected, ask, onSelect }: IActionsProps) {
       {open === 'approve' && slower && (
         <Slower
           id={id}
-          current={view.incumbent_id ?? ''}
-          how={compared(ratio)}
+          how={how}
           busy={busy}
           onApprove={() => say('approve')}
           onCancel={() => setPanel(null)}

@@ -69,12 +69,14 @@ export function Diagnostics({ items }: { items: readonly DiagnosticView[] }) {
   );
 }
 
-interface IVerdictProps {
+interface ISummaryProps {
   candidate: CandidateView;
+  /** What became of the expected effect; empty until it is known. */
+  came: string;
 }
 
 /** The title block of a candidate: what it is, why it was proposed, what it was to bring, how it ended. */
-export function Summary({ candidate }: IVerdictProps) {
+export function Summary({ candidate, came }: ISummaryProps) {
   const config = Object.entries(candidate.config);
   return (
     <header class="cg-summary">
@@ -85,6 +87,12 @@ export function Summary({ candidate }: IVerdictProps) {
       {candidate.predicted_effect && (
         <p>
           <span class="cg-basis cg-basis-predicted">expected</span> {candidate.predicted_effect}
+          {came && (
+            <>
+              {' '}
+              · <b class={came.includes('slower') ? 'cg-tone-bad' : ''}>it is {came}</b>
+            </>
+          )}
         </p>
       )}
       <p class="cg-muted">

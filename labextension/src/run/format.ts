@@ -114,24 +114,30 @@ export function candidateTree(candidates: readonly CandidateView[]): ITreeRow[] 
 }
 
 /**
- * How many times longer a candidate takes than the current kernel; null where either has no time, or one is measured
- * and the other predicted.
+ * How many times longer a candidate takes than another (the current kernel); null where either has no time, or one is
+ * measured and the other predicted.
  */
-export function timeRatio(view: RunView, id: string): number | null {
+export function timeRatio(view: RunView, id: string, than: string | null = view.incumbent_id): number | null {
   const point = (of: string | null) => view.trend.find(each => each.candidate_id === of);
   const mine = point(id);
-  const current = point(view.incumbent_id);
-  if (id === view.incumbent_id || !mine?.time_us || !current?.time_us || mine.basis !== current.basis) {
+  const other = point(than);
+  if (id === than || !mine?.time_us || !other?.time_us || mine.basis !== other.basis) {
     return null;
   }
-  return mine.time_us / current.time_us;
+  return mine.time_us / other.time_us;
 }
 
-/** "3.2% slower", "12% faster", "as fast": a ratio of times in words. */
-export function compared(ratio: number): string {
+/** What became of a candidate's expected effect: its time beside its parent's; empty where it is not known. */
+export function outcome(view: RunView, candidate: CandidateView): string {
+  const ratio = timeRatio(view, candidate.id, candidate.parent_id);
+  return ratio === null ? '' : compared(ratio, candidate.parent_id ?? '');
+}
+
+/** "3.2% slower than c1", "as fast as c1": a ratio of times in words. */
+export function compared(ratio: number, other: string): string {
   const percent = Math.abs(ratio - 1) * 100;
   if (percent < 0.05) {
-    return 'as fast';
+    return `as fast as ${other}`;
   }
-  return `${percent < 9.95 ? percent.toFixed(1) : Math.round(percent)}% ${ratio > 1 ? 'slower' : 'faster'}`;
+  return `${percent < 9.95 ? percent.toFixed(1) : Math.round(percent)}% ${ratio > 1 ? 'slower' : 'faster'} than ${other}`;
 }

@@ -3,8 +3,9 @@ import type { RunView } from '../schema';
 import { Log, Problem, Provenance } from './about';
 import { Actions } from './actions';
 import { Candidates } from './candidates';
+import { Comparison } from './comparison';
 import { Diagnostics, Evidence, Summary } from './evidence';
-import { candidateTree, statusLine } from './format';
+import { candidateTree, outcome, statusLine } from './format';
 import { useKeptFocus, useLatchedHeight } from './hooks';
 import { commandOf, KEYS, PRESSED } from './keys';
 import { LOGO_TILE, LOGO_TILES } from './logo';
@@ -164,13 +165,14 @@ export function RunPanel({ view, ask, awaited = false }: IRunPanelProps) {
             <p class="cg-empty">The first candidate shows here as soon as it is written.</p>
           ) : (
             <>
-              <Summary candidate={selected} />
+              <Summary candidate={selected} came={outcome(view, selected)} />
               {selected.verdict_reason && selected.verdict !== 'passed' && (
                 <p class="cg-note cg-note-bad">
                   <b>{selected.verdict.replaceAll('_', ' ')}</b>: {selected.verdict_reason}
                 </p>
               )}
               <Diagnostics items={selected.diagnostics} />
+              <Comparison key={`compared ${selected.id}`} view={view} candidate={selected} />
               <Evidence rows={selected.evidence} />
               <Source key={selected.id} candidate={selected} />
             </>

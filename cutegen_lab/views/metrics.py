@@ -1,0 +1,61 @@
+"""What candidates are compared by: numbers, each with its text."""
+
+from __future__ import annotations
+
+from cutegen_lab.core.trial import Resources, Timing, Trial
+from cutegen_lab.views.model import MetricView
+from cutegen_lab.views.units import microseconds, relative, size
+
+
+def metrics(trial: Trial | None, resources: Resources | None) -> list[MetricView]:
+    """What is known of a candidate so far, in reading order: time (µs), errors (relative to float64), resources of a
+    block and a thread, bytes moved. Less is better of all but the resident warps."""
+    rows = [*_time(trial.timing if trial else None), *_errors(trial)]
+    resources = (trial.resources if trial else None) or resources
+    if resources is not None:
+        shared = resources.static_smem_bytes + resources.dynamic_smem_bytes
+        rows += [
+            _metric("registers", "Registers a thread", resources.registers, str(resources.registers)),
+            _metric("spills", "Register spills", resources.spill_bytes, f"{resources.spill_bytes:,} B"),
+            _metric("shared_memory", "Shared memory a block", shared, f"{shared:,} B"),
+        ]
+    return [*rows, *_counted(trial)]
+
+
+def baselines(trial: Trial | None) -> dict[str, float]:
+    """Microseconds of what was timed beside the candidate, by name; the accepted kernel has a column of its own."""
+    timing = trial.timing if trial else None
+    return {name: time for name, time in timing.baselines.items() if name != "incumbent"} if timing else {}
+
+
+def _time(timing: Timing | None) -> list[MetricView]:
+    if timing is None:
+        return []
+    interval = f" ± {microseconds(timing.half_width_us)}" if timing.half_width_us else ""
+    return [_metric("time", "Time", timing.time_us, microseconds(timing.time_us) + interval, timing.kind)]
+
+
+def _errors(trial: Trial | None) -> list[MetricView]:
+    worst = trial.check.worst() if trial and trial.check else None
+    if worst is None:
+        return []
+    return [
+        _metric("error", "Error vs fp64, norm", worst.norm, relative(worst.norm)),
+        _metric("error_worst", "Error vs fp64, worst element", worst.worst, relative(worst.worst)),
+    ]
+
+
+def _counted(trial: Trial | None) -> list[MetricView]:
+    counters = trial.profile.counters if trial and trial.profile else {}
+    rows = []
+    if moved := counters.get("moved_bytes"):
+        rows.append(_metric("moved_bytes", "Bytes moved, L2 to SMs", moved, size(moved)))
+    if warps := counters.get("resident_warps_per_sm"):
+        rows.append(_metric("resident_warps", "Resident warps an SM", warps, f"{warps:.0f}", better="more"))
+    return rows
+
+
+def _metric(key: str, label: str, value: float, text: str, basis: str = "", better: str = "less") -> MetricView:
+    return MetricView.model_validate(
+        {"key": key, "label": label, "value": value, "text": text, "basis": basis, "better": better}
+    )

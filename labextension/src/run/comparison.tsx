@@ -1,0 +1,156 @@
+import { useState } from 'preact/hooks';
+import type { CandidateView, MetricView, RunView } from '../schema';
+import { compared, microseconds } from './format';
+
+interface IColumn {
+  name: string;
+  candidate: CandidateView;
+}
+
+/** The candidates beside which one is seen: its parent, the current kernel, the best, and one of the reader's choice. */
+function others(view: RunView, selected: CandidateView, chosen: string | null): IColumn[] {
+  const found = new Map<string, string[]>();
+  const add = (id: string | null | undefined, name: string) => {
+    if (id && id !== selected.id) {
+      found.set(id, [...(found.get(id) ?? []), name]);
+    }
+  };
+  add(selected.parent_id, 'parent');
+  add(view.incumbent_id, 'current');
+  add(view.best_id, 'best');
+  if (chosen !== null && !found.has(chosen)) {
+    add(chosen, '');
+  }
+  return [...found].flatMap(([id, names]) => {
+    const candidate = view.candidates.find(each => each.id === id);
+    return candidate ? [{ candidate, name: names.filter(Boolean).join(', ') }] : [];
+  });
+}
+
+/** How the candidate's number differs from another's, in words and never by colour alone. */
+function difference(
+  mine: MetricView,
+  other: MetricView
+): { text: string; tone: 'good' | 'bad' | 'neutral' } | null {
+  if (mine.value === null || other.value === null || mine.basis !== other.basis) {
+    return null;
+  }
+  const { value } = mine;
+  if (value === other.value) {
+    return { text: '=', tone: 'neutral' };
+  }
+  const tone = value < other.value === (mine.better === 'less') ? 'good' : 'bad';
+  if (other.value === 0) {
+    return { text: value > 0 ? 'more' : 'less', tone };
+  }
+  const percent = (value / other.value - 1) * 100;
+  const size =
+    Math.abs(percent) < 9.95 ? Math.abs(percent).toFixed(1) : String(Math.round(Math.abs(percent)));
+  return { text: `${percent > 0 ? '+' : '−'}${size}%`, tone };
+}
+
+function Cell({ mine, other }: { mine: MetricView; other: MetricView | undefined }) {
+  if (other === undefined) {
+    return <td class="cg-muted">–</td>;
+  }
+  const delta = difference(mine, other);
+  return (
+    <td>
+      {other.text}
+      {delta && <span class={`cg-delta cg-tone-${delta.tone}`}> {delta.text}</span>}
+    </td>
+  );
+}
+
+/** A candidate's numbers beside those of its parent, the current kernel, the best, and any other. */
+export function Comparison({ view, candidate }: { view: RunView; candidate: CandidateView }) {
+  const [chosen, setChosen] = useState<string | null>(null);
+  const columns = others(view, candidate, chosen);
+  const rest = view.candidates.filter(
+    each =>
+      each.id !== candidate.id &&
+      each.metrics.length > 0 &&
+      !others(view, candidate, null).some(column => column.candidate.id === each.id)
+  );
+  const baselines = Object.entries(candidate.baselines);
+  const time = candidate.metrics.find(metric => metric.key === 'time')?.value ?? null;
+  if (
+    candidate.metrics.length === 0 ||
+    (columns.length === 0 && rest.length === 0 && baselines.length === 0)
+  ) {
+    return null;
+  }
+  return (
+    <section class="cg-comparison" aria-label="Comparison">
+      <header class="cg-section-head">
+        <h4>Compared</h4>
+        <span class="cg-spacer" />
+        {rest.length > 0 && (
+          <label class="cg-muted">
+            with{' '}
+            <select
+              class="cg-select"
+              value={chosen ?? ''}
+              onChange={event => setChosen(event.currentTarget.value || null)}
+            >
+              <option value="">another…</option>
+              {rest.map(each => (
+                <option key={each.id} value={each.id}>
+                  {each.id} {each.title}
+                </option>
+              ))}
+            </select>
+          </label>
+        )}
+      </header>
+      <div class="cg-scroll">
+        <table>
+          <thead>
+            <tr>
+              <td />
+              <th scope="col">{candidate.id}</th>
+              {columns.map(({ candidate: other, name }) => (
+                <th key={other.id} scope="col">
+                  {other.id}
+                  {name && <span class="cg-muted"> {name}</span>}
+                </th>
+              ))}
+            </tr>
+          </thead>
+          <tbody>
+            {candidate.metrics.map(metric => (
+              <tr key={metric.key}>
+                <th scope="row">{metric.label}</th>
+                <td>
+                  <span class="cg-value">{metric.text}</span>
+                  {metric.basis && <span class={`cg-basis cg-basis-${metric.basis}`}>{metric.basis}</span>}
+                </td>
+                {columns.map(({ candidate: other }) => (
+                  <Cell
+                    key={other.id}
+                    mine={metric}
+                    other={other.metrics.find(each => each.key === metric.key)}
+                  />
+                ))}
+              </tr>
+            ))}
+            {baselines.map(([name, us]) => (
+              <tr key={name}>
+                <th scope="row">{name}</th>
+                <td colSpan={columns.length + 1}>
+                  {microseconds(us)}
+                  {time !== null && (
+                    <span class={`cg-delta cg-tone-${time <= us ? 'good' : 'bad'}`}>
+                      {' '}
+                      {candidate.id} is {compared(time / us, 'it')}
+                    </span>
+                  )}
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </section>
+  );
+}
