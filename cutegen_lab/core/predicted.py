@@ -25,11 +25,32 @@ def as_counters(parts: Mapping[str, float]) -> dict[str, float]:
     return {f"predicted_{name.replace(' ', '_')}_us": value for name, value in parts.items()}
 
 
-def terms_text(profile: Profile, sol: SpeedOfLight | None) -> str:
-    """One line with what each term takes and what time is attainable; empty for a profile without a prediction."""
+def terms_us(profile: Profile) -> dict[str, float]:
+    """Microseconds by term of a profile's prediction; empty for a profile without one."""
     kept = {name: value for name, value in profile.counters.items() if name.startswith("predicted_")}
     found = {name[len("predicted_") : -len("_us")].replace("_", " "): value for name, value in kept.items()}
-    if LAUNCH not in found:
+    return found if LAUNCH in found else {}
+
+
+def terms_to_show(profile: Profile) -> list[tuple[str, float, bool]]:
+    """Terms of a predicted time in microseconds, units first by size, then the waits, the launch; whether a term is a
+    part of the one before it. Without those below 5% of the longest."""
+    found = terms_us(profile)
+    if not found:
+        return []
+    least = _SHOWN * max(found.values())
+    apart = (LAUNCH, COPY, SPILLS, WAITS, *_WAITED)
+    units = sorted((name for name in found if name not in apart), key=lambda name: -found[name])
+    shown = [(name, found[name], False) for name in units if found[name] >= least]
+    shown.append((WAITS, found.get(WAITS, 0.0), False))
+    shown += [(name, found[name], True) for name in _WAITED if found.get(name, 0.0) >= least]
+    return [*shown, (LAUNCH, found[LAUNCH], False)]
+
+
+def terms_text(profile: Profile, sol: SpeedOfLight | None) -> str:
+    """One line with what each term takes and what time is attainable; empty for a profile without a prediction."""
+    found = terms_us(profile)
+    if not found:
         return ""
     least = _SHOWN * max(found.values())
     apart = (LAUNCH, MEMORY, COPY, SPILLS, WAITS, *_WAITED)

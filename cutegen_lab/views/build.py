@@ -12,7 +12,7 @@ from cutegen_lab.core.trial import Trial
 from cutegen_lab.core.verbs import Verb, in_words
 from cutegen_lab.views.diff import source_diff
 from cutegen_lab.views.evidence import diagnostics, evidence_rows, provenance
-from cutegen_lab.views.metrics import baselines, metrics
+from cutegen_lab.views.metrics import baselines, metrics, terms
 from cutegen_lab.views.model import (
     CandidateView,
     ProblemView,
@@ -134,6 +134,7 @@ def _candidate(candidate: Candidate, state: RunState, timeline: Timeline, attach
         evidence=evidence_rows(candidate, trial, compiled.resources if compiled else None, state.problem, state.sol),
         metrics=metrics(trial, compiled.resources if compiled else None),
         baselines=baselines(trial),
+        terms=terms(trial),
         diagnostics=diagnostics(trial.diagnostics if trial else compiled.notes if compiled else ()),
         verdict=trial.verdict.value if trial else "",
         verdict_reason=trial.reason if trial else "",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from cutegen_lab.core.predicted import terms_to_show
 from cutegen_lab.core.trial import Resources, Timing, Trial
-from cutegen_lab.views.model import MetricView
+from cutegen_lab.views.model import MetricView, TermView
 from cutegen_lab.views.units import microseconds, relative, size
 
 
@@ -26,6 +27,12 @@ def baselines(trial: Trial | None) -> dict[str, float]:
     """Microseconds of what was timed beside the candidate, by name; the accepted kernel has a column of its own."""
     timing = trial.timing if trial else None
     return {name: time for name, time in timing.baselines.items() if name != "incumbent"} if timing else {}
+
+
+def terms(trial: Trial | None) -> list[TermView]:
+    """Where the predicted time goes."""
+    found = terms_to_show(trial.profile) if trial and trial.profile else []
+    return [TermView(name=name, us=us, part=part) for name, us, part in found]
 
 
 def _time(timing: Timing | None) -> list[MetricView]:

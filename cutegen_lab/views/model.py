@@ -61,6 +61,14 @@ class MetricView(View):
     better: Literal["less", "more"] = "less"
 
 
+class TermView(View):
+    """A term of a predicted time in microseconds; ``part`` of the last term before it that is none."""
+
+    name: str
+    us: float
+    part: bool = False
+
+
 class DiagnosticView(View):
     severity: Literal["error", "warning", "note"]
     code: str
@@ -94,6 +102,7 @@ class CandidateView(View):
     evidence: list[EvidenceRow]
     metrics: list[MetricView] = []
     baselines: dict[str, float] = {}  # µs, by name
+    terms: list[TermView] = []  # where the predicted time goes
     diagnostics: list[DiagnosticView]
     verdict: str  # "" until known
     verdict_reason: str

@@ -77,6 +77,7 @@ export interface CandidateView {
   baselines: {
     [k: string]: number;
   };
+  terms: TermView[];
   diagnostics: DiagnosticView[];
   verdict: string;
   verdict_reason: string;
@@ -126,6 +127,14 @@ export interface MetricView {
   text: string;
   basis: '' | 'measured' | 'predicted';
   better: 'less' | 'more';
+}
+/**
+ * A term of a predicted time in microseconds; ``part`` of the last term before it that is none.
+ */
+export interface TermView {
+  name: string;
+  us: number;
+  part: boolean;
 }
 export interface DiagnosticView {
   severity: 'error' | 'warning' | 'note';

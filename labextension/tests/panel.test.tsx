@@ -387,6 +387,36 @@ describe('comparison', () => {
   });
 });
 
+describe('where the time goes', () => {
+  it('has a bar for each term, the longest of them the limit, in words too', async () => {
+    const view = sample('review');
+    const terms = [
+      { name: 'memory', us: 20, part: false },
+      { name: 'waits', us: 40, part: false },
+      { name: 'loads in flight', us: 10, part: true },
+      { name: 'launch', us: 2, part: false }
+    ];
+    await show({ ...view, candidates: view.candidates.map(each => ({ ...each, terms })) });
+    const rows = [...host.querySelectorAll('.cg-terms tr')];
+    expect(rows.map(row => row.textContent)).toEqual([
+      'memory20 µs',
+      'waits (the limit)40 µs',
+      'loads in flight10 µs',
+      'launch2 µs'
+    ]);
+    const widths = rows.map(row => row.querySelector<HTMLElement>('.cg-bar')?.style.width);
+    expect(widths).toEqual(['50%', '100%', '25%', '5%']);
+  });
+
+  it('is left out where there is no prediction', async () => {
+    await show({
+      ...sample('review'),
+      candidates: sample('review').candidates.map(each => ({ ...each, terms: [] }))
+    });
+    expect(host.querySelector('.cg-terms')).toBeNull();
+  });
+});
+
 describe('what cannot be shown', () => {
   it.each([
     [{ ...sample('done'), schema_version: 2 }, 'format 2'],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cutegen_lab.core.predicted import as_counters, terms_text
+from cutegen_lab.core.predicted import as_counters, terms_text, terms_to_show
 from cutegen_lab.core.roofline import SpeedOfLight
 from cutegen_lab.core.trial import Profile
 
@@ -28,6 +28,15 @@ def test_every_term_that_matters_and_what_is_attainable() -> None:
         "predicted: memory 6.08, L1 1.55, integer 0.9, FMA 0.7, "
         "waits 1.59 (dependent instructions 0.8, block start 0.4), launch 2 µs; attainable ≈ 8.08 µs"
     )
+
+
+def test_terms_to_draw_are_the_units_by_size_the_waits_with_their_parts_and_the_launch() -> None:
+    assert terms_to_show(profile(PARTS)) == [
+        ("memory", 6.08, False), ("L1", 1.55, False), ("integer", 0.9, False), ("FMA", 0.7, False),
+        ("shared", 0.6, False), ("tensor", 0.5, False), ("waits", 1.59, False),
+        ("dependent instructions", 0.8, True), ("block start", 0.4, True), ("launch", 2.0, False),
+    ]  # fmt: skip
+    assert terms_to_show(Profile("hardware", "memory", {"moved_bytes": 1e6})) == []
 
 
 @pytest.mark.parametrize(("compute_us", "attainable"), [(1.0, "8.08"), (20.0, "22")])

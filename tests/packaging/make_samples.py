@@ -10,6 +10,7 @@ from pathlib import Path
 
 from cutegen_lab.core.candidate import Candidate, Proposal
 from cutegen_lab.core.dtypes import DType
+from cutegen_lab.core.predicted import as_counters
 from cutegen_lab.core.problem import Problem, TensorSpec, Workload
 from cutegen_lab.core.roofline import GPUS, speed_of_light
 from cutegen_lab.core.run import (
@@ -125,7 +126,12 @@ class Script:
         timing = Timing("predicted", time_us, "roofline with occupancy, from emulator counters", "emulator")
         self.say(Timed(id_, timing), 2.2)
         self.say(StepStarted(Step.PROFILE, id_), 0.01)
-        counters = {"dram_bytes": 134_217_728.0, "warp_instructions": 9.1e6}
+        parts = {
+            "memory": 28.9, "L2": 19.3, "issue": 9.1, "special-function": 7.4, "copy": 28.9,
+            "waits": time_us - 2, "loads in flight": 0.6 * time_us, "dependent instructions": 0.2 * time_us,
+            "launch": 2.0,
+        }  # fmt: skip
+        counters = {"dram_bytes": 134_217_728.0, "warp_instructions": 9.1e6, **as_counters(parts)}
         findings = ("each thread has 16 bytes in flight; 32 would cover the latency of DRAM",)
         self.say(Profiled(id_, Profile("emulator", "memory latency", counters, findings)), 0.6)
 

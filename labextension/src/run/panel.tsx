@@ -10,6 +10,7 @@ import { useKeptFocus, useLatchedHeight } from './hooks';
 import { commandOf, KEYS, PRESSED } from './keys';
 import { LOGO_TILE, LOGO_TILES } from './logo';
 import { Source } from './source';
+import { Terms } from './terms';
 import { Timeline } from './timeline';
 import { Trends } from './trend';
 import type { Ask, IAnswer } from './verbs';
@@ -173,6 +174,7 @@ export function RunPanel({ view, ask, awaited = false }: IRunPanelProps) {
               )}
               <Diagnostics items={selected.diagnostics} />
               <Comparison key={`compared ${selected.id}`} view={view} candidate={selected} />
+              <Terms candidate={selected} />
               <Evidence rows={selected.evidence} />
               <Source key={selected.id} candidate={selected} />
             </>

@@ -1,0 +1,40 @@
+import type { CandidateView } from '../schema';
+import { microseconds } from './format';
+
+/**
+ * Where the predicted time goes: a bar for each unit, for what blocks wait, with its parts, and for the launch. Units
+ * work at the same time: the longest bar is the limit, not their sum.
+ */
+export function Terms({ candidate }: { candidate: CandidateView }) {
+  const { terms } = candidate;
+  if (terms.length === 0) {
+    return null;
+  }
+  const longest = Math.max(...terms.map(term => term.us));
+  const limit = terms.findIndex(term => term.us === longest && !term.part);
+  return (
+    <section class="cg-terms" aria-label="Where the time goes">
+      <header class="cg-section-head">
+        <h4>Where the time goes</h4>
+        <span class="cg-basis cg-basis-predicted">predicted</span>
+        <span class="cg-muted">units work at the same time: the longest bar is the limit</span>
+      </header>
+      <table>
+        <tbody>
+          {terms.map(({ name, us, part }, index) => (
+            <tr key={name} class={`${part ? 'cg-part' : ''} ${index === limit ? 'cg-limit' : ''}`}>
+              <th scope="row">
+                {name}
+                {index === limit && <span class="cg-hidden"> (the limit)</span>}
+              </th>
+              <td class="cg-bar-cell">
+                <span class="cg-bar" style={{ width: `${(100 * us) / longest}%` }} aria-hidden="true" />
+              </td>
+              <td>{microseconds(us)}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </section>
+  );
+}
