@@ -57,7 +57,7 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
         problem = read_file(arguments.problem, inputs_text=arguments.inputs)
         precompiled = given.compiler
         if precompiled is not None:
-            precompiled.gpu = session.device(settings.device).kind == "cuda"
+            precompiled.gpu = session.services.device(settings.device).kind == "cuda"
         with Progress(problem.name) as progress:
             handle = session.run(problem, settings, provider=given, subscriber=progress)
             state, view = handle.state, handle.view()

@@ -11,6 +11,7 @@ import pytest
 
 from cutegen_lab.core.errors import InputError, SetupError, StoreError
 from cutegen_lab.core.run import Budget, RunSettings, Step
+from cutegen_lab.loop.machine import fold
 from cutegen_lab.loop.notices import Notice
 from cutegen_lab.session import Session
 from tests.loop.scripted import PROBLEM, ScriptedCompiler, ScriptedDevice, ScriptedJudge, ScriptedProvider, Waiting
@@ -70,6 +71,22 @@ def test_the_analysts_way_through_a_run(opened: Opener) -> None:
     run.branch("c3", "again")
     assert run.wait(10).outcome == "accepted"  # the script has ended
     assert run.view().status == "done"
+
+
+def test_the_events_of_a_run_are_read_and_folded_once(opened: Opener, monkeypatch: pytest.MonkeyPatch) -> None:
+    session, folded, read = opened(), [], []
+    store = session.services.store
+    for module in ("cutegen_lab.session.handle", "cutegen_lab.loop.history"):
+        monkeypatch.setattr(f"{module}.fold", lambda events: folded.append(1) or fold(events))
+    events = store.events
+    monkeypatch.setattr(store, "events", lambda run_id: read.append(1) or events(run_id))
+    run = session.start(PROBLEM)
+    assert run.wait(10).step is Step.REVIEW and run.view().current_id == "c1"
+    assert (len(folded), len(read)) == (1, 0)
+    run.close()
+    run.approve()  # takes the lease again: another process may have gone on meanwhile
+    assert run.wait(10).current_id == "c2" and run.view().current_id == "c2"
+    assert (len(folded), len(read)) == (2, 1)
 
 
 def test_blocking_runs_and_the_list(opened: Opener) -> None:
@@ -222,8 +239,8 @@ def test_names_of_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
         with pytest.raises(Exception, match="OPENAI_API_KEY"):
             session.start(PROBLEM, RunSettings(provider="openai"))
         with pytest.raises(InputError, match="unknown device 'tpu'"):
-            session.device("tpu")
-        assert session.device("emulator").kind == "emulator"
+            session.services.device("tpu")
+        assert session.services.device("emulator").kind == "emulator"
 
 
 def test_cuda_asked_for_and_absent(tmp_path: Path) -> None:
@@ -234,5 +251,5 @@ def test_cuda_asked_for_and_absent(tmp_path: Path) -> None:
     with Session.open(tmp_path) as session:
         with pytest.raises(SetupError, match="--device emulator"):
             session.start(PROBLEM, RunSettings(device="cuda", provider="manual"))
-        assert session.device("auto").kind == "emulator"
+        assert session.services.device("auto").kind == "emulator"
         assert session.runs() == []
