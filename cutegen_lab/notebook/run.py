@@ -11,6 +11,7 @@ from cutegen_lab.core.errors import InputError, StoreError
 from cutegen_lab.core.run import Step
 from cutegen_lab.notebook.verbs import verb
 from cutegen_lab.session import RunHandle
+from cutegen_lab.views.hints import NOTEBOOK
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -120,7 +121,7 @@ class NotebookRun:
 
     def view(self) -> RunView:
         """The run as everything that shows it sees it."""
-        return self.handle.view()
+        return self.handle.view(NOTEBOOK)
 
     @verb
     def export(self, path: str | Path, *, general: bool = False) -> Path:

@@ -18,6 +18,7 @@ from cutegen_lab.notebook.verbs import verb
 from cutegen_lab.session.refactor import account
 from cutegen_lab.session.searching import Searching, Status
 from cutegen_lab.session.tuned import TuningResult, concluded, duration, kernel_text, report, searched
+from cutegen_lab.views.hints import NOTEBOOK, advised
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -201,7 +202,7 @@ def _text(search: NotebookSearch) -> str:
     searching = search.searching
     if searching.found is not None:
         return "\n".join([*_stage_one(searching), *report(searching.problem, searching.found)])
-    return f"{search!r}" + (f"\n{searching.error}" if searching.error else "")
+    return f"{search!r}" + (f"\n{advised(searching.error, NOTEBOOK)}" if searching.error else "")
 
 
 def _html(search: NotebookSearch) -> str:

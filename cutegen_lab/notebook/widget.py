@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from cutegen_lab.core.errors import CutegenError, SetupError
 from cutegen_lab.core.verbs import VERBS, Verb
 from cutegen_lab.notebook.run import NotebookRun, static_bundle
+from cutegen_lab.views.hints import NOTEBOOK, advised
 from cutegen_lab.views.model import MIME_TYPE, RunView
 
 STATIC = Path(__file__).parent / "static"
@@ -155,7 +156,7 @@ class RefineWidget(anywidget.AnyWidget):
         try:
             self._perform(command)
         except CutegenError as error:
-            self.send({"request_id": command.request_id, "ok": False, "error": str(error)})
+            self.send({"request_id": command.request_id, "ok": False, "error": str(advised(error, NOTEBOOK))})
         else:
             self.send({"request_id": command.request_id, "ok": True, "error": ""})
         self._dirty.set()

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cutegen_lab.core.errors import CutegenError, InputError, SetupError
+from cutegen_lab.core.hints import Advice, Hint
 from cutegen_lab.core.protocols import Lease, Provider, Say
 from cutegen_lab.core.run import Answer, Resumed, RunStarted, RunState, Step
 from cutegen_lab.core.trial import Profile
@@ -19,6 +20,7 @@ from cutegen_lab.loop.machine import fold
 from cutegen_lab.loop.notices import Notice, Subscriber, Subscribers
 from cutegen_lab.loop.services import Services
 from cutegen_lab.session.kernels import accepted_path, keep_accepted, kernel_text
+from cutegen_lab.views.hints import COMMAND_LINE, Spelling
 
 if TYPE_CHECKING:
     from cutegen_lab.session.searching import Searching
@@ -72,13 +74,13 @@ class RunHandle:
         """Latest progress lines of this process's work on the run."""
         return list(self._log)
 
-    def view(self) -> RunView:
-        """The run as shown by the widget, the report and the command line."""
+    def view(self, front: Spelling = COMMAND_LINE) -> RunView:
+        """The run as shown by the widget, the report and the command line; ``front`` says how options are spelled."""
         from cutegen_lab.views.build import build_view
 
         history, driving = self.history, self.driving
         elsewhere = "" if driving or history.state.finished else self._services.store.driven_by(self.run_id)
-        return build_view(history.state, history.events, log=self.log, attached=driving, elsewhere=elsewhere)
+        return build_view(history.state, history.events, self.log, driving, elsewhere, front)
 
     def begin(self, event: RunStarted) -> None:
         """Stores a new run's first event and drives the run. Raises StoreError."""
@@ -216,7 +218,7 @@ class RunHandle:
             state.problem, artifact, self._services.device(device), self._log.append, threading.Event()
         )
         if isinstance(found, str):
-            raise SetupError(f"no profile from {device}: {found}", "`cutegen doctor` says what this machine has.")
+            raise SetupError(f"no profile from {device}: {found}", Hint(Advice.DOCTOR))
         return found
 
     def search(

@@ -249,7 +249,7 @@ def test_cuda_asked_for_and_absent(tmp_path: Path) -> None:
     if gpu_count():
         pytest.skip("this machine has a GPU")
     with Session.open(tmp_path) as session:
-        with pytest.raises(SetupError, match="--device emulator"):
+        with pytest.raises(SetupError, match="Use the emulator"):
             session.start(PROBLEM, RunSettings(device="cuda", provider="manual"))
         assert session.services.device("auto").kind == "emulator"
         assert session.runs() == []
