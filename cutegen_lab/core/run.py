@@ -16,6 +16,7 @@ from cutegen_lab.core.hints import Hint
 from cutegen_lab.core.problem import Problem
 from cutegen_lab.core.roofline import SpeedOfLight
 from cutegen_lab.core.trial import CheckResult, Profile, Provenance, Resources, Timing, Trial
+from cutegen_lab.core.verbs import Answer as Answer
 from cutegen_lab.core.verdict import Diagnostic, Fault, Verdict
 
 Language = Literal["dsl", "spec"]
@@ -70,25 +71,6 @@ class RunSettings:
     """What a model is asked to write."""
     profile_after: int = 0
     """Number of candidates that must pass before any is profiled (CuTeGen's delayed profiling)."""
-
-
-AnswerKind = Literal["approve", "approve_unproven", "reject", "edit", "retry", "branch", "stop"]
-
-
-@dataclass(frozen=True)
-class Answer:
-    """The analyst's answer to a candidate."""
-
-    kind: AnswerKind
-    """What the analyst chose."""
-    candidate_id: str | None = None
-    """Candidate it is about; None for the one under review."""
-    text: str = ""
-    """Edited source (edit) or reason (reject)."""
-    target_id: str | None = None
-    """Candidate to grow from (branch)."""
-    by: Literal["analyst", "auto"] = "analyst"
-    """Who answered: the analyst, or "auto" under :attr:`RunSettings.auto`."""
 
 
 # --- events ---------------------------------------------------------------------------------------------------------

@@ -180,7 +180,7 @@ class CutegenMagics(Magics):
             print(f"{kernel.problem.name}: {kernel.family}, {', '.join(chosen)}")
             return
         if arguments.run:
-            self._run(arguments.run).edit(kernel.source, wait=arguments.wait)
+            self._run(arguments.run).perform("edit", kernel.source, wait=arguments.wait)
             return
         settings = RunSettings(
             arch=kernel.arch, gpu=arguments.gpu, device=arguments.device, auto=arguments.auto,

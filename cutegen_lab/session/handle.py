@@ -11,15 +11,16 @@ from typing import TYPE_CHECKING
 from cutegen_lab.core.errors import CutegenError, InputError, SetupError
 from cutegen_lab.core.hints import Advice, Hint
 from cutegen_lab.core.protocols import Lease, Provider, Say
-from cutegen_lab.core.run import Answer, Resumed, RunStarted, RunState, Step
+from cutegen_lab.core.run import Resumed, RunStarted, RunState, Step
 from cutegen_lab.core.trial import Profile
-from cutegen_lab.core.verbs import VERBS, Verb
+from cutegen_lab.core.verbs import Verb, answer_of
 from cutegen_lab.loop.driver import Over, ThreadedDriver
 from cutegen_lab.loop.history import History
 from cutegen_lab.loop.machine import fold
 from cutegen_lab.loop.notices import Notice, Subscriber, Subscribers
 from cutegen_lab.loop.services import Services
 from cutegen_lab.session.kernels import accepted_path, keep_accepted, kernel_text
+from cutegen_lab.session.verbs import with_verbs
 from cutegen_lab.views.hints import COMMAND_LINE, Spelling
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 LOG_LINES = 500
 
 
+@with_verbs()
 class RunHandle:
     """A run, either driven by this process (``driving``) or only watched.
 
@@ -91,30 +93,6 @@ class RunHandle:
 
         self._drive(begun, None)
 
-    def approve(self) -> RunState:
-        """Accepts the candidate under review, from which the next refinement starts. It must have passed."""
-        return self._answer(Answer("approve"))
-
-    def approve_unproven(self) -> RunState:
-        """Accepts the candidate under review without proof that it is correct. Recorded and shown as such."""
-        return self._answer(Answer("approve_unproven"))
-
-    def reject(self, reason: str = "") -> RunState:
-        """Rejects the candidate; ``reason`` goes to the provider."""
-        return self._answer(Answer("reject", text=reason))
-
-    def edit(self, text: str) -> RunState:
-        """Makes ``text``, unchanged, the next candidate."""
-        return self._answer(Answer("edit", text=text))
-
-    def retry(self) -> RunState:
-        """Asks again from the same parent, or, after our own failure, repeats the failed step."""
-        return self._answer(Answer("retry"))
-
-    def branch(self, candidate_id: str, feedback: str = "") -> RunState:
-        """Derives the next candidate from ``candidate_id``; also possible on a finished run."""
-        return self._answer(Answer("branch", target_id=candidate_id, text=feedback))
-
     def stop(self) -> RunState:
         """Ends the run at its current step; :meth:`resume` continues it from there."""
         if self.state.finished:
@@ -130,17 +108,15 @@ class RunHandle:
         self._act(go_on)
         return self
 
-    def perform(self, verb: Verb, argument: str = "", note: str = "") -> None:
+    def perform(self, verb: Verb, argument: str = "", note: str = "") -> RunState:
         """Performs ``verb`` with its argument (:data:`~cutegen_lab.core.verbs.VERBS`); ``note`` is the feedback of a
-        branch."""
-        act = getattr(self, verb)
-        match VERBS[verb].takes:
-            case "nothing":
-                act()
-            case "candidate":
-                act(argument, note)
-            case _:
-                act(argument)
+        branch. The other verbs of the table are methods too: ``approve()``, ``reject(reason)``, ``edit(text)``, …"""
+        if verb == "resume":
+            return self.resume().state
+        if verb == "stop":
+            return self.stop()
+        answer = answer_of(verb, argument, note)
+        return self._act(lambda driver: driver.answer(answer))
 
     def wait(self, timeout: float | None = None) -> RunState:
         """Waits until the run rests at review or is done, or ``timeout`` seconds have passed; returns its state
@@ -255,9 +231,6 @@ class RunHandle:
         if driver is not None:
             driver.close()
             self._release()
-
-    def _answer(self, answer: Answer) -> RunState:
-        return self._act(lambda driver: driver.answer(answer))
 
     def _act(self, act: Callable[[ThreadedDriver], RunState]) -> RunState:
         """Result of ``act`` on the driver, which is created if there is none."""

@@ -2,7 +2,7 @@ import type { ComponentChildren } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { CandidateView, RunView } from '../schema';
 import { Editor } from './editor';
-import type { Ask, IAnswer, Verb } from './verbs';
+import { buttonOf, type Ask, type IAnswer, type Verb } from './verbs';
 
 type Panel = 'reject' | 'edit' | 'approve_unproven';
 
@@ -181,19 +181,24 @@ export function Actions({ view, selected, ask, onSelect }: IActionsProps) {
     });
   };
   const toggle = (next: Panel) => setPanel(open === next ? null : next);
-  const button = (verb: Verb, label: string, onClick: () => void, kind = '', expanded?: boolean) =>
-    can(verb) && (
-      <button
-        type="button"
-        class={`cg-button ${kind}`}
-        disabled={busy}
-        aria-expanded={expanded}
-        data-verb={verb}
-        onClick={onClick}
-      >
-        {label}
-      </button>
+  const button = (verb: Verb, onClick: () => void, kind = '', expanded?: boolean, about = id) => {
+    const { label, help } = buttonOf(verb, about);
+    return (
+      can(verb) && (
+        <button
+          type="button"
+          class={`cg-button ${kind}`}
+          disabled={busy}
+          aria-expanded={expanded}
+          data-verb={verb}
+          title={help}
+          onClick={onClick}
+        >
+          {label}
+        </button>
+      )
     );
+  };
 
   return (
     <section class="cg-actions" aria-label="Actions">
@@ -206,24 +211,18 @@ export function Actions({ view, selected, ask, onSelect }: IActionsProps) {
           )
         ) : (
           <>
-            {button('approve', `Approve ${id}`, () => say('approve'), 'cg-primary')}
-            {button('reject', 'Reject with reason…', () => toggle('reject'), '', open === 'reject')}
-            {button('edit', 'Edit…', () => toggle('edit'), '', open === 'edit')}
-            {button('retry', 'Retry', () => say('retry'))}
-            {button(
-              'approve_unproven',
-              'Approve without proof…',
-              () => toggle('approve_unproven'),
-              '',
-              open === 'approve_unproven'
-            )}
+            {button('approve', () => say('approve'), 'cg-primary')}
+            {button('reject', () => toggle('reject'), '', open === 'reject')}
+            {button('edit', () => toggle('edit'), '', open === 'edit')}
+            {button('retry', () => say('retry'))}
+            {button('approve_unproven', () => toggle('approve_unproven'), '', open === 'approve_unproven')}
           </>
         )}
         {selected !== null &&
-          button('branch', `Branch from ${selected.id}`, () => say('branch', { target_id: selected.id }))}
-        {button('resume', 'Resume', () => say('resume'), 'cg-primary')}
+          button('branch', () => say('branch', { target_id: selected.id }), '', undefined, selected.id)}
+        {button('resume', () => say('resume'), 'cg-primary')}
         <span class="cg-spacer" />
-        {button('stop', 'Stop', () => say('stop'), 'cg-danger')}
+        {button('stop', () => say('stop'), 'cg-danger')}
       </div>
       <p class={`cg-reply${failed ? ' cg-tone-bad' : ''}`} role={failed ? 'alert' : 'status'}>
         {failed && <span aria-hidden="true">✕ </span>}
