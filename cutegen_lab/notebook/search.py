@@ -54,7 +54,7 @@ class NotebookSearch:
     def found(self) -> TuningResult:
         """What the search came to. Raises InputError while it runs, and the search's own error where it failed."""
         if self.searching.error is not None:
-            raise self.searching.error
+            raise advised(self.searching.error, NOTEBOOK)
         if self.searching.found is None:
             raise InputError(f"the search is {self.status}", "Call wait(), or resume() first.")
         return self.searching.found
