@@ -44,6 +44,11 @@ class CutegenError(Exception):
         self.action = plain(action)
         self.args = (f"{self.message}. {self.action}",)
 
+    @property
+    def reason(self) -> str:
+        """All that is said apart from the ``hint``, for whoever keeps that with it."""
+        return str(self) if self.hint is None else self.message
+
     def _render_traceback_(self) -> list[str]:
         """One line for IPython in place of a traceback, which ``traceback.print_exception(sys.last_value)`` shows."""
         return [f"cutegen: {self}"]

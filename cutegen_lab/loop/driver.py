@@ -131,12 +131,13 @@ class Driver:
                 return
             event = Stopped(f"{state.step.value} was cancelled")
         except CutegenError as error:
-            event = _failed(state.step, error)
+            event = StepFailed(state.step, error.reason, error.hint)
         except Exception as error:
             known = of_the_disk(error)
             if known is None:
                 _log.exception("step %s of %s", state.step.value, self.run_id)
-            event = _failed(state.step, known or CutegenError(f"internal error: {type(error).__name__}: {error}"))
+            failure = known or CutegenError(f"internal error: {type(error).__name__}: {error}")
+            event = StepFailed(state.step, failure.reason, failure.hint)
         with self._lock:
             if not cancel.is_set():  # after a stop the result is dropped
                 self._record(event)
@@ -147,10 +148,6 @@ class Driver:
             return ""
         spent = working_seconds(self._events)
         return f"budget: {spent:.0f} of {limit:.0f} s used" if spent >= limit else ""
-
-
-def _failed(step: Step, error: CutegenError) -> StepFailed:
-    return StepFailed(step, error.message if error.hint else str(error), error.hint)
 
 
 class Over(Exception):

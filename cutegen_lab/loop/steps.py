@@ -70,7 +70,7 @@ class Steps:
         except ProviderExhausted as error:
             return GenerateFailed(error.message, exhausted=True)
         except ProviderError as error:
-            return GenerateFailed(error.message if error.hint else str(error), hint=error.hint)
+            return GenerateFailed(error.reason, hint=error.hint)
         return Generated(Candidate(next_id(state), state.ask_parent_id, self._provider.name, proposal))
 
     def _compile(self, candidate: Candidate, state: RunState, say: Say, cancel: Cancel) -> Event:
