@@ -9,11 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from cutegen_lab.core.errors import InputError, SetupError, StoreError
+from cutegen_lab.core.candidate import Proposal
+from cutegen_lab.core.errors import InputError, ProviderError, SetupError, StoreError
+from cutegen_lab.core.hints import Advice, Hint
 from cutegen_lab.core.run import Budget, RunSettings, Step
 from cutegen_lab.loop.machine import fold
 from cutegen_lab.loop.notices import Notice
 from cutegen_lab.session import Session
+from cutegen_lab.views.hints import NOTEBOOK
 from tests.loop.scripted import PROBLEM, ScriptedCompiler, ScriptedDevice, ScriptedJudge, ScriptedProvider, Waiting
 
 AUTO = RunSettings(auto=True, budget=Budget(max_steps=3))
@@ -87,6 +90,20 @@ def test_the_events_of_a_run_are_read_and_folded_once(opened: Opener, monkeypatc
     run.approve()  # takes the lease again: another process may have gone on meanwhile
     assert run.wait(10).current_id == "c2" and run.view().current_id == "c2"
     assert (len(folded), len(read)) == (2, 1)
+
+
+def test_what_to_do_about_a_failure_is_stored_as_a_code(opened: Opener) -> None:
+    class Capped(ScriptedProvider):
+        def propose(self, *_: object) -> Proposal:
+            raise ProviderError("the token cap is reached", Hint(Advice.MORE_TOKENS))
+
+    run = opened().start(PROBLEM, provider=Capped([]))
+    assert run.wait(10).failed_step is Step.GENERATE
+    run.close()
+    again = opened().attach(run.run_id)
+    assert again.state.problem_note == "the token cap is reached"
+    assert "the token cap is reached. Raise --max-tokens," in again.view().note
+    assert "the token cap is reached. Raise --budget," in again.view(NOTEBOOK).note
 
 
 def test_blocking_runs_and_the_list(opened: Opener) -> None:
