@@ -38,7 +38,7 @@ def main(out: Path, names: list[str]) -> None:
 
     sweeps: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as folder, Session.open(Path(folder)) as session:
-        device = session.device("cuda")
+        device = session.services.device("cuda")
         for name in names:
             path = written(name, Path(folder))
             started = time.monotonic()
@@ -59,8 +59,8 @@ def sweep(session: Any, path: Path, count: int) -> dict[str, Any]:
     tunable = from_template(problem, ARCH)
     rest = [c for c in tunable.space.configs if c != tunable.space.default]
     configs = [tunable.space.default, *random.Random(0).sample(rest, min(count, len(rest)))]  # noqa: S311
-    cancel, compiler, gpu = threading.Event(), session.compiler(), target_gpu(ARCH)
-    model = PredictedTimer(problem, session.judge(), gpu, cancel, forks())
+    cancel, compiler, gpu = threading.Event(), session.services.compiler(), target_gpu(ARCH)
+    model = PredictedTimer(problem, session.services.judge(), gpu, cancel, forks())
 
     def made(config: Config) -> Artifact | None:
         built = compiler.compile(tunable.source, config, problem.workloads, ARCH, lambda _: None, cancel)
@@ -71,7 +71,7 @@ def sweep(session: Any, path: Path, count: int) -> dict[str, Any]:
 
     with ThreadPoolExecutor(cpu_count()) as pool:
         artifacts = {key(c): (c, a) for c, a in zip(configs, pool.map(made, configs), strict=True) if a is not None}
-    timer = MeasuredTimer(problem, session.device("cuda"), "GPU", cancel)
+    timer = MeasuredTimer(problem, session.services.device("cuda"), "GPU", cancel)
     rows: dict[str, dict[str, Any]] = {
         n: {"config": dict(c), "us": [], "predicted_us": []} for n, (c, _) in artifacts.items()
     }

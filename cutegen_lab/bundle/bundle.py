@@ -12,6 +12,7 @@ from cutegen_lab.bundle.order import ordered
 from cutegen_lab.bundle.reach import CONTRACT_NAMES, Definition, External, Reach
 from cutegen_lab.bundle.writing import Writer, imports
 from cutegen_lab.core.errors import InputError
+from cutegen_lab.core.hints import Advice, Hint
 from cutegen_lab.core.plain_text import plain
 
 _MOST_NAMES = 12
@@ -110,7 +111,7 @@ def _entry(modules: list[Module], name: str) -> Definition:
     where = ", ".join(module.label for module in modules)
     raise InputError(
         f"{where} {'define' if len(modules) > 1 else 'defines'} no {name}" + (f", but {listed}" if have else ""),
-        "Write a launch() that calls the kernel, in a file of its own, and give that first; or name one by --entry.",
+        Hint(Advice.NAME_ENTRY),
     )
 
 

@@ -36,10 +36,11 @@ def execute(arguments: argparse.Namespace, problem: Problem, given: FixedSource,
     cancel = threading.Event()
     compiler = factories.make_compiler(Settings.from_environment(), IMPORT_SECONDS)
     with tempfile.TemporaryDirectory() as scratch, Session.open(scratch, compiler=compiler) as session:
-        device = session.device(arguments.device)
-        workloads = problem.built_for(session.workloads(problem, device))
+        services = session.services
+        device = services.device(arguments.device)
+        workloads = problem.built_for(services.workloads(problem, device))
         attacked = AttackHarness(
-            problem, workloads, given.config, arguments.arch, session.compiler(), session.judge(), device, cancel
+            problem, workloads, given.config, arguments.arch, services.compiler(), services.judge(), device, cancel
         )
         try:
             verdict, reason = attacked.try_honest(given.source)

@@ -14,7 +14,9 @@ from pathlib import Path
 from cutegen_lab.cli.output import Output
 from cutegen_lab.config import Settings
 from cutegen_lab.core.errors import CutegenError, SetupError, of_the_disk
+from cutegen_lab.core.hints import Advice, Hint
 from cutegen_lab.core.secrets import without_credentials
+from cutegen_lab.views.hints import COMMAND_LINE, advised, spelled
 
 _PACKAGES = {"elftools": "pyelftools"}  # where a module's package has another name
 
@@ -82,7 +84,7 @@ def _c_compiler() -> Finding:
 
 def _cage(settings: Settings) -> Finding:
     from cutegen_lab.compile import CageCompiler
-    from cutegen_lab.compile.isolate import ADVICE, lacking, missing_walls
+    from cutegen_lab.compile.isolate import lacking, missing_walls
 
     with CageCompiler(settings.cache_dir, workers=1) as compiler:
         isolation = compiler.isolation_report()
@@ -90,7 +92,10 @@ def _cage(settings: Settings) -> Finding:
     if missing := missing_walls(isolation):
         allowed = " (allowed by CUTEGEN_ALLOW_WEAK_CAGE)" if settings.allow_weak_cage else ""
         return Finding(
-            "compile cage", False, f"a candidate is not held: {'; '.join(missing)}{allowed}; {detail}", ADVICE
+            "compile cage",
+            False,
+            f"a candidate is not held: {'; '.join(missing)}{allowed}; {detail}",
+            spelled(Hint(Advice.WEAK_CAGE), COMMAND_LINE),
         )
     if notes := lacking(isolation):
         detail += f" ({'; '.join(notes)})"
@@ -143,10 +148,10 @@ def _guarded(name: str, examine: Callable[[], Finding], needed: bool) -> Finding
     try:
         return examine()
     except CutegenError as error:
-        return Finding(name, False, error.message, error.action, needed)
+        return Finding(name, False, error.message, advised(error, COMMAND_LINE).action, needed)
     except ModuleNotFoundError as error:  # a GPU node, say, that has torch and little else
         package = _PACKAGES.get(str(error.name), error.name)
         return Finding(name, False, f"needs {error.name}, which is not installed", f"pip install {package}.", needed)
     except Exception as error:  # a doctor reports what is broken, however it is broken
         known = of_the_disk(error) or SetupError(f"{type(error).__name__}: {error}", "Reinstall cutegen-lab.")
-        return Finding(name, False, known.message, known.action, needed)
+        return Finding(name, False, known.message, advised(known, COMMAND_LINE).action, needed)

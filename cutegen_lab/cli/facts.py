@@ -9,6 +9,7 @@ from cutegen_lab.core.problem import Problem
 from cutegen_lab.core.roofline import SpeedOfLight
 from cutegen_lab.core.run import RunState
 from cutegen_lab.core.trial import Trial
+from cutegen_lab.views.hints import COMMAND_LINE, note_of
 
 
 def trial_facts(trial: Trial) -> dict[str, Any]:
@@ -34,15 +35,16 @@ def run_facts(state: RunState) -> dict[str, Any]:
     """The accepted candidate's trial, else the last one's, and where the run stands."""
     chosen = state.incumbent_id or (list(state.trials)[-1] if state.trials else None)
     trial = state.trials.get(chosen) if chosen else None
+    note = note_of(state, COMMAND_LINE)
     facts = trial_facts(trial) if trial else {"verdict": None, "reason": ""}
     return {
         **facts,
         **label_facts(state.problem),
-        "reason": facts["reason"] or state.problem_note,
+        "reason": facts["reason"] or note,
         "run_id": state.run_id,
         "step": state.step.value,
         "outcome": state.outcome,
-        "note": state.problem_note,
+        "note": note,
         "candidate": chosen,
         "accepted": list(state.accepted),
         "candidates": [

@@ -20,7 +20,7 @@ from cutegen_lab.config import Settings
 from cutegen_lab.core.artifact import Artifact, CompileFailure
 from cutegen_lab.core.candidate import Config, Proposal, nearest_legal
 from cutegen_lab.core.errors import CageError, CutegenError, InputError, SetupError
-from cutegen_lab.core.hints import did_you_mean
+from cutegen_lab.core.hints import Advice, Hint, did_you_mean
 from cutegen_lab.core.plain_text import continued
 from cutegen_lab.core.problem import Workload
 from cutegen_lab.core.protocols import Cancel, GenerateRequest, Say
@@ -28,6 +28,7 @@ from cutegen_lab.core.run import Budget, RunSettings
 from cutegen_lab.session import Session
 from cutegen_lab.session.factories import make_compiler, make_judge
 from cutegen_lab.session.kernels import read_kernel, read_text_file
+from cutegen_lab.views.hints import COMMAND_LINE, note_of
 
 OTHER_VERDICT = 3
 
@@ -57,13 +58,13 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
         problem = read_file(arguments.problem, inputs_text=arguments.inputs)
         precompiled = given.compiler
         if precompiled is not None:
-            precompiled.gpu = session.device(settings.device).kind == "cuda"
+            precompiled.gpu = session.services.device(settings.device).kind == "cuda"
         with Progress(problem.name) as progress:
             handle = session.run(problem, settings, provider=given, subscriber=progress)
             state, view = handle.state, handle.view()
     trial = state.trials.get("c1")
     if trial is None:
-        raise SetupError(f"it could not be judged: {state.problem_note}", "Run `cutegen doctor`.")
+        raise SetupError(f"it could not be judged: {note_of(state, COMMAND_LINE)}", Hint(Advice.DOCTOR))
     from cutegen_lab.views.text import evidence_table
 
     output.line(evidence_table(view))

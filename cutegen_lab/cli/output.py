@@ -15,6 +15,7 @@ from typing import Any
 
 from cutegen_lab.core.errors import CutegenError
 from cutegen_lab.core.plain_text import one_line, plain
+from cutegen_lab.views.hints import COMMAND_LINE, advised
 
 
 class Output:
@@ -53,6 +54,7 @@ class Output:
 
     def error(self, error: CutegenError) -> None:
         """One line on stderr; under ``--json`` also the object."""
+        advised(error, COMMAND_LINE)
         note(f"cutegen: {one_line(str(error))}")
         self.result({"reason": error.message, "error": str(error), "action": error.action})
 

@@ -25,6 +25,7 @@ from cutegen_lab.core.run import (
     Timed,
 )
 from cutegen_lab.core.verbs import in_words
+from cutegen_lab.views.hints import COMMAND_LINE, with_hint
 
 if TYPE_CHECKING:
     from rich.status import Status
@@ -131,9 +132,9 @@ def in_a_line(event: Event, state: RunState) -> str:
             reason = f" ({answer.text})" if answer.text and answer.kind in ("approve", "stop") else ""
             return f"{answer.candidate_id or state.current_id or 'run'} {in_words(answer)}{reason}"
         case GenerateFailed():
-            return f"no candidate: {event.reason}"
+            return f"no candidate: {with_hint(event.reason, event.hint, COMMAND_LINE)}"
         case StepFailed():
-            return f"{event.step.value} failed: {event.reason}"
+            return f"{event.step.value} failed: {with_hint(event.reason, event.hint, COMMAND_LINE)}"
         case Stopped():
             return event.reason
     return ""

@@ -13,6 +13,7 @@ from cutegen_lab.cli.output import note
 from cutegen_lab.config import Settings
 from cutegen_lab.core.errors import CutegenError, InputError
 from cutegen_lab.core.verbs import VERBS, Verb
+from cutegen_lab.views.hints import COMMAND_LINE, advised
 
 if TYPE_CHECKING:
     from cutegen_lab.session import RunHandle
@@ -33,7 +34,7 @@ def review(handle: RunHandle) -> None:
         try:
             give(handle, verb)
         except CutegenError as error:
-            note(str(error))
+            note(str(advised(error, COMMAND_LINE)))
             continue
         return
 

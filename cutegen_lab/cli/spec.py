@@ -72,7 +72,7 @@ def _compile(kernel: Kernel, facts: dict[str, Any], arguments: argparse.Namespac
     for path in (out, problem):
         may_write(path, arguments.file)
     with Session.open(arguments.workdir) as session:
-        built = session.compiler().compile(
+        built = session.services.compiler().compile(
             kernel.source, kernel.config, kernel.problem.workloads, kernel.arch, lambda line: None, threading.Event()
         )
         if isinstance(built, CompileFailure):
@@ -80,7 +80,7 @@ def _compile(kernel: Kernel, facts: dict[str, Any], arguments: argparse.Namespac
             output.result({**facts, "verdict": built.verdict.value, "reason": built.reason})
             return OTHER_VERDICT
         written = text_to_write(
-            session.compiler, kernel.problem, kernel.source, kernel.config, kernel.arch,
+            session.services.compiler, kernel.problem, kernel.source, kernel.config, kernel.arch,
             general=arguments.general, say=told,
         )  # fmt: skip
     uses = resources(built, kernel.problem.workload.name)

@@ -48,12 +48,12 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
         kernel = _kernel(arguments, problem)
         if isinstance(kernel, PlainKernel):
             provider = _provider(arguments)
-            refactored, kernel = made_tunable(session, problem, kernel, settings, say, provider=provider)
+            refactored, kernel = made_tunable(session.services, problem, kernel, settings, say, provider=provider)
             for line in account(refactored):
                 output.line(line)
             output.line()
             stage_one = {"refactored": asdict(refactored)}
-        found = tune(session, problem, kernel, settings, say)
+        found = tune(session.services, problem, kernel, settings, say)
         for line in report(problem, found):
             output.line(line)
         if arguments.out and found.best is not None:
@@ -69,7 +69,7 @@ def _write(session: Session, problem: Problem, found: TuningResult, arguments: a
     """The kernel for the best config alone or, with ``--general``, with its parameters."""
     assert found.best is not None
     written = text_to_write(
-        session.compiler, problem, found.tunable.source, found.best, arguments.arch,
+        session.services.compiler, problem, found.tunable.source, found.best, arguments.arch,
         general=arguments.general, say=told,
     )  # fmt: skip
     write_out(Path(arguments.out), kernel_text(problem, found, written), arguments.problem)

@@ -33,11 +33,6 @@ _WALLS = {
     "nothing keeps it from your files (no Landlock, no mount namespace)": {"landlock", "mount-ns"},
     "nothing keeps it from your processes (no seccomp, no process namespace)": {"seccomp", "pid-ns"},
 }
-ADVICE = (
-    "Run where the kernel has Landlock (Linux 5.13 or newer with landlock in /sys/kernel/security/lsm; in a container, "
-    "a runtime whose seccomp profile lets it through, such as Docker 23 or newer) or lets users make namespaces. If "
-    "every candidate may do all that you can, set CUTEGEN_ALLOW_WEAK_CAGE=1 or say --allow-weak-cage."
-)
 
 
 def missing_walls(isolation: Iterable[str]) -> list[str]:

@@ -19,6 +19,7 @@ from cutegen_lab.compile.scratch import OwnedFolder, remove_tree
 from cutegen_lab.compile.watch import Endings, Watch
 from cutegen_lab.compile.wire import HEADER, JOB, RESPONSE, Bound, FrameReader, decode, encode
 from cutegen_lab.core.errors import CageError, Cancelled, SetupError
+from cutegen_lab.core.hints import Advice, Hint
 from cutegen_lab.core.protocols import Cancel
 
 START_SECONDS = 60.0
@@ -67,7 +68,7 @@ class Pool:
             self._slots.release()
         if endings.refused:
             missing = isolate.missing_walls(endings.of(0).isolation)
-            raise SetupError(f"this machine cannot cage a candidate: {'; '.join(missing)}", isolate.ADVICE)
+            raise SetupError(f"this machine cannot cage a candidate: {'; '.join(missing)}", Hint(Advice.WEAK_CAGE))
         return endings
 
     def _scratch_root(self) -> Path:
@@ -175,7 +176,7 @@ class _Server:
             self.close()
             reason = said[-1] if said else str(error)
             raise CageError(
-                f"the compile server did not start: {reason}", f"Check that {dsl.DISTRIBUTION} imports: cutegen doctor."
+                f"the compile server did not start: {reason} ({dsl.DISTRIBUTION} must import)", Hint(Advice.DOCTOR)
             ) from None
         finally:
             with contextlib.suppress(OSError):

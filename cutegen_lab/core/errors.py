@@ -9,6 +9,7 @@ A candidate's failure is a :class:`~cutegen_lab.core.verdict.Verdict`, never an 
     ├── ConfigError           a config outside its template's domain
     ├── SetupError            this machine lacks something: a compiler, a driver, a library, a device
     ├── ProviderError         a provider could not answer: key, network, empty or malformed answer
+    │   ├── NotCovered        the templates cannot write a kernel for the reference
     │   └── ProviderExhausted a provider has nothing more to propose
     ├── StoreError            the store cannot be opened, read or written
     ├── CageError             the compile cage itself failed (not the candidate in it)
@@ -19,21 +20,34 @@ from __future__ import annotations
 
 import errno
 
+from cutegen_lab.core.hints import Advice, Hint
 from cutegen_lab.core.plain_text import plain
-
-ELSEWHERE = "Try --provider openai (a model writes the kernel), manual (paste one) or replay:FILE."  # not the templates
 
 
 class CutegenError(Exception):
-    """Base of every error raised on purpose. ``message`` is one line; ``action`` says what to do next. Both may quote
-    untrusted text: control characters are escaped."""
+    """Base of every error raised on purpose. ``message`` is one line; ``action`` says what to do next: a sentence, or a
+    ``hint`` that the front ends put into words of their own. Both may quote untrusted text: control characters are
+    escaped."""
 
     exit_status = 2
 
-    def __init__(self, message: str, action: str = "") -> None:
+    def __init__(self, message: str, action: str | Hint = "") -> None:
         self.message = plain(message.rstrip(". "))
+        self.hint = action if isinstance(action, Hint) else None
+        self.action = ""
+        super().__init__(plain(message))
+        if action:
+            self.advise(str(action))
+
+    def advise(self, action: str) -> None:
+        """Says ``action`` in place of the sentence there was."""
         self.action = plain(action)
-        super().__init__(f"{self.message}. {self.action}" if action else plain(message))
+        self.args = (f"{self.message}. {self.action}",)
+
+    @property
+    def reason(self) -> str:
+        """All that is said apart from the ``hint``, for whoever keeps that with it."""
+        return str(self) if self.hint is None else self.message
 
     def _render_traceback_(self) -> list[str]:
         """One line for IPython in place of a traceback, which ``traceback.print_exception(sys.last_value)`` shows."""
@@ -68,6 +82,13 @@ class ProviderError(CutegenError):
     """A provider could not answer."""
 
 
+class NotCovered(ProviderError):
+    """The templates cannot write a kernel for a reference; another provider may."""
+
+    def __init__(self, message: str, action: str | Hint = "") -> None:
+        super().__init__(message, action or Hint(Advice.OTHER_PROVIDER))
+
+
 class ProviderExhausted(ProviderError):
     """A provider has nothing more to propose for this run."""
 
@@ -95,8 +116,7 @@ def of_the_disk(error: Exception) -> SetupError | None:
     """A SetupError for a full or read-only disk; None for any other error."""
     if not isinstance(error, OSError) or error.errno not in _FULL + _CLOSED:
         return None
-    first = "Free some space" if error.errno in _FULL else "Make it writable"
     return SetupError(
         f"cannot write{f' {error.filename}' if error.filename else ''}: {error.strerror}",
-        f"{first}, or choose another place by --workdir, CUTEGEN_CACHE or TMPDIR.",
+        Hint(Advice.FREE_SPACE if error.errno in _FULL else Advice.MAKE_WRITABLE),
     )

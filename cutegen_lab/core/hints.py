@@ -1,9 +1,60 @@
-"""Suggestions for misspelled words."""
+"""What an analyst may do about an error, as a code; and suggestions for misspelled words.
+
+The front ends spell the codes (:mod:`cutegen_lab.views.hints`): options have other names on the command line than in a
+notebook.
+"""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Advice(StrEnum):
+    """Each value says it without naming an option, for whoever reads an error outside a front end."""
+
+    OTHER_PROVIDER = "Use another provider"
+    OTHER_ARCH = "Use another arch"
+    KNOWN_ARCH = "Use a known arch"
+    KNOWN_GPU = "Use a known GPU"
+    SPEC_PROVIDER = "Use a provider that writes specs"
+    SET_KEY = "Set OPENAI_API_KEY, or use another provider"
+    START_MANUAL = "Start a run whose provider is manual"
+    OTHER_MODEL = "Choose another model"
+    MORE_TOKENS = "Allow more tokens, or accept what there is"
+    USE_EMULATOR = "Use the emulator, or check nvidia-smi and CUDA_VISIBLE_DEVICES"
+    DOCTOR = "Ask cutegen's doctor what this machine has"
+    WEAK_CAGE = "Run where the kernel has Landlock or namespaces, or allow a weak cage"
+    UPGRADE = "Upgrade cutegen-lab, or use another work directory"
+    WRITABLE_WORKDIR = "Choose a writable work directory"
+    CHECK_DISK = "Check disk space and permissions, or choose another work directory"
+    MAKE_ROOM = "Make room for it, or choose another work directory"
+    FREE_SPACE = "Free some space, or choose another place by the work directory, CUTEGEN_CACHE or TMPDIR"
+    MAKE_WRITABLE = "Make it writable, or choose another place by the work directory, CUTEGEN_CACHE or TMPDIR"
+    LIST_RUNS = "See the list of runs"
+    DECLARE_INPUTS = "Declare the inputs, or define inputs()"
+    DROP_INPUTS = "Leave out the declared inputs"
+    MAKE_TUNABLE = "Add a TUNABLE, or have the kernel made a template"
+    SEE_EVIDENCE = "Judge the kernel to see the evidence"
+    SEARCH_FIRST = "Search before you replay"
+    OTHER_OUT = "Name another file"
+    NAME_ENTRY = "Write a launch() that calls the kernel, in a file of its own, and give that first; or name the entry"
+
+
+@dataclass(frozen=True)
+class Hint:
+    """The next action after an error."""
+
+    code: Advice
+    """What to do."""
+    values: tuple[str, ...] = ()
+    """What it is about: the archs that would serve, the known GPUs."""
+
+    def __str__(self) -> str:
+        """One sentence without options."""
+        return f"{self.code.value}{': ' if self.values else ''}{', '.join(self.values)}."
 
 
 def did_you_mean(word: str, known: Iterable[str], cutoff: float = 0.6) -> str:

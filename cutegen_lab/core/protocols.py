@@ -219,6 +219,14 @@ class Judge(Protocol):
         ...
 
 
+class Lease(Protocol):
+    """The exclusive right to drive a run, held until it is released or its process dies."""
+
+    def release(self) -> None:
+        """Releases it; may be called more than once."""
+        ...
+
+
 class Store(Protocol):
     """Keeps runs as append-only events, and artifacts by hash. Methods raise StoreError."""
 
@@ -234,3 +242,13 @@ class Store(Protocol):
     def put_artifact(self, artifact: Artifact) -> str: ...
 
     def get_artifact(self, sha256: str) -> Artifact: ...
+
+    def lease(self, run_id: str) -> Lease:
+        """The exclusive right to drive ``run_id``. Raises StoreError naming the process that has it."""
+        ...
+
+    def driven_by(self, run_id: str) -> str:
+        """The process that drives ``run_id`` now; empty if none does."""
+        ...
+
+    def close(self) -> None: ...

@@ -9,6 +9,7 @@ from typing import Literal
 
 from cutegen_lab.core.dtypes import DType
 from cutegen_lab.core.errors import InputError
+from cutegen_lab.core.hints import Advice, Hint
 from cutegen_lab.core.problem import Problem
 
 
@@ -101,13 +102,15 @@ def target_gpu(arch: str, name: str = "") -> GpuSpec:
     """
     known = [gpu for gpu in GPUS.values() if gpu.arch == arch]
     if not known:
-        archs = ", ".join(sorted({gpu.arch for gpu in GPUS.values()}))
-        raise InputError(f"no speed-of-light figures for arch {arch!r}", f"Use --arch with one of: {archs}.")
+        archs = tuple(sorted({gpu.arch for gpu in GPUS.values()}))
+        raise InputError(f"no speed-of-light figures for arch {arch!r}", Hint(Advice.KNOWN_ARCH, archs))
     named = [gpu for gpu in GPUS.values() if gpu.name.lower() in name.lower()] if name else known
     if not named:
-        raise InputError(f"no speed-of-light figures for GPU {name!r}", f"Use --gpu with one of: {', '.join(GPUS)}.")
+        raise InputError(f"no speed-of-light figures for GPU {name!r}", Hint(Advice.KNOWN_GPU, tuple(GPUS)))
     if named[0].arch != arch:
-        raise InputError(f"the {named[0].name} runs {named[0].arch}, not {arch}", f"Use --arch {named[0].arch}.")
+        raise InputError(
+            f"the {named[0].name} runs {named[0].arch}, not {arch}", Hint(Advice.KNOWN_ARCH, (named[0].arch,))
+        )
     return named[0]
 
 

@@ -12,9 +12,11 @@ from enum import Enum
 from typing import Literal
 
 from cutegen_lab.core.candidate import Candidate
+from cutegen_lab.core.hints import Hint
 from cutegen_lab.core.problem import Problem
 from cutegen_lab.core.roofline import SpeedOfLight
 from cutegen_lab.core.trial import CheckResult, Profile, Provenance, Resources, Timing, Trial
+from cutegen_lab.core.verbs import Answer as Answer
 from cutegen_lab.core.verdict import Diagnostic, Fault, Verdict
 
 Language = Literal["dsl", "spec"]
@@ -71,25 +73,6 @@ class RunSettings:
     """Number of candidates that must pass before any is profiled (CuTeGen's delayed profiling)."""
 
 
-AnswerKind = Literal["approve", "approve_unproven", "reject", "edit", "retry", "branch", "stop"]
-
-
-@dataclass(frozen=True)
-class Answer:
-    """The analyst's answer to a candidate."""
-
-    kind: AnswerKind
-    """What the analyst chose."""
-    candidate_id: str | None = None
-    """Candidate it is about; None for the one under review."""
-    text: str = ""
-    """Edited source (edit) or reason (reject)."""
-    target_id: str | None = None
-    """Candidate to grow from (branch)."""
-    by: Literal["analyst", "auto"] = "analyst"
-    """Who answered: the analyst, or "auto" under :attr:`RunSettings.auto`."""
-
-
 # --- events ---------------------------------------------------------------------------------------------------------
 
 
@@ -141,6 +124,8 @@ class GenerateFailed:
     """Why, in one line."""
     exhausted: bool = False
     """Whether it has nothing more to propose, which is a normal end."""
+    hint: Hint | None = None
+    """What to do about it, if ``reason`` does not say so."""
     type: Literal["generate_failed"] = "generate_failed"
     """Tag of the event in the store."""
 
@@ -241,6 +226,8 @@ class StepFailed:
     """The step."""
     reason: str
     """Why, in one line."""
+    hint: Hint | None = None
+    """What to do about it, if ``reason`` does not say so."""
     type: Literal["step_failed"] = "step_failed"
     """Tag of the event in the store."""
 
@@ -304,6 +291,8 @@ class RunState:
     """Consecutive candidates that failed."""
     problem_note: str = ""
     """Why the run rests or ended, if that is not obvious."""
+    problem_hint: Hint | None = None
+    """What to do about it, if ``problem_note`` does not say so."""
     ask: Literal["generate", "fix", "refine"] = "generate"
     """What the provider is being asked for, or was last."""
     ask_parent_id: str | None = None

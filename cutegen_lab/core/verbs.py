@@ -1,8 +1,8 @@
-"""The answers an analyst may give: one table, from which the command line, the magics and the widget take names,
-arguments and help.
+"""The answers an analyst may give: one table, from which the handle of a run, the magics, the widget, its TypeScript
+and the command line take names, arguments and help.
 
-A new verb is a name in :data:`Verb`, an entry here, its effect in :mod:`cutegen_lab.loop.answers`, and its method on
-the handle of a run.
+A new verb is its name in :data:`AnswerKind`, an entry in :data:`VERBS`, and its effect in
+:mod:`cutegen_lab.loop.answers`.
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from cutegen_lab.core.run import Answer, AnswerKind
-
+AnswerKind = Literal["approve", "approve_unproven", "reject", "edit", "retry", "branch", "stop"]
 Verb = Literal[AnswerKind, "resume"]
 Takes = Literal["nothing", "reason", "source", "candidate"]
 
@@ -25,31 +24,62 @@ class VerbSpec:
     """Letter that chooses it at a terminal; empty if terminals do not offer it."""
     choice: str
     """Name in a terminal's menu."""
+    button: str
+    """Label of the widget's button; ``{id}`` is the candidate it is about."""
     past: str
     """Name of such an answer in a history."""
     help: str
     """One line of help."""
     takes: Takes = "nothing"
-    """Its argument: nothing, a reason, a kernel's text, or a candidate's id."""
+    """Its argument: nothing, a reason, a kernel's text, or a candidate's id (and feedback)."""
 
 
 VERBS: Mapping[Verb, VerbSpec] = {
-    "approve": VerbSpec("a", "approve", "approved", "accept the candidate under review (its evidence must be in)"),
+    "approve": VerbSpec(
+        "a", "approve", "Approve {id}", "approved", "accept the candidate under review (its evidence must be in)"
+    ),
     "approve_unproven": VerbSpec(
-        "u", "approve without proof", "approved without proof", "accept it without proof; recorded as such"
+        "u", "approve without proof", "Approve without proof…", "approved without proof",
+        "accept it without proof; recorded as such",
     ),
     "reject": VerbSpec(
-        "r", "reject with a reason", "rejected", "refuse it; the reason goes to the provider", "reason"
+        "r", "reject with a reason", "Reject with reason…", "rejected", "refuse it; the reason goes to the provider",
+        "reason",
     ),
-    "edit": VerbSpec("e", "edit", "edited", "this text is the next candidate, exactly as it stands", "source"),
-    "retry": VerbSpec("t", "try again", "retried", "ask again from the same parent"),
+    "edit": VerbSpec(
+        "e", "edit", "Edit…", "edited", "this text is the next candidate, exactly as it stands", "source"
+    ),
+    "retry": VerbSpec("t", "try again", "Retry", "retried", "ask again from the same parent"),
     "branch": VerbSpec(
-        "b", "branch from an older one", "branched", "grow the next candidate from an earlier one (c1, c2, ...)",
-        "candidate",
+        "b", "branch from an older one", "Branch from {id}", "branched",
+        "grow the next candidate from an earlier one (c1, c2, ...)", "candidate",
     ),
-    "stop": VerbSpec("s", "stop", "stopped", "end the run where it is"),
-    "resume": VerbSpec("", "resume", "resumed", "take it up in this process"),
+    "stop": VerbSpec("s", "stop", "Stop", "stopped", "end the run where it is"),
+    "resume": VerbSpec("", "resume", "Resume", "resumed", "take it up in this process"),
 }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The analyst's answer to a candidate."""
+
+    kind: AnswerKind
+    """What the analyst chose."""
+    candidate_id: str | None = None
+    """Candidate it is about; None for the one under review."""
+    text: str = ""
+    """Edited source (edit) or reason (reject)."""
+    target_id: str | None = None
+    """Candidate to grow from (branch)."""
+    by: Literal["analyst", "auto"] = "analyst"
+    """Who answered: the analyst, or "auto" under :attr:`RunSettings.auto`."""
+
+
+def answer_of(kind: AnswerKind, argument: str = "", note: str = "") -> Answer:
+    """The answer ``kind`` with the argument that it takes; ``note`` is the feedback of a branch."""
+    if VERBS[kind].takes == "candidate":
+        return Answer(kind, target_id=argument, text=note)
+    return Answer(kind, text=argument)
 
 
 def in_words(answer: Answer | None) -> str:

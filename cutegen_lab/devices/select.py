@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from cutegen_lab.core.errors import InputError, SetupError
+from cutegen_lab.core.hints import Advice, Hint
 from cutegen_lab.core.protocols import Device
 
 KINDS = "auto, cuda, cuda:N, emulator"
@@ -35,5 +36,5 @@ def _cuda(index: int) -> Device:
     try:
         from cutegen_lab.devices.cuda import CudaDevice
     except ImportError as error:
-        raise SetupError(f"no CUDA device can be used: {error}", "Run `cutegen doctor`.") from None
+        raise SetupError(f"no CUDA device can be used: {error}", Hint(Advice.DOCTOR)) from None
     return CudaDevice(index)

@@ -43,7 +43,8 @@ def finish(state: RunState, note: str) -> RunState:
     """Ends the run normally: accepted if any candidate was, failed if our own failure is why none was."""
     failed = state.failed_step is not None
     outcome = "accepted" if state.accepted else "failed" if failed else "nothing_accepted"
-    return replace(state, step=Step.DONE, outcome=outcome, problem_note=note)  # type: ignore[arg-type]
+    hint = state.problem_hint if note == state.problem_note else None
+    return replace(state, step=Step.DONE, outcome=outcome, problem_note=note, problem_hint=hint)  # type: ignore[arg-type]
 
 
 def ask(state: RunState, kind: str, parent_id: str | None, feedback: str = "", unlimited: bool = False) -> RunState:
@@ -60,6 +61,7 @@ def ask(state: RunState, kind: str, parent_id: str | None, feedback: str = "", u
         feedback=feedback,
         failed_step=None,
         problem_note="",
+        problem_hint=None,
     )
 
 
@@ -72,6 +74,7 @@ def adopt(state: RunState, candidate: Candidate) -> RunState:
         current_id=candidate.id,
         failed_step=None,
         problem_note="",
+        problem_hint=None,
         stumbles=0,
     )
 
@@ -124,7 +127,7 @@ def _edit(state: RunState, answer: Answer) -> RunState:
 
 def _retry(state: RunState, answer: Answer) -> RunState:
     if state.failed_step not in (None, Step.GENERATE):
-        return replace(state, step=state.failed_step, failed_step=None, problem_note="")
+        return replace(state, step=state.failed_step, failed_step=None, problem_note="", problem_hint=None)
     if state.failed_step is None:  # else nothing came of the request, and the answer is to that
         state = _noted(state, answer)
     return ask(state, state.ask, state.ask_parent_id, state.feedback, unlimited=True)

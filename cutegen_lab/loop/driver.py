@@ -12,39 +12,45 @@ import time
 from collections.abc import Callable
 
 from cutegen_lab.core.errors import Cancelled, CutegenError, InputError, of_the_disk
-from cutegen_lab.core.run import Answer, Answered, Event, RunState, Step, StepFailed, StepStarted, Stopped, StoredEvent
+from cutegen_lab.core.protocols import Provider
+from cutegen_lab.core.run import Answer, Answered, Event, RunState, Step, StepFailed, StepStarted, Stopped
 from cutegen_lab.loop.budget import working_seconds
 from cutegen_lab.loop.effects import AskReview, Finish, Generate
+from cutegen_lab.loop.history import History
 from cutegen_lab.loop.interrupt import call
-from cutegen_lab.loop.machine import advance, fold, next_step
+from cutegen_lab.loop.machine import advance, next_step
 from cutegen_lab.loop.notices import Notice, Subscriber, Subscribers
-from cutegen_lab.loop.steps import Services, Steps
+from cutegen_lab.loop.services import Services
+from cutegen_lab.loop.steps import Steps
 
 _log = logging.getLogger(__name__)
 
 
 class Driver:
-    """Drives the run whose events are in ``services.store``. Safe to answer, stop and subscribe to from any thread."""
+    """Drives the run with this history, which must be all that ``services.store`` has of it. Safe to answer, stop and
+    subscribe to from any thread."""
 
-    def __init__(self, run_id: str, services: Services) -> None:
-        self.run_id = run_id
+    def __init__(self, history: History, services: Services, provider: Provider) -> None:
+        """Raises SetupError, InputError if a service that the run needs cannot be had here."""
+        self.run_id = history.state.run_id
         self._store = services.store
-        self._steps = Steps(services)
+        self._steps = Steps(services, provider, history.state.settings)
         self._lock = threading.RLock()
         self._wake = threading.Condition(self._lock)
         self._cancel = threading.Event()  # of the current step; each step has a new one
-        self._subscribers = Subscribers(run_id)
-        self._events = self._store.events(run_id)
-        self._state = fold(e.event for e in self._events)
+        self._subscribers = Subscribers(self.run_id)
+        self._events = list(history.events)
+        self._state = history.state
 
     @property
     def state(self) -> RunState:
         return self._state
 
     @property
-    def events(self) -> list[StoredEvent]:
+    def history(self) -> History:
+        """Events and state, from the same moment."""
         with self._lock:
-            return list(self._events)
+            return History(list(self._events), self._state)
 
     @property
     def resting(self) -> bool:
@@ -125,12 +131,13 @@ class Driver:
                 return
             event = Stopped(f"{state.step.value} was cancelled")
         except CutegenError as error:
-            event = StepFailed(state.step, str(error))
+            event = StepFailed(state.step, error.reason, error.hint)
         except Exception as error:
             known = of_the_disk(error)
             if known is None:
                 _log.exception("step %s of %s", state.step.value, self.run_id)
-            event = StepFailed(state.step, str(known or f"internal error: {type(error).__name__}: {error}"))
+            failure = known or CutegenError(f"internal error: {type(error).__name__}: {error}")
+            event = StepFailed(state.step, failure.reason, failure.hint)
         with self._lock:
             if not cancel.is_set():  # after a stop the result is dropped
                 self._record(event)
@@ -154,12 +161,15 @@ class ThreadedDriver(Driver):
     :class:`Over`.
     """
 
-    def __init__(self, run_id: str, services: Services, ended: Callable[[ThreadedDriver], None] | None = None) -> None:
-        super().__init__(run_id, services)
+    def __init__(
+        self, history: History, services: Services, provider: Provider,
+        ended: Callable[[ThreadedDriver], None] | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(history, services, provider)
         self._closed = False
         self._broken: Exception | None = None
         self._ended = ended
-        self._thread = threading.Thread(target=self._serve, name=run_id, daemon=True)
+        self._thread = threading.Thread(target=self._serve, name=self.run_id, daemon=True)
 
     @property
     def closed(self) -> bool:

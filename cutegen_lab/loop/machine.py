@@ -107,7 +107,7 @@ def _generate_failed(state: RunState, event: GenerateFailed) -> RunState:
         return replace(state, step=Step.REVIEW, problem_note=event.reason)
     if event.exhausted:
         return finish(state, event.reason)
-    return _stumbled(state, Step.GENERATE, event.reason)
+    return _stumbled(state, Step.GENERATE, event)
 
 
 def _editing(state: RunState) -> bool:
@@ -164,15 +164,16 @@ def _step_failed(state: RunState, event: StepFailed) -> RunState:
     if state.step is Step.REVIEW:
         raise InputError("review has no work that could fail", "The store or the driver is broken.")
     _expect(state, event.step, event)
-    return _stumbled(state, event.step, event.reason)
+    return _stumbled(state, event.step, event)
 
 
 def _resumed(state: RunState, event: Resumed) -> RunState:
     """Unfinished work starts again; a stopped run continues, one that ended stays ended."""
-    if state.stopped_at is None:
+    if (at := state.stopped_at) is None:
         return state
-    note = state.problem_note if state.stopped_at is Step.REVIEW and state.failed_step else ""
-    return replace(state, step=state.stopped_at, stopped_at=None, outcome="", problem_note=note, stumbles=0)
+    if not (at is Step.REVIEW and state.failed_step):
+        state = replace(state, problem_note="", problem_hint=None)
+    return replace(state, step=at, stopped_at=None, outcome="", stumbles=0)
 
 
 def _stopped(state: RunState, event: Stopped) -> RunState:
@@ -187,9 +188,12 @@ def _failed(state: RunState, trial: Trial) -> RunState:
     return replace(state, step=Step.REVIEW, problem_note=f"{state.failed_in_a_row} failed in a row: no fix left")
 
 
-def _stumbled(state: RunState, step: Step, reason: str) -> RunState:
+def _stumbled(state: RunState, step: Step, event: GenerateFailed | StepFailed) -> RunState:
     """Our own failure: the candidate may be innocent, so the run rests and the step can be retried."""
-    return replace(state, step=Step.REVIEW, failed_step=step, problem_note=reason, stumbles=state.stumbles + 1)
+    stumbles = state.stumbles + 1
+    return replace(
+        state, step=Step.REVIEW, failed_step=step, problem_note=event.reason, problem_hint=event.hint, stumbles=stumbles
+    )
 
 
 def _with_trial(state: RunState, trial: Trial) -> RunState:

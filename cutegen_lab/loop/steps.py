@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 
 from cutegen_lab.core.artifact import Artifact, CompileFailure
 from cutegen_lab.core.candidate import Candidate, Proposal
 from cutegen_lab.core.errors import ProviderError, ProviderExhausted
-from cutegen_lab.core.problem import Problem, Workload
-from cutegen_lab.core.protocols import Cancel, Compiler, Device, Judge, Provider, Say, Store
-from cutegen_lab.core.roofline import GpuSpec
+from cutegen_lab.core.protocols import Cancel, Provider, Say
+from cutegen_lab.core.roofline import target_gpu
 from cutegen_lab.core.run import (
     Checked,
     Compiled,
@@ -20,6 +17,7 @@ from cutegen_lab.core.run import (
     Generated,
     GenerateFailed,
     Profiled,
+    RunSettings,
     RunState,
     Step,
     StepFailed,
@@ -31,40 +29,24 @@ from cutegen_lab.core.verdict import Fault, Verdict
 from cutegen_lab.loop.answers import next_id
 from cutegen_lab.loop.budget import nothing_to_gain
 from cutegen_lab.loop.effects import Check, Compile, Generate, Profile, Time
+from cutegen_lab.loop.services import Services
 from cutegen_lab.loop.speculative_build import SpeculativeBuild
 
 Work = Generate | Compile | Check | Time | Profile
 
 
-@dataclass
-class Services:
-    """Everything a run's steps are performed with."""
-
-    provider: Provider
-    """Proposes candidates."""
-    compiler: Compiler
-    """Compiles them."""
-    judge: Judge
-    """Checks, times and profiles them."""
-    device: Device
-    """Runs them."""
-    store: Store
-    """Keeps events and artifacts."""
-    gpu: GpuSpec
-    """GPU to optimise for."""
-    workloads: Callable[[Problem, Device], Sequence[Workload]]
-    """Chooses the workloads that the judge will run; the main one is always compiled."""
-    versions: Mapping[str, str] = field(default_factory=dict)
-    """Versions of packages and drivers, for provenance."""
-
-
 class Steps:
-    """The work of each step. Raises what the services raise; the driver turns that into a :class:`StepFailed`."""
+    """The work of each step of one run. Raises what the services raise; the driver turns that into a
+    :class:`StepFailed`."""
 
-    def __init__(self, services: Services) -> None:
-        self.services = services
+    def __init__(self, services: Services, provider: Provider, settings: RunSettings) -> None:
+        """Raises SetupError, InputError if a service that ``settings`` need cannot be had here."""
+        self._provider, self._store = provider, services.store
+        self._compiler, self._judge = services.compiler(), services.judge()
+        self._device, self._gpu = services.device(settings.device), target_gpu(settings.arch, settings.gpu)
+        self._workloads, self._versions = services.workloads, services.versions
         self._profiles: dict[str, ProfileResult | None] = {}
-        self._ahead = SpeculativeBuild(services.provider, self._built)
+        self._ahead = SpeculativeBuild(provider, self._built)
 
     def perform(self, effect: Work, state: RunState, say: Say, cancel: Cancel) -> Event:
         match effect:
@@ -80,17 +62,16 @@ class Steps:
                 return self._profile(candidate_id, sha, state, say, cancel)
 
     def _generate(self, effect: Generate, state: RunState, say: Say, cancel: Cancel) -> Event:
-        provider = self.services.provider
         recorded = state.settings.provider.startswith("replay:")  # a recording is played to its end
         if state.settings.auto and not recorded and (reason := nothing_to_gain(state)):
             return GenerateFailed(reason, exhausted=True)
         try:
-            proposal = provider.propose(effect.request, say, cancel)
+            proposal = self._provider.propose(effect.request, say, cancel)
         except ProviderExhausted as error:
             return GenerateFailed(error.message, exhausted=True)
         except ProviderError as error:
-            return GenerateFailed(str(error))
-        return Generated(Candidate(next_id(state), state.ask_parent_id, provider.name, proposal))
+            return GenerateFailed(error.reason, hint=error.hint)
+        return Generated(Candidate(next_id(state), state.ask_parent_id, self._provider.name, proposal))
 
     def _compile(self, candidate: Candidate, state: RunState, say: Say, cancel: Cancel) -> Event:
         started = time.monotonic()
@@ -102,7 +83,7 @@ class Steps:
         main = state.problem.workload.name
         return Compiled(
             candidate_id=candidate.id,
-            artifact_sha256=self.services.store.put_artifact(result),
+            artifact_sha256=self._store.put_artifact(result),
             resources=resources(result, main),
             provenance=provenance,
             notes=result.builds[main].notes,
@@ -112,19 +93,18 @@ class Steps:
     def _built(
         self, proposal: Proposal, state: RunState, cancel: Cancel, say: Say = lambda line: None
     ) -> Artifact | CompileFailure:
-        workloads = state.problem.built_for(self.services.workloads(state.problem, self.services.device))
-        return _refused(proposal) or self.services.compiler.compile(
+        workloads = state.problem.built_for(self._workloads(state.problem, self._device))
+        return _refused(proposal) or self._compiler.compile(
             proposal.source, proposal.config, workloads, state.settings.arch, say, cancel
         )
 
     def _check(self, candidate_id: str, sha: str, state: RunState, say: Say, cancel: Cancel) -> Event:
-        device = self.services.device
-        if device.kind == "cuda":  # an emulator needs the cores itself
+        if self._device.kind == "cuda":  # an emulator needs the cores itself
             self._ahead.begin(state)
-        result = self.services.judge.check(state.problem, self.services.store.get_artifact(sha), device, say, cancel)
+        result = self._judge.check(state.problem, self._store.get_artifact(sha), self._device, say, cancel)
         if result.verdict in (Verdict.DEVICE_ERROR, Verdict.CANCELLED):
             return StepFailed(Step.CHECK, f"{result.verdict.value}: {result.reason}")
-        return Checked(candidate_id, device.name, result)
+        return Checked(candidate_id, self._device.name, result)
 
     def _time(self, candidate_id: str, sha: str, state: RunState, say: Say, cancel: Cancel) -> Event:
         outcome, self._profiles[candidate_id] = self._timed(sha, state, say, cancel)
@@ -143,17 +123,16 @@ class Steps:
     def _timed(
         self, sha: str, state: RunState, say: Say, cancel: Cancel
     ) -> tuple[Timing | Fault, ProfileResult | None]:
-        services = self.services
         best = state.compiled.get(state.incumbent_id) if state.incumbent_id else None
-        return services.judge.time(
-            state.problem, services.store.get_artifact(sha), services.device, services.gpu, say, cancel,
-            incumbent=services.store.get_artifact(best.artifact_sha256) if best else None,
+        return self._judge.time(
+            state.problem, self._store.get_artifact(sha), self._device, self._gpu, say, cancel,
+            incumbent=self._store.get_artifact(best.artifact_sha256) if best else None,
         )  # fmt: skip
 
     def _provenance(self, candidate: Candidate, state: RunState, result: Artifact | CompileFailure) -> Provenance:
         problem = state.problem
         built = result if isinstance(result, Artifact) else None
-        versions = dict(self.services.versions)
+        versions = dict(self._versions)
         if built:
             versions["nvidia-cutlass-dsl"] = built.dsl_version
         return Provenance(
@@ -161,7 +140,7 @@ class Steps:
             source_sha256=candidate.source_sha256,
             config=dict(candidate.config),
             arch=state.settings.arch,
-            device=self.services.device.name,
+            device=self._device.name,
             seeds=(),
             tolerances=dict(vars(problem.tolerances)),
             versions=versions,

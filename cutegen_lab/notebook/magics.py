@@ -19,6 +19,7 @@ from IPython.core.magic_arguments import argument, magic_arguments, parse_argstr
 from cutegen_lab.core.errors import CutegenError, InputError
 from cutegen_lab.core.plain_text import plain
 from cutegen_lab.core.verbs import VERBS, Takes, Verb, VerbSpec
+from cutegen_lab.views.hints import NOTEBOOK, advised
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
@@ -127,8 +128,9 @@ class CutegenMagics(Magics):
         try:
             return work()
         except Exception as error:
-            said = error
-            if not isinstance(error, CutegenError):
+            if isinstance(error, CutegenError):
+                said = advised(error, NOTEBOOK)
+            else:
                 internal = f"internal error: {type(error).__name__}: {error}"
                 said = CutegenError(internal, "Add --debug for the traceback.")
             print(plain(traceback.format_exc()) if debug else f"cutegen: {said}", file=sys.stderr)
@@ -178,7 +180,7 @@ class CutegenMagics(Magics):
             print(f"{kernel.problem.name}: {kernel.family}, {', '.join(chosen)}")
             return
         if arguments.run:
-            self._run(arguments.run).edit(kernel.source, wait=arguments.wait)
+            self._run(arguments.run).perform("edit", kernel.source, wait=arguments.wait)
             return
         settings = RunSettings(
             arch=kernel.arch, gpu=arguments.gpu, device=arguments.device, auto=arguments.auto,

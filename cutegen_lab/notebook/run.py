@@ -9,8 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from cutegen_lab.core.errors import InputError, StoreError
 from cutegen_lab.core.run import Step
+from cutegen_lab.core.verbs import Verb
 from cutegen_lab.notebook.verbs import verb
 from cutegen_lab.session import RunHandle
+from cutegen_lab.session.verbs import with_verbs
+from cutegen_lab.views.hints import NOTEBOOK
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
     from cutegen_lab.views.model import RunView
 
 
+@with_verbs(checked=verb, wait=True)
 class NotebookRun:
     """A run in the analyst's hand. Every verb waits until the run rests again (``wait=False`` returns at once), and
     raises InputError for wrong arguments."""
@@ -61,41 +65,12 @@ class NotebookRun:
         self.handle.wait(timeout)
         return self
 
-    @verb
-    def approve(self, wait: bool = True) -> NotebookRun:
-        """Accept the candidate under review; needs its compile and check evidence."""
-        self.handle.approve()
-        return self._rested(wait)
-
-    @verb
-    def approve_unproven(self, wait: bool = True) -> NotebookRun:
-        """Accept the candidate under review without proof. Recorded and shown as such."""
-        self.handle.approve_unproven()
-        return self._rested(wait)
-
-    @verb
-    def reject(self, reason: str = "", wait: bool = True) -> NotebookRun:
-        """Refuse the candidate; the reason goes to the provider."""
-        self.handle.reject(reason)
-        return self._rested(wait)
-
-    @verb
-    def edit(self, text: str, wait: bool = True) -> NotebookRun:
-        """``text``, exactly as it stands, is the next candidate."""
-        self.handle.edit(text)
-        return self._rested(wait)
-
-    @verb
-    def retry(self, wait: bool = True) -> NotebookRun:
-        """Ask again from the same parent."""
-        self.handle.retry()
-        return self._rested(wait)
-
-    @verb
-    def branch(self, candidate_id: str, wait: bool = True) -> NotebookRun:
-        """Grow the next candidate from an earlier one."""
-        self.handle.branch(candidate_id)
-        return self._rested(wait)
+    def perform(self, verb: Verb, argument: str = "", note: str = "", wait: bool = True) -> NotebookRun:
+        """Performs a verb of :data:`~cutegen_lab.core.verbs.VERBS`, each of which is a method too."""
+        self.handle.perform(verb, argument, note)
+        if wait:
+            self.handle.wait()
+        return self
 
     @verb
     def stop(self) -> NotebookRun:
@@ -120,7 +95,7 @@ class NotebookRun:
 
     def view(self) -> RunView:
         """The run as everything that shows it sees it."""
-        return self.handle.view()
+        return self.handle.view(NOTEBOOK)
 
     @verb
     def export(self, path: str | Path, *, general: bool = False) -> Path:
@@ -171,11 +146,6 @@ class NotebookRun:
         from cutegen_lab.tuning.protocols import Limits
 
         return NotebookSearch(self.handle.search(candidate_id, Limits(budget), refactor).start())
-
-    def _rested(self, wait: bool) -> NotebookRun:
-        if wait:
-            self.handle.wait()
-        return self
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
         return static_bundle(self.view())

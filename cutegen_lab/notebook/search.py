@@ -18,6 +18,7 @@ from cutegen_lab.notebook.verbs import verb
 from cutegen_lab.session.refactor import account
 from cutegen_lab.session.searching import Searching, Status
 from cutegen_lab.session.tuned import TuningResult, concluded, duration, kernel_text, report, searched
+from cutegen_lab.views.hints import NOTEBOOK, advised
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -53,7 +54,7 @@ class NotebookSearch:
     def found(self) -> TuningResult:
         """What the search came to. Raises InputError while it runs, and the search's own error where it failed."""
         if self.searching.error is not None:
-            raise self.searching.error
+            raise advised(self.searching.error, NOTEBOOK)
         if self.searching.found is None:
             raise InputError(f"the search is {self.status}", "Call wait(), or resume() first.")
         return self.searching.found
@@ -201,7 +202,7 @@ def _text(search: NotebookSearch) -> str:
     searching = search.searching
     if searching.found is not None:
         return "\n".join([*_stage_one(searching), *report(searching.problem, searching.found)])
-    return f"{search!r}" + (f"\n{searching.error}" if searching.error else "")
+    return f"{search!r}" + (f"\n{advised(searching.error, NOTEBOOK)}" if searching.error else "")
 
 
 def _html(search: NotebookSearch) -> str:

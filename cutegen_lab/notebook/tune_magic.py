@@ -88,7 +88,7 @@ class TuneMagic(Magics):
             Limits(arguments.budget, arguments.max_seconds), arguments.arch, arguments.gpu, arguments.device,
             arguments.seed,
         )  # fmt: skip
-        search = NotebookSearch(Searching(session, problem, tunable, settings))
+        search = NotebookSearch(Searching(session.services, problem, tunable, settings))
         if arguments.replay:
             display(search.plot_replay())
             return

@@ -10,8 +10,9 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, ParamSpec, TypeVar, get_args, get_origin, get_type_hints
 
-from cutegen_lab.core.errors import InputError
+from cutegen_lab.core.errors import CutegenError, InputError
 from cutegen_lab.core.hints import did_you_mean
+from cutegen_lab.views.hints import NOTEBOOK, advised
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -43,7 +44,10 @@ def verb(method: Callable[_P, _R]) -> Callable[_P, _R]:
             if name in wanted and not _fits(value, wanted[name]):
                 what = f"{method.__name__}: {name} is {_brief(value)}, not {_words(wanted[name])}"
                 raise InputError(what, _usage(signature, method.__name__))
-        return method(*given, **named)
+        try:
+            return method(*given, **named)
+        except CutegenError as error:
+            raise advised(error, NOTEBOOK)  # noqa: B904 - the same error
 
     return checked
 

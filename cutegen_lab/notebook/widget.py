@@ -11,30 +11,19 @@ from typing import Any
 import anywidget
 import traitlets
 from IPython.display import display, update_display
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import ValidationError
 
 from cutegen_lab.core.errors import CutegenError, SetupError
-from cutegen_lab.core.verbs import VERBS, Verb
+from cutegen_lab.core.verbs import VERBS
 from cutegen_lab.notebook.run import NotebookRun, static_bundle
-from cutegen_lab.views.model import MIME_TYPE, RunView
+from cutegen_lab.views.hints import NOTEBOOK, advised
+from cutegen_lab.views.model import MIME_TYPE, Command, RunView
 
 STATIC = Path(__file__).parent / "static"
 WIDGET_MIME = "application/vnd.jupyter.widget-view+json"
 _UPDATE_SECONDS = 0.2
 _RESTING = ("review", "done")
 _log = logging.getLogger(__name__)
-
-
-class Command(BaseModel):
-    """What the front end may send. Anything else is refused."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    request_id: str = Field(max_length=200)
-    verb: Verb
-    candidate_id: str | None = None
-    target_id: str | None = None
-    text: str = Field(default="", max_length=400_000)
 
 
 def bundle_path(name: str) -> Path:
@@ -155,7 +144,7 @@ class RefineWidget(anywidget.AnyWidget):
         try:
             self._perform(command)
         except CutegenError as error:
-            self.send({"request_id": command.request_id, "ok": False, "error": str(error)})
+            self.send({"request_id": command.request_id, "ok": False, "error": str(advised(error, NOTEBOOK))})
         else:
             self.send({"request_id": command.request_id, "ok": True, "error": ""})
         self._dirty.set()

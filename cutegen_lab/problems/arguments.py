@@ -13,13 +13,14 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from cutegen_lab.core.errors import ProblemError
+from cutegen_lab.core.hints import Advice, Hint
 from cutegen_lab.core.problem import TensorSpec
 from cutegen_lab.problems.dtypes import from_torch
 from cutegen_lab.problems.source import LoadedSource, describe
 
 MAX_INPUT_BYTES = 16 << 30
 _MAKERS = ("inputs", "get_inputs")
-HOW = 'Give --inputs "x: bf16[4096,8192]" or define inputs().'
+HOW = Hint(Advice.DECLARE_INPUTS)
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ def declared(loaded: LoadedSource, source: str, inputs_text: str) -> list[Argume
     """Every workload's arguments, the main one first. Raises ProblemError."""
     if loaded.kind == "kernelbench":
         if inputs_text:
-            raise ProblemError("this KernelBench file has its own get_inputs()", "Leave out --inputs.")
+            raise ProblemError("this KernelBench file has its own get_inputs()", Hint(Advice.DROP_INPUTS))
         workloads = [_from_values(_call(loaded, "get_inputs"), loaded.parameter_names)]
     else:
         maker = next((name for name in _MAKERS if callable(loaded.namespace.get(name))), "")

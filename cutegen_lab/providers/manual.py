@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 from cutegen_lab.core.errors import Cancelled, InputError
+from cutegen_lab.core.hints import Advice, Hint
 from cutegen_lab.core.protocols import Cancel, Say
 from cutegen_lab.providers.conversation import Answer, ConversationProvider
 from cutegen_lab.providers.prompting import RenderedPrompt
@@ -56,7 +57,7 @@ class ManualProvider(ConversationProvider):
         """Answers the newest open request. Raises InputError if none is open."""
         open_requests = [number for number, _ in self._requests() if not self._reply(number).exists()]
         if not open_requests:
-            raise InputError("no request is waiting for an answer", "Start a run with --provider manual.")
+            raise InputError("no request is waiting for an answer", Hint(Advice.START_MANUAL))
         reply = self._reply(max(open_requests))
         part = reply.with_suffix(".part")
         part.write_text(text, encoding="utf-8")

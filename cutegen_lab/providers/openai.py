@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from cutegen_lab.core.candidate import TokenUsage
 from cutegen_lab.core.errors import Cancelled, ProviderError
+from cutegen_lab.core.hints import Advice, Hint
 from cutegen_lab.core.protocols import Cancel, Say
 from cutegen_lab.core.secrets import Secrets, without_credentials
 from cutegen_lab.providers.answers import MAX_ANSWER_CHARS
@@ -44,7 +45,7 @@ class OpenAIProvider(ConversationProvider):
     ) -> None:  # fmt: skip
         super().__init__(record, f"{model or DEFAULT_MODEL} through the openai provider")
         if not api_key and not base_url:
-            raise ProviderError("no API key is set", "Set OPENAI_API_KEY, or use --provider templates or manual.")
+            raise ProviderError("no API key is set", Hint(Advice.SET_KEY))
         self._key = api_key or "none"
         self._secrets = Secrets(api_key or "", base_url or "")
         self._base_url, self._timeout, self._retries = base_url, timeout_seconds, max_retries
@@ -145,7 +146,7 @@ class OpenAIProvider(ConversationProvider):
     def _guard(self, about_to_spend: int) -> None:
         if self._cap is not None and self.spent.total + about_to_spend > self._cap:
             message = f"the token cap of {self._cap:,} is reached ({self.spent.total:,} spent)"
-            raise ProviderError(message, "Raise --budget, or accept what there is.")
+            raise ProviderError(message, Hint(Advice.MORE_TOKENS))
 
     def _explained(self, error: Exception) -> ProviderError:
         """The error in one line, without credentials."""
@@ -157,7 +158,7 @@ class OpenAIProvider(ConversationProvider):
             case openai.AuthenticationError():
                 return ProviderError(f"{where} refused the API key", "Check OPENAI_API_KEY.")
             case openai.NotFoundError():
-                return ProviderError(f"{where} has no model {self.model!r}", "Choose another with --model.")
+                return ProviderError(f"{where} has no model {self.model!r}", Hint(Advice.OTHER_MODEL))
             case openai.RateLimitError():
                 return ProviderError(
                     f"{where} still limits the rate after {self._retries} retries", "Wait, then retry."

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from cutegen_lab.core.candidate import Config, Proposal, Scalar
-from cutegen_lab.core.errors import ELSEWHERE, ProviderError, ProviderExhausted
+from cutegen_lab.core.errors import NotCovered, ProviderExhausted
 from cutegen_lab.core.hashing import canonical_json
 from cutegen_lab.core.protocols import Attempt, Cancel, GenerateRequest, Say
 from cutegen_lab.templates.template import Template
@@ -45,10 +45,9 @@ class TemplatesProvider:
         if not tried or request.parent is None or not _is_ours(request.parent, template):
             config = self._first or template.default_config()
             if not template.feasible(config):
-                raise ProviderError(
+                raise NotCovered(
                     f"no config of the {template.name} template serves {problem.workload.inputs[0]}: "
-                    f"{template.why_not(config)}",
-                    ELSEWHERE,
+                    f"{template.why_not(config)}"
                 )
             if canonical_json(dict(config)) in tried:
                 raise ProviderExhausted(_nothing_more(request.parent))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from cutegen_lab.config import Settings
 from cutegen_lab.core.errors import InputError
 from cutegen_lab.core.forks import Forks
+from cutegen_lab.core.hints import Advice, Hint
 from cutegen_lab.core.problem import Problem, Workload
 from cutegen_lab.core.protocols import Device, Judge, Provider
 from cutegen_lab.core.run import RunSettings
@@ -28,7 +29,7 @@ def make_provider(chosen: RunSettings, settings: Settings, workdir: Path) -> Pro
     """Raises :class:`InputError` for an unknown name, and what the provider raises for bad options."""
     kind, _, argument = chosen.provider.partition(":")
     if chosen.language == "spec" and kind == "templates":
-        raise InputError("templates read the reference, and write no specs", "Use --provider openai or manual:DIR.")
+        raise InputError("templates read the reference, and write no specs", Hint(Advice.SPEC_PROVIDER))
     match kind:
         case "templates":
             from cutegen_lab.providers.templates import TemplatesProvider

@@ -8,39 +8,48 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cutegen_lab.core.errors import InputError, SetupError
-from cutegen_lab.core.protocols import Say
-from cutegen_lab.core.run import Answer, Resumed, RunState, Step, StoredEvent
+from cutegen_lab.core.errors import CutegenError, InputError, SetupError
+from cutegen_lab.core.hints import Advice, Hint
+from cutegen_lab.core.protocols import Lease, Provider, Say
+from cutegen_lab.core.run import Resumed, RunStarted, RunState, Step
 from cutegen_lab.core.trial import Profile
-from cutegen_lab.core.verbs import VERBS, Verb
+from cutegen_lab.core.verbs import Verb, answer_of
 from cutegen_lab.loop.driver import Over, ThreadedDriver
+from cutegen_lab.loop.history import History
 from cutegen_lab.loop.machine import fold
 from cutegen_lab.loop.notices import Notice, Subscriber, Subscribers
+from cutegen_lab.loop.services import Services
+from cutegen_lab.session.kernels import accepted_path, keep_accepted, kernel_text
+from cutegen_lab.session.verbs import with_verbs
+from cutegen_lab.views.hints import COMMAND_LINE, Spelling
 
 if TYPE_CHECKING:
     from cutegen_lab.session.searching import Searching
-    from cutegen_lab.session.session import Session
     from cutegen_lab.tuning.protocols import Limits
     from cutegen_lab.views.model import RunView
 
 LOG_LINES = 500
 
 
+@with_verbs()
 class RunHandle:
-    """A run of ``session``, either driven by this process (``driving``) or only watched.
+    """A run, either driven by this process (``driving``) or only watched.
 
     A verb on a run that nobody drives first resumes it, so that a widget works right after a kernel restart. Verbs
     store the answer durably before they return; they raise :class:`InputError` if the run does not accept it now and
     :class:`StoreError` if another process drives the run.
     """
 
-    def __init__(self, session: Session, run_id: str) -> None:
+    def __init__(self, run_id: str, services: Services, provider: Provider | None = None) -> None:
+        """``provider`` overrides the one that the run's settings name."""
         self.run_id = run_id
-        self._session = session
+        self._services, self._provider = services, provider
+        self._lease: Lease | None = None  # held while there is a driver
         self._driver: ThreadedDriver | None = None
         self._lock = threading.RLock()
         self._log: deque[str] = deque(maxlen=LOG_LINES)
         self._subscribers = Subscribers(run_id)
+        services.at_close(self.close)
 
     def __repr__(self) -> str:
         state = self.state
@@ -54,50 +63,35 @@ class RunHandle:
     def state(self) -> RunState:
         """Current state: live while driving, otherwise from the store."""
         driver = self._driver
-        return driver.state if driver else fold(e.event for e in self._session.store.events(self.run_id))
+        return driver.state if driver else self.history.state
 
     @property
-    def events(self) -> list[StoredEvent]:
+    def history(self) -> History:
+        """Events and state: live while driving, otherwise from the store."""
         driver = self._driver
-        return driver.events if driver else self._session.store.events(self.run_id)
+        return driver.history if driver else self._stored()
 
     @property
     def log(self) -> list[str]:
         """Latest progress lines of this process's work on the run."""
         return list(self._log)
 
-    def view(self) -> RunView:
-        """The run as shown by the widget, the report and the command line."""
+    def view(self, front: Spelling = COMMAND_LINE) -> RunView:
+        """The run as shown by the widget, the report and the command line; ``front`` says how options are spelled."""
         from cutegen_lab.views.build import build_view
 
-        events, driving = self.events, self.driving
-        state = fold(e.event for e in events)
-        elsewhere = "" if driving or state.finished else self._session.store.driven_by(self.run_id)
-        return build_view(state, events, log=self.log, attached=driving, elsewhere=elsewhere)
+        history, driving = self.history, self.driving
+        elsewhere = "" if driving or history.state.finished else self._services.store.driven_by(self.run_id)
+        return build_view(history.state, history.events, self.log, driving, elsewhere, front)
 
-    def approve(self) -> RunState:
-        """Accepts the candidate under review, from which the next refinement starts. It must have passed."""
-        return self._answer(Answer("approve"))
+    def begin(self, event: RunStarted) -> None:
+        """Stores a new run's first event and drives the run. Raises StoreError."""
 
-    def approve_unproven(self) -> RunState:
-        """Accepts the candidate under review without proof that it is correct. Recorded and shown as such."""
-        return self._answer(Answer("approve_unproven"))
+        def begun() -> History:
+            state = fold([event])
+            return History([self._services.store.append(self.run_id, event, state)], state)
 
-    def reject(self, reason: str = "") -> RunState:
-        """Rejects the candidate; ``reason`` goes to the provider."""
-        return self._answer(Answer("reject", text=reason))
-
-    def edit(self, text: str) -> RunState:
-        """Makes ``text``, unchanged, the next candidate."""
-        return self._answer(Answer("edit", text=text))
-
-    def retry(self) -> RunState:
-        """Asks again from the same parent, or, after our own failure, repeats the failed step."""
-        return self._answer(Answer("retry"))
-
-    def branch(self, candidate_id: str, feedback: str = "") -> RunState:
-        """Derives the next candidate from ``candidate_id``; also possible on a finished run."""
-        return self._answer(Answer("branch", target_id=candidate_id, text=feedback))
+        self._drive(begun, None)
 
     def stop(self) -> RunState:
         """Ends the run at its current step; :meth:`resume` continues it from there."""
@@ -114,17 +108,15 @@ class RunHandle:
         self._act(go_on)
         return self
 
-    def perform(self, verb: Verb, argument: str = "", note: str = "") -> None:
+    def perform(self, verb: Verb, argument: str = "", note: str = "") -> RunState:
         """Performs ``verb`` with its argument (:data:`~cutegen_lab.core.verbs.VERBS`); ``note`` is the feedback of a
-        branch."""
-        act = getattr(self, verb)
-        match VERBS[verb].takes:
-            case "nothing":
-                act()
-            case "candidate":
-                act(argument, note)
-            case _:
-                act(argument)
+        branch. The other verbs of the table are methods too: ``approve()``, ``reject(reason)``, ``edit(text)``, …"""
+        if verb == "resume":
+            return self.resume().state
+        if verb == "stop":
+            return self.stop()
+        answer = answer_of(verb, argument, note)
+        return self._act(lambda driver: driver.answer(answer))
 
     def wait(self, timeout: float | None = None) -> RunState:
         """Waits until the run rests at review or is done, or ``timeout`` seconds have passed; returns its state
@@ -152,7 +144,6 @@ class RunHandle:
         is not proven to compile to the same PTX. Raises :class:`InputError` if there is no such kernel, it is a spec
         that could not be compiled, or ``path`` is a file that cutegen did not write.
         """
-        from cutegen_lab.session.kernels import kernel_text
         from cutegen_lab.session.outputs import may_write, write_out
         from cutegen_lab.session.specialised import text_to_write
 
@@ -167,7 +158,7 @@ class RunHandle:
         may_write(Path(path))
         candidate = state.candidates[chosen]
         written = text_to_write(
-            self._session.compiler, state.problem, candidate.source, candidate.config, state.settings.arch,
+            self._services.compiler, state.problem, candidate.source, candidate.config, state.settings.arch,
             general=general, say=say,
         )  # fmt: skip
         write_out(Path(path), kernel_text(state, chosen, written))
@@ -198,12 +189,12 @@ class RunHandle:
         if built is None:
             seen = ", ".join(state.compiled) or "none"
             raise InputError(f"candidate {chosen or ''} of run {self.run_id} is not compiled", f"Compiled: {seen}.")
-        artifact = self._session.store.get_artifact(built.artifact_sha256)
-        found = self._session.judge().profile(
-            state.problem, artifact, self._session.device(device), self._log.append, threading.Event()
+        artifact = self._services.store.get_artifact(built.artifact_sha256)
+        found = self._services.judge().profile(
+            state.problem, artifact, self._services.device(device), self._log.append, threading.Event()
         )
         if isinstance(found, str):
-            raise SetupError(f"no profile from {device}: {found}", "`cutegen doctor` says what this machine has.")
+            raise SetupError(f"no profile from {device}: {found}", Hint(Advice.DOCTOR))
         return found
 
     def search(
@@ -227,11 +218,11 @@ class RunHandle:
             PlainKernel(what, candidate.source) if refactor else from_text(candidate.source, candidate.config, what)
         )
         settings = TuneSettings(limits or Limits(), of.arch, of.gpu, of.device)
-        return Searching(self._session, state.problem, tunable, settings)
+        return Searching(self._services, state.problem, tunable, settings)
 
     def kernel_path(self, candidate_id: str) -> Path:
         """Path of an accepted kernel in the work directory."""
-        return self._session.kernel_path(self.run_id, candidate_id)
+        return accepted_path(self._services.workdir, self.run_id, candidate_id)
 
     def close(self) -> None:
         """Stops driving the run in this process without ending it: it can be resumed here or elsewhere."""
@@ -239,10 +230,7 @@ class RunHandle:
             driver, self._driver = self._driver, None
         if driver is not None:
             driver.close()
-            self._session.release(self.run_id)
-
-    def _answer(self, answer: Answer) -> RunState:
-        return self._act(lambda driver: driver.answer(answer))
+            self._release()
 
     def _act(self, act: Callable[[ThreadedDriver], RunState]) -> RunState:
         """Result of ``act`` on the driver, which is created if there is none."""
@@ -250,38 +238,58 @@ class RunHandle:
             with self._lock:
                 driver = self._driver
                 if driver is None or driver.closed:
-                    return self.drive(None if self.state.finished else Resumed(), act)
+                    return self._drive(self._stored, lambda driver: act(_resumed(driver)))
             try:
                 return act(driver)
             except Over:  # it has just let the finished run go
                 continue
 
-    def drive(
-        self, first: Resumed | None = None, act: Callable[[ThreadedDriver], RunState] | None = None
-    ) -> RunState:  # fmt: skip
-        """Takes the lease, stores ``first``, performs ``act``, and starts the worker, which releases the run when it is
-        finished. Raises StoreError if another process drives the run."""
+    def _drive(self, history: Callable[[], History], act: Callable[[ThreadedDriver], RunState] | None) -> RunState:
+        """Takes the lease, asks for the history, which nobody else can change from then on, performs ``act``, and
+        starts the worker, which releases the run when it is finished. Raises StoreError if another process drives the
+        run."""
         with self._lock:
-            driver = self._session.driver(self.run_id, self._let_go)
-            self._session.keep_accepted(driver.state)  # a process may have died between an approval and its file
+            self._lease = self._lease or self._services.store.lease(self.run_id)
+            try:
+                known = history()
+                self._provider = self._provider or self._services.provider(known.state.settings)
+                driver = ThreadedDriver(known, self._services, self._provider, self._let_go)
+            except CutegenError:
+                self._release()
+                raise
+            keep_accepted(self._services.workdir, driver.state)  # a process may have died between approval and file
             driver.subscribe(self._hear)
             self._driver = driver
             try:
-                if first is not None:
-                    driver.record(first)
                 return act(driver) if act else driver.state
             finally:
                 driver.start()
+
+    def _stored(self) -> History:
+        return History.of(self._services.store.events(self.run_id))
+
+    def _release(self) -> None:
+        """Releases the lease, so that another process can drive the run."""
+        lease, self._lease = self._lease, None
+        if lease is not None:
+            lease.release()
 
     def _let_go(self, driver: ThreadedDriver) -> None:
         with self._lock:
             if self._driver is driver:  # else it was closed, or another one has the lease now
                 self._driver = None
-                self._session.release(self.run_id)
+                self._release()
 
     def _hear(self, notice: Notice) -> None:
         if notice.line:
             self._log.append(notice.line)
         if notice.event is not None:
-            self._session.keep_accepted(notice.state)
+            keep_accepted(self._services.workdir, notice.state)
         self._subscribers.tell(notice)
+
+
+def _resumed(driver: ThreadedDriver) -> ThreadedDriver:
+    """``driver``, after it has recorded that an unfinished run goes on."""
+    if not driver.state.finished:
+        driver.record(Resumed())
+    return driver

@@ -100,10 +100,17 @@ def read_text_file(path: Path) -> str:
         raise InputError(f"{path} is not UTF-8 text", "Give a .py kernel or a .json artifact.") from None
 
 
-def write_kernel(state: RunState, candidate_id: str, path: Path) -> Path:
-    """Writes a file atomically. Raises StoreError if it cannot be written."""
-    write_atomically(path, kernel_text(state, candidate_id))
-    return path
+def accepted_path(workdir: Path, run_id: str, candidate_id: str) -> Path:
+    """Path of an accepted kernel in the work directory."""
+    return workdir / "kernels" / f"{run_id}-{candidate_id}.py"
+
+
+def keep_accepted(workdir: Path, state: RunState) -> None:
+    """Writes each accepted kernel to :func:`accepted_path`, unless the file exists. Raises StoreError."""
+    for candidate_id in state.accepted:
+        path = accepted_path(workdir, state.run_id, candidate_id)
+        if not path.exists():
+            write_atomically(path, kernel_text(state, candidate_id))
 
 
 def write_atomically(path: Path, text: str) -> None:

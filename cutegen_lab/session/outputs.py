@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 from cutegen_lab.core.errors import InputError
+from cutegen_lab.core.hints import Advice, Hint
 from cutegen_lab.session.kernels import untouched, write_atomically
 
 _MOST_BYTES = 64 << 20  # of a page
@@ -18,7 +19,7 @@ def may_write(path: Path, problem: str | Path = "") -> None:
     if not os.path.lexists(path):
         return
     if problem and path.exists() and Path(problem).exists() and path.samefile(problem):
-        raise InputError(f"{path} is the problem's own file", "Name another one with --out.")
+        raise InputError(f"{path} is the problem's own file", Hint(Advice.OTHER_OUT))
     if not path.is_file():
         raise InputError(f"{path} exists and is no file to write to", "Name another one.")
     if not _ours(path):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from cutegen_lab.core.errors import InputError
 from cutegen_lab.core.problem import Problem
 from cutegen_lab.core.protocols import Cancel, Say
-from cutegen_lab.session.session import Session
+from cutegen_lab.loop.services import Services
 from cutegen_lab.session.tune import TuneSettings, from_text
 from cutegen_lab.session.tuned import PlainKernel, Tunable
 from cutegen_lab.tuning.refactor import Refactored, refactor
@@ -22,7 +22,7 @@ _DERIVED = 3  # small workloads that every value is tried on; the judge tries al
 
 
 def as_template(
-    session: Session, problem: Problem, source: str, settings: TuneSettings, say: Say, cancel: Cancel | None = None,
+    services: Services, problem: Problem, source: str, settings: TuneSettings, say: Say, cancel: Cancel | None = None,
     provider: ConversationProvider | None = None,
 ) -> Refactored:  # fmt: skip
     """``source`` with literals that control performance as tunables, checked on the settings' device. ``provider``, if
@@ -30,8 +30,8 @@ def as_template(
     is; SetupError, CageError, ProviderError, Cancelled."""
     from cutegen_lab.judge.probe import Probe
 
-    stop, place = cancel or threading.Event(), session.device(settings.device)
-    judged = session.workloads(problem, place)
+    stop, place = cancel or threading.Event(), services.device(settings.device)
+    judged = services.workloads(problem, place)
     derived = [w for w in judged if w.derived][:_DERIVED]
     probed = [*derived, *(w for w in judged if not w.derived)]
     right = Probe(problem, probed, place, stop)
@@ -42,17 +42,17 @@ def as_template(
         assert provider is not None
         return provider.answer(render_refactor(source, found), say, stop).text
 
-    asked, compiler = ask if provider else None, session.compiler()
+    asked, compiler = ask if provider else None, services.compiler()
     return refactor(source, problem.workloads, probed, settings.arch, compiler, right, say, stop, asked)
 
 
 def made_tunable(
-    session: Session, problem: Problem, kernel: PlainKernel, settings: TuneSettings, say: Say,
+    services: Services, problem: Problem, kernel: PlainKernel, settings: TuneSettings, say: Say,
     cancel: Cancel | None = None, provider: ConversationProvider | None = None,
 ) -> tuple[Refactored, Tunable]:  # fmt: skip
     """Stage one, and the tunable kernel for stage two. Raises InputError if nothing became a parameter, and as
     :func:`as_template`."""
-    found = as_template(session, problem, kernel.source, settings, say, cancel, provider)
+    found = as_template(services, problem, kernel.source, settings, say, cancel, provider)
     if not found.kept:
         whys = "; ".join(f"{d.name} = {d.value}: {_short(d.why)}" for d in found.dropped)
         raise InputError(f"nothing in {kernel.what} can be a parameter ({whys or 'no literal steers it'})", "")

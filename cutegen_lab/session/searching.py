@@ -10,8 +10,8 @@ from typing import Literal
 
 from cutegen_lab.core.errors import Cancelled, CutegenError, InputError
 from cutegen_lab.core.problem import Problem
+from cutegen_lab.loop.services import Services
 from cutegen_lab.session.refactor import made_tunable
-from cutegen_lab.session.session import Session
 from cutegen_lab.session.simulate import Simulated, simulate
 from cutegen_lab.session.tune import CACHE, TuneSettings, Tuning
 from cutegen_lab.session.tuned import PlainKernel, Tunable, TuningResult
@@ -32,11 +32,11 @@ class Searching:
     """
 
     def __init__(
-        self, session: Session, problem: Problem, tunable: Tunable | PlainKernel, settings: TuneSettings
+        self, services: Services, problem: Problem, tunable: Tunable | PlainKernel, settings: TuneSettings
     ) -> None:  # fmt: skip
         self.problem, self.tunable, self.settings = problem, tunable, settings
         self.refactored: Refactored | None = None
-        self._session = session
+        self._services = services
         self.found: TuningResult | None = None
         self.error: CutegenError | None = None
         self.log: deque[str] = deque(maxlen=_KEPT)
@@ -46,7 +46,7 @@ class Searching:
         self._thread: threading.Thread | None = None
         self._running = False
         self._cancel = threading.Event()
-        session.at_close(self.end)
+        services.at_close(self.end)
 
     @property
     def status(self) -> Status:
@@ -67,7 +67,7 @@ class Searching:
                 raise InputError(f"a budget of {budget} allows no config", "Use 1 or more.")
             self.settings = replace(self.settings, limits=replace(self.settings.limits, evaluations=budget))
             self._cancel, self.found, self.error = threading.Event(), None, None
-            self._session.device(self.settings.device)
+            self._services.device(self.settings.device)
             self._running = True
             self._thread = threading.Thread(target=self._work, name="cutegen-search", daemon=True)
             self._thread.start()
@@ -99,7 +99,7 @@ class Searching:
         records."""
         if isinstance(self.tunable, PlainKernel):
             raise InputError(f"{self.tunable.what} has no TUNABLE", "Search it first.")
-        return simulate(self._session.workdir / CACHE, self.problem, self.tunable, self.settings)
+        return simulate(self._services.workdir / CACHE, self.problem, self.tunable, self.settings)
 
     def subscribe(self, callback: Callable[[], None]) -> None:
         """Calls ``callback`` on the search's thread after each change; it must return at once."""
@@ -117,9 +117,9 @@ class Searching:
         try:
             if isinstance(self.tunable, PlainKernel):
                 self.refactored, self.tunable = made_tunable(
-                    self._session, self.problem, self.tunable, self.settings, self._say, self._cancel
+                    self._services, self.problem, self.tunable, self.settings, self._say, self._cancel
                 )
-            self._tuning = Tuning(self._session, self.problem, self.tunable, self.settings, self._say, self._cancel)
+            self._tuning = Tuning(self._services, self.problem, self.tunable, self.settings, self._say, self._cancel)
             self.found = self._tuning.run()
         except Cancelled:
             self.log.append("cancelled")

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from cutegen_lab.core.errors import InputError
+from cutegen_lab.core.hints import Advice, Hint
 from cutegen_lab.core.problem import Problem, Workload
 from cutegen_lab.session.tune import TuneSettings
 from cutegen_lab.session.tuned import Tunable
@@ -56,7 +57,7 @@ def simulate(path: Path, problem: Problem, tunable: Tunable, settings: TuneSetti
     if not every:
         raise InputError(
             f"{path} holds no evaluation of {tunable.what} for this problem and {settings.arch}",
-            "Run the same command without --simulate first.",
+            Hint(Advice.SEARCH_FIRST),
         )
     place = max(every, key=lambda p: (p.kind == "measured", len(every[p])))
     times = every[place]

@@ -19,9 +19,9 @@ from cutegen_lab.core.roofline import GpuSpec, target_gpu
 from cutegen_lab.core.stopwatch import HasStopwatch
 from cutegen_lab.core.verdict import Fault, Verdict
 from cutegen_lab.emulator.machine.blas import one_thread
+from cutegen_lab.loop.services import Services
 from cutegen_lab.session.config_timers import PredictedTimer, SearchTimer, timer_for
 from cutegen_lab.session.factories import forks
-from cutegen_lab.session.session import Session
 from cutegen_lab.session.tuned import Row, Tunable, TuningResult
 from cutegen_lab.session.versions import versions
 from cutegen_lab.tuning import Evaluations, Place, Search, Space, key, read_tunables
@@ -75,28 +75,28 @@ def from_text(source: str, carried: Config, name: str, seed: int = 0) -> Tunable
 
 
 def tune(
-    session: Session, problem: Problem, tunable: Tunable, settings: TuneSettings, say: Say,
+    services: Services, problem: Problem, tunable: Tunable, settings: TuneSettings, say: Say,
     cancel: threading.Event | None = None,
 ) -> TuningResult:  # fmt: skip
     """Searches on the session's device, then has the judge check the fastest configs until one is right.
 
     Ctrl-C ends it with what is known. Raises SetupError, CageError, StoreError.
     """
-    return Tuning(session, problem, tunable, settings, say, cancel or threading.Event()).run()
+    return Tuning(services, problem, tunable, settings, say, cancel or threading.Event()).run()
 
 
 class Tuning:
     """One search; :meth:`trace` may be called from other threads during :meth:`run`."""
 
     def __init__(
-        self, session: Session, problem: Problem, tunable: Tunable, settings: TuneSettings, say: Say,
+        self, services: Services, problem: Problem, tunable: Tunable, settings: TuneSettings, say: Say,
         cancel: threading.Event,
     ) -> None:  # fmt: skip
-        self.session, self.problem, self.tunable, self.settings = session, problem, tunable, settings
+        self.services, self.problem, self.tunable, self.settings = services, problem, tunable, settings
         self.say, self.cancel = say, cancel
         self.gpu: GpuSpec = target_gpu(settings.arch, settings.gpu)
-        self.device: Device = session.device(settings.device)
-        self.cache = session.workdir / CACHE
+        self.device: Device = services.device(settings.device)
+        self.cache = services.workdir / CACHE
         self._evaluated: dict[Kind, Evaluations] = {}
 
     def run(self) -> TuningResult:
@@ -108,7 +108,7 @@ class Tuning:
         )
         guide = self._predicting() if isinstance(self.device, HasStopwatch) else None
         try:
-            with timer_for(self.problem, self.session.judge(), self.device, self.gpu, self.cancel, forks) as timer:
+            with timer_for(self.problem, self.services.judge(), self.device, self.gpu, self.cancel, forks) as timer:
                 tuner = self._tuner(search, timer, self.settings.limits)
                 tuner.guide = guide
                 tuner.limits = replace(tuner.limits, seconds=tuner.limits.seconds - (time.monotonic() - started))
@@ -158,13 +158,13 @@ class Tuning:
         self._evaluated[timer.kind] = evaluations
         return Tuner(
             self.tunable.source, self.settings.arch, self.problem.workloads, search,
-            self.session.compiler(), timer, evaluations, self.say, self.cancel, cpu_count(), limits,
+            self.services.compiler(), timer, evaluations, self.say, self.cancel, cpu_count(), limits,
         )  # fmt: skip
 
     def _predicting(self) -> _Predicting:
         """Has the emulator predict configs on the CPU meanwhile: those that a search of its own finds fast."""
         cancel = threading.Event()
-        timer = PredictedTimer(self.problem, self.session.judge(), self.gpu, cancel, forks())
+        timer = PredictedTimer(self.problem, self.services.judge(), self.gpu, cancel, forks())
         search = Search(self.tunable.space, seed=self.settings.seed)
         whole = self.settings.limits
         count = min(PREDICTED[1], max(PREDICTED[0], _BY_CORE * cpu_count()))
@@ -177,8 +177,8 @@ class Tuning:
         return _Predicting(tuner, timer, seconds)
 
     def _judged(self, found: TuningResult, tuner: Tuner) -> None:
-        every = self.problem.built_for(self.session.workloads(self.problem, self.device))
-        judge, compiler = self.session.judge(), self.session.compiler()
+        every = self.problem.built_for(self.services.workloads(self.problem, self.device))
+        judge, compiler = self.services.judge(), self.services.compiler()
         quiet: Say = lambda _: None  # noqa: E731
 
         def compiled(config: Config, workloads: Sequence[Workload] = every) -> Artifact | CompileFailure:

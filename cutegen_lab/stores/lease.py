@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 from cutegen_lab.core.errors import StoreError
+from cutegen_lab.core.hints import Advice, Hint
 
 _TRIES = 10  # 10 ms apart: somebody may just be looking, which takes microseconds
 
@@ -38,9 +39,7 @@ class Lease:
             os.pwrite(self._fd, str(os.getpid()).encode(), 0)
         except OSError as error:
             self.release()
-            raise StoreError(
-                f"cannot write {path}: {error.strerror}", "Make room for it, or choose another --workdir."
-            ) from error
+            raise StoreError(f"cannot write {path}: {error.strerror}", Hint(Advice.MAKE_ROOM)) from error
         except StoreError:
             self.release()
             raise

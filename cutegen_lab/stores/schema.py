@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 
 from cutegen_lab.core.errors import StoreError
+from cutegen_lab.core.hints import Advice, Hint
 
 _APPEND_ONLY = "".join(
     f"""
@@ -43,7 +44,7 @@ def refuse_newer(connection: sqlite3.Connection, path: object) -> None:
     if version > len(MIGRATIONS):
         raise StoreError(
             f"{path} has schema {version}; this cutegen-lab reads up to {len(MIGRATIONS)}",
-            "Upgrade cutegen-lab, or use another --workdir.",
+            Hint(Advice.UPGRADE),
         )
 
 

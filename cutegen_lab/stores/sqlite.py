@@ -11,6 +11,7 @@ from pathlib import Path
 
 from cutegen_lab.core.artifact import Artifact
 from cutegen_lab.core.errors import StoreError
+from cutegen_lab.core.hints import Advice, Hint
 from cutegen_lab.core.run import Event, RunStarted, RunState, RunSummary, Step, StoredEvent
 from cutegen_lab.stores.codec import artifact_from_blob, artifact_to_blob, event_from_json, event_to_json
 from cutegen_lab.stores.lease import Lease, holder
@@ -36,14 +37,12 @@ class SqliteStore:
                 self.path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
             )
         except (OSError, sqlite3.Error) as error:
-            raise StoreError(f"cannot open {self.path}: {error}", "Choose a writable --workdir.") from error
+            raise StoreError(f"cannot open {self.path}: {error}", Hint(Advice.WRITABLE_WORKDIR)) from error
         try:
             self._prepare()
         except sqlite3.Error as error:
             self._connection.close()
-            raise StoreError(
-                f"cannot open {self.path}: {error}", "Check disk space and permissions, or choose another --workdir."
-            ) from error
+            raise StoreError(f"cannot open {self.path}: {error}", Hint(Advice.CHECK_DISK)) from error
         except StoreError:
             self._connection.close()
             raise
@@ -146,7 +145,7 @@ class SqliteStore:
             try:
                 yield self._connection
             except UnicodeEncodeError as error:
-                raise StoreError(f"{self.path} has no such text: {error}", "`cutegen runs list` has names.") from None
+                raise StoreError(f"{self.path} has no such text: {error}", Hint(Advice.LIST_RUNS)) from None
             except sqlite3.Error as error:
                 raise StoreError(
                     f"{self.path}: {error}", "Check disk space, permissions and other processes."

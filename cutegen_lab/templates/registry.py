@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 
-from cutegen_lab.core.errors import ELSEWHERE, ProviderError
+from cutegen_lab.core.errors import NotCovered
+from cutegen_lab.core.hints import Advice, Hint
 from cutegen_lab.core.problem import Workload
 from cutegen_lab.core.roofline import GPUS, target_gpu
 from cutegen_lab.templates.families import avg_pool2d, columns, elementwise, gemm, mma, rows, skinny, tf32, totals
@@ -18,7 +19,7 @@ LAUNCH_BYTES = 8 << 20  # that an H200 moves while a further kernel starts
 _ARCHS = tuple(dict.fromkeys(gpu.arch for gpu in GPUS.values()))
 
 
-class ServedElsewhere(ProviderError):
+class ServedElsewhere(NotCovered):
     """No family serves a graph on its arch, and one does on another."""
 
 
@@ -38,9 +39,9 @@ def family_for(graph: Graph, arch: str = "sm_90a") -> Family:
     if others := [other for other in _ARCHS if other != arch and _serving(graph, other) is not None]:
         raise ServedElsewhere(
             f"no template family serves {_computed(graph)} on {arch}, and one does on {', '.join(others)}",
-            ELSEWHERE.replace("Try ", f"Try --arch {others[0]}, or else "),
+            Hint(Advice.OTHER_ARCH, tuple(others)),
         )
-    raise ProviderError(f"no template family serves {_hindrance(graph)}", ELSEWHERE)
+    raise NotCovered(f"no template family serves {_hindrance(graph)}")
 
 
 def _serving(graph: Graph, arch: str) -> Family | None:

@@ -12,13 +12,10 @@ from itertools import product
 from cutegen_lab.core.candidate import Config, Scalar
 from cutegen_lab.core.errors import InputError
 from cutegen_lab.core.hashing import canonical_json
+from cutegen_lab.core.hints import Advice, Hint
 from cutegen_lab.core.syntax import parse
 
 LISTED = 20_000  # configs: of a larger product a sample is searched
-_HOW = (
-    'Add TUNABLE = {"threads": (64, 128, 256)} at the top level and the keyword threads: cutlass.Constexpr = 128 to '
-    "launch(), and use it where the number stood; or have that done: --refactor."
-)
 
 
 def key(config: Config) -> str:
@@ -53,13 +50,13 @@ def read_tunables(source: str) -> Tunables:
     found = next(_assigned(tree, "TUNABLE"), None)
     if found is None:
         has = f"launch() has {', '.join(defaults)}" if defaults else "launch() has no tunable keyword either"
-        raise InputError(f"the kernel has no TUNABLE, so there is nothing to search; {has}", _HOW)
+        raise InputError(f"the kernel has no TUNABLE, so there is nothing to search; {has}", Hint(Advice.MAKE_TUNABLE))
     try:
         value = ast.literal_eval(found)
     except (ValueError, TypeError, SyntaxError, RecursionError):
         raise InputError(
             f"line {found.lineno}: TUNABLE is computed, and a kernel's text is not run here",
-            "Write it as a literal: " + _HOW.partition(" at ")[0].removeprefix("Add ") + ".",
+            'Write it as a literal: TUNABLE = {"threads": (64, 128, 256)}.',
         ) from None
     domains = _domains(value, found.lineno)
     if lacking := [name for name in domains if name not in defaults]:

@@ -12,6 +12,7 @@ from cutegen_lab.core.trial import Trial
 from cutegen_lab.core.verbs import Verb, in_words
 from cutegen_lab.views.diff import source_diff
 from cutegen_lab.views.evidence import diagnostics, evidence_rows, provenance
+from cutegen_lab.views.hints import COMMAND_LINE, Spelling, note_of
 from cutegen_lab.views.metrics import baselines, metrics, terms
 from cutegen_lab.views.model import (
     CandidateView,
@@ -30,19 +31,21 @@ Status = Literal["running", "review", "done", "interrupted"]
 
 
 def build_view(
-    state: RunState, events: Sequence[StoredEvent], log: Sequence[str] = (), attached: bool = True, elsewhere: str = ""
-) -> RunView:
+    state: RunState, events: Sequence[StoredEvent], log: Sequence[str] = (), attached: bool = True, elsewhere: str = "",
+    front: Spelling = COMMAND_LINE,
+) -> RunView:  # fmt: skip
     """Everything there is to see of a run now.
 
     ``events`` are the run's own, oldest first; they give the times. ``log`` is the last progress lines of a live run.
     ``attached`` says that a process is driving the run: without one an unfinished run is "interrupted", and
-    ``resume`` is the only verb; that is so, too, where ``elsewhere`` names another process that drives it.
+    ``resume`` is the only verb; that is so, too, where ``elsewhere`` names another process that drives it. ``front``:
+    where it is shown, which says how options are spelled.
     """
     driven = attached or bool(elsewhere)
-    note = state.problem_note
+    note = note_of(state, front)
     if elsewhere:
         note = "; ".join(filter(None, (f"driven by process {elsewhere}", note)))
-    timeline = read_timeline(events)
+    timeline = read_timeline(events, front)
     current = state.current
     return RunView(
         run_id=state.run_id,

@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from cutegen_lab.core.verbs import Verb
+from cutegen_lab.core.verbs import VERBS, Verb
 
 VIEW_SCHEMA_VERSION = 1
 MIME_TYPE = "application/vnd.cutegen.run+json"
@@ -184,6 +184,22 @@ class RunView(View):
     updated_at: float
 
 
+class Command(BaseModel):
+    """What the front end may send. Anything else is refused."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    request_id: str = Field(max_length=200)
+    verb: Verb
+    candidate_id: str | None = None
+    target_id: str | None = None
+    text: str = Field(default="", max_length=400_000)
+
+
 def json_schema() -> dict[str, Any]:
-    """JSON Schema of :class:`RunView`, the source of the TypeScript types."""
-    return RunView.model_json_schema(mode="serialization")
+    """JSON Schema of :class:`RunView` and :class:`Command`, the source of the TypeScript types, with the table of
+    verbs."""
+    schema = RunView.model_json_schema(mode="serialization")
+    schema["$defs"]["Command"] = Command.model_json_schema()
+    table = {verb: {"button": spec.button, "help": spec.help} for verb, spec in VERBS.items()}
+    return {**schema, "verbs": table}

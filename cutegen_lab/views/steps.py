@@ -21,6 +21,7 @@ from cutegen_lab.core.run import (
     StoredEvent,
     Timed,
 )
+from cutegen_lab.views.hints import COMMAND_LINE, Spelling, with_hint
 from cutegen_lab.views.model import StepName, StepStatus, StepView
 from cutegen_lab.views.units import microseconds, plural
 
@@ -68,7 +69,7 @@ class Timeline:
     open_attempt: Attempt
 
 
-def read_timeline(events: Sequence[StoredEvent]) -> Timeline:
+def read_timeline(events: Sequence[StoredEvent], front: Spelling = COMMAND_LINE) -> Timeline:
     """Folds event times into attempts. Events without a matching start (older stores) have no duration."""
     attempts: dict[str, Attempt] = {}
     current = Attempt()
@@ -87,15 +88,15 @@ def read_timeline(events: Sequence[StoredEvent]) -> Timeline:
             current.end("generate", at, "done", event.candidate.proposal.title)
             attempts[event.candidate.id] = current
         elif isinstance(event, GenerateFailed):
-            current.end("generate", at, "skipped" if event.exhausted else "failed", event.reason)
+            current.end("generate", at, "skipped" if event.exhausted else "failed", _told(event, front))
         elif isinstance(event, Answered):
             answer = event.answer
             if answer.kind == "stop":
-                _interrupt(current, event, at)
+                _interrupt(current, event, at, front)
             elif "review" in (reviewed := attempts.get(answer.candidate_id or "", current)).steps:
                 reviewed.end("review", at, "done", answer.kind.replace("_", " "))
         elif isinstance(event, (StepFailed, Resumed, Stopped)):
-            _interrupt(current, event, at)
+            _interrupt(current, event, at, front)
         else:
             current = attempts.get(getattr(event, "candidate_id", ""), current)
             _finish(current, event, at)
@@ -129,12 +130,18 @@ def _finish(attempt: Attempt, event: object, at: float) -> None:
             attempt.end("profile", at, "skipped")
 
 
-def _interrupt(attempt: Attempt, event: StepFailed | Resumed | Stopped | Answered, at: float) -> None:
+def _told(event: GenerateFailed | StepFailed, front: Spelling) -> str:
+    return with_hint(event.reason, event.hint, front)
+
+
+def _interrupt(
+    attempt: Attempt, event: StepFailed | Resumed | Stopped | Answered, at: float, front: Spelling
+) -> None:  # fmt: skip
     """A lost step did not run on: it failed, or waits to be started again."""
     running = [step.step for step in attempt.steps.values() if step.status == "running"]
     if isinstance(event, StepFailed):
         if (failed := _name(event.step)) is not None:
-            attempt.end(failed, at, "failed", event.reason)
+            attempt.end(failed, at, "failed", _told(event, front))
         return
     for name in running:
         if isinstance(event, Resumed):

@@ -30,6 +30,10 @@ export interface RunView {
   started_at: number;
   updated_at: number;
 }
+/**
+ * This interface was referenced by `RunView`'s JSON-Schema
+ * via the `definition` "ProblemView".
+ */
 export interface ProblemView {
   name: string;
   kind: string;
@@ -37,11 +41,19 @@ export interface ProblemView {
   workloads: WorkloadView[];
   check_workloads: WorkloadView[];
 }
+/**
+ * This interface was referenced by `RunView`'s JSON-Schema
+ * via the `definition` "WorkloadView".
+ */
 export interface WorkloadView {
   name: string;
   text: string;
   why: string;
 }
+/**
+ * This interface was referenced by `RunView`'s JSON-Schema
+ * via the `definition` "SettingsView".
+ */
 export interface SettingsView {
   provider: string;
   model: string;
@@ -51,6 +63,10 @@ export interface SettingsView {
   auto: boolean;
   max_steps: number;
 }
+/**
+ * This interface was referenced by `RunView`'s JSON-Schema
+ * via the `definition` "SolView".
+ */
 export interface SolView {
   time_us: number;
   limiter: string;
@@ -58,6 +74,10 @@ export interface SolView {
   flops: number;
   gpu: string;
 }
+/**
+ * This interface was referenced by `RunView`'s JSON-Schema
+ * via the `definition` "CandidateView".
+ */
 export interface CandidateView {
   id: string;
   parent_id: string | null;
@@ -89,6 +109,9 @@ export interface CandidateView {
 }
 /**
  * One line of the diff to the parent. ``kind``: same, added, removed, or a gap of unchanged lines left out.
+ *
+ * This interface was referenced by `RunView`'s JSON-Schema
+ * via the `definition` "DiffLine".
  */
 export interface DiffLine {
   kind: 'same' | 'added' | 'removed' | 'gap';
@@ -98,6 +121,9 @@ export interface DiffLine {
 }
 /**
  * One step of one candidate. ``seconds`` is how long it took (so far, while running); ``detail`` one short line.
+ *
+ * This interface was referenced by `RunView`'s JSON-Schema
+ * via the `definition` "StepView".
  */
 export interface StepView {
   step: 'generate' | 'compile' | 'check' | 'time' | 'profile' | 'review';
@@ -108,6 +134,9 @@ export interface StepView {
 }
 /**
  * One line of the evidence card. ``basis`` keeps measured and predicted times apart everywhere.
+ *
+ * This interface was referenced by `RunView`'s JSON-Schema
+ * via the `definition` "EvidenceRow".
  */
 export interface EvidenceRow {
   key: string;
@@ -119,6 +148,9 @@ export interface EvidenceRow {
 }
 /**
  * A number by which candidates are compared, and its text. ``value`` is None where it is not finite.
+ *
+ * This interface was referenced by `RunView`'s JSON-Schema
+ * via the `definition` "MetricView".
  */
 export interface MetricView {
   key: string;
@@ -130,12 +162,19 @@ export interface MetricView {
 }
 /**
  * A term of a predicted time in microseconds; ``part`` of the last term before it that is none.
+ *
+ * This interface was referenced by `RunView`'s JSON-Schema
+ * via the `definition` "TermView".
  */
 export interface TermView {
   name: string;
   us: number;
   part: boolean;
 }
+/**
+ * This interface was referenced by `RunView`'s JSON-Schema
+ * via the `definition` "DiagnosticView".
+ */
 export interface DiagnosticView {
   severity: 'error' | 'warning' | 'note';
   code: string;
@@ -146,6 +185,9 @@ export interface DiagnosticView {
 }
 /**
  * One candidate in the trend plots. Errors are relative to float64; times in microseconds.
+ *
+ * This interface was referenced by `RunView`'s JSON-Schema
+ * via the `definition` "TrendPoint".
  */
 export interface TrendPoint {
   candidate_id: string;
@@ -156,3 +198,54 @@ export interface TrendPoint {
   basis: '' | 'measured' | 'predicted';
   sol_gap: number | null;
 }
+/**
+ * What the front end may send. Anything else is refused.
+ *
+ * This interface was referenced by `RunView`'s JSON-Schema
+ * via the `definition` "Command".
+ */
+export interface Command {
+  request_id: string;
+  verb: 'approve' | 'approve_unproven' | 'reject' | 'edit' | 'retry' | 'branch' | 'stop' | 'resume';
+  candidate_id: string | null;
+  target_id: string | null;
+  text: string;
+}
+
+export type Verb = Command['verb'];
+
+/** The verbs: the label of the button ("{id}": the candidate it is about), and help. */
+export const VERBS: Record<Verb, { button: string; help: string }> = {
+  "approve": {
+    "button": "Approve {id}",
+    "help": "accept the candidate under review (its evidence must be in)"
+  },
+  "approve_unproven": {
+    "button": "Approve without proof…",
+    "help": "accept it without proof; recorded as such"
+  },
+  "reject": {
+    "button": "Reject with reason…",
+    "help": "refuse it; the reason goes to the provider"
+  },
+  "edit": {
+    "button": "Edit…",
+    "help": "this text is the next candidate, exactly as it stands"
+  },
+  "retry": {
+    "button": "Retry",
+    "help": "ask again from the same parent"
+  },
+  "branch": {
+    "button": "Branch from {id}",
+    "help": "grow the next candidate from an earlier one (c1, c2, ...)"
+  },
+  "stop": {
+    "button": "Stop",
+    "help": "end the run where it is"
+  },
+  "resume": {
+    "button": "Resume",
+    "help": "take it up in this process"
+  }
+};

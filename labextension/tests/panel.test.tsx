@@ -340,7 +340,7 @@ describe('a slower candidate', () => {
     const sent: IAnswer[] = [];
     await show(slower(), answer => (sent.push(answer), Promise.resolve()));
     expect(host.querySelector('.cg-actions')?.textContent).toContain('c5 is 10% slower than c1');
-    await click('Approve c5…');
+    await click('Approve c5');
     expect(sent).toEqual([]);
     expect(document.activeElement).toBe(button(host, 'Cancel'));
     await click('Approve c5 nevertheless');

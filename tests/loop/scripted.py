@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from cutegen_lab.core.artifact import Artifact, Build, CompileFailure, KernelInfo, Launch, LaunchPlan
 from cutegen_lab.core.candidate import Config, Proposal, TokenUsage
@@ -23,7 +24,9 @@ from cutegen_lab.core.roofline import GPUS, GpuSpec, speed_of_light
 from cutegen_lab.core.run import RunSettings, RunStarted
 from cutegen_lab.core.trial import CheckResult, OutputError, Profile, Timing, WorkloadCheck
 from cutegen_lab.core.verdict import Diagnostic, Fault, Verdict
-from cutegen_lab.loop.steps import Services
+from cutegen_lab.loop.driver import Driver
+from cutegen_lab.loop.history import History
+from cutegen_lab.loop.services import Services
 
 MAIN = Workload("main", (TensorSpec("x", DType.BF16, (64, 1024)),), (TensorSpec("out", DType.BF16, (64, 1024)),))
 SMALL = Workload(
@@ -152,12 +155,27 @@ class ScriptedJudge:
         return timing, Profile("emulator", limiter, {"dram_bytes": 1.0})
 
 
-def services(store: object, provider: ScriptedProvider | Sequence[str]) -> Services:
+def services(
+    store: object, provider: ScriptedProvider | Sequence[str],
+    compiler: ScriptedCompiler | None = None, device: ScriptedDevice | None = None,
+) -> Services:  # fmt: skip
     chosen = provider if isinstance(provider, ScriptedProvider) else ScriptedProvider(provider)
     return Services(
-        chosen, ScriptedCompiler(), ScriptedJudge(), ScriptedDevice(), store, GPU,  # type: ignore[arg-type]
-        workloads=lambda problem, device: problem.check_workloads, versions={"python": "3"},
-    )  # fmt: skip
+        Path(),
+        store,  # type: ignore[arg-type]
+        compiler=lambda: compiler or ScriptedCompiler(),  # type: ignore[return-value]
+        judge=ScriptedJudge,  # type: ignore[arg-type]
+        device=lambda kind: device or ScriptedDevice(),  # type: ignore[return-value]
+        provider=lambda settings: chosen,
+        workloads=lambda problem, device: problem.check_workloads,
+        versions={"python": "3"},
+    )
+
+
+def driving(chosen: Services, kind: type[Driver] = Driver) -> Driver:
+    """Drives the stored run ``r1``."""
+    history = History.of(chosen.store.events("r1"))
+    return kind(history, chosen, chosen.provider(history.state.settings))
 
 
 class Waiting:

@@ -32,10 +32,10 @@ from cutegen_lab.loop import fold
 from cutegen_lab.loop.budget import nothing_to_gain
 from cutegen_lab.loop.driver import Driver, ThreadedDriver
 from cutegen_lab.loop.notices import Notice
-from cutegen_lab.loop.steps import Services
+from cutegen_lab.loop.services import Services
 from cutegen_lab.stores.sqlite import SqliteStore
 from tests.loop.events import passing
-from tests.loop.scripted import ScriptedProvider, Waiting, services, started
+from tests.loop.scripted import ScriptedProvider, Waiting, driving, services, started
 
 AUTO = RunSettings(auto=True, budget=Budget(max_steps=3))
 
@@ -50,7 +50,7 @@ def store(tmp_path: Path) -> Iterator[SqliteStore]:
 def begin(store: SqliteStore, chosen: Services, settings: RunSettings = AUTO, kind: type[Driver] = Driver) -> Driver:
     event = started(settings=settings)
     store.append("r1", event, fold([event]))
-    return kind("r1", chosen)
+    return driving(chosen, kind)
 
 
 def test_an_unattended_run_to_its_end(store: SqliteStore) -> None:
@@ -58,11 +58,11 @@ def test_an_unattended_run_to_its_end(store: SqliteStore) -> None:
     state = begin(store, chosen).work()
     assert (state.outcome, state.accepted, state.incumbent_id) == ("accepted", ("c1", "c3"), "c3")
     assert [t.verdict for t in state.trials.values()] == [Verdict.PASSED, Verdict.WRONG_RESULT, Verdict.PASSED]
-    assert [r.kind for r in chosen.provider.requests] == ["generate", "refine", "fix"]
+    assert [r.kind for r in chosen.provider(AUTO).requests] == ["generate", "refine", "fix"]
     assert state.candidates["c3"].parent_id == "c2"
     assert fold(e.event for e in store.events("r1")) == state
-    assert chosen.compiler.compiled[0][2] == ("main", "one_row")
-    assert chosen.judge.incumbents == [None, state.compiled["c1"].artifact_sha256]  # type: ignore[attr-defined]
+    assert chosen.compiler().compiled[0][2] == ("main", "one_row")
+    assert chosen.judge().incumbents == [None, state.compiled["c1"].artifact_sha256]  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("auto", [True, False])
@@ -163,7 +163,7 @@ def test_stop_during_judging(store: SqliteStore, step: Step) -> None:
         args[-1].wait(30)  # type: ignore[attr-defined]
         raise AssertionError("result of a cancelled step")
 
-    setattr(chosen.judge, step.value, hang)
+    setattr(chosen.judge(), step.value, hang)
     driver = begin(store, chosen, kind=ThreadedDriver)
     assert isinstance(driver, ThreadedDriver)
     driver.start()
@@ -203,10 +203,10 @@ def test_our_own_failures_rest_and_can_be_retried(store: SqliteStore) -> None:
     state = begin(store, chosen, RunSettings()).work()
     assert (state.step, state.failed_step) == (Step.REVIEW, Step.COMPILE)
     assert "the cage broke. Run cutegen doctor." in state.problem_note
-    driver = Driver("r1", chosen)
-    driver.answer(Answer("retry"))
-    driver.work()
-    assert len(chosen.compiler.compiled) == 2
+    again = driving(chosen)
+    again.answer(Answer("retry"))
+    again.work()
+    assert len(chosen.compiler().compiled) == 2
 
 
 def test_a_lost_device_is_not_the_candidates_fault(store: SqliteStore) -> None:
@@ -219,7 +219,7 @@ def test_a_bug_in_a_part_is_named_and_does_not_end_the_process(
     store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     chosen = services(store, ["time 1"])
-    monkeypatch.setattr(chosen.judge, "check", lambda *_: 1 / 0)
+    monkeypatch.setattr(chosen.judge(), "check", lambda *_: 1 / 0)
     state = begin(store, chosen, RunSettings()).work()
     assert "internal error: ZeroDivisionError" in state.problem_note
 
@@ -240,14 +240,14 @@ def test_seconds_are_counted_while_working_only(tmp_path: Path) -> None:
     now[0] += 3600  # the analyst thinks
     driver.answer(Answer("approve"))
     assert driver.work().step is Step.REVIEW
-    original = chosen.judge.check
+    original = chosen.judge().check
 
     def slow(*args: object) -> object:
         now[0] += 6
         return original(*args)  # type: ignore[arg-type]
 
-    chosen.judge.check = slow  # type: ignore[method-assign]
-    chosen.provider.sources = ["time 10", "time 9", "time 8", "time 7"]  # type: ignore[attr-defined]
+    chosen.judge().check = slow  # type: ignore[method-assign]
+    chosen.provider(AUTO).sources = ["time 10", "time 9", "time 8", "time 7"]  # type: ignore[attr-defined]
     driver.answer(Answer("approve"))
     driver.work()
     driver.answer(Answer("approve"))
@@ -285,5 +285,5 @@ def test_profiling_after_a_resume_visits_the_device_again(store: SqliteStore) ->
     driver = begin(store, chosen)
     while driver.state.step is not Step.PROFILE:
         driver._step()
-    Driver("r1", chosen).work()
-    assert chosen.judge.calls == ["check", "time", "time"]
+    driving(chosen).work()
+    assert chosen.judge().calls == ["check", "time", "time"]

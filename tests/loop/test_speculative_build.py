@@ -17,10 +17,9 @@ from cutegen_lab.core.problem import Workload
 from cutegen_lab.core.protocols import Cancel, Say
 from cutegen_lab.core.run import Budget, RunSettings
 from cutegen_lab.loop import fold
-from cutegen_lab.loop.driver import Driver
 from cutegen_lab.loop.speculative_build import SpeculativeBuild
 from cutegen_lab.stores.sqlite import SqliteStore
-from tests.loop.scripted import ScriptedCompiler, ScriptedDevice, ScriptedProvider, services, started
+from tests.loop.scripted import ScriptedCompiler, ScriptedDevice, ScriptedProvider, driving, services, started
 
 AUTO = RunSettings(auto=True, budget=Budget(max_steps=4))
 SOURCES = ["time 10", "time 12\nslow 0.05", "time 13", "time 9"]
@@ -54,11 +53,11 @@ def store(tmp_path: Path) -> Iterator[SqliteStore]:
 
 
 def ran(store: SqliteStore, kind: str, provider: ScriptedProvider, settings: RunSettings = AUTO) -> Remembering:
-    chosen, compiler = services(store, SOURCES), Remembering()
-    chosen.provider, chosen.compiler, chosen.device = provider, compiler, ScriptedDevice(kind=kind)
+    compiler = Remembering()
+    chosen = services(store, provider, compiler, ScriptedDevice(kind=kind))
     event = started(settings=settings)
     store.append("r1", event, fold([event]))
-    state = Driver("r1", chosen).work()
+    state = driving(chosen).work()
     assert state.accepted == ("c1", "c4") and [c.source for c in state.candidates.values()] == SOURCES
     return compiler
 

@@ -146,7 +146,7 @@ def test_a_session_that_closes_ends_its_searches(tmp_path: Path) -> None:
     problem = read_text(CELL, name="closing")
     with Session.open(tmp_path) as session:
         tunable = from_template(problem, "sm_90a")
-        searching = Searching(session, problem, tunable, TuneSettings(device="emulator")).start()
+        searching = Searching(session.services, problem, tunable, TuneSettings(device="emulator")).start()
         assert searching.status == "running"
         with pytest.raises(InputError, match="is at work"):
             searching.start()

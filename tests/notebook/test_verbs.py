@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import inspect
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from cutegen_lab.core.errors import InputError
+from cutegen_lab.core.verbs import VERBS, VerbSpec
+from cutegen_lab.notebook.run import NotebookRun
 from cutegen_lab.notebook.verbs import verb
+from cutegen_lab.session import RunHandle
+from cutegen_lab.session.verbs import with_verbs
 
 
 class Bench:
@@ -53,3 +59,48 @@ def test_what_fits_is_passed_on() -> None:
 def test_what_does_not_fit_is_an_input_error(given: tuple[object, ...], named: dict[str, object], says: str) -> None:
     with pytest.raises(InputError, match=says):
         Bench().measure(*given, **named)  # type: ignore[arg-type]
+
+
+def test_every_verb_of_the_table_is_a_method_with_its_arguments() -> None:
+    taken = {verb: tuple(inspect.signature(getattr(RunHandle, verb)).parameters)[1:] for verb in VERBS}
+    arguments = {"nothing": (), "reason": ("reason",), "source": ("text",), "candidate": ("candidate_id", "feedback")}
+    assert taken == {verb: arguments[spec.takes] for verb, spec in VERBS.items()}
+    for name in VERBS.keys() - {"stop", "resume"}:
+        method = getattr(NotebookRun, name)
+        assert tuple(inspect.signature(method).parameters)[1:] == (*taken[name], "wait")
+        assert method.__doc__.lower() == f"{VERBS[name].help}.".lower()
+
+
+@pytest.mark.parametrize(
+    ("call", "performed"),
+    [
+        (lambda run: run.reject("slow", wait=False), ("reject", "slow", "", False)),
+        (lambda run: run.branch("c1"), ("branch", "c1", "", True)),
+        (lambda run: run.approve(), ("approve", "", "", True)),
+        (lambda run: run.later("x"), ("later", "x", "", True)),
+    ],
+)
+def test_a_new_entry_of_the_table_is_a_method(
+    monkeypatch: pytest.MonkeyPatch, call: Callable[[Any], Any], performed: tuple[object, ...]
+) -> None:
+    monkeypatch.setitem(VERBS, "later", VerbSpec("l", "later", "Later", "put off", "put it off", "reason"))
+
+    @with_verbs(checked=verb, wait=True)
+    class Run:
+        def perform(self, verb: str, argument: str = "", note: str = "", wait: bool = True) -> object:
+            return verb, argument, note, wait
+
+    assert call(Run()) == performed
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda run: run.reject(3), r"reject: reason is 3, not text\. Write reject\(reason='', wait=True\)"),
+        (lambda run: run.edit(), "edit: missing a required argument: 'text'"),
+        (lambda run: run.branch("c1", wait="no"), "branch: wait is 'no', not True or False"),
+    ],
+)
+def test_wrong_arguments_of_a_verb_are_input_errors(call: Callable[[Any], Any], says: str) -> None:
+    with pytest.raises(InputError, match=says):
+        call(NotebookRun(None))  # type: ignore[arg-type]

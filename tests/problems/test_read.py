@@ -260,7 +260,7 @@ def test_derived_workloads_keep_what_ties_inputs_together() -> None:
         ("def reference(x):\n    return x", "x: f32[4], x: f32[5]", r"input 'x' is declared twice\. Put a further"),
         ("def reference(x):\n    exit(3)", "x: f32[4]", r"the reference raises SystemExit at line 2: 3"),
         ("def reference(x):\n    return x\nexit(3)", "x: f32[4]", r"the source raises SystemExit at line 3"),
-        ("def reference(x):\n    return x", "", r"inputs of reference\(x\) are not declared\. Give --inputs"),
+        ("def reference(x):\n    return x", "", r"inputs of reference\(x\) are not declared\. Declare the inputs"),
         ("import not_there", "", r"raises ModuleNotFoundError at line 1"),
     ],
 )

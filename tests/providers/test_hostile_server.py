@@ -174,7 +174,7 @@ def test_credentials_that_a_server_repeats_are_nowhere(tmp_path: Path, userinfo:
         ) as session:
             run = session.run(PROBLEM, RunSettings(auto=True, budget=Budget(max_steps=1)), provider=provider)
             kernel = run.kernel_path("c1").read_text()
-            seen = [str(run.events), run.view().model_dump_json(), kernel, str(run.log)]
+            seen = [str(run.history.events), run.view().model_dump_json(), kernel, str(run.log)]
     assert script.keys == [f"Basic {BASIC}" if userinfo else f"Bearer {KEY}"]  # so it was sent, and repeated
     stored = [path.read_bytes().decode("latin-1") for path in tmp_path.rglob("*") if path.is_file()]
     assert all(map(clean, [*seen, *stored]))

@@ -52,7 +52,7 @@ def test_rate_limits_are_retried() -> None:
     ("script", "says"),
     [
         (Script(statuses=[401]), "refused the API key. Check OPENAI_API_KEY"),
-        (Script(statuses=[404]), "has no model 'm'. Choose another with --model"),
+        (Script(statuses=[404]), "has no model 'm'. Choose another model"),
         (Script(statuses=[429, 429, 429]), "still limits the rate after 1 retries"),
         (Script(statuses=[400]), "answered 400"),
         (Script(""), "empty answer"),

@@ -10,7 +10,7 @@ import pytest
 from cutegen_lab.core.errors import InputError, StoreError
 from cutegen_lab.core.run import Answer, Answered
 from cutegen_lab.loop import fold
-from cutegen_lab.session.kernels import kernel_text, read_kernel, write_kernel
+from cutegen_lab.session.kernels import kernel_text, read_kernel, write_atomically
 from tests.loop.events import generated, passing
 from tests.loop.scripted import started
 
@@ -52,8 +52,8 @@ def test_a_damaged_config_is_named(line: str) -> None:
 def test_files_are_written_whole_or_not_at_all(tmp_path: Path) -> None:
     path = tmp_path / "k.py"
     path.write_text("old")
-    write_kernel(state_of(), "c1", path)
+    write_atomically(path, kernel_text(state_of(), "c1"))
     assert [p.name for p in tmp_path.iterdir()] == ["k.py"]
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreError, match="cannot write"):
-        write_kernel(state_of(), "c1", tmp_path / "file" / "k.py")
+        write_atomically(tmp_path / "file" / "k.py", kernel_text(state_of(), "c1"))

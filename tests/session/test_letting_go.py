@@ -114,7 +114,7 @@ def test_after_a_store_that_could_not_be_written_verbs_work_again(
     session = opened()
     run = session.start(PROBLEM)
     run.wait(10)
-    whole = session.store.append
+    whole = session.services.store.append
 
     def full(run_id: str, event: object, after: object = None) -> object:
         if getattr(event, "type", "") == "step_started":
@@ -122,7 +122,7 @@ def test_after_a_store_that_could_not_be_written_verbs_work_again(
         return whole(run_id, event, after)  # type: ignore[arg-type]
 
     with monkeypatch.context() as patch:
-        patch.setattr(session.store, "append", full)
+        patch.setattr(session.services.store, "append", full)
         run.approve()
         with pytest.raises(StoreError, match="disk is full"):
             run.wait(10)

@@ -9,10 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from cutegen_lab.core.errors import InputError, SetupError, StoreError
+from cutegen_lab.core.candidate import Proposal
+from cutegen_lab.core.errors import InputError, ProviderError, SetupError, StoreError
+from cutegen_lab.core.hints import Advice, Hint
 from cutegen_lab.core.run import Budget, RunSettings, Step
+from cutegen_lab.loop.machine import fold
 from cutegen_lab.loop.notices import Notice
 from cutegen_lab.session import Session
+from cutegen_lab.views.hints import NOTEBOOK
 from tests.loop.scripted import PROBLEM, ScriptedCompiler, ScriptedDevice, ScriptedJudge, ScriptedProvider, Waiting
 
 AUTO = RunSettings(auto=True, budget=Budget(max_steps=3))
@@ -70,6 +74,36 @@ def test_the_analysts_way_through_a_run(opened: Opener) -> None:
     run.branch("c3", "again")
     assert run.wait(10).outcome == "accepted"  # the script has ended
     assert run.view().status == "done"
+
+
+def test_the_events_of_a_run_are_read_and_folded_once(opened: Opener, monkeypatch: pytest.MonkeyPatch) -> None:
+    session, folded, read = opened(), [], []
+    store = session.services.store
+    for module in ("cutegen_lab.session.handle", "cutegen_lab.loop.history"):
+        monkeypatch.setattr(f"{module}.fold", lambda events: folded.append(1) or fold(events))
+    events = store.events
+    monkeypatch.setattr(store, "events", lambda run_id: read.append(1) or events(run_id))
+    run = session.start(PROBLEM)
+    assert run.wait(10).step is Step.REVIEW and run.view().current_id == "c1"
+    assert (len(folded), len(read)) == (1, 0)
+    run.close()
+    run.approve()  # takes the lease again: another process may have gone on meanwhile
+    assert run.wait(10).current_id == "c2" and run.view().current_id == "c2"
+    assert (len(folded), len(read)) == (2, 1)
+
+
+def test_what_to_do_about_a_failure_is_stored_as_a_code(opened: Opener) -> None:
+    class Capped(ScriptedProvider):
+        def propose(self, *_: object) -> Proposal:
+            raise ProviderError("the token cap is reached", Hint(Advice.MORE_TOKENS))
+
+    run = opened().start(PROBLEM, provider=Capped([]))
+    assert run.wait(10).failed_step is Step.GENERATE
+    run.close()
+    again = opened().attach(run.run_id)
+    assert again.state.problem_note == "the token cap is reached"
+    assert "the token cap is reached. Raise --max-tokens," in again.view().note
+    assert "the token cap is reached. Raise --budget," in again.view(NOTEBOOK).note
 
 
 def test_blocking_runs_and_the_list(opened: Opener) -> None:
@@ -222,8 +256,8 @@ def test_names_of_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
         with pytest.raises(Exception, match="OPENAI_API_KEY"):
             session.start(PROBLEM, RunSettings(provider="openai"))
         with pytest.raises(InputError, match="unknown device 'tpu'"):
-            session.device("tpu")
-        assert session.device("emulator").kind == "emulator"
+            session.services.device("tpu")
+        assert session.services.device("emulator").kind == "emulator"
 
 
 def test_cuda_asked_for_and_absent(tmp_path: Path) -> None:
@@ -232,7 +266,7 @@ def test_cuda_asked_for_and_absent(tmp_path: Path) -> None:
     if gpu_count():
         pytest.skip("this machine has a GPU")
     with Session.open(tmp_path) as session:
-        with pytest.raises(SetupError, match="--device emulator"):
+        with pytest.raises(SetupError, match="Use the emulator"):
             session.start(PROBLEM, RunSettings(device="cuda", provider="manual"))
-        assert session.device("auto").kind == "emulator"
+        assert session.services.device("auto").kind == "emulator"
         assert session.runs() == []

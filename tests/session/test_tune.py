@@ -80,7 +80,7 @@ def search(
     times: Mapping[str, float] = {key(c): true_us(c) for c in SPACE.configs}
     device = FakeStopwatch(double, times, noise=1e-5, **watch)
     with Session.open(place, compiler=Compiler(), judge=judge, device=lambda kind: device) as session:  # type: ignore[arg-type]
-        return tune(session, PROBLEM, tunable, TuneSettings(Limits(budget, batch=2, finalists=6)), said.append)
+        return tune(session.services, PROBLEM, tunable, TuneSettings(Limits(budget, batch=2, finalists=6)), said.append)
 
 
 @pytest.mark.parametrize("judge", [Judge(), Judge(wrong=(WRONG,)), Judge(faulty=(WRONG,))])

@@ -13,9 +13,8 @@ from pathlib import Path
 
 from cutegen_lab.core.run import Budget, Event, Resumed, RunSettings, RunState, StoredEvent
 from cutegen_lab.loop import fold
-from cutegen_lab.loop.driver import Driver
 from cutegen_lab.stores.sqlite import SqliteStore
-from tests.loop.scripted import services, started
+from tests.loop.scripted import driving, services, started
 
 SOURCES = ["wrong", "time 10", "time 12", "compile_error", "time 8"]
 SETTINGS = RunSettings(auto=True, budget=Budget(max_steps=5))
@@ -55,8 +54,8 @@ def main(path: str, point: str) -> None:
         known = False
     if not known:
         store.append("r1", event, fold([event]))
-    driver = Driver("r1", services(store, SOURCES))
+    run = driving(services(store, SOURCES))
     if known:
-        driver.record(Resumed())
-    driver.work()
+        run.record(Resumed())
+    run.work()
     lease.release()

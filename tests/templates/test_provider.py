@@ -96,7 +96,7 @@ def test_what_is_expected_to_be_slower_comes_last() -> None:
     ],
 )
 def test_what_it_does_not_know_is_named_with_who_could(source: str, inputs: str, names: str) -> None:
-    with pytest.raises(ProviderError, match=f"{names}.*--provider openai"):
+    with pytest.raises(ProviderError, match=f"{names}.*another provider"):
         proposed(TemplatesProvider(), first(source, inputs))
 
 

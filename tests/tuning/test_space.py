@@ -20,7 +20,7 @@ def test_domains_and_defaults_come_from_the_text() -> None:
 @pytest.mark.parametrize(
     ("source", "message"),
     [
-        (LAUNCH, "no TUNABLE, so there is nothing to search; launch\\(\\) has vec, mode.*Add TUNABLE = "),
+        (LAUNCH, "no TUNABLE, so there is nothing to search; launch\\(\\) has vec, mode.*Add a TUNABLE"),
         ("x = 1\n", "launch\\(\\) has no tunable keyword either"),
         (f"TUNABLE = dict(vec=(2, 4))\n{LAUNCH}", "line 1: TUNABLE is computed.*literal"),
         (f"TUNABLE = {{'vec': ()}}\n{LAUNCH}", "a tuple of numbers or words"),

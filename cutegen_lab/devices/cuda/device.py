@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from cutegen_lab.core.artifact import Build
 from cutegen_lab.core.errors import Cancelled, SetupError
+from cutegen_lab.core.hints import Advice, Hint
 from cutegen_lab.core.problem import TensorSpec
 from cutegen_lab.core.protocols import Cancel, Execution, Inspection, SanitizerTool
 from cutegen_lab.core.roofline import GpuSpec
@@ -48,8 +49,7 @@ class CudaDevice:
     def __init__(self, index: int = 0, watchdog_seconds: float = WATCHDOG_SECONDS) -> None:
         count = gpu_count()
         if count == 0:
-            action = "Use --device emulator, or check nvidia-smi and CUDA_VISIBLE_DEVICES."
-            raise SetupError("no CUDA device is visible", action)
+            raise SetupError("no CUDA device is visible", Hint(Advice.USE_EMULATOR))
         if index >= count:
             seen = "cuda:0 is the only one" if count == 1 else f"cuda:0 to cuda:{count - 1} are"
             raise SetupError(f"cuda:{index} is not visible; {seen}", "Choose another, or check CUDA_VISIBLE_DEVICES.")

@@ -18,6 +18,7 @@ from types import MappingProxyType
 from typing import IO, Any
 
 from cutegen_lab.core.errors import Cancelled, SetupError
+from cutegen_lab.core.hints import Advice, Hint
 from cutegen_lab.core.protocols import Cancel
 from cutegen_lab.core.verdict import Fault, Verdict
 from cutegen_lab.devices.cuda.worker_protocol import aligned
@@ -50,7 +51,7 @@ class WorkerProcess:
         answer = self._receive(START_SECONDS, threading.Event())
         if not answer["ok"]:
             self.kill()
-            raise SetupError(f"the CUDA worker did not start: {answer['message']}", "Run `cutegen doctor`.")
+            raise SetupError(f"the CUDA worker did not start: {answer['message']}", Hint(Advice.DOCTOR))
         self.hello = answer
 
     @property

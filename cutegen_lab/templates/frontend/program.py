@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch.export.graph_signature import InputKind
 
-from cutegen_lab.core.errors import ELSEWHERE, ProviderError
+from cutegen_lab.core.errors import NotCovered, ProviderError
 from cutegen_lab.core.problem import Workload
 from cutegen_lab.problems.source import is_source
 from cutegen_lab.problems.tracing import tracing
@@ -48,7 +48,7 @@ class Program:
             raise
         except Exception as error:  # torch.export raises many types; the reference itself was run and is sound
             first = (str(error).strip().splitlines() or [type(error).__name__])[0]
-            raise ProviderError(f"torch.export cannot read the reference: {first}", ELSEWHERE) from error
+            raise NotCovered(f"torch.export cannot read the reference: {first}") from error
         self.workload, self.tf32 = workload, tf32
         self.moving: frozenset[Scalar] = frozenset()
         self.nodes: dict[str, torch.fx.Node] = {node.name: node for node in exported.graph.nodes}
@@ -73,9 +73,7 @@ class Program:
     def whole(self) -> Region:
         """Raises ProviderError where a result is no tensor that the reference computes or takes."""
         if not all(isinstance(result, torch.fx.Node) for result in self.results):
-            raise ProviderError(
-                "the templates do not cover an output that is not a tensor the kernel computes", ELSEWHERE
-            )
+            raise NotCovered("the templates do not cover an output that is not a tensor the kernel computes")
         return Region(self.inputs, frozenset(n.name for n in self.calls), tuple(r.name for r in self.results))
 
 
@@ -104,10 +102,9 @@ def _placeholders(exported: torch.export.ExportedProgram, workload: Workload) ->
     ]
     tensors.sort(key=lambda pair: pair[0])
     if len(tensors) != len(workload.inputs):
-        raise ProviderError(
+        raise NotCovered(
             f"the templates do not cover a module with {len(tensors)} tensors where the problem names "
-            f"{len(workload.inputs)}",
-            ELSEWHERE,
+            f"{len(workload.inputs)}"
         )
     constants = {
         node.name: exported.constants[spec.target] for spec, node in pairs if spec.kind is InputKind.CONSTANT_TENSOR

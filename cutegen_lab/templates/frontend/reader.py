@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from cutegen_lab.core.dtypes import DType
-from cutegen_lab.core.errors import ELSEWHERE, ProviderError
+from cutegen_lab.core.errors import NotCovered
 from cutegen_lab.core.problem import Problem, Workload
 from cutegen_lab.problems import Reference
 from cutegen_lab.templates.frontend import operators
@@ -103,14 +103,13 @@ def agreed(workloads: Sequence[Workload], read_one: Callable[[Workload], Graph])
         readings.append((workload, other.spans))
         graphs.append((workload, other))
         if (_shape_free(other), other.outputs, other.reduced) != (_shape_free(graph), graph.outputs, graph.reduced):
-            raise ProviderError(
+            raise NotCovered(
                 f"the templates need one expression for all workloads, and {workload.name!r} differs from "
-                f"{main.name!r} (a constant or broadcast that depends on the shape)",
-                ELSEWHERE,
+                f"{main.name!r} (a constant or broadcast that depends on the shape)"
             )
     spans = fitted(readings, poor)
     if spans is None:
-        raise ProviderError("the templates find no rule for where the reference's slices begin and end", ELSEWHERE)
+        raise NotCovered("the templates find no rule for where the reference's slices begin and end")
     moving = any(isinstance(node, Const) and node.source for node in graph.nodes)
     poorer = [(workload, read_one(workload)) for workload in poor] if moving or _perhaps_sizes(graph, main) else []
     shapes = [type(node) for node in graph.nodes]
@@ -128,9 +127,7 @@ def _with_parts(graph: Graph, graphs: Sequence[tuple[Workload, Graph]]) -> Graph
             numbers = [(workload, other.space[d]) for workload, other in graphs]
             fitting = fitted_factor(numbers, load.tensor, load.dims[d] or 0)
             if fitting is None:
-                raise ProviderError(
-                    "the templates find no rule for the parts of a dimension that a view cuts", ELSEWHERE
-                )
+                raise NotCovered("the templates find no rule for the parts of a dimension that a view cuts")
             found[d] = fitting
     return replace(graph, extent_from=tuple(found))
 
@@ -162,7 +159,7 @@ def _with_sizes(graphs: Sequence[tuple[Workload, Graph]], every: Sequence[tuple[
             continue
         fitting = fitted_power(values)
         if fitting is None:
-            raise ProviderError("the templates do not cover a constant that depends on the shape", ELSEWHERE)
+            raise NotCovered("the templates do not cover a constant that depends on the shape")
         nodes[index] = Size(f"size{index}", *fitting)
     return tuple(nodes)
 
@@ -183,7 +180,7 @@ def read_region(program: Program, region: Region, workload: Workload) -> Graph:
     try:
         return _Reader(program, region, workload).graph()
     except Unsupported as error:
-        raise ProviderError(f"the templates do not cover {error}", ELSEWHERE) from error
+        raise NotCovered(f"the templates do not cover {error}") from error
 
 
 def _largest(node: torch.fx.Node) -> float:

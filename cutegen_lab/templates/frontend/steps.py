@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from cutegen_lab.core.errors import ELSEWHERE, ProviderError
+from cutegen_lab.core.errors import NotCovered
 from cutegen_lab.problems import attention as formula
 
 MEAN, SUM = 1, 2  # as PyTorch numbers reductions
@@ -19,7 +19,7 @@ def attention(
     """In steps that kernels may be cut between; 16-bit operands widened are multiplied as they are."""
     if dropout or enable_gqa:
         what = "dropout" if dropout else "fewer heads of keys than of queries"
-        raise ProviderError(f"the templates do not cover scaled_dot_product_attention with {what}", ELSEWHERE)
+        raise NotCovered(f"the templates do not cover scaled_dot_product_attention with {what}")
     return formula.attention(q, k, v, mask, causal, scale)
 
 

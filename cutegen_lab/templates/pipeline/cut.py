@@ -14,7 +14,7 @@ from math import inf
 import torch
 
 from cutegen_lab.core.dtypes import DType
-from cutegen_lab.core.errors import ELSEWHERE, ProblemError, ProviderError
+from cutegen_lab.core.errors import NotCovered, ProblemError, ProviderError
 from cutegen_lab.core.problem import Problem, TensorSpec, Workload
 from cutegen_lab.problems.dtypes import from_torch
 from cutegen_lab.templates.families.family import Family
@@ -55,10 +55,9 @@ class Cutter:
         self.main = programs.of(self.problem.workload.name)
         self.flow = flow or Flow(self.main)
         if len(self.flow.order) > MOST_OPERATIONS:
-            raise ProviderError(
+            raise NotCovered(
                 f"the reference has {len(self.flow.order)} operations, and the templates cut up to {MOST_OPERATIONS} "
-                "into kernels",
-                ELSEWHERE,
+                "into kernels"
             )
         self._found: dict[tuple[str, ...], Piece | str] = {}
         self._exact: frozenset[str] = frozenset()  # values stored in fp32, whatever PyTorch rounds them to
@@ -141,7 +140,7 @@ class Cutter:
         if not moves:
             reason = self._tried([name])
             where = "" if " at line " in str(reason) else f": {self.flow.told(name)}"
-            raise ProviderError(f"{reason}{where}", ELSEWHERE)
+            raise NotCovered(f"{reason}{where}")
         self.flow = Flow(self.main, {*self.flow.kept, *moves}, self.flow.results)
         self._found.clear()
 
@@ -195,13 +194,12 @@ class Cutter:
         if name in program.inputs:
             return program.workload.inputs[program.inputs.index(name)]
         if name not in program.nodes:
-            raise ProviderError(
-                f"the reference takes other steps for the workload {program.workload.name!r} than for the main one",
-                ELSEWHERE,
+            raise NotCovered(
+                f"the reference takes other steps for the workload {program.workload.name!r} than for the main one"
             )
         value = program.nodes[name].meta["val"]
         dtype = from_torch(value.dtype, "a value between two steps")
         if dtype.is_float8:
-            raise ProviderError("the templates do not cover 8-bit floats between two steps", ELSEWHERE)
+            raise NotCovered("the templates do not cover 8-bit floats between two steps")
         exact = self.flow.storage(name) in self._exact
         return TensorSpec(name, DType.F32 if exact else dtype, tuple(value.shape))

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import torch
 
-from cutegen_lab.core.errors import ELSEWHERE, ProviderError
+from cutegen_lab.core.errors import NotCovered
 from cutegen_lab.templates.frontend.program import Program, Region, place, target
 from cutegen_lab.templates.frontend.reader import CASTS
 
@@ -53,8 +53,7 @@ class Flow:
             root = self._root(name)
             if root not in self.stored:
                 if program.nodes[name].op != "call_function":
-                    raise ProviderError("the templates do not cover several kernels beside an input as a result",
-                                        ELSEWHERE)  # fmt: skip
+                    raise NotCovered("the templates do not cover several kernels beside an input as a result")
                 self.stored.add(name)
                 root = name
             self.targets.setdefault(root, []).append(position)

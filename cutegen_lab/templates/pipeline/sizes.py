@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations_with_replacement
 
-from cutegen_lab.core.errors import ELSEWHERE, ProviderError
+from cutegen_lab.core.errors import NotCovered
 from cutegen_lab.core.problem import Workload
 
 _FACTORS = 3
@@ -59,9 +59,8 @@ def fitted(sizes: Sequence[tuple[Workload, int]]) -> Size:
     for lengths, axis in known.items():
         if (windows := _windows(lengths, wanted)) is not None:
             return Size((axis,), over=windows[0], plus=windows[1])
-    raise ProviderError(
-        f"the templates find no rule for the size of a tensor between two kernels ({wanted[0]} in the main workload)",
-        ELSEWHERE,
+    raise NotCovered(
+        f"the templates find no rule for the size of a tensor between two kernels ({wanted[0]} in the main workload)"
     )
 
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from cutegen_lab.core.artifact import Artifact, Build, CompileFailure
 from cutegen_lab.core.candidate import Config, Scalar
 from cutegen_lab.core.errors import InputError
+from cutegen_lab.core.hints import Advice, Hint
 from cutegen_lab.core.problem import Workload
 from cutegen_lab.core.protocols import Cancel, Compiler, Say
 from cutegen_lab.tuning.refactor.divides import even_divisions, holds
@@ -127,7 +128,7 @@ class _Refactoring:
         self.values = {k.name: k.value for k in found}
         self.constraints = self._divisions(found)
         if why := self._wrong(self._template(found), {}):
-            raise InputError(f"the kernel is not right as it is: {why}", "`cutegen judge` shows the evidence.")
+            raise InputError(f"the kernel is not right as it is: {why}", Hint(Advice.SEE_EVIDENCE))
         for knob in found:
             if len(self.kept) == MOST:
                 self._drop(knob, f"{MOST} parameters are enough")

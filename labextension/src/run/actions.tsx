@@ -3,7 +3,7 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import type { CandidateView, RunView } from '../schema';
 import { Editor } from './editor';
 import { compared, timeRatio } from './format';
-import type { Ask, IAnswer, Verb } from './verbs';
+import { buttonOf, type Ask, type IAnswer, type Verb } from './verbs';
 
 type Panel = 'reject' | 'edit' | 'approve_unproven' | 'approve';
 
@@ -218,19 +218,24 @@ export function Actions({ view, selected, ask, onSelect }: IActionsProps) {
     });
   };
   const toggle = (next: Panel) => setPanel(open === next ? null : next);
-  const button = (verb: Verb, label: string, onClick: () => void, kind = '', expanded?: boolean) =>
-    can(verb) && (
-      <button
-        type="button"
-        class={`cg-button ${kind}`}
-        disabled={busy}
-        aria-expanded={expanded}
-        data-verb={verb}
-        onClick={onClick}
-      >
-        {label}
-      </button>
+  const button = (verb: Verb, onClick: () => void, kind = '', expanded?: boolean, about = id) => {
+    const { label, help } = buttonOf(verb, about);
+    return (
+      can(verb) && (
+        <button
+          type="button"
+          class={`cg-button ${kind}`}
+          disabled={busy}
+          aria-expanded={expanded}
+          data-verb={verb}
+          title={help}
+          onClick={onClick}
+        >
+          {label}
+        </button>
+      )
     );
+  };
 
   return (
     <section class="cg-actions" aria-label="Actions">
@@ -243,31 +248,28 @@ export function Actions({ view, selected, ask, onSelect }: IActionsProps) {
           )
         ) : (
           <>
-            {slower
-              ? button('approve', `Approve ${id}…`, () => toggle('approve'), '', open === 'approve')
-              : button('approve', `Approve ${id}`, () => say('approve'), 'cg-primary')}
-            {button('reject', 'Reject with reason…', () => toggle('reject'), '', open === 'reject')}
-            {button('edit', 'Edit…', () => toggle('edit'), '', open === 'edit')}
-            {button('retry', 'Retry', () => say('retry'))}
             {button(
-              'approve_unproven',
-              'Approve without proof…',
-              () => toggle('approve_unproven'),
-              '',
-              open === 'approve_unproven'
+              'approve',
+              () => (slower ? toggle('approve') : say('approve')),
+              slower ? '' : 'cg-primary',
+              slower ? open === 'approve' : undefined
             )}
+            {button('reject', () => toggle('reject'), '', open === 'reject')}
+            {button('edit', () => toggle('edit'), '', open === 'edit')}
+            {button('retry', () => say('retry'))}
+            {button('approve_unproven', () => toggle('approve_unproven'), '', open === 'approve_unproven')}
           </>
         )}
         {selected !== null &&
-          button('branch', `Branch from ${selected.id}`, () => say('branch', { target_id: selected.id }))}
-        {button('resume', 'Resume', () => say('resume'), 'cg-primary')}
+          button('branch', () => say('branch', { target_id: selected.id }), '', undefined, selected.id)}
+        {button('resume', () => say('resume'), 'cg-primary')}
         {ratio !== null && !elsewhere && (
           <span class={slower ? 'cg-tone-warn' : 'cg-tone-good'}>
             {id} is {how}
           </span>
         )}
         <span class="cg-spacer" />
-        {button('stop', 'Stop', () => say('stop'), 'cg-danger')}
+        {button('stop', () => say('stop'), 'cg-danger')}
       </div>
       <p class={`cg-reply${failed ? ' cg-tone-bad' : ''}`} role={failed ? 'alert' : 'status'}>
         {failed && <span aria-hidden="true">✕ </span>}

@@ -1,14 +1,15 @@
-import type { RunView } from '../schema';
+import { VERBS, type Command, type Verb } from '../schema';
 
-export type Verb = RunView['verbs'][number];
+export type { Verb };
 
 /** What the analyst says to the kernel about a run. */
-export interface IAnswer {
-  verb: Verb;
-  candidate_id: string | null;
-  text?: string;
-  target_id?: string;
-}
+export type IAnswer = Pick<Command, 'verb' | 'candidate_id'> & Partial<Pick<Command, 'text' | 'target_id'>>;
 
 /** Sends an answer; resolves once the kernel took it, rejects with the kernel's own message. */
 export type Ask = (answer: IAnswer) => Promise<void>;
+
+/** The label of a verb's button, about candidate `id`, and its help. */
+export function buttonOf(verb: Verb, id: string): { label: string; help: string } {
+  const { button, help } = VERBS[verb];
+  return { label: button.replace('{id}', id), help };
+}

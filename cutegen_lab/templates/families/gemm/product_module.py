@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.dtypes import DType
-from cutegen_lab.core.errors import ELSEWHERE, ProviderError
+from cutegen_lab.core.errors import NotCovered
 from cutegen_lab.core.problem import Problem
 from cutegen_lab.templates.emit.cute_text import Writer
 from cutegen_lab.templates.emit.module import Space, approximate, constexprs, signature, text_of_tuple
@@ -34,9 +34,8 @@ class ProductModule:
         self.inputs = tuple(self._free(t.name) for t in problem.workload.inputs)
         (self.output,) = problem.workload.outputs
         if self.output.dtype not in (DType.BF16, DType.F16, DType.F32):
-            raise ProviderError(
-                f"the templates write a matrix product's result as bf16, f16 or f32, not {self.output.dtype.value}",
-                ELSEWHERE,
+            raise NotCovered(
+                f"the templates write a matrix product's result as bf16, f16 or f32, not {self.output.dtype.value}"
             )
         self.space = Space(graph, self.inputs)
         self.sizes = {size.name: size.text(self.inputs) for size in graph.sizes()}

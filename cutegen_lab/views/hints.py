@@ -1,0 +1,119 @@
+"""The next action after an error, in the words of the front end where the user is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+
+from cutegen_lab.core.errors import CutegenError
+from cutegen_lab.core.hints import Advice, Hint
+from cutegen_lab.core.run import RunState
+
+
+@dataclass(frozen=True)
+class Spelling:
+    """How a front end writes the options and commands that hints name."""
+
+    provider: str = "--provider"
+    """Option with the provider."""
+    arch: str = "--arch"
+    """Option with the architecture."""
+    gpu: str = "--gpu"
+    """Option with the GPU."""
+    device: str = "--device"
+    """Option with the device."""
+    model: str = "--model"
+    """Option with the model."""
+    workdir: str = "--workdir"
+    """Option with the work directory."""
+    inputs: str = "--inputs"
+    """Option with the inputs."""
+    refactor: str = "--refactor"
+    """Option that makes a template of a kernel."""
+    tokens: str = "--max-tokens"
+    """Option that bounds tokens."""
+    replay: str = "--simulate"
+    """Option that replays a search."""
+    out: str = "by --out"
+    """How another file is named."""
+    runs: str = "`cutegen runs list`"
+    """Command that lists runs."""
+    command: str = "`cutegen {}`"
+    """A command of the command line."""
+    weak_cage: str = "set CUTEGEN_ALLOW_WEAK_CAGE=1 or say --allow-weak-cage"
+    """How a weak cage is allowed."""
+
+
+COMMAND_LINE = Spelling()
+NOTEBOOK = Spelling(
+    tokens="--budget",
+    replay="--replay",
+    out="as the path",
+    runs="`%cutegen runs`",
+    command="`!cutegen {}`",
+    weak_cage="set CUTEGEN_ALLOW_WEAK_CAGE=1 before the notebook's kernel starts",
+)
+
+_PROVIDERS = "{provider} openai (a model writes the kernel), manual (paste one) or replay:FILE."
+_TEXTS: Mapping[Advice, str] = {
+    Advice.OTHER_PROVIDER: f"Try {_PROVIDERS}",
+    Advice.OTHER_ARCH: f"Try {{arch}} {{first}}, or else {_PROVIDERS}",
+    Advice.KNOWN_ARCH: "Use {arch} {values}.",
+    Advice.KNOWN_GPU: "Use {gpu} {values}.",
+    Advice.SPEC_PROVIDER: "Use {provider} openai or manual:DIR.",
+    Advice.SET_KEY: "Set OPENAI_API_KEY, or use {provider} templates or manual.",
+    Advice.START_MANUAL: "Start a run with {provider} manual.",
+    Advice.OTHER_MODEL: "Choose another with {model}.",
+    Advice.MORE_TOKENS: "Raise {tokens}, or accept what there is.",
+    Advice.USE_EMULATOR: "Use {device} emulator, or check nvidia-smi and CUDA_VISIBLE_DEVICES.",
+    Advice.DOCTOR: "{doctor} says what this machine has.",
+    Advice.WEAK_CAGE: (
+        "Run where the kernel has Landlock (Linux 5.13 or newer with landlock in /sys/kernel/security/lsm; in a "
+        "container, a runtime whose seccomp profile lets it through, such as Docker 23 or newer) or lets users make "
+        "namespaces. If every candidate may do all that you can, {weak_cage}."
+    ),
+    Advice.UPGRADE: "Upgrade cutegen-lab, or use another {workdir}.",
+    Advice.WRITABLE_WORKDIR: "Choose a writable {workdir}.",
+    Advice.CHECK_DISK: "Check disk space and permissions, or choose another {workdir}.",
+    Advice.MAKE_ROOM: "Make room for it, or choose another {workdir}.",
+    Advice.FREE_SPACE: "Free some space, or choose another place by {workdir}, CUTEGEN_CACHE or TMPDIR.",
+    Advice.MAKE_WRITABLE: "Make it writable, or choose another place by {workdir}, CUTEGEN_CACHE or TMPDIR.",
+    Advice.LIST_RUNS: "{runs} has names.",
+    Advice.DECLARE_INPUTS: 'Give {inputs} "x: bf16[4096,8192]" or define inputs().',
+    Advice.DROP_INPUTS: "Leave out {inputs}.",
+    Advice.MAKE_TUNABLE: (
+        'Add TUNABLE = {{"threads": (64, 128, 256)}} at the top level and the keyword threads: cutlass.Constexpr = 128 '
+        "to launch(), and use it where the number stood; or have that done: {refactor}."
+    ),
+    Advice.SEE_EVIDENCE: "{judge} shows the evidence.",
+    Advice.SEARCH_FIRST: "Run the same command without {replay} first.",
+    Advice.OTHER_OUT: "Name another one {out}.",
+    Advice.NAME_ENTRY: (
+        "Write a launch() that calls the kernel, in a file of its own, and give that first; or name one by --entry."
+    ),
+}
+
+
+def spelled(hint: Hint, front: Spelling) -> str:
+    """The sentence that tells a user of ``front`` what to do."""
+    *others, last = hint.values or ("",)
+    commands = {name: front.command.format(name) for name in ("doctor", "judge")}
+    values = f"with one of: {', '.join(hint.values)}" if others else last
+    return _TEXTS[hint.code].format(values=values, first=(*others, last)[0], **commands, **asdict(front))
+
+
+def advised(error: CutegenError, front: Spelling) -> CutegenError:
+    """``error``, with its next action in the words of ``front``."""
+    if error.hint is not None:
+        error.advise(spelled(error.hint, front))
+    return error
+
+
+def with_hint(reason: str, hint: Hint | None, front: Spelling) -> str:
+    """A reason from a run's events, followed by its next action."""
+    return reason if hint is None else f"{reason}. {spelled(hint, front)}"
+
+
+def note_of(state: RunState, front: Spelling) -> str:
+    """Why a run rests or ended, and what to do about it; empty if that is obvious."""
+    return with_hint(state.problem_note, state.problem_hint, front)
