@@ -176,16 +176,106 @@ def load_lasting(gX, rX):
     cute.copy(load, cute.flat_divide(gX, parts), cute.flat_divide(rX, parts), cache_policy=cutlass.Int64(EVICT_LAST))
 
 
+def together(counts, totals, squares):
+    """How many values several parts of a row are, their sum, and their squares about their mean, of each part's.
+
+    Chan, Golub & LeVeque, Updating formulae and a pairwise algorithm for computing sample variances, 1979.
+    """
+    count, total = pairwise(counts, plus), pairwise(totals, plus)
+    mean = centre_of(count, total)
+    return count, total, pairwise([s + apart(c, t, mean) for c, t, s in zip(counts, totals, squares)], plus)
+
+
+def apart(count, total, mean):
+    """What a part's squares grow by about another mean than its own."""
+    distance = total - count * mean
+    return distance * distance * cute.arch.rcp_approx(cute.arch.fmax(count, 1.0))
+
+
+def centre_of(count, total):
+    """Exactly divided: of equal values, whose squares about it must be 0, it is one."""
+    return total / cute.arch.fmax(count, 1.0)
+
+
+def lanes_together(count, total, squares, even, lanes):
+    """``together`` of what neighbouring lanes have; ``even``: each as many values."""
+    seen = count * lanes if even else cute.arch.warp_reduction(count, plus, threads_in_group=lanes)
+    whole = cute.arch.warp_reduction(total, plus, threads_in_group=lanes)
+    own = squares + apart(count, total, centre_of(seen, whole))
+    return seen, whole, cute.arch.warp_reduction(own, plus, threads_in_group=lanes)
+
+
+@cute.jit
+def row_moments(
+    count: Float32,
+    total: Float32,
+    squares: Float32,
+    buffer: cute.Tensor,
+    even: cutlass.Constexpr,
+    threads_per_row: cutlass.Constexpr,
+):
+    """``row_reduce`` of what ``together`` takes, through ``buffer`` (rows a block, warps a row, 3)."""
+    seen, whole, rest = lanes_together(count, total, squares, even, min(threads_per_row, 32))
+    if cutlass.const_expr(threads_per_row > 32):
+        tidx, _, _ = cute.arch.thread_idx()
+        warps = threads_per_row // 32
+        parts = buffer[tidx // threads_per_row, None, None]
+        if tidx % 32 == 0:
+            warp = tidx % threads_per_row // 32
+            parts[warp, 0] = seen
+            parts[warp, 1] = whole
+            parts[warp, 2] = rest
+        cute.arch.sync_threads()
+        part = tidx % warps
+        if cutlass.const_expr(not even):
+            seen = parts[part, 0]
+        seen, whole, rest = lanes_together(seen, parts[part, 1], parts[part, 2], even, warps)
+    return seen, whole, rest
+
+
+@cute.jit
+def cluster_moments(
+    count: Float32,
+    total: Float32,
+    squares: Float32,
+    parts: cute.Tensor,
+    arrived: cute.Pointer,
+    phase: cutlass.Int32,
+    rank: cutlass.Int32,
+    even: cutlass.Constexpr,
+    threads_per_row: cutlass.Constexpr,
+    cluster_n: cutlass.Constexpr,
+):
+    """``cluster_reduce`` of what ``together`` takes."""
+    rValue = cute.make_rmem_tensor(cute.make_layout(3), Float32)
+    rValue[0] = count
+    rValue[1] = total
+    rValue[2] = squares
+    sent = exchange(rValue, parts, arrived, phase, rank, threads_per_row, cluster_n)
+    counts = [count] * cluster_n
+    if cutlass.const_expr(not even):
+        counts = values_of(sent[None, 0])
+    return together(counts, values_of(sent[None, 1]), values_of(sent[None, 2]))
+
+
 @cute.jit
 def finite(top: Float32):
     """What exponents are taken relative to; nothing but -inf was seen where that is the maximum."""
     return top if top > -Float32.inf else Float32(0.0)
 
 
+SHIFT = finite  # of a maximum: what exponents are taken relative to
+
+
 @cute.jit
 def rescale(before: Float32, after: Float32):
     """What a sum of exponentials relative to one maximum is multiplied by for another."""
     return Float32(1.0) if before == after else cute.math.exp(before - after, fastmath=FAST)
+
+
+def overlapping():
+    """Can a kernel start while the one before it ends (PTX ISA 9.7.13.12, griddepcontrol)? From sm_90 on."""
+    return cutlass.cutlass_dsl.BaseDSL._get_dsl().get_arch_enum() >= cutlass.Arch.sm_90
 
 
 @cute.jit
@@ -220,36 +310,72 @@ def put(
             cute.autovec_copy(rX[None, i], gX[None, column, row])
 
 
-def fold(values, combine, neutral, start, stride, vectors, sure):
-    """Reduces a thread's values of one step, pairwise; vectors past the row's end count for nothing."""
-    rValue = cute.make_rmem_tensor(values.shape, Float32)
-    rValue.store(values)
-    vec, held = values.shape
-    parts = []
-    for i in range(held):
-        part = pairwise([rValue[j, i] for j in range(vec)], combine)
-        parts += [part if i < sure else cutlass.select_(start + i * stride < vectors, part, Float32(neutral))]
-    return pairwise(parts, combine)
+def positions(start, stride, shape):
+    """Each of a thread's values' position in the row."""
+    rColumn = cute.make_rmem_tensor(shape, Float32)
+    vec, loads = shape
+    for i in range(loads):
+        for j in range(vec):
+            rColumn[j, i] = Float32((start + i * stride) * vec + j)
+    return rColumn.load()
 
 
-def share_of_row(n, vec, stride, loads):
-    """How ``stride`` threads share a row: its vectors; a thread's vectors of a step, and steps; those of a step that
-    every thread has: all, or all but the last one of a row's only step."""
-    vectors = n // vec
-    held = min(loads, -(-vectors // stride))
-    steps = -(-vectors // (stride * held))
-    sure = held if vectors % (stride * held) == 0 else vectors // stride if steps == 1 else 0
-    return vectors, held, steps, sure
+def stageable(tensors, slots):
+    """Can vectors of them be copied to shared memory as they are, and is there room?"""
+    sizes = [cute.size(gX, mode=[0]) * gX.element_type.width // 8 for gX in tensors]
+    return all(size in (4, 8, 16) for size in sizes) and sum(sizes) * slots <= 72 << 10
 
 
-LOAD = load_lasting
-FAST = True
+@cute.jit
+def stage(gX: cute.Tensor, sX: cute.Tensor, start: cutlass.Int32, stride: cutlass.Constexpr, sure: cutlass.Constexpr):
+    """Begins to copy what ``fetch`` would load to a thread's own slots: no register waits for it."""
+    copy = cute.nvgpu.cpasync.CopyG2SOp(cache_mode=cute.nvgpu.cpasync.LoadCacheMode.ALWAYS)
+    bits = cute.size(gX, mode=[0]) * gX.element_type.width
+    atom = cute.make_copy_atom(copy, gX.element_type, num_bits_per_copy=bits)
+    for i in cutlass.range_constexpr(cute.size(sX, mode=[1])):
+        column = start + i * stride
+        if i < sure or column < cute.size(gX, mode=[1]):
+            cute.copy(atom, gX[None, column, 0], sX[None, i])
+    cute.arch.cp_async_commit_group()
+
+
+@cute.jit
+def unstage(
+    sX: cute.Tensor,
+    rX: cute.Tensor,
+    start: cutlass.Int32,
+    stride: cutlass.Constexpr,
+    vectors: cutlass.Constexpr,
+    sure: cutlass.Constexpr,
+):
+    """Reads what ``stage`` copied."""
+    for i in cutlass.range_constexpr(cute.size(rX, mode=[1])):
+        if i < sure or start + i * stride < vectors:
+            cute.autovec_copy(sX[None, i], rX[None, i])
+
+
+ROOM = 64  # values in registers from which on fewer threads would fit a multiprocessor
 
 
 @cute.kernel
 def row_kernel(
-    gX: cute.Tensor,
-    gOut: cute.Tensor,
+    gXs: tuple,
+    gShared: tuple,
+    gSingles: tuple,
+    gOuts: tuple,
+    gResults: tuple,
+    gTotals: tuple,
+    ops: cutlass.Constexpr,
+    walks: cutlass.Constexpr,
+    online: cutlass.Constexpr,
+    moments: cutlass.Constexpr,
+    rest: cutlass.Constexpr,
+    outs: cutlass.Constexpr,
+    results: cutlass.Constexpr,
+    per_row: cutlass.Constexpr,
+    sizes: cutlass.Constexpr,
+    skewed_at: cutlass.Constexpr,
+    tails: tuple,
     rows: cutlass.Constexpr,
     n: cutlass.Constexpr,
     vec: cutlass.Constexpr,
@@ -257,105 +383,378 @@ def row_kernel(
     rows_per_block: cutlass.Constexpr,
     cluster_n: cutlass.Constexpr,
     loads: cutlass.Constexpr,
+    turns: cutlass.Constexpr,
 ):
+    """``walks`` have functions to what each reduces, and by which of ``ops`` (a function of two numbers, and what
+    changes nothing in it); ``outs`` and ``results`` are those to what goes along the row, and to what is one a row."""
     tidx, _, _ = cute.arch.thread_idx()
     bidx, _, _ = cute.arch.block_idx()
-    lane = tidx % threads_per_row
+    if cutlass.const_expr(len(gTotals) > 0 and overlapping()):
+        cute.arch.griddepcontrol_launch_dependents()
     stride = threads_per_row * cluster_n  # vectors of a row that are loaded at once
-    vectors, held, steps, sure = share_of_row(n, vec, stride, loads)
+    num_vecs, vecs_per_step, steps, num_unpredicated = share_of_row(n, vec, stride, loads)
+    shape = (vec, vecs_per_step)  # of a thread's values of one step
     rank = 0  # of this block among those that share its rows
     if cutlass.const_expr(cluster_n > 1):
         rank = cute.arch.block_idx_in_cluster()
-    first = rank * threads_per_row + lane
-    mine = cute.make_layout((vec, held))
+    first_vec = rank * threads_per_row + tidx % threads_per_row
 
     smem = cutlass.utils.SmemAllocator()
     warps = max(threads_per_row // 32, 1)
     partials = cute.make_layout((rows_per_block, warps), stride=(warps, 1))
-    buffer0 = smem.allocate_tensor(Float32, partials, 16)
-    buffer1 = smem.allocate_tensor(Float32, partials, 16)
+    sPartials = [smem.allocate_tensor(Float32, partials, 16) for _ in ops]
+    sMoments, sExchanges, arrived = None, None, None
+    if cutlass.const_expr(moments is not None):
+        three = cute.make_layout((rows_per_block, warps, 3), stride=(3 * warps, 1, warps))
+        sMoments = smem.allocate_tensor(Float32, three, 16)
     if cutlass.const_expr(cluster_n > 1):
-        parts0 = smem.allocate_tensor(Float32, cute.make_layout((cluster_n, 1, rows_per_block)), 16)
-        parts1 = smem.allocate_tensor(Float32, cute.make_layout((cluster_n, 1, rows_per_block)), 16)
-        arrived = smem.allocate_array(cutlass.Int64, num_elems=2)
-        if tidx == 0:
-            cute.arch.mbarrier_init(arrived + 0, 1)
-            cute.arch.mbarrier_init(arrived + 1, 1)
-        cute.arch.mbarrier_init_fence()
-        cute.arch.cluster_arrive_relaxed()
-        cute.arch.cluster_wait()
+        # Each block sends a value a reduction, but three for both moments, which are last.
+        sent = [1 for _ in ops] if moments is None else [1 for _ in ops[2:]] + [3]
+        sExchanges, arrived = allocate_exchanges(smem, sent, rows_per_block, cluster_n, turns)
 
-    rX = cute.make_rmem_tensor(mine, gX.element_type)
-    if cutlass.const_expr(sure < held):
-        rX.fill(0.0)
-    row = bidx // cluster_n * rows_per_block + tidx // threads_per_row
-    # Threads past the last row work on it too, and store nothing: barriers stay uniform.
-    source_row = cutlass.min(row, rows - 1)
-    if cutlass.const_expr(steps == 1):
-        fetch(gX, rX, source_row, first, stride, sure)
+    rXs = [cute.make_rmem_tensor(shape, gX.element_type) for gX in gXs]
+    if cutlass.const_expr(num_unpredicated < vecs_per_step):
+        for rX in rXs:
+            rX.fill(0.0)
+    shared, ahead = None, False
+    if cutlass.const_expr(len(gShared) > 0):
+        threads = threads_per_row * rows_per_block
+        shared = ask_for_shared(smem, gShared, first_vec, shape, stride, steps, threads, num_unpredicated)
+        kept_in = shared[3]
+        # The next row is asked for while this one is worked on: registers have room where what rows share has not.
+        ahead = kept_in == "shared memory" and turns > 1
+        if cutlass.const_expr(ahead):
+            rNexts = [cute.make_rmem_tensor(shape, gX.element_type) for gX in gXs]
+            next_row = cutlass.min(bidx // cluster_n * turns * rows_per_block + tidx // threads_per_row, rows - 1)
+            for gX, rNext in zip(gXs, rNexts):
+                if cutlass.const_expr(num_unpredicated < vecs_per_step):
+                    rNext.fill(0.0)
+                fetch(gX, rNext, next_row, first_vec, stride, num_unpredicated)
 
-    if cutlass.const_expr(steps == 1):
-        peak = Float32(-Float32.inf)
-        for step in cutlass.range(steps, unroll=1):
-            start = first + step * (stride * held)
-            if cutlass.const_expr(steps > 1):
-                fetch(gX, rX, source_row, start, stride, sure)
-            x = rX.load().to(Float32)
-            peak = larger(peak, fold(x, larger, -Float32.inf, start, stride, vectors, sure))
-        peak = row_reduce(peak, buffer0, larger, threads_per_row)
-        if cutlass.const_expr(cluster_n > 1):
-            peak = cluster_reduce(
-                peak, parts0, arrived + 0, 0, rank, larger, threads_per_row, cluster_n
-            )
+    for turn in cutlass.range(turns, unroll=1):
+        row = (bidx // cluster_n * turns + turn) * rows_per_block + tidx // threads_per_row
+        # Threads past the last row work on it too, and store nothing: barriers stay uniform.
+        source_row = cutlass.min(row, rows - 1)
+        source, target, bounds = source_row, row, num_vecs
+        if cutlass.const_expr(skewed_at is not None):
+            source, target, bounds = skewed_at(source_row, n, vec, *tails)
+        if cutlass.const_expr(ahead):
+            for rX, rNext in zip(rXs, rNexts):
+                rX.store(rNext.load())
+            if turn + 1 < turns:
+                next_row = cutlass.min(row + rows_per_block, rows - 1)
+                for gX, rNext in zip(gXs, rNexts):
+                    fetch(gX, rNext, next_row, first_vec, stride, num_unpredicated)
+        elif cutlass.const_expr(steps == 1):
+            for gX, rX in zip(gXs, rXs):
+                fetch(gX, rX, source, first_vec, stride, num_unpredicated)
+        values = [None for _ in ops]
+        if cutlass.const_expr(len(sizes) > 0):
+            values += sizes
+        if cutlass.const_expr(per_row is not None):
+            values += per_row(source_row, *gSingles, *sizes)
 
-        total = Float32(0.0)
-        for step in cutlass.range(steps, unroll=1):
-            start = first + step * (stride * held)
-            if cutlass.const_expr(steps > 1):
-                fetch(gX, rX, source_row, start, stride, sure)
-            x = rX.load().to(Float32)
-            e = cute.math.exp(x - peak, fastmath=True)
-            total = plus(total, fold(e, plus, 0.0, start, stride, vectors, sure))
-        total = row_reduce(total, buffer1, plus, threads_per_row)
-        if cutlass.const_expr(cluster_n > 1):
-            total = cluster_reduce(
-                total, parts1, arrived + 1, 0, rank, plus, threads_per_row, cluster_n
+        left = walks
+        if cutlass.const_expr(online is not None and steps > 1):
+            *function, (i, j) = online
+            top, total = online_walk(
+                gXs, rXs, source, bounds, first_vec, function, values, shape, stride, steps, num_unpredicated
             )
-    else:
-        peak = Float32(-Float32.inf)
-        total = Float32(0.0)
-        for step in cutlass.range(steps, unroll=1):
-            start = first + step * (stride * held)
-            if cutlass.const_expr(steps > 1):
-                fetch(gX, rX, source_row, start, stride, sure)
-            x = rX.load().to(Float32)
-            grown = larger(peak, fold(x, larger, -Float32.inf, start, stride, vectors, sure))
-            shift = finite(grown)
-            e_2 = cute.math.exp(x - shift, fastmath=True)
-            total = total * rescale(peak, grown) + fold(e_2, plus, 0.0, start, stride, vectors, sure)
-            peak = grown
-        own = peak
-        peak = row_reduce(own, buffer0, larger, threads_per_row)
-        if cutlass.const_expr(cluster_n > 1):
-            peak = cluster_reduce(
-                peak, parts0, arrived + 0, 0, rank, larger, threads_per_row, cluster_n
+            values[i] = reduce_row(
+                top, i, ops, sPartials, sExchanges, arrived, turn, turns, rank, threads_per_row, cluster_n
             )
-        total = row_reduce(total * rescale(own, peak), buffer1, plus, threads_per_row)
-        if cutlass.const_expr(cluster_n > 1):
-            total = cluster_reduce(
-                total, parts1, arrived + 1, 0, rank, plus, threads_per_row, cluster_n
+            total = total * rescale(top, values[i])
+            values[j] = reduce_row(
+                total, j, ops, sPartials, sExchanges, arrived, turn, turns, rank, threads_per_row, cluster_n
             )
+            left = rest
+        if cutlass.const_expr(moments is not None and (steps > 1 or cluster_n > 1)):
+            *function, (i, j) = moments
+            parts = moments_walk(
+                gXs, rXs, source, bounds, first_vec, function, values, shape, stride, steps, num_unpredicated
+            )
+            even = num_unpredicated == vecs_per_step
+            parts = row_moments(*parts, sMoments, even, threads_per_row)
+            if cutlass.const_expr(cluster_n > 1):
+                place = exchange_at(sExchanges, arrived, i, turn, turns)
+                parts = cluster_moments(*parts, *place, rank, even, threads_per_row, cluster_n)
+            _, values[i], values[j] = parts
+            left = rest
+        for *function, numbers in left:
+            chosen = [ops[i] for i in numbers]
+            parts = row_walk(
+                gXs, rXs, source, bounds, first_vec, function, values, chosen, shape, stride, steps, num_unpredicated
+            )
+            for i, part in zip(numbers, parts):
+                values[i] = reduce_row(
+                    part, i, ops, sPartials, sExchanges, arrived, turn, turns, rank, threads_per_row, cluster_n
+                )
 
+        if cutlass.const_expr(outs is not None):
+            store_row(
+                gXs, rXs, shared, gOuts, source, target, bounds, first_vec, row, rows, outs, values, shape, stride,
+                steps, num_unpredicated,
+            )  # fmt: skip
+        if cutlass.const_expr(results is not None):
+            function, taken, before = results
+            given = taken_values(values, taken, before)
+            if row < rows and first_vec == 0:
+                found = function(*given)
+                for gResult, value in zip(gResults, found):
+                    gResult[row] = gResult.element_type(value)
+                for gTotal in gTotals:
+                    for i, value in enumerate(found[len(gResults) :]):
+                        gTotal[i, row] = Float32(value)
+        if cutlass.const_expr(turns > 1):
+            cute.arch.sync_threads()  # before anyone writes again
+
+
+@cute.jit
+def allocate_exchanges(smem, sent, rows_per_block, cluster_n, turns):
+    """Shared memory in which the blocks of a cluster exchange so many values for each reduction, and a barrier each.
+    Both twice where rows are taken in turns: a block may be one ahead of another."""
+    tidx, _, _ = cute.arch.thread_idx()
+    stages = min(turns, 2)
+    layouts = [cute.make_layout((cluster_n, count, rows_per_block, stages)) for count in sent]
+    sExchanges = [smem.allocate_tensor(Float32, layout, 16) for layout in layouts]
+    arrived = smem.allocate_array(cutlass.Int64, num_elems=len(sent) * stages)
+    if tidx == 0:
+        for i in cutlass.range_constexpr(len(sent) * stages):
+            cute.arch.mbarrier_init(arrived + i, 1)
+    cute.arch.mbarrier_init_fence()
+    cute.arch.cluster_arrive_relaxed()
+    cute.arch.cluster_wait()
+    return sExchanges, arrived
+
+
+def ask_for_shared(smem, gShared, first_vec, shape, stride, steps, threads, num_unpredicated):
+    """Begins to read what all rows share, before a row is asked for: the compiler would read it piece by piece
+    afterwards, one wait after another. It waits in registers where there is room, else each thread copies its own part
+    into shared memory. Returns it in memory, in registers and in shared memory, and where it waits."""
+    tidx, _, _ = cute.arch.thread_idx()
+    vec, vecs_per_step = shape
+    rShared = [cute.make_rmem_tensor(shape, gX.element_type) for gX in gShared]
+    if num_unpredicated < vecs_per_step:
+        for rX in rShared:
+            rX.fill(0.0)
+    sShared, kept_in = [], "memory"
+    if steps == 1 and (1 + len(gShared)) * vec * vecs_per_step < ROOM:
+        kept_in = "registers"
+        for gX, rX in zip(gShared, rShared):
+            fetch(gX, rX, 0, first_vec, stride, num_unpredicated)
+    elif steps == 1 and stageable(gShared, vecs_per_step * threads):
+        kept_in = "shared memory"
+        slots = cute.make_layout((vec, vecs_per_step, threads), stride=(1, vec * threads, vec))
+        sShared = [smem.allocate_tensor(gX.element_type, slots, 16)[None, None, tidx] for gX in gShared]
+        for gX, sX in zip(gShared, sShared):
+            stage(gX, sX, first_vec, stride, num_unpredicated)
+    return gShared, rShared, sShared, kept_in
+
+
+def await_shared(shared, start, bounds, stride, num_unpredicated):
+    """What all rows share of one step, to registers."""
+    gShared, rShared, sShared, kept_in = shared
+    if kept_in == "shared memory":
+        cute.arch.cp_async_wait_group(0)
+        for sX, rX in zip(sShared, rShared):
+            unstage(sX, rX, start, stride, bounds, num_unpredicated)
+    if kept_in == "memory":
+        for gX, rX in zip(gShared, rShared):
+            fetch(gX, rX, 0, start, stride, num_unpredicated)
+    return rShared
+
+
+def share_of_row(n, vec, stride, loads):
+    """How ``stride`` threads share a row: its vectors; a thread's vectors of a step, and steps; those of a step that
+    every thread has: all, or all but the last one of a row's only step."""
+    num_vecs = n // vec
+    vecs_per_step = min(loads, -(-num_vecs // stride))
+    steps = -(-num_vecs // (stride * vecs_per_step))
+    even = num_vecs % (stride * vecs_per_step) == 0
+    num_unpredicated = vecs_per_step if even else num_vecs // stride if steps == 1 else 0
+    return num_vecs, vecs_per_step, steps, num_unpredicated
+
+
+def columns(start, stride, bounds, shape):
+    """Positions in the row."""
+    return positions(start, stride, shape)
+
+
+def fetch_step(gXs, rXs, source, start, vectors, stride, num_unpredicated):
+    """Loads a thread's part of one step, of those ``vectors`` that are not positions."""
+    for i in vectors:
+        if i is not None:
+            fetch(gXs[i], rXs[i], source, start, stride, num_unpredicated)
+
+
+def loaded(rXs, vectors, start, bounds, shape, stride):
+    """``vectors`` in fp32; None: positions along the row."""
+    return [columns(start, stride, bounds, shape) if i is None else rXs[i].load().to(Float32) for i in vectors]
+
+
+def taken_values(values, taken, before):
+    """Those of ``values``, and what is computed of them for all steps of a walk."""
+    if before is None:
+        return [values[i] for i in taken]
+    function, numbers = before
+    return [*[values[i] for i in taken], *function(*[values[i] for i in numbers])]
+
+
+@cute.jit
+def row_walk(gXs, rXs, source, bounds, first_vec, function, values, ops, shape, stride, steps, num_unpredicated):
+    """Reduces a thread's share of a row: what ``function`` makes of each step, by ``ops``."""
+    terms, vectors, taken, before = function
+    given = taken_values(values, taken, before)
+    parts = [Float32(neutral) for _, neutral in ops]
     for step in cutlass.range(steps, unroll=1):
-        start = first + step * (stride * held)
+        start = first_vec + step * (stride * shape[1])
         if cutlass.const_expr(steps > 1):
-            fetch(gX, rX, source_row, start, stride, sure)
-        x = rX.load().to(Float32)
-        e = cute.math.exp(x - peak, fastmath=True)
-        rOut = cute.make_rmem_tensor(mine, gOut.element_type)
-        rOut.store((e * (1.0 / total)).to(gOut.element_type))
+            fetch_step(gXs, rXs, source, start, vectors, stride, num_unpredicated)
+        found = loaded(rXs, vectors, start, bounds, shape, stride)
+        found = terms(*found, *given)
+        parts = [
+            op(part, fold(value, op, neutral, start, stride, bounds, shape, num_unpredicated))
+            for part, value, (op, neutral) in zip(parts, found, ops)
+        ]
+    return parts
+
+
+@cute.jit
+def online_walk(gXs, rXs, source, bounds, first_vec, function, values, shape, stride, steps, num_unpredicated):
+    """A thread's maximum, and sum of exponentials below it: what was summed is rescaled whenever the maximum grows.
+
+    Milakov & Gimelshein, Online normalizer calculation for softmax, 2018, algorithm 3.
+    """
+    exponents, vectors, taken, before = function
+    given = taken_values(values, taken, before)
+    top = Float32(-Float32.inf)
+    total = Float32(0.0)
+    for step in cutlass.range(steps, unroll=1):
+        start = first_vec + step * (stride * shape[1])
+        if cutlass.const_expr(steps > 1):
+            fetch_step(gXs, rXs, source, start, vectors, stride, num_unpredicated)
+        found = loaded(rXs, vectors, start, bounds, shape, stride)
+        (x,) = exponents(*found, *given)
+        grown = larger(top, fold(x, larger, -Float32.inf, start, stride, bounds, shape, num_unpredicated))
+        e = cute.math.exp(x - SHIFT(grown), fastmath=FAST)
+        total = total * rescale(top, grown) + fold(e, plus, 0.0, start, stride, bounds, shape, num_unpredicated)
+        top = grown
+    return top, total
+
+
+@cute.jit
+def moments_walk(gXs, rXs, source, bounds, first_vec, function, values, shape, stride, steps, num_unpredicated):
+    """How many values of a row a thread has, their sum, and the squares about their mean: of each step about its own,
+    put together."""
+    summands, vectors, taken, before = function
+    given = taken_values(values, taken, before)
+    seen = Float32(0.0)
+    total = Float32(0.0)
+    squares = Float32(0.0)
+    for step in cutlass.range(steps, unroll=1):
+        start = first_vec + step * (stride * shape[1])
+        if cutlass.const_expr(steps > 1):
+            fetch_step(gXs, rXs, source, start, vectors, stride, num_unpredicated)
+        found = loaded(rXs, vectors, start, bounds, shape, stride)
+        (x,) = summands(*found, *given)
+        count = inside(start, stride, bounds, shape, num_unpredicated)
+        part = fold(x, plus, 0.0, start, stride, bounds, shape, num_unpredicated)
+        d = x - centre_of(count, part)
+        about = fold(d * d, plus, 0.0, start, stride, bounds, shape, num_unpredicated)
+        if cutlass.const_expr(steps == 1):
+            seen, total, squares = count, part, about
+        else:
+            seen, total, squares = together([seen, count], [total, part], [squares, about])
+    return seen, total, squares
+
+
+def reduce_row(value, i, ops, sPartials, sExchanges, arrived, turn, turns, rank, threads_per_row, cluster_n):
+    """Reduction ``i`` of one value a thread over the threads of a row, in all blocks of a cluster."""
+    if cluster_n == 1:
+        return row_reduce(value, sPartials[i], ops[i][0], threads_per_row)
+    value = row_reduce(value, sPartials[i], ops[i][0], threads_per_row)
+    place = exchange_at(sExchanges, arrived, i, turn, turns)
+    return cluster_reduce(value, *place, rank, ops[i][0], threads_per_row, cluster_n)
+
+
+def exchange_at(sExchanges, arrived, i, turn, turns):
+    """Where the blocks of a cluster exchange their parts: memory, its barrier and the barrier's phase."""
+    stages = min(turns, 2)
+    stage = turn % stages
+    return sExchanges[i][None, None, None, stage], arrived + (stages * i + stage), turn // stages % 2
+
+
+@cute.jit
+def store_row(
+    gXs, rXs, shared, gOuts, source, target, bounds, first_vec, row, rows, function, values, shape, stride, steps,
+    num_unpredicated,
+):  # fmt: skip
+    """Walks a row once more to write what ``function`` makes of it, where there is such a row."""
+    results, vectors, taken, before = function
+    given = taken_values(values, taken, before)
+    for step in cutlass.range(steps, unroll=1):
+        start = first_vec + step * (stride * shape[1])
+        if cutlass.const_expr(steps > 1):
+            fetch_step(gXs, rXs, source, start, vectors, stride, num_unpredicated)
+        rShared = []
+        if cutlass.const_expr(shared is not None):
+            rShared = await_shared(shared, start, bounds, stride, num_unpredicated)
+        found = loaded(rXs, vectors, start, bounds, shape, stride)
+        if cutlass.const_expr(shared is not None):
+            found += [rX.load().to(Float32) for rX in rShared]
+        rOuts = [cute.make_rmem_tensor(shape, gOut.element_type) for gOut in gOuts]
+        for rOut, value in zip(rOuts, results(*found, *given)):
+            if cutlass.const_expr(isinstance(value, cute.TensorSSA)):
+                rOut.store(value.to(rOut.element_type))
+            else:
+                rOut.fill(value)
         if row < rows:
-            put(rOut, gOut, row, start, stride, sure)
+            for rOut, gOut in zip(rOuts, gOuts):
+                put(rOut, gOut, target, start, stride, num_unpredicated)
+
+
+def fold(values, combine, neutral, start, stride, bounds, shape, num_unpredicated):
+    """Reduces a thread's values of one step, pairwise; vectors past the row's end count for nothing."""
+    rValue = cute.make_rmem_tensor(shape, Float32)
+    if isinstance(values, cute.TensorSSA):
+        rValue.store(values)
+    else:
+        rValue.fill(values)
+    vec, vecs_per_step = shape
+    parts = []
+    for i in range(vecs_per_step):
+        part = pairwise([rValue[j, i] for j in range(vec)], combine)
+        if i >= num_unpredicated:
+            part = cutlass.select_(start + i * stride < bounds, part, Float32(neutral))
+        parts.append(part)
+    return pairwise(parts, combine)
+
+
+def inside(start, stride, bounds, shape, num_unpredicated):
+    """How many of a thread's values of one step lie in the row."""
+    vec, vecs_per_step = shape
+    count = Float32(vec * num_unpredicated)
+    for i in range(num_unpredicated, vecs_per_step):
+        count += cutlass.select_(start + i * stride < bounds, Float32(vec), Float32(0.0))
+    return count
+
+
+LOAD = load_lasting
+FAST = True
+
+
+def terms_1(x):
+    return (x,)
+
+
+def terms_2(x, peak):
+    e = cute.math.exp(x - peak, fastmath=True)
+    return (e,)
+
+
+def finish(x, peak, total):
+    e = cute.math.exp(x - peak, fastmath=True)
+    return (e * (1.0 / total),)
 
 
 @cute.jit
@@ -379,7 +778,13 @@ def launch(
     gOut = cute.make_tensor(
         out.iterator, cute.make_layout((width, n // width, rows), stride=(1, width, out.stride[0]))
     )
-    row_kernel(gX, gOut, rows, n, width, threads_per_row, rows_per_block, cluster_n, loads).launch(
+    ops = ((larger, -Float32.inf), (plus, 0.0))
+    walks = ((terms_1, (0,), (), None, (0,)), (terms_2, (0,), (0,), None, (1,)))
+    row_kernel(
+        (gX,), (), (), (gOut,), (), (), ops, walks, (terms_1, (0,), (), None, (0, 1)), None, (),
+        (finish, (0,), (0, 1), None), None, None, (), None, (), rows, n, width, threads_per_row, rows_per_block,
+        cluster_n, loads, 1,
+    ).launch(
         grid=[(rows + rows_per_block - 1) // rows_per_block * cluster_n, 1, 1],
         block=[threads_per_row * rows_per_block, 1, 1],
         cluster=[cluster_n, 1, 1] if cutlass.const_expr(cluster_n > 1) else None,

@@ -122,6 +122,10 @@ def test_rows_of_odd_length_are_read_in_full_vectors(
         assert load_width(problem, artifact, "store") > 170
 
 
+def test_weights_of_a_single_row_of_odd_length_are_read_with_it(compiler: Compiler) -> None:
+    judged(compiler, problem_of("torch.softmax(x, -1) * w", "x: f32[1001], w: f32[1001]", checks=()))
+
+
 def test_what_shares_a_vector_with_a_row_is_not_mixed_into_it(compiler: Compiler) -> None:
     problem = problem_of("torch.softmax(x, -1)", "x: f32[6,257]", checks=())
     _, artifact = compiled(compiler, problem, threads_per_row=32, rows_per_block=2)

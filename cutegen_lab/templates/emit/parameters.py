@@ -160,7 +160,8 @@ def _dropped(
     function: cst.FunctionDef, parameter: str, given: Sequence[cst.BaseExpression], constants: Constants, seen: Any
 ) -> _Dropped | None:
     """How the parameter leaves, with its argument at every call ``given``; None where it stays."""
-    if _is_kernel(function) and not _is_constexpr(function, parameter):
+    empty = all(isinstance(each, cst.Tuple) and not each.elements for each in given)
+    if _is_kernel(function) and not _is_constexpr(function, parameter) and not empty:
         return None  # it is a parameter of the machine code too
     read, assigned = loads(function.body)[parameter], bindings(function.body)[parameter] > 0
     if not read and not assigned:

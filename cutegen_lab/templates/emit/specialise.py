@@ -17,6 +17,7 @@ import libcst as cst
 from cutegen_lab.templates.emit.branches import Branches
 from cutegen_lab.templates.emit.config import settings, with_constants, with_constants_first
 from cutegen_lab.templates.emit.evaluate import UNKNOWN, evaluate, literal
+from cutegen_lab.templates.emit.inline import inlined
 from cutegen_lab.templates.emit.names import bindings, called, dotted, functions, loads, names_of, target_names, within
 from cutegen_lab.templates.emit.observe import Facts, Probe
 from cutegen_lab.templates.emit.parameters import without_constant_parameters
@@ -41,8 +42,9 @@ def specialise(probe: Probe, config: Mapping[str, Any], *, rules: bool = False) 
     assert isinstance(module, cst.Module)
     module = with_constants(module, values)
     entries = {"launch", "workspace", *(("constraints",) if rules else ())}
-    for numbers in (False, True):  # what a caller has a name for keeps it
-        module = _folded(module, facts, entries, numbers)
+    module = _folded(module, facts, entries, numbers=False)  # what a caller has a name for keeps it
+    module = inlined(module, probe.module)
+    module = _folded(module, facts, entries, numbers=True)
     short = with_constants_first(module).visit(Repeats())
     for counted in (loads, bindings):  # of trees that nobody needs any more
         counted.cache_clear()

@@ -11,6 +11,7 @@ import libcst as cst
 from cutegen_lab.templates.emit.names import Quick
 
 _WIDE = 120
+_AS_IT_IS = "# fmt: skip"  # for a formatter of the general text
 _Lines = Sequence[cst.EmptyLine]
 
 
@@ -41,6 +42,12 @@ class _Joined(Quick):
     def visit_IndentedBlock(self, node: cst.IndentedBlock) -> None:
         self._depth += 1
 
+    def leave_FunctionDef(self, original_node: cst.FunctionDef, updated_node: cst.FunctionDef) -> cst.FunctionDef:
+        header = updated_node.body.header if isinstance(updated_node.body, cst.IndentedBlock) else None
+        if header is None or header.comment is None or header.comment.value != _AS_IT_IS:
+            return updated_node
+        return updated_node.with_changes(body=updated_node.body.with_changes(header=cst.TrailingWhitespace()))
+
     def leave_IndentedBlock(
         self, original_node: cst.IndentedBlock, updated_node: cst.IndentedBlock
     ) -> cst.IndentedBlock:
@@ -54,6 +61,8 @@ class _Joined(Quick):
     def leave_SimpleStatementLine(
         self, original_node: cst.SimpleStatementLine, updated_node: cst.SimpleStatementLine
     ) -> cst.SimpleStatementLine:
+        if (after := updated_node.trailing_whitespace.comment) is not None and after.value == _AS_IT_IS:
+            updated_node = updated_node.with_changes(trailing_whitespace=cst.TrailingWhitespace())
         plain = updated_node.with_changes(leading_lines=())
         text = cst.Module([]).code_for_node(plain)
         lines, indent = text.rstrip("\n").split("\n"), 4 * self._depth
@@ -66,13 +75,17 @@ class _Joined(Quick):
             return updated_node
         line = joined(text)
         if indent + len(line) > _WIDE:
-            if not long:
-                return updated_node
             line = wrapped(line, _WIDE - indent)
+            if not long and (line.count("\n") + 1 >= len(lines) or not _fits(line, _WIDE - indent)):
+                return updated_node
         if not _same(text, line):
             return updated_node
         parsed = cst.ensure_type(cst.parse_statement(line), cst.SimpleStatementLine)
         return parsed.with_changes(leading_lines=updated_node.leading_lines)
+
+
+def _fits(text: str, width: int) -> bool:
+    return max(map(len, text.split("\n"))) <= width
 
 
 def joined(text: str) -> str:

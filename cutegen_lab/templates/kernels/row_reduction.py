@@ -1,9 +1,29 @@
-"""Reductions of rows: a row stays in registers between its reductions, and is read once.
+"""A kernel for reductions of rows: a row stays in registers between its reductions, and is read once.
 
 A row is split over ``threads_per_row`` threads of each of ``cluster_n`` blocks. Each thread reduces its share
 (``fold``), then the warp and the warps of the row (``row_reduce``), then the cluster's blocks (``cluster_reduce``). A
-share is walked in steps of up to ``loads`` vectors, all loaded before the first is used. The kernel is the problem's
-own: its walks, and what each computes, follow from the reductions; it is made of what stands here.
+share is walked in steps of up to ``loads`` vectors, all loaded before the first is used. One walk serves all reductions
+that wait for nothing else; those that wait for its results take another.
+
+Tensors are (values of a vector, vectors of a row, rows), or (rows) with one value a row. Functions of the problem take
+vectors in fp32 and *values*, which are the same all along a row: results of reductions, sizes, what is read once a row.
+A function comes with the numbers of what it takes: ``(function, vectors, values, before)``. Vector None is the
+positions along the row; ``before``, if it is not None, is ``(function, values)`` to more that the function takes, and
+is called once a walk.
+
+| the kernel's parameters | |
+|---|---|
+| ``gXs``, ``gShared`` | inputs along the row: its own, and a norm's weights, which all rows share |
+| ``gSingles``, ``per_row`` | inputs with one value a row, or indexed by one; the function to values of them |
+| ``gOuts``, ``outs`` | what is written along the row; the function to it, which also takes all of ``gShared`` |
+| ``gResults``, ``gTotals``, ``results`` | what is written once a row; workspace for what is folded over rows |
+| ``ops`` | each reduction as (function of two numbers, what changes nothing in it) |
+| ``walks`` | of each a function to what is reduced, and the numbers of the reductions |
+| ``online`` | the walk for a maximum and a sum of exponentials below it, where a row takes several steps |
+| ``moments`` | the walk for a sum and the squares about the mean, last in ``ops``; also where blocks share a row |
+| ``rest`` | the walks that are left after one of these |
+| ``skewed_at``, ``tails`` | of rows that begin inside a vector: ``skewed_rows`` |
+| ``turns`` | groups of rows that a block takes one after another |
 """
 
 import cutlass
@@ -11,62 +31,395 @@ import cutlass.cute as cute
 from cutlass import Float32
 
 from cutegen_lab.templates.kernels.device.cluster_reduce import cluster_reduce
-from cutegen_lab.templates.kernels.device.lasting_loads import load_lasting
+from cutegen_lab.templates.kernels.device.lasting_loads import load_lasting  # noqa: F401 - for LOAD
+from cutegen_lab.templates.kernels.device.math import larger, plus
 from cutegen_lab.templates.kernels.device.moments import centre_of, cluster_moments, row_moments, together
-from cutegen_lab.templates.kernels.device.online_softmax import finite, rescale
+from cutegen_lab.templates.kernels.device.online_softmax import FAST, SHIFT, rescale, zero_if_infinite  # noqa: F401
 from cutegen_lab.templates.kernels.device.overlap import overlapping
-from cutegen_lab.templates.kernels.device.row_io import fetch, pick, positions, put
+from cutegen_lab.templates.kernels.device.row_io import fetch, pick, positions, put  # noqa: F401 - pick: for per_row
 from cutegen_lab.templates.kernels.device.row_reduce import pairwise, row_reduce
 from cutegen_lab.templates.kernels.device.row_staging import stage, stageable, unstage
 
-# What the kernel of a problem is made of, beside what this file has.
-__all__ = [
-    "centre_of",
-    "cluster_moments",
-    "cluster_reduce",
-    "fetch",
-    "finite",
-    "load_lasting",
-    "overlapping",
-    "pick",
-    "positions",
-    "put",
-    "rescale",
-    "row_moments",
-    "row_reduce",
-    "stage",
-    "stageable",
-    "together",
-    "unstage",
-]
+ROOM = 64  # values in registers from which on fewer threads would fit a multiprocessor
 
 
-def fold(values, combine, neutral, start, stride, vectors, sure):
-    """Reduces a thread's values of one step, pairwise; vectors past the row's end count for nothing."""
-    rValue = cute.make_rmem_tensor(values.shape, Float32)
-    rValue.store(values)
-    vec, held = values.shape
-    parts = []
-    for i in range(held):
-        part = pairwise([rValue[j, i] for j in range(vec)], combine)
-        parts += [part if i < sure else cutlass.select_(start + i * stride < vectors, part, Float32(neutral))]
-    return pairwise(parts, combine)
+@cute.kernel
+def row_kernel(
+    gXs: tuple,
+    gShared: tuple,
+    gSingles: tuple,
+    gOuts: tuple,
+    gResults: tuple,
+    gTotals: tuple,
+    ops: cutlass.Constexpr,
+    walks: cutlass.Constexpr,
+    online: cutlass.Constexpr,
+    moments: cutlass.Constexpr,
+    rest: cutlass.Constexpr,
+    outs: cutlass.Constexpr,
+    results: cutlass.Constexpr,
+    per_row: cutlass.Constexpr,
+    sizes: cutlass.Constexpr,
+    skewed_at: cutlass.Constexpr,
+    tails: tuple,
+    rows: cutlass.Constexpr,
+    n: cutlass.Constexpr,
+    vec: cutlass.Constexpr,
+    threads_per_row: cutlass.Constexpr,
+    rows_per_block: cutlass.Constexpr,
+    cluster_n: cutlass.Constexpr,
+    loads: cutlass.Constexpr,
+    turns: cutlass.Constexpr,
+):
+    """``walks`` have functions to what each reduces, and by which of ``ops`` (a function of two numbers, and what
+    changes nothing in it); ``outs`` and ``results`` are those to what goes along the row, and to what is one a row."""
+    tidx, _, _ = cute.arch.thread_idx()
+    bidx, _, _ = cute.arch.block_idx()
+    if cutlass.const_expr(len(gTotals) > 0 and overlapping()):
+        cute.arch.griddepcontrol_launch_dependents()
+    stride = threads_per_row * cluster_n  # vectors of a row that are loaded at once
+    num_vecs, vecs_per_step, steps, num_unpredicated = share_of_row(n, vec, stride, loads)
+    shape = (vec, vecs_per_step)  # of a thread's values of one step
+    rank = 0  # of this block among those that share its rows
+    if cutlass.const_expr(cluster_n > 1):
+        rank = cute.arch.block_idx_in_cluster()
+    first_vec = rank * threads_per_row + tidx % threads_per_row
+
+    smem = cutlass.utils.SmemAllocator()
+    warps = max(threads_per_row // 32, 1)
+    partials = cute.make_layout((rows_per_block, warps), stride=(warps, 1))
+    sPartials = [smem.allocate_tensor(Float32, partials, 16) for _ in ops]
+    sMoments, sExchanges, arrived = None, None, None
+    if cutlass.const_expr(moments is not None):
+        three = cute.make_layout((rows_per_block, warps, 3), stride=(3 * warps, 1, warps))
+        sMoments = smem.allocate_tensor(Float32, three, 16)
+    if cutlass.const_expr(cluster_n > 1):
+        # Each block sends a value a reduction, but three for both moments, which are last.
+        sent = [1 for _ in ops] if moments is None else [1 for _ in ops[2:]] + [3]
+        sExchanges, arrived = allocate_exchanges(smem, sent, rows_per_block, cluster_n, turns)
+
+    rXs = [cute.make_rmem_tensor(shape, gX.element_type) for gX in gXs]
+    if cutlass.const_expr(num_unpredicated < vecs_per_step):
+        for rX in rXs:
+            rX.fill(0.0)
+    shared, ahead = None, False
+    if cutlass.const_expr(len(gShared) > 0):
+        threads = threads_per_row * rows_per_block
+        shared = ask_for_shared(smem, gShared, first_vec, shape, stride, steps, threads, num_unpredicated)
+        kept_in = shared[3]
+        # The next row is asked for while this one is worked on: registers have room where what rows share has not.
+        ahead = kept_in == "shared memory" and turns > 1
+        if cutlass.const_expr(ahead):
+            rNexts = [cute.make_rmem_tensor(shape, gX.element_type) for gX in gXs]
+            next_row = cutlass.min(bidx // cluster_n * turns * rows_per_block + tidx // threads_per_row, rows - 1)
+            for gX, rNext in zip(gXs, rNexts):
+                if cutlass.const_expr(num_unpredicated < vecs_per_step):
+                    rNext.fill(0.0)
+                fetch(gX, rNext, next_row, first_vec, stride, num_unpredicated)
+
+    for turn in cutlass.range(turns, unroll=1):
+        row = (bidx // cluster_n * turns + turn) * rows_per_block + tidx // threads_per_row
+        # Threads past the last row work on it too, and store nothing: barriers stay uniform.
+        source_row = cutlass.min(row, rows - 1)
+        source, target, bounds = source_row, row, num_vecs
+        if cutlass.const_expr(skewed_at is not None):
+            source, target, bounds = skewed_at(source_row, n, vec, *tails)
+        if cutlass.const_expr(ahead):
+            for rX, rNext in zip(rXs, rNexts):
+                rX.store(rNext.load())
+            if turn + 1 < turns:
+                next_row = cutlass.min(row + rows_per_block, rows - 1)
+                for gX, rNext in zip(gXs, rNexts):
+                    fetch(gX, rNext, next_row, first_vec, stride, num_unpredicated)
+        elif cutlass.const_expr(steps == 1):
+            for gX, rX in zip(gXs, rXs):
+                fetch(gX, rX, source, first_vec, stride, num_unpredicated)
+        values = [None for _ in ops]
+        if cutlass.const_expr(len(sizes) > 0):
+            values += sizes
+        if cutlass.const_expr(per_row is not None):
+            values += per_row(source_row, *gSingles, *sizes)
+
+        left = walks
+        if cutlass.const_expr(online is not None and steps > 1):
+            *function, (i, j) = online
+            top, total = online_walk(
+                gXs, rXs, source, bounds, first_vec, function, values, shape, stride, steps, num_unpredicated
+            )
+            values[i] = reduce_row(
+                top, i, ops, sPartials, sExchanges, arrived, turn, turns, rank, threads_per_row, cluster_n
+            )
+            total = total * rescale(top, values[i])
+            values[j] = reduce_row(
+                total, j, ops, sPartials, sExchanges, arrived, turn, turns, rank, threads_per_row, cluster_n
+            )
+            left = rest
+        if cutlass.const_expr(moments is not None and (steps > 1 or cluster_n > 1)):
+            *function, (i, j) = moments
+            parts = moments_walk(
+                gXs, rXs, source, bounds, first_vec, function, values, shape, stride, steps, num_unpredicated
+            )
+            even = num_unpredicated == vecs_per_step
+            parts = row_moments(*parts, sMoments, even, threads_per_row)
+            if cutlass.const_expr(cluster_n > 1):
+                place = exchange_at(sExchanges, arrived, i, turn, turns)
+                parts = cluster_moments(*parts, *place, rank, even, threads_per_row, cluster_n)
+            _, values[i], values[j] = parts
+            left = rest
+        for *function, numbers in left:
+            chosen = [ops[i] for i in numbers]
+            parts = row_walk(
+                gXs, rXs, source, bounds, first_vec, function, values, chosen, shape, stride, steps, num_unpredicated
+            )
+            for i, part in zip(numbers, parts):
+                values[i] = reduce_row(
+                    part, i, ops, sPartials, sExchanges, arrived, turn, turns, rank, threads_per_row, cluster_n
+                )
+
+        if cutlass.const_expr(outs is not None):
+            store_row(
+                gXs, rXs, shared, gOuts, source, target, bounds, first_vec, row, rows, outs, values, shape, stride,
+                steps, num_unpredicated,
+            )  # fmt: skip
+        if cutlass.const_expr(results is not None):
+            function, taken, before = results
+            given = taken_values(values, taken, before)
+            if row < rows and first_vec == 0:
+                found = function(*given)
+                for gResult, value in zip(gResults, found):
+                    gResult[row] = gResult.element_type(value)
+                for gTotal in gTotals:
+                    for i, value in enumerate(found[len(gResults) :]):
+                        gTotal[i, row] = Float32(value)
+        if cutlass.const_expr(turns > 1):
+            cute.arch.sync_threads()  # before anyone writes again
 
 
-def inside(start, stride, vectors, mine, sure):
-    """How many of a thread's values of one step lie in the row."""
-    vec, held = mine.shape
-    count = Float32(vec * sure)
-    for i in range(sure, held):
-        count += cutlass.select_(start + i * stride < vectors, Float32(vec), Float32(0.0))
-    return count
+@cute.jit
+def allocate_exchanges(smem, sent, rows_per_block, cluster_n, turns):
+    """Shared memory in which the blocks of a cluster exchange so many values for each reduction, and a barrier each.
+    Both twice where rows are taken in turns: a block may be one ahead of another."""
+    tidx, _, _ = cute.arch.thread_idx()
+    stages = min(turns, 2)
+    layouts = [cute.make_layout((cluster_n, count, rows_per_block, stages)) for count in sent]
+    sExchanges = [smem.allocate_tensor(Float32, layout, 16) for layout in layouts]
+    arrived = smem.allocate_array(cutlass.Int64, num_elems=len(sent) * stages)
+    if tidx == 0:
+        for i in cutlass.range_constexpr(len(sent) * stages):
+            cute.arch.mbarrier_init(arrived + i, 1)
+    cute.arch.mbarrier_init_fence()
+    cute.arch.cluster_arrive_relaxed()
+    cute.arch.cluster_wait()
+    return sExchanges, arrived
+
+
+def ask_for_shared(smem, gShared, first_vec, shape, stride, steps, threads, num_unpredicated):
+    """Begins to read what all rows share, before a row is asked for: the compiler would read it piece by piece
+    afterwards, one wait after another. It waits in registers where there is room, else each thread copies its own part
+    into shared memory. Returns it in memory, in registers and in shared memory, and where it waits."""
+    tidx, _, _ = cute.arch.thread_idx()
+    vec, vecs_per_step = shape
+    rShared = [cute.make_rmem_tensor(shape, gX.element_type) for gX in gShared]
+    if num_unpredicated < vecs_per_step:
+        for rX in rShared:
+            rX.fill(0.0)
+    sShared, kept_in = [], "memory"
+    if steps == 1 and (1 + len(gShared)) * vec * vecs_per_step < ROOM:
+        kept_in = "registers"
+        for gX, rX in zip(gShared, rShared):
+            fetch(gX, rX, 0, first_vec, stride, num_unpredicated)
+    elif steps == 1 and stageable(gShared, vecs_per_step * threads):
+        kept_in = "shared memory"
+        slots = cute.make_layout((vec, vecs_per_step, threads), stride=(1, vec * threads, vec))
+        sShared = [smem.allocate_tensor(gX.element_type, slots, 16)[None, None, tidx] for gX in gShared]
+        for gX, sX in zip(gShared, sShared):
+            stage(gX, sX, first_vec, stride, num_unpredicated)
+    return gShared, rShared, sShared, kept_in
+
+
+def await_shared(shared, start, bounds, stride, num_unpredicated):
+    """What all rows share of one step, to registers."""
+    gShared, rShared, sShared, kept_in = shared
+    if kept_in == "shared memory":
+        cute.arch.cp_async_wait_group(0)
+        for sX, rX in zip(sShared, rShared):
+            unstage(sX, rX, start, stride, bounds, num_unpredicated)
+    if kept_in == "memory":
+        for gX, rX in zip(gShared, rShared):
+            fetch(gX, rX, 0, start, stride, num_unpredicated)
+    return rShared
 
 
 def share_of_row(n, vec, stride, loads):
     """How ``stride`` threads share a row: its vectors; a thread's vectors of a step, and steps; those of a step that
     every thread has: all, or all but the last one of a row's only step."""
-    vectors = n // vec
-    held = min(loads, -(-vectors // stride))
-    steps = -(-vectors // (stride * held))
-    sure = held if vectors % (stride * held) == 0 else vectors // stride if steps == 1 else 0
-    return vectors, held, steps, sure
+    num_vecs = n // vec
+    vecs_per_step = min(loads, -(-num_vecs // stride))
+    steps = -(-num_vecs // (stride * vecs_per_step))
+    even = num_vecs % (stride * vecs_per_step) == 0
+    num_unpredicated = vecs_per_step if even else num_vecs // stride if steps == 1 else 0
+    return num_vecs, vecs_per_step, steps, num_unpredicated
+
+
+def columns(start, stride, bounds, shape):
+    """Positions in the row."""
+    return positions(start, stride, shape)
+
+
+def fetch_step(gXs, rXs, source, start, vectors, stride, num_unpredicated):
+    """Loads a thread's part of one step, of those ``vectors`` that are not positions."""
+    for i in vectors:
+        if i is not None:
+            fetch(gXs[i], rXs[i], source, start, stride, num_unpredicated)
+
+
+def loaded(rXs, vectors, start, bounds, shape, stride):
+    """``vectors`` in fp32; None: positions along the row."""
+    return [columns(start, stride, bounds, shape) if i is None else rXs[i].load().to(Float32) for i in vectors]
+
+
+def taken_values(values, taken, before):
+    """Those of ``values``, and what is computed of them for all steps of a walk."""
+    if before is None:
+        return [values[i] for i in taken]
+    function, numbers = before
+    return [*[values[i] for i in taken], *function(*[values[i] for i in numbers])]
+
+
+@cute.jit
+def row_walk(gXs, rXs, source, bounds, first_vec, function, values, ops, shape, stride, steps, num_unpredicated):
+    """Reduces a thread's share of a row: what ``function`` makes of each step, by ``ops``."""
+    terms, vectors, taken, before = function
+    given = taken_values(values, taken, before)
+    parts = [Float32(neutral) for _, neutral in ops]
+    for step in cutlass.range(steps, unroll=1):
+        start = first_vec + step * (stride * shape[1])
+        if cutlass.const_expr(steps > 1):
+            fetch_step(gXs, rXs, source, start, vectors, stride, num_unpredicated)
+        found = loaded(rXs, vectors, start, bounds, shape, stride)
+        found = terms(*found, *given)
+        parts = [
+            op(part, fold(value, op, neutral, start, stride, bounds, shape, num_unpredicated))
+            for part, value, (op, neutral) in zip(parts, found, ops)
+        ]
+    return parts
+
+
+@cute.jit
+def online_walk(gXs, rXs, source, bounds, first_vec, function, values, shape, stride, steps, num_unpredicated):
+    """A thread's maximum, and sum of exponentials below it: what was summed is rescaled whenever the maximum grows.
+
+    Milakov & Gimelshein, Online normalizer calculation for softmax, 2018, algorithm 3.
+    """
+    exponents, vectors, taken, before = function
+    given = taken_values(values, taken, before)
+    top = Float32(-Float32.inf)
+    total = Float32(0.0)
+    for step in cutlass.range(steps, unroll=1):
+        start = first_vec + step * (stride * shape[1])
+        if cutlass.const_expr(steps > 1):
+            fetch_step(gXs, rXs, source, start, vectors, stride, num_unpredicated)
+        found = loaded(rXs, vectors, start, bounds, shape, stride)
+        (x,) = exponents(*found, *given)
+        grown = larger(top, fold(x, larger, -Float32.inf, start, stride, bounds, shape, num_unpredicated))
+        e = cute.math.exp(x - SHIFT(grown), fastmath=FAST)
+        total = total * rescale(top, grown) + fold(e, plus, 0.0, start, stride, bounds, shape, num_unpredicated)
+        top = grown
+    return top, total
+
+
+@cute.jit
+def moments_walk(gXs, rXs, source, bounds, first_vec, function, values, shape, stride, steps, num_unpredicated):
+    """How many values of a row a thread has, their sum, and the squares about their mean: of each step about its own,
+    put together."""
+    summands, vectors, taken, before = function
+    given = taken_values(values, taken, before)
+    seen = Float32(0.0)
+    total = Float32(0.0)
+    squares = Float32(0.0)
+    for step in cutlass.range(steps, unroll=1):
+        start = first_vec + step * (stride * shape[1])
+        if cutlass.const_expr(steps > 1):
+            fetch_step(gXs, rXs, source, start, vectors, stride, num_unpredicated)
+        found = loaded(rXs, vectors, start, bounds, shape, stride)
+        (x,) = summands(*found, *given)
+        count = inside(start, stride, bounds, shape, num_unpredicated)
+        part = fold(x, plus, 0.0, start, stride, bounds, shape, num_unpredicated)
+        d = x - centre_of(count, part)
+        about = fold(d * d, plus, 0.0, start, stride, bounds, shape, num_unpredicated)
+        if cutlass.const_expr(steps == 1):
+            seen, total, squares = count, part, about
+        else:
+            seen, total, squares = together([seen, count], [total, part], [squares, about])
+    return seen, total, squares
+
+
+def reduce_row(value, i, ops, sPartials, sExchanges, arrived, turn, turns, rank, threads_per_row, cluster_n):
+    """Reduction ``i`` of one value a thread over the threads of a row, in all blocks of a cluster."""
+    if cluster_n == 1:
+        return row_reduce(value, sPartials[i], ops[i][0], threads_per_row)
+    value = row_reduce(value, sPartials[i], ops[i][0], threads_per_row)
+    place = exchange_at(sExchanges, arrived, i, turn, turns)
+    return cluster_reduce(value, *place, rank, ops[i][0], threads_per_row, cluster_n)
+
+
+def exchange_at(sExchanges, arrived, i, turn, turns):
+    """Where the blocks of a cluster exchange their parts: memory, its barrier and the barrier's phase."""
+    stages = min(turns, 2)
+    stage = turn % stages
+    return sExchanges[i][None, None, None, stage], arrived + (stages * i + stage), turn // stages % 2
+
+
+@cute.jit
+def store_row(
+    gXs, rXs, shared, gOuts, source, target, bounds, first_vec, row, rows, function, values, shape, stride, steps,
+    num_unpredicated,
+):  # fmt: skip
+    """Walks a row once more to write what ``function`` makes of it, where there is such a row."""
+    results, vectors, taken, before = function
+    given = taken_values(values, taken, before)
+    for step in cutlass.range(steps, unroll=1):
+        start = first_vec + step * (stride * shape[1])
+        if cutlass.const_expr(steps > 1):
+            fetch_step(gXs, rXs, source, start, vectors, stride, num_unpredicated)
+        rShared = []
+        if cutlass.const_expr(shared is not None):
+            rShared = await_shared(shared, start, bounds, stride, num_unpredicated)
+        found = loaded(rXs, vectors, start, bounds, shape, stride)
+        if cutlass.const_expr(shared is not None):
+            found += [rX.load().to(Float32) for rX in rShared]
+        rOuts = [cute.make_rmem_tensor(shape, gOut.element_type) for gOut in gOuts]
+        for rOut, value in zip(rOuts, results(*found, *given)):
+            if cutlass.const_expr(isinstance(value, cute.TensorSSA)):
+                rOut.store(value.to(rOut.element_type))
+            else:
+                rOut.fill(value)
+        if row < rows:
+            for rOut, gOut in zip(rOuts, gOuts):
+                put(rOut, gOut, target, start, stride, num_unpredicated)
+
+
+def fold(values, combine, neutral, start, stride, bounds, shape, num_unpredicated):
+    """Reduces a thread's values of one step, pairwise; vectors past the row's end count for nothing."""
+    rValue = cute.make_rmem_tensor(shape, Float32)
+    if isinstance(values, cute.TensorSSA):
+        rValue.store(values)
+    else:
+        rValue.fill(values)
+    vec, vecs_per_step = shape
+    parts = []
+    for i in range(vecs_per_step):
+        part = pairwise([rValue[j, i] for j in range(vec)], combine)
+        if i >= num_unpredicated:
+            part = cutlass.select_(start + i * stride < bounds, part, Float32(neutral))
+        parts.append(part)
+    return pairwise(parts, combine)
+
+
+def inside(start, stride, bounds, shape, num_unpredicated):
+    """How many of a thread's values of one step lie in the row."""
+    vec, vecs_per_step = shape
+    count = Float32(vec * num_unpredicated)
+    for i in range(num_unpredicated, vecs_per_step):
+        count += cutlass.select_(start + i * stride < bounds, Float32(vec), Float32(0.0))
+    return count

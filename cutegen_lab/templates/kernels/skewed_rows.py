@@ -2,60 +2,53 @@
 
 The first and the last vector that a row touches may be partly its neighbours'. They are read whole, which is memory of
 the same tensor; only the row's own values count, and only those are written. A row begins with vector ``begin``, after
-``skew`` values of the row before. All else is as in ``row_reduction``.
+``skew`` values of the row before. All else is as in ``row_reduction``, whose functions those here stand in for.
 """
 
 import cutlass
 import cutlass.cute as cute
 from cutlass import Float32
 
-from cutegen_lab.templates.kernels.device.cluster_reduce import cluster_reduce
-from cutegen_lab.templates.kernels.device.lasting_loads import load_lasting
-from cutegen_lab.templates.kernels.device.moments import centre_of, cluster_moments, row_moments, together
-from cutegen_lab.templates.kernels.device.online_softmax import finite, rescale
-from cutegen_lab.templates.kernels.device.overlap import overlapping
-from cutegen_lab.templates.kernels.device.row_io import LOAD, pick, positions
-from cutegen_lab.templates.kernels.device.row_reduce import pairwise, row_reduce
-from cutegen_lab.templates.kernels.device.row_staging import stage, stageable, unstage
-from cutegen_lab.templates.kernels.rules.row_reduction import why_not
+from cutegen_lab.templates.kernels.device.lasting_loads import load_lasting  # noqa: F401 - for LOAD
+from cutegen_lab.templates.kernels.device.online_softmax import zero_if_infinite  # noqa: F401 - for SHIFT
+from cutegen_lab.templates.kernels.device.overlap import overlapping  # noqa: F401 - of the second kernel
+from cutegen_lab.templates.kernels.device.row_io import LOAD, pick, positions  # noqa: F401 - pick: for per_row
+from cutegen_lab.templates.kernels.device.row_reduce import pairwise, row_reduce  # noqa: F401 - of the second kernel
+from cutegen_lab.templates.kernels.row_reduction import row_kernel  # noqa: F401
+from cutegen_lab.templates.kernels.rules.row_reduction import why_not  # noqa: F401
 
-# What the kernel of a problem is made of, beside what this file has.
-__all__ = [
-    "centre_of",
-    "cluster_moments",
-    "cluster_reduce",
-    "finite",
-    "load_lasting",
-    "overlapping",
-    "pick",
-    "positions",
-    "rescale",
-    "row_moments",
-    "row_reduce",
-    "stage",
-    "stageable",
-    "together",
-    "unstage",
-    "why_not",
-]
+
+def skewed_at(source_row, n, vec, tail):
+    """Where ``fetch`` finds a row, where ``put`` does, and what tells its values from others: the first vector, the
+    skew, the row's length, and how many values the tensor ends with that are no whole vector."""
+    begin = source_row * (n // vec) + source_row * (n % vec) // vec  # the first vector it touches
+    skew = source_row * (n % vec) % vec  # values of the row before in that
+    at = (begin, skew, n, tail)
+    return at, at, at
+
+
+def columns(start, stride, bounds, shape):
+    """Positions in the row."""
+    _, skew, _, _ = bounds
+    return positions(start, stride, shape) - Float32(skew)
 
 
 @cute.jit
 def fetch(
     gX: cute.Tensor,
     rX: cute.Tensor,
-    begin: cutlass.Int32,
+    source: tuple,
     start: cutlass.Int32,
     stride: cutlass.Constexpr,
-    sure: cutlass.Constexpr,
-    tail: cutlass.Int32,
+    num_unpredicated: cutlass.Constexpr,
 ):
     """Loads a thread's vectors of one step, of those that a row touches. The tensor ends with ``tail`` values that are
     no whole vector; knowing how many, the compiler would read one."""
+    begin, _, _, tail = source
     whole = cute.size(gX, mode=[2]) - 1
     for i in cutlass.range_constexpr(cute.size(rX, mode=[1])):
         column = start + i * stride
-        if cutlass.const_expr(i < sure):
+        if cutlass.const_expr(i < num_unpredicated):
             LOAD(gX[None, column, begin], rX[None, i])
         elif column < cute.size(gX, mode=[1]):
             if begin + column < whole:
@@ -71,19 +64,18 @@ def fetch(
 def put(
     rX: cute.Tensor,
     gX: cute.Tensor,
-    begin: cutlass.Int32,
+    target: tuple,
     start: cutlass.Int32,
     stride: cutlass.Constexpr,
-    sure: cutlass.Constexpr,
-    skew: cutlass.Int32,
-    n: cutlass.Constexpr,
+    num_unpredicated: cutlass.Constexpr,
 ):
     """Stores what of those vectors is the row's."""
+    begin, skew, n, _ = target
     vec = cute.size(rX, mode=[0])
     for i in cutlass.range_constexpr(cute.size(rX, mode=[1])):
         column = start + i * stride
         before = skew - column * vec
-        if cutlass.const_expr(i > 0 and i < sure) or (before <= 0 and before + n >= vec):
+        if cutlass.const_expr(i > 0 and i < num_unpredicated) or (before <= 0 and before + n >= vec):
             cute.autovec_copy(rX[None, i], gX[None, column, begin])
         else:
             for j in cutlass.range_constexpr(vec):
@@ -91,23 +83,26 @@ def put(
                     gX[j, column, begin] = rX[j, i]
 
 
-def fold(values, combine, neutral, start, stride, row, sure):
-    """Reduces a thread's values of one step, pairwise; a neighbour's count for nothing. ``row``: (skew, length)."""
-    rValue = cute.make_rmem_tensor(values.shape, Float32)
-    rValue.store(values)
-    skew, n = row
-    vec, held = values.shape
+def fold(values, combine, neutral, start, stride, bounds, shape, num_unpredicated):
+    """Reduces a thread's values of one step, pairwise; a neighbour's count for nothing."""
+    rValue = cute.make_rmem_tensor(shape, Float32)
+    if isinstance(values, cute.TensorSSA):
+        rValue.store(values)
+    else:
+        rValue.fill(values)
+    _, skew, n, _ = bounds
+    vec, vecs_per_step = shape
     parts = []
-    for i in range(held):
+    for i in range(vecs_per_step):
         part = pairwise([rValue[j, i] for j in range(vec)], combine)
-        if i == 0 or i >= sure:
-            part = own(rValue[None, i], part, skew - (start + i * stride) * vec, n, combine, neutral)
+        if i == 0 or i >= num_unpredicated:
+            part = part_of_row(rValue[None, i], part, skew - (start + i * stride) * vec, n, combine, neutral)
         parts.append(part)
     return pairwise(parts, combine)
 
 
 @cute.jit
-def own(
+def part_of_row(
     rValue: cute.Tensor,
     part: Float32,
     before: cutlass.Int32,
@@ -124,12 +119,12 @@ def own(
     return result
 
 
-def inside(start, stride, row, mine, sure):
+def inside(start, stride, bounds, shape, num_unpredicated):
     """How many of a thread's values of one step are the row's."""
-    skew, n = row
-    vec, held = mine.shape
+    _, skew, n, _ = bounds
+    vec, vecs_per_step = shape
     count = cutlass.Int32(0)
-    for i in range(held):
+    for i in range(vecs_per_step):
         before = skew - (start + i * stride) * vec
         count += cutlass.max(cutlass.min(before + n, vec) - cutlass.max(before, 0), 0)
     return Float32(count)
@@ -137,8 +132,9 @@ def inside(start, stride, row, mine, sure):
 
 def share_of_row(n, vec, stride, loads):
     """As for rows that begin with a vector: a row touches up to two vectors more than it fills."""
-    vectors = n // vec if n % vec == 0 else (n + vec - 2) // vec + 1
-    held = min(loads, -(-vectors // stride))
-    steps = -(-vectors // (stride * held))
-    sure = held if n % vec == 0 and vectors % (stride * held) == 0 else n // vec // stride if steps == 1 else 0
-    return vectors, held, steps, sure
+    num_vecs = n // vec if n % vec == 0 else (n + vec - 2) // vec + 1
+    vecs_per_step = min(loads, -(-num_vecs // stride))
+    steps = -(-num_vecs // (stride * vecs_per_step))
+    even = n % vec == 0 and num_vecs % (stride * vecs_per_step) == 0
+    num_unpredicated = vecs_per_step if even else n // vec // stride if steps == 1 else 0
+    return num_vecs, vecs_per_step, steps, num_unpredicated

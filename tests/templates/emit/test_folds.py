@@ -174,6 +174,64 @@ def launch(x, note, stream):
     assert "def kernel(note, x: cute.Tensor):" in folded(source, 8, 9)
 
 
+def test_parameters_of_a_kernel_for_no_tensors_go() -> None:
+    source = (
+        HEAD
+        + """
+
+@cute.kernel
+def kernel(note, xs: tuple, ys: tuple, zs: tuple):
+    for x in (*xs, *ys):
+        note(x)
+    if cutlass.const_expr(len(zs) > 0):
+        note(zs)
+
+
+def launch(x, note, stream):
+    kernel(note, (x.shape[0],), (), ())
+"""
+    )
+    text = folded(source, 8, 9)
+    assert "def kernel(note, xs: tuple):" in text and "kernel(note, (x.shape[0],))" in text
+
+
+SHORTENED = """
+
+def shortened(values, numbers, vec: cutlass.Constexpr):
+    if vec == 8:
+        return [values[i] for i in numbers]
+    values = values[:1]
+    return [values[i] for i in numbers]
+
+
+def doubled(value):
+    return 2 * value
+
+
+def launch(x, note, stream, vec: cutlass.Constexpr = 8):
+    values, at = [x.shape[0], 1], (1, 0)
+{0}
+"""
+
+
+def test_what_folding_left_of_a_function_takes_the_place_of_its_calls() -> None:
+    source = HEAD + SHORTENED.format("    note(shortened(values, at, vec), doubled(values[0]))")
+    text = folded(source, 8, 9)
+    assert "note([values[i] for i in at], doubled(values[0]))" in text and "def shortened" not in text
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "    i = (0,)\n    note(shortened(values, i, vec))",  # the comprehension's own i
+        "    note(shortened(values + [0], at, vec))",  # would be computed for each i
+        "    note(shortened(values, numbers=at, vec=vec))",
+    ],
+)
+def test_a_call_that_would_then_say_another_thing_stays(body: str) -> None:
+    assert "def shortened" in folded(HEAD + SHORTENED.format(body), 8, 9)
+
+
 def test_what_launch_does_not_reach_goes() -> None:
     source = (
         HEAD.replace("import math\n", "import functools\nimport math\n")

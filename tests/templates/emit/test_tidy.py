@@ -20,6 +20,18 @@ def test_statements_are_joined_where_they_fit_and_broken_where_they_do_not() -> 
     assert max(map(len, text.splitlines())) <= 120
 
 
+def test_arguments_are_in_as_few_lines_as_the_last_brackets_allow() -> None:
+    for length, lines in ((60, 1), (105, 3), (112, 6)):
+        argument = "a" * length
+        text = tidy(cst.parse_module(f"f(\n    {argument},\n).launch(\n    grid=[1],\n    stream=stream,\n)\n")).code
+        assert text.startswith("f(\n" if lines == 6 else f"f({argument}).launch(") and text.count("\n") == lines
+
+
+def test_words_for_a_formatter_go() -> None:
+    text = "f(\n    a,\n    b,\n)  # fmt: skip\n\n\ndef g(\n    a, b,\n):  # fmt: skip\n    return a  # kept\n"
+    assert "fmt" not in tidy(cst.parse_module(text)).code
+
+
 def test_a_comment_behind_a_long_line_goes_above_it() -> None:
     line = f"x = {'a + ' * 28}a"
     assert tidy(cst.parse_module(f"{line}  # why\ny = 1  # this\n")).code == f"# why\n{line}\ny = 1  # this\n"

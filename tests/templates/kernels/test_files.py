@@ -17,7 +17,10 @@ PACKAGE = Path(cutegen_lab.__file__).parent
 FOLDER = PACKAGE / "templates" / "kernels"
 FILES = sorted(path for path in FOLDER.rglob("*.py") if path.name != "__init__.py")
 SOURCES = [path for path in FILES if path.parent.name != "rules"]
-REPLACED = {"fetch", "put", "__all__", "epilogue", "tile_epilogue"}  # the second: of rows that are reduced
+REPLACED = {
+    "__all__", "fetch", "put", "columns", "fold", "inside", "share_of_row",  # of rows that begin inside a vector
+    "epilogue", "tile_epilogue",  # of rows that are reduced
+}  # fmt: skip
 IMPORT = "import sys, importlib; [importlib.import_module(name) for name in sys.argv[1:]]"
 
 

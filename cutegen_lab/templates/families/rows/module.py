@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from cutegen_lab.core.candidate import Config
 from cutegen_lab.core.problem import Problem
-from cutegen_lab.templates.emit.cute_text import divided_by_rows
-from cutegen_lab.templates.emit.module import Space, approximate, constraints
-from cutegen_lab.templates.families.finish import finishing_kernel, finishing_launch, started
+from cutegen_lab.templates.emit.cute_text import divided_by_rows, number
+from cutegen_lab.templates.emit.module import Space, approximate, call, constraints, text_of_tuple
+from cutegen_lab.templates.families.finish import finishing_kernel, finishing_launch
+from cutegen_lab.templates.families.kernel_module import COMBINE
 from cutegen_lab.templates.families.rows.config import DOMAINS, NAME
+from cutegen_lab.templates.families.rows.functions import Function, RowFunctions
 from cutegen_lab.templates.families.rows.online import Online, in_one_walk
-from cutegen_lab.templates.families.rows.passes import Passes
 from cutegen_lab.templates.families.rows.skewed import skewed
-from cutegen_lab.templates.frontend.expr import Graph
+from cutegen_lab.templates.frontend.expr import NEUTRAL, Graph, Reduce
+from cutegen_lab.templates.frontend.names import variable
 
-_SKEW = [
-    "begin = source_row * (n // vec) + source_row * (n % vec) // vec  # the first vector it touches",
-    "skew = source_row * (n % vec) % vec  # values of the row before in that",
-]
 _TURNS = [
     "    groups = (rows + rows_per_block - 1) // rows_per_block",
     "    turns = min(max(groups // 512, 1), 8) if cluster_n > 1 else 1  # of a block, which keeps what rows share",
@@ -24,13 +24,9 @@ _TURNS = [
 _FINISHERS = "min(1024, (rows + 31) // 32 * 32)"
 
 
-class RowModule(Passes):
+class RowModule(RowFunctions):
     def __init__(self, problem: Problem, graph: Graph, config: Config) -> None:
-        reserved = (
-            "n rows vec row lane first stride rank arrived columns vectors chunks held turns turn groups steps step "
-            "start mine sure begin skew reach whole tail tidx bidx local_row source_row width smem threads "
-            "ahead next_row slots roomy staged warps partials moments partial_moments seen count part about centre"
-        )
+        reserved = "n rows row columns pick choose"
         if approximate(problem.workload)[0]:
             graph = divided_by_rows(graph)
         elif isinstance(pair := in_one_walk(graph), Online):  # between 1 and the row's length: no reciprocal overflows
@@ -40,12 +36,12 @@ class RowModule(Passes):
     # --- the whole module ---
 
     def text(self) -> str:
-        kernels = [self._kernel()]
         sentences = (
             "A row stays in registers between its reductions: it is read once and written once. Each thread issues "
             "up to ``loads`` vector loads before it uses the first; where they do not cover its share, it walks the "
             "row in steps and reads it again for every reduction that cannot share a walk."
         )
+        kernels = list[list[str]]()
         if self.totals:
             sentences += (
                 " What is folded over all rows is left in a workspace, a value a row, and a second kernel of one "
@@ -53,13 +49,16 @@ class RowModule(Passes):
             )
             names = {index: self.reduction_name(index) for index in self.totals}
             kernels.append(finishing_kernel(self, self.late_outputs, names, "row_values", "rows", 8))
-        writes = any(self.along(self.views.by_name[name]) for name, *_ in self.row_outputs)
+        online = self.pair if isinstance(self.pair, Online) else None
         constants = [
-            *["LOAD = load_lasting"] * writes,
-            *["FAST = True"] * (self.fast and isinstance(self.pair, Online)),
+            *["LOAD = load_lasting"] * bool(self.wide_outputs),
+            *["FAST = True"] * (self.fast and online is not None),
+            *["SHIFT = zero_if_infinite"] * (online is not None and online.shift != online.top),
         ]
+        functions = [lines for lines in (self.per_row, *(function.text for function in self.functions)) if lines]
         file = "skewed_rows" if self.skewed else "row_reduction"
-        return self.bundled(file, NAME, sentences, DOMAINS, self._host(), [constants, *kernels, self._launch()])
+        generated = [constants, *functions, *kernels, self._launch()]
+        return self.bundled(file, NAME, sentences, DOMAINS, self._host(), generated)
 
     def _host(self) -> list[str]:
         tensors = [(where, i) for where in ("inputs", "outputs") for i in range(len(getattr(self, where)))]
@@ -74,18 +73,37 @@ class RowModule(Passes):
             ]  # fmt: skip
         return lines
 
+    # --- the launch ---
+
     def _launch(self) -> list[str]:
-        more = ["turns"] * self.turning
-        sizes = ["rows", "n", "width", "threads_per_row", "rows_per_block", "cluster_n", "loads", *more, *self.sizes]
-        arguments = ", ".join([*self.row_tensors, *self._numbers, *sizes])
-        workspace = ["row_values"] if self.totals else []
+        turning = len(self.shared) > 1  # to read again for each row what is more than a row costs more than the row
+        online = self.pair if isinstance(self.pair, Online) else None
+        paired = self._paired()
+        given = [
+            *map(_tensors, (self.own, self.shared, self.singles, self.wide_outputs, self.row_outputs)),
+            "(row_values,)" if self.totals else "()",
+            "ops", "walks",
+            paired if online is not None else "None",
+            paired if online is None else "None",
+            self._walks(self.rest),
+            text_of_tuple(self._called(self.finish)) if self.finish is not None else "None",
+            self._of_values(self.row_results) if self.row_results is not None else "None",
+            "per_row" if self.per_row else "None",
+            text_of_tuple(self.taken_sizes),
+            *(("skewed_at", "(cutlass.Int32(tail),)") if self.skewed else ("None", "()")),
+            "rows", "n", "width", "threads_per_row", "rows_per_block", "cluster_n", "loads",
+            "turns" if turning else "1",
+        ]  # fmt: skip
+        *before, last = call("row_kernel", given, 4)
         groups = "(rows + rows_per_block - 1) // rows_per_block"
         return [
-            *self.launch_head(*workspace),
+            *self.launch_head(*["row_values"] * bool(self.totals)),
             *self.size_and_view_lines(),
-            *(_TURNS if self.turning else []),
-            f"    row_kernel({arguments}).launch(",
-            f"        grid=[{'(groups + turns - 1) // turns' if self.turning else groups} * cluster_n, 1, 1],",
+            *(_TURNS if turning else []),
+            *self._reductions(),
+            *before,
+            f"{last}.launch(",
+            f"        grid=[{'(groups + turns - 1) // turns' if turning else groups} * cluster_n, 1, 1],",
             "        block=[threads_per_row * rows_per_block, 1, 1],",
             "        cluster=[cluster_n, 1, 1] if cutlass.const_expr(cluster_n > 1) else None,",
             "        stream=stream,",
@@ -97,46 +115,38 @@ class RowModule(Passes):
             ),
         ]
 
-    @property
-    def _numbers(self) -> list[str]:
-        return ["tail"] * self.skewed
+    def _reductions(self) -> list[str]:
+        """Lines that say what is reduced, and in which walks."""
+        ops = [f"({COMBINE[op]}, {number(NEUTRAL[op])})" for op in map(self._op, self.reductions)]
+        return [f"    ops = {text_of_tuple(ops)}", f"    walks = {self._walks(self.walks)}"]
 
-    # --- the kernel ---
+    def _op(self, index: int) -> str:
+        node = self.graph.nodes[index]
+        assert isinstance(node, Reduce)
+        return node.op
 
-    def _kernel(self) -> list[str]:
-        more = ["turns"] * self.turning
-        group = "(bidx // cluster_n * turns + turn)" if self.turning else "bidx // cluster_n"
-        constants = ("rows", "n", "vec", "threads_per_row", "rows_per_block", "cluster_n", "loads", *more, *self.sizes)
-        row = [
-            f"row = {group} * rows_per_block + tidx // threads_per_row",
-            "# Threads past the last row work on it too, and store nothing: barriers stay uniform.",
-            "source_row = cutlass.min(row, rows - 1)",
-            *(_SKEW if self.skewed else []),
-            *self.loads(),
-            *self.passes(),
-            *self.stores(),
-        ]
-        if self.turning:
-            again = ["if cutlass.const_expr(turns > 1):", "    cute.arch.sync_threads()  # before anyone writes again"]
-            row = ["for turn in cutlass.range(turns, unroll=1):", *(f"    {line}" for line in [*row, *again])]
-        return self.kernel(
-            "row_kernel", self.row_tensors, constants, [*self._prologue(), *self.waiting(), *row], self._numbers
-        )
+    def _paired(self) -> str:
+        """Text of the walk for two reductions."""
+        if self.pair is None:
+            return "None"
+        first = self.terms[self.pair.reductions[:1]]
+        return text_of_tuple([*self._called(first), self._numbers(self.pair.reductions)])
 
-    def _prologue(self) -> list[str]:
-        lines = [
-            "tidx, _, _ = cute.arch.thread_idx()",
-            "bidx, _, _ = cute.arch.block_idx()",
-            *(started() if self.totals else []),
-            "lane = tidx % threads_per_row",
-            "stride = threads_per_row * cluster_n  # vectors of a row that are loaded at once",
-            "vectors, held, steps, sure = share_of_row(n, vec, stride, loads)",
-            "rank = 0  # of this block among those that share its rows",
-            "if cutlass.const_expr(cluster_n > 1):",
-            "    rank = cute.arch.block_idx_in_cluster()",
-            "first = rank * threads_per_row + lane",
-            "mine = cute.make_layout((vec, held))",
-            "",
-            "smem = cutlass.utils.SmemAllocator()",
-        ]
-        return [*lines, *self.meeting_places(), ""]
+    def _walks(self, walks: Iterable[tuple[int, ...]]) -> str:
+        return text_of_tuple(text_of_tuple([*self._called(self.terms[walk]), self._numbers(walk)]) for walk in walks)
+
+    def _numbers(self, reductions: Iterable[int]) -> str:
+        return text_of_tuple(str(self.reductions.index(index)) for index in reductions)
+
+    def _of_values(self, function: Function) -> str:
+        """Text of a function that takes no vectors, and of what it takes."""
+        name, _, *taken = self._called(function)
+        return text_of_tuple([name, *taken])
+
+    def _called(self, function: Function) -> list[str]:
+        """Texts of a function and of what it takes."""
+        return [function.name, *self.taken(function)]
+
+
+def _tensors(names: Iterable[str]) -> str:
+    return text_of_tuple(variable("g", name) for name in names)

@@ -44,10 +44,10 @@ def put(
             cute.autovec_copy(rX[None, i], gX[None, column, row])
 
 
-def positions(start, stride, mine):
+def positions(start, stride, shape):
     """Each of a thread's values' position in the row."""
-    rColumn = cute.make_rmem_tensor(mine, Float32)
-    vec, loads = mine.shape
+    rColumn = cute.make_rmem_tensor(shape, Float32)
+    vec, loads = shape
     for i in range(loads):
         for j in range(vec):
             rColumn[j, i] = Float32((start + i * stride) * vec + j)

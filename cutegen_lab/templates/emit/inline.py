@@ -1,0 +1,70 @@
+"""Puts what a function returns in the place of its calls, where folding left nothing but that of it."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from cutegen_lab.templates.emit.branches import Renamed, parenthesised
+from cutegen_lab.templates.emit.names import Quick, bindings, functions, loads, names_of, parameters, within
+
+
+def inlined(module: cst.Module, before: cst.Module) -> cst.Module:
+    """The module with calls replaced by what their function returns, where that is all that folding left of it.
+    Functions that were as short in ``before``, the module that was not folded, stay: they say what something is."""
+    short = {name: _text(value) for name, value in _returned(before).items()}
+    values = {name: value for name, value in _returned(module).items() if short.get(name) != _text(value)}
+    changed = module.visit(_Inline(values, functions(module)))
+    assert isinstance(changed, cst.Module)
+    return changed
+
+
+def _returned(module: cst.Module) -> dict[str, cst.BaseExpression]:
+    """What each function returns that does nothing else and that the DSL does not compile."""
+    found: dict[str, cst.BaseExpression] = {}
+    for name, function in functions(module).items():
+        body = [*function.body.body][1 if function.get_docstring() is not None else 0 :]
+        only = body[0] if len(body) == 1 and isinstance(body[0], cst.SimpleStatementLine) else None
+        returned = only.body[0] if only is not None and len(only.body) == 1 else None
+        if isinstance(returned, cst.Return) and returned.value is not None and not function.decorators:
+            found[name] = returned.value
+    return found
+
+
+def _text(value: cst.BaseExpression) -> str:
+    return cst.Module([]).code_for_node(value)
+
+
+class _Inline(Quick):
+    def __init__(self, values: dict[str, cst.BaseExpression], known: dict[str, cst.FunctionDef]) -> None:
+        super().__init__()
+        self._values, self._known = values, known
+        self._local = set[str]()
+
+    def visit_FunctionDef(self, node: cst.FunctionDef) -> None:
+        self._local = set(bindings(node))
+
+    def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.BaseExpression:
+        name = updated_node.func.value if isinstance(updated_node.func, cst.Name) else ""
+        if name not in self._values or name in self._local:
+            return updated_node
+        value, names = self._values[name], parameters(self._known[name])
+        given = [argument.value for argument in updated_node.args if argument.keyword is None and not argument.star]
+        if len(given) != len(updated_node.args) or len(given) != len(names) or not all(map(_is_plain, given)):
+            return updated_node
+        inner = _bound_within(value)
+        captured = inner & {each.value for each in given if isinstance(each, cst.Name)}
+        if captured or (set(loads(value)) - {*names} - inner) & self._local:
+            return updated_node
+        found = value.visit(Renamed(dict(zip(names, given, strict=True))))
+        assert isinstance(found, cst.BaseExpression)
+        return parenthesised(found) if not isinstance(found, cst.ListComp) else found
+
+
+def _is_plain(argument: cst.BaseExpression) -> bool:
+    """Reading it twice, or not at all, is the same as reading it once."""
+    return isinstance(argument, cst.Name | cst.Integer)
+
+
+def _bound_within(value: cst.BaseExpression) -> set[str]:
+    """Names that comprehensions of an expression bind."""
+    return {name for each in within(value) if isinstance(each, cst.CompFor) for name in names_of(each.target)}
