@@ -18,11 +18,11 @@ from cutegen_lab.core.protocols import Cancel
 from cutegen_lab.core.stopwatch import ReferenceKind, Stopwatch
 from cutegen_lab.core.verdict import Fault
 from cutegen_lab.devices.cuda import CudaDevice
-from cutegen_lab.judge.interleaved import Effort, InterleavedTimer
-from cutegen_lab.judge.place import Place
-from cutegen_lab.judge.spread import FEWEST, comparison, relative_half_width
-from cutegen_lab.judge.timed_outputs import errors, inputs_for, undone
-from cutegen_lab.judge.timing import rotated
+from cutegen_lab.judge.reference_device import Place
+from cutegen_lab.judge.timing.confidence import FEWEST, comparison, relative_half_width
+from cutegen_lab.judge.timing.interleaved import Effort, InterleavedTimer
+from cutegen_lab.judge.timing.measured import rotated
+from cutegen_lab.judge.timing.timed_outputs import errors, inputs_for, undone
 from cutegen_lab.problems import Reference
 from cutegen_lab.problems.tensors import from_bytes, to_bytes
 

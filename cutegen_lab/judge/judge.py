@@ -14,30 +14,31 @@ from cutegen_lab.core.artifact import Artifact
 from cutegen_lab.core.forks import Forks
 from cutegen_lab.core.kept_memory import kept_memory, one_arena
 from cutegen_lab.core.problem import Problem, Workload
-from cutegen_lab.core.protocols import Cancel, Device, Inspects, Say
+from cutegen_lab.core.protocols import Cancel, Device, Inspects, MakeEmulator, Say
 from cutegen_lab.core.roofline import GpuSpec, target_gpu
 from cutegen_lab.core.stopwatch import HasStopwatch
 from cutegen_lab.core.trial import CheckResult, Profile, Timing, WorkloadCheck
 from cutegen_lab.core.verdict import Fault, Verdict
-from cutegen_lab.judge import tf32
-from cutegen_lab.judge.beside import Beside, Job, LeftOut, Plan, checks_of, in_order, worthwhile
-from cutegen_lab.judge.buffers import Kept
-from cutegen_lab.judge.case import Case
-from cutegen_lab.judge.counting import Ahead, Counting
-from cutegen_lab.judge.input_sensitivity import check_inputs_read, required_fraction
-from cutegen_lab.judge.interleaved import Effort
-from cutegen_lab.judge.place import Place, give_back, given_back
-from cutegen_lab.judge.plan import validate_plan
-from cutegen_lab.judge.prints import ADVICE, Listening, prints, with_printed_output
+from cutegen_lab.judge.checks.case import Case
+from cutegen_lab.judge.checks.emulator_recheck import SYMPTOMS, SecondLook
+from cutegen_lab.judge.checks.input_sensitivity import check_inputs_read, required_fraction
+from cutegen_lab.judge.checks.parallel import Beside, Job, Plan, in_order, worthwhile
+from cutegen_lab.judge.checks.printed_output import ADVICE, Listening, prints, with_printed_output
+from cutegen_lab.judge.checks.sanitizers import inspected
+from cutegen_lab.judge.checks.workload_checks import LeftOut, checks_of
+from cutegen_lab.judge.draws.schedule import draws, fewest
+from cutegen_lab.judge.draws.values import between
+from cutegen_lab.judge.execution.buffers import Kept
+from cutegen_lab.judge.execution.plan import validate_plan
 from cutegen_lab.judge.profile import profile
-from cutegen_lab.judge.sanitizers import inspected
-from cutegen_lab.judge.schedule import draws, fewest
-from cutegen_lab.judge.second_look import SYMPTOMS, Detector, SecondLook
+from cutegen_lab.judge.reference_device import Place, give_back, given_back
+from cutegen_lab.judge.rounding import tf32
 from cutegen_lab.judge.select import beyond, no_answer, sampled_share, select_workloads
-from cutegen_lab.judge.timed_outputs import answers, inputs_for
-from cutegen_lab.judge.timing import Job as TimingJob
-from cutegen_lab.judge.timing import time_interleaved
-from cutegen_lab.judge.values import between
+from cutegen_lab.judge.timing.counting import Ahead, Counting
+from cutegen_lab.judge.timing.interleaved import Effort
+from cutegen_lab.judge.timing.measured import Job as TimingJob
+from cutegen_lab.judge.timing.measured import time_interleaved
+from cutegen_lab.judge.timing.timed_outputs import answers, inputs_for
 from cutegen_lab.problems import Reference
 from cutegen_lab.problems.probes import TRIVIAL
 
@@ -52,8 +53,8 @@ class StandardJudge:
     """A :class:`~cutegen_lab.core.protocols.Judge`. Seeds are secret until the verdict, then recorded.
 
     ``seed_source`` returns a 63-bit seed for each draw (tests pass a counter). ``deep``: also run the device's
-    sanitizers on a kernel that passed. ``detector`` makes an emulator, which checks the small workloads of kernels that
-    passed on a GPU and finds the cause of a wrong answer there; it runs in processes of ``forks`` if given. If these
+    sanitizers on a kernel that passed. ``make_emulator``: the emulator checks the small workloads of kernels that
+    passed on a GPU, and finds the cause of a wrong answer there, in processes of ``forks`` if given. If these
     arguments are module-level functions, the judge can be pickled.
     """
 
@@ -61,9 +62,9 @@ class StandardJudge:
 
     def __init__(
         self, seed_source: Callable[[], int] = _secret_seed, deep: bool = False,
-        detector: Detector | None = None, forks: Callable[[], Forks] | None = None,
+        make_emulator: MakeEmulator | None = None, forks: Callable[[], Forks] | None = None,
     ) -> None:  # fmt: skip
-        self._seed, self._deep, self._detector, self._forks = seed_source, deep, detector, forks
+        self._seed, self._deep, self._make_emulator, self._forks = seed_source, deep, make_emulator, forks
         self._tensors, self._ahead = Kept(), Ahead()
         one_arena()
 
@@ -76,7 +77,7 @@ class StandardJudge:
         """
         if not prints(artifact):
             return self._check(problem, artifact, device, say, cancel)
-        emulator = device if device.kind == "emulator" else self._detector() if self._detector else None
+        emulator = device if device.kind == "emulator" else self._make_emulator() if self._make_emulator else None
         if emulator is None:
             return CheckResult(Verdict.CONTRACT, f"{ADVICE}; it was not run, because no emulator is available", ())
         heard = Listening(emulator)
@@ -86,15 +87,15 @@ class StandardJudge:
         workloads = [w for w in select_workloads(problem, device) if w.name in artifact.builds]
         if unchecked := _unchecked(problem, artifact, workloads, device):
             return unchecked
-        detector = self._detector if device.kind == "cuda" else None
-        forks = self._forks() if detector and self._forks else None
+        make_emulator = self._make_emulator if device.kind == "cuda" else None
+        forks = self._forks() if make_emulator and self._forks else None
         if forks:
             self._ahead.put(self._counting(problem, artifact, target_gpu(artifact.arch)))
         secret = between(0, 1, torch.Generator().manual_seed(self._seed()))
         plan = [(w, draws(w, turn, len(workloads), secret, problem.any_tf32)) for turn, w in enumerate(workloads)]
         try:
             with (
-                closing(SecondLook(problem, artifact, detector, self._seed, say, cancel, forks)) as looks,
+                closing(SecondLook(problem, artifact, make_emulator, self._seed, say, cancel, forks)) as looks,
                 closing(self._beside(problem, artifact, plan, device, cancel)) as beside,
             ):
                 found = self._checked(problem, artifact, plan, secret, looks, beside, device, say, cancel)
@@ -108,10 +109,11 @@ class StandardJudge:
     def _beside(
         self, problem: Problem, artifact: Artifact, plan: Plan, device: Device, cancel: Cancel
     ) -> Beside:  # fmt: skip
-        if not self._forks or not self._detector or not worthwhile([w for w, _ in plan], device, self._detector):
+        make_emulator, every = self._make_emulator, [workload for workload, _ in plan]
+        if not self._forks or not make_emulator or not worthwhile(every, device, make_emulator):
             return Beside((), None, cancel)
         jobs = [
-            Job(self._detector, problem, workload, artifact.builds[workload.name], artifact.arch, names, self._seed())
+            Job(make_emulator, problem, workload, artifact.builds[workload.name], artifact.arch, names, self._seed())
             for workload, names in plan if workload.derived
         ]  # fmt: skip
         return Beside(jobs, self._forks() if jobs else None, cancel)
@@ -232,7 +234,7 @@ class StandardJudge:
 
     def _counting(self, problem: Problem, artifact: Artifact, gpu: GpuSpec) -> Counting:
         forks = self._forks() if self._forks else None
-        return Counting(problem, artifact, gpu, self._seed(), self._detector, forks)
+        return Counting(problem, artifact, gpu, self._seed(), self._make_emulator, forks)
 
 
 def _unchecked(

@@ -176,7 +176,7 @@ class MeasuredTimer:
                     return
 
     def in_turns(self, workload: Workload, artifacts: Mapping[str, Artifact]) -> Iterator[tuple[str, Sequence[float]]]:
-        from cutegen_lab.judge.interleaved import Effort, InterleavedTimer
+        from cutegen_lab.judge.timing.interleaved import Effort, InterleavedTimer
 
         left = dict(artifacts)
         while left:
@@ -244,7 +244,7 @@ class MeasuredTimer:
 
     def _inputs_of(self, workload: Workload) -> list[memoryview]:
         """The workload's inputs, cached if small: a search alternates between workloads."""
-        from cutegen_lab.judge.timed_outputs import inputs_for
+        from cutegen_lab.judge.timing.timed_outputs import inputs_for
         from cutegen_lab.problems import Reference
         from cutegen_lab.problems.tensors import to_bytes
 

@@ -21,7 +21,7 @@ from cutegen_lab.compile import CageCompiler
 from cutegen_lab.core.errors import ProviderError
 from cutegen_lab.core.verdict import Fault, Verdict
 from cutegen_lab.devices.cuda import gpu_count
-from cutegen_lab.judge.interleaved import Effort
+from cutegen_lab.judge.timing.interleaved import Effort
 from cutegen_lab.templates.recognise import template_for
 from tests.cli.command import cutegen, only_object
 from tests.judge.fake_stopwatch import FakeStopwatch

@@ -26,7 +26,7 @@ from cutegen_lab.devices.cuda.rotating_buffers import (
 )
 from cutegen_lab.devices.cuda.stopwatch import CudaStopwatch
 from cutegen_lab.devices.cuda.worker_protocol import problem_from_request, problem_to_request
-from cutegen_lab.judge.timing import rotated
+from cutegen_lab.judge.timing.measured import rotated
 from cutegen_lab.problems import Reference, read_text
 from cutegen_lab.problems.tensors import laid_out, storage
 

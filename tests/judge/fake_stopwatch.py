@@ -15,7 +15,7 @@ from cutegen_lab.core.problem import Problem, TensorSpec
 from cutegen_lab.core.protocols import Cancel
 from cutegen_lab.core.stopwatch import Mode, ReferenceKind, Samples, Subject
 from cutegen_lab.core.verdict import Fault, Verdict
-from cutegen_lab.judge.timing import rotated
+from cutegen_lab.judge.timing.measured import rotated
 from cutegen_lab.problems.tensors import laid_out
 
 CALLS = 4

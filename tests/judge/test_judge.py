@@ -20,7 +20,7 @@ from cutegen_lab.core.roofline import GPUS
 from cutegen_lab.core.trial import CheckResult, Profile, Timing
 from cutegen_lab.core.verdict import Fault, Verdict
 from cutegen_lab.judge import StandardJudge
-from cutegen_lab.judge.plan import validate_plan
+from cutegen_lab.judge.execution.plan import validate_plan
 from cutegen_lab.problems import read_text
 from tests.judge.torch_device import Kernel, TorchDevice, artifact_for
 
