@@ -20,7 +20,7 @@ CPU = "cpu"
 T = TypeVar("T")
 
 
-class Place:
+class ReferenceDevice:
     """Where ``workload`` is judged on ``device``. Integers may be indices, and one out of range destroys a CUDA
     context, so references with integer inputs run on the CPU. 8-bit floats also do: PyTorch may multiply them element
     by element."""
@@ -45,12 +45,12 @@ class Place:
                     return work(self._where)
             except (RuntimeError, NotImplementedError):  # if the GPU was not the cause, the CPU raises it again
                 self._where = CPU
-                give_back()
+                free_gpu_cache()
         return work(CPU)
 
 
 @contextlib.contextmanager
-def threads(count: int) -> Iterator[None]:
+def torch_threads(count: int) -> Iterator[None]:
     """Sets the number of PyTorch's CPU threads inside the block."""
     before = torch.get_num_threads()
     torch.set_num_threads(count)
@@ -60,25 +60,25 @@ def threads(count: int) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def threads_of(workload: Workload) -> contextlib.AbstractContextManager[None]:
+def torch_threads_for(workload: Workload) -> contextlib.AbstractContextManager[None]:
     """Sets PyTorch's threads by the workload's size: one for a small one, whose threads would wait for each other when
     other processes use the cores."""
-    return threads(1) if workload.compulsory_bytes <= SMALL_BYTES else contextlib.nullcontext()
+    return torch_threads(1) if workload.compulsory_bytes <= SMALL_BYTES else contextlib.nullcontext()
 
 
-def give_back() -> None:
+def free_gpu_cache() -> None:
     """Frees the GPU memory that PyTorch caches, which the worker needs."""
     if torch.cuda.is_initialized():
         torch.cuda.empty_cache()
 
 
 @contextlib.contextmanager
-def given_back() -> Iterator[None]:
-    """Calls :func:`give_back` at the end of the block."""
+def gpu_cache_freed() -> Iterator[None]:
+    """Calls :func:`free_gpu_cache` at the end of the block."""
     try:
         yield
     finally:
-        give_back()
+        free_gpu_cache()
 
 
 @contextlib.contextmanager

@@ -26,7 +26,7 @@ from cutegen_lab.devices.cuda.rotating_buffers import (
 )
 from cutegen_lab.devices.cuda.stopwatch import CudaStopwatch
 from cutegen_lab.devices.cuda.worker_protocol import problem_from_request, problem_to_request
-from cutegen_lab.judge.timing.measured import rotated
+from cutegen_lab.judge.timing.measured import rotated_inputs
 from cutegen_lab.problems import Reference, read_text
 from cutegen_lab.problems.tensors import laid_out, storage
 
@@ -154,7 +154,7 @@ def test_sets_hold_the_rotated_values_that_the_judge_expects() -> None:
     for seed in (1 << 62, 5):
         sets.refresh(seed)
         for call in range(3):
-            for got, want in zip(sets.inputs(call), rotated(inputs, specs, seed, call), strict=True):
+            for got, want in zip(sets.inputs(call), rotated_inputs(inputs, specs, seed, call), strict=True):
                 assert torch.equal(got, want)
             (out,) = sets.outputs(call)
             assert out.unique().tolist() == [0xFF if seed % 2 == 0 else 0x7B]

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from cutegen_lab.core.problem import TensorSpec, Workload
-from cutegen_lab.judge.reference_device import LARGE_BYTES, Place, threads, threads_of
+from cutegen_lab.judge.reference_device import LARGE_BYTES, ReferenceDevice, torch_threads, torch_threads_for
 from tests.judge.torch_device import TorchDevice
 
 LARGE = TensorSpec.parse(f"x: f32[{LARGE_BYTES // 4}]")
@@ -24,10 +24,10 @@ def _a_gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     yield
 
 
-def place(*inputs: TensorSpec, beside: str) -> Place:
+def place(*inputs: TensorSpec, beside: str) -> ReferenceDevice:
     device = TorchDevice(lambda *tensors: None, "cuda")
     device.torch_device = beside
-    return Place(device, Workload("w", inputs, (SMALL,)))
+    return ReferenceDevice(device, Workload("w", inputs, (SMALL,)))
 
 
 def test_large_or_8_bit_floating_point_work_leaves_the_cpu() -> None:
@@ -69,8 +69,8 @@ def test_full_precision_is_asked_of_pytorch_and_given_back() -> None:
 
 
 def test_a_small_workload_has_one_thread_and_others_keep_theirs() -> None:
-    with threads(2):
+    with torch_threads(2):
         for spec, count in ((SMALL, 1), (LARGE, 2)):
-            with threads_of(Workload("w", (spec,), (SMALL,))):
+            with torch_threads_for(Workload("w", (spec,), (SMALL,))):
                 assert torch.get_num_threads() == count
         assert torch.get_num_threads() == 2

@@ -19,8 +19,8 @@ from cutegen_lab.judge.rounding.samples import perturbed
 from cutegen_lab.problems import Reference
 
 _EXPLAINED_ELEMENTS = 1 << 22  # a reference this large is not run again only to explain an error
-_SURELY = 1.05  # times the error of truncation, which is deterministic
-_LIKELY = 6.0  # largest factor between an error and that of a precision that is blamed for it
+_TRUNCATION_FACTOR = 1.05  # times the error of truncation, which is deterministic
+_PRECISION_FACTOR = 6.0  # largest factor between an error and that of a precision that is blamed for it
 _LOWER = {
     DType.F64: (("float32", UNIT_ROUNDOFF[DType.F32]), ("TF32 or float16", UNIT_ROUNDOFF[DType.F16])),
     DType.F32: (("TF32 or float16", UNIT_ROUNDOFF[DType.F16]), ("bfloat16", UNIT_ROUNDOFF[DType.BF16])),
@@ -30,7 +30,9 @@ _LOWER = {
 _BELOW_TF32 = (("bfloat16", UNIT_ROUNDOFF[DType.BF16]),)
 
 
-def difference(workload: Workload, first: Buffers, second: Buffers, deterministic: bool) -> tuple[Verdict, str] | None:
+def compare_runs(
+    workload: Workload, first: Buffers, second: Buffers, deterministic: bool
+) -> tuple[Verdict, str] | None:
     """Verdict and reason if two runs over different poison differ in any bit: stale data was read, or elements left
     unwritten."""
     for index, spec in enumerate(workload.outputs):
@@ -48,7 +50,7 @@ def difference(workload: Workload, first: Buffers, second: Buffers, deterministi
     return None
 
 
-def blame(error: OutputError, unwritten: int, workload: Workload, index: int) -> tuple[Verdict, str]:
+def diagnose(error: OutputError, unwritten: int, workload: Workload, index: int) -> tuple[Verdict, str]:
     """Verdict and reason for an error of output ``index``. ``unwritten``: number of its elements that still hold the
     poison."""
     spec = workload.outputs[index]
@@ -65,7 +67,7 @@ def blame(error: OutputError, unwritten: int, workload: Workload, index: int) ->
     return Verdict.WRONG_RESULT, f"{measure}; worst at {where}: got {error.got:g}, expected {error.expected:g}"
 
 
-def lower_precision(
+def precision_remark(
     reference: Reference, inputs: Sequence[torch.Tensor], index: int, error: OutputError, workload: Workload
 ) -> str:
     """Remark to add if the error of output ``index`` is what a lower precision than the problem's would cause."""
@@ -82,10 +84,10 @@ def lower_precision(
         return abs(math.log(error.norm / effect)) if 0 < effect < math.inf else math.inf
 
     mine = "TF32, which the problem allows" if lower is _BELOW_TF32 else f"the problem's {dtype.value}"
-    if tf32.allowed(reference) and apart(tf32.cut_off(reference, inputs)) < math.log(_SURELY):
+    if tf32.allowed(reference) and apart(tf32.truncated_result(reference, inputs)) < math.log(_TRUNCATION_FACTOR):
         return f"; {tf32.ADVICE}"
     found = [(apart(perturbed(reference, inputs, unit, index + 1)), name) for name, unit in lower]
-    if min(found)[0] > math.log(_LIKELY):
+    if min(found)[0] > math.log(_PRECISION_FACTOR):
         return ""
     return f"; an error of this size is what computing in {min(found)[1]} gives, which is less than {mine}"
 

@@ -30,11 +30,11 @@ from cutegen_lab.problems import Reference
 DISTRIBUTIONS = ("normal", "bits")
 SYMPTOMS = (Verdict.WRONG_RESULT, Verdict.NON_DETERMINISTIC, Verdict.UNWRITTEN_OUTPUT)
 # Not faults of the kernel, since it ran to its end on the GPU.
-_NO_EVIDENCE = (Verdict.UNSUPPORTED, Verdict.HANG, Verdict.OUT_OF_MEMORY, Verdict.DEVICE_ERROR)
+_NOT_A_FAULT = (Verdict.UNSUPPORTED, Verdict.HANG, Verdict.OUT_OF_MEMORY, Verdict.DEVICE_ERROR)
 _CORES_LEFT = 2  # for the judge and the GPU's worker
 
 
-class SecondLook:
+class EmulatorRecheck:
     """Iterating yields a check for each small workload and distribution, passed or not. If the emulator cannot run a
     workload, its check has a reason and is the last of that workload; workloads that the candidate does not serve have
     none.
@@ -47,41 +47,41 @@ class SecondLook:
         self, problem: Problem, artifact: Artifact, make_emulator: MakeEmulator | None, seed: Callable[[], int],
         say: Say, cancel: Cancel, forks: Forks | None,
     ) -> None:  # fmt: skip
-        self._say, self._cancel, self._main = say, cancel, problem.workload.name
-        looks = [
-            Look(make_emulator, problem, workload, artifact.builds[workload.name], artifact.arch, (seed(), seed()))
+        self._say, self._cancel, self._main, arch = say, cancel, problem.workload.name, artifact.arch
+        jobs = [
+            RecheckJob(make_emulator, problem, workload, artifact.builds[workload.name], arch, (seed(), seed()))
             for workload in problem.check_workloads if make_emulator and workload.name in artifact.builds
         ]  # fmt: skip
         self._tasks = Tasks(forks, cancel, max(1, cpu_count() - _CORES_LEFT) if forks else 1)
-        self._examined = self._tasks.begin(examined, make_emulator, problem, artifact) if make_emulator else None
-        self._begun = [(look, self._tasks.begin(looked, look)) for look in looks]
+        self._analysis = self._tasks.begin(analyse_kernels, make_emulator, problem, artifact) if make_emulator else None
+        self._running = [(job, self._tasks.begin(recheck_workload, job)) for job in jobs]
 
     def __iter__(self) -> Iterator[WorkloadCheck]:
-        return self._found()
+        return self._checks()
 
-    def _found(self, until: str = "") -> Iterator[WorkloadCheck]:
-        if self._examined:
+    def _checks(self, until: str = "") -> Iterator[WorkloadCheck]:
+        if self._analysis:
             try:
-                yield from self._examined.result()
+                yield from self._analysis.result()
             except ForkEnded:
-                yield _unread(self._main, "the emulator could not read the kernels: its process ended")
-        for look, found in self._begun:
+                yield _not_analysed(self._main, "the emulator could not read the kernels: its process ended")
+        for job, found in self._running:
             if self._cancel.is_set():
                 raise Cancelled()
-            name = look.workload.name
+            name = job.workload.name
             self._say(f"check {name} (on the emulator)")
             try:
                 yield from found.result()
             except ForkEnded:
                 note = f"the emulator could not look at {name}: its process ended"
-                yield WorkloadCheck(name, DISTRIBUTIONS[0], look.seeds[0], Verdict.PASSED, note)
+                yield WorkloadCheck(name, DISTRIBUTIONS[0], job.seeds[0], Verdict.PASSED, note)
             if name == until:
                 return
 
     def cause(self, workload: str) -> WorkloadCheck | None:
         """Fault that explains the GPU's wrong answer on ``workload``: the first found in the kernels' text, in that
         workload, or in those before it; None if there is none. Does not wait for later workloads."""
-        for check in self._found(until=workload):
+        for check in self._checks(until=workload):
             if check.fault:
                 return check
         return None
@@ -92,7 +92,7 @@ class SecondLook:
 
 
 @dataclass(frozen=True)
-class Look:
+class RecheckJob:
     """One workload to run on an emulator, in a process of its own."""
 
     make_emulator: MakeEmulator
@@ -109,23 +109,23 @@ class Look:
     """Seed of each of ``DISTRIBUTIONS``."""
 
 
-def looked(look: Look, cancel: Cancel | None = None) -> Sequence[WorkloadCheck]:
+def recheck_workload(job: RecheckJob, cancel: Cancel | None = None) -> Sequence[WorkloadCheck]:
     """The emulator's checks of one workload; none without an emulator. Raises Cancelled."""
-    emulator, checks = look.make_emulator(), list[WorkloadCheck]()
+    emulator, checks = job.make_emulator(), list[WorkloadCheck]()
     if emulator is None:
         return checks
     with closing(emulator):
-        reference, gpu = Reference(look.problem), target_gpu(look.arch)
-        case = Case(look.problem, reference, look.workload, look.build, emulator, gpu, cancel or threading.Event())
-        for number, (distribution, seed) in enumerate(zip(DISTRIBUTIONS, look.seeds, strict=True)):
+        reference, gpu = Reference(job.problem), target_gpu(job.arch)
+        case = Case(job.problem, reference, job.workload, job.build, emulator, gpu, cancel or threading.Event())
+        for number, (distribution, seed) in enumerate(zip(DISTRIBUTIONS, job.seeds, strict=True)):
             if (check := case.run(distribution, seed, first=number == 0)) is not None:
-                checks.append(_told(check, look.workload, emulator))
+                checks.append(_attributed(check, job.workload, emulator))
                 if checks[-1].reason:
                     break
     return checks
 
 
-def examined(
+def analyse_kernels(
     make_emulator: MakeEmulator, problem: Problem, artifact: Artifact, cancel: Cancel | None = None
 ) -> Sequence[WorkloadCheck]:
     """A failed check for each workload (the analyst's too) with a fault in its kernels' text; a note if the analyst's
@@ -136,25 +136,25 @@ def examined(
             build = artifact.builds.get(workload.name)
             if build is not None and (fault := emulator.examine(build, workload.tensors + build.plan.workspace)):
                 name = f"text on {emulator.name}"
-                if fault.verdict in _NO_EVIDENCE:
+                if fault.verdict in _NOT_A_FAULT:
                     if workload not in problem.check_workloads:  # others are reported when they are run
                         why = f"the {emulator.name} could not read the kernels of {workload.name}: {fault}"
-                        checks.append(_unread(workload.name, why))
+                        checks.append(_not_analysed(workload.name, why))
                     continue
                 checks.append(WorkloadCheck(workload.name, name, 0, fault.verdict, str(fault), fault=fault))
     return checks
 
 
-def _unread(workload: str, why: str) -> WorkloadCheck:
+def _not_analysed(workload: str, why: str) -> WorkloadCheck:
     return WorkloadCheck(workload, "text", 0, Verdict.PASSED, why)
 
 
-def _told(check: WorkloadCheck, workload: Workload, emulator: Device) -> WorkloadCheck:
+def _attributed(check: WorkloadCheck, workload: Workload, emulator: Device) -> WorkloadCheck:
     """``check`` with a name that says who found the fault."""
     name = f"{check.distribution} on {emulator.name}"
     if check.verdict.passed:
         return replace(check, distribution=name)
-    if check.verdict in _NO_EVIDENCE:
+    if check.verdict in _NOT_A_FAULT:
         note = f"the {emulator.name} could not look at {workload.name}: {check.reason}"
         return replace(check, distribution=name, verdict=Verdict.PASSED, reason=note, fault=None)
     return replace(check, distribution=name, reason=f"{check.reason} (found on the {emulator.name})")

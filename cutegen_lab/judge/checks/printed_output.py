@@ -21,11 +21,11 @@ ADVICE = "a kernel that prints is not accepted: leave printf out when you have s
 MOST_LINES = 40
 
 
-def prints(artifact: Artifact) -> bool:
+def uses_printf(artifact: Artifact) -> bool:
     return any(build.prints for build in artifact.builds.values())
 
 
-class Listening:
+class PrintRecorder:
     """``device``, recording the printed output of the first and the last execution."""
 
     kind: Literal["cuda", "emulator"]
@@ -55,17 +55,17 @@ class Listening:
         self._device.close()
 
 
-def with_printed_output(result: CheckResult, heard: Listening) -> CheckResult:
+def with_printed_output(result: CheckResult, heard: PrintRecorder) -> CheckResult:
     """``result`` with printed output: of the run that failed, or of the first run if all passed."""
     if result.verdict in (Verdict.PASSED, Verdict.INCONCLUSIVE):
         where = result.checks[0] if result.checks else None
         on = f" (the first run of {where.workload}, {where.distribution} inputs)" if where else ""
-        reason = f"{ADVICE}; its answers were right. It printed{on}:\n{_short(heard.first)}"
+        reason = f"{ADVICE}; its answers were right. It printed{on}:\n{_shortened(heard.first)}"
         return replace(result, verdict=Verdict.CONTRACT, reason=reason)
-    return replace(result, reason=f"{result.reason}. It printed:\n{_short(heard.last)}")
+    return replace(result, reason=f"{result.reason}. It printed:\n{_shortened(heard.last)}")
 
 
-def _short(text: str) -> str:
+def _shortened(text: str) -> str:
     lines = text.splitlines()
     more = [f"… and {len(lines) - MOST_LINES} more lines"] if len(lines) > MOST_LINES else []
     return "\n".join(lines[:MOST_LINES] + more) or "(nothing)"

@@ -20,7 +20,7 @@ WORKLOADS = 2  # the smallest ones: a tool slows a kernel down a hundredfold
 TOOLS: tuple[SanitizerTool, ...] = get_args(SanitizerTool)
 
 
-def inspected(
+def sanitizer_checks(
     workloads: Sequence[Workload], artifact: Artifact, device: Inspects, seed: int, say: Say, cancel: Cancel
 ) -> Iterator[WorkloadCheck]:
     """One check for each tool and workload; its reason says why a tool could not run. Raises Cancelled."""

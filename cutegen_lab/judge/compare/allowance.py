@@ -12,8 +12,9 @@ from cutegen_lab.core.problem import TensorSpec, Tolerances
 from cutegen_lab.judge.rounding import tf32
 
 CONDITIONING = 16.0  # number of fp32 roundings that an honest kernel may accumulate; TF32 would be 8,192
-_WALK = 0.75 * 2.0**-24  # norm-wise error a √term: measured 0.3 of an epsilon's half, and room for bad luck
-_WALKED = 0.75  # … in units of what rounding every term once does
+# Norm-wise error for each √term: measured 0.3 of half an epsilon, with a margin for unlucky draws.
+_ERROR_PER_ROOT_TERM = 0.75 * 2.0**-24
+_WALK_MARGIN = 0.75  # … in units of what rounding every term once does
 _MOST_TERMS = 1 << 20  # the limit stays well under TF32's 3e-4 whatever the shape
 _LEAST_MARGIN = 4.0  # margin over the largest of a few samples
 _MOST_MARGIN = 1e-2  # of a limit that conditioning widens: beyond, a draw tells too little to be lenient about it
@@ -32,22 +33,22 @@ class Allowance:
     scale: float = 0.0
     """Errors are relative to at least this: the output's usual size, for inputs far from zero that put all results into
     a function's vanishing tail."""
-    again: tuple[torch.Tensor, ...] = ()
+    rerounded: tuple[torch.Tensor, ...] = ()
     """PyTorch's results with other rounding of intermediate results, since its own error may be small by luck."""
-    vague: torch.Tensor | None = None
+    sign_undecided: torch.Tensor | None = None
     """Elements whose sign rounding decides: an infinite one may have either sign or be NaN."""
-    towards: torch.Tensor | None = None
+    finite_limit: torch.Tensor | None = None
     """Limits of results as infinite inputs are replaced by large ones: an infinity of that sign may stand for NaN;
     where it is NaN nothing is compared."""
-    unneeded: torch.Tensor | None = None
+    ignored_nan: torch.Tensor | None = None
     """Elements that are NaN for an input they do not depend on (:mod:`independent_nan`); not compared."""
     tf32: bool = False
     """Whether products may use TF32, whose tensor-core sums lose a little with every term."""
-    edge: bool = False
+    torch_lossy: bool = False
     """Whether elements that PyTorch loses are left out."""
-    whole: bool = False
-    """With ``edge``: whether an output with any such element is left out whole."""
-    right: torch.Tensor | None = None
+    all_or_nothing: bool = False
+    """With ``torch_lossy``: whether an output with any such element is left out whole."""
+    accepted: torch.Tensor | None = None
     """Integers that are right whatever they are (:mod:`equivalent_integers`)."""
     by_slice: float | None = None
     """Least norm to which each row's and column's error is relative; None if slices are not compared."""
@@ -68,11 +69,14 @@ def least_limits(spec: TensorSpec, limits: Tolerances, terms: int, with_tf32: bo
         # The reference is float64 too, so "PyTorch's error" is 0: a few roundings, and float32 is 1e8 times as far.
         return (4 + roundings) * spec.dtype.eps, (40 + 10 * roundings) * spec.dtype.eps
     sums = min(tf32.TRUNCATED * terms, tf32.UNIT) if with_tf32 else 0.0
-    return limits.floor_norm + _WALK * roundings + sums, limits.floor_element + 10 * _WALK * roundings + 2 * sums
+    return (
+        limits.floor_norm + _ERROR_PER_ROOT_TERM * roundings + sums,
+        limits.floor_element + 10 * _ERROR_PER_ROOT_TERM * roundings + 2 * sums,
+    )
 
 
 def conditioned_limit(effect: torch.Tensor, terms: int) -> torch.Tensor:
     """Limit for rounding's own ``effect``, in a sum of that many terms added one after another. The margin shrinks
     where it would allow any result at all."""
-    margin = CONDITIONING + _WALKED * math.sqrt(min(terms, _MOST_TERMS))
+    margin = CONDITIONING + _WALK_MARGIN * math.sqrt(min(terms, _MOST_TERMS))
     return torch.maximum(_LEAST_MARGIN * effect, (margin * effect).clamp(max=_MOST_MARGIN))

@@ -15,48 +15,50 @@ from cutegen_lab.core.trial import OutputError, WorkloadCheck
 from cutegen_lab.judge.compare.allowance import Allowance
 from cutegen_lab.judge.compare.correctness import compare
 from cutegen_lab.judge.compare.distances import rms
-from cutegen_lab.judge.compare.equivalent_integers import excused
-from cutegen_lab.judge.compare.independent_nan import unneeded
+from cutegen_lab.judge.compare.equivalent_integers import equivalent_integers
+from cutegen_lab.judge.compare.independent_nan import independent_of_nan
 from cutegen_lab.judge.draws.integers import terms
 from cutegen_lab.judge.draws.names import (
     AROUND,
     BY_SLICE,
     CONSTANT_ROWS,
-    EDGES,
-    FAR,
+    CONSTANTS,
+    FAR_FROM_ZERO,
+    LOSSY_IN_TORCH,
     MOSAIC,
-    NAMED,
     NOT_FINITE,
     ONE_SIDED,
     PATCHWORK,
 )
-from cutegen_lab.judge.reference_device import Place
+from cutegen_lab.judge.reference_device import ReferenceDevice
 from cutegen_lab.judge.rounding import tf32
 from cutegen_lab.judge.rounding.formula import FormulaKind, run_and_classify, run_and_test_exactness
 from cutegen_lab.judge.rounding.samples import perturbed_samples, rerounded_results, run_with_masked_attention
 from cutegen_lab.problems import Reference
 from cutegen_lab.problems.tensors import moved
 
-_GLIMPSE = 1024
+_PREFIX = 1024
 _FEW_TERMS = 1024  # limit on terms if no element is a sum, whatever its size
 _LOST = 2.0**-24  # of an output's usual size: fp32 loses as much where a formula adds the two (sigmoid by tanh)
 _VANISHING = 0.5  # of it: where a function of one element is less, another formula loses it (sigmoid by tanh)
 _OF_16_BITS = (DType.BF16, DType.F16)
-_LARGE, _NOTHING = 2.0**60, 2.0**-6
-_TAMED = 8  # number of draws with a different large number for each infinity
-_HOLD_IT = (torch.bfloat16, torch.float32, torch.float64)
-_FAR_FROM_ZERO = (AROUND, "offset", ONE_SIDED, CONSTANT_ROWS)
-_OF_MANY_KINDS = (PATCHWORK, MOSAIC, NAMED)
-_FEW_LEFT = 0.25  # as much of an output's usual size, where all of a small draw may lie in a function's tail
+_FOR_INFINITY, _NEAR_ZERO = 2.0**60, 2.0**-6
+_FINITE_RUNS = 8  # number of draws with a different large number for each infinity
+_WIDE_RANGE_TYPES = (torch.bfloat16, torch.float32, torch.float64)
+_FAR_FROM_ZERO_DRAWS = (AROUND, "offset", ONE_SIDED, CONSTANT_ROWS)
+_MIXED_DRAWS = (PATCHWORK, MOSAIC, CONSTANTS)
+_SPARSE_SHARE = 0.25  # as much of an output's usual size, where all of a small draw may lie in a function's tail
 
 
-class Answers:
+class OutputComparison:
     """References of one workload, computed at ``place``. Records how large outputs are on the first draw."""
 
-    def __init__(self, reference: Reference, workload: Workload, tolerances: Tolerances, place: Place) -> None:
+    def __init__(
+        self, reference: Reference, workload: Workload, tolerances: Tolerances, place: ReferenceDevice
+    ) -> None:
         self._reference, self._workload, self._tolerances, self._place = reference, workload, tolerances, place
         self._usual: list[float] = []
-        self._looked: FormulaKind | None = None
+        self._kind: FormulaKind | None = None
 
     def errors(
         self, inputs: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor], check: WorkloadCheck,
@@ -83,27 +85,29 @@ class Answers:
         else:
             wanted = self._reference.run_float64(inputs)
         self._usual = self._usual or [rms(out) for out in wanted]
-        share = 1.0 if check.distribution.startswith(_FAR_FROM_ZERO) else _LOST * (check.distribution in _OF_MANY_KINDS)
-        share = _FEW_LEFT if check.distribution == "sparse" else share
+        far = check.distribution.startswith(_FAR_FROM_ZERO_DRAWS)
+        share = 1.0 if far else _LOST * (check.distribution in _MIXED_DRAWS)
+        share = _SPARSE_SHARE if check.distribution == "sparse" else share
         odd = check.distribution in NOT_FINITE
         rounds = tf32.allowed(self._reference)
-        edge, whole = check.distribution in EDGES, check.distribution == FAR
+        edge, whole = check.distribution in LOSSY_IN_TORCH, check.distribution == FAR_FROM_ZERO
         either, by_slice, calm = odd and not kind.infinite, check.distribution in BY_SLICE, not (odd or edge)
 
         def allowance(spec: TensorSpec, usual: float, some: torch.Tensor | None) -> Allowance:
-            vanishing = kind.apart and not kind.plain and by_slice
+            vanishing = kind.elementwise and not kind.plain and by_slice
             least = (_VANISHING if vanishing else _LOST) * usual if by_slice else None
             scale = (max(share, _VANISHING) if vanishing else share) * usual
             return Allowance(
-                exact or kind.chooses, either, scale, tf32=rounds, edge=edge, whole=whole, by_slice=least, written=some,
+                exact or kind.rounds_nothing, either, scale, tf32=rounds, torch_lossy=edge,
+                all_or_nothing=whole, by_slice=least, written=some,
                 relative=calm and kind.relative and not spec.dtype.is_float8,
-                by_size=_VANISHING * usual if calm and kind.apart and spec.dtype is DType.F32 else None,
+                by_size=_VANISHING * usual if calm and kind.elementwise and spec.dtype is DType.F32 else None,
                 bias=check.distribution == "normal" and spec.dtype in _OF_16_BITS,
             )  # fmt: skip
 
         allowances = list(map(allowance, self._workload.outputs, self._usual, written))
 
-        most = min(terms(self._workload), _FEW_TERMS) if kind.apart else terms(self._workload)
+        most = min(terms(self._workload), _FEW_TERMS) if kind.elementwise else terms(self._workload)
 
         def compared(samples: Sequence[Sequence[torch.Tensor]]) -> tuple[OutputError, ...]:
             rows = enumerate(zip(self._workload.outputs, outputs, wanted, own, allowances, strict=True))
@@ -116,8 +120,8 @@ class Answers:
         if all(error.ok for error in errors):
             return errors
         if any(not e.ok and not spec.dtype.is_float for e, spec in zip(errors, self._workload.outputs, strict=True)):
-            right = excused(self._reference, inputs, outputs)
-            allowances = [replace(a, right=where) for a, where in zip(allowances, right, strict=True)]
+            right = equivalent_integers(self._reference, inputs, outputs)
+            allowances = [replace(a, accepted=where) for a, where in zip(allowances, right, strict=True)]
         # Before a kernel is called wrong: measure how much rounding matters here, and whether PyTorch was lucky.
         samples = perturbed_samples(self._reference, inputs, check.seed)
         errors = compared(samples)
@@ -125,44 +129,47 @@ class Answers:
             return errors
         samples += perturbed_samples(self._reference, inputs, check.seed, len(samples))
         again = zip(*rerounded_results(self._reference, inputs, check.seed), strict=True)
-        allowances = [replace(a, again=tuple(results)) for a, results in zip(allowances, again, strict=True)]
+        allowances = [replace(a, rerounded=tuple(results)) for a, results in zip(allowances, again, strict=True)]
         if odd:
-            tame = [self._tame(inputs, check.seed ^ turn) for turn in range(_TAMED)]
+            tame = [self._with_finite_inputs(inputs, check.seed ^ turn) for turn in range(_FINITE_RUNS)]
             run = partial(run_with_masked_attention, self._reference)
             none = [None] * len(outputs)
-            right = none if kind.strict or kind.chooses else unneeded(run, inputs, outputs, wanted, check.seed)
+            no_search = kind.strict or kind.rounds_nothing
+            right = none if no_search else independent_of_nan(run, inputs, outputs, wanted, check.seed)
             each = zip(allowances, self._workload.outputs, zip(*tame, strict=True), right, strict=True)
             allowances = [
-                replace(a, vague=_vague(large), towards=_towards(large), unneeded=some) if spec.dtype.is_float else a
+                replace(a, sign_undecided=_sign_undecided(large), finite_limit=_common_limit(large), ignored_nan=some)
+                if spec.dtype.is_float
+                else a
                 for a, spec, large, some in each
             ]
         return compared(samples)
 
     def _own(self, inputs: Sequence[torch.Tensor]) -> tuple[tuple[torch.Tensor, ...], FormulaKind]:
         """PyTorch's results, and the kind of formula of the reference."""
-        run = partial(tf32.own, self._reference, inputs)
-        if self._looked is not None:
-            return run(), self._looked
-        own, self._looked = run_and_classify(run)
-        return own, self._looked
+        run = partial(tf32.torch_result, self._reference, inputs)
+        if self._kind is not None:
+            return run(), self._kind
+        own, self._kind = run_and_classify(run)
+        return own, self._kind
 
-    def _tame(self, inputs: Sequence[torch.Tensor], seed: int) -> tuple[torch.Tensor, ...]:
+    def _with_finite_inputs(self, inputs: Sequence[torch.Tensor], seed: int) -> tuple[torch.Tensor, ...]:
         """The reference with a different large number in place of each infinity."""
         generator = torch.Generator(inputs[0].device).manual_seed(seed)
 
         def tamed(values: torch.Tensor) -> torch.Tensor:
-            sizes = torch.rand(values.shape, generator=generator, device=values.device).add_(1).mul_(_LARGE)
+            sizes = torch.rand(values.shape, generator=generator, device=values.device).add_(1).mul_(_FOR_INFINITY)
             return torch.where(values.isinf(), sizes.to(values.dtype).copysign(values), values)
 
-        return self._reference.run_float64([tamed(t) if t.dtype in _HOLD_IT else t for t in inputs])
+        return self._reference.run_float64([tamed(t) if t.dtype in _WIDE_RANGE_TYPES else t for t in inputs])
 
 
-def _vague(tame: Sequence[torch.Tensor]) -> torch.Tensor:
+def _sign_undecided(tame: Sequence[torch.Tensor]) -> torch.Tensor:
     """Elements close to zero: times infinity, they may have either sign."""
-    return torch.stack([t.abs() < _NOTHING * rms(t) for t in tame]).all(0)
+    return torch.stack([t.abs() < _NEAR_ZERO * rms(t) for t in tame]).all(0)
 
 
-def _towards(tame: Sequence[torch.Tensor]) -> torch.Tensor:
+def _common_limit(tame: Sequence[torch.Tensor]) -> torch.Tensor:
     """Limit of each element as infinite inputs are replaced by large ones; NaN if it depends on their sizes."""
     same = torch.stack([t.sign() == tame[0].sign() for t in tame]).all(0)
     return torch.where(same, tame[0], math.nan)
@@ -170,5 +177,5 @@ def _towards(tame: Sequence[torch.Tensor]) -> torch.Tensor:
 
 def _all_bits(inputs: Sequence[torch.Tensor]) -> bool:
     """Whether every input holds only zeros and ones (the first few elements are tested first)."""
-    some = [t.reshape(-1)[:_GLIMPSE] for t in inputs]
+    some = [t.reshape(-1)[:_PREFIX] for t in inputs]
     return all(bool(((t == 0) | (t == 1)).all()) for t in (*some, *inputs))

@@ -13,7 +13,7 @@ from cutegen_lab.core.problem import TensorSpec, Tolerances
 from cutegen_lab.core.trial import OutputError
 from cutegen_lab.judge.compare import float8, local_errors
 from cutegen_lab.judge.compare.allowance import Allowance, conditioned_limit, least_limits
-from cutegen_lab.judge.compare.distances import alike, difference, distances, rms
+from cutegen_lab.judge.compare.distances import distances, finite_difference, rms, same_kind
 from cutegen_lab.judge.compare.exclusions import (
     HUGE,
     same_value,
@@ -63,7 +63,7 @@ def compare(
     got, reference, own = got.reshape(-1), reference.reshape(-1), torch_result.reshape(-1)
     if not spec.dtype.is_float:
         return _exact(spec, got, reference, own, allow, [m.reshape(-1) for m in moved])
-    given, again = got, [a.reshape(-1) for a in allow.again]
+    given, again = got, [a.reshape(-1) for a in allow.rerounded]
     if spec.dtype.is_float8:
         got, own, *again = (float8.unrounded(result, reference) for result in (got, own, *again))
         spec, limits = float8.before_rounding(spec, limits)
@@ -71,18 +71,18 @@ def compare(
     floor, element = least_limits(spec, limits, terms, allow.tf32)
     floor = max(floor, limits.floor_eps * spec.dtype.eps)
     got, own, reference, every = without_undecided(got, own, reference, every, len(moved))
-    if allow.edge:
-        got, own, reference, every = without_lost(got, own, reference, every, len(moved), allow.whole)
+    if allow.torch_lossy:
+        got, own, reference, every = without_lost(got, own, reference, every, len(moved), allow.all_or_nothing)
     else:
-        if allow.towards is not None:  # a fill is itself whatever large numbers go to
-            towards = allow.towards.reshape(-1).masked_fill(reference.isfinite() & (reference.abs() > HUGE), 0.0)
-            allow = replace(allow, towards=towards)
+        if allow.finite_limit is not None:  # a fill is itself whatever large numbers go to
+            towards = allow.finite_limit.reshape(-1).masked_fill(reference.isfinite() & (reference.abs() > HUGE), 0.0)
+            allow = replace(allow, finite_limit=towards)
         got, own, reference, every = without_fills(max(2 * spec.dtype.eps, element), got, own, reference, every)
     got, own, reference, every = without_either(allow, got, own, reference, every)
     moved, again = every[: len(moved)], every[len(moved) :]
     mine, theirs = distances(got, own, reference, allow.scale)
     finite = (
-        torch.where(alike(a, own), a, own) for a in again
+        torch.where(same_kind(a, own), a, own) for a in again
     )  # results that rounding makes infinite do not widen the limit
     lucky = [theirs, *(distances(a, own, reference, allow.scale)[0] for a in finite)]
     norm = max(limits.budget * max(d.norm for d in lucky), floor)
@@ -104,14 +104,14 @@ def compare(
         def limit(luck: torch.Tensor, effect: torch.Tensor) -> torch.Tensor:
             return torch.maximum(limits.budget * luck, conditioned_limit(effect, terms)).clamp_(min=floor)
 
-        luck, effects = ([_luck(x, own, reference) for x in some] for some in ([own, *again], moved))
-        apart = difference(got, own, reference)
+        luck, effects = ([_finite_errors(x, own, reference) for x in some] for some in ([own, *again], moved))
+        apart = finite_difference(got, own, reference)
         one = worst_slice(spec.shape, reference, apart, luck, effects, allow.by_slice, limit)
         if one is not None and not one.norm <= one.limit:
             mine, theirs, norm = replace(mine, norm=one.norm), replace(theirs, norm=one.own), one.limit
             index = one.index
     if mine.norm <= norm and mine.worst <= element:
-        for found in _finer(spec, got, [own, *again], reference, moved, limits, element, allow):
+        for found in _local_errors(spec, got, [own, *again], reference, moved, limits, element, allow):
             if not found.error <= found.limit:
                 mine, theirs, norm = replace(mine, norm=found.error), replace(theirs, norm=found.own), found.limit
                 index = found.index
@@ -123,25 +123,25 @@ def compare(
     )  # fmt: skip
 
 
-def _finer(
+def _local_errors(
     spec: TensorSpec, got: torch.Tensor, own: Sequence[torch.Tensor], reference: torch.Tensor,
     moved: Sequence[torch.Tensor], limits: Tolerances, element: float, allow: Allowance,
-) -> Iterator[local_errors.Finding]:  # fmt: skip
+) -> Iterator[local_errors.LocalError]:  # fmt: skip
     """The finer errors that ``allow`` asks for."""
 
     def limit(floor: float) -> local_errors.Limit:
         return lambda luck, effect: torch.maximum(limits.budget * luck, conditioned_limit(effect, 1)).clamp(min=floor)
 
-    found: list[local_errors.Finding | None] = []
+    found: list[local_errors.LocalError | None] = []
     if allow.relative:
         found.append(local_errors.worst_relative(got, own, reference, moved, limit(element)))
     if allow.by_size is not None:
-        luck, effects = ([_luck(x, own[0], reference) for x in some] for some in (own, moved))
-        mine = difference(got, own[0], reference)
+        luck, effects = ([_finite_errors(x, own[0], reference) for x in some] for some in (own, moved))
+        mine = finite_difference(got, own[0], reference)
         found.append(local_errors.worst_bin(mine, luck, reference, effects, allow.by_size, limit(_BY_SIZE)))
     if allow.bias:
         floor = _BIAS * spec.dtype.eps
-        found.append(local_errors.bias(spec.shape, got, own, reference, floor, limits.budget))
+        found.append(local_errors.mean_bias(spec.shape, got, own, reference, floor, limits.budget))
     return (one for one in found if one is not None)
 
 
@@ -159,10 +159,10 @@ def _compared_where(
     whole = bool((rows.all(1) == rows.any(1)).all())
     count = int(written.sum())
     shape = (count // columns, columns) if whole else (count,)
-    names = ("vague", "towards", "unneeded", "right")
+    names = ("sign_undecided", "finite_limit", "ignored_nan", "accepted")
     also = {name: some(value) for name in names if (value := getattr(allow, name)) is not None}
     fewer = replace(
-        allow, written=None, by_size=None, bias=False, again=tuple(map(some, allow.again)),
+        allow, written=None, by_size=None, bias=False, rerounded=tuple(map(some, allow.rerounded)),
         by_slice=allow.by_slice if whole else None, **also,
     )  # fmt: skip
     got, reference, own, *moved = map(some, results)
@@ -171,8 +171,8 @@ def _compared_where(
     return replace(found, worst_index=_unravel(int(written.nonzero()[at]), spec.shape))
 
 
-def _luck(result: torch.Tensor, own: torch.Tensor, reference: torch.Tensor) -> torch.Tensor:
-    return difference(result, own, reference).nan_to_num_(0.0, 0.0, 0.0)
+def _finite_errors(result: torch.Tensor, own: torch.Tensor, reference: torch.Tensor) -> torch.Tensor:
+    return finite_difference(result, own, reference).nan_to_num_(0.0, 0.0, 0.0)
 
 
 def _unless_small(norm: float, got: torch.Tensor, right: Sequence[torch.Tensor]) -> float:
@@ -192,8 +192,8 @@ def _exact(
     differs = (integers != reference.to(torch.int64)) & (integers != own.to(torch.int64))
     for other in moved if spec.dtype is DType.BOOL else ():
         differs &= integers != other.to(torch.int64)
-    if allow.right is not None:
-        differs &= ~allow.right
+    if allow.accepted is not None:
+        differs &= ~allow.accepted
     wrong = torch.nonzero(differs).reshape(-1)
     share = wrong.numel() / max(got.numel(), 1)
     index = int(wrong[0]) if wrong.numel() else 0

@@ -50,7 +50,7 @@ def distances(
             diff = torch.sub(result[part], ref)  # promotes to float64, and never in place: the result may be float64
             square = _dot(diff)
             if not math.isfinite(square):
-                diff = resolved(result[part].double(), own[part].double(), ref, result.dtype)
+                diff = resolve_non_finite(result[part].double(), own[part].double(), ref, result.dtype)
                 square = _dot(diff)
             total.add(square, diff.abs_().div_(weight), part.start)
     count = max(reference.numel(), 1)
@@ -91,26 +91,26 @@ def _finite(values: torch.Tensor) -> torch.Tensor:
     return values if math.isfinite(_dot(values)) else values.nan_to_num(0.0, 0.0, 0.0)
 
 
-def difference(result: torch.Tensor, own: torch.Tensor, reference: torch.Tensor) -> torch.Tensor:
-    """:func:`resolved` of flat ``result``, chunk by chunk."""
+def finite_difference(result: torch.Tensor, own: torch.Tensor, reference: torch.Tensor) -> torch.Tensor:
+    """:func:`resolve_non_finite` of flat ``result``, chunk by chunk."""
     found = torch.empty_like(reference)
     for part in chunks(reference):
-        found[part] = resolved(result[part].double(), own[part].double(), reference[part], result.dtype)
+        found[part] = resolve_non_finite(result[part].double(), own[part].double(), reference[part], result.dtype)
     return found
 
 
-def resolved(mine: torch.Tensor, own: torch.Tensor, ref: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+def resolve_non_finite(mine: torch.Tensor, own: torch.Tensor, ref: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     """``mine − ref`` with 0 for non-finite values that are right or excused, and infinity for wrong ones."""
     rounded, far = ref.to(dtype), mine - ref
     odd = (mine * 0.0).add_(own, alpha=0.0).add_(rounded, alpha=0.0).isnan().nonzero()  # where one is not finite
     mine, own, rounded = mine[odd], own[odd], rounded[odd].double()
-    same, theirs = alike(mine, rounded), alike(mine, own)
-    undecided = ~alike(own, rounded)  # PyTorch's rounding makes another kind of number than float64's
+    same, theirs = same_kind(mine, rounded), same_kind(mine, own)
+    undecided = ~same_kind(own, rounded)  # PyTorch's rounding makes another kind of number than float64's
     excused = undecided & (same | theirs | mine.isnan())
     far[odd] = torch.where(same | excused, 0.0, math.inf).double()
     return far
 
 
-def alike(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+def same_kind(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     """Elementwise: both finite, the same infinity, or both NaN."""
     return (a.isfinite() & b.isfinite()) | (a == b) | (a.isnan() & b.isnan())

@@ -21,10 +21,10 @@ from cutegen_lab.problems import Reference
 
 _INDEX_AT = {"argmax": 0, "argmin": 0, "max": 1, "min": 1, "topk": 1, "sort": 1}  # of the results, a tensor or several
 _DIM_AT = {"argmax": 1, "argmin": 1, "max": 1, "min": 1, "topk": 2, "sort": 1}  # of the arguments
-_SAME_ORDER = {"_to_copy", "view", "_unsafe_view", "reshape", "squeeze", "unsqueeze", "alias", "detach", "clone"}
+_ORDER_KEEPING = {"_to_copy", "view", "_unsafe_view", "reshape", "squeeze", "unsqueeze", "alias", "detach", "clone"}
 _MARGIN = 4.0  # times the rounding error of a row's values
-_WHOLE = {"round", "floor", "ceil", "trunc"}
-_RISING = _SAME_ORDER | {"clamp", "clamp_min", "clamp_max"}  # monotonic operators: the order of values is kept
+_TO_INTEGER = {"round", "floor", "ceil", "trunc"}
+_MONOTONIC = _ORDER_KEEPING | {"clamp", "clamp_min", "clamp_max"}  # monotonic operators: the order of values is kept
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class _Choice:
     ordered: bool
 
 
-class _Watch(TorchDispatchMode):
+class _ChoiceTracker(TorchDispatchMode):
     """Traces indices from where they are chosen, and integers from the floats they were made of, to the results.
 
     ``before``: the ``sources`` of another, rounded run, from which the ``bounds`` of integers follow.
@@ -63,7 +63,7 @@ class _Watch(TorchDispatchMode):
         if name in _INDEX_AT and index is not None and index.dtype is torch.int64:
             dim = (kwargs or {}).get("dim", args[_DIM_AT[name]] if len(args) > _DIM_AT[name] else self._default(name))
             self.choices[self._id(index)] = _Choice(args[0], dim, index, bool((kwargs or {}).get("stable")))
-        elif name in _SAME_ORDER and isinstance(result, torch.Tensor) and not result.is_floating_point():
+        elif name in _ORDER_KEEPING and isinstance(result, torch.Tensor) and not result.is_floating_point():
             before = args[0]
             if id(before) in self.choices:
                 self.choices[self._id(result)] = self.choices[id(before)]
@@ -80,13 +80,13 @@ class _Watch(TorchDispatchMode):
         source = args[0]
         whole = not result.is_floating_point() and result.dtype is not torch.bool
         if id(source) in self.bounds:
-            if name in _RISING:
+            if name in _MONOTONIC:
                 low, high = (func(bound, *args[1:], **kwargs) for bound in self.bounds[id(source)])
                 self.bounds[self._id(result)] = low, high
-        elif source.is_floating_point() and (name in _WHOLE or (name == "_to_copy" and whole)):
+        elif source.is_floating_point() and (name in _TO_INTEGER or (name == "_to_copy" and whole)):
             self.sources.append(source)
             if len(self._before) >= len(self.sources):
-                noise = _noise(self._before[len(self.sources) - 1], source)
+                noise = _rounding_error(self._before[len(self.sources) - 1], source)
                 low, high = (func(moved, *args[1:], **kwargs) for moved in (source - noise, source + noise))
                 self.bounds[self._id(result)] = low, high
 
@@ -103,14 +103,14 @@ class _Watch(TorchDispatchMode):
         return id(tensor)
 
 
-def excused(
+def equivalent_integers(
     reference: Reference, inputs: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor]
 ) -> list[torch.Tensor | None]:
     """For each output, the elements (flat) that are right by the value they point at or that are undefined; None if
     unknown."""
-    with _Watch() as rounded:
-        own = tf32.own(reference, inputs)
-    with _Watch(rounded.sources) as exact:
+    with _ChoiceTracker() as rounded:
+        own = tf32.torch_result(reference, inputs)
+    with _ChoiceTracker(rounded.sources) as exact:
         wanted = reference.run_float64(inputs)
     found: list[torch.Tensor | None] = []
     for got, mine, want in zip(outputs, own, wanted, strict=True):
@@ -120,7 +120,7 @@ def excused(
             if id(t) in watch.undefined
         ]
         if id(mine) in rounded.choices and id(want) in exact.choices:
-            masks.append(_as_good(got, rounded.choices[id(mine)], exact.choices[id(want)]))
+            masks.append(_points_at_equal_value(got, rounded.choices[id(mine)], exact.choices[id(want)]))
         if id(want) in exact.bounds and not got.is_floating_point():
             low, high = (bound.reshape(-1) for bound in exact.bounds[id(want)])
             masks.append((got.reshape(-1) >= low) & (got.reshape(-1) <= high))
@@ -128,7 +128,7 @@ def excused(
     return found
 
 
-def _as_good(got: torch.Tensor, own: _Choice, exact: _Choice) -> torch.Tensor:
+def _points_at_equal_value(got: torch.Tensor, own: _Choice, exact: _Choice) -> torch.Tensor:
     """Elements where ``got`` points at the chosen value, within the rounding error of that row."""
     values, rounded, dim = exact.values.double(), own.values.double(), exact.dim
     index, chosen = got.to(torch.int64).reshape(exact.index.shape), exact.index
@@ -139,7 +139,7 @@ def _as_good(got: torch.Tensor, own: _Choice, exact: _Choice) -> torch.Tensor:
         index, chosen = index.unsqueeze(dim), chosen.unsqueeze(dim)
     inside = (index >= 0) & (index < values.shape[dim])
     mine, best = values.gather(dim, index.clamp(0, values.shape[dim] - 1)), values.gather(dim, chosen)
-    noise = _noise(rounded, values, dim)
+    noise = _rounding_error(rounded, values, dim)
     alike = (mine == best) | (mine.isnan() & best.isnan()) | ((mine - best).abs() <= noise)
     if exact.ordered:
         alike &= (index == chosen) | (noise > 0) | best.isnan()  # formulas differ in which are NaN
@@ -150,7 +150,7 @@ def _as_good(got: torch.Tensor, own: _Choice, exact: _Choice) -> torch.Tensor:
     return (inside & alike & ~twice).reshape(-1)
 
 
-def _noise(rounded: torch.Tensor, exact: torch.Tensor, dim: int = -1) -> torch.Tensor:
+def _rounding_error(rounded: torch.Tensor, exact: torch.Tensor, dim: int = -1) -> torch.Tensor:
     """Largest rounding error of ``exact`` along ``dim``, judged by ``rounded``."""
     if rounded.shape != exact.shape:
         return torch.zeros_like(exact)

@@ -79,16 +79,16 @@ def without_either(
     whose result differs between infinite and large inputs."""
     if allow.nan_for_infinity:
         got = torch.where(got.isnan() & own.isinf(), own.to(got.dtype), got)
-    if allow.vague is not None:
-        either = allow.vague.reshape(-1) & ~(got.isfinite() | reference.isfinite())
+    if allow.sign_undecided is not None:
+        either = allow.sign_undecided.reshape(-1) & ~(got.isfinite() | reference.isfinite())
         got = torch.where(either, reference.to(got.dtype), got)
-    if allow.unneeded is not None:
-        some = allow.unneeded.reshape(-1)
+    if allow.ignored_nan is not None:
+        some = allow.ignored_nan.reshape(-1)
         got = got.masked_fill(some, 0.0)
         own, reference, others = _blank(some, own, reference, others)
-    if allow.towards is None:
+    if allow.finite_limit is None:
         return got, own, reference, others
-    limit = allow.towards.reshape(-1)
+    limit = allow.finite_limit.reshape(-1)
     either = reference.isnan() & got.isinf() & (limit.abs() > _TOWARDS) & (limit.sign() == got.sign())
     got = torch.where(either, reference.to(got.dtype), got)
     near = (limit - reference).abs() <= _JUMP * reference.abs().clamp(min=rms(reference))  # not where that is unknown

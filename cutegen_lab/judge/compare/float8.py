@@ -29,10 +29,10 @@ def unrounded(result: torch.Tensor, reference: torch.Tensor) -> torch.Tensor:
     accepted.
     """
     parts = zip(result.split(_CHUNK), reference.split(_CHUNK), strict=True)
-    return torch.cat([_part(*pair) for pair in parts]) if result.numel() else reference.clone()
+    return torch.cat([_unrounded_chunk(*pair) for pair in parts]) if result.numel() else reference.clone()
 
 
-def _part(result: torch.Tensor, reference: torch.Tensor) -> torch.Tensor:
+def _unrounded_chunk(result: torch.Tensor, reference: torch.Tensor) -> torch.Tensor:
     info, bits = torch.finfo(result.dtype), _BITS[result.dtype]
     wide = result.double()
     _, exponent = torch.frexp(reference.clamp(-info.max, info.max).nan_to_num(0.0))

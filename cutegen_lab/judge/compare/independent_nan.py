@@ -15,12 +15,12 @@ from cutegen_lab.judge.compare.distances import rms
 from cutegen_lab.judge.draws.values import between
 
 Run = Callable[[Sequence[torch.Tensor]], tuple[torch.Tensor, ...]]
-_MOST = 48  # elements that are tried, and sets of them that outputs depend on
-_TRIED = (3.0, -1024.0, 1024.0, -(2.0**100), 2.0**100)  # times a number above a half; one share of 1 hides small ones
-_NEAR = 2.0**-4
+_MOST_TRIED = 48  # elements that are tried, and sets of them that outputs depend on
+_FACTORS = (3.0, -1024.0, 1024.0, -(2.0**100), 2.0**100)  # times a number above a half; one share of 1 hides small ones
+_TOLERANCE = 2.0**-4
 
 
-def unneeded(
+def independent_of_nan(
     run: Run, inputs: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor], wanted: Sequence[torch.Tensor], seed: int
 ) -> list[torch.Tensor]:
     """For each output, the elements that are right although ``wanted`` (float64) has NaN there.
@@ -29,13 +29,13 @@ def unneeded(
     it is only known that some do not matter to an output; such outputs count as right, because draws with one NaN and
     with one infinity still test them.
     """
-    trial = _Trial(run, inputs, outputs, wanted, seed)
+    trial = _DependenceSearch(run, inputs, outputs, wanted, seed)
     if not trial.over() and not trial.settle(trial.given) and not trial.of_one_input():
         trial.follow()
     return trial.right
 
 
-class _Trial:
+class _DependenceSearch:
     def __init__(
         self, run: Run, inputs: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor],
         wanted: Sequence[torch.Tensor], seed: int,
@@ -58,7 +58,7 @@ class _Trial:
         for at, (got, answer) in enumerate(zip(self._outputs, answers, strict=True)):
             if not answer.is_floating_point():
                 continue
-            near = (got == answer) | ((got - answer).abs() <= _NEAR * answer.abs().clamp(min=rms(answer)))
+            near = (got == answer) | ((got - answer).abs() <= _TOLERANCE * answer.abs().clamp(min=rms(answer)))
             self._take(at, near if among is None else near & among[at])
         return self.over()
 
@@ -84,7 +84,7 @@ class _Trial:
         """Finds which non-finite elements affect which outputs, and settles each set with the others made finite."""
         places = [(at, i) for at, t in enumerate(self.given) for i in (~t.isfinite()).view(-1).nonzero()[:, 0].tolist()]
         order = torch.randperm(len(places), generator=self._generator, device=self._generator.device).tolist()
-        tried = [places[i] for i in order[:_MOST]]
+        tried = [places[i] for i in order[:_MOST_TRIED]]
         if not tried:
             return
         base = self._run(self._healthy)
@@ -98,7 +98,7 @@ class _Trial:
         for number, which in enumerate(sorted({tuple(column) for some in columns for column in some})):
             mine = torch.tensor(which)
             among = [(m == mine.to(m.device).view(-1, *[1] * (m.dim() - 1))).all(0) for m in by_output]
-            if number < _MOST:
+            if number < _MOST_TRIED:
                 kept = [place for place, matters in zip(tried, which, strict=True) if matters]
                 self.settle(self._with({(at, i): float(self.given[at].reshape(-1)[i]) for at, i in kept}), among)
                 continue
@@ -112,7 +112,7 @@ class _Trial:
 
     def _reached(self, base: Sequence[torch.Tensor], place: tuple[int, int]) -> list[torch.Tensor]:
         found = [torch.zeros_like(some) for some in self.open]
-        for factor in _TRIED:
+        for factor in _FACTORS:
             value = factor * (0.5 + between(0, 1, self._generator))
             for mask, before, after in zip(found, base, self._run(self._with({place: value})), strict=True):
                 mask |= before != after

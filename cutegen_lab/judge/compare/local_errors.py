@@ -10,7 +10,7 @@ import torch
 from cutegen_lab.judge.compare.distances import chunks, rms
 
 _LEAST = 2.0**-100  # results below may have vanished on the way, where fp32's smallest normal number is 2**-126
-_OWN = 1e-2  # relative error of PyTorch's own beyond which an element is not compared
+_INACCURATE = 1e-2  # relative error of PyTorch's own beyond which an element is not compared
 _BIN, _MOST_COMPARED = 32, 1 << 18
 _COMPARABLE = 1 / 16  # of an output's root mean square: smaller elements' relative errors are of their terms
 _GROUPS, _SIGMAS = 8, 6.0  # fewer groups say too little of how much their means differ; and how much is no luck
@@ -19,7 +19,7 @@ Limit = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]  # from PyTorch's o
 
 
 @dataclass(frozen=True)
-class Finding:
+class LocalError:
     """The error furthest over its limit."""
 
     error: float
@@ -34,14 +34,14 @@ class Finding:
 
 def worst_relative(
     got: torch.Tensor, own: Sequence[torch.Tensor], reference: torch.Tensor, moved: Sequence[torch.Tensor], limit: Limit
-) -> Finding | None:
+) -> LocalError | None:
     """Largest error relative to its own element, however small. For products, quotients, roots and exponentials, which
     no correct formula computes inaccurately. ``own``: PyTorch's results, the first as it is; all flat."""
     size = reference.abs()
     least = max(_LEAST, torch.finfo(got.dtype).smallest_normal)
     compared = reference.isfinite() & (size >= least)
     for each in (*own, *moved):
-        compared &= (each.double() - reference).abs() <= _OWN * size
+        compared &= (each.double() - reference).abs() <= _INACCURATE * size
     if not bool(compared.any()):
         return None
 
@@ -52,13 +52,13 @@ def worst_relative(
     luck = torch.stack([errors(each).max() for each in own])
     effect = torch.stack([errors(each).max() for each in moved]) if moved else torch.zeros_like(luck)
     index = int(mine.argmax())
-    return Finding(float(mine[index]), float(luck[0]), float(limit(luck.max(), effect.max())), index)
+    return LocalError(float(mine[index]), float(luck[0]), float(limit(luck.max(), effect.max())), index)
 
 
 def worst_bin(
     got: torch.Tensor, luck: Sequence[torch.Tensor], reference: torch.Tensor, moved: Sequence[torch.Tensor],
     least: float, limit: Limit,
-) -> Finding | None:  # fmt: skip
+) -> LocalError | None:  # fmt: skip
     """Norm-wise error of elements of similar magnitude, relative to these or to ``least``. For elementwise functions;
     very large outputs are sampled. ``got``, ``luck`` (PyTorch's own) and ``moved`` are flat errors."""
     step = -(-reference.numel() // _MOST_COMPARED)
@@ -79,13 +79,13 @@ def worst_bin(
     at = int((mine / limits).nan_to_num(float("inf")).argmax())
     inside = order[at * _BIN : (at + 1) * _BIN]
     index = int(inside[got[::step][inside].abs().argmax()]) * step
-    return Finding(float(mine[at]), float(own[0][at]), float(limits[at]), index)
+    return LocalError(float(mine[at]), float(own[0][at]), float(limits[at]), index)
 
 
-def bias(
+def mean_bias(
     shape: Sequence[int], got: torch.Tensor, own: Sequence[torch.Tensor], reference: torch.Tensor, floor: float,
     budget: float,
-) -> Finding | None:  # fmt: skip
+) -> LocalError | None:  # fmt: skip
     """Mean relative difference from the rounded reference. Rounding errors cancel; a wrong factor and truncated bits do
     not.
 
@@ -125,4 +125,4 @@ def bias(
 
     own_bias = [abs(total) / count for total in theirs]
     limit = max(floor, budget * max(own_bias)) + _SIGMAS * max(spread(0), spread(1))
-    return Finding(abs(float(sums[0].sum())) / count, own_bias[0], limit, index)
+    return LocalError(abs(float(sums[0].sum())) / count, own_bias[0], limit, index)

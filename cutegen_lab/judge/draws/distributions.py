@@ -12,26 +12,26 @@ from cutegen_lab.core.problem import Workload
 from cutegen_lab.judge.draws.float_tensors import SIZES
 from cutegen_lab.judge.draws.names import (
     AROUND,
+    CONSTANTS,
     ESSENTIAL,
     EXPONENTS,
-    FAR,
-    FLOAT_ENDS,
+    FAR_FROM_ZERO,
+    FLOAT_LIMITS,
     HIDDEN,
     HIDDEN_ABOVE,
     MOSAIC,
-    NAMED,
+    OF_SIZE,
     ONE_SIDED,
     OVERFLOWING,
     PATCHWORK,
     PATTERN,
     PERIODIC,
-    SEVERAL,
-    SIZED,
+    SEVERAL_NOT_FINITE,
     SPECIALS,
 )
-from cutegen_lab.judge.draws.patterns import COUNT
+from cutegen_lab.judge.draws.patterns import PATTERN_COUNT
 from cutegen_lab.judge.draws.structured import STRUCTURED
-from cutegen_lab.judge.draws.values import Shape, between, normal, place_of_one, rand, randn, standard
+from cutegen_lab.judge.draws.values import Shape, between, moderate_normal, normal, rand, randn, random_position
 
 Draw = Callable[[Shape, torch.Generator], torch.Tensor]
 LARGE = 1e4
@@ -59,7 +59,7 @@ def _tiny(shape: Shape, g: torch.Generator) -> torch.Tensor:
 
 
 def _mixed(shape: Shape, g: torch.Generator) -> torch.Tensor:
-    values = standard(shape, g)
+    values = moderate_normal(shape, g)
     return values.mul_(randn(shape, g).mul_(between(1, 3, g)).exp2_())
 
 
@@ -71,14 +71,14 @@ def _zeros(shape: Shape, g: torch.Generator) -> torch.Tensor:
     return torch.zeros(shape)
 
 
-def _holding(value: float) -> Draw:
+def _with_one(value: float) -> Draw:
     """Normal values with one ``value`` among them, of either sign (except NaN: PyTorch sorts a negative one first on a
     GPU, last on a CPU)."""
 
     def draw_one(shape: Shape, g: torch.Generator) -> torch.Tensor:
-        values = standard(shape, g)
+        values = moderate_normal(shape, g)
         if values.numel():
-            at = place_of_one(shape, g)
+            at = random_position(shape, g)
             sign = between(-1, 1, g)
             values.view(-1)[at] = value if math.isnan(value) and g.device.type != "cpu" else math.copysign(value, sign)
         return values
@@ -88,15 +88,15 @@ def _holding(value: float) -> Draw:
 
 # In this order, where not every one is affordable; a workload's first is always normal.
 DISTRIBUTIONS: Mapping[str, Draw] = {
-    "normal": standard,
+    "normal": moderate_normal,
     "large": _large,  # overflow without max-subtraction
     "zeros": _zeros,
-    "nan": _holding(math.nan),
+    "nan": _with_one(math.nan),
     "bits": _bits,  # 0 and 1: sums of products are exact, and compared exactly
     "uniform": _uniform,
     "offset": _offset,  # variance by cancellation shows here
     "offset below": _offset_below,
-    "infinity": _holding(math.inf),
+    "infinity": _with_one(math.inf),
     "tiny": _tiny,  # an epsilon in the wrong place shows here
     "mixed": _mixed,  # many magnitudes side by side
 }
@@ -132,9 +132,9 @@ def distributions(
     kinds = [spec.dtype for spec in workload.inputs]
     whole = [*OVERFLOWING] if any(not d.is_float and d is not DType.BOOL for d in kinds) else []
     if not any(d.is_float for d in kinds):
-        number = int(secret * COUNT) + turn * _PATTERNS_STEP
-        patterns = [f"{PATTERN}{(number + i) % COUNT}" for i in range(_PATTERNS_EACH)]
-        return "normal", PATCHWORK, *whole, NAMED, "bits", "zeros", *patterns
+        number = int(secret * PATTERN_COUNT) + turn * _PATTERNS_STEP
+        patterns = [f"{PATTERN}{(number + i) % PATTERN_COUNT}" for i in range(_PATTERNS_EACH)]
+        return "normal", PATCHWORK, *whole, CONSTANTS, "bits", "zeros", *patterns
     small = _SMALL[0] <= max(spec.numel for spec in workload.inputs) <= _SMALL[1]
     count = AROUND_MANY if small else AROUND_COUNT
     parts = [(secret + (i + turn / turns) / count) % 1 for i in range(count)]
@@ -144,9 +144,9 @@ def distributions(
     first = int(secret * len(STRUCTURED)) + turn * _STEP
     dealt = [STRUCTURED[(first + i) % len(STRUCTURED)] for i in range(_STRUCTURED_EACH)]
     others = [name for name in DISTRIBUTIONS if name not in ("normal", *ESSENTIAL)]
-    telling = ("normal", PATCHWORK, MOSAIC, *ESSENTIAL, *whole, *beyond, PERIODIC, NAMED, ONE_SIDED, FAR, HIDDEN)
-    telling = (*telling, HIDDEN_ABOVE, EXPONENTS, SEVERAL, SPECIALS, FLOAT_ENDS)
-    return *telling, *dealt, *sized, *around, *others
+    early = ("normal", PATCHWORK, MOSAIC, *ESSENTIAL, *whole, *beyond, PERIODIC, CONSTANTS, ONE_SIDED, FAR_FROM_ZERO)
+    always = (*early, HIDDEN, HIDDEN_ABOVE, EXPONENTS, SEVERAL_NOT_FINITE, SPECIALS, FLOAT_LIMITS)
+    return *always, *dealt, *sized, *around, *others
 
 
 def _mean(part: float) -> float:
@@ -161,4 +161,4 @@ def _sizes_of(count: int, secret: float, turn: float) -> list[str]:
     common epsilon."""
     low, high = map(math.log10, SIZES)
     parts = [(secret + (i + turn) / count) % 1 for i in range(count)]
-    return [f"{SIZED}{10 ** (low + (high - low) * part):.3g}" for part in parts]
+    return [f"{OF_SIZE}{10 ** (low + (high - low) * part):.3g}" for part in parts]

@@ -11,7 +11,7 @@ import torch
 
 from cutegen_lab.core.dtypes import DType
 from cutegen_lab.core.problem import TensorSpec, Workload
-from cutegen_lab.judge.draws.values import between, standard
+from cutegen_lab.judge.draws.values import between, moderate_normal
 from cutegen_lab.problems.dtypes import TORCH
 
 SIZES = (1e-30, 1e-1)
@@ -58,7 +58,7 @@ def by_tensor(one: Callable[[torch.Tensor, TensorSpec, torch.Generator], torch.T
     """``one`` changes the normal values of one input."""
 
     def drawn(workload: Workload, g: torch.Generator) -> Values:
-        return {at: one(standard(spec.shape, g), spec, g) for at, spec in floats(workload)}
+        return {at: one(moderate_normal(spec.shape, g), spec, g) for at, spec in floats(workload)}
 
     return drawn
 

@@ -9,9 +9,9 @@ import torch
 from cutegen_lab.core.dtypes import DType
 from cutegen_lab.core.problem import TensorSpec, Workload
 from cutegen_lab.judge.draws.names import (
-    ENDS_BUT_LEAST,
     FULL_RANGE,
-    INTEGER_ENDS,
+    INTEGER_LIMITS,
+    INTEGER_LIMITS_BUT_LEAST,
     LOG_INTEGERS,
     MULTIPLES,
     OVERFLOWING,
@@ -19,15 +19,15 @@ from cutegen_lab.judge.draws.names import (
     ROW_INTEGERS,
     WIDE_RANGE,
 )
-from cutegen_lab.judge.draws.patterns import INDICES, LENGTHS, MASKS, Kind
+from cutegen_lab.judge.draws.patterns import INDICES, LENGTHS, MASKS, Pattern
 from cutegen_lab.judge.draws.values import between
 from cutegen_lab.problems.dtypes import TORCH
 from cutegen_lab.problems.tensors import placed
 
 NO_PATTERN = ("normal", "bits", "zeros")  # draws whose masks and indices have no pattern, nor …
-NO_INTEGER_PATTERN = (*NO_PATTERN, *OVERFLOWING, ENDS_BUT_LEAST, WIDE_RANGE)  # … other integers
+NO_INTEGER_PATTERN = (*NO_PATTERN, *OVERFLOWING, INTEGER_LIMITS_BUT_LEAST, WIDE_RANGE)  # … other integers
 _LENGTHS_BELOW = 1000
-WHOLE_RANGE = (INTEGER_ENDS, ENDS_BUT_LEAST, LOG_INTEGERS, ROW_INTEGERS, MULTIPLES)
+WHOLE_RANGE = (INTEGER_LIMITS, INTEGER_LIMITS_BUT_LEAST, LOG_INTEGERS, ROW_INTEGERS, MULTIPLES)
 _MOST_QUOTIENT = 32
 _AT_THE_END = 0.3  # of the rows of a size, those that reach to their type's end
 INTEGER_RANGE = {DType.I64: 1000, DType.I32: 1000, DType.I16: 1000, DType.I8: 100, DType.U8: 256, DType.BOOL: 2}
@@ -42,7 +42,7 @@ def terms(workload: Workload) -> int:
 
 def plain_integers(
     spec: TensorSpec, distribution: str, generator: torch.Generator, workload: Workload
-) -> tuple[torch.Tensor, Sequence[Kind], int, tuple[int, ...]]:
+) -> tuple[torch.Tensor, Sequence[Pattern], int, tuple[int, ...]]:
     """Values without a pattern, the possible patterns, and the numbers they choose from: 0 upwards, and others."""
     if spec.below:
         return _indices(spec, distribution, generator), INDICES, spec.below, spec.beside
@@ -71,8 +71,8 @@ def _sizes(spec: TensorSpec, workload: Workload) -> tuple[int, ...]:
 def extreme_integers(spec: TensorSpec, distribution: str, generator: torch.Generator) -> torch.Tensor:
     """Integers of every magnitude, or at the limits of their type and around zero."""
     info = torch.iinfo(TORCH[spec.dtype])
-    if distribution in (INTEGER_ENDS, ENDS_BUT_LEAST):
-        least = info.min + (distribution == ENDS_BUT_LEAST and info.min < 0)
+    if distribution in (INTEGER_LIMITS, INTEGER_LIMITS_BUT_LEAST):
+        least = info.min + (distribution == INTEGER_LIMITS_BUT_LEAST and info.min < 0)
         ends = torch.tensor([least, info.min + 1, info.max - 1, info.max, 0, 1, max(info.min, -1)])
         return ends[torch.randint(len(ends), spec.shape, generator=generator)].to(TORCH[spec.dtype])
     if distribution == ROW_INTEGERS:

@@ -19,7 +19,7 @@ from cutegen_lab.judge.draws.float_tensors import (
     partners,
     random_below,
 )
-from cutegen_lab.judge.draws.values import between, rand, standard
+from cutegen_lab.judge.draws.values import between, moderate_normal, rand
 
 _FAREST = 115.0  # powers of two: a thousand of such numbers can be added in fp32
 _WIDEST = 123.0  # … that can be multiplied by a few
@@ -40,7 +40,7 @@ def _ramp(size: int, reach: float, g: torch.Generator) -> torch.Tensor:
 def graded(workload: Workload, g: torch.Generator) -> Values:
     """Magnitudes from 1e-8 to 1e8 along one dimension; the partner's in reverse, so that all products have the same
     size."""
-    values = {at: standard(spec.shape, g) for at, spec in floats(workload)}
+    values = {at: moderate_normal(spec.shape, g) for at, spec in floats(workload)}
     pairs = partners(workload)
     for (i, m), (j, n) in pairs:
         reach = min(exponent_reach(workload.inputs[at].dtype, 26.0) for at in (i, j))
@@ -85,7 +85,7 @@ def loud_end(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> torc
 def of_size(workload: Workload, decades: float, g: torch.Generator) -> Values:
     """The largest input holds small values: near an epsilon they show where it is added, and below it whether it is.
     The other inputs do half of the time."""
-    values = {at: standard(spec.shape, g) for at, spec in floats(workload)}
+    values = {at: moderate_normal(spec.shape, g) for at, spec in floats(workload)}
     largest = max(floats(workload), key=lambda pair: pair[1].numel)[0]
     for at, spec in floats(workload):
         if at == largest or between(0, 1, g) < 0.5:
@@ -114,7 +114,7 @@ def one_sided(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> tor
 def far_from_zero(workload: Workload, g: torch.Generator) -> Values:
     """Rows of one sign in one of the largest inputs, at every power of two whose sums stay finite: a maximum that
     starts at -1e20 is above some of them."""
-    values = {at: standard(spec.shape, g) for at, spec in floats(workload)}
+    values = {at: moderate_normal(spec.shape, g) for at, spec in floats(workload)}
     at, spec = one_of_the_largest(workload, g)
     dim = mostly_last(spec, 0.65, g)
     shape = spec.shape and values[at].transpose(dim, -1).shape
@@ -130,7 +130,7 @@ def far_from_zero(workload: Workload, g: torch.Generator) -> Values:
 
 def all_exponents(workload: Workload, g: torch.Generator) -> Values:
     """Magnitudes of one of the largest inputs over all exponents, each equally likely."""
-    values = {at: standard(spec.shape, g) for at, spec in floats(workload)}
+    values = {at: moderate_normal(spec.shape, g) for at, spec in floats(workload)}
     at, spec = one_of_the_largest(workload, g)
     reach = min(math.log2(finfo(spec.dtype).max) - 2, _WIDEST)
     values[at] = values[at].sign() * ((2 * rand(spec.shape, g) - 1) * reach).exp2()

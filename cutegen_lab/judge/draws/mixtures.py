@@ -19,7 +19,7 @@ from cutegen_lab.judge.draws.float_tensors import (
     random_below,
     takes_non_finite,
 )
-from cutegen_lab.judge.draws.values import FEW_ROWS, between, dealt, rand, randn, standard
+from cutegen_lab.judge.draws.values import FEW_ROWS, assign_kinds, between, moderate_normal, rand, randn
 
 _LARGEST = 40.0  # … whose squares are added
 
@@ -29,7 +29,7 @@ def patchwork(workload: Workload, g: torch.Generator) -> Values:
     sorted, with a loud end or one heavy number (with few rows, parts of rows). An eighth of the rows and columns also
     holds some non-finite numbers, with few rows in half of the draws only, since they may then hide all others. One
     draw with many kinds, for workloads that can afford few."""
-    values = {at: standard(spec.shape, g) for at, spec in floats(workload)}
+    values = {at: moderate_normal(spec.shape, g) for at, spec in floats(workload)}
     at, spec = one_of_the_largest(workload, g)
     if not spec.shape:
         return values
@@ -47,7 +47,7 @@ def patchwork(workload: Workload, g: torch.Generator) -> Values:
         lambda given, some: given.sort(-1)[0], lambda given, some: torch.where(late, given * 2**reach, given),
         lambda given, some: torch.where(heavy[some], given * 2**reach, given),
     )  # fmt: skip
-    rows = _dealt_out(rows, others, g)
+    rows = _with_row_kinds(rows, others, g)
     if takes_non_finite(workload) and (count >= FEW_ROWS or between(0, 1, g) < 0.5):
         some = torch.randperm(count, generator=g).repeat(-(-3 // count))[: max(count // 8, min(count // 2, 4), 3)]
         places = torch.randperm(length, generator=g)[: max(length // 8, 1)]
@@ -61,7 +61,7 @@ def mosaic(workload: Workload, g: torch.Generator) -> Values:
     """Row kinds that a patchwork lacks: constant, descending, of one sign and large, large of both signs, sparse,
     quantised, and near enough to zero to be centred; one row holds both infinities, one two NaN, an eighth of them −∞
     in a tile of columns, and an eighth of the columns −∞ in the first rows."""
-    values = {at: standard(spec.shape, g) for at, spec in floats(workload)}
+    values = {at: moderate_normal(spec.shape, g) for at, spec in floats(workload)}
     at, spec = one_of_the_largest(workload, g)
     if not spec.shape:
         return values
@@ -77,7 +77,7 @@ def mosaic(workload: Workload, g: torch.Generator) -> Values:
         lambda given, some: given * size[some], lambda given, some: torch.where(kept[some], given, 0.0),
         lambda given, some: steps[some], lambda given, some: mean[some] + given / 4,
     )  # fmt: skip
-    rows = _dealt_out(rows, others, g)
+    rows = _with_row_kinds(rows, others, g)
     if takes_non_finite(workload) and count >= FEW_ROWS and length > 1:
         some = torch.randperm(count, generator=g)[:2]
         places = torch.randperm(length, generator=g)[:2]
@@ -101,13 +101,13 @@ def _hide_a_tile(rows: torch.Tensor, g: torch.Generator) -> None:
         rows[:side, torch.randperm(length, generator=g)[: max(length // 8, 1)]] = -math.inf
 
 
-def _dealt_out(
+def _with_row_kinds(
     given: torch.Tensor, others: Sequence[Callable[[torch.Tensor, torch.Tensor], torch.Tensor]], g: torch.Generator
 ) -> torch.Tensor:
     """Rows as ``given``, or as one of ``others`` makes them from (rows, their numbers); with few rows, parts of
     rows."""
     count, length = given.shape
-    kind, rows = dealt(len(others) + 1, count, length, g), given.clone()
+    kind, rows = assign_kinds(len(others) + 1, count, length, g), given.clone()
     for number, changed in enumerate(others, 1):
         some = (kind == number).any(-1).nonzero()[:, 0]
         rows[some] = torch.where(kind[some] == number, changed(given[some], some), rows[some])

@@ -20,9 +20,9 @@ from cutegen_lab.judge.draws.float_tensors import (
     random_below,
 )
 from cutegen_lab.judge.draws.names import HIDDEN
-from cutegen_lab.judge.draws.patterns import MASKS, patterned
-from cutegen_lab.judge.draws.type_limits import at_the_ends, with_infinite_rows
-from cutegen_lab.judge.draws.values import between, rand, standard
+from cutegen_lab.judge.draws.patterns import MASKS, with_pattern
+from cutegen_lab.judge.draws.type_limits import at_type_limits, with_infinite_rows
+from cutegen_lab.judge.draws.values import between, moderate_normal, rand
 
 _SKIPPED = 0.2  # of rows with numbers that are not finite, a tile is zero
 
@@ -30,7 +30,7 @@ _SKIPPED = 0.2  # of rows with numbers that are not finite, a tile is zero
 def hidden(workload: Workload, g: torch.Generator, value: float = -math.inf) -> Values:
     """One of the largest inputs is ``value`` where a mask hides it: tiles, beginnings, ends and single places of rows,
     or of lines along another dimension. None is hidden whole."""
-    values = {at: standard(spec.shape, g) for at, spec in floats(workload)}
+    values = {at: moderate_normal(spec.shape, g) for at, spec in floats(workload)}
     at, spec = one_of_the_largest(workload, g)
     if not spec.shape or spec.dtype.is_float8:
         return values
@@ -39,7 +39,7 @@ def hidden(workload: Workload, g: torch.Generator, value: float = -math.inf) -> 
     shape = tuple(turned.shape)
     place = (rand((*shape[:-1], 1), g) * shape[-1]).long()
     nothing = torch.zeros(shape, dtype=torch.bool)
-    mask = patterned(shape, nothing, MASKS, HIDDEN, g, by_rows=True).scatter(-1, place, False)
+    mask = with_pattern(shape, nothing, MASKS, HIDDEN, g, by_rows=True).scatter(-1, place, False)
     values[at] = turned.masked_fill(mask, value).transpose(dim, -1).contiguous()
     return values
 
@@ -94,4 +94,4 @@ def _some_not_finite(values: torch.Tensor, spec: TensorSpec, g: torch.Generator)
 
 
 def float_limits(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> torch.Tensor:
-    return at_the_ends(values, finfo(spec.dtype), g)
+    return at_type_limits(values, finfo(spec.dtype), g)

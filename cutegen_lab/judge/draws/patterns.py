@@ -12,12 +12,12 @@ from dataclasses import dataclass
 import torch
 
 from cutegen_lab.judge.draws.names import PATTERN
-from cutegen_lab.judge.draws.values import Shape, between, dealt, rand
+from cutegen_lab.judge.draws.values import Shape, assign_kinds, between, rand
 
-_PLAIN, _BY_ROWS = 0.15, 0.35  # the shares of other draws that have no pattern, and one for each row
+_NO_PATTERN_SHARE, _BY_ROWS_SHARE = 0.15, 0.35  # the shares of other draws that have no pattern, and one for each row
 _MOST_STRIDE = 64
 
-Kind = Callable[["Grid", torch.Generator], torch.Tensor]
+Pattern = Callable[["Grid", torch.Generator], torch.Tensor]
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def _band(at: Grid, g: torch.Generator) -> torch.Tensor:
     return (at.column - at.row).abs() <= int(between(0, 1, g) * at.columns / 4)
 
 
-MASKS: Sequence[Kind] = (
+MASKS: Sequence[Pattern] = (
     lambda at, g: torch.ones(at.shape, dtype=torch.bool),
     lambda at, g: torch.zeros(at.shape, dtype=torch.bool),
     _place,
@@ -126,7 +126,7 @@ def _near_powers(at: Grid, g: torch.Generator) -> torch.Tensor:
     return (powers + torch.randint(-1, 2, at.shape, generator=g)).clamp(0, at.below - 1)
 
 
-INDICES: Sequence[Kind] = (
+INDICES: Sequence[Pattern] = (
     _ordered,
     lambda at, g: _ordered(at, g).flip(-1),
     lambda at, g: at.any(g)[:1, :1].expand(at.shape),  # one for all
@@ -149,38 +149,42 @@ def _one_of(at: Grid, g: torch.Generator) -> torch.Tensor:
 
 
 # Of integers of which nothing is known, ``others`` are the sizes that they may be lengths of.
-LENGTHS: Sequence[Kind] = (
+LENGTHS: Sequence[Pattern] = (
     _one_of,
     _ordered,
     lambda at, g: at.any(g, a_row=True).expand(at.shape),
     lambda at, g: _one_of(at, g)[:1, :1].expand(at.shape),
     lambda at, g: torch.where(_coin(at, g), 0, 1),
 )
-COUNT = max(map(len, (MASKS, INDICES, LENGTHS)))
+PATTERN_COUNT = max(map(len, (MASKS, INDICES, LENGTHS)))
 
 
-def patterned(
-    shape: Shape, plain: torch.Tensor, kinds: Sequence[Kind], distribution: str, g: torch.Generator,
+def with_pattern(
+    shape: Shape, plain: torch.Tensor, kinds: Sequence[Pattern], distribution: str, g: torch.Generator,
     by_rows: bool, below: int = 2, others: tuple[int, ...] = (),
 ) -> torch.Tensor:  # fmt: skip
     """``plain``, or values of one kind, or of one kind for each row (always if ``by_rows``)."""
     share = between(0, 1, g)
-    if not plain.numel() or not shape or (not distribution.startswith(PATTERN) and not by_rows and share < _PLAIN):
+    if (
+        not plain.numel()
+        or not shape
+        or (not distribution.startswith(PATTERN) and not by_rows and share < _NO_PATTERN_SHARE)
+    ):
         return plain
     at = Grid(plain.numel() // shape[-1], shape[-1], shape[-2] if len(shape) > 1 else 1, below, others)
     if distribution.startswith(PATTERN):
         number = int(distribution.removeprefix(PATTERN))
-    elif not by_rows and share > _BY_ROWS:
+    elif not by_rows and share > _BY_ROWS_SHARE:
         number = int(torch.randint(len(kinds), (), generator=g))
     else:
         return _by_rows(at, plain, kinds, g).view(shape)
     return kinds[number % len(kinds)](at, g).to(plain.dtype).reshape(shape)
 
 
-def _by_rows(at: Grid, plain: torch.Tensor, kinds: Sequence[Kind], g: torch.Generator) -> torch.Tensor:
+def _by_rows(at: Grid, plain: torch.Tensor, kinds: Sequence[Pattern], g: torch.Generator) -> torch.Tensor:
     """One kind for each row; with few rows, for each part of a row."""
     rows = plain.reshape(at.shape)
-    kind = dealt(len(kinds) + 1, at.rows, at.columns, g)
+    kind = assign_kinds(len(kinds) + 1, at.rows, at.columns, g)
     for number, one in enumerate(kinds):
         rows = torch.where(kind == number, one(at, g).to(plain.dtype), rows)
     return rows

@@ -18,15 +18,15 @@ from cutegen_lab.problems.tensors import placed
 _SHORT = 4  # tokens of a short sequence
 
 
-def ruled(tensors: Sequence[torch.Tensor], workload: Workload, generator: torch.Generator) -> list[torch.Tensor]:
+def apply_rules(tensors: Sequence[torch.Tensor], workload: Workload, generator: torch.Generator) -> list[torch.Tensor]:
     """``tensors`` (inputs of ``workload``) with those that have a rule replaced."""
     return [
-        placed(_drawn(spec, generator).to(tensor.device, TORCH[spec.dtype]), spec) if spec.rule else tensor
+        placed(_draw_by_rule(spec, generator).to(tensor.device, TORCH[spec.dtype]), spec) if spec.rule else tensor
         for tensor, spec in zip(tensors, workload.inputs, strict=True)
     ]
 
 
-def _drawn(spec: TensorSpec, generator: torch.Generator) -> torch.Tensor:
+def _draw_by_rule(spec: TensorSpec, generator: torch.Generator) -> torch.Tensor:
     where = generator.device
     if spec.rule == "sorted" and spec.shape[-1:] > (1,):
         rows = max(spec.numel // spec.shape[-1], 1)

@@ -12,23 +12,23 @@ from cutegen_lab.judge.draws.float_tensors import takes_non_finite
 from cutegen_lab.judge.draws.names import (
     AROUND,
     ESSENTIAL,
-    EVERYWHERE,
     FULL_RANGE,
     HIDDEN,
+    MIXED_ROWS,
     MOSAIC,
+    OF_SIZE,
     ONE_SIDED,
     PATCHWORK,
-    SIZED,
 )
 
 EMULATED_INSTRUCTIONS = 200_000  # warp instructions a workload, all its draws together: a tenth of a second
 BYTES_EACH = 8  # that a warp instruction reads or writes on average: of most honest kernels 1 to 40
-TOO_MANY = 150 * EMULATED_INSTRUCTIONS  # all that a small workload's draws may take; the slowest honest one's: 108
+INSTRUCTION_LIMIT = 150 * EMULATED_INSTRUCTIONS  # most that all draws of a small workload may take; honest kernels: 108
 GPU_BYTES = 8 << 30  # compulsory traffic of all draws of a workload
-FEWEST_ON_GPU = 10
-FEWEST = ("normal", PATCHWORK, MOSAIC, FULL_RANGE)  # of an expensive workload: together they hold every kind of number
-_ALONE = (HIDDEN, ONE_SIDED)  # … and these where there is no other workload
-_OF_ONE_SIGN = "offset below"  # … and this where few results are made of all of it: no row of another kind is above
+MINIMAL_ON_GPU = 10
+MINIMAL = ("normal", PATCHWORK, MOSAIC, FULL_RANGE)  # of an expensive workload: together they hold every kind of number
+_IF_ONLY_WORKLOAD = (HIDDEN, ONE_SIDED)  # … and these where there is no other workload
+_IF_FEW_OUTPUTS = "offset below"  # … and this where few results are made of all of it: no row of another kind is above
 
 
 def draws(workload: Workload, turn: int, turns: int, secret: float, tf32: bool = False) -> tuple[str, ...]:
@@ -39,10 +39,10 @@ def draws(workload: Workload, turn: int, turns: int, secret: float, tf32: bool =
     ``tf32`` are those of the trial.
     """
     names = distributions(workload, turn, turns, secret, tf32)
-    every = (*fewest(workload), *EVERYWHERE, *(_ALONE if turns == 1 else ()))
+    every = (*minimal_draws(workload), *MIXED_ROWS, *(_IF_ONLY_WORKLOAD if turns == 1 else ()))
     telling = (*every, *ESSENTIAL) if not workload.derived else (*ESSENTIAL, *every)  # of one kind: clearer
     first = [name for name in dict.fromkeys(("normal", *telling)) if name in names]
-    spread = [[name for name in names if name.startswith(start)] for start in (AROUND, SIZED)]
+    spread = [[name for name in names if name.startswith(start)] for start in (AROUND, OF_SIZE)]
     early = [name for pair in zip_longest(*spread[:: 1 if turn % 2 else -1]) for name in pair if name is not None]
     rest = [name for name in names if name not in {*first, *early}]
     start = 5 * turn % max(len(rest), 1)
@@ -50,12 +50,12 @@ def draws(workload: Workload, turn: int, turns: int, secret: float, tf32: bool =
     return *first, *(name for pair in pairs for name in pair if name is not None)
 
 
-def fewest(workload: Workload) -> tuple[str, ...]:
+def minimal_draws(workload: Workload) -> tuple[str, ...]:
     """The draws that every workload gets, which together hold every kind of number."""
-    return (*FEWEST, _OF_ONE_SIGN) if not takes_non_finite(workload) else FEWEST
+    return (*MINIMAL, _IF_FEW_OUTPUTS) if not takes_non_finite(workload) else MINIMAL
 
 
-def owed(workload: Workload, names: Sequence[str], alone: bool = False) -> int:
+def required_draws(workload: Workload, names: Sequence[str], alone: bool = False) -> int:
     """Number of the draws ``names`` that each emulated kernel gets, by the problem's amount of work: if the kernel's
     own cost decided, a slow kernel would get only a few.
 
@@ -64,27 +64,27 @@ def owed(workload: Workload, names: Sequence[str], alone: bool = False) -> int:
     one.
     """
     if not workload.derived and not alone:
-        always = fewest(workload)
+        always = minimal_draws(workload)
         return sum(name in always for name in names)
-    least = _fewest(names) + sum(name in _ALONE for name in names) * alone
+    least = _minimal_count(names) + sum(name in _IF_ONLY_WORKLOAD for name in names) * alone
     allowed = EMULATED_INSTRUCTIONS * BYTES_EACH // max(workload.compulsory_bytes, 1)
     return min(len(names), max(least, allowed))
 
 
-def affordable(
+def affordable_draws(
     workload: Workload, names: Sequence[str], device: Device, execution: Execution, alone: bool = False
 ) -> int:
-    """Number of the draws ``names`` to run, given that the first took ``execution``: fewer than :func:`owed` if the
-    emulated kernel is too slow to judge."""
+    """Number of the draws ``names`` to run, given that the first took ``execution``: fewer than :func:`required_draws`
+    if the emulated kernel is too slow to judge."""
     count = len(names)
     if device.kind == "cuda":
-        return min(count, max(FEWEST_ON_GPU, GPU_BYTES // max(workload.compulsory_bytes, 1)))
+        return min(count, max(MINIMAL_ON_GPU, GPU_BYTES // max(workload.compulsory_bytes, 1)))
     spent = execution.counters.get("warp_instructions", 0.0)
     if spent == 0:
         return count
-    wanted = min(count, max(owed(workload, names, alone), int(EMULATED_INSTRUCTIONS / spent)))
-    return min(wanted, max(_fewest(names), int(TOO_MANY / spent))) if workload.derived else wanted
+    wanted = min(count, max(required_draws(workload, names, alone), int(EMULATED_INSTRUCTIONS / spent)))
+    return min(wanted, max(_minimal_count(names), int(INSTRUCTION_LIMIT / spent))) if workload.derived else wanted
 
 
-def _fewest(names: Sequence[str]) -> int:
-    return sum(name in (*FEWEST, *ESSENTIAL, *EVERYWHERE) for name in names) + 2
+def _minimal_count(names: Sequence[str]) -> int:
+    return sum(name in (*MINIMAL, *ESSENTIAL, *MIXED_ROWS) for name in names) + 2

@@ -42,18 +42,18 @@ from cutegen_lab.judge.draws.magnitudes import (
 from cutegen_lab.judge.draws.mixtures import mosaic, patchwork
 from cutegen_lab.judge.draws.names import (
     CONSTANT_ROWS,
-    EVERYWHERE,
     EXPONENTS,
-    FAR,
-    FLOAT_ENDS,
+    FAR_FROM_ZERO,
+    FLOAT_LIMITS,
     HIDDEN,
     HIDDEN_ABOVE,
+    MIXED_ROWS,
     MOSAIC,
+    OF_SIZE,
     ONE_SIDED,
     PATCHWORK,
     PERIODIC,
-    SEVERAL,
-    SIZED,
+    SEVERAL_NOT_FINITE,
     SPECIALS,
 )
 from cutegen_lab.judge.draws.non_finite import float_limits, hidden, several_not_finite, specials
@@ -71,7 +71,7 @@ _DRAWS: Mapping[str, FloatDraw] = {
     "quiet rows": by_tensor(quiet_rows),
     "nearly": by_tensor(nearly_regular),
     ONE_SIDED: by_tensor(along_any(one_sided)),
-    FAR: far_from_zero,
+    FAR_FROM_ZERO: far_from_zero,
     EXPONENTS: all_exponents,
     "sparse": by_tensor(sparse),
     "quantised": by_tensor(quantised),
@@ -79,22 +79,33 @@ _DRAWS: Mapping[str, FloatDraw] = {
     "shares": by_tensor(shares),
     PERIODIC: by_tensor(periodic),
     SPECIALS: by_tensor(specials),
-    SEVERAL: several_not_finite,
-    FLOAT_ENDS: by_tensor(float_limits),
+    SEVERAL_NOT_FINITE: several_not_finite,
+    FLOAT_LIMITS: by_tensor(float_limits),
     PATCHWORK: patchwork,
     MOSAIC: mosaic,
     HIDDEN: hidden,
     HIDDEN_ABOVE: partial(hidden, value=math.inf),
 }
-_EACH_TIME = (*EVERYWHERE, MOSAIC, HIDDEN, HIDDEN_ABOVE, ONE_SIDED, FAR, EXPONENTS, SPECIALS, SEVERAL, FLOAT_ENDS)
-STRUCTURED = tuple(name for name in _DRAWS if name not in _EACH_TIME)  # which are dealt out
+_ALWAYS = (
+    *MIXED_ROWS,
+    MOSAIC,
+    HIDDEN,
+    HIDDEN_ABOVE,
+    ONE_SIDED,
+    FAR_FROM_ZERO,
+    EXPONENTS,
+    SPECIALS,
+    SEVERAL_NOT_FINITE,
+    FLOAT_LIMITS,
+)
+STRUCTURED = tuple(name for name in _DRAWS if name not in _ALWAYS)  # which are dealt out
 
 
 def structured(name: str, workload: Workload, generator: torch.Generator) -> Values | None:
     """Values of the float inputs by index, in float32 or float64; None if ``name`` is no structured draw."""
     if not any(True for _ in floats(workload)):
         return None
-    if name.startswith(SIZED):
-        return of_size(workload, math.log10(float(name.removeprefix(SIZED))), generator)
+    if name.startswith(OF_SIZE):
+        return of_size(workload, math.log10(float(name.removeprefix(OF_SIZE))), generator)
     draw = _DRAWS.get(name)
     return None if draw is None else draw(workload, generator)

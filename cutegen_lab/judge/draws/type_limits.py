@@ -9,7 +9,7 @@ import torch
 from cutegen_lab.judge.draws.values import between, rand
 
 _MANY_ROWS, _ROWS = 8, 4  # of which one of either sign is infinite: always, and mostly
-_OFTEN = 0.7
+_PROBABILITY = 0.7
 
 
 def with_infinite_rows(rows: torch.Tensor, g: torch.Generator) -> torch.Tensor:
@@ -17,12 +17,12 @@ def with_infinite_rows(rows: torch.Tensor, g: torch.Generator) -> torch.Tensor:
     finite number is too large for the first). A few rows stay unchanged."""
     count = rows.shape[0]
     for value in (-math.inf, math.inf) if count >= _ROWS else ():
-        if count >= _MANY_ROWS or between(0, 1, g) < _OFTEN:
+        if count >= _MANY_ROWS or between(0, 1, g) < _PROBABILITY:
             rows[int(torch.randint(count, (), generator=g))] = value
     return rows
 
 
-def at_the_ends(values: torch.Tensor, info: torch.finfo, g: torch.Generator) -> torch.Tensor:
+def at_type_limits(values: torch.Tensor, info: torch.finfo, g: torch.Generator) -> torch.Tensor:
     """``values`` with half of them replaced by the largest numbers of either sign and their neighbours, the smallest
     normal and subnormal ones, and zeros; in float64, which represents all of them."""
     least, step = info.smallest_normal, info.eps

@@ -46,12 +46,12 @@ def normal(scale: float, mean: float, shape: Shape, g: torch.Generator) -> torch
     return randn(shape, g).mul_(scale).add_(mean)
 
 
-def standard(shape: Shape, g: torch.Generator) -> torch.Tensor:
+def moderate_normal(shape: Shape, g: torch.Generator) -> torch.Tensor:
     scale = 2 ** between(-1, 1, g)
     return normal(scale, scale * between(-0.5, 0.5, g), shape, g)
 
 
-def place_of_one(shape: Shape, g: torch.Generator) -> int:
+def random_position(shape: Shape, g: torch.Generator) -> int:
     """Flat index of one element; half of the time at an end of one dimension, mostly the last."""
     place = [int(torch.randint(size, (), generator=g, device=g.device)) for size in shape]
     if shape and between(0, 1, g) < 0.5:
@@ -63,7 +63,7 @@ def place_of_one(shape: Shape, g: torch.Generator) -> int:
     return flat
 
 
-def dealt(kinds: int, rows: int, columns: int, g: torch.Generator) -> torch.Tensor:
+def assign_kinds(kinds: int, rows: int, columns: int, g: torch.Generator) -> torch.Tensor:
     """Kind (of ``kinds``) of each row as [rows, 1], each equally often; with few rows, of each part of a row as [rows,
     columns]."""
     parts = kinds if rows < FEW_ROWS else 1

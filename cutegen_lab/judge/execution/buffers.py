@@ -12,19 +12,19 @@ import torch
 from cutegen_lab.core.artifact import Build
 from cutegen_lab.core.problem import TensorSpec, Workload
 from cutegen_lab.judge.draws.inputs import fill
-from cutegen_lab.judge.execution.placement import Placement, as_planned, rewritten
+from cutegen_lab.judge.execution.placement import Placement, planned_placement, relocated_build
 from cutegen_lab.problems.tensors import laid_out
 
 POISONS = (0xFF, 0x7B)  # bytes: 0xFF… is NaN in every floating-point type; 0x7B… is a large finite number in most
 
-Loan = Callable[[Sequence[int]], Sequence[torch.Tensor] | None]
+LendMemory = Callable[[Sequence[int]], Sequence[torch.Tensor] | None]
 """A device's own memory of each size in bytes, or None where it lends none."""
 
-_KEPT_BYTES = 2 << 30
+_CACHED_BYTES = 2 << 30
 _LARGE_BYTES = (0x51, 0x7B)  # repeated: a large finite number that a kernel cannot predict
 
 
-def secret_poison(generator: torch.Generator) -> int:
+def random_poison(generator: torch.Generator) -> int:
     """A random poison byte for a run that is not repeated; never the pattern of a NaN that a kernel computes."""
     return int(torch.randint(_LARGE_BYTES[0], _LARGE_BYTES[1] + 1, (), generator=generator))
 
@@ -69,12 +69,12 @@ class Buffers:
 
     def __init__(
         self, workload: Workload, build: Build, inputs: Sequence[torch.Tensor], poison: int,
-        placement: Placement | None = None, guard_seed: int = 0, loan: Loan = lambda sizes: None,
+        placement: Placement | None = None, guard_seed: int = 0, loan: LendMemory = lambda sizes: None,
     ) -> None:  # fmt: skip
         specs = workload.tensors + build.plan.workspace
-        place = placement or as_planned(len(specs))
+        place = placement or planned_placement(len(specs))
         self.poison = poison
-        self.build = rewritten(build, place, len(inputs)) if placement else build
+        self.build = relocated_build(build, place, len(inputs)) if placement else build
         generator = torch.Generator().manual_seed(guard_seed)
         sizes = [place.offsets[i] + specs[i].storage_bytes + place.tail for i in place.order]
         lent = loan(sizes)
@@ -87,7 +87,7 @@ class Buffers:
             slot.fill_gaps(guard_seed)
         for slot, value in zip(slots, inputs, strict=False):
             slot.tensor.copy_(value)
-        self._inputs = [(slot, _given(slot, value)) for slot, value in zip(slots, inputs, strict=False)]
+        self._inputs = [(slot, _expected_bytes(slot, value)) for slot, value in zip(slots, inputs, strict=False)]
         self._placed = [slots[i] for i in place.order]
         self.tensors: tuple[TensorSpec, ...] = tuple(slot.spec for slot in self._placed)
         self.outputs = [slot.tensor for slot in slots[len(inputs) : len(workload.tensors)]]
@@ -105,7 +105,7 @@ class Buffers:
 
     def modified_input(self) -> str | None:
         """Name of the first input whose bytes changed."""
-        return next((slot.spec.name for slot, given in self._inputs if not _same(slot.raw, given)), None)
+        return next((slot.spec.name for slot, given in self._inputs if not _same_bytes(slot.raw, given)), None)
 
     def broken_guard(self) -> str | None:
         """Name of the first tensor with a changed guard."""
@@ -119,7 +119,7 @@ class Buffers:
         return (raw == self.poison).all(dim=1)
 
 
-class Kept:
+class BufferCache:
     """Buffers of the last prediction, reused by the next with tensors of the same sizes: filling them takes ten times
     as long as counting a sample of the blocks. Their values matter little there, but inputs that a build wrote to are
     not reused."""
@@ -127,18 +127,18 @@ class Kept:
     def __init__(self) -> None:
         self._last: list[Buffers] = []
 
-    def __reduce__(self) -> tuple[type[Kept], tuple[()]]:
-        return Kept, ()  # pickled without its tensors: another process has its own
+    def __reduce__(self) -> tuple[type[BufferCache], tuple[()]]:
+        return BufferCache, ()  # pickled without its tensors: another process has its own
 
-    def lent(self, workload: Workload, build: Build, seed: int) -> Buffers:
+    def take(self, workload: Workload, build: Build, seed: int) -> Buffers:
         with suppress(IndexError):
             last = self._last.pop()  # at once, so that two threads never share them
             if last.tensors == workload.tensors + build.plan.workspace:
                 return last
         return Buffers(workload, build, fill(workload, seed), POISONS[0])
 
-    def back(self, buffers: Buffers) -> None:
-        if sum(spec.storage_bytes for spec in buffers.tensors) <= _KEPT_BYTES and buffers.modified_input() is None:
+    def put_back(self, buffers: Buffers) -> None:
+        if sum(spec.storage_bytes for spec in buffers.tensors) <= _CACHED_BYTES and buffers.modified_input() is None:
             self._last = [buffers]
 
 
@@ -149,12 +149,12 @@ def _slot(spec: TensorSpec, memory: torch.Tensor, offset: int, generator: torch.
     return _Slot(spec, memory, offset)
 
 
-def _given(slot: _Slot, value: torch.Tensor) -> torch.Tensor:
+def _expected_bytes(slot: _Slot, value: torch.Tensor) -> torch.Tensor:
     """Bytes that an input must keep: those of ``value``, which no device sees, or a copy with gaps."""
     return slot.raw.clone() if slot.spec.strides else value.reshape(-1).view(torch.uint8).to(slot.raw.device)
 
 
-def _same(a: torch.Tensor, b: torch.Tensor) -> bool:
+def _same_bytes(a: torch.Tensor, b: torch.Tensor) -> bool:
     """Whether all bytes are equal; compared as words where possible, which is several times faster."""
     words = a.numel() // 8 * 8
     return bool(

@@ -32,12 +32,12 @@ class Placement:
         return {tensor: place for place, tensor in enumerate(self.order)}
 
 
-def as_planned(count: int) -> Placement:
+def planned_placement(count: int) -> Placement:
     """The plan's order, with each tensor filling its memory exactly, so that bounds are exact."""
     return Placement(tuple(range(count)), (0,) * count)
 
 
-def shuffled(count: int, inputs: int, generator: torch.Generator) -> Placement:
+def shuffled_placement(count: int, inputs: int, generator: torch.Generator) -> Placement:
     """Random offsets; half of the time in any order, otherwise with inputs first, so that a device which identifies
     them by position (the emulator, for reads of unwritten memory) still can."""
     if _random(2, generator):
@@ -48,12 +48,12 @@ def shuffled(count: int, inputs: int, generator: torch.Generator) -> Placement:
     return Placement(tuple(order), _offsets(count, generator), TAIL_BYTES)
 
 
-def reversed_order(count: int, generator: torch.Generator) -> Placement:
+def reversed_placement(count: int, generator: torch.Generator) -> Placement:
     """Outputs before inputs, with random offsets."""
     return Placement(tuple(reversed(range(count))), _offsets(count, generator), TAIL_BYTES)
 
 
-def rewritten(build: Build, placement: Placement, inputs: int) -> Build:
+def relocated_build(build: Build, placement: Placement, inputs: int) -> Build:
     """``build`` with relocations that point at the tensors' new positions.
 
     Tensors of the result are in ``placement.order``. If inputs and others are mixed, ``inputs`` is None: all count as

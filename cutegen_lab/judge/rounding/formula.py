@@ -54,44 +54,46 @@ class FormulaKind:
     """An infinite result is infinite in every correct formula, since no infinities are subtracted."""
     infinite: bool
     """The same, although a formula may lose values that vanish."""
-    apart: bool
+    elementwise: bool
     """No element is a sum of several."""
     strict: bool
     """Only sums, products and quotients, none of which leaves a value out."""
     relative: bool
     """Only products, quotients, powers and exponentials of single elements."""
-    chooses: bool
+    rounds_nothing: bool
     """Only choices, copies and comparisons: nothing is rounded."""
 
 
 class _FormulaRecorder(TorchDispatchMode):
-    """Records which operators are used, for :class:`Kind`."""
+    """Records which operators are used, for :class:`FormulaKind`."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._apart = self._alone = self._only = self._strict = self._relative = self._chooses = True
-        self._infinite = True
+        self._elementwise = self._strict = self._relative = self._rounds_nothing = True
+        self._plain = self._plain_alone = self._infinite = True
 
     @property
     def kind(self) -> FormulaKind:
-        plain = self._only or (self._apart and self._alone)
-        infinite = plain or (self._apart and self._infinite)
-        return FormulaKind(plain, infinite, self._apart, self._strict, self._relative, self._chooses)
+        plain = self._plain or (self._elementwise and self._plain_alone)
+        infinite = plain or (self._elementwise and self._infinite)
+        return FormulaKind(plain, infinite, self._elementwise, self._strict, self._relative, self._rounds_nothing)
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         name = func.overloadpacket.__name__.rstrip("_")
-        self._alone = self._alone and (name in PLAIN_ALONE or aliases(func))
+        self._plain_alone = self._plain_alone and (name in PLAIN_ALONE or aliases(func))
         self._infinite = self._infinite and (name in INFINITE_ALONE or aliases(func))
-        self._only = self._only and (name in PLAIN or aliases(func))
-        self._apart = self._apart and (torch.Tag.pointwise in func.tags or name in CHOOSING or aliases(func))
+        self._plain = self._plain and (name in PLAIN or aliases(func))
+        self._elementwise = self._elementwise and (
+            torch.Tag.pointwise in func.tags or name in CHOOSING or aliases(func)
+        )
         self._strict = self._strict and (name in STRICT or aliases(func))
         self._relative = self._relative and (name in RELATIVE or aliases(func))
         result = func(*args, **(kwargs or {}))
         narrows = name == "_to_copy" and result.dtype.itemsize < args[0].dtype.itemsize
         views = aliases(func) and not func._schema.is_mutable
-        self._chooses = self._chooses and (name in EXACT or views) and not narrows
+        self._rounds_nothing = self._rounds_nothing and (name in EXACT or views) and not narrows
         return result
 
 

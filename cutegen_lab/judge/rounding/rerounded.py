@@ -17,7 +17,10 @@ from cutegen_lab.judge.rounding.operators import CHOOSING, aliases
 from cutegen_lab.judge.rounding.partial_sums import PARTIAL_SUM_SQUARES
 
 _PRODUCTS = {"mm": 0, "bmm": 0, "addmm": 1, "baddbmm": 1}  # and which argument is the first factor
-_EIGHT_BITS, _A_STEP = 2.0**-13, 32  # of the largest product what is kept of the others; how many are added at a time
+_FLOAT8_TRUNCATION = (
+    2.0**-13
+)  # last bit that tensor cores keep of a product of 8-bit floats, relative to the largest one
+_TERMS_PER_STEP = 32  # products that they add at a time
 
 
 class Rerounded(TorchDispatchMode):
@@ -71,7 +74,7 @@ class Rerounded(TorchDispatchMode):
         element is off by up to the sum over all of them (bounded by their root sum of squares)."""
         largest = (a.double().square() @ b.double().square()).sqrt()
         noise = self._draw.uniform(result).mul_(2).sub_(1).mul_(largest.reshape(result.shape))
-        return (result.double() + noise * (_EIGHT_BITS * math.sqrt(_A_STEP))).to(result.dtype)
+        return (result.double() + noise * (_FLOAT8_TRUNCATION * math.sqrt(_TERMS_PER_STEP))).to(result.dtype)
 
     def _make(self, value: Any) -> None:
         if isinstance(value, torch.Tensor) and value.is_floating_point():

@@ -49,7 +49,7 @@ def rerounded_results(
     while len(results) < (MORE_SAMPLES if results and min(t.numel() for t in results[0]) <= _FEW else SAMPLES):
         number = len(results)
         with AttentionFormula(2, _RAISED[number % len(_RAISED)]), Rerounded(seed ^ (number + 1), of_8_bits):
-            results.append(tf32.own(reference, inputs))
+            results.append(tf32.torch_result(reference, inputs))
     return results
 
 

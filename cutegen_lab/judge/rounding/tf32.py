@@ -41,7 +41,7 @@ def allowed(reference: Reference) -> bool:
     return reference.tf32 or reference.tf32_convolutions
 
 
-def own(reference: Reference, inputs: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
+def torch_result(reference: Reference, inputs: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
     """PyTorch's result at the problem's own precision, with TF32 if allowed."""
     if not allowed(reference):
         return reference.run(inputs)
@@ -49,7 +49,7 @@ def own(reference: Reference, inputs: Sequence[torch.Tensor]) -> tuple[torch.Ten
         return reference.run(inputs)
 
 
-def cut_off(reference: Reference, inputs: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
+def truncated_result(reference: Reference, inputs: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
     """The same with operands' low bits truncated, as tensor cores do to plain fp32 numbers."""
     with _Tf32(lambda x: _kept(x, x.view(torch.int32)), reference):
         return reference.run(inputs)

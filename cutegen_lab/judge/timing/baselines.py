@@ -14,13 +14,13 @@ REFERENCES: Mapping[ReferenceKind, str] = {
 }  # fmt: skip
 
 
-def kinds(problem: Problem, asked: Sequence[ReferenceKind]) -> tuple[ReferenceKind, ...]:
+def baseline_kinds(problem: Problem, asked: Sequence[ReferenceKind]) -> tuple[ReferenceKind, ...]:
     """The ``asked`` baselines, and channels_last along with eager for convolutions of images."""
     images = problem.images and "eager" in asked and "channels_last" not in asked
     return (*asked, "channels_last") if images else tuple(asked)
 
 
-def fastest(times_us: Mapping[str, Sequence[float]]) -> str:
+def fastest_baseline(times_us: Mapping[str, Sequence[float]]) -> str:
     """Name of the baseline with the least median; empty if no PyTorch baseline was timed."""
     medians = {name: statistics.median(times_us[name]) for name in REFERENCES.values() if times_us.get(name)}
     return min(medians, key=medians.__getitem__, default="")

@@ -10,7 +10,7 @@ from typing import Literal
 from cutegen_lab.core.trial import Comparison, Measurement
 
 SAME = 0.01  # relative difference below which two times count as the same
-FEWEST = 6  # fewest samples with a 95% interval of the median
+FEWEST_SAMPLES = 6  # fewest samples with a 95% interval of the median
 _Z95 = 1.959963984540054
 
 
@@ -20,7 +20,7 @@ def median_interval(samples: Sequence[float]) -> tuple[float, float]:
     Infinitely wide for fewer than six samples, of which no interval reaches 95%.
     """
     count = len(samples)
-    if count < FEWEST:
+    if count < FEWEST_SAMPLES:
         return -math.inf, math.inf
     ordered = sorted(samples)
     reach = _Z95 * math.sqrt(count) / 2
@@ -55,10 +55,10 @@ def comparison(against: str, mine: Sequence[float], theirs: Sequence[float]) -> 
     """
     ratios = [a / b if b > 0 else math.inf for a, b in zip(mine, theirs, strict=True)]
     low, high = median_interval(ratios)
-    return Comparison(against, _answer(low, high), median(ratios), low, high, len(ratios))
+    return Comparison(against, _verdict(low, high), median(ratios), low, high, len(ratios))
 
 
-def _answer(low: float, high: float) -> Literal["faster", "slower", "same", "ambiguous"]:
+def _verdict(low: float, high: float) -> Literal["faster", "slower", "same", "ambiguous"]:
     if high < 1 - SAME:
         return "faster"
     if low > 1 + SAME:

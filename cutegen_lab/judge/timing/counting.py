@@ -22,7 +22,7 @@ _POLL_SECONDS = 0.02
 COUNTED_BYTES = 4 << 30  # largest workload that is counted; counting takes twice as much host memory
 
 
-class Counting:
+class LoadCount:
     """Counts ``artifact`` on the main workload's inputs of ``seed``, starting at once.
 
     ``make_emulator`` makes the emulator; without one, or for a workload that is too large, nothing is counted.
@@ -32,12 +32,14 @@ class Counting:
         self, problem: Problem, artifact: Artifact, gpu: GpuSpec, seed: int, make_emulator: MakeEmulator | None,
         forks: Forks | None,
     ) -> None:  # fmt: skip
-        self.seed, self.of = seed, (problem.workload, artifact, gpu)
+        self.seed, self.subject = seed, (problem.workload, artifact, gpu)
         self.note = ""  # why nothing was counted of what should have been
         self._tasks = Tasks(forks, threading.Event())  # not the check's Cancel, which is set when the check ends
         workload = problem.workload
         countable = make_emulator and workload.name in artifact.builds and workload.compulsory_bytes <= COUNTED_BYTES
-        self._found = self._tasks.begin(counted, make_emulator, problem, artifact, gpu, seed) if countable else None
+        self._found = (
+            self._tasks.begin(count_sample, make_emulator, problem, artifact, gpu, seed) if countable else None
+        )
 
     def result(self, say: Say, cancel: Cancel) -> Profile | None:
         """Waits for the profile. None if nothing was counted or the emulator cannot run the kernel. Raises
@@ -63,32 +65,32 @@ class Counting:
         self._tasks.close()
 
 
-class Ahead:
+class PendingCount:
     """The counting started with the last check, for the timing of the same artifact to take over."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._last: Counting | None = None
+        self._last: LoadCount | None = None
 
-    def __reduce__(self) -> tuple[type[Ahead], tuple[()]]:
-        return Ahead, ()  # pickled without its counting: another process starts its own
+    def __reduce__(self) -> tuple[type[PendingCount], tuple[()]]:
+        return PendingCount, ()  # pickled without its counting: another process starts its own
 
-    def put(self, counting: Counting | None) -> None:
+    def put(self, counting: LoadCount | None) -> None:
         """Replaces the stored counting and ends it if nobody took it."""
         with self._lock:
             before, self._last = self._last, counting
         if before:
             before.close()
 
-    def take(self, problem: Problem, artifact: Artifact, gpu: GpuSpec) -> Counting | None:
+    def take(self, problem: Problem, artifact: Artifact, gpu: GpuSpec) -> LoadCount | None:
         with self._lock:
-            if self._last is None or self._last.of != (problem.workload, artifact, gpu):
+            if self._last is None or self._last.subject != (problem.workload, artifact, gpu):
                 return None
             found, self._last = self._last, None
             return found
 
 
-def counted(
+def count_sample(
     make_emulator: MakeEmulator, problem: Problem, artifact: Artifact, gpu: GpuSpec, seed: int,
     cancel: Cancel | None = None,
 ) -> Profile | Fault | None:  # fmt: skip

@@ -19,7 +19,7 @@ def comparison_decided(times: Times) -> bool:
     return INCUMBENT not in times or comparison(INCUMBENT, times[CANDIDATE], times[INCUMBENT]).answer != "ambiguous"
 
 
-def lost(times: Times) -> bool:
+def is_slower(times: Times) -> bool:
     """Whether the candidate is slower than the accepted kernel by more than ``LOST``, by the 95% interval."""
     return INCUMBENT in times and comparison(INCUMBENT, times[CANDIDATE], times[INCUMBENT]).low > 1 + LOST
 
@@ -28,7 +28,7 @@ def width_notes(times: Times, effort: Effort) -> list[str]:
     widths = {name: relative_half_width(samples) for name, samples in times.items()}
     unsure = {name: width for name, width in widths.items() if width > effort.half_width}
     rounds = len(times[CANDIDATE])
-    if unsure and lost(times):
+    if unsure and is_slower(times):
         return [f"only {rounds} rounds were timed: it is slower than the accepted kernel by more than {LOST:.0%}"]
     return [
         f"{name}: after {rounds} rounds the 95% interval of the median is still "

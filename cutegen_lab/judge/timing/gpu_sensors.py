@@ -11,10 +11,10 @@ _REASONS = {
     0x20: "software thermal slowdown", 0x40: "hardware thermal slowdown", 0x80: "hardware power brake",
     0x100: "display clocks",
 }  # fmt: skip
-_SLOWED = 0x4 | 0x8 | 0x20 | 0x40 | 0x80
+_SLOWING = 0x4 | 0x8 | 0x20 | 0x40 | 0x80
 
 
-def described(readings: Sequence[Mapping[str, float]]) -> dict[str, str]:
+def sensor_ranges(readings: Sequence[Mapping[str, float]]) -> dict[str, str]:
     """Range of each reading and all throttle reasons seen; {} if the GPU reports nothing."""
     words = {
         "SM clock": _range(readings, "sm_clock_mhz", "MHz"),
@@ -27,9 +27,9 @@ def described(readings: Sequence[Mapping[str, float]]) -> dict[str, str]:
     return {name: text for name, text in words.items() if text}
 
 
-def slowed(readings: Sequence[Mapping[str, float]]) -> str:
+def throttle_note(readings: Sequence[Mapping[str, float]]) -> str:
     """Note if the GPU throttled its clocks; "" otherwise."""
-    reasons = _names(_mask(readings) & _SLOWED)
+    reasons = _names(_mask(readings) & _SLOWING)
     return f"the card held its clocks back meanwhile: {', '.join(reasons)}" if reasons else ""
 
 

@@ -84,14 +84,15 @@ class InterleavedTimer:
         self._random = random.Random(seed())  # noqa: S311 - the seed itself is secret
 
     def converge(
-        self, effort: Effort, chosen: Sequence[int] = (), look: Callable[[int], Fault | None] = lambda seed: None,
+        self, effort: Effort, inspected: Sequence[int] = (), inspect: Callable[[int], Fault | None] = lambda seed: None,
         decided: Callable[[Times], bool] = lambda times: False,
     ) -> Rounds | Fault:  # fmt: skip
         """Cold rounds until every median is precise enough, time is up, or ``decided`` returns True (not before
         :attr:`Effort.rounds_to_decide` rounds).
 
-        ``chosen``: numbers of rounds in which the subject under judgement runs last; ``look`` is then called with its
-        seed while its outputs are still on the device. Returns its Fault if it or ``look`` fails. Raises Cancelled.
+        ``inspected``: numbers of rounds in which the subject under judgement runs last; ``inspect`` is then called with
+        its seed while its outputs are still on the device. Returns the Fault if the subject or ``inspect`` fails.
+        Raises Cancelled.
         """
         rounds, started, number = Rounds(), self._now(), 0
         while self._now() - started < effort.warm_up_seconds or number == 0:
@@ -100,12 +101,12 @@ class InterleavedTimer:
                 return fault
         started, number = self._now(), 0
         while number < effort.least_rounds or (
-            not self._sure(rounds.times_us, effort)
+            not self._precise_enough(rounds.times_us, effort)
             and not (number >= effort.rounds_to_decide and decided(rounds.times_us))
             and self._worthwhile(rounds.times_us, effort, self._now() - started)
         ):
-            last = number in chosen
-            fault = self._round("cold", rounds, look=look if last else None)
+            last = number in inspected
+            fault = self._round("cold", rounds, inspect=inspect if last else None)
             if fault is None and last:  # the GPU was idle during the check: one uncounted round warms it up
                 fault = self._round("cold", rounds, counted=False)
             if fault:
@@ -141,11 +142,11 @@ class InterleavedTimer:
 
     def _round(
         self, mode: Mode, rounds: Rounds, counted: bool = True,
-        look: Callable[[int], Fault | None] | None = None,
+        inspect: Callable[[int], Fault | None] | None = None,
     ) -> Fault | None:  # fmt: skip
         judged, row = self.names[0], dict[str, Samples]()
         order = self._random.sample(self.names, len(self.names))
-        if look:
+        if inspect:
             order.append(order.pop(order.index(judged)))
         for name in order:
             if self._cancel.is_set():
@@ -154,7 +155,7 @@ class InterleavedTimer:
             samples = self._watch.sample(name, mode, 1, seed)
             if not isinstance(samples, Fault):
                 row[name] = samples
-                if name == judged and look and (fault := look(seed)):
+                if name == judged and inspect and (fault := inspect(seed)):
                     return fault
             elif name == judged:
                 return samples
@@ -169,7 +170,7 @@ class InterleavedTimer:
                 rounds.readings.append(row[name].conditions)
         return None
 
-    def _sure(self, times: Times, effort: Effort) -> bool:
+    def _precise_enough(self, times: Times, effort: Effort) -> bool:
         if not times or len(times[self.names[0]]) < effort.min_rounds:
             return False
         return all(relative_half_width(samples) <= effort.half_width for samples in times.values())

@@ -16,10 +16,17 @@ from cutegen_lab.core.roofline import GpuSpec
 from cutegen_lab.core.stopwatch import COPY, HasStopwatch, Stopwatch, Subject, rotation
 from cutegen_lab.core.trial import Timing
 from cutegen_lab.core.verdict import Fault, Verdict
-from cutegen_lab.judge.timing.baselines import REFERENCES, fastest, kinds
+from cutegen_lab.judge.timing.baselines import REFERENCES, baseline_kinds, fastest_baseline
 from cutegen_lab.judge.timing.confidence import comparison, measurement
-from cutegen_lab.judge.timing.decisions import CANDIDATE, INCUMBENT, clock_notes, comparison_decided, lost, width_notes
-from cutegen_lab.judge.timing.gpu_sensors import described, slowed
+from cutegen_lab.judge.timing.decisions import (
+    CANDIDATE,
+    INCUMBENT,
+    clock_notes,
+    comparison_decided,
+    is_slower,
+    width_notes,
+)
+from cutegen_lab.judge.timing.gpu_sensors import sensor_ranges, throttle_note
 from cutegen_lab.judge.timing.interleaved import Effort, InterleavedTimer, Rounds, Times
 from cutegen_lab.problems.tensors import from_bytes, laid_out, storage, to_bytes
 
@@ -45,7 +52,7 @@ class Job:
     """Inputs from which those of timed calls are rotated."""
     gpu: GpuSpec
     """Target GPU, for the floor."""
-    answers: OutputCheck
+    check_outputs: OutputCheck
     """Check of outputs against the float64 reference."""
 
     @property
@@ -54,7 +61,7 @@ class Job:
 
 
 @dataclass(frozen=True)
-class _Kept:
+class _TimedOutputs:
     """Outputs of one timed call."""
 
     seed: int
@@ -63,7 +70,7 @@ class _Kept:
 
 
 @dataclass(frozen=True)
-class _Cold:
+class _ColdRounds:
     """Rounds with a cold L2, and the timer that took them."""
 
     timer: InterleavedTimer
@@ -91,7 +98,7 @@ class _Timer:
         self._random = random.Random(seed())  # noqa: S311 - which calls are checked; the seed itself is secret
         self._calls = 1
         self._notes: list[str] = []
-        self._kept: list[_Kept] = []
+        self._timed_outputs: list[_TimedOutputs] = []
 
     def run(self, device: str) -> Timing | Fault:
         """Compares the candidate with the accepted kernel first. PyTorch, which takes longer to compile than these
@@ -100,23 +107,23 @@ class _Timer:
         if isinstance(names, Fault):
             return names
         checks = self._effort.checks
-        found: _Cold | Fault | None = None
+        found: _ColdRounds | Fault | None = None
         if INCUMBENT in names:
             found = self._cold(names, checks // 2, comparison_decided)
-            if isinstance(found, _Cold):
+            if isinstance(found, _ColdRounds):
                 names, checks = found.timer.names, checks - checks // 2
-        if found is None or (isinstance(found, _Cold) and self._deserves_baselines(found.rounds)):
-            found = self._cold(self._with_baselines(names), checks, lost)
-        elif isinstance(found, _Cold):
+        if found is None or (isinstance(found, _ColdRounds) and self._deserves_baselines(found.rounds)):
+            found = self._cold(self._with_baselines(names), checks, is_slower)
+        elif isinstance(found, _ColdRounds):
             self._notes.append("PyTorch was not timed beside it: it is not faster than the accepted kernel")
         if isinstance(found, Fault):
             return found
         timer, cold = found.timer, found.rounds
-        side = (Rounds(), Rounds(), Rounds()) if lost(cold.times_us) else self._beside(timer)
+        side = (Rounds(), Rounds(), Rounds()) if is_slower(cold.times_us) else self._side_rounds(timer)
         if isinstance(side, Fault):
             return side
         self._say("check the outputs of timed calls")
-        if fault := self._wrong() or self._too_fast(cold):
+        if fault := self._wrong_output() or self._too_fast(cold):
             return fault
         return self._report(device, cold, *side)
 
@@ -128,7 +135,7 @@ class _Timer:
             return True
         return comparison(INCUMBENT, times[CANDIDATE], times[INCUMBENT]).better
 
-    def _cold(self, names: Sequence[str], checks: int, decided: Callable[[Times], bool]) -> _Cold | Fault:
+    def _cold(self, names: Sequence[str], checks: int, decided: Callable[[Times], bool]) -> _ColdRounds | Fault:
         """Cold rounds of ``names``; keeps outputs of ``checks`` of the candidate's calls."""
         self._say(f"time {self._job.workload.name} in turns with {', '.join(names[1:]) or 'nothing'}")
         timer = InterleavedTimer(self._watch, names, self._seed, self._cancel)
@@ -136,9 +143,9 @@ class _Timer:
         if isinstance(rounds, Fault):
             return rounds
         self._drop(rounds)
-        return _Cold(timer, rounds)
+        return _ColdRounds(timer, rounds)
 
-    def _beside(self, timer: InterleavedTimer) -> tuple[Rounds, Rounds, Rounds] | Fault:
+    def _side_rounds(self, timer: InterleavedTimer) -> tuple[Rounds, Rounds, Rounds] | Fault:
         """Samples with a warm L2, of single calls between events, and from CUPTI: not needed for a candidate that has
         lost."""
         side = (self._effort.side_rounds, self._effort.side_seconds)
@@ -171,7 +178,7 @@ class _Timer:
     def _with_baselines(self, names: Sequence[str]) -> list[str]:
         """``names`` and those of PyTorch's that can be timed, the copy last."""
         problem, others = self._job.problem, dict[str, Subject | Fault]()
-        for kind in kinds(problem, self._effort.references):
+        for kind in baseline_kinds(problem, self._effort.references):
             self._say(f"prepare {REFERENCES[kind]}")
             others[REFERENCES[kind]] = self._watch.add_reference(REFERENCES[kind], problem, kind)
         kernels = [name for name in names if name != COPY]
@@ -197,17 +204,17 @@ class _Timer:
         outputs = self._watch.outputs(CANDIDATE, call)
         if isinstance(outputs, Fault):
             return outputs
-        self._kept.append(_Kept(seed, call, outputs))
+        self._timed_outputs.append(_TimedOutputs(seed, call, outputs))
         return None
 
-    def _wrong(self) -> Fault | None:
+    def _wrong_output(self) -> Fault | None:
         """Fault of the first timed call whose outputs do not match the reference for that call's inputs."""
         job = self._job
-        for kept in self._kept:
-            outputs = [from_bytes(b, s) for s, b in zip(job.workload.outputs, kept.outputs, strict=True)]
-            inputs = rotated(job.inputs, job.workload.inputs, kept.seed, kept.call)
-            if fault := job.answers(inputs, outputs, kept.seed):
-                where = f"timed call {kept.call + 1} of {self._calls}"
+        for timed in self._timed_outputs:
+            outputs = [from_bytes(b, s) for s, b in zip(job.workload.outputs, timed.outputs, strict=True)]
+            inputs = rotated_inputs(job.inputs, job.workload.inputs, timed.seed, timed.call)
+            if fault := job.check_outputs(inputs, outputs, timed.seed):
+                where = f"timed call {timed.call + 1} of {self._calls}"
                 return Fault(fault.verdict, f"{where} was wrong, though checked calls were right: {fault.message}")
         return None
 
@@ -250,7 +257,7 @@ class _Timer:
                 self._notes += clock_notes(what, [(by[name, cold.flush], by[name, other.flush]) for name in both])
         self._notes += width_notes(times, self._effort)
         readings = cold.readings
-        if note := slowed(readings):
+        if note := throttle_note(readings):
             self._notes.append(note)
         others = [name for name in times if name != CANDIDATE]
         return Timing(
@@ -259,8 +266,8 @@ class _Timer:
             baselines={name: by[name, cold.flush].time_us for name in others},
             half_width_us=main.half_width_us, warm_us=warmed.time_us if warmed else None,
             measurements=tuple(measured), comparisons=tuple(comparison(name, mine, times[name]) for name in others),
-            baseline=fastest(times), notes=tuple(self._notes),
-            conditions={**self._watch.conditions, **described(readings)},
+            baseline=fastest_baseline(times), notes=tuple(self._notes),
+            conditions={**self._watch.conditions, **sensor_ranges(readings)},
         )  # fmt: skip
 
     def _drop(self, rounds: Rounds) -> None:
@@ -276,7 +283,9 @@ def floor_us(job: Job, watch: Stopwatch, calls: int) -> float:
     return FLOOR_MARGIN * (read + max(written - watch.l2_bytes / calls, 0.0)) / peak * 1e6
 
 
-def rotated(inputs: Sequence[torch.Tensor], specs: Sequence[TensorSpec], seed: int, call: int) -> list[torch.Tensor]:
+def rotated_inputs(
+    inputs: Sequence[torch.Tensor], specs: Sequence[TensorSpec], seed: int, call: int
+) -> list[torch.Tensor]:
     """The inputs of set ``call`` for ``seed``, computed as the stopwatch writes them."""
     return [
         laid_out(torch.roll(storage(t, spec), rotation(seed, call, index, spec.cosize)), spec)

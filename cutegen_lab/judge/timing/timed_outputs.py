@@ -12,7 +12,7 @@ from cutegen_lab.core.trial import OutputError
 from cutegen_lab.core.verdict import Fault, Verdict
 from cutegen_lab.judge.compare.correctness import compare
 from cutegen_lab.judge.draws.inputs import draw, fill
-from cutegen_lab.judge.reference_device import Place
+from cutegen_lab.judge.reference_device import ReferenceDevice
 from cutegen_lab.judge.rounding import tf32
 from cutegen_lab.judge.timing.measured import OutputCheck
 from cutegen_lab.problems import Reference
@@ -35,13 +35,15 @@ def inputs_for(problem: Problem, reference: Reference, seed: int) -> list[torch.
     ]  # fmt: skip
 
 
-def errors(problem: Problem, reference: Reference, place: Place) -> Callable[[Tensors, Tensors], list[OutputError]]:
+def output_errors(
+    problem: Problem, reference: Reference, place: ReferenceDevice
+) -> Callable[[Tensors, Tensors], list[OutputError]]:
     """Function from inputs and outputs to each output's error against the float64 reference, computed at ``place``."""
 
     def compared(inputs: Tensors, outputs: Tensors) -> list[OutputError]:
         def there(where: str) -> list[OutputError]:
             given = [moved(t, spec, where) for t, spec in zip(inputs, problem.workload.inputs, strict=True)]
-            exact, own = reference.run_float64(given), tf32.own(reference, given)
+            exact, own = reference.run_float64(given), tf32.torch_result(reference, given)
             results = zip(problem.workload.outputs, outputs, exact, own, strict=True)
             return [compare(spec, got.to(where), want, mine, problem.tolerances) for spec, got, want, mine in results]
 
@@ -50,22 +52,22 @@ def errors(problem: Problem, reference: Reference, place: Place) -> Callable[[Te
     return compared
 
 
-def answers(problem: Problem, reference: Reference, place: Place) -> OutputCheck:
+def output_check(problem: Problem, reference: Reference, place: ReferenceDevice) -> OutputCheck:
     """Check of outputs against the float64 reference of their inputs, computed at ``place``."""
-    compared = errors(problem, reference, place)
-    return lambda inputs, outputs, seed: undone(compared(inputs, outputs))
+    compared = output_errors(problem, reference, place)
+    return lambda inputs, outputs, seed: skipped_work(compared(inputs, outputs))
 
 
-def undone(found: Iterable[OutputError]) -> Fault | None:
+def skipped_work(found: Iterable[OutputError]) -> Fault | None:
     """First error that shows that work was skipped."""
-    return next((Fault(Verdict.WRONG_RESULT, _told(error)) for error in found if _beyond(error)), None)
+    return next((Fault(Verdict.WRONG_RESULT, _error_text(error)) for error in found if _far_off(error)), None)
 
 
-def _beyond(error: OutputError) -> bool:
+def _far_off(error: OutputError) -> bool:
     return not (error.norm <= LENIENCE * error.limit_norm and error.worst <= LENIENCE * error.limit_worst)
 
 
-def _told(error: OutputError) -> str:
+def _error_text(error: OutputError) -> str:
     return (
         f"error {error.norm:.2e} against float64 (limit {error.limit_norm:.2e}); worst at {error.worst_place}: "
         f"got {error.got:g}, expected {error.expected:g}"

@@ -19,7 +19,7 @@ from cutegen_lab.core.problem import TensorSpec
 from cutegen_lab.core.trial import CheckResult
 from cutegen_lab.core.verdict import Fault, Verdict
 from cutegen_lab.judge import StandardJudge
-from cutegen_lab.judge.checks.emulator_recheck import SecondLook
+from cutegen_lab.judge.checks.emulator_recheck import EmulatorRecheck
 from cutegen_lab.problems import read_text
 from tests.judge.torch_device import Kernel, TorchDevice, artifact_for
 
@@ -110,7 +110,7 @@ def test_a_wrong_answer_waits_for_no_look_at_later_workloads() -> None:
     emulator = TorchDevice(faults_on_the_second)
     artifact = artifact_for(RELU, gpu)
     with closing(
-        SecondLook(RELU, artifact, lambda: emulator, lambda: next(seeds), lambda line: None, cancel, None)
+        EmulatorRecheck(RELU, artifact, lambda: emulator, lambda: next(seeds), lambda line: None, cancel, None)
     ) as looks:
         assert looks.cause(first.name) is None
         assert (found := looks.cause(second.name)) and found.verdict is Verdict.OUT_OF_BOUNDS

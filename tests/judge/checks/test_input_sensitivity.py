@@ -15,7 +15,7 @@ from cutegen_lab.core.verdict import Verdict
 from cutegen_lab.judge import StandardJudge
 from cutegen_lab.judge.checks.input_sensitivity import AFFORDABLE_BYTES, check_inputs_read, required_fraction
 from cutegen_lab.judge.draws.inputs import draw
-from cutegen_lab.judge.reference_device import Place
+from cutegen_lab.judge.reference_device import ReferenceDevice
 from cutegen_lab.problems import Reference, read_text
 from tests.judge.torch_device import TorchDevice, artifact_for
 
@@ -27,7 +27,7 @@ def compelled(text: str, inputs: str) -> Mapping[str, float]:
     values = draw(task.workload, "normal", 3)
     kept = [v.clone() for v in values]
     found = required_fraction(
-        Reference(task), task.workload, values, 5, Place(TorchDevice(lambda *t: None), task.workload)
+        Reference(task), task.workload, values, 5, ReferenceDevice(TorchDevice(lambda *t: None), task.workload)
     )
     assert all(map(torch.equal, values, kept)), "the inputs are as they were"
     return found

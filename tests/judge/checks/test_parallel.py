@@ -18,7 +18,7 @@ from cutegen_lab.core.trial import CheckResult, WorkloadCheck
 from cutegen_lab.core.verdict import Verdict
 from cutegen_lab.judge import StandardJudge
 from cutegen_lab.judge.checks import parallel
-from cutegen_lab.judge.reference_device import threads
+from cutegen_lab.judge.reference_device import torch_threads
 from cutegen_lab.problems import read_text
 from tests.harness.checking import ARCH
 from tests.judge.torch_device import TorchDevice, artifact_for
@@ -103,7 +103,7 @@ def test_what_is_wrong_in_the_analysts_own_alone_is_found(forks: Forks) -> None:
 
 def test_the_analysts_own_has_the_cores_that_are_left(monkeypatch: pytest.MonkeyPatch) -> None:
     busy = iter([2, 1, 0, 0])
-    monkeypatch.setattr(parallel.Beside, "busy", lambda self: next(busy))
+    monkeypatch.setattr(parallel.ParallelChecks, "busy", lambda self: next(busy))
     had: list[int] = []
 
     def drawn(workload: Workload, names: Sequence[str], left: parallel.LeftOut) -> Iterator[WorkloadCheck]:
@@ -113,8 +113,10 @@ def test_the_analysts_own_has_the_cores_that_are_left(monkeypatch: pytest.Monkey
 
     small = RELU.check_workloads[0]
     job = parallel.Job(right_there, RELU, small, artifact_for(RELU, TorchDevice(right)).builds[small.name], ARCH, (), 0)
-    with threads(2), closing(parallel.Beside([job], None, threading.Event())) as others:
-        list(parallel.in_order([(RELU.workload, ("normal", "zeros", "large"))], drawn, others, parallel.LeftOut()))
+    with torch_threads(2), closing(parallel.ParallelChecks([job], None, threading.Event())) as others:
+        list(
+            parallel.checks_in_order([(RELU.workload, ("normal", "zeros", "large"))], drawn, others, parallel.LeftOut())
+        )
         assert had == [1, 1, 2] and torch.get_num_threads() == 2
 
 
@@ -138,11 +140,11 @@ def test_small_problems_other_devices_and_one_core_stay_in_one_process(
 ) -> None:
     own, gpu = TorchDevice(right), TorchDevice(right, "cuda")
     workloads = (*RELU.check_workloads, *RELU.workloads)
-    assert parallel.worthwhile(workloads, own, right_there)
-    assert not parallel.worthwhile(workloads, gpu, right_there)
-    assert not parallel.worthwhile(workloads, own, None)
+    assert parallel.worth_forking(workloads, own, right_there)
+    assert not parallel.worth_forking(workloads, gpu, right_there)
+    assert not parallel.worth_forking(workloads, own, None)
     monkeypatch.setattr(parallel, "cpu_count", lambda: 1)
-    assert not parallel.worthwhile(workloads, own, right_there)
+    assert not parallel.worth_forking(workloads, own, right_there)
     monkeypatch.setattr(parallel, "cpu_count", lambda: 2)
     monkeypatch.setattr(parallel, "LARGE_BYTES", RELU.workload.compulsory_bytes + 1)
-    assert not parallel.worthwhile(workloads, own, right_there)
+    assert not parallel.worth_forking(workloads, own, right_there)

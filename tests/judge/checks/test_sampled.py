@@ -19,7 +19,7 @@ from cutegen_lab.core.trial import CheckResult
 from cutegen_lab.core.verdict import Fault, Verdict
 from cutegen_lab.devices.emulator import EmulatorDevice
 from cutegen_lab.judge import StandardJudge, select
-from cutegen_lab.judge.checks.case import _NOT_ALONE
+from cutegen_lab.judge.checks.case import FAULTS_OF_A_SAMPLE
 from cutegen_lab.problems import read_text
 from cutegen_lab.templates.recognise import template_for
 from tests.harness.checking import Compiler, built
@@ -148,7 +148,7 @@ def test_a_workload_without_a_build_is_not_forgotten() -> None:
     assert result.verdict is Verdict.INCONCLUSIVE and "main" in result.reason
 
 
-@pytest.mark.parametrize("verdict", _NOT_ALONE)
+@pytest.mark.parametrize("verdict", FAULTS_OF_A_SAMPLE)
 def test_blocks_that_wait_for_others_prove_nothing(verdict: Verdict) -> None:
     def kernel(x: torch.Tensor, out: torch.Tensor) -> Fault | None:
         relu(x, out)
@@ -171,7 +171,7 @@ def test_where_nothing_of_main_ran_the_verdict_says_so(monkeypatch: pytest.Monke
     assert result.verdict is Verdict.INCONCLUSIVE and not result.verdict.passed
     assert "it takes 2 launches" in result.reason and "judge it on a GPU, or declare smaller inputs" in result.reason
     assert {check.verdict for check in result.checks} == {Verdict.PASSED}
-    monkeypatch.setattr(select, "TIMES_THE_MEMORY", 1 << 30)
+    monkeypatch.setattr(select, "MEMORY_FACTOR", 1 << 30)
     result = judged(relu)
     assert result.verdict is Verdict.INCONCLUSIVE and "GiB of memory" in result.reason
 

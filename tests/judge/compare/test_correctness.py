@@ -89,7 +89,7 @@ def test_a_bias_is_seen_in_a_row_of_any_length() -> None:
     exact = torch.linspace(1, 2, 10007, dtype=torch.float64)
     got = {factor: (exact * factor).bfloat16() for factor in (1.0, 1.01)}
     found = {
-        factor: local_errors.bias((10007,), values, [exact.bfloat16()], exact, 1e-4, 3.0)
+        factor: local_errors.mean_bias((10007,), values, [exact.bfloat16()], exact, 1e-4, 3.0)
         for factor, values in got.items()
     }
     assert all(found.values())

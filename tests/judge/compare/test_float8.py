@@ -12,7 +12,7 @@ from cutegen_lab.core.dtypes import DType
 from cutegen_lab.core.problem import TensorSpec, Tolerances, Workload
 from cutegen_lab.core.trial import OutputError
 from cutegen_lab.core.verdict import Verdict
-from cutegen_lab.judge.checks.diagnosis import blame
+from cutegen_lab.judge.checks.diagnosis import diagnose
 from cutegen_lab.judge.compare.correctness import compare
 from cutegen_lab.judge.compare.float8 import unrounded
 from cutegen_lab.problems import read_text
@@ -100,7 +100,7 @@ def test_what_is_not_finite_or_beyond_the_largest(dtype: DType, reference: float
 def test_an_element_that_is_the_poison_by_chance_is_not_called_unwritten() -> None:
     spec = TensorSpec("y", DType.F8E4M3, (8192,))
     error = judged(DType.F8E4M3, (NORMAL * 2).float(), NORMAL)
-    assert blame(error, 3, Workload("main", (), (spec,)), 0)[0] is Verdict.WRONG_RESULT
+    assert diagnose(error, 3, Workload("main", (), (spec,)), 0)[0] is Verdict.WRONG_RESULT
 
 
 @pytest.mark.parametrize(

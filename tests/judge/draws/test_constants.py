@@ -7,7 +7,7 @@ import torch
 
 from cutegen_lab.core.problem import TensorSpec
 from cutegen_lab.core.verdict import Verdict
-from cutegen_lab.judge.draws.constants import Named, drawn, of_kernel, of_reference
+from cutegen_lab.judge.draws.constants import Constants, constants_in_ptx, constants_in_reference, draw_constants
 from tests.judge.honest import Function
 from tests.judge.test_formulas import judged
 
@@ -23,7 +23,7 @@ PTX = """
 
 
 def test_constants_are_found_in_ptx() -> None:
-    found = of_kernel(PTX)
+    found = constants_in_ptx(PTX)
     pi = pytest.approx(3.14159274, rel=1e-7)
     assert pytest.approx(0.785398185, rel=1e-7) in found and 3.14 in found and 123456.0 in found and pi in found
     assert pytest.approx(123.456, rel=1e-6) in found, "an integer in hexadecimal, whose bits are a number's"
@@ -32,7 +32,9 @@ def test_constants_are_found_in_ptx() -> None:
 
 def test_constants_are_found_in_a_reference() -> None:
     x = torch.randn(8)
-    found = of_reference(lambda: torch.where(x == -999.0, torch.tensor([2.5, 7.0]).sum(), x.clamp(max=5.3125)))
+    found = constants_in_reference(
+        lambda: torch.where(x == -999.0, torch.tensor([2.5, 7.0]).sum(), x.clamp(max=5.3125))
+    )
     assert {-999.0, 2.5, 7.0, 5.3125} <= {*found}
 
 
@@ -40,8 +42,8 @@ def test_constants_are_found_in_a_reference() -> None:
 def test_they_stand_among_others_and_within_the_type(text: str) -> None:
     spec = TensorSpec.parse(text)
     generator = torch.Generator().manual_seed(1)
-    named = Named((-999.0, 12.0, 5.3125), tuple(map(float, range(2, 4000))))
-    values = drawn(spec, named, generator, most=100)
+    named = Constants((-999.0, 12.0, 5.3125), tuple(map(float, range(2, 4000))))
+    values = draw_constants(spec, named, generator, most=100)
     assert values is not None and tuple(values.shape) == spec.shape
     assert bool(values.double().isfinite().all())
     assert bool((values == 12).any()) and len(values.unique()) > 4
@@ -50,13 +52,13 @@ def test_they_stand_among_others_and_within_the_type(text: str) -> None:
 def test_indices_stay_indices() -> None:
     spec = TensorSpec.parse("x: i64[40,8]")
     spec = TensorSpec(spec.name, spec.dtype, spec.shape, below=50)
-    values = drawn(spec, Named((7.0, 49.0, 50.0, -1.0)), torch.Generator().manual_seed(2), most=1 << 20)
+    values = draw_constants(spec, Constants((7.0, 49.0, 50.0, -1.0)), torch.Generator().manual_seed(2), most=1 << 20)
     assert values is not None and int(values.min()) >= 0 and int(values.max()) == 49
 
 
 def test_a_kernel_s_many_constants_hide_no_reference_s() -> None:
     spec, generator = TensorSpec.parse(ROWS), torch.Generator().manual_seed(3)
-    values = drawn(spec, Named((-999.0,), tuple(float(n) for n in range(500, 90_000))), generator, most=0)
+    values = draw_constants(spec, Constants((-999.0,), tuple(float(n) for n in range(500, 90_000))), generator, most=0)
     assert values is not None and bool((values == -999.0).any())
 
 

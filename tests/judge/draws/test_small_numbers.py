@@ -13,7 +13,7 @@ from cutegen_lab.core.verdict import Verdict
 from cutegen_lab.judge.draws.distributions import distributions
 from cutegen_lab.judge.draws.float_tensors import SIZES
 from cutegen_lab.judge.draws.inputs import draw
-from cutegen_lab.judge.draws.names import SIZED
+from cutegen_lab.judge.draws.names import OF_SIZE
 from tests.judge.honest import Function
 from tests.judge.test_formulas import judged
 
@@ -79,14 +79,14 @@ def of(text: str) -> Workload:
 @pytest.mark.parametrize("elements", [512, 1 << 20])
 def test_sizes_of_a_trial_leave_no_gap(secret: float, elements: int) -> None:
     names = [n for turn in range(6) for n in distributions(of(f"x: f32[{elements}]"), turn, 6, secret)]
-    decades = sorted(math.log10(float(name.removeprefix(SIZED))) for name in names if name.startswith(SIZED))
+    decades = sorted(math.log10(float(name.removeprefix(OF_SIZE))) for name in names if name.startswith(OF_SIZE))
     low, high = map(math.log10, SIZES)
     assert max(b - a for a, b in itertools.pairwise([low, *decades, high])) < 3
 
 
 @pytest.mark.parametrize(("dtype", "least"), [("f32", 1e-30), ("bf16", 1e-30), ("f16", 2.5e-7), ("f64", 1e-30)])
 def test_a_narrow_type_goes_as_far_down_as_it_can(dtype: str, least: float) -> None:
-    (smallest,) = draw(of(f"x: {dtype}[64,64]"), f"{SIZED}1e-30", 3)
+    (smallest,) = draw(of(f"x: {dtype}[64,64]"), f"{OF_SIZE}1e-30", 3)
     assert least / 8 < float(smallest.double().square().mean().sqrt()) < 8 * least
     assert int((smallest == 0).sum()) < smallest.numel() * 0.6
     (quiet,) = draw(of(f"x: {dtype}[64,64]"), "quiet rows", 3)

@@ -7,8 +7,14 @@ import torch
 
 from cutegen_lab.core.artifact import Build, KernelInfo, Launch, LaunchPlan, Relocation
 from cutegen_lab.core.problem import TensorSpec, Workload
-from cutegen_lab.judge.execution.buffers import Buffers, secret_poison
-from cutegen_lab.judge.execution.placement import ALIGNMENT_BYTES, Placement, reversed_order, rewritten, shuffled
+from cutegen_lab.judge.execution.buffers import Buffers, random_poison
+from cutegen_lab.judge.execution.placement import (
+    ALIGNMENT_BYTES,
+    Placement,
+    relocated_build,
+    reversed_placement,
+    shuffled_placement,
+)
 
 X, Y, OUT, SCRATCH = map(TensorSpec.parse, ("x: f32[5]", "y: bf16[3]", "out: f32[7]", "scratch: i32[2]"))
 WORKLOAD = Workload("w", (X, Y), (OUT,))
@@ -30,35 +36,35 @@ def buffers(placement: Placement | None) -> Buffers:
 
 
 def test_relocations_follow_their_tensors() -> None:
-    place = reversed_order(4, generator())
-    moved = rewritten(build(), place, 2).plan.launches[0].relocations
+    place = reversed_placement(4, generator())
+    moved = relocated_build(build(), place, 2).plan.launches[0].relocations
     assert [r.tensor for r in moved] == [3, 2, 1, 0]
     assert [r.tensor_offset for r in moved] == [4 * i + place.offsets[i] for i in range(4)]
     assert [(r.param, r.offset) for r in moved] == [(i, 0) for i in range(4)]
 
 
 def test_inputs_are_recorded_only_while_they_come_first() -> None:
-    mixed = rewritten(build(), Placement((2, 0, 1, 3), (0,) * 4), 2)
+    mixed = relocated_build(build(), Placement((2, 0, 1, 3), (0,) * 4), 2)
     assert mixed.inputs is None and mixed.plan.workspace == ()
-    kept = rewritten(build(), Placement((1, 0, 3, 2), (0,) * 4), 2)
+    kept = relocated_build(build(), Placement((1, 0, 3, 2), (0,) * 4), 2)
     assert kept.inputs == 2
 
 
 def test_offsets_are_aligned_to_16_bytes_and_seldom_to_more() -> None:
-    offsets = [o for seed in range(50) for o in shuffled(4, 2, generator(seed)).offsets]
+    offsets = [o for seed in range(50) for o in shuffled_placement(4, 2, generator(seed)).offsets]
     assert all(o > 0 and o % ALIGNMENT_BYTES == 0 for o in offsets)
     assert sum(o % 32 != 0 for o in offsets) > len(offsets) / 3
     assert sum(o % 512 == 0 for o in offsets) < len(offsets) / 10
 
 
 def test_every_order_comes_and_outputs_lie_before_inputs_often() -> None:
-    orders = [shuffled(4, 2, generator(seed)).order for seed in range(200)]
+    orders = [shuffled_placement(4, 2, generator(seed)).order for seed in range(200)]
     assert len(set(orders)) > 15
     assert 40 < sum(order.index(2) < order.index(0) for order in orders) < 160
 
 
 def test_a_device_sees_the_tensors_where_the_build_says() -> None:
-    for placement in (None, reversed_order(4, generator(3)), shuffled(4, 2, generator(4))):
+    for placement in (None, reversed_placement(4, generator(3)), shuffled_placement(4, 2, generator(4))):
         one = buffers(placement)
         seen = {}
         for r in one.build.plan.launches[0].relocations:
@@ -71,7 +77,7 @@ def test_a_device_sees_the_tensors_where_the_build_says() -> None:
 
 
 def test_outputs_are_read_where_they_were_written() -> None:
-    one = buffers(reversed_order(4, generator()))
+    one = buffers(reversed_placement(4, generator()))
     where = one.build.plan.launches[0].relocations[2]
     start = where.tensor_offset - 8
     one.views[where.tensor][start : start + 28] = torch.full((7,), 2.5).numpy().tobytes()
@@ -81,7 +87,7 @@ def test_outputs_are_read_where_they_were_written() -> None:
 
 def test_a_byte_written_beside_a_tensor_is_found_on_both_sides() -> None:
     for side in (0, -1):
-        one = buffers(reversed_order(4, generator()))
+        one = buffers(reversed_placement(4, generator()))
         position = one.tensors.index(OUT)
         one.views[position][side] ^= 1
         assert one.broken_guard() == "out" and one.modified_input() is None
@@ -89,14 +95,14 @@ def test_a_byte_written_beside_a_tensor_is_found_on_both_sides() -> None:
 
 @pytest.mark.parametrize("byte", range(20))
 def test_a_changed_input_is_named(byte: int) -> None:
-    one = buffers(shuffled(4, 2, generator(1)))
+    one = buffers(shuffled_placement(4, 2, generator(1)))
     where = one.build.plan.launches[0].relocations[0]
     one.views[where.tensor][where.tensor_offset + byte] ^= 1
     assert one.modified_input() == "x" and one.broken_guard() is None
 
 
 def test_a_secret_poison_is_a_large_finite_number() -> None:
-    values = {secret_poison(generator(seed)) for seed in range(100)}
+    values = {random_poison(generator(seed)) for seed in range(100)}
     assert len(values) > 10
     for byte in values:
         for dtype in (torch.float32, torch.float16, torch.bfloat16, torch.float64):

@@ -9,9 +9,9 @@ import torch.nn.functional as F
 from cutegen_lab.core.trial import WorkloadCheck
 from cutegen_lab.core.verdict import Verdict
 from cutegen_lab.devices.emulator import EmulatorDevice
-from cutegen_lab.judge.compare.answers import Answers
+from cutegen_lab.judge.compare.answers import OutputComparison
 from cutegen_lab.judge.draws.inputs import draw
-from cutegen_lab.judge.reference_device import Place
+from cutegen_lab.judge.reference_device import ReferenceDevice
 from cutegen_lab.judge.rounding.samples import rerounded_results
 from cutegen_lab.problems import Reference, read_text
 
@@ -30,7 +30,7 @@ def wrong(between: torch.dtype) -> int:
     workload, reference = PROBLEM.workload, Reference(PROBLEM)
     found = 0
     for seed in SEEDS:
-        answers = Answers(reference, workload, PROBLEM.tolerances, Place(EmulatorDevice(), workload))
+        answers = OutputComparison(reference, workload, PROBLEM.tolerances, ReferenceDevice(EmulatorDevice(), workload))
         inputs = draw(workload, "normal", seed)
         check = WorkloadCheck(workload.name, "normal", seed, Verdict.PASSED)
         found += not all(e.ok for e in answers.errors(inputs, [means(*inputs, between)], check))
@@ -63,6 +63,8 @@ def test_infinite_times_next_to_nothing_has_either_sign(size: float, ok: bool) -
     got = x * s
     got[2, 3] = -torch.inf  # as where the sum that x is had been rounded otherwise
     workload = problem.workload
-    answers = Answers(Reference(problem), workload, problem.tolerances, Place(EmulatorDevice(), workload))
+    answers = OutputComparison(
+        Reference(problem), workload, problem.tolerances, ReferenceDevice(EmulatorDevice(), workload)
+    )
     check = WorkloadCheck(workload.name, "infinity", 1, Verdict.PASSED)
     assert all(e.ok for e in answers.errors([x, s], [got], check)) == ok

@@ -114,8 +114,8 @@ def test_only_products_are_rounded() -> None:
 def test_what_pytorch_gives_is_that_of_rounded_operands() -> None:
     source = "def reference(x, w, s):  # x: f32[2,3,64], w: f32[5,64], s: f32[5]\n    return F.linear(x, w, s).exp()\n"
     x, w, s = torch.rand(2, 3, 64), torch.rand(5, 64), torch.rand(5)
-    (got,) = tf32.own(Reference(asked(source)), [x, w, s])
-    (plain,) = tf32.own(Reference(asked(source, tf32=False)), [x, w, s])
+    (got,) = tf32.torch_result(Reference(asked(source)), [x, w, s])
+    (plain,) = tf32.torch_result(Reference(asked(source, tf32=False)), [x, w, s])
     torch.testing.assert_close(got, torch.exp(tf32.rounded(x) @ tf32.rounded(w).T + s), rtol=1e-6, atol=0)
     torch.testing.assert_close(plain, torch.exp(x @ w.T + s), rtol=1e-6, atol=0)
     assert not torch.equal(got, plain)
@@ -155,7 +155,7 @@ def test_what_convolutions_may_products_may_not() -> None:
     )
     reference = Reference(asked(both, tf32=False))
     x, w, m = torch.rand(2, 8, 40), torch.rand(6, 8, 5), torch.rand(36, 64)
-    product, between = tf32.own(reference, [x, w, m])
+    product, between = tf32.torch_result(reference, [x, w, m])
     torch.testing.assert_close(between, convolved(tf32.rounded)(x, w), rtol=1e-6, atol=0)
     torch.testing.assert_close(product, between @ m, rtol=1e-6, atol=0)
     assert not torch.allclose(product, tf32.rounded(between) @ tf32.rounded(m), rtol=1e-6, atol=0)

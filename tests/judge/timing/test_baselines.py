@@ -10,7 +10,7 @@ from cutegen_lab.cli.arguments import build_parser
 from cutegen_lab.core.stopwatch import ReferenceKind
 from cutegen_lab.core.verdict import Fault, Verdict
 from cutegen_lab.judge import StandardJudge
-from cutegen_lab.judge.timing.baselines import REFERENCES, fastest, kinds
+from cutegen_lab.judge.timing.baselines import REFERENCES, baseline_kinds, fastest_baseline
 from cutegen_lab.problems import read_text
 from cutegen_lab.session.factories import make_judge
 from tests.judge.fake_stopwatch import MAIN_US, FakeStopwatch
@@ -33,23 +33,23 @@ CHANNELS_LAST = REFERENCES["channels_last"]
 def test_images_that_are_convolved_are_timed_in_channels_last_too(expression: str, inputs: str, images: bool) -> None:
     problem = read_text(f"def reference(x, w):\n    return {expression}\n", inputs_text=inputs)
     assert problem.images is images
-    assert kinds(problem, ("eager", "compile")) == ("eager", "compile", *["channels_last"] * images)
-    assert kinds(problem, ("compile",)) == ("compile",), "not asked of eager PyTorch, not of its layouts"
+    assert baseline_kinds(problem, ("eager", "compile")) == ("eager", "compile", *["channels_last"] * images)
+    assert baseline_kinds(problem, ("compile",)) == ("compile",), "not asked of eager PyTorch, not of its layouts"
 
 
 def test_max_autotune_is_there_only_where_effort_says_so() -> None:
     problem = replace(job().problem, images=True)
     asked: tuple[ReferenceKind, ...] = ("eager", "compile", "max-autotune")
-    assert kinds(problem, asked) == (*asked, "channels_last")
-    assert "max-autotune" not in kinds(problem, ("eager", "compile"))
+    assert baseline_kinds(problem, asked) == (*asked, "channels_last")
+    assert "max-autotune" not in baseline_kinds(problem, ("eager", "compile"))
 
 
 def test_the_fastest_median_is_the_baseline() -> None:
     times = {"candidate": [1.0], "copy of the compulsory bytes": [2.0], "eager PyTorch": [9.0, 5.0, 5.0]}
-    assert fastest(times) == "eager PyTorch"
-    assert fastest({**times, "torch.compile": [3.0, 6.0, 7.0]}) == "eager PyTorch"
-    assert fastest({**times, CHANNELS_LAST: [4.0, 4.0, 40.0]}) == CHANNELS_LAST
-    assert fastest({"candidate": [1.0], "incumbent": [2.0]}) == ""
+    assert fastest_baseline(times) == "eager PyTorch"
+    assert fastest_baseline({**times, "torch.compile": [3.0, 6.0, 7.0]}) == "eager PyTorch"
+    assert fastest_baseline({**times, CHANNELS_LAST: [4.0, 4.0, 40.0]}) == CHANNELS_LAST
+    assert fastest_baseline({"candidate": [1.0], "incumbent": [2.0]}) == ""
 
 
 def test_a_timing_names_its_baseline() -> None:

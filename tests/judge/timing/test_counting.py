@@ -22,7 +22,7 @@ from cutegen_lab.core.trial import Profile, Timing
 from cutegen_lab.core.verdict import Fault, Verdict
 from cutegen_lab.judge import StandardJudge
 from cutegen_lab.judge.timing import counting
-from cutegen_lab.judge.timing.counting import Ahead, Counting
+from cutegen_lab.judge.timing.counting import LoadCount, PendingCount
 from cutegen_lab.problems import read_text
 from tests.judge.torch_device import Kernel, TorchDevice, artifact_for
 
@@ -61,8 +61,8 @@ def forks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Forks]:
         yield made
 
 
-def begun(artifact: Artifact, forks: Forks | None) -> Counting:
-    return Counting(DOUBLE, artifact, H200, 7, emulator, forks)
+def begun(artifact: Artifact, forks: Forks | None) -> LoadCount:
+    return LoadCount(DOUBLE, artifact, H200, 7, emulator, forks)
 
 
 def quiet(line: str) -> None:
@@ -103,19 +103,19 @@ def finds() -> TorchDevice:
 
 
 def test_what_is_found_while_it_is_counted_is_told(forks: Forks) -> None:
-    with closing(Counting(DOUBLE, ARTIFACT, H200, 7, finds, forks)) as counts:
+    with closing(LoadCount(DOUBLE, ARTIFACT, H200, 7, finds, forks)) as counts:
         assert (
             counts.result(quiet, threading.Event()) is None and "shared memory that nothing has written" in counts.note
         )
 
 
 def test_what_was_not_counted_is_told(forks: Forks) -> None:
-    with closing(Counting(DOUBLE, ARTIFACT, H200, 7, ends, forks)) as counts:
+    with closing(LoadCount(DOUBLE, ARTIFACT, H200, 7, ends, forks)) as counts:
         assert counts.result(quiet, threading.Event()) is None and "the process that counts it ended" in counts.note
 
 
 def test_the_one_ahead_is_taken_up_once_and_for_the_same_alone(forks: Forks) -> None:
-    ahead, first = Ahead(), begun(ARTIFACT, forks)
+    ahead, first = PendingCount(), begun(ARTIFACT, forks)
     ahead.put(first)
     assert ahead.take(DOUBLE, ARTIFACT, GPUS["H100"]) is None
     assert ahead.take(DOUBLE, replace(ARTIFACT, source_sha256="another"), H200) is None
@@ -155,7 +155,7 @@ def test_waiting_for_it_can_be_cancelled(forks: Forks, tmp_path: Path) -> None:
 
 
 def test_a_judge_with_one_ahead_can_be_sent_to_another_process(forks: Forks) -> None:
-    ahead = Ahead()
+    ahead = PendingCount()
     ahead.put(begun(ARTIFACT, forks))
     assert pickle.loads(pickle.dumps(ahead)).take(DOUBLE, ARTIFACT, H200) is None  # noqa: S301 - our own
     ahead.put(None)

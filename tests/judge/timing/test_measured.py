@@ -25,7 +25,7 @@ from cutegen_lab.judge import StandardJudge
 from cutegen_lab.judge.timing.confidence import comparison
 from cutegen_lab.judge.timing.decisions import CANDIDATE, INCUMBENT
 from cutegen_lab.judge.timing.interleaved import Effort
-from cutegen_lab.judge.timing.measured import FLOOR_MARGIN, Job, floor_us, rotated, time_interleaved
+from cutegen_lab.judge.timing.measured import FLOOR_MARGIN, Job, floor_us, rotated_inputs, time_interleaved
 from cutegen_lab.problems import read_text
 from cutegen_lab.stores.codec import event_from_json, event_to_json
 from tests.judge.fake_stopwatch import CALLS, MAIN_US, FakeStopwatch, hang
@@ -105,7 +105,7 @@ def test_a_kernel_that_replays_an_earlier_answer_is_wrong() -> None:
 def test_every_call_of_every_sample_has_inputs_of_its_own() -> None:
     inputs = [torch.arange(1 << 16), torch.arange(1 << 16)]
     specs = [TensorSpec(name, DType.I64, (1 << 16,)) for name in "ab"]
-    sets = [rotated(inputs, specs, seed, call) for seed in (1, 2) for call in range(3)]
+    sets = [rotated_inputs(inputs, specs, seed, call) for seed in (1, 2) for call in range(3)]
     firsts = [int(t[0]) for tensors in sets for t in tensors]
     assert len(set(firsts)) == 12
     assert all(torch.equal(t.sort().values, inputs[0]) for tensors in sets for t in tensors)
