@@ -1,4 +1,4 @@
-"""Which part of the defence a verdict comes from, in words for people."""
+"""Names the defence behind a verdict, in words."""
 
 from __future__ import annotations
 
@@ -36,5 +36,5 @@ _DEFENCES: Mapping[Verdict, str] = {
 
 
 def defence_of(verdict: Verdict) -> str:
-    """What caught a candidate that ended in ``verdict`` (empty where nothing did)."""
+    """The defence that caught a candidate with ``verdict``; empty if it passed."""
     return _DEFENCES.get(verdict, "")

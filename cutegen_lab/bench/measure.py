@@ -1,4 +1,5 @@
-"""Times what was prepared, in turns and with a cold L2, and checks what the timed calls left. Needs a GPU, no DSL."""
+"""Times prepared kernels, interleaved and with a cold L2, and checks the outputs of timed calls. Needs a GPU, not the
+DSL."""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ _SEED = 1
 
 
 def measure(device: CudaDevice, case: Case, prepared: Prepared, cancel: Cancel, effort: Effort = EFFORT) -> Row:
-    """Raises Cancelled. A subject that faults is left out, and told."""
+    """Times one case on ``device``. Subjects that fault are left out and recorded in the row. Raises Cancelled."""
     workload = case.problem.workload
     row = Row(
         case.name, case.work, workload.compulsory_bytes, case.flops, prepared.family, prepared.configs,
@@ -62,7 +63,7 @@ def measure(device: CudaDevice, case: Case, prepared: Prepared, cancel: Cancel, 
 
 
 def _load(watch: Stopwatch, case: Case, builds: Mapping[str, Build], row: Row) -> str | None:
-    """Every subject onto the stopwatch; the build that broke it, if one did."""
+    """Loads every subject onto the stopwatch. Returns the build whose fault ended the worker, if there is one."""
     row.times_us = {}
     for name, build in builds.items():
         if isinstance(added := watch.add_build(name, build), Fault):
@@ -79,7 +80,7 @@ def _load(watch: Stopwatch, case: Case, builds: Mapping[str, Build], row: Row) -
 
 
 def _check(watch: Stopwatch, device: CudaDevice, case: Case, given: Sequence[torch.Tensor], row: Row) -> None:
-    """Compares what each build leaves in one call with the reference's result, by the judge's own rule for timings."""
+    """Compares the outputs of one call of each build with the reference's, by the judge's rule for timed outputs."""
     workload = case.problem.workload
     place = ReferenceDevice(device, workload)
     outputs = sum(spec.nbytes for spec in workload.outputs)

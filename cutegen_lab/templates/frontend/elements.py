@@ -1,5 +1,5 @@
-"""Values computed from other elements of their inputs: of a part of a dimension, from its end on, of one that an index
-names. What is rewritten are the loads; all between them and the value stays as it is."""
+"""Values at other elements of their inputs: a part of a dimension, a flipped dimension, or the element that an index
+selects. Only the loads are rewritten; the nodes between them and the value stay as they are."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from cutegen_lab.templates.frontend.spans import fixed
 
 
 def part(g: Lowering, value: Value, dim: int, start: int, length: int, beyond: bool = False) -> Value:
-    """``length`` elements from ``start`` on along ``dim``: of every input that the value is computed from.
-    ``beyond``: what lies outside of an input is read as 0."""
+    """``value`` restricted to ``length`` elements from ``start`` along ``dim``. ``beyond``: elements outside of an
+    input are read as 0."""
     symbol = g.whole(value.axes[dim])
     new = g.axes.fresh(length, made=length == 1)
     node = _part(g, value.node, symbol, new, start, beyond)
@@ -42,7 +42,7 @@ def _part(g: Lowering, index: int, symbol: int, new: int, start: int, beyond: bo
 
 
 def picked(g: Lowering, value: Value, dim: int, at: Value) -> int:
-    """The node of what ``value`` has at ``at`` along ``dim``: every input it is computed from is indexed."""
+    """Node of the element of ``value`` at position ``at`` along ``dim``: its inputs are indexed."""
     return _picked(g, value.node, g.counted(g.whole(value.axes[dim])), at.node)
 
 
@@ -62,7 +62,7 @@ def _picked(g: Lowering, index: int, symbol: int, at: int) -> int:
 
 
 def flipped(g: Lowering, value: Value, dim: int) -> Value:
-    """From the end on: every input it is computed from, and what was scanned."""
+    """``value`` reversed along a dimension: its inputs are read from the end, and scans run in reverse."""
     return Value(_flipped(g, value.node, g.whole(value.axes[dim])), value.axes)
 
 
@@ -82,7 +82,7 @@ def _flipped(g: Lowering, index: int, symbol: int) -> int:
 
 
 def _walks(g: Lowering, load: Load, symbol: int) -> list[int]:
-    """The input's dimensions that walk along ``symbol``, on which it depends."""
+    """Dimensions of the load's tensor that correspond to ``symbol``."""
     found = [axis for axis, s in enumerate(load.dims) if s is not None and g.axes.find(s) == symbol]
     if not found:
         raise Unsupported(REGROUPED)
