@@ -1,4 +1,4 @@
-"""``cutegen bundle FILE…``: a kernel and the modules that it imports, as one text that can be judged."""
+"""``cutegen bundle FILE…``: joins a kernel and the modules that it imports into one text that can be judged."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _refusal(found: Diagnostic, origin: str, above: int) -> dict[str, Any]:
 
 
 def _runs(lines: tuple[int, ...]) -> list[list[int]]:
-    """[first line of the file, how many follow one another] for a definition's lines in their order."""
+    """Consecutive runs in the lines of a definition: [first line in the file, number of lines]."""
     runs = []
     for _, group in groupby(enumerate(lines), key=lambda pair: pair[1] - pair[0]):
         several = [line for _, line in group]

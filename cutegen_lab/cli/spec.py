@@ -1,4 +1,4 @@
-"""``cutegen spec check|compile FILE``: the compact language from the command line; ``-`` is standard input."""
+"""``cutegen spec check|compile FILE``: the spec language on the command line; ``-`` is standard input."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
 
 
 def _read(file: str) -> str:
-    """Raises InputError."""
+    """Text of the file. Raises InputError."""
     try:
         return sys.stdin.read() if file == "-" else Path(file).read_bytes().decode("utf-8")
     except OSError as error:
@@ -62,7 +62,7 @@ def _told(kernel: Kernel, output: Output) -> dict[str, Any]:
 
 
 def _compile(kernel: Kernel, facts: dict[str, Any], arguments: argparse.Namespace, output: Output) -> int:
-    """The kernel's text to ``--out``, and what the compiler makes of it for every workload of the spec."""
+    """Writes the kernel's text to ``--out``, and reports the compiler's result for every workload of the spec."""
     from cutegen_lab.session.kernels import headed, written_text
     from cutegen_lab.session.outputs import may_write, write_out
     from cutegen_lab.session.specialised import text_to_write
@@ -98,7 +98,7 @@ def _compile(kernel: Kernel, facts: dict[str, Any], arguments: argparse.Namespac
 
 
 def problem_text(kernel: Kernel) -> str:
-    """What the spec means in PyTorch, as a file that ``cutegen judge`` and ``cutegen run`` take."""
+    """The PyTorch meaning of the spec, as a file for ``cutegen judge`` and ``cutegen run``."""
     workloads = [", ".join(str(t) for t in w.inputs) for w in kernel.problem.workloads]
     text = "; ".join(workloads)
     first, rest = kernel.problem.source.split("\n", 1)
