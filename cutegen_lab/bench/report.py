@@ -54,7 +54,7 @@ def _summed(work: str, rows: Sequence[Row]) -> str:
     timed = [row for row in every if not row.insensitive]
     parts = [f"{len(every)} of {len(rows)} timed"]
     if len(timed) < len(every):
-        parts.append(f"{len(every) - len(timed)} left out below, whose answer hardly depends on an input")
+        parts.append(f"{len(every) - len(timed)} not in the means, because the answer hardly depends on an input")
     large = [ratio(row, COPY) for row in timed if row.bytes >= LARGE_BYTES and not row.flops and COPY in row.ratios]
     if large:
         parts.append(f"{min(large):.3f} to {max(large):.3f} of the copy rate from 256 MB up")

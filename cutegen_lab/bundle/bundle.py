@@ -90,7 +90,7 @@ def bundle(files: Sequence[Path], entry: str = "launch") -> Bundle:
         space = names[External("types.SimpleNamespace")]
         lines += [
             "",
-            f"# {finder.read(value.path).label}, of which this is used",
+            f"# {finder.read(value.path).label}: the parts that are used",
             f"{names[value]} = {space}({', '.join(pairs)})",
         ]
     renamed = {

@@ -133,7 +133,7 @@ def _check_names(spec: Spec) -> None:
             if name == step.name or f"{name}_".startswith(f"{step.name}_") or f"{step.name}_".startswith(f"{name}_"):
                 raise step.place.error(
                     f"the names of the steps {name} and {step.name} are too alike",
-                    "Their kernels' parameters stand behind them: choose another.",
+                    "They are prefixes of their kernels' parameters: choose other names.",
                 )
         seen[step.name] = step
 
@@ -229,5 +229,5 @@ def _refuse(given: Settings, template: Template, config: Config) -> Config:
                 )
     option = next(iter(given.values()))[1]
     raise option.place.error(
-        f"these settings fit no block together: {template.why_not(config)}", "Leave some of them to the template."
+        f"no block can have all these settings: {template.why_not(config)}", "Leave some of them to the template."
     )

@@ -101,7 +101,7 @@ def folded(apply: Apply, numbers: Sequence[float | None]) -> float | None:
     except ArithmeticError as error:
         raise apply.place.error(f"{apply.function} of {_and(numbers)}: {error.args[-1]}") from None
     if isinstance(found, complex) or not math.isfinite(found):
-        raise apply.place.error(f"{apply.function} of {_and(numbers)} is beyond what a number here can be")
+        raise apply.place.error(f"{apply.function} of {_and(numbers)} cannot be represented in fp64")
     return float(found)
 
 
@@ -122,7 +122,7 @@ def call(apply: Apply, arguments: list[str], numbers: Sequence[float | None]) ->
         raise place.error(f"{name} takes {takes} tensors, and has {len(arguments)}")
     for position, number in enumerate(numbers, 1):
         if number is not None and name not in _MAY_TAKE_NUMBERS:
-            hint = _INSTEAD.get(name, "Write the number that it gives." if len(numbers) == 1 else "")
+            hint = _INSTEAD.get(name, "Write its value." if len(numbers) == 1 else "")
             raise place.error(f"{name} takes tensors, and argument {position} is the number {number:g}", hint)
     for missing in (k for k in function.required if k not in apply.keywords):
         raise place.error(f"{name} needs {missing}=…", f"Write {name}(x, {missing}=-1).")

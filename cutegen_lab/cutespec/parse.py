@@ -57,7 +57,7 @@ def _unexpected(error: UnexpectedInput, text: str) -> SpecError:
         lines = text.rstrip().split("\n")
         line, column = len(lines), len(lines[-1]) + 1
     if isinstance(error, UnexpectedCharacters):
-        return SpecError(f"{error.char!r} belongs to no statement", _expected(error.allowed or ()), line, column)
+        return SpecError(f"{error.char!r} is not allowed in a statement", _expected(error.allowed or ()), line, column)
     token = error.token if isinstance(error, UnexpectedToken) else None
     allowed: Iterable[str] = getattr(error, "accepts", None) or getattr(error, "expected", None) or ()
     if token is None or token.type in ("$END", "_NL"):
@@ -117,7 +117,9 @@ class _Reader:
                     steps[-1][1].append(self._value(statement, kind))
                 case _:
                     if not steps:
-                        raise place.error(f"{statement.data} stands before what it is for", "Put it after the outputs.")
+                        raise place.error(
+                            f"{statement.data} is before the outputs it applies to", "Put it after the outputs."
+                        )
                     steps[-1][2].extend(self._options(statement))
         made = tuple(Step(s.name, s.place, tuple(values), tuple(options)) for s, values, options in steps)
         place = _place(arch or name)
@@ -125,7 +127,7 @@ class _Reader:
         used = {dim for i in inputs for dim in i.dims} | {d for v in (*spec.tmps, *spec.outputs) for d in v.dims or ()}
         for given in sized:
             if str(given) not in used:
-                raise _place(given).error(f"size {given} is given, and no tensor has it")
+                raise _place(given).error(f"size {given} is given, but no tensor has it")
         return spec
 
     def _input(self, tree: Tree[Token]) -> Input:
@@ -222,7 +224,7 @@ def _number(token: Token) -> int | float:
     if token.type == "INT":
         return _whole(token)
     if math.isinf(value := float(token)):
-        raise _place(token).error(f"{token[:40]} is beyond what a number here can be")
+        raise _place(token).error(f"{token[:40]} cannot be represented in fp64")
     return value
 
 

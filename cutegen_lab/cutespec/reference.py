@@ -117,7 +117,7 @@ class _Names:
         assert isinstance(expr, Name)
         if expr.name not in self._known:
             hints = (did_you_mean(expr.name, self._known), f"So far there are: {', '.join(self._known)}.")
-            raise expr.place.error(f"{expr.name} has no value here", " ".join(filter(None, hints)))
+            raise expr.place.error(f"{expr.name} is not defined here", " ".join(filter(None, hints)))
         if (owner := self._lets.get(expr.name, self.step)) != self.step:
             raise expr.place.error(
                 f"{expr.name} is a value inside the step {owner}",

@@ -120,7 +120,7 @@ class Axes:
             if self.size(small) < self.size(large):
                 count, uneven = divmod(self.size(large), self.size(small))
                 if uneven:
-                    raise Misfit("views whose dimensions do not fit into each other")
+                    raise Misfit("views with incompatible dimensions")
                 large, left = self.split(large, (self.size(small), count))
                 rest.insert(0, left)
             self.unify(small, large)

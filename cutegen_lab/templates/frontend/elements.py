@@ -55,7 +55,7 @@ def _picked(g: Lowering, index: int, symbol: int, at: int) -> int:
     if isinstance(node, Index | Place):
         return at
     if not isinstance(node, Load) or node.spans:
-        raise Unsupported("an element, by its index, of anything but a whole input or a row of it")
+        raise Unsupported("an indexed element of a value other than a whole input or one row of it")
     axis = _walks(g, node, symbol)[0]
     dims = tuple(None if s is None or g.axes.find(s) == symbol else s for s in node.dims)
     return g.build.add(Pick(node.tensor, axis, dims, (at,)))
@@ -76,7 +76,7 @@ def _flipped(g: Lowering, index: int, symbol: int) -> int:
         again = symbol in g.axes.resolve(g.reduced or ())
         return g.build.add(Scan(node.op, (_flipped(g, node.args[0], symbol),), node.reverse != again))
     if not isinstance(node, Load) or node.spans:
-        raise Unsupported("a flip of anything but whole inputs")
+        raise Unsupported("a flip of a value other than a whole input")
     axis = _walks(g, node, symbol)[0]
     return g.build.add(replace(node, flipped=tuple(sorted({axis} ^ set(node.flipped)))))
 

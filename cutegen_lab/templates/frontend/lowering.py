@@ -149,7 +149,7 @@ class Lowering:
     def _operand(self, value: Value) -> Load:
         node = self.build.nodes[value.node]
         if not isinstance(node, Load):
-            raise Unsupported("a matrix product of something computed before it")
+            raise Unsupported("a matrix product of a computed value")
         if node.spans:
             raise Unsupported("a matrix product of a part of an input")
         return node
@@ -175,7 +175,7 @@ class Lowering:
         Unsupported."""
         load = self.build.nodes[value.node]
         if not isinstance(load, Load) or load.spans or load.flipped or value.axes != load.dims:
-            raise Unsupported("windows of something that is not a whole input")
+            raise Unsupported("pooling of a value other than a whole input")
         axes = (*value.axes[: -len(sizes)], *(self.axes.fresh(size) for size in sizes))
         node = self.build.add(pool(load.tensor, axes))
         self.products[node] = axes
@@ -200,7 +200,7 @@ class Lowering:
                     raise Unsupported("reductions over different dimensions in one reference")
                 return self.reduce(op, self.reduce(op, value, first, True), dims, keepdim, name)
             if self.totalled is not None and set(self.axes.resolve(self.totalled)) != set(rest):
-                raise Unsupported("totals over different dimensions in one reference")
+                raise Unsupported("full reductions over different dimensions in one reference")
             if not self.depends(node) & set(rest) or self.depends(node) & set(self.axes.resolve(self.reduced or ())):
                 raise Unsupported("reductions over different dimensions in one reference")
             self.totalled = rest
@@ -241,7 +241,7 @@ class Lowering:
 
     def scan(self, op: str, value: Value, dim: int) -> Value:
         if any(isinstance(node, Reduce) for node in self.build.nodes):
-            raise Unsupported("a scan beside a reduction")
+            raise Unsupported("a scan in one kernel with a reduction")
         self._enter(self.axes.resolve([value.axes[dim]]), value)
         return Value(self.build.add(Scan(op, (value.node,))), value.axes)
 

@@ -107,7 +107,7 @@ def _placeholders(exported: torch.export.ExportedProgram, workload: Workload) ->
     tensors.sort(key=lambda pair: pair[0])
     if len(tensors) != len(workload.inputs):
         raise ProviderError(
-            f"the templates do not cover a module with {len(tensors)} tensors where the problem names "
+            f"the templates do not cover a module with {len(tensors)} tensors where the problem has "
             f"{len(workload.inputs)}",
             ELSEWHERE,
         )

@@ -109,7 +109,7 @@ def agreed(workloads: Sequence[Workload], read_one: Callable[[Workload], Graph])
             )
     spans = fitted(readings, poor)
     if spans is None:
-        raise ProviderError("the templates find no rule for where the reference's slices begin and end", ELSEWHERE)
+        raise ProviderError("the templates find no formula for the bounds of the reference's slices", ELSEWHERE)
     moving = any(isinstance(node, Const) and node.source for node in graph.nodes)
     poorer = [(workload, read_one(workload)) for workload in poor] if moving or _perhaps_sizes(graph, main) else []
     shapes = [type(node) for node in graph.nodes]
@@ -128,7 +128,7 @@ def _with_parts(graph: Graph, graphs: Sequence[tuple[Workload, Graph]]) -> Graph
             fitting = fitted_factor(numbers, load.tensor, load.dims[d] or 0)
             if fitting is None:
                 raise ProviderError(
-                    "the templates find no rule for the parts of a dimension that a view cuts", ELSEWHERE
+                    "the templates find no formula for the sizes into which a view splits a dimension", ELSEWHERE
                 )
             found[d] = fitting
     return replace(graph, extent_from=tuple(found))
@@ -221,7 +221,7 @@ class _Reader:
             if self.workload.inputs[load.tensor].strides:
                 spec = self.workload.inputs[load.tensor]
                 raise Unsupported(
-                    f"an input that is not row-major and dense, but as a matrix product's operand ({spec})"
+                    f"an input that is not row-major and dense, other than an operand of a matrix product ({spec})"
                 )
         return graph
 
@@ -232,7 +232,9 @@ class _Reader:
                 continue
             if spec.dtype not in (*COMPUTED, *INDICES, *SMALL, DType.BOOL) and not spec.dtype.is_float8:
                 known = ", ".join(dtype.value for dtype in (*COMPUTED, *INDICES, *SMALL, DType.BOOL))
-                raise Unsupported(f"input {spec.name} of dtype {spec.dtype.value}, but {known}, and 8-bit floats")
+                raise Unsupported(
+                    f"input {spec.name} of dtype {spec.dtype.value} (supported: {known}, and 8-bit floats)"
+                )
             self.values[name] = self.lowering.load(position, spec.shape)
         for name, constant in self.program.constants.items():
             if constant.numel() != 1:

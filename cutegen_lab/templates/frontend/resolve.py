@@ -75,15 +75,17 @@ def resolve(lowering: Lowering, results: Sequence[Value], workload: Workload, tf
             walks = [() if s is None else axes.parts(s) for s in node.dims]
             stray = [s for s in itertools.chain(*walks) if s not in where and axes.size(s) > 1]
             if stray and index in live:
-                raise Unsupported(f"input {workload.inputs[node.tensor].name} walking along a dimension of its own")
+                raise Unsupported(
+                    f"input {workload.inputs[node.tensor].name} with a dimension that the result does not have"
+                )
             if index in live and any(not _in_order(parts, where) for parts in walks):
                 raise Unsupported("a view's parts of a dimension in another order")
             node = replace(node, dims=_dims(walks, space))
             if isinstance(node, Load) and node.flipped and index in live:
-                raise Unsupported("a flip, but before and after a scan")
+                raise Unsupported("a flip other than before and after a scan")
         if isinstance(node, Pool):
             if not all(axes.whole(s) for s in lowering.products[index]):
-                raise Unsupported("a view that regroups dimensions of what is pooled")
+                raise Unsupported("a view that regroups dimensions of a pooled value")
             node = replace(node, dims=_dims([axes.parts(s) for s in lowering.products[index]], space))
         if isinstance(node, Place):
             node = _positioned(node, axes, where, tuple(where[s] for s in reduced), index in live)
@@ -96,7 +98,7 @@ def resolve(lowering: Lowering, results: Sequence[Value], workload: Workload, tf
         if not all(_in_order(some, where) for some in (*walks, *([symbols] if space == walked else apart))):
             raise Unsupported(f"output {position} with its dimensions in another order")
         if any(s not in where and axes.size(s) > 1 for s in symbols):
-            raise Unsupported(f"output {position} larger than what is computed")
+            raise Unsupported(f"output {position} larger than the computed value")
         if list(map(axes.size, result.axes)) != list(workload.outputs[position].shape):
             raise Unsupported(f"output {position} of some rows that a gather leaves out")
         outputs.append(Output(result.node, _dims(walks, space)))
@@ -115,14 +117,16 @@ def resolve(lowering: Lowering, results: Sequence[Value], workload: Workload, tf
     for _, load in graph.loads():
         if workload.inputs[load.tensor].dtype.is_float8:
             spec = workload.inputs[load.tensor]
-            raise Unsupported(f"input {spec.name} of dtype {spec.dtype.value}, but as a matrix product's operand")
+            raise Unsupported(
+                f"input {spec.name} of dtype {spec.dtype.value} other than as an operand of a matrix product"
+            )
         beyond = [n for n in load.spans if n is not None and graph.spans[n].beyond]
         if graph.reduced and len(beyond) > (graph.padding(load) > 0 and any(graph.scans())):
-            raise Unsupported("tensors side by side, or padding, in one kernel with what is reduced")
+            raise Unsupported("concatenation or padding in one kernel with a reduction")
     if any(graph.dots()) and any(graph.places()):
-        raise Unsupported("positions beside a matrix product")
+        raise Unsupported("positions in one kernel with a matrix product")
     if any(graph.dots()) and any(load.spans for _, load in graph.loads()):
-        raise Unsupported("a part of an input beside a matrix product")
+        raise Unsupported("a part of an input in one kernel with a matrix product")
     return with_extents(by_rows(graph), len(workload.inputs))
 
 
@@ -141,8 +145,8 @@ def _only_indices(graph: Graph, workload: Workload) -> None:
         if not (isinstance(node, Map) and node.op == "where" and node.args[0] not in used):
             name = next(workload.inputs[load.tensor].name for i, load in graph.loads() if i in whole)
             raise Unsupported(
-                f"input {name} of integers, but as an index, compared with a number below 2**24, or first "
-                "made floats of"
+                f"integer input {name} other than as an index, in a comparison with a number below 2**24, or "
+                "after conversion to float"
             )
         whole.add(index)
     if whole & {output.node for output in graph.outputs}:

@@ -57,14 +57,14 @@ def pipeline_of(programs: Programs, asked: Sequence[Asked], between: int) -> Pip
     left = {step.name: [results[at] for at in step.results] for step in asked}
     for name, values in left.items():
         if any(program.nodes[value].op != "call_function" for value in values):
-            raise StepRefused(name, f"the step {name} hands an input on as it is", "Leave it out.")
+            raise StepRefused(name, f"the step {name} returns an input unchanged", "Leave it out.")
     cutter = Cutter(programs, Flow(program, (value for values in left.values() for value in values), results[between:]))
     pieces, taken = list[Piece](), set[str]()
     for step in asked:
         mine = cutter.flow.leading_to(left[step.name]) - taken
         taken |= mine
         if not mine:
-            raise StepRefused(step.name, f"no result follows from the step {step.name}", "Leave it out.")
+            raise StepRefused(step.name, f"no result depends on the step {step.name}", "Leave it out.")
         found = cutter.piece([name for name in cutter.flow.order if name in mine])
         if isinstance(found, str):
             raise StepRefused(step.name, found)

@@ -157,7 +157,9 @@ class Cutter:
     def _try(self, computed: tuple[str, ...]) -> Piece | str:
         region = self.flow.region(computed)
         if region is None:
-            return "the templates do not cover a view with other dimensions of what the same kernel computes"
+            return (
+                "the templates do not cover a view that changes the dimensions of a value computed in the same kernel"
+            )
         try:
             part = self._part(region, self.problem.workload)
             problem = replace(self.problem, workloads=(part,), check_workloads=())
@@ -198,7 +200,7 @@ class Cutter:
             return program.workload.inputs[program.inputs.index(name)]
         if name not in program.nodes:
             raise ProviderError(
-                f"the reference takes other steps for the workload {program.workload.name!r} than for the main one",
+                f"the reference has other operations for the workload {program.workload.name!r} than for the main one",
                 ELSEWHERE,
             )
         value = program.nodes[name].meta["val"]

@@ -53,8 +53,9 @@ class Flow:
             root = self._root(name)
             if root not in self.stored:
                 if program.nodes[name].op != "call_function":
-                    raise ProviderError("the templates do not cover several kernels beside an input as a result",
-                                        ELSEWHERE)  # fmt: skip
+                    raise ProviderError(
+                        "the templates do not cover several kernels if an input is returned as a result", ELSEWHERE
+                    )
                 self.stored.add(name)
                 root = name
             self.targets.setdefault(root, []).append(position)

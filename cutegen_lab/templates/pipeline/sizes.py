@@ -60,7 +60,8 @@ def fitted(sizes: Sequence[tuple[Workload, int]]) -> Size:
         if (windows := _windows(lengths, wanted)) is not None:
             return Size((axis,), over=windows[0], plus=windows[1])
     raise ProviderError(
-        f"the templates find no rule for the size of a tensor between two kernels ({wanted[0]} in the main workload)",
+        "the templates find no formula for the size of a tensor between two kernels "
+        f"({wanted[0]} in the main workload)",
         ELSEWHERE,
     )
 

@@ -158,7 +158,7 @@ def _of_class(g: Lowering, a: Value, target: Value, weight: Value | None, ignore
     dim = _class_dim(a)
     rest = (*a.axes[:dim], *a.axes[dim + 1 :])
     if tuple(map(g.axes.size, rest)) != tuple(map(g.axes.size, target.axes)):
-        raise Unsupported("a target of another shape than the classes are of")
+        raise Unsupported("a target whose shape does not match that of the scores")
     axes = g.axes.broadcast([rest, target.axes])
     share: Operand = 1.0 if weight is None else Value(picked(g, weight, 0, target), axes)
     share = g.map("where", g.map("eq", target, float(ignored)), 0.0, share)

@@ -103,7 +103,7 @@ def by_given(
 ) -> tuple[Value]:  # fmt: skip
     mean, variance, weight, bias = (_of_channels(g, v, a) for v in (mean, variance, weight, bias))
     if mean is None or variance is None:
-        raise Unsupported("a norm by given statistics without any")
+        raise Unsupported("a norm by running statistics without these statistics")
     return (_scaled(g, a, variance, mean, eps, weight, bias),)
 
 

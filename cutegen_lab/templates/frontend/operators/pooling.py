@@ -16,7 +16,7 @@ def avg_pool2d(
     divisor_override: int | None = None,
 ) -> Value:  # fmt: skip
     if ceil_mode:
-        raise Unsupported("windows that reach beyond the padding (ceil_mode)")
+        raise Unsupported("pooling windows that reach beyond the padding (ceil_mode)")
     window, before = _pair(kernel_size), _pair(padding)
     step = _pair(stride) if stride else window
     sizes = [

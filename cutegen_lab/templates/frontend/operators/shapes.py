@@ -160,7 +160,7 @@ def pad(g: Lowering, a: Value, widths: Sequence[int], *rest: Any, value: float |
 def roll(g: Lowering, a: Value, shifts: Sequence[int] | int, dims: Sequence[int] | int = ()) -> Value:
     pairs = zip(*([x] if isinstance(x, int) else list(x) for x in (shifts, dims)), strict=True)
     if not dims and dims != 0:
-        raise Unsupported("a roll through all dimensions as one")
+        raise Unsupported("a roll over flattened dimensions")
     for shift, dim in pairs:
         size = g.axes.size(a.axes[dim])
         if last := shift % size:
@@ -260,7 +260,7 @@ def arange(g: Lowering, *ends: float, **_: Any) -> Value:
 def adaptive_avg_pool(g: Lowering, a: Value, sizes: Sequence[int] | int) -> Value:
     wanted = [sizes] if isinstance(sizes, int) else list(sizes)
     if set(wanted) != {1}:
-        raise Unsupported(f"pooling to {wanted}, but to one element")
+        raise Unsupported(f"pooling to {wanted} other than to one element")
     return g.mean(a, range(-len(wanted), 0), True)
 
 
@@ -272,7 +272,7 @@ def outer(g: Lowering, a: Value, b: Value) -> Value:
 @rule("diag.default")
 def diag(g: Lowering, a: Value, diagonal: int = 0) -> Value:
     if len(a.axes) != 1 or diagonal:
-        raise Unsupported("a diagonal, but a vector on the main one of a matrix")
+        raise Unsupported("a diagonal other than a vector on the main diagonal of a matrix")
     column = g.axes.fresh(g.axes.size(a.axes[0]))
     on = g.map("eq", unsqueeze(g, g.place(a.axes[0]), -1), g.place(column))
     return g.map("where", on, unsqueeze(g, a, -1), 0.0)
