@@ -58,12 +58,12 @@ class Record:
     def add(self, row: Row) -> None:
         self.rows.append(row)
         if self._path:
-            write_table(self._path, self._about, self._told())
+            write_table(self._path, self._about, self._row_dicts())
 
     def facts(self) -> Mapping[str, Any]:
-        return {**self._about, "rows": self._told()}
+        return {**self._about, "rows": self._row_dicts()}
 
-    def _told(self) -> list[dict[str, Any]]:
+    def _row_dicts(self) -> list[dict[str, Any]]:
         return [{name: value for name, value in vars(row).items() if value} for row in self.rows]
 
 

@@ -16,7 +16,7 @@ from cutegen_lab.core.verdict import Diagnostic
 def execute(arguments: argparse.Namespace, output: Output) -> int:
     from cutegen_lab.bundle import bundle
     from cutegen_lab.compile import gate
-    from cutegen_lab.session.kernels import headed
+    from cutegen_lab.session.kernels import with_header
     from cutegen_lab.session.outputs import may_write, write_out
 
     files = [Path(file) for file in arguments.files]
@@ -25,7 +25,7 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
         raise InputError(f"{out} is one of the files to join", "Name another one with --out.")
     may_write(out)
     made = bundle(files, arguments.entry)
-    text = headed([], made.text)
+    text = with_header([], made.text)
     above = text.count("\n") - made.text.count("\n")  # lines of the heading
     write_out(out, text)
     for one in made.notices:

@@ -63,7 +63,7 @@ def _told(kernel: Kernel, output: Output) -> dict[str, Any]:
 
 def _compile(kernel: Kernel, facts: dict[str, Any], arguments: argparse.Namespace, output: Output) -> int:
     """Writes the kernel's text to ``--out``, and reports the compiler's result for every workload of the spec."""
-    from cutegen_lab.session.kernels import headed, written_text
+    from cutegen_lab.session.kernels import with_header, written_text
     from cutegen_lab.session.outputs import may_write, write_out
     from cutegen_lab.session.specialised import text_to_write
 
@@ -89,7 +89,7 @@ def _compile(kernel: Kernel, facts: dict[str, Any], arguments: argparse.Namespac
     output.line(f"  shared memory   {smem:,} B a block")
     by = f"# {kernel.problem.name}: {kernel.family}, from a spec, by cutegen-lab"
     write_out(out, written_text([by], written))
-    write_out(problem, headed([f"{by}: what it means in PyTorch"], problem_text(kernel)))
+    write_out(problem, with_header([f"{by}: what it means in PyTorch"], problem_text(kernel)))
     output.line(f"{out} is the kernel; prove it by: cutegen judge {problem} {out}")
     output.result(
         {**facts, "kernel": str(out), "problem_file": str(problem), "registers": uses.registers, "smem_bytes": smem}

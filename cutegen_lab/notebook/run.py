@@ -157,7 +157,7 @@ class NotebookRun:
         """
         from cutegen_lab.notebook.figures import profile_figure
 
-        state, chosen = self.handle.state, self.handle.meant(candidate_id)
+        state, chosen = self.handle.state, self.handle.selected_candidate(candidate_id)
         profiles = [self.handle.profile(chosen, device) for device in devices]
         assert chosen is not None  # or there would be no profile
         return profile_figure(profiles, state.candidates[chosen].source, f"{state.problem.name} {chosen}")

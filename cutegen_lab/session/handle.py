@@ -13,7 +13,7 @@ from cutegen_lab.core.protocols import Say
 from cutegen_lab.core.run import Answer, Resumed, RunState, Step, StoredEvent
 from cutegen_lab.core.trial import Profile
 from cutegen_lab.core.verbs import VERBS, Verb
-from cutegen_lab.loop.driver import Over, ThreadedDriver
+from cutegen_lab.loop.driver import DriverReleased, ThreadedDriver
 from cutegen_lab.loop.machine import fold
 from cutegen_lab.loop.notices import Notice, Subscriber, Subscribers
 
@@ -182,7 +182,7 @@ class RunHandle:
         write_out(Path(path), report([self.view()], title=f"cutegen run {self.run_id}"))
         return Path(path)
 
-    def meant(self, candidate_id: str | None = None) -> str | None:
+    def selected_candidate(self, candidate_id: str | None = None) -> str | None:
         """``candidate_id``, otherwise the current candidate, otherwise the accepted one; None without any."""
         state = self.state
         return candidate_id or (state.current.id if state.current else None) or state.incumbent_id
@@ -193,7 +193,7 @@ class RunHandle:
 
         Raises InputError if nothing is compiled, SetupError if there is no such device or it has no profiler.
         """
-        state, chosen = self.state, self.meant(candidate_id)
+        state, chosen = self.state, self.selected_candidate(candidate_id)
         built = state.compiled.get(chosen) if chosen else None
         if built is None:
             seen = ", ".join(state.compiled) or "none"
@@ -217,7 +217,7 @@ class RunHandle:
         from cutegen_lab.session.tuned import PlainKernel, Tunable
         from cutegen_lab.tuning.protocols import Limits
 
-        state, chosen = self.state, self.meant(candidate_id)
+        state, chosen = self.state, self.selected_candidate(candidate_id)
         if chosen is None or chosen not in state.candidates:
             known = ", ".join(state.candidates) or "none"
             raise InputError(f"run {self.run_id} has no candidate {chosen or ''}", f"Candidates: {known}.")
@@ -253,7 +253,7 @@ class RunHandle:
                     return self.drive(None if self.state.finished else Resumed(), act)
             try:
                 return act(driver)
-            except Over:  # it has just let the finished run go
+            except DriverReleased:  # it has just let the finished run go
                 continue
 
     def drive(
@@ -262,9 +262,9 @@ class RunHandle:
         """Takes the lease, stores ``first``, performs ``act``, and starts the worker, which releases the run when it is
         finished. Raises StoreError if another process drives the run."""
         with self._lock:
-            driver = self._session.driver(self.run_id, self._let_go)
+            driver = self._session.driver(self.run_id, self._on_released)
             self._session.keep_accepted(driver.state)  # a process may have died between an approval and its file
-            driver.subscribe(self._hear)
+            driver.subscribe(self._on_notice)
             self._driver = driver
             try:
                 if first is not None:
@@ -273,13 +273,13 @@ class RunHandle:
             finally:
                 driver.start()
 
-    def _let_go(self, driver: ThreadedDriver) -> None:
+    def _on_released(self, driver: ThreadedDriver) -> None:
         with self._lock:
             if self._driver is driver:  # else it was closed, or another one has the lease now
                 self._driver = None
                 self._session.release(self.run_id)
 
-    def _hear(self, notice: Notice) -> None:
+    def _on_notice(self, notice: Notice) -> None:
         if notice.line:
             self._log.append(notice.line)
         if notice.event is not None:

@@ -60,7 +60,7 @@ def test_a_stopwatch_asks_and_is_answered(worker: WorkerProcess) -> None:
 
 def test_stopwatches_beside_each_other_are_told_apart_and_end_with_the_first(worker: WorkerProcess) -> None:
     watch = opened(worker)
-    other = watch.beside((X, Y), [memoryview(bytes(X.nbytes))])
+    other = watch.open_another((X, Y), [memoryview(bytes(X.nbytes))])
     assert isinstance(other, CudaStopwatch)
     asked = []
     worker.ask = lambda request, seconds, cancel: asked.append(request) or {"ok": True, "calls": 3, "notes": []}  # type: ignore[method-assign, func-returns-value]

@@ -68,7 +68,7 @@ class FakeStopwatch:
         self._specs = tensors[: len(inputs)]
         return self
 
-    def beside(self, tensors: Sequence[TensorSpec], inputs: Sequence[memoryview]) -> FakeStopwatch | Fault:
+    def open_another(self, tensors: Sequence[TensorSpec], inputs: Sequence[memoryview]) -> FakeStopwatch | Fault:
         return self.stopwatch(tensors, inputs, threading.Event())
 
     def add_build(self, name: str, build: Build) -> Subject | Fault:
