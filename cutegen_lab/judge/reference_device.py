@@ -14,8 +14,9 @@ import torch
 from cutegen_lab.core.problem import Workload
 from cutegen_lab.core.protocols import Device
 
-LARGE_BYTES = 32 << 20  # of a workload: below, starting PyTorch on a GPU takes longer than all its draws
-SMALL_BYTES = 256 << 10  # of a workload: up to here one thread of a CPU is as fast as all
+# Smallest workload for a GPU: for smaller ones starting PyTorch there takes longer than all draws.
+LARGE_BYTES = 32 << 20
+SMALL_BYTES = 256 << 10  # largest workload for which one CPU thread is as fast as all
 CPU = "cpu"
 T = TypeVar("T")
 

@@ -42,7 +42,7 @@ from cutegen_lab.judge.rounding.formula import run_and_classify
 from cutegen_lab.problems import Reference
 from cutegen_lab.problems.tensors import alike, moved
 
-REPEATABLE_BYTES = 1 << 24  # on the emulator, workloads up to here are run a second time over another poison
+REPEATABLE_BYTES = 1 << 24  # largest workload that the emulator runs a second time over another poison
 FAULTS_OF_A_SAMPLE = (  # faults that a sample of blocks may have only because the others do not run
     Verdict.HANG, Verdict.DEADLOCK, Verdict.OUT_OF_MEMORY, Verdict.UNSUPPORTED, Verdict.UNINITIALISED_READ
 )  # fmt: skip

@@ -54,7 +54,8 @@ def diagnose(error: OutputError, unwritten: int, workload: Workload, index: int)
     """Verdict and reason for an error of output ``index``. ``unwritten``: number of its elements that still hold the
     poison."""
     spec = workload.outputs[index]
-    if unwritten and spec.dtype.is_float and not spec.dtype.is_float8:  # one 8-bit value in 256 is the poison by chance
+    # One random 8-bit value in 256 equals the poison.
+    if unwritten and spec.dtype.is_float and not spec.dtype.is_float8:
         return Verdict.UNWRITTEN_OUTPUT, f"{unwritten} of {spec.numel} elements of {spec.name!r} were never written"
     where = error.worst_place
     if not spec.dtype.is_float:

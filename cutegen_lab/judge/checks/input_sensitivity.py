@@ -27,7 +27,7 @@ PIECES = 48  # tested pieces of each input
 ERROR_PROBABILITY = 1e-7  # probability that a fraction is overstated
 AFFORDABLE_BYTES = 4 << 20  # largest workload whose reference is run on the CPU (some 50 times for each input)
 SAMPLED_FRACTION = 0.8  # of the bound that a sample of blocks must load: they may load less than average
-_VALUES = ("normal", "large")  # new values of a piece, of both kinds: a large one may exceed a maximum
+_VALUES = ("normal", "large")  # kinds of new values of a piece: large ones exceed a maximum
 
 Fractions = Mapping[str, float]
 Tensors = Sequence[torch.Tensor]

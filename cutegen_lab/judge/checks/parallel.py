@@ -27,11 +27,11 @@ from cutegen_lab.judge.checks.workload_checks import Omitted, draw_checks
 from cutegen_lab.judge.reference_device import torch_threads
 from cutegen_lab.problems import Reference
 
-Plan = Sequence[tuple[Workload, tuple[str, ...]]]  # the workloads of a check, and the draws of each
-LARGE_BYTES = 32 << 20  # total of the analyst's workloads from which extra processes for the small ones pay off
+Plan = Sequence[tuple[Workload, tuple[str, ...]]]  # workloads of a check, and the draws of each
+LARGE_BYTES = 32 << 20  # least total of the analyst's workloads for which extra processes for the small ones pay off
 
 
-CheckHere = Callable[[Workload, Sequence[str], Omitted], Iterator[WorkloadCheck]]  # the checks of a workload, here
+CheckHere = Callable[[Workload, Sequence[str], Omitted], Iterator[WorkloadCheck]]  # checks a workload in this process
 
 
 @dataclass(frozen=True)

@@ -14,10 +14,10 @@ from cutegen_lab.judge.rounding import tf32
 CONDITIONING = 16.0  # number of fp32 roundings that an honest kernel may accumulate; TF32 would be 8,192
 # Norm-wise error for each √term: measured 0.3 of half an epsilon, with a margin for unlucky draws.
 _ERROR_PER_ROOT_TERM = 0.75 * 2.0**-24
-_WALK_MARGIN = 0.75  # … in units of what rounding every term once does
-_MOST_TERMS = 1 << 20  # the limit stays well under TF32's 3e-4 whatever the shape
+_WALK_MARGIN = 0.75  # the same in units of the effect of rounding every term once
+_MOST_TERMS = 1 << 20  # keeps the limit well under TF32's 3e-4 for every shape
 _LEAST_MARGIN = 4.0  # margin over the largest of a few samples
-_MOST_MARGIN = 1e-2  # of a limit that conditioning widens: beyond, a draw tells too little to be lenient about it
+_MOST_MARGIN = 1e-2  # largest limit that conditioning may set: a larger one would allow almost any result
 
 
 @dataclass(frozen=True)

@@ -38,16 +38,16 @@ from cutegen_lab.problems import Reference
 from cutegen_lab.problems.tensors import moved
 
 _PREFIX = 1024
-_FEW_TERMS = 1024  # limit on terms if no element is a sum, whatever its size
-_LOST = 2.0**-24  # of an output's usual size: fp32 loses as much where a formula adds the two (sigmoid by tanh)
-_VANISHING = 0.5  # of it: where a function of one element is less, another formula loses it (sigmoid by tanh)
+_FEW_TERMS = 1024  # limit on the number of terms if no element is a sum
+_LOST = 2.0**-24  # of an output's usual size: error of a formula that adds a term of that size (sigmoid by tanh)
+_VANISHING = 0.5  # of the usual size: smaller results of an elementwise function may be lost by another formula
 _OF_16_BITS = (DType.BF16, DType.F16)
 _FOR_INFINITY, _NEAR_ZERO = 2.0**60, 2.0**-6
-_FINITE_RUNS = 8  # number of draws with a different large number for each infinity
+_FINITE_RUNS = 8  # number of runs with large numbers instead of infinities
 _WIDE_RANGE_TYPES = (torch.bfloat16, torch.float32, torch.float64)
 _FAR_FROM_ZERO_DRAWS = (AROUND, "offset", ONE_SIDED, CONSTANT_ROWS)
 _MIXED_DRAWS = (PATCHWORK, MOSAIC, CONSTANTS)
-_SPARSE_SHARE = 0.25  # as much of an output's usual size, where all of a small draw may lie in a function's tail
+_SPARSE_SHARE = 0.25  # of an output's usual size, since all results of a small draw may lie in a function's tail
 
 
 class OutputComparison:

@@ -24,11 +24,11 @@ from cutegen_lab.judge.compare.exclusions import (
 )
 from cutegen_lab.judge.compare.slices import worst_slice
 
-_VAGUE = 0.5  # a limit beyond which a draw tells next to nothing but how large results are, if there are
-_ENOUGH = 64  # of them
-_SAME_SIZE = 16.0  # factor between right answers beyond which rounding decides the size
-_BY_SIZE = 1e-6  # of fp32 results of alike size: a polynomial of a function's may be this far off, and no further
-_BIAS = 1 / 16  # of a 16-bit epsilon: the mean that truncation leaves is a third of one
+_VAGUE = 0.5  # a limit that only checks the size of results; used if there are at least
+_ENOUGH = 64  # elements
+_SAME_SIZE = 16.0  # factor between correct answers beyond which rounding decides their size
+_BY_SIZE = 1e-6  # error of fp32 results of similar size that a polynomial approximation may have
+_BIAS = 1 / 16  # of a 16-bit epsilon: truncation has a mean error of a third of one
 
 
 def compare(
@@ -74,7 +74,7 @@ def compare(
     if allow.torch_lossy:
         got, own, reference, every = without_lost(got, own, reference, every, len(moved), allow.all_or_nothing)
     else:
-        if allow.finite_limit is not None:  # a fill is itself whatever large numbers go to
+        if allow.finite_limit is not None:  # elements that hold a mask's fill keep it
             towards = allow.finite_limit.reshape(-1).masked_fill(reference.isfinite() & (reference.abs() > HUGE), 0.0)
             allow = replace(allow, finite_limit=towards)
         got, own, reference, every = without_fills(max(2 * spec.dtype.eps, element), got, own, reference, every)
@@ -188,7 +188,7 @@ def _exact(
     spec: TensorSpec, got: torch.Tensor, reference: torch.Tensor, own: torch.Tensor, allow: Allowance,
     moved: Sequence[torch.Tensor],
 ) -> OutputError:  # fmt: skip
-    integers = (got.view(torch.uint8) if got.dtype is torch.bool else got).to(torch.int64)  # True is 1, and no other
+    integers = (got.view(torch.uint8) if got.dtype is torch.bool else got).to(torch.int64)  # True is the byte 1 only
     differs = (integers != reference.to(torch.int64)) & (integers != own.to(torch.int64))
     for other in moved if spec.dtype is DType.BOOL else ():
         differs &= integers != other.to(torch.int64)

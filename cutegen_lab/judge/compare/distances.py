@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import torch
 
-_THREADED = 1 << 15  # elements from which BLAS' threads pay for waking them
+_THREADED = 1 << 15  # least number of elements for which threads of BLAS pay off
 _CHUNK = 1 << 18  # elements compared at a time on a CPU: float64 chunks of 2 MiB stay in cache
-_GPU_CHUNK = 1 << 26  # … and on a GPU, where starting a kernel costs more than a cache saves
+_GPU_CHUNK = 1 << 26  # the same on a GPU, where launching a kernel costs more than a cache saves
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class _Running:
     def add(self, square: float, relative: torch.Tensor, start: int) -> None:
         self.square += square
         worst = float(relative.max())
-        if worst > self.worst:  # the position is looked for only where it is needed: argmax is slow
+        if worst > self.worst:  # argmax is slow, so it is only called for a new worst element
             self.worst, self.index = worst, start + int(relative.argmax())
 
 
@@ -102,10 +102,11 @@ def finite_difference(result: torch.Tensor, own: torch.Tensor, reference: torch.
 def resolve_non_finite(mine: torch.Tensor, own: torch.Tensor, ref: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     """``mine − ref`` with 0 for non-finite values that are right or excused, and infinity for wrong ones."""
     rounded, far = ref.to(dtype), mine - ref
-    odd = (mine * 0.0).add_(own, alpha=0.0).add_(rounded, alpha=0.0).isnan().nonzero()  # where one is not finite
+    # Elements where one of the three is not finite.
+    odd = (mine * 0.0).add_(own, alpha=0.0).add_(rounded, alpha=0.0).isnan().nonzero()
     mine, own, rounded = mine[odd], own[odd], rounded[odd].double()
     same, theirs = same_kind(mine, rounded), same_kind(mine, own)
-    undecided = ~same_kind(own, rounded)  # PyTorch's rounding makes another kind of number than float64's
+    undecided = ~same_kind(own, rounded)  # PyTorch and float64 differ in NaN, infinity or finite
     excused = undecided & (same | theirs | mine.isnan())
     far[odd] = torch.where(same | excused, 0.0, math.inf).double()
     return far

@@ -19,10 +19,12 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from cutegen_lab.judge.rounding import tf32
 from cutegen_lab.problems import Reference
 
-_INDEX_AT = {"argmax": 0, "argmin": 0, "max": 1, "min": 1, "topk": 1, "sort": 1}  # of the results, a tensor or several
-_DIM_AT = {"argmax": 1, "argmin": 1, "max": 1, "min": 1, "topk": 2, "sort": 1}  # of the arguments
+# Position of the index among the results.
+_INDEX_AT = {"argmax": 0, "argmin": 0, "max": 1, "min": 1, "topk": 1, "sort": 1}
+# Position of ``dim`` among the arguments.
+_DIM_AT = {"argmax": 1, "argmin": 1, "max": 1, "min": 1, "topk": 2, "sort": 1}
 _ORDER_KEEPING = {"_to_copy", "view", "_unsafe_view", "reshape", "squeeze", "unsqueeze", "alias", "detach", "clone"}
-_MARGIN = 4.0  # times the rounding error of a row's values
+_MARGIN = 4.0  # factor on the rounding error of a row's values
 _TO_INTEGER = {"round", "floor", "ceil", "trunc"}
 _MONOTONIC = _ORDER_KEEPING | {"clamp", "clamp_min", "clamp_max"}  # monotonic operators: the order of values is kept
 
@@ -142,7 +144,7 @@ def _points_at_equal_value(got: torch.Tensor, own: _Choice, exact: _Choice) -> t
     noise = _rounding_error(rounded, values, dim)
     alike = (mine == best) | (mine.isnan() & best.isnan()) | ((mine - best).abs() <= noise)
     if exact.ordered:
-        alike &= (index == chosen) | (noise > 0) | best.isnan()  # formulas differ in which are NaN
+        alike &= (index == chosen) | (noise > 0) | best.isnan()  # formulas differ in which elements are NaN
     ordered = index.sort(dim)[0]
     twice = (ordered.narrow(dim, 1, ordered.shape[dim] - 1) == ordered.narrow(dim, 0, ordered.shape[dim] - 1)).any(
         dim, True

@@ -9,9 +9,9 @@ import torch
 from cutegen_lab.judge.compare.allowance import Allowance
 from cutegen_lab.judge.compare.distances import rms
 
-HUGE = 1e30  # a mask's fill rather than a result: its square would drown every other element
-_TOWARDS = 2.0**40  # results beyond go to infinity with their inputs
-_JUMP = 1e-3  # largest relative difference of results between infinite and large inputs; beyond it formulas differ
+HUGE = 1e30  # larger elements are a mask's fill: their squares would dominate every norm
+_TOWARDS = 2.0**40  # larger results go to infinity with their inputs
+_JUMP = 1e-3  # largest relative difference between results for infinite and for large inputs; beyond it formulas differ
 _LOST = 1e-2  # relative error of an element beyond which PyTorch has lost it
 
 Compared = tuple[torch.Tensor, torch.Tensor, torch.Tensor, list[torch.Tensor]]
@@ -30,8 +30,8 @@ def without_fills(
     if float(low) > -HUGE and float(high) < HUGE:
         return got, own, reference, others
     fills = torch.isfinite(reference) & (reference.abs() > HUGE)
-    same = (got == own) | (got == reference.to(got.dtype))  # exp(100) is finite in float64 alone
-    same |= ~(own.isfinite() | got.isfinite())  # PyTorch divides by what vanished: x / 0 where others have 0 / 0
+    same = (got == own) | (got == reference.to(got.dtype))  # exp(100) is finite only in float64
+    same |= ~(own.isfinite() | got.isfinite())  # PyTorch divides by a flushed value: x / 0 instead of 0 / 0
     right = fills & (same | ((got.double() / own.double() - 1).abs() < tolerance))
     got = torch.where(fills, torch.where(right, 0.0, math.inf).to(got.dtype), got)
     return got, *_blank(fills, own, reference, others)
@@ -91,7 +91,8 @@ def without_either(
     limit = allow.finite_limit.reshape(-1)
     either = reference.isnan() & got.isinf() & (limit.abs() > _TOWARDS) & (limit.sign() == got.sign())
     got = torch.where(either, reference.to(got.dtype), got)
-    near = (limit - reference).abs() <= _JUMP * reference.abs().clamp(min=rms(reference))  # not where that is unknown
+    # False where the limit is unknown (NaN).
+    near = (limit - reference).abs() <= _JUMP * reference.abs().clamp(min=rms(reference))
     jumps = reference.isfinite() & ~near
     return got.masked_fill(jumps, 0.0), *_blank(jumps, own, reference, others)
 

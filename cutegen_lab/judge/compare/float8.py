@@ -11,7 +11,7 @@ from cutegen_lab.core.dtypes import DType
 from cutegen_lab.core.problem import TensorSpec, Tolerances
 
 _CHUNK = 1 << 18
-_BITS = {torch.float8_e4m3fn: 3, torch.float8_e5m2: 2}  # of mantissa
+_BITS = {torch.float8_e4m3fn: 3, torch.float8_e5m2: 2}  # mantissa bits
 
 
 def before_rounding(spec: TensorSpec, limits: Tolerances) -> tuple[TensorSpec, Tolerances]:
@@ -37,7 +37,8 @@ def _unrounded_chunk(result: torch.Tensor, reference: torch.Tensor) -> torch.Ten
     wide = result.double()
     _, exponent = torch.frexp(reference.clamp(-info.max, info.max).nan_to_num(0.0))
     least = torch.frexp(torch.tensor(info.smallest_normal)).exponent
-    half = torch.ldexp(torch.ones_like(reference), exponent.clamp(min=int(least)) - bits - 2)  # a last place
+    # Half a unit in the last place.
+    half = torch.ldexp(torch.ones_like(reference), exponent.clamp(min=int(least)) - bits - 2)
     wrong = wide - reference
     near = wide - wrong.sign() * torch.minimum(wrong.abs(), half)
     near = torch.where(wide.isfinite() & reference.isfinite(), near, wide)

@@ -15,8 +15,9 @@ from cutegen_lab.judge.compare.distances import rms
 from cutegen_lab.judge.draws.values import between
 
 Run = Callable[[Sequence[torch.Tensor]], tuple[torch.Tensor, ...]]
-_MOST_TRIED = 48  # elements that are tried, and sets of them that outputs depend on
-_FACTORS = (3.0, -1024.0, 1024.0, -(2.0**100), 2.0**100)  # times a number above a half; one share of 1 hides small ones
+_MOST_TRIED = 48  # most elements that are tried, and most sets of them
+# Factors on a random number above 0.5; of several magnitudes, since a large term hides small ones.
+_FACTORS = (3.0, -1024.0, 1024.0, -(2.0**100), 2.0**100)
 _TOLERANCE = 2.0**-4
 
 

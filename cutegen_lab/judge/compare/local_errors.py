@@ -9,13 +9,14 @@ import torch
 
 from cutegen_lab.judge.compare.distances import chunks, rms
 
-_LEAST = 2.0**-100  # results below may have vanished on the way, where fp32's smallest normal number is 2**-126
-_INACCURATE = 1e-2  # relative error of PyTorch's own beyond which an element is not compared
+_LEAST = 2.0**-100  # smaller results may come from flushed intermediate ones (fp32 flushes below 2**-126)
+_INACCURATE = 1e-2  # relative error of PyTorch's result beyond which an element is not compared
 _BIN, _MOST_COMPARED = 32, 1 << 18
-_COMPARABLE = 1 / 16  # of an output's root mean square: smaller elements' relative errors are of their terms
-_GROUPS, _SIGMAS = 8, 6.0  # fewer groups say too little of how much their means differ; and how much is no luck
+_COMPARABLE = 1 / 16  # of an output's root mean square: the relative error of smaller elements comes from cancellation
+_GROUPS, _SIGMAS = 8, 6.0  # fewest groups for a spread of means; number of standard errors that is significant
 
-Limit = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]  # from PyTorch's own errors and from rounding's effects
+# Limit from PyTorch's own errors and the effects of rounding.
+Limit = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import torch
 
-LEAST = 16  # elements of a slice: of fewer, one that cancels decides
+LEAST = 16  # fewest elements of a slice: in a shorter one, a single element that cancels would decide
 _FLUSHED = 2.0**-106  # results below fp32's normal numbers (2**-126) may be flushed to zero
 
 

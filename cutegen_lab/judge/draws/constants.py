@@ -26,11 +26,12 @@ _INTEGER = re.compile(
     r"(?:(-?\d{1,19})|0[xX]([0-9A-Fa-f]{1,16}))[ \t]*[;,]"
 )
 _SCALAR_TENSORS = ("lift_fresh", "lift_fresh_copy", "scalar_tensor")  # numbers of a reference that become tensors
-_MOST_ELEMENTS = 64  # elements
-_MOST = 256  # numbers that one draw takes
-_LARGEST_EXPONENT = 60.0  # powers of two: squares of such numbers are finite
-_GROUP_WIDTH = 12.0  # … that stand in one row
-_SHARE, _NEIGHBOURS, _NEGATIVE = 0.3, 0.4, 0.25  # of elements; of these, next to a number; and its negative
+_MOST_ELEMENTS = 64  # most elements of such a tensor
+_MOST = 256  # most constants in one draw
+_LARGEST_EXPONENT = 60.0  # largest power of two: squares of such numbers are finite
+_GROUP_WIDTH = 12.0  # powers of two within one row
+# Shares: constants among elements; of these, neighbours of one; of these, negated.
+_SHARE, _NEIGHBOURS, _NEGATIVE = 0.3, 0.4, 0.25
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ def draw_constants(spec: TensorSpec, named: Constants, generator: torch.Generato
     are at most ``most``; if they are indices, they stay in range. None if there are no named numbers."""
     theirs = [n for n in named.by_reference if _fits(n, spec, most)]
     kernels = _random_subset([n for n in named.by_kernel if _fits(n, spec, most)], _MOST, generator)
-    numbers = [*theirs * max(len(kernels) // max(len(theirs), 1), 1), *kernels]  # half of them a reference's
+    numbers = [*theirs * max(len(kernels) // max(len(theirs), 1), 1), *kernels]  # half of them from the reference
     if not numbers or not spec.numel:
         return None
     shape = (spec.numel // spec.shape[-1], spec.shape[-1]) if spec.shape else (1, 1)

@@ -86,7 +86,7 @@ def _with_one(value: float) -> Draw:
     return draw_one
 
 
-# In this order, where not every one is affordable; a workload's first is always normal.
+# In order of priority; the first draw of a workload is always normal.
 DISTRIBUTIONS: Mapping[str, Draw] = {
     "normal": moderate_normal,
     "large": _large,  # overflow without max-subtraction
@@ -98,24 +98,25 @@ DISTRIBUTIONS: Mapping[str, Draw] = {
     "offset below": _offset_below,
     "infinity": _with_one(math.inf),
     "tiny": _tiny,  # an epsilon in the wrong place shows here
-    "mixed": _mixed,  # many magnitudes side by side
+    "mixed": _mixed,  # many magnitudes in one row
 }
-# Of fp32 inputs beyond what fp16 holds: its 10 bits of mantissa are TF32's too, and where that will do, nothing else
-# tells them apart.
+# fp32 inputs outside fp16's range. fp16 has as many mantissa bits as TF32, so only the range distinguishes a kernel
+# that computes in fp16 where TF32 is allowed.
 BEYOND_F16: Mapping[str, Draw] = {
     "huge": lambda shape, g: normal(2 ** between(20, 24, g), 0.0, shape, g),
     "minute": lambda shape, g: normal(2 ** -between(30, 40, g), 0.0, shape, g),
 }
-AROUND_UP_TO, AROUND_NEAR = 50.0, 24.0  # evenly up to ``AROUND_NEAR``, and beyond it a third as densely
-AROUND_COUNT = 3  # a workload …
-AROUND_MANY = 22  # … and a small one, which costs little, but has enough elements for a mean to be told from noise
-_NEAR_PART = 8 / 11  # of the means
-_SMALL = (64, 2048)  # elements of its largest input
+AROUND_UP_TO, AROUND_NEAR = 50.0, 24.0  # means: evenly spread up to ``AROUND_NEAR``, a third as densely beyond
+AROUND_COUNT = 3  # means in a large workload
+AROUND_MANY = 22  # means in a small workload: cheap, with enough elements to tell a mean from noise
+_NEAR_PART = 8 / 11  # share of the means up to ``AROUND_NEAR``
+_SMALL = (64, 2048)  # a small workload: elements of its largest input
 _STRUCTURED_EACH = 7 * len(STRUCTURED) // 10
-_SIZES_EACH, _SIZES_SMALL = 2, 3  # a workload, and a small one
+_SIZES_EACH, _SIZES_SMALL = 2, 3  # sizes in a large workload, and in a small one
 _PATTERNS_STEP = 4
-_PATTERNS_EACH = 7  # of masks and indices, where no input is a float; else each draw takes one by chance
-_STEP = 5  # from one workload's first to the next one's: every kind comes on several workloads
+# Patterns of masks and indices in a workload without floats; with floats each draw takes a random one.
+_PATTERNS_EACH = 7
+_STEP = 5  # offset between consecutive workloads, so that every kind is drawn on several of them
 
 
 def distributions(

@@ -15,11 +15,11 @@ from cutegen_lab.judge.draws.values import between, moderate_normal
 from cutegen_lab.problems.dtypes import TORCH
 
 SIZES = (1e-30, 1e-1)
-LEAST_OUTPUT = 64  # elements: fewer may all be not finite where one input element is not
-TILE_COLUMNS = 64  # columns that are hidden together at most
-_PARTNERS = 8  # dimensions shorter than this are not graded against each other
+LEAST_OUTPUT = 64  # fewest output elements: fewer may all be non-finite because of one input element
+TILE_COLUMNS = 64  # most adjacent columns that are hidden
+_PARTNERS = 8  # shortest dimension that is graded against another
 
-Values = dict[int, torch.Tensor]  # by input
+Values = dict[int, torch.Tensor]  # by number of the input
 Size = TypeVar("Size", float, torch.Tensor)
 FloatDraw = Callable[[Workload, torch.Generator], Values]
 

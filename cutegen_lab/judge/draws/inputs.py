@@ -39,7 +39,7 @@ from cutegen_lab.problems.tensors import laid_out, placed
 # Draws that may also put their special value into a parameter. Infinity is not among them: with an infinite parameter
 # some correct formulas give NaN and others do not.
 _PARAMETER_VALUES = {"nan": math.nan, "zeros": 0.0}
-_IN_PARAMETERS = 0.5  # probability of that
+_IN_PARAMETERS = 0.5  # probability of a special value in a parameter
 _FLOAT_VALUES = ("bits", "zeros", CONSTANTS, FLOAT_LIMITS)  # draws whose doubles are left exactly representable
 
 
@@ -141,5 +141,5 @@ def _draw_one(spec: TensorSpec, distribution: str, generator: torch.Generator, w
         values = with_pattern(spec.shape, values, kinds, distribution, generator, by_rows, below, others)
     floats = any(one.dtype.is_float for one in workload.inputs)
     if distribution == PATCHWORK and spec.dtype in SIGNED and spec.shape and not spec.below and not floats:
-        values = torch.where(some_rows(spec, generator), ~values.abs(), values)  # nothing of a row is a zero or more
+        values = torch.where(some_rows(spec, generator), ~values.abs(), values)  # rows of negative numbers only
     return values.to(TORCH[spec.dtype])

@@ -24,12 +24,13 @@ from cutegen_lab.judge.draws.values import between
 from cutegen_lab.problems.dtypes import TORCH
 from cutegen_lab.problems.tensors import placed
 
-NO_PATTERN = ("normal", "bits", "zeros")  # draws whose masks and indices have no pattern, nor …
-NO_INTEGER_PATTERN = (*NO_PATTERN, *OVERFLOWING, INTEGER_LIMITS_BUT_LEAST, WIDE_RANGE)  # … other integers
+NO_PATTERN = ("normal", "bits", "zeros")  # draws whose masks and indices have no pattern
+# Draws whose other integers have no pattern.
+NO_INTEGER_PATTERN = (*NO_PATTERN, *OVERFLOWING, INTEGER_LIMITS_BUT_LEAST, WIDE_RANGE)
 _LENGTHS_BELOW = 1000
 WHOLE_RANGE = (INTEGER_LIMITS, INTEGER_LIMITS_BUT_LEAST, LOG_INTEGERS, ROW_INTEGERS, MULTIPLES)
 _MOST_QUOTIENT = 32
-_AT_THE_END = 0.3  # of the rows of a size, those that reach to their type's end
+_AT_THE_END = 0.3  # share of rows that use the whole range of their type
 INTEGER_RANGE = {DType.I64: 1000, DType.I32: 1000, DType.I16: 1000, DType.I8: 100, DType.U8: 256, DType.BOOL: 2}
 SIGNED = (DType.I64, DType.I32, DType.I16, DType.I8)
 
@@ -141,7 +142,7 @@ def integer_range(dtype: DType, distribution: str, most_terms: int) -> tuple[int
     if distribution == WIDE_RANGE and dtype is DType.I32:
         high = (1 << 31) // max(most_terms, 1)
         return -high, high
-    if distribution in (FULL_RANGE, WIDE_RANGE):  # but for the ends, whose negative or absolute value does not exist
+    if distribution in (FULL_RANGE, WIDE_RANGE):  # without the extremes, whose negative or absolute value may not exist
         whole = torch.iinfo(TORCH[dtype])
         return (whole.min + 2, whole.max - 1) if dtype in SIGNED else (0, whole.max + 1)
     high = INTEGER_RANGE[dtype]

@@ -21,8 +21,8 @@ from cutegen_lab.judge.draws.float_tensors import (
 )
 from cutegen_lab.judge.draws.values import between, moderate_normal, rand
 
-_FAREST = 115.0  # powers of two: a thousand of such numbers can be added in fp32
-_WIDEST = 123.0  # … that can be multiplied by a few
+_FAREST = 115.0  # largest power of two of which fp32 can add a thousand
+_WIDEST = 123.0  # largest power of two that can be multiplied by a small number
 
 
 def _scaled_along(tensor: torch.Tensor, dim: int, scale: torch.Tensor) -> torch.Tensor:
@@ -121,7 +121,7 @@ def far_from_zero(workload: Workload, g: torch.Generator) -> Values:
     count = math.prod(shape[:-1])
     most = min(math.log2(finfo(spec.dtype).max) - 2, _FAREST)
     order = torch.randperm(count, generator=g)
-    part = 1 - (order // 2 + rand((count,), g) / 5) / ((count + 1) // 2)  # all sizes of either sign
+    part = 1 - (order // 2 + rand((count,), g) / 5) / ((count + 1) // 2)  # all sizes with either sign
     sign = torch.where((order + random_below(2, g)) % 2 == 0, -1.0, 1.0)
     scale = (sign * (most * part.sqrt()).exp2()).view(*shape[:-1], 1) if spec.shape else 1.0
     values[at] = ((values[at].reshape(shape).abs().clamp(max=3.0) + 1) * scale).transpose(dim, -1).contiguous()

@@ -21,7 +21,7 @@ from cutegen_lab.judge.draws.float_tensors import (
 )
 from cutegen_lab.judge.draws.values import FEW_ROWS, assign_kinds, between, moderate_normal, rand, randn
 
-_LARGEST = 40.0  # … whose squares are added
+_LARGEST = 40.0  # largest power of two whose squares can be added in fp32
 
 
 def patchwork(workload: Workload, g: torch.Generator) -> Values:
@@ -67,7 +67,7 @@ def mosaic(workload: Workload, g: torch.Generator) -> Values:
         return values
     rows = values[at].reshape(-1, spec.shape[-1])
     count, length = rows.shape
-    size = (exponent_reach(spec.dtype, _LARGEST) * rand((count, 1), g).sqrt()).exp2()  # most of them near the largest
+    size = (exponent_reach(spec.dtype, _LARGEST) * rand((count, 1), g).sqrt()).exp2()  # mostly near the largest
     mean = (3 + 27 * rand((count, 1), g)) * randn((count, 1), g).sign()
     kept = rand((count, length), g) < 0.03
     steps = (rows * 4).round() / 4

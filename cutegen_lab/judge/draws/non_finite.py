@@ -24,7 +24,7 @@ from cutegen_lab.judge.draws.patterns import MASKS, with_pattern
 from cutegen_lab.judge.draws.type_limits import at_type_limits, with_infinite_rows
 from cutegen_lab.judge.draws.values import between, moderate_normal, rand
 
-_SKIPPED = 0.2  # of rows with numbers that are not finite, a tile is zero
+_SKIPPED = 0.2  # share of rows in which a tile is zero
 
 
 def hidden(workload: Workload, g: torch.Generator, value: float = -math.inf) -> Values:
@@ -75,7 +75,7 @@ def _some_not_finite(values: torch.Tensor, spec: TensorSpec, g: torch.Generator)
         return values
     rows = values.view(-1, spec.shape[-1])
     chosen, other = random_below(rows.shape[0], g), random_below(rows.shape[0], g)
-    kept, many = rows[chosen].clone(), between(0, 1, g) < 0.7  # where they are few, a row may hold one alone
+    kept, many = rows[chosen].clone(), between(0, 1, g) < 0.7  # if there are few, a row may hold a single one
     count, zeros = 1 + many * (1 + flat.numel() // 512), between(0.1, 0.6, g)
     for value in (math.nan, math.inf, -math.inf):
         flat[torch.randint(flat.numel(), (count,), generator=g)] = value
@@ -86,7 +86,7 @@ def _some_not_finite(values: torch.Tensor, spec: TensorSpec, g: torch.Generator)
         last = random_below(rows.shape[0], g)
         rows[last] = torch.where(rows[last].isfinite(), rows[last], 0.0)
         rows[last, -1] = (math.nan, math.inf)[random_below(2, g)]
-    side = min(TILE_COLUMNS >> random_below(4, g), rows.shape[1])  # a tile that whoever skips zeros skips
+    side = min(TILE_COLUMNS >> random_below(4, g), rows.shape[1])  # a tile that a kernel may skip as zero
     skipped = rand((rows.shape[0], 1), g) < _SKIPPED
     tile = torch.arange(rows.shape[1]) // side == random_below(-(-rows.shape[1] // side), g)
     rows.masked_fill_(skipped & tile, 0.0)

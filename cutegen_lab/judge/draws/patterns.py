@@ -14,7 +14,8 @@ import torch
 from cutegen_lab.judge.draws.names import PATTERN
 from cutegen_lab.judge.draws.values import Shape, assign_kinds, between, rand
 
-_NO_PATTERN_SHARE, _BY_ROWS_SHARE = 0.15, 0.35  # the shares of other draws that have no pattern, and one for each row
+# Shares of other draws without a pattern, and with a pattern for each row.
+_NO_PATTERN_SHARE, _BY_ROWS_SHARE = 0.15, 0.35
 _MOST_STRIDE = 64
 
 Pattern = Callable[["Grid", torch.Generator], torch.Tensor]
@@ -129,7 +130,7 @@ def _near_powers(at: Grid, g: torch.Generator) -> torch.Tensor:
 INDICES: Sequence[Pattern] = (
     _ordered,
     lambda at, g: _ordered(at, g).flip(-1),
-    lambda at, g: at.any(g)[:1, :1].expand(at.shape),  # one for all
+    lambda at, g: at.any(g)[:1, :1].expand(at.shape),  # one index everywhere
     lambda at, g: at.any(g, a_row=True).expand(at.shape),
     _runs,
     _shuffled,
@@ -148,7 +149,7 @@ def _one_of(at: Grid, g: torch.Generator) -> torch.Tensor:
     return torch.tensor(at.others)[torch.randint(len(at.others), at.shape, generator=g)]
 
 
-# Of integers of which nothing is known, ``others`` are the sizes that they may be lengths of.
+# For integers without a known meaning; ``others`` are sizes of which they may be lengths.
 LENGTHS: Sequence[Pattern] = (
     _one_of,
     _ordered,

@@ -15,7 +15,7 @@ from cutegen_lab.problems.dtypes import TORCH
 from cutegen_lab.problems.rules import sample
 from cutegen_lab.problems.tensors import placed
 
-_SHORT = 4  # tokens of a short sequence
+_SHORT = 4  # most tokens of a short sequence, plus one
 
 
 def apply_rules(tensors: Sequence[torch.Tensor], workload: Workload, generator: torch.Generator) -> list[torch.Tensor]:
@@ -36,7 +36,7 @@ def _draw_by_rule(spec: TensorSpec, generator: torch.Generator) -> torch.Tensor:
         return torch.randperm(spec.below, generator=generator, device=where)[: spec.numel].view(spec.shape)
     if spec.rule == "range":
         return torch.randint(spec.below, spec.shape, generator=generator, device=where)
-    return sample(spec).to(where)  # of a shape that no rule fits: pieces of an input
+    return sample(spec).to(where)  # the shape does not fit the rule, as for pieces of an input
 
 
 def _lengths(count: int, total: int, generator: torch.Generator) -> torch.Tensor:
@@ -46,17 +46,17 @@ def _lengths(count: int, total: int, generator: torch.Generator) -> torch.Tensor
     if kind == 0:
         lengths = torch.arange(1, count + 1, device=where) * total // count
         lengths = torch.diff(lengths, prepend=lengths.new_zeros(1))
-    elif kind == 1:  # one has everything
+    elif kind == 1:  # one sequence has all tokens
         lengths = torch.zeros(count, dtype=torch.int64, device=where)
         lengths[int(torch.randint(count, (), generator=generator, device=where))] = total
-    elif kind == 2:  # short ones, and one with the rest
+    elif kind == 2:  # short sequences, and one with the rest
         lengths = torch.randint(_SHORT, (count,), generator=generator, device=where)
         lengths = lengths.minimum((total - (lengths.cumsum(0) - lengths)).clamp_min(0))
         lengths[-1] += total - lengths.sum()
         lengths = lengths[torch.randperm(count, generator=generator, device=where)]
     else:
         ends = torch.randint(total + 1, (count - 1,), generator=generator, device=where).sort().values
-        if kind == 3:  # an empty one at either end
+        if kind == 3:  # an empty sequence at either end
             ends[:1], ends[1:][-1:] = 0, total
         zero, whole = ends.new_zeros(1), ends.new_full((1,), total)
         lengths = torch.diff(torch.cat([zero, ends.sort().values, whole]))

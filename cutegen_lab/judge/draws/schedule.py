@@ -21,14 +21,16 @@ from cutegen_lab.judge.draws.names import (
     PATCHWORK,
 )
 
-EMULATED_INSTRUCTIONS = 200_000  # warp instructions a workload, all its draws together: a tenth of a second
-BYTES_EACH = 8  # that a warp instruction reads or writes on average: of most honest kernels 1 to 40
+EMULATED_INSTRUCTIONS = 200_000  # budget for all draws of a workload: a tenth of a second
+BYTES_EACH = 8  # bytes that a warp instruction moves on average (honest kernels: 1 to 40)
 INSTRUCTION_LIMIT = 150 * EMULATED_INSTRUCTIONS  # most that all draws of a small workload may take; honest kernels: 108
 GPU_BYTES = 8 << 30  # compulsory traffic of all draws of a workload
 MINIMAL_ON_GPU = 10
-MINIMAL = ("normal", PATCHWORK, MOSAIC, FULL_RANGE)  # of an expensive workload: together they hold every kind of number
-_IF_ONLY_WORKLOAD = (HIDDEN, ONE_SIDED)  # … and these where there is no other workload
-_IF_FEW_OUTPUTS = "offset below"  # … and this where few results are made of all of it: no row of another kind is above
+# Draws of an expensive workload: together they have every kind of number.
+MINIMAL = ("normal", PATCHWORK, MOSAIC, FULL_RANGE)
+_IF_ONLY_WORKLOAD = (HIDDEN, ONE_SIDED)  # more draws if there is no other workload
+# One more draw if few outputs depend on the whole input: a row of another kind would hide it.
+_IF_FEW_OUTPUTS = "offset below"
 
 
 def draws(workload: Workload, turn: int, turns: int, secret: float, tf32: bool = False) -> tuple[str, ...]:
@@ -40,7 +42,8 @@ def draws(workload: Workload, turn: int, turns: int, secret: float, tf32: bool =
     """
     names = distributions(workload, turn, turns, secret, tf32)
     every = (*minimal_draws(workload), *MIXED_ROWS, *(_IF_ONLY_WORKLOAD if turns == 1 else ()))
-    telling = (*every, *ESSENTIAL) if not workload.derived else (*ESSENTIAL, *every)  # of one kind: clearer
+    # Derived ones: draws of one kind first, whose failures are clearer.
+    telling = (*every, *ESSENTIAL) if not workload.derived else (*ESSENTIAL, *every)
     first = [name for name in dict.fromkeys(("normal", *telling)) if name in names]
     spread = [[name for name in names if name.startswith(start)] for start in (AROUND, OF_SIZE)]
     early = [name for pair in zip_longest(*spread[:: 1 if turn % 2 else -1]) for name in pair if name is not None]

@@ -98,7 +98,7 @@ _ALWAYS = (
     SEVERAL_NOT_FINITE,
     FLOAT_LIMITS,
 )
-STRUCTURED = tuple(name for name in _DRAWS if name not in _ALWAYS)  # which are dealt out
+STRUCTURED = tuple(name for name in _DRAWS if name not in _ALWAYS)  # draws distributed among workloads
 
 
 def structured(name: str, workload: Workload, generator: torch.Generator) -> Values | None:

@@ -8,7 +8,7 @@ import torch
 
 from cutegen_lab.judge.draws.values import between, rand
 
-_MANY_ROWS, _ROWS = 8, 4  # of which one of either sign is infinite: always, and mostly
+_MANY_ROWS, _ROWS = 8, 4  # rows from which infinite rows are always drawn, and mostly drawn
 _PROBABILITY = 0.7
 
 

@@ -11,7 +11,7 @@ import torch
 
 Shape = tuple[int, ...]
 TILE = 1 << 22
-FEW_ROWS = 4  # fewer hold several kinds one after another
+FEW_ROWS = 4  # with fewer rows, a row holds several kinds
 
 
 def between(low: float, high: float, generator: torch.Generator) -> float:

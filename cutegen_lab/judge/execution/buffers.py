@@ -21,7 +21,8 @@ LendMemory = Callable[[Sequence[int]], Sequence[torch.Tensor] | None]
 """A device's own memory of each size in bytes, or None where it lends none."""
 
 _CACHED_BYTES = 2 << 30
-_LARGE_BYTES = (0x51, 0x7B)  # repeated: a large finite number that a kernel cannot predict
+# Range of poison bytes: repeated, each is a large finite number that a kernel cannot predict.
+_LARGE_BYTES = (0x51, 0x7B)
 
 
 def random_poison(generator: torch.Generator) -> int:

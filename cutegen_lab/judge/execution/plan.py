@@ -17,7 +17,7 @@ MAX_BLOCK = (1024, 1024, 64)
 # CUlaunchAttributeID to bytes of its value (CUDA driver API); the cluster shape, 4, has a field of its own. A window of
 # persisting L2 (1), events (7, 12) and updatable nodes (13) reach beyond the launch: no kernel may set them.
 ATTRIBUTES = {2: 4, 5: 4, 6: 4, 8: 4, 9: 8, 10: 4, 11: 12, 14: 4}
-TENSOR_MAP_BYTES = 128  # whose address may lie outside its tensor: copies add coordinates to it
+TENSOR_MAP_BYTES = 128  # size of a tensor map, whose base address may be outside its tensor: copies add coordinates
 
 
 def validate_plan(build: Build, tensors: Sequence[TensorSpec], gpu: GpuSpec) -> Fault | None:

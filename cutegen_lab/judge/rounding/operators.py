@@ -14,12 +14,12 @@ CHOOSING = {
     "ones", "ones_like", "permute_copy", "relu", "repeat", "roll", "round", "scalar_tensor", "scatter", "sign",
     "slice_scatter", "sort", "stack", "topk", "tril", "triu", "trunc", "where", "zeros", "zeros_like",
 }  # fmt: skip
-# Operators that compare: what they read is what was given.
+# Operators that compare: they read unperturbed values.
 COMPARING = {
     "eq", "ge", "gt", "isfinite", "isinf", "isnan", "isneginf", "isposinf", "le", "lt", "ne", "signbit",
 }  # fmt: skip
 EXACT = CHOOSING | COMPARING
-# Operators whose results are integers where their operands are, whatever the order of summation.
+# Operators that give integers for integers, in any order of summation.
 SUMS = {
     "add",
     "addmm",
@@ -38,26 +38,26 @@ SUMS = {
 }
 
 
-# Operators that give NaN where PyTorch gives an infinity in no formula that is right.
+# Operators for which no correct formula gives NaN instead of an infinity.
 PLAIN = CHOOSING | {"add", "cumsum", "div", "mul", "rsub", "sub", "sum"}
-# … and that do so where nothing is a sum (a norm may be scaled by its largest term, which is infinite).
+# The same without sums (a norm may be scaled by its largest term, which is infinite).
 PLAIN_ALONE = PLAIN | {"reciprocal", "rsqrt", "sqrt"}
-# … and functions of one number that lose what vanishes in some formula, but no infinity.
+# Also functions of one number of which some formula loses small values, but not infinities.
 INFINITE_ALONE = PLAIN_ALONE | {
     "elu", "exp", "exp2", "expm1", "gelu", "hardswish", "leaky_relu", "log", "log10", "log1p", "log2", "mish", "silu",
     "softplus", "square",
 }  # fmt: skip
-# Operators of which every operand matters: a product with zero is NaN where the other factor is NaN or infinite.
+# Operators whose result depends on every operand: zero times NaN or infinity is NaN.
 STRICT = {
     "_to_copy", "add", "addmm", "addmv", "baddbmm", "bmm", "cat", "clone", "div", "dot", "embedding", "flip", "gather",
     "index", "index_select", "mean", "mm", "mul", "mv", "neg", "permute_copy", "repeat", "rsub", "stack", "sub", "sum",
 }  # fmt: skip
-# Operators of one element each that lose nothing relative to it.
+# Elementwise operators with a small relative error.
 RELATIVE = {
     "_softmax", "_to_copy", "abs", "clone", "div", "exp", "exp2", "mul", "neg", "pow", "reciprocal", "rsqrt", "sqrt",
     "square",
 }  # fmt: skip
-# Operators of several steps, which are taken one by one.
+# Operators of several steps, which are decomposed.
 DECOMPOSED = {
     "_fused_rms_norm", "_log_softmax", "_native_batch_norm_legit", "_softmax", "gelu", "logsumexp", "native_batch_norm",
     "native_group_norm", "native_layer_norm", "silu",

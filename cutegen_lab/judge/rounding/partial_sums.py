@@ -7,8 +7,8 @@ from typing import Any
 
 import torch
 
-_PARTIAL = 64  # of a product's partial sums, how many are looked at
-_TERMS = 1024  # of a sum's terms, how many are looked at for equal ones
+_PARTIAL = 64  # most partial sums of a product that are computed
+_TERMS = 1024  # most terms of a sum that are searched for equal ones
 
 
 def _partial_products(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:

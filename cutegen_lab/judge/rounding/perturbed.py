@@ -22,7 +22,7 @@ from cutegen_lab.judge.rounding.noise import UNIT_ROUNDOFF, SeededNoise
 from cutegen_lab.judge.rounding.operators import COMPARING, DECOMPOSED, EXACT, aliases
 from cutegen_lab.judge.rounding.product_ranges import PRODUCT_RANGES, Factor, factor_ranges
 
-_MANY_FACTORS = 8  # beyond, a product is one factor: a loop's would be looked through anew with every step
+_MANY_FACTORS = 8  # a product of more counts as one factor, otherwise a loop would take quadratic time
 
 
 class Perturbed(TorchDispatchMode):
@@ -40,8 +40,9 @@ class Perturbed(TorchDispatchMode):
         self._unit, self._draw = unit, SeededNoise(seed)
         self._info = torch.finfo(torch.float64 if unit == UNIT_ROUNDOFF[DType.F64] else torch.float32)
         self._least = self._info.tiny
-        self._shaken: WeakTensorKeyDictionary[torch.Tensor] = WeakTensorKeyDictionary()  # beside what is exact
-        self._factors: WeakTensorKeyDictionary[list[Factor]] = WeakTensorKeyDictionary()  # of products
+        # Perturbed values of exact tensors.
+        self._shaken: WeakTensorKeyDictionary[torch.Tensor] = WeakTensorKeyDictionary()
+        self._factors: WeakTensorKeyDictionary[list[Factor]] = WeakTensorKeyDictionary()  # factors of products
         for tensor in inputs:
             if tensor.dtype is torch.float64:
                 self._shaken[tensor] = self._moved(tensor)
@@ -51,7 +52,7 @@ class Perturbed(TorchDispatchMode):
             return value
         noise = self._draw.uniform(value)
         found = noise.mul_(2 * self._unit).add_(1 - self._unit).mul_(value)
-        return found.mul_(~(found.abs() < self._least))  # a zero keeps its sign
+        return found.mul_(~(found.abs() < self._least))  # keeps the sign of zero
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None

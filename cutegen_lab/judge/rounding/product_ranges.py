@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-Factor = tuple[torch.Tensor | float, int]  # and 1, or −1 of a divisor
+Factor = tuple[torch.Tensor | float, int]  # factor, exponent: 1, or −1 for a divisor
 _FAR_BELOW = 4096.0
 
 

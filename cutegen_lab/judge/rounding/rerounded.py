@@ -16,7 +16,7 @@ from cutegen_lab.judge.rounding.noise import UNIT_ROUNDOFF, SeededNoise
 from cutegen_lab.judge.rounding.operators import CHOOSING, aliases
 from cutegen_lab.judge.rounding.partial_sums import PARTIAL_SUM_SQUARES
 
-_PRODUCTS = {"mm": 0, "bmm": 0, "addmm": 1, "baddbmm": 1}  # and which argument is the first factor
+_PRODUCTS = {"mm": 0, "bmm": 0, "addmm": 1, "baddbmm": 1}  # position of the first factor
 _FLOAT8_TRUNCATION = (
     2.0**-13
 )  # last bit that tensor cores keep of a product of 8-bit floats, relative to the largest one
@@ -49,7 +49,7 @@ class Rerounded(TorchDispatchMode):
         args, kwargs = tree_map(self._used, args), tree_map(self._used, kwargs or {})
         if (
             name in DECOMPOSITIONS
-        ):  # whose squares PyTorch keeps in double on a CPU; in float32 those of 1e-20 are zeros
+        ):  # PyTorch on a CPU keeps their squares in double; in float32 the square of 1e-20 is 0
             with self:
                 return DECOMPOSITIONS[name](*args, **kwargs)
         result = func(*args, **kwargs)

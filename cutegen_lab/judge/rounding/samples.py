@@ -14,9 +14,9 @@ from cutegen_lab.judge.rounding.perturbed import Perturbed
 from cutegen_lab.judge.rounding.rerounded import Rerounded
 from cutegen_lab.problems import Reference
 
-SAMPLES, MORE_SAMPLES = 3, 12  # of few results none may be as unlucky as a kernel's
+SAMPLES, MORE_SAMPLES = 3, 12  # more samples if there are few results, none of which may be as unlucky as the kernel's
 _FEW = 4096
-_RAISED = (None, 0.0, 0.5)  # powers of two of a row's largest share, in turns
+_RAISED = (None, 0.0, 0.5)  # scales of attention's largest weight, by sample: powers of two
 
 
 def perturbed(reference: Reference, inputs: Sequence[torch.Tensor], unit: float, seed: int) -> tuple[torch.Tensor, ...]:

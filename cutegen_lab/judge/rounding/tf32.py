@@ -26,8 +26,8 @@ ADVICE = (
     "an error of this size is what TF32 gives where operands' low bits are dropped, as tensor cores do to fp32 "
     "numbers: round them (cvt.rna.tf32.f32, or TMA with the element type TFloat32)"
 )
-_LOW = 13  # bits of fp32's mantissa that TF32 has not
-_PRODUCTS = {"mm": (0, 1), "bmm": (0, 1), "addmm": (1, 2), "baddbmm": (1, 2)}  # and which operands are multiplied
+_LOW = 13  # mantissa bits of fp32 that TF32 lacks
+_PRODUCTS = {"mm": (0, 1), "bmm": (0, 1), "addmm": (1, 2), "baddbmm": (1, 2)}  # positions of the multiplied operands
 _CONVOLUTIONS = {"convolution": (0, 1)}
 
 

@@ -33,7 +33,7 @@ class LoadCount:
         forks: Forks | None,
     ) -> None:  # fmt: skip
         self.seed, self.subject = seed, (problem.workload, artifact, gpu)
-        self.note = ""  # why nothing was counted of what should have been
+        self.note = ""  # why counting failed
         self._tasks = Tasks(forks, threading.Event())  # not the check's Cancel, which is set when the check ends
         workload = problem.workload
         countable = make_emulator and workload.name in artifact.builds and workload.compulsory_bytes <= COUNTED_BYTES
@@ -53,7 +53,7 @@ class LoadCount:
                 raise Cancelled()
         try:
             found = self._found.result()
-            if isinstance(found, Fault):  # a fault of a sample of blocks is no verdict
+            if isinstance(found, Fault):  # a fault of a sample of blocks is not a verdict
                 self.note = f"what it loads was not compared with what it must: {found}"
                 return None
             return found
