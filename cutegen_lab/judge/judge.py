@@ -165,8 +165,9 @@ class StandardJudge:
         return replace(result, reason="; ".join([summary, *tf32.notes(problem), *notes]))
 
     def _sampled(self, case: Case, secret: float, omitted: Omitted, say: Say) -> Iterator[WorkloadCheck]:
-        """Checks a sample of the blocks of a workload too large for ``case``'s device. If none can be run, or a sample
-        would prove nothing, its name and the reason go to ``omitted.not_run`` and the verdict is inconclusive."""
+        """Checks a sample of the blocks of a workload too large for ``case``'s device. If none can be run, or if a
+        sample would prove nothing, its name and the reason go to ``omitted.not_run`` and the verdict is
+        inconclusive."""
         problem, workload = case.problem, case.workload
         if why := why_no_reference(problem, workload):
             omitted.not_run.append(f"{workload.name} ({why})")

@@ -35,6 +35,7 @@ from cutegen_lab.judge.draws.names import (
     WIDE_RANGE,
 )
 from cutegen_lab.judge.execution.buffers import POISONS, Buffers, random_poison
+from cutegen_lab.judge.execution.host_memory import lacks_memory, too_little_memory
 from cutegen_lab.judge.execution.placement import Placement, reversed_placement, shuffled_placement
 from cutegen_lab.judge.execution.plan import validate_plan
 from cutegen_lab.judge.reference_device import ReferenceDevice, torch_threads_for
@@ -47,7 +48,6 @@ FAULTS_OF_A_SAMPLE = (  # faults that a sample of blocks may have only because t
     Verdict.HANG, Verdict.DEADLOCK, Verdict.OUT_OF_MEMORY, Verdict.UNSUPPORTED, Verdict.UNINITIALISED_READ
 )  # fmt: skip
 _LEAST_WRITTEN = 0.8  # least fraction of an output's expected share that the executed blocks must write
-_NO_MEMORY = ("can't allocate memory", "out of memory", "not enough memory", "Cannot allocate memory")
 
 
 @dataclass
@@ -69,7 +69,7 @@ class Case:
     cancel: Cancel
     """Ends the runs."""
     share: float = 1.0
-    """Fraction of the plan's blocks to run, drawn at random: below 1 where the whole is too much for the device."""
+    """Fraction of the plan's blocks to run, drawn at random: below 1 if the device cannot run all."""
     executed: Execution = field(default=Execution(None, 0.0))
     """First run of the first draw, for its counters."""
 
@@ -97,10 +97,10 @@ class Case:
             with torch_threads_for(self.workload):
                 check = self._checked(passed, first)
         except (MemoryError, RuntimeError) as error:
-            if not isinstance(error, MemoryError) and not any(text in str(error) for text in _NO_MEMORY):
+            if not lacks_memory(error):
                 raise
             verdict = Verdict.OUT_OF_MEMORY if self.whole else Verdict.INCONCLUSIVE
-            check = replace(passed, verdict=verdict, reason=_no_memory(self.workload, self.build))
+            check = replace(passed, verdict=verdict, reason=too_little_memory(self.workload, self.build))
         return check and replace(check, seconds=time.perf_counter() - started)
 
     def _checked(self, passed: WorkloadCheck, first: bool) -> WorkloadCheck | None:
@@ -293,11 +293,3 @@ def _mostly_nan(outputs: Sequence[torch.Tensor]) -> bool:
 
 def _failed_by(passed: WorkloadCheck, fault: Fault) -> WorkloadCheck:
     return replace(passed, verdict=fault.verdict, reason=str(fault), fault=fault)
-
-
-def _no_memory(workload: Workload, build: Build) -> str:
-    total = sum(t.storage_bytes for t in workload.tensors + build.plan.workspace)
-    return (
-        f"this machine has not enough memory to judge {total / 2**30:.1f} GiB of tensors beside their float64 "
-        "reference; use smaller shapes, or declare less workspace"
-    )

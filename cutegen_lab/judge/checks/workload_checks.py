@@ -14,12 +14,12 @@ from cutegen_lab.judge.draws.schedule import INSTRUCTION_LIMIT, affordable_draws
 
 @dataclass(frozen=True)
 class Omitted:
-    """Workloads that were checked less than fully."""
+    """Draws and workloads that were left out."""
 
     fewer_draws: list[str] = field(default_factory=list)
     """Names of workloads that got fewer draws."""
     not_run: list[str] = field(default_factory=list)
-    """What would have to run for a verdict, in words."""
+    """Draws or workloads that a verdict needs and that could not be run, in words."""
 
 
 def draw_checks(

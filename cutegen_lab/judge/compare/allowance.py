@@ -63,7 +63,7 @@ class Allowance:
 
 
 def least_limits(spec: TensorSpec, limits: Tolerances, terms: int, with_tf32: bool) -> tuple[float, float]:
-    """Least limits, norm-wise and for the worst element, whatever PyTorch's own error is."""
+    """(norm-wise, worst element) limits that hold whatever PyTorch's own error is."""
     roundings = math.sqrt(min(terms, _MOST_TERMS))
     if spec.dtype is DType.F64:
         # The reference is float64 too, so "PyTorch's error" is 0: a few roundings, and float32 is 1e8 times as far.
@@ -76,7 +76,7 @@ def least_limits(spec: TensorSpec, limits: Tolerances, terms: int, with_tf32: bo
 
 
 def conditioned_limit(effect: torch.Tensor, terms: int) -> torch.Tensor:
-    """Limit for rounding's own ``effect``, in a sum of that many terms added one after another. The margin shrinks
-    where it would allow any result at all."""
+    """Limit from rounding's own ``effect``, for a sum of ``terms`` terms added one after another. The margin is smaller
+    where it would allow almost any result."""
     margin = CONDITIONING + _WALK_MARGIN * math.sqrt(min(terms, _MOST_TERMS))
     return torch.maximum(_LEAST_MARGIN * effect, (margin * effect).clamp(max=_MOST_MARGIN))

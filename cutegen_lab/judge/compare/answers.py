@@ -51,7 +51,8 @@ _SPARSE_SHARE = 0.25  # of an output's usual size, since all results of a small 
 
 
 class OutputComparison:
-    """References of one workload, computed at ``place``. Records how large outputs are on the first draw."""
+    """Compares outputs of one workload with its references, computed on ``place``. Records the usual size of outputs on
+    the first draw."""
 
     def __init__(
         self, reference: Reference, workload: Workload, tolerances: Tolerances, place: ReferenceDevice
@@ -165,12 +166,13 @@ class OutputComparison:
 
 
 def _sign_undecided(tame: Sequence[torch.Tensor]) -> torch.Tensor:
-    """Elements close to zero: times infinity, they may have either sign."""
+    """Elements close to zero, whose product with infinity may have either sign."""
     return torch.stack([t.abs() < _NEAR_ZERO * rms(t) for t in tame]).all(0)
 
 
 def _common_limit(tame: Sequence[torch.Tensor]) -> torch.Tensor:
-    """Limit of each element as infinite inputs are replaced by large ones; NaN if it depends on their sizes."""
+    """Sign and size that results approach as infinite inputs are replaced by large ones; NaN if the sign depends on
+    their sizes."""
     same = torch.stack([t.sign() == tame[0].sign() for t in tame]).all(0)
     return torch.where(same, tame[0], math.nan)
 

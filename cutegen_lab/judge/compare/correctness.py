@@ -127,7 +127,7 @@ def _local_errors(
     spec: TensorSpec, got: torch.Tensor, own: Sequence[torch.Tensor], reference: torch.Tensor,
     moved: Sequence[torch.Tensor], limits: Tolerances, element: float, allow: Allowance,
 ) -> Iterator[local_errors.LocalError]:  # fmt: skip
-    """The finer errors that ``allow`` asks for."""
+    """The local errors that ``allow`` asks for."""
 
     def limit(floor: float) -> local_errors.Limit:
         return lambda luck, effect: torch.maximum(limits.budget * luck, conditioned_limit(effect, 1)).clamp(min=floor)
@@ -149,7 +149,7 @@ def _compared_where(
     written: torch.Tensor, spec: TensorSpec, results: Sequence[torch.Tensor], limits: Tolerances, terms: int,
     allow: Allowance,
 ) -> OutputError:  # fmt: skip
-    """:func:`compare` on some elements: with slices if they are whole rows, otherwise without."""
+    """:func:`compare` on the elements ``written``: with slices if these are whole rows, otherwise without."""
 
     def some(tensor: torch.Tensor) -> torch.Tensor:
         return tensor.reshape(-1)[written]
@@ -172,12 +172,13 @@ def _compared_where(
 
 
 def _finite_errors(result: torch.Tensor, own: torch.Tensor, reference: torch.Tensor) -> torch.Tensor:
+    """Errors of a flat result, with 0 for non-finite ones."""
     return finite_difference(result, own, reference).nan_to_num_(0.0, 0.0, 0.0)
 
 
 def _unless_small(norm: float, got: torch.Tensor, right: Sequence[torch.Tensor]) -> float:
-    """The limit ``norm``, or one that ``got`` exceeds if it is less than half as large as every right answer. (Rounding
-    may decide even an answer's size, as in ``(exp(x) - 1 - x) / x²`` of a tiny x.)"""
+    """The limit ``norm``; or one that ``got`` exceeds, if it is less than half as large as every correct answer.
+    (Rounding may decide even the size of an answer, as in ``(exp(x) - 1 - x) / x²`` for a tiny x.)"""
     sizes = [rms(answer) for answer in right]
     if max(sizes) > _SAME_SIZE * min(sizes):
         return norm

@@ -18,14 +18,15 @@ Compared = tuple[torch.Tensor, torch.Tensor, torch.Tensor, list[torch.Tensor]]
 
 
 def same_value(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """Elementwise equality in which NaN equals NaN."""
     return (a == b) | (a.isnan() & b.isnan())
 
 
 def without_fills(
     tolerance: float, got: torch.Tensor, own: torch.Tensor, reference: torch.Tensor, others: list[torch.Tensor]
 ) -> Compared:
-    """Elements beyond ``HUGE`` replaced by 0 if right and by infinity if wrong. Right: within ``tolerance`` of
-    PyTorch's own, or the infinity that it or the rounded reference is."""
+    """Replaces elements beyond ``HUGE``: by 0 if they are right, by infinity if not. Right: within ``tolerance``
+    (relative) of PyTorch's own, or equal to PyTorch's infinity or that of the rounded reference."""
     low, high = reference.aminmax() if reference.numel() else (reference.new_zeros(()),) * 2
     if float(low) > -HUGE and float(high) < HUGE:
         return got, own, reference, others
@@ -40,9 +41,9 @@ def without_fills(
 def without_lost(
     got: torch.Tensor, own: torch.Tensor, reference: torch.Tensor, others: list[torch.Tensor], moved: int, whole: bool
 ) -> Compared:
-    """Leaves out elements that PyTorch itself loses, since no kernel needs to follow the formula of ``others``, and
-    those that overflow when PyTorch rounds intermediate results in fp32 (``others`` after the first ``moved``; on a CPU
-    it keeps some in float64). ``whole``: leaves out all elements if there is such a one."""
+    """Leaves out elements for which PyTorch itself has lost all accuracy, since a kernel need not use the formula of
+    ``others``, and elements that overflow if PyTorch rounds intermediate results to fp32 (``others`` after the first
+    ``moved``; on a CPU it keeps some in float64). ``whole``: one such element leaves out all."""
     lost = (own.double() - reference).abs() > _LOST * reference.abs()
     lost |= reference.isfinite() & ~(own.isfinite() & reference.to(own.dtype).isfinite())
     for sample in others[moved:]:
@@ -57,8 +58,8 @@ def without_lost(
 def without_undecided(
     got: torch.Tensor, own: torch.Tensor, reference: torch.Tensor, others: list[torch.Tensor], moved: int
 ) -> Compared:
-    """Leaves out elements that are finite, infinite or NaN by rounding alone, unless the result is a number where no
-    rounding gives one. The first ``moved`` of ``others`` show which."""
+    """Leaves out elements that rounding alone makes finite, infinite or NaN, except a finite result where no rounding
+    gives a finite one. The first ``moved`` of ``others`` are the samples with rounding."""
     if not moved:
         return got, own, reference, others
     undecided = torch.zeros_like(reference, dtype=torch.bool)
@@ -75,8 +76,8 @@ def without_undecided(
 def without_either(
     allow: Allowance, got: torch.Tensor, own: torch.Tensor, reference: torch.Tensor, others: list[torch.Tensor]
 ) -> Compared:
-    """``got`` with the reference's value where non-finite inputs make either of two results right, leaving out elements
-    whose result differs between infinite and large inputs."""
+    """Resolves elements for which non-finite inputs make either of two results right: ``got`` gets the value of the
+    reference there. Elements whose result differs between infinite and large inputs are left out."""
     if allow.nan_for_infinity:
         got = torch.where(got.isnan() & own.isinf(), own.to(got.dtype), got)
     if allow.sign_undecided is not None:
@@ -100,5 +101,6 @@ def without_either(
 def _blank(
     where: torch.Tensor, own: torch.Tensor, reference: torch.Tensor, others: list[torch.Tensor]
 ) -> tuple[torch.Tensor, torch.Tensor, list[torch.Tensor]]:
+    """All results with 0 at the elements ``where``."""
     rest = [m.masked_fill(where, 0.0) for m in others]
     return own.masked_fill(where, 0.0), reference.masked_fill(where, 0.0), rest

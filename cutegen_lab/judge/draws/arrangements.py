@@ -12,6 +12,7 @@ _TIMES = (1, 2, 3, 4, 6, 8, 12, 16)
 
 
 def sorted_rows(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> torch.Tensor:
+    """Sorted rows, ascending or descending."""
     return values.sort(-1, descending=between(0, 1, g) < 0.5)[0] if spec.shape else values
 
 
@@ -51,8 +52,8 @@ def low_rank(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> torc
 
 
 def nearly_regular(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> torch.Tensor:
-    """Rows that are sorted, constant, multiples of one row, or zero from some place on, except for a row or a few
-    elements that a sample misses."""
+    """Rows that are sorted, constant, multiples of one row, or zero after some column; except one row, or a few
+    elements, which a kernel that samples would miss."""
     if not spec.shape:
         return values
     columns = torch.arange(spec.shape[-1])
@@ -66,9 +67,9 @@ def nearly_regular(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -
 
 
 def periodic(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> torch.Tensor:
-    """Deceives a kernel that looks at every second, fourth or eighth row or number: those rows hold sorted negative
-    numbers and then zeros, those numbers of the other rows are sorted; between them, the largest of each row lie a
-    number of places apart."""
+    """Inputs for kernels that sample every second, fourth or eighth row or column. Sampled rows hold sorted negative
+    numbers, then zeros; sampled columns of other rows are sorted. The largest numbers of each row lie between these, at
+    a fixed distance."""
     if not spec.shape:
         return values
     rows = values.reshape(-1, spec.shape[-1])
@@ -86,7 +87,7 @@ def periodic(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> torc
 
 
 def sparse(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> torch.Tensor:
-    """A few numbers in a hundred are non-zero, at least one in each row: some rows have only one."""
+    """A few per cent of the numbers are non-zero, at least one in each row."""
     if not spec.shape:
         return values
     kept = rand(spec.shape, g) < between(0.0, 0.05, g)
@@ -102,7 +103,7 @@ def quantised(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> tor
 
 
 def repeated_rows(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> torch.Tensor:
-    """Most rows are copies of one of two, a few except for a number or two."""
+    """Most rows are copies of one of two rows, a few with one or two changed numbers."""
     if len(spec.shape) < 2:
         return values
     rows = values.reshape(-1, spec.shape[-1])

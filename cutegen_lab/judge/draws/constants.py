@@ -67,8 +67,8 @@ def constants_in_reference(run: Callable[[], object]) -> tuple[float, ...]:
 
 
 def draw_constants(spec: TensorSpec, named: Constants, generator: torch.Generator, most: int) -> torch.Tensor | None:
-    """Values of ``spec``, some of them named numbers or their neighbours, of similar magnitude within a row. Integers
-    are at most ``most``; if they are indices, they stay in range. None if there are no named numbers."""
+    """Values of ``spec``, some of them constants or their neighbours, of similar magnitude within a row. Integers are
+    at most ``most``; indices stay in range. None if there are no constants."""
     theirs = [n for n in named.by_reference if _fits(n, spec, most)]
     kernels = _random_subset([n for n in named.by_kernel if _fits(n, spec, most)], _MOST, generator)
     numbers = [*theirs * max(len(kernels) // max(len(theirs), 1), 1), *kernels]  # half of them from the reference
@@ -91,8 +91,8 @@ def draw_constants(spec: TensorSpec, named: Constants, generator: torch.Generato
 
 
 def _pick(numbers: list[float], shape: tuple[int, int], spec: TensorSpec, generator: torch.Generator) -> torch.Tensor:
-    """One of ``numbers`` for each place of (rows, columns). Floats of a row (or, with few rows, of a part of it) have
-    similar magnitude."""
+    """One of ``numbers`` for each position of (rows, columns). Floats within a row (with few rows: within part of a
+    row) have similar magnitude."""
     groups = _by_magnitude(numbers) if spec.dtype.is_float else [numbers]
     longest = max(map(len, groups))
     table = torch.tensor([[group[i % len(group)] for i in range(longest)] for group in groups], dtype=torch.float64)
@@ -131,7 +131,7 @@ def _random_subset(numbers: list[float], count: int, generator: torch.Generator)
 
 
 def _worth_drawing(numbers: Iterable[float]) -> tuple[float, ...]:
-    """Without duplicates, zeros and ones (which are drawn anyway)."""
+    """Sorted constants without duplicates, zeros, ones (which are drawn anyway) and extreme values."""
     farthest = 2.0**_LARGEST_EXPONENT
     kept = (n for n in numbers if math.isfinite(n) and 1 / farthest <= abs(n) <= farthest and abs(n) != 1.0)
     return tuple(sorted(dict.fromkeys(kept)))

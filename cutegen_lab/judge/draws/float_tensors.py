@@ -25,24 +25,26 @@ FloatDraw = Callable[[Workload, torch.Generator], Values]
 
 
 def floats(workload: Workload) -> Iterator[tuple[int, TensorSpec]]:
+    """(number, spec) of each non-empty float input."""
     return ((at, spec) for at, spec in enumerate(workload.inputs) if spec.dtype.is_float and spec.numel)
 
 
 def one_of_the_largest(workload: Workload, g: torch.Generator) -> tuple[int, TensorSpec]:
+    """(number, spec) of a random float input with at least half as many elements as the largest."""
     most = max(spec.numel for _, spec in floats(workload))
     largest = [(at, spec) for at, spec in floats(workload) if 2 * spec.numel >= most]
     return largest[random_below(len(largest), g)]
 
 
 def mostly_last(spec: TensorSpec, share: float, g: torch.Generator) -> int:
-    """The last dimension, in ``share`` of the draws or if there is no other; otherwise one of the others."""
+    """-1 with probability ``share``, or if there is only one dimension; otherwise one of the others."""
     return -1 if len(spec.shape) < 2 or between(0, 1, g) < share else random_below(len(spec.shape) - 1, g)
 
 
 def along_any(
     one: Callable[[torch.Tensor, TensorSpec, torch.Generator], torch.Tensor],
 ) -> Callable[[torch.Tensor, TensorSpec, torch.Generator], torch.Tensor]:
-    """``one``, with rows along another dimension half of the time."""
+    """``one``, applied along a random dimension half of the time."""
 
     def turned(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> torch.Tensor:
         dim = mostly_last(spec, 0.5, g)
@@ -55,7 +57,7 @@ def along_any(
 
 
 def by_tensor(one: Callable[[torch.Tensor, TensorSpec, torch.Generator], torch.Tensor]) -> FloatDraw:
-    """``one`` changes the normal values of one input."""
+    """Draw that applies ``one`` to normal values of every float input."""
 
     def drawn(workload: Workload, g: torch.Generator) -> Values:
         return {at: one(moderate_normal(spec.shape, g), spec, g) for at, spec in floats(workload)}
@@ -64,24 +66,25 @@ def by_tensor(one: Callable[[torch.Tensor, TensorSpec, torch.Generator], torch.T
 
 
 def exponent_reach(dtype: DType, wide: float) -> float:
-    """Exponents up to ``wide``, or as far as a narrow type reaches."""
+    """``wide``, limited to the exponent range of a narrow type."""
     return min(wide, 5.0) if dtype is DType.F16 or dtype.is_float8 else wide
 
 
 def fitted_decades(dtype: DType, decades: Size) -> Size:
-    """Negative exponents of ten in the range of ``SIZES``; for a narrow type, as far down as it reaches."""
+    """Negative decimal exponents from the range of ``SIZES``, scaled to the range of a narrow type."""
     if dtype is DType.F16:
         return decades * 0.22
     return decades * 0.05 if dtype.is_float8 else decades
 
 
 def random_below(count: int, g: torch.Generator) -> int:
+    """A random integer from 0 to ``count`` − 1."""
     return int(torch.randint(count, (), generator=g))
 
 
 def partners(workload: Workload) -> list[tuple[tuple[int, int], tuple[int, int]]]:
-    """Pairs of dimensions of two inputs that are summed over together: of equal size, and in no output; each dimension
-    once."""
+    """Pairs of (input, dimension) that are summed over together: of equal size and in no output. Each dimension is in
+    one pair at most."""
     shown = {size for spec in workload.outputs for size in spec.shape}
     found: list[tuple[tuple[int, int], tuple[int, int]]] = []
     for (i, a), (j, b) in combinations(floats(workload), 2):
@@ -94,7 +97,7 @@ def partners(workload: Workload) -> list[tuple[tuple[int, int], tuple[int, int]]
 
 
 def takes_non_finite(workload: Workload) -> bool:
-    """Whether there are so many results that a few non-finite ones leave enough to compare."""
+    """Whether there are enough outputs to compare after a few non-finite inputs."""
     return min((out.numel for out in workload.outputs), default=0) >= LEAST_OUTPUT
 
 

@@ -44,7 +44,7 @@ def terms(workload: Workload) -> int:
 def plain_integers(
     spec: TensorSpec, distribution: str, generator: torch.Generator, workload: Workload
 ) -> tuple[torch.Tensor, Sequence[Pattern], int, tuple[int, ...]]:
-    """Values without a pattern, the possible patterns, and the numbers they choose from: 0 upwards, and others."""
+    """Values without a pattern; possible patterns; end of the range they use; further values they use."""
     if spec.below:
         return _indices(spec, distribution, generator), INDICES, spec.below, spec.beside
     low, high = integer_range(spec.dtype, distribution, terms(workload))
@@ -59,6 +59,7 @@ def plain_integers(
 
 
 def some_rows(spec: TensorSpec, generator: torch.Generator) -> torch.Tensor:
+    """A random quarter of the rows, as a mask."""
     return torch.rand((*spec.shape[:-1], 1), generator=generator) < 0.25
 
 
@@ -104,8 +105,8 @@ def _of_a_rows_size(spec: TensorSpec, info: torch.iinfo, generator: torch.Genera
 
 
 def with_multiples(tensors: list[torch.Tensor], workload: Workload, generator: torch.Generator) -> list[torch.Tensor]:
-    """Makes one of two integer inputs of equal shape a small multiple of the other, or a neighbour of one, if the type
-    holds it."""
+    """Replaces one of two integer inputs of equal shape by small multiples of the other and their neighbours, where the
+    type can hold them."""
     whole = [at for at, spec in enumerate(workload.inputs) if spec.dtype in INTEGER_RANGE and not spec.below
              and spec.dtype is not DType.BOOL]  # fmt: skip
     pairs = [(i, j) for i in whole for j in whole if i != j and tensors[i].shape == tensors[j].shape]
@@ -123,7 +124,7 @@ def with_multiples(tensors: list[torch.Tensor], workload: Workload, generator: t
 
 
 def _indices(spec: TensorSpec, distribution: str, generator: torch.Generator) -> torch.Tensor:
-    """Integers within their range, some of them among the values allowed outside it."""
+    """Indices within range, some replaced by values allowed outside of it."""
     high = {"zeros": 1, "bits": min(2, spec.below)}.get(distribution, spec.below)
     values = torch.randint(high, spec.shape, generator=generator)
     if spec.beside and distribution not in ("zeros", "bits"):

@@ -38,8 +38,8 @@ def _ramp(size: int, reach: float, g: torch.Generator) -> torch.Tensor:
 
 
 def graded(workload: Workload, g: torch.Generator) -> Values:
-    """Magnitudes from 1e-8 to 1e8 along one dimension; the partner's in reverse, so that all products have the same
-    size."""
+    """Magnitudes from 1e-8 to 1e8 along one dimension, and reversed in the dimension that it is summed with, so that
+    all products have the same size."""
     values = {at: moderate_normal(spec.shape, g) for at, spec in floats(workload)}
     pairs = partners(workload)
     for (i, m), (j, n) in pairs:
@@ -63,7 +63,7 @@ def log_uniform(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> t
 
 
 def heavy(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> torch.Tensor:
-    """One element, or one slice across a dimension, far above the others."""
+    """One element, or one slice across a dimension, is far larger than the others."""
     if not spec.shape:
         return values
     dim = random_below(len(spec.shape), g)
@@ -83,8 +83,8 @@ def loud_end(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> torc
 
 
 def of_size(workload: Workload, decades: float, g: torch.Generator) -> Values:
-    """The largest input holds small values: near an epsilon they show where it is added, and below it whether it is.
-    The other inputs do half of the time."""
+    """Small values in the largest input, and in the others half of the time. Near an epsilon they show where it is
+    added, and below it whether it is."""
     values = {at: moderate_normal(spec.shape, g) for at, spec in floats(workload)}
     largest = max(floats(workload), key=lambda pair: pair[1].numel)[0]
     for at, spec in floats(workload):
@@ -94,7 +94,7 @@ def of_size(workload: Workload, decades: float, g: torch.Generator) -> Values:
 
 
 def quiet_rows(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> torch.Tensor:
-    """Some rows far below the others, each of another size."""
+    """Some rows are far smaller than the others, each of another size."""
     if len(spec.shape) < 2:
         return values
     where = (*spec.shape[:-1], 1)
@@ -103,8 +103,8 @@ def quiet_rows(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> to
 
 
 def one_sided(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> torch.Tensor:
-    """Rows of one sign, most far from zero: a maximum that starts at a number instead of −∞, or a mask that inserts
-    one, is above the whole row."""
+    """Rows of one sign, mostly far from zero. A maximum that starts at a number instead of −∞, or a mask that inserts a
+    number, then exceeds the whole row."""
     where = (*spec.shape[:-1], 1) if spec.shape else ()
     reach = exponent_reach(spec.dtype, between(30, 45, g))
     sign = torch.where(rand(where, g) < 0.5, -1.0, 1.0)

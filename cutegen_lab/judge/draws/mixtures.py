@@ -25,10 +25,12 @@ _LARGEST = 40.0  # largest power of two whose squares can be added in fp32
 
 
 def patchwork(workload: Workload, g: torch.Generator) -> Values:
-    """One of the largest inputs holds rows of every kind: normal, large, tiny, zeros, mixed magnitudes, far from zero,
-    sorted, with a loud end or one heavy number (with few rows, parts of rows). An eighth of the rows and columns also
-    holds some non-finite numbers, with few rows in half of the draws only, since they may then hide all others. One
-    draw with many kinds, for workloads that can afford few."""
+    """Rows of many kinds in one of the largest inputs: normal, large, tiny, zeros, mixed magnitudes, far from zero,
+    sorted, with a loud end, with one heavy number. With few rows, parts of a row differ.
+
+    An eighth of the rows and columns also holds some non-finite numbers; with few rows only in half of the draws, since
+    they may hide everything else.
+    """
     values = {at: moderate_normal(spec.shape, g) for at, spec in floats(workload)}
     at, spec = one_of_the_largest(workload, g)
     if not spec.shape:
@@ -58,9 +60,12 @@ def patchwork(workload: Workload, g: torch.Generator) -> Values:
 
 
 def mosaic(workload: Workload, g: torch.Generator) -> Values:
-    """Row kinds that a patchwork lacks: constant, descending, of one sign and large, large of both signs, sparse,
-    quantised, and near enough to zero to be centred; one row holds both infinities, one two NaN, an eighth of them −∞
-    in a tile of columns, and an eighth of the columns −∞ in the first rows."""
+    """Row kinds that a patchwork lacks: constant, descending, large with one sign, large with both signs, sparse,
+    quantised, and with a moderate mean.
+
+    One row holds both infinities, one has two NaN, an eighth of the rows has −∞ in a tile of columns, and an eighth of
+    the columns has −∞ in the first rows.
+    """
     values = {at: moderate_normal(spec.shape, g) for at, spec in floats(workload)}
     at, spec = one_of_the_largest(workload, g)
     if not spec.shape:
@@ -104,8 +109,8 @@ def _hide_a_tile(rows: torch.Tensor, g: torch.Generator) -> None:
 def _with_row_kinds(
     given: torch.Tensor, others: Sequence[Callable[[torch.Tensor, torch.Tensor], torch.Tensor]], g: torch.Generator
 ) -> torch.Tensor:
-    """Rows as ``given``, or as one of ``others`` makes them from (rows, their numbers); with few rows, parts of
-    rows."""
+    """Rows of ``given``, or as one of ``others`` makes them from (rows, their indices), each equally often; with few
+    rows, parts of rows."""
     count, length = given.shape
     kind, rows = assign_kinds(len(others) + 1, count, length, g), given.clone()
     for number, changed in enumerate(others, 1):

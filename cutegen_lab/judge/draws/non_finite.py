@@ -28,8 +28,8 @@ _SKIPPED = 0.2  # share of rows in which a tile is zero
 
 
 def hidden(workload: Workload, g: torch.Generator, value: float = -math.inf) -> Values:
-    """One of the largest inputs is ``value`` where a mask hides it: tiles, beginnings, ends and single places of rows,
-    or of lines along another dimension. None is hidden whole."""
+    """Hides parts of one of the largest inputs behind ``value``, as a mask does: tiles, starts, ends and single
+    elements of rows, or of another dimension. No row is hidden completely."""
     values = {at: moderate_normal(spec.shape, g) for at, spec in floats(workload)}
     at, spec = one_of_the_largest(workload, g)
     if not spec.shape or spec.dtype.is_float8:
@@ -45,8 +45,8 @@ def hidden(workload: Workload, g: torch.Generator, value: float = -math.inf) -> 
 
 
 def specials(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> torch.Tensor:
-    """Zeros of either sign, subnormal numbers, and in a quarter of the draws a number of either sign at the limit of
-    what can be squared, next to which all others vanish."""
+    """Zeros of either sign, subnormal numbers, and in a quarter of the draws two numbers at the limit of what can be
+    squared, which dwarf all others."""
     info = finfo(spec.dtype)
     which = torch.randint(8, spec.shape, generator=g)
     tiny = values.clamp(-0.9, 0.9).double() * info.smallest_normal
@@ -58,8 +58,8 @@ def specials(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> torc
 
 
 def several_not_finite(workload: Workload, g: torch.Generator) -> Values:
-    """Several non-finite values in every input; in the largest whole rows of infinities, unless its rows are summed
-    over together with another's (all would be NaN)."""
+    """Several non-finite values in every input. The largest also has whole rows of infinities, unless its rows are
+    summed over with those of another input, which would make everything NaN."""
     values = by_tensor(_some_not_finite)(workload, g)
     at, spec = max(floats(workload), key=lambda pair: pair[1].numel)
     if spec.shape and not partners(workload):
@@ -68,8 +68,8 @@ def several_not_finite(workload: Workload, g: torch.Generator) -> Values:
 
 
 def _some_not_finite(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> torch.Tensor:
-    """Several NaN and infinities of both signs, and zeros, which turn these into NaN; one row holds only two infinities
-    of opposite signs, another two NaN, a third a NaN or an infinity at its end."""
+    """Several NaN and infinities of both signs, and zeros, which turn these into NaN. One row holds exactly two
+    infinities of opposite signs, another two NaN, a third a NaN or an infinity at its end."""
     flat = values.view(-1)
     if flat.numel() < 8:
         return values
@@ -94,4 +94,5 @@ def _some_not_finite(values: torch.Tensor, spec: TensorSpec, g: torch.Generator)
 
 
 def float_limits(values: torch.Tensor, spec: TensorSpec, g: torch.Generator) -> torch.Tensor:
+    """Numbers at the limits of the type."""
     return at_type_limits(values, finfo(spec.dtype), g)

@@ -1,7 +1,7 @@
-"""Draws masks, indices and lengths with structure, on which kernels made for fair coins and evenly spread indices fail.
+"""Draws masks, indices and lengths with structure, for kernels that rely on random ones.
 
-Examples: a tile or row that a mask hides whole, a count beyond 8 bits; indices that all hit one address, or are sorted;
-a length of zero, and one as long as the row. Each kind fills a whole tensor or some of its rows.
+Examples: a tile or row that a mask hides completely, a count beyond 8 bits; indices that all hit one address, or are
+sorted; a length of zero, and one as long as the row. Each pattern fills a whole tensor or some of its rows.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ def with_pattern(
     shape: Shape, plain: torch.Tensor, kinds: Sequence[Pattern], distribution: str, g: torch.Generator,
     by_rows: bool, below: int = 2, others: tuple[int, ...] = (),
 ) -> torch.Tensor:  # fmt: skip
-    """``plain``, or values of one kind, or of one kind for each row (always if ``by_rows``)."""
+    """``plain``, or values of one pattern, or of one pattern for each row (always if ``by_rows``)."""
     share = between(0, 1, g)
     if (
         not plain.numel()
@@ -183,7 +183,7 @@ def with_pattern(
 
 
 def _by_rows(at: Grid, plain: torch.Tensor, kinds: Sequence[Pattern], g: torch.Generator) -> torch.Tensor:
-    """One kind for each row; with few rows, for each part of a row."""
+    """One pattern for each row; with few rows, for each part of a row."""
     rows = plain.reshape(at.shape)
     kind = assign_kinds(len(kinds) + 1, at.rows, at.columns, g)
     for number, one in enumerate(kinds):

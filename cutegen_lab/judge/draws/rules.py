@@ -1,6 +1,6 @@
-"""Draws integers that obey a rule of the problem: cumulative lengths and page tables.
+"""Draws integers that follow a rule of the problem: cumulative lengths and page tables.
 
-Lengths include kinds that kernels get wrong: one sequence with everything, empty ones at either end, very short ones,
+Lengths include cases that kernels get wrong: one sequence with all tokens, empty ones at either end, very short ones,
 equal ones.
 """
 

@@ -47,6 +47,7 @@ def normal(scale: float, mean: float, shape: Shape, g: torch.Generator) -> torch
 
 
 def moderate_normal(shape: Shape, g: torch.Generator) -> torch.Tensor:
+    """Normal values with a scale from 0.5 to 2 and a mean of at most half of that."""
     scale = 2 ** between(-1, 1, g)
     return normal(scale, scale * between(-0.5, 0.5, g), shape, g)
 

@@ -18,7 +18,7 @@ from cutegen_lab.problems.tensors import laid_out
 POISONS = (0xFF, 0x7B)  # bytes: 0xFF… is NaN in every floating-point type; 0x7B… is a large finite number in most
 
 LendMemory = Callable[[Sequence[int]], Sequence[torch.Tensor] | None]
-"""A device's own memory of each size in bytes, or None where it lends none."""
+"""Lends device memory of each size in bytes; None if the device lends none."""
 
 _CACHED_BYTES = 2 << 30
 # Range of poison bytes: repeated, each is a large finite number that a kernel cannot predict.
