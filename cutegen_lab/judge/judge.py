@@ -161,7 +161,7 @@ class StandardJudge:
         summary = _pass_summary(artifact, result, omitted.fewer_draws, [*sampled.values()], device)
         if omitted.not_run:
             why = f"the {device.name} cannot run {'; '.join(omitted.not_run)}"
-            summary = f"right as far as it goes ({summary}), but {why}. Next: {_ELSEWHERE}"
+            summary = f"no error found ({summary}), but {why}. Next: {_ELSEWHERE}"
         return replace(result, reason="; ".join([summary, *tf32.notes(problem), *notes]))
 
     def _sampled(self, case: Case, secret: float, omitted: Omitted, say: Say) -> Iterator[WorkloadCheck]:
@@ -177,7 +177,7 @@ class StandardJudge:
         for check in draw_checks(case, names, self._seed, Omitted([], omitted.not_run), say):
             if check.verdict is Verdict.INCONCLUSIVE:
                 omitted.not_run.append(
-                    f"{workload.name} ({excess_size(problem, workload)}), nor blocks of it alone: {check.reason}"
+                    f"{workload.name} ({excess_size(problem, workload)}), nor a sample of its blocks: {check.reason}"
                 )
                 return
             yield check

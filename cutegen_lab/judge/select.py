@@ -29,9 +29,10 @@ def why_no_reference(problem: Problem, workload: Workload) -> str:
     """Why PyTorch cannot compute the reference of ``workload`` on this machine; empty if it can."""
     memory = workload.compulsory_bytes * MEMORY_FACTOR
     if memory > (most := psutil.virtual_memory().total * _SHARE_OF_MEMORY):
-        return f"its float64 answer takes some {memory / 2**30:.0f} GiB of memory, where {most / 2**30:.0f} may be used"
+        needed, usable = f"{memory / 2**30:.0f} GiB", f"{most / 2**30:.0f} GiB"
+        return f"its float64 reference takes about {needed} of memory, more than the {usable} that may be used"
     if (flops := _flops(problem, workload)) > SAMPLED_FLOPS:
-        return f"its float64 answer takes {flops:.2g} FLOPs, where {SAMPLED_FLOPS:.2g} are affordable"
+        return f"its float64 reference takes {flops:.2g} FLOPs, more than the affordable {SAMPLED_FLOPS:.2g}"
     return ""
 
 
@@ -41,9 +42,9 @@ def _flops(problem: Problem, workload: Workload) -> int:
 
 def excess_size(problem: Problem, workload: Workload) -> str:
     """Size of ``workload`` compared with what an emulator can afford, in words."""
-    size = f"{workload.compulsory_bytes / 2**20:,.0f} MiB of tensors, where {EMULATOR_BYTES >> 20} are affordable"
+    size = f"{workload.compulsory_bytes / 2**20:,.0f} MiB of tensors (affordable: {EMULATOR_BYTES >> 20})"
     if (flops := _flops(problem, workload)) > EMULATOR_FLOPS:
-        return f"{size}; {flops:.2g} FLOPs, where {EMULATOR_FLOPS:.2g} are"
+        return f"{size}; {flops:.2g} FLOPs (affordable: {EMULATOR_FLOPS:.2g})"
     return size
 
 

@@ -58,7 +58,7 @@ def _comparison_row(number: int, found: Comparison, timing: Timing) -> EvidenceR
         key=f"against_{number}",
         label=f"Beside {found.against}" + (", the baseline" if found.against == timing.baseline else ""),
         value=f"{found.answer}: {significant(found.ratio)}× its time",
-        detail=f"95% {interval}, {found.pairs} rounds in turns{beside}",
+        detail=f"95% {interval}, {found.pairs} interleaved rounds{beside}",
         basis=timing.kind,
         tone="neutral" if found.against.startswith("copy") else _TONES[found.answer],
     )

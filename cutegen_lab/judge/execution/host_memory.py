@@ -17,6 +17,6 @@ def too_little_memory(workload: Workload, build: Build) -> str:
     """Reason for a verdict: memory of the tensors, and what to do."""
     total = sum(t.storage_bytes for t in workload.tensors + build.plan.workspace)
     return (
-        f"this machine has not enough memory to judge {total / 2**30:.1f} GiB of tensors beside their float64 "
+        f"this machine has not enough memory to judge {total / 2**30:.1f} GiB of tensors and their float64 "
         "reference; use smaller shapes, or declare less workspace"
     )

@@ -67,7 +67,7 @@ def _parameters(launch: Launch, build: Build, tensors: Sequence[TensorSpec], gpu
         return f"not one block fits on a multiprocessor: {', '.join(why)} ({kernel.registers} registers a thread)"
     resident = resident_blocks(launch, kernel, gpu)
     if any(launch.attributes.get(COOPERATIVE, b"")) and math.prod(launch.grid) > resident:
-        return f"a cooperative grid of {math.prod(launch.grid)} blocks, of which {resident} run at a time"
+        return f"a cooperative grid of {math.prod(launch.grid)} blocks, but only {resident} run at a time"
     if tuple(map(len, launch.params)) != tuple(expected):
         return f"parameter sizes {tuple(map(len, launch.params))} differ from the kernel's {tuple(expected)}"
     for r in launch.relocations:

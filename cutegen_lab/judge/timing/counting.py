@@ -19,6 +19,7 @@ from cutegen_lab.judge.timing.timed_outputs import inputs_for
 from cutegen_lab.problems import Reference
 
 _POLL_SECONDS = 0.02
+_NOT_COMPARED = "the bytes that it loads were not compared with the required bytes"
 COUNTED_BYTES = 4 << 30  # largest workload that is counted; counting takes twice as much host memory
 
 
@@ -47,18 +48,18 @@ class LoadCount:
         if self._found is None:
             return None
         if not self._found.done():
-            say("count what it moves, on the emulator")
+            say("count its memory traffic on the emulator")
         while not self._found.done():
             if cancel.wait(_POLL_SECONDS):
                 raise Cancelled()
         try:
             found = self._found.result()
             if isinstance(found, Fault):  # a fault of a sample of blocks is not a verdict
-                self.note = f"what it loads was not compared with what it must: {found}"
+                self.note = f"{_NOT_COMPARED}: {found}"
                 return None
             return found
         except ForkEnded:
-            self.note = "what it loads was not compared with what it must: the process that counts it ended"
+            self.note = f"{_NOT_COMPARED}: the process that counts them ended"
             return None
 
     def close(self) -> None:

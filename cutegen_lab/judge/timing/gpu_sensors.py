@@ -30,7 +30,7 @@ def sensor_ranges(readings: Sequence[Mapping[str, float]]) -> dict[str, str]:
 def throttle_note(readings: Sequence[Mapping[str, float]]) -> str:
     """Note if the GPU throttled its clocks; "" otherwise."""
     reasons = _names(_mask(readings) & _SLOWING)
-    return f"the card held its clocks back meanwhile: {', '.join(reasons)}" if reasons else ""
+    return f"the GPU throttled its clocks: {', '.join(reasons)}" if reasons else ""
 
 
 def _mask(readings: Sequence[Mapping[str, float]]) -> int:

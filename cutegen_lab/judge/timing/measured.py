@@ -115,7 +115,7 @@ class _Timer:
         if found is None or (isinstance(found, _ColdRounds) and self._deserves_baselines(found.rounds)):
             found = self._cold(self._with_baselines(names), checks, is_slower)
         elif isinstance(found, _ColdRounds):
-            self._notes.append("PyTorch was not timed beside it: it is not faster than the accepted kernel")
+            self._notes.append("PyTorch was not timed: the candidate is not faster than the accepted kernel")
         if isinstance(found, Fault):
             return found
         timer, cold = found.timer, found.rounds
@@ -137,7 +137,7 @@ class _Timer:
 
     def _cold(self, names: Sequence[str], checks: int, decided: Callable[[Times], bool]) -> _ColdRounds | Fault:
         """Cold rounds of ``names``; keeps outputs of ``checks`` of the candidate's calls."""
-        self._say(f"time {self._job.workload.name} in turns with {', '.join(names[1:]) or 'nothing'}")
+        self._say(f"time {self._job.workload.name}, interleaved with {', '.join(names[1:]) or 'nothing'}")
         timer = InterleavedTimer(self._watch, names, self._seed, self._cancel)
         rounds = timer.converge(self._effort, self._rounds_to_check(checks), self._keep, decided)
         if isinstance(rounds, Fault):
@@ -262,7 +262,7 @@ class _Timer:
         others = [name for name in times if name != CANDIDATE]
         return Timing(
             kind="measured", time_us=main.time_us, device=device, samples=main.samples, iqr_us=main.iqr_us,
-            method=f"{cold.clock}; {cold.flush}; in turns with {', '.join(others) or 'nothing'}",
+            method=f"{cold.clock}; {cold.flush}; interleaved with {', '.join(others) or 'nothing'}",
             baselines={name: by[name, cold.flush].time_us for name in others},
             half_width_us=main.half_width_us, warm_us=warmed.time_us if warmed else None,
             measurements=tuple(measured), comparisons=tuple(comparison(name, mine, times[name]) for name in others),

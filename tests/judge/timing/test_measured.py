@@ -193,7 +193,7 @@ def test_doubt_and_throttling_are_noted() -> None:
     watch = FakeStopwatch(double, noise=0.2, readings={"throttle": float(0x4 | 0x1)})
     found = timing(watch, effort=replace(EFFORT, seconds=0.05))
     assert any(re.match(r"candidate: after \d+ rounds the 95% interval", note) for note in found.notes)
-    assert "the card held its clocks back meanwhile: software power cap" in found.notes
+    assert "the GPU throttled its clocks: software power cap" in found.notes
     assert found.conditions["throttle reasons"] == "software power cap"
 
 
@@ -216,7 +216,7 @@ def test_pytorch_is_prepared_only_for_a_refinement_that_is_faster(faster: float)
     assert (beside <= found.baselines.keys()) == (beside <= {*watch.added}) == (faster > 1)
     assert {INCUMBENT, COPY} <= found.baselines.keys()
     assert (found.baseline != "") == (faster > 1)
-    note = "PyTorch was not timed beside it: it is not faster than the accepted kernel"
+    note = "PyTorch was not timed: the candidate is not faster than the accepted kernel"
     assert (note in found.notes) == (faster <= 1)
     assert len(watch.fetched) == (EFFORT.checks if faster > 1 else EFFORT.checks // 2), "its outputs are checked"
 
