@@ -127,11 +127,11 @@ class StandardJudge:
         omitted, sampled = Omitted(), dict[str, str]()
         workloads = [workload for workload, _ in plan]
 
-        def drawn(workload: Workload, names: Sequence[str], omitted: Omitted) -> Iterator[WorkloadCheck]:
+        def check_here(workload: Workload, names: Sequence[str], omitted: Omitted) -> Iterator[WorkloadCheck]:
             case = Case(problem, reference, workload, artifact.builds[workload.name], device, gpu, cancel)
             return draw_checks(case, names, self._seed, omitted, say)
 
-        for workload, check in checks_in_order(plan, drawn, parallel, omitted):
+        for workload, check in checks_in_order(plan, check_here, parallel, omitted):
             checks.append(check)
             if not check.verdict.passed:
                 failure = _failure_text(workload, check)

@@ -55,14 +55,14 @@ class PrintRecorder:
         self._device.close()
 
 
-def with_printed_output(result: CheckResult, heard: PrintRecorder) -> CheckResult:
+def with_printed_output(result: CheckResult, recorder: PrintRecorder) -> CheckResult:
     """``result`` with printed output: of the run that failed, or of the first run if all passed."""
     if result.verdict in (Verdict.PASSED, Verdict.INCONCLUSIVE):
         where = result.checks[0] if result.checks else None
         on = f" (the first run of {where.workload}, {where.distribution} inputs)" if where else ""
-        reason = f"{ADVICE}; its answers were right. It printed{on}:\n{_shortened(heard.first)}"
+        reason = f"{ADVICE}; its answers were right. It printed{on}:\n{_shortened(recorder.first)}"
         return replace(result, verdict=Verdict.CONTRACT, reason=reason)
-    return replace(result, reason=f"{result.reason}. It printed:\n{_shortened(heard.last)}")
+    return replace(result, reason=f"{result.reason}. It printed:\n{_shortened(recorder.last)}")
 
 
 def _shortened(text: str) -> str:

@@ -18,6 +18,7 @@ from cutegen_lab.core.trial import CheckResult, WorkloadCheck
 from cutegen_lab.core.verdict import Verdict
 from cutegen_lab.judge import StandardJudge
 from cutegen_lab.judge.checks import parallel
+from cutegen_lab.judge.checks.workload_checks import Omitted
 from cutegen_lab.judge.reference_device import torch_threads
 from cutegen_lab.problems import read_text
 from tests.harness.checking import ARCH
@@ -103,10 +104,10 @@ def test_what_is_wrong_in_the_analysts_own_alone_is_found(forks: Forks) -> None:
 
 def test_the_analysts_own_has_the_cores_that_are_left(monkeypatch: pytest.MonkeyPatch) -> None:
     busy = iter([2, 1, 0, 0])
-    monkeypatch.setattr(parallel.ParallelChecks, "busy", lambda self: next(busy))
+    monkeypatch.setattr(parallel.ParallelChecks, "busy_cores", lambda self: next(busy))
     had: list[int] = []
 
-    def drawn(workload: Workload, names: Sequence[str], left: parallel.LeftOut) -> Iterator[WorkloadCheck]:
+    def check_here(workload: Workload, names: Sequence[str], omitted: Omitted) -> Iterator[WorkloadCheck]:
         for name in names:
             had.append(torch.get_num_threads())
             yield WorkloadCheck(workload.name, name, 0, Verdict.PASSED)
@@ -114,9 +115,7 @@ def test_the_analysts_own_has_the_cores_that_are_left(monkeypatch: pytest.Monkey
     small = RELU.check_workloads[0]
     job = parallel.Job(right_there, RELU, small, artifact_for(RELU, TorchDevice(right)).builds[small.name], ARCH, (), 0)
     with torch_threads(2), closing(parallel.ParallelChecks([job], None, threading.Event())) as others:
-        list(
-            parallel.checks_in_order([(RELU.workload, ("normal", "zeros", "large"))], drawn, others, parallel.LeftOut())
-        )
+        list(parallel.checks_in_order([(RELU.workload, ("normal", "zeros", "large"))], check_here, others, Omitted()))
         assert had == [1, 1, 2] and torch.get_num_threads() == 2
 
 
