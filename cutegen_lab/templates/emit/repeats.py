@@ -1,5 +1,5 @@
-"""Removes statements that unrolled loops leave behind: repeated computations, and names for values that are returned at
-once."""
+"""Removes statements that single-iteration loops leave behind: repeated computations, and names for values that are
+returned at once."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import libcst as cst
 
 from cutegen_lab.templates.emit.names import Quick, bindings, dotted, loads, names_of, pairs, within
 
-_METHODS = {"load", "to"}  # methods of a tensor or vector that only read
+_METHODS = {"load", "to"}  # methods of a tensor or vector without side effects
 _FUNCTIONS = ("cute.math.", "Float32")
 
 
