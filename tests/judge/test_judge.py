@@ -250,7 +250,7 @@ def test_a_judge_that_has_predicted_may_still_be_sent_to_another_process() -> No
         ({"attributes": {1: bytes(32)}}, "launch attribute 1 is not one a kernel may set"),  # a window of persisting L2
         ({"attributes": {99: bytes(4)}}, "launch attribute 99"),
         ({"attributes": {2: bytes(8)}}, "has 8 bytes, not 4"),
-        ({"attributes": {2: b"\1\0\0\0"}, "grid": (5000, 1, 1)}, "a cooperative grid of 5000 blocks, of which"),
+        ({"attributes": {2: b"\1\0\0\0"}, "grid": (5000, 1, 1)}, "a cooperative grid of 5000 blocks, but only"),
         ({"kernel": "other"}, "does not hold"),
         ({"params": (bytes(8), bytes(4))}, "parameter sizes"),
         ({"relocations": (Relocation(0, 4, 0, 0),)}, "outside parameter 0"),

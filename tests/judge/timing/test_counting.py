@@ -111,7 +111,7 @@ def test_what_is_found_while_it_is_counted_is_told(forks: Forks) -> None:
 
 def test_what_was_not_counted_is_told(forks: Forks) -> None:
     with closing(LoadCount(DOUBLE, ARTIFACT, H200, 7, ends, forks)) as counts:
-        assert counts.result(quiet, threading.Event()) is None and "the process that counts it ended" in counts.note
+        assert counts.result(quiet, threading.Event()) is None and "the process that counts them ended" in counts.note
 
 
 def test_the_one_ahead_is_taken_up_once_and_for_the_same_alone(forks: Forks) -> None:

@@ -92,7 +92,7 @@ def test_in_chosen_rounds_the_candidate_goes_last_and_is_looked_at_with_its_seed
     def look(seed: int) -> None:
         seen.append((watch.log[-1][0], watch.log[-1][2] - seed))
 
-    found = taken(turns(watch).converge(Effort(warm_up_seconds=0.0), chosen=[0, 5], look=look))
+    found = taken(turns(watch).converge(Effort(warm_up_seconds=0.0), inspected=[0, 5], inspect=look))
     assert seen == [("candidate", 0)] * 2
     assert len(found.times_us["candidate"]) == 16
     assert len(watch.log) == 3 * (1 + 16 + 2)  # a warm-up, the rounds, and one nobody counts after each look
@@ -111,7 +111,7 @@ def test_the_candidates_own_fault_ends_the_timing() -> None:
     assert turns(watch).converge(Effort(warm_up_seconds=0.0)) == hang()
     assert (
         turns(FakeStopwatch(lambda inputs: inputs), step=1.0).converge(
-            Effort(warm_up_seconds=0.0), chosen=[0], look=lambda seed: hang()
+            Effort(warm_up_seconds=0.0), inspected=[0], inspect=lambda seed: hang()
         )
         == hang()
     )
